@@ -1,0 +1,170 @@
+// The only place where things are constructed and wired. It takes a configuration and answers with a running gateway.
+
+import { createCatalog } from './catalog/catalog.ts'
+import { sandboxModels } from './catalog/data/sandbox.ts'
+import { modelFromEntry } from './catalog/entry.ts'
+import type { Config } from './config.ts'
+import type { ConfigSource } from './config-source.ts'
+import { anthropicMessages } from './dialects/anthropic-messages/index.ts'
+import { openaiChat } from './dialects/openai-chat/index.ts'
+import { createCountTokens } from './generation/count-tokens.ts'
+import { createGenerate } from './generation/generate.ts'
+import { createTicker } from './generation/ticker.ts'
+import { refuse } from './http/failure-response.ts'
+import { createHandler } from './http/handler.ts'
+import { ListenFault, listen } from './http/listen.ts'
+import { createModelsRoutes } from './http/models-routes.ts'
+import type { Clock } from './kernel/clock.ts'
+import { Failure } from './kernel/failure.ts'
+import { randomUnit } from './kernel/random.ts'
+import type { Provider, Transport } from './providers/provider.ts'
+import { createProviders } from './providers/registry.ts'
+import { createSandboxTransport } from './providers/sandbox/transport.ts'
+import { createOffer, type Offer } from './routing/offer.ts'
+import { openDataFolder } from './store/data-folder.ts'
+import { openDatabase } from './store/database.ts'
+import { lockDataFolder } from './store/folder-lock.ts'
+import { migrate } from './store/migrate.ts'
+import { StartRefusal } from './store/start-refusal.ts'
+import type { Log } from './telemetry/log.ts'
+import { createAuthenticator } from './tenancy/authenticate.ts'
+import { ensureFirstStart, type FirstStart } from './tenancy/first-start.ts'
+import { deriveSubkey, loadMasterSecret } from './tenancy/secrets.ts'
+
+export interface App {
+  readonly url: string
+  readonly engine: 'sqlite' | 'postgres'
+  readonly firstStart: FirstStart
+  /** What the configuration in force switches on. */
+  providers(): ReadonlyMap<string, Provider>
+  /** How many models a caller without an allowlist can call through a provider. */
+  modelCount(providerId: string): number
+  /** Stops accepting, finishes what runs, closes everything; answers whether nobody had to be cut off. */
+  stop(): Promise<boolean>
+}
+
+export interface AppDependencies {
+  readonly source: ConfigSource
+  readonly clock: Clock
+  readonly log: Log
+  /** A line for a person while the start waits for something. */
+  onProgress(line: string): void
+}
+
+/** Seconds a silent connection may live between requests. */
+const idleSeconds = 60
+
+export async function startApp({ source, clock, log, onProgress }: AppDependencies): Promise<App> {
+  const config = source.current
+  const folder = openDataFolder(config.dataFolder, (line) => log.warn(line))
+  const lock = config.databaseUrl === undefined ? lockDataFolder(config.dataFolder) : undefined
+  const database = await openDatabase({
+    url: config.databaseUrl?.reveal(),
+    dataFolder: config.dataFolder,
+    report: (line) => log.warn(line),
+  })
+  await migrate({ database, clock, onProgress })
+  const secret = loadMasterSecret(config.secret, folder)
+  const firstStart = await ensureFirstStart({ database, folder, secret, clock })
+  const { authenticate } = createAuthenticator({ database, pepper: deriveSubkey(secret, 'api-key-pepper'), clock })
+
+  const sandboxTransport = createSandboxTransport({ clock })
+  let inForce = goodsOf(config, sandboxTransport)
+  source.onChange((changed) => {
+    inForce = goodsOf(changed, sandboxTransport)
+  })
+
+  const ticker = createTicker(clock)
+  let draining = false
+  const generation = {
+    clock,
+    log,
+    ticker,
+    authenticate,
+    offer: () => inForce.offer,
+    bodyBytesMax: config.bodyBytesMax,
+  }
+  const handler = createHandler({
+    chat: openaiChat,
+    messages: anthropicMessages,
+    generate: createGenerate(generation),
+    countTokens: createCountTokens(generation),
+    models: createModelsRoutes({ authenticate, offer: () => inForce.offer }),
+    notReady: () => (draining ? shuttingDown() : undefined),
+    onDefect: (error) => logDefect(log, error),
+    idleSeconds,
+  })
+  const listening = listen({
+    host: config.host,
+    port: config.port,
+    idleSeconds,
+    handler,
+    onDefect: (error) => refuse(openaiChat, logDefect(log, error)),
+  })
+  if (listening instanceof ListenFault) throw refusedPort(config, listening)
+
+  return {
+    url: listening.url,
+    engine: database.engine,
+    firstStart,
+    providers: () => inForce.providers,
+    modelCount: (providerId) => inForce.modelCount(providerId),
+    async stop() {
+      draining = true
+      const drained = await listening.stop(source.current.drainMs)
+      ticker.close()
+      source.close()
+      await database.close()
+      lock?.release()
+      log.flush()
+      return drained
+    },
+  }
+}
+
+interface Goods {
+  readonly offer: Offer
+  readonly providers: ReadonlyMap<string, Provider>
+  modelCount(providerId: string): number
+}
+
+/** What one configuration sells, and through whom. */
+function goodsOf(config: Config, sandboxTransport: Transport): Goods {
+  const providers = createProviders({
+    entries: config.providers,
+    keys: config.providerKeys,
+    sandboxOn: config.sandbox,
+    sandboxTransport,
+  })
+  const builtIn = sandboxModels.map((entry) => modelFromEntry(entry, 'built in'))
+  const catalog = createCatalog([...builtIn, ...config.models])
+  const offer = createOffer({ catalog, providers, random: randomUnit })
+  const modelCount = (providerId: string): number =>
+    catalog.models.filter((model) => model.price && model.routes.some((route) => route.providerId === providerId))
+      .length
+  return { offer, providers, modelCount }
+}
+
+function shuttingDown(): Failure {
+  return new Failure('OVERLOADED', 'Tollgate is shutting down. Retry in a moment.', { retryAfterMs: 1000 })
+}
+
+/** A defect of ours: the whole story in the log, nothing of it for the caller. */
+function logDefect(log: Log, error: unknown): Failure {
+  log.error('a defect in Tollgate', { error: error instanceof Error ? (error.stack ?? error.message) : String(error) })
+  return new Failure('INTERNAL', 'Tollgate failed to handle this request; the log has the cause under the request id.')
+}
+
+function refusedPort({ host, port }: Config, { code }: ListenFault): StartRefusal {
+  if (code === 'EADDRINUSE') {
+    return new StartRefusal(
+      `Port ${port} on ${host} is taken. Stop the other program, or set TOLLGATE_PORT to another.`,
+    )
+  }
+  if (code === 'EACCES') {
+    return new StartRefusal(
+      `Port ${port} needs privileges this user does not have. Set TOLLGATE_PORT to one above 1023.`,
+    )
+  }
+  return new StartRefusal(`Cannot listen on ${host}:${port} (${code}). Set TOLLGATE_HOST and TOLLGATE_PORT.`)
+}

@@ -1,0 +1,163 @@
+import { expect, test } from 'bun:test'
+import { type Pico, parsePrice } from '../kernel/money.ts'
+import { type ModelEntry, modelEntrySchema, modelFromEntry, priceFromEntry } from './entry.ts'
+import { freePrice } from './price.ts'
+
+const route = { provider: 'acme', model: 'acme-large-v1' }
+const pico = (value: bigint) => value as Pico
+
+function faultPaths(entry: unknown): string[] {
+  const result = modelEntrySchema.safeParse(entry)
+  return result.success ? [] : result.error.issues.map((issue) => issue.path.join('.'))
+}
+
+test('an entry with everything becomes a model', () => {
+  const entry = modelEntrySchema.parse({
+    id: 'acme/large',
+    owned_by: 'acme-labs',
+    name: 'Acme Large',
+    released: '2026-02-28',
+    context_tokens: 200_000,
+    max_output_tokens: 32_000,
+    default_max_tokens: 4_096,
+    tags: ['tools', 'vision', 'tools'],
+    price: { input: '2.50', output: '10.00', cache_read: '0.25', cache_write: '3.125', cache_write_1h: '5.00' },
+    routes: [{ ...route, priority: 2, weight: 3, timeouts: { connect_ms: 3000, total_ms: 900_000 } }],
+  })
+  expect(modelFromEntry(entry, 'tollgate.yaml:7')).toEqual({
+    id: 'acme/large',
+    ownedBy: 'acme-labs',
+    name: 'Acme Large',
+    contextTokens: 200_000,
+    maxOutputTokens: 32_000,
+    defaultMaxTokens: 4_096,
+    tags: ['tools', 'vision'],
+    price: {
+      free: false,
+      input: pico(2_500_000n),
+      output: pico(10_000_000n),
+      cacheRead: pico(250_000n),
+      cacheWrite: pico(3_125_000n),
+      cacheWriteLong: pico(5_000_000n),
+      tiers: [],
+    },
+    routes: [
+      {
+        providerId: 'acme',
+        upstreamModel: 'acme-large-v1',
+        priority: 2,
+        weight: 3,
+        timeouts: { connectMs: 3000, totalMs: 900_000 },
+      },
+    ],
+    // 20512 days after 1970-01-01: 56 years of 365 days, 14 leap days from 1972 to 2024, then 31 + 27 days.
+    releasedAt: 20_512 * 86_400_000,
+    source: 'tollgate.yaml:7',
+  })
+})
+
+test('an entry needs only an id and a route, and is then not priced', () => {
+  const model = modelFromEntry(modelEntrySchema.parse({ id: 'acme/small', routes: [route] }), 'built in')
+  expect(model).toEqual({
+    id: 'acme/small',
+    ownedBy: 'acme',
+    name: 'acme/small',
+    contextTokens: undefined,
+    maxOutputTokens: undefined,
+    defaultMaxTokens: undefined,
+    tags: [],
+    price: undefined,
+    routes: [{ providerId: 'acme', upstreamModel: 'acme-large-v1', priority: 1, weight: 1, timeouts: {} }],
+    releasedAt: undefined,
+    source: 'built in',
+  })
+})
+
+test('the word free is a price', () => {
+  expect(priceFromEntry('free')).toBe(freePrice)
+})
+
+test('tiers are sorted by size and fall back inside themselves, not to the base price', () => {
+  const price = priceFromEntry({
+    input: '1',
+    output: '2',
+    cache_read: '0.1',
+    over: { '1000000': { input: '7', output: '8' }, '200000': { input: '3', output: '4', cache_write: '5' } },
+  })
+  expect(price.tiers.map((tier) => tier.overInputTokens)).toEqual([200_000, 1_000_000])
+  expect(price.tiers[0]).toEqual({
+    overInputTokens: 200_000,
+    input: pico(3_000_000n),
+    output: pico(4_000_000n),
+    cacheRead: pico(3_000_000n),
+    cacheWrite: pico(5_000_000n),
+    cacheWriteLong: pico(5_000_000n),
+  })
+  expect(price.cacheRead).toBe(pico(100_000n))
+})
+
+test.each([
+  ['a number', 2.5],
+  ['a negative price', '-1.00'],
+  ['an exponent', '1e3'],
+  ['seven decimals', '0.0000001'],
+  ['a comma', '2,50'],
+  ['a currency', '$2.50'],
+  ['nothing', ''],
+])('%s is not a price', (_, input) => {
+  const entry = { id: 'a/b', routes: [route], price: { input, output: '1' } }
+  expect(modelEntrySchema.safeParse(entry).success).toBe(false)
+})
+
+test('the pattern shown to editors agrees with the code that decides', () => {
+  const price = modelEntrySchema.shape.price.unwrap().def.options[1]
+  const pattern = new RegExp(String(price.shape.input.meta()?.pattern))
+  for (const text of [
+    '0',
+    '2.50',
+    '0.000001',
+    '999999999',
+    '1.',
+    '.5',
+    '01',
+    '-1',
+    '+1',
+    '1e3',
+    '0.0000001',
+    '1000000000',
+  ]) {
+    expect([text, pattern.test(text)]).toEqual([text, parsePrice(text) !== undefined])
+  }
+})
+
+test.each<[string, Record<string, unknown>, string]>([
+  ['an id without a creator', { id: 'large' }, 'id'],
+  ['an id with two slashes', { id: 'a/b/c' }, 'id'],
+  ['an id with a space', { id: 'a/b c' }, 'id'],
+  ['no route', { routes: [] }, 'routes'],
+  ['a tag nobody knows', { tags: ['tools', 'teleport'] }, 'tags.1'],
+  ['a fraction of a token', { context_tokens: 1.5 }, 'context_tokens'],
+  ['more tokens by default than at most', { max_output_tokens: 5, default_max_tokens: 6 }, 'default_max_tokens'],
+  ['a weight of zero', { routes: [{ ...route, weight: 0 }] }, 'routes.0.weight'],
+  ['a timeout of zero', { routes: [{ ...route, timeouts: { idle_ms: 0 } }] }, 'routes.0.timeouts.idle_ms'],
+  ['a day that does not exist', { released: '2026-02-30' }, 'released'],
+  ['a date in another order', { released: '28.02.2026' }, 'released'],
+])('%s is refused', (_, change, path) => {
+  expect(faultPaths({ id: 'a/b', routes: [route], ...change })).toEqual([path])
+})
+
+test.each(['0', '-5', '1.5', '2147483649', 'many'])('a tier over %p is refused', (key) => {
+  const price = { input: '1', output: '1', over: { [key]: { input: '1', output: '1' } } }
+  expect(modelEntrySchema.safeParse({ id: 'a/b', routes: [route], price }).success).toBe(false)
+})
+
+test('a tier over the largest count is accepted', () => {
+  const price = { input: '1', output: '1', over: { '2147483648': { input: '1', output: '1' } } }
+  const entry: ModelEntry = modelEntrySchema.parse({ id: 'a/b', routes: [route], price })
+  expect(modelFromEntry(entry, 'built in').price?.tiers).toHaveLength(1)
+})
+
+test('a cap that contradicts the maximum is told together with other faults of the entry', () => {
+  const entry = { id: 'nonsense', routes: [route], max_output_tokens: 5, default_max_tokens: 6 }
+  expect(faultPaths(entry)).toEqual(['id', 'default_max_tokens'])
+})

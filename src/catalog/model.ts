@@ -1,0 +1,44 @@
+// What we sell: a model, its price, and the routes that serve it. Built-in entries and the configuration file end up
+// in these same shapes; nothing here knows how a provider is called.
+
+import type { Price } from './price.ts'
+
+export const modelTags = ['tools', 'vision', 'reasoning', 'json', 'caching'] as const
+export type ModelTag = (typeof modelTags)[number]
+
+export interface RouteTimeouts {
+  readonly connectMs: number
+  readonly firstEventMs: number
+  readonly idleMs: number
+  readonly totalMs: number
+}
+
+/** A model at a provider. */
+export interface Route {
+  readonly providerId: string
+  /** What the provider calls the model. */
+  readonly upstreamModel: string
+  /** Lower is tried first; routes of one priority share the traffic by weight. */
+  readonly priority: number
+  readonly weight: number
+  readonly timeouts: Partial<RouteTimeouts>
+}
+
+export interface Model {
+  /** `creator/model`, exactly what callers pass and what every reply says. */
+  readonly id: string
+  readonly ownedBy: string
+  readonly name: string
+  readonly contextTokens: number | undefined
+  readonly maxOutputTokens: number | undefined
+  /** Chat surface, when the caller sends no cap. */
+  readonly defaultMaxTokens: number | undefined
+  readonly tags: readonly ModelTag[]
+  /** undefined = not priced, therefore not callable. */
+  readonly price: Price | undefined
+  readonly routes: readonly Route[]
+  /** Epoch milliseconds of the model's release, where known. */
+  readonly releasedAt: number | undefined
+  /** `built in`, or the file and line of the entry. */
+  readonly source: string
+}

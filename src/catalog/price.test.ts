@@ -1,0 +1,73 @@
+import { expect, test } from 'bun:test'
+import type { Nano, Pico } from '../kernel/money.ts'
+import type { Usage } from '../kernel/usage.ts'
+import { completePriceRow, freePrice, type Price, priceUsage } from './price.ts'
+
+const usage = (counts: Partial<Usage>): Usage => ({
+  inputTokens: 0,
+  cacheReadTokens: 0,
+  cacheWriteTokens: 0,
+  cacheWriteLongTokens: 0,
+  outputTokens: 0,
+  source: 'reported',
+  ...counts,
+})
+const pico = (value: bigint) => value as Pico
+const nano = (value: bigint) => value as Nano
+
+test('a bucket without a price costs as much as a dearer or equal one', () => {
+  const bare = completePriceRow({ input: pico(7n), output: pico(9n) })
+  expect(bare).toEqual({
+    input: pico(7n),
+    output: pico(9n),
+    cacheRead: pico(7n),
+    cacheWrite: pico(7n),
+    cacheWriteLong: pico(7n),
+  })
+  const written = completePriceRow({ input: pico(7n), output: pico(9n), cacheWrite: pico(8n) })
+  expect(written.cacheWriteLong).toBe(pico(8n))
+  expect(written.cacheRead).toBe(pico(7n))
+})
+
+test('a bucket priced at zero stays at zero', () => {
+  const row = completePriceRow({ input: pico(7n), output: pico(9n), cacheRead: pico(0n), cacheWriteLong: pico(0n) })
+  expect(row.cacheRead).toBe(pico(0n))
+  expect(row.cacheWriteLong).toBe(pico(0n))
+})
+
+test('every bucket has its own price and the sum is rounded up once', () => {
+  const price: Price = {
+    free: false,
+    ...completePriceRow({
+      input: pico(1_000n),
+      output: pico(10_000n),
+      cacheRead: pico(100n),
+      cacheWrite: pico(2_000n),
+      cacheWriteLong: pico(3_000n),
+    }),
+    tiers: [],
+  }
+  const counts = { inputTokens: 1, cacheReadTokens: 1, cacheWriteTokens: 1, cacheWriteLongTokens: 1, outputTokens: 1 }
+  // 1000 + 100 + 2000 + 3000 + 10000 = 16100 pico = 16.1 nano → 17
+  expect(priceUsage(price, usage(counts))).toBe(nano(17n))
+})
+
+test('a tier holds above its bound and not at it, counting cached input too', () => {
+  const base = completePriceRow({ input: pico(1_000n), output: pico(0n) })
+  const price: Price = {
+    free: false,
+    ...base,
+    tiers: [
+      { overInputTokens: 10, ...completePriceRow({ input: pico(2_000n), output: pico(0n) }) },
+      { overInputTokens: 20, ...completePriceRow({ input: pico(5_000n), output: pico(0n) }) },
+    ],
+  }
+  expect(priceUsage(price, usage({ inputTokens: 10 }))).toBe(nano(10n))
+  expect(priceUsage(price, usage({ inputTokens: 1, cacheReadTokens: 10 }))).toBe(nano(22n))
+  expect(priceUsage(price, usage({ inputTokens: 20 }))).toBe(nano(40n))
+  expect(priceUsage(price, usage({ inputTokens: 21 }))).toBe(nano(105n))
+})
+
+test('a free model costs nothing', () => {
+  expect(priceUsage(freePrice, usage({ inputTokens: 1_000_000, outputTokens: 1_000_000 }))).toBe(nano(0n))
+})

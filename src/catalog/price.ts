@@ -1,0 +1,76 @@
+// Turning usage into an amount: the one function that prices holds, bills, logs and the catalog page alike.
+
+import { assert } from '../kernel/assert.ts'
+import { type Nano, type Pico, picoToNano } from '../kernel/money.ts'
+import { totalInputTokens, type Usage } from '../kernel/usage.ts'
+
+/** Pico-dollars per token and bucket. */
+export interface PriceRow {
+  readonly input: Pico
+  readonly output: Pico
+  readonly cacheRead: Pico
+  readonly cacheWrite: Pico
+  readonly cacheWriteLong: Pico
+}
+
+export interface PriceTier extends PriceRow {
+  /** Holds for requests with more input tokens than this. */
+  readonly overInputTokens: number
+}
+
+export interface Price extends PriceRow {
+  readonly free: boolean
+  /** Ascending by overInputTokens. */
+  readonly tiers: readonly PriceTier[]
+}
+
+const zero = 0n as Pico
+export const freePrice: Price = {
+  free: true,
+  input: zero,
+  output: zero,
+  cacheRead: zero,
+  cacheWrite: zero,
+  cacheWriteLong: zero,
+  tiers: [],
+}
+
+/** What a price list says; a bucket it leaves out costs as much as a dearer or equal one, so that none is free by omission. */
+export interface ListedPrices {
+  readonly input: Pico
+  readonly output: Pico
+  readonly cacheRead?: Pico | undefined
+  readonly cacheWrite?: Pico | undefined
+  readonly cacheWriteLong?: Pico | undefined
+}
+
+export function completePriceRow(listed: ListedPrices): PriceRow {
+  const cacheWrite = listed.cacheWrite ?? listed.input
+  return {
+    input: listed.input,
+    output: listed.output,
+    cacheRead: listed.cacheRead ?? listed.input,
+    cacheWrite,
+    cacheWriteLong: listed.cacheWriteLong ?? cacheWrite,
+  }
+}
+
+export function priceUsage(price: Price, usage: Usage): Nano {
+  const row = priceRowFor(price, totalInputTokens(usage))
+  const pico =
+    BigInt(usage.inputTokens) * row.input +
+    BigInt(usage.cacheReadTokens) * row.cacheRead +
+    BigInt(usage.cacheWriteTokens) * row.cacheWrite +
+    BigInt(usage.cacheWriteLongTokens) * row.cacheWriteLong +
+    BigInt(usage.outputTokens) * row.output
+  assert(pico >= 0n, 'a charge is never negative')
+  return picoToNano(pico)
+}
+
+function priceRowFor(price: Price, inputTokens: number): PriceRow {
+  let row: PriceRow = price
+  for (const tier of price.tiers) {
+    if (inputTokens > tier.overInputTokens) row = tier
+  }
+  return row
+}

@@ -1,0 +1,167 @@
+// What is wrong with a configuration, in words: where, which field, what was expected. Nothing here may print the value
+// of a field that can hold a credential.
+
+import { z } from 'zod'
+import { nearestNames } from './kernel/nearest.ts'
+
+export interface ConfigFault {
+  /** `tollgate.yaml:14:12`, or `environment`. */
+  readonly where: string
+  /** `models[0].price.input`, or a variable's name; empty where the whole file is meant. */
+  readonly field: string
+  readonly message: string
+}
+
+export type ConfigPath = readonly (string | number)[]
+
+export function formatFault(fault: ConfigFault): string {
+  return [fault.where, fault.field, fault.message].filter((part) => part !== '').join('  ')
+}
+
+export function formatPath(path: ConfigPath): string {
+  let text = ''
+  for (const part of path) {
+    if (typeof part === 'number') text += `[${part}]`
+    else if (/^[$A-Za-z_][\w]*$/.test(part)) text += text === '' ? part : `.${part}`
+    else text += `[${JSON.stringify(shortened(part))}]`
+  }
+  return text
+}
+
+/** `did you mean "x"?`, or everything there is when nothing is near. */
+export function suggestion(wanted: string, known: readonly string[]): string {
+  const [near] = nearestNames(wanted, known, 1)
+  if (near !== undefined) return `did you mean ${JSON.stringify(near)}?`
+  return known.length === 0 ? 'nothing can be named here' : `known here: ${known.join(', ')}`
+}
+
+/** One problem zod found, at the path of the value (or, for a key that should not be there, of that key). */
+export interface SchemaFault {
+  readonly path: ConfigPath
+  readonly at: 'value' | 'key'
+  readonly message: string
+}
+
+/** Checks a value; answers with the typed value or with every fault in it. */
+export function checkSchema<Schema extends z.ZodType>(
+  schema: Schema,
+  value: unknown,
+): { readonly value: z.output<Schema> } | { readonly faults: readonly SchemaFault[] } {
+  const result = schema.safeParse(value, { error: expectation })
+  if (result.success) return { value: result.data }
+  const shape = z.toJSONSchema(schema, { io: 'input' })
+  return { faults: result.error.issues.flatMap((issue) => issueFaults(issue, [], value, shape)) }
+}
+
+/** The words for the checks that bring none of their own. */
+function expectation(issue: z.core.$ZodRawIssue): string | undefined {
+  switch (issue.code) {
+    case 'invalid_type':
+      return `expected ${typeNames[issue.expected] ?? issue.expected}`
+    case 'invalid_value':
+      return `expected ${issue.values.length > 1 ? 'one of ' : ''}${issue.values.join(', ')}`
+    case 'too_small':
+      return `expected ${issue.inclusive === false ? 'more than' : 'at least'} ${issue.minimum}`
+    case 'too_big':
+      return `expected at most ${issue.maximum}${issue.origin === 'string' ? ' characters' : ''}`
+    default:
+      return undefined
+  }
+}
+
+const typeNames: Readonly<Record<string, string>> = {
+  string: 'text',
+  number: 'a number',
+  int: 'a whole number',
+  boolean: 'true or false',
+  array: 'a list',
+  object: 'a mapping',
+  record: 'a mapping',
+}
+
+function issueFaults(issue: z.core.$ZodIssue, base: ConfigPath, root: unknown, shape: unknown): SchemaFault[] {
+  const path = [...base, ...issue.path.map((part) => (typeof part === 'number' ? part : String(part)))]
+  if (issue.code === 'unrecognized_keys') {
+    const known = knownKeys(shape, path)
+    return issue.keys.map((key) => {
+      const message = `unknown key ${JSON.stringify(shortened(key))}; ${suggestion(key, known)}`
+      return { path: [...path, key], at: 'key', message }
+    })
+  }
+  if (issue.code === 'invalid_union') {
+    // The alternative whose outer form fits is the one that was meant; its own faults say more than "none of these".
+    const meant = issue.errors.find((branch) => branch.every((inner) => !refusesWhole(inner)))
+    if (meant !== undefined) return meant.flatMap((inner) => issueFaults(inner, path, root, shape))
+  }
+  if (issue.code === 'invalid_key') {
+    return [{ path, at: 'key', message: issue.issues[0]?.message ?? issue.message }]
+  }
+  const got = valueAt(root, path)
+  return [{ path, at: 'value', message: withFinding(issue, got, mayHoldCredential(path)) }]
+}
+
+function refusesWhole(issue: z.core.$ZodIssue): boolean {
+  return issue.path.length === 0 && (issue.code === 'invalid_type' || issue.code === 'invalid_value')
+}
+
+function withFinding(issue: z.core.$ZodIssue, got: unknown, hidden: boolean): string {
+  const { message } = issue
+  if (!message.startsWith('expected ')) return message
+  if (got === undefined) return `${message}, but it is missing`
+  return `${message}, got ${hidden ? kindOf(got) : described(got)}${hintFor(issue, got)}`
+}
+
+function hintFor(issue: z.core.$ZodIssue, got: unknown): string {
+  if (issue.code === 'invalid_type') {
+    const wantsText = issue.expected === 'string'
+    if (wantsText && (typeof got === 'number' || typeof got === 'boolean')) return ' (put it in quotes)'
+    if (!wantsText && typeof got === 'string' && /^[0-9.]+$/.test(got)) return ' (write it without quotes)'
+  }
+  if (issue.code !== 'invalid_value' || typeof got !== 'string') return ''
+  const [near] = nearestNames(got, issue.values.map(String), 1)
+  return near === undefined ? '' : ` (did you mean ${near}?)`
+}
+
+function mayHoldCredential(path: ConfigPath): boolean {
+  return path.includes('api_key') || path.includes('base_url')
+}
+
+function kindOf(value: unknown): string {
+  if (value === null) return 'nothing'
+  if (Array.isArray(value)) return value.length === 0 ? 'an empty list' : 'a list'
+  if (typeof value === 'string') return 'something else'
+  return typeof value === 'object' ? 'a mapping' : `a ${typeof value}`
+}
+
+function described(value: unknown): string {
+  if (typeof value === 'string') return JSON.stringify(shortened(value))
+  if (typeof value === 'number') return `the number ${value}`
+  return typeof value === 'boolean' ? String(value) : kindOf(value)
+}
+
+/** Long enough for any name of ours, too short for a credential that was put in the wrong place. */
+function shortened(text: string): string {
+  return text.length <= 32 ? text : `${text.slice(0, 8)}…`
+}
+
+export function valueAt(root: unknown, path: ConfigPath): unknown {
+  let value = root
+  for (const part of path) {
+    if (typeof value !== 'object' || value === null || !Object.hasOwn(value, part)) return undefined
+    value = (value as Record<string | number, unknown>)[part]
+  }
+  return value
+}
+
+/** The keys a mapping may have, read from the JSON Schema: it is the public form of the same rules. */
+function knownKeys(shape: unknown, path: ConfigPath): string[] {
+  const alternatives = valueAt(shape, ['anyOf'])
+  if (Array.isArray(alternatives)) return alternatives.flatMap((inner) => knownKeys(inner, path))
+  const [part, ...rest] = path
+  if (part === undefined) return Object.keys(valueAt(shape, ['properties']) ?? {})
+  const inner =
+    typeof part === 'number'
+      ? valueAt(shape, ['items'])
+      : (valueAt(shape, ['properties', part]) ?? valueAt(shape, ['additionalProperties']))
+  return knownKeys(inner, rest)
+}

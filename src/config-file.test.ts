@@ -1,0 +1,252 @@
+import { expect, test } from 'bun:test'
+import { formatFault } from './config-fault.ts'
+import { type FileReading, readConfigFile } from './config-file.ts'
+import type { Environment } from './config-references.ts'
+
+const files: Record<string, string> = {
+  '/run/secrets/acme': 'sk-from-file\n',
+  '/etc/tollgate/keys/acme': 'sk-from-neighbour',
+  '/run/secrets/empty': '\n',
+  '/run/secrets/two-lines': 'canary-one\ncanary-two',
+}
+
+function read(text: string, env: Environment = {}): FileReading {
+  return readConfigFile(text, {
+    fileName: 'tollgate.yaml',
+    folder: '/etc/tollgate',
+    env,
+    builtInProviderIds: ['openai', 'sandbox'],
+    readFile(path) {
+      const content = files[path]
+      if (content === undefined) throw Object.assign(new Error(`no such file ${path}`), { code: 'ENOENT' })
+      return content
+    },
+  })
+}
+
+const faultsOf = (text: string, env: Environment = {}) => read(text, env).faults.map(formatFault)
+
+/** A file with one provider whose last lines are the given ones. */
+const provider = (...lines: string[]) =>
+  ['providers:', '  - id: acme', '    dialect: openai-chat', ...lines.map((line) => `    ${line}`), ''].join('\n')
+const keyed = (key: string) => provider('base_url: http://127.0.0.1:9000/v1', `api_key: ${key}`)
+
+const contractExample = `providers:
+  - id: acme                       # any name
+    dialect: openai-chat
+    base_url: http://127.0.0.1:9000/v1
+    api_key: \${ACME_KEY}           # \${ENV}, file:/path, or a literal
+  - id: acme-eu
+    dialect: openai-chat
+    base_url: http://127.0.0.1:9001/v1
+models:
+  - id: acme/large
+    owned_by: acme
+    name: Acme Large
+    context_tokens: 200000
+    max_output_tokens: 32000
+    default_max_tokens: 4096       # chat surface, when the caller sends none
+    tags: [tools, vision, reasoning, json, caching]
+    price: { input: "2.50", output: "10.00", cache_read: "0.25", cache_write: "3.125", cache_write_1h: "5.00", over: { "200000": { input: "5.00", output: "15.00" } } }
+    routes:
+      - { provider: acme, model: acme-large-v1, priority: 1, weight: 1 }
+      - { provider: acme-eu, model: acme-large-v1, priority: 2, timeouts: { connect_ms: 3000, first_event_ms: 15000, idle_ms: 30000, total_ms: 900000 } }
+limits:
+  requests_per_minute: 600
+  tokens_per_minute: 200000
+  concurrent_requests: 50
+`
+
+test('the published example is read', () => {
+  const { settings, faults, warnings, referenced } = read(contractExample, { ACME_KEY: 'sk-acme' })
+  expect(faults).toEqual([])
+  expect(warnings).toEqual([])
+  expect(referenced).toEqual(['ACME_KEY'])
+  expect(settings?.providers.map(({ id, source }) => `${id} ${source}`)).toEqual([
+    'acme tollgate.yaml:2',
+    'acme-eu tollgate.yaml:6',
+  ])
+  expect(settings?.providers[0]?.apiKey?.reveal()).toBe('sk-acme')
+  expect(settings?.providers[1]?.apiKey).toBeUndefined()
+  expect(settings?.models[0]?.source).toBe('tollgate.yaml:10')
+  expect(settings?.models[0]?.routes[1]?.timeouts).toEqual({
+    connectMs: 3000,
+    firstEventMs: 15_000,
+    idleMs: 30_000,
+    totalMs: 900_000,
+  })
+  expect(settings?.limits).toEqual({ requests_per_minute: 600, tokens_per_minute: 200_000, concurrent_requests: 50 })
+})
+
+test('JSON is read the same way', () => {
+  const text =
+    '{\n  "models": [\n    { "id": "a/b", "price": "free", "routes": [{ "provider": "openai", "model": 5 }] }\n  ]\n}'
+  expect(faultsOf(text)).toEqual([
+    'tollgate.yaml:3:81  models[0].routes[0].model  expected text, got the number 5 (put it in quotes)',
+  ])
+  expect(read(text.replace('5 }', '"b" }')).settings?.models[0]?.price?.free).toBe(true)
+})
+
+test.each([
+  ['nothing', ''],
+  ['only a comment', '# later\n'],
+  ['sections with nothing in them', 'server:\nproviders:\nmodels:\nlimits:\n'],
+])('a file with %s sets nothing', (_, text) => {
+  expect(read(text).settings).toEqual({ server: {}, limits: {}, providers: [], models: [] })
+})
+
+test.each([
+  ['a variable', `\${ACME_KEY}`, 'sk-from-env'],
+  ['a file', 'file:/run/secrets/acme', 'sk-from-file'],
+  ['a file address', 'file:///run/secrets/acme', 'sk-from-file'],
+  ['a file beside the configuration', 'file:keys/acme', 'sk-from-neighbour'],
+  ['the key itself', 'sk-literal', 'sk-literal'],
+])('a key is taken from %s', (_, reference, key) => {
+  const { settings } = read(keyed(reference), { ACME_KEY: ' sk-from-env\n' })
+  expect(settings?.providers[0]?.apiKey?.reveal()).toBe(key)
+})
+
+test.each([
+  ['a variable that is not set', `\${NOT_SET}`, 'the variable NOT_SET is not set'],
+  ['a variable that is empty', `\${EMPTY}`, 'the variable EMPTY is not set'],
+  [
+    'a variable with something around it',
+    `canary-\${ACME_KEY}`,
+    `expected \${VARIABLE} to stand alone, with nothing before or after it`,
+  ],
+  ['a file that is not there', 'file:/canary', 'the file it names cannot be read (ENOENT)'],
+  ['a file that is empty', 'file:/run/secrets/empty', 'the file it names is empty'],
+  ['a file with two lines', 'file:/run/secrets/two-lines', 'has characters that cannot be sent in a header'],
+  ['a key with a letter no header can carry', 'canary-é', 'has characters that cannot be sent in a header'],
+  [
+    'a number',
+    '20261115',
+    `expected a string: \${VARIABLE}, file:/path, or the key itself, got a number (put it in quotes)`,
+  ],
+])('a key from %s is a fault with its line that does not show it', (_, reference, message) => {
+  expect(faultsOf(keyed(reference), { ACME_KEY: 'canary', EMPTY: '' })).toEqual([
+    `tollgate.yaml:5:14  providers[0].api_key  ${message}`,
+  ])
+})
+
+test('an address may contain variables', () => {
+  const text = provider(`base_url: https://\${REGION}.acme.example/\${ACCOUNT}/v1/`)
+  const { settings } = read(text, { REGION: 'eu', ACCOUNT: 'a1' })
+  expect(settings?.providers[0]?.baseUrl).toBe('https://eu.acme.example/a1/v1')
+})
+
+test.each([
+  ['names a variable that is not set', `https://\${REGION}.acme.example`, 'the variable REGION is not set'],
+  ['names nothing', `https://\${}.acme.example`, `expected the name of a variable between \${ and }`],
+  ['does not end', `https://acme.example/\${REGION`, `expected the name of a variable between \${ and }`],
+])('an address whose reference %s is one fault', (_, url, message) => {
+  expect(faultsOf(provider(`base_url: "${url}"`))).toEqual([`tollgate.yaml:4:15  providers[0].base_url  ${message}`])
+})
+
+test('an address that a variable makes wrong is refused without showing the value', () => {
+  expect(faultsOf(provider(`base_url: \${URL}`), { URL: 'canary' })).toEqual([
+    'tollgate.yaml:4:15  providers[0].base_url  expected an address that starts with http:// or https://, got something else',
+  ])
+})
+
+test('an address for the sandbox is ignored with a warning', () => {
+  const { settings, warnings } = read('providers:\n  - { id: sand, dialect: sandbox, base_url: http://x }\n')
+  expect(settings?.providers[0]?.baseUrl).toBeUndefined()
+  expect(warnings.map(formatFault)).toEqual([
+    'tollgate.yaml:2:35  providers[0].base_url  is ignored: the sandbox answers inside the gateway',
+  ])
+})
+
+test('a price that is a number is refused with a hint to quote it', () => {
+  const text =
+    'models:\n  - id: a/b\n    price: { input: 2.5, output: "1" }\n    routes: [{ provider: openai, model: b }]\n'
+  expect(faultsOf(text)).toEqual([
+    'tollgate.yaml:3:21  models[0].price.input  expected a decimal string of USD per million tokens such as "2.50", got the number 2.5 (put it in quotes)',
+  ])
+})
+
+test('an unknown key is refused with the nearest known one, at every depth', () => {
+  const text = `modles: []
+server: { hots: x }
+models:
+  - id: a/b
+    price: { input: "1", output: "1", cache_raed: "1", over: { 5: { inputs: "1", input: "1", output: "1" } } }
+    routes: [{ provider: openai, model: b, wieght: 2, timeouts: { idle: 3 } }]
+`
+  expect(faultsOf(text)).toEqual([
+    'tollgate.yaml:1:1  modles  unknown key "modles"; did you mean "models"?',
+    'tollgate.yaml:2:11  server.hots  unknown key "hots"; did you mean "host"?',
+    'tollgate.yaml:5:39  models[0].price.cache_raed  unknown key "cache_raed"; did you mean "cache_read"?',
+    'tollgate.yaml:5:69  models[0].price.over["5"].inputs  unknown key "inputs"; did you mean "input"?',
+    'tollgate.yaml:6:44  models[0].routes[0].wieght  unknown key "wieght"; did you mean "weight"?',
+    'tollgate.yaml:6:67  models[0].routes[0].timeouts.idle  unknown key "idle"; known here: connect_ms, first_event_ms, idle_ms, total_ms',
+  ])
+})
+
+test('a route to a provider that does not exist is refused with the nearest name', () => {
+  const text = `${provider('base_url: http://127.0.0.1:9000/v1')}models:
+  - id: a/b
+    routes: [{ provider: acmee, model: b }, { provider: opnai, model: b }, { provider: sandbox, model: b }]
+`
+  expect(faultsOf(text)).toEqual([
+    'tollgate.yaml:7:26  models[0].routes[0].provider  there is no provider of this id; did you mean "acme"?',
+    'tollgate.yaml:7:57  models[0].routes[1].provider  there is no provider of this id; did you mean "openai"?',
+  ])
+})
+
+test('an id that stands twice is refused with both lines', () => {
+  const text = `providers:
+  - { id: acme, dialect: sandbox }
+  - { id: acme, dialect: sandbox }
+models:
+  - { id: a/b, routes: [{ provider: acme, model: b }] }
+  - { id: a/c, routes: [{ provider: acme, model: c }] }
+  - { id: a/b, routes: [{ provider: acme, model: b }] }
+`
+  expect(faultsOf(text)).toEqual([
+    'tollgate.yaml:3:11  providers[1].id  this id stands twice: in line 2 (providers[0]) and in line 3',
+    'tollgate.yaml:7:11  models[2].id  this id stands twice: in line 5 (models[0]) and in line 7',
+  ])
+})
+
+test('a model without a price is read as not priced', () => {
+  const { settings } = read('models:\n  - { id: a/b, routes: [{ provider: openai, model: b }] }\n')
+  expect(settings?.models[0]?.price).toBeUndefined()
+})
+
+test('what is missing is placed at the entry that should have it', () => {
+  expect(faultsOf('models:\n  - id: a/b\n')).toEqual([
+    'tollgate.yaml:2:5  models[0].routes  expected a list, but it is missing',
+  ])
+})
+
+test.each([
+  ['a list', '- a\n', 'tollgate.yaml:1:1  expected a mapping, got a list'],
+  ['a word', 'hello\n', 'tollgate.yaml:1:1  expected a mapping, got "hello"'],
+  [
+    'a mapping where a list belongs',
+    'models: { id: a/b }\n',
+    'tollgate.yaml:1:9  models  expected a list, got a mapping',
+  ],
+])('%s is not a configuration', (_, text, fault) => {
+  expect(faultsOf(text)).toEqual([fault])
+})
+
+test('no fault shows a key, wherever it was put by mistake', () => {
+  const canary = `sk-canary-${'0123456789'.repeat(4)}`
+  const text = `providers:
+  - id: ${canary}
+    dialect: ${canary}
+    base_url: ${canary}
+    api_key: [${canary}]
+    ${canary}: 1
+  - { ${canary} }
+  - ${canary}
+models:
+  - { id: ${canary}, price: ${canary}, tags: [${canary}], routes: [{ provider: ${canary}, model: x }] }
+server: { log: ${canary} }
+`
+  const faults = faultsOf(text)
+  expect(faults.length).toBeGreaterThan(10)
+  expect(faults.join('\n')).not.toContain('0123456789')
+})

@@ -1,0 +1,48 @@
+import { expect, test } from 'bun:test'
+import { configJsonSchema, renderJsonSchema } from './config-schema.ts'
+import { knownVariables } from './config-variables.ts'
+
+const rootFolder = `${import.meta.dir}/..`
+const committed = await Bun.file(`${rootFolder}/tollgate.schema.json`).text()
+const reference = await Bun.file(`${rootFolder}/docs/reference/configuration.md`).text()
+
+type Node = Readonly<Record<string, unknown>>
+
+/** Every key a file may contain, with the schema of its value. */
+function namedKeys(node: unknown): { readonly key: string; readonly schema: Node }[] {
+  if (typeof node !== 'object' || node === null) return []
+  const own = 'properties' in node ? Object.entries(node.properties as Record<string, Node>) : []
+  const inner = Object.entries(node).flatMap(([name, value]) =>
+    name === 'properties' ? Object.values(value as object).flatMap(namedKeys) : namedKeys(value),
+  )
+  return [...own.map(([key, schema]) => ({ key, schema })), ...inner]
+}
+
+test('tollgate.schema.json is the one made from the code (renew: bun run src/config-schema.ts --write)', () => {
+  expect(committed).toBe(renderJsonSchema())
+})
+
+test('the schema knows the sections and refuses other keys', () => {
+  const schema = configJsonSchema()
+  expect(Object.keys(schema.properties ?? {}).sort()).toEqual(['$schema', 'limits', 'models', 'providers', 'server'])
+  expect(schema.additionalProperties).toBe(false)
+})
+
+test('every key has a description for editors', () => {
+  const keys = namedKeys(configJsonSchema())
+  expect(keys.length).toBeGreaterThan(30)
+  const described = (schema: Node): boolean =>
+    'description' in schema || (Array.isArray(schema.anyOf) && schema.anyOf.some(described))
+  expect(keys.filter(({ schema }) => !described(schema)).map(({ key }) => key)).toEqual([])
+})
+
+test('the reference mentions every key and every variable', () => {
+  const names = [...namedKeys(configJsonSchema()).map(({ key }) => key), ...knownVariables]
+  const missing = [...new Set(names)].filter((name) => !reference.includes(`\`${name}\``))
+  expect(missing).toEqual([])
+})
+
+test('the reference names no variable of ours that does not exist', () => {
+  const named = [...new Set(reference.match(/TOLLGATE_[A-Z_]+/g))]
+  expect(named.filter((name) => !knownVariables.includes(name))).toEqual([])
+})

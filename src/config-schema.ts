@@ -1,0 +1,89 @@
+// The whole configuration file as a schema, and the JSON Schema made from it for editors.
+// `bun run src/config-schema.ts --write` renews tollgate.schema.json.
+
+import { z } from 'zod'
+import { modelEntrySchema } from './catalog/entry.ts'
+import { providerEntrySchema } from './providers/entry.ts'
+
+const gibibyte = 2 ** 30
+
+export const serverSchema = z
+  .strictObject({
+    host: z
+      .string()
+      .regex(/^[A-Za-z0-9.:_%-]+$/, {
+        error: 'expected a host name or address such as 127.0.0.1, without port or brackets',
+      })
+      .optional()
+      .describe('Address to listen on. Default 127.0.0.1.'),
+    port: z.int().min(0).max(65535).optional().describe('Port to listen on; 0 = any free one. Default 8080.'),
+    data: z
+      .string()
+      .min(1, { error: 'expected the path of a folder' })
+      .optional()
+      .describe(
+        'Folder of the embedded database and generated secrets, relative to the working folder. Default ./data.',
+      ),
+    log: z.enum(['pretty', 'json']).optional().describe('Log format. Default: pretty on a terminal, json otherwise.'),
+    sandbox: z
+      .union([z.enum(['on', 'off']), z.boolean()], { error: 'expected on or off' })
+      .optional()
+      .describe('off hides the sandbox provider and its models. Default on.'),
+    body_bytes_max: z
+      .int()
+      .min(1024)
+      .max(gibibyte)
+      .optional()
+      .describe('Largest request body in bytes. Default 33554432 (32 MiB).'),
+    drain_seconds: z
+      .number()
+      .min(0)
+      .max(3600)
+      .optional()
+      .describe('How long a stopping gateway waits for running requests. Default 120.'),
+  })
+  .describe('Settings of the process. A variable of the environment wins over each of them.')
+
+const limit = (meaning: string) => z.int().min(1).max(1_000_000_000).optional().describe(meaning)
+
+const limitsSchema = z
+  .strictObject({
+    requests_per_minute: limit('Requests per minute and key: a burst of that many, refilled evenly.'),
+    tokens_per_minute: limit('Input and output tokens per minute and key.'),
+    concurrent_requests: limit('Requests of one key that run at the same time.'),
+  })
+  .describe('Limits of every key that has none of its own; what is left out is unlimited.')
+
+/** A section with nothing below it, as is left when all its lines are commented out, is the same as no section. */
+export const configFileSchema = z.strictObject({
+  $schema: z.string().optional().describe('For editors; not read.'),
+  server: serverSchema.nullish(),
+  providers: z
+    .array(providerEntrySchema)
+    .nullish()
+    .describe('Who hosts models. An entry replaces the built-in provider of the same id.'),
+  models: z
+    .array(modelEntrySchema)
+    .nullish()
+    .describe('Models on offer. An entry replaces the built-in model of the same id.'),
+  limits: limitsSchema.nullish(),
+})
+
+export type ServerSection = z.infer<typeof serverSchema>
+export type LimitsSection = z.infer<typeof limitsSchema>
+
+export function configJsonSchema(): z.core.JSONSchema.BaseSchema {
+  return z.toJSONSchema(configFileSchema.meta({ title: 'Tollgate configuration' }), { io: 'input' })
+}
+
+/** The text of tollgate.schema.json; short lists stay on one line, as the formatter wants them. */
+export function renderJsonSchema(): string {
+  const text = JSON.stringify(configJsonSchema(), null, 2)
+  return `${text.replace(/\[\s+("[^\]{}]*?")\s+\]/g, (_, items: string) => `[${items.replace(/\s*\n\s*/g, ' ')}]`)}\n`
+}
+
+if (import.meta.main) {
+  const path = `${import.meta.dir}/../tollgate.schema.json`
+  if (process.argv.includes('--write')) await Bun.write(path, renderJsonSchema())
+  else process.stdout.write(renderJsonSchema())
+}

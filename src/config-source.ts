@@ -1,0 +1,104 @@
+// The configuration in force. A changed file is loaded again: a good one is handed to the listeners, a wrong one is
+// reported and the last good one stays. What cannot change while running keeps its value and is named.
+
+import { type Config, frozenConfig, type LoadedConfig, type RefusedConfig } from './config.ts'
+import type { ConfigFault } from './config-fault.ts'
+import { watchConfigFile } from './config-watch.ts'
+import { Secret } from './kernel/secret.ts'
+
+export type ConfigReport =
+  /** In force now, except the settings that need a restart. */
+  | { readonly kind: 'applied'; readonly needsRestart: readonly string[]; readonly warnings: readonly ConfigFault[] }
+  /** The last good configuration stays in force. */
+  | { readonly kind: 'refused'; readonly faults: readonly ConfigFault[]; readonly warnings: readonly ConfigFault[] }
+  /** The file is gone; the last good configuration stays in force. */
+  | { readonly kind: 'deleted'; readonly configPath: string }
+
+export interface ConfigSource {
+  readonly current: Config
+  /** Answers with the way to stop listening. Listeners must not throw. */
+  onChange(listener: (config: Config) => void): () => void
+  /** Loads now, whether or not the file changed: key files it refers to may have. */
+  reload(): void
+  close(): void
+}
+
+export interface ConfigSourceOptions {
+  readonly initial: LoadedConfig
+  readonly load: () => LoadedConfig | RefusedConfig
+  readonly report: (report: ConfigReport) => void
+  readonly intervalMs?: number
+}
+
+/** The names are the ones people write in the file, or the variable where there is none. */
+const fixedSettings = {
+  host: 'server.host',
+  port: 'server.port',
+  dataFolder: 'server.data',
+  databaseUrl: 'DATABASE_URL',
+  redisUrl: 'REDIS_URL',
+  secret: 'TOLLGATE_SECRET',
+  adminToken: 'TOLLGATE_ADMIN_TOKEN',
+} as const satisfies Partial<Record<keyof Config, string>>
+
+export function createConfigSource(options: ConfigSourceOptions): ConfigSource {
+  const { initial, load, report } = options
+  const listeners = new Set<(config: Config) => void>()
+  let current = initial.config
+
+  const reload = (): void => {
+    const outcome = load()
+    if ('faults' in outcome) {
+      report({ kind: 'refused', faults: outcome.faults, warnings: fromFile(outcome.warnings) })
+      return
+    }
+    if (current.configFileExists && !outcome.config.configFileExists) {
+      report({ kind: 'deleted', configPath: current.configPath })
+      return
+    }
+    const { config, needsRestart } = keepFixedSettings(current, outcome.config)
+    current = config
+    for (const listener of listeners) listener(config)
+    report({ kind: 'applied', needsRestart, warnings: fromFile(outcome.warnings) })
+  }
+  const watch = watchConfigFile(current.configPath, {
+    onChange: reload,
+    known: { digest: initial.fileDigest },
+    ...(options.intervalMs !== undefined && { intervalMs: options.intervalMs }),
+  })
+
+  return {
+    get current() {
+      return current
+    },
+    onChange(listener) {
+      listeners.add(listener)
+      return () => void listeners.delete(listener)
+    },
+    reload,
+    close: () => watch.close(),
+  }
+}
+
+/** The environment cannot have changed; its warnings were given at the start. */
+function fromFile(warnings: readonly ConfigFault[]): readonly ConfigFault[] {
+  return warnings.filter((warning) => warning.where !== 'environment')
+}
+
+function keepFixedSettings(
+  current: Config,
+  next: Config,
+): { readonly config: Config; readonly needsRestart: readonly string[] } {
+  const changed = (Object.keys(fixedSettings) as (keyof typeof fixedSettings)[]).filter(
+    (key) => plain(current[key]) !== plain(next[key]),
+  )
+  const kept = Object.fromEntries(Object.keys(fixedSettings).map((key) => [key, current[key as keyof Config]]))
+  return {
+    config: frozenConfig({ ...next, ...kept }),
+    needsRestart: changed.map((key) => fixedSettings[key]),
+  }
+}
+
+function plain(value: string | number | Secret | undefined): string | number | undefined {
+  return value instanceof Secret ? value.reveal() : value
+}

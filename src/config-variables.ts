@@ -1,0 +1,137 @@
+// The variables of the environment: which there are, and what they say. They win over the file and pass the same checks.
+
+import type { z } from 'zod'
+import { type ConfigFault, checkSchema, suggestion } from './config-fault.ts'
+import { type Environment, travelsInHeader, variable } from './config-references.ts'
+import { type ServerSection, serverSchema } from './config-schema.ts'
+import { Secret } from './kernel/secret.ts'
+
+/** Variables that also have a name in the file's `server` section. */
+export const serverVariables = {
+  host: 'TOLLGATE_HOST',
+  port: 'TOLLGATE_PORT',
+  data: 'TOLLGATE_DATA',
+  log: 'TOLLGATE_LOG',
+  sandbox: 'TOLLGATE_SANDBOX',
+  body_bytes_max: 'TOLLGATE_BODY_BYTES_MAX',
+  drain_seconds: 'TOLLGATE_DRAIN_SECONDS',
+} as const satisfies Record<keyof z.infer<typeof serverSchema>, string>
+
+/** Variables that have none: the file's place, and what does not belong in a file that gets copied around. */
+const otherVariables = [
+  'TOLLGATE_CONFIG',
+  'TOLLGATE_ADMIN_TOKEN',
+  'TOLLGATE_SECRET',
+  'DATABASE_URL',
+  'REDIS_URL',
+] as const
+
+export const knownVariables: readonly string[] = [...Object.values(serverVariables), ...otherVariables]
+
+export interface VariableSettings {
+  readonly server: ServerSection
+  readonly adminToken: Secret | undefined
+  readonly secret: Secret | undefined
+  readonly databaseUrl: Secret | undefined
+  readonly redisUrl: Secret | undefined
+  readonly providerKeys: Readonly<Record<string, Secret>>
+  readonly faults: readonly ConfigFault[]
+  readonly warnings: readonly ConfigFault[]
+}
+
+export function readVariables(env: Environment, providerVariables: readonly string[]): VariableSettings {
+  const faults: ConfigFault[] = []
+  const warnings: ConfigFault[] = []
+  const fault = (name: string, message: string) => faults.push(environmentFault(name, message))
+  const warn = (name: string, message: string) => warnings.push(environmentFault(name, message))
+  const secretOf = (name: string) => {
+    const value = variable(env, name)
+    return value === undefined ? undefined : new Secret(value)
+  }
+
+  const adminToken = secretOf('TOLLGATE_ADMIN_TOKEN')
+  if (adminToken && !travelsInHeader(adminToken.reveal())) {
+    fault('TOLLGATE_ADMIN_TOKEN', 'has characters that cannot be sent in a header')
+  }
+  if (adminToken && adminToken.reveal().length < 16) {
+    warn('TOLLGATE_ADMIN_TOKEN', 'is short enough to be guessed; use at least 16 random characters')
+  }
+  const secret = secretOf('TOLLGATE_SECRET')
+  if (secret && secret.reveal().length < 32) {
+    warn('TOLLGATE_SECRET', 'is short enough to be guessed; use at least 32 random bytes')
+  }
+  const databaseUrl = secretOf('DATABASE_URL')
+  if (databaseUrl && !/^postgres(ql)?:\/\//i.test(databaseUrl.reveal())) {
+    fault('DATABASE_URL', 'expected an address that starts with postgres:// (unset it to use the embedded database)')
+  }
+  const redisUrl = secretOf('REDIS_URL')
+  if (redisUrl && !/^rediss?:\/\//i.test(redisUrl.reveal())) {
+    fault('REDIS_URL', 'expected an address that starts with redis:// or rediss://')
+  }
+  const providerKeys: Record<string, Secret> = {}
+  for (const name of providerVariables) {
+    const key = secretOf(name)
+    if (key === undefined) continue
+    // Not a fault: the variable may be there for another program.
+    if (travelsInHeader(key.reveal())) providerKeys[name] = key
+    else warn(name, 'is ignored: it has characters that cannot be sent in a header')
+  }
+  const server = readServerVariables(env)
+  return {
+    server: server.section,
+    adminToken,
+    secret,
+    databaseUrl,
+    redisUrl,
+    providerKeys,
+    faults: [...faults, ...server.faults],
+    warnings: [...warnings, ...server.warnings],
+  }
+}
+
+function readServerVariables(env: Environment): {
+  readonly section: ServerSection
+  readonly faults: readonly ConfigFault[]
+  readonly warnings: readonly ConfigFault[]
+} {
+  const section: Record<string, unknown> = {}
+  const warnings: ConfigFault[] = []
+  for (const [key, name] of Object.entries(serverVariables)) {
+    const text = variable(env, name)
+    if (text === undefined) continue
+    if (key === 'port' && text.startsWith('tcp://')) {
+      // Kubernetes puts such variables into every pod beside a service that is called tollgate.
+      warnings.push(environmentFault(name, 'is ignored: it is a Kubernetes service link, not a port'))
+      continue
+    }
+    section[key] = typedText(key, text)
+  }
+  const checked = checkSchema(serverSchema, section)
+  if ('value' in checked) return { section: checked.value, faults: [], warnings }
+  const faults = checked.faults.map(({ path, message }) => {
+    return environmentFault(serverVariables[path[0] as keyof ServerSection], message)
+  })
+  return { section: {}, faults, warnings }
+}
+
+/** What is not a number or a switch stays text, for the schema to refuse. */
+function typedText(key: string, text: string): unknown {
+  const numeric = key === 'port' || key === 'body_bytes_max' || key === 'drain_seconds'
+  if (numeric) return /^[0-9]+(\.[0-9]+)?$/.test(text) ? Number(text) : text
+  if (key !== 'sandbox') return text
+  return { true: true, '1': true, false: false, '0': false }[text.toLowerCase()] ?? text.toLowerCase()
+}
+
+/** Variables that look like ours and are not: most likely misspelt, so what was meant is not in force. */
+export function unknownVariables(env: Environment, alsoKnown: readonly string[]): ConfigFault[] {
+  const known = [...knownVariables, ...alsoKnown]
+  const serviceLink = /^TOLLGATE_(SERVICE_(HOST|PORT)|PORT_[0-9]+_(TCP|UDP))/
+  return Object.keys(env)
+    .filter((name) => name.startsWith('TOLLGATE_') && !known.includes(name) && !serviceLink.test(name))
+    .sort()
+    .map((name) => environmentFault(name, `unknown variable, ignored; ${suggestion(name, knownVariables)}`))
+}
+
+function environmentFault(name: string, message: string): ConfigFault {
+  return { where: 'environment', field: name, message }
+}

@@ -1,0 +1,276 @@
+import { afterAll, expect, test } from 'bun:test'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { inspect } from 'node:util'
+import { type Config, type ConfigInputs, type LoadedConfig, loadConfig, type RefusedConfig } from './config.ts'
+import { formatFault } from './config-fault.ts'
+
+const root = mkdtempSync(join(tmpdir(), 'tollgate-config-'))
+afterAll(() => rmSync(root, { recursive: true }))
+
+let folders = 0
+function folder(files: Record<string, string> = {}): string {
+  const path = join(root, String(folders++))
+  mkdirSync(path)
+  for (const [name, content] of Object.entries(files)) writeFileSync(join(path, name), content)
+  return path
+}
+
+type Setup = Partial<ConfigInputs> & { readonly file?: string }
+
+function load({ file, ...inputs }: Setup = {}): LoadedConfig | RefusedConfig {
+  return loadConfig({
+    env: {},
+    cwd: inputs.cwd ?? folder(file === undefined ? {} : { 'tollgate.yaml': file }),
+    stdoutIsTerminal: true,
+    providerVariables: ['ACME_API_KEY', 'OTHER_API_KEY'],
+    builtInProviderIds: ['acme', 'sandbox'],
+    ...inputs,
+  })
+}
+
+function loaded(setup: Setup = {}): LoadedConfig {
+  const outcome = load(setup)
+  if ('faults' in outcome) throw new Error(outcome.faults.map(formatFault).join('\n'))
+  return outcome
+}
+
+const configOf = (setup: Setup = {}): Config => loaded(setup).config
+
+function faultsOf(setup: Setup): string[] {
+  const outcome = load(setup)
+  return 'faults' in outcome ? outcome.faults.map(formatFault) : []
+}
+
+const warningsOf = (setup: Setup) => load(setup).warnings.map(formatFault)
+
+test('without a file or variables the defaults hold', () => {
+  const cwd = folder()
+  const { config, warnings, fileDigest } = loaded({ cwd })
+  expect(warnings).toEqual([])
+  expect(fileDigest).toBeUndefined()
+  expect(config).toEqual({
+    host: '127.0.0.1',
+    port: 8080,
+    dataFolder: join(cwd, 'data'),
+    sandbox: true,
+    logFormat: 'pretty',
+    databaseUrl: undefined,
+    redisUrl: undefined,
+    secret: undefined,
+    adminToken: undefined,
+    bodyBytesMax: 33_554_432,
+    drainMs: 120_000,
+    limits: { requestsPerMinute: undefined, tokensPerMinute: undefined, concurrentRequests: undefined },
+    providers: [],
+    models: [],
+    providerKeys: {},
+    configPath: join(cwd, 'tollgate.yaml'),
+    configFileExists: false,
+  })
+})
+
+const file = `server: { host: "::1", port: 9000, data: /var/lib/tollgate, log: json, sandbox: off, body_bytes_max: 2048, drain_seconds: 5 }
+limits: { requests_per_minute: 600, concurrent_requests: 50 }
+`
+
+test('the file wins over the defaults', () => {
+  const { configPath, ...config } = configOf({ file })
+  expect(config).toMatchObject({
+    host: '::1',
+    port: 9000,
+    dataFolder: '/var/lib/tollgate',
+    sandbox: false,
+    logFormat: 'json',
+    bodyBytesMax: 2048,
+    drainMs: 5000,
+    limits: { requestsPerMinute: 600, tokensPerMinute: undefined, concurrentRequests: 50 },
+    configFileExists: true,
+  })
+  expect(configPath).toEndWith('/tollgate.yaml')
+})
+
+test('a variable wins over the file', () => {
+  const cwd = folder({ 'tollgate.yaml': file })
+  const env = {
+    TOLLGATE_HOST: '0.0.0.0',
+    TOLLGATE_PORT: '0',
+    TOLLGATE_DATA: './elsewhere',
+    TOLLGATE_LOG: 'pretty',
+    TOLLGATE_SANDBOX: 'on',
+    TOLLGATE_BODY_BYTES_MAX: '4096',
+    TOLLGATE_DRAIN_SECONDS: '0.5',
+  }
+  expect(configOf({ cwd, env })).toMatchObject({
+    host: '0.0.0.0',
+    port: 0,
+    dataFolder: join(cwd, 'elsewhere'),
+    sandbox: true,
+    logFormat: 'pretty',
+    bodyBytesMax: 4096,
+    drainMs: 500,
+  })
+})
+
+test('a variable set to nothing counts as not set', () => {
+  const env = { TOLLGATE_HOST: '', TOLLGATE_PORT: ' ', DATABASE_URL: '', TOLLGATE_CONFIG: '', ACME_API_KEY: '' }
+  const config = configOf({ env })
+  expect(config.port).toBe(8080)
+  expect(config.databaseUrl).toBeUndefined()
+  expect(config.providerKeys).toEqual({})
+})
+
+test('the log is JSON where nobody looks at a terminal', () => {
+  expect(configOf({ stdoutIsTerminal: false }).logFormat).toBe('json')
+  expect(configOf({ stdoutIsTerminal: false, env: { TOLLGATE_LOG: 'pretty' } }).logFormat).toBe('pretty')
+})
+
+test.each([
+  ['off', false],
+  ['OFF', false],
+  ['0', false],
+  ['false', false],
+  ['on', true],
+  ['1', true],
+])('TOLLGATE_SANDBOX=%s', (text, sandbox) => {
+  expect(configOf({ env: { TOLLGATE_SANDBOX: text } }).sandbox).toBe(sandbox)
+})
+
+test('the sandbox can be switched with true and false in the file', () => {
+  expect(configOf({ file: 'server: { sandbox: false }' }).sandbox).toBe(false)
+  expect(configOf({ file: 'server: { sandbox: true }' }).sandbox).toBe(true)
+})
+
+test('TOLLGATE_CONFIG names another file, relative to the working folder', () => {
+  const cwd = folder({ 'other.json': '{"server": {"port": 1234}}' })
+  const config = configOf({ cwd, env: { TOLLGATE_CONFIG: 'other.json' } })
+  expect(config.port).toBe(1234)
+  expect(config.configPath).toBe(join(cwd, 'other.json'))
+})
+
+test('a file that is named and not there is a fault', () => {
+  const env = { TOLLGATE_CONFIG: 'missing.yaml' }
+  expect(faultsOf({ env })).toEqual([
+    'missing.yaml  the configuration file cannot be read (ENOENT); TOLLGATE_CONFIG names it',
+  ])
+})
+
+test('a folder in the place of the file is a fault', () => {
+  const cwd = folder()
+  mkdirSync(join(cwd, 'tollgate.yaml'))
+  expect(faultsOf({ cwd })).toEqual(['tollgate.yaml  the configuration file cannot be read (EISDIR)'])
+})
+
+test('a file outside the working folder is named in full', () => {
+  const path = join(folder({ 'x.yaml': 'server: { port: 70000 }' }), 'x.yaml')
+  expect(faultsOf({ env: { TOLLGATE_CONFIG: path } })).toEqual([
+    `${path}:1:17  server.port  expected at most 65535, got the number 70000`,
+  ])
+})
+
+test('all faults of environment and file are told at once', () => {
+  const env = {
+    TOLLGATE_PORT: 'http',
+    TOLLGATE_LOG: 'jsn',
+    TOLLGATE_SANDBOX: 'maybe',
+    TOLLGATE_DRAIN_SECONDS: '-1',
+    TOLLGATE_ADMIN_TOKEN: 'canary with spaces in it',
+    DATABASE_URL: 'mysql://canary',
+    REDIS_URL: 'canary',
+  }
+  expect(faultsOf({ env, file: 'servr: 1' })).toEqual([
+    'environment  TOLLGATE_ADMIN_TOKEN  has characters that cannot be sent in a header',
+    'environment  DATABASE_URL  expected an address that starts with postgres:// (unset it to use the embedded database)',
+    'environment  REDIS_URL  expected an address that starts with redis:// or rediss://',
+    'environment  TOLLGATE_PORT  expected a number, got "http"',
+    'environment  TOLLGATE_LOG  expected one of pretty, json, got "jsn" (did you mean json?)',
+    'environment  TOLLGATE_SANDBOX  expected on or off, got "maybe"',
+    'environment  TOLLGATE_DRAIN_SECONDS  expected a number, got "-1"',
+    'tollgate.yaml:1:1  servr  unknown key "servr"; did you mean "server"?',
+  ])
+})
+
+test('a variable that looks like ours is warned about with the nearest known one', () => {
+  const env = { TOLLGATE_PROT: '1', TOLLGATE_DATABASE: 'x', UNRELATED: 'x' }
+  const [database, prot, ...others] = warningsOf({ env })
+  expect(database).toStartWith('environment  TOLLGATE_DATABASE  unknown variable, ignored; ')
+  expect(database).toContain('TOLLGATE_DATA')
+  expect(prot).toBe('environment  TOLLGATE_PROT  unknown variable, ignored; did you mean "TOLLGATE_PORT"?')
+  expect(others).toEqual([])
+})
+
+test('a variable the file refers to is not called unknown', () => {
+  const text = `providers:\n  - { id: x, dialect: sandbox, api_key: "\${TOLLGATE_X_KEY}" }\n`
+  expect(warningsOf({ file: text, env: { TOLLGATE_X_KEY: 'k' } })).toEqual([])
+})
+
+test('the variables of a Kubernetes service called tollgate are not taken for settings', () => {
+  const env = {
+    TOLLGATE_PORT: 'tcp://10.0.0.7:8080',
+    TOLLGATE_PORT_8080_TCP: 'tcp://10.0.0.7:8080',
+    TOLLGATE_SERVICE_HOST: '10.0.0.7',
+  }
+  expect(configOf({ env }).port).toBe(8080)
+  expect(warningsOf({ env })).toEqual([
+    'environment  TOLLGATE_PORT  is ignored: it is a Kubernetes service link, not a port',
+  ])
+})
+
+test('short secrets are warned about and not shown', () => {
+  const env = { TOLLGATE_SECRET: 'canary-secret', TOLLGATE_ADMIN_TOKEN: 'canary' }
+  const warnings = warningsOf({ env })
+  expect(warnings).toHaveLength(2)
+  expect(warnings.join()).not.toContain('canary')
+})
+
+test('the usual variables of providers are found by the names the caller gives', () => {
+  const env = { ACME_API_KEY: 'sk-acme\n', OTHER_API_KEY: 'two words', THIRD_API_KEY: 'sk-third' }
+  const { config, warnings } = loaded({ env })
+  expect(Object.keys(config.providerKeys)).toEqual(['ACME_API_KEY'])
+  expect(config.providerKeys.ACME_API_KEY?.reveal()).toBe('sk-acme')
+  expect(warnings.map(formatFault)).toEqual([
+    'environment  OTHER_API_KEY  is ignored: it has characters that cannot be sent in a header',
+  ])
+})
+
+const secretive: Setup = {
+  file: `providers:
+  - { id: x, dialect: openai-chat, base_url: "http://x/v1", api_key: literal-canary-0123456789 }
+models:
+  - { id: a/b, price: { input: "2.50", output: "10" }, routes: [{ provider: x, model: b }] }
+`,
+  env: {
+    ACME_API_KEY: 'acme-canary-0123456789',
+    TOLLGATE_SECRET: 'secret-canary-0123456789-0123456789',
+    TOLLGATE_ADMIN_TOKEN: 'token-canary-0123456789',
+    DATABASE_URL: 'postgres://user:canary@db/tollgate',
+    REDIS_URL: 'rediss://:canary@cache:6379',
+  },
+}
+
+test('no secret is printed with the configuration', () => {
+  const config = configOf(secretive)
+  expect(config.databaseUrl?.reveal()).toBe('postgres://user:canary@db/tollgate')
+  for (const text of [JSON.stringify(config), inspect(config, { depth: 9 }), Bun.inspect(config)]) {
+    expect(text).not.toContain('canary')
+    expect(text).toContain('[secret …6789]')
+  }
+})
+
+test('the configuration can be written as JSON, prices as decimals', () => {
+  const { models } = JSON.parse(JSON.stringify(configOf(secretive)))
+  expect(models[0].price).toMatchObject({ input: '2.50', output: '10.00', cacheWriteLong: '2.50' })
+})
+
+test('the configuration is frozen all the way down', () => {
+  const seen: unknown[] = []
+  const visit = (value: unknown): void => {
+    if (typeof value !== 'object' || value === null) return
+    seen.push(value)
+    expect(Object.isFrozen(value)).toBe(true)
+    Object.values(value).forEach(visit)
+  }
+  visit(configOf(secretive))
+  expect(seen.length).toBeGreaterThan(10)
+})

@@ -1,0 +1,168 @@
+// The settings of one process: environment, then file, then defaults, checked and frozen. The only reader of the
+// environment; it names no provider and starts nothing.
+
+import { readFileSync } from 'node:fs'
+import { dirname, relative, resolve } from 'node:path'
+import type { Model } from './catalog/model.ts'
+import type { ConfigFault } from './config-fault.ts'
+import { type FileReading, readConfigFile } from './config-file.ts'
+import { type Environment, errorCode, variable } from './config-references.ts'
+import type { LimitsSection } from './config-schema.ts'
+import { readVariables, unknownVariables, type VariableSettings } from './config-variables.ts'
+import { contentDigest } from './config-watch.ts'
+import { formatPrice, type Pico } from './kernel/money.ts'
+import { Secret } from './kernel/secret.ts'
+import type { ProviderEntry } from './providers/entry.ts'
+
+/** Limits of every key that has none of its own; undefined = unlimited. */
+export interface LimitDefaults {
+  readonly requestsPerMinute: number | undefined
+  readonly tokensPerMinute: number | undefined
+  readonly concurrentRequests: number | undefined
+}
+
+export interface Config {
+  readonly host: string
+  /** 0 = any free one. */
+  readonly port: number
+  /** Absolute. */
+  readonly dataFolder: string
+  readonly sandbox: boolean
+  readonly logFormat: 'pretty' | 'json'
+  /** undefined = the embedded database in the data folder. Both addresses may contain a password. */
+  readonly databaseUrl: Secret | undefined
+  readonly redisUrl: Secret | undefined
+  /** undefined = generated into the data folder. */
+  readonly secret: Secret | undefined
+  readonly adminToken: Secret | undefined
+  readonly bodyBytesMax: number
+  readonly drainMs: number
+  readonly limits: LimitDefaults
+  readonly providers: readonly ProviderEntry[]
+  readonly models: readonly Model[]
+  /** Values of the usual provider variables that are set, by variable. */
+  readonly providerKeys: Readonly<Record<string, Secret>>
+  /** Absolute; where the file is, or would be looked for. */
+  readonly configPath: string
+  readonly configFileExists: boolean
+}
+
+export interface ConfigInputs {
+  readonly env: Environment
+  readonly cwd: string
+  readonly stdoutIsTerminal: boolean
+  /** The usual variables of built-in providers, e.g. `ACME_API_KEY`. */
+  readonly providerVariables: readonly string[]
+  readonly builtInProviderIds: readonly string[]
+  /** Throws with a `code` as the file system does. */
+  readonly readFile?: (path: string) => string
+}
+
+export interface LoadedConfig {
+  readonly config: Config
+  readonly warnings: readonly ConfigFault[]
+  /** What the file contained, for noticing that it changed; undefined without a file. */
+  readonly fileDigest: string | undefined
+}
+
+export interface RefusedConfig {
+  readonly faults: readonly ConfigFault[]
+  readonly warnings: readonly ConfigFault[]
+}
+
+export function readProcess(): Pick<ConfigInputs, 'env' | 'cwd' | 'stdoutIsTerminal'> {
+  return { env: { ...process.env }, cwd: process.cwd(), stdoutIsTerminal: process.stdout.isTTY === true }
+}
+
+export function loadConfig(inputs: ConfigInputs): LoadedConfig | RefusedConfig {
+  const { env, cwd } = inputs
+  const configPath = resolve(cwd, variable(env, 'TOLLGATE_CONFIG') ?? 'tollgate.yaml')
+  const variables = readVariables(env, inputs.providerVariables)
+  const { reading, fileDigest } = readFile(configPath, inputs)
+
+  const alsoKnown = [...inputs.providerVariables, ...reading.referenced]
+  const warnings = [...variables.warnings, ...unknownVariables(env, alsoKnown), ...reading.warnings]
+  const faults = [...variables.faults, ...reading.faults]
+  const { settings } = reading
+  if (settings === undefined || faults.length > 0) return { faults, warnings }
+
+  const server = { ...settings.server, ...variables.server }
+  const config: Config = {
+    host: server.host ?? '127.0.0.1',
+    port: server.port ?? 8080,
+    dataFolder: resolve(cwd, server.data ?? 'data'),
+    sandbox: server.sandbox !== 'off' && server.sandbox !== false,
+    logFormat: server.log ?? (inputs.stdoutIsTerminal ? 'pretty' : 'json'),
+    ...secretSettings(variables),
+    bodyBytesMax: server.body_bytes_max ?? 32 * 1024 * 1024,
+    drainMs: Math.round((server.drain_seconds ?? 120) * 1000),
+    limits: limitDefaults(settings.limits),
+    providers: settings.providers,
+    models: settings.models,
+    configPath,
+    configFileExists: fileDigest !== undefined,
+  }
+  return { config: frozenConfig(config), warnings, fileDigest }
+}
+
+function readFile(
+  path: string,
+  inputs: ConfigInputs,
+): { readonly reading: FileReading; readonly fileDigest: string | undefined } {
+  const read = inputs.readFile ?? ((file: string) => readFileSync(file, 'utf8'))
+  const inside = relative(inputs.cwd, path)
+  const fileName = inside.startsWith('..') ? path : inside
+  let text: string
+  try {
+    text = read(path)
+  } catch (error) {
+    const code = errorCode(error)
+    const named = variable(inputs.env, 'TOLLGATE_CONFIG') !== undefined
+    if (code === 'ENOENT' && !named) return { reading: noFile, fileDigest: undefined }
+    const message = `the configuration file cannot be read (${code})${named ? '; TOLLGATE_CONFIG names it' : ''}`
+    return {
+      reading: { ...noFile, settings: undefined, faults: [{ where: fileName, field: '', message }] },
+      fileDigest: undefined,
+    }
+  }
+  const { env, builtInProviderIds } = inputs
+  const reading = readConfigFile(text, { fileName, folder: dirname(path), env, readFile: read, builtInProviderIds })
+  return { reading, fileDigest: contentDigest(text) }
+}
+
+const noFile: FileReading = {
+  settings: { server: {}, limits: {}, providers: [], models: [] },
+  faults: [],
+  warnings: [],
+  referenced: [],
+}
+
+function secretSettings(variables: VariableSettings) {
+  const { databaseUrl, redisUrl, secret, adminToken, providerKeys } = variables
+  return { databaseUrl, redisUrl, secret, adminToken, providerKeys }
+}
+
+function limitDefaults(section: LimitsSection): LimitDefaults {
+  return {
+    requestsPerMinute: section.requests_per_minute,
+    tokensPerMinute: section.tokens_per_minute,
+    concurrentRequests: section.concurrent_requests,
+  }
+}
+
+/** Frozen to the ground, and printable: JSON has no bigint, and the only ones in here are prices. */
+export function frozenConfig(config: Config): Config {
+  const copy = { ...config }
+  const printable = (_: string, value: unknown) => (typeof value === 'bigint' ? formatPrice(value as Pico) : value)
+  const toJSON = (): unknown => JSON.parse(JSON.stringify({ ...copy }, printable))
+  Object.defineProperty(copy, 'toJSON', { value: toJSON, enumerable: false })
+  deepFreeze(copy)
+  return copy
+}
+
+function deepFreeze(value: unknown): void {
+  if (typeof value !== 'object' || value === null || Object.isFrozen(value)) return
+  Object.freeze(value)
+  if (value instanceof Secret) return
+  for (const inner of Object.values(value)) deepFreeze(inner)
+}

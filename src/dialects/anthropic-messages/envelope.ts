@@ -1,0 +1,52 @@
+// The facts of a Messages request that the gateway relies on: the version header, and a few fields of the body.
+
+import { type Failure, invalidRequest } from '../../kernel/failure.ts'
+import type { Envelope } from '../dialect.ts'
+import { type EnvelopeFields, readFields } from '../envelope-fields.ts'
+import { isVersionDate } from './version.ts'
+
+export function readEnvelope(body: Uint8Array<ArrayBuffer>, headers: Headers): Envelope | Failure {
+  return (
+    refusedVersion(headers) ??
+    readFields(body, (fields) => {
+      const shared = sharedFields(fields)
+      // Zero is allowed: it warms the provider's prompt cache without generating.
+      const outputCap = fields.optionalInteger('max_tokens', 0)
+      if (outputCap === undefined) fields.refuse('max_tokens', '`max_tokens` is missing; this endpoint requires it.')
+      const stream = fields.optionalBoolean('stream') ?? false
+      return { ...shared, stream, outputCap, wantsStreamUsage: true }
+    })
+  )
+}
+
+/** The same body without what only matters when something is generated. */
+export function readCountEnvelope(body: Uint8Array<ArrayBuffer>, headers: Headers): Envelope | Failure {
+  return (
+    refusedVersion(headers) ??
+    readFields(body, (fields) => ({
+      ...sharedFields(fields),
+      stream: false,
+      outputCap: undefined,
+      wantsStreamUsage: true,
+    }))
+  )
+}
+
+function sharedFields(fields: EnvelopeFields) {
+  const model = fields.requiredText('model')
+  fields.requiredList('messages', () => '`messages` is missing.')
+  fields.optionalKind('system', ['string', 'array'], 'a string or an array of text blocks')
+  fields.optionalKind('tools', ['array'], 'an array')
+  fields.optionalKind('temperature', ['number'], 'a number')
+  return { body: fields.body, members: fields.members, model }
+}
+
+function refusedVersion(headers: Headers): Failure | undefined {
+  const version = headers.get('anthropic-version')
+  if (version !== null && isVersionDate(version)) return undefined
+  const got = version === null ? 'is missing' : 'is not a date'
+  return invalidRequest(
+    `The header \`anthropic-version\` ${got}; send a date such as \`anthropic-version: 2023-06-01\`.`,
+    'anthropic-version',
+  )
+}

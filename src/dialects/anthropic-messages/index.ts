@@ -1,0 +1,24 @@
+// Anthropic's Messages API, as clients speak it to us and as we speak it to providers.
+
+import type { Dialect } from '../dialect.ts'
+import { editRequest } from './edit-request.ts'
+import { readCountEnvelope, readEnvelope } from './envelope.ts'
+import { readFault, renderFailure, renderStreamFailure } from './failure.ts'
+import { forwardedHeaders } from './forwarded-headers.ts'
+import { relayReply } from './relay-reply.ts'
+import { earlyKeepAlive, MessagesStreamRelay } from './relay-stream.ts'
+
+export const anthropicMessages: Dialect = {
+  id: 'anthropic-messages',
+  generationPath: '/v1/messages',
+  readEnvelope,
+  tokenCount: { path: '/v1/messages/count_tokens', readEnvelope: readCountEnvelope },
+  editRequest,
+  forwardedHeaders,
+  relayStream: (context) => new MessagesStreamRelay(context),
+  keepAlive: earlyKeepAlive,
+  relayReply,
+  readFault,
+  renderFailure,
+  renderStreamFailure,
+}

@@ -1,0 +1,97 @@
+// Messages streams on the byte lane: every record passes as it came, but for the model's name in message_start and the
+// cost in the usage of message_delta.
+
+import { type ByteEdit, spliceBytes } from '../../wire/json-members.ts'
+import { JsonSpans } from '../../wire/json-spans.ts'
+import { sseComment, sseEvent } from '../../wire/sse-writer.ts'
+import { utf8Text } from '../../wire/utf8.ts'
+import { RecordRelay } from '../record-relay.ts'
+import { costEdit, isPresent, parseSpan } from '../reply-edits.ts'
+import { readErrorObject } from './failure.ts'
+import { mergeUsage, readUsage, type UsageMembers } from './usage.ts'
+
+/** Until the provider's message_start has passed, nothing but a comment is legal. */
+export const earlyKeepAlive = sseComment('keep-alive')
+const ping = sseEvent('ping', '{"type":"ping"}')
+
+export class MessagesStreamRelay extends RecordRelay {
+  readonly #json = new JsonSpans(['type', 'message', 'usage', 'content_block', 'error'])
+  readonly #message = new JsonSpans(['model', 'usage'])
+  #usageSeen: UsageMembers = {}
+  #started = false
+
+  keepAlive(): Uint8Array {
+    return this.#started ? ping : earlyKeepAlive
+  }
+
+  protected read(record: Uint8Array): void {
+    switch (this.#typeOf(record)) {
+      case 'content_block_delta':
+        this.meaningful = true
+        return this.pass(record)
+      case 'message_start':
+        return this.#readStart(record)
+      case 'content_block_start':
+        if (!this.meaningful) this.meaningful = this.#opensOutput(record)
+        return this.pass(record)
+      case 'message_delta':
+        return this.#readDelta(record)
+      case 'message_stop':
+        return this.finish(record)
+      case 'error':
+        this.#json.read(record, this.sse.dataStart, this.sse.dataEnd)
+        this.fault = readErrorObject(parseSpan(record, this.#json.of.error))
+        return
+      default:
+        // ping, content_block_stop, and event types of tomorrow
+        return this.pass(record)
+    }
+  }
+
+  /** The event line names the type; a host that leaves it out says it in the data. */
+  #typeOf(record: Uint8Array): string {
+    const sse = this.sse
+    if (sse.eventStart >= 0) return utf8Text(record, sse.eventStart, sse.eventEnd)
+    if (!this.#json.read(record, sse.dataStart, sse.dataEnd)) return ''
+    const type = parseSpan(record, this.#json.of.type)
+    return typeof type === 'string' ? type : ''
+  }
+
+  #readStart(record: Uint8Array): void {
+    this.#started = true
+    const { message } = this.#json.of
+    const read =
+      this.#json.read(record, this.sse.dataStart, this.sse.dataEnd) &&
+      this.#message.read(record, message.start, message.end)
+    if (!read) return this.pass(record)
+    const { model, usage } = this.#message.of
+    this.#merge(parseSpan(record, usage))
+    if (model.start < 0) return this.pass(record)
+    this.passEdited(record, model.start, model.end, this.modelJson)
+  }
+
+  /** A block of text or thinking starts empty; any other is output by itself. */
+  #opensOutput(record: Uint8Array): boolean {
+    if (!this.#json.read(record, this.sse.dataStart, this.sse.dataEnd)) return false
+    const block = parseSpan(record, this.#json.of.content_block)
+    const type = typeof block === 'object' && block !== null && 'type' in block ? block.type : undefined
+    return type !== undefined && type !== 'text' && type !== 'thinking'
+  }
+
+  #readDelta(record: Uint8Array): void {
+    this.meaningful = true
+    const { usage } = this.#json.of
+    if (!this.#json.read(record, this.sse.dataStart, this.sse.dataEnd) || !isPresent(record, usage)) {
+      return this.pass(record)
+    }
+    this.#merge(parseSpan(record, usage))
+    const cost = this.usage && this.context.costOf(this.usage)
+    const edit: ByteEdit | undefined = cost === undefined ? undefined : costEdit(record, usage, cost)
+    this.pass(edit ? spliceBytes(record, [edit]) : record)
+  }
+
+  #merge(usage: unknown): void {
+    this.#usageSeen = mergeUsage(this.#usageSeen, usage)
+    this.usage = readUsage(this.#usageSeen) ?? this.usage
+  }
+}

@@ -1,0 +1,82 @@
+// The members of a Chat Completions body that change on the way to a provider of the same dialect. Everything else is
+// forwarded byte for byte: key order, number spelling and unknown fields included.
+
+import {
+  type ByteEdit,
+  insertMember,
+  JsonFault,
+  type JsonMember,
+  memberKind,
+  readJsonValueMembers,
+  spliceBytes,
+} from '../../wire/json-members.ts'
+import type { Envelope, RequestEdits } from '../dialect.ts'
+
+const capNames = ['max_tokens', 'max_completion_tokens']
+
+export function editRequest(envelope: Envelope, edits: RequestEdits): Uint8Array<ArrayBuffer> {
+  const { body, members } = envelope
+  const added: string[] = []
+  const changes: ByteEdit[] = []
+  const model = members.find('model')
+  if (model) changes.push(replaceValue(model, JSON.stringify(edits.upstreamModel)))
+  changes.push(...capEdits(envelope, edits, added))
+  if (envelope.stream && !envelope.wantsStreamUsage) changes.push(...usageEdits(envelope, added))
+  if (added.length > 0) {
+    const last = members.list.at(-1)?.valueEnd ?? members.start + 1
+    changes.push({ start: last, end: last, bytes: encode(`,${added.join(',')}`) })
+  }
+  return spliceBytes(
+    body,
+    changes.sort((a, b) => a.start - b.start),
+  )
+}
+
+/** The cap under the name the host knows: renamed where the caller used the other one, added where it sent none. */
+function capEdits({ members, outputCap }: Envelope, edits: RequestEdits, added: string[]): ByteEdit[] {
+  const wanted = edits.quirks.outputCapName
+  if (outputCap === undefined) {
+    const nullCap = capNames.map((name) => members.find(name)).find((member) => member !== undefined)
+    if (edits.defaultOutputCap === undefined) return []
+    if (nullCap)
+      return [
+        {
+          ...nameSpan(nullCap),
+          bytes: encode(`"${wanted ?? nullCap.name}":${edits.defaultOutputCap}`),
+          end: nullCap.valueEnd,
+        },
+      ]
+    added.push(`"${wanted ?? 'max_tokens'}":${edits.defaultOutputCap}`)
+    return []
+  }
+  if (wanted === undefined || members.find(wanted)) return []
+  const other = capNames.map((name) => members.find(name)).find((member) => member !== undefined)
+  return other ? [{ ...nameSpan(other), bytes: encode(`"${wanted}":`) }] : []
+}
+
+/** Usage is always asked of the provider; where the caller did not ask, the relay keeps the extra record back. */
+function usageEdits({ body, members }: Envelope, added: string[]): ByteEdit[] {
+  const options = members.find('stream_options')
+  if (!options) {
+    added.push('"stream_options":{"include_usage":true}')
+    return []
+  }
+  if (memberKind(body, options) === 'null') return [replaceValue(options, '{"include_usage":true}')]
+  const inner = readJsonValueMembers(body, options.valueStart, options.valueEnd)
+  if (inner instanceof JsonFault) return []
+  const include = inner.find('include_usage')
+  return [include ? replaceValue(include, 'true') : insertMember(body, inner, 'include_usage', 'true')]
+}
+
+function replaceValue(member: JsonMember, jsonText: string): ByteEdit {
+  return { start: member.valueStart, end: member.valueEnd, bytes: encode(jsonText) }
+}
+
+/** From the opening quote of the name to the value. */
+function nameSpan(member: JsonMember): { start: number; end: number } {
+  return { start: member.start, end: member.valueStart }
+}
+
+function encode(text: string): Uint8Array {
+  return new TextEncoder().encode(text)
+}

@@ -1,0 +1,44 @@
+// The facts of a Chat Completions body that the gateway relies on.
+
+import type { Failure } from '../../kernel/failure.ts'
+import { JsonFault, memberBoolean, readJsonValueMembers } from '../../wire/json-members.ts'
+import type { Envelope } from '../dialect.ts'
+import { type EnvelopeFields, readFields } from '../envelope-fields.ts'
+
+/** More choices than anyone shows a person; each is generated and paid for. */
+const choicesMax = 8
+
+export function readEnvelope(body: Uint8Array<ArrayBuffer>): Envelope | Failure {
+  return readFields(body, (fields) => {
+    const model = fields.requiredText('model')
+    fields.requiredList('messages', () => missingMessages(fields))
+    const stream = fields.optionalBoolean('stream') ?? false
+    fields.optionalKind('tools', ['array'], 'an array')
+    fields.optionalKind('temperature', ['number'], 'a number')
+    fields.optionalInteger('n', 1, choicesMax)
+    const maxTokens = fields.optionalInteger('max_tokens', 1)
+    const maxCompletionTokens = fields.optionalInteger('max_completion_tokens', 1)
+    return {
+      body,
+      members: fields.members,
+      model,
+      stream,
+      outputCap: maxCompletionTokens ?? maxTokens,
+      wantsStreamUsage: includesUsage(fields),
+    }
+  })
+}
+
+function missingMessages(fields: EnvelopeFields): string {
+  if (!fields.find('input')) return '`messages` is missing.'
+  return '`messages` is missing. The body has `input`, which belongs to the Responses API; this path takes `messages`.'
+}
+
+function includesUsage(fields: EnvelopeFields): boolean {
+  const options = fields.optionalKind('stream_options', ['object'], 'an object')
+  if (!options) return false
+  const members = readJsonValueMembers(fields.body, options.valueStart, options.valueEnd)
+  if (members instanceof JsonFault) return fields.refuse('stream_options', `\`stream_options\`: ${members.message}.`)
+  const include = members.find('include_usage')
+  return include !== undefined && memberBoolean(fields.body, include) === true
+}

@@ -1,0 +1,22 @@
+// OpenAI's Chat Completions, as clients speak it to us and as we speak it to providers.
+
+import type { Dialect } from '../dialect.ts'
+import { editRequest } from './edit-request.ts'
+import { readEnvelope } from './envelope.ts'
+import { readFault, renderFailure, renderStreamFailure } from './failure.ts'
+import { relayReply } from './relay-reply.ts'
+import { ChatStreamRelay, keepAlive } from './relay-stream.ts'
+
+export const openaiChat: Dialect = {
+  id: 'openai-chat',
+  generationPath: '/chat/completions',
+  readEnvelope,
+  editRequest,
+  forwardedHeaders: () => ({}),
+  relayStream: (context) => new ChatStreamRelay(context),
+  keepAlive,
+  relayReply,
+  readFault,
+  renderFailure,
+  renderStreamFailure,
+}

@@ -1,0 +1,74 @@
+// Chat Completions streams on the byte lane: every record passes as it came, but for the model's name, the cost in the
+// usage record, and that record itself where the caller did not ask for it.
+
+import { type ByteEdit, spliceBytes } from '../../wire/json-members.ts'
+import { JsonSpans } from '../../wire/json-spans.ts'
+import { sseComment } from '../../wire/sse-writer.ts'
+import { utf8Text } from '../../wire/utf8.ts'
+import { RecordRelay } from '../record-relay.ts'
+import { costEdit, isPresent, parseSpan } from '../reply-edits.ts'
+import { readErrorObject } from './failure.ts'
+import { isMeaningfulChunk } from './meaningful.ts'
+import { readUsage } from './usage.ts'
+
+const done = new TextEncoder().encode('[DONE]')
+/** Anything but a comment breaks chat clients. */
+export const keepAlive = sseComment('keep-alive')
+
+export class ChatStreamRelay extends RecordRelay {
+  readonly #json = new JsonSpans(['model', 'usage', 'choices', 'error'])
+
+  keepAlive(): Uint8Array {
+    return keepAlive
+  }
+
+  protected read(record: Uint8Array): void {
+    const { dataStart, dataEnd } = this.sse
+    if (isDone(record, dataStart, dataEnd)) return this.finish(record)
+    // One bad record does not spoil a stream: it is left out, and a stream without its end still fails.
+    if (this.#json.read(record, dataStart, dataEnd)) this.#readChunk(record, dataStart, dataEnd)
+  }
+
+  #readChunk(record: Uint8Array, dataStart: number, dataEnd: number): void {
+    const { model, usage, choices, error } = this.#json.of
+    if (isPresent(record, error)) {
+      this.fault = readErrorObject(parseSpan(record, error))
+      return
+    }
+    if (!this.meaningful) this.meaningful = isMeaningfulChunk(utf8Text(record, dataStart, dataEnd))
+    const cost = isPresent(record, usage) ? this.#readUsage(record) : undefined
+    const isExtra = isPresent(record, usage) && isEmptyList(record, choices)
+    if (isExtra && !this.context.wantsStreamUsage) return
+    if (cost === undefined) {
+      if (model.start < 0) return this.pass(record)
+      return this.passEdited(record, model.start, model.end, this.modelJson)
+    }
+    const edits = model.start < 0 ? [cost] : [{ ...model, bytes: this.modelJson }, cost]
+    this.pass(
+      spliceBytes(
+        record,
+        edits.sort((a, b) => a.start - b.start),
+      ),
+    )
+  }
+
+  /** Keeps what was reported and answers with the edit that puts its cost beside it. */
+  #readUsage(record: Uint8Array): ByteEdit | undefined {
+    const span = this.#json.of.usage
+    const usage = readUsage(parseSpan(record, span))
+    if (usage === undefined) return undefined
+    this.usage = usage
+    const cost = this.context.costOf(usage)
+    return cost === undefined ? undefined : costEdit(record, span, cost)
+  }
+}
+
+function isDone(record: Uint8Array, start: number, end: number): boolean {
+  if (end - start !== done.length) return false
+  for (let i = 0; i < done.length; i++) if (record[start + i] !== done[i]) return false
+  return true
+}
+
+function isEmptyList(record: Uint8Array, span: { start: number; end: number }): boolean {
+  return span.end - span.start === 2 && record[span.start] === 0x5b
+}

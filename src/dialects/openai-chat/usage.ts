@@ -1,0 +1,44 @@
+// Usage as Chat Completions reports it: prompt_tokens includes cached and cache-written tokens, completion_tokens
+// includes reasoning. Hosts differ in where they put the cache counts:
+//
+//   OpenAI, most          prompt_tokens_details.cached_tokens, .cache_write_tokens
+//   DeepSeek              prompt_cache_hit_tokens
+//   gateways (LiteLLM …)  cache_read_input_tokens, cache_creation_input_tokens
+//
+// The next host with another spelling is a row here and a case in the test.
+
+import { tokenCount, type Usage } from '../../kernel/usage.ts'
+
+export function readUsage(value: unknown): Usage | undefined {
+  if (!isRecord(value)) return undefined
+  const prompt = tokenCount(value.prompt_tokens)
+  const output = tokenCount(value.completion_tokens)
+  if (prompt === undefined || output === undefined) return undefined
+  const promptDetails = isRecord(value.prompt_tokens_details) ? value.prompt_tokens_details : {}
+  const outputDetails = isRecord(value.completion_tokens_details) ? value.completion_tokens_details : {}
+  const cacheRead = Math.min(
+    prompt,
+    tokenCount(promptDetails.cached_tokens) ??
+      tokenCount(value.prompt_cache_hit_tokens) ??
+      tokenCount(value.cache_read_input_tokens) ??
+      0,
+  )
+  const cacheWrite = Math.min(
+    prompt - cacheRead,
+    tokenCount(promptDetails.cache_write_tokens) ?? tokenCount(value.cache_creation_input_tokens) ?? 0,
+  )
+  const reasoning = tokenCount(outputDetails.reasoning_tokens)
+  return {
+    inputTokens: prompt - cacheRead - cacheWrite,
+    cacheReadTokens: cacheRead,
+    cacheWriteTokens: cacheWrite,
+    cacheWriteLongTokens: 0,
+    outputTokens: output,
+    ...(reasoning === undefined ? {} : { reasoningTokens: reasoning }),
+    source: 'reported',
+  }
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}

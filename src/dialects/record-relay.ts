@@ -1,0 +1,83 @@
+// What the byte lanes of all event-stream dialects share: cutting the stream into records, and putting the passed,
+// edited and withheld ones together again. A record that is not touched is passed as the bytes it came in.
+
+import type { Usage } from '../kernel/usage.ts'
+import { readSseRecord, SseSpans, withoutControlLines } from '../wire/sse-record.ts'
+import { SseSplitter } from '../wire/sse-splitter.ts'
+import { sseEvent } from '../wire/sse-writer.ts'
+import type { ProviderFault, RelayContext, StreamRelay } from './dialect.ts'
+
+const nothing = new Uint8Array(0)
+
+export abstract class RecordRelay implements StreamRelay {
+  meaningful = false
+  finished = false
+  terminal: Uint8Array = nothing
+  usage: Usage | undefined
+  fault: ProviderFault | undefined
+  /** Where the data and the event's name of the record at hand lie. */
+  protected readonly sse = new SseSpans()
+  protected readonly modelJson: Uint8Array
+  readonly #splitter = new SseSplitter()
+  #pieces: Uint8Array[] = []
+
+  constructor(protected readonly context: RelayContext) {
+    this.modelJson = new TextEncoder().encode(JSON.stringify(context.model))
+  }
+
+  push(chunk: Uint8Array): Uint8Array {
+    this.#splitter.push(chunk, this.#onRecord)
+    return this.#take()
+  }
+
+  end(): Uint8Array {
+    this.#splitter.end(this.#onRecord)
+    return this.#take()
+  }
+
+  abstract keepAlive(): Uint8Array
+
+  /** Looks at a record with one data line, and passes, edits, finishes, or does nothing to withhold it. */
+  protected abstract read(record: Uint8Array): void
+
+  protected pass(record: Uint8Array): void {
+    this.#pieces.push(record)
+  }
+
+  /** Passes the record with the bytes of [start, end) replaced. */
+  protected passEdited(record: Uint8Array, start: number, end: number, bytes: Uint8Array): void {
+    this.#pieces.push(record.subarray(0, start), bytes, record.subarray(end))
+  }
+
+  protected finish(record: Uint8Array): void {
+    this.finished = true
+    this.terminal = record
+  }
+
+  readonly #onRecord = (record: Uint8Array): void => {
+    // After the end or an error nothing more counts, whatever a provider still sends.
+    if (this.finished || this.fault !== undefined) return
+    if (this.sse.read(record) && !this.sse.hasControlLines) this.read(record)
+    else this.#readOdd(record)
+  }
+
+  /** Comments pass; several data lines become one; `id:` and `retry:` lines stay here: once some clients have seen an
+   * id, they make an event of every later blank line. */
+  #readOdd(record: Uint8Array): void {
+    const { dataLines, hasControlLines } = this.sse
+    if (dataLines === 0) {
+      if (!hasControlLines) this.pass(record)
+      return
+    }
+    const { event, data } = readSseRecord(record)
+    const tidy = dataLines === 1 ? withoutControlLines(record) : sseEvent(event === '' ? undefined : event, data ?? '')
+    if (this.sse.read(tidy)) this.read(tidy)
+  }
+
+  #take(): Uint8Array {
+    const pieces = this.#pieces
+    if (pieces.length === 0) return nothing
+    this.#pieces = []
+    return pieces.length === 1 ? (pieces[0] as Uint8Array) : Buffer.concat(pieces)
+  }
+}

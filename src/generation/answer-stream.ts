@@ -1,0 +1,186 @@
+// The pump: upstream bytes in, client bytes out, read only while the client's socket takes more, so that a slow reader
+// slows the provider instead of filling our memory. Settling comes before the terminal bytes; a failure is an
+// honest error record, never a made-up ending.
+
+import type { Dialect } from '../dialects/dialect.ts'
+import { assert } from '../kernel/assert.ts'
+import { Failure } from '../kernel/failure.ts'
+import type { RequestId } from '../kernel/ids.ts'
+import type { Usage } from '../kernel/usage.ts'
+import type { Answered, OpenStream } from './attempt.ts'
+import type { Ticker, Watched } from './ticker.ts'
+
+/** How a stream came to its end. */
+export type StreamEnd = 'complete' | 'client left' | Failure
+
+export interface StreamAnswerInput {
+  readonly surface: Dialect
+  readonly requestId: RequestId
+  /** Already open, or still being tried while the client is kept alive. */
+  readonly opening: OpenStream | Promise<Answered | Failure | 'client left'>
+  readonly clientGone: AbortSignal
+  readonly ticker: Ticker
+  readonly nowMs: () => number
+  /** Frees the socket of a client that takes nothing; closing the stream alone would not. */
+  readonly dropClient: () => void
+  /** Called once, before the last bytes go out. */
+  readonly settle: (end: StreamEnd, usage: Usage | undefined) => void | Promise<void>
+}
+
+/** Official clients and proxies give up on silence; a comment or ping this often keeps them. */
+const keepAliveMs = 15_000
+/**
+ * Reads that may wait for a client's socket. A pull that stays in its loop costs a fifth less per event than one call
+ * for each (bench/README.md), and eight reads of 16 KiB are all a slow client can make us hold.
+ */
+const readAheadMax = 8
+/** A client that takes nothing for this long is treated as gone. */
+const writeStallMs = 30_000
+
+export function answerStream(input: StreamAnswerInput): ReadableStream<Uint8Array> {
+  const pump = new Pump(input)
+  return new ReadableStream(
+    { pull: (controller) => pump.pull(controller), cancel: () => pump.leave() },
+    { highWaterMark: readAheadMax },
+  )
+}
+
+const nothing = new Uint8Array(0)
+
+type Controller = ReadableStreamDefaultController<Uint8Array>
+
+class Pump implements Watched {
+  readonly #input: StreamAnswerInput
+  #stream: OpenStream | undefined
+  #controller: Controller | undefined
+  #phase: 'opening' | 'first bytes' | 'flowing' | 'ended' = 'opening'
+  readonly #startedAtMs: number
+  /** When bytes last came from the provider. */
+  #heardAtMs: number
+  /** When bytes last went to the client. */
+  #spokeAtMs: number
+  /** Since when the client has not asked for more; undefined while it waits for us. */
+  #clientBusySinceMs: number | undefined
+  /** Why we cut the provider off, where we did. */
+  #cutFor: string | undefined
+  readonly #leave = (): void => this.leave()
+
+  constructor(input: StreamAnswerInput) {
+    this.#input = input
+    this.#startedAtMs = this.#heardAtMs = this.#spokeAtMs = input.nowMs()
+    input.clientGone.addEventListener('abort', this.#leave)
+    input.ticker.watch(this)
+  }
+
+  async pull(controller: Controller): Promise<void> {
+    this.#controller = controller
+    this.#clientBusySinceMs = undefined
+    try {
+      do await this.#next(controller)
+      while (this.#phase !== 'ended' && (controller.desiredSize ?? 0) > 0)
+    } catch {
+      // A read that rejects is the provider's end of the wire, or our own cut.
+      if (this.#phase !== 'ended') await this.#interrupt(controller, this.#cutFor ?? 'broke off')
+    }
+    this.#clientBusySinceMs = this.#input.nowMs()
+  }
+
+  async #next(controller: Controller): Promise<void> {
+    if (this.#phase === 'opening') {
+      const opened = await this.#input.opening
+      if (this.#isOver()) return
+      if (opened === 'client left') return this.leave()
+      if (opened instanceof Failure) return await this.#end(controller, opened)
+      assert(opened.kind === 'stream', 'a streamed request is answered by a stream')
+      this.#stream = opened
+      this.#phase = 'first bytes'
+    }
+    const stream = this.#stream
+    if (!stream) return
+    if (this.#phase === 'first bytes') {
+      this.#phase = 'flowing'
+      return void (await this.#forward(controller, stream, stream.first))
+    }
+    for (let spoke = false; !spoke; ) {
+      const { done, value } = await stream.reader.read()
+      if (this.#isOver()) return
+      spoke = await this.#forward(controller, stream, done ? stream.relay.end() : stream.relay.push(value ?? nothing))
+      if (done && !this.#isOver()) return await this.#interrupt(controller, 'closed the stream')
+    }
+  }
+
+  /** Hands bytes to the client and answers whether there was anything for it, an end included. */
+  async #forward(controller: Controller, stream: OpenStream, bytes: Uint8Array): Promise<boolean> {
+    this.#heardAtMs = this.#input.nowMs()
+    if (bytes.length > 0) {
+      this.#spokeAtMs = this.#heardAtMs
+      controller.enqueue(bytes)
+    }
+    if (stream.relay.fault) await this.#interrupt(controller, 'reported an error')
+    else if (stream.relay.finished) await this.#end(controller, 'complete')
+    else return bytes.length > 0
+    return true
+  }
+
+  async #interrupt(controller: Controller, how: string): Promise<void> {
+    const stream = this.#stream
+    const provider = stream?.candidate.provider.id ?? 'unknown'
+    const tokens = stream?.relay.usage ? ` after ${stream.relay.usage.outputTokens} output tokens` : ''
+    const message = `Provider ${provider} ${how}${tokens}; what came before is all there is. Request ${this.#input.requestId}.`
+    await this.#end(controller, new Failure('STREAM_INTERRUPTED', message))
+  }
+
+  async #end(controller: Controller, end: 'complete' | Failure): Promise<void> {
+    this.#close()
+    await this.#input.settle(end, this.#stream?.relay.usage)
+    const { surface, requestId } = this.#input
+    const last = end === 'complete' ? this.#stream?.relay.terminal : surface.renderStreamFailure(end, requestId)
+    if (last !== undefined && last.length > 0) controller.enqueue(last)
+    controller.close()
+  }
+
+  /** The client has gone, by cancelling, by its connection, or by taking nothing for too long. */
+  leave(): void {
+    if (this.#phase === 'ended') return
+    this.#close()
+    void this.#input.settle('client left', this.#stream?.relay.usage)
+  }
+
+  tick(nowMs: number): void {
+    const stream = this.#stream
+    if (this.#clientBusySinceMs !== undefined && nowMs - this.#clientBusySinceMs > writeStallMs) return this.#stall()
+    if (this.#clientBusySinceMs === undefined && nowMs - this.#spokeAtMs >= keepAliveMs) this.#keepAlive(nowMs)
+    if (!stream) return
+    if (nowMs - this.#startedAtMs > stream.timeouts.totalMs) this.#cut(stream, 'took too long')
+    else if (this.#clientBusySinceMs === undefined && nowMs - this.#heardAtMs > stream.timeouts.idleMs) {
+      this.#cut(stream, 'fell silent')
+    }
+  }
+
+  #keepAlive(nowMs: number): void {
+    this.#spokeAtMs = nowMs
+    this.#controller?.enqueue(this.#stream?.relay.keepAlive() ?? this.#input.surface.keepAlive)
+  }
+
+  /** Ends the provider's side; the pending read rejects and the pump tells the client. */
+  #cut(stream: OpenStream, why: string): void {
+    this.#cutFor ??= why
+    stream.abort()
+  }
+
+  #stall(): void {
+    this.#input.dropClient()
+    this.leave()
+  }
+
+  #close(): void {
+    this.#phase = 'ended'
+    this.#input.clientGone.removeEventListener('abort', this.#leave)
+    this.#input.ticker.unwatch(this)
+    this.#stream?.abort()
+  }
+
+  #isOver(): boolean {
+    return this.#phase === 'ended'
+  }
+}

@@ -1,0 +1,45 @@
+// How long an attempt may take and who may end it: it stops when time is up or the client has gone, and remembers
+// which, so that neither is taken for the provider's fault.
+
+import { type AttemptFault, attemptFault } from '../routing/fault.ts'
+import type { Watched } from './ticker.ts'
+
+export class Patience implements Watched {
+  readonly #controller = new AbortController()
+  readonly #clientGone: AbortSignal
+  readonly #leave = (): void => this.#controller.abort()
+  #late = false
+
+  constructor(
+    readonly deadlineMs: number,
+    clientGone: AbortSignal,
+  ) {
+    this.#clientGone = clientGone
+    clientGone.addEventListener('abort', this.#leave)
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal
+  }
+
+  tick(monotonicMs: number): void {
+    if (monotonicMs < this.deadlineMs || this.#controller.signal.aborted) return
+    this.#late = true
+    this.#controller.abort()
+  }
+
+  abort(): void {
+    this.#controller.abort()
+  }
+
+  /** The fault as the client's going or the clock explain it, or as it looked from the wire. */
+  fault(seen: 'unreachable' | 'broken' | 'garbled'): AttemptFault {
+    if (this.#clientGone.aborted) return attemptFault('client left')
+    return attemptFault(this.#late ? 'timed out' : seen)
+  }
+
+  /** The attempt is over; from here whoever holds the open stream watches the client. */
+  end(): void {
+    this.#clientGone.removeEventListener('abort', this.#leave)
+  }
+}

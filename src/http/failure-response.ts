@@ -1,0 +1,17 @@
+// Answers that end a request outside a generation, in the shape the caller's client parses.
+
+import type { Dialect } from '../dialects/dialect.ts'
+import { type AnswerHeaders, failureResponse, requestIdHeaders } from '../generation/answer-headers.ts'
+import type { Failure } from '../kernel/failure.ts'
+import { createId } from '../kernel/ids.ts'
+
+export function refuse(surface: Dialect, failure: Failure): Response {
+  const id = createId('req')
+  return failureResponse(surface, failure, requestIdHeaders(id), id)
+}
+
+export function jsonResponse(value: unknown, headers: AnswerHeaders = {}): Response {
+  return new Response(JSON.stringify(value), {
+    headers: { ...requestIdHeaders(createId('req')), 'content-type': 'application/json', ...headers },
+  })
+}

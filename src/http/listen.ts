@@ -1,0 +1,56 @@
+// The socket: starts the runtime's server with the limits it must have, and stops it without cutting anyone off.
+
+import type { Handler } from './handler.ts'
+
+export interface Listening {
+  readonly url: string
+  /** Takes no new connections and waits for running requests, at most so long; answers whether all of them ended. */
+  stop(drainMs: number): Promise<boolean>
+}
+
+export interface ListenOptions {
+  readonly host: string
+  readonly port: number
+  readonly idleSeconds: number
+  readonly handler: Handler
+  /** An answer for what no one expected; details go to the log, never to the caller. */
+  onDefect(error: unknown): Response
+}
+
+/** The port is taken or may not be used; the code says which. */
+export class ListenFault {
+  constructor(readonly code: string) {}
+}
+
+export function listen({ host, port, idleSeconds, handler, onDefect }: ListenOptions): Listening | ListenFault {
+  let server: ReturnType<typeof Bun.serve>
+  try {
+    server = Bun.serve({
+      hostname: host,
+      port,
+      idleTimeout: idleSeconds,
+      // Bodies are bounded where they are read, so that an oversized one gets an answer in the caller's dialect.
+      maxRequestBodySize: Number.MAX_SAFE_INTEGER,
+      // Off, or an uncaught error would be answered with source code.
+      development: false,
+      fetch: (request, socket) => handler(request, socket),
+      error: onDefect,
+    })
+  } catch (error) {
+    return new ListenFault(error instanceof Error && 'code' in error ? String(error.code) : 'unknown')
+  }
+  const shownHost = host.includes(':') ? `[${host}]` : host
+  return {
+    url: `http://${shownHost}:${server.port}`,
+    async stop(drainMs) {
+      let timer: ReturnType<typeof setTimeout> | undefined
+      const late = new Promise<boolean>((resolve) => {
+        timer = setTimeout(() => resolve(false), drainMs)
+      })
+      const drained = await Promise.race([server.stop().then(() => true), late])
+      clearTimeout(timer)
+      if (!drained) await server.stop(true)
+      return drained
+    },
+  }
+}

@@ -1,0 +1,92 @@
+// GET /v1/models and /v1/models/{id}: the models this key can call now, in the one shape both families of official
+// clients read. Callers that send anthropic-version get that family's fields and paging beside the others.
+
+import type { Dialect } from '../dialects/dialect.ts'
+import { isoTime } from '../kernel/clock.ts'
+import { Failure, invalidRequest } from '../kernel/failure.ts'
+import type { Offer, OfferedModel } from '../routing/offer.ts'
+import type { Caller } from '../tenancy/caller.ts'
+import { jsonResponse, refuse } from './failure-response.ts'
+import { queryOf } from './path.ts'
+
+export interface ModelsDependencies {
+  authenticate(headers: Headers): Caller | Failure | Promise<Caller | Failure>
+  offer(): Offer
+}
+
+const pageLimitDefault = 20
+const pageLimitMax = 1000
+
+export function createModelsRoutes(deps: ModelsDependencies) {
+  return {
+    async list(request: Request, surface: Dialect): Promise<Response> {
+      const caller = await deps.authenticate(request.headers)
+      if (caller instanceof Failure) return refuse(surface, caller)
+      const models = deps.offer().list(caller)
+      if (!isPaged(request)) return jsonResponse({ object: 'list', data: models.map(modelItem) })
+      const page = pageOf(models, queryOf(request.url))
+      return page instanceof Failure ? refuse(surface, page) : jsonResponse(page)
+    },
+    /** `encodedId` is the rest of the path: ids contain slashes, raw or as %2F. */
+    async retrieve(request: Request, surface: Dialect, encodedId: string): Promise<Response> {
+      const caller = await deps.authenticate(request.headers)
+      if (caller instanceof Failure) return refuse(surface, caller)
+      const model = deps.offer().find(caller, decodeId(encodedId))
+      if (model instanceof Failure) return refuse(surface, model)
+      return jsonResponse(isPaged(request) ? pagedItem(model) : modelItem(model))
+    },
+  }
+}
+
+function isPaged(request: Request): boolean {
+  return request.headers.has('anthropic-version')
+}
+
+function decodeId(encoded: string): string {
+  try {
+    return decodeURIComponent(encoded)
+  } catch {
+    // Not a percent-encoding; then it is not a model's id either, and reads as an unknown one.
+    return encoded
+  }
+}
+
+function modelItem(model: OfferedModel) {
+  return {
+    id: model.id,
+    object: 'model',
+    created: Math.floor((model.releasedAt ?? 0) / 1000),
+    owned_by: model.ownedBy,
+  }
+}
+
+function pagedItem(model: OfferedModel) {
+  return {
+    ...modelItem(model),
+    type: 'model',
+    display_name: model.name,
+    created_at: isoTime(model.releasedAt ?? 0),
+    max_input_tokens: model.contextTokens ?? null,
+    max_tokens: model.maxOutputTokens ?? null,
+  }
+}
+
+/** `after_id` and `before_id` name the neighbour of the page; `limit` counts from there. */
+function pageOf(models: readonly OfferedModel[], query: URLSearchParams): object | Failure {
+  const limitText = query.get('limit')
+  const limit = limitText === null ? pageLimitDefault : Number(limitText)
+  if (!Number.isInteger(limit) || limit < 1 || limit > pageLimitMax) {
+    return invalidRequest(`\`limit\` must be a whole number from 1 to ${pageLimitMax}.`, 'limit')
+  }
+  const after = query.get('after_id')
+  const before = query.get('before_id')
+  const range = models.filter((model) => (after === null || model.id > after) && (before === null || model.id < before))
+  const page = before !== null && after === null ? range.slice(-limit) : range.slice(0, limit)
+  return {
+    object: 'list',
+    data: page.map(pagedItem),
+    has_more: page.length < range.length,
+    first_id: page[0]?.id ?? null,
+    last_id: page.at(-1)?.id ?? null,
+  }
+}

@@ -1,0 +1,73 @@
+// Everything that can go wrong for a caller, in one table: the code of the public vocabulary, its HTTP status, and the
+// type each dialect's official clients read. A new failure is a new row here and an anchor in docs/errors.md.
+
+interface FailureRow {
+  /** undefined: only ever sent inside a stream whose status is already out. */
+  readonly status: number | undefined
+  /** `error.type` on the chat surface. */
+  readonly chatType: string
+  /** `error.type` on the message surface. */
+  readonly messageType: string
+}
+
+export const failureTable = {
+  INVALID_REQUEST: { status: 400, chatType: 'invalid_request_error', messageType: 'invalid_request_error' },
+  UNAUTHORIZED: { status: 401, chatType: 'authentication_error', messageType: 'authentication_error' },
+  INSUFFICIENT_BALANCE: { status: 402, chatType: 'insufficient_quota', messageType: 'billing_error' },
+  FORBIDDEN: { status: 403, chatType: 'permission_error', messageType: 'permission_error' },
+  NOT_FOUND: { status: 404, chatType: 'not_found_error', messageType: 'not_found_error' },
+  METHOD_NOT_ALLOWED: { status: 405, chatType: 'invalid_request_error', messageType: 'invalid_request_error' },
+  PAYLOAD_TOO_LARGE: { status: 413, chatType: 'invalid_request_error', messageType: 'request_too_large' },
+  UNSUPPORTED_MEDIA_TYPE: { status: 415, chatType: 'invalid_request_error', messageType: 'invalid_request_error' },
+  LIMIT_EXCEEDED: { status: 429, chatType: 'rate_limit_error', messageType: 'rate_limit_error' },
+  INTERNAL: { status: 500, chatType: 'api_error', messageType: 'api_error' },
+  OVERLOADED: { status: 503, chatType: 'overloaded_error', messageType: 'overloaded_error' },
+  STREAM_INTERRUPTED: { status: undefined, chatType: 'api_error', messageType: 'api_error' },
+} as const satisfies Record<string, FailureRow>
+
+export type FailureCode = keyof typeof failureTable
+
+export interface FailureFacts {
+  /** The offending field of the request, as a path such as `messages[2].content`. */
+  readonly param?: string
+  /** How long to wait; becomes Retry-After (whole seconds, at least 1) and retry-after-ms. */
+  readonly retryAfterMs?: number
+  /** x-should-retry; absent = the client library decides by status. */
+  readonly shouldRetry?: boolean
+  /** The provider whose words the message holds; each dialect says so in its own way. */
+  readonly refusedBy?: string
+  /** A provider's own `error.details`, kept where the dialect has a place for it. */
+  readonly details?: unknown
+  /** Value of the Allow header of a 405. */
+  readonly allow?: string
+}
+
+/** An expected outcome, returned and not thrown. The message says who refused, what happened, and what to do. */
+export class Failure {
+  constructor(
+    readonly code: FailureCode,
+    readonly message: string,
+    readonly facts: FailureFacts = {},
+  ) {}
+
+  get status(): number {
+    return failureTable[this.code].status ?? 500
+  }
+}
+
+export function invalidRequest(message: string, param?: string): Failure {
+  return new Failure('INVALID_REQUEST', message, param === undefined ? {} : { param })
+}
+
+/** The headers that tell a client whether and when to come back. */
+export function retryHeaders(failure: Failure): Record<string, string> {
+  const { retryAfterMs, shouldRetry } = failure.facts
+  const headers: Record<string, string> = {}
+  if (retryAfterMs !== undefined) {
+    const waitMs = Math.max(1, Math.ceil(retryAfterMs))
+    headers['retry-after'] = String(Math.max(1, Math.ceil(waitMs / 1000)))
+    headers['retry-after-ms'] = String(waitMs)
+  }
+  if (shouldRetry !== undefined) headers['x-should-retry'] = String(shouldRetry)
+  return headers
+}

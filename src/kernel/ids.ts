@@ -1,0 +1,31 @@
+// Ids are prefixed, in text and in type, so that mixing two kinds is a type error and a reader knows what an id names.
+// The body is a UUIDv7 in Crockford's base32: 26 characters, ascending in time, no meaning, no secret.
+
+export type RequestId = `req_${string}`
+export type WorkspaceId = `ws_${string}`
+export type ProjectId = `prj_${string}`
+export type KeyId = `key_${string}`
+export type IdPrefix = 'req' | 'ws' | 'prj' | 'key'
+
+const alphabet = '0123456789ABCDEFGHJKMNPQRSTVWXYZ'
+
+/** Twenty-six characters carry 130 bits; the first one holds only the top three of the 128. */
+function base32(bytes: Uint8Array): string {
+  let text = ''
+  let bits = 0
+  let pending = 2
+  for (const byte of bytes) {
+    bits = (bits << 8) | byte
+    pending += 8
+    while (pending >= 5) {
+      pending -= 5
+      text += alphabet[(bits >>> pending) & 31]
+    }
+    bits &= (1 << pending) - 1
+  }
+  return text
+}
+
+export function createId<Prefix extends IdPrefix>(prefix: Prefix): `${Prefix}_${string}` {
+  return `${prefix}_${base32(Bun.randomUUIDv7('buffer'))}`
+}

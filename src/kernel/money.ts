@@ -1,0 +1,39 @@
+// Money in integers. Amounts are nano-dollars (10⁻⁹ $), prices pico-dollars (10⁻¹² $) per token; no float touches either.
+
+declare const unit: unique symbol
+export type Nano = bigint & { readonly [unit]: 'nano-dollar' }
+export type Pico = bigint & { readonly [unit]: 'pico-dollar per token' }
+
+export const zeroNano = 0n as Nano
+
+/** USD per million tokens × 10⁶ = pico-dollars per token, so six decimals are exact and a seventh is refused. */
+const pricePattern = /^(0|[1-9][0-9]{0,8})(?:\.([0-9]{1,6}))?$/
+
+/** `"2.50"` (USD per million tokens) → 2 500 000 pico-dollars per token; undefined if it is not such a decimal. */
+export function parsePrice(text: string): Pico | undefined {
+  const match = pricePattern.exec(text)
+  if (!match) return undefined
+  return BigInt(`${match[1]}${(match[2] ?? '').padEnd(6, '0')}`) as Pico
+}
+
+/** The reverse of parsePrice, without trailing zeros beyond cents. */
+export function formatPrice(price: Pico): string {
+  return decimal(price, 6)
+}
+
+/** Rounds a sum of (tokens × price) up, once, to nano-dollars. */
+export function picoToNano(pico: bigint): Nano {
+  return ((pico + 999n) / 1000n) as Nano
+}
+
+/** `1234567n` → `"0.001234567"`: exact, without an exponent, at least two decimals. */
+export function formatUsd(amount: Nano): string {
+  return decimal(amount, 9)
+}
+
+function decimal(value: bigint, scale: number): string {
+  const digits = (value < 0n ? -value : value).toString().padStart(scale + 1, '0')
+  const whole = digits.slice(0, -scale)
+  const fraction = digits.slice(-scale).replace(/0+$/, '').padEnd(2, '0')
+  return `${value < 0n ? '-' : ''}${whole}.${fraction}`
+}

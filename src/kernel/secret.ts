@@ -1,0 +1,30 @@
+// A value that must not be printed. It has to be asked for by name (`reveal`), so that logs, errors and JSON show a mask.
+
+import { inspect } from 'node:util'
+
+/** Below this, four letters would be a good part of the secret itself. */
+const maskedTailMinLength = 16
+
+export class Secret {
+  readonly #value: string
+
+  constructor(value: string) {
+    this.#value = value
+  }
+
+  reveal(): string {
+    return this.#value
+  }
+
+  toString(): string {
+    return this.#value.length < maskedTailMinLength ? '[secret]' : `[secret …${this.#value.slice(-4)}]`
+  }
+
+  toJSON(): string {
+    return this.toString()
+  }
+
+  [inspect.custom](): string {
+    return this.toString()
+  }
+}

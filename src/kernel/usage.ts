@@ -1,0 +1,29 @@
+// What a generation consumed, in buckets that never overlap; every price, limit and usage object is made from these.
+// Absent is not zero: a bucket nobody reported is undefined where the type allows it.
+
+export interface Usage {
+  /** Input tokens that were neither read from nor written to a cache. */
+  readonly inputTokens: number
+  readonly cacheReadTokens: number
+  /** Written to a short cache (five minutes). */
+  readonly cacheWriteTokens: number
+  /** Written to a long cache (one hour). */
+  readonly cacheWriteLongTokens: number
+  /** Reasoning included. */
+  readonly outputTokens: number
+  /** Informative part of outputTokens; undefined = not reported. */
+  readonly reasoningTokens?: number
+  readonly source: 'reported' | 'estimated'
+}
+
+/** A larger count is a provider's mistake or an attack; it would overflow nothing, but it must not be billed. */
+export const tokensMax = 2 ** 31
+
+export function totalInputTokens(usage: Usage): number {
+  return usage.inputTokens + usage.cacheReadTokens + usage.cacheWriteTokens + usage.cacheWriteLongTokens
+}
+
+/** A token count as an untrusted party wrote it: an integer in range, or undefined. */
+export function tokenCount(value: unknown): number | undefined {
+  return typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= tokensMax ? value : undefined
+}

@@ -1,0 +1,122 @@
+// Entry: arguments → configuration → app → listening → drain. Everything that can stop a start is told here in a
+// sentence, without a stack.
+
+import manifest from '../package.json' with { type: 'json' }
+import { type App, startApp } from './app.ts'
+import { readArguments } from './cli/arguments.ts'
+import { help } from './cli/help.ts'
+import { prettyStart, type StartFacts, startLogLines } from './cli/start-output.ts'
+import { type Config, loadConfig, readProcess } from './config.ts'
+import { type ConfigFault, formatFault } from './config-fault.ts'
+import { type ConfigReport, createConfigSource } from './config-source.ts'
+import { systemClock } from './kernel/clock.ts'
+import { builtInProviderIds, builtInProviders } from './providers/registry.ts'
+import { StartRefusal } from './store/start-refusal.ts'
+import { createLog, type Log } from './telemetry/log.ts'
+
+const command = readArguments(process.argv.slice(2))
+if (command.kind === 'help') process.stdout.write(help)
+else if (command.kind === 'version') process.stdout.write(`${manifest.version}\n`)
+else if (command.kind === 'unknown') fail(`tollgate: ${command.message}`, 2)
+else await serve()
+
+async function serve(): Promise<void> {
+  const load = () =>
+    loadConfig({
+      ...readProcess(),
+      providerVariables: builtInProviders.map(({ variable }) => variable),
+      builtInProviderIds,
+    })
+  const initial = load()
+  for (const warning of initial.warnings) process.stderr.write(`warning: ${formatFault(warning)}\n`)
+  if ('faults' in initial)
+    return fail(`tollgate cannot start, the configuration is wrong:\n${faultLines(initial.faults)}`)
+
+  const log = createLog({
+    format: initial.config.logFormat,
+    clock: systemClock,
+    write: (text) => void process.stdout.write(text),
+  })
+  const source = createConfigSource({ initial, load, report: (report) => logReport(log, report) })
+  let app: App
+  try {
+    app = await startApp({ source, clock: systemClock, log, onProgress: (line) => process.stderr.write(`${line}\n`) })
+  } catch (error) {
+    log.flush()
+    if (error instanceof StartRefusal) return fail(`tollgate cannot start: ${error.message}`)
+    throw error
+  }
+  announce(app, initial.config, log)
+  stopOnSignal(app, log)
+}
+
+function announce(app: App, config: Config, log: Log): void {
+  const facts = startFacts(app, config)
+  if (config.logFormat === 'pretty') process.stdout.write(prettyStart(facts))
+  else for (const { message, fields } of startLogLines(facts)) log.info(message, fields)
+}
+
+function startFacts(app: App, config: Config): StartFacts {
+  const providers = app.providers()
+  return {
+    version: manifest.version,
+    url: app.url,
+    dataFolder: config.dataFolder,
+    engine: app.engine,
+    firstKey: app.firstStart.firstKey,
+    firstKeyFile: app.firstStart.firstKeyFile,
+    providersOn: [...providers.values()].map(({ id, source, transport }) => ({
+      id,
+      source,
+      models: app.modelCount(id),
+      offline: transport !== undefined,
+    })),
+    providersOff: builtInProviders.filter(({ id }) => !providers.has(id)),
+  }
+}
+
+/** The first signal drains; a second one shortens the wait. */
+function stopOnSignal(app: App, log: Log): void {
+  let stopping = false
+  const stop = (): void => {
+    if (stopping) {
+      // Whatever still runs has had its warning.
+      setTimeout(() => process.exit(0), hurryMs).unref()
+      return
+    }
+    stopping = true
+    log.info('stopping: running requests are finished first')
+    log.flush()
+    void app.stop().then((drained) => {
+      if (!drained) process.stderr.write('tollgate: some requests did not end in time and were cut off\n')
+      process.exit(0)
+    })
+  }
+  process.on('SIGTERM', stop)
+  process.on('SIGINT', stop)
+}
+
+const hurryMs = 5_000
+
+function logReport(log: Log, report: ConfigReport): void {
+  if (report.kind === 'deleted') {
+    return log.warn(`${report.configPath} is gone; the last configuration stays in force`)
+  }
+  if (report.kind === 'refused') {
+    return log.error(
+      `the changed configuration is wrong; the last good one stays in force\n${faultLines(report.faults)}`,
+    )
+  }
+  for (const warning of report.warnings) log.warn(formatFault(warning))
+  if (report.needsRestart.length > 0) log.warn(`needs a restart to take effect: ${report.needsRestart.join(', ')}`)
+  log.info('configuration changed and in force')
+}
+
+function faultLines(faults: readonly ConfigFault[]): string {
+  return faults.map((fault) => `  ${formatFault(fault)}`).join('\n')
+}
+
+function fail(message: string, exitCode = 1): void {
+  process.stderr.write(`${message}\n`)
+  process.exitCode = exitCode
+}

@@ -1,0 +1,88 @@
+import { expect, test } from 'bun:test'
+import { Secret } from '../kernel/secret.ts'
+import { providerEntrySchema, resolveProviderEntry } from './entry.ts'
+
+const acme = { id: 'acme', dialect: 'openai-chat', base_url: 'http://127.0.0.1:9000/v1' }
+
+function faults(change: Record<string, unknown>): string[] {
+  const result = providerEntrySchema.safeParse({ ...acme, ...change })
+  return result.success ? [] : result.error.issues.map((issue) => `${issue.path.join('.')}: ${issue.message}`)
+}
+
+test('an entry keeps its dialect and loses the slash at the end of its address', () => {
+  const entry = providerEntrySchema.parse({
+    ...acme,
+    base_url: 'https://api.acme.example/v1/',
+    api_key: 'ignored here',
+  })
+  const apiKey = new Secret('sk-acme')
+  expect(resolveProviderEntry(entry, { apiKey, source: 'tollgate.yaml:2' })).toEqual({
+    id: 'acme',
+    dialect: 'openai-chat',
+    baseUrl: 'https://api.acme.example/v1',
+    apiKey,
+    source: 'tollgate.yaml:2',
+  })
+})
+
+test('an openai-chat address may have any path', () => {
+  expect(faults({ base_url: 'https://acme.example/compatible' })).toEqual([])
+})
+
+test('the sandbox needs no address and has none', () => {
+  const entry = providerEntrySchema.parse({ id: 'sandbox-eu', dialect: 'sandbox' })
+  const resolved = resolveProviderEntry(entry, { apiKey: undefined, source: 'tollgate.yaml:2' })
+  expect(resolved.dialect).toBe('sandbox')
+  expect(resolved.baseUrl).toBeUndefined()
+})
+
+test.each(['Acme', 'a_b', '-a', '', 'a/b', 'a'.repeat(64)])('the id %p is refused', (id) => {
+  expect(faults({ id })).toHaveLength(1)
+})
+
+test('an id may have 63 characters', () => {
+  expect(faults({ id: 'a'.repeat(63) })).toEqual([])
+})
+
+test.each(['gemini', 'openai-responses', 'bedrock'])('%s is named as not supported in this version', (dialect) => {
+  expect(faults({ dialect })).toEqual([
+    `dialect: "${dialect}" is not supported in this version; supported: openai-chat, anthropic-messages, sandbox`,
+  ])
+})
+
+test('a dialect nobody knows is answered with the ones there are', () => {
+  expect(faults({ dialect: 'soap' })).toEqual(['dialect: expected one of openai-chat, anthropic-messages, sandbox'])
+})
+
+test.each([
+  ['is missing', undefined],
+  ['is not an address', 'acme'],
+  ['has another scheme', 'ftp://acme.example/canary'],
+  ['has one slash too few', 'http:/acme.example/canary'],
+  ['contains a space', 'http://acme.example/can ary'],
+  ['contains a password', 'https://user:canary@acme.example/v1'],
+  ['contains a query', 'https://acme.example/v1?key=canary'],
+])('an address that %s is refused without being repeated', (_, base_url) => {
+  const [fault, ...others] = faults({ base_url })
+  expect(others).toEqual([])
+  expect(fault).toStartWith('base_url: ')
+  expect(fault).not.toContain('canary')
+})
+
+test.each(['https://acme.example/v1', 'https://acme.example/v1/'])(
+  'anthropic-messages at %s is told to leave /v1 out',
+  (base_url) => {
+    expect(faults({ dialect: 'anthropic-messages', base_url })).toEqual([
+      'base_url: must not end in /v1: the anthropic-messages dialect appends it; leave it out',
+    ])
+    expect(faults({ dialect: 'anthropic-messages', base_url: 'https://acme.example' })).toEqual([])
+  },
+)
+
+test('a wrong address is told together with other faults of the entry', () => {
+  expect(faults({ id: 'Acme', base_url: 'acme' })).toHaveLength(2)
+})
+
+test('an empty key is refused', () => {
+  expect(faults({ api_key: '' })).toHaveLength(1)
+})

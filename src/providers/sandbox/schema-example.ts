@@ -1,0 +1,77 @@
+// The arguments the sandbox calls a tool with: one value that fits the tool's JSON Schema, always the same. Common
+// keywords only; a schema it cannot follow gets a value all the same, never an exception.
+
+import { isObject, type JsonObject, listMember, member, textMember } from './json-value.ts'
+
+const depthMax = 8
+// References can branch: eight levels of a hundred properties each would be 10¹⁶ values.
+const valuesMax = 1_000
+
+export function exampleOf(schema: unknown): unknown {
+  let values = 0
+
+  function example(at: unknown, depth: number): unknown {
+    values += 1
+    const resolved = resolve(at, schema)
+    const fixed = member(resolved, 'const') ?? listMember(resolved, 'enum')[0]
+    if (isScalar(fixed)) return fixed
+    const deeper = depth < depthMax && values < valuesMax
+    const union =
+      listMember(resolved, 'anyOf')[0] ?? listMember(resolved, 'oneOf')[0] ?? listMember(resolved, 'allOf')[0]
+    const type = typeOf(resolved)
+    if (type === undefined && union !== undefined) return deeper ? example(union, depth + 1) : 'sandbox'
+    switch (type) {
+      case 'object':
+        return deeper ? exampleObject(resolved, depth) : {}
+      case 'array':
+        return deeper ? [example(member(resolved, 'items'), depth + 1)] : []
+      case 'number':
+      case 'integer':
+        return 1
+      case 'boolean':
+        return true
+      case 'null':
+        return null
+      default:
+        return 'sandbox'
+    }
+  }
+
+  function exampleObject(at: JsonObject, depth: number): JsonObject {
+    const properties = member(at, 'properties')
+    const names = listMember(at, 'required').filter((name) => typeof name === 'string')
+    const entries: [string, unknown][] = []
+    for (const name of new Set(names)) {
+      if (values >= valuesMax) break
+      entries.push([name, example(member(properties, name), depth + 1)])
+    }
+    return Object.fromEntries(entries)
+  }
+
+  return example(schema, 0)
+}
+
+function isScalar(value: unknown): boolean {
+  return typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean'
+}
+
+function typeOf(schema: JsonObject): string | undefined {
+  const type = member(schema, 'type')
+  if (typeof type === 'string') return type
+  if (Array.isArray(type)) return type.find((name) => typeof name === 'string' && name !== 'null') ?? 'null'
+  return isObject(member(schema, 'properties')) ? 'object' : undefined
+}
+
+/** Follows references within the document; a few hops, because they may form a circle. */
+function resolve(schema: unknown, root: unknown): JsonObject {
+  let at = schema
+  for (let hop = 0; hop < depthMax; hop += 1) {
+    const reference = textMember(at, '$ref')
+    if (reference === undefined) break
+    at = reference
+      .split('/')
+      .slice(1)
+      .reduce<unknown>((value, key) => member(value, key.replaceAll('~1', '/').replaceAll('~0', '~')), root)
+  }
+  return isObject(at) ? at : {}
+}

@@ -1,0 +1,13 @@
+// A route chosen for a request: where it would go and in which dialect.
+
+import type { Route } from '../catalog/model.ts'
+import type { Dialect } from '../dialects/dialect.ts'
+import type { Endpoint, Provider } from '../providers/provider.ts'
+
+export interface Candidate {
+  readonly route: Route
+  readonly provider: Provider
+  readonly endpoint: Endpoint
+  /** The dialect the endpoint speaks. */
+  readonly dialect: Dialect
+}

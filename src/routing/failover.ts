@@ -1,0 +1,85 @@
+// Tries candidates in order until one answers. Nothing of an attempt has reached the client before it counts as
+// answered, so moving on is invisible; what the caller is told when none is left is decided here.
+
+import { Failure } from '../kernel/failure.ts'
+import type { Candidate } from './candidate.ts'
+import { type AttemptFault, faultTable } from './fault.ts'
+
+/** However many routes a model has: a request is not a load test. */
+const attemptsMax = 3
+
+/** How long to wait when a throttled provider did not say. */
+const throttleDefaultMs = 1_000
+/** Official clients disagree on longer waits; above this they are told not to retry by themselves. */
+const retryWaitMaxMs = 60_000
+
+/** Characters of a provider's own text that a caller gets. */
+const providerTextMax = 4096
+
+export interface FailedAttempt {
+  readonly candidate: Candidate
+  readonly fault: AttemptFault
+}
+
+export async function tryCandidates<Answer extends object>(
+  candidates: readonly Candidate[],
+  attempt: (candidate: Candidate) => Promise<Answer | AttemptFault>,
+  isAnswer: (outcome: Answer | AttemptFault) => outcome is Answer,
+): Promise<Answer | readonly FailedAttempt[]> {
+  const failed: FailedAttempt[] = []
+  for (const candidate of candidates.slice(0, attemptsMax)) {
+    const outcome = await attempt(candidate)
+    if (isAnswer(outcome)) return outcome
+    failed.push({ candidate, fault: outcome })
+    if (!faultTable[outcome.class].tryNext) break
+  }
+  return failed
+}
+
+export function exhaustedFailure(model: string, failed: readonly FailedAttempt[]): Failure {
+  const last = failed.at(-1)
+  if (last?.fault.class === "caller's fault") return callersFailure(last)
+  if (failed.length > 0 && failed.every(({ fault }) => fault.class === 'too large')) {
+    return new Failure('PAYLOAD_TOO_LARGE', `${names(failed)} refused the request as too large. Send less.`)
+  }
+  if (failed.length > 0 && failed.every(({ fault }) => fault.class === 'throttled')) return throttledFailure(failed)
+  const reasons = failed.map(({ candidate, fault }) => `${candidate.provider.id} ${describeFault(fault)}`).join('; ')
+  return new Failure(
+    'NOT_FOUND',
+    `No route of \`${model}\` can serve now: ${reasons}. Retry later, or use another model.`,
+    { shouldRetry: false },
+  )
+}
+
+/** `503`, `timed out`: for messages and log lines; never a provider's billing or credential text. */
+export function describeFault(fault: AttemptFault): string {
+  return fault.class === 'failing' && fault.status !== undefined ? String(fault.status) : fault.class
+}
+
+function callersFailure({ candidate, fault }: FailedAttempt): Failure {
+  const said = fault.provider
+  return new Failure('INVALID_REQUEST', maskKeys((said?.message ?? '').slice(0, providerTextMax)), {
+    refusedBy: candidate.provider.id,
+    ...(said?.param === undefined ? {} : { param: said.param }),
+    ...(said?.details === undefined ? {} : { details: said.details }),
+  })
+}
+
+/** Providers quote credentials in their complaints now and then; a caller must not learn the operator's. */
+function maskKeys(text: string): string {
+  return text.replace(/\b[A-Za-z]{2,5}[-_][A-Za-z0-9*_-]{16,}/g, (key) => `${key.slice(0, 3)}…`)
+}
+
+function throttledFailure(failed: readonly FailedAttempt[]): Failure {
+  const retryAfterMs = Math.min(...failed.map(({ fault }) => fault.provider?.retryAfterMs ?? throttleDefaultMs))
+  const seconds = Math.max(1, Math.ceil(retryAfterMs / 1000))
+  const routes = failed.length === 1 ? 'its only route' : `all ${failed.length} routes`
+  return new Failure('LIMIT_EXCEEDED', `${names(failed)} throttled ${routes}. Retry in ${seconds} s.`, {
+    retryAfterMs,
+    ...(retryAfterMs > retryWaitMaxMs ? { shouldRetry: false } : {}),
+  })
+}
+
+function names(failed: readonly FailedAttempt[]): string {
+  return `Provider ${[...new Set(failed.map(({ candidate }) => candidate.provider.id))].join(', ')}`
+}

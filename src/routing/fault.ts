@@ -1,0 +1,73 @@
+// What a failed attempt means: whose fault it was, whether another route may be tried, and what the caller is told when
+// none is left. The classes are the rows of one table; a provider's own words only help to find the row.
+
+import type { ProviderFault } from '../dialects/dialect.ts'
+
+interface FaultRow {
+  /** Whether another candidate may be tried. */
+  readonly tryNext: boolean
+}
+
+export const faultTable = {
+  /** No connection, a refused or failed TLS handshake. */
+  unreachable: { tryNext: true },
+  /** The connection broke before an answer. */
+  broken: { tryNext: true },
+  /** Nothing meaningful in time. */
+  'timed out': { tryNext: true },
+  /** A 5xx and its kin. */
+  failing: { tryNext: true },
+  /** A 2xx that was not an answer: an error inside it, no content, not the dialect. */
+  garbled: { tryNext: true },
+  throttled: { tryNext: true },
+  /** Our credential was refused. The caller's key is fine, so it must never read as a 401. */
+  'refused our credential': { tryNext: true },
+  /** The account behind our credential has no money or quota left. */
+  'out of quota': { tryNext: true },
+  'does not know the model': { tryNext: true },
+  redirecting: { tryNext: true },
+  'too large': { tryNext: true },
+  /** The request itself is at fault: every route would say the same. */
+  "caller's fault": { tryNext: false },
+  /** The client is gone. */
+  'client left': { tryNext: false },
+} as const satisfies Record<string, FaultRow>
+
+export type FaultClass = keyof typeof faultTable
+
+export interface AttemptFault {
+  readonly class: FaultClass
+  /** The provider's HTTP status, where there was one. */
+  readonly status: number | undefined
+  readonly provider: ProviderFault | undefined
+}
+
+export function attemptFault(faultClass: FaultClass, provider?: ProviderFault): AttemptFault {
+  return { class: faultClass, status: provider?.status, provider }
+}
+
+/** Words by which providers say that waiting will not help, whatever the status. */
+const quotaWords =
+  /insufficient_quota|billing_hard_limit_reached|enforced_spend_limit_reached|credit balance is too low/i
+/** Words by which a 404 or 400 says that the provider has no such model. */
+const modelWords = /model_not_found|(unknown|no such|invalid) model|model.{0,80}(not found|does not exist)/i
+
+export function classifyFault(fault: ProviderFault): AttemptFault {
+  return attemptFault(faultClass(fault), fault)
+}
+
+function faultClass(fault: ProviderFault): FaultClass {
+  const status = fault.status ?? 500
+  const words = `${fault.type ?? ''} ${fault.code ?? ''} ${fault.message}`
+  if (quotaWords.test(words) && (status === 400 || status === 402 || status === 403 || status === 429)) {
+    return 'out of quota'
+  }
+  if (status === 401 || status === 402 || status === 403) return 'refused our credential'
+  if (status === 404 || (status === 400 && modelWords.test(words))) return 'does not know the model'
+  if (status === 413) return 'too large'
+  if (status === 429) return 'throttled'
+  if (status === 408 || status === 409) return 'failing'
+  if (status >= 400 && status < 500) return "caller's fault"
+  if (status >= 300 && status < 400) return 'redirecting'
+  return 'failing'
+}

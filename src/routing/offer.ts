@@ -1,0 +1,81 @@
+// What one configuration offers to one caller: which models it may see, and the ordered routes to one of them. Every
+// endpoint asks here, so that a model outside the caller's reach reads exactly like one that does not exist.
+
+import type { Catalog } from '../catalog/catalog.ts'
+import type { Model } from '../catalog/model.ts'
+import type { Price } from '../catalog/price.ts'
+import type { Dialect } from '../dialects/dialect.ts'
+import { Failure } from '../kernel/failure.ts'
+import { nearestNames } from '../kernel/nearest.ts'
+import type { Provider } from '../providers/provider.ts'
+import type { Caller } from '../tenancy/caller.ts'
+import type { Candidate } from './candidate.ts'
+import { planCandidates } from './plan.ts'
+
+/** A model that can be called: it has a price and a provider that is switched on. */
+export type OfferedModel = Model & { readonly price: Price }
+
+export interface Offer {
+  /** Sorted by id. */
+  list(caller: Caller): readonly OfferedModel[]
+  find(caller: Caller, id: string): OfferedModel | Failure
+  plan(model: OfferedModel, surface: Dialect): readonly Candidate[] | Failure
+}
+
+export interface OfferInput {
+  readonly catalog: Catalog
+  readonly providers: ReadonlyMap<string, Provider>
+  /** A number in [0, 1). */
+  random(): number
+}
+
+const suggestionsMax = 3
+
+export function createOffer({ catalog, providers, random }: OfferInput): Offer {
+  const offered = new Map<string, OfferedModel>()
+  for (const model of catalog.models) if (isOffered(model, providers)) offered.set(model.id, model)
+  const all = [...offered.values()]
+
+  const list = (caller: Caller): readonly OfferedModel[] => {
+    const { models } = caller
+    return models === undefined ? all : all.filter((model) => allows(models, model.id))
+  }
+  return {
+    list,
+    find(caller, id) {
+      const model = offered.get(id)
+      if (model && (caller.models === undefined || allows(caller.models, id))) return model
+      const near = nearestNames(
+        id,
+        list(caller).map((each) => each.id),
+        suggestionsMax,
+      )
+      return new Failure('NOT_FOUND', `No model \`${shorten(id)}\`.${suggestion(near)}`, { param: 'model' })
+    },
+    plan(model, surface) {
+      const candidates = planCandidates({ model, surface, findProvider: (id) => providers.get(id), random })
+      if (candidates.length > 0) return candidates
+      return new Failure('NOT_FOUND', `No route of \`${model.id}\` speaks the dialect of this endpoint.`, {
+        param: 'model',
+      })
+    },
+  }
+}
+
+function isOffered(model: Model, providers: ReadonlyMap<string, Provider>): model is OfferedModel {
+  return model.price !== undefined && model.routes.some((route) => providers.has(route.providerId))
+}
+
+/** An allowlist holds ids and `prefix/*` patterns. */
+function allows(patterns: readonly string[], id: string): boolean {
+  return patterns.some((pattern) => (pattern.endsWith('*') ? id.startsWith(pattern.slice(0, -1)) : pattern === id))
+}
+
+function suggestion(near: readonly string[]): string {
+  if (near.length === 0) return ' GET /v1/models lists what this key can use.'
+  return ` Did you mean ${near.map((id) => `\`${id}\``).join(' or ')}?`
+}
+
+function shorten(id: string): string {
+  return id.length > 100 ? `${id.slice(0, 100)}…` : id
+}

@@ -1,0 +1,38 @@
+// The ordered candidates of a request: by priority, and inside one priority by weight. Pure: chance is handed in.
+
+import type { Model } from '../catalog/model.ts'
+import type { Dialect } from '../dialects/dialect.ts'
+import type { Provider } from '../providers/provider.ts'
+import type { Candidate } from './candidate.ts'
+
+export interface PlanInput {
+  readonly model: Model
+  /** The dialect the caller speaks; only endpoints of the same dialect can serve it. */
+  readonly surface: Dialect
+  findProvider(id: string): Provider | undefined
+  /** A number in [0, 1). */
+  random(): number
+}
+
+export function planCandidates({ model, surface, findProvider, random }: PlanInput): Candidate[] {
+  const ranked: { candidate: Candidate; draw: number }[] = []
+  for (const route of model.routes) {
+    const provider = findProvider(route.providerId)
+    const endpoint = provider?.endpoints.find((each) => each.dialect === surface.id)
+    if (!provider || !endpoint) continue
+    ranked.push({
+      candidate: { route, provider, endpoint, dialect: surface },
+      draw: weightedDraw(route.weight, random),
+    })
+  }
+  ranked.sort((a, b) => a.candidate.route.priority - b.candidate.route.priority || b.draw - a.draw)
+  return ranked.map(({ candidate }) => candidate)
+}
+
+/**
+ * Sorting by u^(1/weight) picks without replacement in proportion to the weights (Efraimidis and Spirakis, 2006), so
+ * one pass orders a whole group.
+ */
+function weightedDraw(weight: number, random: () => number): number {
+  return weight > 0 ? random() ** (1 / weight) : -1
+}

@@ -1,0 +1,39 @@
+// The database handle: the only way to the tables. One SQL text runs on both engines (portable SQL, see sql.ts), so
+// callers ask for a transaction, never for an engine; `engine` is for messages and for migrations.
+
+import { openPostgres } from './postgres.ts'
+import type { Sql } from './sql.ts'
+import { openSqlite } from './sqlite.ts'
+
+export interface Database {
+  readonly engine: 'sqlite' | 'postgres'
+  /** Reads of committed rows. A write here is refused by both engines: writes belong in a transaction. */
+  readonly sql: Sql
+  /**
+   * Runs the work in one transaction: committed durably when it resolves, rolled back when it throws. On SQLite one
+   * runs at a time, so the work must not wait for anything but its statements, nor start a transaction of its own.
+   */
+  transaction<T>(work: (sql: Sql) => Promise<T>): Promise<T>
+  /**
+   * The transaction that may change tables: without a time limit, and alone across all processes on this database.
+   * `busy` says that another process is in it; nothing was run.
+   */
+  schemaTransaction<T>(work: (sql: Sql, runScript: RunScript) => Promise<T>): Promise<{ readonly result: T } | 'busy'>
+  close(): Promise<void>
+}
+
+/** Runs fixed text of our own, several statements, no parameters. */
+export type RunScript = (text: string) => Promise<void>
+
+export interface DatabaseOptions {
+  /** `postgres://…`; undefined = SQLite in the data folder. */
+  readonly url: string | undefined
+  readonly dataFolder: string
+  /** Gets a line when the database file was open to other users. */
+  readonly report?: (line: string) => void
+}
+
+/** Throws a StartRefusal when the database cannot be opened or reached. Takes no lock on the folder: folder-lock.ts. */
+export function openDatabase({ url, dataFolder, report }: DatabaseOptions): Promise<Database> {
+  return url === undefined ? openSqlite(dataFolder, report) : openPostgres(url)
+}

@@ -1,0 +1,13 @@
+// Every migration, in the order of application. A new one is a new file and a new last line; one that was released is
+// never edited, moved or removed: its checksum stands in the databases it was applied to.
+
+import tenancy from './0001-tenancy.sql' with { type: 'text' }
+
+export interface Migration {
+  /** The file's name without its ending. */
+  readonly name: string
+  /** Portable SQL; what must differ stands below a line `-- sqlite:` or `-- postgres:`, up to a line `-- both:`. */
+  readonly text: string
+}
+
+export const allMigrations: readonly Migration[] = [{ name: '0001-tenancy', text: tenancy }]

@@ -1,0 +1,6 @@
+// Lets a .sql file be imported as its text, so that it is part of the program also when compiled into a single file.
+
+declare module '*.sql' {
+  const text: string
+  export = text
+}

@@ -1,0 +1,29 @@
+// What a failed statement means, where the engines say it differently. Only distinctions that code acts on stand here;
+// everything else is a defect and travels on as it was thrown.
+
+import { SQL } from 'bun'
+
+/** SQLSTATE classes and codes: connection lost, resources exhausted, shut down, statement_timeout. */
+const postgresUnavailable = /^(08|53|57P|57014$)/
+
+/** SQLite's primary codes: BUSY, LOCKED, READONLY, IOERR, FULL, CANTOPEN. */
+const sqliteUnavailable = new Set([5, 6, 8, 10, 13, 14])
+
+/** The store cannot answer now, through no fault of the statement: the caller may try again later. */
+export function isStoreUnavailable(thrown: unknown): boolean {
+  if (thrown instanceof SQL.PostgresError) {
+    return thrown.errno === undefined
+      ? /_(CONNECTION|IDLE|LIFETIME)_/.test(thrown.code)
+      : postgresUnavailable.test(thrown.errno)
+  }
+  return thrown instanceof SQL.SQLiteError && isSqliteUnavailable(thrown)
+}
+
+function isSqliteUnavailable(error: SQL.SQLiteError): boolean {
+  return error.code === 'ERR_SQLITE_CONNECTION_CLOSED' || sqliteUnavailable.has(error.errno & 0xff)
+}
+
+/** Another connection holds SQLite's write lock. */
+export function isSqliteBusy(thrown: unknown): boolean {
+  return thrown instanceof SQL.SQLiteError && (thrown.errno & 0xff) === 5
+}

@@ -1,0 +1,29 @@
+// The shape of a statement, the same for both engines, and the one convention about integers: every integer column is
+// BIGINT and crosses this line as a bigint, in both directions. Bun rounds a fraction sent to a BIGINT without a word,
+// so `number` is no SqlValue; a time is a number of milliseconds everywhere else and is converted here.
+
+export type SqlValue = string | bigint | null
+
+/** Made by `sql(rows)`: the column list and values of an INSERT. */
+export interface SqlRows {
+  readonly value: readonly unknown[]
+}
+
+/** A tagged template. What stands in `${}` travels as a parameter, never as text. */
+export interface Sql {
+  <Row>(text: TemplateStringsArray, ...values: readonly (SqlValue | SqlRows)[]): Promise<Row[]>
+  /** `` sql`INSERT INTO t ${sql([{ id, amount }])}` ``: at least one row, all with the same columns. */
+  (rows: readonly Readonly<Record<string, SqlValue>>[]): SqlRows
+}
+
+/** Epoch milliseconds as a BIGINT parameter. */
+export function timeToSql(epochMs: number): bigint {
+  return BigInt(epochMs)
+}
+
+/** A BIGINT column of epoch milliseconds; NULL becomes undefined. */
+export function timeFromSql(column: bigint): number
+export function timeFromSql(column: bigint | null): number | undefined
+export function timeFromSql(column: bigint | null): number | undefined {
+  return column === null ? undefined : Number(column)
+}

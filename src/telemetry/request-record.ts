@@ -1,0 +1,105 @@
+// What is known of one request when it is over, and the one line that is written about it. Prompts, answers and
+// secrets are not in it.
+
+import { isoTime } from '../kernel/clock.ts'
+import type { RequestId } from '../kernel/ids.ts'
+import { formatUsd, type Nano } from '../kernel/money.ts'
+import { totalInputTokens, type Usage } from '../kernel/usage.ts'
+import { type Log, timeOfDay } from './log.ts'
+
+/** One upstream call of a request. */
+export interface AttemptRecord {
+  readonly provider: string
+  readonly upstreamModel: string
+  /** `ok`, or the provider's status or the class of the failure: `503`, `timed out`. */
+  readonly outcome: string
+}
+
+/** Filled in as the request goes; every field that stays undefined was never known. */
+export interface RequestRecord {
+  readonly id: RequestId
+  readonly startedAt: number
+  readonly path: string
+  /** 499: the client left before the end. */
+  status: number
+  /** The vocabulary's code of a failure, also of one that was sent inside a stream. */
+  code: string | undefined
+  /** Why it failed, in the words the caller got. */
+  reason: string | undefined
+  keyId: string | undefined
+  model: string | undefined
+  attempts: AttemptRecord[]
+  stream: boolean
+  usage: Usage | undefined
+  cost: Nano | undefined
+  firstEventMs: number | undefined
+  totalMs: number
+}
+
+export function createRecord(id: RequestId, startedAt: number, path: string): RequestRecord {
+  return {
+    id,
+    startedAt,
+    path,
+    status: 0,
+    code: undefined,
+    reason: undefined,
+    keyId: undefined,
+    model: undefined,
+    attempts: [],
+    stream: false,
+    usage: undefined,
+    cost: undefined,
+    firstEventMs: undefined,
+    totalMs: 0,
+  }
+}
+
+export function logRequest(log: Log, record: RequestRecord): void {
+  const served = record.attempts.at(-1)
+  log.line(prettyRequest(record), {
+    message: 'request',
+    request_id: record.id,
+    started_at: isoTime(record.startedAt),
+    path: record.path,
+    status: record.status,
+    code: record.code,
+    reason: record.reason,
+    key: record.keyId,
+    model: record.model,
+    provider: served?.provider,
+    upstream_model: served?.upstreamModel,
+    attempts: record.attempts.length,
+    stream: record.stream,
+    input_tokens: record.usage && totalInputTokens(record.usage),
+    output_tokens: record.usage?.outputTokens,
+    cost: record.cost === undefined ? undefined : formatUsd(record.cost),
+    first_event_ms: rounded(record.firstEventMs),
+    total_ms: rounded(record.totalMs),
+  })
+}
+
+/** `14:02:11  200  sandbox/echo  via sandbox  12 in  8 out  ttft 41 ms  310 ms  $0.000028  req_…` */
+function prettyRequest(record: RequestRecord): string {
+  const columns = [timeOfDay(record.startedAt), String(record.status), (record.model ?? record.path).padEnd(18)]
+  columns.push(prettyOutcome(record).padEnd(36))
+  if (record.usage) columns.push(`${totalInputTokens(record.usage)} in`, `${record.usage.outputTokens} out`)
+  if (record.firstEventMs !== undefined) columns.push(`ttft ${Math.round(record.firstEventMs)} ms`)
+  columns.push(`${Math.round(record.totalMs)} ms`)
+  if (record.cost !== undefined) columns.push(`$${formatUsd(record.cost)}`)
+  columns.push(record.id)
+  return columns.join('  ')
+}
+
+function prettyOutcome(record: RequestRecord): string {
+  const served = record.attempts.at(-1)
+  if (record.code !== undefined) return `${record.code}: ${record.reason}`
+  if (!served) return ''
+  const failed = record.attempts.slice(0, -1)
+  const others = failed.length === 0 ? '' : `, ${record.attempts.length} attempts (first: ${failed[0]?.outcome})`
+  return `via ${served.provider}${others}`
+}
+
+function rounded(milliseconds: number | undefined): number | undefined {
+  return milliseconds === undefined ? undefined : Math.round(milliseconds * 10) / 10
+}

@@ -1,0 +1,60 @@
+// The form of an API key, and what is stored instead of it. `sk-tg-`, 28 random base62 characters (166 bits), and 6
+// that are the CRC32 of all before them: a mistyped or invented key is recognised without asking the database.
+
+import { assert } from '../kernel/assert.ts'
+
+export type ApiKey = `sk-tg-${string}`
+
+const prefix = 'sk-tg-'
+const randomLength = 28
+const checksumLength = 6
+const bodyLength = prefix.length + randomLength
+const alphabet = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
+const form = new RegExp(`^${prefix}[0-9A-Za-z]{${randomLength + checksumLength}}$`)
+
+export function createApiKey(): ApiKey {
+  const body = `${prefix}${randomBase62(randomLength)}` as const
+  return `${body}${checksum(body)}`
+}
+
+export function hasApiKeyForm(text: string): text is ApiKey {
+  return form.test(text) && checksum(text.slice(0, bodyLength)) === text.slice(bodyLength)
+}
+
+/** All that is ever shown of a key after its creation. */
+export function lastFour(key: ApiKey): string {
+  return key.slice(-4)
+}
+
+/** Computes what is stored of a key: its HMAC under a pepper that is not in the database, so a dump opens nothing. */
+export type ComputeVerifier = (key: ApiKey) => string
+
+export function createVerifier(pepper: Uint8Array): ComputeVerifier {
+  assert(pepper.length === 32, 'a pepper has 32 bytes')
+  // Copied for each key: setting up the HMAC costs more than running it over 40 characters.
+  const keyed = new Bun.CryptoHasher('sha256', pepper)
+  return (key) => keyed.copy().update(key).digest('hex')
+}
+
+function randomBase62(length: number): string {
+  // 62 × 4 = 248: bytes from there on would make the first eight characters likelier than the others.
+  const usableBelow = 248
+  let text = ''
+  while (text.length < length) {
+    for (const byte of crypto.getRandomValues(new Uint8Array(length - text.length))) {
+      if (byte < usableBelow) text += alphabet[byte % 62]
+    }
+  }
+  return text
+}
+
+/** 62⁶ > 2³², so six characters hold every CRC32. */
+function checksum(text: string): string {
+  let rest = Bun.hash.crc32(text)
+  let digits = ''
+  for (let at = 0; at < checksumLength; at++) {
+    digits = alphabet[rest % 62] + digits
+    rest = Math.floor(rest / 62)
+  }
+  return digits
+}

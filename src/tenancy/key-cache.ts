@@ -1,0 +1,80 @@
+// Remembers looked-up keys for a few seconds, by the whole verifier, so that a hit costs no promise and no query.
+// Unknown keys are remembered apart and bounded apart: a flood of invented ones cannot push out those in use.
+
+import type { Clock } from '../kernel/clock.ts'
+import type { KeyId } from '../kernel/ids.ts'
+import type { StoredKey } from './find-key.ts'
+
+/** About 1 KB each: 10 MB at most. */
+const knownMax = 10_000
+const unknownMax = 10_000
+
+export interface KeyCacheOptions {
+  readonly load: (verifier: string) => Promise<StoredKey | undefined>
+  readonly clock: Clock
+  /** How long a change made elsewhere may go unnoticed. */
+  readonly ttlMs: number
+}
+
+export interface KeyCache {
+  /** undefined = no such key. A promise only when the database has to be asked. */
+  find(verifier: string): StoredKey | undefined | Promise<StoredKey | undefined>
+  invalidate(keyId: KeyId): void
+}
+
+interface Entry {
+  readonly key: StoredKey | undefined
+  readonly loadedMs: number
+}
+
+export function createKeyCache({ load, clock, ttlMs }: KeyCacheOptions): KeyCache {
+  const known = new Map<string, Entry>()
+  const unknown = new Map<string, Entry>()
+  /** One query per key at a time, however many requests wait for it. */
+  const loading = new Map<string, Promise<StoredKey | undefined>>()
+
+  function startLoading(verifier: string): Promise<StoredKey | undefined> {
+    // The age counts from the question, not from the answer: what is read may have changed while it travelled.
+    const loadedMs = clock.monotonicMs()
+    const answer = load(verifier)
+      .then((key) => {
+        // Not remembered if an invalidation came in between: the answer may be from before it.
+        if (loading.get(verifier) === answer) remember(verifier, { key, loadedMs })
+        return key
+      })
+      .finally(() => {
+        if (loading.get(verifier) === answer) loading.delete(verifier)
+      })
+    loading.set(verifier, answer)
+    return answer
+  }
+
+  function remember(verifier: string, entry: Entry): void {
+    known.delete(verifier)
+    unknown.delete(verifier)
+    if (entry.key === undefined) put(unknown, verifier, entry, unknownMax)
+    else put(known, verifier, entry, knownMax)
+  }
+
+  return {
+    find(verifier) {
+      const entry = known.get(verifier) ?? unknown.get(verifier)
+      if (entry !== undefined && clock.monotonicMs() - entry.loadedMs < ttlMs) return entry.key
+      return loading.get(verifier) ?? startLoading(verifier)
+    },
+    invalidate(keyId) {
+      // Whom a running query is about is not known yet, so all of them are asked again.
+      loading.clear()
+      for (const [verifier, entry] of known) if (entry.key?.caller.keyId === keyId) known.delete(verifier)
+    },
+  }
+}
+
+/** A Map iterates in the order of insertion, and entries live seconds: the first is the oldest and goes. */
+function put(entries: Map<string, Entry>, verifier: string, entry: Entry, max: number): void {
+  if (entries.size >= max) {
+    const oldest = entries.keys().next()
+    if (!oldest.done) entries.delete(oldest.value)
+  }
+  entries.set(verifier, entry)
+}

@@ -1,0 +1,94 @@
+import { expect, test } from 'bun:test'
+import { statSync } from 'node:fs'
+import { createThrowAwayFolder, forEachEngine } from '../../test/parts/engines.ts'
+import { Secret } from '../kernel/secret.ts'
+import { openDataFolder } from '../store/data-folder.ts'
+import { StartRefusal } from '../store/start-refusal.ts'
+import { confirmSecret, deriveSubkey, loadMasterSecret } from './secrets.ts'
+
+const counting = Uint8Array.from({ length: 32 }, (_, at) => at)
+const source = 'TOLLGATE_SECRET'
+
+function load(text: string) {
+  using folder = createThrowAwayFolder()
+  return loadMasterSecret(
+    new Secret(text),
+    openDataFolder(folder.path, () => {}),
+  )
+}
+
+test('derives a key of its own for every label', () => {
+  const secret = { bytes: counting, source }
+  // RFC 5869 with SHA-256, no salt, the label as info; worked out with Python's hmac.
+  expect(Buffer.from(deriveSubkey(secret, 'api-key-pepper')).toString('hex')).toBe(
+    'c2767bf1d555245583768a8dcf102bfb1bd44070fc43c9bcc00e790cb95e8c89',
+  )
+  expect(Buffer.from(deriveSubkey(secret, 'credential-kek')).toString('hex')).toBe(
+    '2e046d176b0162a01a5e925d8907cf193293cd4d473a5123f000180cf563fea5',
+  )
+})
+
+test('reads the same bytes from base64, base64url and hexadecimal', () => {
+  const bytes = Uint8Array.from({ length: 32 }, (_, at) => 255 - at * 7)
+  const buffer = Buffer.from(bytes)
+  for (const encoding of ['base64', 'base64url', 'hex'] as const) {
+    expect(new Uint8Array(load(` ${buffer.toString(encoding)}\n`).bytes)).toEqual(bytes)
+  }
+})
+
+test('K2: refuses what is short, repeats itself or is not encoded, and never shows it', () => {
+  const short = Buffer.from(counting.slice(0, 31))
+  const refusals: [text: string, reason: string][] = [
+    [short.toString('base64url'), 'has 31 bytes; at least 32'],
+    [short.toString('hex'), 'has 31 bytes; at least 32'],
+    ['', 'is neither base64 nor hexadecimal'],
+    ['correct horse battery staple correct horse battery staple', 'is neither base64 nor hexadecimal'],
+    ['a'.repeat(64), 'repeats itself'],
+    ['x'.repeat(64), 'repeats itself'],
+    ['changeme'.repeat(8), 'repeats itself'],
+    ['0123456789abcdef'.repeat(4), 'repeats itself'],
+  ]
+  for (const [text, reason] of refusals) {
+    const attempt = () => load(text)
+    expect(attempt).toThrow(StartRefusal)
+    expect(attempt).toThrow(`TOLLGATE_SECRET ${reason}`)
+    if (text !== '') expect(attempt).not.toThrow(text)
+  }
+})
+
+test('K2: without a configured secret makes one in the data folder, private, and keeps to it', () => {
+  using folder = createThrowAwayFolder()
+  const data = openDataFolder(folder.path, () => {})
+  const made = loadMasterSecret(undefined, data)
+  expect(made.bytes).toHaveLength(32)
+  expect(made.source).toBe(data.file('secret'))
+  expect(statSync(data.file('secret')).mode & 0o777).toBe(0o600)
+  expect(loadMasterSecret(undefined, data)).toEqual(made)
+})
+
+forEachEngine((engine) => {
+  test('accepts the secret a database was set up with and refuses another, naming where it came from', async () => {
+    await using store = await engine.openStore()
+    const { database } = store
+    const right = { bytes: counting, source }
+    const wrong = { bytes: counting.toReversed(), source: './data/secret' }
+    await database.transaction((sql) => confirmSecret(sql, right))
+    await database.transaction((sql) => confirmSecret(sql, right))
+    const refusal = await database.transaction((sql) => confirmSecret(sql, wrong)).catch((thrown: unknown) => thrown)
+    expect(refusal).toBeInstanceOf(StartRefusal)
+    expect((refusal as Error).message).toStartWith(
+      'The secret in ./data/secret is not the one this database was set up with',
+    )
+    await database.transaction((sql) => confirmSecret(sql, right))
+  })
+
+  test('K2: the database holds nothing of the secret', async () => {
+    await using store = await engine.openStore()
+    await store.database.transaction((sql) => confirmSecret(sql, { bytes: counting, source }))
+    const rows = await store.database.sql<{ value: string }>`SELECT value FROM installation`
+    expect(rows).toHaveLength(1)
+    const hex = Buffer.from(counting).toString('hex')
+    expect(rows[0]?.value).toMatch(/^[0-9a-f]{64}$/)
+    expect(rows[0]?.value).not.toBe(hex)
+  })
+})

@@ -1,0 +1,71 @@
+// The master secret and the keys made from it. The secret comes from the operator or from a file made at first start,
+// never from the database; the database holds a check of it, so that a wrong one stops the start with a clear message
+// instead of turning every key into a 401.
+
+import { createHmac, hkdfSync, timingSafeEqual } from 'node:crypto'
+import type { Secret } from '../kernel/secret.ts'
+import type { DataFolder } from '../store/data-folder.ts'
+import type { Sql } from '../store/sql.ts'
+import { StartRefusal } from '../store/start-refusal.ts'
+
+/** One label per use, so that no key is ever used for two things. */
+export type SubkeyLabel = 'api-key-pepper' | 'credential-kek' | 'idempotency-store' | 'session' | 'secret-check'
+
+export interface MasterSecret {
+  readonly bytes: Uint8Array
+  /** For messages: `TOLLGATE_SECRET`, or the file. */
+  readonly source: string
+}
+
+const secretFile = 'secret'
+const bytesMin = 32
+/** 32 random bytes have fewer different values than this once in 10¹⁶ secrets; repeated words and patterns have fewer. */
+const distinctBytesMin = 16
+
+export function deriveSubkey(secret: MasterSecret, label: SubkeyLabel): Uint8Array {
+  return new Uint8Array(hkdfSync('sha256', secret.bytes, new Uint8Array(0), label, 32))
+}
+
+/** The operator's secret, or the one in the data folder, made there if need be. */
+export function loadMasterSecret(configured: Secret | undefined, folder: DataFolder): MasterSecret {
+  if (configured !== undefined) return parseSecret(configured.reveal().trim(), 'TOLLGATE_SECRET')
+  return parseSecret(folder.readOrCreateSecret(secretFile, bytesMin).text, folder.file(secretFile))
+}
+
+function parseSecret(text: string, source: string): MasterSecret {
+  const bytes = decode(text)
+  const advice = 'Make one: openssl rand -base64 32'
+  if (bytes === undefined) throw new StartRefusal(`${source} is neither base64 nor hexadecimal. ${advice}`)
+  if (bytes.length < bytesMin) {
+    throw new StartRefusal(
+      `${source} has ${bytes.length} bytes; at least ${bytesMin} random ones are needed. ${advice}`,
+    )
+  }
+  if (new Set(bytes).size < distinctBytesMin) {
+    throw new StartRefusal(`${source} repeats itself too much to be random. ${advice}`)
+  }
+  return { bytes, source }
+}
+
+/** Hexadecimal first: as base64 it would seem half as long again as it is. */
+function decode(text: string): Uint8Array | undefined {
+  if (/^([0-9a-f]{2})+$/i.test(text)) return Buffer.from(text, 'hex')
+  if (/^[0-9A-Za-z_\-+/]+={0,2}$/.test(text)) return Buffer.from(text, 'base64')
+  return undefined
+}
+
+/**
+ * Records the secret's check the first time and compares it ever after. The row is also what concurrent first starts
+ * wait for: the second continues when the first has committed.
+ */
+export async function confirmSecret(sql: Sql, secret: MasterSecret): Promise<void> {
+  const check = createHmac('sha256', deriveSubkey(secret, 'secret-check')).update('tollgate').digest()
+  const row = { name: 'secret_check', value: check.toString('hex') }
+  await sql`INSERT INTO installation ${sql([row])} ON CONFLICT DO NOTHING`
+  const [stored] = await sql<{ value: string }>`SELECT value FROM installation WHERE name = ${row.name}`
+  const expected = Buffer.from(stored?.value ?? '', 'hex')
+  if (expected.length === check.length && timingSafeEqual(expected, check)) return
+  throw new StartRefusal(
+    `The secret in ${secret.source} is not the one this database was set up with; with it no key and no stored credential would work. Restore the first one (the file "${secretFile}" in the data folder of the first start, or the TOLLGATE_SECRET set then). Replicas share one secret.`,
+  )
+}

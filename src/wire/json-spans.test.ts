@@ -1,0 +1,112 @@
+import { describe, expect, test } from 'bun:test'
+import fc from 'fast-check'
+import { JsonSpans } from './json-spans.ts'
+
+const bytes = (text: string): Uint8Array => new TextEncoder().encode(text)
+const names = ['model', 'usage', 'choices', 'error'] as const
+
+/** The raw text of each member found; undefined where there is none. */
+function found(data: Uint8Array, start = 0, end = data.length): Record<string, string | undefined> | false {
+  const spans = new JsonSpans(names)
+  if (!spans.read(data, start, end)) return false
+  const entries = names.map((name) => {
+    const span = spans.of[name]
+    return [name, span.start === -1 ? undefined : new TextDecoder().decode(data.subarray(span.start, span.end))]
+  })
+  return Object.fromEntries(entries)
+}
+
+describe('the spans of chosen members', () => {
+  test('are found in a chat chunk', () => {
+    const chunk =
+      '{"id":"c-1","created":17,"model":"m-1","choices":[{"delta":{"content":"}\\"{\\\\"},"usage":7}],"usage":null}'
+    expect(found(bytes(chunk))).toEqual({
+      model: '"m-1"',
+      choices: '[{"delta":{"content":"}\\"{\\\\"},"usage":7}]',
+      usage: 'null',
+      error: undefined,
+    })
+  })
+
+  test('are found with whitespace in every place', () => {
+    const spaced = '\t{ "usage" :\r\n{ "a" : 1 } , "model"\n: 12 , "error":true }\n'
+    expect(found(bytes(spaced))).toEqual({ usage: '{ "a" : 1 }', model: '12', error: 'true', choices: undefined })
+  })
+
+  test('are found inside a larger buffer', () => {
+    const data = bytes('data: {"model":"é"}\n\n')
+    expect(found(data, 6, data.length - 2)).toMatchObject({ model: '"é"' })
+  })
+
+  test('are those of the last member where a name stands twice', () => {
+    expect(found(bytes('{"model":1,"model":2}'))).toMatchObject({ model: '2' })
+  })
+
+  test('are not taken from names that only begin alike, or from inner objects', () => {
+    const nothing = { model: undefined, usage: undefined, choices: undefined, error: undefined }
+    expect(found(bytes('{"mode":1,"models":2,"x":{"model":3},"":4}'))).toEqual(nothing)
+    expect(found(bytes('{}'))).toEqual(nothing)
+  })
+
+  test('are forgotten from one event to the next, also when the next is no object', () => {
+    const spans = new JsonSpans(['model'])
+    expect(spans.read(bytes('{"model":1}'), 0, 11)).toBe(true)
+    expect(spans.of.model).toEqual({ start: 9, end: 10 })
+    expect(spans.read(bytes('{"x":1}'), 0, 7)).toBe(true)
+    expect(spans.of.model).toEqual({ start: -1, end: -1 })
+    expect(spans.read(bytes('{"model":1,'), 0, 11)).toBe(false)
+    expect(spans.of.model).toEqual({ start: -1, end: -1 })
+  })
+
+  test.each([
+    '',
+    '[DONE]',
+    '[1]',
+    '"x"',
+    '{',
+    '{"a',
+    '{"a"',
+    '{"a":',
+    '{"a":1',
+    '{"a":1,',
+    '{"a":"\\"}',
+    '{"a":[}',
+    '{a:1}',
+  ])('are none in %p', (text) => {
+    expect(found(bytes(text))).toBe(false)
+  })
+
+  test('end before the bytes that follow them', () => {
+    expect(found(bytes('{"model":1}'), 0, 10)).toBe(false)
+    expect(found(bytes('{"model":"abc"}'), 0, 13)).toBe(false)
+  })
+
+  test('hold what JSON.parse would give, in any document', () => {
+    const key = fc.oneof(fc.constantFrom(...names), fc.string({ unit: 'grapheme' }))
+    fc.assert(
+      fc.property(fc.dictionary(key, fc.jsonValue({ maxDepth: 5 })), fc.constantFrom('', ' ', '\n'), (value, space) => {
+        const written = JSON.stringify(value, null, space)
+        const parsed = JSON.parse(written)
+        const read = found(bytes(written))
+        if (read === false) throw new Error('not read')
+        for (const name of names) {
+          const raw = read[name]
+          expect(Object.hasOwn(parsed, name)).toBe(raw !== undefined)
+          if (raw !== undefined) expect(JSON.parse(raw)).toEqual(parsed[name])
+        }
+      }),
+      { numRuns: 500 },
+    )
+  })
+
+  test('never loop or throw on any bytes', () => {
+    const alphabet = fc.constantFrom(...bytes('{}[]",:\\ am1'))
+    fc.assert(
+      fc.property(fc.array(alphabet, { maxLength: 40 }), (soup) => {
+        const data = new Uint8Array([...bytes('{"a'), ...soup])
+        expect(typeof new JsonSpans(names).read(data, 0, data.length)).toBe('boolean')
+      }),
+      { numRuns: 2000 },
+    )
+  })
+})

@@ -1,0 +1,153 @@
+// Finds a few members of one stream event's JSON in passing: no allocation, no validation beyond what is needed to keep
+// its place. For bytes from a provider, where a wrong answer means that an event passes unedited, never for requests.
+
+import {
+  backslash,
+  carriageReturn,
+  closeBrace,
+  closeBracket,
+  colon,
+  comma,
+  lineFeed,
+  openBrace,
+  openBracket,
+  quote,
+  space,
+  tab,
+} from './ascii.ts'
+
+/** Byte offsets of a value; both -1 when the member is not there. */
+export interface JsonSpan {
+  readonly start: number
+  readonly end: number
+}
+
+interface Slot {
+  readonly name: Uint8Array
+  readonly span: { start: number; end: number }
+}
+
+/** Made once for the names one is looking for, then used for event after event. */
+export class JsonSpans<Name extends string> {
+  readonly of: Readonly<Record<Name, JsonSpan>>
+  readonly #slots: readonly Slot[]
+
+  constructor(names: readonly Name[]) {
+    this.#slots = names.map((name) => ({ name: new TextEncoder().encode(name), span: { start: -1, end: -1 } }))
+    this.of = Object.fromEntries(names.map((name, i) => [name, this.#slots[i]?.span])) as Record<Name, JsonSpan>
+  }
+
+  /**
+   * False if [start, end) is not one object, and then no member is there. Of a name written twice the last one counts,
+   * as in JSON.parse; a name written with escapes is not recognised.
+   */
+  read(data: Uint8Array, start: number, end: number): boolean {
+    this.#clear()
+    if (this.#scan(data, start, end)) return true
+    this.#clear()
+    return false
+  }
+
+  #clear(): void {
+    for (const { span } of this.#slots) {
+      span.start = -1
+      span.end = -1
+    }
+  }
+
+  #scan(data: Uint8Array, start: number, end: number): boolean {
+    let at = passSpace(data, start, end)
+    if (at >= end || data[at] !== openBrace) return false
+    at = passSpace(data, at + 1, end)
+    if (at < end && data[at] === closeBrace) return true
+    for (;;) {
+      if (at >= end || data[at] !== quote) return false
+      const nameEnd = passString(data, at, end)
+      if (nameEnd === -1) return false
+      const slot = this.#slotFor(data, at + 1, nameEnd - 1)
+      at = passSpace(data, nameEnd, end)
+      if (at >= end || data[at] !== colon) return false
+      const valueStart = passSpace(data, at + 1, end)
+      const valueEnd = passValue(data, valueStart, end)
+      if (valueEnd === -1) return false
+      if (slot !== undefined) {
+        slot.span.start = valueStart
+        slot.span.end = valueEnd
+      }
+      at = passSpace(data, valueEnd, end)
+      if (at >= end) return false
+      if (data[at] === closeBrace) return true
+      if (data[at] !== comma) return false
+      at = passSpace(data, at + 1, end)
+    }
+  }
+
+  #slotFor(data: Uint8Array, start: number, end: number): Slot | undefined {
+    for (const slot of this.#slots) {
+      if (isName(slot.name, data, start, end)) return slot
+    }
+    return undefined
+  }
+}
+
+function isName(name: Uint8Array, data: Uint8Array, start: number, end: number): boolean {
+  if (name.length !== end - start) return false
+  for (let i = 0; i < name.length; i++) {
+    if (name[i] !== data[start + i]) return false
+  }
+  return true
+}
+
+function passSpace(data: Uint8Array, from: number, end: number): number {
+  let at = from
+  while (at < end && isSpace(data[at] as number)) at++
+  return at
+}
+
+function isSpace(byte: number): boolean {
+  return byte <= space && (byte === space || byte === lineFeed || byte === carriageReturn || byte === tab)
+}
+
+/** Behind the closing quote, or -1. */
+function passString(data: Uint8Array, from: number, end: number): number {
+  for (let at = from + 1; at < end; at++) {
+    const byte = data[at] as number
+    if (byte === quote) return at + 1
+    if (byte === backslash) at++
+  }
+  return -1
+}
+
+function passValue(data: Uint8Array, from: number, end: number): number {
+  if (from >= end) return -1
+  const first = data[from] as number
+  if (first === quote) return passString(data, from, end)
+  if (first === openBrace || first === openBracket) return passContainer(data, from, end)
+  let at = from
+  while (at < end && !endsScalar(data[at] as number)) at++
+  return at > from ? at : -1
+}
+
+function endsScalar(byte: number): boolean {
+  return byte === comma || byte === closeBrace || byte === closeBracket || isSpace(byte)
+}
+
+/** Counts brackets of both kinds alike: in what a provider sent, they match. */
+function passContainer(data: Uint8Array, from: number, end: number): number {
+  let depth = 0
+  let at = from
+  while (at < end) {
+    const byte = data[at] as number
+    if (byte === quote) {
+      at = passString(data, at, end)
+      if (at === -1) return -1
+      continue
+    }
+    at++
+    // With bit 5 set a bracket is the brace of its side, and no other byte becomes one.
+    const brace = byte | 0x20
+    if (brace === openBrace) depth++
+    else if (brace === closeBrace && --depth === 0) return at
+  }
+  return -1
+}

@@ -1,0 +1,210 @@
+import { afterEach, describe, expect, test } from 'bun:test'
+import { connect, createServer, type Socket } from 'node:net'
+import { BodyFault, readBody, readResponseBody } from './read-body.ts'
+
+type Outcome = number | 'too-large' | 'aborted'
+const cleanups: (() => void)[] = []
+
+afterEach(() => {
+  for (const cleanup of cleanups.splice(0)) cleanup()
+})
+
+/** A server that reads one body; `outcome` is the length it read or why it did not. */
+function bodyServer(bytesMax: number): { open(head: string): Socket; outcome: Promise<Outcome> } {
+  const { promise: outcome, resolve, reject } = Promise.withResolvers<Outcome>()
+  const server = Bun.serve({
+    port: 0,
+    hostname: '127.0.0.1',
+    async fetch(request) {
+      const body = await readBody(request, { bytesMax }).catch((error: unknown) => {
+        reject(error)
+        return new Uint8Array(0)
+      })
+      resolve(body instanceof BodyFault ? body.reason : body.length)
+      return new Response('done')
+    },
+  })
+  cleanups.push(() => void server.stop(true))
+  const open = (head: string): Socket => {
+    const socket = connect(server.port ?? 0, '127.0.0.1')
+    socket.on('error', () => {})
+    cleanups.push(() => void socket.destroy())
+    socket.write(`POST / HTTP/1.1\r\nHost: x\r\n${head}\r\n\r\n`)
+    return socket
+  }
+  return { open, outcome }
+}
+
+const chunked = 'Transfer-Encoding: chunked'
+const chunk = (text: string): string => `${text.length.toString(16)}\r\n${text}\r\n`
+const lastChunk = '0\r\n\r\n'
+
+describe('a request body', () => {
+  test('of an announced length is read up to the limit', async () => {
+    const server = bodyServer(5)
+    server.open('Content-Length: 5').write('hello')
+    expect(await server.outcome).toBe(5)
+  })
+
+  test('announced over the limit is refused before any of it is sent', async () => {
+    const server = bodyServer(5)
+    server.open('Content-Length: 6')
+    expect(await server.outcome).toBe('too-large')
+  })
+
+  test('that goes on behind its announced length ends there', async () => {
+    const server = bodyServer(100)
+    server.open('Content-Length: 3').write('hello')
+    expect(await server.outcome).toBe(3)
+  })
+
+  test('with its length announced twice is read with the running limit', async () => {
+    const fits = bodyServer(5)
+    fits.open('Content-Length: 3\r\nContent-Length: 3').write('abc')
+    expect(await fits.outcome).toBe(3)
+    const over = bodyServer(2)
+    over.open('Content-Length: 3\r\nContent-Length: 3').write('abc')
+    expect(await over.outcome).toBe('too-large')
+  })
+
+  test('that breaks off before its announced length is aborted', async () => {
+    const server = bodyServer(100)
+    const socket = server.open('Content-Length: 50')
+    socket.write('x'.repeat(20), () => socket.destroy())
+    expect(await server.outcome).toBe('aborted')
+  })
+
+  test('in chunks is read up to the limit', async () => {
+    const server = bodyServer(8)
+    server.open(chunked).write(`${chunk('abc')}${chunk('defgh')}${lastChunk}`)
+    expect(await server.outcome).toBe(8)
+  })
+
+  test('in chunks is refused at the limit, without waiting for its end', async () => {
+    const server = bodyServer(8)
+    server.open(chunked).write(`${chunk('abc')}${chunk('defghi')}`)
+    expect(await server.outcome).toBe('too-large')
+  })
+
+  test('in thousands of single bytes is put together', async () => {
+    const server = bodyServer(5000)
+    server.open(chunked).write(`${chunk('x').repeat(5000)}${lastChunk}`)
+    expect(await server.outcome).toBe(5000)
+  })
+
+  test('in chunks that breaks off is aborted', async () => {
+    const server = bodyServer(100)
+    const socket = server.open(chunked)
+    socket.write(chunk('abc'), () => socket.destroy())
+    expect(await server.outcome).toBe('aborted')
+  })
+
+  test('in chunks with broken framing is aborted', async () => {
+    const server = bodyServer(100)
+    server.open(chunked).write(`${chunk('abc')}zz\r\n`)
+    expect(await server.outcome).toBe('aborted')
+  })
+
+  test('that is not there is empty', async () => {
+    const server = bodyServer(5)
+    server.open('Accept: */*')
+    expect(await server.outcome).toBe(0)
+  })
+
+  test('keeps its bytes and their order over several chunks', async () => {
+    const pieces = ['a', 'bc'.repeat(2000), 'é'].map((piece) => new TextEncoder().encode(piece))
+    const stream = new ReadableStream<Uint8Array>({
+      pull(controller) {
+        const piece = pieces.shift()
+        if (piece) controller.enqueue(piece)
+        else controller.close()
+      },
+    })
+    const body = await readBody(new Request('http://x', { method: 'POST', body: stream }), { bytesMax: 5000 })
+    expect(new TextDecoder().decode(body as Uint8Array)).toBe(`a${'bc'.repeat(2000)}é`)
+  })
+
+  test('of a request made in this process is measured, whatever it announces', async () => {
+    const request = new Request('http://x', { method: 'POST', body: '0123456789', headers: { 'content-length': '3' } })
+    expect(await readBody(request, { bytesMax: 5 })).toEqual(new BodyFault('too-large'))
+  })
+
+  test('whose source fails is aborted', async () => {
+    const failing = new ReadableStream({ pull: () => Promise.reject(new Error('gone')) })
+    const request = new Request('http://x', { method: 'POST', body: failing })
+    expect(await readBody(request, { bytesMax: 5 })).toEqual(new BodyFault('aborted'))
+  })
+})
+
+/** A server that answers the first bytes of any connection with these, and then does as told. */
+async function rawAnswer(answer: string, then: 'close' | 'wait'): Promise<string> {
+  const server = createServer((socket) => {
+    socket.on('error', () => {})
+    socket.once('data', () => (then === 'close' ? socket.end(answer) : socket.write(answer)))
+    cleanups.push(() => void socket.destroy())
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  cleanups.push(() => void server.close())
+  const address = server.address()
+  if (address === null || typeof address === 'string') throw new Error('no port')
+  return `http://127.0.0.1:${address.port}/`
+}
+
+describe('an answer from a provider', () => {
+  test('is read up to the limit, announced or in chunks', async () => {
+    const announced = await rawAnswer('HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello', 'wait')
+    expect(await readResponseBody(await fetch(announced), 5)).toEqual(new TextEncoder().encode('hello'))
+    const streamed = await rawAnswer(
+      `HTTP/1.1 200 OK\r\n${chunked}\r\n\r\n${chunk('hel')}${chunk('lo')}${lastChunk}`,
+      'wait',
+    )
+    expect(await readResponseBody(await fetch(streamed), 5)).toEqual(new TextEncoder().encode('hello'))
+  })
+
+  test('announced over the limit is refused before it arrives', async () => {
+    const url = await rawAnswer('HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\n', 'wait')
+    expect(await readResponseBody(await fetch(url), 5)).toBe('too-large')
+  })
+
+  test('in chunks is refused at the limit, without waiting for its end', async () => {
+    const url = await rawAnswer(`HTTP/1.1 200 OK\r\n${chunked}\r\n\r\n${chunk('hello!')}`, 'wait')
+    expect(await readResponseBody(await fetch(url), 5)).toBe('too-large')
+  })
+
+  test('that is over the limit is cancelled', async () => {
+    let cancelled = 0
+    const endless = () =>
+      new ReadableStream<Uint8Array>({
+        pull: (controller) => controller.enqueue(new Uint8Array(3)),
+        cancel: () => void cancelled++,
+      })
+    expect(await readResponseBody(new Response(endless()), 5)).toBe('too-large')
+    expect(cancelled).toBe(1)
+    expect(await readResponseBody(new Response(endless(), { headers: { 'content-length': '6' } }), 5)).toBe('too-large')
+    expect(cancelled).toBe(2)
+  })
+
+  test('that is compressed is measured unpacked', async () => {
+    const packed = Bun.gzipSync(new Uint8Array(100_000))
+    const server = Bun.serve({
+      port: 0,
+      hostname: '127.0.0.1',
+      fetch: () => new Response(packed, { headers: { 'content-encoding': 'gzip' } }),
+    })
+    cleanups.push(() => void server.stop(true))
+    expect(packed.length).toBeLessThan(1000)
+    expect(await readResponseBody(await fetch(server.url), 50_000)).toBe('too-large')
+    expect((await readResponseBody(await fetch(server.url), 100_000)).length).toBe(100_000)
+  })
+
+  test('that breaks off rejects', async () => {
+    const announced = await rawAnswer('HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\nhello', 'close')
+    await expect(readResponseBody(await fetch(announced), 100)).rejects.toThrow()
+    const streamed = await rawAnswer(`HTTP/1.1 200 OK\r\n${chunked}\r\n\r\n${chunk('hello')}`, 'close')
+    await expect(readResponseBody(await fetch(streamed), 100)).rejects.toThrow()
+  })
+
+  test('without a body is empty', async () => {
+    expect(await readResponseBody(new Response(null, { status: 204 }), 5)).toEqual(new Uint8Array(0))
+  })
+})

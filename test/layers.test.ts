@@ -1,0 +1,246 @@
+// The plan of the house, checked: src obeys the rules, and every rule is shown to fail on an example that breaks it.
+
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: the examples are source text
+
+import { describe, expect, test } from 'bun:test'
+import { join } from 'node:path'
+import { readSources } from './layers/read-sources.ts'
+import { checkHouse } from './layers/rules.ts'
+import { readSource } from './layers/source-text.ts'
+
+test('src keeps to the plan of the house', async () => {
+  const sources = await readSources(join(import.meta.dir, '..'))
+  expect(sources.has('src/kernel/clock.ts')).toBe(true)
+  expect(checkHouse(sources)).toEqual([])
+})
+
+test("no import that Bun's own scan finds is missed", async () => {
+  for (const [path, text] of await readSources(join(import.meta.dir, '..'))) {
+    const transpiler = new Bun.Transpiler({ loader: path.endsWith('x') ? 'tsx' : 'ts' })
+    const seen = readSource(text).imports.map(({ specifier }) => specifier)
+    const missed = transpiler.scanImports(text).filter((found) => !seen.includes(found.path))
+    expect({ path, missed }).toEqual({ path, missed: [] })
+  }
+})
+
+const house = (files: Record<string, string>) => checkHouse(new Map(Object.entries(files)))
+
+interface Example {
+  readonly breaks: string
+  readonly files: Record<string, string>
+  readonly finding: string
+}
+
+const examples: readonly Example[] = [
+  {
+    breaks: 'a file outside every folder',
+    files: { 'src/helpers.ts': '' },
+    finding:
+      'src/helpers.ts:1: stands in no layer. Put it into one of the folders main, app, config, http, web, cli, generation, routing, providers, dialects, catalog, ledger, limits, tenancy, telemetry, wire, store, kernel',
+  },
+  {
+    breaks: 'an import from a layer above',
+    files: { 'src/kernel/ids.ts': "// why\nimport { readBody } from '../wire/read-body.ts'\n" },
+    finding:
+      'src/kernel/ids.ts:2: imports src/wire/read-body.ts, a layer above. Take it as an argument of an interface that kernel owns, passed in from app.ts',
+  },
+  {
+    breaks: 'an import of types from a layer above',
+    files: { 'src/routing/plan.ts': "import type { Step } from '../generation/generate.ts'\n" },
+    finding:
+      'src/routing/plan.ts:1: imports src/generation/generate.ts, a layer above. Take it as an argument of an interface that routing owns, passed in from app.ts',
+  },
+  {
+    breaks: 'an export from a layer above',
+    files: { 'src/wire/sse.ts': "export {\n  type Model,\n} from '../catalog/model.ts'\n" },
+    finding:
+      'src/wire/sse.ts:3: imports src/catalog/model.ts, a layer above. Take it as an argument of an interface that wire owns, passed in from app.ts',
+  },
+  {
+    breaks: 'an import from a sibling',
+    files: { 'src/limits/admit.ts': "const keys = await import('../tenancy/keys.ts')\n" },
+    finding:
+      'src/limits/admit.ts:1: imports src/tenancy/keys.ts, a sibling. Move what limits and tenancy share below both, or join them in a layer above',
+  },
+  {
+    breaks: 'a worker in a sibling',
+    files: { 'src/http/serve.ts': "new Worker(new URL('../web/render.ts', import.meta.url))\n" },
+    finding:
+      'src/http/serve.ts:1: imports src/web/render.ts, a sibling. Move what http and web share below both, or join them in a layer above',
+  },
+  {
+    breaks: 'the configuration imported from within',
+    files: { 'src/http/serve.ts': "import type { Config } from '../config.ts'\n" },
+    finding:
+      'src/http/serve.ts:1: imports src/config.ts, a layer above. Take it as an argument of an interface that http owns, passed in from app.ts',
+  },
+  {
+    breaks: 'a configuration that builds things',
+    files: { 'src/config-file.ts': "import { createCatalog } from './catalog/catalog.ts'\n" },
+    finding:
+      'src/config-file.ts:1: imports src/catalog/catalog.ts. Config imports catalog/entry.ts, providers/entry.ts and kernel only; build the rest in app.ts',
+  },
+  {
+    breaks: 'a ledger that sees tokens',
+    files: { 'src/ledger/settle.ts': "import type { Usage } from '../kernel/usage.ts'\n" },
+    finding:
+      'src/ledger/settle.ts:1: imports src/kernel/usage.ts. The ledger knows amounts, not tokens; price the usage first and hand it a Nano',
+  },
+  {
+    breaks: 'a product that needs its tests',
+    files: { 'src/app.ts': "import { fakeUpstream } from '../test/fake-upstream.ts'\n" },
+    finding: 'src/app.ts:1: imports test/fake-upstream.ts. Move what the product needs into src, outside tests',
+  },
+  {
+    breaks: 'a dialect that imports a dialect',
+    files: { 'src/dialects/gemini/index.ts': "import { meter } from '../openai-chat/meter.ts'\n" },
+    finding:
+      'src/dialects/gemini/index.ts:1: dialect gemini imports dialect openai-chat. Meet in the canonical form, in a file of src/dialects/',
+  },
+  {
+    breaks: 'a cycle, even of types',
+    files: {
+      'src/wire/a.ts': "import './c.ts'\nimport { b } from './b.ts'\n",
+      'src/wire/b.ts': "import type { A } from './a.ts'\n",
+      'src/wire/c.ts': '',
+    },
+    finding:
+      'src/wire/a.ts:2: import cycle src/wire/a.ts → src/wire/b.ts → src/wire/a.ts. Move what they share into a file below them',
+  },
+  {
+    breaks: "a provider's name in code",
+    files: {
+      'src/providers/data/acme.ts': "export const acme = { id: 'acme', auth: 'bearer' }\n",
+      'src/routing/plan.ts': "\nif (route.providerId === 'acme') skip()\n",
+    },
+    finding:
+      'src/routing/plan.ts:2: names the provider acme. Ask for a capability, or take the id from src/providers/data/acme.ts',
+  },
+  {
+    breaks: "a provider's name before a model's",
+    files: {
+      'src/providers/local/models.ts': "export const id = 'local'\n",
+      'src/catalog/catalog.ts': 'const id = `local/${name}`\n',
+    },
+    finding:
+      'src/catalog/catalog.ts:1: names the provider local. Ask for a capability, or take the id from src/providers/local/',
+  },
+  {
+    breaks: 'the environment read outside config.ts',
+    files: { 'src/telemetry/log.ts': 'const format = process.env.TOLLGATE_LOG\n' },
+    finding:
+      'src/telemetry/log.ts:1: reads the environment. Use a field of Config (config.ts reads the environment), not process.env',
+  },
+  {
+    breaks: 'the environment imported',
+    files: { 'src/store/open.ts': "import { env } from 'bun'\n" },
+    finding:
+      'src/store/open.ts:1: reads the environment. Use a field of Config (config.ts reads the environment), not bun env',
+  },
+  {
+    breaks: 'the clock read outside kernel/clock',
+    files: { 'src/limits/bucket.ts': 'const now =\n  Date.now()\n' },
+    finding: 'src/limits/bucket.ts:2: reads the clock. Use kernel/clock (Clock), not Date.now',
+  },
+  {
+    breaks: 'the clock read by a date without an argument',
+    files: { 'src/limits/bucket.ts': 'const day = new Date(epochMs)\nconst today = new Date()\n' },
+    finding: 'src/limits/bucket.ts:2: reads the clock. Use kernel/clock (Clock), not new Date',
+  },
+  {
+    breaks: 'another program started',
+    files: { 'src/cli/open.ts': "Bun.spawn(['xdg-open', url])\n" },
+    finding:
+      'src/cli/open.ts:1: starts another program. The gateway is one process; use a Bun API or a Worker, not Bun.spawn',
+  },
+  {
+    breaks: 'another program started through Node',
+    files: { 'src/cli/open.ts': "import { exec } from 'node:child_process'\n" },
+    finding:
+      'src/cli/open.ts:1: starts another program. The gateway is one process; use a Bun API or a Worker, not node:child_process',
+  },
+  {
+    breaks: 'code made from text',
+    files: { 'src/routing/order.ts': 'const order = new Function(text)\n' },
+    finding: 'src/routing/order.ts:1: runs code made from text. Use a table of functions, not new Function',
+  },
+  {
+    breaks: 'randomness nobody can hold still',
+    files: { 'src/routing/order.ts': 'const draw = Math.random()\n' },
+    finding:
+      'src/routing/order.ts:1: draws at random. Take a random source as an argument; only kernel makes one, not Math.random',
+  },
+  {
+    breaks: 'a stream without backpressure',
+    files: { 'src/generation/answer.ts': "new ReadableStream({\n  type: 'direct',\n  pull,\n})\n" },
+    finding:
+      "src/generation/answer.ts:2: a direct stream, which has no backpressure. Use a pull-based ReadableStream, not type: 'direct'",
+  },
+]
+
+describe('a rule fails on', () => {
+  for (const { breaks, files, finding } of examples) {
+    test(breaks, () => expect(house(files)).toEqual([finding]))
+  }
+})
+
+describe('a rule accepts', () => {
+  const accepted: Record<string, Record<string, string>> = {
+    'imports downwards, within a folder and from packages': {
+      'src/main.ts': "import { createApp } from './app.ts'\nimport { readConfig } from './config.ts'\n",
+      'src/app.ts': "import { createApi } from './http/api.ts'\nimport type { Config } from './config.ts'\n",
+      'src/config.ts': "import { z } from 'zod'\nimport { modelEntry } from './catalog/entry.ts'\n",
+      'src/providers/provider.ts': "import type { DialectId } from '../dialects/dialect.ts'\n",
+      'src/dialects/registry.ts': "import { openaiChat } from './openai-chat/index.ts'\n",
+      'src/dialects/openai-chat/index.ts': "import type { Dialect } from '../dialect.ts'\nimport './meter.ts'\n",
+    },
+    'the agreed exception of the command line': {
+      'src/cli/doctor.ts': "import { readConfig } from '../config.ts'\n",
+    },
+    'each thing in its own place': {
+      'src/config.ts': 'const { env } = process\nconst port = Bun.env.PORT\n',
+      'src/kernel/clock.ts': 'const clock = { now: () => Date.now(), monotonicMs: () => performance.now() }\n',
+      'src/kernel/draw.ts': 'const draw = Math.random\n',
+      'src/providers/data/acme.ts': "export const acme = { id: 'acme' }\n",
+      'src/catalog/data/acme.ts': "export const large = { id: 'acme/large', provider: 'acme' }\n",
+      'src/dialects/dialect.ts': "const ids = ['acme-chat']\n",
+    },
+    'tests beside the code, which may use any part': {
+      'src/kernel/clock.test.ts': "import { app } from '../app.ts'\nconst now = Date.now()\n",
+    },
+    "what only comments, texts and patterns say, and a provider's JSON": {
+      'src/wire/sse.ts': [
+        "// import x from '../app.ts', Date.now()",
+        "/* process.env */ const a = \"Date.now()\" + 'it\\'s Math.random()'",
+        'const b = `Date.now() ${`process.env`} Math.random()`',
+        'const c = /["\'`]Date.now/.test(a) ? 4 / 2 / 1 : a.replace(/[/"]/g, "process.env")',
+        "const d = { caller: { type: 'direct' } }",
+      ].join('\n'),
+    },
+  }
+  for (const [what, files] of Object.entries(accepted)) {
+    test(what, () => expect(house(files)).toEqual([]))
+  }
+})
+
+describe('reading a source', () => {
+  test('sees code inside a substitution, and after it', () => {
+    const { code } = readSource('`a ${now({ b: `c` })} d` + e')
+    expect(code).toBe('`  ${now({ b: ` ` })}  ` + e')
+  })
+
+  test('keeps a division and blanks a regular expression', () => {
+    expect(readSource("a / b; return /'/g; c() / d / 'e'").code).toBe("a / b; return     ; c() / d / ' '")
+  })
+
+  test('lists what an import takes, types included', () => {
+    expect(readSource("import { type A, b as c } from './d.ts'\nimport type E from 'f'").imports).toEqual([
+      { specifier: './d.ts', names: ['A', 'b'], line: 1 },
+      { specifier: 'f', names: [], line: 2 },
+    ])
+  })
+
+  test('takes an apostrophe in the text of a page for an apostrophe', () => {
+    expect(readSource("<p>Don't</p>\nDate.now()").code).toBe("<p>Don't</p>\nDate.now()")
+  })
+})

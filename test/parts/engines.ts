@@ -1,0 +1,72 @@
+// The loop that runs a test on every database engine. Each test gets an empty place of its own: a throw-away data
+// folder, and on PostgreSQL a new database. Where PostgreSQL is not installed its tests are skipped by name.
+
+import { beforeAll, describe } from 'bun:test'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type Clock, systemClock } from '../../src/kernel/clock.ts'
+import { type Database, openDatabase } from '../../src/store/database.ts'
+import { migrate } from '../../src/store/migrate.ts'
+import { findPostgresPrograms, sharedPostgres } from './postgres.ts'
+
+/** initdb and the first start take a second or two; a loaded machine gets a minute. */
+const serverStartTimeoutMs = 60_000
+
+/** Where a database can be opened; still empty. */
+export interface Place extends Disposable {
+  readonly url: string | undefined
+  readonly dataFolder: string
+}
+
+/** An open, migrated database. */
+export interface TestStore extends AsyncDisposable {
+  readonly database: Database
+  readonly place: Place
+}
+
+export interface TestEngine {
+  readonly name: Database['engine']
+  createPlace(): Promise<Place>
+  /** `await using store = await engine.openStore()` */
+  openStore(clock?: Clock): Promise<TestStore>
+}
+
+export function forEachEngine(tests: (engine: TestEngine) => void): void {
+  describe('on sqlite', () => tests(createEngine('sqlite')))
+  describe.skipIf(findPostgresPrograms() === undefined)('on postgres', () => {
+    beforeAll(async () => void (await sharedPostgres()), serverStartTimeoutMs)
+    tests(createEngine('postgres'))
+  })
+}
+
+export function createThrowAwayFolder(): { readonly path: string } & Disposable {
+  const path = mkdtempSync(join(tmpdir(), 'tollgate-test-'))
+  return { path, [Symbol.dispose]: () => rmSync(path, { recursive: true, force: true }) }
+}
+
+function createEngine(name: Database['engine']): TestEngine {
+  async function createPlace(): Promise<Place> {
+    const url = name === 'postgres' ? await (await sharedPostgres()).createDatabase() : undefined
+    const folder = createThrowAwayFolder()
+    return { url, dataFolder: folder.path, [Symbol.dispose]: () => folder[Symbol.dispose]() }
+  }
+
+  return {
+    name,
+    createPlace,
+    async openStore(clock = systemClock) {
+      const place = await createPlace()
+      const database = await openDatabase(place)
+      await migrate({ database, clock })
+      return {
+        database,
+        place,
+        async [Symbol.asyncDispose]() {
+          await database.close()
+          place[Symbol.dispose]()
+        },
+      }
+    },
+  }
+}

@@ -1,0 +1,135 @@
+// A private, throw-away PostgreSQL server for the tests of one process: on a free port, in a folder of its own, gone
+// when the process ends, however it ends. Its data is worthless, so it may skip syncs; the product never does.
+
+import { chownSync, existsSync, mkdtempSync, readdirSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { SQL } from 'bun'
+
+const debianRoot = '/usr/lib/postgresql'
+const superuser = 'tollgate'
+const startAttempts = 3
+
+export interface PostgresServer {
+  /** A new, empty database; its URL. */
+  createDatabase(): Promise<string>
+  /** Not needed at the end of a test process: the server stops by itself. */
+  stop(): Promise<void>
+}
+
+/** The folder with `initdb` and `postgres`, on the PATH or where Debian puts them; undefined = not installed. */
+export function findPostgresPrograms(): string | undefined {
+  const onPath = Bun.which('initdb')
+  if (onPath !== null && Bun.which('postgres') !== null) return join(onPath, '..')
+  if (!existsSync(debianRoot)) return undefined
+  const versions = readdirSync(debianRoot).sort((a, b) => Number(b) - Number(a))
+  return versions
+    .map((version) => join(debianRoot, version, 'bin'))
+    .find((folder) => existsSync(join(folder, 'initdb')))
+}
+
+/** Test files of one process have module registries of their own, so the server hangs on the one thing they share. */
+const shared = globalThis as { [key: symbol]: Promise<PostgresServer> | undefined }
+const serverKey = Symbol.for('tollgate.test.postgres')
+
+/** The server of this process, started at the first call. */
+export function sharedPostgres(): Promise<PostgresServer> {
+  shared[serverKey] ??= startPostgres()
+  return shared[serverKey]
+}
+
+async function startPostgres(): Promise<PostgresServer> {
+  const programs = findPostgresPrograms()
+  if (programs === undefined) throw new Error('PostgreSQL is not installed; ask findPostgresPrograms first')
+  let failure: unknown
+  for (let attempt = 0; attempt < startAttempts; attempt++) {
+    try {
+      return await startOnFreePort(programs)
+    } catch (thrown) {
+      // Most likely someone else took the port between finding it free and using it.
+      failure = thrown
+    }
+  }
+  throw failure
+}
+
+/**
+ * Runs the server until it dies or until the script's input ends, which happens when the test process is gone, even by
+ * kill -9; then clears up. Signals from the terminal are for the test process alone.
+ */
+const keeperScript = `
+trap '' INT TERM HUP
+cd "$FOLDER" || exit 1
+trap 'cd / && rm -rf "$FOLDER"' EXIT
+"$PROGRAMS/initdb" -D data -U ${superuser} --auth=trust --no-sync --locale=C --encoding=UTF8 >log 2>&1 || { cat log >&2; exit 1; }
+"$PROGRAMS/postgres" -D data -p "$PORT" -k "$FOLDER" -c listen_addresses=127.0.0.1 -c max_connections=200 \
+  -c fsync=off -c full_page_writes=off >log 2>&1 &
+server=$!
+exec 3<&0
+{ cat <&3 >/dev/null; kill -QUIT $server; } 2>/dev/null &
+wait $server
+cat log >&2
+exit 1
+`
+
+async function startOnFreePort(programs: string): Promise<PostgresServer> {
+  const folder = mkdtempSync(join(tmpdir(), 'tollgate-pg-'))
+  const port = freePort()
+  const keeper = Bun.spawn([...asOrdinaryUser(folder), 'sh', '-c', keeperScript], {
+    env: { PATH: process.env.PATH ?? '', PROGRAMS: programs, FOLDER: folder, PORT: String(port) },
+    stdin: 'pipe',
+    stdout: 'ignore',
+    stderr: 'pipe',
+  })
+  keeper.unref()
+  const url = (database: string) => `postgres://${superuser}@127.0.0.1:${port}/${database}`
+  const admin = new SQL({ adapter: 'postgres', url: url('postgres'), max: 1 })
+  await untilReady(admin, keeper)
+  let count = 0
+  return {
+    async createDatabase() {
+      const name = `test_${++count}`
+      await admin.unsafe(`CREATE DATABASE ${name}`)
+      return url(name)
+    },
+    // Holding on to the keeper matters: were it collected, its input would end and the server with it.
+    async stop() {
+      await admin.close()
+      await keeper.stdin.end()
+      await keeper.exited
+    },
+  }
+}
+
+async function untilReady(admin: SQL, keeper: Bun.Subprocess<'pipe', 'ignore', 'pipe'>): Promise<void> {
+  for (;;) {
+    try {
+      await admin`SELECT 1`
+      return
+    } catch {
+      if (keeper.exitCode !== null) {
+        await admin.close()
+        throw new Error(`PostgreSQL did not start:\n${await new Response(keeper.stderr).text()}`)
+      }
+      await Bun.sleep(50)
+    }
+  }
+}
+
+/** PostgreSQL refuses to run as root; Debian's package brings a user for it. */
+function asOrdinaryUser(folder: string): string[] {
+  if (process.getuid?.() !== 0) return []
+  const idOf = (flag: string) => Number(Bun.spawnSync(['id', flag, 'postgres']).stdout.toString())
+  const [user, group] = [idOf('-u'), idOf('-g')]
+  if (!user || !group) throw new Error('running as root, and there is no user "postgres" to run PostgreSQL as')
+  chownSync(folder, user, group)
+  if (Bun.which('setpriv') === null) return ['runuser', '-u', 'postgres', '--']
+  return ['setpriv', `--reuid=${user}`, `--regid=${group}`, '--clear-groups']
+}
+
+function freePort(): number {
+  const listener = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data() {} } })
+  const { port } = listener
+  listener.stop(true)
+  return port
+}
