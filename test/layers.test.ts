@@ -70,15 +70,15 @@ const examples: readonly Example[] = [
   },
   {
     breaks: 'the configuration imported from within',
-    files: { 'src/http/serve.ts': "import type { Config } from '../config.ts'\n" },
+    files: { 'src/http/serve.ts': "import type { Config } from '../config/config.ts'\n" },
     finding:
-      'src/http/serve.ts:1: imports src/config.ts, a layer above. Take it as an argument of an interface that http owns, passed in from app.ts',
+      'src/http/serve.ts:1: imports src/config/config.ts, a layer above. Take it as an argument of an interface that http owns, passed in from app.ts',
   },
   {
     breaks: 'a configuration that builds things',
-    files: { 'src/config-file.ts': "import { createCatalog } from './catalog/catalog.ts'\n" },
+    files: { 'src/config/file.ts': "import { createCatalog } from '../catalog/catalog.ts'\n" },
     finding:
-      'src/config-file.ts:1: imports src/catalog/catalog.ts. Config imports catalog/entry.ts, providers/entry.ts and kernel only; build the rest in app.ts',
+      'src/config/file.ts:1: imports src/catalog/catalog.ts. Config imports catalog/entry.ts, catalog/model.ts, providers/entry.ts and kernel only; build the rest in app.ts',
   },
   {
     breaks: 'a ledger that sees tokens',
@@ -126,16 +126,16 @@ const examples: readonly Example[] = [
       'src/catalog/catalog.ts:1: names the provider local. Ask for a capability, or take the id from src/providers/local/',
   },
   {
-    breaks: 'the environment read outside config.ts',
+    breaks: 'the environment read outside config/config.ts',
     files: { 'src/telemetry/log.ts': 'const format = process.env.TOLLGATE_LOG\n' },
     finding:
-      'src/telemetry/log.ts:1: reads the environment. Use a field of Config (config.ts reads the environment), not process.env',
+      'src/telemetry/log.ts:1: reads the environment. Use a field of Config (config/config.ts reads the environment), not process.env',
   },
   {
     breaks: 'the environment imported',
     files: { 'src/store/open.ts': "import { env } from 'bun'\n" },
     finding:
-      'src/store/open.ts:1: reads the environment. Use a field of Config (config.ts reads the environment), not bun env',
+      'src/store/open.ts:1: reads the environment. Use a field of Config (config/config.ts reads the environment), not bun env',
   },
   {
     breaks: 'the clock read outside kernel/clock',
@@ -187,18 +187,18 @@ describe('a rule fails on', () => {
 describe('a rule accepts', () => {
   const accepted: Record<string, Record<string, string>> = {
     'imports downwards, within a folder and from packages': {
-      'src/main.ts': "import { createApp } from './app.ts'\nimport { readConfig } from './config.ts'\n",
-      'src/app.ts': "import { createApi } from './http/api.ts'\nimport type { Config } from './config.ts'\n",
-      'src/config.ts': "import { z } from 'zod'\nimport { modelEntry } from './catalog/entry.ts'\n",
+      'src/main.ts': "import { createApp } from './app.ts'\nimport { readConfig } from './config/config.ts'\n",
+      'src/app.ts': "import { createApi } from './http/api.ts'\nimport type { Config } from './config/config.ts'\n",
+      'src/config/config.ts': "import { z } from 'zod'\nimport { modelEntry } from '../catalog/entry.ts'\n",
       'src/providers/provider.ts': "import type { DialectId } from '../dialects/dialect.ts'\n",
       'src/dialects/registry.ts': "import { openaiChat } from './openai-chat/index.ts'\n",
       'src/dialects/openai-chat/index.ts': "import type { Dialect } from '../dialect.ts'\nimport './meter.ts'\n",
     },
     'the agreed exception of the command line': {
-      'src/cli/doctor.ts': "import { readConfig } from '../config.ts'\n",
+      'src/cli/doctor.ts': "import { readConfig } from '../config/config.ts'\n",
     },
     'each thing in its own place': {
-      'src/config.ts': 'const { env } = process\nconst port = Bun.env.PORT\n',
+      'src/config/config.ts': 'const { env } = process\nconst port = Bun.env.PORT\n',
       'src/kernel/clock.ts': 'const clock = { now: () => Date.now(), monotonicMs: () => performance.now() }\n',
       'src/kernel/draw.ts': 'const draw = Math.random\n',
       'src/providers/data/acme.ts': "export const acme = { id: 'acme' }\n",

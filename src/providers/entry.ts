@@ -4,10 +4,11 @@
 import { z } from 'zod'
 import { type DialectId, dialectIds } from '../dialects/dialect.ts'
 import type { Secret } from '../kernel/secret.ts'
+import { sandboxId } from './sandbox/provider.ts'
 
 /** The sandbox is not a wire format: it answers inside this process, in each dialect. */
-const providerDialects = [...dialectIds, 'sandbox'] as const
-const publishedDialects = ['openai-chat', 'anthropic-messages', 'gemini', 'openai-responses', 'bedrock', 'sandbox']
+const providerDialects = [...dialectIds, sandboxId] as const
+const publishedDialects = ['openai-chat', 'anthropic-messages', 'gemini', 'openai-responses', 'bedrock']
 
 const idExpected = 'expected lower-case letters, digits and dashes, at most 63, starting with a letter or digit'
 const urlExpected = 'expected an address that starts with http:// or https://'
@@ -15,7 +16,7 @@ const keyExpected = `expected a string: \${VARIABLE}, file:/path, or the key its
 
 export interface ProviderEntry {
   readonly id: string
-  readonly dialect: DialectId | 'sandbox'
+  readonly dialect: DialectId | typeof sandboxId
   /** Without a trailing slash; undefined for the sandbox. */
   readonly baseUrl: string | undefined
   readonly apiKey: Secret | undefined
@@ -59,7 +60,7 @@ export const providerEntrySchema = z
 /** The entry may be wrong in other fields, so nothing about it is taken for granted. */
 function baseUrlFault(entry: unknown): string | undefined {
   const { dialect, base_url: text } = entry as { readonly dialect?: unknown; readonly base_url?: unknown }
-  if (dialect === 'sandbox') return undefined
+  if (answersInProcess(dialect)) return undefined
   if (text === undefined) return urlExpected
   if (typeof text !== 'string') return undefined
   const url = /\s/.test(text) ? null : URL.parse(text)
@@ -70,6 +71,11 @@ function baseUrlFault(entry: unknown): string | undefined {
     return 'must not end in /v1: the anthropic-messages dialect appends it; leave it out'
   }
   return undefined
+}
+
+/** Whether a provider of this dialect needs no address. */
+export function answersInProcess(dialect: unknown): boolean {
+  return dialect === sandboxId
 }
 
 function withoutTrailingSlash(url: string): string {
@@ -84,7 +90,7 @@ export function resolveProviderEntry(
   return {
     id,
     dialect,
-    baseUrl: url === undefined || dialect === 'sandbox' ? undefined : withoutTrailingSlash(url),
+    baseUrl: url === undefined || answersInProcess(dialect) ? undefined : withoutTrailingSlash(url),
     apiKey: resolved.apiKey,
     source: resolved.source,
   }

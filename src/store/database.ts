@@ -1,9 +1,7 @@
 // The database handle: the only way to the tables. One SQL text runs on both engines (portable SQL, see sql.ts), so
 // callers ask for a transaction, never for an engine; `engine` is for messages and for migrations.
 
-import { openPostgres } from './postgres.ts'
 import type { Sql } from './sql.ts'
-import { openSqlite } from './sqlite.ts'
 
 export interface Database {
   readonly engine: 'sqlite' | 'postgres'
@@ -24,16 +22,3 @@ export interface Database {
 
 /** Runs fixed text of our own, several statements, no parameters. */
 export type RunScript = (text: string) => Promise<void>
-
-export interface DatabaseOptions {
-  /** `postgres://…`; undefined = SQLite in the data folder. */
-  readonly url: string | undefined
-  readonly dataFolder: string
-  /** Gets a line when the database file was open to other users. */
-  readonly report?: (line: string) => void
-}
-
-/** Throws a StartRefusal when the database cannot be opened or reached. Takes no lock on the folder: folder-lock.ts. */
-export function openDatabase({ url, dataFolder, report }: DatabaseOptions): Promise<Database> {
-  return url === undefined ? openSqlite(dataFolder, report) : openPostgres(url)
-}

@@ -3,9 +3,10 @@ import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { forEachEngine } from '../../test/parts/engines.ts'
 import { type Clock, systemClock } from '../kernel/clock.ts'
-import { type Database, openDatabase } from './database.ts'
+import type { Database } from './database.ts'
 import { migrate, textForEngine } from './migrate.ts'
 import { allMigrations, type Migration } from './migrations/registry.ts'
+import { openDatabase } from './open-database.ts'
 import { StartRefusal } from './start-refusal.ts'
 
 const first: Migration = { name: '0001-a', text: 'CREATE TABLE a (id TEXT PRIMARY KEY);' }

@@ -158,6 +158,18 @@ describe('a document is refused', () => {
     expect([found.reason, found.offset]).toEqual(['utf8', 6])
   })
 
+  test('with any control character at any place of a string, and with no other character', () => {
+    for (let code = 0; code < 0x100; code++) {
+      if (code === 0x22 || code === 0x5c) continue
+      for (let before = 0; before < 5; before++) {
+        const body = bytes(`{"a":"${'x'.repeat(before)}${String.fromCharCode(code)}yyyy"}`)
+        const read = readJsonMembers(body)
+        if (code >= 0x20) expect(read).toBeInstanceOf(JsonMembers)
+        else expect(read).toMatchObject({ reason: 'syntax', offset: 6 + before })
+      }
+    }
+  })
+
   test('when nested deeper than 64, counting the top-level object', () => {
     const nested = (levels: number): string => `{"a":${'['.repeat(levels - 1)}${']'.repeat(levels - 1)}}`
     expect(members(nested(64)).list).toHaveLength(1)

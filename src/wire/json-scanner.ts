@@ -177,13 +177,12 @@ export class JsonScanner {
   private passEscape(): boolean {
     const byte = this.byteAt(this.at)
     if (byte === lowerU) {
-      this.at++
-      for (const stop = this.at + 4; this.at < stop; this.at++) {
+      for (const stop = ++this.at + 4; this.at < stop; this.at++) {
         if (!isHex(this.byteAt(this.at))) return this.fail('a bad escape in a string')
       }
       return true
     }
-    if (byte === -1 || shortEscapes[byte] !== 1) return this.fail('a bad escape in a string')
+    if (shortEscapes[byte] !== 1) return this.fail('a bad escape in a string')
     this.at++
     return true
   }

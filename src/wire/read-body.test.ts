@@ -129,6 +129,13 @@ describe('a request body', () => {
     expect(await readBody(request, { bytesMax: 5 })).toEqual(new BodyFault('too-large'))
   })
 
+  test('whose announced length is no number is not waited for beyond the limit', async () => {
+    const silent = new ReadableStream<Uint8Array>({ start: (controller) => controller.enqueue(new Uint8Array(6)) })
+    const headers = { 'content-length': '3, 3' }
+    const request = new Request('http://x', { method: 'POST', body: silent, headers })
+    expect(await readBody(request, { bytesMax: 5 })).toEqual(new BodyFault('too-large'))
+  })
+
   test('whose source fails is aborted', async () => {
     const failing = new ReadableStream({ pull: () => Promise.reject(new Error('gone')) })
     const request = new Request('http://x', { method: 'POST', body: failing })
@@ -148,6 +155,16 @@ async function rawAnswer(answer: string, then: 'close' | 'wait'): Promise<string
   const address = server.address()
   if (address === null || typeof address === 'string') throw new Error('no port')
   return `http://127.0.0.1:${address.port}/`
+}
+
+function packedAnswer(packed: Uint8Array<ArrayBuffer>): URL {
+  const server = Bun.serve({
+    port: 0,
+    hostname: '127.0.0.1',
+    fetch: () => new Response(packed, { headers: { 'content-encoding': 'gzip' } }),
+  })
+  cleanups.push(() => void server.stop(true))
+  return server.url
 }
 
 describe('an answer from a provider', () => {
@@ -186,15 +203,17 @@ describe('an answer from a provider', () => {
 
   test('that is compressed is measured unpacked', async () => {
     const packed = Bun.gzipSync(new Uint8Array(100_000))
-    const server = Bun.serve({
-      port: 0,
-      hostname: '127.0.0.1',
-      fetch: () => new Response(packed, { headers: { 'content-encoding': 'gzip' } }),
-    })
-    cleanups.push(() => void server.stop(true))
+    const url = packedAnswer(packed)
     expect(packed.length).toBeLessThan(1000)
-    expect(await readResponseBody(await fetch(server.url), 50_000)).toBe('too-large')
-    expect((await readResponseBody(await fetch(server.url), 100_000)).length).toBe(100_000)
+    expect(await readResponseBody(await fetch(url), 50_000)).toBe('too-large')
+    expect((await readResponseBody(await fetch(url), 100_000)).length).toBe(100_000)
+  })
+
+  test('that is smaller unpacked than packed is measured unpacked too', async () => {
+    const packed = Bun.gzipSync(new Uint8Array([1, 2, 3]))
+    const url = packedAnswer(packed)
+    expect(packed.length).toBeGreaterThan(5)
+    expect(await readResponseBody(await fetch(url), 5)).toEqual(new Uint8Array([1, 2, 3]))
   })
 
   test('that breaks off rejects', async () => {

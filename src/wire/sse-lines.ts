@@ -27,7 +27,7 @@ export class SseLines {
     if (this.#lineFeedAt < start) this.#lineFeedAt = find(bytes, lineFeed, start)
     if (this.#carriageReturnAt < start) this.#carriageReturnAt = find(bytes, carriageReturn, start)
     const end = Math.min(this.#lineFeedAt, this.#carriageReturnAt)
-    const isPair = end === this.#carriageReturnAt && this.#lineFeedAt === end + 1 && this.#lineFeedAt < bytes.length
+    const isPair = end === this.#carriageReturnAt && this.#lineFeedAt === end + 1
     this.start = start
     this.end = end
     this.next = Math.min(end + (isPair ? 2 : 1), bytes.length)

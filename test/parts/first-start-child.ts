@@ -3,8 +3,9 @@
 
 import { systemClock } from '../../src/kernel/clock.ts'
 import { openDataFolder } from '../../src/store/data-folder.ts'
-import { type Database, openDatabase } from '../../src/store/database.ts'
+import type { Database } from '../../src/store/database.ts'
 import { migrate } from '../../src/store/migrate.ts'
+import { openDatabase } from '../../src/store/open-database.ts'
 import type { Sql } from '../../src/store/sql.ts'
 import { ensureFirstStart } from '../../src/tenancy/first-start.ts'
 import { loadMasterSecret } from '../../src/tenancy/secrets.ts'

@@ -25,6 +25,11 @@ export function say(path: Path, model: string, text: string, more: object = {}):
   return { model, ...cap, messages: [{ role: 'user', content: text }], ...more }
 }
 
+/** Untyped, as a client without types would see it. */
+export async function readJson(response: Response) {
+  return JSON.parse(await response.text())
+}
+
 export interface SseRecord {
   readonly event: string | undefined
   readonly data: string

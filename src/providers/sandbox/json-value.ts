@@ -21,10 +21,10 @@ export function listMember(value: unknown, key: string): readonly unknown[] {
   return Array.isArray(found) ? found : []
 }
 
+// The parser takes any depth; the writer runs out of stack, and at 50,000 levels needs three seconds to find that out.
 const depthMax = 200
 
-/** Empty for what is nested too deep. The parser takes any depth, the writer runs out of stack: at 50,000 it needs three
- * seconds to find out. */
+/** Empty for what is nested too deep. */
 export function writeJson(value: unknown): string {
   return isDeeperThan(value, depthMax) ? '' : (JSON.stringify(value) ?? '')
 }

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { inspect } from 'node:util'
 import { type Config, type ConfigInputs, type LoadedConfig, loadConfig, type RefusedConfig } from './config.ts'
-import { formatFault } from './config-fault.ts'
+import { formatFault } from './fault.ts'
 
 const root = mkdtempSync(join(tmpdir(), 'tollgate-config-'))
 afterAll(() => rmSync(root, { recursive: true }))

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
-import { configJsonSchema, renderJsonSchema } from './config-schema.ts'
-import { knownVariables } from './config-variables.ts'
+import { configJsonSchema, renderJsonSchema } from './schema.ts'
+import { knownVariables } from './variables.ts'
 
 const rootFolder = `${import.meta.dir}/..`
 const committed = await Bun.file(`${rootFolder}/tollgate.schema.json`).text()
@@ -18,7 +18,7 @@ function namedKeys(node: unknown): { readonly key: string; readonly schema: Node
   return [...own.map(([key, schema]) => ({ key, schema })), ...inner]
 }
 
-test('tollgate.schema.json is the one made from the code (renew: bun run src/config-schema.ts --write)', () => {
+test('tollgate.schema.json is the one made from the code (renew: bun run src/config/schema.ts --write)', () => {
   expect(committed).toBe(renderJsonSchema())
 })
 

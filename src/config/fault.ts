@@ -2,7 +2,7 @@
 // of a field that can hold a credential.
 
 import { z } from 'zod'
-import { nearestNames } from './kernel/nearest.ts'
+import { nearestNames } from '../kernel/nearest.ts'
 
 export interface ConfigFault {
   /** `tollgate.yaml:14:12`, or `environment`. */

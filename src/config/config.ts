@@ -3,16 +3,16 @@
 
 import { readFileSync } from 'node:fs'
 import { dirname, relative, resolve } from 'node:path'
-import type { Model } from './catalog/model.ts'
-import type { ConfigFault } from './config-fault.ts'
-import { type FileReading, readConfigFile } from './config-file.ts'
-import { type Environment, errorCode, variable } from './config-references.ts'
-import type { LimitsSection } from './config-schema.ts'
-import { readVariables, unknownVariables, type VariableSettings } from './config-variables.ts'
-import { contentDigest } from './config-watch.ts'
-import { formatPrice, type Pico } from './kernel/money.ts'
-import { Secret } from './kernel/secret.ts'
-import type { ProviderEntry } from './providers/entry.ts'
+import type { Model } from '../catalog/model.ts'
+import { formatPrice, type Pico } from '../kernel/money.ts'
+import { Secret } from '../kernel/secret.ts'
+import type { ProviderEntry } from '../providers/entry.ts'
+import type { ConfigFault } from './fault.ts'
+import { type FileReading, readConfigFile } from './file.ts'
+import { type Environment, errorCode, variable } from './references.ts'
+import type { LimitsSection } from './schema.ts'
+import { readVariables, unknownVariables, type VariableSettings } from './variables.ts'
+import { contentDigest } from './watch.ts'
 
 /** Limits of every key that has none of its own; undefined = unlimited. */
 export interface LimitDefaults {

@@ -3,8 +3,8 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { loadConfig } from './config.ts'
-import { formatFault } from './config-fault.ts'
-import { type ConfigReport, createConfigSource } from './config-source.ts'
+import { formatFault } from './fault.ts'
+import { type ConfigReport, createConfigSource } from './source.ts'
 
 const root = mkdtempSync(join(tmpdir(), 'tollgate-source-'))
 afterAll(() => rmSync(root, { recursive: true }))

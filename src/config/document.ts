@@ -2,7 +2,7 @@
 // line. It does not know what the keys mean.
 
 import { type Document, isAlias, isMap, isScalar, isSeq, LineCounter, parseDocument, visit, type YAMLError } from 'yaml'
-import type { ConfigFault, ConfigPath } from './config-fault.ts'
+import type { ConfigFault, ConfigPath } from './fault.ts'
 
 export interface ConfigDocument {
   readonly value: unknown

@@ -1,7 +1,7 @@
 // Turns `${VARIABLE}` and `file:/path` in the configuration file into values. Messages name variables, never values.
 
 import { resolve } from 'node:path'
-import { Secret } from './kernel/secret.ts'
+import { Secret } from '../kernel/secret.ts'
 
 export type Environment = Readonly<Record<string, string | undefined>>
 

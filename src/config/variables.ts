@@ -1,10 +1,10 @@
 // The variables of the environment: which there are, and what they say. They win over the file and pass the same checks.
 
 import type { z } from 'zod'
-import { type ConfigFault, checkSchema, suggestion } from './config-fault.ts'
-import { type Environment, travelsInHeader, variable } from './config-references.ts'
-import { type ServerSection, serverSchema } from './config-schema.ts'
-import { Secret } from './kernel/secret.ts'
+import { Secret } from '../kernel/secret.ts'
+import { type ConfigFault, checkSchema, suggestion } from './fault.ts'
+import { type Environment, travelsInHeader, variable } from './references.ts'
+import { type ServerSection, serverSchema } from './schema.ts'
 
 /** Variables that also have a name in the file's `server` section. */
 export const serverVariables = {
@@ -118,7 +118,7 @@ function readServerVariables(env: Environment): {
 function typedText(key: string, text: string): unknown {
   const numeric = key === 'port' || key === 'body_bytes_max' || key === 'drain_seconds'
   if (numeric) return /^[0-9]+(\.[0-9]+)?$/.test(text) ? Number(text) : text
-  if (key !== 'sandbox') return text
+  if (serverVariables[key as keyof ServerSection] !== serverVariables.sandbox) return text
   return { true: true, '1': true, false: false, '0': false }[text.toLowerCase()] ?? text.toLowerCase()
 }
 

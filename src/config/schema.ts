@@ -1,9 +1,9 @@
 // The whole configuration file as a schema, and the JSON Schema made from it for editors.
-// `bun run src/config-schema.ts --write` renews tollgate.schema.json.
+// `bun run src/config/schema.ts --write` renews tollgate.schema.json.
 
 import { z } from 'zod'
-import { modelEntrySchema } from './catalog/entry.ts'
-import { providerEntrySchema } from './providers/entry.ts'
+import { modelEntrySchema } from '../catalog/entry.ts'
+import { providerEntrySchema } from '../providers/entry.ts'
 
 const gibibyte = 2 ** 30
 

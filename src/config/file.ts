@@ -1,8 +1,10 @@
 // The configuration file: from text to checked entries, or to everything that is wrong with it at once.
 
-import { modelFromEntry } from './catalog/entry.ts'
-import type { Model } from './catalog/model.ts'
-import { type ConfigDocument, readDocument } from './config-document.ts'
+import { modelFromEntry } from '../catalog/entry.ts'
+import type { Model } from '../catalog/model.ts'
+import { Secret } from '../kernel/secret.ts'
+import { answersInProcess, type ProviderEntry, resolveProviderEntry } from '../providers/entry.ts'
+import { type ConfigDocument, readDocument } from './document.ts'
 import {
   type ConfigFault,
   type ConfigPath,
@@ -11,11 +13,9 @@ import {
   type SchemaFault,
   suggestion,
   valueAt,
-} from './config-fault.ts'
-import { interpolate, type ReferenceContext, referencedVariables, resolveSecret } from './config-references.ts'
-import { configFileSchema, type LimitsSection, type ServerSection } from './config-schema.ts'
-import { Secret } from './kernel/secret.ts'
-import { type ProviderEntry, resolveProviderEntry } from './providers/entry.ts'
+} from './fault.ts'
+import { interpolate, type ReferenceContext, referencedVariables, resolveSecret } from './references.ts'
+import { configFileSchema, type LimitsSection, type ServerSection } from './schema.ts'
 
 export interface FileSettings {
   readonly server: ServerSection
@@ -147,7 +147,7 @@ function unknownProviders(root: unknown, builtIn: readonly string[]): SchemaFaul
 function ignoredKeys(root: unknown): SchemaFault[] {
   return entriesOf(root, 'providers').flatMap((entry, index) => {
     const { dialect, base_url: url } = mapping(entry)
-    if (dialect !== 'sandbox' || url === undefined) return []
+    if (!answersInProcess(dialect) || url === undefined) return []
     const message = 'is ignored: the sandbox answers inside the gateway'
     return [{ path: ['providers', index, 'base_url'], at: 'key' as const, message }]
   })

@@ -1,10 +1,10 @@
 // The configuration in force. A changed file is loaded again: a good one is handed to the listeners, a wrong one is
 // reported and the last good one stays. What cannot change while running keeps its value and is named.
 
+import { Secret } from '../kernel/secret.ts'
 import { type Config, frozenConfig, type LoadedConfig, type RefusedConfig } from './config.ts'
-import type { ConfigFault } from './config-fault.ts'
-import { watchConfigFile } from './config-watch.ts'
-import { Secret } from './kernel/secret.ts'
+import type { ConfigFault } from './fault.ts'
+import { watchConfigFile } from './watch.ts'
 
 export type ConfigReport =
   /** In force now, except the settings that need a restart. */

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
-import { type ConfigDocument, readDocument } from './config-document.ts'
-import type { ConfigPath } from './config-fault.ts'
+import { type ConfigDocument, readDocument } from './document.ts'
+import type { ConfigPath } from './fault.ts'
 
 function good(text: string): ConfigDocument {
   const document = readDocument('t.yaml', text)

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
-import { formatFault } from './config-fault.ts'
-import { type FileReading, readConfigFile } from './config-file.ts'
-import type { Environment } from './config-references.ts'
+import { formatFault } from './fault.ts'
+import { type FileReading, readConfigFile } from './file.ts'
+import type { Environment } from './references.ts'
 
 const files: Record<string, string> = {
   '/run/secrets/acme': 'sk-from-file\n',

@@ -2,7 +2,7 @@ import { afterAll, expect, test } from 'bun:test'
 import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { contentDigest, watchConfigFile } from './config-watch.ts'
+import { contentDigest, watchConfigFile } from './watch.ts'
 
 const root = mkdtempSync(join(tmpdir(), 'tollgate-watch-'))
 afterAll(() => rmSync(root, { recursive: true }))

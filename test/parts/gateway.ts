@@ -1,0 +1,95 @@
+// The real app on a database, a folder and a port of its own, in this process; and the same as a process of its own for
+// what only a process can show.
+
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type App, startApp } from '../../src/app.ts'
+import { loadConfig } from '../../src/config/config.ts'
+import { createConfigSource } from '../../src/config/source.ts'
+import { systemClock } from '../../src/kernel/clock.ts'
+import { builtInProviderIds, builtInProviders } from '../../src/providers/registry.ts'
+import { createLog } from '../../src/telemetry/log.ts'
+
+export interface Gateway {
+  readonly url: string
+  /** The first key. */
+  readonly key: string
+  readonly app: App
+  readonly dataFolder: string
+  readonly configPath: string
+  /** Everything logged so far, one JSON object per line. */
+  logged(): Record<string, unknown>[]
+  stop(): Promise<void>
+}
+
+export interface GatewayOptions {
+  /** The configuration file's text (YAML or JSON). */
+  readonly config?: string
+  readonly env?: Record<string, string>
+}
+
+export async function startGateway({ config, env = {} }: GatewayOptions = {}): Promise<Gateway> {
+  const folder = mkdtempSync(join(tmpdir(), 'tollgate-gateway-'))
+  const configPath = join(folder, 'tollgate.yaml')
+  if (config !== undefined) writeFileSync(configPath, config)
+  const load = () =>
+    loadConfig({
+      env: { TOLLGATE_PORT: '0', TOLLGATE_DATA: join(folder, 'data'), TOLLGATE_LOG: 'json', ...env },
+      cwd: folder,
+      stdoutIsTerminal: false,
+      providerVariables: builtInProviders.map(({ variable }) => variable),
+      builtInProviderIds,
+    })
+  const initial = load()
+  if ('faults' in initial) throw new Error(`the test's configuration is wrong: ${JSON.stringify(initial.faults)}`)
+  let text = ''
+  const log = createLog({
+    format: 'json',
+    clock: systemClock,
+    write: (more) => {
+      text += more
+    },
+  })
+  const source = createConfigSource({ initial, load, report: (report) => log.info(report.kind), intervalMs: 20 })
+  const app = await startApp({ source, clock: systemClock, log, onProgress: () => {} })
+  const dataFolder = join(folder, 'data')
+  return {
+    url: app.url,
+    key: readFileSync(join(dataFolder, 'first-key'), 'utf8').trim(),
+    app,
+    dataFolder,
+    configPath,
+    logged() {
+      log.flush()
+      return text
+        .split('\n')
+        .filter(Boolean)
+        .map((line) => JSON.parse(line) as Record<string, unknown>)
+    },
+    async stop() {
+      await app.stop()
+      rmSync(folder, { recursive: true, force: true })
+    },
+  }
+}
+
+/** A configuration with one provider per dialect at the upstream's address, and one model at each. */
+export function upstreamConfig(upstreamUrl: string, extra = ''): string {
+  return `
+providers:
+  - { id: chatty, dialect: openai-chat, base_url: "${upstreamUrl}/v1", api_key: upstream-secret-chat }
+  - { id: messy, dialect: anthropic-messages, base_url: "${upstreamUrl}", api_key: upstream-secret-messages }
+models:
+  - id: test/chat
+    price: { input: "1.00", output: "2.00", cache_read: "0.10", cache_write: "1.25", cache_write_1h: "2.00" }
+    max_output_tokens: 8000
+    default_max_tokens: 4096
+    routes: [{ provider: chatty, model: upstream-chat-1 }]
+  - id: test/messages
+    price: { input: "1.00", output: "2.00", cache_read: "0.10", cache_write: "1.25", cache_write_1h: "2.00" }
+    max_output_tokens: 8000
+    default_max_tokens: 4096
+    routes: [{ provider: messy, model: upstream-messages-1 }]
+${extra}`
+}
