@@ -11,8 +11,8 @@ function startBareProxy(upstreamUrl: string, streams: 'pass' | 'rewrite'): void 
 
   async function handle(request: Request): Promise<Response> {
     const body = (await request.json()) as Fields
-    const model = body['model']
-    body['model'] = UPSTREAM_MODEL
+    const model = body.model
+    body.model = UPSTREAM_MODEL
     const reply = await fetch(upstreamUrl + new URL(request.url).pathname, {
       method: 'POST',
       headers: { 'content-type': 'application/json', authorization: request.headers.get('authorization') ?? '' },
@@ -24,9 +24,9 @@ function startBareProxy(upstreamUrl: string, streams: 'pass' | 'rewrite'): void 
       return new Response(stream, { status: reply.status, headers: { 'content-type': contentType } })
     }
     const answer = (await reply.json()) as Fields
-    answer['model'] = model
-    const usage = answer['usage'] as Fields | undefined
-    tokensSeen += Number(usage?.['total_tokens'] ?? usage?.['output_tokens'] ?? 0)
+    answer.model = model
+    const usage = answer.usage as Fields | undefined
+    tokensSeen += Number(usage?.total_tokens ?? usage?.output_tokens ?? 0)
     return new Response(JSON.stringify(answer), {
       status: reply.status,
       headers: { 'content-type': 'application/json', 'x-tokens-seen': String(tokensSeen) },
@@ -63,9 +63,9 @@ function rewrittenEvent(event: string, model: unknown): string {
   const data = event.indexOf('data: {')
   if (data < 0) return event
   const fields = JSON.parse(event.slice(data + 6)) as Fields
-  if ('model' in fields) fields['model'] = model
-  const message = fields['message'] as Fields | undefined
-  if (message && 'model' in message) message['model'] = model
+  if ('model' in fields) fields.model = model
+  const message = fields.message as Fields | undefined
+  if (message && 'model' in message) message.model = model
   return `${event.slice(0, data)}data: ${JSON.stringify(fields)}`
 }
 

@@ -44,9 +44,7 @@ export function requestBody(cell: Cell, model: string): string {
     ...(stream ? { stream_options: { include_usage: true } } : {}),
     max_tokens: 2048,
     temperature: 0.7,
-    messages: [
-      { role: 'user', content: text },
-    ],
+    messages: [{ role: 'user', content: text }],
   })
 }
 

@@ -78,7 +78,7 @@ export class MessageReader {
   #readHead(input: Uint8Array, at: number): number {
     const headEnd = blankLine(input, at)
     if (headEnd < 0) return -1
-    const head = Buffer.from(input.buffer, input.byteOffset + at, headEnd - at).latin1Slice()
+    const head = Buffer.from(input.buffer, input.byteOffset + at, headEnd - at).toString('latin1')
     this.#handlers.head(head)
     const lengthLine = /\r\ncontent-length: *(\d+)/i.exec(head)
     if (lengthLine) {

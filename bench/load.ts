@@ -29,9 +29,9 @@ export interface LoadResult {
   readonly reads: number
   readonly cpuMicros: number
   readonly rssBytes: number
-  /** Whole request for JSON replies, first event for streams. */
-  readonly p50Ms: number
-  readonly p99Ms: number
+  /** Whole request for JSON replies, first event for streams; null where none fell into the window. */
+  readonly p50Ms: number | null
+  readonly p99Ms: number | null
   readonly errors: number
   readonly firstError: string | null
 }
@@ -118,15 +118,17 @@ class Client {
     this.#counters.events += events
   }
 
-  /** Blank lines ended in these bytes; one may have begun in the bytes before. */
+  /** Blank lines that end in these bytes; the last one's first line feed may have come with the bytes before. */
   #countEvents(bytes: Uint8Array): number {
-    let count = this.#endedOnLineFeed && bytes[0] === LF ? 1 : 0
+    let count = 0
+    let previous = this.#endedOnLineFeed ? -1 : -2
     for (let at = bytes.indexOf(LF); at >= 0; at = bytes.indexOf(LF, at + 1)) {
-      if (bytes[at + 1] !== LF) continue
-      count++
-      at++
+      if (at === previous + 1) {
+        count++
+        previous = -2
+      } else previous = at
     }
-    this.#endedOnLineFeed = bytes[bytes.length - 1] === LF && count === 0
+    this.#endedOnLineFeed = previous === bytes.length - 1
     return count
   }
 
@@ -151,9 +153,7 @@ class Client {
 export async function generateLoad(plan: LoadPlan): Promise<LoadResult> {
   const counters = new Counters()
   const request = preparedRequest(plan)
-  const sockets = await Promise.all(
-    Array.from({ length: plan.connections }, () => connect(plan, counters, request)),
-  )
+  const sockets = await Promise.all(Array.from({ length: plan.connections }, () => connect(plan, counters, request)))
   await Bun.sleep(plan.warmupMs)
   counters.restart()
   const startedAt = systemClock.monotonicMs()
@@ -173,8 +173,8 @@ export async function generateLoad(plan: LoadPlan): Promise<LoadResult> {
     reads,
     cpuMicros: after.cpuMicros - before.cpuMicros,
     rssBytes: after.rssBytes,
-    p50Ms: percentile(latenciesMs, 50),
-    p99Ms: percentile(latenciesMs, 99),
+    p50Ms: latenciesMs.length > 0 ? percentile(latenciesMs, 50) : null,
+    p99Ms: latenciesMs.length > 0 ? percentile(latenciesMs, 99) : null,
     errors: counters.errors,
     firstError: counters.firstError,
   }

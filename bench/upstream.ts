@@ -32,7 +32,7 @@ class Connection {
       },
       body: (bytes) => {
         const wanted = BODY_START_BYTES - this.#bodyStart.length
-        if (wanted > 0) this.#bodyStart += Buffer.from(bytes.subarray(0, wanted)).latin1Slice()
+        if (wanted > 0) this.#bodyStart += Buffer.from(bytes.subarray(0, wanted)).toString('latin1')
       },
       end: () => this.#answer(),
     })

@@ -30,7 +30,7 @@ export async function launch(plan: Launch): Promise<Launched | { readonly failed
   const child = Bun.spawn([...plan.command], {
     cwd: plan.folder,
     // Only what programs need to run: a variable of the operator's shell must not change what is measured.
-    env: { PATH: process.env['PATH'] ?? '/usr/bin:/bin', HOME: plan.folder, TMPDIR: plan.folder, ...plan.environment },
+    env: { PATH: process.env.PATH ?? '/usr/bin:/bin', HOME: plan.folder, TMPDIR: plan.folder, ...plan.environment },
     stdin: 'ignore',
     stdout: log,
     stderr: log,

@@ -11,7 +11,7 @@ export const nginx: Contender = {
   cells: 'all',
   async start(setting) {
     // Debian keeps it outside a user's PATH.
-    const program = Bun.which('nginx', { PATH: `${process.env['PATH'] ?? ''}:/usr/sbin:/usr/local/sbin` })
+    const program = Bun.which('nginx', { PATH: `${process.env.PATH ?? ''}:/usr/sbin:/usr/local/sbin` })
     if (!program) return { absent: 'not installed' }
     const prefix = join(setting.folder, 'nginx')
     mkdirSync(prefix, { recursive: true })

@@ -8,6 +8,9 @@ import type { Contender } from './contender.ts'
 import { freePort, launch } from './launch.ts'
 
 const PACKAGE = '@portkey-ai/gateway'
+// With a newer one, which its version range lets npm choose, every stream fails with "TypeError: immutable":
+// https://github.com/Portkey-AI/gateway/issues/1389 (open since 2025-10, seen with 1.15.2).
+const SERVER_PACKAGE = { name: '@hono/node-server', version: '1.14.2' }
 const INSTALL_MS_MAX = 180_000
 
 export const portkey: Contender = {
@@ -42,17 +45,23 @@ export const portkey: Contender = {
 
 function install(): { folder: string; version: string } | { failed: string } {
   const peers = join(tmpdir(), 'tollgate-bench-peers')
-  const folder = join(peers, 'node_modules', PACKAGE)
-  if (!existsSync(join(folder, 'build', 'start-server.js'))) {
+  const modules = join(peers, 'node_modules')
+  if (!versionOf(modules, PACKAGE) || versionOf(modules, SERVER_PACKAGE.name) !== SERVER_PACKAGE.version) {
     const npm = Bun.which('npm')
     if (!npm) return { failed: 'needs npm' }
     mkdirSync(peers, { recursive: true })
+    const packages = [PACKAGE, `${SERVER_PACKAGE.name}@${SERVER_PACKAGE.version}`]
     const { success, stderr } = Bun.spawnSync(
-      [npm, 'install', '--prefix', peers, '--ignore-scripts', '--no-audit', '--no-fund', PACKAGE],
+      [npm, 'install', '--prefix', peers, '--ignore-scripts', '--no-audit', '--no-fund', ...packages],
       { cwd: peers, stdin: 'ignore', stdout: 'ignore', stderr: 'pipe', timeout: INSTALL_MS_MAX },
     )
     if (!success) return { failed: `could not be installed: ${stderr.toString().trim().split('\n')[0] ?? ''}` }
   }
-  const manifest = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as { version: string }
-  return { folder, version: manifest.version }
+  const version = versionOf(modules, PACKAGE)
+  return version ? { folder: join(modules, PACKAGE), version } : { failed: 'could not be installed' }
+}
+
+function versionOf(modules: string, name: string): string | undefined {
+  const path = join(modules, name, 'package.json')
+  return existsSync(path) ? (JSON.parse(readFileSync(path, 'utf8')) as { version: string }).version : undefined
 }

@@ -62,7 +62,7 @@ for (const path of ['/chat/completions', '/v1/messages'] as const) {
     })
 
     test('stops before the earliest stop sequence, and says which where the dialect can', async () => {
-      const stops = ['gate', ' of', 'side of']
+      const stops = ['gate', 'side of', ' of']
       const body = say(path, 'echo', hello, isChat ? { stop: stops } : { stop_sequences: stops })
       const json = await readJson(await ask(createTransport(), path, body))
       expect(gistOf(json).text).toBe('hello from the other ')

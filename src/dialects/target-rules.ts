@@ -1,0 +1,66 @@
+// What a model at a host accepts, as facts that renderers ask for. Which model has which facts is data elsewhere; no
+// renderer knows a model by name. A rule that is not set means the dialect's usual behaviour.
+
+import type { Effort } from './conversation.ts'
+
+export type ThinkingMode = 'adaptive' | 'enabled' | 'disabled' | 'between-tools'
+
+export interface TargetRules {
+  /** Which sampling settings are accepted: all, none, or all while reasoning is off. */
+  readonly sampling?: 'all' | 'none' | 'without-reasoning'
+  /** Highest temperature accepted. */
+  readonly temperatureMax?: number
+  /** temperature and top_p may not be sent together. */
+  readonly temperatureOrTopP?: boolean
+  readonly topK?: boolean
+  readonly penalties?: boolean
+  readonly seed?: boolean
+  readonly logitBias?: boolean
+  /** Efforts accepted, ascending; empty = no such dial. */
+  readonly efforts?: readonly Effort[]
+  readonly thinking?: readonly ThinkingMode[]
+  /** Whether the model reasons when nothing is said. */
+  readonly thinksByDefault?: boolean
+  /** Efforts above high are refused together with these modes. */
+  readonly effortHighAtMostWith?: readonly ThinkingMode[]
+  /** `any`, `required` or a named tool may be demanded. */
+  readonly forcedToolChoice?: boolean
+  /** A system message may stand inside the conversation. */
+  readonly midSystem?: boolean
+  /** The conversation may end with an assistant turn that the model continues. */
+  readonly prefill?: boolean
+  /** How JSON output is had: natively by schema, as any object, or only by a hidden tool. */
+  readonly jsonOutput?: 'schema' | 'object' | 'emulated'
+  readonly strictTools?: boolean
+  readonly customTools?: boolean
+  readonly images?: boolean
+  /** Documents by value (PDF). */
+  readonly documents?: boolean
+  /** How many stop sequences; 0 = none, the gateway matches them itself. */
+  readonly stopMax?: number
+  readonly toolsMax?: number
+  readonly toolNameMax?: number
+  readonly toolIdMax?: number
+  /** What tool ids must match as a whole. */
+  readonly toolIdPattern?: RegExp
+  readonly outputCapName?: 'max_tokens' | 'max_completion_tokens'
+  readonly systemRole?: 'system' | 'developer'
+  /** How system text of several blocks goes out. */
+  readonly systemAsParts?: boolean
+  /** Whether assistant reasoning text is sent back, and under which name. */
+  readonly reasoningEcho?: { readonly field: string; readonly when: 'always' | 'tool-turns' }
+  /** How prompt caching is asked for. */
+  readonly cacheStyle?: 'cache-control' | 'breakpoint' | 'implicit'
+  readonly endUserIdMax?: number
+  readonly parallelFlag?: boolean
+  /** A short assistant turn must stand between a tool result and a user message. */
+  readonly assistantAfterTool?: boolean
+  /** Values of the dialect's version header to send. */
+  readonly dialectVersion?: string
+  /** Reasoning is written as <think>…</think> inside the text. */
+  readonly thinkTags?: boolean
+  /** Serves fast processing for money. */
+  readonly fastTier?: boolean
+  /** Media may stand inside tool results. */
+  readonly mediaInToolResults?: boolean
+}
