@@ -16,6 +16,7 @@ import { ListenFault, listen } from './http/listen.ts'
 import { createModelsRoutes } from './http/models-routes.ts'
 import type { Clock } from './kernel/clock.ts'
 import { Failure } from './kernel/failure.ts'
+import { createId, type RequestId } from './kernel/ids.ts'
 import { randomUnit } from './kernel/random.ts'
 import type { Provider, Transport } from './providers/provider.ts'
 import { createProviders } from './providers/registry.ts'
@@ -91,7 +92,7 @@ export async function startApp({ source, clock, log, onProgress }: AppDependenci
     countTokens: createCountTokens(generation),
     models: createModelsRoutes({ authenticate, offer: () => inForce.offer }),
     notReady: () => (draining ? shuttingDown() : undefined),
-    onDefect: (error) => logDefect(log, error),
+    onDefect: (error, id) => logDefect(log, error, id),
     idleSeconds,
   })
   const listening = listen({
@@ -99,7 +100,10 @@ export async function startApp({ source, clock, log, onProgress }: AppDependenci
     port: config.port,
     idleSeconds,
     handler,
-    onDefect: (error) => refuse(openaiChat, logDefect(log, error)),
+    onDefect(error) {
+      const id = createId('req')
+      return refuse(openaiChat, logDefect(log, error, id), id)
+    },
   })
   if (listening instanceof ListenFault) throw refusedPort(config, listening)
 
@@ -150,8 +154,11 @@ function shuttingDown(): Failure {
 }
 
 /** A defect of ours: the whole story in the log, nothing of it for the caller. */
-function logDefect(log: Log, error: unknown): Failure {
-  log.error('a defect in Tollgate', { error: error instanceof Error ? (error.stack ?? error.message) : String(error) })
+function logDefect(log: Log, error: unknown, id: RequestId): Failure {
+  log.error('a defect in Tollgate', {
+    request_id: id,
+    error: error instanceof Error ? (error.stack ?? error.message) : String(error),
+  })
   return new Failure('INTERNAL', 'Tollgate failed to handle this request; the log has the cause under the request id.')
 }
 

@@ -1,7 +1,7 @@
 // Turning usage into an amount: the one function that prices holds, bills, logs and the catalog page alike.
 
 import { assert } from '../kernel/assert.ts'
-import { type Nano, type Pico, picoToNano } from '../kernel/money.ts'
+import { formatUsd, type Nano, type Pico, picoToNano } from '../kernel/money.ts'
 import { totalInputTokens, type Usage } from '../kernel/usage.ts'
 
 /** Pico-dollars per token and bucket. */
@@ -65,6 +65,11 @@ export function priceUsage(price: Price, usage: Usage): Nano {
     BigInt(usage.outputTokens) * row.output
   assert(pico >= 0n, 'a charge is never negative')
   return picoToNano(pico)
+}
+
+/** The same as decimal USD. */
+export function priceUsd(price: Price, usage: Usage): string {
+  return formatUsd(priceUsage(price, usage))
 }
 
 function priceRowFor(price: Price, inputTokens: number): PriceRow {

@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 import { configJsonSchema, renderJsonSchema } from './schema.ts'
 import { knownVariables } from './variables.ts'
 
-const rootFolder = `${import.meta.dir}/..`
+const rootFolder = `${import.meta.dir}/../..`
 const committed = await Bun.file(`${rootFolder}/tollgate.schema.json`).text()
 const reference = await Bun.file(`${rootFolder}/docs/reference/configuration.md`).text()
 

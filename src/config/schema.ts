@@ -83,7 +83,7 @@ export function renderJsonSchema(): string {
 }
 
 if (import.meta.main) {
-  const path = `${import.meta.dir}/../tollgate.schema.json`
+  const path = `${import.meta.dir}/../../tollgate.schema.json`
   if (process.argv.includes('--write')) await Bun.write(path, renderJsonSchema())
   else process.stdout.write(renderJsonSchema())
 }

@@ -36,8 +36,8 @@ export interface Quirks {
 }
 
 export interface RelayContext {
-  /** The catalog id, written where the provider wrote its own name for the model. */
-  readonly model: string
+  /** The catalog id as JSON, written where the provider wrote its own name for the model. */
+  readonly modelJson: Uint8Array
   readonly wantsStreamUsage: boolean
   /** Decimal USD digits to stand in the usage object as `cost`; undefined = leave usage as it is. */
   costOf(usage: Usage): string | undefined

@@ -2,12 +2,15 @@
 // edited and withheld ones together again. A record that is not touched is passed as the bytes it came in.
 
 import type { Usage } from '../kernel/usage.ts'
+import { carriageReturn, lineFeed } from '../wire/ascii.ts'
 import { readSseRecord, SseSpans, withoutControlLines } from '../wire/sse-record.ts'
 import { SseSplitter } from '../wire/sse-splitter.ts'
 import { sseEvent } from '../wire/sse-writer.ts'
 import type { ProviderFault, RelayContext, StreamRelay } from './dialect.ts'
 
 const nothing = new Uint8Array(0)
+const lineEnd = Uint8Array.of(lineFeed)
+const blankLine = Uint8Array.of(lineFeed, lineFeed)
 
 export abstract class RecordRelay implements StreamRelay {
   meaningful = false
@@ -17,13 +20,14 @@ export abstract class RecordRelay implements StreamRelay {
   fault: ProviderFault | undefined
   /** Where the data and the event's name of the record at hand lie. */
   protected readonly sse = new SseSpans()
-  protected readonly modelJson: Uint8Array
+  /** The provider closed without the blank line of the record at hand: its data may be cut, and counts only if whole. */
+  protected isUnterminated = false
   readonly #splitter = new SseSplitter()
   #pieces: Uint8Array[] = []
+  /** What became of a record whose blank line came cut behind its CR; the LF, should it follow, shares its fate. */
+  #cutRecord: 'passed' | 'withheld' | undefined
 
-  constructor(protected readonly context: RelayContext) {
-    this.modelJson = new TextEncoder().encode(JSON.stringify(context.model))
-  }
+  constructor(protected readonly context: RelayContext) {}
 
   push(chunk: Uint8Array): Uint8Array {
     this.#splitter.push(chunk, this.#onRecord)
@@ -31,7 +35,7 @@ export abstract class RecordRelay implements StreamRelay {
   }
 
   end(): Uint8Array {
-    this.#splitter.end(this.#onRecord)
+    this.#splitter.end(this.#onLastRecord)
     return this.#take()
   }
 
@@ -51,14 +55,39 @@ export abstract class RecordRelay implements StreamRelay {
 
   protected finish(record: Uint8Array): void {
     this.finished = true
-    this.terminal = record
+    // Nobody waits for the LF of a last CRLF that was cut in two.
+    const isCut = record.at(-1) === carriageReturn && record.at(-2) === lineFeed
+    this.terminal = isCut ? Buffer.concat([record, lineEnd]) : record
   }
 
   readonly #onRecord = (record: Uint8Array): void => {
     // After the end or an error nothing more counts, whatever a provider still sends.
     if (this.finished || this.fault !== undefined) return
-    if (this.sse.read(record) && !this.sse.hasControlLines) this.read(record)
-    else this.#readOdd(record)
+    const whole = this.#cutRecord === undefined ? record : this.#withoutCutLineFeed(record)
+    if (whole.length === 0) return
+    const before = this.#pieces.length
+    if (this.sse.read(whole) && !this.sse.hasControlLines) this.read(whole)
+    else this.#readOdd(whole)
+    if (whole[whole.length - 1] !== carriageReturn) return
+    this.#cutRecord = this.#pieces.length > before ? 'passed' : 'withheld'
+  }
+
+  /** What is whole gets its blank line, since an end or an error of ours may follow; what is not is left out. */
+  readonly #onLastRecord = (record: Uint8Array): void => {
+    const whole = this.#withoutCutLineFeed(record)
+    this.sse.read(whole)
+    if (this.sse.dataLines === 0) return
+    this.isUnterminated = true
+    const endsLine = whole.at(-1) === lineFeed
+    this.#onRecord(Buffer.concat([whole, endsLine ? lineEnd : blankLine]))
+  }
+
+  #withoutCutLineFeed(record: Uint8Array): Uint8Array {
+    const fate = this.#cutRecord
+    this.#cutRecord = undefined
+    if (record[0] !== lineFeed) return record
+    if (fate === 'passed') this.#pieces.push(record.subarray(0, 1))
+    return record.subarray(1)
   }
 
   /** Comments pass; several data lines become one; `id:` and `retry:` lines stay here: once some clients have seen an

@@ -60,6 +60,11 @@ async function readJsonBody(request: Request, bytesMax: number): Promise<Uint8Ar
   const body = await readBody(request, { bytesMax })
   if (!(body instanceof BodyFault)) return body
   if (body.reason === 'aborted') return invalidRequest('The body ended before it was complete.')
-  const limit = `${(bytesMax / 1024 / 1024).toFixed(bytesMax % (1024 * 1024) === 0 ? 0 : 1)} MiB`
-  return new Failure('PAYLOAD_TOO_LARGE', `The body is larger than this gateway takes (${limit}). Send less.`)
+  return new Failure('PAYLOAD_TOO_LARGE', `The body is larger than this gateway takes (${size(bytesMax)}). Send less.`)
+}
+
+/** Whole mebibytes as such, anything else to the byte: a rounded limit would be a wrong one. */
+function size(bytes: number): string {
+  const mebibytes = bytes / 1024 / 1024
+  return Number.isInteger(mebibytes) ? `${mebibytes} MiB` : `${bytes} bytes`
 }

@@ -8,6 +8,7 @@ import { Failure } from '../kernel/failure.ts'
 import type { RequestId } from '../kernel/ids.ts'
 import type { Usage } from '../kernel/usage.ts'
 import type { Answered, OpenStream } from './attempt.ts'
+import type { Connection } from './story.ts'
 import type { Ticker, Watched } from './ticker.ts'
 
 /** How a stream came to its end. */
@@ -21,8 +22,7 @@ export interface StreamAnswerInput {
   readonly clientGone: AbortSignal
   readonly ticker: Ticker
   readonly nowMs: () => number
-  /** Frees the socket of a client that takes nothing; closing the stream alone would not. */
-  readonly dropClient: () => void
+  readonly connection: Connection
   /** Called once, before the last bytes go out. */
   readonly settle: (end: StreamEnd, usage: Usage | undefined) => void | Promise<void>
 }
@@ -147,6 +147,7 @@ class Pump implements Watched {
   }
 
   tick(nowMs: number): void {
+    this.#input.connection.keepOpen()
     const stream = this.#stream
     if (this.#clientBusySinceMs !== undefined && nowMs - this.#clientBusySinceMs > writeStallMs) return this.#stall()
     if (this.#clientBusySinceMs === undefined && nowMs - this.#spokeAtMs >= keepAliveMs) this.#keepAlive(nowMs)
@@ -169,7 +170,8 @@ class Pump implements Watched {
   }
 
   #stall(): void {
-    this.#input.dropClient()
+    // Closing the stream alone would not free the socket.
+    this.#input.connection.drop()
     this.leave()
   }
 

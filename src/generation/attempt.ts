@@ -47,6 +47,8 @@ export interface AttemptInput {
   readonly clientGone: AbortSignal
   readonly relay: RelayContext
   readonly thinks: boolean
+  /** Called once when the attempt takes so long that the client's connection would be closed for silence. */
+  onLong(): void
 }
 
 const replyBytesMax = 64 * 1024 * 1024
@@ -56,7 +58,7 @@ export function createAttempt({ clock, ticker }: { clock: Clock; ticker: Ticker 
   return async (input: AttemptInput): Promise<Answered | AttemptFault> => {
     if (input.clientGone.aborted) return attemptFault('client left')
     const timeouts = timeoutsOf(input)
-    const patience = new Patience(clock.monotonicMs() + firstAnswerMs(input, timeouts), input.clientGone)
+    const patience = new Patience(clock.monotonicMs(), firstAnswerMs(input, timeouts), input.clientGone, input.onLong)
     ticker.watch(patience)
     try {
       return await openAnswer(input, timeouts, patience)

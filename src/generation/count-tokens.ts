@@ -11,7 +11,7 @@ import { readResponseBody } from '../wire/read-body.ts'
 import { type Admitted, admit } from './admit.ts'
 import type { Generate, GenerateDependencies } from './generate.ts'
 import { Patience } from './patience.ts'
-import { startStory } from './story.ts'
+import { Story } from './story.ts'
 
 interface Count {
   readonly body: Uint8Array<ArrayBuffer>
@@ -22,17 +22,17 @@ const answerBytesMax = 64 * 1024
 
 export function createCountTokens(deps: GenerateDependencies): Generate {
   return async (request, surface, path, connection) => {
-    const story = startStory(deps, surface, path, connection)
+    const story = new Story(deps, surface, path, connection)
     const counting = surface.tokenCount
     assert(counting, 'only a dialect that counts tokens is given this path')
     const admitted = await admit(deps, { request, surface, readEnvelope: counting.readEnvelope }, story.record)
-    if (admitted instanceof Failure) return story.refuse(admitted)
+    if (admitted instanceof Failure) return request.signal.aborted ? story.abandon() : story.refuse(admitted)
 
     const outcome = await tryCandidates(
       admitted.candidates,
       async (candidate): Promise<Count | AttemptFault> => {
         story.candidate = candidate
-        const patience = new Patience(deps.clock.monotonicMs() + countMs, request.signal)
+        const patience = new Patience(deps.clock.monotonicMs(), countMs, request.signal, () => connection.keepOpen())
         deps.ticker.watch(patience)
         const result = await askCount(admitted, candidate, counting.path, request, patience)
         patience.end()

@@ -1,10 +1,8 @@
 // The story of one generation, told once for both surfaces, streamed or not. Each step may end it with a failure in the
 // caller's dialect; whatever happens, the request is recorded exactly once.
 
-import { priceUsage } from '../catalog/price.ts'
 import type { Dialect, RelayContext } from '../dialects/dialect.ts'
 import { Failure } from '../kernel/failure.ts'
-import { formatUsd } from '../kernel/money.ts'
 import type { Candidate } from '../routing/candidate.ts'
 import { describeFault, exhaustedFailure, tryCandidates } from '../routing/failover.ts'
 import type { AttemptFault } from '../routing/fault.ts'
@@ -12,8 +10,8 @@ import { type AdmitDependencies, type Admitted, admit } from './admit.ts'
 import { streamHeaders } from './answer-headers.ts'
 import { answerStream } from './answer-stream.ts'
 import { type Answered, createAttempt, isAnswered, type WholeReply } from './attempt.ts'
-import { type Connection, type Story, type StoryDependencies, startStory } from './story.ts'
-import type { Ticker } from './ticker.ts'
+import { type Connection, Story, type StoryDependencies } from './story.ts'
+import type { Ticker, Watched } from './ticker.ts'
 
 export interface GenerateDependencies extends AdmitDependencies, StoryDependencies {
   readonly ticker: Ticker
@@ -29,15 +27,16 @@ export function createGenerate(deps: GenerateDependencies): Generate {
   const attempt = createAttempt(deps)
 
   return async (request, surface, path, connection) => {
-    const story = startStory(deps, surface, path, connection)
+    const story = new Story(deps, surface, path, connection)
     const { record } = story
 
     // 1 authenticate · 2 read the body · 3 envelope · 5 plan
     const admitted = await admit(deps, { request, surface, readEnvelope: surface.readEnvelope }, record)
-    if (admitted instanceof Failure) return story.refuse(admitted)
+    if (admitted instanceof Failure) return request.signal.aborted ? story.abandon() : story.refuse(admitted)
     const { envelope, model } = admitted
 
     // 7 failover: each candidate in turn, until one is committed
+    const relay = relayContext(admitted, story)
     const opening = openFirst(admitted, story, (candidate) =>
       attempt({
         candidate,
@@ -45,11 +44,13 @@ export function createGenerate(deps: GenerateDependencies): Generate {
         defaultOutputCap: model.defaultMaxTokens,
         clientHeaders: request.headers,
         clientGone: request.signal,
-        relay: relayContext(admitted),
+        relay,
         thinks: model.tags.includes('reasoning'),
+        onLong: () => connection.keepOpen(),
       }),
     )
-    const opened = envelope.stream ? await within(opening, earlyHeadersMs) : await opening
+    const headersDueMs = clock.monotonicMs() + earlyHeadersMs
+    const opened = envelope.stream ? await before(headersDueMs, opening, ticker) : await opening
 
     // 8 answer · 9 settle, with the request record
     if (opened instanceof Failure) return story.refuse(opened)
@@ -62,7 +63,7 @@ export function createGenerate(deps: GenerateDependencies): Generate {
         clientGone: request.signal,
         ticker,
         nowMs: clock.monotonicMs,
-        dropClient: connection.drop,
+        connection,
         settle: (end, usage) => story.settle(end, usage, model),
       })
       return new Response(body, { headers: streamHeaders(story.headers()) })
@@ -95,30 +96,29 @@ async function openFirst(
   return outcome.at(-1)?.fault.class === 'client left' ? 'client left' : exhaustedFailure(model.id, outcome)
 }
 
-function relayContext({ envelope, model }: Admitted): RelayContext {
+function relayContext({ envelope, model }: Admitted, story: Story): RelayContext {
   return {
-    model: model.id,
+    modelJson: model.idJson,
     wantsStreamUsage: envelope.wantsStreamUsage,
-    costOf: (usage) => formatUsd(priceUsage(model.price, usage)),
+    costOf: (usage) => story.costUsd(model, usage),
   }
 }
 
 function wholeResponse(reply: WholeReply, story: Story): Response {
   const headers = story.headers()
   headers['content-type'] = 'application/json'
-  if (story.record.cost !== undefined) headers['x-tollgate-cost'] = formatUsd(story.record.cost)
+  if (story.record.costUsd !== undefined) headers['x-tollgate-cost'] = story.record.costUsd
   return new Response(reply.body, { headers })
 }
 
 /** What the promise brings, or `not yet` when it takes longer. */
-async function within<Value>(promise: Promise<Value>, milliseconds: number): Promise<Value | 'not yet'> {
-  let timer: ReturnType<typeof setTimeout> | undefined
-  const late = new Promise<'not yet'>((resolve) => {
-    timer = setTimeout(() => resolve('not yet'), milliseconds)
-  })
+async function before<Value>(deadlineMs: number, promise: Promise<Value>, ticker: Ticker): Promise<Value | 'not yet'> {
+  const late = Promise.withResolvers<'not yet'>()
+  const watched: Watched = { tick: (nowMs) => (nowMs >= deadlineMs ? late.resolve('not yet') : undefined) }
+  ticker.watch(watched)
   try {
-    return await Promise.race([promise, late])
+    return await Promise.race([promise, late.promise])
   } finally {
-    clearTimeout(timer)
+    ticker.unwatch(watched)
   }
 }

@@ -4,17 +4,23 @@
 import { type AttemptFault, attemptFault } from '../routing/fault.ts'
 import type { Watched } from './ticker.ts'
 
+/** From here on an attempt is not an ordinary one; well below every limit on silent connections. */
+const longMs = 5_000
+
 export class Patience implements Watched {
   readonly #controller = new AbortController()
   readonly #clientGone: AbortSignal
   readonly #leave = (): void => this.#controller.abort()
+  readonly #startedMs: number
+  readonly #limitMs: number
+  #onLong: (() => void) | undefined
   #late = false
 
-  constructor(
-    readonly deadlineMs: number,
-    clientGone: AbortSignal,
-  ) {
+  constructor(startedMs: number, limitMs: number, clientGone: AbortSignal, onLong: () => void) {
+    this.#startedMs = startedMs
+    this.#limitMs = limitMs
     this.#clientGone = clientGone
+    this.#onLong = onLong
     clientGone.addEventListener('abort', this.#leave)
   }
 
@@ -23,7 +29,12 @@ export class Patience implements Watched {
   }
 
   tick(monotonicMs: number): void {
-    if (monotonicMs < this.deadlineMs || this.#controller.signal.aborted) return
+    const tookMs = monotonicMs - this.#startedMs
+    if (tookMs > longMs) {
+      this.#onLong?.()
+      this.#onLong = undefined
+    }
+    if (tookMs < this.#limitMs || this.#controller.signal.aborted) return
     this.#late = true
     this.#controller.abort()
   }

@@ -1,7 +1,7 @@
 // What one request leaves behind: its record, kept while it runs and written once when it is over, and the answers that
 // end it early.
 
-import { priceUsage } from '../catalog/price.ts'
+import { priceUsd } from '../catalog/price.ts'
 import type { Dialect } from '../dialects/dialect.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { Failure } from '../kernel/failure.ts'
@@ -29,66 +29,79 @@ export interface StoryDependencies {
   readonly log: Log
 }
 
-export interface Story {
-  readonly record: RequestRecord
-  /** The candidate that is being tried, or that answered. */
-  candidate: Candidate | undefined
-  noteAttempt(candidate: Candidate, outcome: string): void
-  noteFirstEvent(): void
-  headers(): AnswerHeaders
-  settle(end: StreamEnd, usage: Usage | undefined, model: OfferedModel): void
-  /** Ends it before anything was sent. */
-  refuse(failure: Failure): Response
-  /** Ends it for a client that is no longer there. */
-  abandon(): Response
-}
-
 /** Nothing is sent with it; it marks the record of a client that left. */
 const clientLeftStatus = 499
 
-export function startStory(
-  { clock, log }: StoryDependencies,
-  surface: Dialect,
-  path: string,
-  connection: Connection,
-): Story {
-  const record = createRecord(createId('req'), clock.now(), path)
-  const startedMs = clock.monotonicMs()
-  connection.keepOpen()
+export class Story {
+  readonly record: RequestRecord
+  /** The candidate that is being tried, or that answered. */
+  candidate: Candidate | undefined
+  readonly #deps: StoryDependencies
+  readonly #startedMs: number
+  /** The last usage that was priced, and what it came to. */
+  #priced: Usage | undefined
+  #pricedUsd: string | undefined
 
-  const finish = (status: number, failure?: Failure): void => {
+  constructor(
+    deps: StoryDependencies,
+    readonly surface: Dialect,
+    path: string,
+    readonly connection: Connection,
+  ) {
+    this.#deps = deps
+    this.record = createRecord(createId('req'), deps.clock.now(), path)
+    this.#startedMs = deps.clock.monotonicMs()
+  }
+
+  noteAttempt(candidate: Candidate, outcome: string): void {
+    const { provider, route } = candidate
+    this.record.attempts.push({ provider: provider.id, upstreamModel: route.upstreamModel, outcome })
+  }
+
+  noteFirstEvent(): void {
+    this.record.firstEventMs = this.#deps.clock.monotonicMs() - this.#startedMs
+  }
+
+  headers(): AnswerHeaders {
+    return generationHeaders(this.record.id, this.candidate, Math.max(1, this.record.attempts.length))
+  }
+
+  /** What a usage costs, as decimal USD; the reply, its header and the record tell the same figure. */
+  costUsd(model: OfferedModel, usage: Usage): string {
+    if (this.#priced !== usage || this.#pricedUsd === undefined) {
+      this.#priced = usage
+      this.#pricedUsd = priceUsd(model.price, usage)
+    }
+    return this.#pricedUsd
+  }
+
+  settle(end: StreamEnd, usage: Usage | undefined, model: OfferedModel): void {
+    this.record.usage = usage
+    this.record.costUsd = usage && this.costUsd(model, usage)
+    if (end === 'client left') this.#finish(clientLeftStatus)
+    else this.#finish(200, end instanceof Failure ? end : undefined)
+  }
+
+  /** Ends it before anything was sent. */
+  refuse(failure: Failure): Response {
+    this.#finish(failure.status, failure)
+    const headers = generationHeaders(this.record.id, this.candidate, this.record.attempts.length)
+    return failureResponse(this.surface, failure, headers, this.record.id)
+  }
+
+  /** Ends it for a client that is no longer there. */
+  abandon(): Response {
+    this.#finish(clientLeftStatus)
+    return new Response(null, { status: clientLeftStatus })
+  }
+
+  #finish(status: number, failure?: Failure): void {
+    const { record } = this
     record.status = status
     record.code = failure?.code
     record.reason = failure?.message
-    record.totalMs = clock.monotonicMs() - startedMs
-    connection.rearm()
-    logRequest(log, record)
+    record.totalMs = this.#deps.clock.monotonicMs() - this.#startedMs
+    this.connection.rearm()
+    logRequest(this.#deps.log, record)
   }
-  const story: Story = {
-    record,
-    candidate: undefined,
-    noteAttempt(candidate, outcome) {
-      record.attempts.push({ provider: candidate.provider.id, upstreamModel: candidate.route.upstreamModel, outcome })
-    },
-    noteFirstEvent() {
-      record.firstEventMs = clock.monotonicMs() - startedMs
-    },
-    headers: () => generationHeaders(record.id, story.candidate, Math.max(1, record.attempts.length)),
-    settle(end, usage, model) {
-      record.usage = usage
-      record.cost = usage && priceUsage(model.price, usage)
-      if (end === 'client left') finish(clientLeftStatus)
-      else finish(200, end instanceof Failure ? end : undefined)
-    },
-    refuse(failure) {
-      finish(failure.status, failure)
-      const headers = generationHeaders(record.id, story.candidate, record.attempts.length)
-      return failureResponse(surface, failure, headers, record.id)
-    },
-    abandon() {
-      finish(clientLeftStatus)
-      return new Response(null, { status: clientLeftStatus })
-    },
-  }
-  return story
 }

@@ -3,10 +3,9 @@
 import type { Dialect } from '../dialects/dialect.ts'
 import { type AnswerHeaders, failureResponse, requestIdHeaders } from '../generation/answer-headers.ts'
 import type { Failure } from '../kernel/failure.ts'
-import { createId } from '../kernel/ids.ts'
+import { createId, type RequestId } from '../kernel/ids.ts'
 
-export function refuse(surface: Dialect, failure: Failure): Response {
-  const id = createId('req')
+export function refuse(surface: Dialect, failure: Failure, id: RequestId = createId('req')): Response {
   return failureResponse(surface, failure, requestIdHeaders(id), id)
 }
 

@@ -2,9 +2,11 @@
 // that says what was meant.
 
 import type { Dialect } from '../dialects/dialect.ts'
+import { requestIdHeaders } from '../generation/answer-headers.ts'
 import type { Generate } from '../generation/generate.ts'
 import type { Connection } from '../generation/story.ts'
 import { Failure } from '../kernel/failure.ts'
+import { createId, type RequestId } from '../kernel/ids.ts'
 import { nearestNames } from '../kernel/nearest.ts'
 import { refuse } from './failure-response.ts'
 import { pathOf, publicPath } from './path.ts'
@@ -25,8 +27,8 @@ export interface HandlerDependencies {
   }
   /** Why new generations are refused, undefined while they are taken. */
   notReady(): Failure | undefined
-  /** What the caller is told of a defect of ours; the details go to the log. */
-  onDefect(error: unknown): Failure
+  /** What the caller is told of a defect of ours; the details go to the log, under the same id. */
+  onDefect(error: unknown, id: RequestId): Failure
   /** Seconds a silent connection may live between requests. */
   readonly idleSeconds: number
 }
@@ -37,44 +39,58 @@ const knownPaths = ['/v1/chat/completions', '/v1/messages', '/v1/messages/count_
 
 export function createHandler(deps: HandlerDependencies): Handler {
   const { chat, messages } = deps
+  const guard = async (surface: Dialect, run: () => Promise<Response>): Promise<Response> => {
+    try {
+      return await run()
+    } catch (error) {
+      const id = createId('req')
+      return refuse(surface, deps.onDefect(error, id), id)
+    }
+  }
   const generation = (run: Generate, surface: Dialect) => async (request: Request, server: SocketControl) => {
     if (request.method !== 'POST') return refuse(surface, wrongMethod(request, 'POST'))
     const unready = deps.notReady()
     if (unready) return withClose(refuse(surface, unready))
-    try {
-      return await run(request, surface, pathOf(request.url), socketOf(request, server, deps.idleSeconds))
-    } catch (error) {
-      return refuse(surface, deps.onDefect(error))
-    }
+    return guard(surface, () =>
+      run(request, surface, pathOf(request.url), new ClientSocket(request, server, deps.idleSeconds)),
+    )
   }
   const routes: Record<string, Handler> = {
     '/chat/completions': generation(deps.generate, chat),
     '/messages': generation(deps.generate, messages),
     '/messages/count_tokens': generation(deps.countTokens, messages),
-    '/healthz': () => new Response('ok\n', { headers: { 'content-type': 'text/plain' } }),
+    '/healthz': () => plainText(200, 'ok'),
     '/readyz': () => readiness(deps.notReady()),
   }
-  const modelsSurface = (request: Request): Dialect => (request.headers.has('anthropic-version') ? messages : chat)
+  /** Where the path does not say whose client calls, its version header does. */
+  const surfaceOf = (request: Request): Dialect => (request.headers.has('anthropic-version') ? messages : chat)
 
   return (request, server) => {
     const path = publicPath(pathOf(request.url))
     const route = routes[path]
     if (route) return route(request, server)
     if (path === '/models' || path.startsWith('/models/')) {
-      const surface = modelsSurface(request)
+      const surface = surfaceOf(request)
       if (request.method !== 'GET') return refuse(surface, wrongMethod(request, 'GET'))
       const id = path.slice('/models/'.length)
-      return id === '' ? deps.models.list(request, surface) : deps.models.retrieve(request, surface, id)
+      return guard(surface, () =>
+        id === '' ? deps.models.list(request, surface) : deps.models.retrieve(request, surface, id),
+      )
     }
     // Clients warm up their connection with these before they send a key.
-    if (request.method === 'HEAD' && (path === '/' || path === '/api/hello')) return new Response(null)
-    return refuse(path.startsWith('/messages') ? messages : chat, unknownPath(request))
+    if (request.method === 'HEAD' && (path === '/' || path === '/api/hello')) return plainText(200)
+    return refuse(path.startsWith('/messages') ? messages : surfaceOf(request), unknownPath(request))
   }
 }
 
 function readiness(unready: Failure | undefined): Response {
-  const headers = { 'content-type': 'text/plain' }
-  return unready ? new Response(`${unready.message}\n`, { status: 503, headers }) : new Response('ready\n', { headers })
+  return unready ? plainText(unready.status, unready.message) : plainText(200, 'ready')
+}
+
+/** For probes, which parse nothing. */
+function plainText(status: number, line?: string): Response {
+  const headers = { ...requestIdHeaders(createId('req')), 'content-type': 'text/plain' }
+  return new Response(line === undefined ? null : `${line}\n`, { status, headers })
 }
 
 function withClose(response: Response): Response {
@@ -82,11 +98,27 @@ function withClose(response: Response): Response {
   return response
 }
 
-function socketOf(request: Request, server: SocketControl, idleSeconds: number): Connection {
-  return {
-    keepOpen: () => server.timeout(request, 0),
-    rearm: () => server.timeout(request, idleSeconds),
-    drop: () => server.timeout(request, 1),
+/** Most requests are over long before their connection could be taken for idle; those never bother the runtime. */
+class ClientSocket implements Connection {
+  #isKept = false
+
+  constructor(
+    private readonly request: Request,
+    private readonly server: SocketControl,
+    private readonly idleSeconds: number,
+  ) {}
+
+  keepOpen(): void {
+    if (!this.#isKept) this.server.timeout(this.request, 0)
+    this.#isKept = true
+  }
+
+  rearm(): void {
+    if (this.#isKept) this.server.timeout(this.request, this.idleSeconds)
+  }
+
+  drop(): void {
+    this.server.timeout(this.request, 1)
   }
 }
 

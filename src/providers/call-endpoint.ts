@@ -25,11 +25,7 @@ export async function callEndpoint(
   endpoint: Endpoint,
   call: EndpointCall,
 ): Promise<Response | TransportFault> {
-  const headers = new Headers(call.dialectHeaders)
-  headers.set('content-type', 'application/json')
-  // An encoded answer would have to be unpacked before it can be read, and a small one can unpack to gigabytes.
-  headers.set('accept-encoding', 'identity')
-  authorize(headers, endpoint, provider.apiKey)
+  const headers = requestHeaders(call.dialectHeaders, endpoint, provider.apiKey)
   const transport = provider.transport ?? networkTransport(endpoint.baseUrl)
   try {
     return await transport({ path: call.path, headers, body: call.body, signal: call.signal })
@@ -38,10 +34,22 @@ export async function callEndpoint(
   }
 }
 
-function authorize(headers: Headers, endpoint: Endpoint, apiKey: Secret | undefined): void {
-  if (apiKey === undefined || endpoint.auth === 'none') return
-  if (endpoint.auth === 'bearer') headers.set('authorization', `Bearer ${apiKey.reveal()}`)
-  else headers.set('x-api-key', apiKey.reveal())
+function requestHeaders(
+  dialectHeaders: Readonly<Record<string, string>>,
+  endpoint: Endpoint,
+  apiKey: Secret | undefined,
+): Record<string, string> {
+  const headers: Record<string, string> = {
+    ...dialectHeaders,
+    'content-type': 'application/json',
+    // An encoded answer would have to be unpacked before it can be read, and a small one can unpack to gigabytes.
+    'accept-encoding': 'identity',
+    'user-agent': 'tollgate',
+  }
+  if (apiKey === undefined || endpoint.auth === 'none') return headers
+  if (endpoint.auth === 'bearer') headers.authorization = `Bearer ${apiKey.reveal()}`
+  else headers['x-api-key'] = apiKey.reveal()
+  return headers
 }
 
 function networkTransport(baseUrl: string): Transport {

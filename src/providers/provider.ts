@@ -8,7 +8,7 @@ import type { Secret } from '../kernel/secret.ts'
 export interface UpstreamRequest {
   /** Appended to the endpoint's base URL, e.g. `/chat/completions`. */
   readonly path: string
-  readonly headers: Headers
+  readonly headers: Readonly<Record<string, string>>
   readonly body: Uint8Array<ArrayBuffer>
   readonly signal: AbortSignal
 }

@@ -13,7 +13,11 @@ import type { Candidate } from './candidate.ts'
 import { planCandidates } from './plan.ts'
 
 /** A model that can be called: it has a price and a provider that is switched on. */
-export type OfferedModel = Model & { readonly price: Price }
+export interface OfferedModel extends Model {
+  readonly price: Price
+  /** The id as JSON, as replies carry it. */
+  readonly idJson: Uint8Array
+}
 
 export interface Offer {
   /** Sorted by id. */
@@ -33,8 +37,15 @@ const suggestionsMax = 3
 
 export function createOffer({ catalog, providers, random }: OfferInput): Offer {
   const offered = new Map<string, OfferedModel>()
-  for (const model of catalog.models) if (isOffered(model, providers)) offered.set(model.id, model)
+  for (const model of catalog.models) {
+    const { price } = model
+    const isServed = model.routes.some((route) => providers.has(route.providerId))
+    if (!price || !isServed) continue
+    offered.set(model.id, { ...model, price, idJson: new TextEncoder().encode(JSON.stringify(model.id)) })
+  }
   const all = [...offered.values()]
+  /** Plans without an element of chance; the same for every request. */
+  const plans = new Map<OfferedModel, Map<Dialect, readonly Candidate[]>>()
 
   const list = (caller: Caller): readonly OfferedModel[] => {
     const { models } = caller
@@ -53,7 +64,10 @@ export function createOffer({ catalog, providers, random }: OfferInput): Offer {
       return new Failure('NOT_FOUND', `No model \`${shorten(id)}\`.${suggestion(near)}`, { param: 'model' })
     },
     plan(model, surface) {
+      const settled = plans.get(model)?.get(surface)
+      if (settled) return settled
       const candidates = planCandidates({ model, surface, findProvider: (id) => providers.get(id), random })
+      if (!sharesTraffic(model)) remember(plans, model, surface, candidates)
       if (candidates.length > 0) return candidates
       return new Failure('NOT_FOUND', `No route of \`${model.id}\` speaks the dialect of this endpoint.`, {
         param: 'model',
@@ -62,8 +76,20 @@ export function createOffer({ catalog, providers, random }: OfferInput): Offer {
   }
 }
 
-function isOffered(model: Model, providers: ReadonlyMap<string, Provider>): model is OfferedModel {
-  return model.price !== undefined && model.routes.some((route) => providers.has(route.providerId))
+/** Whether routes of one priority take turns by weight. */
+function sharesTraffic(model: Model): boolean {
+  return new Set(model.routes.map((route) => route.priority)).size < model.routes.length
+}
+
+function remember(
+  plans: Map<OfferedModel, Map<Dialect, readonly Candidate[]>>,
+  model: OfferedModel,
+  surface: Dialect,
+  candidates: readonly Candidate[],
+): void {
+  if (candidates.length === 0) return
+  const ofModel = plans.get(model) ?? new Map<Dialect, readonly Candidate[]>()
+  plans.set(model, ofModel.set(surface, candidates))
 }
 
 /** An allowlist holds ids and `prefix/*` patterns. */

@@ -11,8 +11,8 @@ export interface Log {
   info(message: string, fields?: LogFields): void
   warn(message: string, fields?: LogFields): void
   error(message: string, fields?: LogFields): void
-  /** A line that is already laid out for people; `fields` is what the JSON format writes instead. */
-  line(pretty: string, fields: LogFields): void
+  /** A line that is laid out by its author, for people and as one JSON object; only the form that is written is made. */
+  line(pretty: () => string, json: () => string): void
   /** Writes out what is still gathered; to be called before the process ends. */
   flush(): void
 }
@@ -53,7 +53,7 @@ export function createLog({ format, clock, write }: LogOptions): Log {
     info: (message, fields) => say('info', message, fields),
     warn: (message, fields) => say('warn', message, fields),
     error: (message, fields) => say('error', message, fields),
-    line: (pretty, fields) => (format === 'json' ? json('info', fields) : put(pretty)),
+    line: (pretty, json) => put(format === 'json' ? json() : pretty()),
     flush,
   }
 }

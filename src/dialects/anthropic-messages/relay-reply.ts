@@ -1,39 +1,27 @@
 // A whole Messages reply on the byte lane: the provider's bytes with the model's name and the cost spliced in.
 
-import { JsonFault, memberKind, memberText, readJsonMembers, spliceBytes } from '../../wire/json-members.ts'
+import { openBracket } from '../../wire/ascii.ts'
+import { JsonSpans } from '../../wire/json-spans.ts'
 import type { ProviderFault, RelayContext, RelayedReply } from '../dialect.ts'
 import { replyFault } from '../provider-fault.ts'
-import { costEdit, parseSpan, spanOf } from '../reply-edits.ts'
+import { costEdit, isObject, isPresent, parseSpan, spliceReply } from '../reply-edits.ts'
 import { readErrorObject } from './failure.ts'
 import { mergeUsage, readUsage } from './usage.ts'
+
+/** A scratch pad: filled and read within one call, never between two. */
+const spans = new JsonSpans(['model', 'content', 'usage', 'error'])
 
 export function relayReply(
   body: Uint8Array<ArrayBuffer>,
   context: RelayContext,
 ): RelayedReply | { readonly fault: ProviderFault } {
-  const members = readJsonMembers(body)
-  if (members instanceof JsonFault) return { fault: replyFault(`a reply that is no JSON: ${members.message}`) }
-  const type = members.find('type')
-  const error = members.find('error')
-  if (error && type && memberText(body, type) === 'error') {
-    return { fault: readErrorObject(parseSpan(body, spanOf(error))) }
-  }
-  const content = members.find('content')
-  if (!content || memberKind(body, content) !== 'array') return { fault: replyFault('a reply without content') }
-
-  const model = members.find('model')
-  const usageMember = members.find('usage')
-  const usage = usageMember && readUsage(mergeUsage({}, parseSpan(body, spanOf(usageMember))))
+  if (!spans.read(body, 0, body.length))
+    return { fault: replyFault('a reply that is no JSON object, or not all of it') }
+  const { model, content, usage: usageSpan, error } = spans.of
+  if (isPresent(body, error)) return { fault: readErrorObject(parseSpan(body, error)) }
+  if (content.start < 0 || body[content.start] !== openBracket) return { fault: replyFault('a reply without content') }
+  const usage = isObject(body, usageSpan) ? readUsage(mergeUsage({}, parseSpan(body, usageSpan))) : undefined
   const cost = usage && context.costOf(usage)
-  const edits = []
-  if (model) edits.push({ ...spanOf(model), bytes: new TextEncoder().encode(JSON.stringify(context.model)) })
-  const costed = usageMember && cost !== undefined ? costEdit(body, spanOf(usageMember), cost) : undefined
-  if (costed) edits.push(costed)
-  return {
-    body: spliceBytes(
-      body,
-      edits.sort((a, b) => a.start - b.start),
-    ),
-    usage,
-  }
+  const edit = cost === undefined ? undefined : costEdit(body, usageSpan, cost)
+  return { body: spliceReply(body, model, context.modelJson, edit), usage }
 }

@@ -6,7 +6,7 @@ import { JsonSpans } from '../../wire/json-spans.ts'
 import { sseComment, sseEvent } from '../../wire/sse-writer.ts'
 import { utf8Text } from '../../wire/utf8.ts'
 import { RecordRelay } from '../record-relay.ts'
-import { costEdit, isPresent, parseSpan } from '../reply-edits.ts'
+import { costEdit, isObject, parseSpan } from '../reply-edits.ts'
 import { readErrorObject } from './failure.ts'
 import { mergeUsage, readUsage, type UsageMembers } from './usage.ts'
 
@@ -25,6 +25,7 @@ export class MessagesStreamRelay extends RecordRelay {
   }
 
   protected read(record: Uint8Array): void {
+    if (this.isUnterminated && !this.#json.read(record, this.sse.dataStart, this.sse.dataEnd)) return
     switch (this.#typeOf(record)) {
       case 'content_block_delta':
         this.meaningful = true
@@ -67,7 +68,7 @@ export class MessagesStreamRelay extends RecordRelay {
     const { model, usage } = this.#message.of
     this.#merge(parseSpan(record, usage))
     if (model.start < 0) return this.pass(record)
-    this.passEdited(record, model.start, model.end, this.modelJson)
+    this.passEdited(record, model.start, model.end, this.context.modelJson)
   }
 
   /** A block of text or thinking starts empty; any other is output by itself. */
@@ -81,7 +82,7 @@ export class MessagesStreamRelay extends RecordRelay {
   #readDelta(record: Uint8Array): void {
     this.meaningful = true
     const { usage } = this.#json.of
-    if (!this.#json.read(record, this.sse.dataStart, this.sse.dataEnd) || !isPresent(record, usage)) {
+    if (!this.#json.read(record, this.sse.dataStart, this.sse.dataEnd) || !isObject(record, usage)) {
       return this.pass(record)
     }
     this.#merge(parseSpan(record, usage))

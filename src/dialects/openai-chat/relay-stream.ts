@@ -1,12 +1,12 @@
 // Chat Completions streams on the byte lane: every record passes as it came, but for the model's name, the cost in the
 // usage record, and that record itself where the caller did not ask for it.
 
-import { type ByteEdit, spliceBytes } from '../../wire/json-members.ts'
+import type { ByteEdit } from '../../wire/json-members.ts'
 import { JsonSpans } from '../../wire/json-spans.ts'
 import { sseComment } from '../../wire/sse-writer.ts'
 import { utf8Text } from '../../wire/utf8.ts'
 import { RecordRelay } from '../record-relay.ts'
-import { costEdit, isPresent, parseSpan } from '../reply-edits.ts'
+import { costEdit, isObject, isPresent, parseSpan, spliceReply } from '../reply-edits.ts'
 import { readErrorObject } from './failure.ts'
 import { isMeaningfulChunk } from './meaningful.ts'
 import { readUsage } from './usage.ts'
@@ -36,20 +36,14 @@ export class ChatStreamRelay extends RecordRelay {
       return
     }
     if (!this.meaningful) this.meaningful = isMeaningfulChunk(utf8Text(record, dataStart, dataEnd))
-    const cost = isPresent(record, usage) ? this.#readUsage(record) : undefined
-    const isExtra = isPresent(record, usage) && isEmptyList(record, choices)
-    if (isExtra && !this.context.wantsStreamUsage) return
-    if (cost === undefined) {
+    if (!isObject(record, usage)) {
       if (model.start < 0) return this.pass(record)
-      return this.passEdited(record, model.start, model.end, this.modelJson)
+      return this.passEdited(record, model.start, model.end, this.context.modelJson)
     }
-    const edits = model.start < 0 ? [cost] : [{ ...model, bytes: this.modelJson }, cost]
-    this.pass(
-      spliceBytes(
-        record,
-        edits.sort((a, b) => a.start - b.start),
-      ),
-    )
+    const cost = this.#readUsage(record)
+    // The extra record that we asked for and the caller did not.
+    if (isEmptyList(record, choices) && !this.context.wantsStreamUsage) return
+    this.pass(spliceReply(record, model, this.context.modelJson, cost))
   }
 
   /** Keeps what was reported and answers with the edit that puts its cost beside it. */

@@ -16,7 +16,7 @@ export function createTransport(delay: Delay = async () => {}): Transport {
 
 export function ask(transport: Transport, path: string, body: unknown, signal?: AbortSignal): Promise<Response> {
   const bytes = new TextEncoder().encode(typeof body === 'string' ? body : JSON.stringify(body))
-  return transport({ path, headers: new Headers(), body: bytes, signal: signal ?? new AbortController().signal })
+  return transport({ path, headers: {}, body: bytes, signal: signal ?? new AbortController().signal })
 }
 
 /** A one-message request that means the same in both dialects. */

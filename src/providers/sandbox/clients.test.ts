@@ -16,7 +16,7 @@ const server = Bun.serve({
     const { pathname } = new URL(request.url)
     const path = pathname.endsWith('/chat/completions') ? '/chat/completions' : pathname
     const body = new Uint8Array(await request.arrayBuffer())
-    return transport({ path, headers: request.headers, body, signal: request.signal })
+    return transport({ path, headers: Object.fromEntries(request.headers), body, signal: request.signal })
   },
 })
 afterAll(() => server.stop(true))

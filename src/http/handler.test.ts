@@ -1,0 +1,52 @@
+import { expect, test } from 'bun:test'
+import { anthropicMessages } from '../dialects/anthropic-messages/index.ts'
+import { openaiChat } from '../dialects/openai-chat/index.ts'
+import { Failure } from '../kernel/failure.ts'
+import { createHandler } from './handler.ts'
+
+// A defect of ours, on every path that could have one: the caller learns an id and nothing else, in its own shape.
+
+const defect = async (): Promise<Response> => {
+  throw new Error('secret of the house')
+}
+const reported: { error: unknown; id: string }[] = []
+const handler = createHandler({
+  chat: openaiChat,
+  messages: anthropicMessages,
+  generate: defect,
+  countTokens: defect,
+  models: { list: defect, retrieve: defect },
+  notReady: () => undefined,
+  onDefect(error, id) {
+    reported.push({ error, id })
+    return new Failure('INTERNAL', 'Tollgate failed.')
+  },
+  idleSeconds: 60,
+})
+
+const calls: readonly [method: string, path: string, shape: 'chat' | 'message', headers?: Record<string, string>][] = [
+  ['POST', '/v1/chat/completions', 'chat'],
+  ['POST', '/v1/messages', 'message'],
+  ['POST', '/v1/messages/count_tokens', 'message'],
+  ['GET', '/v1/models', 'chat'],
+  ['GET', '/v1/models', 'message', { 'anthropic-version': '2023-06-01' }],
+  ['GET', '/v1/models/sandbox/echo', 'chat'],
+  ['GET', '/v1/models/sandbox/echo', 'message', { 'anthropic-version': '2023-06-01' }],
+]
+
+test.each(calls)('a defect under %s %s is a 500 in the %s shape, logged under its id', async (...call) => {
+  const [method, path, shape, headers = {}] = call
+  const response = await handler(new Request(`http://gateway${path}`, { method, headers }), { timeout() {} })
+  const text = await response.text()
+  expect(response.status).toBe(500)
+  expect(text).not.toContain('secret')
+  const last = reported.at(-1)
+  expect(String(last?.error)).toBe('Error: secret of the house')
+  const id = response.headers.get('x-request-id')
+  expect(id).toBe(String(last?.id))
+  expect(response.headers.get('request-id')).toBe(id)
+  const error = { type: 'api_error', message: 'Tollgate failed.', code: 'INTERNAL' }
+  expect(JSON.parse(text)).toEqual(
+    shape === 'chat' ? { error: { ...error, param: null } } : { type: 'error', error, request_id: id },
+  )
+})
