@@ -26,13 +26,8 @@ async function main(): Promise<number> {
   }
   const folder = mkdtempSync(join(tmpdir(), 'tollgate-bench-'))
   const stops: (() => Promise<void>)[] = []
-  let stopping: Promise<unknown> | undefined
-  const stopAll = () => {
-    stopping ??= Promise.all(stops.map((stop) => stop())).then(() => rmSync(folder, { recursive: true, force: true }))
-    return stopping
-  }
-  for (const signal of ['SIGINT', 'SIGTERM'] as const)
-    process.once(signal, () => stopAll().then(() => process.exit(130)))
+  const interruption = new AbortController()
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => interruption.abort())
   try {
     const upstream = await launch({
       name: 'upstream',
@@ -44,11 +39,13 @@ async function main(): Promise<number> {
     const upstreamUrl = `http://127.0.0.1:${upstream.port}`
     const setting = { upstreamUrl, upstreamPid: upstream.pid, folder, peers: options.peers }
     const { entries, absent } = await startAll(options.contenders, setting, stops)
-    const measurements = await measureRounds(entries, options)
+    const measurements = await measureRounds(entries, options, interruption.signal)
+    if (interruption.signal.aborted) return 130
     print(measurements, entries, absent, options)
     return 0
   } finally {
-    await stopAll()
+    await Promise.all(stops.map((stop) => stop()))
+    rmSync(folder, { recursive: true, force: true })
   }
 }
 
@@ -68,14 +65,19 @@ async function startAll(contenders: readonly Contender[], setting: Setting, stop
   return { entries, absent }
 }
 
-async function measureRounds(entries: readonly Entry[], options: Options): Promise<Measurement[]> {
+async function measureRounds(
+  entries: readonly Entry[],
+  options: Options,
+  interrupted: AbortSignal,
+): Promise<Measurement[]> {
   const measurements: Measurement[] = []
   for (let round = 1; round <= options.rounds; round++) {
     for (const cell of options.cells) {
       for (const entry of entries) {
         if (entry.contender.cells === 'streams' && cell.events === 0) continue
         progress(`round ${round} of ${options.rounds}: ${cell.id}, ${entry.contender.name}`)
-        const result = await measure(entry, cell, options)
+        const result = await measure(entry, cell, options, interrupted)
+        if (interrupted.aborted) return measurements
         if (result) measurements.push({ cell: cell.id, contender: entry.contender.name, round, result })
       }
     }
@@ -84,7 +86,12 @@ async function measureRounds(entries: readonly Entry[], options: Options): Promi
   return measurements
 }
 
-async function measure({ running }: Entry, cell: Cell, options: Options): Promise<LoadResult | undefined> {
+async function measure(
+  { running }: Entry,
+  cell: Cell,
+  options: Options,
+  interrupted: AbortSignal,
+): Promise<LoadResult | undefined> {
   const call = running.call(cell.surface)
   if (!call) return undefined
   const plan: LoadPlan = {
@@ -102,8 +109,10 @@ async function measure({ running }: Entry, cell: Cell, options: Options): Promis
     stdin: new Blob([JSON.stringify(plan)]),
     stdout: 'pipe',
     stderr: 'inherit',
+    signal: interrupted,
   })
-  return JSON.parse(await new Response(load.stdout).text()) as LoadResult
+  const output = await new Response(load.stdout).text()
+  return interrupted.aborted ? undefined : (JSON.parse(output) as LoadResult)
 }
 
 function print(measurements: Measurement[], entries: readonly Entry[], absent: string[], options: Options): void {

@@ -153,7 +153,14 @@ class Client {
 export async function generateLoad(plan: LoadPlan): Promise<LoadResult> {
   const counters = new Counters()
   const request = preparedRequest(plan)
-  const sockets = await Promise.all(Array.from({ length: plan.connections }, () => connect(plan, counters, request)))
+  const attempts = await Promise.allSettled(
+    Array.from({ length: plan.connections }, () => connect(plan, counters, request)),
+  )
+  const sockets: Socket<Client>[] = []
+  for (const attempt of attempts) {
+    if (attempt.status === 'fulfilled') sockets.push(attempt.value)
+    else counters.failed(`cannot connect: ${attempt.reason}`)
+  }
   await Bun.sleep(plan.warmupMs)
   counters.restart()
   const startedAt = systemClock.monotonicMs()

@@ -1,16 +1,17 @@
 // Portkey's open-source gateway from npm, on Node, with its defaults. It is installed by name into a folder outside this
 // repository that is kept between runs, and started as its own command would be.
 
-import { existsSync, mkdirSync, readFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Contender } from './contender.ts'
 import { freePort, launch } from './launch.ts'
 
 const PACKAGE = '@portkey-ai/gateway'
-// With a newer one, which its version range lets npm choose, every stream fails with "TypeError: immutable":
-// https://github.com/Portkey-AI/gateway/issues/1389 (open since 2025-10, seen with 1.15.2).
-const SERVER_PACKAGE = { name: '@hono/node-server', version: '1.14.2' }
+// With any newer one, which its version range lets npm choose, every stream fails with "TypeError: immutable":
+// https://github.com/Portkey-AI/gateway/issues/1389 (open since 2025-10, tried with Portkey 1.15.2 on Node 20).
+const SERVER_PACKAGE = '@hono/node-server'
+const SERVER_VERSION = '1.14.1'
 const INSTALL_MS_MAX = 180_000
 
 export const portkey: Contender = {
@@ -44,16 +45,25 @@ export const portkey: Contender = {
 }
 
 function install(): { folder: string; version: string } | { failed: string } {
-  const peers = join(tmpdir(), 'tollgate-bench-peers')
-  const modules = join(peers, 'node_modules')
-  if (!versionOf(modules, PACKAGE) || versionOf(modules, SERVER_PACKAGE.name) !== SERVER_PACKAGE.version) {
+  const folder = join(tmpdir(), 'tollgate-bench-peers', 'portkey')
+  const modules = join(folder, 'node_modules')
+  if (!versionOf(modules, PACKAGE) || versionOf(modules, SERVER_PACKAGE) !== SERVER_VERSION) {
     const npm = Bun.which('npm')
     if (!npm) return { failed: 'needs npm' }
-    mkdirSync(peers, { recursive: true })
-    const packages = [PACKAGE, `${SERVER_PACKAGE.name}@${SERVER_PACKAGE.version}`]
+    // A lock file of an earlier install would win over the override.
+    rmSync(folder, { recursive: true, force: true })
+    mkdirSync(folder, { recursive: true })
+    const overrides = { [SERVER_PACKAGE]: SERVER_VERSION }
+    writeFileSync(join(folder, 'package.json'), JSON.stringify({ private: true, overrides }))
     const { success, stderr } = Bun.spawnSync(
-      [npm, 'install', '--prefix', peers, '--ignore-scripts', '--no-audit', '--no-fund', ...packages],
-      { cwd: peers, stdin: 'ignore', stdout: 'ignore', stderr: 'pipe', timeout: INSTALL_MS_MAX },
+      [npm, 'install', '--ignore-scripts', '--no-audit', '--no-fund', PACKAGE],
+      {
+        cwd: folder,
+        stdin: 'ignore',
+        stdout: 'ignore',
+        stderr: 'pipe',
+        timeout: INSTALL_MS_MAX,
+      },
     )
     if (!success) return { failed: `could not be installed: ${stderr.toString().trim().split('\n')[0] ?? ''}` }
   }

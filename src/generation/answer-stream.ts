@@ -8,11 +8,8 @@ import { Failure } from '../kernel/failure.ts'
 import type { RequestId } from '../kernel/ids.ts'
 import type { Usage } from '../kernel/usage.ts'
 import type { Answered, OpenStream } from './attempt.ts'
-import type { Connection } from './story.ts'
+import type { Connection, StreamEnd } from './story.ts'
 import type { Ticker, Watched } from './ticker.ts'
-
-/** How a stream came to its end. */
-export type StreamEnd = 'complete' | 'client left' | Failure
 
 export interface StreamAnswerInput {
   readonly surface: Dialect
@@ -40,7 +37,14 @@ const writeStallMs = 30_000
 export function answerStream(input: StreamAnswerInput): ReadableStream<Uint8Array> {
   const pump = new Pump(input)
   return new ReadableStream(
-    { pull: (controller) => pump.pull(controller), cancel: () => pump.leave() },
+    {
+      start(controller) {
+        // Headers that go out early need bytes to travel with.
+        if (input.opening instanceof Promise) controller.enqueue(input.surface.keepAlive)
+      },
+      pull: (controller) => pump.pull(controller),
+      cancel: () => pump.leave(),
+    },
     { highWaterMark: readAheadMax },
   )
 }

@@ -12,7 +12,9 @@ import type { OfferedModel } from '../routing/offer.ts'
 import type { Log } from '../telemetry/log.ts'
 import { createRecord, logRequest, type RequestRecord } from '../telemetry/request-record.ts'
 import { type AnswerHeaders, failureResponse, generationHeaders } from './answer-headers.ts'
-import type { StreamEnd } from './answer-stream.ts'
+
+/** How an answer came to its end. */
+export type StreamEnd = 'complete' | 'client left' | Failure
 
 /** The client's socket, as far as a generation may touch it. */
 export interface Connection {

@@ -68,6 +68,8 @@ export interface ReadError {
   readonly text: unknown
   readonly param: unknown
   readonly requestId: unknown
+  /** `request_id` of the message shape's body. */
+  readonly bodyRequestId: unknown
   readonly headers: Headers | undefined
 }
 
@@ -92,6 +94,7 @@ export async function readError(client: ClientName, call: PromiseLike<unknown>):
     text: inner?.message,
     param: fields.param,
     requestId: fields.requestID,
+    bodyRequestId: isChatClient(client) ? undefined : body?.request_id,
     headers: fields.headers as Headers | undefined,
   }
 }

@@ -1,0 +1,198 @@
+import { afterAll, describe, expect, test } from 'bun:test'
+import { join } from 'node:path'
+import {
+  type ClientName,
+  chatClientNames,
+  createChatClient,
+  createMessageClient,
+  expectedException,
+  isChatClient,
+  messageClientNames,
+  readError,
+} from '../../test/parts/official-clients.ts'
+import { anthropicMessages } from '../dialects/anthropic-messages/index.ts'
+import { openaiChat } from '../dialects/openai-chat/index.ts'
+import { Failure, type FailureCode, failureTable, retryHeaders } from './failure.ts'
+
+// The table, as the contract has it, against the two dialects that render it, the clients that read it, and the page
+// that explains it.
+
+interface Expected {
+  readonly status: number | undefined
+  readonly chat: string
+  readonly message: string
+  /** Whether official clients retry it by themselves. */
+  readonly retried: boolean
+}
+
+const expected: Readonly<Record<FailureCode, Expected>> = {
+  INVALID_REQUEST: row(400, 'invalid_request_error'),
+  UNAUTHORIZED: row(401, 'authentication_error'),
+  INSUFFICIENT_BALANCE: { ...row(402, 'insufficient_quota'), message: 'billing_error' },
+  FORBIDDEN: row(403, 'permission_error'),
+  NOT_FOUND: row(404, 'not_found_error'),
+  METHOD_NOT_ALLOWED: row(405, 'invalid_request_error'),
+  PAYLOAD_TOO_LARGE: { ...row(413, 'invalid_request_error'), message: 'request_too_large' },
+  UNSUPPORTED_MEDIA_TYPE: row(415, 'invalid_request_error'),
+  LIMIT_EXCEEDED: { ...row(429, 'rate_limit_error'), retried: true },
+  INTERNAL: { ...row(500, 'api_error'), retried: true },
+  OVERLOADED: { ...row(503, 'overloaded_error'), retried: true },
+  STREAM_INTERRUPTED: row(undefined, 'api_error'),
+}
+
+function row(status: number | undefined, type: string): Expected {
+  return { status, chat: type, message: type, retried: false }
+}
+
+const codes = Object.keys(failureTable) as FailureCode[]
+const requestId = 'req_01M7EF904RE8QRFH844FE2HEQF'
+
+test('the table is the one of the contract', () => {
+  expect<string[]>(codes.toSorted()).toEqual(Object.keys(expected).toSorted())
+  for (const code of codes) {
+    const { status, chat, message } = expected[code]
+    expect<object>({ code, ...failureTable[code] }).toEqual({ code, status, chatType: chat, messageType: message })
+  }
+})
+
+const waits: readonly [retryAfterMs: number, seconds: string, milliseconds: string][] = [
+  [0, '1', '1'],
+  [0.2, '1', '1'],
+  [999, '1', '999'],
+  [1000, '1', '1000'],
+  [1000.5, '2', '1001'],
+  [12_000, '12', '12000'],
+]
+
+test.each(waits)('a wait of %d ms is %s whole seconds and %s ms', (retryAfterMs, seconds, milliseconds) => {
+  const headers = retryHeaders(new Failure('LIMIT_EXCEEDED', 'wait', { retryAfterMs }))
+  expect(headers).toEqual({ 'retry-after': seconds, 'retry-after-ms': milliseconds })
+})
+
+test('a client is told whether to retry only where the failure says so', () => {
+  expect(retryHeaders(new Failure('NOT_FOUND', 'no'))).toEqual({})
+  expect(retryHeaders(new Failure('NOT_FOUND', 'no', { shouldRetry: false }))).toEqual({ 'x-should-retry': 'false' })
+  expect(retryHeaders(new Failure('INSUFFICIENT_BALANCE', 'no', { shouldRetry: true, retryAfterMs: 5000 }))).toEqual({
+    'retry-after': '5',
+    'retry-after-ms': '5000',
+    'x-should-retry': 'true',
+  })
+})
+
+/** How often each address was asked. */
+const asked = new Map<string, number>()
+
+// Fails every call to /CODE/SHOULD-RETRY/CLIENT/… with that code, in the dialect of the rest of the path.
+const server = Bun.serve({
+  port: 0,
+  hostname: '127.0.0.1',
+  fetch(request) {
+    const { pathname } = new URL(request.url)
+    asked.set(pathname, (asked.get(pathname) ?? 0) + 1)
+    const [, code, shouldRetry] = pathname.split('/')
+    const surface = pathname.endsWith('/chat/completions') ? openaiChat : anthropicMessages
+    const failure = new Failure(code as FailureCode, `What ${code} says.`, {
+      retryAfterMs: 1,
+      ...(shouldRetry !== 'unsaid' && { shouldRetry: shouldRetry === 'true' }),
+    })
+    const headers = { 'request-id': requestId, 'x-request-id': requestId, ...retryHeaders(failure) }
+    if (failureTable[failure.code].status === undefined) {
+      const type = 'text/event-stream; charset=utf-8'
+      return new Response(surface.renderStreamFailure(failure, requestId), {
+        headers: { ...headers, 'content-type': type },
+      })
+    }
+    return new Response(surface.renderFailure(failure, requestId), {
+      status: failure.status,
+      headers: { ...headers, 'content-type': 'application/json' },
+    })
+  },
+})
+afterAll(() => server.stop(true))
+
+/** A call with one retry allowed; answers with the exception and the number of tries. */
+async function provoke(name: ClientName, code: FailureCode, shouldRetry: 'true' | 'false' | 'unsaid') {
+  const path = `/${code}/${shouldRetry}/${encodeURIComponent(name)}`
+  const baseURL = server.url.origin + path
+  const error = await readError(name, isChatClient(name) ? chat(name, baseURL) : message(name, baseURL))
+  return { error, tries: asked.get(`${path}${isChatClient(name) ? '/chat/completions' : '/v1/messages'}`) }
+}
+
+const user = { role: 'user' as const, content: 'hi' }
+function chat(name: (typeof chatClientNames)[number], baseURL: string) {
+  const client = createChatClient(name, { baseURL, apiKey: 'none', maxRetries: 1 })
+  return client.chat.completions.stream({ model: 'any', messages: [user] }).finalChatCompletion()
+}
+function message(name: (typeof messageClientNames)[number], baseURL: string) {
+  const client = createMessageClient(name, { baseURL, apiKey: 'none', maxRetries: 1 })
+  return client.messages.stream({ model: 'any', max_tokens: 9, messages: [user] }).finalMessage()
+}
+
+for (const name of [...chatClientNames, ...messageClientNames]) {
+  describe(name, () => {
+    test.each(codes)('reads %s as its own exception, and retries what it should', async (code) => {
+      const { error, tries } = await provoke(name, code, 'unsaid')
+      const { status, retried, ...types } = expected[code]
+      expect(error).toMatchObject({
+        exception: expectedException(name, status),
+        status,
+        code,
+        type: isChatClient(name) ? types.chat : types.message,
+        text: `What ${code} says.`,
+        requestId,
+      })
+      expect(tries).toBe(retried ? 2 : 1)
+    })
+
+    test('obeys x-should-retry, whatever the status', async () => {
+      expect((await provoke(name, 'INSUFFICIENT_BALANCE', 'true')).tries).toBe(2)
+      expect((await provoke(name, 'LIMIT_EXCEEDED', 'false')).tries).toBe(1)
+    })
+  })
+}
+
+describe('docs/errors.md', async () => {
+  const page = await Bun.file(join(import.meta.dir, '../../docs/errors.md')).text()
+  const sections = new Map(
+    page
+      .split(/^## /m)
+      .slice(1)
+      .map((section) => [section.slice(0, section.indexOf('\n')), section]),
+  )
+
+  test('has one section for each code and no other', () => {
+    expect(page.match(/^## .*/gm)?.toSorted()).toEqual(codes.map((code) => `## ${code}`).toSorted())
+  })
+
+  test('tells how many there are', () => {
+    expect(codes).toHaveLength(12)
+    expect(page).toContain('one of the twelve codes below')
+  })
+
+  test.each(codes)('%s: says status, types and retries, and shows both bodies as they are sent', (code) => {
+    const section = sections.get(code) ?? ''
+    const { status, retried, ...types } = expected[code]
+    const told = `${status ?? 'in a stream'} · chat \`${types.chat}\` · message \`${types.message}\` · ${retried ? '' : 'not '}retried`
+    expect(section.split('\n')[1]).toBe(told)
+    for (const word of ['**Caused by** ', '**Do**']) expect(section.toLowerCase()).toContain(word.toLowerCase())
+
+    const [chatBody = '', messageBody = '', ...more] = [...section.matchAll(/^```json\n(.*)\n```$/gm)].map(
+      ([, json]) => json,
+    )
+    expect(more).toEqual([])
+    const { error } = JSON.parse(chatBody)
+    const facts = error.param === null ? {} : { param: error.param }
+    expect(openaiChat.renderFailure(new Failure(code, error.message, facts), requestId)).toBe(chatBody)
+    const shown = new Failure(code, JSON.parse(messageBody).error.message)
+    expect(anthropicMessages.renderFailure(shown, requestId)).toBe(messageBody)
+  })
+
+  test.each(codes)('%s: has its exceptions in the table', (code) => {
+    const { status } = expected[code]
+    const names = (['openai 7', 'anthropic 1', 'anthropic 0'] as const).map((name) => expectedException(name, status))
+    const line = page
+      .split('\n')
+      .find((text) => text.startsWith('| ') && text.split(' | ')[0]?.includes(`${status ?? 'in a stream'}`))
+    expect(line).toEndWith(`| ${names.join(' | ')} |`)
+  })
+})

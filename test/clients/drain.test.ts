@@ -1,0 +1,127 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { type Gateway, startGateway, upstreamConfig } from '../parts/gateway.ts'
+import {
+  type ClientName,
+  type ClientSettings,
+  chatClientNames,
+  createChatClient,
+  createMessageClient,
+  expectedException,
+  isChatClient,
+  messageClientNames,
+  readError,
+} from '../parts/official-clients.ts'
+import { startUpstream, type Upstream } from '../parts/upstream.ts'
+
+// A gateway that stops while it still works: what runs is finished, a request that was on its way is told to come back.
+
+const names = [...chatClientNames, ...messageClientNames]
+const early = new Map<ClientName, NonNullable<ClientSettings['fetch']>>()
+/** Lets the provider end the stream that is running. */
+const release = Promise.withResolvers<void>()
+let upstream: Upstream
+let gateway: Gateway
+let running: Promise<string>
+let stopped: Promise<void>
+
+beforeAll(async () => {
+  upstream = startUpstream(async (_, reply) => {
+    await reply.startStream()
+    await reply.chunk(chunk({ role: 'assistant', content: 'half ' }, null))
+    await release.promise
+    await reply.chunk(chunk({ content: 'and half' }, 'stop'))
+    await reply.chunk('data: [DONE]\n\n')
+    await reply.finish()
+  })
+  gateway = await startGateway({ config: upstreamConfig(upstream.url) })
+  const client = createChatClient('openai 7', { baseURL: `${gateway.url}/v1`, apiKey: gateway.key })
+  const stream = client.chat.completions.stream({ model: 'test/chat', messages: [user] })
+  running = stream.finalContent().then(String)
+  await stream.emitted('content')
+  for (const name of names) early.set(name, await openEarly(gateway.url))
+  stopped = gateway.stop()
+})
+afterAll(async () => {
+  release.resolve()
+  await stopped
+  upstream.stop()
+})
+
+const user = { role: 'user' as const, content: 'hi' }
+
+function chunk(delta: object, finish: string | null): string {
+  const choices = [{ index: 0, delta, finish_reason: finish }]
+  return `data: ${JSON.stringify({ id: 'c', object: 'chat.completion.chunk', created: 1, model: 'x', choices })}\n\n`
+}
+
+/** A fetch whose request has begun: its first bytes have arrived, the others follow when it is called. */
+async function openEarly(url: string): Promise<NonNullable<ClientSettings['fetch']>> {
+  const answered = Promise.withResolvers<Response>()
+  let received = ''
+  const socket = await Bun.connect({
+    hostname: '127.0.0.1',
+    port: Number(new URL(url).port),
+    socket: {
+      data(_, bytes) {
+        received += bytes.toString('latin1')
+      },
+      close: () => answered.resolve(readResponse(received)),
+    },
+  })
+  socket.write('POST ')
+  // When a connection opened after this one has been answered, these bytes have been read.
+  await fetch(`${url}/healthz`, { headers: { connection: 'close' } })
+  return (input, init) => {
+    const { pathname, search } = new URL(String(input))
+    const body = String(init?.body)
+    const headers = new Headers(init?.headers)
+    headers.set('host', 'gateway')
+    headers.set('content-length', String(Buffer.byteLength(body)))
+    const lines = [...headers].map(([name, value]) => `${name}: ${value}\r\n`).join('')
+    socket.write(`${pathname}${search} HTTP/1.1\r\n${lines}\r\n${body}`)
+    return answered.promise
+  }
+}
+
+function readResponse(text: string): Response {
+  const [head = '', body = ''] = text.split('\r\n\r\n')
+  const [first = '', ...lines] = head.split('\r\n')
+  const headers = lines.map((line): [string, string] => [
+    line.slice(0, line.indexOf(':')),
+    line.slice(line.indexOf(':') + 1).trim(),
+  ])
+  // Nothing at all is what a client would see as a broken connection.
+  return text === '' ? Response.error() : new Response(body, { status: Number(first.split(' ')[1]), headers })
+}
+
+function send(name: ClientName): PromiseLike<unknown> {
+  const fetching = early.get(name)
+  if (!fetching) throw new Error('every client has its connection')
+  const settings = { apiKey: gateway.key, fetch: fetching }
+  if (isChatClient(name)) {
+    const client = createChatClient(name, { ...settings, baseURL: `${gateway.url}/v1` })
+    return client.chat.completions.create({ model: 'sandbox/echo', messages: [user] })
+  }
+  const client = createMessageClient(name, { ...settings, baseURL: gateway.url })
+  return client.messages.create({ model: 'sandbox/echo', max_tokens: 9, messages: [user] })
+}
+
+test.each(names)('%s: a request that was on its way is told to come back', async (name) => {
+  const error = await readError(name, send(name))
+  expect(error).toMatchObject({
+    exception: expectedException(name, 503),
+    status: 503,
+    code: 'OVERLOADED',
+    type: 'overloaded_error',
+    text: expect.stringContaining('shutting down'),
+    requestId: expect.stringMatching(/^req_/),
+  })
+  expect(error.headers?.get('retry-after')).toBe('1')
+  expect(error.headers?.get('retry-after-ms')).toBe('1000')
+})
+
+test('what was running is finished, and then the gateway is gone', async () => {
+  release.resolve()
+  expect(await running).toBe('half and half')
+  await stopped
+})

@@ -1,0 +1,121 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, spyOn, test } from 'bun:test'
+import { type Gateway, startGateway, upstreamConfig } from '../parts/gateway.ts'
+import {
+  type ClientName,
+  chatClientNames,
+  createChatClient,
+  createMessageClient,
+  isChatClient,
+  messageClientNames,
+  readError,
+} from '../parts/official-clients.ts'
+import { startUpstream, type Upstream, type UpstreamReply } from '../parts/upstream.ts'
+
+// How the clients' own retries read our headers. Their waits are written down and cut short, so that nothing here
+// depends on how long anything takes.
+
+let gateway: Gateway
+let upstream: Upstream
+beforeAll(async () => {
+  upstream = startUpstream(() => {})
+  gateway = await startGateway({ config: upstreamConfig(upstream.url) })
+})
+afterAll(async () => {
+  await gateway.stop()
+  upstream.stop()
+})
+
+/** Every wait that was asked for, in milliseconds. */
+let waits: number[] = []
+const setTimer = globalThis.setTimeout
+const timers = spyOn(globalThis, 'setTimeout')
+beforeEach(() => {
+  waits = []
+  const shortened = (run: () => void, ms = 0) => {
+    waits.push(ms)
+    // A client's own limits are minutes; they are left alone.
+    return setTimer(run, ms >= 60_000 ? ms : 0)
+  }
+  timers.mockImplementation(shortened as typeof setTimeout)
+})
+afterEach(() => {
+  timers.mockReset()
+  timers.mockImplementation(setTimer)
+})
+afterAll(() => timers.mockRestore())
+
+const user = { role: 'user' as const, content: 'hi' }
+
+/** One call with retries allowed; answers with the text. */
+async function say(name: ClientName, model: string, maxRetries: number): Promise<string> {
+  const settings = { apiKey: gateway.key, maxRetries }
+  if (isChatClient(name)) {
+    const client = createChatClient(name, { ...settings, baseURL: `${gateway.url}/v1` })
+    const reply = await client.chat.completions.create({ model, messages: [user] })
+    return reply.choices[0]?.message.content ?? ''
+  }
+  const client = createMessageClient(name, { ...settings, baseURL: gateway.url })
+  const reply = await client.messages.create({ model, max_tokens: 9, messages: [user] })
+  return reply.content.map((block) => (block.type === 'text' ? block.text : '')).join('')
+}
+
+function answer(name: ClientName, reply: UpstreamReply): Promise<void> {
+  if (isChatClient(name)) {
+    const choices = [{ index: 0, finish_reason: 'stop', message: { role: 'assistant', content: 'there' } }]
+    const usage = { prompt_tokens: 5, completion_tokens: 1, total_tokens: 6 }
+    return reply.json(200, { id: 'c', object: 'chat.completion', created: 1, model: 'x', choices, usage })
+  }
+  const content = [{ type: 'text', text: 'there' }]
+  const usage = { input_tokens: 5, output_tokens: 1 }
+  return reply.json(200, { id: 'm', type: 'message', role: 'assistant', model: 'x', content, usage })
+}
+
+/** How often the gateway was asked for the model since the count began. */
+function requestCounter(model: string): () => number {
+  const count = () => gateway.logged().filter((line) => line.model === model).length
+  const before = count()
+  return () => count() - before
+}
+
+for (const name of [...chatClientNames, ...messageClientNames]) {
+  describe(name, () => {
+    const model = isChatClient(name) ? 'test/chat' : 'test/messages'
+
+    test('waits as long as Retry-After says between its tries', async () => {
+      const requests = requestCounter('sandbox/throttled')
+      const error = await readError(name, say(name, 'sandbox/throttled', 2))
+      expect(error).toMatchObject({ exception: 'RateLimitError', code: 'LIMIT_EXCEEDED' })
+      expect(requests()).toBe(3)
+      expect(waits.filter((ms) => ms === 12_000)).toHaveLength(2)
+    })
+
+    test('comes back after the wait and gets its answer', async () => {
+      let calls = 0
+      upstream.handle((_, reply) => {
+        calls += 1
+        if (calls > 1) return answer(name, reply)
+        return reply.json(429, { error: { message: 'slow down' } }, { 'retry-after': '7' })
+      })
+      expect(await say(name, model, 1)).toBe('there')
+      expect(calls).toBe(2)
+      expect(waits).toContain(7_000)
+    })
+
+    test('is told not to come back when the wait is longer than clients agree on', async () => {
+      upstream.handle((_, reply) => reply.json(429, { error: { message: 'slow down' } }, { 'retry-after': '3600' }))
+      const requests = requestCounter(model)
+      const error = await readError(name, say(name, model, 2))
+      expect(error).toMatchObject({ exception: 'RateLimitError', code: 'LIMIT_EXCEEDED' })
+      expect(error.headers?.get('retry-after')).toBe('3600')
+      expect(error.headers?.get('x-should-retry')).toBe('false')
+      expect(requests()).toBe(1)
+    })
+
+    test('does not multiply the tries of the gateway when no route can serve', async () => {
+      const requests = requestCounter('sandbox/down')
+      const error = await readError(name, say(name, 'sandbox/down', 2))
+      expect(error).toMatchObject({ exception: 'NotFoundError', code: 'NOT_FOUND' })
+      expect(requests()).toBe(1)
+    })
+  })
+}

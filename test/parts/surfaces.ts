@@ -1,0 +1,109 @@
+// The two public surfaces as a test needs them: a good request for each, written out byte by byte, and the shape its
+// failures must have by the contract.
+
+import { expect } from 'bun:test'
+import type { RawResponse } from './raw-client.ts'
+
+export interface TestSurface {
+  readonly name: 'chat' | 'messages'
+  readonly path: string
+  readonly model: string
+  /** Beside key, type and length. */
+  readonly headers: Readonly<Record<string, string>>
+  /** The members of a good body, each value as raw JSON. */
+  readonly members: Readonly<Record<string, string>>
+}
+
+export const chat: TestSurface = {
+  name: 'chat',
+  path: '/v1/chat/completions',
+  model: 'test/chat',
+  headers: {},
+  members: { model: '"test/chat"', messages: '[{"role":"user","content":"hi"}]' },
+}
+
+export const messages: TestSurface = {
+  name: 'messages',
+  path: '/v1/messages',
+  model: 'test/messages',
+  headers: { 'anthropic-version': '2023-06-01' },
+  members: { model: '"test/messages"', messages: '[{"role":"user","content":"hi"}]', max_tokens: '5' },
+}
+
+export const bothSurfaces: readonly TestSurface[] = [chat, messages]
+
+/** A body with some members changed to other raw JSON, or left out where that is undefined. */
+export function bodyOf(surface: TestSurface, changed: Readonly<Record<string, string | undefined>> = {}): string {
+  const members = Object.entries({ ...surface.members, ...changed }).filter(([, value]) => value !== undefined)
+  return `{${members.map(([name, value]) => `${JSON.stringify(name)}:${value}`).join(',')}}`
+}
+
+export interface RequestParts {
+  readonly key: string
+  readonly method?: string
+  readonly target?: string
+  readonly body?: Uint8Array | string
+  /** Added to or, where undefined, taken from the usual ones. */
+  readonly headers?: Readonly<Record<string, string | undefined>>
+}
+
+/** The bytes of a request; all of it is as usual but for what is said. */
+export function requestBytes(surface: TestSurface, parts: RequestParts): Buffer {
+  const { key, method = 'POST', target = surface.path, body = bodyOf(surface) } = parts
+  const payload = Buffer.from(body)
+  const headers: Record<string, string | undefined> = {
+    host: 'gateway.test',
+    authorization: `Bearer ${key}`,
+    'content-type': 'application/json',
+    'content-length': String(payload.length),
+    ...surface.headers,
+    ...parts.headers,
+  }
+  const lines = Object.entries(headers).flatMap(([name, value]) => (value === undefined ? [] : `${name}: ${value}\r\n`))
+  return Buffer.concat([Buffer.from(`${method} ${target} HTTP/1.1\r\n${lines.join('')}\r\n`, 'latin1'), payload])
+}
+
+/** The vocabulary as the contract has it: status, type on the chat surface, type on the message surface. */
+const vocabulary: Readonly<Record<string, readonly [status: number, chat: string, messages: string]>> = {
+  INVALID_REQUEST: [400, 'invalid_request_error', 'invalid_request_error'],
+  UNAUTHORIZED: [401, 'authentication_error', 'authentication_error'],
+  NOT_FOUND: [404, 'not_found_error', 'not_found_error'],
+  METHOD_NOT_ALLOWED: [405, 'invalid_request_error', 'invalid_request_error'],
+  UNSUPPORTED_MEDIA_TYPE: [415, 'invalid_request_error', 'invalid_request_error'],
+  PAYLOAD_TOO_LARGE: [413, 'invalid_request_error', 'request_too_large'],
+  OVERLOADED: [503, 'overloaded_error', 'overloaded_error'],
+}
+
+export interface ExpectedFailure {
+  readonly code: string
+  /** The field at fault: `param` on the chat surface, and named in the message on both. */
+  readonly param?: string | undefined
+  /** What the message must say besides. */
+  readonly says?: string | RegExp | undefined
+}
+
+/** Checks status, headers and body of a failure, all of it; answers with the message. */
+export function expectFailure(
+  surface: TestSurface,
+  response: RawResponse | 'closed',
+  expected: ExpectedFailure,
+): string {
+  if (response === 'closed') throw new Error('the connection was closed instead of an answer')
+  const { code, param, says } = expected
+  const [status, chatType, messagesType] = vocabulary[code] ?? []
+  const requestId = response.headers.get('x-request-id')
+  expect(`${response.status} ${response.body}`).toStartWith(`${status} {`)
+  expect(response.headers.get('content-type')).toBe('application/json')
+  expect(requestId).toMatch(/^req_[0-9A-HJKMNP-TV-Z]{26}$/)
+  expect(response.headers.get('request-id')).toBe(requestId)
+  const body = JSON.parse(response.body) as { error: { message: string } }
+  const { message } = body.error
+  const whole: object =
+    surface.name === 'chat'
+      ? { error: { message, type: chatType, param: param ?? null, code } }
+      : { type: 'error', error: { type: messagesType, message, code }, request_id: requestId }
+  expect<object>(body).toEqual(whole)
+  if (param !== undefined) expect(message).toContain(param)
+  if (says !== undefined) expect(message).toMatch(says)
+  return message
+}
