@@ -1,0 +1,20 @@
+import type { ProviderData } from '../provider.ts'
+
+// https://platform.openai.com/docs/api-reference, 2026-11
+export const openai: ProviderData = {
+  id: 'openai',
+  variable: 'OPENAI_API_KEY',
+  endpoints: [
+    {
+      dialect: 'openai-chat',
+      baseUrl: 'https://api.openai.com/v1',
+      auth: 'bearer',
+      rules: {
+        // max_tokens is deprecated there and refused by every reasoning model.
+        outputCapName: 'max_completion_tokens',
+        systemAsParts: true,
+        endUserIdName: 'safety_identifier',
+      },
+    },
+  ],
+}
