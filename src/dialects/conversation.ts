@@ -45,6 +45,8 @@ export interface ToolCallBlock extends Marked {
   /** Usually the text of a JSON object, but a model may have written anything; of a custom tool, its bare input. */
   readonly arguments: string
   readonly custom: boolean
+  /** The issuer's proof that belongs to the call itself, where its models sign calls. */
+  readonly signature?: string
 }
 
 export interface ToolResultBlock extends Marked {
@@ -84,11 +86,16 @@ export type AssistantBlock = TextBlock | ToolCallBlock | ThinkingBlock | SealedT
  * lead the conversation: leading ones are in `system`.
  */
 export type Turn =
-  | { readonly role: 'user'; readonly blocks: readonly UserBlock[] }
-  | { readonly role: 'assistant'; readonly blocks: readonly AssistantBlock[] }
-  | { readonly role: 'system'; readonly blocks: readonly TextBlock[] }
+  | ({ readonly role: 'user'; readonly blocks: readonly UserBlock[] } & Placed)
+  | ({ readonly role: 'assistant'; readonly blocks: readonly AssistantBlock[] } & Placed)
+  | ({ readonly role: 'system'; readonly blocks: readonly TextBlock[] } & Placed)
 
-export interface FunctionTool extends Marked {
+/** Where the caller wrote it, as a JSON pointer into its body: for naming what is refused or left out. */
+interface Placed {
+  readonly place?: string
+}
+
+export interface FunctionTool extends Marked, Placed {
   readonly kind: 'function'
   readonly name: string
   readonly description: string | undefined
@@ -98,7 +105,7 @@ export interface FunctionTool extends Marked {
 }
 
 /** Takes free text instead of JSON. */
-export interface CustomTool extends Marked {
+export interface CustomTool extends Marked, Placed {
   readonly kind: 'custom'
   readonly name: string
   readonly description: string | undefined
@@ -173,6 +180,22 @@ export interface Conversation {
   readonly wantsStreamUsage: boolean
   /** What was asked for and has no place above. */
   readonly leftovers: readonly Leftover[]
+  /** Where the caller wrote some of the above, as JSON pointers into its body. */
+  readonly places?: Places
+}
+
+/** The names of things whose field is called differently from dialect to dialect. */
+export type Places = {
+  readonly [Name in
+    | 'system'
+    | 'outputCap'
+    | 'stop'
+    | 'reasoning'
+    | 'outputFormat'
+    | 'endUserId'
+    | 'serviceTier'
+    | 'parallelTools'
+    | 'automaticCache']?: string
 }
 
 /** A field that only its own dialect knows. */

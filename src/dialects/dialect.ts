@@ -5,6 +5,7 @@ import type { Failure } from '../kernel/failure.ts'
 import type { RequestId } from '../kernel/ids.ts'
 import type { Usage } from '../kernel/usage.ts'
 import type { JsonMembers } from '../wire/json-members.ts'
+import type { TargetRules } from './target-rules.ts'
 
 export const dialectIds = ['openai-chat', 'anthropic-messages'] as const
 export type DialectId = (typeof dialectIds)[number]
@@ -26,13 +27,7 @@ export interface RequestEdits {
   readonly upstreamModel: string
   /** Sent as the output cap when the caller gave none. */
   readonly defaultOutputCap: number | undefined
-  readonly quirks: Quirks
-}
-
-/** What differs between hosts of one dialect, as facts. */
-export interface Quirks {
-  /** The member that carries the output cap, where a host knows only one of the names. */
-  readonly outputCapName?: string
+  readonly rules: TargetRules
 }
 
 export interface RelayContext {

@@ -5,7 +5,8 @@ import type { Usage } from '../kernel/usage.ts'
 import type { ProviderFault } from './dialect.ts'
 
 export type ReplyBlock =
-  | { readonly kind: 'text' }
+  /** `apart`: something that is not passed on stood between this and the text before. */
+  | { readonly kind: 'text'; readonly apart?: boolean }
   | { readonly kind: 'refusal' }
   | { readonly kind: 'thinking' }
   /** Whole from the start: it has no deltas. */

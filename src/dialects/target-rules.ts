@@ -18,11 +18,17 @@ export interface TargetRules {
   readonly logitBias?: boolean
   /** Efforts accepted, ascending; empty = no such dial. */
   readonly efforts?: readonly Effort[]
+  /** What the model takes when no effort is sent. */
+  readonly effortDefault?: Effort
   readonly thinking?: readonly ThinkingMode[]
   /** Whether the model reasons when nothing is said. */
   readonly thinksByDefault?: boolean
+  /** Thinking that no longer fits its conversation can be asked to be dropped instead of refused. */
+  readonly thinkingBindingControls?: boolean
   /** Efforts above high are refused together with these modes. */
   readonly effortHighAtMostWith?: readonly ThinkingMode[]
+  /** false = function tools are refused while the model reasons; one that reasons by default must be sent `none`. */
+  readonly toolsWithReasoning?: boolean
   /** `any`, `required` or a named tool may be demanded. */
   readonly forcedToolChoice?: boolean
   /** A system message may stand inside the conversation. */
@@ -52,7 +58,13 @@ export interface TargetRules {
   /** How prompt caching is asked for. */
   readonly cacheStyle?: 'cache-control' | 'breakpoint' | 'implicit'
   readonly endUserIdMax?: number
+  /** The member that carries the end user's id, where the dialect has had several. */
+  readonly endUserIdName?: 'user' | 'safety_identifier'
   readonly parallelFlag?: boolean
+  /** A choice may be narrowed to some of the tools without leaving the others out. */
+  readonly allowedTools?: boolean
+  /** What an assistant message that only calls tools has as its content. */
+  readonly emptyContent?: 'null' | 'string'
   /** A short assistant turn must stand between a tool result and a user message. */
   readonly assistantAfterTool?: boolean
   /** Values of the dialect's version header to send. */

@@ -55,11 +55,16 @@ export interface ReplyUndo {
   readonly singleToolCall: boolean
 }
 
-/** Reads a provider's stream: bytes in any cut, canonical events out. One block is open at a time, indexes ascend. */
+/**
+ * Reads a provider's stream: bytes in any cut, canonical events out. A reply-start comes first, but for a failure with
+ * nothing before it; one block is open at a time, and every block is ended, but for the one a failure cuts off.
+ */
 export interface StreamParser {
   push(chunk: Uint8Array): readonly ReplyEvent[]
   /** The provider closed. Without the dialect's own end this yields a reply-failure. */
   end(): readonly ReplyEvent[]
+  /** Records that could not be read and were left out. */
+  readonly skipped: number
 }
 
 export interface RenderContext {

@@ -174,9 +174,9 @@ class Pump implements Watched {
   }
 
   #stall(): void {
-    // Closing the stream alone would not free the socket.
-    this.#input.connection.drop()
     this.leave()
+    // Closing the stream alone would not free the socket. Last, because settling gives it back its usual idle limit.
+    this.#input.connection.drop()
   }
 
   #close(): void {

@@ -82,7 +82,7 @@ async function openAnswer(
     body: dialect.editRequest(envelope, {
       upstreamModel: candidate.route.upstreamModel,
       defaultOutputCap: input.defaultOutputCap,
-      quirks: candidate.endpoint.quirks ?? {},
+      rules: candidate.rules,
     }),
     signal: patience.signal,
   })

@@ -69,7 +69,7 @@ async function askCount(
     body: dialect.editRequest(envelope, {
       upstreamModel: route.upstreamModel,
       defaultOutputCap: undefined,
-      quirks: endpoint.quirks ?? {},
+      rules: candidate.rules,
     }),
     signal: patience.signal,
   })

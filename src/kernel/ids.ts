@@ -5,7 +5,10 @@ export type RequestId = `req_${string}`
 export type WorkspaceId = `ws_${string}`
 export type ProjectId = `prj_${string}`
 export type KeyId = `key_${string}`
-export type IdPrefix = 'req' | 'ws' | 'prj' | 'key'
+export type TransferId = `tr_${string}`
+/** One process among several on a database. */
+export type ReplicaId = `rep_${string}`
+export type IdPrefix = 'req' | 'ws' | 'prj' | 'key' | 'tr' | 'rep'
 
 const alphabet = '0123456789ABCDEFGHJKMNPQRSTVWXYZ'
 

@@ -1,7 +1,8 @@
 // Who hosts models: where, how they want to be authenticated, and which dialects they speak. A compatible provider is
 // data in this shape; only one with a transport of its own (the sandbox) brings code.
 
-import type { DialectId, Quirks } from '../dialects/dialect.ts'
+import type { DialectId } from '../dialects/dialect.ts'
+import type { TargetRules } from '../dialects/target-rules.ts'
 import type { Secret } from '../kernel/secret.ts'
 
 /** One upstream call, ready to be sent: the body is already in the endpoint's dialect. */
@@ -25,7 +26,8 @@ export interface Endpoint {
   /** What the dialect's paths are appended to, without a trailing slash. */
   readonly baseUrl: string
   readonly auth: AuthScheme
-  readonly quirks?: Quirks
+  /** What is true here of every model; facts of a model are in rules/. */
+  readonly rules?: TargetRules
 }
 
 export interface Provider {

@@ -2,6 +2,7 @@
 
 import type { Route } from '../catalog/model.ts'
 import type { Dialect } from '../dialects/dialect.ts'
+import type { TargetRules } from '../dialects/target-rules.ts'
 import type { Endpoint, Provider } from '../providers/provider.ts'
 
 export interface Candidate {
@@ -10,4 +11,6 @@ export interface Candidate {
   readonly endpoint: Endpoint
   /** The dialect the endpoint speaks. */
   readonly dialect: Dialect
+  /** What the model at this endpoint accepts. */
+  readonly rules: TargetRules
 }

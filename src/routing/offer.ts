@@ -10,7 +10,7 @@ import { nearestNames } from '../kernel/nearest.ts'
 import type { Provider } from '../providers/provider.ts'
 import type { Caller } from '../tenancy/caller.ts'
 import type { Candidate } from './candidate.ts'
-import { planCandidates } from './plan.ts'
+import { planCandidates, rememberRules } from './plan.ts'
 
 /** A model that can be called: it has a price and a provider that is switched on. */
 export interface OfferedModel extends Model {
@@ -46,6 +46,7 @@ export function createOffer({ catalog, providers, random }: OfferInput): Offer {
   const all = [...offered.values()]
   /** Plans without an element of chance; the same for every request. */
   const plans = new Map<OfferedModel, Map<Dialect, readonly Candidate[]>>()
+  const rulesOf = rememberRules()
 
   const list = (caller: Caller): readonly OfferedModel[] => {
     const { models } = caller
@@ -66,7 +67,7 @@ export function createOffer({ catalog, providers, random }: OfferInput): Offer {
     plan(model, surface) {
       const settled = plans.get(model)?.get(surface)
       if (settled) return settled
-      const candidates = planCandidates({ model, surface, findProvider: (id) => providers.get(id), random })
+      const candidates = planCandidates({ model, surface, findProvider: (id) => providers.get(id), rulesOf, random })
       if (!sharesTraffic(model)) remember(plans, model, surface, candidates)
       if (candidates.length > 0) return candidates
       return new Failure('NOT_FOUND', `No route of \`${model.id}\` speaks the dialect of this endpoint.`, {

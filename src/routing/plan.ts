@@ -1,8 +1,10 @@
 // The ordered candidates of a request: by priority, and inside one priority by weight. Pure: chance is handed in.
 
-import type { Model } from '../catalog/model.ts'
+import type { Model, Route } from '../catalog/model.ts'
 import type { Dialect } from '../dialects/dialect.ts'
-import type { Provider } from '../providers/provider.ts'
+import type { TargetRules } from '../dialects/target-rules.ts'
+import type { Endpoint, Provider } from '../providers/provider.ts'
+import { rulesFor } from '../providers/rules/rules-for.ts'
 import type { Candidate } from './candidate.ts'
 
 export interface PlanInput {
@@ -10,18 +12,20 @@ export interface PlanInput {
   /** The dialect the caller speaks; only endpoints of the same dialect can serve it. */
   readonly surface: Dialect
   findProvider(id: string): Provider | undefined
+  /** What a route's model at this endpoint accepts. */
+  rulesOf(route: Route, endpoint: Endpoint): TargetRules
   /** A number in [0, 1). */
   random(): number
 }
 
-export function planCandidates({ model, surface, findProvider, random }: PlanInput): Candidate[] {
+export function planCandidates({ model, surface, findProvider, rulesOf, random }: PlanInput): Candidate[] {
   const ranked: { candidate: Candidate; draw: number }[] = []
   for (const route of model.routes) {
     const provider = findProvider(route.providerId)
     const endpoint = provider?.endpoints.find((each) => each.dialect === surface.id)
     if (!provider || !endpoint) continue
     ranked.push({
-      candidate: { route, provider, endpoint, dialect: surface },
+      candidate: { route, provider, endpoint, dialect: surface, rules: rulesOf(route, endpoint) },
       draw: weightedDraw(route.weight, random),
     })
   }
@@ -35,4 +39,17 @@ export function planCandidates({ model, surface, findProvider, random }: PlanInp
  */
 function weightedDraw(weight: number, random: () => number): number {
   return weight > 0 ? random() ** (1 / weight) : -1
+}
+
+/** Rules hang on names alone: each pair is asked for once, however often it is planned with. */
+export function rememberRules(): PlanInput['rulesOf'] {
+  const known = new Map<Route, Map<Endpoint, TargetRules>>()
+  return (route, endpoint) => {
+    const settled = known.get(route)?.get(endpoint)
+    if (settled) return settled
+    const { dialect, rules: endpointRules } = endpoint
+    const rules = rulesFor({ dialect, upstreamModel: route.upstreamModel, endpointRules })
+    known.set(route, (known.get(route) ?? new Map<Endpoint, TargetRules>()).set(endpoint, rules))
+    return rules
+  }
 }

@@ -2,6 +2,7 @@
 // callers ask for a transaction, never for an engine; `engine` is for messages and for migrations.
 
 import type { Sql } from './sql.ts'
+import type { BatchWriter } from './write-batch.ts'
 
 export interface Database {
   readonly engine: 'sqlite' | 'postgres'
@@ -12,6 +13,10 @@ export interface Database {
    * runs at a time, so the work must not wait for anything but its statements, nor start a transaction of its own.
    */
   transaction<T>(work: (sql: Sql) => Promise<T>): Promise<T>
+  /** Commits many decided operations at once; undefined where several processes write to the database. */
+  readonly batches: BatchWriter | undefined
+  /** Reads that all see one moment, without a time limit; for sums over whole tables. */
+  snapshot<T>(work: (sql: Sql) => Promise<T>): Promise<T>
   /**
    * The transaction that may change tables: without a time limit, and alone across all processes on this database.
    * `busy` says that another process is in it; nothing was run.

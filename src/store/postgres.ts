@@ -71,6 +71,7 @@ function postgresDatabase(pool: SQL): Database {
   return {
     engine: 'postgres',
     sql: pool as Sql,
+    batches: undefined,
     transaction: async <T>(work: (sql: Sql) => Promise<T>) =>
       (await pool.begin(readWrite, (transaction) => work(transaction as Sql))) as T,
     schemaTransaction: async (work) =>
@@ -80,6 +81,11 @@ function postgresDatabase(pool: SQL): Database {
         if (!lock?.held) return 'busy' as const
         return { result: await work(transaction as Sql, async (text) => void (await transaction.unsafe(text))) }
       }),
+    snapshot: async <T>(work: (sql: Sql) => Promise<T>) =>
+      (await pool.begin('ISOLATION LEVEL REPEATABLE READ READ ONLY', async (transaction) => {
+        await transaction`SET LOCAL statement_timeout = 0`
+        return await work(transaction as Sql)
+      })) as T,
     close: () => pool.close({ timeout: connectTimeoutSeconds }),
   }
 }

@@ -4,16 +4,18 @@
 
 export type SqlValue = string | bigint | null
 
-/** Made by `sql(rows)`: the column list and values of an INSERT. */
-export interface SqlRows {
+/** Made by `sql(rows)`, the column list and values of an INSERT, or by `sql(name)`. */
+export interface SqlPart {
   readonly value: readonly unknown[]
 }
 
 /** A tagged template. What stands in `${}` travels as a parameter, never as text. */
 export interface Sql {
-  <Row>(text: TemplateStringsArray, ...values: readonly (SqlValue | SqlRows)[]): Promise<Row[]>
+  <Row>(text: TemplateStringsArray, ...values: readonly (SqlValue | SqlPart)[]): Promise<Row[]>
   /** `` sql`INSERT INTO t ${sql([{ id, amount }])}` ``: at least one row, all with the same columns. */
-  (rows: readonly Readonly<Record<string, SqlValue>>[]): SqlRows
+  (rows: readonly Readonly<Record<string, SqlValue>>[]): SqlPart
+  /** The name of a table that is only known as a value. */
+  (name: string): SqlPart
 }
 
 /** Epoch milliseconds as a BIGINT parameter. */

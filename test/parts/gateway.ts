@@ -95,3 +95,23 @@ models:
     routes: [{ provider: messy, model: upstream-messages-1 }]
 ${extra}`
 }
+
+/**
+ * A model per dialect that is served by the first upstream and, where that fails, by the next. The providers are called
+ * `chat-0`, `chat-1` and so on, `messages-0`, `messages-1`; nothing costs anything.
+ */
+export function failoverConfig(upstreamUrls: readonly string[]): string {
+  const dialects = { chat: 'openai-chat', messages: 'anthropic-messages' }
+  const surfaces = Object.entries(dialects)
+  const providers = surfaces.flatMap(([name, dialect]) =>
+    upstreamUrls.map((url, at) => {
+      const base = name === 'chat' ? `${url}/v1` : url
+      return `  - { id: ${name}-${at}, dialect: ${dialect}, base_url: "${base}", api_key: upstream-secret }`
+    }),
+  )
+  const models = surfaces.map(([name]) => {
+    const routes = upstreamUrls.map((_, at) => `{ provider: ${name}-${at}, model: up, priority: ${at} }`)
+    return `  - { id: test/${name}, price: free, routes: [${routes.join(', ')}] }`
+  })
+  return `providers:\n${providers.join('\n')}\nmodels:\n${models.join('\n')}\n`
+}

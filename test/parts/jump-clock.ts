@@ -1,5 +1,5 @@
-// The system's clock with a push: minutes of waiting pass in an instant. The gateway looks at its clocks ten times a
-// second, so that what is due then happens soon after, and a test waits for that and not for the time.
+// A clock that stands still until it is pushed, so that minutes of waiting pass in an instant. The gateway looks at its
+// clocks ten times a second: what is due then happens soon after, and a test waits for that and not for the time.
 
 import { type Clock, systemClock } from '../../src/kernel/clock.ts'
 
@@ -8,12 +8,13 @@ export interface JumpClock extends Clock {
 }
 
 export function createJumpClock(): JumpClock {
-  let aheadMs = 0
+  const startedAt = systemClock.now()
+  let elapsedMs = 0
   return {
-    now: () => systemClock.now() + aheadMs,
-    monotonicMs: () => systemClock.monotonicMs() + aheadMs,
+    now: () => startedAt + elapsedMs,
+    monotonicMs: () => elapsedMs,
     jump(seconds) {
-      aheadMs += seconds * 1000
+      elapsedMs += seconds * 1000
     },
   }
 }

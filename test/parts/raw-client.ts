@@ -26,89 +26,119 @@ export interface RawConnection {
 
 export async function connect(url: string): Promise<RawConnection> {
   const { hostname, port } = new URL(url)
-  let received = Buffer.alloc(0)
-  let isClosed = false
-  const closed = Promise.withResolvers<void>()
-  let pending: Buffer[] = []
-  /** Called when there are more bytes, or there will be none. */
-  let waiting: (() => void)[] = []
-  let drained: (() => void)[] = []
-  const wake = (): void => {
-    const all = waiting
-    waiting = []
-    for (const resume of all) resume()
-  }
-  const flush = (socket: Socket): void => {
-    while (pending.length > 0) {
-      const next = pending[0] as Buffer
-      const written = Math.max(0, socket.write(next))
-      if (written < next.length) {
-        pending[0] = next.subarray(written)
-        return
-      }
-      pending.shift()
-    }
-    const all = drained
-    drained = []
-    for (const resume of all) resume()
-  }
-  const end = (): void => {
-    if (isClosed) return
-    isClosed = true
-    pending = []
-    closed.resolve()
-    for (const resume of drained) resume()
-    wake()
-  }
-  const socket = await Bun.connect({
+  const connection = new Connection()
+  const end = (): void => connection.end()
+  connection.socket = await Bun.connect({
     hostname,
     port: Number(port),
     socket: {
-      data(_, bytes) {
-        received = received.length === 0 ? Buffer.from(bytes) : Buffer.concat([received, bytes])
-        wake()
-      },
-      drain: flush,
+      data: (_, bytes) => connection.take(bytes),
+      drain: () => connection.flush(),
       close: end,
       end,
       error: end,
     },
   })
-  const more = (): Promise<void> => new Promise((resolve) => waiting.push(resolve))
+  return connection
+}
 
-  return {
-    send(bytes) {
-      if (isClosed) return Promise.resolve()
-      pending.push(Buffer.from(bytes))
-      return new Promise((resolve) => {
-        drained.push(resolve)
-        flush(socket)
-      })
-    },
-    async response({ bodyless = false } = {}) {
-      for (;;) {
-        const taken = takeResponse(received, bodyless, isClosed)
-        if (taken) {
-          received = received.subarray(taken.end)
-          if (taken.response.status >= 200) return taken.response
-        } else if (isClosed) return 'closed'
-        else await more()
-      }
-    },
-    async until(text) {
-      while (!received.includes(text)) {
-        if (isClosed) throw new Error(`the connection ended without ${JSON.stringify(text)}: ${received}`)
-        await more()
-      }
-      return received.toString()
-    },
-    received: () => received.toString(),
-    pause: () => socket.pause(),
-    resume: () => socket.resume(),
-    leave: () => socket.terminate(),
-    closed: closed.promise,
-    isClosed: () => isClosed,
+class Connection implements RawConnection {
+  socket: Socket | undefined
+  #received = Buffer.alloc(0)
+  #pending: Buffer[] = []
+  #isClosed = false
+  readonly #closed = Promise.withResolvers<void>()
+  /** Called when there are more bytes, or there will be none. */
+  #waiting: (() => void)[] = []
+  /** Called when everything is sent, or nothing more can be. */
+  #drained: (() => void)[] = []
+
+  get closed(): Promise<void> {
+    return this.#closed.promise
   }
+
+  send(bytes: Uint8Array | string): Promise<void> {
+    if (this.#isClosed) return Promise.resolve()
+    this.#pending.push(Buffer.from(bytes))
+    return new Promise((resolve) => {
+      this.#drained.push(resolve)
+      this.flush()
+    })
+  }
+
+  async response({ bodyless = false } = {}): Promise<RawResponse | 'closed'> {
+    for (;;) {
+      const taken = takeResponse(this.#received, bodyless, this.#isClosed)
+      if (taken) {
+        this.#received = this.#received.subarray(taken.end)
+        if (taken.response.status >= 200) return taken.response
+      } else if (this.#isClosed) return 'closed'
+      else await this.#more()
+    }
+  }
+
+  async until(text: string): Promise<string> {
+    while (!this.#received.includes(text)) {
+      if (this.#isClosed) throw new Error(`the connection ended without ${JSON.stringify(text)}: ${this.#received}`)
+      await this.#more()
+    }
+    return this.#received.toString()
+  }
+
+  received(): string {
+    return this.#received.toString()
+  }
+
+  pause(): void {
+    this.socket?.pause()
+  }
+
+  resume(): void {
+    this.socket?.resume()
+  }
+
+  leave(): void {
+    this.socket?.terminate()
+  }
+
+  isClosed(): boolean {
+    return this.#isClosed
+  }
+
+  take(bytes: Uint8Array): void {
+    this.#received = this.#received.length === 0 ? Buffer.from(bytes) : Buffer.concat([this.#received, bytes])
+    callAll(this.#waiting)
+  }
+
+  flush(): void {
+    while (this.#pending.length > 0) {
+      const next = this.#pending[0] as Buffer
+      const written = Math.max(0, this.socket?.write(next) ?? 0)
+      if (written < next.length) {
+        this.#pending[0] = next.subarray(written)
+        return
+      }
+      this.#pending.shift()
+    }
+    callAll(this.#drained)
+  }
+
+  end(): void {
+    this.#isClosed = true
+    this.#pending = []
+    this.#closed.resolve()
+    callAll(this.#drained)
+    callAll(this.#waiting)
+  }
+
+  #more(): Promise<void> {
+    return new Promise((resolve) => this.#waiting.push(resolve))
+  }
+}
+
+/** Empties the list first: whoever is called may wait again. */
+function callAll(waiting: (() => void)[]): void {
+  for (const resume of waiting.splice(0)) resume()
 }
 
 interface Taken {

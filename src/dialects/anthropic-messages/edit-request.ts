@@ -1,11 +1,19 @@
-// The members of a Messages body that change on the way to a provider of the same dialect: only the model's name.
+// What changes in a Messages body on the way to a provider of the same dialect: the model's name, and traces of the
+// gateway itself in the history. Everything else is forwarded byte for byte.
 
 import { spliceBytes } from '../../wire/json-members.ts'
 import type { Envelope, RequestEdits } from '../dialect.ts'
+import { ownTraceEdits } from './cut-own-traces.ts'
 
 export function editRequest({ body, members }: Envelope, edits: RequestEdits): Uint8Array<ArrayBuffer> {
+  const changes = ownTraceEdits(body, members)
   const model = members.find('model')
-  if (!model) return body
-  const bytes = new TextEncoder().encode(JSON.stringify(edits.upstreamModel))
-  return spliceBytes(body, [{ start: model.valueStart, end: model.valueEnd, bytes }])
+  if (model) {
+    const bytes = new TextEncoder().encode(JSON.stringify(edits.upstreamModel))
+    changes.push({ start: model.valueStart, end: model.valueEnd, bytes })
+  }
+  return spliceBytes(
+    body,
+    changes.sort((a, b) => a.start - b.start),
+  )
 }

@@ -34,7 +34,7 @@ export function editRequest(envelope: Envelope, edits: RequestEdits): Uint8Array
 
 /** The cap under the name the host knows: renamed where the caller used the other one, added where it sent none. */
 function capEdits({ members, outputCap }: Envelope, edits: RequestEdits, added: string[]): ByteEdit[] {
-  const wanted = edits.quirks.outputCapName
+  const wanted = edits.rules.outputCapName
   if (outputCap === undefined) {
     const nullCap = capNames.map((name) => members.find(name)).find((member) => member !== undefined)
     if (edits.defaultOutputCap === undefined) return []

@@ -1,7 +1,7 @@
 // The facts of a Chat Completions body that the gateway relies on.
 
 import type { Failure } from '../../kernel/failure.ts'
-import { JsonFault, memberBoolean, readJsonValueMembers } from '../../wire/json-members.ts'
+import { JsonFault, memberBoolean, memberKind, readJsonValueMembers } from '../../wire/json-members.ts'
 import type { Envelope } from '../dialect.ts'
 import { type EnvelopeFields, readFields } from '../envelope-fields.ts'
 
@@ -40,5 +40,8 @@ function includesUsage(fields: EnvelopeFields): boolean {
   const members = readJsonValueMembers(fields.body, options.valueStart, options.valueEnd)
   if (members instanceof JsonFault) return fields.refuse('stream_options', `\`stream_options\`: ${members.message}.`)
   const include = members.find('include_usage')
-  return include !== undefined && memberBoolean(fields.body, include) === true
+  if (!include || memberKind(fields.body, include) === 'null') return false
+  // It is overwritten on the way to the provider, which therefore cannot refuse it.
+  const name = 'stream_options.include_usage'
+  return memberBoolean(fields.body, include) ?? fields.refuse(name, `\`${name}\` must be true or false.`)
 }

@@ -2,6 +2,7 @@
 // never edited, moved or removed: its checksum stands in the databases it was applied to.
 
 import tenancy from './0001-tenancy.sql' with { type: 'text' }
+import ledger from './0002-ledger.sql' with { type: 'text' }
 
 export interface Migration {
   /** The file's name without its ending. */
@@ -10,4 +11,7 @@ export interface Migration {
   readonly text: string
 }
 
-export const allMigrations: readonly Migration[] = [{ name: '0001-tenancy', text: tenancy }]
+export const allMigrations: readonly Migration[] = [
+  { name: '0001-tenancy', text: tenancy },
+  { name: '0002-ledger', text: ledger },
+]

@@ -1,0 +1,85 @@
+import { expect, test } from 'bun:test'
+import fc from 'fast-check'
+import { messagesEnvelope } from '../../../test/parts/translation.ts'
+import { editRequest } from './edit-request.ts'
+
+const edits = { upstreamModel: 'up', defaultOutputCap: undefined, rules: {} }
+/** A body around the text of its messages, with a spelling that only bytes can keep. */
+const around = (messages: string, model = '"a/b"') =>
+  `{ "messages":[${messages}] , "temperature":1.0,"model":${model},\n "max_tokens":9}`
+const edited = (messages: string) => new TextDecoder().decode(editRequest(messagesEnvelope(around(messages)), edits))
+const becomes = (messages: string) => around(messages, '"up"')
+
+const hi = '{"role":"user","content":"hi"}'
+const own = '{"type":"thinking","thinking":"hm","signature":"tg1.eyJ"}'
+const real = '{"type":"thinking","thinking":"hm","signature":"EqoB"}'
+const empty = '{"type":"text","text":"","citations":null}'
+const call = '{"type":"tool_use","id":"t","name":"f","input":{"n":12345678901234567890}}'
+const says = (...blocks: string[]) => `{"role":"assistant","content":[${blocks.join(',')}]}`
+
+test('only the model changes in a body that holds nothing of ours', () => {
+  const messages = `${hi}, ${says(real, '{"type":"text" ,"text":"a"}')},${hi}`
+  expect(edited(messages)).toBe(becomes(messages))
+})
+
+test('vector 46: thinking signed by us is cut out, all other bytes unchanged', () => {
+  expect(edited(`${hi},${says(own, call)},${hi}`)).toBe(becomes(`${hi},${says(call)},${hi}`))
+  expect(edited(`${hi},${says(call, own)}`)).toBe(becomes(`${hi},${says(call)}`))
+  expect(edited(`${hi},${says(own, real, own, own, call, own, own)}`)).toBe(becomes(`${hi},${says(real, call)}`))
+})
+
+test('vector 83: the empty text that stood for an answer without content is cut out', () => {
+  expect(edited(`${hi},${says(empty, call)},${hi}`)).toBe(becomes(`${hi},${says(call)},${hi}`))
+  expect(edited(`${hi},${says('{"type": "text", "text": ""}', call)}`)).toBe(becomes(`${hi},${says(call)}`))
+})
+
+test('a message in which nothing else is goes as a whole', () => {
+  expect(edited(`${hi},${says(own, empty)},${hi}`)).toBe(becomes(`${hi},${hi}`))
+  expect(edited(`${hi} , ${says(empty)}`)).toBe(becomes(hi))
+  expect(edited(`${says(empty)},${hi}`)).toBe(becomes(hi))
+})
+
+test('sealed thinking of ours is cut out too', () => {
+  expect(edited(`${hi},${says('{"type":"redacted_thinking","data":"tg1.x"}', call)}`)).toBe(
+    becomes(`${hi},${says(call)}`),
+  )
+})
+
+test('what a user wrote stays, empty text included, and so do words that only look like ours', () => {
+  for (const messages of [
+    `{"role":"user","content":[${empty}]}`,
+    `{"role":"user","content":"\\"signature\\":\\"tg1.x\\""},${says('{"type":"text","text":"\\"text\\":\\"\\""}')}`,
+    `${hi},${says('{"type":"tool_use","id":"t","name":"f","input":{"text":"","signature":"tg1.x"}}')}`,
+    `${hi},{"role":"assistant","content":""}`,
+    `${hi},{"role":"assistant","content":[]},${hi},{"content":[{"type":"text","text":""}]}`,
+  ]) {
+    expect(edited(messages)).toBe(becomes(messages))
+  }
+})
+
+test('what is cut and what is left is the same as editing the parsed list would give', () => {
+  const block = fc.constantFrom(own, real, empty, call, '{"type":"text","text":"a"}')
+  const space = fc.constantFrom('', ' ', '\n\t')
+  const list = (element: fc.Arbitrary<string>) =>
+    fc
+      .array(fc.tuple(space, element, space), { minLength: 1, maxLength: 5 })
+      .map((parts) => parts.map(([before, text, after]) => before + text + after).join(','))
+  const message = fc.oneof(
+    fc.constant(hi),
+    list(block).map((blocks) => says(blocks)),
+  )
+  fc.assert(
+    fc.property(list(message), (messages) => {
+      const isOurs = (one: { text?: string; signature?: string }) =>
+        one.text === '' || one.signature?.startsWith('tg1.') === true
+      const expected = (JSON.parse(`[${messages}]`) as { role: string; content: string | object[] }[]).flatMap(
+        (one) => {
+          if (typeof one.content === 'string') return [one]
+          const content = one.content.filter((each) => !isOurs(each))
+          return content.length > 0 ? [{ ...one, content }] : []
+        },
+      )
+      expect(JSON.parse(edited(messages)).messages).toEqual(expected)
+    }),
+  )
+})

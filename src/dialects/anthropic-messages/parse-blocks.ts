@@ -1,0 +1,94 @@
+// Content blocks of user messages and of tool results: text, media, search results. What the canonical form has no
+// block for becomes text, in its place.
+
+import type { DocumentBlock, ImageBlock, MediaSource, TextBlock } from '../conversation.ts'
+import { RequestFields, wrongType } from '../request-fields.ts'
+import { markOf, type ParseContext } from './parse-context.ts'
+
+export type ContentBlock = TextBlock | ImageBlock | DocumentBlock
+
+/** undefined = a type that is not content. */
+export function parseContentBlock(fields: RequestFields, context: ParseContext): ContentBlock[] | undefined {
+  switch (fields.text('type')) {
+    case 'text':
+      return [parseText(fields, context)]
+    case 'image':
+      return [parseImage(fields, context)]
+    case 'document':
+      return parseDocument(fields, context)
+    case 'search_result':
+      return [parseSearchResult(fields, context)]
+    default:
+      return undefined
+  }
+}
+
+export function parseText(fields: RequestFields, { warnings }: ParseContext): TextBlock {
+  if ((fields.optionalList('citations') ?? []).length > 0)
+    warnings.add('citations_dropped', fields.pointer('citations'))
+  return { kind: 'text', text: fields.text('text'), ...markOf(fields) }
+}
+
+function parseImage(fields: RequestFields, { warnings }: ParseContext): ImageBlock {
+  if (fields.value('transformations') !== undefined) {
+    warnings.add('transformations_dropped', fields.pointer('transformations'))
+  }
+  const source = fields.optionalObject('source') ?? fields.missing('source')
+  return { kind: 'image', source: parseMedia(source), ...markOf(fields) }
+}
+
+function parseMedia(source: RequestFields): MediaSource {
+  const type = source.text('type')
+  if (type === 'base64') return { kind: 'data', mediaType: source.text('media_type'), base64: source.text('data') }
+  if (type === 'url') return { kind: 'url', url: source.text('url') }
+  if (type === 'file') {
+    return source.refuse(
+      'file_id',
+      'Files by id are kept by Anthropic and not available for this model; send the data.',
+    )
+  }
+  return source.refuse('type', `The source type \`${type}\` is not supported for this model.`)
+}
+
+/** A document made of blocks falls apart into its texts and images, in order; the mark stays at the end. */
+function parseDocument(fields: RequestFields, context: ParseContext): ContentBlock[] {
+  const source = fields.optionalObject('source') ?? fields.missing('source')
+  if (fields.optionalObject('citations')?.optionalBoolean('enabled')) {
+    context.warnings.add('citations_dropped', fields.pointer('citations'))
+  }
+  const title = fields.optionalText('title')
+  const about = fields.optionalText('context')
+  const named = { ...(title === undefined ? {} : { title }), ...(about === undefined ? {} : { context: about }) }
+  const document = (of: DocumentBlock['source']): DocumentBlock => ({ kind: 'document', source: of, ...named })
+  const type = source.text('type')
+  if (type === 'text') return [{ ...document({ kind: 'text', text: source.text('data') }), ...markOf(fields) }]
+  if (type !== 'content') return [{ ...document(parseMedia(source)), ...markOf(fields) }]
+  if (typeof source.value('content') === 'string') {
+    return [{ ...document({ kind: 'text', text: source.text('content') }), ...markOf(fields) }]
+  }
+  const parts = source.objects('content').map((part): ContentBlock => {
+    const partType = part.text('type')
+    if (partType === 'image') return parseImage(part, context)
+    if (partType === 'text') return document({ kind: 'text', text: part.text('text') })
+    return part.refuse('type', `A document cannot hold a \`${partType}\` block.`)
+  })
+  const last = parts.at(-1)
+  return last ? [...parts.slice(0, -1), { ...last, ...markOf(fields) }] : []
+}
+
+function parseSearchResult(fields: RequestFields, context: ParseContext): TextBlock {
+  if (fields.optionalObject('citations')?.optionalBoolean('enabled')) {
+    context.warnings.add('citations_dropped', fields.pointer('citations'))
+  }
+  const body = fields.objects('content').map((part) => part.text('text'))
+  const text = [fields.text('title'), fields.text('source'), '', ...body].join('\n')
+  return { kind: 'text', text, ...markOf(fields) }
+}
+
+/** String or blocks; a string is one text block, and nothing at all where it is empty. */
+export function stringOrBlocks(fields: RequestFields, name: string): string | RequestFields[] {
+  const value = fields.value(name)
+  if (value === undefined || typeof value === 'string') return value ?? ''
+  if (!Array.isArray(value)) return wrongType(fields.pointer(name), 'a string or an array of blocks', value)
+  return value.map((block, i) => RequestFields.of(block, `${fields.pointer(name)}/${i}`))
+}

@@ -1,0 +1,107 @@
+// A Messages request in the canonical form, for a route that speaks another dialect. It takes whatever official clients
+// send; what only Anthropic can do is refused by name or noted as left out.
+
+import { Failure, invalidRequest } from '../../kernel/failure.ts'
+import { JsonNode } from '../../wire/json-node.ts'
+import { utf8Text } from '../../wire/utf8.ts'
+import type { Sampling, TextBlock } from '../conversation.ts'
+import type { Envelope } from '../dialect.ts'
+import { RequestFields, readRequest, refuse } from '../request-fields.ts'
+import type { ParsedRequest } from '../translation.ts'
+import { WarningList } from '../warning-list.ts'
+import { parseText, stringOrBlocks } from './parse-blocks.ts'
+import { type ParseContext, readMark } from './parse-context.ts'
+import { parseMessages } from './parse-messages.ts'
+import {
+  collectLeftovers,
+  parseOutputFormat,
+  parseReasoning,
+  parseServiceTier,
+  parseStop,
+  parseToolChoice,
+  placesOf,
+} from './parse-settings.ts'
+import { applyToolChanges } from './parse-tool-changes.ts'
+import { parseTools } from './parse-tools.ts'
+
+/** Claude Code's first system block: a line for Anthropic's billing that changes with every call, no prompt text. */
+const attributionPrefix = 'x-anthropic-billing-header'
+
+export function parseRequest(envelope: Envelope): ParsedRequest | Failure {
+  return readRequest(() => {
+    const { body, members } = envelope
+    const fields = RequestFields.of(JSON.parse(utf8Text(body, 0, body.length)), '')
+    refuseUntranslatable(fields, envelope)
+    const context: ParseContext = { warnings: new WarningList(), leftovers: [] }
+    const raw = JsonNode.root(body, members)
+    const rawMessages = raw.member('messages') ?? fields.missing('messages')
+    const messages = parseMessages(fields.optionalList('messages') ?? [], rawMessages, context)
+    const declared = parseTools(fields.optionalList('tools') ?? [], raw.member('tools'), context)
+    const { choice, parallel } = parseToolChoice(fields)
+    collectLeftovers(fields, context)
+    return {
+      conversation: {
+        system: [...parseSystem(fields, context), ...messages.leading],
+        turns: messages.turns,
+        tools: messages.toolChanges.length > 0 ? applyToolChanges(declared, messages.toolChanges) : declared,
+        toolChoice: choice,
+        parallelTools: parallel,
+        sampling: parseSampling(fields),
+        outputCap: envelope.outputCap,
+        stop: parseStop(fields),
+        reasoning: parseReasoning(fields),
+        outputFormat: parseOutputFormat(fields, raw),
+        endUserId: fields.optionalObject('metadata')?.optionalText('user_id'),
+        serviceTier: parseServiceTier(fields),
+        verbosity: undefined,
+        promptCacheKey: undefined,
+        automaticCache: readMark(fields),
+        stream: envelope.stream,
+        wantsStreamUsage: envelope.wantsStreamUsage,
+        leftovers: context.leftovers,
+        places: placesOf(fields),
+      },
+      warnings: context.warnings.list,
+    }
+  })
+}
+
+function refuseUntranslatable(fields: RequestFields, { outputCap }: Envelope): void {
+  if (outputCap === 0) {
+    fields.refuse(
+      'max_tokens',
+      '`max_tokens` must be at least 1 here: this model cannot warm a cache without generating.',
+    )
+  }
+  if (fields.value('thread') !== undefined) {
+    const message =
+      '`thread` is not available: this gateway keeps no conversations. Send all messages with each request.'
+    const { facts } = invalidRequest(message, 'thread')
+    refuse(new Failure('INVALID_REQUEST', message, { ...facts, details: { error_code: 'thread_unsupported_request' } }))
+  }
+}
+
+function parseSystem(fields: RequestFields, context: ParseContext): TextBlock[] {
+  const system = stringOrBlocks(fields, 'system')
+  const blocks: TextBlock[] =
+    typeof system === 'string'
+      ? system === ''
+        ? []
+        : [{ kind: 'text', text: system }]
+      : system.map((block) => {
+          block.optionalWord('type', ['text'])
+          return parseText(block, context)
+        })
+  return blocks.filter(({ text }) => !text.startsWith(attributionPrefix))
+}
+
+function parseSampling(fields: RequestFields): Sampling {
+  const temperature = fields.optionalNumber('temperature')
+  const topP = fields.optionalNumber('top_p')
+  const topK = fields.optionalNumber('top_k')
+  return {
+    ...(temperature === undefined ? {} : { temperature }),
+    ...(topP === undefined ? {} : { topP }),
+    ...(topK === undefined ? {} : { topK }),
+  }
+}

@@ -1,0 +1,44 @@
+// The arguments of one streamed call as `partial_json`, which must add up to an object. Text that begins like one is
+// passed as it comes; whatever else a model writes is kept to the end, where it is put into an object.
+
+import { argumentsObject } from '../arguments-object.ts'
+import { jsonString } from '../json-text.ts'
+
+export interface ArgumentsRenderer {
+  /** What can be written for a piece; '' for nothing yet. */
+  push(text: string): string
+  end(): string
+}
+
+export class JsonArguments implements ArgumentsRenderer {
+  #held = ''
+  #isObject = false
+
+  push(text: string): string {
+    if (this.#isObject) return text
+    this.#held += text
+    if (!this.#held.trimStart().startsWith('{')) return ''
+    this.#isObject = true
+    return this.#held
+  }
+
+  /** No arguments are no text: clients read that as an empty object. */
+  end(): string {
+    return this.#isObject || this.#held.trim() === '' ? '' : argumentsObject(this.#held)
+  }
+}
+
+/** A custom tool's bare text, as the one argument `input`. */
+export class CustomInput implements ArgumentsRenderer {
+  #written = '{"input":"'
+
+  push(text: string): string {
+    const opening = this.#written
+    this.#written = ''
+    return opening + jsonString(text).slice(1, -1)
+  }
+
+  end(): string {
+    return `${this.#written}"}`
+  }
+}

@@ -1,0 +1,18 @@
+// A whole Messages reply out of canonical events. Says what the stream of the same events says.
+
+import { collectReply } from '../collect-reply.ts'
+import { UsageMeter } from '../meter-usage.ts'
+import type { ReplyEvent } from '../reply-event.ts'
+import type { RenderContext } from '../translation.ts'
+import { emptyTextBlock, renderBlock } from './render-block.ts'
+import { renderMessage } from './render-message.ts'
+
+export function renderReply(events: readonly ReplyEvent[], context: RenderContext): string {
+  const { id, blocks, stop } = collectReply(events)
+  const meter = new UsageMeter(context.estimatedInputTokens)
+  for (const event of events) meter.push(event)
+  const { usage } = meter
+  const said = blocks.flatMap((block) => renderBlock(block) ?? [])
+  const content = said.length === 0 ? [emptyTextBlock] : said
+  return renderMessage({ id, content, stop, usage, cost: context.costOf(usage) }, context)
+}

@@ -1,0 +1,132 @@
+// The canonical request as a Messages body. A pure function of the conversation and the target: no clock, no chance, so
+// that the same history always gives the same bytes; prompt caches and signed thinking depend on it.
+
+import { Failure } from '../../kernel/failure.ts'
+import type { Conversation, RawJson } from '../conversation.ts'
+import { jsonArray, jsonObject, jsonString } from '../json-text.ts'
+import { placeOf } from '../places.ts'
+import { readRequest, refuse } from '../request-fields.ts'
+import { ToolNames } from '../tool-names.ts'
+import { pairTools } from '../tool-pairing.ts'
+import type { RenderedRequest, Target } from '../translation.ts'
+import { judgeLeftovers, WarningList } from '../warning-list.ts'
+import { judgePrefill, renderMessages, type WireMessage, writeMessages } from './render-messages.ts'
+import { chooseOutput, writeOutputConfig } from './render-output.ts'
+import { dropsStaleThinking, renderReasoning } from './render-reasoning.ts'
+import { renderSampling } from './render-sampling.ts'
+import { renderServing, renderStop, warnHints } from './render-serving.ts'
+import { renderSystem } from './render-system.ts'
+import { isReasoning, writeThinking } from './render-thinking.ts'
+import { chooseTool, jsonToolChoice, offeredTools, relaxChoice, writeChoice } from './render-tool-choice.ts'
+import { renderTools, type ToolContext, writeTool } from './render-tools.ts'
+import { restoreThinking } from './restore-thinking.ts'
+import { limitMarks, writeBlock, writeMark } from './wire-block.ts'
+
+const idRule = { pattern: /^[A-Za-z0-9_-]{1,64}$/, max: 64 }
+const toolNameUsualMax = 64
+const usualVersion = '2023-06-01'
+const usualOutputCap = 4096
+const bindingBeta = 'thinking-binding-controls-2026-08-01'
+
+export function renderRequest(conversation: Conversation, target: Target): RenderedRequest | Failure {
+  return readRequest(() => render(conversation, target))
+}
+
+function render(conversation: Conversation, target: Target): RenderedRequest {
+  const { rules } = target
+  const warnings = new WarningList()
+  const refused = judgeLeftovers(conversation.leftovers, warnings)
+  if (refused) refuse(refused)
+  warnHints(conversation, warnings)
+  const names = new ToolNames(toolNamesIn(conversation), rules.toolNameMax ?? toolNameUsualMax)
+  const context: ToolContext = { rules, names, warnings }
+
+  const offered = offeredTools(conversation, warnings)
+  const output = chooseOutput(conversation, context)
+  const tools = [...renderTools(offered, context), ...(output.tool ? [output.tool] : [])]
+  const system = renderSystem(conversation, warnings)
+  const messages = renderHistory(conversation, target, context)
+  const maxTokens = outputCap(conversation, target, warnings)
+  const answersByTool = output.tool !== undefined
+  const thinking = renderReasoning(conversation, { rules, maxTokens, messages, answersByTool, warnings })
+  const wanted = chooseTool(conversation, offered)
+  const choice = output.tool
+    ? jsonToolChoice(wanted, output.tool.name, offered)
+    : relaxChoice(wanted, { rules, thinking: thinking.mode === 'enabled' }, warnings)
+  const { json: toolChoice, single } = writeChoice(choice, { conversation, tools, context })
+  const sampling = renderSampling(conversation.sampling, { rules, reasoning: isReasoning(thinking, rules) }, warnings)
+  const stop = renderStop(conversation, rules, warnings)
+  const serving = renderServing(conversation, rules, warnings)
+
+  const marks = rules.cacheStyle === undefined || rules.cacheStyle === 'cache-control'
+  const automatic = marks ? conversation.automaticCache : undefined
+  const marked = [...tools, ...system, ...messages.flatMap(({ blocks }) => blocks)]
+  limitMarks(marked, { others: automatic ? 1 : 0, supported: marks }, warnings)
+  const dropStale = dropsStaleThinking(messages, rules) && isReasoning(thinking, {})
+  const body = jsonObject([
+    ['model', jsonString(target.upstreamModel)],
+    ['max_tokens', String(maxTokens)],
+    ['stream', 'true'],
+    ['system', system.length > 0 ? jsonArray(system.map(writeBlock)) : undefined],
+    ['tools', tools.length > 0 ? jsonArray(tools.map(writeTool)) : undefined],
+    ['tool_choice', toolChoice],
+    ['thinking', writeThinking(thinking, dropStale)],
+    ['output_config', writeOutputConfig(thinking.effort, output)],
+    ...sampling,
+    ['stop_sequences', stop.json],
+    ...serving.members,
+    ['cache_control', writeMark(automatic)],
+    ['messages', writeMessages(messages)],
+  ])
+  // The last version that knows sampling settings is the first of all.
+  const version = sampling.length > 0 ? usualVersion : (rules.dialectVersion ?? usualVersion)
+  const betas = [...serving.betas, ...(dropStale ? [bindingBeta] : [])]
+  return {
+    body: encode(body),
+    headers: { 'anthropic-version': version, ...(betas.length > 0 ? { 'anthropic-beta': betas.join(',') } : {}) },
+    warnings: warnings.list,
+    undo: {
+      toolNames: names.undo,
+      customTools: new Set(offered.flatMap((tool) => (tool.kind === 'custom' ? tool.name : []))),
+      jsonTool: output.tool?.name,
+      stop: stop.undo,
+      singleToolCall: single,
+    },
+  }
+}
+
+function renderHistory(conversation: Conversation, target: Target, { names, warnings }: ToolContext): WireMessage[] {
+  const { rules, issuer } = target
+  const paired = pairTools(conversation.turns, idRuleFor(target), warnings)
+  if (paired instanceof Failure) return refuse(paired)
+  const turns = restoreThinking(paired, issuer, warnings)
+  const messages = renderMessages(turns, { rules, warnings, toolName: (name) => names.sent(name) })
+  judgePrefill(messages, rules, conversation)
+  return messages
+}
+
+function idRuleFor({ rules }: Target) {
+  return { pattern: rules.toolIdPattern ?? idRule.pattern, max: rules.toolIdMax ?? idRule.max }
+}
+
+function toolNamesIn({ tools, turns, toolChoice }: Conversation): string[] {
+  const called = turns.flatMap((turn) =>
+    turn.role === 'assistant' ? turn.blocks.flatMap((block) => (block.kind === 'tool-call' ? block.name : [])) : [],
+  )
+  return [...tools.map(({ name }) => name), ...called, ...(toolChoice?.kind === 'named' ? [toolChoice.name] : [])]
+}
+
+function outputCap(conversation: Conversation, target: Target, warnings: WarningList): number {
+  const { defaultOutputCap, maxOutputTokens } = target
+  const wanted = conversation.outputCap ?? defaultOutputCap ?? maxOutputTokens ?? usualOutputCap
+  if (maxOutputTokens === undefined || wanted <= maxOutputTokens) return wanted
+  if (conversation.outputCap !== undefined) warnings.add('max_tokens_clamped', placeOf(conversation, 'outputCap'))
+  return maxOutputTokens
+}
+
+/** Half a character that a model once wrote has no bytes of its own; inside JSON it can only stand as an escape. */
+function encode(body: RawJson): Uint8Array<ArrayBuffer> {
+  const lone = /[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g
+  const text = body.isWellFormed() ? body : body.replaceAll(lone, (half) => `\\u${half.charCodeAt(0).toString(16)}`)
+  return new TextEncoder().encode(text)
+}

@@ -1,0 +1,102 @@
+// Tools as the provider takes them: functions with an object schema. A tool for free text becomes a function with one
+// string, which the reply is read back from.
+
+import type { CacheMark, FunctionTool, RawJson, Tool } from '../conversation.ts'
+import { jsonObject, jsonString } from '../json-text.ts'
+import { refuseAt } from '../request-fields.ts'
+import type { TargetRules } from '../target-rules.ts'
+import type { ToolNames } from '../tool-names.ts'
+import type { WarningList } from '../warning-list.ts'
+import { fitsSubset } from './schema-subset.ts'
+import { toolSchema } from './tool-schema.ts'
+import { writeMark } from './wire-block.ts'
+
+/** Across a request (docs of 2026-11). */
+const strictToolsMax = 20
+
+export interface WireTool {
+  /** The caller's. */
+  readonly name: string
+  readonly members: readonly (readonly [name: string, value: RawJson | undefined])[]
+  mark: CacheMark | undefined
+}
+
+export interface ToolContext {
+  readonly rules: TargetRules
+  readonly names: ToolNames
+  readonly warnings: WarningList
+}
+
+export function renderTools(tools: readonly Tool[], context: ToolContext): WireTool[] {
+  const { toolsMax } = context.rules
+  if (toolsMax !== undefined && tools.length > toolsMax) {
+    refuseAt('/tools', `This model takes at most ${toolsMax} tools; the request has ${tools.length}.`)
+  }
+  const seen = new Set<string>()
+  let strictLeft = strictToolsMax
+  return tools.map((tool, i) => {
+    const place = tool.place ?? `/tools/${i}`
+    if (seen.has(tool.name)) refuseAt(place, `The tool \`${tool.name}\` stands twice in \`tools\`.`)
+    seen.add(tool.name)
+    if (tool.kind === 'function') {
+      const rendered = renderFunction(tool, place, strictLeft > 0, context)
+      if (rendered.members.some(([name, value]) => name === 'strict' && value !== undefined)) strictLeft--
+      return rendered
+    }
+    if (tool.grammar !== undefined) {
+      refuseAt(place, `The grammar of the custom tool \`${tool.name}\` cannot be enforced by this model.`)
+    }
+    return wireTool(tool, inputOnly, tool.description, context)
+  })
+}
+
+const inputOnly = '{"type":"object","properties":{"input":{"type":"string"}},"required":["input"]}'
+
+function renderFunction(tool: FunctionTool, place: string, strictAllowed: boolean, context: ToolContext): WireTool {
+  const { rules, warnings } = context
+  const { schema, note } = objectSchema(tool, place, warnings)
+  const strict = tool.strict === true && rules.strictTools === true && strictAllowed && fitsSubset(schema)
+  if (tool.strict === true && !strict) warnings.add('strict_dropped', place)
+  const description = note === undefined ? tool.description : [tool.description, note].filter(Boolean).join('\n\n')
+  const rendered = wireTool(tool, schema, description, context)
+  return strict ? { ...rendered, members: [...rendered.members, ['strict', 'true']] } : rendered
+}
+
+function objectSchema(tool: FunctionTool, place: string, warnings: WarningList): { schema: RawJson; note?: string } {
+  const result = toolSchema(tool.schema)
+  if (typeof result === 'string') return refuseAt(place, `The tool \`${tool.name}\` cannot be used: ${result}.`)
+  if (result.folded) warnings.add('tool_schema_merged', place)
+  return result
+}
+
+function wireTool(tool: Tool, schema: RawJson, description: string | undefined, { names }: ToolContext): WireTool {
+  return {
+    name: tool.name,
+    members: [
+      ['name', jsonString(names.sent(tool.name))],
+      ['description', description ? jsonString(description) : undefined],
+      ['input_schema', schema],
+    ],
+    mark: tool.cacheMark,
+  }
+}
+
+/** The tool that stands for an answer in JSON where the model has no other way to be held to a schema. */
+export function jsonTool(name: string, schema: RawJson, description: string | undefined, place: string): WireTool {
+  const result = toolSchema(schema)
+  if (typeof result === 'string') return refuseAt(place, `The output format cannot be used with this model: ${result}.`)
+  const text = [description || 'Call this tool to answer; its input is the answer.', result.note].filter(Boolean)
+  return {
+    name,
+    members: [
+      ['name', jsonString(name)],
+      ['description', jsonString(text.join('\n\n'))],
+      ['input_schema', result.schema],
+    ],
+    mark: undefined,
+  }
+}
+
+export function writeTool({ members, mark }: WireTool): RawJson {
+  return jsonObject([...members, ['cache_control', writeMark(mark)]])
+}

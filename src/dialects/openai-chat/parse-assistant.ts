@@ -1,0 +1,95 @@
+// One assistant message of the history: reasoning first, as it was produced, then what was said, then the calls.
+
+import type { AssistantBlock, ToolCallBlock } from '../conversation.ts'
+import { type RequestFields, wrongType } from '../request-fields.ts'
+import { markOf, type ParseContext } from './parse-context.ts'
+import { parseTextPart, refusePart, stringOrParts } from './parse-parts.ts'
+import { parseReasoningFields, parseReasoningPart } from './parse-reasoning.ts'
+
+/** `legacyId` is what a `function_call` of this message is known by. */
+export function parseAssistant(message: RequestFields, legacyId: string, context: ParseContext): AssistantBlock[] {
+  if (message.value('audio') !== undefined) {
+    message.refuse('audio', 'Audio of an earlier answer is not available for this model; send its text.')
+  }
+  const said = parseContent(message, context)
+  const inContent = said.some(({ kind }) => kind === 'thinking' || kind === 'sealed-thinking')
+  const refusal = message.optionalText('refusal')
+  return [
+    ...(inContent ? [] : parseReasoningFields(message, context)),
+    ...said,
+    ...(refusal ? [{ kind: 'refusal', text: refusal } as const] : []),
+    ...message.objects('tool_calls').map((call) => parseCall(call, context)),
+    ...parseLegacyCall(message, legacyId, context),
+  ]
+}
+
+function parseContent(message: RequestFields, context: ParseContext): AssistantBlock[] {
+  const content = stringOrParts(message, 'content')
+  if (typeof content === 'string') return content === '' ? [] : [{ kind: 'text', text: content }]
+  return content.flatMap((part): AssistantBlock[] => {
+    switch (part.text('type')) {
+      case 'text':
+      case 'output_text': {
+        const block = parseTextPart(part, context)
+        return block.text === '' && !block.cacheMark ? [] : [block]
+      }
+      case 'refusal':
+        return [{ kind: 'refusal', text: part.text('refusal') }]
+      case 'thinking':
+      case 'redacted_thinking':
+        return parseReasoningPart(part)
+      case 'tool_use':
+        return [parseToolUse(part, context)]
+      default:
+        return refusePart(part, 'assistant')
+    }
+  })
+}
+
+function parseCall(call: RequestFields, context: ParseContext): ToolCallBlock {
+  const id = nonEmpty(call, 'id')
+  const type = call.optionalWord('type', ['function', 'custom']) ?? 'function'
+  const detail = call.optionalObject(type) ?? call.missing(type)
+  const signature = call.optionalObject('extra_content')?.optionalObject('google')?.optionalText('thought_signature')
+  return {
+    kind: 'tool-call',
+    id,
+    name: nonEmpty(detail, 'name'),
+    arguments: type === 'custom' ? (detail.optionalText('input') ?? '') : argumentText(detail, 'arguments', context),
+    custom: type === 'custom',
+    ...(signature === undefined ? {} : { signature }),
+    ...markOf(call, context),
+  }
+}
+
+/** Messages-shaped. */
+function parseToolUse(part: RequestFields, context: ParseContext): ToolCallBlock {
+  return {
+    kind: 'tool-call',
+    id: nonEmpty(part, 'id'),
+    name: nonEmpty(part, 'name'),
+    arguments: argumentText(part, 'input', context),
+    custom: false,
+    ...markOf(part, context),
+  }
+}
+
+function parseLegacyCall(message: RequestFields, id: string, context: ParseContext): ToolCallBlock[] {
+  const call = message.optionalObject('function_call')
+  if (!call) return []
+  const name = nonEmpty(call, 'name')
+  return [{ kind: 'tool-call', id, name, arguments: argumentText(call, 'arguments', context), custom: false }]
+}
+
+/** A string is the text itself; clients that send the object instead get the text of it. */
+function argumentText(fields: RequestFields, name: string, context: ParseContext): string {
+  const value = fields.value(name)
+  if (value === undefined || typeof value === 'string') return value ?? ''
+  if (typeof value !== 'object') return wrongType(fields.pointer(name), 'a string', value)
+  return context.rawText(fields.pointer(name))
+}
+
+function nonEmpty(fields: RequestFields, name: string): string {
+  const text = fields.text(name)
+  return text === '' ? fields.missing(name) : text
+}

@@ -1,0 +1,64 @@
+// What the parts of the request parser share: where losses are noted, raw text by place, and reading cache marks.
+
+import { JsonNode } from '../../wire/json-node.ts'
+import type { CacheMark, Leftover, RawJson } from '../conversation.ts'
+import type { Envelope } from '../dialect.ts'
+import { type RequestFields, refuseAt } from '../request-fields.ts'
+import { paramOf, WarningList } from '../warning-list.ts'
+
+export interface ParseContext {
+  readonly warnings: WarningList
+  readonly leftovers: Leftover[]
+  /** The value at a pointer as its author wrote it. */
+  rawText(pointer: string): RawJson
+}
+
+export function createParseContext({ body, members }: Envelope): ParseContext {
+  // Nodes remember where their children lie: each container is scanned once, however many texts are taken from it.
+  const nodes = new Map<string, JsonNode | undefined>([['', JsonNode.root(body, members)]])
+  const nodeAt = (pointer: string): JsonNode | undefined => {
+    if (nodes.has(pointer)) return nodes.get(pointer)
+    const cut = pointer.lastIndexOf('/')
+    const step = pointer.slice(cut + 1)
+    const parent = nodeAt(pointer.slice(0, cut))
+    const node = /^\d+$/.test(step) ? parent?.element(Number(step)) : parent?.member(step)
+    nodes.set(pointer, node)
+    return node
+  }
+  return {
+    warnings: new WarningList(),
+    leftovers: [],
+    rawText: (pointer) =>
+      nodeAt(pointer)?.text ??
+      refuseAt(pointer, `\`${paramOf(pointer)}\` cannot be read: a name around it stands twice.`),
+  }
+}
+
+/** Spread into a block: `cacheMark` if the caller marked it, otherwise nothing. */
+export function markOf(fields: RequestFields, context: ParseContext): { readonly cacheMark?: CacheMark } {
+  const cacheMark = readMark(fields, context)
+  return cacheMark ? { cacheMark } : {}
+}
+
+/** OpenAI's own mark, or the `cache_control` that other gateways made known. */
+export function readMark(fields: RequestFields, { warnings }: ParseContext): CacheMark | undefined {
+  const breakpoint = fields.optionalObject('prompt_cache_breakpoint')
+  if (breakpoint) {
+    const ttl = breakpoint.optionalText('ttl')
+    // Nobody else keeps a prompt for half a day.
+    if (ttl === '12h') warnings.add('cache_life_shortened', breakpoint.pointer('ttl'))
+    return { life: ttl === undefined ? 'short' : 'long' }
+  }
+  const control = fields.optionalObject('cache_control')
+  return control && { life: control.optionalText('ttl') === '1h' ? 'long' : 'short' }
+}
+
+/** Members nobody here knows are left out with a warning; null and empty ones say nothing. */
+export function warnUnknown(fields: RequestFields, known: ReadonlySet<string>, { warnings }: ParseContext): void {
+  for (const name of fields.names) {
+    if (known.has(name)) continue
+    const value = fields.value(name)
+    if (value === undefined || (Array.isArray(value) && value.length === 0)) continue
+    warnings.add('field_dropped', fields.pointer(name))
+  }
+}

@@ -1,0 +1,112 @@
+// Content parts of user and tool messages: text, images, files. Some clients post Messages-shaped blocks here; those
+// are read as well. Routed by what a medium is, not by the part it came in.
+
+import type { DocumentBlock, ImageBlock, TextBlock } from '../conversation.ts'
+import { isWebUrl, readDataUrl, sniffMediaType } from '../media-type.ts'
+import { type RequestFields, refuseAt, wrongType } from '../request-fields.ts'
+import { paramOf } from '../warning-list.ts'
+import { markOf, type ParseContext } from './parse-context.ts'
+
+export type ContentBlock = TextBlock | ImageBlock | DocumentBlock
+
+/** undefined = a type that is not content. */
+export function parsePart(part: RequestFields, context: ParseContext): ContentBlock | undefined {
+  switch (part.text('type')) {
+    case 'text':
+    case 'input_text':
+      return parseTextPart(part, context)
+    case 'image_url':
+      return { ...parseImageUrl(part, context), ...markOf(part, context) }
+    case 'file':
+      return { ...parseFile(part), ...markOf(part, context) }
+    case 'image':
+    case 'document':
+      return { ...parseSource(part), ...markOf(part, context) }
+    case 'input_audio':
+      return part.refuse('type', 'Audio input is not available for this model.')
+    default:
+      return undefined
+  }
+}
+
+export function parseTextPart(part: RequestFields, context: ParseContext): TextBlock {
+  return { kind: 'text', text: part.text('text'), ...markOf(part, context) }
+}
+
+export function refusePart(part: RequestFields, role: string): never {
+  const type = part.text('type')
+  return part.refuse('type', `A content part of type \`${type}\` is not supported in a ${role} message.`)
+}
+
+function parseImageUrl(part: RequestFields, { warnings }: ParseContext): ImageBlock | DocumentBlock {
+  // A bare string is not the documented form, but what several clients send.
+  if (typeof part.value('image_url') === 'string') {
+    return mediumByUrl(part.text('image_url'), part.pointer('image_url'))
+  }
+  const image = part.optionalObject('image_url') ?? part.missing('image_url')
+  if ((image.optionalText('detail') ?? 'auto') !== 'auto') warnings.add('detail_dropped', image.pointer('detail'))
+  return mediumByUrl(image.text('url'), image.pointer('url'))
+}
+
+function mediumByUrl(url: string, pointer: string): ImageBlock | DocumentBlock {
+  if (isWebUrl(url)) return { kind: 'image', source: { kind: 'url', url } }
+  const data = readDataUrl(url)
+  if (!data) return refuseAt(pointer, `\`${paramOf(pointer)}\` must be an http(s) URL or a base64 data URL.`)
+  return mediumByBytes(data.base64, data.mediaType, pointer)
+}
+
+function mediumByBytes(base64: string, label: string, pointer: string): ImageBlock | DocumentBlock {
+  const mediaType = sniffMediaType(base64) ?? (label === 'application/pdf' ? label : undefined)
+  if (mediaType === undefined) {
+    return refuseAt(pointer, `\`${paramOf(pointer)}\` (${label}) is not a PNG, JPEG, GIF or WebP image or a PDF.`)
+  }
+  return { kind: mediaType === 'application/pdf' ? 'document' : 'image', source: { kind: 'data', mediaType, base64 } }
+}
+
+function parseFile(part: RequestFields): ImageBlock | DocumentBlock {
+  const file = part.optionalObject('file') ?? part.missing('file')
+  if (file.optionalText('file_id') !== undefined) {
+    return file.refuse('file_id', 'Files by id are kept by one provider and not available here; send `file_data`.')
+  }
+  const title = file.optionalText('filename')
+  const titled = title === undefined ? {} : { title }
+  const fileData = file.text('file_data')
+  const pointer = file.pointer('file_data')
+  if (isWebUrl(fileData)) return { kind: 'document', source: { kind: 'url', url: fileData }, ...titled }
+  const { mediaType, base64 } = readDataUrl(fileData) ?? { mediaType: 'application/octet-stream', base64: fileData }
+  if (mediaType.startsWith('text/') || mediaType === 'application/json') {
+    const text = Buffer.from(base64, 'base64').toString('utf8')
+    return { kind: 'document', source: { kind: 'text', text }, ...titled }
+  }
+  const medium = mediumByBytes(base64, mediaType, pointer)
+  return medium.kind === 'document' ? { ...medium, ...titled } : medium
+}
+
+/** A Messages-shaped image or document. */
+function parseSource(part: RequestFields): ImageBlock | DocumentBlock {
+  const source = part.optionalObject('source') ?? part.missing('source')
+  const title = part.optionalText('title')
+  const about = part.optionalText('context')
+  const named = { ...(title === undefined ? {} : { title }), ...(about === undefined ? {} : { context: about }) }
+  const kind = part.text('type') === 'image' ? 'image' : 'document'
+  switch (source.text('type')) {
+    case 'base64': {
+      const medium = mediumByBytes(source.text('data'), source.text('media_type'), source.pointer('data'))
+      return medium.kind === 'document' ? { ...medium, ...named } : medium
+    }
+    case 'url': {
+      const at = { kind: 'url', url: source.text('url') } as const
+      return kind === 'image' ? { kind, source: at } : { kind, source: at, ...named }
+    }
+    case 'text':
+      if (kind === 'document') return { kind, source: { kind: 'text', text: source.text('data') }, ...named }
+  }
+  return source.refuse('type', `The source type \`${source.text('type')}\` is not supported in an ${kind}.`)
+}
+
+/** A message's or a result's content: a string, parts, or nothing. */
+export function stringOrParts(fields: RequestFields, name: string): string | RequestFields[] {
+  const value = fields.value(name)
+  if (value === undefined || typeof value === 'string') return value ?? ''
+  return Array.isArray(value) ? fields.objects(name) : wrongType(fields.pointer(name), 'a string or an array', value)
+}

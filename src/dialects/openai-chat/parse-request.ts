@@ -1,0 +1,69 @@
+// A Chat Completions body as a Conversation. Says what it had to leave out, refuses by name what cannot be understood,
+// and judges nothing that depends on the model.
+
+import type { Failure } from '../../kernel/failure.ts'
+import { utf8Text } from '../../wire/utf8.ts'
+import type { Conversation, Places } from '../conversation.ts'
+import type { Envelope } from '../dialect.ts'
+import { RequestFields, readRequest } from '../request-fields.ts'
+import type { ParsedRequest } from '../translation.ts'
+import { createParseContext, type ParseContext, readMark } from './parse-context.ts'
+import { parseLeftovers, parseServiceTier } from './parse-leftovers.ts'
+import { parseMessages } from './parse-messages.ts'
+import { parseOutputFormat, parseReasoning, parseSampling, parseStop } from './parse-settings.ts'
+import { parseToolChoice, parseTools } from './parse-tools.ts'
+
+export function parseRequest(envelope: Envelope): ParsedRequest | Failure {
+  return readRequest(() => {
+    const body = RequestFields.of(JSON.parse(utf8Text(envelope.body, 0, envelope.body.length)), '')
+    const context = createParseContext(envelope)
+    const conversation = parseConversation(body, envelope, context)
+    return { conversation, warnings: context.warnings.list }
+  })
+}
+
+function parseConversation(body: RequestFields, envelope: Envelope, context: ParseContext): Conversation {
+  const reasoning = parseReasoning(body)
+  parseLeftovers(body, context)
+  noteCapPair(body, context)
+  return {
+    ...parseMessages(body, context),
+    tools: parseTools(body, context),
+    ...parseToolChoice(body),
+    sampling: parseSampling(body, context),
+    outputCap: envelope.outputCap,
+    stop: parseStop(body, context),
+    reasoning: reasoning?.wish,
+    outputFormat: parseOutputFormat(body, context),
+    endUserId: body.optionalText('safety_identifier') || body.optionalText('user') || undefined,
+    serviceTier: parseServiceTier(body, context),
+    verbosity: body.optionalWord('verbosity', ['low', 'medium', 'high']),
+    promptCacheKey: body.optionalText('prompt_cache_key') || undefined,
+    automaticCache: readMark(body, context),
+    stream: envelope.stream,
+    wantsStreamUsage: envelope.wantsStreamUsage,
+    leftovers: context.leftovers,
+    places: placesOf(body, reasoning?.place),
+  }
+}
+
+/** Two caps that differ: the newer name counts. */
+function noteCapPair(body: RequestFields, { warnings }: ParseContext): void {
+  const older = body.optionalNumber('max_tokens')
+  const newer = body.optionalNumber('max_completion_tokens')
+  if (older !== undefined && newer !== undefined && older !== newer) warnings.add('max_tokens_ignored', '/max_tokens')
+}
+
+function placesOf(body: RequestFields, reasoning: string | undefined): Places {
+  return {
+    system: '/messages/0',
+    outputCap: body.value('max_completion_tokens') === undefined ? '/max_tokens' : '/max_completion_tokens',
+    stop: '/stop',
+    outputFormat: '/response_format',
+    endUserId: body.optionalText('safety_identifier') ? '/safety_identifier' : '/user',
+    serviceTier: '/service_tier',
+    parallelTools: '/parallel_tool_calls',
+    automaticCache: '/cache_control',
+    ...(reasoning === undefined ? {} : { reasoning }),
+  }
+}

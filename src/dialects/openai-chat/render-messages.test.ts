@@ -1,0 +1,197 @@
+import { describe, expect, test } from 'bun:test'
+import type { AssistantBlock, Turn, UserBlock } from '../conversation.ts'
+import type { TargetRules } from '../target-rules.ts'
+import { refusedRender, rendered, targetWith } from './request-testing.ts'
+
+const text = (words: string) => ({ kind: 'text', text: words }) as const
+const user = (...blocks: UserBlock[]): Turn => ({ role: 'user', blocks, place: '/messages/0' })
+const assistant = (...blocks: AssistantBlock[]): Turn => ({ role: 'assistant', blocks, place: '/messages/1' })
+const call = (id: string) => ({ kind: 'tool-call', id, name: 'f', arguments: '{}', custom: false }) as const
+const result = (id: string, ...content: (ReturnType<typeof text> | typeof image | typeof pdf)[]) =>
+  ({ kind: 'tool-result', callId: id, content, isError: false }) as const
+const image = { kind: 'image', source: { kind: 'data', mediaType: 'image/png', base64: 'iVBO' } } as const
+const pdf = {
+  kind: 'document',
+  source: { kind: 'data', mediaType: 'application/pdf', base64: 'JVBE' },
+  title: 'r.pdf',
+} as const
+const imagePart = { type: 'image_url', image_url: { url: 'data:image/png;base64,iVBO' } }
+const label = (id: string) => ({ type: 'text', text: `From the result of tool call ${id}:` })
+
+const messages = (turns: Turn[], rules: TargetRules = {}) => rendered({ turns }, targetWith(rules)).body.messages
+const toolTurn = (...blocks: UserBlock[]) => [user(text('u')), assistant(call('t1'), call('t2')), user(...blocks)]
+
+describe('system', () => {
+  test('blocks are one message, joined', () => {
+    expect(rendered({ system: [text('A'), text('B')] }).body.messages).toEqual([
+      { role: 'system', content: 'A\n\nB' },
+      { role: 'user', content: 'hi' },
+    ])
+  })
+
+  test('pitfall 30: the developer role and parts only where the rules say so', () => {
+    const target = targetWith({ systemRole: 'developer', systemAsParts: true })
+    expect(rendered({ system: [text('A'), text('B')] }, target).body.messages[0]).toEqual({
+      role: 'developer',
+      content: [
+        { type: 'text', text: 'A' },
+        { type: 'text', text: 'B' },
+      ],
+    })
+  })
+
+  test("pitfall 1: Claude Code's attribution block is no prompt text and goes without a warning", () => {
+    const line = 'x-anthropic-billing-header: cc_version=2.1; cch=a1b2c;'
+    const { body, warned } = rendered({ system: [text(line), text('A')] })
+    expect(body.messages[0]).toEqual({ role: 'system', content: 'A' })
+    expect(warned).toEqual([])
+  })
+
+  test('pitfall 31: a later system message stays in its place, as tagged user text where it must', () => {
+    const later: Turn = { role: 'system', blocks: [text('B')], place: '/messages/2' }
+    const turns = [user(text('u1')), assistant(text('a1')), later, user(text('u2'))]
+    expect(messages(turns)[2]).toEqual({ role: 'system', content: 'B' })
+    const inlined = rendered({ turns }, targetWith({ midSystem: false }))
+    expect(inlined.body.messages[2]).toEqual({ role: 'user', content: '<system>\nB\n</system>' })
+    expect(inlined.warned).toEqual(['system_inlined /messages/2'])
+  })
+})
+
+describe('tool results', () => {
+  test('vector 41: stubs in the tool messages, then one user message with the media and the rest', () => {
+    const turns = toolTurn(result('t1', text('shot'), image), result('t2', text('two')), text('x'))
+    expect(messages(turns).slice(2)).toEqual([
+      { role: 'tool', tool_call_id: 't1', content: 'shot\n[image]' },
+      { role: 'tool', tool_call_id: 't2', content: 'two' },
+      { role: 'user', content: [label('t1'), imagePart, { type: 'text', text: 'x' }] },
+    ])
+  })
+
+  test('vector 42: a failed call is marked in its text', () => {
+    const turns = [assistant(call('t')), user({ ...result('t', text('boom')), isError: true })]
+    expect(messages(turns)[1].content).toBe('[tool error] boom')
+  })
+
+  test('vector 43: a result without content is an empty string', () => {
+    expect(messages([assistant(call('t')), user(result('t'))])[1]).toEqual({
+      role: 'tool',
+      tool_call_id: 't',
+      content: '',
+    })
+  })
+
+  test('pitfall 29: results come first even where text stood before them', () => {
+    const turns = toolTurn(text('note'), result('t2', text('b')), result('t1', text('a')))
+    expect(messages(turns).slice(2)).toEqual([
+      { role: 'tool', tool_call_id: 't2', content: 'b' },
+      { role: 'tool', tool_call_id: 't1', content: 'a' },
+      { role: 'user', content: 'note' },
+    ])
+  })
+
+  test('pitfall 29: nothing comes between calls and results, not even another message', () => {
+    const note: Turn = { role: 'system', blocks: [text('S')] }
+    const turns = [assistant(call('t1'), call('t2')), note, user(result('t1')), user(text('x')), user(result('t2'))]
+    expect(messages(turns).map(({ role }: { role: string }) => role)).toEqual([
+      'assistant',
+      'tool',
+      'tool',
+      'system',
+      'user',
+    ])
+  })
+
+  test('pitfall 39: a result that is only an image is shown as an image', () => {
+    expect(messages([assistant(call('t')), user(result('t', image))]).slice(1)).toEqual([
+      { role: 'tool', tool_call_id: 't', content: '[image]' },
+      { role: 'user', content: [label('t'), imagePart] },
+    ])
+  })
+
+  test('pitfall 40: media of several messages come in one user message behind the last of them', () => {
+    const turns = [
+      assistant(call('t1'), call('t2')),
+      user(result('t1', image)),
+      user(result('t2', image)),
+      user(text('x')),
+    ]
+    expect(messages(turns).slice(1)).toEqual([
+      { role: 'tool', tool_call_id: 't1', content: '[image]' },
+      { role: 'tool', tool_call_id: 't2', content: '[image]' },
+      { role: 'user', content: [label('t1'), imagePart, label('t2'), imagePart] },
+      { role: 'user', content: 'x' },
+    ])
+  })
+
+  test('media stay inside where the target takes them there', () => {
+    const turns = [assistant(call('t')), user(result('t', text('shot'), image))]
+    expect(messages(turns, { mediaInToolResults: true }).slice(1)).toEqual([
+      { role: 'tool', tool_call_id: 't', content: [{ type: 'text', text: 'shot' }, imagePart] },
+    ])
+  })
+
+  test('pitfall 33: a short assistant turn stands between tool and user where the target needs it', () => {
+    const turns = [assistant(call('t')), user(result('t', text('r'))), user(text('x'))]
+    const roles = (rules: TargetRules) => messages(turns, rules).map(({ role }: { role: string }) => role)
+    expect(roles({ assistantAfterTool: true })).toEqual(['assistant', 'tool', 'assistant', 'user'])
+    expect(roles({})).toEqual(['assistant', 'tool', 'user'])
+  })
+
+  test('pitfall 41: so it does before the media of a result', () => {
+    const turns = [assistant(call('t')), user(result('t', image))]
+    expect(messages(turns, { assistantAfterTool: true }).map(({ role }: { role: string }) => role)).toEqual([
+      'assistant',
+      'tool',
+      'assistant',
+      'user',
+    ])
+  })
+
+  test('pitfall 34: an empty result keeps the turns around it apart', () => {
+    const turns = [assistant(call('t')), user(result('t')), assistant(text('next')), user(text('x'))]
+    expect(messages(turns).map(({ role }: { role: string }) => role)).toEqual([
+      'assistant',
+      'tool',
+      'assistant',
+      'user',
+    ])
+  })
+
+  test('pitfall 35: a second result is left out, with its message', () => {
+    const turns = [assistant(call('t')), user(result('t', text('1'))), user(result('t', text('2'))), user(text('x'))]
+    const { body, warned } = rendered({ turns })
+    expect(body.messages).toHaveLength(3)
+    expect(body.messages[1].content).toBe('1')
+    expect(warned).toEqual(['duplicate_tool_result_dropped /messages/0'])
+  })
+})
+
+describe('media', () => {
+  test('pitfall 42: a document is a file part, or refused by name', () => {
+    const turns = [user(pdf, text('read it'))]
+    expect(messages(turns, { documents: true })[0].content[0]).toEqual({
+      type: 'file',
+      file: { filename: 'r.pdf', file_data: 'data:application/pdf;base64,JVBE' },
+    })
+    expect(refusedRender({ turns })).toMatchObject({ param: 'messages[0]' })
+    const url: UserBlock = { kind: 'document', source: { kind: 'url', url: 'https://x.test/a.pdf' } }
+    expect(refusedRender({ turns: [user(url)] }, targetWith({ documents: true })).message).toContain('URL')
+  })
+
+  test('pitfall 97: a text document is text with its title, and what was said about it', () => {
+    const document: UserBlock = { kind: 'document', source: { kind: 'text', text: 'body' }, title: 'T', context: 'C' }
+    expect(messages([user(document, text('q'))])[0].content).toEqual([
+      { type: 'text', text: 'T\n\nbody\n\nC' },
+      { type: 'text', text: 'q' },
+    ])
+  })
+
+  test('an image goes by value or by address, or is refused by name', () => {
+    const url: UserBlock = { kind: 'image', source: { kind: 'url', url: 'https://x.test/a.png' } }
+    expect(messages([user(url, image)])[0].content).toEqual([
+      { type: 'image_url', image_url: { url: 'https://x.test/a.png' } },
+      imagePart,
+    ])
+    expect(refusedRender({ turns: [user(image)] }, targetWith({ images: false })).param).toBe('messages[0]')
+  })
+})

@@ -1,0 +1,31 @@
+// Reasoning as clients of Chat Completions send it back: `reasoning_details`, one whole block per entry, with the proof
+// its issuer wants to see again.
+
+import type { RawJson } from '../conversation.ts'
+import { jsonObject, jsonString } from '../json-text.ts'
+import { isOwnSignature } from '../signature.ts'
+
+/** The entry for a block that can be read. `place` is that of the block in the reply. */
+export function renderThinkingDetail(text: string, signature: string | undefined, place: number): RawJson {
+  return jsonObject([
+    ['type', '"reasoning.text"'],
+    ['text', jsonString(text)],
+    ['signature', signature === undefined ? undefined : jsonString(signature)],
+    ['format', signature === undefined ? undefined : formatOf(signature)],
+    ['index', String(place)],
+  ])
+}
+
+export function renderSealedDetail(data: string, place: number): RawJson {
+  return jsonObject([
+    ['type', '"reasoning.encrypted"'],
+    ['data', jsonString(data)],
+    ['format', formatOf(data)],
+    ['index', String(place)],
+  ])
+}
+
+/** The names that this extension has for them. */
+function formatOf(proof: string): RawJson {
+  return isOwnSignature(proof) ? '"unknown"' : '"anthropic-claude-v1"'
+}

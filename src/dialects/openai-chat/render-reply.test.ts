@@ -1,0 +1,108 @@
+import { describe, expect, test } from 'bun:test'
+import {
+  block,
+  call,
+  context,
+  custom,
+  ended,
+  sealed,
+  started,
+  text,
+  thinking,
+} from '../../../test/parts/reply-events.ts'
+import type { ReplyEvent } from '../reply-event.ts'
+import { renderReply } from './render-reply.ts'
+
+const toolCalls = ended({ unified: 'tool-calls', raw: 'tool_use' })
+const reply = (...events: ReplyEvent[]) => JSON.parse(renderReply([started, ...events], context))
+const message = (...events: ReplyEvent[]) => reply(...events).choices[0].message
+
+test('a whole reply has every member that clients read', () => {
+  expect(reply(...text('Hi'), ended())).toEqual({
+    id: 'chatcmpl-up-1',
+    object: 'chat.completion',
+    created: 1794700000,
+    model: 'acme/large',
+    choices: [
+      { index: 0, message: { role: 'assistant', content: 'Hi', refusal: null }, logprobs: null, finish_reason: 'stop' },
+    ],
+    usage: {
+      prompt_tokens: 10,
+      completion_tokens: 5,
+      total_tokens: 15,
+      prompt_tokens_details: { cached_tokens: 0, cache_write_tokens: 0 },
+      cost: 0.000012345,
+    },
+  })
+})
+
+describe('the message', () => {
+  test('vector 58: joins texts, keeps reasoning and all calls', () => {
+    const said = reply(
+      ...thinking(['t'], 's'),
+      ...text('a'),
+      ...text('b'),
+      ...call('1', 'f', '{"x":1}'),
+      ...text('c'),
+      toolCalls,
+    )
+    expect(said.choices[0]).toEqual({
+      index: 0,
+      message: {
+        role: 'assistant',
+        content: 'ab\n\nc',
+        refusal: null,
+        reasoning_content: 't',
+        reasoning_details: [
+          { type: 'reasoning.text', text: 't', signature: 's', format: 'anthropic-claude-v1', index: 0 },
+        ],
+        tool_calls: [{ id: '1', type: 'function', function: { name: 'f', arguments: '{"x":1}' } }],
+      },
+      logprobs: null,
+      finish_reason: 'tool_calls',
+    })
+  })
+
+  test('vector 59: is an empty text where there is nothing, null beside calls', () => {
+    expect(message(ended())).toEqual({ role: 'assistant', content: '', refusal: null })
+    expect(message(...call('1', 'f'), toolCalls)).toEqual({
+      role: 'assistant',
+      content: null,
+      refusal: null,
+      tool_calls: [{ id: '1', type: 'function', function: { name: 'f', arguments: '{}' } }],
+    })
+  })
+
+  test('vector 62: of a refusal has its words, and the text so far', () => {
+    const refused = ended({ unified: 'refusal', raw: 'refusal', explanation: 'Not this.' })
+    expect(message(refused)).toEqual({ role: 'assistant', content: null, refusal: 'Not this.' })
+    expect(message(...text('Well'), refused)).toEqual({ role: 'assistant', content: 'Well', refusal: 'Not this.' })
+    expect(reply(refused).choices[0].finish_reason).toBe('content_filter')
+  })
+
+  test('pitfall 58: has all calls, custom ones with their bare input', () => {
+    expect(
+      message(...call('1', 'f', '{"a":12345678901234567890}'), ...custom('2', 'p', 'x\ny'), toolCalls).tool_calls,
+    ).toEqual([
+      { id: '1', type: 'function', function: { name: 'f', arguments: '{"a":12345678901234567890}' } },
+      { id: '2', type: 'custom', custom: { name: 'p', input: 'x\ny' } },
+    ])
+  })
+
+  test('has reasoning of several blocks as paragraphs, and sealed reasoning in the details only', () => {
+    const said = message(...thinking(['a'], 's'), ...sealed('d'), ...thinking(['', 'b'], 's'), ...text('c'), ended())
+    expect(said.reasoning_content).toBe('a\n\nb')
+    expect(said.reasoning_details.map(({ type, index }: { type: string; index: number }) => [type, index])).toEqual([
+      ['reasoning.text', 0],
+      ['reasoning.encrypted', 1],
+      ['reasoning.text', 2],
+    ])
+  })
+
+  test('vector 86: is whole characters', () => {
+    expect(message(...text('\ud83d', '\ude00'), ended()).content).toBe('😀')
+    expect(message(...block({ kind: 'refusal' }, ['\ud83d']), ended({ unified: 'refusal', raw: '' })).refusal).toBe(
+      '\ufffd',
+    )
+  })
+})

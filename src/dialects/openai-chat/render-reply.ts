@@ -1,0 +1,83 @@
+// A whole Chat Completions reply out of canonical events. Says what the stream of the same events says.
+
+import { type CollectedBlock, collectReply } from '../collect-reply.ts'
+import type { RawJson } from '../conversation.ts'
+import { jsonArray, jsonObject, jsonString } from '../json-text.ts'
+import { UsageMeter } from '../meter-usage.ts'
+import type { ReplyEvent, Stop } from '../reply-event.ts'
+import type { RenderContext } from '../translation.ts'
+import { Paragraphs } from './paragraphs.ts'
+import { renderSealedDetail, renderThinkingDetail } from './render-reasoning.ts'
+import { renderUsage } from './render-usage.ts'
+import { finishMembers, refusalText, replyHead } from './reply-head.ts'
+
+export function renderReply(events: readonly ReplyEvent[], context: RenderContext): string {
+  const { id, blocks, stop } = collectReply(events)
+  const meter = new UsageMeter(context.estimatedInputTokens)
+  for (const event of events) meter.push(event)
+  const { usage } = meter
+  const choice = jsonObject([
+    ['index', '0'],
+    ['message', renderMessage(blocks, stop)],
+    ['logprobs', 'null'],
+    ...finishMembers(stop),
+  ])
+  const head = replyHead('chat.completion', id, context)
+  return `{${head},"choices":${jsonArray([choice])},"usage":${renderUsage(usage, context.costOf(usage))}}`
+}
+
+function renderMessage(blocks: readonly CollectedBlock[], stop: Stop): RawJson {
+  const content = joinTexts(blocks)
+  const thinking = joinThinking(blocks)
+  const refusal = refusalOf(blocks, stop)
+  const calls = blocks.flatMap((block) => (block.kind === 'tool-call' ? [renderCall(block)] : []))
+  const details = blocks.flatMap(renderDetail)
+  // Nothing said beside a call or a refusal is null, nothing said at all is an empty text.
+  const isSilent = content === '' && (calls.length > 0 || refusal !== undefined)
+  return jsonObject([
+    ['role', '"assistant"'],
+    ['content', isSilent ? 'null' : jsonString(content)],
+    ['refusal', refusal === undefined ? 'null' : jsonString(refusal)],
+    ['reasoning_content', thinking === '' ? undefined : jsonString(thinking)],
+    ['reasoning_details', details.length === 0 ? undefined : jsonArray(details)],
+    ['tool_calls', calls.length === 0 ? undefined : jsonArray(calls)],
+  ])
+}
+
+function joinTexts(blocks: readonly CollectedBlock[]): string {
+  const paragraphs = new Paragraphs()
+  let joined = ''
+  for (const block of blocks) {
+    if (block.kind !== 'text' || block.apart) paragraphs.break()
+    if (block.kind === 'text' && block.text !== '') joined += paragraphs.separator() + block.text
+  }
+  return joined
+}
+
+function joinThinking(blocks: readonly CollectedBlock[]): string {
+  return blocks.flatMap((block) => (block.kind === 'thinking' && block.text !== '' ? [block.text] : [])).join('\n\n')
+}
+
+function refusalOf(blocks: readonly CollectedBlock[], stop: Stop): string | undefined {
+  const said = blocks.flatMap((block) => (block.kind === 'refusal' ? [block.text] : [])).join('')
+  if (said !== '') return said
+  return stop.unified === 'refusal' ? refusalText(stop).toWellFormed() : undefined
+}
+
+function renderDetail(block: CollectedBlock, place: number): RawJson[] {
+  if (block.kind === 'sealed-thinking') return [renderSealedDetail(block.data.toWellFormed(), place)]
+  if (block.kind !== 'thinking') return []
+  return [renderThinkingDetail(block.text, block.signature?.toWellFormed(), place)]
+}
+
+function renderCall(call: CollectedBlock & { kind: 'tool-call' }): RawJson {
+  const name = ['name', jsonString(call.name.toWellFormed())] as const
+  const called = call.custom
+    ? jsonObject([name, ['input', jsonString(call.arguments)]])
+    : jsonObject([name, ['arguments', jsonString(call.arguments.trim() === '' ? '{}' : call.arguments)]])
+  return jsonObject([
+    ['id', jsonString(call.id.toWellFormed())],
+    ['type', call.custom ? '"custom"' : '"function"'],
+    [call.custom ? 'custom' : 'function', called],
+  ])
+}

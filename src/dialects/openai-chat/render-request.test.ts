@@ -1,0 +1,129 @@
+import { describe, expect, test } from 'bun:test'
+import fc from 'fast-check'
+import { Failure } from '../../kernel/failure.ts'
+import type { AssistantBlock, Conversation, TextBlock, Turn, UserBlock } from '../conversation.ts'
+import type { TargetRules } from '../target-rules.ts'
+import { renderRequest } from './render-request.ts'
+import { emptyConversation, rendered, targetWith } from './request-testing.ts'
+
+const text = (words: string): TextBlock => ({ kind: 'text', text: words })
+
+describe('cache marks', () => {
+  const marked = (words: string, life: 'short' | 'long' = 'short') => ({ ...text(words), cacheMark: { life } })
+  const turns: Turn[] = [
+    { role: 'user', blocks: ['1', '2', '3', '4'].map((words) => marked(words, 'long')), place: '/messages/0' },
+  ]
+  const conversation = { system: [marked('S')], turns }
+
+  test('the latest four are breakpoints', () => {
+    const { body, warned } = rendered(conversation, targetWith({ cacheStyle: 'breakpoint' }))
+    expect(body.messages[0].content).toEqual([{ type: 'text', text: 'S' }])
+    expect(body.messages[1].content[3]).toEqual({
+      type: 'text',
+      text: '4',
+      prompt_cache_breakpoint: { mode: 'explicit', ttl: '30m' },
+    })
+    expect(JSON.stringify(body).split('prompt_cache_breakpoint')).toHaveLength(5)
+    expect(warned).toEqual(['cache_mark_dropped /system'])
+  })
+
+  test('pitfall 108: a target that knows no marks gets none, with one warning', () => {
+    const { text: sent, warned } = rendered(conversation)
+    expect(sent).not.toContain('cache')
+    expect(warned).toEqual(['cache_mark_dropped /system'])
+  })
+})
+
+describe('determinism', () => {
+  const rules: TargetRules[] = [
+    {},
+    { assistantAfterTool: true, midSystem: false, toolIdMax: 9, toolIdPattern: /^\w{9}$/ },
+  ]
+  const image = { kind: 'image', source: { kind: 'url', url: 'https://x.test/a' } } as const
+  /** One exchange: who speaks, and with which calls; ids repeat on purpose. */
+  const exchange = fc.record({
+    said: fc.array(fc.constantFrom(text('a'), image), { minLength: 1, maxLength: 3 }),
+    note: fc.boolean(),
+    calls: fc.array(fc.constantFrom('c', 'call_2', 'x'.repeat(50)), { maxLength: 3 }),
+    apart: fc.boolean(),
+  })
+
+  function turnsOf({
+    said,
+    note,
+    calls,
+    apart,
+  }: typeof exchange extends fc.Arbitrary<infer Value> ? Value : never): Turn[] {
+    const asked: AssistantBlock[] = calls.map((id) => ({
+      kind: 'tool-call',
+      id,
+      name: 'a.b',
+      arguments: '',
+      custom: false,
+    }))
+    const results: UserBlock[] = calls.map((callId) => ({
+      kind: 'tool-result',
+      callId,
+      content: [image],
+      isError: true,
+    }))
+    return [
+      { role: 'user', blocks: said },
+      ...(note ? [{ role: 'system', blocks: [text('note')] } as const] : []),
+      { role: 'assistant', blocks: [text('t'), { kind: 'thinking', text: 'h', signature: undefined }, ...asked] },
+      ...(apart
+        ? results.map((block): Turn => ({ role: 'user', blocks: [block] }))
+        : [{ role: 'user', blocks: results } as const]),
+    ]
+  }
+
+  const bytes = (turns: readonly Turn[], target: TargetRules): string => {
+    const conversation: Conversation = {
+      ...emptyConversation,
+      turns: [...turns, { role: 'user', blocks: [text('end')] }],
+    }
+    const result = renderRequest(conversation, targetWith(target))
+    if (result instanceof Failure) throw new Error(result.message)
+    return new TextDecoder().decode(result.body)
+  }
+
+  test('vector 99: a conversation that grows keeps the bytes of its prefix', () => {
+    const end = /(,\{"role":"assistant","content":"OK\."\})?,\{"role":"user","content":"end"\}\]\}$/
+    fc.assert(
+      fc.property(
+        fc.array(exchange, { minLength: 1, maxLength: 6 }),
+        exchange,
+        fc.constantFrom(...rules),
+        (many, one, target) => {
+          const before = many.flatMap(turnsOf)
+          const shared = bytes(before, target).replace(end, '')
+          expect(bytes(structuredClone(before), target)).toBe(bytes(before, target))
+          expect(bytes([...before, ...turnsOf(one)], target).startsWith(shared)).toBe(true)
+        },
+      ),
+      { numRuns: 300 },
+    )
+  })
+
+  test('vector 9: ids as the target wants them, the same on both sides', () => {
+    const call = (id: string): AssistantBlock => ({ kind: 'tool-call', id, name: 'f', arguments: '{}', custom: false })
+    const result = (callId: string): UserBlock => ({ kind: 'tool-result', callId, content: [], isError: false })
+    const turns: Turn[] = [
+      { role: 'assistant', blocks: [call('call_1')] },
+      { role: 'user', blocks: [result('call_1')] },
+      { role: 'assistant', blocks: [call('call_1')] },
+      { role: 'user', blocks: [result('call_1')] },
+    ]
+    const { messages } = rendered({ turns }).body
+    expect(messages[0].tool_calls[0].id).toBe('call_1')
+    expect(messages[2].tool_calls[0].id).not.toBe('call_1')
+    expect(messages[3].tool_call_id).toBe(messages[2].tool_calls[0].id)
+  })
+
+  test('pitfall 48: ids are at most 40 characters, or what the target wants', () => {
+    const turns = turnsOf({ said: [text('a')], note: false, calls: [`toolu_${'x'.repeat(60)}`], apart: false })
+    const idIn = (target: TargetRules) => rendered({ turns }, targetWith(target)).body.messages[1].tool_calls[0].id
+    expect(idIn({})).toMatch(/^[A-Za-z0-9_-]{1,40}$/)
+    expect(idIn({ toolIdMax: 9, toolIdPattern: /^[A-Za-z0-9]{9}$/ })).toMatch(/^[A-Za-z0-9]{9}$/)
+  })
+})

@@ -1,0 +1,107 @@
+// A Conversation as a Chat Completions body. Always streamed, with usage: this is for routes whose reply is read by the
+// gateway. What grows from turn to turn stands last, so that the bytes before it stay the same.
+
+import type { Failure } from '../../kernel/failure.ts'
+import type { Conversation, RawJson, TextBlock, Turn } from '../conversation.ts'
+import { jsonArray, jsonObject, jsonString } from '../json-text.ts'
+import { readRequest, refuse, refuseAt } from '../request-fields.ts'
+import { ToolNames } from '../tool-names.ts'
+import { pairTools } from '../tool-pairing.ts'
+import type { RenderedRequest, Target } from '../translation.ts'
+import { judgeLeftovers, WarningList } from '../warning-list.ts'
+import { renderFormat } from './render-format.ts'
+import { renderMessages } from './render-messages.ts'
+import { renderEffort, renderEndUser, renderOutputCap, renderSampling, renderServiceTier } from './render-settings.ts'
+import { renderTools } from './render-tools.ts'
+import { chooseMarks, type Rendering } from './rendering.ts'
+
+const toolNameMaxDefault = 64
+const toolIdMaxDefault = 40
+const stopMaxDefault = 4
+
+export function renderRequest(conversation: Conversation, target: Target): RenderedRequest | Failure {
+  return readRequest(() => render(conversation, target))
+}
+
+function render(conversation: Conversation, target: Target): RenderedRequest {
+  const { rules } = target
+  const warnings = new WarningList()
+  const turns = checkedTurns(conversation, target, warnings)
+  const names = new ToolNames(namesIn(conversation), rules.toolNameMax ?? toolNameMaxDefault)
+  const marks = chooseMarks({ ...conversation, turns }, rules, warnings)
+  const rendering: Rendering = { rules, issuer: target.issuer, warnings, names, marks }
+  const effort = renderEffort(conversation, rendering)
+  const format = renderFormat(conversation, rendering)
+  const tools = renderTools(conversation, format.hiddenTool, rendering)
+  const stop = splitStop(conversation.stop, rules.stopMax ?? stopMaxDefault)
+  const messages = renderMessages(systemWith(conversation.system, format.instruction), turns, rendering)
+  if (messages.length === 0) refuseAt('/messages', '`messages` has nothing to answer.')
+  const body = jsonObject([
+    ['model', jsonString(target.upstreamModel)],
+    ['stream', 'true'],
+    ['stream_options', '{"include_usage":true}'],
+    renderOutputCap(conversation, target, rendering),
+    ['reasoning_effort', effort && jsonString(effort)],
+    ...renderSampling(conversation, effort, rendering),
+    ['stop', stop.sent.length === 0 ? undefined : jsonArray(stop.sent.map(jsonString))],
+    ['response_format', format.responseFormat],
+    ['verbosity', text(conversation.verbosity)],
+    renderEndUser(conversation, rendering),
+    ['prompt_cache_key', text(conversation.promptCacheKey)],
+    renderServiceTier(conversation, rendering),
+    ['tools', tools.tools],
+    ['tool_choice', tools.toolChoice],
+    ['parallel_tool_calls', tools.parallelToolCalls],
+    ['messages', jsonArray(messages)],
+  ])
+  return {
+    body: new TextEncoder().encode(body),
+    headers: {},
+    warnings: warnings.list,
+    undo: {
+      toolNames: names.undo,
+      customTools: tools.customTools,
+      jsonTool: format.hiddenTool?.name,
+      stop: stop.matched,
+      singleToolCall: tools.singleToolCall,
+    },
+  }
+}
+
+/** The turns with every call answered and ids as the target takes them; refuses what cannot be sent to it at all. */
+function checkedTurns(conversation: Conversation, { rules }: Target, warnings: WarningList): Turn[] {
+  const failure = judgeLeftovers(conversation.leftovers, warnings)
+  if (failure) return refuse(failure)
+  const last = conversation.turns.at(-1)
+  if (last?.role === 'assistant' && !rules.prefill && !last.blocks.some(({ kind }) => kind === 'tool-call')) {
+    // Clients know these words.
+    const message =
+      'This model does not support assistant message prefill. The conversation must end with a user message.'
+    return refuseAt(last.place ?? '/messages', message)
+  }
+  const idRule = { pattern: rules.toolIdPattern ?? /^[\s\S]+$/, max: rules.toolIdMax ?? toolIdMaxDefault }
+  const turns = pairTools(conversation.turns, idRule, warnings)
+  return Array.isArray(turns) ? turns : refuse(turns)
+}
+
+function namesIn({ tools, turns, toolChoice }: Conversation): string[] {
+  const called = turns.flatMap((turn) =>
+    turn.role === 'assistant' ? turn.blocks.flatMap((block) => (block.kind === 'tool-call' ? [block.name] : [])) : [],
+  )
+  const chosen = toolChoice?.kind === 'named' ? [toolChoice.name] : []
+  return [...tools.map(({ name }) => name), ...called, ...chosen]
+}
+
+/** More sequences than the target takes are all matched in the gateway, so that each is found at its first place. */
+function splitStop(stop: readonly string[], most: number): { sent: readonly string[]; matched: readonly string[] } {
+  const real = stop.filter((sequence) => sequence !== '')
+  return real.length <= most ? { sent: real, matched: [] } : { sent: [], matched: real }
+}
+
+function systemWith(system: readonly TextBlock[], instruction: string | undefined): readonly TextBlock[] {
+  return instruction === undefined ? system : [...system, { kind: 'text', text: instruction }]
+}
+
+function text(value: string | undefined): RawJson | undefined {
+  return value === undefined ? undefined : jsonString(value)
+}

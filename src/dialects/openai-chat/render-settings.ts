@@ -1,0 +1,115 @@
+// Sampling, caps, reasoning effort and the other settings, as far as the target takes them. A default that is left out
+// is left out silently; anything else with a warning.
+
+import type { Conversation, Effort, RawJson, ReasoningWish } from '../conversation.ts'
+import { efforts } from '../conversation.ts'
+import { jsonString } from '../json-text.ts'
+import { refuseAt } from '../request-fields.ts'
+import type { Target } from '../translation.ts'
+import type { Rendering } from './rendering.ts'
+
+type Member = readonly [name: string, value: RawJson | undefined]
+
+/** What every host with such a dial knows. */
+const usualEfforts: readonly Effort[] = ['low', 'medium', 'high']
+
+export function renderEffort({ reasoning, places }: Conversation, { rules, warnings }: Rendering): Effort | undefined {
+  const wanted = reasoning && wantedEffort(reasoning)
+  if (wanted === undefined) return undefined
+  const place = places?.reasoning ?? '/reasoning_effort'
+  const known = rules.efforts ?? usualEfforts
+  const [lowest] = known
+  if (known.includes(wanted)) return wanted
+  if (wanted === 'none') {
+    // A model that does not reason by itself has nothing to be turned off.
+    if (!rules.thinksByDefault) return undefined
+    warnings.add('reasoning_not_disabled', place)
+    return lowest
+  }
+  if (lowest === undefined) {
+    warnings.add('reasoning_dropped', place)
+    return undefined
+  }
+  warnings.add('effort_adjusted', place)
+  return known.findLast((effort) => efforts.indexOf(effort) < efforts.indexOf(wanted)) ?? lowest
+}
+
+/** undefined = as the model sees fit. */
+function wantedEffort({ effort, budgetTokens, mode }: ReasoningWish): Effort | undefined {
+  if (mode === 'off' || mode === 'between-tools') return 'none'
+  if (effort !== undefined || budgetTokens === undefined) return effort
+  if (budgetTokens <= 2048) return budgetTokens === 0 ? 'none' : 'low'
+  if (budgetTokens <= 8192) return 'medium'
+  return budgetTokens <= 20_000 ? 'high' : 'xhigh'
+}
+
+export function renderSampling({ sampling }: Conversation, effort: Effort | undefined, rendering: Rendering): Member[] {
+  const { rules, warnings } = rendering
+  const reasons = effort === undefined ? rules.thinksByDefault === true : effort !== 'none'
+  const accepted = rules.sampling !== 'none' && !(rules.sampling === 'without-reasoning' && reasons)
+  const both = sampling.temperature !== undefined && sampling.topP !== undefined
+  const take = (name: string, value: number | undefined, isAccepted: boolean, usual?: number): Member => {
+    if (value === undefined || isAccepted) return [name, value === undefined ? undefined : String(value)]
+    if (value !== usual) warnings.add(`${name}_dropped`, `/${name}`)
+    return [name, undefined]
+  }
+  const bias = sampling.logitBias
+  const takesBias = accepted && rules.logitBias !== false
+  if (bias !== undefined && !takesBias) warnings.add('logit_bias_dropped', '/logit_bias')
+  return [
+    take('temperature', clampedTemperature(sampling.temperature, accepted, rendering), accepted, 1),
+    take('top_p', sampling.topP, accepted && !(both && rules.temperatureOrTopP), 1),
+    take('top_k', sampling.topK, accepted && rules.topK === true),
+    take('frequency_penalty', sampling.frequencyPenalty, accepted && rules.penalties !== false, 0),
+    take('presence_penalty', sampling.presencePenalty, accepted && rules.penalties !== false, 0),
+    take('seed', sampling.seed, rules.seed !== false),
+    ['logit_bias', takesBias ? bias : undefined],
+  ]
+}
+
+function clampedTemperature(
+  temperature: number | undefined,
+  accepted: boolean,
+  { rules, warnings }: Rendering,
+): number | undefined {
+  const most = rules.temperatureMax ?? 2
+  if (temperature === undefined || temperature <= most || !accepted) return temperature
+  warnings.add('temperature_clamped', '/temperature')
+  return most
+}
+
+export function renderOutputCap({ outputCap, places }: Conversation, target: Target, { warnings }: Rendering): Member {
+  const name = target.rules.outputCapName ?? 'max_tokens'
+  const place = places?.outputCap ?? '/max_tokens'
+  if (outputCap === 0) return refuseAt(place, 'The output cap must be at least 1: this model cannot generate nothing.')
+  const most = target.maxOutputTokens
+  if (outputCap !== undefined && most !== undefined && outputCap > most) {
+    warnings.add('max_tokens_clamped', place)
+    return [name, String(most)]
+  }
+  const cap = outputCap ?? target.defaultOutputCap
+  return [name, cap === undefined ? undefined : String(cap)]
+}
+
+export function renderEndUser({ endUserId }: Conversation, { rules }: Rendering): Member {
+  const name = rules.endUserIdName ?? 'user'
+  const most = rules.endUserIdMax ?? (name === 'user' ? 64 : 128)
+  if (endUserId === undefined) return [name, undefined]
+  // A hash is as good for telling users apart, and an address is nobody's business.
+  const isFit = endUserId.length <= most && !endUserId.includes('@')
+  if (isFit) return [name, jsonString(endUserId)]
+  return [name, jsonString(new Bun.CryptoHasher('sha256').update(endUserId).digest('hex').slice(0, most))]
+}
+
+export function renderServiceTier({ serviceTier, places }: Conversation, { rules, warnings }: Rendering): Member {
+  // Hosts without tiers serve everything as standard, and some refuse the field.
+  if (serviceTier === undefined || serviceTier === 'auto' || (serviceTier === 'standard' && !rules.fastTier)) {
+    return ['service_tier', undefined]
+  }
+  if (!rules.fastTier) {
+    warnings.add('service_tier_dropped', places?.serviceTier ?? '/service_tier')
+    return ['service_tier', undefined]
+  }
+  const word = { standard: 'default', fast: 'fast', economy: 'flex' }[serviceTier]
+  return ['service_tier', jsonString(word)]
+}

@@ -1,0 +1,43 @@
+// A tool result as a tool message. These hold text only: a medium leaves a stub in its place and is handed back, to be
+// shown in a user message behind all tool messages of the batch.
+
+import type { DocumentBlock, ImageBlock, RawJson, ToolResultBlock } from '../conversation.ts'
+import { jsonArray, jsonObject, jsonString } from '../json-text.ts'
+import { documentText, renderParts, textPart } from './render-parts.ts'
+import type { Rendering } from './rendering.ts'
+
+/** The dialect has no field for a failed call. */
+const errorMark = '[tool error] '
+
+export interface RenderedResult {
+  readonly message: RawJson
+  /** Parts for the user message, the first one saying which call they belong to. */
+  readonly media: readonly RawJson[]
+}
+
+export function renderToolResult(result: ToolResultBlock, rendering: Rendering, place: string): RenderedResult {
+  const media = result.content.filter(isMedium)
+  const inPlace = rendering.rules.mediaInToolResults === true
+  const texts = result.content.flatMap((block) => {
+    if (block.kind === 'text') return [block.text]
+    if (block.kind === 'document' && block.source.kind === 'text') return [documentText(block, block.source.text)]
+    return inPlace ? [] : [`[${block.kind}]`]
+  })
+  const text = `${result.isError ? errorMark : ''}${texts.join('\n')}`
+  const shown = media.flatMap((block) => renderParts(block, rendering, place))
+  const marks = rendering.marks
+  const textual = jsonObject([['type', '"text"'], ['text', jsonString(text)], marks.memberOf(result)])
+  const inside = inPlace ? shown : []
+  const content = inside.length > 0 || marks.inUse ? jsonArray([textual, ...inside]) : jsonString(text)
+  const message = jsonObject([
+    ['role', '"tool"'],
+    ['tool_call_id', jsonString(result.callId)],
+    ['content', content],
+  ])
+  const label = textPart(`From the result of tool call ${result.callId}:`)
+  return { message, media: inPlace || shown.length === 0 ? [] : [label, ...shown] }
+}
+
+function isMedium(block: ToolResultBlock['content'][number]): block is ImageBlock | DocumentBlock {
+  return block.kind === 'image' || (block.kind === 'document' && block.source.kind !== 'text')
+}

@@ -1,0 +1,190 @@
+// The tools of a request, and which of them must be called, as the target can take them.
+
+import type { Conversation, RawJson, Tool, ToolChoice } from '../conversation.ts'
+import { jsonArray, jsonObject, jsonString } from '../json-text.ts'
+import { refuseAt } from '../request-fields.ts'
+import { paramOf } from '../warning-list.ts'
+import type { Rendering } from './rendering.ts'
+import { isStrictSchema } from './strict-schema.ts'
+
+/** OpenAI's limit, which most hosts share. */
+const toolsMaxDefault = 128
+
+const noParameters = '{"type":"object","properties":{}}'
+/** A custom tool takes free text; as a function it takes one string. */
+const inputParameters =
+  '{"type":"object","properties":{"input":{"type":"string"}},"required":["input"],"additionalProperties":false}'
+
+/** What is left of the caller's tools and choice once the target's ways are considered. */
+interface Offer {
+  readonly tools: readonly Tool[]
+  readonly choice: ToolChoice | undefined
+}
+
+/** A tool of the gateway's own that the answer is to be given through. */
+export interface HiddenTool {
+  readonly name: string
+  readonly schema: RawJson
+}
+
+export interface RenderedTools {
+  readonly tools: RawJson | undefined
+  readonly toolChoice: RawJson | undefined
+  readonly parallelToolCalls: RawJson | undefined
+  /** The caller's names of custom tools that go out as functions. */
+  readonly customTools: ReadonlySet<string>
+  readonly singleToolCall: boolean
+}
+
+export function renderTools(
+  conversation: Conversation,
+  hidden: HiddenTool | undefined,
+  rendering: Rendering,
+): RenderedTools {
+  const { rules, warnings } = rendering
+  const offer = narrowed(conversation, rendering)
+  const { tools, choice } = offer
+  refuseTooMany(tools.length + (hidden ? 1 : 0), rendering)
+  const rendered = tools.map((tool) => renderTool(tool, rendering))
+  if (hidden) rendered.push(renderHidden(hidden))
+  if (tools.length === 0) refuseForcedWithoutTools(choice)
+  const wantsOne = conversation.parallelTools === false && tools.length > 0 && choice?.kind !== 'none'
+  const hasFlag = rules.parallelFlag !== false
+  if (wantsOne && !hasFlag) {
+    warnings.add('parallel_tools_dropped', conversation.places?.parallelTools ?? '/parallel_tool_calls')
+  }
+  return {
+    tools: rendered.length === 0 ? undefined : jsonArray(rendered),
+    toolChoice:
+      rendered.length === 0
+        ? undefined
+        : hidden
+          ? hiddenChoice(offer, hidden, rendering)
+          : renderChoice(offer, rendering),
+    parallelToolCalls: wantsOne && hasFlag ? 'false' : undefined,
+    customTools: new Set(tools.filter(({ kind }) => kind === 'custom' && !rules.customTools).map(({ name }) => name)),
+    singleToolCall: wantsOne && !hasFlag,
+  }
+}
+
+/** A choice among some of the tools, for hosts without a word for it: the others are left out. */
+function narrowed({ tools, toolChoice }: Conversation, { rules, warnings }: Rendering): Offer {
+  if (toolChoice?.kind === 'named' && tools.length > 0 && !tools.some(({ name }) => name === toolChoice.name)) {
+    return refuseAt('/tool_choice', `\`tool_choice\` names \`${toolChoice.name}\`, which is not among the tools.`)
+  }
+  if (toolChoice?.kind !== 'allowed') return { tools, choice: toolChoice }
+  const allowed = tools.filter(({ name }) => toolChoice.names.includes(name))
+  if (allowed.length === 0) return refuseAt('/tool_choice', '`tool_choice` allows no tool that is offered.')
+  if (rules.allowedTools) return { tools, choice: toolChoice }
+  if (allowed.length < tools.length) warnings.add('tools_filtered', '/tool_choice')
+  const [only] = allowed
+  if (!toolChoice.force) return { tools: allowed, choice: { kind: 'auto' } }
+  return {
+    tools: allowed,
+    choice: only && allowed.length === 1 ? { kind: 'named', name: only.name } : { kind: 'required' },
+  }
+}
+
+function refuseTooMany(count: number, { rules }: Rendering): void {
+  const most = rules.toolsMax ?? toolsMaxDefault
+  if (count > most) refuseAt('/tools', `This model takes at most ${most} tools; the request has ${count}.`)
+}
+
+function refuseForcedWithoutTools(choice: ToolChoice | undefined): void {
+  if (choice === undefined || choice.kind === 'auto' || choice.kind === 'none') return
+  refuseAt('/tool_choice', '`tool_choice` demands a tool call, but the request offers no tools.')
+}
+
+function renderTool(tool: Tool, rendering: Rendering): RawJson {
+  const { rules, names, marks } = rendering
+  const name = jsonString(names.sent(tool.name))
+  const description = tool.description === undefined ? undefined : jsonString(tool.description)
+  if (tool.kind === 'function') {
+    return wrapped('function', marks.memberOf(tool), [
+      ['name', name],
+      ['description', description],
+      ['parameters', tool.schema ?? noParameters],
+      ['strict', isStrict(tool, rendering) ? 'true' : undefined],
+    ])
+  }
+  if (rules.customTools) {
+    return wrapped('custom', marks.memberOf(tool), [
+      ['name', name],
+      ['description', description],
+      ['format', tool.grammar],
+    ])
+  }
+  if (tool.grammar !== undefined) {
+    const place = tool.place ?? '/tools'
+    return refuseAt(place, `\`${paramOf(place)}\` (${tool.name}) has a grammar, which this model cannot follow.`)
+  }
+  return wrapped('function', marks.memberOf(tool), [
+    ['name', name],
+    ['description', description],
+    ['parameters', inputParameters],
+  ])
+}
+
+type Members = readonly (readonly [string, RawJson | undefined])[]
+
+function wrapped(type: 'function' | 'custom', mark: Members[number], members: Members): RawJson {
+  return jsonObject([['type', `"${type}"`], [type, jsonObject(members)], mark])
+}
+
+function isStrict(tool: Tool & { kind: 'function' }, { rules, warnings }: Rendering): boolean {
+  if (!tool.strict) return false
+  if (rules.strictTools !== false && isStrictSchema(tool.schema ?? noParameters)) return true
+  warnings.add('strict_dropped', `${tool.place ?? '/tools'}/strict`)
+  return false
+}
+
+function renderHidden({ name, schema }: HiddenTool): RawJson {
+  return wrapped(
+    'function',
+    ['', undefined],
+    [
+      ['name', jsonString(name)],
+      ['description', '"Gives the final answer. Call it once, when the answer is complete."'],
+      ['parameters', schema],
+    ],
+  )
+}
+
+function renderChoice({ tools, choice }: Offer, rendering: Rendering): RawJson | undefined {
+  if (choice === undefined) return undefined
+  if (choice.kind === 'auto' || choice.kind === 'none') return jsonString(choice.kind)
+  if (rendering.rules.forcedToolChoice === false && (choice.kind !== 'allowed' || choice.force)) {
+    rendering.warnings.add('tool_choice_relaxed', '/tool_choice')
+    return '"auto"'
+  }
+  if (choice.kind === 'named') return namedTool(choice.name, tools, rendering)
+  if (choice.kind !== 'allowed') return '"required"'
+  const offered = choice.names.filter((allowed) => tools.some(({ name }) => name === allowed))
+  const allowed = jsonObject([
+    ['mode', choice.force ? '"required"' : '"auto"'],
+    ['tools', jsonArray(offered.map((name) => namedTool(name, tools, rendering)))],
+  ])
+  return jsonObject([
+    ['type', '"allowed_tools"'],
+    ['allowed_tools', allowed],
+  ])
+}
+
+/** The answer must come through the hidden tool, and the caller's own tools stay as callable as it wanted them. */
+function hiddenChoice({ tools, choice }: Offer, hidden: HiddenTool, rendering: Rendering): RawJson {
+  if (choice?.kind === 'named') return namedTool(choice.name, tools, rendering)
+  if (tools.length > 0 && choice?.kind !== 'none') return '"required"'
+  return jsonObject([
+    ['type', '"function"'],
+    ['function', jsonObject([['name', jsonString(hidden.name)]])],
+  ])
+}
+
+function namedTool(name: string, tools: readonly Tool[], { rules, names }: Rendering): RawJson {
+  const custom = rules.customTools && tools.some((tool) => tool.name === name && tool.kind === 'custom')
+  const type = custom ? 'custom' : 'function'
+  return jsonObject([
+    ['type', `"${type}"`],
+    [type, jsonObject([['name', jsonString(names.sent(name))]])],
+  ])
+}

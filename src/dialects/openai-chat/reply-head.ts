@@ -1,0 +1,30 @@
+// What every record of a Chat Completions reply begins with, and what its ending is made of.
+
+import type { RawJson } from '../conversation.ts'
+import { jsonString } from '../json-text.ts'
+import type { Stop } from '../reply-event.ts'
+import type { RenderContext } from '../translation.ts'
+import { finishReasons } from './stop-reason.ts'
+
+const idMax = 200
+
+/** The members id, object, created and model, without the braces. */
+export function replyHead(object: string, id: string | undefined, context: RenderContext): string {
+  const own = (id ?? context.requestId).slice(0, idMax).toWellFormed()
+  const name = own.startsWith('chatcmpl-') ? own : `chatcmpl-${own}`
+  return `"id":${jsonString(name)},"object":"${object}","created":${context.createdSeconds},"model":${jsonString(context.model)}`
+}
+
+/** The members that tell why a choice ended; the last two are extensions that some hosts have. */
+export function finishMembers(stop: Stop): (readonly [string, RawJson | undefined])[] {
+  return [
+    ['finish_reason', jsonString(finishReasons[stop.unified])],
+    ['stop_reason', stop.sequence === undefined ? undefined : jsonString(stop.sequence.toWellFormed())],
+    ['native_finish_reason', stop.unified === 'pause' ? jsonString(stop.raw.toWellFormed()) : undefined],
+  ]
+}
+
+/** The words of a refusal that came without any. */
+export function refusalText(stop: Stop): string {
+  return stop.explanation ?? 'The model declined to answer this request.'
+}

@@ -1,0 +1,44 @@
+// Whether a schema may be sent as strict: every object closed and every property required. OpenAI answers anything else
+// with a 400, so a wish for strictness is only passed on where it can be met.
+
+import type { RawJson } from '../conversation.ts'
+
+export function isStrictSchema(schema: RawJson): boolean {
+  const root = parse(schema)
+  return isObject(root) && root.type === 'object' && isClosed(root)
+}
+
+const lists = ['anyOf', 'oneOf', 'allOf', 'prefixItems']
+const maps = ['properties', '$defs', 'definitions']
+
+function isClosed(schema: unknown): boolean {
+  if (!isObject(schema)) return true
+  const types = Array.isArray(schema.type) ? schema.type : [schema.type]
+  if ((types.includes('object') || schema.properties !== undefined) && !isClosedObject(schema)) return false
+  return (
+    isClosed(schema.items) &&
+    lists.every((name) => valuesOf(schema[name]).every(isClosed)) &&
+    maps.every((name) => valuesOf(schema[name]).every(isClosed))
+  )
+}
+
+function isClosedObject({ properties, required, additionalProperties }: Record<string, unknown>): boolean {
+  const names = isObject(properties) ? Object.keys(properties) : []
+  return additionalProperties === false && names.every((name) => Array.isArray(required) && required.includes(name))
+}
+
+function valuesOf(value: unknown): unknown[] {
+  return typeof value === 'object' && value !== null ? Object.values(value) : []
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,36 @@
+import { expect, test } from 'bun:test'
+import { judgeLeftovers, paramOf, pointerStep, WarningList } from './warning-list.ts'
+
+test('one entry per code and field name, with the first place', () => {
+  const warnings = new WarningList()
+  warnings.add('cache_control_dropped', '/messages/0/content/1/cache_control')
+  warnings.add('cache_control_dropped', '/messages/7/cache_control')
+  warnings.add('other', '/messages/7/cache_control')
+  warnings.add('system_inlined', '/messages/3')
+  warnings.add('system_inlined', '/messages/5')
+  expect(warnings.list).toEqual([
+    { code: 'cache_control_dropped', field: '/messages/0/content/1/cache_control' },
+    { code: 'other', field: '/messages/7/cache_control' },
+    { code: 'system_inlined', field: '/messages/3' },
+  ])
+})
+
+test('pointers escape what would part them, and read as callers write paths', () => {
+  expect(pointerStep('a/b~c')).toBe('/a~1b~0c')
+  expect(paramOf(`/tools/0${pointerStep('a/b')}/x`)).toBe('tools[0].a/b.x')
+  expect(paramOf('')).toBe('')
+})
+
+test('the first leftover that must not be dropped refuses; a name that is no word gets a code of its own', () => {
+  const warnings = new WarningList()
+  const failure = judgeLeftovers(
+    [
+      { field: '/foo', refuse: false },
+      { field: '/x y;z', refuse: false },
+      { field: '/n', refuse: true },
+    ],
+    warnings,
+  )
+  expect(failure?.facts.param).toBe('n')
+  expect(warnings.list.map(({ code }) => code)).toEqual(['foo_dropped', 'field_dropped'])
+})

@@ -1,0 +1,133 @@
+// The translation lane's reply: the provider's stream read into canonical events, put right, and written in the caller's
+// dialect, event by event or as one whole. Seen from outside it is a relay like that of the byte lane.
+
+import type { Dialect, ProviderFault, StreamRelay } from '../dialects/dialect.ts'
+import { UsageMeter } from '../dialects/meter-usage.ts'
+import type { ReplyEvent } from '../dialects/reply-event.ts'
+import type { RenderContext, ReplyUndo, StreamParser, StreamRenderer, Target } from '../dialects/translation.ts'
+import { UndoStages } from '../dialects/undo-stages.ts'
+import type { Usage } from '../kernel/usage.ts'
+
+export interface Translated {
+  readonly from: Dialect
+  readonly to: Dialect
+  readonly target: Target
+  readonly undo: ReplyUndo
+  readonly context: RenderContext
+}
+
+const nothing = new Uint8Array(0)
+const encoder = new TextEncoder()
+
+/** Reads the provider's side; what becomes of an event is for the two below to say. */
+abstract class TranslatedRelay implements StreamRelay {
+  meaningful = false
+  finished = false
+  terminal: Uint8Array = nothing
+  fault: ProviderFault | undefined
+  readonly #parser: StreamParser
+  readonly #undo: UndoStages
+  readonly #meter: UsageMeter
+
+  constructor({ from, target, undo, context }: Translated) {
+    this.#parser = from.translation.parseStream(target)
+    this.#undo = new UndoStages(undo)
+    this.#meter = new UsageMeter(context.estimatedInputTokens)
+  }
+
+  get usage(): Usage | undefined {
+    return this.meaningful ? this.#meter.usage : undefined
+  }
+
+  push(chunk: Uint8Array): Uint8Array {
+    return this.#write(this.#parser.push(chunk))
+  }
+
+  end(): Uint8Array {
+    return this.#write(this.#parser.end())
+  }
+
+  abstract keepAlive(): Uint8Array
+
+  /** What the client gets for an event, as text. */
+  protected abstract take(event: ReplyEvent): string
+
+  #write(events: readonly ReplyEvent[]): Uint8Array {
+    let text = ''
+    for (const parsed of events) {
+      for (const undone of this.#undo.push(parsed)) {
+        for (const event of this.#meter.push(undone)) {
+          // After the end or an error nothing more counts, whatever a provider still sends.
+          if (this.finished || this.fault !== undefined) break
+          if (event.type === 'reply-failure') this.fault = event.fault
+          else text += this.take(event)
+        }
+      }
+    }
+    return text === '' ? nothing : encoder.encode(text)
+  }
+}
+
+export class TranslatedStream extends TranslatedRelay {
+  readonly #renderer: StreamRenderer
+
+  constructor(translated: Translated) {
+    super(translated)
+    this.#renderer = translated.to.translation.renderStream(translated.context)
+  }
+
+  keepAlive(): Uint8Array {
+    return encoder.encode(this.#renderer.render({ type: 'keep-alive' }))
+  }
+
+  protected take(event: ReplyEvent): string {
+    this.meaningful ||= isMeaningful(event)
+    const text = this.#renderer.render(event)
+    if (event.type === 'reply-end') {
+      this.finished = true
+      this.terminal = encoder.encode(this.#renderer.terminal)
+    }
+    return text
+  }
+}
+
+/** Gathers all events; until the last one nothing is committed, so every failure before it can move on unseen. */
+export class CollectedReply extends TranslatedRelay {
+  readonly #translated: Translated
+  readonly #events: ReplyEvent[] = []
+
+  constructor(translated: Translated) {
+    super(translated)
+    this.#translated = translated
+  }
+
+  keepAlive(): Uint8Array {
+    return nothing
+  }
+
+  protected take(event: ReplyEvent): string {
+    if (event.type !== 'keep-alive') this.#events.push(event)
+    if (event.type !== 'reply-end') return ''
+    const { to, context } = this.#translated
+    this.meaningful = true
+    this.finished = true
+    this.terminal = encoder.encode(to.translation.renderReply(this.#events, context))
+    return ''
+  }
+}
+
+/** Something a client would show: a start of text or thinking alone is not. */
+function isMeaningful(event: ReplyEvent): boolean {
+  switch (event.type) {
+    case 'text-delta':
+    case 'thinking-delta':
+    case 'arguments-delta':
+      return event.text !== ''
+    case 'block-start':
+      return event.block.kind === 'tool-call' || event.block.kind === 'sealed-thinking'
+    case 'reply-end':
+      return true
+    default:
+      return false
+  }
+}

@@ -1,0 +1,128 @@
+// The one way a hold of the embedded engine becomes a charge: claimed in memory, written with everything that belongs
+// to it in one operation, and only then taken from the balance.
+
+import { unreachable } from '../../kernel/assert.ts'
+import type { Clock } from '../../kernel/clock.ts'
+import type { Failpoint } from '../../kernel/failpoint.ts'
+import type { RequestId, WorkspaceId } from '../../kernel/ids.ts'
+import type { Database } from '../../store/database.ts'
+import { timeToSql } from '../../store/sql.ts'
+import { insertStep, type WriteOperation, type WriteStep } from '../../store/write-batch.ts'
+import { walletOf } from '../account.ts'
+import type { Settlement, SettleOutcome } from '../ledger.ts'
+import { type SettledTransfers, settledTransfers, storedOutcome } from '../settlement-transfers.ts'
+import { readTransfersOf, transferColumns } from '../transfer.ts'
+import { unavailable } from '../unavailable.ts'
+import type { GroupCommit } from './group-commit.ts'
+import type { Claim, WalletBook } from './wallet-book.ts'
+
+export interface SettleDependencies {
+  readonly book: WalletBook
+  readonly commits: GroupCommit
+  readonly database: Database
+  readonly clock: Clock
+  readonly reach: Failpoint
+}
+
+export function createSettle(dependencies: SettleDependencies): (settlement: Settlement) => Promise<SettleOutcome> {
+  const { book, database } = dependencies
+  const running = new Map<RequestId, Promise<SettleOutcome>>()
+  return (settlement) => {
+    const { requestId } = settlement
+    const first = running.get(requestId)
+    if (first) return first.then((outcome) => (outcome.kind === 'settled' ? { ...outcome, repeated: true } : outcome))
+    const claim = book.claim(requestId, settlement.charge)
+    if (!claim) return readTransfersOf(database.sql, requestId).then(storedOutcome)
+    const outcome = settleClaim(dependencies, claim, settlement).finally(() => running.delete(requestId))
+    running.set(requestId, outcome)
+    return outcome
+  }
+}
+
+async function settleClaim(
+  { book, commits, database, clock, reach }: SettleDependencies,
+  claim: Claim,
+  settlement: Settlement,
+): Promise<SettleOutcome> {
+  try {
+    await reach('before_settle')
+  } catch (thrown) {
+    book.drop(claim)
+    throw thrown
+  }
+  const transfers = settledTransfers(settlement, claim.workspaceId, { charged: claim.charged, now: clock.now() })
+  const end = await commit(commits, book, claim, settleOperation(claim, transfers, settlement))
+  switch (end) {
+    case 'committed':
+      await reach('after_commit')
+      return { kind: 'settled', transfer: transfers.charge, writtenOff: claim.writtenOff, repeated: false }
+    case 'given up':
+      return unavailable
+    case 'refused': {
+      // A commit whose success was reported as a failure is found here by its retry.
+      const stored = storedOutcome(await readTransfersOf(database.sql, claim.requestId))
+      if (stored.kind === 'settled') return stored
+      throw new Error(`the database refused the settlement of ${claim.requestId}; it was not charged`)
+    }
+    default:
+      return unreachable(end)
+  }
+}
+
+function commit(
+  commits: GroupCommit,
+  book: WalletBook,
+  claim: Claim,
+  operation: WriteOperation,
+): Promise<'committed' | 'refused' | 'given up'> {
+  return new Promise((resolve) =>
+    commits.submit({
+      operation,
+      onCommitted() {
+        book.commit(claim)
+        resolve('committed')
+      },
+      onRefused() {
+        book.drop(claim)
+        resolve('refused')
+      },
+      onGivenUp(ended) {
+        if (ended) book.drop(claim)
+        resolve('given up')
+      },
+    }),
+  )
+}
+
+function settleOperation(
+  { workspaceId, charged, walletMissing }: Claim,
+  { charge, writeoff }: SettledTransfers,
+  { rows = [] }: Settlement,
+): WriteOperation {
+  const wallet = walletOf(workspaceId)
+  const steps: WriteStep[] = walletMissing ? makeWallet(workspaceId, charge.createdAt) : []
+  steps.push(insertStep({ table: 'transfers', columns: transferColumns(charge) }))
+  if (charged > 0n) {
+    steps.push({ text: 'UPDATE balances SET posted = posted - ? WHERE account_id = ?', values: [charged, wallet] })
+  }
+  if (writeoff) steps.push(insertStep({ table: 'transfers', columns: transferColumns(writeoff) }))
+  for (const row of rows) steps.push(insertStep(row))
+  return steps
+}
+
+/** Also right if it is there: every step must change one row, so "do nothing" is written as a change to the same. */
+function makeWallet(workspaceId: WorkspaceId, now: number): WriteStep[] {
+  const wallet = walletOf(workspaceId)
+  return [
+    {
+      text: `INSERT INTO accounts (id, kind, workspace_id, created_at) VALUES (?, 'wallet', ?, ?)
+        ON CONFLICT (id) DO UPDATE SET kind = 'wallet'`,
+      values: [wallet, workspaceId, timeToSql(now)],
+    },
+    {
+      text: `INSERT INTO balances (account_id, posted, held) VALUES (?, 0, 0)
+        ON CONFLICT (account_id) DO UPDATE SET held = 0`,
+      values: [wallet],
+    },
+  ]
+}

@@ -1,0 +1,104 @@
+// What the rest of the house knows of the ledger: amounts, workspaces and request ids go in, results come out. Tokens,
+// models and prices never do; usage and price version pass through as text. Amounts are nano-dollars.
+
+import type { KeyId, ProjectId, RequestId, WorkspaceId } from '../kernel/ids.ts'
+import type { Nano } from '../kernel/money.ts'
+import type { NewRow } from '../store/write-batch.ts'
+import type { Funding, FundOutcome } from './fund.ts'
+import type { Transfer, TransferPage, TransferQuery } from './transfer.ts'
+import type { Unavailable } from './unavailable.ts'
+
+export interface HoldRequest {
+  /** Minted for this request; a second hold under the same id is a defect. */
+  readonly requestId: RequestId
+  readonly workspaceId: WorkspaceId
+  readonly keyId: KeyId
+  readonly projectId: ProjectId
+  /** 0 is always granted, even without a wallet: a call that costs nothing still leaves its transfer. */
+  readonly amount: Nano
+  /** After this long the hold is reaped even if its process lives; must exceed the request's total deadline. */
+  readonly lifetimeMs?: number
+}
+
+export interface Settlement {
+  readonly requestId: RequestId
+  /** What the request costs, also where that is more than was held. */
+  readonly charge: Nano
+  /** undefined = not priced (the caller's own provider key). */
+  readonly priceVersion: string | undefined
+  readonly usage: string
+  readonly estimated: boolean
+  /** Rows of other parts, such as the request's record: written with the charge, or not at all. */
+  readonly rows?: readonly NewRow[]
+}
+
+/** The wallet can pay once `posted - held` covers the amount; if even `posted` does not, waiting is no use. */
+export interface Insufficient {
+  readonly kind: 'insufficient'
+  readonly posted: Nano
+  readonly held: Nano
+}
+
+export type HoldOutcome = { readonly kind: 'held' } | Insufficient | Unavailable
+
+/** `gone`: the hold is no longer open (settled, released, or reaped because this process was taken for dead). */
+export type ExtendOutcome = HoldOutcome | { readonly kind: 'gone' }
+
+export type SettleOutcome =
+  | {
+      readonly kind: 'settled'
+      /** The charge; its amount is what the wallet paid, now or at the first call. */
+      readonly transfer: Transfer
+      /** What the wallet could not pay and the operator lost. */
+      readonly writtenOff: Nano
+      /** True if this call did not charge but found the charge of an earlier one. */
+      readonly repeated: boolean
+    }
+  /** The hold had ended without a charge, and stays so. */
+  | { readonly kind: 'gone' }
+  /** Not committed within the time for retries: no charge, unless the last commit is still on its way to the disk. */
+  | Unavailable
+
+export type ReleaseOutcome =
+  | { readonly kind: 'released' }
+  /** Something else has ended the hold before, or is about to. */
+  | { readonly kind: 'gone' }
+  /** It is released later: by another attempt, or by the reaper. */
+  | Unavailable
+
+export interface Wallet {
+  readonly posted: Nano
+  readonly held: Nano
+  readonly available: Nano
+}
+
+export interface ReapReport {
+  readonly requestId: RequestId
+  readonly amount: Nano
+  /** Whether the body had gone upstream: then the provider may bill what nobody paid for. */
+  readonly sent: boolean
+}
+
+export interface Ledger {
+  /** Answers at once, without a promise, on the embedded engine. Nothing may go upstream before `held`. */
+  hold(request: HoldRequest): HoldOutcome | Promise<HoldOutcome>
+  extend(requestId: RequestId, more: Nano): ExtendOutcome | Promise<ExtendOutcome>
+  /** The body goes upstream now. Not durable by itself. */
+  markSent(requestId: RequestId): void
+  /** Resolves when the charge is durable. A second call answers with the charge of the first. */
+  settle(settlement: Settlement): Promise<SettleOutcome>
+  release(requestId: RequestId): ReleaseOutcome | Promise<ReleaseOutcome>
+  fund(funding: Funding): Promise<FundOutcome>
+  /** Zeros for a workspace that was never funded. */
+  wallet(workspaceId: WorkspaceId): Promise<Wallet>
+  /** Newest first. */
+  transfers(workspaceId: WorkspaceId, query: TransferQuery): Promise<TransferPage>
+  /** What one request moved, oldest first. */
+  transfersOf(requestId: RequestId): Promise<readonly Transfer[]>
+  /** Ends the holds of dead processes and those past their lifetime. Runs by itself every few seconds. */
+  reap(): Promise<readonly ReapReport[]>
+  /** Whether a hold would be considered at all; the reason for `/readyz`. */
+  admits(): boolean
+  /** Waits for what was submitted, then stops. */
+  close(): Promise<void>
+}

@@ -1,0 +1,64 @@
+// The thread that owns the one connection which writes to the embedded database, so that the event loop never waits for
+// the disk. It does what it is told, one question after the other, and decides nothing.
+
+import { Database, SQLiteError, type Statement } from 'bun:sqlite'
+import { runBatch } from './sqlite-batch.ts'
+import type { WriterAnswer, WriterFault, WriterQuestion } from './sqlite-protocol.ts'
+
+declare const self: Worker
+
+let connection: Database | undefined
+/** The texts of batches are few and come again; those of transactions are prepared each time. */
+const prepared = new Map<string, Statement>()
+
+function opened(): Database {
+  if (connection) return connection
+  throw Object.assign(new Error('The database is closed'), { code: 'ERR_SQLITE_CONNECTION_CLOSED' })
+}
+
+function statement(text: string): Statement {
+  const known = prepared.get(text)
+  if (known) return known
+  const fresh = opened().prepare(text)
+  prepared.set(text, fresh)
+  return fresh
+}
+
+function answer(question: WriterQuestion): WriterAnswer {
+  switch (question.kind) {
+    case 'open': {
+      connection = new Database(question.file, { readwrite: true, safeIntegers: true })
+      connection.run(question.settings)
+      return { kind: 'done' }
+    }
+    case 'run': {
+      using once = opened().prepare(question.text)
+      return { kind: 'rows', rows: once.all(...question.values) }
+    }
+    case 'script':
+      opened().run(question.text)
+      return { kind: 'done' }
+    case 'batch':
+      return { kind: 'batch', refusals: runBatch(statement, question.operations) }
+    case 'close':
+      for (const known of prepared.values()) known.finalize()
+      connection?.close()
+      connection = undefined
+      return { kind: 'done' }
+  }
+}
+
+function toFault(thrown: unknown): WriterFault {
+  const message = thrown instanceof Error ? thrown.message : String(thrown)
+  if (thrown instanceof SQLiteError) return { message, code: thrown.code ?? 'SQLITE_ERROR', errno: thrown.errno }
+  const code = thrown instanceof Error && 'code' in thrown ? String(thrown.code) : 'ERR_SQLITE_WRITER'
+  return { message, code, errno: 0 }
+}
+
+self.onmessage = ({ data }: MessageEvent<WriterQuestion>) => {
+  try {
+    self.postMessage(answer(data))
+  } catch (thrown) {
+    self.postMessage({ kind: 'fault', fault: toFault(thrown) } satisfies WriterAnswer)
+  }
+}

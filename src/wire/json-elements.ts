@@ -1,0 +1,27 @@
+// Where the elements of a JSON array lie in its bytes. The body has been checked before as a whole.
+
+import { assert } from '../kernel/assert.ts'
+import { closeBracket, comma, openBracket } from './ascii.ts'
+import { jsonDepthMax } from './json-members.ts'
+import { JsonScanner } from './json-scanner.ts'
+import type { JsonSpan } from './json-spans.ts'
+
+/** [start, end) is an array of a body that readJsonMembers has accepted. */
+export function readJsonElements(body: Uint8Array, start: number, end: number): JsonSpan[] {
+  const scanner = new JsonScanner(body, start, end, jsonDepthMax)
+  assert(scanner.peek() === openBracket, 'the span of an array')
+  scanner.at++
+  const spans: JsonSpan[] = []
+  let next = scanner.peek()
+  while (next !== closeBracket) {
+    const from = scanner.at
+    assert(scanner.passValue(1), 'an element of a body that has been checked')
+    spans.push({ start: from, end: scanner.at })
+    next = scanner.peek()
+    if (next !== comma) break
+    scanner.at++
+    scanner.peek()
+  }
+  assert(next === closeBracket, 'the span of a whole array')
+  return spans
+}

@@ -1,0 +1,264 @@
+// Requests whose HTTP is wrong or merely odd, on both surfaces, over bare sockets: media types, sizes, methods, paths,
+// hosts and framing. Where HTTP allows it, the same connection takes a good request right after.
+
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
+import { type Gateway, startGateway, upstreamConfig } from './parts/gateway.ts'
+import { connect, type RawConnection } from './parts/raw-client.ts'
+import {
+  bodyOf,
+  bothSurfaces,
+  expectFailure,
+  type RequestParts,
+  requestBytes,
+  type TestSurface,
+} from './parts/surfaces.ts'
+import { startUpstream, type Upstream } from './parts/upstream.ts'
+
+const bodyBytesMax = 65_536
+
+let upstream: Upstream
+let gateway: Gateway
+let connection: RawConnection
+
+beforeAll(async () => {
+  upstream = startUpstream((_, reply) => reply.json(200, { type: 'message', choices: [], content: [] }))
+  const limits = `server: { body_bytes_max: ${bodyBytesMax} }\n`
+  gateway = await startGateway({ config: upstreamConfig(upstream.url, limits) })
+})
+
+beforeEach(async () => {
+  connection = await connect(gateway.url)
+})
+
+afterEach(() => connection.leave())
+
+afterAll(async () => {
+  await gateway.stop()
+  upstream.stop()
+})
+
+async function ask(surface: TestSurface, parts: Omit<RequestParts, 'key'> = {}) {
+  await connection.send(requestBytes(surface, { key: gateway.key, ...parts }))
+  return connection.response({ bodyless: parts.method === 'HEAD' })
+}
+
+async function expectUsable(surface: TestSurface): Promise<void> {
+  expect(await ask(surface)).toMatchObject({ status: 200 })
+}
+
+/** The runtime's parser answers before the gateway sees anything: a status, no body, and the end. */
+async function expectRefusedByParser(bytes: Uint8Array | string, statuses: readonly number[]): Promise<void> {
+  const calls = upstream.calls.length
+  await connection.send(bytes)
+  const response = await connection.response()
+  if (response === 'closed') throw new Error('closed without an answer')
+  expect(statuses).toContain(response.status)
+  await connection.closed
+  expect(upstream.calls).toHaveLength(calls)
+}
+
+const chunked = (body: string): string => `${body.length.toString(16)}\r\n${body}\r\n0\r\n\r\n`
+
+for (const surface of bothSurfaces) {
+  const { path } = surface
+
+  describe(`the ${surface.name} surface, media type`, () => {
+    const wrong = [undefined, 'text/plain', 'application/x-www-form-urlencoded', 'multipart/form-data; boundary=x']
+    const odd = [
+      '',
+      'json',
+      'application/jsonp',
+      'application/json,text/html',
+      'application/octet-stream',
+      'x'.repeat(5000),
+    ]
+    test.each([...wrong, ...odd])('%s is refused by name', async (type) => {
+      const says = type ? 'Content-Type: application/json; got' : 'Content-Type: application/json'
+      const response = await ask(surface, { headers: { 'content-type': type } })
+      expectFailure(surface, response, { code: 'UNSUPPORTED_MEDIA_TYPE', says })
+      await expectUsable(surface)
+    })
+
+    const right = [
+      'application/json; charset=utf-8',
+      'APPLICATION/JSON',
+      'application/vnd.api+json',
+      'application/json ;x=y',
+    ]
+    test.each(right)('%s is taken', async (type) => {
+      expect(await ask(surface, { headers: { 'content-type': type } })).toMatchObject({ status: 200 })
+    })
+  })
+
+  describe(`the ${surface.name} surface, size`, () => {
+    const filled = (length: number): string => {
+      const rest = length - bodyOf(surface, { x: '""' }).length
+      return bodyOf(surface, { x: `"${'y'.repeat(rest)}"` })
+    }
+    const tooLarge = { code: 'PAYLOAD_TOO_LARGE', says: '65536 bytes' }
+
+    test('a body of exactly the limit is taken, with a length and in chunks', async () => {
+      expect(await ask(surface, { body: filled(bodyBytesMax) })).toMatchObject({ status: 200 })
+      const headers = { 'content-length': undefined, 'transfer-encoding': 'chunked' }
+      expect(await ask(surface, { body: chunked(filled(bodyBytesMax)), headers })).toMatchObject({ status: 200 })
+    })
+
+    test('one byte more is refused by its length', async () => {
+      expectFailure(surface, await ask(surface, { body: filled(bodyBytesMax + 1) }), tooLarge)
+      await expectUsable(surface)
+    })
+
+    test('one byte more is refused in chunks', async () => {
+      const headers = { 'content-length': undefined, 'transfer-encoding': 'chunked' }
+      expectFailure(surface, await ask(surface, { body: chunked(filled(bodyBytesMax + 1)), headers }), tooLarge)
+      await expectUsable(surface)
+    })
+
+    test('a length of gigabytes is refused before any of it is sent', async () => {
+      const headers = { 'content-length': '8000000000' }
+      expectFailure(surface, await ask(surface, { body: '', headers }), tooLarge)
+    })
+  })
+
+  describe(`the ${surface.name} surface, method`, () => {
+    test.each(['GET', 'PUT', 'DELETE', 'PATCH', 'OPTIONS', 'TRACE'])(
+      '%s is answered with what is allowed',
+      async (method) => {
+        for (const body of ['', bodyOf(surface)]) {
+          const response = await ask(surface, { method, body })
+          expectFailure(surface, response, { code: 'METHOD_NOT_ALLOWED', says: /use POST/ })
+          expect(response === 'closed' ? null : response.headers.get('allow')).toBe('POST')
+          await expectUsable(surface)
+        }
+      },
+    )
+
+    test('HEAD is too, without a body', async () => {
+      expect(await ask(surface, { method: 'HEAD', body: '' })).toMatchObject({ status: 405, body: '' })
+      await expectUsable(surface)
+    })
+
+    test('one the runtime does not know ends the connection, and nothing else', async () => {
+      await connection.send(`FROBNICATE ${path} HTTP/1.1\r\nhost: x\r\n\r\n`)
+      expect(await connection.response()).toBe('closed')
+    })
+  })
+
+  describe(`the ${surface.name} surface, path`, () => {
+    const bare = path.slice('/v1'.length)
+    const same = [bare, `/v1${path}`, `${path}?beta=true`, `${path}?`, `${path}#x`, `http://other.example${path}`]
+    test.each([...same, `/v1/x/..${bare}`, `/v1/x/%2e%2e${bare}`])('%s leads there', async (target) => {
+      expect(await ask(surface, { target })).toMatchObject({ status: 200 })
+    })
+
+    const near = [path.slice(0, -1), `${path}s`, `${path}/`, `/${path}`, path.replace('/v1', '/V1')]
+    test.each(near)('%s does not, and the answer says what was meant', async (target) => {
+      expectFailure(surface, await ask(surface, { target }), { code: 'NOT_FOUND', says: `Did you mean ${path}?` })
+      await expectUsable(surface)
+    })
+
+    const nowhere = [
+      '/v1',
+      '/v2/chat',
+      '//v1//x',
+      '/v1/%00',
+      '/%2e%2e/%2e%2e/etc/passwd',
+      '/é',
+      '/v1/__proto__',
+      '/constructor',
+    ]
+    test.each([...nowhere, `${path}%00`, `${path};x=y`, `/v1/v1${path}`])('%s leads nowhere', async (target) => {
+      expectFailure(surface, await ask(surface, { target }), { code: 'NOT_FOUND' })
+      await expectUsable(surface)
+    })
+
+    test('a very long one is not repeated in full', async () => {
+      const message = expectFailure(surface, await ask(surface, { target: `/v1/${'x'.repeat(9000)}` }), {
+        code: 'NOT_FOUND',
+      })
+      expect(message.length).toBeLessThan(500)
+      await expectUsable(surface)
+    })
+
+    test.each(['/v1/responses', '/responses'])('%s is told what is served instead', async (target) => {
+      const says = /responses is not served: use \/v1\/chat\/completions or \/v1\/messages/
+      expectFailure(surface, await ask(surface, { target }), { code: 'NOT_FOUND', says })
+    })
+  })
+
+  describe(`the ${surface.name} surface, host and framing`, () => {
+    // None of these may change which path is matched.
+    const hosts = [
+      'x/v1/models?',
+      'x/v1/models#',
+      'a/b',
+      'a b',
+      '..',
+      '[::1',
+      'x:99999',
+      'u:p@x',
+      'http://y/',
+      '',
+      '\xe9',
+    ]
+    test.each(hosts)('a host of "%s" changes nothing', async (host) => {
+      expect(await ask(surface, { headers: { host } })).toMatchObject({ status: 200 })
+    })
+
+    test('a second host changes nothing', async () => {
+      const headers = { 'x-a': 'b\r\nhost: x/v1/models?' }
+      expect(await ask(surface, { headers })).toMatchObject({ status: 200 })
+    })
+
+    test('a missing host is refused', async () => {
+      await expectRefusedByParser(requestBytes(surface, { key: gateway.key, headers: { host: undefined } }), [400])
+    })
+
+    const framings: Record<string, Record<string, string | undefined>> = {
+      'a negative length': { 'content-length': '-1' },
+      'a length that is no number': { 'content-length': 'abc' },
+      'a length beyond counting': { 'content-length': '9'.repeat(30) },
+      'two lengths': { 'content-length': '3\r\ncontent-length: 4' },
+      'a length and chunks': { 'transfer-encoding': 'chunked' },
+      'an unknown transfer coding': { 'content-length': undefined, 'transfer-encoding': 'gzip' },
+      'chunks that are none': { 'content-length': undefined, 'transfer-encoding': 'chunked' },
+      'a NUL in a header': { 'x-a': 'b\0c' },
+      'a header without a colon': { 'x-a': 'b\r\nfoo' },
+      'a space before the colon': { 'x-a ': 'b' },
+      'a folded header': { 'x-a': 'b\r\n c' },
+    }
+    test.each(Object.keys(framings))('%s is refused', async (says) => {
+      const bytes = requestBytes(surface, { key: gateway.key, headers: framings[says] ?? {} })
+      await expectRefusedByParser(bytes, [400])
+    })
+
+    test('headers beyond 16 KiB are refused', async () => {
+      const one = requestBytes(surface, { key: gateway.key, headers: { 'x-big': 'x'.repeat(20_000) } })
+      await expectRefusedByParser(one, [431])
+      connection = await connect(gateway.url)
+      const many = Object.fromEntries(Array.from({ length: 2000 }, (_, at) => [`x-${at}`, 'y']))
+      await expectRefusedByParser(requestBytes(surface, { key: gateway.key, headers: many }), [431])
+    })
+
+    test('what is no HTTP is refused', async () => {
+      // The parser takes the raw NUL in a target for a wrong version; a 505 is all it can say.
+      const good = requestBytes(surface, { key: gateway.key }).toString()
+      const garbage = [
+        'GARBAGE\r\n\r\n',
+        '\x16\x03\x01\0\xc8\x01\0\0\xc4\x03\x03',
+        good.replace(' HTTP/1.1', '\0 HTTP/1.1'),
+      ]
+      for (const bytes of [...garbage, good.replace('HTTP/1.1', 'HTTP/2.0'), good.replace(path, path.slice(1))]) {
+        connection = await connect(gateway.url)
+        await expectRefusedByParser(bytes, [400, 505])
+      }
+    })
+  })
+}
+
+test('clients may warm up their connection without a key', async () => {
+  for (const path of ['/', '/api/hello']) {
+    await connection.send(`HEAD ${path} HTTP/1.1\r\nhost: x\r\n\r\n`)
+    expect(await connection.response({ bodyless: true })).toMatchObject({ status: 200, body: '' })
+  }
+})

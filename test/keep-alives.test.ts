@@ -1,0 +1,236 @@
+// Providers that keep a client waiting. The clock is pushed ahead, so that the real ten and fifteen seconds pass in no
+// time: headers go out early, comments and pings fill the silence, and failover stays invisible all the same.
+
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
+import { failoverConfig, type Gateway, startGateway } from './parts/gateway.ts'
+import { createJumpClock } from './parts/jump-clock.ts'
+import { connect, type RawConnection, type RawResponse } from './parts/raw-client.ts'
+import {
+  bodyOf,
+  bothSurfaces,
+  chat,
+  expectFailure,
+  messages,
+  requestBytes,
+  type TestSurface,
+} from './parts/surfaces.ts'
+import { startUpstream, type Upstream, type UpstreamCall, type UpstreamReply } from './parts/upstream.ts'
+import { chatWords, messagesWords, type Words, wordsFor } from './parts/upstream-words.ts'
+
+const keepAlive = ': keep-alive\n\n'
+const ping = 'event: ping\ndata: {"type":"ping"}\n\n'
+
+const clock = createJumpClock()
+let first: Upstream
+let second: Upstream
+let gateway: Gateway
+
+beforeAll(async () => {
+  first = startUpstream(() => {})
+  second = startUpstream(answer)
+  gateway = await startGateway({ config: failoverConfig([first.url, second.url]), clock })
+})
+
+beforeEach(() => {
+  first.calls.length = 0
+  second.calls.length = 0
+  second.handle(answer)
+})
+
+afterAll(async () => {
+  await gateway.stop()
+  first.stop()
+  second.stop()
+})
+
+/** A whole stream in the words of the call's dialect. */
+async function answer(call: UpstreamCall, reply: UpstreamReply): Promise<void> {
+  const { opening, says, ending } = wordsFor(call)
+  await reply.startStream()
+  await reply.chunk(opening + says('hello') + ending)
+  await reply.finish()
+}
+
+interface Waiting {
+  readonly connection: RawConnection
+  /** How the first provider goes on, now that the client waits for it. */
+  readonly reply: UpstreamReply
+  readonly words: Words
+}
+
+/** A streamed request that has reached the first provider, which has done nothing yet but what `begin` does. */
+async function waiting(
+  surface: TestSurface,
+  begin: (reply: UpstreamReply, words: Words) => Promise<void>,
+): Promise<Waiting> {
+  const words = surface.name === 'chat' ? chatWords : messagesWords
+  const reached = new Promise<UpstreamReply>((resolve) => first.handle((_, reply) => resolve(reply)))
+  const connection = await connect(gateway.url)
+  await connection.send(requestBytes(surface, { key: gateway.key, body: bodyOf(surface, { stream: 'true' }) }))
+  const reply = await reached
+  await begin(reply, words)
+  return { connection, reply, words }
+}
+
+const silent = async (): Promise<void> => {}
+
+/** Long enough for the gateway to have looked at its clock, which then gave no reason to do anything. */
+function someTicks(): Promise<void> {
+  return Bun.sleep(250)
+}
+
+async function whole(connection: RawConnection): Promise<RawResponse> {
+  const response = await connection.response()
+  if (response === 'closed') throw new Error('closed without an answer')
+  connection.leave()
+  return response
+}
+
+/** What the client would have got from this provider without any waiting. */
+async function expectedFrom(surface: TestSurface): Promise<string> {
+  first.handle((_, reply) => reply.json(500, {}))
+  const connection = await connect(gateway.url)
+  await connection.send(requestBytes(surface, { key: gateway.key, body: bodyOf(surface, { stream: 'true' }) }))
+  return (await whole(connection)).body
+}
+
+for (const surface of bothSurfaces) {
+  describe(`a client of the ${surface.name} surface`, () => {
+    test('gets headers and a comment after ten seconds, and another after each fifteen', async () => {
+      const { connection, reply, words } = await waiting(surface, silent)
+      clock.jump(9)
+      await someTicks()
+      expect(connection.received()).toBe('')
+      clock.jump(1)
+      const early = await connection.until(keepAlive)
+      expect(early).toStartWith('HTTP/1.1 200')
+      expect(early.toLowerCase()).toContain('content-type: text/event-stream')
+      for (let comments = 2; comments <= 3; comments++) {
+        clock.jump(14)
+        await someTicks()
+        expect(connection.received().split(keepAlive)).toHaveLength(comments)
+        clock.jump(1)
+        while (connection.received().split(keepAlive).length === comments) await Bun.sleep(5)
+      }
+      await reply.startStream()
+      await reply.chunk(words.opening + words.says('hello') + words.ending)
+      await reply.finish()
+      const { status, body } = await whole(connection)
+      expect(status).toBe(200)
+      expect(body).toStartWith(keepAlive.repeat(3))
+      expect(body.slice(keepAlive.length * 3)).toBe(await expectedFrom(surface))
+    })
+
+    test('gets nothing but comments as long as nothing meaningful has come', async () => {
+      const { connection, reply, words } = await waiting(surface, async (reply, words) => {
+        await reply.startStream()
+        await reply.chunk(`: provider says wait\n\n${words.opening}`)
+      })
+      clock.jump(10)
+      await connection.until(keepAlive)
+      expect(connection.received()).not.toContain(words.opening.slice(0, 12))
+      await reply.chunk(words.says('hello') + words.ending)
+      await reply.finish()
+      const { body } = await whole(connection)
+      expect(body).toStartWith(`${keepAlive}: provider says wait\n\n`)
+      expect(body).toContain('hello')
+      expect(body).toContain(words.terminal)
+    })
+
+    test('does not see that another provider had to be tried', async () => {
+      for (const fail of ['cut', 'reset', 'refuse'] as const) {
+        const { connection, reply } = await waiting(surface, silent)
+        clock.jump(10)
+        await connection.until(keepAlive)
+        if (fail === 'refuse') await reply.json(503, { error: { message: 'busy' } })
+        else reply[fail]()
+        const { body } = await whole(connection)
+        expect(body).toBe(keepAlive + (await expectedFrom(surface)))
+      }
+    })
+
+    test('is served by another provider when the first stays silent for a minute', async () => {
+      const { connection } = await waiting(surface, silent)
+      clock.jump(61)
+      const { status, body } = await whole(connection)
+      expect(status).toBe(200)
+      expect(body).toEndWith(await expectedFrom(surface))
+      await first.calls[0]?.closed
+    })
+
+    const failures: readonly [status: number, code: string][] = [
+      [500, 'NOT_FOUND'],
+      [429, 'LIMIT_EXCEEDED'],
+      [413, 'PAYLOAD_TOO_LARGE'],
+    ]
+    test.each(failures)(
+      'is told in an event when every provider answers %d after the headers',
+      async (status, code) => {
+        second.handle((_, reply) => reply.json(status, { error: { message: 'no' } }))
+        const { connection, reply, words } = await waiting(surface, silent)
+        clock.jump(10)
+        await connection.until(keepAlive)
+        await reply.json(status, { error: { message: 'no' } })
+        const { body, headers } = await whole(connection)
+        const name = surface.name === 'chat' ? '' : 'event: error\n'
+        expect(body).toStartWith(`${keepAlive}${name}data: {`)
+        expect(body).toEndWith('}\n\n')
+        expect(body).not.toContain(words.terminal)
+        const data = JSON.parse(body.slice(body.indexOf('data: ') + 6)) as { error: object; request_id?: string }
+        expect(data.error).toMatchObject({ code, message: expect.stringContaining(surface.name) })
+        if (surface.name === 'messages')
+          expect(data).toMatchObject({ type: 'error', request_id: headers.get('request-id') })
+      },
+    )
+
+    test('gets a status when every provider fails before the headers', async () => {
+      second.handle((_, reply) => reply.json(500, {}))
+      const { connection, reply } = await waiting(surface, silent)
+      await reply.json(500, {})
+      expectFailure(surface, await connection.response(), {
+        code: 'NOT_FOUND',
+        says: `No route of \`${surface.model}\``,
+      })
+      connection.leave()
+    })
+
+    test('is told when a provider falls silent in mid-stream, and the provider is let go', async () => {
+      const { connection } = await waiting(surface, async (reply, words) => {
+        await reply.startStream()
+        await reply.chunk(words.opening + words.says('hello'))
+      })
+      await connection.until('hello')
+      clock.jump(31)
+      const { body } = await whole(connection)
+      expect(body).toContain('"code":"STREAM_INTERRUPTED"')
+      expect(body).toContain('fell silent')
+      await first.calls[0]?.closed
+      expect(second.calls).toHaveLength(0)
+    })
+  })
+}
+
+describe('silence in mid-stream', () => {
+  test.each([
+    [chat, keepAlive],
+    [messages, ping],
+  ] as const)('is filled every fifteen seconds, on %# with what is legal there', async (surface, filler) => {
+    const { connection, reply, words } = await waiting(surface, async (reply, words) => {
+      await reply.startStream()
+      await reply.chunk(words.opening + words.says('hello'))
+    })
+    await connection.until('hello')
+    clock.jump(15)
+    await connection.until(filler)
+    await reply.chunk(words.says('again'))
+    await connection.until('again')
+    clock.jump(15)
+    while (connection.received().split(filler).length < 3) await Bun.sleep(5)
+    await reply.chunk(words.ending)
+    await reply.finish()
+    const { body } = await whole(connection)
+    expect(body.replaceAll(filler, '').replace('"again"', '"hello"')).toBe(
+      (await expectedFrom(surface)).replace(/(event: .*\n)?.*"hello".*\n\n/, (record) => record + record),
+    )
+  })
+})

@@ -1,0 +1,23 @@
+// Records of a Chat Completions provider, for tests that decide what it says.
+
+import type { Target } from '../../src/dialects/translation.ts'
+
+export const target: Target = {
+  upstreamModel: 'm-1',
+  issuer: 'acme/openai-chat',
+  rules: {},
+  defaultOutputCap: undefined,
+  maxOutputTokens: undefined,
+}
+/** What a thinking block of that target is signed with, in the notation of replies. */
+export const signed = 'signed by acme/openai-chat'
+
+export const record = (value: unknown): string => `data: ${JSON.stringify(value)}\n\n`
+export const chunk = (delta: unknown, finish: string | null = null, more: object = {}): string =>
+  record({ id: 'c1', object: 'chat.completion.chunk', choices: [{ index: 0, delta, finish_reason: finish }], ...more })
+export const calls = (...fragments: unknown[]): string => chunk({ tool_calls: fragments })
+export const args = (text: string | null): object => ({ function: { arguments: text } })
+export const named = (name: string, text = ''): object => ({ type: 'function', function: { name, arguments: text } })
+export const done = 'data: [DONE]\n\n'
+/** The end of a reply with calls. */
+export const finished = `${chunk({}, 'tool_calls')}${done}`
