@@ -27,3 +27,8 @@ function isSqliteUnavailable(error: SQL.SQLiteError): boolean {
 export function isSqliteBusy(thrown: unknown): boolean {
   return thrown instanceof SQL.SQLiteError && (thrown.errno & 0xff) === 5
 }
+
+/** Two transactions stood in each other's way and PostgreSQL undid this one: serialization failure, deadlock. */
+export function isContention(thrown: unknown): boolean {
+  return thrown instanceof SQL.PostgresError && /^(40001|40P01)$/.test(thrown.errno ?? '')
+}

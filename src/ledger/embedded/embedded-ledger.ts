@@ -49,8 +49,8 @@ export async function createEmbeddedLedger(options: LedgerOptions, writer: Batch
       const pause = reach('after_hold')
       return pause ? pause.then(() => held) : held
     },
+    // A closed gate is no reason to end what is running: the hold is in memory, and its settlement is tried for long.
     extend(requestId, more) {
-      if (!gate.admits()) return unavailable
       const extension = book.extend(requestId, more)
       if (!extension) return { kind: 'gone' }
       return extension.granted ? held : insufficient(extension.workspaceId)

@@ -1,0 +1,82 @@
+// The statements on the rows of holds. Each takes its rows only if they are open and this replica's own in its present
+// epoch, so that a hold is ended once, by whoever comes first, and never by a process that was taken for dead.
+
+import type { ReplicaId, RequestId } from '../../kernel/ids.ts'
+import { insertRows } from '../../store/insert-rows.ts'
+import { type Sql, timeToSql } from '../../store/sql.ts'
+import { walletOf } from '../account.ts'
+import type { ExtendOperation, HoldOperation } from './operation.ts'
+
+/** Who holds. */
+export interface Owner {
+  readonly id: ReplicaId
+  readonly epoch: bigint
+}
+
+/** Ids contain no comma; one text parameter keeps the statement the same for any number of them. */
+function listOf(ids: readonly RequestId[]): string {
+  return [...ids].sort().join(',')
+}
+
+/** Ends the holds that are still open, and answers with their amounts. */
+export async function endHolds(
+  sql: Sql,
+  owner: Owner,
+  state: 'settled' | 'released',
+  ids: readonly RequestId[],
+): Promise<Map<RequestId, bigint>> {
+  if (ids.length === 0) return new Map()
+  const rows = await sql<{ request_id: RequestId; amount: bigint }>`UPDATE holds SET state = ${state}
+    WHERE request_id = ANY(string_to_array(${listOf(ids)}, ',')) AND state = 'open'
+      AND owner = ${owner.id} AND epoch = ${owner.epoch} RETURNING request_id, amount`
+  return new Map(rows.map((row) => [row.request_id, row.amount]))
+}
+
+/** Raises the holds before the wallet is asked (a hold's row is locked before its balance); answers with those raised. */
+export async function raiseHolds(
+  sql: Sql,
+  owner: Owner,
+  operations: readonly ExtendOperation[],
+): Promise<ReadonlySet<ExtendOperation>> {
+  const raised = new Set<ExtendOperation>()
+  for (const operation of [...operations].sort((a, b) => (a.requestId < b.requestId ? -1 : 1))) {
+    const rows = await sql`UPDATE holds SET amount = amount + ${operation.more} WHERE request_id = ${operation.requestId}
+      AND state = 'open' AND owner = ${owner.id} AND epoch = ${owner.epoch} RETURNING request_id`
+    if (rows.length === 1) raised.add(operation)
+  }
+  return raised
+}
+
+export async function lowerHold(sql: Sql, { requestId, more }: ExtendOperation): Promise<void> {
+  await sql`UPDATE holds SET amount = amount - ${more} WHERE request_id = ${requestId}`
+}
+
+export async function insertHolds(sql: Sql, owner: Owner, operations: readonly HoldOperation[]): Promise<void> {
+  if (operations.length === 0) return
+  const now = await databaseNow(sql)
+  const rows = operations.map(({ request, lifetimeMs }) => ({
+    request_id: request.requestId,
+    wallet_id: walletOf(request.workspaceId),
+    key_id: request.keyId,
+    project_id: request.projectId,
+    amount: request.amount,
+    state: 'open',
+    owner: owner.id,
+    epoch: owner.epoch,
+    expires_at: now + timeToSql(lifetimeMs),
+    sent_at: null,
+  }))
+  await insertRows(sql, 'holds', rows)
+}
+
+export async function markHoldsSent(sql: Sql, ids: readonly RequestId[]): Promise<void> {
+  if (ids.length === 0) return
+  await sql`UPDATE holds SET sent_at = ${await databaseNow(sql)}
+    WHERE request_id = ANY(string_to_array(${listOf(ids)}, ',')) AND state = 'open'`
+}
+
+/** Heartbeats and lifetimes are judged by one clock, the database's: those of replicas may differ. */
+export async function databaseNow(sql: Sql): Promise<bigint> {
+  const [row] = await sql<{ now: bigint }>`SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT) AS now`
+  return row?.now ?? 0n
+}
