@@ -6,6 +6,7 @@ import { modelFromEntry } from './catalog/entry.ts'
 import type { Config } from './config/config.ts'
 import type { ConfigSource } from './config/source.ts'
 import { anthropicMessages } from './dialects/anthropic-messages/index.ts'
+import type { Dialects } from './dialects/dialect.ts'
 import { openaiChat } from './dialects/openai-chat/index.ts'
 import { createCountTokens } from './generation/count-tokens.ts'
 import { createGenerate } from './generation/generate.ts'
@@ -52,6 +53,9 @@ export interface AppDependencies {
   onProgress(line: string): void
 }
 
+/** One line per dialect. */
+const dialects: Dialects = { 'openai-chat': openaiChat, 'anthropic-messages': anthropicMessages }
+
 /** Seconds a silent connection may live between requests. */
 const idleSeconds = 60
 
@@ -84,6 +88,7 @@ export async function startApp({ source, clock, log, onProgress }: AppDependenci
     authenticate,
     offer: () => inForce.offer,
     bodyBytesMax: config.bodyBytesMax,
+    onDefect: (error: unknown, id: RequestId) => logDefect(log, error, id),
   }
   const handler = createHandler({
     chat: openaiChat,
@@ -115,7 +120,7 @@ export async function startApp({ source, clock, log, onProgress }: AppDependenci
     modelCount: (providerId) => inForce.modelCount(providerId),
     async stop() {
       draining = true
-      const drained = await listening.stop(source.current.drainMs)
+      const drained = await listening.stop(source.current.drainMs, () => ticker.expireAll())
       ticker.close()
       source.close()
       await database.close()
@@ -142,7 +147,7 @@ function goodsOf(config: Config, sandboxTransport: Transport): Goods {
   })
   const builtIn = sandboxModels.map((entry) => modelFromEntry(entry, 'built in'))
   const catalog = createCatalog([...builtIn, ...config.models])
-  const offer = createOffer({ catalog, providers, random: randomUnit })
+  const offer = createOffer({ catalog, providers, dialects, random: randomUnit })
   const modelCount = (providerId: string): number =>
     catalog.models.filter((model) => model.price && model.routes.some((route) => route.providerId === providerId))
       .length

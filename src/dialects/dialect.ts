@@ -3,75 +3,13 @@
 
 import type { Failure } from '../kernel/failure.ts'
 import type { RequestId } from '../kernel/ids.ts'
-import type { Usage } from '../kernel/usage.ts'
-import type { JsonMembers } from '../wire/json-members.ts'
-import type { TargetRules } from './target-rules.ts'
+import type { RelayContext, RelayedReply, RequestEdits, StreamRelay } from './byte-lane/relay.ts'
+import type { Envelope } from './canonical/envelope.ts'
+import type { ProviderFault } from './canonical/provider-fault.ts'
+import type { Translation } from './canonical/translation.ts'
 
 export const dialectIds = ['openai-chat', 'anthropic-messages'] as const
 export type DialectId = (typeof dialectIds)[number]
-
-/** The cheap facts of a request body; its content is not read. */
-export interface Envelope {
-  readonly body: Uint8Array<ArrayBuffer>
-  readonly members: JsonMembers
-  readonly model: string
-  readonly stream: boolean
-  /** The caller's cap on generated tokens, under whichever name it was sent. */
-  readonly outputCap: number | undefined
-  /** Whether the caller asked for usage in the stream; where it did not, the extra record is kept from it. */
-  readonly wantsStreamUsage: boolean
-}
-
-/** The top-level members that differ between what the caller sent and what the provider gets. */
-export interface RequestEdits {
-  readonly upstreamModel: string
-  /** Sent as the output cap when the caller gave none. */
-  readonly defaultOutputCap: number | undefined
-  readonly rules: TargetRules
-}
-
-export interface RelayContext {
-  /** The catalog id as JSON, written where the provider wrote its own name for the model. */
-  readonly modelJson: Uint8Array
-  readonly wantsStreamUsage: boolean
-  /** Decimal USD digits to stand in the usage object as `cost`; undefined = leave usage as it is. */
-  costOf(usage: Usage): string | undefined
-}
-
-/** What a provider said when it refused or broke off, in its own words. Untrusted. */
-export interface ProviderFault {
-  readonly status: number | undefined
-  readonly type: string | undefined
-  readonly code: string | undefined
-  readonly message: string
-  readonly param: string | undefined
-  readonly details: unknown
-  readonly retryAfterMs: number | undefined
-}
-
-/** One stream on its way through: provider bytes in, client bytes out, with what was learned beside it. */
-export interface StreamRelay {
-  /** Takes a chunk as it came from the socket, answers with the bytes the client gets for it (often the same). */
-  push(chunk: Uint8Array): Uint8Array
-  /** The provider closed: reads a last record that was never terminated. */
-  end(): Uint8Array
-  /** Something a client would show has passed: text, reasoning, a tool call or an ending. The provider is committed. */
-  readonly meaningful: boolean
-  /** The dialect's own terminal marker has arrived; only that means done. */
-  readonly finished: boolean
-  /** The terminal bytes, withheld so that the charge can be made durable before the client sees the end. */
-  readonly terminal: Uint8Array
-  readonly usage: Usage | undefined
-  /** The provider reported an error inside the stream. */
-  readonly fault: ProviderFault | undefined
-  /** Bytes that keep a silent connection alive and are legal at this point of the stream. */
-  keepAlive(): Uint8Array
-}
-
-export interface RelayedReply {
-  readonly body: Uint8Array
-  readonly usage: Usage | undefined
-}
 
 export interface TokenCount {
   /** Appended to an endpoint's base URL. */
@@ -97,6 +35,11 @@ export interface Dialect {
   relayReply(body: Uint8Array<ArrayBuffer>, context: RelayContext): RelayedReply | { readonly fault: ProviderFault }
   readFault(status: number, headers: Headers, body: string): ProviderFault
   renderFailure(failure: Failure, requestId: RequestId): string
+  /** To and from the canonical form, for callers and providers of other dialects. */
+  readonly translation: Translation
   /** The last record of a stream that failed after its status was out. */
   renderStreamFailure(failure: Failure, requestId: RequestId): Uint8Array
 }
+
+/** Every dialect there is, by id. */
+export type Dialects = Readonly<Record<DialectId, Dialect>>

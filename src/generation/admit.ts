@@ -1,13 +1,13 @@
 // The first steps of every call that names a model: who calls, what they sent, and where it could go. Each can end the
 // call; nothing has been sent to a provider yet.
 
-import type { Dialect, Envelope } from '../dialects/dialect.ts'
+import type { Envelope } from '../dialects/canonical/envelope.ts'
 import { Failure, invalidRequest } from '../kernel/failure.ts'
 import type { Candidate } from '../routing/candidate.ts'
 import type { Offer, OfferedModel } from '../routing/offer.ts'
-import type { RequestRecord } from '../telemetry/request-record.ts'
 import type { Caller } from '../tenancy/caller.ts'
 import { BodyFault, readBody } from '../wire/read-body.ts'
+import type { Story } from './story.ts'
 
 export interface AdmitDependencies {
   authenticate(headers: Headers): Caller | Failure | Promise<Caller | Failure>
@@ -23,22 +23,27 @@ export interface Admitted {
   readonly candidates: readonly Candidate[]
 }
 
-export interface Call {
-  readonly request: Request
-  readonly surface: Dialect
-  /** The dialect's reader for this kind of call. */
-  readEnvelope(body: Uint8Array<ArrayBuffer>, headers: Headers): Envelope | Failure
-}
+/** The dialect's reader for the kind of call at hand. */
+export type ReadEnvelope = (body: Uint8Array<ArrayBuffer>, headers: Headers) => Envelope | Failure
 
-export async function admit(deps: AdmitDependencies, call: Call, record: RequestRecord): Promise<Admitted | Failure> {
-  const { request, surface } = call
-  const caller = await deps.authenticate(request.headers)
+export async function admit(
+  deps: AdmitDependencies,
+  request: Request,
+  { record, surface }: Story,
+  readEnvelope: ReadEnvelope,
+): Promise<Admitted | Failure> {
+  const { headers } = request
+  // A key seen in the last seconds is known without asking the database, and then there is nothing to wait for.
+  const known = deps.authenticate(headers)
+  const caller = known instanceof Promise ? await known : known
   if (caller instanceof Failure) return caller
   record.keyId = caller.keyId
 
-  const body = await readJsonBody(request, deps.bodyBytesMax)
-  if (body instanceof Failure) return body
-  const envelope = call.readEnvelope(body, request.headers)
+  const refused = refusedMediaType(headers)
+  if (refused) return refused
+  const body = await readBody(request, { bytesMax: deps.bodyBytesMax })
+  if (body instanceof BodyFault) return bodyFailure(body, deps.bodyBytesMax)
+  const envelope = readEnvelope(body, headers)
   if (envelope instanceof Failure) return envelope
   record.stream = envelope.stream
 
@@ -46,20 +51,20 @@ export async function admit(deps: AdmitDependencies, call: Call, record: Request
   const model = offer.find(caller, envelope.model)
   if (model instanceof Failure) return model
   record.model = model.id
-  const candidates = offer.plan(model, surface)
-  if (candidates instanceof Failure) return candidates
-  return { caller, envelope, model, candidates }
+  return { caller, envelope, model, candidates: offer.plan(model, surface) }
 }
 
-async function readJsonBody(request: Request, bytesMax: number): Promise<Uint8Array<ArrayBuffer> | Failure> {
-  const mediaType = request.headers.get('content-type')
-  if (mediaType === null || !/^application\/(json|[a-z.-]+\+json)\s*(;|$)/i.test(mediaType)) {
-    const got = mediaType === null ? 'none was sent' : `got ${mediaType.slice(0, 100)}`
-    return new Failure('UNSUPPORTED_MEDIA_TYPE', `Send the body with Content-Type: application/json; ${got}.`)
-  }
-  const body = await readBody(request, { bytesMax })
-  if (!(body instanceof BodyFault)) return body
-  if (body.reason === 'aborted') return invalidRequest('The body ended before it was complete.')
+function refusedMediaType(headers: Headers): Failure | undefined {
+  const mediaType = headers.get('content-type')
+  // As nearly every client spells it.
+  if (mediaType === 'application/json') return undefined
+  if (mediaType !== null && /^application\/(json|[a-z.-]+\+json)\s*(;|$)/i.test(mediaType)) return undefined
+  const got = mediaType === null ? 'none was sent' : `got ${mediaType.slice(0, 100)}`
+  return new Failure('UNSUPPORTED_MEDIA_TYPE', `Send the body with Content-Type: application/json; ${got}.`)
+}
+
+function bodyFailure({ reason }: BodyFault, bytesMax: number): Failure {
+  if (reason === 'aborted') return invalidRequest('The body ended before it was complete.')
   return new Failure('PAYLOAD_TOO_LARGE', `The body is larger than this gateway takes (${size(bytesMax)}). Send less.`)
 }
 

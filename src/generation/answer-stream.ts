@@ -11,11 +11,14 @@ import type { Answered, OpenStream } from './attempt.ts'
 import type { Connection, StreamEnd } from './story.ts'
 import type { Ticker, Watched } from './ticker.ts'
 
+/** How the tries of a request came out. */
+export type Opened = Answered | Failure | 'client left'
+
 export interface StreamAnswerInput {
   readonly surface: Dialect
   readonly requestId: RequestId
   /** Already open, or still being tried while the client is kept alive. */
-  readonly opening: OpenStream | Promise<Answered | Failure | 'client left'>
+  readonly opening: OpenStream | Promise<Opened>
   readonly clientGone: AbortSignal
   readonly ticker: Ticker
   readonly nowMs: () => number
@@ -160,6 +163,11 @@ class Pump implements Watched {
     else if (this.#clientBusySinceMs === undefined && nowMs - this.#heardAtMs > stream.timeouts.idleMs) {
       this.#cut(stream, 'fell silent')
     }
+  }
+
+  expire(): void {
+    const failure = new Failure('STREAM_INTERRUPTED', `Tollgate was shut down. Request ${this.#input.requestId}.`)
+    if (this.#controller && this.#phase !== 'ended') void this.#end(this.#controller, failure)
   }
 
   #keepAlive(nowMs: number): void {

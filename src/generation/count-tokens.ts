@@ -1,14 +1,16 @@
-// Counting the tokens of a request without generating, where the route's dialect has a call for it. It is not billed
-// and not counted against a provider's health.
+// Counting the tokens of a request without generating: asked of a provider whose dialect has a call for it, estimated
+// here for every other. It is not billed and not counted against a provider's health.
 
 import { assert } from '../kernel/assert.ts'
 import { Failure } from '../kernel/failure.ts'
-import { callEndpoint, TransportFault } from '../providers/call-endpoint.ts'
+import { callEndpoint, isUnreachable } from '../providers/call-endpoint.ts'
 import type { Candidate } from '../routing/candidate.ts'
-import { describeFault, exhaustedFailure, tryCandidates } from '../routing/failover.ts'
+import { describeFault, Exhausted, exhaustedFailure, tryCandidates } from '../routing/failover.ts'
 import { type AttemptFault, attemptFault, classifyFault } from '../routing/fault.ts'
 import { readResponseBody } from '../wire/read-body.ts'
-import { type Admitted, admit } from './admit.ts'
+import { admit } from './admit.ts'
+import { Call } from './call.ts'
+import { countTokensLocally } from './estimate-tokens.ts'
 import type { Generate, GenerateDependencies } from './generate.ts'
 import { Patience } from './patience.ts'
 import { Story } from './story.ts'
@@ -25,29 +27,29 @@ export function createCountTokens(deps: GenerateDependencies): Generate {
     const story = new Story(deps, surface, path, connection)
     const counting = surface.tokenCount
     assert(counting, 'only a dialect that counts tokens is given this path')
-    const admitted = await admit(deps, { request, surface, readEnvelope: counting.readEnvelope }, story.record)
-    if (admitted instanceof Failure) return request.signal.aborted ? story.abandon() : story.refuse(admitted)
-
-    const outcome = await tryCandidates(
-      admitted.candidates,
-      async (candidate): Promise<Count | AttemptFault> => {
-        story.candidate = candidate
-        const patience = new Patience(deps.clock.monotonicMs(), countMs, request.signal, () => connection.keepOpen())
-        deps.ticker.watch(patience)
-        const result = await askCount(admitted, candidate, counting.path, request, patience)
-        patience.end()
-        deps.ticker.unwatch(patience)
-        story.noteAttempt(candidate, isCount(result) ? 'ok' : describeFault(result))
-        return result
-      },
-      isCount,
-    )
-    if ('body' in outcome) {
-      story.settle('complete', undefined, admitted.model)
-      return new Response(outcome.body, { headers: { ...story.headers(), 'content-type': 'application/json' } })
+    try {
+      const admitted = await admit(deps, request, story, counting.readEnvelope)
+      if (admitted instanceof Failure) return story.refuse(admitted, request.signal)
+      const call = new Call(request, admitted, story)
+      const able = admitted.candidates.filter(({ dialect }) => dialect === surface)
+      if (able.length === 0) return answerEstimate(call)
+      const outcome = await tryCandidates(able, (candidate) => askProvider(candidate, call, counting.path), isCount)
+      if (!(outcome instanceof Exhausted)) return answer(outcome.body, call)
+      return outcome.clientLeft ? story.abandon() : story.refuse(exhaustedFailure(call.model.id, outcome))
+    } catch (error) {
+      return story.refuse(deps.onDefect(error, story.record.id))
     }
-    if (outcome.at(-1)?.fault.class === 'client left') return story.abandon()
-    return story.refuse(exhaustedFailure(admitted.model.id, outcome))
+  }
+
+  async function askProvider(candidate: Candidate, call: Call, path: string): Promise<Count | AttemptFault> {
+    call.story.candidate = candidate
+    const patience = new Patience(deps.clock.monotonicMs(), countMs, call)
+    deps.ticker.watch(patience)
+    const result = await askCount(candidate, call, path, patience)
+    patience.end()
+    deps.ticker.unwatch(patience)
+    call.story.noteAttempt(candidate, isCount(result) ? 'ok' : describeFault(result))
+    return result
   }
 }
 
@@ -55,32 +57,40 @@ function isCount(result: Count | AttemptFault): result is Count {
   return 'body' in result
 }
 
+function answer(body: Uint8Array | string, { story, model }: Call): Response {
+  story.settle('complete', undefined, model)
+  return new Response(body, { headers: { ...story.headers(), 'content-type': 'application/json' } })
+}
+
+/** Counted here, from the text the model would read; the header says that it is an estimate. */
+function answerEstimate(call: Call): Response {
+  const parsed = call.conversation()
+  if (parsed instanceof Failure) return call.story.refuse(parsed)
+  const response = answer(JSON.stringify({ input_tokens: countTokensLocally(parsed.conversation) }), call)
+  response.headers.set('x-tollgate-usage', 'estimated')
+  return response
+}
+
 async function askCount(
-  { envelope }: Admitted,
   candidate: Candidate,
+  { request, envelope }: Call,
   path: string,
-  request: Request,
   patience: Patience,
 ): Promise<Count | AttemptFault> {
-  const { dialect, provider, endpoint, route } = candidate
-  const response = await callEndpoint(provider, endpoint, {
-    path,
-    dialectHeaders: dialect.forwardedHeaders(request.headers),
-    body: dialect.editRequest(envelope, {
-      upstreamModel: route.upstreamModel,
-      defaultOutputCap: undefined,
-      rules: candidate.rules,
-    }),
-    signal: patience.signal,
-  })
-  if (response instanceof TransportFault)
-    return patience.fault(response.kind === 'unreachable' ? 'unreachable' : 'broken')
+  const { dialect, provider, endpoint, route, rules } = candidate
   try {
+    const response = await callEndpoint(provider, endpoint, {
+      path,
+      headers: dialect.forwardedHeaders(request.headers),
+      body: dialect.editRequest(envelope, { upstreamModel: route.upstreamModel, defaultOutputCap: undefined, rules }),
+      signal: patience.signal,
+    })
     const body = await readResponseBody(response, answerBytesMax)
     if (body === 'too-large') return attemptFault('garbled')
     if (response.status === 200) return { body }
     return classifyFault(dialect.readFault(response.status, response.headers, new TextDecoder().decode(body)))
-  } catch {
-    return patience.fault('broken')
+  } catch (error) {
+    patience.abort()
+    return patience.fault(isUnreachable(error) ? 'unreachable' : 'broken')
   }
 }

@@ -1,11 +1,13 @@
 // How a request travels to a candidate. Bytes: the endpoint speaks the caller's dialect and gets the caller's bytes.
 // Translation: it speaks another, and both meet in the canonical form. What follows is the same for both.
 
-import type { Dialect, Envelope, RelayContext, StreamRelay } from '../dialects/dialect.ts'
-import type { ParsedRequest, RenderContext, Target, Warning } from '../dialects/translation.ts'
+import type { StreamRelay } from '../dialects/byte-lane/relay.ts'
+import type { Target, Warning } from '../dialects/canonical/translation.ts'
+import { WarningList } from '../dialects/request/warning-list.ts'
 import { Failure, invalidRequest } from '../kernel/failure.ts'
 import type { Candidate } from '../routing/candidate.ts'
 import type { OfferedModel } from '../routing/offer.ts'
+import type { Call } from './call.ts'
 import { CollectedReply, TranslatedStream } from './translated-stream.ts'
 
 export interface Lane {
@@ -18,60 +20,47 @@ export interface Lane {
   relayStream(): StreamRelay
 }
 
-export interface LaneInput {
-  readonly surface: Dialect
-  readonly envelope: Envelope
-  readonly model: OfferedModel
-  readonly candidate: Candidate
-  readonly clientHeaders: Headers
-  readonly relay: RelayContext
-  /** The canonical form of the request, parsed once however many candidates are tried. */
-  conversation(): ParsedRequest | Failure
-  renderContext(): RenderContext
+export function openLane(call: Call, candidate: Candidate): Lane | Failure {
+  return candidate.dialect === call.surface ? byteLane(call, candidate) : translationLane(call, candidate)
 }
 
-export function openLane(input: LaneInput): Lane | Failure {
-  return input.candidate.dialect === input.surface ? byteLane(input) : translationLane(input)
-}
+const noWarnings: readonly Warning[] = []
 
-function byteLane({ envelope, model, candidate, clientHeaders, relay }: LaneInput): Lane {
-  const { dialect, route, rules } = candidate
+function byteLane(call: Call, { dialect, route, rules }: Candidate): Lane {
+  const { envelope, model } = call
   return {
-    headers: dialect.forwardedHeaders(clientHeaders),
+    headers: dialect.forwardedHeaders(call.request.headers),
     body: dialect.editRequest(envelope, {
       upstreamModel: route.upstreamModel,
       defaultOutputCap: model.defaultMaxTokens,
       rules,
     }),
-    warnings: [],
+    warnings: noWarnings,
     streamsUpstream: envelope.stream,
-    relayStream: () => dialect.relayStream(relay),
+    relayStream: () => dialect.relayStream(call),
   }
 }
 
-function translationLane(input: LaneInput): Lane | Failure {
-  const { surface, envelope, model, candidate, clientHeaders } = input
-  const parsed = input.conversation()
+function translationLane(call: Call, candidate: Candidate): Lane | Failure {
+  const parsed = call.conversation()
   if (parsed instanceof Failure) return parsed
-  const target = targetOf(model, candidate)
+  const target = targetOf(call.model, candidate)
   const rendered = candidate.dialect.translation.renderRequest(parsed.conversation, target)
   if (rendered instanceof Failure) return rendered
-  const warnings = [...parsed.warnings, ...rendered.warnings]
-  if (warnings.length > 0 && clientHeaders.get('x-tollgate-strict') === 'true') return strictRefusal(warnings)
+  const warnings = new WarningList()
+  warnings.addAll(parsed.warnings)
+  warnings.addAll(rendered.warnings)
+  const lost = warnings.list
+  if (lost.length > 0 && call.request.headers.get('x-tollgate-strict') === 'true') return strictRefusal(lost)
   return {
     headers: rendered.headers,
     body: rendered.body,
-    warnings,
+    warnings: lost,
     streamsUpstream: true,
     relayStream: () => {
-      const translated = {
-        from: candidate.dialect,
-        to: surface,
-        target,
-        undo: rendered.undo,
-        context: input.renderContext(),
-      }
-      return envelope.stream ? new TranslatedStream(translated) : new CollectedReply(translated)
+      const context = call.renderContext()
+      const translated = { from: candidate.dialect, to: call.surface, target, undo: rendered.undo, context }
+      return call.envelope.stream ? new TranslatedStream(translated) : new CollectedReply(translated)
     },
   }
 }
@@ -86,15 +75,23 @@ function targetOf(model: OfferedModel, { provider, endpoint, route, rules }: Can
   }
 }
 
-function strictRefusal(warnings: readonly Warning[]): Failure {
-  const list = warnings.map(({ code, field }) => `${code} (${field})`).join(', ')
-  return invalidRequest(
-    `x-tollgate-strict: no route carries this request whole; it would lose ${list}.`,
-    warnings[0]?.field,
-  )
+function strictRefusal(lost: readonly Warning[]): Failure {
+  const list = lost.map(({ code, field }) => `${code} (${field})`).join(', ')
+  const message = `x-tollgate-strict: this request cannot be carried whole to the model's provider; lost would be ${list}.`
+  return invalidRequest(message.slice(0, strictMessageMax), lost[0]?.field)
 }
+
+const strictMessageMax = 2000
+/** Clients choose the names in pointers; a header must stay a header. */
+const warningsMax = 20
+const pointerMax = 100
 
 /** `code;field=/pointer, …`, as the header carries it. */
 export function warningsHeader(warnings: readonly Warning[]): string {
-  return warnings.map(({ code, field }) => `${code};field=${encodeURI(field)}`).join(', ')
+  const shown = warnings.slice(0, warningsMax).map(({ code, field }) => {
+    const pointer = encodeURI(field.slice(0, pointerMax).toWellFormed()).replace(/[,;]/g, encodeURIComponent)
+    return `${code};field=${pointer}`
+  })
+  if (warnings.length > warningsMax) shown.push(`and_more;count=${warnings.length - warningsMax}`)
+  return shown.join(', ')
 }

@@ -1,27 +1,31 @@
-// How long an attempt may take and who may end it: it stops when time is up or the client has gone, and remembers
-// which, so that neither is taken for the provider's fault.
+// How long an attempt may take and who may end it: it stops when time is up, the client has gone, or the gateway shuts
+// down, and remembers which, so that none is taken for the provider's fault.
 
+import type { ProviderFault } from '../dialects/canonical/provider-fault.ts'
 import { type AttemptFault, attemptFault } from '../routing/fault.ts'
 import type { Watched } from './ticker.ts'
 
 /** From here on an attempt is not an ordinary one; well below every limit on silent connections. */
 const longMs = 5_000
 
+/** Whose attempt it is. */
+export interface Waiting {
+  readonly clientGone: AbortSignal
+  readonly story: { readonly connection: { keepOpen(): void } }
+}
+
 export class Patience implements Watched {
   readonly #controller = new AbortController()
-  readonly #clientGone: AbortSignal
-  readonly #leave = (): void => this.#controller.abort()
   readonly #startedMs: number
   readonly #limitMs: number
-  #onLong: (() => void) | undefined
-  #late = false
+  readonly #waiting: Waiting
+  #endedBy: 'clock' | 'shutdown' | undefined
 
-  constructor(startedMs: number, limitMs: number, clientGone: AbortSignal, onLong: () => void) {
+  constructor(startedMs: number, limitMs: number, waiting: Waiting) {
     this.#startedMs = startedMs
     this.#limitMs = limitMs
-    this.#clientGone = clientGone
-    this.#onLong = onLong
-    clientGone.addEventListener('abort', this.#leave)
+    this.#waiting = waiting
+    waiting.clientGone.addEventListener('abort', this.#leave)
   }
 
   get signal(): AbortSignal {
@@ -30,27 +34,35 @@ export class Patience implements Watched {
 
   tick(monotonicMs: number): void {
     const tookMs = monotonicMs - this.#startedMs
-    if (tookMs > longMs) {
-      this.#onLong?.()
-      this.#onLong = undefined
-    }
-    if (tookMs < this.#limitMs || this.#controller.signal.aborted) return
-    this.#late = true
-    this.#controller.abort()
+    if (tookMs > longMs) this.#waiting.story.connection.keepOpen()
+    if (tookMs >= this.#limitMs) this.#endBy('clock')
+  }
+
+  expire(): void {
+    this.#endBy('shutdown')
   }
 
   abort(): void {
     this.#controller.abort()
   }
 
-  /** The fault as the client's going or the clock explain it, or as it looked from the wire. */
-  fault(seen: 'unreachable' | 'broken' | 'garbled'): AttemptFault {
-    if (this.#clientGone.aborted) return attemptFault('client left')
-    return attemptFault(this.#late ? 'timed out' : seen)
+  /** The fault as the client's going, the clock or our own end explain it, or as it looked from the wire. */
+  fault(seen: 'unreachable' | 'broken' | 'garbled', said?: ProviderFault): AttemptFault {
+    if (this.#waiting.clientGone.aborted) return attemptFault('client left')
+    if (this.#endedBy === 'shutdown') return attemptFault('shut down')
+    return this.#endedBy === 'clock' ? attemptFault('timed out') : attemptFault(seen, said)
   }
 
   /** The attempt is over; from here whoever holds the open stream watches the client. */
   end(): void {
-    this.#clientGone.removeEventListener('abort', this.#leave)
+    this.#waiting.clientGone.removeEventListener('abort', this.#leave)
   }
+
+  #endBy(whom: 'clock' | 'shutdown'): void {
+    if (this.#controller.signal.aborted) return
+    this.#endedBy = whom
+    this.#controller.abort()
+  }
+
+  readonly #leave = (): void => this.#controller.abort()
 }

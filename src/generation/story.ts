@@ -84,8 +84,9 @@ export class Story {
     else this.#finish(200, end instanceof Failure ? end : undefined)
   }
 
-  /** Ends it before anything was sent. */
-  refuse(failure: Failure): Response {
+  /** Ends it before anything was sent; a client that has left meanwhile is told nothing. */
+  refuse(failure: Failure, clientGone?: AbortSignal): Response {
+    if (clientGone?.aborted) return this.abandon()
     this.#finish(failure.status, failure)
     const headers = generationHeaders(this.record.id, this.candidate, this.record.attempts.length)
     return failureResponse(this.surface, failure, headers, this.record.id)

@@ -6,11 +6,15 @@ import type { Clock } from '../kernel/clock.ts'
 
 export interface Watched {
   tick(monotonicMs: number): void
+  /** The gateway stops and can wait no longer. */
+  expire?(): void
 }
 
 export interface Ticker {
   watch(watched: Watched): void
   unwatch(watched: Watched): void
+  /** Ends everything that still runs. */
+  expireAll(): void
   close(): void
 }
 
@@ -26,6 +30,9 @@ export function createTicker(clock: Clock): Ticker {
   return {
     watch: (watched) => void all.add(watched),
     unwatch: (watched) => void all.delete(watched),
+    expireAll() {
+      for (const watched of [...all]) watched.expire?.()
+    },
     close: () => clearInterval(timer),
   }
 }

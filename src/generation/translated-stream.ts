@@ -1,11 +1,19 @@
 // The translation lane's reply: the provider's stream read into canonical events, put right, and written in the caller's
 // dialect, event by event or as one whole. Seen from outside it is a relay like that of the byte lane.
 
-import type { Dialect, ProviderFault, StreamRelay } from '../dialects/dialect.ts'
-import { UsageMeter } from '../dialects/meter-usage.ts'
-import type { ReplyEvent } from '../dialects/reply-event.ts'
-import type { RenderContext, ReplyUndo, StreamParser, StreamRenderer, Target } from '../dialects/translation.ts'
-import { UndoStages } from '../dialects/undo-stages.ts'
+import type { StreamRelay } from '../dialects/byte-lane/relay.ts'
+import type { ProviderFault } from '../dialects/canonical/provider-fault.ts'
+import type { ReplyEvent } from '../dialects/canonical/reply-event.ts'
+import type {
+  RenderContext,
+  ReplyUndo,
+  StreamParser,
+  StreamRenderer,
+  Target,
+} from '../dialects/canonical/translation.ts'
+import type { Dialect } from '../dialects/dialect.ts'
+import { UsageMeter } from '../dialects/reply/meter-usage.ts'
+import { UndoStages } from '../dialects/reply/undo-stages.ts'
 import type { Usage } from '../kernel/usage.ts'
 
 export interface Translated {
@@ -93,6 +101,7 @@ export class TranslatedStream extends TranslatedRelay {
 
 /** Gathers all events; until the last one nothing is committed, so every failure before it can move on unseen. */
 export class CollectedReply extends TranslatedRelay {
+  readonly isWhole = true
   readonly #translated: Translated
   readonly #events: ReplyEvent[] = []
 

@@ -47,13 +47,11 @@ export function createHandler(deps: HandlerDependencies): Handler {
       return refuse(surface, deps.onDefect(error, id), id)
     }
   }
-  const generation = (run: Generate, surface: Dialect) => async (request: Request, server: SocketControl) => {
+  const generation = (run: Generate, surface: Dialect) => (request: Request, server: SocketControl) => {
     if (request.method !== 'POST') return refuse(surface, wrongMethod(request, 'POST'))
     const unready = deps.notReady()
     if (unready) return withClose(refuse(surface, unready))
-    return guard(surface, () =>
-      run(request, surface, pathOf(request.url), new ClientSocket(request, server, deps.idleSeconds)),
-    )
+    return run(request, surface, pathOf(request.url), new ClientSocket(request, server, deps.idleSeconds))
   }
   const routes: Record<string, Handler> = {
     '/chat/completions': generation(deps.generate, chat),

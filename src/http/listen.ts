@@ -4,8 +4,11 @@ import type { Handler } from './handler.ts'
 
 export interface Listening {
   readonly url: string
-  /** Takes no new connections and waits for running requests, at most so long; answers whether all of them ended. */
-  stop(drainMs: number): Promise<boolean>
+  /**
+   * Takes no new connections and waits for running requests. When that takes too long `onOverdue` ends them, and those
+   * that do not even end then are cut off. Answers whether all ended by themselves.
+   */
+  stop(drainMs: number, onOverdue: () => void): Promise<boolean>
 }
 
 export interface ListenOptions {
@@ -42,15 +45,28 @@ export function listen({ host, port, idleSeconds, handler, onDefect }: ListenOpt
   const shownHost = host.includes(':') ? `[${host}]` : host
   return {
     url: `http://${shownHost}:${server.port}`,
-    async stop(drainMs) {
-      let timer: ReturnType<typeof setTimeout> | undefined
-      const late = new Promise<boolean>((resolve) => {
-        timer = setTimeout(() => resolve(false), drainMs)
-      })
-      const drained = await Promise.race([server.stop().then(() => true), late])
-      clearTimeout(timer)
-      if (!drained) await server.stop(true)
-      return drained
+    async stop(drainMs, onOverdue) {
+      const stopped = server.stop().then(() => true)
+      if (await within(drainMs, stopped)) return true
+      onOverdue()
+      if (!(await within(lastWordsMs, stopped))) await server.stop(true)
+      return false
     },
+  }
+}
+
+/** How long an error that ends a stream may take to reach its client. */
+const lastWordsMs = 2_000
+
+/** Whether the promise came true in time. */
+async function within(milliseconds: number, promise: Promise<boolean>): Promise<boolean> {
+  let timer: ReturnType<typeof setTimeout> | undefined
+  const late = new Promise<boolean>((resolve) => {
+    timer = setTimeout(() => resolve(false), milliseconds)
+  })
+  try {
+    return await Promise.race([promise, late])
+  } finally {
+    clearTimeout(timer)
   }
 }

@@ -60,7 +60,8 @@ export async function recordFunding(
     return { kind: 'out_of_range', max: postedMax }
   }
   const transfer = transferFor(funding, now)
-  const inserted = await sql`INSERT INTO transfers ${sql([transferColumns(transfer)])} ON CONFLICT DO NOTHING RETURNING id`
+  const inserted =
+    await sql`INSERT INTO transfers ${sql([transferColumns(transfer)])} ON CONFLICT DO NOTHING RETURNING id`
   if (inserted.length === 0) {
     await sql`UPDATE balances SET posted = posted - ${amount} WHERE account_id = ${wallet}`
     return await earlierPayment(sql, funding, (balance.posted - amount) as Nano)
@@ -98,7 +99,11 @@ function digestOf({ kind, amount, reference, paymentId }: Funding): string {
 }
 
 /** undefined = the key is ours now, or none was given. A twin in another process is waited for. */
-async function claimKey(sql: Sql, funding: Funding, now: number): Promise<Exclude<FundOutcome, Unavailable> | undefined> {
+async function claimKey(
+  sql: Sql,
+  funding: Funding,
+  now: number,
+): Promise<Exclude<FundOutcome, Unavailable> | undefined> {
   const { idempotencyKey: key } = funding
   if (key === undefined) return undefined
   const scope = scopeOf(funding)
@@ -127,11 +132,7 @@ async function rememberOutcome(sql: Sql, funding: Funding, transfer: Transfer, p
     WHERE scope = ${scopeOf(funding)} AND key = ${funding.idempotencyKey}`
 }
 
-async function earlierPayment(
-  sql: Sql,
-  funding: Funding,
-  posted: Nano,
-): Promise<Exclude<FundOutcome, Unavailable>> {
+async function earlierPayment(sql: Sql, funding: Funding, posted: Nano): Promise<Exclude<FundOutcome, Unavailable>> {
   const transfer = await readPayment(sql, funding.paymentId ?? '')
   if (!transfer) throw new Error('a new transfer was refused, and there is no earlier one of its payment')
   const same = transfer.amount === funding.amount && transfer.creditAccount === walletOf(funding.workspaceId)

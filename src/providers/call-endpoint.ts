@@ -1,37 +1,22 @@
 // The one place that dials a provider. It adds the credential, never follows a redirect, never lets the runtime
-// decompress, and turns every way a connection can fail into a result.
+// decompress, and knows of no clock: whoever calls may abort.
 
 import type { Secret } from '../kernel/secret.ts'
 import type { Endpoint, Provider, Transport, UpstreamRequest } from './provider.ts'
 
-/** The call never became a response. */
-export class TransportFault {
-  constructor(
-    readonly kind: 'unreachable' | 'broken' | 'aborted',
-    /** The runtime's own code, for the record: `ConnectionRefused`, `ECONNRESET`. Never shown to callers. */
-    readonly detail: string,
-  ) {}
-}
-
 export interface EndpointCall {
   readonly path: string
-  readonly dialectHeaders: Readonly<Record<string, string>>
+  /** Headers of the dialect, such as its version. */
+  readonly headers: Readonly<Record<string, string>>
   readonly body: Uint8Array<ArrayBuffer>
   readonly signal: AbortSignal
 }
 
-export async function callEndpoint(
-  provider: Provider,
-  endpoint: Endpoint,
-  call: EndpointCall,
-): Promise<Response | TransportFault> {
-  const headers = requestHeaders(call.dialectHeaders, endpoint, provider.apiKey)
+/** Rejects as the runtime does when the call never becomes a response; isUnreachable tells one kind of that apart. */
+export function callEndpoint(provider: Provider, endpoint: Endpoint, call: EndpointCall): Promise<Response> {
+  const headers = requestHeaders(call.headers, endpoint, provider.apiKey)
   const transport = provider.transport ?? networkTransport(endpoint.baseUrl)
-  try {
-    return await transport({ path: call.path, headers, body: call.body, signal: call.signal })
-  } catch (error) {
-    return call.signal.aborted ? new TransportFault('aborted', 'aborted') : transportFault(error)
-  }
+  return transport({ path: call.path, headers, body: call.body, signal: call.signal })
 }
 
 function requestHeaders(
@@ -76,8 +61,8 @@ const unreachableCodes = new Set([
   'DNSResolutionFailed',
 ])
 
-function transportFault(error: unknown): TransportFault {
-  const code = error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : 'unknown'
-  const unreachable = unreachableCodes.has(code) || /CERT|TLS|SSL/i.test(code)
-  return new TransportFault(unreachable ? 'unreachable' : 'broken', code)
+/** Whether nothing was sent: no address, no connection, no handshake. */
+export function isUnreachable(error: unknown): boolean {
+  const code = error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : ''
+  return unreachableCodes.has(code) || /CERT|TLS|SSL/i.test(code)
 }

@@ -1,8 +1,8 @@
 // Who hosts models: where, how they want to be authenticated, and which dialects they speak. A compatible provider is
 // data in this shape; only one with a transport of its own (the sandbox) brings code.
 
+import type { TargetRules } from '../dialects/canonical/target-rules.ts'
 import type { DialectId } from '../dialects/dialect.ts'
-import type { TargetRules } from '../dialects/target-rules.ts'
 import type { Secret } from '../kernel/secret.ts'
 
 /** One upstream call, ready to be sent: the body is already in the endpoint's dialect. */

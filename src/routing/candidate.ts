@@ -1,8 +1,8 @@
 // A route chosen for a request: where it would go and in which dialect.
 
 import type { Route } from '../catalog/model.ts'
+import type { TargetRules } from '../dialects/canonical/target-rules.ts'
 import type { Dialect } from '../dialects/dialect.ts'
-import type { TargetRules } from '../dialects/target-rules.ts'
 import type { Endpoint, Provider } from '../providers/provider.ts'
 
 export interface Candidate {

@@ -8,6 +8,8 @@ import { type AttemptFault, faultTable } from './fault.ts'
 /** However many routes a model has: a request is not a load test. */
 const attemptsMax = 3
 
+const shutDownMessage = 'Tollgate was shut down before a provider had answered. Send the request again.'
+
 /** How long to wait when a throttled provider did not say. */
 const throttleDefaultMs = 1_000
 /** Official clients disagree on longer waits; above this they are told not to retry by themselves. */
@@ -21,24 +23,39 @@ export interface FailedAttempt {
   readonly fault: AttemptFault
 }
 
+/** Why no candidate answered, in the order they were tried. */
+export class Exhausted {
+  constructor(readonly failed: readonly FailedAttempt[]) {}
+
+  get clientLeft(): boolean {
+    return this.failed.at(-1)?.fault.class === 'client left'
+  }
+}
+
 export async function tryCandidates<Answer extends object>(
   candidates: readonly Candidate[],
   attempt: (candidate: Candidate) => Promise<Answer | AttemptFault>,
   isAnswer: (outcome: Answer | AttemptFault) => outcome is Answer,
-): Promise<Answer | readonly FailedAttempt[]> {
+): Promise<Answer | Exhausted> {
   const failed: FailedAttempt[] = []
-  for (const candidate of candidates.slice(0, attemptsMax)) {
+  let attempts = 0
+  for (const candidate of candidates) {
     const outcome = await attempt(candidate)
     if (isAnswer(outcome)) return outcome
     failed.push({ candidate, fault: outcome })
-    if (!faultTable[outcome.class].tryNext) break
+    // A route that could not be asked cost nothing and does not count.
+    if (!outcome.failure) attempts++
+    if (!faultTable[outcome.class].tryNext || attempts >= attemptsMax) break
   }
-  return failed
+  return new Exhausted(failed)
 }
 
-export function exhaustedFailure(model: string, failed: readonly FailedAttempt[]): Failure {
+export function exhaustedFailure(model: string, { failed }: Exhausted): Failure {
   const last = failed.at(-1)
   if (last?.fault.class === "caller's fault") return callersFailure(last)
+  if (last?.fault.class === 'shut down') return new Failure('OVERLOADED', shutDownMessage, { retryAfterMs: 1000 })
+  const refusal = failed[0]?.fault.failure
+  if (refusal && failed.every(({ fault }) => fault.failure)) return refusal
   if (failed.length > 0 && failed.every(({ fault }) => fault.class === 'too large')) {
     return new Failure('PAYLOAD_TOO_LARGE', `${names(failed)} refused the request as too large. Send less.`)
   }

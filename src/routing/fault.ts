@@ -1,7 +1,8 @@
 // What a failed attempt means: whose fault it was, whether another route may be tried, and what the caller is told when
 // none is left. The classes are the rows of one table; a provider's own words only help to find the row.
 
-import type { ProviderFault } from '../dialects/dialect.ts'
+import type { ProviderFault } from '../dialects/canonical/provider-fault.ts'
+import type { Failure } from '../kernel/failure.ts'
 
 interface FaultRow {
   /** Whether another candidate may be tried. */
@@ -29,8 +30,12 @@ export const faultTable = {
   'too large': { tryNext: true },
   /** The request itself is at fault: every route would say the same. */
   "caller's fault": { tryNext: false },
+  /** The request asks for something this route's dialect or model cannot carry; nothing was sent. */
+  'cannot carry the request': { tryNext: true },
   /** The client is gone. */
   'client left': { tryNext: false },
+  /** We are. */
+  'shut down': { tryNext: false },
 } as const satisfies Record<string, FaultRow>
 
 export type FaultClass = keyof typeof faultTable
@@ -40,10 +45,16 @@ export interface AttemptFault {
   /** The provider's HTTP status, where there was one. */
   readonly status: number | undefined
   readonly provider: ProviderFault | undefined
+  /** What the caller is told where the route could not even be asked. */
+  readonly failure?: Failure
 }
 
 export function attemptFault(faultClass: FaultClass, provider?: ProviderFault): AttemptFault {
   return { class: faultClass, status: provider?.status, provider }
+}
+
+export function cannotCarry(failure: Failure): AttemptFault {
+  return { class: 'cannot carry the request', status: undefined, provider: undefined, failure }
 }
 
 /** Words by which providers say that waiting will not help, whatever the status. */

@@ -4,7 +4,7 @@
 import type { Catalog } from '../catalog/catalog.ts'
 import type { Model } from '../catalog/model.ts'
 import type { Price } from '../catalog/price.ts'
-import type { Dialect } from '../dialects/dialect.ts'
+import type { Dialect, Dialects } from '../dialects/dialect.ts'
 import { Failure } from '../kernel/failure.ts'
 import { nearestNames } from '../kernel/nearest.ts'
 import type { Provider } from '../providers/provider.ts'
@@ -23,19 +23,21 @@ export interface Offer {
   /** Sorted by id. */
   list(caller: Caller): readonly OfferedModel[]
   find(caller: Caller, id: string): OfferedModel | Failure
-  plan(model: OfferedModel, surface: Dialect): readonly Candidate[] | Failure
+  /** At least one: an offered model has a route to a provider that is switched on. */
+  plan(model: OfferedModel, surface: Dialect): readonly Candidate[]
 }
 
 export interface OfferInput {
   readonly catalog: Catalog
   readonly providers: ReadonlyMap<string, Provider>
+  readonly dialects: Dialects
   /** A number in [0, 1). */
   random(): number
 }
 
 const suggestionsMax = 3
 
-export function createOffer({ catalog, providers, random }: OfferInput): Offer {
+export function createOffer({ catalog, providers, dialects, random }: OfferInput): Offer {
   const offered = new Map<string, OfferedModel>()
   for (const model of catalog.models) {
     const { price } = model
@@ -47,6 +49,7 @@ export function createOffer({ catalog, providers, random }: OfferInput): Offer {
   /** Plans without an element of chance; the same for every request. */
   const plans = new Map<OfferedModel, Map<Dialect, readonly Candidate[]>>()
   const rulesOf = rememberRules()
+  const findProvider = (id: string): Provider | undefined => providers.get(id)
 
   const list = (caller: Caller): readonly OfferedModel[] => {
     const { models } = caller
@@ -67,12 +70,9 @@ export function createOffer({ catalog, providers, random }: OfferInput): Offer {
     plan(model, surface) {
       const settled = plans.get(model)?.get(surface)
       if (settled) return settled
-      const candidates = planCandidates({ model, surface, findProvider: (id) => providers.get(id), rulesOf, random })
+      const candidates = planCandidates({ model, surface, dialects, findProvider, rulesOf, random })
       if (!sharesTraffic(model)) remember(plans, model, surface, candidates)
-      if (candidates.length > 0) return candidates
-      return new Failure('NOT_FOUND', `No route of \`${model.id}\` speaks the dialect of this endpoint.`, {
-        param: 'model',
-      })
+      return candidates
     },
   }
 }
@@ -88,7 +88,6 @@ function remember(
   surface: Dialect,
   candidates: readonly Candidate[],
 ): void {
-  if (candidates.length === 0) return
   const ofModel = plans.get(model) ?? new Map<Dialect, readonly Candidate[]>()
   plans.set(model, ofModel.set(surface, candidates))
 }

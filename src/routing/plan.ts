@@ -1,16 +1,17 @@
 // The ordered candidates of a request: by priority, and inside one priority by weight. Pure: chance is handed in.
 
 import type { Model, Route } from '../catalog/model.ts'
-import type { Dialect } from '../dialects/dialect.ts'
-import type { TargetRules } from '../dialects/target-rules.ts'
+import type { TargetRules } from '../dialects/canonical/target-rules.ts'
+import type { Dialect, Dialects } from '../dialects/dialect.ts'
 import type { Endpoint, Provider } from '../providers/provider.ts'
 import { rulesFor } from '../providers/rules/rules-for.ts'
 import type { Candidate } from './candidate.ts'
 
 export interface PlanInput {
   readonly model: Model
-  /** The dialect the caller speaks; only endpoints of the same dialect can serve it. */
+  /** The dialect the caller speaks; an endpoint of the same one is preferred, since nothing is lost on the way to it. */
   readonly surface: Dialect
+  readonly dialects: Dialects
   findProvider(id: string): Provider | undefined
   /** What a route's model at this endpoint accepts. */
   rulesOf(route: Route, endpoint: Endpoint): TargetRules
@@ -18,14 +19,15 @@ export interface PlanInput {
   random(): number
 }
 
-export function planCandidates({ model, surface, findProvider, rulesOf, random }: PlanInput): Candidate[] {
+export function planCandidates(input: PlanInput): Candidate[] {
+  const { model, surface, dialects, findProvider, rulesOf, random } = input
   const ranked: { candidate: Candidate; draw: number }[] = []
   for (const route of model.routes) {
     const provider = findProvider(route.providerId)
-    const endpoint = provider?.endpoints.find((each) => each.dialect === surface.id)
+    const endpoint = provider?.endpoints.find((each) => each.dialect === surface.id) ?? provider?.endpoints[0]
     if (!provider || !endpoint) continue
     ranked.push({
-      candidate: { route, provider, endpoint, dialect: surface, rules: rulesOf(route, endpoint) },
+      candidate: { route, provider, endpoint, dialect: dialects[endpoint.dialect], rules: rulesOf(route, endpoint) },
       draw: weightedDraw(route.weight, random),
     })
   }

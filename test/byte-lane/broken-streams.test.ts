@@ -2,7 +2,7 @@
 // failure behind them is a record of its own that any reader can tell apart. Never half an event, never a made-up end.
 
 import { describe, expect, test } from 'bun:test'
-import type { StreamRelay } from '../../src/dialects/dialect.ts'
+import type { StreamRelay } from '../../src/dialects/byte-lane/relay.ts'
 import { Failure } from '../../src/kernel/failure.ts'
 import { type SseEvent, SseReader } from '../../src/wire/sse-reader.ts'
 import { expectedBytes, type Recording, recordedBytes, streams, surfaceOf, surfaces } from './recordings.ts'

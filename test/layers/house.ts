@@ -21,6 +21,9 @@ export const topFiles: readonly { readonly pattern: RegExp; readonly part: strin
   { pattern: /^app\.ts$/, part: 'app' },
 ]
 
+/** Folders in src/dialects/ that are no dialect: what all of them share. */
+export const dialectCommons: readonly string[] = ['canonical', 'request', 'reply', 'byte-lane']
+
 /** Imports against the order that were agreed on. */
 export const exceptions: readonly { readonly from: string; readonly to: string; readonly reason: string }[] = [
   { from: 'cli', to: 'config', reason: 'commands find the gateway and explain its settings from the same Config' },

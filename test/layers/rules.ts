@@ -2,7 +2,7 @@
 // to write instead. Tests beside the code are not read: they may use any part, and nothing ships from them.
 
 import { posix } from 'node:path'
-import { bans, exceptions, layers, narrowed, topFiles } from './house.ts'
+import { bans, dialectCommons, exceptions, layers, narrowed, topFiles } from './house.ts'
 import { readSource, type SourceText } from './source-text.ts'
 
 /** Path from the root of the repository (`src/kernel/clock.ts`) to text. */
@@ -72,7 +72,10 @@ function checkDirection(file: File): string[] {
 }
 
 function checkDialects(file: File): string[] {
-  const dialectOf = (path: string) => /^src\/dialects\/([^/]+)\//.exec(path)?.[1]
+  const dialectOf = (path: string) => {
+    const folder = /^src\/dialects\/([^/]+)\//.exec(path)?.[1]
+    return folder !== undefined && dialectCommons.includes(folder) ? undefined : folder
+  }
   const own = dialectOf(file.path)
   return file.targets.flatMap(({ path, line }) => {
     const other = dialectOf(path)
@@ -113,7 +116,7 @@ function wayBack(start: File, byPath: ReadonlyMap<string, File>): string[] | und
 function providerHomes(files: readonly File[]): Map<string, string> {
   const homes = new Map<string, string>()
   for (const { path, code, literals } of files) {
-    const folder = /^(src\/providers\/(?!data\/)([^/]+)\/)/.exec(path)
+    const folder = /^(src\/providers\/(?!data\/|rules\/)([^/]+)\/)/.exec(path)
     if (folder?.[1] && folder[2]) homes.set(folder[2], folder[1])
     if (!path.startsWith('src/providers/data/')) continue
     for (const { text, at } of literals) {

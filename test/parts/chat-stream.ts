@@ -1,6 +1,6 @@
 // Records of a Chat Completions provider, for tests that decide what it says.
 
-import type { Target } from '../../src/dialects/translation.ts'
+import type { Target } from '../../src/dialects/canonical/translation.ts'
 
 export const target: Target = {
   upstreamModel: 'm-1',

@@ -1,8 +1,8 @@
 // Canonical replies built in a line or two, whole or as random ones, for tests of what reads or writes them.
 
 import fc from 'fast-check'
-import type { ReplyBlock, ReplyEvent, Stop } from '../../src/dialects/reply-event.ts'
-import type { RenderContext } from '../../src/dialects/translation.ts'
+import type { ReplyBlock, ReplyEvent, Stop } from '../../src/dialects/canonical/reply-event.ts'
+import type { RenderContext } from '../../src/dialects/canonical/translation.ts'
 import type { Usage } from '../../src/kernel/usage.ts'
 
 export const usageOf = (counts: Partial<Usage> = {}): Usage => ({

@@ -3,9 +3,9 @@
 //   start ID · text, refusal, thinking, sealed DATA, call ID NAME, custom ID NAME · +PIECE · signed SIGNATURE · .
 //   end UNIFIED RAW [SEQUENCE|EXPLANATION] · ~ (keep-alive) · fail MESSAGE
 
-import type { ReplyBlock, ReplyEvent } from '../../src/dialects/reply-event.ts'
-import { readSignature } from '../../src/dialects/signature.ts'
-import type { StreamParser } from '../../src/dialects/translation.ts'
+import type { ReplyBlock, ReplyEvent } from '../../src/dialects/canonical/reply-event.ts'
+import { readSignature } from '../../src/dialects/canonical/signature.ts'
+import type { StreamParser } from '../../src/dialects/canonical/translation.ts'
 
 export function noted(events: readonly ReplyEvent[]): string[] {
   return events.map(note)

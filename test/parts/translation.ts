@@ -2,10 +2,16 @@
 
 import { anthropicMessages } from '../../src/dialects/anthropic-messages/index.ts'
 import { renderRequest } from '../../src/dialects/anthropic-messages/render-request.ts'
-import type { AssistantBlock, Conversation, TextBlock, Turn, UserBlock } from '../../src/dialects/conversation.ts'
-import type { Envelope } from '../../src/dialects/dialect.ts'
-import type { TargetRules } from '../../src/dialects/target-rules.ts'
-import type { RenderedRequest, Target } from '../../src/dialects/translation.ts'
+import type {
+  AssistantBlock,
+  Conversation,
+  TextBlock,
+  Turn,
+  UserBlock,
+} from '../../src/dialects/canonical/conversation.ts'
+import type { Envelope } from '../../src/dialects/canonical/envelope.ts'
+import type { TargetRules } from '../../src/dialects/canonical/target-rules.ts'
+import type { RenderedRequest, Target } from '../../src/dialects/canonical/translation.ts'
 import { Failure } from '../../src/kernel/failure.ts'
 
 export const text = (words: string): TextBlock => ({ kind: 'text', text: words })

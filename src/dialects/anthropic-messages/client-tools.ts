@@ -3,7 +3,7 @@
 // tool, text editor tool, memory tool) and the command types of @anthropic-ai/sdk 1.8.0, read 2026-11-15. To add one:
 // the type, its usual name, one sentence, and the parameters the docs list, `required` only where every command needs it.
 
-import type { RawJson } from '../conversation.ts'
+import type { RawJson } from '../canonical/conversation.ts'
 
 export interface ClientTool {
   readonly name: string

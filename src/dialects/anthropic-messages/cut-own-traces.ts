@@ -12,7 +12,7 @@ import {
   readJsonValueMembers,
 } from '../../wire/json-members.ts'
 import type { JsonSpan } from '../../wire/json-spans.ts'
-import { isOwnSignature } from '../signature.ts'
+import { isOwnSignature } from '../canonical/signature.ts'
 
 /** A body that holds none of these, as almost every one, is not looked at any further. Writers differ in the space. */
 const traces = ['"tg1.', '"text":""', '"text": ""'].map((text) => Buffer.from(text))

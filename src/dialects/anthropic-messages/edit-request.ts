@@ -2,7 +2,8 @@
 // gateway itself in the history. Everything else is forwarded byte for byte.
 
 import { spliceBytes } from '../../wire/json-members.ts'
-import type { Envelope, RequestEdits } from '../dialect.ts'
+import type { RequestEdits } from '../byte-lane/relay.ts'
+import type { Envelope } from '../canonical/envelope.ts'
 import { ownTraceEdits } from './cut-own-traces.ts'
 
 export function editRequest({ body, members }: Envelope, edits: RequestEdits): Uint8Array<ArrayBuffer> {

@@ -1,8 +1,8 @@
 // The facts of a Messages request that the gateway relies on: the version header, and a few fields of the body.
 
 import { type Failure, invalidRequest } from '../../kernel/failure.ts'
-import type { Envelope } from '../dialect.ts'
-import { type EnvelopeFields, readFields } from '../envelope-fields.ts'
+import { type EnvelopeFields, readFields } from '../byte-lane/envelope-fields.ts'
+import type { Envelope } from '../canonical/envelope.ts'
 import { isVersionDate } from './version.ts'
 
 export function readEnvelope(body: Uint8Array<ArrayBuffer>, headers: Headers): Envelope | Failure {

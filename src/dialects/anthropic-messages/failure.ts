@@ -3,8 +3,8 @@
 import { type Failure, failureTable } from '../../kernel/failure.ts'
 import type { RequestId } from '../../kernel/ids.ts'
 import { sseEvent } from '../../wire/sse-writer.ts'
-import type { ProviderFault } from '../dialect.ts'
-import { faultFromBody, faultFromError } from '../provider-fault.ts'
+import type { ProviderFault } from '../canonical/provider-fault.ts'
+import { faultFromBody, faultFromError } from '../canonical/provider-fault.ts'
 
 /** HTTP statuses that the error types inside a 200 stand for (docs of 2026-11). */
 const statusOfType: Readonly<Record<string, number>> = {

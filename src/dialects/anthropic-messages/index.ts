@@ -5,8 +5,13 @@ import { editRequest } from './edit-request.ts'
 import { readCountEnvelope, readEnvelope } from './envelope.ts'
 import { readFault, renderFailure, renderStreamFailure } from './failure.ts'
 import { forwardedHeaders } from './forwarded-headers.ts'
+import { parseRequest } from './parse-request.ts'
+import { parseStream } from './parse-stream.ts'
 import { relayReply } from './relay-reply.ts'
 import { earlyKeepAlive, MessagesStreamRelay } from './relay-stream.ts'
+import { renderReply } from './render-reply.ts'
+import { renderRequest } from './render-request.ts'
+import { renderStream } from './render-stream.ts'
 
 export const anthropicMessages: Dialect = {
   id: 'anthropic-messages',
@@ -21,4 +26,5 @@ export const anthropicMessages: Dialect = {
   readFault,
   renderFailure,
   renderStreamFailure,
+  translation: { parseRequest, renderRequest, parseStream, renderStream, renderReply },
 }

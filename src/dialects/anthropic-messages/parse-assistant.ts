@@ -2,8 +2,8 @@
 // shown to another model as it is; it is left out with a warning, or told in words where nothing else would be left.
 
 import type { JsonNode } from '../../wire/json-node.ts'
-import type { AssistantBlock, Turn } from '../conversation.ts'
-import type { RequestFields } from '../request-fields.ts'
+import type { AssistantBlock, Turn } from '../canonical/conversation.ts'
+import type { RequestFields } from '../request/request-fields.ts'
 import { parseText, stringOrBlocks } from './parse-blocks.ts'
 import { markOf, type ParseContext } from './parse-context.ts'
 import { parseToolChange, type ToolChange } from './parse-tool-changes.ts'

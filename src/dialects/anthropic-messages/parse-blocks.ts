@@ -1,8 +1,8 @@
 // Content blocks of user messages and of tool results: text, media, search results. What the canonical form has no
 // block for becomes text, in its place.
 
-import type { DocumentBlock, ImageBlock, MediaSource, TextBlock } from '../conversation.ts'
-import { RequestFields, wrongType } from '../request-fields.ts'
+import type { DocumentBlock, ImageBlock, MediaSource, TextBlock } from '../canonical/conversation.ts'
+import { RequestFields, wrongType } from '../request/request-fields.ts'
 import { markOf, type ParseContext } from './parse-context.ts'
 
 export type ContentBlock = TextBlock | ImageBlock | DocumentBlock

@@ -1,8 +1,8 @@
 // What the parts of the request parser share: where losses are noted, and reading a cache mark.
 
-import type { CacheMark, Leftover } from '../conversation.ts'
-import type { RequestFields } from '../request-fields.ts'
-import type { WarningList } from '../warning-list.ts'
+import type { CacheMark, Leftover } from '../canonical/conversation.ts'
+import type { RequestFields } from '../request/request-fields.ts'
+import type { WarningList } from '../request/warning-list.ts'
 
 export interface ParseContext {
   readonly warnings: WarningList

@@ -2,8 +2,8 @@
 // name; what a user sent is never left out silently.
 
 import type { JsonNode } from '../../wire/json-node.ts'
-import type { TextBlock, ToolResultBlock, Turn, UserBlock } from '../conversation.ts'
-import { RequestFields } from '../request-fields.ts'
+import type { TextBlock, ToolResultBlock, Turn, UserBlock } from '../canonical/conversation.ts'
+import { RequestFields } from '../request/request-fields.ts'
 import { parseAssistant } from './parse-assistant.ts'
 import { parseContentBlock, parseText, stringOrBlocks } from './parse-blocks.ts'
 import { markOf, type ParseContext, warnUnknown } from './parse-context.ts'

@@ -8,8 +8,8 @@ import {
   type Places,
   type ReasoningWish,
   type ToolChoice,
-} from '../conversation.ts'
-import { type RequestFields, wrongType } from '../request-fields.ts'
+} from '../canonical/conversation.ts'
+import { type RequestFields, wrongType } from '../request/request-fields.ts'
 import type { ParseContext } from './parse-context.ts'
 
 export function parseToolChoice(body: RequestFields): { choice: ToolChoice | undefined; parallel: false | undefined } {

@@ -2,11 +2,11 @@
 // can make use of (server tools and their results) is left out.
 
 import { type SseEvent, SseReader } from '../../wire/sse-reader.ts'
-import { parseRecord, recordOf, textOf } from '../provider-json.ts'
-import { rawJsonAt } from '../raw-json-at.ts'
-import { ReplyBuilder } from '../reply-builder.ts'
-import type { ReplyEvent } from '../reply-event.ts'
-import type { StreamParser } from '../translation.ts'
+import type { ReplyEvent } from '../canonical/reply-event.ts'
+import type { StreamParser } from '../canonical/translation.ts'
+import { parseRecord, recordOf, textOf } from '../reply/provider-json.ts'
+import { ReplyBuilder } from '../reply/reply-builder.ts'
+import { rawJsonAt } from '../request/raw-json-at.ts'
 import { readErrorObject } from './failure.ts'
 import { readStop } from './stop-reason.ts'
 import { mergeUsage, readUsage, type UsageMembers } from './usage.ts'

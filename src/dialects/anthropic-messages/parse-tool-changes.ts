@@ -2,8 +2,8 @@
 // collected here and made to that list.
 
 import type { JsonNode } from '../../wire/json-node.ts'
-import type { Tool } from '../conversation.ts'
-import type { RequestFields } from '../request-fields.ts'
+import type { Tool } from '../canonical/conversation.ts'
+import type { RequestFields } from '../request/request-fields.ts'
 import type { ParseContext } from './parse-context.ts'
 import { parseTool } from './parse-tools.ts'
 

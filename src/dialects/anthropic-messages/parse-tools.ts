@@ -1,8 +1,8 @@
 // Tools as functions. Those that run at Anthropic, or whose schema is not published, are refused by their type.
 
 import type { JsonNode } from '../../wire/json-node.ts'
-import type { Tool } from '../conversation.ts'
-import { RequestFields } from '../request-fields.ts'
+import type { Tool } from '../canonical/conversation.ts'
+import { RequestFields } from '../request/request-fields.ts'
 import { clientTools } from './client-tools.ts'
 import { markOf, type ParseContext, warnUnknown } from './parse-context.ts'
 

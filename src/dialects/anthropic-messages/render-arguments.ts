@@ -1,8 +1,8 @@
 // The arguments of one streamed call as `partial_json`, which must add up to an object. Text that begins like one is
 // passed as it comes; whatever else a model writes is kept to the end, where it is put into an object.
 
-import { argumentsObject } from '../arguments-object.ts'
-import { jsonString } from '../json-text.ts'
+import { argumentsObject } from '../request/arguments-object.ts'
+import { jsonString } from '../request/json-text.ts'
 
 export interface ArgumentsRenderer {
   /** What can be written for a piece; '' for nothing yet. */

@@ -1,9 +1,9 @@
 // Content blocks of a reply, whole or as a stream starts them, with all members that the official types declare.
 
-import { argumentsObject } from '../arguments-object.ts'
-import type { CollectedBlock } from '../collect-reply.ts'
-import type { RawJson } from '../conversation.ts'
-import { jsonObject, jsonString } from '../json-text.ts'
+import type { CollectedBlock } from '../canonical/collect-reply.ts'
+import type { RawJson } from '../canonical/conversation.ts'
+import { argumentsObject } from '../request/arguments-object.ts'
+import { jsonObject, jsonString } from '../request/json-text.ts'
 
 /** Official clients cannot read a message without any block. */
 export const emptyTextBlock = textBlock('')

@@ -1,10 +1,10 @@
 // Images and documents as blocks. The media type is what the bytes say it is: a wrong label is refused by the provider.
 
-import type { DocumentBlock, ImageBlock, MediaSource, RawJson } from '../conversation.ts'
-import { jsonObject, jsonString } from '../json-text.ts'
-import { sniffMediaType } from '../media-type.ts'
-import { refuseAt } from '../request-fields.ts'
-import type { TargetRules } from '../target-rules.ts'
+import type { DocumentBlock, ImageBlock, MediaSource, RawJson } from '../canonical/conversation.ts'
+import type { TargetRules } from '../canonical/target-rules.ts'
+import { jsonObject, jsonString } from '../request/json-text.ts'
+import { sniffMediaType } from '../request/media-type.ts'
+import { refuseAt } from '../request/request-fields.ts'
 import { textBlock, type WireBlock } from './wire-block.ts'
 
 const imageTypes = ['image/jpeg', 'image/png', 'image/gif', 'image/webp']

@@ -1,10 +1,10 @@
 // The message object of a reply, whole or at the start of a stream, and the members that tell how it ended.
 
 import type { Usage } from '../../kernel/usage.ts'
-import type { RawJson } from '../conversation.ts'
-import { jsonArray, jsonObject, jsonString } from '../json-text.ts'
-import type { Stop } from '../reply-event.ts'
-import type { RenderContext } from '../translation.ts'
+import type { RawJson } from '../canonical/conversation.ts'
+import type { Stop } from '../canonical/reply-event.ts'
+import type { RenderContext } from '../canonical/translation.ts'
+import { jsonArray, jsonObject, jsonString } from '../request/json-text.ts'
 import { renderUsage } from './render-usage.ts'
 import { stopReasons } from './stop-reason.ts'
 

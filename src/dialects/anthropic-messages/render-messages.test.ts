@@ -10,7 +10,7 @@ import {
   text,
   user,
 } from '../../../test/parts/translation.ts'
-import type { AssistantBlock, UserBlock } from '../conversation.ts'
+import type { AssistantBlock, UserBlock } from '../canonical/conversation.ts'
 
 const block = (words: string) => ({ type: 'text', text: words })
 const says = (role: string, ...words: string[]) => ({ role, content: words.map(block) })

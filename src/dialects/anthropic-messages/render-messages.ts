@@ -2,11 +2,11 @@
 // system messages only behind a user message, nothing blank. A turn's rendering depends on the turns before it and on
 // those it is joined with, so a conversation that grows keeps its beginning.
 
-import type { Conversation, RawJson, Turn } from '../conversation.ts'
-import { jsonArray, jsonObject } from '../json-text.ts'
-import { refuseAt } from '../request-fields.ts'
-import type { TargetRules } from '../target-rules.ts'
-import type { WarningList } from '../warning-list.ts'
+import type { Conversation, RawJson, Turn } from '../canonical/conversation.ts'
+import type { TargetRules } from '../canonical/target-rules.ts'
+import { jsonArray, jsonObject } from '../request/json-text.ts'
+import { refuseAt } from '../request/request-fields.ts'
+import type { WarningList } from '../request/warning-list.ts'
 import { renderTurn, type TurnContext } from './render-turn.ts'
 import { isBlank, moveMarks, textBlock, type WireBlock, writeBlock } from './wire-block.ts'
 

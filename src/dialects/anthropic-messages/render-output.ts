@@ -1,10 +1,10 @@
 // The form of the answer: a schema the provider holds the model to, or a tool of ours that the model must call with the
 // answer, where there is no such thing.
 
-import type { Conversation, RawJson } from '../conversation.ts'
-import { jsonObject, jsonString } from '../json-text.ts'
-import { placeOf } from '../places.ts'
-import { refuseAt } from '../request-fields.ts'
+import type { Conversation, RawJson } from '../canonical/conversation.ts'
+import { placeOf } from '../canonical/places.ts'
+import { jsonObject, jsonString } from '../request/json-text.ts'
+import { refuseAt } from '../request/request-fields.ts'
 import { jsonTool, type ToolContext, type WireTool } from './render-tools.ts'
 import { subsetSchema } from './schema-subset.ts'
 

@@ -1,9 +1,9 @@
 // A whole Messages reply out of canonical events. Says what the stream of the same events says.
 
-import { collectReply } from '../collect-reply.ts'
-import { UsageMeter } from '../meter-usage.ts'
-import type { ReplyEvent } from '../reply-event.ts'
-import type { RenderContext } from '../translation.ts'
+import { collectReply } from '../canonical/collect-reply.ts'
+import type { ReplyEvent } from '../canonical/reply-event.ts'
+import type { RenderContext } from '../canonical/translation.ts'
+import { UsageMeter } from '../reply/meter-usage.ts'
 import { emptyTextBlock, renderBlock } from './render-block.ts'
 import { renderMessage } from './render-message.ts'
 

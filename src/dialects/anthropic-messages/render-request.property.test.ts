@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { assistant, call, models, renderMessagesBody, result, system, user } from '../../../test/parts/translation.ts'
-import type { Conversation, FunctionTool, Turn } from '../conversation.ts'
+import type { Conversation, FunctionTool, Turn } from '../canonical/conversation.ts'
 
 const words = fc.oneof(fc.string({ maxLength: 12 }), fc.constantFrom('', ' ', '\ud83d', '"', 'long text'))
 const id = fc.oneof(

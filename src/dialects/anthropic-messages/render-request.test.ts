@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import { models, refusalOf, renderMessagesBody, target, text, user } from '../../../test/parts/translation.ts'
-import type { CacheMark, Conversation, ImageBlock, TextBlock, UserBlock } from '../conversation.ts'
+import type { CacheMark, Conversation, ImageBlock, TextBlock, UserBlock } from '../canonical/conversation.ts'
 
 const png = 'iVBORw0KGgoAAAANSUhEUgAAAAE='
 const jpeg = '/9j/4AAQSkZJRgABAQ=='

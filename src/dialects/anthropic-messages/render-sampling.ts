@@ -1,9 +1,9 @@
 // Sampling settings as far as the target takes them. Most models of this dialect take none, or none while they reason;
 // a value that only repeats the default is left out without a word.
 
-import type { RawJson, Sampling } from '../conversation.ts'
-import type { TargetRules } from '../target-rules.ts'
-import type { WarningList } from '../warning-list.ts'
+import type { RawJson, Sampling } from '../canonical/conversation.ts'
+import type { TargetRules } from '../canonical/target-rules.ts'
+import type { WarningList } from '../request/warning-list.ts'
 
 const temperatureUsualMax = 1
 

@@ -1,10 +1,10 @@
 // The small settings around a request: where to stop, for whom, how fast; and hints that have no counterpart here.
 
-import type { Conversation, RawJson } from '../conversation.ts'
-import { jsonArray, jsonObject, jsonString } from '../json-text.ts'
-import { placeOf } from '../places.ts'
-import type { TargetRules } from '../target-rules.ts'
-import type { WarningList } from '../warning-list.ts'
+import type { Conversation, RawJson } from '../canonical/conversation.ts'
+import { placeOf } from '../canonical/places.ts'
+import type { TargetRules } from '../canonical/target-rules.ts'
+import { jsonArray, jsonObject, jsonString } from '../request/json-text.ts'
+import type { WarningList } from '../request/warning-list.ts'
 
 const fastBeta = 'fast-mode-2026-02-01'
 /** What the provider documents for `user_id` (2026-11). */

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { assistant, call, models, renderMessagesBody, result, user } from '../../../test/parts/translation.ts'
-import type { ReasoningWish } from '../conversation.ts'
-import type { TargetRules } from '../target-rules.ts'
+import type { ReasoningWish } from '../canonical/conversation.ts'
+import type { TargetRules } from '../canonical/target-rules.ts'
 
 const big = 100_000
 function asked(reasoning: ReasoningWish | undefined, rules: TargetRules, outputCap = big) {

@@ -1,11 +1,11 @@
 // How much the model is asked to reason, in the words this target has for it: a mode, an effort, a budget. What it has
 // no word for is brought to the nearest below, with a warning; an explicit "off" never turns into "on".
 
-import { type Conversation, type Effort, efforts, type RawJson, type ReasoningWish } from '../conversation.ts'
-import { jsonObject, jsonString } from '../json-text.ts'
-import { placeOf } from '../places.ts'
-import type { TargetRules, ThinkingMode } from '../target-rules.ts'
-import type { WarningList } from '../warning-list.ts'
+import { type Conversation, type Effort, efforts, type RawJson, type ReasoningWish } from '../canonical/conversation.ts'
+import { placeOf } from '../canonical/places.ts'
+import type { TargetRules, ThinkingMode } from '../canonical/target-rules.ts'
+import { jsonObject, jsonString } from '../request/json-text.ts'
+import type { WarningList } from '../request/warning-list.ts'
 
 export interface Thinking {
   /** undefined = nothing is said about it. */

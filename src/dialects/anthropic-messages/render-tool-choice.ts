@@ -1,11 +1,11 @@
 // Which tools the model may or must call, and how many at once. Where the model cannot be forced, it is asked.
 
-import type { Conversation, RawJson, Tool } from '../conversation.ts'
-import { jsonObject, jsonString } from '../json-text.ts'
-import { placeOf } from '../places.ts'
-import { refuseAt } from '../request-fields.ts'
-import type { TargetRules } from '../target-rules.ts'
-import type { WarningList } from '../warning-list.ts'
+import type { Conversation, RawJson, Tool } from '../canonical/conversation.ts'
+import { placeOf } from '../canonical/places.ts'
+import type { TargetRules } from '../canonical/target-rules.ts'
+import { jsonObject, jsonString } from '../request/json-text.ts'
+import { refuseAt } from '../request/request-fields.ts'
+import type { WarningList } from '../request/warning-list.ts'
 import type { ToolContext, WireTool } from './render-tools.ts'
 
 export interface WireChoice {

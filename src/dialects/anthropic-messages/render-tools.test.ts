@@ -8,7 +8,7 @@ import {
   result,
   user,
 } from '../../../test/parts/translation.ts'
-import type { Conversation, FunctionTool, Tool } from '../conversation.ts'
+import type { Conversation, FunctionTool, Tool } from '../canonical/conversation.ts'
 
 const tool = (name: string, parts: Partial<FunctionTool> = {}): FunctionTool => ({
   kind: 'function',

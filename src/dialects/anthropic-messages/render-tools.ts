@@ -1,12 +1,12 @@
 // Tools as the provider takes them: functions with an object schema. A tool for free text becomes a function with one
 // string, which the reply is read back from.
 
-import type { CacheMark, FunctionTool, RawJson, Tool } from '../conversation.ts'
-import { jsonObject, jsonString } from '../json-text.ts'
-import { refuseAt } from '../request-fields.ts'
-import type { TargetRules } from '../target-rules.ts'
-import type { ToolNames } from '../tool-names.ts'
-import type { WarningList } from '../warning-list.ts'
+import type { CacheMark, FunctionTool, RawJson, Tool } from '../canonical/conversation.ts'
+import type { TargetRules } from '../canonical/target-rules.ts'
+import { jsonObject, jsonString } from '../request/json-text.ts'
+import { refuseAt } from '../request/request-fields.ts'
+import type { ToolNames } from '../request/tool-names.ts'
+import type { WarningList } from '../request/warning-list.ts'
 import { fitsSubset } from './schema-subset.ts'
 import { toolSchema } from './tool-schema.ts'
 import { writeMark } from './wire-block.ts'

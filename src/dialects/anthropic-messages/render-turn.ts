@@ -1,10 +1,10 @@
 // The blocks of one turn. Only blank text is left in for now: its cache mark has still to find a neighbour.
 
-import { argumentsObject } from '../arguments-object.ts'
-import type { AssistantBlock, ToolCallBlock, ToolResultBlock, Turn, UserBlock } from '../conversation.ts'
-import { jsonArray, jsonObject, jsonString } from '../json-text.ts'
-import type { TargetRules } from '../target-rules.ts'
-import type { WarningList } from '../warning-list.ts'
+import type { AssistantBlock, ToolCallBlock, ToolResultBlock, Turn, UserBlock } from '../canonical/conversation.ts'
+import type { TargetRules } from '../canonical/target-rules.ts'
+import { argumentsObject } from '../request/arguments-object.ts'
+import { jsonArray, jsonObject, jsonString } from '../request/json-text.ts'
+import type { WarningList } from '../request/warning-list.ts'
 import { renderDocument, renderImage } from './render-media.ts'
 import { isBlank, textBlock, type WireBlock, writeBlock } from './wire-block.ts'
 

@@ -2,8 +2,8 @@
 // declare is there, null where nothing was reported; a count of zero cached tokens is usually just that.
 
 import type { Usage } from '../../kernel/usage.ts'
-import type { RawJson } from '../conversation.ts'
-import { jsonObject } from '../json-text.ts'
+import type { RawJson } from '../canonical/conversation.ts'
+import { jsonObject } from '../request/json-text.ts'
 
 type Member = readonly [string, RawJson | undefined]
 

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { assistant, call, renderMessagesBody, result, user } from '../../../test/parts/translation.ts'
-import type { AssistantBlock } from '../conversation.ts'
-import { writeSignature } from '../signature.ts'
+import type { AssistantBlock } from '../canonical/conversation.ts'
+import { writeSignature } from '../canonical/signature.ts'
 
 const thinking = (text: string, signature: string | undefined): AssistantBlock => ({
   kind: 'thinking',

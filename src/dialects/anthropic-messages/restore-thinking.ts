@@ -2,9 +2,9 @@
 // unbroken run of those it made, so where one cannot be given back, it and all earlier ones stay away; later ones are
 // kept. A real signature is never touched.
 
-import type { AssistantBlock, SealedThinkingBlock, ThinkingBlock, Turn } from '../conversation.ts'
-import { isOwnSignature, readSignature } from '../signature.ts'
-import type { WarningList } from '../warning-list.ts'
+import type { AssistantBlock, SealedThinkingBlock, ThinkingBlock, Turn } from '../canonical/conversation.ts'
+import { isOwnSignature, readSignature } from '../canonical/signature.ts'
+import type { WarningList } from '../request/warning-list.ts'
 
 /** The turns with the reasoning that goes back to `issuer`, each block as the issuer wrote it. */
 export function restoreThinking(turns: readonly Turn[], issuer: string, warnings: WarningList): Turn[] {

@@ -2,8 +2,8 @@
 // cannot enforce, which is told in the description instead, and by closing objects.
 
 import { JsonNode } from '../../wire/json-node.ts'
-import type { RawJson } from '../conversation.ts'
-import { jsonArray, jsonObject, jsonString } from '../json-text.ts'
+import type { RawJson } from '../canonical/conversation.ts'
+import { jsonArray, jsonObject, jsonString } from '../request/json-text.ts'
 
 export interface SubsetSchema {
   readonly schema: RawJson

@@ -1,7 +1,7 @@
 // Why a Messages reply ended: the provider's words read, and ours written.
 
-import { isRecord, textOf } from '../provider-json.ts'
-import type { Stop, StopReason as Unified } from '../reply-event.ts'
+import type { Stop, StopReason as Unified } from '../canonical/reply-event.ts'
+import { isRecord, textOf } from '../reply/provider-json.ts'
 
 const unified: Readonly<Record<string, Unified>> = {
   end_turn: 'end',

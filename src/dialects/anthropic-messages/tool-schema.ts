@@ -2,8 +2,8 @@
 // What stands below the root is passed on as it was written.
 
 import { JsonNode } from '../../wire/json-node.ts'
-import type { RawJson } from '../conversation.ts'
-import { jsonArray, jsonObject, jsonString } from '../json-text.ts'
+import type { RawJson } from '../canonical/conversation.ts'
+import { jsonArray, jsonObject, jsonString } from '../request/json-text.ts'
 
 export interface ToolSchema {
   readonly schema: RawJson

@@ -1,9 +1,9 @@
 // A content block on its way out, before it is known which cache marks are sent. Marks on blocks that are not sent move
 // to a neighbour; of the rest the provider takes four.
 
-import type { CacheMark, RawJson } from '../conversation.ts'
-import { jsonObject, jsonString } from '../json-text.ts'
-import type { WarningList } from '../warning-list.ts'
+import type { CacheMark, RawJson } from '../canonical/conversation.ts'
+import { jsonObject, jsonString } from '../request/json-text.ts'
+import type { WarningList } from '../request/warning-list.ts'
 
 const marksMax = 4
 

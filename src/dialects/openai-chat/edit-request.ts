@@ -10,7 +10,8 @@ import {
   readJsonValueMembers,
   spliceBytes,
 } from '../../wire/json-members.ts'
-import type { Envelope, RequestEdits } from '../dialect.ts'
+import type { RequestEdits } from '../byte-lane/relay.ts'
+import type { Envelope } from '../canonical/envelope.ts'
 
 const capNames = ['max_tokens', 'max_completion_tokens']
 

@@ -2,8 +2,8 @@
 
 import type { Failure } from '../../kernel/failure.ts'
 import { JsonFault, memberBoolean, memberKind, readJsonValueMembers } from '../../wire/json-members.ts'
-import type { Envelope } from '../dialect.ts'
-import { type EnvelopeFields, readFields } from '../envelope-fields.ts'
+import { type EnvelopeFields, readFields } from '../byte-lane/envelope-fields.ts'
+import type { Envelope } from '../canonical/envelope.ts'
 
 /** More choices than anyone shows a person; each is generated and paid for. */
 const choicesMax = 8

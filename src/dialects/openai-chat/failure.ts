@@ -2,8 +2,8 @@
 
 import { type Failure, failureTable } from '../../kernel/failure.ts'
 import { sseEvent } from '../../wire/sse-writer.ts'
-import type { ProviderFault } from '../dialect.ts'
-import { faultFromBody, faultFromError } from '../provider-fault.ts'
+import type { ProviderFault } from '../canonical/provider-fault.ts'
+import { faultFromBody, faultFromError } from '../canonical/provider-fault.ts'
 
 export function readFault(status: number, headers: Headers, body: string): ProviderFault {
   return faultFromBody(status, headers, body)

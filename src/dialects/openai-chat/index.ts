@@ -4,8 +4,13 @@ import type { Dialect } from '../dialect.ts'
 import { editRequest } from './edit-request.ts'
 import { readEnvelope } from './envelope.ts'
 import { readFault, renderFailure, renderStreamFailure } from './failure.ts'
+import { parseRequest } from './parse-request.ts'
+import { parseStream } from './parse-stream.ts'
 import { relayReply } from './relay-reply.ts'
 import { ChatStreamRelay, keepAlive } from './relay-stream.ts'
+import { renderReply } from './render-reply.ts'
+import { renderRequest } from './render-request.ts'
+import { renderStream } from './render-stream.ts'
 
 export const openaiChat: Dialect = {
   id: 'openai-chat',
@@ -19,4 +24,5 @@ export const openaiChat: Dialect = {
   readFault,
   renderFailure,
   renderStreamFailure,
+  translation: { parseRequest, renderRequest, parseStream, renderStream, renderReply },
 }

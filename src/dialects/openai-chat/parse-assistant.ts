@@ -1,7 +1,7 @@
 // One assistant message of the history: reasoning first, as it was produced, then what was said, then the calls.
 
-import type { AssistantBlock, ToolCallBlock } from '../conversation.ts'
-import { type RequestFields, wrongType } from '../request-fields.ts'
+import type { AssistantBlock, ToolCallBlock } from '../canonical/conversation.ts'
+import { type RequestFields, wrongType } from '../request/request-fields.ts'
 import { markOf, type ParseContext } from './parse-context.ts'
 import { parseTextPart, refusePart, stringOrParts } from './parse-parts.ts'
 import { parseReasoningFields, parseReasoningPart } from './parse-reasoning.ts'

@@ -1,10 +1,10 @@
 // What the parts of the request parser share: where losses are noted, raw text by place, and reading cache marks.
 
 import { JsonNode } from '../../wire/json-node.ts'
-import type { CacheMark, Leftover, RawJson } from '../conversation.ts'
-import type { Envelope } from '../dialect.ts'
-import { type RequestFields, refuseAt } from '../request-fields.ts'
-import { paramOf, WarningList } from '../warning-list.ts'
+import type { CacheMark, Leftover, RawJson } from '../canonical/conversation.ts'
+import type { Envelope } from '../canonical/envelope.ts'
+import { type RequestFields, refuseAt } from '../request/request-fields.ts'
+import { paramOf, WarningList } from '../request/warning-list.ts'
 
 export interface ParseContext {
   readonly warnings: WarningList

@@ -1,7 +1,7 @@
 // The fields of a Chat Completions body that no other dialect has a word for. What would change the shape of the answer
 // or break a guarantee is refused, the rest is left out with a warning, and defaults written out are passed over.
 
-import type { RequestFields } from '../request-fields.ts'
+import type { RequestFields } from '../request/request-fields.ts'
 import type { ParseContext } from './parse-context.ts'
 
 /** Read elsewhere, or without meaning for a provider. */

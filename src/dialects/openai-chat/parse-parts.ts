@@ -1,10 +1,10 @@
 // Content parts of user and tool messages: text, images, files. Some clients post Messages-shaped blocks here; those
 // are read as well. Routed by what a medium is, not by the part it came in.
 
-import type { DocumentBlock, ImageBlock, TextBlock } from '../conversation.ts'
-import { isWebUrl, readDataUrl, sniffMediaType } from '../media-type.ts'
-import { type RequestFields, refuseAt, wrongType } from '../request-fields.ts'
-import { paramOf } from '../warning-list.ts'
+import type { DocumentBlock, ImageBlock, TextBlock } from '../canonical/conversation.ts'
+import { isWebUrl, readDataUrl, sniffMediaType } from '../request/media-type.ts'
+import { type RequestFields, refuseAt, wrongType } from '../request/request-fields.ts'
+import { paramOf } from '../request/warning-list.ts'
 import { markOf, type ParseContext } from './parse-context.ts'
 
 export type ContentBlock = TextBlock | ImageBlock | DocumentBlock

@@ -1,9 +1,9 @@
 // Reasoning that came back on an assistant message. Chat Completions has no field for it; these are the extensions in
 // use, the most faithful first: `reasoning_details` (OpenRouter and us), `thinking_blocks` (LiteLLM), plain text.
 
-import type { SealedThinkingBlock, ThinkingBlock } from '../conversation.ts'
-import type { RequestFields } from '../request-fields.ts'
-import { isOwnSignature, writeSignature } from '../signature.ts'
+import type { SealedThinkingBlock, ThinkingBlock } from '../canonical/conversation.ts'
+import { isOwnSignature, writeSignature } from '../canonical/signature.ts'
+import type { RequestFields } from '../request/request-fields.ts'
 import type { ParseContext } from './parse-context.ts'
 
 type ReasoningBlock = ThinkingBlock | SealedThinkingBlock

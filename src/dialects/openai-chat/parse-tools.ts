@@ -1,9 +1,9 @@
 // The tools a Chat Completions body offers, and which of them it wants called. Besides the documented form, flat
 // entries, Messages-shaped ones and the legacy `functions` are taken, each entry by itself.
 
-import type { RawJson, Tool, ToolChoice } from '../conversation.ts'
-import { jsonObject, jsonString } from '../json-text.ts'
-import { type RequestFields, wrongType } from '../request-fields.ts'
+import type { RawJson, Tool, ToolChoice } from '../canonical/conversation.ts'
+import { jsonObject, jsonString } from '../request/json-text.ts'
+import { type RequestFields, wrongType } from '../request/request-fields.ts'
 import { markOf, type ParseContext, warnUnknown } from './parse-context.ts'
 
 const marks = ['cache_control', 'prompt_cache_breakpoint']

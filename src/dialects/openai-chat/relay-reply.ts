@@ -2,9 +2,10 @@
 
 import { openBracket } from '../../wire/ascii.ts'
 import { JsonSpans } from '../../wire/json-spans.ts'
-import type { ProviderFault, RelayContext, RelayedReply } from '../dialect.ts'
-import { replyFault } from '../provider-fault.ts'
-import { costEdit, isObject, isPresent, parseSpan, spliceReply } from '../reply-edits.ts'
+import type { RelayContext, RelayedReply } from '../byte-lane/relay.ts'
+import { costEdit, isObject, isPresent, parseSpan, spliceReply } from '../byte-lane/reply-edits.ts'
+import type { ProviderFault } from '../canonical/provider-fault.ts'
+import { replyFault } from '../canonical/provider-fault.ts'
 import { readErrorObject } from './failure.ts'
 import { readUsage } from './usage.ts'
 

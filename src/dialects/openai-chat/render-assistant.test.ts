@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
-import type { AssistantBlock, Turn } from '../conversation.ts'
-import { writeSignature } from '../signature.ts'
-import type { TargetRules } from '../target-rules.ts'
+import type { AssistantBlock, Turn } from '../canonical/conversation.ts'
+import { writeSignature } from '../canonical/signature.ts'
+import type { TargetRules } from '../canonical/target-rules.ts'
 import { refusedRender, rendered, targetWith } from './request-testing.ts'
 
 const text = (words: string) => ({ kind: 'text', text: words }) as const

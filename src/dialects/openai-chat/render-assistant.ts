@@ -1,9 +1,9 @@
 // One assistant message of the history: what was said, the calls, and as much of the reasoning as the host wants back.
 // Reasoning never becomes visible text.
 
-import type { AssistantBlock, RawJson, ToolCallBlock } from '../conversation.ts'
-import { jsonArray, jsonObject, jsonString } from '../json-text.ts'
-import { readSignature } from '../signature.ts'
+import type { AssistantBlock, RawJson, ToolCallBlock } from '../canonical/conversation.ts'
+import { readSignature } from '../canonical/signature.ts'
+import { jsonArray, jsonObject, jsonString } from '../request/json-text.ts'
 import type { Rendering } from './rendering.ts'
 
 /** undefined if nothing is left to say. */

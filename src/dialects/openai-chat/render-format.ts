@@ -1,8 +1,8 @@
 // The form the answer must have: natively where the target can, through a hidden tool or an instruction where not.
 
-import type { Conversation, OutputFormat, RawJson } from '../conversation.ts'
-import { jsonObject, jsonString } from '../json-text.ts'
-import { refuseAt } from '../request-fields.ts'
+import type { Conversation, OutputFormat, RawJson } from '../canonical/conversation.ts'
+import { jsonObject, jsonString } from '../request/json-text.ts'
+import { refuseAt } from '../request/request-fields.ts'
 import type { HiddenTool } from './render-tools.ts'
 import type { Rendering } from './rendering.ts'
 import { isStrictSchema } from './strict-schema.ts'

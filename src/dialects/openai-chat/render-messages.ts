@@ -1,8 +1,8 @@
 // The prompt as Chat Completions messages. Each message depends only on its own turn and those before it, so that a
 // conversation that grows keeps the prefix it was sent with.
 
-import type { RawJson, TextBlock, Turn, UserBlock } from '../conversation.ts'
-import { jsonArray, jsonObject, jsonString } from '../json-text.ts'
+import type { RawJson, TextBlock, Turn, UserBlock } from '../canonical/conversation.ts'
+import { jsonArray, jsonObject, jsonString } from '../request/json-text.ts'
 import { renderAssistant } from './render-assistant.ts'
 import { isFilled, renderContent, renderParts } from './render-parts.ts'
 import { renderToolResult } from './render-tool-result.ts'

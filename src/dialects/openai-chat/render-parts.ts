@@ -1,8 +1,8 @@
 // Content blocks as Chat Completions parts, the same for every position a block can stand in.
 
-import type { DocumentBlock, ImageBlock, RawJson, TextBlock } from '../conversation.ts'
-import { jsonArray, jsonObject, jsonString } from '../json-text.ts'
-import { refuseAt } from '../request-fields.ts'
+import type { DocumentBlock, ImageBlock, RawJson, TextBlock } from '../canonical/conversation.ts'
+import { jsonArray, jsonObject, jsonString } from '../request/json-text.ts'
+import { refuseAt } from '../request/request-fields.ts'
 import type { Rendering } from './rendering.ts'
 
 type Block = TextBlock | ImageBlock | DocumentBlock

@@ -1,9 +1,9 @@
 // Reasoning as clients of Chat Completions send it back: `reasoning_details`, one whole block per entry, with the proof
 // its issuer wants to see again.
 
-import type { RawJson } from '../conversation.ts'
-import { jsonObject, jsonString } from '../json-text.ts'
-import { isOwnSignature } from '../signature.ts'
+import type { RawJson } from '../canonical/conversation.ts'
+import { isOwnSignature } from '../canonical/signature.ts'
+import { jsonObject, jsonString } from '../request/json-text.ts'
 
 /** The entry for a block that can be read. `place` is that of the block in the reply. */
 export function renderThinkingDetail(text: string, signature: string | undefined, place: number): RawJson {

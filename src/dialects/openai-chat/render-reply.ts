@@ -1,11 +1,11 @@
 // A whole Chat Completions reply out of canonical events. Says what the stream of the same events says.
 
-import { type CollectedBlock, collectReply } from '../collect-reply.ts'
-import type { RawJson } from '../conversation.ts'
-import { jsonArray, jsonObject, jsonString } from '../json-text.ts'
-import { UsageMeter } from '../meter-usage.ts'
-import type { ReplyEvent, Stop } from '../reply-event.ts'
-import type { RenderContext } from '../translation.ts'
+import { type CollectedBlock, collectReply } from '../canonical/collect-reply.ts'
+import type { RawJson } from '../canonical/conversation.ts'
+import type { ReplyEvent, Stop } from '../canonical/reply-event.ts'
+import type { RenderContext } from '../canonical/translation.ts'
+import { UsageMeter } from '../reply/meter-usage.ts'
+import { jsonArray, jsonObject, jsonString } from '../request/json-text.ts'
 import { Paragraphs } from './paragraphs.ts'
 import { renderSealedDetail, renderThinkingDetail } from './render-reasoning.ts'
 import { renderUsage } from './render-usage.ts'

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { Failure } from '../../kernel/failure.ts'
-import type { AssistantBlock, Conversation, TextBlock, Turn, UserBlock } from '../conversation.ts'
-import type { TargetRules } from '../target-rules.ts'
+import type { AssistantBlock, Conversation, TextBlock, Turn, UserBlock } from '../canonical/conversation.ts'
+import type { TargetRules } from '../canonical/target-rules.ts'
 import { renderRequest } from './render-request.ts'
 import { emptyConversation, rendered, targetWith } from './request-testing.ts'
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
-import type { ReasoningWish, TextBlock } from '../conversation.ts'
-import type { TargetRules } from '../target-rules.ts'
+import type { ReasoningWish, TextBlock } from '../canonical/conversation.ts'
+import type { TargetRules } from '../canonical/target-rules.ts'
 import { refusedRender, rendered, targetWith } from './request-testing.ts'
 
 const text = (words: string): TextBlock => ({ kind: 'text', text: words })

@@ -1,11 +1,11 @@
 // Sampling, caps, reasoning effort and the other settings, as far as the target takes them. A default that is left out
 // is left out silently; anything else with a warning.
 
-import type { Conversation, Effort, RawJson, ReasoningWish } from '../conversation.ts'
-import { efforts } from '../conversation.ts'
-import { jsonString } from '../json-text.ts'
-import { refuseAt } from '../request-fields.ts'
-import type { Target } from '../translation.ts'
+import type { Conversation, Effort, RawJson, ReasoningWish } from '../canonical/conversation.ts'
+import { efforts } from '../canonical/conversation.ts'
+import type { Target } from '../canonical/translation.ts'
+import { jsonString } from '../request/json-text.ts'
+import { refuseAt } from '../request/request-fields.ts'
 import type { Rendering } from './rendering.ts'
 
 type Member = readonly [name: string, value: RawJson | undefined]

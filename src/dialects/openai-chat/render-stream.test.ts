@@ -12,8 +12,8 @@ import {
   usageOf,
 } from '../../../test/parts/reply-events.ts'
 import { Failure } from '../../kernel/failure.ts'
-import type { ReplyEvent } from '../reply-event.ts'
-import type { RenderContext } from '../translation.ts'
+import type { ReplyEvent } from '../canonical/reply-event.ts'
+import type { RenderContext } from '../canonical/translation.ts'
 import { renderStreamFailure } from './failure.ts'
 import { renderStream } from './render-stream.ts'
 

@@ -2,12 +2,12 @@
 // know, so reasoning streams as text and its details come once, whole, before the finish.
 
 import { assert } from '../../kernel/assert.ts'
-import type { RawJson } from '../conversation.ts'
-import { jsonArray, jsonObject, jsonString } from '../json-text.ts'
-import { UsageMeter } from '../meter-usage.ts'
-import type { ReplyBlock, ReplyEvent, Stop } from '../reply-event.ts'
-import type { RenderContext, StreamRenderer } from '../translation.ts'
-import { WholeCharacters } from '../whole-characters.ts'
+import type { RawJson } from '../canonical/conversation.ts'
+import type { ReplyBlock, ReplyEvent, Stop } from '../canonical/reply-event.ts'
+import type { RenderContext, StreamRenderer } from '../canonical/translation.ts'
+import { UsageMeter } from '../reply/meter-usage.ts'
+import { WholeCharacters } from '../reply/whole-characters.ts'
+import { jsonArray, jsonObject, jsonString } from '../request/json-text.ts'
 import { Paragraphs } from './paragraphs.ts'
 import { renderSealedDetail, renderThinkingDetail } from './render-reasoning.ts'
 import { renderUsage } from './render-usage.ts'

@@ -1,8 +1,8 @@
 // A tool result as a tool message. These hold text only: a medium leaves a stub in its place and is handed back, to be
 // shown in a user message behind all tool messages of the batch.
 
-import type { DocumentBlock, ImageBlock, RawJson, ToolResultBlock } from '../conversation.ts'
-import { jsonArray, jsonObject, jsonString } from '../json-text.ts'
+import type { DocumentBlock, ImageBlock, RawJson, ToolResultBlock } from '../canonical/conversation.ts'
+import { jsonArray, jsonObject, jsonString } from '../request/json-text.ts'
 import { documentText, renderParts, textPart } from './render-parts.ts'
 import type { Rendering } from './rendering.ts'
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import type { CustomTool, FunctionTool, Turn } from '../conversation.ts'
+import type { CustomTool, FunctionTool, Turn } from '../canonical/conversation.ts'
 import { refusedRender, rendered, targetWith } from './request-testing.ts'
 
 const closed = '{"type":"object","properties":{"a":{"type":"string"}},"required":["a"],"additionalProperties":false}'

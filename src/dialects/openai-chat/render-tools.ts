@@ -1,9 +1,9 @@
 // The tools of a request, and which of them must be called, as the target can take them.
 
-import type { Conversation, RawJson, Tool, ToolChoice } from '../conversation.ts'
-import { jsonArray, jsonObject, jsonString } from '../json-text.ts'
-import { refuseAt } from '../request-fields.ts'
-import { paramOf } from '../warning-list.ts'
+import type { Conversation, RawJson, Tool, ToolChoice } from '../canonical/conversation.ts'
+import { jsonArray, jsonObject, jsonString } from '../request/json-text.ts'
+import { refuseAt } from '../request/request-fields.ts'
+import { paramOf } from '../request/warning-list.ts'
 import type { Rendering } from './rendering.ts'
 import { isStrictSchema } from './strict-schema.ts'
 

@@ -2,8 +2,8 @@
 // out, and so it is with all details of an estimate.
 
 import { totalInputTokens, type Usage } from '../../kernel/usage.ts'
-import type { RawJson } from '../conversation.ts'
-import { jsonObject } from '../json-text.ts'
+import type { RawJson } from '../canonical/conversation.ts'
+import { jsonObject } from '../request/json-text.ts'
 
 /** `cost`: decimal USD digits, or undefined for none. */
 export function renderUsage(usage: Usage, cost: string | undefined): RawJson {

@@ -1,9 +1,9 @@
 // What the parts of the request renderer share, and the cache marks, which are chosen over the whole prompt.
 
-import type { CacheMark, Conversation, RawJson } from '../conversation.ts'
-import type { TargetRules } from '../target-rules.ts'
-import type { ToolNames } from '../tool-names.ts'
-import type { WarningList } from '../warning-list.ts'
+import type { CacheMark, Conversation, RawJson } from '../canonical/conversation.ts'
+import type { TargetRules } from '../canonical/target-rules.ts'
+import type { ToolNames } from '../request/tool-names.ts'
+import type { WarningList } from '../request/warning-list.ts'
 
 export interface Rendering {
   readonly rules: TargetRules

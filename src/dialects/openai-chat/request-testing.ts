@@ -1,9 +1,9 @@
 // For tests of the request parser and renderer: a body in, a Conversation or a parsed upstream body out.
 
 import { Failure } from '../../kernel/failure.ts'
-import type { Conversation } from '../conversation.ts'
-import type { TargetRules } from '../target-rules.ts'
-import type { ParsedRequest, RenderedRequest, Target } from '../translation.ts'
+import type { Conversation } from '../canonical/conversation.ts'
+import type { TargetRules } from '../canonical/target-rules.ts'
+import type { ParsedRequest, RenderedRequest, Target } from '../canonical/translation.ts'
 import { readEnvelope } from './envelope.ts'
 import { parseRequest } from './parse-request.ts'
 import { renderRequest } from './render-request.ts'

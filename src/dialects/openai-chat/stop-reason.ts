@@ -9,7 +9,7 @@
 //
 // `error` is no ending and never comes here.
 
-import type { Stop, StopReason } from '../reply-event.ts'
+import type { Stop, StopReason } from '../canonical/reply-event.ts'
 
 /** What a stream said about its end, and what it held. */
 export interface ReplyEnding {

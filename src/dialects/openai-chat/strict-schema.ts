@@ -1,7 +1,7 @@
 // Whether a schema may be sent as strict: every object closed and every property required. OpenAI answers anything else
 // with a 400, so a wish for strictness is only passed on where it can be met.
 
-import type { RawJson } from '../conversation.ts'
+import type { RawJson } from '../canonical/conversation.ts'
 
 export function isStrictSchema(schema: RawJson): boolean {
   const root = parse(schema)

@@ -5,21 +5,16 @@ import type { RequestId } from '../../kernel/ids.ts'
 import type { Nano } from '../../kernel/money.ts'
 import { insertNewRows, insertRows } from '../../store/insert-rows.ts'
 import type { Sql } from '../../store/sql.ts'
-import { ensureWallet, type WalletId, walletOf } from '../account.ts'
-import type { HoldOutcome, SettleOutcome } from '../ledger.ts'
+import { ensureWallet } from '../account.ts'
+import type { SettleOutcome } from '../ledger.ts'
 import { settledTransfers, storedOutcome } from '../settlement-transfers.ts'
-import { readTransfersOf, transferColumns } from '../transfer.ts'
+import { readTransfersOf, type Transfer, transferColumns } from '../transfer.ts'
 import { endHolds, insertHolds, lowerHold, markHoldsSent, type Owner, raiseHolds } from './hold-rows.ts'
-import { type Demand, type MoveOutcome, moveBalance, type WalletMove } from './move-balance.ts'
-import { type HoldOperation, ofKind, type SettleOperation, type SharedOperation } from './operation.ts'
+import { type ExtendOperation, ofKind, type SettleOperation, type SharedOperation } from './operation.ts'
+import { type Served, serveWallets } from './serve-wallets.ts'
 
 /** Gives one answer. */
 export type Answer = () => void
-
-interface Moves {
-  readonly byWallet: ReadonlyMap<WalletId, WalletMove>
-  readonly demands: ReadonlyMap<SharedOperation, Demand>
-}
 
 /** No request may be in the batch twice. */
 export async function applyBatch(
@@ -28,63 +23,100 @@ export async function applyBatch(
   batch: readonly SharedOperation[],
   now: number,
 ): Promise<readonly Answer[]> {
-  const idsOf = (operations: readonly SharedOperation[]) => operations.map(({ requestId }) => requestId)
-  await markHoldsSent(sql, idsOf(ofKind(batch, 'sent')))
-  const settled = await endHolds(sql, owner, 'settled', idsOf(ofKind(batch, 'settle')))
-  const released = await endHolds(sql, owner, 'released', idsOf(ofKind(batch, 'release')))
+  const taken = await takeHolds(sql, owner, batch)
+  const live = batch.filter((operation) => isLive(operation, taken))
+  const served = await serveWallets(sql, live, taken.ended)
+
+  const holds = ofKind(batch, 'hold').filter((operation) => served.granted(operation))
+  await insertHolds(sql, owner, holds)
+  for (const extension of taken.raised) if (!served.granted(extension)) await lowerHold(sql, extension)
+  const settled = new Map([
+    ...(await writeSettlements(sql, ofKind(live, 'settle'), { taken, served, now })),
+    ...(await readSettlements(sql, ofKind(batch, 'settle'), taken)),
+  ])
+  return batch.map((operation) => () => answer(operation, { taken, served, settled }))
+}
+
+/** The rows of holds that this batch has got hold of. */
+interface Taken {
+  /** Settled and released ones, with their amounts. */
+  readonly ended: ReadonlyMap<RequestId, bigint>
+  readonly raised: ReadonlySet<ExtendOperation>
+}
+
+async function takeHolds(sql: Sql, owner: Owner, batch: readonly SharedOperation[]): Promise<Taken> {
+  const ids = (kind: SharedOperation['kind']) => ofKind(batch, kind).map(({ requestId }) => requestId)
+  await markHoldsSent(sql, ids('sent'))
+  const settled = await endHolds(sql, owner, 'settled', ids('settle'))
+  const released = await endHolds(sql, owner, 'released', ids('release'))
   const raised = await raiseHolds(sql, owner, ofKind(batch, 'extend'))
+  return { ended: new Map([...settled, ...released]), raised }
+}
 
-  const live = batch.filter(
-    (operation) =>
-      operation.kind === 'hold' ||
-      (operation.kind === 'extend' && raised.has(operation)) ||
-      settled.has(operation.requestId) ||
-      released.has(operation.requestId),
+function isLive(operation: SharedOperation, { ended, raised }: Taken): boolean {
+  if (operation.kind === 'extend') return raised.has(operation)
+  return operation.kind === 'hold' || ended.has(operation.requestId)
+}
+
+async function writeSettlements(
+  sql: Sql,
+  operations: readonly SettleOperation[],
+  { taken, served, now }: { readonly taken: Taken; readonly served: Served; readonly now: number },
+): Promise<Map<RequestId, SettleOutcome>> {
+  const outcomes = new Map<RequestId, SettleOutcome>()
+  const transfers: Transfer[] = []
+  for (const operation of operations) {
+    const { settlement, workspaceId, requestId } = operation
+    const held = taken.ended.get(requestId) ?? 0n
+    const isCovered = settlement.charge <= held || served.granted(operation)
+    const charged = (isCovered ? settlement.charge : held) as Nano
+    const { charge, writeoff } = settledTransfers(settlement, workspaceId, { charged, now })
+    transfers.push(charge)
+    if (writeoff) transfers.push(writeoff)
+    // A wallet that was never funded can still make calls that cost nothing.
+    if (charged === 0n) await ensureWallet(sql, workspaceId, now)
+    const writtenOff = (settlement.charge - charged) as Nano
+    outcomes.set(requestId, { kind: 'settled', transfer: charge, writtenOff, repeated: false })
+  }
+  await insertRows(sql, 'transfers', transfers.map(transferColumns))
+  await insertNewRows(
+    sql,
+    operations.flatMap(({ settlement }) => settlement.rows ?? []),
   )
-  const moves = planMoves(live, new Map([...settled, ...released]))
-  const outcomes = new Map<WalletId, MoveOutcome>()
-  for (const wallet of [...moves.byWallet.keys()].sort()) {
-    const move = moves.byWallet.get(wallet)
-    if (move) outcomes.set(wallet, await moveBalance(sql, move))
-  }
+  return outcomes
+}
 
-  const granted = (operation: SharedOperation): boolean => {
-    const demand = moves.demands.get(operation)
-    const outcome = outcomes.get(walletOf(operation.workspaceId))
-    return demand === undefined || outcome?.granted.has(demand) === true
+/** Of those whose hold had ended before: by a settlement whose answer was lost, or without a charge. */
+async function readSettlements(
+  sql: Sql,
+  operations: readonly SettleOperation[],
+  { ended }: Taken,
+): Promise<Map<RequestId, SettleOutcome>> {
+  const outcomes = new Map<RequestId, SettleOutcome>()
+  for (const { requestId } of operations) {
+    if (ended.has(requestId)) continue
+    outcomes.set(requestId, storedOutcome(await readTransfersOf(sql, requestId)))
   }
-  const held = (operation: SharedOperation): HoldOutcome => {
-    if (granted(operation)) return { kind: 'held' }
-    const { posted, held: reserved } = outcomes.get(walletOf(operation.workspaceId)) ?? nothing
-    return { kind: 'insufficient', posted, held: reserved }
-  }
-  await insertHolds(sql, owner, ofKind(batch, 'hold').filter(granted))
-  for (const extension of raised) if (!granted(extension)) await lowerHold(sql, extension)
-  const charged = (operation: SettleOperation): Nano => {
-    const { charge } = operation.settlement
-    const amount = settled.get(operation.requestId) ?? 0n
-    return (charge <= amount || granted(operation) ? charge : amount) as Nano
-  }
-  const settlements = ofKind(live, 'settle').map((operation) => ({ operation, charged: charged(operation) }))
-  const settleOutcomes = await writeSettlements(sql, settlements, now)
-  for (const operation of ofKind(batch, 'settle')) {
-    if (settled.has(operation.requestId)) continue
-    // Ended before: by an earlier settlement, whose answer may have been lost, or without a charge.
-    settleOutcomes.set(operation.requestId, storedOutcome(await readTransfersOf(sql, operation.requestId)))
-  }
+  return outcomes
+}
 
-  return batch.map((operation) => (): void => {
-    switch (operation.kind) {
-      case 'hold':
-        return operation.answer(held(operation))
-      case 'extend':
-        return operation.answer(raised.has(operation) ? held(operation) : { kind: 'gone' })
-      case 'settle':
-        return operation.answer(settleOutcomes.get(operation.requestId) ?? { kind: 'gone' })
-      case 'release':
-        return operation.answer({ kind: released.has(operation.requestId) ? 'released' : 'gone' })
-      case 'sent':
-        return operation.answer(undefined)
-    }
-  })
+interface Results {
+  readonly taken: Taken
+  readonly served: Served
+  readonly settled: ReadonlyMap<RequestId, SettleOutcome>
+}
+
+function answer(operation: SharedOperation, { taken, served, settled }: Results): void {
+  switch (operation.kind) {
+    case 'hold':
+      return operation.answer(served.outcome(operation))
+    case 'extend':
+      return operation.answer(taken.raised.has(operation) ? served.outcome(operation) : { kind: 'gone' })
+    case 'settle':
+      return operation.answer(settled.get(operation.requestId) ?? { kind: 'gone' })
+    case 'release':
+      return operation.answer({ kind: taken.ended.has(operation.requestId) ? 'released' : 'gone' })
+    case 'sent':
+      return operation.answer(undefined)
+  }
 }

@@ -40,7 +40,8 @@ export async function raiseHolds(
 ): Promise<ReadonlySet<ExtendOperation>> {
   const raised = new Set<ExtendOperation>()
   for (const operation of [...operations].sort((a, b) => (a.requestId < b.requestId ? -1 : 1))) {
-    const rows = await sql`UPDATE holds SET amount = amount + ${operation.more} WHERE request_id = ${operation.requestId}
+    const rows =
+      await sql`UPDATE holds SET amount = amount + ${operation.more} WHERE request_id = ${operation.requestId}
       AND state = 'open' AND owner = ${owner.id} AND epoch = ${owner.epoch} RETURNING request_id`
     if (rows.length === 1) raised.add(operation)
   }

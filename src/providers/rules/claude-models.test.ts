@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import type { TargetRules } from '../../dialects/target-rules.ts'
+import type { TargetRules } from '../../dialects/canonical/target-rules.ts'
 import { rulesFor } from './rules-for.ts'
 
 function facts(upstreamModel: string): TargetRules {

@@ -1,8 +1,8 @@
 // What Claude models take on Messages, generation by generation. The first row is what the newest ones share, so that a
 // model released tomorrow is asked nothing that they refuse; every later row says where a model differs.
 
-import type { Effort } from '../../dialects/conversation.ts'
-import type { TargetRules } from '../../dialects/target-rules.ts'
+import type { Effort } from '../../dialects/canonical/conversation.ts'
+import type { TargetRules } from '../../dialects/canonical/target-rules.ts'
 import { family, type RuleRow } from './rule-table.ts'
 
 const checked = '2026-11-15'

@@ -1,7 +1,7 @@
 // What OpenAI's models take on Chat Completions, family by family. A later row wins over an earlier one, member by
 // member: first what all reasoning models share, then each generation, then what only OpenAI's own API adds.
 
-import type { TargetRules } from '../../dialects/target-rules.ts'
+import type { TargetRules } from '../../dialects/canonical/target-rules.ts'
 import { bareFamily, family, type RuleRow } from './rule-table.ts'
 
 const dialect = 'openai-chat'

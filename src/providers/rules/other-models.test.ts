@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
+import type { TargetRules } from '../../dialects/canonical/target-rules.ts'
 import type { DialectId } from '../../dialects/dialect.ts'
-import type { TargetRules } from '../../dialects/target-rules.ts'
 import { rulesFor } from './rules-for.ts'
 
 function facts(upstreamModel: string, dialect: DialectId = 'openai-chat'): TargetRules {

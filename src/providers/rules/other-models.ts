@@ -1,7 +1,7 @@
 // What the models of everybody else take, as far as it differs from the usual: mostly open weights that many hosts
 // serve. A fact of one host, such as a field it refuses from anybody, does not belong here.
 
-import type { TargetRules } from '../../dialects/target-rules.ts'
+import type { TargetRules } from '../../dialects/canonical/target-rules.ts'
 import { bareFamily, family, type RuleRow } from './rule-table.ts'
 
 const chat = 'openai-chat'

@@ -1,8 +1,8 @@
 // The shape of a row that says what a family of models takes, and the two ways of naming a family. Hosts have no place
 // here: what is true of one host for all its models stands in its own data file.
 
+import type { TargetRules } from '../../dialects/canonical/target-rules.ts'
 import type { DialectId } from '../../dialects/dialect.ts'
-import type { TargetRules } from '../../dialects/target-rules.ts'
 
 export interface RuleRow {
   readonly dialect: DialectId

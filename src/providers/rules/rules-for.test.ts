@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
-import { efforts } from '../../dialects/conversation.ts'
+import { efforts } from '../../dialects/canonical/conversation.ts'
+import type { TargetRules } from '../../dialects/canonical/target-rules.ts'
 import { type DialectId, dialectIds } from '../../dialects/dialect.ts'
-import type { TargetRules } from '../../dialects/target-rules.ts'
 import { dialectDefaults, rulesFor, ruleTable } from './rules-for.ts'
 
 /** Names that providers were seen to use. Every row must mean at least one of them. */

@@ -1,8 +1,8 @@
 // What a model at a host accepts: the dialect's limits, then every row that names the model, then the host's own facts,
 // the later winning member by member. Pure, so that whoever builds routes may keep the answer.
 
+import type { TargetRules } from '../../dialects/canonical/target-rules.ts'
 import type { DialectId } from '../../dialects/dialect.ts'
-import type { TargetRules } from '../../dialects/target-rules.ts'
 import { claudeModels } from './claude-models.ts'
 import { openaiModels } from './openai-models.ts'
 import { otherModels } from './other-models.ts'

@@ -1,0 +1,47 @@
+// What passes through a lane: the edits of a request, and a reply on its way from a provider to a client.
+
+import type { Usage } from '../../kernel/usage.ts'
+import type { ProviderFault } from '../canonical/provider-fault.ts'
+import type { TargetRules } from '../canonical/target-rules.ts'
+
+/** The top-level members that differ between what the caller sent and what the provider gets. */
+export interface RequestEdits {
+  readonly upstreamModel: string
+  /** Sent as the output cap when the caller gave none. */
+  readonly defaultOutputCap: number | undefined
+  readonly rules: TargetRules
+}
+
+export interface RelayContext {
+  /** The catalog id as JSON, written where the provider wrote its own name for the model. */
+  readonly modelJson: Uint8Array
+  readonly wantsStreamUsage: boolean
+  /** Decimal USD digits to stand in the usage object as `cost`; undefined = leave usage as it is. */
+  costOf(usage: Usage): string | undefined
+}
+
+/** One stream on its way through: provider bytes in, client bytes out, with what was learned beside it. */
+export interface StreamRelay {
+  /** Takes a chunk as it came from the socket, answers with the bytes the client gets for it (often the same). */
+  push(chunk: Uint8Array): Uint8Array
+  /** The provider closed: reads a last record that was never terminated. */
+  end(): Uint8Array
+  /** Something a client would show has passed: text, reasoning, a tool call or an ending. The provider is committed. */
+  readonly meaningful: boolean
+  /** The dialect's own terminal marker has arrived; only that means done. */
+  readonly finished: boolean
+  /** The answer is not a stream: `terminal` is all of it. */
+  readonly isWhole?: boolean
+  /** The terminal bytes, withheld so that the charge can be made durable before the client sees the end. */
+  readonly terminal: Uint8Array
+  readonly usage: Usage | undefined
+  /** The provider reported an error inside the stream. */
+  readonly fault: ProviderFault | undefined
+  /** Bytes that keep a silent connection alive and are legal at this point of the stream. */
+  keepAlive(): Uint8Array
+}
+
+export interface RelayedReply {
+  readonly body: Uint8Array
+  readonly usage: Usage | undefined
+}

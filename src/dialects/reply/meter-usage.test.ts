@@ -1,0 +1,34 @@
+import { expect, test } from 'bun:test'
+import { call, ended, started, text, usageOf } from '../../../test/parts/reply-events.ts'
+import type { ReplyEvent } from '../canonical/reply-event.ts'
+import { UsageMeter } from './meter-usage.ts'
+
+const unreported: ReplyEvent = { type: 'reply-end', stop: { unified: 'end', raw: '' }, usage: undefined }
+
+function metered(...events: ReplyEvent[]): UsageMeter {
+  const meter = new UsageMeter(42)
+  for (const event of events) meter.push(event)
+  return meter
+}
+
+test('what the provider reports at the end counts', () => {
+  expect(metered(started, ...text('a'), ended(undefined, usageOf({ outputTokens: 99 }))).usage.outputTokens).toBe(99)
+})
+
+test('vector 82: what nobody reported is estimated, four bytes to a token, and put into the end', () => {
+  const meter = metered(started, ...text('1234', 'é'), ...call('1', 'now', '{}'))
+  // 4 + 2 bytes of text, 3 of the name, 2 of arguments: 11.
+  expect(meter.usage).toEqual({ ...usageOf({ inputTokens: 42, outputTokens: 3 }), source: 'estimated' })
+  expect(meter.push(unreported)).toEqual([{ ...unreported, usage: meter.usage }])
+})
+
+test('input that was reported up front is not estimated again', () => {
+  const start: ReplyEvent = {
+    type: 'reply-start',
+    id: 'x',
+    usage: usageOf({ inputTokens: 7, cacheReadTokens: 5, outputTokens: 1 }),
+  }
+  const { usage } = metered(start, ...text('123456789'))
+  expect(usage).toEqual({ ...usageOf({ inputTokens: 7, cacheReadTokens: 5, outputTokens: 3 }), source: 'estimated' })
+  expect(metered(start).usage.outputTokens).toBe(1)
+})

@@ -1,0 +1,71 @@
+import { expect, test } from 'bun:test'
+import { anthropicMessages } from '../dialects/anthropic-messages/index.ts'
+import type { Dialect } from '../dialects/dialect.ts'
+import { openaiChat } from '../dialects/openai-chat/index.ts'
+import { systemClock } from '../kernel/clock.ts'
+import { Failure } from '../kernel/failure.ts'
+import { createLog } from '../telemetry/log.ts'
+import { createCountTokens } from './count-tokens.ts'
+import { createGenerate, type Generate, type GenerateDependencies } from './generate.ts'
+import { createTicker } from './ticker.ts'
+
+// A defect of ours in the middle of a request: the caller learns its id and nothing else, in its own shape, and the
+// request is recorded like any other.
+
+let logged = ''
+const log = createLog({
+  format: 'json',
+  clock: systemClock,
+  write: (text) => {
+    logged += text
+  },
+})
+const ids: string[] = []
+const deps: GenerateDependencies = {
+  clock: systemClock,
+  log,
+  ticker: createTicker(systemClock),
+  authenticate: () => ({
+    keyId: 'key_1',
+    keyName: 'k',
+    projectId: 'prj_1',
+    workspaceId: 'ws_1',
+    workspaceName: 'w',
+    models: undefined,
+  }),
+  offer() {
+    throw new Error('secret of the house')
+  },
+  bodyBytesMax: 1000,
+  onDefect(_, id) {
+    ids.push(id)
+    return new Failure('INTERNAL', 'Tollgate failed.')
+  },
+}
+const connection = { keepOpen() {}, rearm() {}, drop() {} }
+
+const calls: readonly [name: string, run: Generate, surface: Dialect][] = [
+  ['a chat completion', createGenerate(deps), openaiChat],
+  ['a message', createGenerate(deps), anthropicMessages],
+  ['a token count', createCountTokens(deps), anthropicMessages],
+]
+
+test.each(calls)('a defect in %s is a 500 without details, recorded under its id', async (_, run, surface) => {
+  logged = ''
+  const request = new Request('http://gateway/', {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', 'anthropic-version': '2023-06-01' },
+    body: '{"model":"m","max_tokens":1,"messages":[{"role":"user","content":"hi"}]}',
+  })
+  const response = await run(request, surface, '/path', connection)
+  expect(response.status).toBe(500)
+  const id = response.headers.get('x-request-id')
+  expect(id).toBe(ids.at(-1) ?? 'none')
+  const text = await response.text()
+  expect(text).toContain('"INTERNAL"')
+  expect(text).not.toContain('secret')
+  log.flush()
+  const records = logged.split('\n').filter(Boolean)
+  expect(records).toHaveLength(1)
+  expect(JSON.parse(records[0] ?? '')).toMatchObject({ request_id: id, status: 500, code: 'INTERNAL', key: 'key_1' })
+})

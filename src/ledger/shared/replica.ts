@@ -1,0 +1,68 @@
+// This process among the others on the database: a row with an epoch and a heartbeat. Whoever misses the heartbeats
+// raises the epoch, and what was held under the old one is lost to this process, even if it comes back.
+
+import type { Clock } from '../../kernel/clock.ts'
+import { createId } from '../../kernel/ids.ts'
+import type { Database } from '../../store/database.ts'
+import type { Gate } from '../gate.ts'
+import { databaseNow, type Owner } from './hold-rows.ts'
+
+export const heartbeatMs = 5000
+/** Without a heartbeat for so long others may think this process dead any moment, so it admits nothing more. */
+const silenceMaxMs = 15_000
+
+export interface Replica {
+  owner(): Owner
+  /** Whether the last heartbeat is young enough to admit requests. */
+  isAlive(): boolean
+  /** Never throws; a heartbeat that fails closes the gate, one that succeeds opens it. */
+  beat(): Promise<void>
+  /** Takes the row away: whatever is still held may be reaped at once. */
+  leave(): Promise<void>
+}
+
+export async function joinReplicas(database: Database, clock: Clock, gate: Gate): Promise<Replica> {
+  const id = createId('rep')
+  let epoch = 1n
+  let lastBeatMs = clock.monotonicMs()
+
+  const register = () =>
+    database.transaction(async (sql) => {
+      await sql`INSERT INTO replicas (id, epoch, heartbeat_at) VALUES (${id}, ${epoch}, ${await databaseNow(sql)})`
+    })
+  await register()
+
+  const writeHeartbeat = async () => {
+    const [row] = await database.transaction(
+      async (sql) =>
+        await sql<{ epoch: bigint }>`UPDATE replicas SET heartbeat_at = ${await databaseNow(sql)}
+        WHERE id = ${id} RETURNING epoch`,
+    )
+    if (row) {
+      epoch = row.epoch
+      return
+    }
+    // Thought dead for so long that even the row was cleared away.
+    epoch += 1n
+    await register()
+  }
+  return {
+    owner: () => ({ id, epoch }),
+    isAlive: () => clock.monotonicMs() - lastBeatMs <= silenceMaxMs,
+    async beat() {
+      const startedMs = clock.monotonicMs()
+      const end = gate.begin()
+      try {
+        await writeHeartbeat()
+        // From its begin: what others see may be as old as that.
+        lastBeatMs = startedMs
+        end('committed')
+      } catch {
+        end('failed')
+      }
+    },
+    async leave() {
+      await database.transaction((sql) => sql`DELETE FROM replicas WHERE id = ${id}`)
+    },
+  }
+}

@@ -1,0 +1,88 @@
+// The ledger of one replica among several on PostgreSQL. Holds are rows, committed before anything goes upstream; this
+// process only remembers which of them are its own, and the database decides everything.
+
+import type { WorkspaceId } from '../../kernel/ids.ts'
+import type { Nano } from '../../kernel/money.ts'
+import type { Database } from '../../store/database.ts'
+import { isContention, isStoreUnavailable } from '../../store/sql-error.ts'
+import { walletOf } from '../account.ts'
+import { type Funding, type FundOutcome, recordFunding } from '../fund.ts'
+import { createGate, type Gate } from '../gate.ts'
+import type { Ledger, Wallet } from '../ledger.ts'
+import type { LedgerOptions } from '../options.ts'
+import { listTransfers, readTransfersOf } from '../transfer.ts'
+import { unavailable } from '../unavailable.ts'
+import { createLanes } from './lanes.ts'
+import { createOwnHolds } from './own-holds.ts'
+import { reapHolds } from './reap.ts'
+import { heartbeatMs, joinReplicas } from './replica.ts'
+
+const probeMs = 1000
+const reapMs = 10_000
+const fundRetriesMax = 3
+
+export async function createSharedLedger(options: LedgerOptions): Promise<Ledger> {
+  const { database, clock, pace, reach, holdLifetimeMs, random } = options
+  const gate = createGate(clock)
+  const replica = await joinReplicas(database, clock, gate)
+  const lanes = createLanes({ database, clock, gate, pace, random, owner: () => replica.owner() })
+  const holds = createOwnHolds({ lanes, database, reach, holdLifetimeMs })
+
+  const admits = () => gate.admits() && replica.isAlive()
+  const reap = async () => {
+    const reports = await reapHolds(database, reach)
+    holds.forget(reports.map(({ requestId }) => requestId))
+    return reports
+  }
+  const stops = [
+    pace.every(heartbeatMs, () => replica.beat()),
+    // Once a commit failed, only a successful one opens the gate again.
+    pace.every(probeMs, async () => void (gate.failed() && (await replica.beat()))),
+    // What fails now is tried again in the next round.
+    pace.every(reapMs, () => reap().catch(() => {})),
+  ]
+
+  return {
+    hold: (request) => (admits() ? holds.hold(request) : unavailable),
+    extend: holds.extend,
+    markSent: holds.markSent,
+    settle: holds.settle,
+    release: holds.release,
+    fund: (funding) => fund(options, gate, funding),
+    wallet: (workspaceId) => readWallet(database, workspaceId),
+    transfers: (workspaceId, query) => listTransfers(database.sql, workspaceId, query),
+    transfersOf: (requestId) => readTransfersOf(database.sql, requestId),
+    reap,
+    admits,
+    async close() {
+      for (const stop of stops) stop()
+      await lanes.drain()
+      // A row that stays is only found dead later.
+      await replica.leave().catch(() => {})
+    },
+  }
+}
+
+async function fund({ database, clock, reach }: LedgerOptions, gate: Gate, funding: Funding): Promise<FundOutcome> {
+  for (let retries = 0; ; retries++) {
+    const end = gate.begin()
+    try {
+      const outcome = await database.transaction((sql) => recordFunding(sql, funding, clock.now(), reach))
+      end('committed')
+      return outcome
+    } catch (thrown) {
+      const isUnavailable = isStoreUnavailable(thrown)
+      end(isUnavailable ? 'failed' : 'undecided')
+      if (isContention(thrown) && retries < fundRetriesMax) continue
+      if (isUnavailable || isContention(thrown)) return unavailable
+      throw thrown
+    }
+  }
+}
+
+async function readWallet(database: Database, workspaceId: WorkspaceId): Promise<Wallet> {
+  const [row] = await database.sql<{ posted: bigint; held: bigint }>`SELECT posted, held FROM balances
+    WHERE account_id = ${walletOf(workspaceId)}`
+  const { posted, held } = row ?? { posted: 0n, held: 0n }
+  return { posted: posted as Nano, held: held as Nano, available: (posted - held) as Nano }
+}

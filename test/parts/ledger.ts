@@ -1,0 +1,87 @@
+// What tests of the ledger share: a workspace to pay with, a clock and a pace that only move when told, and ids.
+
+import { expect } from 'bun:test'
+import type { Clock } from '../../src/kernel/clock.ts'
+import { createId, type RequestId, type WorkspaceId } from '../../src/kernel/ids.ts'
+import type { Nano } from '../../src/kernel/money.ts'
+import { type CreateLedgerOptions, createLedger } from '../../src/ledger/create-ledger.ts'
+import type { HoldRequest, Ledger, Settlement } from '../../src/ledger/ledger.ts'
+import type { Pace } from '../../src/ledger/pace.ts'
+import { verify } from '../../src/ledger/verify.ts'
+import type { Database } from '../../src/store/database.ts'
+
+export interface TestClock extends Clock {
+  advance(milliseconds: number): void
+}
+
+export function createTestClock(): TestClock {
+  let now = 1_800_000_000_000
+  let monotonic = 0
+  return {
+    now: () => now,
+    monotonicMs: () => monotonic,
+    advance(milliseconds) {
+      now += milliseconds
+      monotonic += milliseconds
+    },
+  }
+}
+
+export interface TestPace extends Pace {
+  /** One round of everything that runs by itself. */
+  round(): Promise<void>
+}
+
+/** Waits are over at once, and nothing runs by itself. */
+export function createTestPace(): TestPace {
+  const works = new Set<() => Promise<unknown>>()
+  return {
+    wait: () => Bun.sleep(0),
+    every(_milliseconds, work) {
+      works.add(work)
+      return () => works.delete(work)
+    },
+    async round() {
+      for (const work of works) await work()
+    },
+  }
+}
+
+export async function addWorkspace(database: Database): Promise<WorkspaceId> {
+  const id = createId('ws')
+  await database.transaction(
+    (sql) => sql`INSERT INTO workspaces (id, name, created_at) VALUES (${id}, ${'test'}, ${0n})`,
+  )
+  return id
+}
+
+export interface TestLedger extends AsyncDisposable {
+  readonly ledger: Ledger
+  readonly clock: TestClock
+  readonly pace: TestPace
+}
+
+/** `await using books = await openLedger(store.database)` */
+export async function openLedger(
+  database: Database,
+  options: Partial<CreateLedgerOptions> = {},
+  clock = createTestClock(),
+): Promise<TestLedger> {
+  const pace = createTestPace()
+  const ledger = await createLedger({ database, clock, pace, ...options })
+  return { ledger, clock, pace, [Symbol.asyncDispose]: () => ledger.close() }
+}
+
+export function holdOf(workspaceId: WorkspaceId, amount: bigint, requestId: RequestId = createId('req')): HoldRequest {
+  return { requestId, workspaceId, keyId: 'key_1', projectId: 'prj_1', amount: amount as Nano }
+}
+
+export function settlementOf(requestId: RequestId, charge: bigint): Settlement {
+  return { requestId, charge: charge as Nano, priceVersion: undefined, usage: '{}', estimated: false }
+}
+
+/** M1, M3, M4 and the rest of the books. */
+export async function expectBooksRight(database: Database, clock: Clock): Promise<void> {
+  const { findings } = await verify(database, { now: clock.now() })
+  expect(findings).toEqual([])
+}
