@@ -1,6 +1,7 @@
 // Entry: arguments → configuration → app → listening → drain. Everything that can stop a start is told here in a
 // sentence, without a stack.
 
+import { relative } from 'node:path'
 import manifest from '../package.json' with { type: 'json' }
 import { type App, startApp } from './app.ts'
 import { readArguments } from './cli/arguments.ts'
@@ -43,8 +44,10 @@ async function serve(): Promise<void> {
     app = await startApp({ source, clock: systemClock, log, onProgress: (line) => process.stderr.write(`${line}\n`) })
   } catch (error) {
     log.flush()
-    if (error instanceof StartRefusal) return fail(`tollgate cannot start: ${error.message}`)
-    throw error
+    if (!(error instanceof StartRefusal)) throw error
+    fail(`tollgate cannot start: ${error.message}`)
+    // What was opened before the refusal, a database connection say, would keep the process waiting for work.
+    process.exit()
   }
   announce(app, initial.config, log)
   stopOnSignal(app, log)
@@ -61,10 +64,10 @@ function startFacts(app: App, config: Config): StartFacts {
   return {
     version: manifest.version,
     url: app.url,
-    dataFolder: config.dataFolder,
+    dataFolder: shownPath(config.dataFolder),
     engine: app.engine,
     firstKey: app.firstStart.firstKey,
-    firstKeyFile: app.firstStart.firstKeyFile,
+    firstKeyFile: shownPath(app.firstStart.firstKeyFile),
     providersOn: [...providers.values()].map(({ id, source, transport }) => ({
       id,
       source,
@@ -73,6 +76,12 @@ function startFacts(app: App, config: Config): StartFacts {
     })),
     providersOff: builtInProviders.filter(({ id }) => !providers.has(id)),
   }
+}
+
+/** As a person in this folder would write it. */
+function shownPath(path: string): string {
+  const inside = relative(process.cwd(), path)
+  return inside.startsWith('..') ? path : `./${inside}`
 }
 
 /** The first signal drains; a second one shortens the wait. */

@@ -31,6 +31,8 @@ export function listen({ host, port, idleSeconds, handler, onDefect }: ListenOpt
     server = Bun.serve({
       hostname: host,
       port,
+      // Otherwise it is on (Bun 1.4.4, development off), and a second process would silently take half of the traffic.
+      reusePort: false,
       idleTimeout: idleSeconds,
       // Bodies are bounded where they are read, so that an oversized one gets an answer in the caller's dialect.
       maxRequestBodySize: Number.MAX_SAFE_INTEGER,

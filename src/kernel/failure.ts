@@ -34,12 +34,33 @@ export interface FailureFacts {
   readonly retryAfterMs?: number
   /** x-should-retry; absent = the client library decides by status. */
   readonly shouldRetry?: boolean
-  /** The provider whose words the message holds; each dialect says so in its own way. */
-  readonly refusedBy?: string
+  /** The message holds a provider's words; each dialect says so in its own way. */
+  readonly refusal?: ProviderRefusal
   /** A provider's own `error.details`, kept where the dialect has a place for it. */
   readonly details?: unknown
   /** Value of the Allow header of a 405. */
   readonly allow?: string
+}
+
+/** How a provider refused a request as the caller's fault. */
+export interface ProviderRefusal {
+  readonly provider: string
+  /** The dialect it spoke. */
+  readonly dialect: string
+  /** Its own word for what is wrong, such as `content_filter`; undefined where it gave none. */
+  readonly word: string | undefined
+  /** It says that the prompt does not fit into the model. */
+  readonly overflow: ContextOverflow | undefined
+}
+
+/** What a provider tells of a prompt that is too long; it may tell none of it. */
+export interface ContextOverflow {
+  /** All that was asked for: the prompt, and the output cap where that counts too. */
+  readonly tokens?: number
+  /** What the model takes. */
+  readonly limit?: number
+  /** The part of `tokens` that is the output cap. */
+  readonly outputCap?: number
 }
 
 /** An expected outcome, returned and not thrown. The message says who refused, what happened, and what to do. */

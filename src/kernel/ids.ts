@@ -1,6 +1,8 @@
 // Ids are prefixed, in text and in type, so that mixing two kinds is a type error and a reader knows what an id names.
 // The body is a UUIDv7 in Crockford's base32: 26 characters, ascending in time, no meaning, no secret.
 
+import { assert } from './assert.ts'
+
 export type RequestId = `req_${string}`
 export type WorkspaceId = `ws_${string}`
 export type ProjectId = `prj_${string}`
@@ -12,9 +14,12 @@ export type IdPrefix = 'req' | 'ws' | 'prj' | 'key' | 'tr' | 'rep'
 
 const alphabet = '0123456789ABCDEFGHJKMNPQRSTVWXYZ'
 
+const idLength = 26
+
 /** Twenty-six characters carry 130 bits; the first one holds only the top three of the 128. */
 function base32(bytes: Uint8Array): string {
-  let text = ''
+  // Codes first and one string at the end: appending letters would leave a chain of twenty-six strings behind.
+  const codes: number[] = []
   let bits = 0
   let pending = 2
   for (const byte of bytes) {
@@ -22,11 +27,12 @@ function base32(bytes: Uint8Array): string {
     pending += 8
     while (pending >= 5) {
       pending -= 5
-      text += alphabet[(bits >>> pending) & 31]
+      codes.push(alphabet.charCodeAt((bits >>> pending) & 31))
     }
     bits &= (1 << pending) - 1
   }
-  return text
+  assert(codes.length === idLength, 'an id has 26 characters')
+  return String.fromCharCode(...codes)
 }
 
 export function createId<Prefix extends IdPrefix>(prefix: Prefix): `${Prefix}_${string}` {

@@ -13,6 +13,8 @@ export interface Usage {
   readonly outputTokens: number
   /** Informative part of outputTokens; undefined = not reported. */
   readonly reasoningTokens?: number
+  /** Which of the cache buckets were reported; absent = all of them. One that nobody reported counts as 0. */
+  readonly cacheReported?: 'none' | 'reads'
   readonly source: 'reported' | 'estimated'
 }
 
@@ -26,4 +28,13 @@ export function totalInputTokens(usage: Usage): number {
 /** A token count as an untrusted party wrote it: an integer in range, or undefined. */
 export function tokenCount(value: unknown): number | undefined {
   return typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= tokensMax ? value : undefined
+}
+
+/** What `cacheReported` is, spread into a usage, for counts that may be missing. */
+export function cacheReport(
+  reads: number | undefined,
+  writes: number | undefined,
+): { readonly cacheReported?: 'none' | 'reads' } {
+  if (writes !== undefined) return {}
+  return { cacheReported: reads === undefined ? 'none' : 'reads' }
 }

@@ -24,14 +24,14 @@ export interface MigrateOptions {
 export async function migrate(options: MigrateOptions): Promise<readonly string[]> {
   const applied: string[] = []
   for (;;) {
-    const name = await applyNext(options)
+    const name = await applyNext(options, applied.length)
     if (name === undefined) return applied
     applied.push(name)
   }
 }
 
 /** The name of the migration it applied; undefined when there is none left. */
-async function applyNext(options: MigrateOptions): Promise<string | undefined> {
+async function applyNext(options: MigrateOptions, appliedNow: number): Promise<string | undefined> {
   const { database, clock, migrations = allMigrations, onProgress = () => {} } = options
   const startedMs = clock.monotonicMs()
   let progressAtMs = startedMs + firstProgressMs
@@ -41,7 +41,8 @@ async function applyNext(options: MigrateOptions): Promise<string | undefined> {
       assertKnown(records, migrations)
       const next = migrations[records.length]
       if (next === undefined) return undefined
-      if (records.length > 0) onProgress(`Upgrading the database: ${next.name}`)
+      // A new database is not upgraded, it is made.
+      if (records.length > appliedNow) onProgress(`Upgrading the database: ${next.name}`)
       await apply(next, database.engine, runScript)
       const row = { name: next.name, checksum: checksum(next.text), applied_at: timeToSql(clock.now()) }
       await sql`INSERT INTO schema_migrations ${sql([row])}`

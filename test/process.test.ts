@@ -1,0 +1,207 @@
+import { afterAll, expect, test } from 'bun:test'
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+// The program as its user meets it: started from the launcher, talked to over the terminal, stopped by a signal.
+
+const launcher = join(import.meta.dir, '..', 'bin', 'tollgate')
+const folders: string[] = []
+const children = new Set<Bun.Subprocess>()
+afterAll(() => {
+  for (const child of children) child.kill('SIGKILL')
+  for (const folder of folders) rmSync(folder, { recursive: true, force: true })
+})
+
+function createFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'tollgate-process-'))
+  folders.push(folder)
+  return folder
+}
+
+interface Started {
+  readonly child: Bun.Subprocess<'ignore', 'pipe', 'pipe'>
+  readonly url: string
+  output(): string
+  until(text: string): Promise<string>
+}
+
+function run(folder: string, args: string[] = [], env: Record<string, string> = {}) {
+  const child = Bun.spawn([launcher, ...args], {
+    cwd: folder,
+    env: { PATH: process.env.PATH ?? '', HOME: folder, TOLLGATE_PORT: '0', TOLLGATE_LOG: 'pretty', ...env },
+    stdin: 'ignore',
+    stdout: 'pipe',
+    stderr: 'pipe',
+  })
+  children.add(child)
+  return child
+}
+
+async function start(folder: string, env: Record<string, string> = {}): Promise<Started> {
+  const child = run(folder, [], env)
+  let text = ''
+  const waiting: { wanted: string; resolve: (text: string) => void }[] = []
+  const look = (): void => {
+    for (const each of waiting) if (text.includes(each.wanted)) each.resolve(text)
+  }
+  for (const stream of [child.stdout, child.stderr]) {
+    void (async () => {
+      const decoder = new TextDecoder()
+      for await (const chunk of stream) {
+        text += decoder.decode(chunk, { stream: true })
+        look()
+      }
+    })()
+  }
+  const until = (wanted: string): Promise<string> =>
+    new Promise((resolve) => {
+      waiting.push({ wanted, resolve })
+      look()
+    })
+  await until('listening on http://')
+  const url = /listening on (http:\/\/[0-9.:]+)/.exec(text)?.[1] ?? ''
+  return { child, url, output: () => text, until }
+}
+
+async function ended(child: Bun.Subprocess<'ignore', 'pipe', 'pipe'>) {
+  const [exitCode, out, err] = await Promise.all([
+    child.exited,
+    new Response(child.stdout).text(),
+    new Response(child.stderr).text(),
+  ])
+  return { exitCode, out, err }
+}
+
+function mode(path: string): string {
+  return (statSync(path).mode & 0o777).toString(8)
+}
+
+test('the first start prints a key once and a curl line that works as printed; the second start prints no secret', async () => {
+  const folder = createFolder()
+  const first = await start(folder)
+  const key = /sk-tg-[0-9A-Za-z]{34}/.exec(first.output())?.[0] ?? ''
+  expect(first.output()).toContain('first start')
+  expect(readFileSync(join(folder, 'data', 'first-key'), 'utf8').trim()).toBe(key)
+  expect(mode(join(folder, 'data'))).toBe('700')
+  expect(mode(join(folder, 'data', 'first-key'))).toBe('600')
+  expect(mode(join(folder, 'data', 'secret'))).toBe('600')
+
+  const line = /Try it +(curl [\s\S]*?'\n)/.exec(first.output())?.[1] ?? ''
+  const curl = Bun.spawn(['bash', '-c', line], { stdout: 'pipe', stderr: 'ignore' })
+  const answer = await new Response(curl.stdout).text()
+  const words = [...answer.matchAll(/"content":"([^"]+)"/g)].map(([, text]) => text)
+  expect(words.join('')).toBe('hello from the other side of the gate')
+  expect(answer.trimEnd().endsWith('data: [DONE]')).toBe(true)
+  // 12 tokens in at $1.00 and 8 out at $2.00 per million.
+  expect(await first.until('$0.000028')).toContain('200  sandbox/echo')
+  first.child.kill('SIGTERM')
+  expect(await first.child.exited).toBe(0)
+
+  const second = await start(folder)
+  expect(second.output()).not.toContain('sk-tg-')
+  expect(second.output()).not.toContain('first start')
+  const models = await fetch(`${second.url}/v1/models`, { headers: { authorization: `Bearer ${key}` } })
+  expect(models.status).toBe(200)
+  second.child.kill('SIGINT')
+  expect(await second.child.exited).toBe(0)
+})
+
+test('without a terminal the same facts are JSON lines, with the address as a field', async () => {
+  const folder = createFolder()
+  const { child, url, output } = await start(folder, { TOLLGATE_LOG: 'json' })
+  child.kill('SIGTERM')
+  await child.exited
+  const lines = output()
+    .split('\n')
+    .filter(Boolean)
+    .map((line) => JSON.parse(line) as Record<string, unknown>)
+  expect(lines.find((line) => line.url !== undefined)).toMatchObject({ url, message: `listening on ${url}` })
+  expect(lines.filter((line) => String(line.api_key).startsWith('sk-tg-'))).toHaveLength(1)
+})
+
+test('a stop finishes the running stream before the process ends', async () => {
+  const folder = createFolder()
+  const { child, url, until } = await start(folder)
+  const key = readFileSync(join(folder, 'data', 'first-key'), 'utf8').trim()
+  const response = await fetch(`${url}/v1/chat/completions`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+    body: '{"model":"sandbox/slow","stream":true,"messages":[{"role":"user","content":"one two three four five six"}]}',
+  })
+  child.kill('SIGTERM')
+  await until('stopping')
+  const text = await response.text()
+  expect([...text.matchAll(/"content":"([^"]+)"/g)].map(([, word]) => word).join('')).toBe(
+    'one two three four five six',
+  )
+  expect(text.trimEnd().endsWith('data: [DONE]')).toBe(true)
+  expect(await child.exited).toBe(0)
+})
+
+test('what stops a start is told in a sentence, with what to do, and a non-zero exit', async () => {
+  const folder = createFolder()
+  const { child, url } = await start(folder)
+  const port = new URL(url).port
+
+  const sameFolder = await ended(run(folder))
+  expect(sameFolder.exitCode).toBe(1)
+  expect(sameFolder.err).toMatch(/^tollgate cannot start: Another Tollgate \(process \d+\) is using .*TOLLGATE_DATA/)
+
+  const samePort = await ended(run(createFolder(), [], { TOLLGATE_PORT: port }))
+  expect(samePort.exitCode).toBe(1)
+  expect(samePort.err).toContain(`Port ${port} on 127.0.0.1 is taken. Stop the other program, or set TOLLGATE_PORT`)
+  child.kill('SIGTERM')
+  await child.exited
+
+  const wrong = createFolder()
+  writeFileSync(
+    join(wrong, 'tollgate.yaml'),
+    'models:\n  - id: a/b\n    price: { input: 2.5, output: "1.00" }\n    routes: []\n',
+  )
+  const refused = await ended(run(wrong))
+  expect(refused.exitCode).toBe(1)
+  expect(refused.err).toMatch(/tollgate\.yaml:3:\d+ {2}models\[0\]\.price\.input {2}expected a decimal string/)
+  expect(refused.err).toContain('models[0].routes')
+})
+
+test('a changed file is picked up while running; a wrong one is refused and the last good one stays', async () => {
+  const folder = createFolder()
+  const path = join(folder, 'tollgate.yaml')
+  const model = (id: string) =>
+    `models:\n  - { id: ${id}, price: free, routes: [{ provider: sandbox, model: echo }] }\n`
+  writeFileSync(path, model('one/model'))
+  const { child, url, until } = await start(folder)
+  const key = readFileSync(join(folder, 'data', 'first-key'), 'utf8').trim()
+  const ids = async () => {
+    const response = await fetch(`${url}/v1/models`, { headers: { authorization: `Bearer ${key}` } })
+    return ((await response.json()) as { data: { id: string }[] }).data
+      .map(({ id }) => id)
+      .filter((id) => !id.startsWith('sandbox/'))
+  }
+  expect(await ids()).toEqual(['one/model'])
+  writeFileSync(path, model('two/model'))
+  await until('configuration changed and in force')
+  expect(await ids()).toEqual(['two/model'])
+  writeFileSync(path, 'models: 7\n')
+  expect(await until('the last good one stays in force')).toMatch(/tollgate\.yaml:1:\d+ {2}models/)
+  expect(await ids()).toEqual(['two/model'])
+  child.kill('SIGTERM')
+  await child.exited
+})
+
+test('the command line explains itself', async () => {
+  const folder = createFolder()
+  const version = await ended(run(folder, ['--version']))
+  expect(version).toMatchObject({ exitCode: 0, out: '0.1.0\n' })
+  const help = await ended(run(folder, ['--help']))
+  expect(help.exitCode).toBe(0)
+  for (const word of ['tollgate [serve]', 'TOLLGATE_PORT', 'DATABASE_URL']) expect(help.out).toContain(word)
+  const unknown = await ended(run(folder, ['serv']))
+  expect(unknown.exitCode).toBe(2)
+  expect(unknown.err).toContain('Try: tollgate serve')
+  const misspelt = await start(folder, { TOLLGATE_PROT: '1' })
+  expect(misspelt.output()).toContain('TOLLGATE_PORT')
+  misspelt.child.kill('SIGTERM')
+  await misspelt.child.exited
+})
