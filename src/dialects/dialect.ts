@@ -33,6 +33,8 @@ export interface Dialect {
   readonly keepAlive: Uint8Array
   /** A whole reply; a ProviderFault if the body is an error in disguise or not a reply of this dialect. */
   relayReply(body: Uint8Array<ArrayBuffer>, context: RelayContext): RelayedReply | { readonly fault: ProviderFault }
+  /** A whole reply as the stream it should have been, for a provider that was asked for one and does not stream. */
+  replyAsStream(body: Uint8Array): Uint8Array | { readonly fault: ProviderFault }
   readFault(status: number, headers: Headers, body: string): ProviderFault
   renderFailure(failure: Failure, requestId: RequestId): string
   /** To and from the canonical form, for callers and providers of other dialects. */

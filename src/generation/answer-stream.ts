@@ -19,7 +19,6 @@ export interface StreamAnswerInput {
   readonly requestId: RequestId
   /** Already open, or still being tried while the client is kept alive. */
   readonly opening: OpenStream | Promise<Opened>
-  readonly clientGone: AbortSignal
   readonly ticker: Ticker
   readonly nowMs: () => number
   readonly connection: Connection
@@ -70,12 +69,10 @@ class Pump implements Watched {
   #clientBusySinceMs: number | undefined
   /** Why we cut the provider off, where we did. */
   #cutFor: string | undefined
-  readonly #leave = (): void => this.leave()
 
   constructor(input: StreamAnswerInput) {
     this.#input = input
     this.#startedAtMs = this.#heardAtMs = this.#spokeAtMs = input.nowMs()
-    input.clientGone.addEventListener('abort', this.#leave)
     input.ticker.watch(this)
   }
 
@@ -189,7 +186,6 @@ class Pump implements Watched {
 
   #close(): void {
     this.#phase = 'ended'
-    this.#input.clientGone.removeEventListener('abort', this.#leave)
     this.#input.ticker.unwatch(this)
     this.#stream?.abort()
   }

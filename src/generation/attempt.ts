@@ -4,7 +4,7 @@
 
 import type { RouteTimeouts } from '../catalog/model.ts'
 import type { StreamRelay } from '../dialects/byte-lane/relay.ts'
-import { type ProviderFault, replyFault } from '../dialects/canonical/provider-fault.ts'
+import { replyFault } from '../dialects/canonical/provider-fault.ts'
 import type { Warning } from '../dialects/canonical/translation.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { Failure } from '../kernel/failure.ts'
@@ -51,7 +51,8 @@ const faultBytesMax = 64 * 1024
 
 export function createAttempt({ clock, ticker }: { clock: Clock; ticker: Ticker }) {
   return async (call: Call, candidate: Candidate): Promise<Answered | AttemptFault> => {
-    if (call.clientGone.aborted) return attemptFault('client left')
+    const isFirst = call.story.record.attempts.length === 0
+    if (!isFirst && call.clientGone.aborted) return attemptFault('client left')
     const lane = openLane(call, candidate)
     if (lane instanceof Failure) return cannotCarry(lane)
     const timeouts = timeoutsOf(call, candidate)
@@ -92,7 +93,7 @@ async function readReply(
   const body = await readResponseBody(response, replyBytesMax)
   if (body === 'too-large') return garbled(`an answer of over ${replyBytesMax} bytes`, patience)
   const reply = candidate.dialect.relayReply(body, call)
-  if ('fault' in reply) return inDisguise(reply.fault)
+  if ('fault' in reply) return classifyFault(reply.fault)
   return { kind: 'whole', candidate, warnings: [], body: reply.body, usage: reply.usage }
 }
 
@@ -103,10 +104,9 @@ async function openStream(
   timeouts: RouteTimeouts,
   patience: Patience,
 ): Promise<Answered | AttemptFault> {
-  const isEventStream = response.headers.get('content-type')?.startsWith('text/event-stream')
-  if (!isEventStream || !response.body) return garbled('an answer that is no event stream', patience)
+  const reader = await streamReader(candidate, response, patience)
+  if ('class' in reader) return reader
   const relay = lane.relayStream()
-  const reader = response.body.getReader()
   let first: Uint8Array = new Uint8Array(0)
   while (!relay.meaningful) {
     const { done, value } = await reader.read()
@@ -114,7 +114,7 @@ async function openStream(
     first = first.length === 0 ? bytes : Buffer.concat([first, bytes])
     if (relay.fault) {
       patience.abort()
-      return inDisguise(relay.fault)
+      return classifyFault(relay.fault)
     }
     // An end without anything before it is an answer in form only.
     if ((done || relay.finished) && !relay.meaningful) return garbled('an empty answer', patience)
@@ -128,9 +128,26 @@ async function openStream(
   return { kind: 'stream', candidate, warnings, reader, relay, first, timeouts, abort: () => patience.abort() }
 }
 
-/** An error that came under a 200: what it says counts, and where it says nothing of the caller it is a fault. */
-function inDisguise(fault: ProviderFault): AttemptFault {
-  return fault.status === undefined ? attemptFault('garbled', fault) : classifyFault(fault)
+/** The provider's stream; made of its whole reply where it was asked for a stream and sent that. */
+async function streamReader(
+  candidate: Candidate,
+  response: Response,
+  patience: Patience,
+): Promise<OpenStream['reader'] | AttemptFault> {
+  const type = response.headers.get('content-type') ?? ''
+  if (type.startsWith('text/event-stream') && response.body) return response.body.getReader()
+  if (!type.includes('json')) return garbled('an answer that is no event stream', patience)
+  const body = await readResponseBody(response, replyBytesMax)
+  if (body === 'too-large') return garbled(`an answer of over ${replyBytesMax} bytes`, patience)
+  const stream = candidate.dialect.replyAsStream(body)
+  if ('fault' in stream) return classifyFault(stream.fault)
+  const pieces = [stream]
+  return {
+    read() {
+      const value = pieces.pop()
+      return Promise.resolve({ done: value === undefined, value })
+    },
+  }
 }
 
 function garbled(what: string, patience: Patience): AttemptFault {

@@ -4,18 +4,17 @@ import type { RelayContext } from '../dialects/byte-lane/relay.ts'
 import type { Envelope } from '../dialects/canonical/envelope.ts'
 import type { ParsedRequest, RenderContext } from '../dialects/canonical/translation.ts'
 import type { Dialect } from '../dialects/dialect.ts'
-import type { Failure } from '../kernel/failure.ts'
+import { Failure } from '../kernel/failure.ts'
 import type { Usage } from '../kernel/usage.ts'
 import type { OfferedModel } from '../routing/offer.ts'
 import type { Admitted } from './admit.ts'
-import { estimateInputTokens } from './estimate-tokens.ts'
+import { countTokensLocally, estimateInputTokens } from './estimate-tokens.ts'
 import type { Story } from './story.ts'
 
 export class Call implements RelayContext {
   readonly envelope: Envelope
   readonly model: OfferedModel
   readonly surface: Dialect
-  readonly clientGone: AbortSignal
   #parsed: ParsedRequest | Failure | undefined
 
   constructor(
@@ -26,7 +25,11 @@ export class Call implements RelayContext {
     this.envelope = envelope
     this.model = model
     this.surface = story.surface
-    this.clientGone = request.signal
+  }
+
+  /** Asked for late or never: a signal that is looked at costs the collector more than the rest of a short request. */
+  get clientGone(): AbortSignal {
+    return this.request.signal
   }
 
   get modelJson(): Uint8Array {
@@ -54,8 +57,14 @@ export class Call implements RelayContext {
       requestId: record.id,
       createdSeconds: Math.floor(record.startedAt / 1000),
       wantsStreamUsage: this.envelope.wantsStreamUsage,
-      estimatedInputTokens: estimateInputTokens(this.envelope.body),
+      estimatedInputTokens: this.#estimatedTokens(),
       costOf: (usage) => this.costOf(usage),
     }
+  }
+
+  /** Of what the model reads, where that is known: an image is a megabyte of body and a thousand tokens. */
+  #estimatedTokens(): number {
+    const parsed = this.conversation()
+    return parsed instanceof Failure ? estimateInputTokens(this.envelope.body) : countTokensLocally(parsed.conversation)
   }
 }

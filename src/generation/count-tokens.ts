@@ -35,7 +35,9 @@ export function createCountTokens(deps: GenerateDependencies): Generate {
       if (able.length === 0) return answerEstimate(call)
       const outcome = await tryCandidates(able, (candidate) => askProvider(candidate, call, counting.path), isCount)
       if (!(outcome instanceof Exhausted)) return answer(outcome.body, call)
-      return outcome.clientLeft ? story.abandon() : story.refuse(exhaustedFailure(call.model.id, outcome))
+      if (outcome.clientLeft) return story.abandon()
+      // What no route would take is refused; where none could count, it is counted here.
+      return outcome.isFinal ? story.refuse(exhaustedFailure(call.model.id, outcome)) : answerEstimate(call)
     } catch (error) {
       return story.refuse(deps.onDefect(error, story.record.id))
     }

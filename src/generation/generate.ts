@@ -61,7 +61,7 @@ export function createGenerate(deps: GenerateDependencies): Generate {
   }
 
   function answerStreamed(opened: Opened | Promise<Opened>, call: Call): Response {
-    const { story, surface, model, clientGone } = call
+    const { story, surface, model } = call
     const headers = streamHeaders(story.headers())
     if (!(opened instanceof Promise)) {
       const ended = endedEarly(opened, story)
@@ -72,7 +72,6 @@ export function createGenerate(deps: GenerateDependencies): Generate {
       surface,
       requestId: story.record.id,
       opening: opened as OpenStream | Promise<Opened>,
-      clientGone,
       ticker,
       nowMs: clock.monotonicMs,
       connection: story.connection,

@@ -2,6 +2,7 @@
 // Translation: it speaks another, and both meet in the canonical form. What follows is the same for both.
 
 import type { StreamRelay } from '../dialects/byte-lane/relay.ts'
+import { issuerName } from '../dialects/canonical/signature.ts'
 import type { Target, Warning } from '../dialects/canonical/translation.ts'
 import { WarningList } from '../dialects/request/warning-list.ts'
 import { Failure, invalidRequest } from '../kernel/failure.ts'
@@ -59,7 +60,8 @@ function translationLane(call: Call, candidate: Candidate): Lane | Failure {
     streamsUpstream: true,
     relayStream: () => {
       const context = call.renderContext()
-      const translated = { from: candidate.dialect, to: call.surface, target, undo: rendered.undo, context }
+      const note = (text: string) => void call.story.record.notes.push(text)
+      const translated = { from: candidate.dialect, to: call.surface, target, undo: rendered.undo, context, note }
       return call.envelope.stream ? new TranslatedStream(translated) : new CollectedReply(translated)
     },
   }
@@ -68,7 +70,7 @@ function translationLane(call: Call, candidate: Candidate): Lane | Failure {
 function targetOf(model: OfferedModel, { provider, endpoint, route, rules }: Candidate): Target {
   return {
     upstreamModel: route.upstreamModel,
-    issuer: `${provider.id}/${endpoint.dialect}`,
+    issuer: issuerName(provider.id, endpoint.dialect, route.upstreamModel),
     rules,
     defaultOutputCap: model.defaultMaxTokens,
     maxOutputTokens: model.maxOutputTokens,

@@ -20,12 +20,12 @@ export class Patience implements Watched {
   readonly #limitMs: number
   readonly #waiting: Waiting
   #endedBy: 'clock' | 'shutdown' | undefined
+  #watchesClient = false
 
   constructor(startedMs: number, limitMs: number, waiting: Waiting) {
     this.#startedMs = startedMs
     this.#limitMs = limitMs
     this.#waiting = waiting
-    waiting.clientGone.addEventListener('abort', this.#leave)
   }
 
   get signal(): AbortSignal {
@@ -33,6 +33,7 @@ export class Patience implements Watched {
   }
 
   tick(monotonicMs: number): void {
+    this.#watchClient()
     const tookMs = monotonicMs - this.#startedMs
     if (tookMs > longMs) this.#waiting.story.connection.keepOpen()
     if (tookMs >= this.#limitMs) this.#endBy('clock')
@@ -55,7 +56,16 @@ export class Patience implements Watched {
 
   /** The attempt is over; from here whoever holds the open stream watches the client. */
   end(): void {
-    this.#waiting.clientGone.removeEventListener('abort', this.#leave)
+    if (this.#watchesClient) this.#waiting.clientGone.removeEventListener('abort', this.#leave)
+  }
+
+  /** From the first tick on; most attempts that fail fast never look. */
+  #watchClient(): void {
+    if (this.#watchesClient) return
+    this.#watchesClient = true
+    const { clientGone } = this.#waiting
+    if (clientGone.aborted) this.#leave()
+    else clientGone.addEventListener('abort', this.#leave)
   }
 
   #endBy(whom: 'clock' | 'shutdown'): void {

@@ -3,7 +3,7 @@
 
 import type { StreamRelay } from '../dialects/byte-lane/relay.ts'
 import type { ProviderFault } from '../dialects/canonical/provider-fault.ts'
-import type { ReplyEvent } from '../dialects/canonical/reply-event.ts'
+import type { ReplyEvent, Stop } from '../dialects/canonical/reply-event.ts'
 import type {
   RenderContext,
   ReplyUndo,
@@ -22,7 +22,12 @@ export interface Translated {
   readonly target: Target
   readonly undo: ReplyUndo
   readonly context: RenderContext
+  /** For the record of the request: something about the reply was odd, and what became of it. */
+  note(text: string): void
 }
+
+/** Characters of a provider's word that go into a record. */
+const wordMax = 64
 
 const nothing = new Uint8Array(0)
 const encoder = new TextEncoder()
@@ -36,8 +41,10 @@ abstract class TranslatedRelay implements StreamRelay {
   readonly #parser: StreamParser
   readonly #undo: UndoStages
   readonly #meter: UsageMeter
+  readonly #note: Translated['note']
 
-  constructor({ from, target, undo, context }: Translated) {
+  constructor({ from, target, undo, context, note }: Translated) {
+    this.#note = note
     this.#parser = from.translation.parseStream(target)
     this.#undo = new UndoStages(undo)
     this.#meter = new UsageMeter(context.estimatedInputTokens)
@@ -69,10 +76,20 @@ abstract class TranslatedRelay implements StreamRelay {
           if (this.finished || this.fault !== undefined) break
           if (event.type === 'reply-failure') this.fault = event.fault
           else text += this.take(event)
+          if (event.type === 'reply-end') this.#noteOddities(event.stop)
         }
       }
     }
     return text === '' ? nothing : encoder.encode(text)
+  }
+
+  #noteOddities({ unified, raw, isOdd }: Stop): void {
+    const { skipped } = this.#parser
+    const word = JSON.stringify(raw.slice(0, wordMax))
+    if (skipped > 0) this.#note(`${skipped} unreadable records left out`)
+    if (isOdd) this.#note(`ended with ${word}, taken for an ordinary end`)
+    // Only tools that a provider runs itself make it pause, and none can be asked for on this lane (docs/decisions/0009).
+    if (unified === 'pause') this.#note(`paused with ${word}, not continued`)
   }
 }
 

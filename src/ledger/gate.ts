@@ -11,8 +11,6 @@ export interface Gate {
   failed(): boolean
   /** Marks the begin of a commit; to be called with its end, once. `undecided`: it says nothing about the store. */
   begin(): (end: 'committed' | 'failed' | 'undecided') => void
-  /** For what is not a commit: this process may not hold until it is back in order. */
-  close(): void
 }
 
 export function createGate(clock: Clock): Gate {
@@ -33,9 +31,6 @@ export function createGate(clock: Clock): Gate {
         startsMs.delete(start)
         if (end !== 'undecided') lastFailed = end === 'failed'
       }
-    },
-    close() {
-      lastFailed = true
     },
   }
 }

@@ -3,6 +3,7 @@
 
 import type { Nano } from '../kernel/money.ts'
 import type { Sql } from '../store/sql.ts'
+import { databaseNow } from './shared/hold-rows.ts'
 
 export interface Finding {
   /** Which rule is broken. */
@@ -14,7 +15,6 @@ export interface Finding {
 
 export interface VerifyContext {
   readonly sql: Sql
-  readonly now: bigint
   readonly price: ((priceVersion: string, usage: string) => Nano | undefined) | undefined
 }
 
@@ -109,7 +109,11 @@ async function holdsAgainstCharges({ sql }: VerifyContext): Promise<Finding[]> {
   }))
 }
 
-async function forgottenHolds({ sql, now }: VerifyContext): Promise<Finding[]> {
+/** Only replicas write holds, and by the clock of their database. */
+async function forgottenHolds({ sql }: VerifyContext): Promise<Finding[]> {
+  const [any] = await sql`SELECT 1 FROM holds WHERE state = 'open' LIMIT 1`
+  if (any === undefined) return []
+  const now = await databaseNow(sql)
   const rows = await sql<{ id: string; late: bigint }>`SELECT request_id AS id, ${now} - expires_at AS late FROM holds
     WHERE state = 'open' AND expires_at < ${now - reapDelayMs} ORDER BY request_id LIMIT ${rowsMax}`
   return rows.map(({ id, late }) => ({ check: 'no open hold past its lifetime', id, detail: `${late} ms late` }))

@@ -3,11 +3,10 @@
 
 import type { Nano } from '../kernel/money.ts'
 import type { Database } from '../store/database.ts'
-import { type Sql, timeToSql } from '../store/sql.ts'
+import type { Sql } from '../store/sql.ts'
 import { checks, type Finding, type VerifyContext } from './verify-checks.ts'
 
 export interface VerifyOptions {
-  readonly now: number
   /** Turns a stored usage into what it costs under a stored price version; undefined = it cannot. Without it, not checked. */
   readonly price?: (priceVersion: string, usage: string) => Nano | undefined
 }
@@ -19,9 +18,9 @@ export interface Verification {
   readonly transfers: bigint
 }
 
-export function verify(database: Database, { now, price }: VerifyOptions): Promise<Verification> {
+export function verify(database: Database, { price }: VerifyOptions = {}): Promise<Verification> {
   return database.snapshot(async (sql) => {
-    const context: VerifyContext = { sql, now: timeToSql(now), price }
+    const context: VerifyContext = { sql, price }
     const findings: Finding[] = []
     for (const check of checks) findings.push(...(await check(context)))
     return { findings, ...(await countRows(sql)) }

@@ -1,6 +1,7 @@
 // Tries candidates in order until one answers. Nothing of an attempt has reached the client before it counts as
 // answered, so moving on is invisible; what the caller is told when none is left is decided here.
 
+import { readOverflow } from '../dialects/canonical/context-overflow.ts'
 import { Failure } from '../kernel/failure.ts'
 import type { Candidate } from './candidate.ts'
 import { type AttemptFault, faultTable } from './fault.ts'
@@ -17,6 +18,8 @@ const retryWaitMaxMs = 60_000
 
 /** Characters of a provider's own text that a caller gets. */
 const providerTextMax = 4096
+/** Some hosts repeat their status as the code, or write a sentence into it. */
+const isWord = /^[A-Za-z][A-Za-z0-9_.-]{2,63}$/
 
 export interface FailedAttempt {
   readonly candidate: Candidate
@@ -29,6 +32,12 @@ export class Exhausted {
 
   get clientLeft(): boolean {
     return this.failed.at(-1)?.fault.class === 'client left'
+  }
+
+  /** The last one said that no other route should be tried. */
+  get isFinal(): boolean {
+    const last = this.failed.at(-1)
+    return last !== undefined && !faultTable[last.fault.class].tryNext
   }
 }
 
@@ -76,7 +85,12 @@ export function describeFault(fault: AttemptFault): string {
 function callersFailure({ candidate, fault }: FailedAttempt): Failure {
   const said = fault.provider
   return new Failure('INVALID_REQUEST', maskKeys((said?.message ?? '').slice(0, providerTextMax)), {
-    refusedBy: candidate.provider.id,
+    refusal: {
+      provider: candidate.provider.id,
+      dialect: candidate.dialect.id,
+      word: said?.code !== undefined && isWord.test(said.code) && said.code !== said.type ? said.code : undefined,
+      overflow: said && readOverflow(said),
+    },
     ...(said?.param === undefined ? {} : { param: said.param }),
     ...(said?.details === undefined ? {} : { details: said.details }),
   })

@@ -1,6 +1,7 @@
 // What a failed attempt means: whose fault it was, whether another route may be tried, and what the caller is told when
 // none is left. The classes are the rows of one table; a provider's own words only help to find the row.
 
+import { readOverflow } from '../dialects/canonical/context-overflow.ts'
 import type { ProviderFault } from '../dialects/canonical/provider-fault.ts'
 import type { Failure } from '../kernel/failure.ts'
 
@@ -68,7 +69,10 @@ export function classifyFault(fault: ProviderFault): AttemptFault {
 }
 
 function faultClass(fault: ProviderFault): FaultClass {
-  const status = fault.status ?? 500
+  const { status } = fault
+  if (isOverflow(fault)) return "caller's fault"
+  // An error under a 200 that says nothing about whose fault it is.
+  if (status === undefined) return 'garbled'
   const words = `${fault.type ?? ''} ${fault.code ?? ''} ${fault.message}`
   if (quotaWords.test(words) && (status === 400 || status === 402 || status === 403 || status === 429)) {
     return 'out of quota'
@@ -81,4 +85,14 @@ function faultClass(fault: ProviderFault): FaultClass {
   if (status >= 400 && status < 500) return "caller's fault"
   if (status >= 300 && status < 400) return 'redirecting'
   return 'failing'
+}
+
+/**
+ * Some hosts report a prompt that is too long as a fault of their own. Where a status speaks of our account or of a
+ * wait, the same words are about something else, such as tokens per minute.
+ */
+function isOverflow(fault: ProviderFault): boolean {
+  const { status } = fault
+  const canBe = status === undefined || status === 400 || status === 413 || status === 422 || status >= 500
+  return canBe && readOverflow(fault) !== undefined
 }

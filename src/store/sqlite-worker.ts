@@ -7,6 +7,10 @@ import type { WriterAnswer, WriterFault, WriterQuestion } from './sqlite-protoco
 
 declare const self: Worker
 
+const sqliteBusy = 5
+const openTriesMax = 100
+const openPauseMs = 10
+
 let connection: Database | undefined
 /** The texts of batches are few and come again; those of transactions are prepared each time. */
 const prepared = new Map<string, Statement>()
@@ -24,13 +28,25 @@ function statement(text: string): Statement {
   return fresh
 }
 
+/** Two that open a new file at once can meet while it is switched to the write-ahead log; SQLite does not wait there. */
+function insist(work: () => void): void {
+  for (let tries = 1; ; tries++) {
+    try {
+      return work()
+    } catch (thrown) {
+      if (tries === openTriesMax || !(thrown instanceof SQLiteError) || (thrown.errno & 0xff) !== sqliteBusy)
+        throw thrown
+      Bun.sleepSync(openPauseMs)
+    }
+  }
+}
+
 function answer(question: WriterQuestion): WriterAnswer {
   switch (question.kind) {
-    case 'open': {
+    case 'open':
       connection = new Database(question.file, { readwrite: true, safeIntegers: true })
-      connection.run(question.settings)
+      insist(() => connection?.run(question.settings))
       return { kind: 'done' }
-    }
     case 'run': {
       using once = opened().prepare(question.text)
       return { kind: 'rows', rows: once.all(...question.values) }

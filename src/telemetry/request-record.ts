@@ -28,6 +28,8 @@ export interface RequestRecord {
   keyId: string | undefined
   model: string | undefined
   attempts: AttemptRecord[]
+  /** What was odd about the provider's reply, and what became of it. */
+  notes: string[]
   stream: boolean
   usage: Usage | undefined
   /** Decimal, as the caller was told. */
@@ -47,6 +49,7 @@ export function createRecord(id: RequestId, startedAt: number, path: string): Re
     keyId: undefined,
     model: undefined,
     attempts: [],
+    notes: [],
     stream: false,
     usage: undefined,
     costUsd: undefined,
@@ -73,6 +76,7 @@ function jsonRequest(record: RequestRecord): string {
   if (record.model !== undefined) text += `,"model":${JSON.stringify(record.model)}`
   if (served) text += `,"provider":"${served.provider}","upstream_model":${JSON.stringify(served.upstreamModel)}`
   text += `,"attempts":${attempts.length},"stream":${record.stream}`
+  if (record.notes.length > 0) text += `,"notes":${JSON.stringify(record.notes)}`
   if (usage) text += `,"input_tokens":${totalInputTokens(usage)},"output_tokens":${usage.outputTokens}`
   if (record.costUsd !== undefined) text += `,"cost":"${record.costUsd}"`
   if (record.firstEventMs !== undefined) text += `,"first_event_ms":${rounded(record.firstEventMs)}`

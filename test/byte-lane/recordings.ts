@@ -37,15 +37,23 @@ function span(from: string, to: string, times = 1): Span {
   return { from, to, times }
 }
 
-/** Input, cache read, cache write, cache write for an hour, output, reasoning. */
-function used(input: number, read: number, write: number, long: number, output: number, reasoning?: number): Usage {
+/** Input, cache read, cache write, cache write for an hour, output, reasoning; undefined = not reported. */
+function used(
+  input: number,
+  read: number | undefined,
+  write: number | undefined,
+  long: number,
+  output: number,
+  reasoning?: number,
+): Usage {
   return {
     inputTokens: input,
-    cacheReadTokens: read,
-    cacheWriteTokens: write,
+    cacheReadTokens: read ?? 0,
+    cacheWriteTokens: write ?? 0,
     cacheWriteLongTokens: long,
     outputTokens: output,
     ...(reasoning === undefined ? {} : { reasoningTokens: reasoning }),
+    ...(write === undefined ? { cacheReported: read === undefined ? 'none' : 'reads' } : {}),
     source: 'reported',
   }
 }
@@ -84,7 +92,7 @@ export const streams: readonly Recording[] = [
     ],
     usageRecord:
       'data: {"choices":[],"created":1794701000,"id":"chatcmpl-Az5","model":"test/chat","object":"chat.completion.chunk","system_fingerprint":"fp_b705f0c291","usage":{"completion_tokens":5,"completion_tokens_details":{"accepted_prediction_tokens":0,"audio_tokens":0,"reasoning_tokens":0,"rejected_prediction_tokens":0},"prompt_tokens":11,"prompt_tokens_details":{"audio_tokens":0,"cached_tokens":0},"total_tokens":16,"cost":0.000021}}\n\n',
-    usage: used(11, 0, 0, 0, 5, 0),
+    usage: used(11, 0, undefined, 0, 5, 0),
     cost: '0.000021', // 11 + 10
   },
   {
@@ -94,7 +102,7 @@ export const streams: readonly Recording[] = [
       span('"model":"moonshotai/kimi-k3"', '"model":"test/chat"', 8),
       span('"cost":0.0001234', '"cost":0.000109'),
     ],
-    usage: used(20, 10, 0, 0, 44, 32),
+    usage: used(20, 10, undefined, 0, 44, 32),
     cost: '0.000109', // 20 + 1 + 88
   },
   {
@@ -103,7 +111,7 @@ export const streams: readonly Recording[] = [
       span('"model":"deepseek-chat"', '"model":"test/chat"', 9),
       span('"prompt_cache_miss_tokens":5}', '"prompt_cache_miss_tokens":5,"cost":0.0000482}'),
     ],
-    usage: used(5, 32, 0, 0, 20, 12),
+    usage: used(5, 32, undefined, 0, 20, 12),
     cost: '0.0000482', // 5 + 3.2 + 40
   },
   {
@@ -121,7 +129,7 @@ export const streams: readonly Recording[] = [
     ],
     usageRecord:
       'data: {"id":"c-7","object":"chat.completion.chunk","created":1794701300,"model":"test/chat","choices":[],"usage":{"prompt_tokens":8,"total_tokens":11,"completion_tokens":3,"cost":0.000014}}\r\n\r\n',
-    usage: used(8, 0, 0, 0, 3),
+    usage: used(8, undefined, undefined, 0, 3),
     cost: '0.000014', // 8 + 6
   },
   {
@@ -137,7 +145,7 @@ export const streams: readonly Recording[] = [
     ],
     usageRecord:
       'data: {"usage":{ "completion_tokens" : 4.0 , "prompt_tokens":1.2e1,"total_tokens":16, "extra":1e3,"cost":0.00002 },"choices":[],"model":"test/chat"}\n\n',
-    usage: used(12, 0, 0, 0, 4),
+    usage: used(12, undefined, undefined, 0, 4),
     cost: '0.00002', // 12 + 8
   },
   {
@@ -184,7 +192,7 @@ export const streams: readonly Recording[] = [
       span('id: 4\r\n\r\n', ''),
       span('id: 9\r\n', ''),
     ],
-    usage: used(14, 0, 0, 0, 6),
+    usage: used(14, undefined, undefined, 0, 6),
     cost: '0.000026', // 14 + 12
   },
   {
@@ -214,7 +222,7 @@ export const wholeReplies: readonly Recording[] = [
   {
     file: 'chat/whole-tools.json',
     spans: [span('"model":"deepseek-chat"', '"model":"test/chat"'), span('"cost":99', '"cost":0.0000282')],
-    usage: used(5, 32, 0, 0, 10),
+    usage: used(5, 32, undefined, 0, 10),
     cost: '0.0000282', // 5 + 3.2 + 20
   },
   {
@@ -232,7 +240,7 @@ export const wholeReplies: readonly Recording[] = [
       span('    : "claude-haiku-5-5"', '    : "test/messages"'),
       span('"output_tokens" : 8 }', '"output_tokens" : 8,"cost":0.000028 }'),
     ],
-    usage: used(12, 0, 0, 0, 8),
+    usage: used(12, undefined, undefined, 0, 8),
     cost: '0.000028', // 12 + 16
   },
 ]

@@ -1,6 +1,6 @@
 // The facts of a Messages request that the gateway relies on: the version header, and a few fields of the body.
 
-import { type Failure, invalidRequest } from '../../kernel/failure.ts'
+import { Failure, invalidRequest } from '../../kernel/failure.ts'
 import { type EnvelopeFields, readFields } from '../byte-lane/envelope-fields.ts'
 import type { Envelope } from '../canonical/envelope.ts'
 import { isVersionDate } from './version.ts'
@@ -38,7 +38,18 @@ function sharedFields(fields: EnvelopeFields) {
   fields.optionalKind('system', ['string', 'array'], 'a string or an array of text blocks')
   fields.optionalKind('tools', ['array'], 'an array')
   fields.optionalKind('temperature', ['number'], 'a number')
+  if (fields.find('thread')) fields.refuseWith(threadRefusal())
   return { body: fields.body, members: fields.members, model }
+}
+
+/**
+ * Whatever the route: a thread would be kept under the operator's account, where every other caller's are, and would be
+ * lost with the first failover. Official clients know this code and go on without one.
+ */
+function threadRefusal(): Failure {
+  const message = '`thread` is not available: this gateway keeps no conversations. Send all messages with each request.'
+  const details = { error_code: 'thread_unsupported_request' }
+  return new Failure('INVALID_REQUEST', message, { param: 'thread', details })
 }
 
 function refusedVersion(headers: Headers): Failure | undefined {

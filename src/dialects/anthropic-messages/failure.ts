@@ -1,6 +1,6 @@
 // Errors of the Messages API: reading a provider's, writing our own.
 
-import { type Failure, failureTable } from '../../kernel/failure.ts'
+import { type ContextOverflow, type Failure, failureTable, type ProviderRefusal } from '../../kernel/failure.ts'
 import type { RequestId } from '../../kernel/ids.ts'
 import { sseEvent } from '../../wire/sse-writer.ts'
 import type { ProviderFault } from '../canonical/provider-fault.ts'
@@ -30,17 +30,36 @@ export function readErrorObject(error: unknown): ProviderFault {
 }
 
 export function renderFailure(failure: Failure, requestId: RequestId): string {
-  const { details } = failure.facts
-  // A provider's own words stay as they are: official tools recover from errors by matching them.
+  const { refusal, details } = failure.facts
+  // Official tools recover from errors by matching the provider's own words, so those of this dialect stay as they are.
+  const isOwn = refusal === undefined || refusal.dialect === 'anthropic-messages'
   const error = {
     type: failureTable[failure.code].messageType,
-    message: failure.message,
+    message: isOwn ? failure.message : translatedRefusal(failure.message, refusal),
     code: failure.code,
-    ...(details === undefined ? {} : { details }),
+    ...(details === undefined || !isOwn ? {} : { details }),
   }
   return JSON.stringify({ type: 'error', error, request_id: requestId })
 }
 
 export function renderStreamFailure(failure: Failure, requestId: RequestId): Uint8Array {
   return sseEvent('error', renderFailure(failure, requestId))
+}
+
+/** What a provider of another dialect said, with the words that clients of this one look for. */
+function translatedRefusal(said: string, { provider, word, overflow }: ProviderRefusal): string {
+  if (overflow) {
+    const told = said === '' ? '' : ` Provider ${provider}: ${said}`
+    return `${tooLong(overflow)}${told} (capability_rejected: prompt_too_long)`
+  }
+  return word === undefined || said.includes(word) ? said : `${said} (${word})`
+}
+
+/** Anthropic's two sentences: what is too much, and, where the output cap is part of it, by how much to lower that. */
+function tooLong({ tokens, limit, outputCap }: ContextOverflow): string {
+  if (tokens === undefined || limit === undefined) return 'prompt is too long:'
+  const tooMany = `prompt is too long: ${tokens} tokens > ${limit} maximum.`
+  if (!outputCap) return tooMany
+  const parts = `${tokens - outputCap} + ${outputCap} > ${limit}`
+  return `${tooMany} input length and \`max_tokens\` exceed context limit: ${parts}, decrease input length or \`max_tokens\` and try again.`
 }

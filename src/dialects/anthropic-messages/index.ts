@@ -12,6 +12,7 @@ import { earlyKeepAlive, MessagesStreamRelay } from './relay-stream.ts'
 import { renderReply } from './render-reply.ts'
 import { renderRequest } from './render-request.ts'
 import { renderStream } from './render-stream.ts'
+import { replyAsStream } from './reply-as-stream.ts'
 
 export const anthropicMessages: Dialect = {
   id: 'anthropic-messages',
@@ -23,6 +24,7 @@ export const anthropicMessages: Dialect = {
   relayStream: (context) => new MessagesStreamRelay(context),
   keepAlive: earlyKeepAlive,
   relayReply,
+  replyAsStream,
   readFault,
   renderFailure,
   renderStreamFailure,

@@ -4,7 +4,7 @@
 import type { JsonNode } from '../../wire/json-node.ts'
 import type { AssistantBlock, Turn } from '../canonical/conversation.ts'
 import type { RequestFields } from '../request/request-fields.ts'
-import { parseText, stringOrBlocks } from './parse-blocks.ts'
+import { parseText } from './parse-blocks.ts'
 import { markOf, type ParseContext } from './parse-context.ts'
 import { parseToolChange, type ToolChange } from './parse-tool-changes.ts'
 
@@ -20,7 +20,7 @@ export function parseAssistant(
   node: () => JsonNode | undefined,
   context: ParseContext,
 ): ParsedAssistant {
-  const content = stringOrBlocks(message, 'content')
+  const content = message.textOrObjects('content')
   if (typeof content === 'string') {
     const blocks: AssistantBlock[] = content === '' ? [] : [{ kind: 'text', text: content }]
     return { turns: [{ role: 'assistant', blocks, place: message.at }], startsAnew: false, toolChanges: [] }

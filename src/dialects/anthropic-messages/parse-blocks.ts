@@ -2,7 +2,7 @@
 // block for becomes text, in its place.
 
 import type { DocumentBlock, ImageBlock, MediaSource, TextBlock } from '../canonical/conversation.ts'
-import { RequestFields, wrongType } from '../request/request-fields.ts'
+import type { RequestFields } from '../request/request-fields.ts'
 import { markOf, type ParseContext } from './parse-context.ts'
 
 export type ContentBlock = TextBlock | ImageBlock | DocumentBlock
@@ -83,12 +83,4 @@ function parseSearchResult(fields: RequestFields, context: ParseContext): TextBl
   const body = fields.objects('content').map((part) => part.text('text'))
   const text = [fields.text('title'), fields.text('source'), '', ...body].join('\n')
   return { kind: 'text', text, ...markOf(fields) }
-}
-
-/** String or blocks; a string is one text block, and nothing at all where it is empty. */
-export function stringOrBlocks(fields: RequestFields, name: string): string | RequestFields[] {
-  const value = fields.value(name)
-  if (value === undefined || typeof value === 'string') return value ?? ''
-  if (!Array.isArray(value)) return wrongType(fields.pointer(name), 'a string or an array of blocks', value)
-  return value.map((block, i) => RequestFields.of(block, `${fields.pointer(name)}/${i}`))
 }

@@ -5,8 +5,8 @@ import type { JsonNode } from '../../wire/json-node.ts'
 import type { TextBlock, ToolResultBlock, Turn, UserBlock } from '../canonical/conversation.ts'
 import { RequestFields } from '../request/request-fields.ts'
 import { parseAssistant } from './parse-assistant.ts'
-import { parseContentBlock, parseText, stringOrBlocks } from './parse-blocks.ts'
-import { markOf, type ParseContext, warnUnknown } from './parse-context.ts'
+import { parseContentBlock, parseText } from './parse-blocks.ts'
+import { markOf, type ParseContext } from './parse-context.ts'
 import { parseToolChange, type ToolChange } from './parse-tool-changes.ts'
 
 export interface ParsedMessages {
@@ -15,6 +15,9 @@ export interface ParsedMessages {
   readonly turns: readonly Turn[]
   readonly toolChanges: readonly ToolChange[]
 }
+
+const spokenMembers: ReadonlySet<string> = new Set(['role', 'content'])
+const systemMembers: ReadonlySet<string> = new Set(['role', 'content', 'clear_at', 'output_config'])
 
 /** `raw` is the list as it was written, for the text of tool inputs. */
 export function parseMessages(list: readonly unknown[], raw: JsonNode, context: ParseContext): ParsedMessages {
@@ -27,10 +30,10 @@ export function parseMessages(list: readonly unknown[], raw: JsonNode, context: 
   for (const [i, message] of messages.entries()) {
     const node = () => raw.element(i)
     if (roles[i] === 'user') {
-      warnUnknown(message, ['role', 'content'], context)
+      message.warnUnknown(spokenMembers, context.warnings)
       turns.push({ role: 'user', blocks: parseUser(message, node, context), place: message.at })
     } else if (roles[i] === 'assistant') {
-      warnUnknown(message, ['role', 'content'], context)
+      message.warnUnknown(spokenMembers, context.warnings)
       const parsed = parseAssistant(message, node, context)
       if (parsed.toolChanges.length > 0) toolChanges = toolChanges.concat(parsed.toolChanges)
       // What stands before a compaction is replaced by its summary.
@@ -50,7 +53,7 @@ export function parseMessages(list: readonly unknown[], raw: JsonNode, context: 
 }
 
 function parseUser(message: RequestFields, node: () => JsonNode | undefined, context: ParseContext): UserBlock[] {
-  const content = stringOrBlocks(message, 'content')
+  const content = message.textOrObjects('content')
   if (typeof content === 'string') {
     if (message.value('content') === undefined) message.missing('content')
     return content === '' ? [] : [{ kind: 'text', text: content }]
@@ -71,7 +74,7 @@ function parseToolResult(
   node: () => JsonNode | undefined,
   context: ParseContext,
 ): ToolResultBlock {
-  const content = stringOrBlocks(fields, 'content')
+  const content = fields.textOrObjects('content')
   return {
     kind: 'tool-result',
     callId: fields.text('tool_use_id'),
@@ -97,12 +100,12 @@ function parseSystemMessage(
   node: () => JsonNode | undefined,
   context: ParseContext,
 ): { blocks: TextBlock[]; toolChanges: ToolChange[] } {
-  warnUnknown(message, ['role', 'content', 'clear_at', 'output_config'], context)
+  message.warnUnknown(systemMembers, context.warnings)
   const config = message.optionalObject('output_config')
   if (config && config.names.length > 0) {
     context.warnings.add('output_config_dropped', message.pointer('output_config'))
   }
-  const content = stringOrBlocks(message, 'content')
+  const content = message.textOrObjects('content')
   if (typeof content === 'string') return { blocks: textBlocks(content), toolChanges: [] }
   const blocks: TextBlock[] = []
   const toolChanges: ToolChange[] = []

@@ -24,7 +24,7 @@ const { json } = fc.letrec<{ json: unknown }>((tie) => ({
 }))
 const field = fc.constantFrom(
   ...['system', 'tools', 'tool_choice', 'thinking', 'output_config', 'output_format', 'metadata', 'stop_sequences'],
-  ...['cache_control', 'service_tier', 'speed', 'top_p', 'container', 'thread', 'unknown'],
+  ...['cache_control', 'service_tier', 'speed', 'top_p', 'container', 'unknown'],
 )
 
 test('whatever is sent is read or refused with a place, never thrown', () => {

@@ -132,12 +132,6 @@ describe('what only Anthropic has', () => {
     expect(parsed({ container: null, mcp_servers: [], fallbacks: null }).leftovers).toEqual([])
   })
 
-  test('a thread is refused with the code its client knows', () => {
-    const { facts } = refused({ thread: { type: 'create' } })
-    expect(facts.param).toBe('thread')
-    expect(facts.details).toEqual({ error_code: 'thread_unsupported_request' })
-  })
-
   test('an unknown field is left out, null ones without a word', () => {
     expect(parsed({ foo: 1, bar: null, metadata: { user_id: 'u', team: 'x' } }).leftovers).toEqual([
       { field: '/foo', refuse: false },

@@ -1,16 +1,17 @@
 // A Messages request in the canonical form, for a route that speaks another dialect. It takes whatever official clients
 // send; what only Anthropic can do is refused by name or noted as left out.
 
-import { Failure, invalidRequest } from '../../kernel/failure.ts'
+import type { Failure } from '../../kernel/failure.ts'
 import { JsonNode } from '../../wire/json-node.ts'
 import { utf8Text } from '../../wire/utf8.ts'
 import type { Sampling, TextBlock } from '../canonical/conversation.ts'
 import type { Envelope } from '../canonical/envelope.ts'
 import type { ParsedRequest } from '../canonical/translation.ts'
-import { RequestFields, readRequest, refuse } from '../request/request-fields.ts'
+import { readCacheControl } from '../request/cache-control.ts'
+import { RequestFields, readRequest } from '../request/request-fields.ts'
 import { WarningList } from '../request/warning-list.ts'
-import { parseText, stringOrBlocks } from './parse-blocks.ts'
-import { type ParseContext, readMark } from './parse-context.ts'
+import { parseText } from './parse-blocks.ts'
+import type { ParseContext } from './parse-context.ts'
 import { parseMessages } from './parse-messages.ts'
 import {
   collectLeftovers,
@@ -24,7 +25,10 @@ import {
 import { applyToolChanges } from './parse-tool-changes.ts'
 import { parseTools } from './parse-tools.ts'
 
-/** Claude Code's first system block: a line for Anthropic's billing that changes with every call, no prompt text. */
+/**
+ * Claude Code's first system block: a line for Anthropic's billing that changes with every call, no prompt text. Who is
+ * parsed here goes to another dialect, so that none of them ever sees it.
+ */
 const attributionPrefix = 'x-anthropic-billing-header'
 
 export function parseRequest(envelope: Envelope): ParsedRequest | Failure {
@@ -55,7 +59,7 @@ export function parseRequest(envelope: Envelope): ParsedRequest | Failure {
         serviceTier: parseServiceTier(fields),
         verbosity: undefined,
         promptCacheKey: undefined,
-        automaticCache: readMark(fields),
+        automaticCache: readCacheControl(fields),
         stream: envelope.stream,
         wantsStreamUsage: envelope.wantsStreamUsage,
         leftovers: context.leftovers,
@@ -73,16 +77,10 @@ function refuseUntranslatable(fields: RequestFields, { outputCap }: Envelope): v
       '`max_tokens` must be at least 1 here: this model cannot warm a cache without generating.',
     )
   }
-  if (fields.value('thread') !== undefined) {
-    const message =
-      '`thread` is not available: this gateway keeps no conversations. Send all messages with each request.'
-    const { facts } = invalidRequest(message, 'thread')
-    refuse(new Failure('INVALID_REQUEST', message, { ...facts, details: { error_code: 'thread_unsupported_request' } }))
-  }
 }
 
 function parseSystem(fields: RequestFields, context: ParseContext): TextBlock[] {
-  const system = stringOrBlocks(fields, 'system')
+  const system = fields.textOrObjects('system')
   const blocks: TextBlock[] =
     typeof system === 'string'
       ? system === ''

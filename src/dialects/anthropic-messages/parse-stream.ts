@@ -2,9 +2,9 @@
 // can make use of (server tools and their results) is left out.
 
 import { type SseEvent, SseReader } from '../../wire/sse-reader.ts'
+import { parseRecord, recordOf, textOf } from '../canonical/json-value.ts'
 import type { ReplyEvent } from '../canonical/reply-event.ts'
 import type { StreamParser } from '../canonical/translation.ts'
-import { parseRecord, recordOf, textOf } from '../reply/provider-json.ts'
 import { ReplyBuilder } from '../reply/reply-builder.ts'
 import { rawJsonAt } from '../request/raw-json-at.ts'
 import { readErrorObject } from './failure.ts'

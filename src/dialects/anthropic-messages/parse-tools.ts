@@ -4,9 +4,9 @@ import type { JsonNode } from '../../wire/json-node.ts'
 import type { Tool } from '../canonical/conversation.ts'
 import { RequestFields } from '../request/request-fields.ts'
 import { clientTools } from './client-tools.ts'
-import { markOf, type ParseContext, warnUnknown } from './parse-context.ts'
+import { markOf, type ParseContext } from './parse-context.ts'
 
-const customFields = [
+const customFields: ReadonlySet<string> = new Set([
   'type',
   'name',
   'description',
@@ -17,7 +17,7 @@ const customFields = [
   'eager_input_streaming',
   'allowed_callers',
   'input_examples',
-]
+])
 
 export function parseTools(list: readonly unknown[], raw: JsonNode | undefined, context: ParseContext): Tool[] {
   return list.flatMap((value, i) => {
@@ -37,7 +37,7 @@ export function parseTool(
   const type = fields.optionalText('type') ?? 'custom'
   const place = { place: fields.at, ...markOf(fields) }
   if (type === 'custom') {
-    warnUnknown(fields, customFields, context)
+    fields.warnUnknown(customFields, context.warnings)
     const schema = fields.value('input_schema') === undefined ? undefined : fields.optionalObject('input_schema')
     const rawSchema = schema && (node()?.member('input_schema')?.text ?? fields.refuse('', 'A member stands twice.'))
     return {

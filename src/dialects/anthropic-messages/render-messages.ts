@@ -5,6 +5,7 @@
 import type { Conversation, RawJson, Turn } from '../canonical/conversation.ts'
 import type { TargetRules } from '../canonical/target-rules.ts'
 import { jsonArray, jsonObject } from '../request/json-text.ts'
+import { refusePrefill } from '../request/refuse-prefill.ts'
 import { refuseAt } from '../request/request-fields.ts'
 import type { WarningList } from '../request/warning-list.ts'
 import { renderTurn, type TurnContext } from './render-turn.ts'
@@ -85,13 +86,8 @@ class MessageList {
 export function judgePrefill(messages: readonly WireMessage[], rules: TargetRules, conversation: Conversation): void {
   const last = messages.at(-1)
   if (last?.role !== 'assistant') return
-  const place = conversation.turns.at(-1)?.place ?? '/messages'
   if (rules.prefill === false || conversation.outputFormat?.kind === 'json-schema') {
-    // The provider's own words: official tools recover by matching them.
-    refuseAt(
-      place,
-      'This model does not support assistant message prefill. The conversation must end with a user message.',
-    )
+    refusePrefill(conversation.turns.at(-1))
   }
   const block = last.blocks.at(-1)
   if (block?.text !== undefined) last.blocks.splice(-1, 1, textBlock(block.text.trimEnd(), block.mark))

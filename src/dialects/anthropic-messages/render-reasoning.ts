@@ -25,13 +25,8 @@ export function renderReasoning(conversation: Conversation, around: ReasoningSur
     return { mode: rules.thinking?.includes('disabled') ? 'disabled' : undefined }
   }
   // Where it reasons by itself, the mode is only said to carry what depends on it.
-  const carriesBinding = dropsStaleThinking(messages, rules) && thinking.mode === undefined && rules.thinksByDefault
+  const carriesBinding = rules.thinkingBindingControls && thinking.mode === undefined && rules.thinksByDefault
   return carriesBinding && rules.thinking?.includes('adaptive') ? { ...thinking, mode: 'adaptive' } : thinking
-}
-
-/** Whether the provider is asked to leave out thinking that no longer fits, instead of refusing the request. */
-export function dropsStaleThinking(messages: readonly WireMessage[], rules: TargetRules): boolean {
-  return rules.thinkingBindingControls === true && messages.some(({ blocks }) => blocks.some(isThinkingBlock))
 }
 
 function continuesWithoutThinking(messages: readonly WireMessage[]): boolean {

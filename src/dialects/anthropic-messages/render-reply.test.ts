@@ -19,7 +19,7 @@ const reply = (...events: ReplyEvent[]) => JSON.parse(renderReply([started, ...e
 const content = (...events: ReplyEvent[]) => reply(...events).content
 
 test('a whole reply has every member that the official types declare', () => {
-  expect(reply(...text('Hi'), ended())).toEqual({
+  expect(reply(...text('Hi'), ended(undefined, usageOf({ cacheReported: 'none' })))).toEqual({
     id: 'msg_up-1',
     type: 'message',
     role: 'assistant',
@@ -88,6 +88,16 @@ describe('the content', () => {
   test('gives a custom tool’s text as its one argument', () => {
     expect(content(...custom('t', 'p', 'a "b"\n'), toolCalls)[0].input).toEqual({ input: 'a "b"\n' })
   })
+})
+
+test('pitfall 102: a count that nobody reported is null, one that was reported as zero is 0', () => {
+  const cache = (cacheReported?: 'none' | 'reads') => {
+    const { usage } = reply(...text('Hi'), ended(undefined, usageOf(cacheReported ? { cacheReported } : {})))
+    return [usage.cache_read_input_tokens, usage.cache_creation_input_tokens]
+  }
+  expect(cache('none')).toEqual([null, null])
+  expect(cache('reads')).toEqual([0, null])
+  expect(cache()).toEqual([0, 0])
 })
 
 test('pitfall 102: usage tells the cached tokens apart, and nothing is counted twice', () => {

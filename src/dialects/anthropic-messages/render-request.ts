@@ -7,12 +7,12 @@ import { placeOf } from '../canonical/places.ts'
 import type { RenderedRequest, Target } from '../canonical/translation.ts'
 import { jsonArray, jsonObject, jsonString } from '../request/json-text.ts'
 import { readRequest, refuse } from '../request/request-fields.ts'
-import { ToolNames } from '../request/tool-names.ts'
+import { ToolNames, toolNamesIn } from '../request/tool-names.ts'
 import { pairTools } from '../request/tool-pairing.ts'
 import { judgeLeftovers, WarningList } from '../request/warning-list.ts'
 import { judgePrefill, renderMessages, type WireMessage, writeMessages } from './render-messages.ts'
 import { chooseOutput, writeOutputConfig } from './render-output.ts'
-import { dropsStaleThinking, renderReasoning } from './render-reasoning.ts'
+import { renderReasoning } from './render-reasoning.ts'
 import { renderSampling } from './render-sampling.ts'
 import { renderServing, renderStop, warnHints } from './render-serving.ts'
 import { renderSystem } from './render-system.ts'
@@ -62,7 +62,8 @@ function render(conversation: Conversation, target: Target): RenderedRequest {
   const automatic = marks ? conversation.automaticCache : undefined
   const marked = [...tools, ...system, ...messages.flatMap(({ blocks }) => blocks)]
   limitMarks(marked, { others: automatic ? 1 : 0, supported: marks }, warnings)
-  const dropStale = dropsStaleThinking(messages, rules) && isReasoning(thinking, {})
+  // Asked for from the first turn on: what is sent before the messages must not change when thinking comes back.
+  const dropStale = rules.thinkingBindingControls === true && isReasoning(thinking, {})
   const body = jsonObject([
     ['model', jsonString(target.upstreamModel)],
     ['max_tokens', String(maxTokens)],
@@ -107,13 +108,6 @@ function renderHistory(conversation: Conversation, target: Target, { names, warn
 
 function idRuleFor({ rules }: Target) {
   return { pattern: rules.toolIdPattern ?? idRule.pattern, max: rules.toolIdMax ?? idRule.max }
-}
-
-function toolNamesIn({ tools, turns, toolChoice }: Conversation): string[] {
-  const called = turns.flatMap((turn) =>
-    turn.role === 'assistant' ? turn.blocks.flatMap((block) => (block.kind === 'tool-call' ? block.name : [])) : [],
-  )
-  return [...tools.map(({ name }) => name), ...called, ...(toolChoice?.kind === 'named' ? [toolChoice.name] : [])]
 }
 
 function outputCap(conversation: Conversation, target: Target, warnings: WarningList): number {

@@ -51,7 +51,7 @@ test('a reply is written record by record, as Anthropic writes it', () => {
   const usage = (input: number, output: number): string =>
     `"input_tokens":${input},"cache_creation_input_tokens":null,"cache_read_input_tokens":null,"output_tokens":${output},"output_tokens_details":null,"server_tool_use":null`
   const rest = '"cache_creation":null,"service_tier":null,"inference_geo":null,"speed":null'
-  expect(rendered([started, ...text('Hi'), ended()])).toBe(
+  expect(rendered([started, ...text('Hi'), ended(undefined, usageOf({ cacheReported: 'none' }))])).toBe(
     [
       `event: message_start\ndata: {"type":"message_start","message":{"id":"msg_up-1","type":"message","role":"assistant","model":"acme/large","content":[],"stop_reason":null,"stop_sequence":null,"stop_details":null,"container":null,"diagnostics":null,"usage":{${usage(42, 0)},${rest}}}}`,
       'event: content_block_start\ndata: {"type":"content_block_start","index":0,"content_block":{"type":"text","text":"","citations":null}}',

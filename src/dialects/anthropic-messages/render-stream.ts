@@ -1,13 +1,12 @@
 // Canonical events as a Messages stream. Blocks are numbered as they are opened, and opened when there is something in
 // them, so that no caller's history gets an empty one.
 
-import { assert } from '../../kernel/assert.ts'
 import { totalInputTokens, type Usage } from '../../kernel/usage.ts'
 import type { RawJson } from '../canonical/conversation.ts'
-import type { ReplyBlock, ReplyEvent, Stop } from '../canonical/reply-event.ts'
+import type { ReplyBlock, Stop } from '../canonical/reply-event.ts'
 import type { RenderContext, StreamRenderer } from '../canonical/translation.ts'
+import { BlockRenderer } from '../reply/block-renderer.ts'
 import { UsageMeter } from '../reply/meter-usage.ts'
-import { WholeCharacters } from '../reply/whole-characters.ts'
 import { jsonObject, jsonString } from '../request/json-text.ts'
 import { type ArgumentsRenderer, CustomInput, JsonArguments } from './render-arguments.ts'
 import { callBlock, emptyTextBlock, sealedBlock, textBlock, thinkingBlock } from './render-block.ts'
@@ -22,51 +21,15 @@ export function renderStream(context: RenderContext): StreamRenderer {
   return new MessagesStreamRenderer(context)
 }
 
-class MessagesStreamRenderer implements StreamRenderer {
-  terminal = ''
-  readonly #meter: UsageMeter
-  readonly #characters = new WholeCharacters()
+class MessagesStreamRenderer extends BlockRenderer {
   #isStarted = false
-  #block: ReplyBlock | undefined
   /** The open block has been written. */
   #isOpen = false
   /** Blocks written so far; the open one has the last number. */
   #blocks = 0
-  #signature: string | undefined
   #arguments: ArgumentsRenderer = new JsonArguments()
 
-  constructor(private readonly context: RenderContext) {
-    this.#meter = new UsageMeter(context.estimatedInputTokens)
-  }
-
-  render(event: ReplyEvent): string {
-    this.#meter.push(event)
-    switch (event.type) {
-      case 'reply-start':
-        return this.#start(event.id, event.usage)
-      case 'block-start':
-        return this.#startBlock(event.block)
-      case 'text-delta':
-      case 'thinking-delta':
-      case 'arguments-delta':
-        return this.#piece(this.#characters.take(event.text))
-      case 'signature':
-        this.#signature = event.signature
-        return ''
-      case 'block-end':
-        return this.#endBlock()
-      case 'reply-end':
-        return this.#end(event.stop)
-      case 'keep-alive':
-        return this.#isStarted ? ping : earlyKeepAlive
-      case 'reply-failure':
-        // Its words are the failure table's, not ours.
-        return ''
-    }
-  }
-
-  /** A second start, of another provider after an early one, would reset its reader. */
-  #start(id: string | undefined, reported: Usage | undefined): string {
+  protected start(id: string | undefined, reported: Usage | undefined): string {
     if (this.#isStarted) return ''
     this.#isStarted = true
     const usage = reported && totalInputTokens(reported) > 0 ? reported : this.#estimate()
@@ -79,21 +42,16 @@ class MessagesStreamRenderer implements StreamRenderer {
     return new UsageMeter(Math.max(1, this.context.estimatedInputTokens)).usage
   }
 
-  #startBlock(block: ReplyBlock): string {
-    assert(this.#block === undefined, 'one block at a time')
-    this.#block = block
+  protected startBlock(block: ReplyBlock): string {
     this.#isOpen = false
-    this.#signature = undefined
     if (block.kind === 'sealed-thinking') return this.#open(sealedBlock(block.data))
     if (block.kind !== 'tool-call') return ''
     this.#arguments = block.custom ? new CustomInput() : new JsonArguments()
     return this.#open(callBlock(block, '{}'))
   }
 
-  /** A piece of the open block's text, thinking or arguments. */
-  #piece(text: string): string {
-    if (text === '') return ''
-    switch (this.#block?.kind) {
+  protected piece(text: string): string {
+    switch (this.block?.kind) {
       case 'text':
       case 'refusal':
         return this.#openWith(emptyTextBlock) + this.#delta('text_delta', 'text', text)
@@ -106,32 +64,33 @@ class MessagesStreamRenderer implements StreamRenderer {
     }
   }
 
-  #endBlock(): string {
-    let written = this.#piece(this.#characters.rest())
-    const block = this.#block
-    if (block?.kind === 'tool-call') written += this.#argumentsDelta(this.#arguments.end())
-    if (block?.kind === 'thinking' && (this.#isOpen || this.#signature !== undefined)) {
+  protected endBlock(block: ReplyBlock): string {
+    let written = ''
+    if (block.kind === 'tool-call') written += this.#argumentsDelta(this.#arguments.end())
+    if (block.kind === 'thinking' && (this.#isOpen || this.signature !== undefined)) {
       // Thinking may be all signature; and without one, the member must come all the same.
       written += this.#openWith(thinkingBlock('', ''))
-      written += this.#delta('signature_delta', 'signature', this.#signature?.toWellFormed() ?? '')
+      written += this.#delta('signature_delta', 'signature', this.signature?.toWellFormed() ?? '')
     }
     if (this.#isOpen) written += record('content_block_stop', [this.#index()])
-    this.#block = undefined
     this.#isOpen = false
     return written
   }
 
-  #end(stop: Stop): string {
-    let written = this.#start(undefined, undefined)
-    if (this.#block) written += this.#endBlock()
+  protected end(stop: Stop): string {
+    let written = ''
     if (this.#blocks === 0) written += this.#open(textBlock('')) + record('content_block_stop', [this.#index()])
-    const { usage } = this.#meter
+    const { usage } = this.meter
     written += record('message_delta', [
       ['delta', jsonObject([...stopMembers(stop), ['container', 'null']])],
       ['usage', renderDeltaUsage(usage, this.context.costOf(usage))],
     ])
     this.terminal = record('message_stop', [])
     return written
+  }
+
+  protected keepAlive(): string {
+    return this.#isStarted ? ping : earlyKeepAlive
   }
 
   #argumentsDelta(text: string): string {
@@ -143,7 +102,7 @@ class MessagesStreamRenderer implements StreamRenderer {
   }
 
   #open(block: RawJson): string {
-    const start = this.#start(undefined, undefined)
+    const start = this.start(undefined, undefined)
     this.#isOpen = true
     this.#blocks += 1
     return start + record('content_block_start', [this.#index(), ['content_block', block]])

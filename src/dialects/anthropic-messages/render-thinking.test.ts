@@ -152,7 +152,11 @@ test('where the provider can leave out thinking that no longer fits, it is asked
   const { body, rendered } = renderMessagesBody({ turns: [user('u'), thought, user('v')] }, rules)
   expect(body.thinking).toEqual({ type: 'adaptive', block_binding: { prefix_mismatch_behavior: 'drop_block' } })
   expect(rendered.headers['anthropic-beta']).toBe('thinking-binding-controls-2026-08-01')
+  // Before there is any thinking, too, so that the beginning of the request stays the same when it comes.
   const plain = renderMessagesBody({}, rules)
-  expect(plain.body.thinking).toBeUndefined()
-  expect(plain.rendered.headers['anthropic-beta']).toBeUndefined()
+  expect(plain.body.thinking).toEqual(body.thinking)
+  expect(plain.rendered.headers['anthropic-beta']).toBe('thinking-binding-controls-2026-08-01')
+  const other = renderMessagesBody({}, models.opus55)
+  expect(other.body.thinking).toBeUndefined()
+  expect(other.rendered.headers['anthropic-beta']).toBeUndefined()
 })

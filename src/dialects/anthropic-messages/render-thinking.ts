@@ -4,6 +4,7 @@
 import { type Conversation, type Effort, efforts, type RawJson, type ReasoningWish } from '../canonical/conversation.ts'
 import { placeOf } from '../canonical/places.ts'
 import type { TargetRules, ThinkingMode } from '../canonical/target-rules.ts'
+import { effortOfBudget } from '../request/effort-of-budget.ts'
 import { jsonObject, jsonString } from '../request/json-text.ts'
 import type { WarningList } from '../request/warning-list.ts'
 
@@ -39,12 +40,13 @@ export function chooseThinking(
   const place = placeOf(conversation, 'reasoning')
   const modes = rules.thinking ?? usualModes
   const effort = new EffortDial(rules, place, warnings)
-  if (wish.effort === 'none' || wish.mode === 'off' || wish.mode === 'between-tools') {
+  const isOff = wish.effort === 'none' || wish.budgetTokens === 0 || wish.mode === 'off'
+  if (isOff || wish.mode === 'between-tools') {
     return quiet(wish, modes, rules, effort, () => warnings.add('reasoning_not_disabled', place))
   }
   if (modes.includes('adaptive')) return adaptive(wish, rules, effort)
   if (modes.includes('enabled')) return enabled(wish, maxTokens, effort, (code) => warnings.add(code, place))
-  const chosen = effort.take(wish.effort ?? effortFor(wish.budgetTokens), undefined)
+  const chosen = effort.take(wish.effort ?? budgetEffort(wish), undefined)
   if (chosen === undefined) warnings.add('reasoning_dropped', place)
   return { mode: undefined, ...(chosen === undefined ? {} : { effort: chosen }) }
 }
@@ -71,7 +73,7 @@ function quiet(
 }
 
 function adaptive(wish: ReasoningWish, rules: TargetRules, effort: EffortDial): Thinking {
-  const chosen = effort.take(wish.effort ?? effortFor(wish.budgetTokens), 'adaptive')
+  const chosen = effort.take(wish.effort ?? budgetEffort(wish), 'adaptive')
   // Models that reason by themselves need no mode, but the wish to see it has no other place.
   const mode = rules.thinksByDefault && wish.visible !== true && wish.mode !== 'adaptive' ? undefined : 'adaptive'
   return {
@@ -100,11 +102,8 @@ function enabled(wish: ReasoningWish, maxTokens: number, effort: EffortDial, war
   }
 }
 
-function effortFor(budgetTokens: number | undefined): Effort | undefined {
-  if (budgetTokens === undefined) return undefined
-  if (budgetTokens <= 2048) return 'low'
-  if (budgetTokens <= 8192) return 'medium'
-  return budgetTokens <= 20_000 ? 'high' : 'xhigh'
+function budgetEffort({ budgetTokens }: ReasoningWish): Effort | undefined {
+  return budgetTokens === undefined ? undefined : effortOfBudget(budgetTokens)
 }
 
 /** The efforts a target knows. */

@@ -1,5 +1,5 @@
 // Usage as Messages shows it: input_tokens excludes what the cache gave and took. Every member the official types
-// declare is there, null where nothing was reported; a count of zero cached tokens is usually just that.
+// declare is there, null where nobody reported it.
 
 import type { Usage } from '../../kernel/usage.ts'
 import type { RawJson } from '../canonical/conversation.ts'
@@ -25,11 +25,13 @@ export function renderDeltaUsage(usage: Usage, cost: string | undefined): RawJso
 }
 
 function countMembers(usage: Usage): Member[] {
-  const { reasoningTokens = 0 } = usage
+  const { reasoningTokens = 0, cacheReported } = usage
+  const writes = cacheReported === undefined ? usage.cacheWriteTokens + usage.cacheWriteLongTokens : undefined
+  const reads = cacheReported === 'none' ? undefined : usage.cacheReadTokens
   return [
     ['input_tokens', String(usage.inputTokens)],
-    ['cache_creation_input_tokens', countOrNull(usage.cacheWriteTokens + usage.cacheWriteLongTokens)],
-    ['cache_read_input_tokens', countOrNull(usage.cacheReadTokens)],
+    ['cache_creation_input_tokens', countOrNull(writes)],
+    ['cache_read_input_tokens', countOrNull(reads)],
     ['output_tokens', String(usage.outputTokens)],
     [
       'output_tokens_details',
@@ -39,8 +41,8 @@ function countMembers(usage: Usage): Member[] {
   ]
 }
 
-function countOrNull(tokens: number): RawJson {
-  return tokens > 0 ? String(tokens) : 'null'
+function countOrNull(tokens: number | undefined): RawJson {
+  return tokens === undefined ? 'null' : String(tokens)
 }
 
 /** Which cache was written to is told only where both are known to differ. */

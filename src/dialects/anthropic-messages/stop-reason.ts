@@ -1,7 +1,7 @@
 // Why a Messages reply ended: the provider's words read, and ours written.
 
+import { isRecord, textOf } from '../canonical/json-value.ts'
 import type { Stop, StopReason as Unified } from '../canonical/reply-event.ts'
-import { isRecord, textOf } from '../reply/provider-json.ts'
 
 const unified: Readonly<Record<string, Unified>> = {
   end_turn: 'end',
@@ -22,9 +22,14 @@ export interface ReplyEnding {
   readonly hasServerTools: boolean
 }
 
-export function readStop({ members, hasCalls, hasServerTools }: ReplyEnding): Stop {
+export function readStop(ending: ReplyEnding): Stop {
+  const stop = unifiedStop(ending)
+  return Object.hasOwn(unified, stop.raw) ? stop : { ...stop, isOdd: true }
+}
+
+function unifiedStop({ members, hasCalls, hasServerTools }: ReplyEnding): Stop {
   const raw = textOf(members.stop_reason)
-  const said = unified[raw] ?? 'end'
+  const said = Object.hasOwn(unified, raw) ? (unified[raw] as Unified) : 'end'
   if (said === 'end' && hasCalls) return { unified: 'tool-calls', raw }
   // No call is left for the caller to answer: the provider waits for its own.
   if (said === 'tool-calls' && !hasCalls) return { unified: hasServerTools ? 'pause' : 'end', raw }

@@ -2,7 +2,8 @@
 // come in message_start and again, cumulative, in message_delta; hosts differ in which event carries the cache counts,
 // so the last value that is not null wins, member by member.
 
-import { tokenCount, type Usage } from '../../kernel/usage.ts'
+import { cacheReport, tokenCount, type Usage } from '../../kernel/usage.ts'
+import { isRecord, recordOf } from '../canonical/json-value.ts'
 
 /** The raw members as seen so far. */
 export type UsageMembers = Record<string, unknown>
@@ -18,23 +19,21 @@ export function readUsage(members: UsageMembers): Usage | undefined {
   const input = tokenCount(members.input_tokens)
   const output = tokenCount(members.output_tokens)
   if (input === undefined || output === undefined) return undefined
-  const split = isRecord(members.cache_creation) ? members.cache_creation : {}
-  const long = tokenCount(split.ephemeral_1h_input_tokens) ?? 0
+  const split = recordOf(members.cache_creation)
+  const long = tokenCount(split.ephemeral_1h_input_tokens)
   const short = tokenCount(split.ephemeral_5m_input_tokens)
-  const written = tokenCount(members.cache_creation_input_tokens) ?? (short ?? 0) + long
-  const details = isRecord(members.output_tokens_details) ? members.output_tokens_details : {}
-  const reasoning = tokenCount(details.thinking_tokens)
+  const parts = long === undefined && short === undefined ? undefined : (short ?? 0) + (long ?? 0)
+  const writes = tokenCount(members.cache_creation_input_tokens) ?? parts
+  const reads = tokenCount(members.cache_read_input_tokens)
+  const reasoning = tokenCount(recordOf(members.output_tokens_details).thinking_tokens)
   return {
     inputTokens: input,
-    cacheReadTokens: tokenCount(members.cache_read_input_tokens) ?? 0,
-    cacheWriteTokens: Math.max(0, written - long),
-    cacheWriteLongTokens: long,
+    cacheReadTokens: reads ?? 0,
+    cacheWriteTokens: Math.max(0, (writes ?? 0) - (long ?? 0)),
+    cacheWriteLongTokens: long ?? 0,
     outputTokens: output,
     ...(reasoning === undefined ? {} : { reasoningTokens: reasoning }),
+    ...cacheReport(reads, writes),
     source: 'reported',
   }
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

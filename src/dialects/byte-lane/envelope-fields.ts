@@ -65,7 +65,12 @@ export class EnvelopeFields {
   }
 
   refuse(param: string, message: string): never {
-    throw new FieldRefused(invalidRequest(message, param))
+    return this.refuseWith(invalidRequest(message, param))
+  }
+
+  /** For a refusal that tells more than which field is wrong. */
+  refuseWith(failure: Failure): never {
+    throw new FieldRefused(failure)
   }
 
   #wrongType(name: string, member: JsonMember, expected: string): never {

@@ -99,8 +99,7 @@ export abstract class RecordRelay implements StreamRelay {
       if (!hasControlLines) this.pass(record)
       return
     }
-    const { event, data } = readSseRecord(record)
-    const tidy = dataLines === 1 ? withoutControlLines(record) : sseEvent(event === '' ? undefined : event, data ?? '')
+    const tidy = dataLines === 1 ? withoutControlLines(record) : onOneLine(record)
     if (this.sse.read(tidy)) this.read(tidy)
   }
 
@@ -110,4 +109,10 @@ export abstract class RecordRelay implements StreamRelay {
     this.#pieces = []
     return pieces.length === 1 ? (pieces[0] as Uint8Array) : Buffer.concat(pieces)
   }
+}
+
+/** JSON has line breaks only between its values, where a space is as good. */
+function onOneLine(record: Uint8Array): Uint8Array {
+  const { event, data = '' } = readSseRecord(record)
+  return sseEvent(event === '' ? undefined : event, data.replaceAll('\n', ' '))
 }

@@ -45,8 +45,6 @@ export interface ToolCallBlock extends Marked {
   /** Usually the text of a JSON object, but a model may have written anything; of a custom tool, its bare input. */
   readonly arguments: string
   readonly custom: boolean
-  /** The issuer's proof that belongs to the call itself, where its models sign calls. */
-  readonly signature?: string
 }
 
 export interface ToolResultBlock extends Marked {

@@ -17,8 +17,10 @@ export type StopReason = 'end' | 'length' | 'stop-sequence' | 'tool-calls' | 're
 
 export interface Stop {
   readonly unified: StopReason
-  /** The provider's own word. */
+  /** The provider's own word; '' if it gave none. */
   readonly raw: string
+  /** Its dialect does not have that word; it was read as an ordinary end. */
+  readonly isOdd?: true
   /** The sequence that matched, where the provider says so. */
   readonly sequence?: string
   /** Why it refused, where the provider says so. */

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { isOwnSignature, readSignature, writeSignature } from './signature.ts'
+import { isOwnSignature, issuerName, readSignature, writeSignature } from './signature.ts'
 
 test('a signature gives back the issuer and the blob, and is one word', () => {
   fc.assert(
@@ -25,4 +25,32 @@ test('a foreign or damaged signature is none of ours', () => {
   ]) {
     expect(readSignature(signature)).toBeUndefined()
   }
+})
+
+test.each([
+  ['gpt-5.6', 'gpt-5.6-2026-07-09'],
+  ['openai/gpt-5.6', 'gpt-5.6'],
+  ['kimi-k2-0905', 'kimi-k2'],
+  ['Qwen/Qwen3-235B:free', 'qwen3-235b'],
+  ['claude-opus-5-5-20261014', 'claude-opus-5-5'],
+  ['mistral-small-2603', 'mistral-small-latest'],
+])('%s and %s are one family', (one, other) => {
+  expect(issuerName('acme', 'openai-chat', one)).toBe(issuerName('acme', 'openai-chat', other))
+})
+
+test.each([
+  ['gpt-5.6', 'gpt-5.5'],
+  ['kimi-k2', 'kimi-k3'],
+  ['deepseek-v4-pro', 'deepseek-v4-flash'],
+])('pitfall 79: %s and %s are not', (one, other) => {
+  expect(issuerName('acme', 'openai-chat', one)).not.toBe(issuerName('acme', 'openai-chat', other))
+})
+
+test('nor are two hosts of a model, or two of its dialects', () => {
+  const names = [
+    issuerName('acme', 'openai-chat', 'm'),
+    issuerName('best', 'openai-chat', 'm'),
+    issuerName('acme', 'openai-responses', 'm'),
+  ]
+  expect(new Set(names).size).toBe(3)
 })

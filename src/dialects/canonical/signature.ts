@@ -4,10 +4,22 @@
 const prefix = 'tg1.'
 
 export interface OwnSignature {
-  /** `provider/dialect`, as in Target. */
+  /** As in Target: provider, dialect and family of models. */
   readonly issuer: string
   /** What the issuer needs to recognise its reasoning; undefined = it needs nothing, the block was only to be read. */
   readonly blob: string | undefined
+}
+
+/** Whose reasoning it is: `provider/dialect/family`. Where one of them differs, it is another's and not given back. */
+export function issuerName(provider: string, dialect: string, upstreamModel: string): string {
+  return `${provider}/${dialect}/${modelFamily(upstreamModel)}`
+}
+
+/** A model's name without its creator, tag and date: a new snapshot of a model reads what the last one wrote. */
+function modelFamily(upstreamModel: string): string {
+  const name = upstreamModel.toLowerCase().split('/').at(-1) ?? ''
+  const bare = name.replace(/^ft:/, '').replace(/[:@].*$/, '')
+  return bare.replace(/(-(latest|preview|\d{8}|\d{4}(-\d{2}){0,2}))+$/, '')
 }
 
 export function isOwnSignature(signature: string): boolean {

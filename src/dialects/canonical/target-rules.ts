@@ -18,8 +18,6 @@ export interface TargetRules {
   readonly logitBias?: boolean
   /** Efforts accepted, ascending; empty = no such dial. */
   readonly efforts?: readonly Effort[]
-  /** What the model takes when no effort is sent. */
-  readonly effortDefault?: Effort
   readonly thinking?: readonly ThinkingMode[]
   /** Whether the model reasons when nothing is said. */
   readonly thinksByDefault?: boolean

@@ -25,7 +25,7 @@ export interface ParsedRequest {
 /** Who will read a rendered request. */
 export interface Target {
   readonly upstreamModel: string
-  /** `provider/dialect`: whose signatures and sealed blocks may be sent back to it. */
+  /** Whose signatures and sealed blocks may be sent back to it (`issuerName`). */
   readonly issuer: string
   readonly rules: TargetRules
   /** Sent when the caller gave no cap and the dialect requires one. */

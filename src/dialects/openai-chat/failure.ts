@@ -1,17 +1,45 @@
 // Errors of Chat Completions: reading a provider's, writing our own.
 
-import { type Failure, failureTable } from '../../kernel/failure.ts'
+import { type Failure, failureTable, type ProviderRefusal } from '../../kernel/failure.ts'
 import { sseEvent } from '../../wire/sse-writer.ts'
 import type { ProviderFault } from '../canonical/provider-fault.ts'
 import { faultFromBody, faultFromError } from '../canonical/provider-fault.ts'
+
+/** HTTP statuses that the codes and types inside a 200 stand for (OpenAI's reference and its SDKs, 2026-11). */
+const statusOfWord: ReadonlyMap<string, number> = new Map([
+  ['invalid_request_error', 400],
+  ['invalid_prompt', 400],
+  ['content_filter', 400],
+  ['content_policy_violation', 400],
+  ['context_length_exceeded', 400],
+  ['invalid_api_key', 401],
+  ['authentication_error', 401],
+  ['permission_error', 403],
+  ['model_not_found', 404],
+  ['insufficient_quota', 429],
+  ['rate_limit_exceeded', 429],
+  ['rate_limit_error', 429],
+  ['rate_limit', 429],
+  ['tokens', 429],
+  ['requests', 429],
+  ['server_error', 500],
+  ['overloaded_error', 503],
+])
 
 export function readFault(status: number, headers: Headers, body: string): ProviderFault {
   return faultFromBody(status, headers, body)
 }
 
-/** An error inside a 200: the status it would have had is in no header, so the words decide. */
+/** An error inside a 200: the status it would have had is in no header, so its words decide; undefined = they do not. */
 export function readErrorObject(error: unknown): ProviderFault {
-  return faultFromError(undefined, undefined, error)
+  const fault = faultFromError(undefined, undefined, error)
+  return { ...fault, status: statusIn(fault) }
+}
+
+function statusIn({ code = '', type = '' }: ProviderFault): number | undefined {
+  // Resellers put the status itself there.
+  if (/^[45]\d\d$/.test(code)) return Number(code)
+  return statusOfWord.get(code) ?? statusOfWord.get(type)
 }
 
 export function renderFailure(failure: Failure): string {
@@ -23,8 +51,14 @@ export function renderStreamFailure(failure: Failure): Uint8Array {
 }
 
 function errorObject(failure: Failure): object {
-  const { refusedBy, param } = failure.facts
-  const message =
-    refusedBy === undefined ? failure.message : `Provider ${refusedBy} refused the request (400): ${failure.message}`
+  const { refusal, param } = failure.facts
+  const message = refusal ? refusalMessage(failure.message, refusal) : failure.message
   return { message, type: failureTable[failure.code].chatType, param: param ?? null, code: failure.code }
+}
+
+/** The provider's text, and its own word for it: clients look for some of them, and `code` is ours. */
+function refusalMessage(said: string, { provider, word, overflow }: ProviderRefusal): string {
+  const looked = overflow ? 'context_length_exceeded' : word
+  const added = looked === undefined || said.includes(looked) ? '' : ` (${looked})`
+  return `Provider ${provider} refused the request (400): ${said}${added}`
 }

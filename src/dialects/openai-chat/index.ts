@@ -11,6 +11,7 @@ import { ChatStreamRelay, keepAlive } from './relay-stream.ts'
 import { renderReply } from './render-reply.ts'
 import { renderRequest } from './render-request.ts'
 import { renderStream } from './render-stream.ts'
+import { replyAsStream } from './reply-as-stream.ts'
 
 export const openaiChat: Dialect = {
   id: 'openai-chat',
@@ -21,6 +22,7 @@ export const openaiChat: Dialect = {
   relayStream: (context) => new ChatStreamRelay(context),
   keepAlive,
   relayReply,
+  replyAsStream,
   readFault,
   renderFailure,
   renderStreamFailure,

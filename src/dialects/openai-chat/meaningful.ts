@@ -1,12 +1,13 @@
 // Whether a chunk holds something a client would show: text, reasoning, a tool call or an ending. Role-only chunks,
 // filter results and usage do not; until something does, another provider can still be tried.
 
+import { isRecord, parseRecord } from '../canonical/json-value.ts'
+
 /** Members of a delta that carry generated output, under the names hosts use. */
 const outputNames = ['content', 'refusal', 'reasoning_content', 'reasoning', 'tool_calls', 'function_call', 'audio']
 
 export function isMeaningfulChunk(json: string): boolean {
-  const chunk = parse(json)
-  const choices: unknown = isRecord(chunk) ? chunk.choices : undefined
+  const choices: unknown = parseRecord(json)?.choices
   return Array.isArray(choices) && choices.some(isMeaningfulChoice)
 }
 
@@ -20,16 +21,4 @@ function isMeaningfulChoice(choice: unknown): boolean {
 function isFilled(value: unknown): boolean {
   if (typeof value === 'string' || Array.isArray(value)) return value.length > 0
   return isRecord(value)
-}
-
-function parse(json: string): unknown {
-  try {
-    return JSON.parse(json)
-  } catch {
-    return undefined
-  }
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

@@ -134,9 +134,11 @@ describe('assistant messages', () => {
     expect(assistant({ content, reasoning_content: 'ab' })).toEqual(thought as never)
   })
 
-  test("a call's own signature is kept with the call", () => {
+  test("a call's own signature is for its issuer alone, and warned about", () => {
     const signed = { ...call, extra_content: { google: { thought_signature: 'sg' } } }
-    expect(assistant({ tool_calls: [signed] })?.[0]).toMatchObject({ signature: 'sg' })
+    const { turns, warned } = parsed({ messages: [{ role: 'assistant', tool_calls: [signed] }] })
+    expect(turns[0]?.blocks).toHaveLength(1)
+    expect(warned).toEqual(['thinking_dropped /messages/0/tool_calls/0/extra_content'])
   })
 
   test('audio of an earlier answer is refused', () => {

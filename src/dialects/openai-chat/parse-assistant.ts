@@ -3,7 +3,7 @@
 import type { AssistantBlock, ToolCallBlock } from '../canonical/conversation.ts'
 import { type RequestFields, wrongType } from '../request/request-fields.ts'
 import { markOf, type ParseContext } from './parse-context.ts'
-import { parseTextPart, refusePart, stringOrParts } from './parse-parts.ts'
+import { parseTextPart, refusePart } from './parse-parts.ts'
 import { parseReasoningFields, parseReasoningPart } from './parse-reasoning.ts'
 
 /** `legacyId` is what a `function_call` of this message is known by. */
@@ -24,7 +24,7 @@ export function parseAssistant(message: RequestFields, legacyId: string, context
 }
 
 function parseContent(message: RequestFields, context: ParseContext): AssistantBlock[] {
-  const content = stringOrParts(message, 'content')
+  const content = message.textOrObjects('content')
   if (typeof content === 'string') return content === '' ? [] : [{ kind: 'text', text: content }]
   return content.flatMap((part): AssistantBlock[] => {
     switch (part.text('type')) {
@@ -50,14 +50,16 @@ function parseCall(call: RequestFields, context: ParseContext): ToolCallBlock {
   const id = nonEmpty(call, 'id')
   const type = call.optionalWord('type', ['function', 'custom']) ?? 'function'
   const detail = call.optionalObject(type) ?? call.missing(type)
-  const signature = call.optionalObject('extra_content')?.optionalObject('google')?.optionalText('thought_signature')
+  // Google's proof of the thinking before a call, which nobody else can read.
+  if (call.value('extra_content') !== undefined) {
+    context.warnings.add('thinking_dropped', call.pointer('extra_content'))
+  }
   return {
     kind: 'tool-call',
     id,
     name: nonEmpty(detail, 'name'),
     arguments: type === 'custom' ? (detail.optionalText('input') ?? '') : argumentText(detail, 'arguments', context),
     custom: type === 'custom',
-    ...(signature === undefined ? {} : { signature }),
     ...markOf(call, context),
   }
 }

@@ -3,6 +3,7 @@
 import { JsonNode } from '../../wire/json-node.ts'
 import type { CacheMark, Leftover, RawJson } from '../canonical/conversation.ts'
 import type { Envelope } from '../canonical/envelope.ts'
+import { readCacheControl, spreadMark } from '../request/cache-control.ts'
 import { type RequestFields, refuseAt } from '../request/request-fields.ts'
 import { paramOf, WarningList } from '../request/warning-list.ts'
 
@@ -36,8 +37,7 @@ export function createParseContext({ body, members }: Envelope): ParseContext {
 
 /** Spread into a block: `cacheMark` if the caller marked it, otherwise nothing. */
 export function markOf(fields: RequestFields, context: ParseContext): { readonly cacheMark?: CacheMark } {
-  const cacheMark = readMark(fields, context)
-  return cacheMark ? { cacheMark } : {}
+  return spreadMark(readMark(fields, context))
 }
 
 /** OpenAI's own mark, or the `cache_control` that other gateways made known. */
@@ -49,16 +49,5 @@ export function readMark(fields: RequestFields, { warnings }: ParseContext): Cac
     if (ttl === '12h') warnings.add('cache_life_shortened', breakpoint.pointer('ttl'))
     return { life: ttl === undefined ? 'short' : 'long' }
   }
-  const control = fields.optionalObject('cache_control')
-  return control && { life: control.optionalText('ttl') === '1h' ? 'long' : 'short' }
-}
-
-/** Members nobody here knows are left out with a warning; null and empty ones say nothing. */
-export function warnUnknown(fields: RequestFields, known: ReadonlySet<string>, { warnings }: ParseContext): void {
-  for (const name of fields.names) {
-    if (known.has(name)) continue
-    const value = fields.value(name)
-    if (value === undefined || (Array.isArray(value) && value.length === 0)) continue
-    warnings.add('field_dropped', fields.pointer(name))
-  }
+  return readCacheControl(fields)
 }

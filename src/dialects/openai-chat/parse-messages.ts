@@ -3,8 +3,8 @@
 import type { TextBlock, ToolResultBlock, Turn, UserBlock } from '../canonical/conversation.ts'
 import type { RequestFields } from '../request/request-fields.ts'
 import { parseAssistant } from './parse-assistant.ts'
-import { markOf, type ParseContext, readMark, warnUnknown } from './parse-context.ts'
-import { type ContentBlock, parsePart, parseTextPart, refusePart, stringOrParts } from './parse-parts.ts'
+import { markOf, type ParseContext, readMark } from './parse-context.ts'
+import { type ContentBlock, parsePart, parseTextPart, refusePart } from './parse-parts.ts'
 import { reasoningFieldNames } from './parse-reasoning.ts'
 
 interface ParsedMessages {
@@ -48,7 +48,7 @@ export function parseMessages(body: RequestFields, context: ParseContext): Parse
     const role = message.text('role')
     const known = knownMembers.get(role)
     if (!known) return message.refuse('role', `The role \`${role}\` does not exist.`)
-    warnUnknown(message, known, context)
+    message.warnUnknown(known, context.warnings)
     // A tool's name repeats what its call said; anywhere else a name is lost.
     if (role !== 'tool' && role !== 'function' && message.optionalText('name')) {
       context.warnings.add('name_dropped', message.pointer('name'))
@@ -90,7 +90,7 @@ function parseTurn(message: RequestFields, { role, index, legacy }: Position, co
 }
 
 function parseSystem(message: RequestFields, context: ParseContext): TextBlock[] {
-  const content = stringOrParts(message, 'content')
+  const content = message.textOrObjects('content')
   if (typeof content === 'string') return content === '' ? [] : [{ kind: 'text', text: content }]
   return content.map((part) =>
     part.text('type') === 'text' ? parseTextPart(part, context) : refusePart(part, message.text('role')),
@@ -98,7 +98,7 @@ function parseSystem(message: RequestFields, context: ParseContext): TextBlock[]
 }
 
 function parseUser(message: RequestFields, context: ParseContext): UserBlock[] {
-  const content = stringOrParts(message, 'content')
+  const content = message.textOrObjects('content')
   if (typeof content === 'string') return [{ kind: 'text', text: content }]
   return content.map((part): UserBlock => {
     if (part.text('type') === 'tool_result') return parseToolResult(part, context)
@@ -122,7 +122,7 @@ function parseToolResult(part: RequestFields, context: ParseContext): ToolResult
 }
 
 function parseResultContent(fields: RequestFields, context: ParseContext): ContentBlock[] {
-  const content = stringOrParts(fields, 'content')
+  const content = fields.textOrObjects('content')
   if (typeof content === 'string') return content === '' ? [] : [{ kind: 'text', text: content }]
   return content.map((part) => parsePart(part, context) ?? refusePart(part, 'tool'))
 }

@@ -3,7 +3,7 @@
 
 import type { DocumentBlock, ImageBlock, TextBlock } from '../canonical/conversation.ts'
 import { isWebUrl, readDataUrl, sniffMediaType } from '../request/media-type.ts'
-import { type RequestFields, refuseAt, wrongType } from '../request/request-fields.ts'
+import { type RequestFields, refuseAt } from '../request/request-fields.ts'
 import { paramOf } from '../request/warning-list.ts'
 import { markOf, type ParseContext } from './parse-context.ts'
 
@@ -102,11 +102,4 @@ function parseSource(part: RequestFields): ImageBlock | DocumentBlock {
       if (kind === 'document') return { kind, source: { kind: 'text', text: source.text('data') }, ...named }
   }
   return source.refuse('type', `The source type \`${source.text('type')}\` is not supported in an ${kind}.`)
-}
-
-/** A message's or a result's content: a string, parts, or nothing. */
-export function stringOrParts(fields: RequestFields, name: string): string | RequestFields[] {
-  const value = fields.value(name)
-  if (value === undefined || typeof value === 'string') return value ?? ''
-  return Array.isArray(value) ? fields.objects(name) : wrongType(fields.pointer(name), 'a string or an array', value)
 }

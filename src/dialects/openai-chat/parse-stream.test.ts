@@ -165,6 +165,14 @@ describe('usage', () => {
     })
   })
 
+  test('pitfall 102: tells which counts of the cache were reported', () => {
+    const reported = (details: object | undefined) =>
+      ended(chunk({ content: 'a' }, 'stop', { usage: { ...usage, prompt_tokens_details: details } }), done)
+    expect(reported(undefined)).toMatchObject({ usage: { cacheReadTokens: 0, cacheReported: 'none' } })
+    expect(reported({ cached_tokens: 0 })).toMatchObject({ usage: { cacheReadTokens: 0, cacheReported: 'reads' } })
+    expect(reported({ cached_tokens: 0, cache_write_tokens: 0 })).not.toHaveProperty('usage.cacheReported')
+  })
+
   test('vector 61: has disjoint buckets, none below zero', () => {
     const details = { cached_tokens: 70, cache_write_tokens: 20 }
     const counted = {

@@ -3,10 +3,10 @@
 
 import type { Usage } from '../../kernel/usage.ts'
 import { type SseEvent, SseReader } from '../../wire/sse-reader.ts'
+import { isRecord, parseRecord, recordOf, textOf } from '../canonical/json-value.ts'
 import type { ReplyEvent } from '../canonical/reply-event.ts'
 import { writeSignature } from '../canonical/signature.ts'
 import type { StreamParser, Target } from '../canonical/translation.ts'
-import { isRecord, parseRecord, recordOf, textOf } from '../reply/provider-json.ts'
 import { ReplyBuilder } from '../reply/reply-builder.ts'
 import { ThinkTags } from '../reply/think-tags.ts'
 import { rawJsonAt } from '../request/raw-json-at.ts'

@@ -4,7 +4,7 @@
 import type { RawJson, Tool, ToolChoice } from '../canonical/conversation.ts'
 import { jsonObject, jsonString } from '../request/json-text.ts'
 import { type RequestFields, wrongType } from '../request/request-fields.ts'
-import { markOf, type ParseContext, warnUnknown } from './parse-context.ts'
+import { markOf, type ParseContext } from './parse-context.ts'
 
 const marks = ['cache_control', 'prompt_cache_breakpoint']
 const knownMembers: ReadonlySet<string> = new Set([
@@ -18,7 +18,7 @@ export function parseTools(body: RequestFields, context: ParseContext): Tool[] {
 }
 
 function parseTool(entry: RequestFields, context: ParseContext): Tool {
-  warnUnknown(entry, knownMembers, context)
+  entry.warnUnknown(knownMembers, context.warnings)
   const messagesShaped = entry.value('input_schema') !== undefined
   const type = entry.optionalText('type') ?? (messagesShaped || entry.value('function') ? 'function' : 'missing')
   if (type === 'custom' && !messagesShaped) return parseCustom(entry, context)

@@ -1,7 +1,7 @@
 // The parts of a host's reasoning that only it can read, gathered from the deltas, so that they can travel in a
 // signature of ours and go back as they were.
 
-import { textOf } from '../reply/provider-json.ts'
+import { textOf } from '../canonical/json-value.ts'
 
 type Detail = Record<string, unknown>
 

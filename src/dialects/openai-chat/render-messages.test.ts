@@ -40,13 +40,6 @@ describe('system', () => {
     })
   })
 
-  test("pitfall 1: Claude Code's attribution block is no prompt text and goes without a warning", () => {
-    const line = 'x-anthropic-billing-header: cc_version=2.1; cch=a1b2c;'
-    const { body, warned } = rendered({ system: [text(line), text('A')] })
-    expect(body.messages[0]).toEqual({ role: 'system', content: 'A' })
-    expect(warned).toEqual([])
-  })
-
   test('pitfall 31: a later system message stays in its place, as tagged user text where it must', () => {
     const later: Turn = { role: 'system', blocks: [text('B')], place: '/messages/2' }
     const turns = [user(text('u1')), assistant(text('a1')), later, user(text('u2'))]
@@ -73,11 +66,17 @@ describe('tool results', () => {
   })
 
   test('vector 43: a result without content is an empty string', () => {
-    expect(messages([assistant(call('t')), user(result('t'))])[1]).toEqual({
-      role: 'tool',
-      tool_call_id: 't',
-      content: '',
-    })
+    for (const rules of [{}, { cacheStyle: 'cache-control' }, { cacheStyle: 'breakpoint' }] as const) {
+      const sent = messages([assistant(call('t')), user(result('t'))], rules)
+      expect(sent[1]).toEqual({ role: 'tool', tool_call_id: 't', content: '' })
+    }
+    // There is nothing that a mark could stand on.
+    const marked = { ...result('t'), cacheMark: { life: 'short' } } as const
+    const { warned } = rendered(
+      { turns: [assistant(call('t')), user(marked)] },
+      targetWith({ cacheStyle: 'breakpoint' }),
+    )
+    expect(warned).toEqual(['cache_mark_dropped /messages/0'])
   })
 
   test('pitfall 29: results come first even where text stood before them', () => {

@@ -8,9 +8,6 @@ import { isFilled, renderContent, renderParts } from './render-parts.ts'
 import { renderToolResult } from './render-tool-result.ts'
 import type { Rendering } from './rendering.ts'
 
-/** Claude Code's first system block: a line for its maker's billing that changes with every call, no prompt text. */
-const attributionPrefix = 'x-anthropic-billing-header'
-
 /** Stands between a tool message and a user message for hosts whose templates need something there. */
 const bridge = '{"role":"assistant","content":"OK."}'
 
@@ -22,7 +19,7 @@ export function renderMessages(
   rendering: Rendering,
 ): readonly RawJson[] {
   const messages = new MessageList(rendering)
-  messages.pushSystem(system.filter(({ text }) => !text.startsWith(attributionPrefix)))
+  messages.pushSystem(system)
   let at = 0
   while (at < turns.length) {
     const end = turns[at]?.role === 'assistant' ? assistantEnd(turns, at) : othersEnd(turns, at)

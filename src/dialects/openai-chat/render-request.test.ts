@@ -32,6 +32,14 @@ describe('cache marks', () => {
     expect(sent).not.toContain('cache')
     expect(warned).toEqual(['cache_mark_dropped /system'])
   })
+
+  test('caching of the whole is asked for only where it does not come by itself', () => {
+    const warnedBy = (rules: TargetRules) => rendered({ automaticCache: { life: 'short' } }, targetWith(rules)).warned
+    expect(warnedBy({ cacheStyle: 'implicit' })).toEqual([])
+    expect(warnedBy({ cacheStyle: 'breakpoint' })).toEqual([])
+    expect(warnedBy({ cacheStyle: 'cache-control' })).toEqual(['cache_mark_dropped /cache_control'])
+    expect(warnedBy({})).toEqual(['cache_mark_dropped /cache_control'])
+  })
 })
 
 describe('determinism', () => {

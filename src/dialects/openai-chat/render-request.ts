@@ -5,8 +5,9 @@ import type { Failure } from '../../kernel/failure.ts'
 import type { Conversation, RawJson, TextBlock, Turn } from '../canonical/conversation.ts'
 import type { RenderedRequest, Target } from '../canonical/translation.ts'
 import { jsonArray, jsonObject, jsonString } from '../request/json-text.ts'
+import { refusePrefill } from '../request/refuse-prefill.ts'
 import { readRequest, refuse, refuseAt } from '../request/request-fields.ts'
-import { ToolNames } from '../request/tool-names.ts'
+import { ToolNames, toolNamesIn } from '../request/tool-names.ts'
 import { pairTools } from '../request/tool-pairing.ts'
 import { judgeLeftovers, WarningList } from '../request/warning-list.ts'
 import { renderFormat } from './render-format.ts'
@@ -27,11 +28,12 @@ function render(conversation: Conversation, target: Target): RenderedRequest {
   const { rules } = target
   const warnings = new WarningList()
   const turns = checkedTurns(conversation, target, warnings)
-  const names = new ToolNames(namesIn(conversation), rules.toolNameMax ?? toolNameMaxDefault)
+  const names = new ToolNames(toolNamesIn(conversation), rules.toolNameMax ?? toolNameMaxDefault)
   const marks = chooseMarks({ ...conversation, turns }, rules, warnings)
   const rendering: Rendering = { rules, issuer: target.issuer, warnings, names, marks }
-  const effort = renderEffort(conversation, rendering)
   const format = renderFormat(conversation, rendering)
+  const offersTools = conversation.tools.length > 0 || format.hiddenTool !== undefined
+  const effort = renderEffort(conversation, offersTools, rendering)
   const tools = renderTools(conversation, format.hiddenTool, rendering)
   const stop = splitStop(conversation.stop, rules.stopMax ?? stopMaxDefault)
   const messages = renderMessages(systemWith(conversation.system, format.instruction), turns, rendering)
@@ -74,22 +76,11 @@ function checkedTurns(conversation: Conversation, { rules }: Target, warnings: W
   if (failure) return refuse(failure)
   const last = conversation.turns.at(-1)
   if (last?.role === 'assistant' && !rules.prefill && !last.blocks.some(({ kind }) => kind === 'tool-call')) {
-    // Clients know these words.
-    const message =
-      'This model does not support assistant message prefill. The conversation must end with a user message.'
-    return refuseAt(last.place ?? '/messages', message)
+    return refusePrefill(last)
   }
   const idRule = { pattern: rules.toolIdPattern ?? /^[\s\S]+$/, max: rules.toolIdMax ?? toolIdMaxDefault }
   const turns = pairTools(conversation.turns, idRule, warnings)
   return Array.isArray(turns) ? turns : refuse(turns)
-}
-
-function namesIn({ tools, turns, toolChoice }: Conversation): string[] {
-  const called = turns.flatMap((turn) =>
-    turn.role === 'assistant' ? turn.blocks.flatMap((block) => (block.kind === 'tool-call' ? [block.name] : [])) : [],
-  )
-  const chosen = toolChoice?.kind === 'named' ? [toolChoice.name] : []
-  return [...tools.map(({ name }) => name), ...called, ...chosen]
 }
 
 /** More sequences than the target takes are all matched in the gateway, so that each is found at its first place. */

@@ -138,6 +138,26 @@ describe('reasoning effort', () => {
     expect(effort({ mode: 'off' })).toEqual([undefined, []])
     expect(effort({ mode: 'adaptive' })).toEqual([undefined, []])
   })
+
+  test('pitfall 13: where tools exclude reasoning the model is told not to reason, and the caller that it does not', () => {
+    const efforts = ['none', 'low', 'high'] as const
+    const tools = [
+      { kind: 'function', name: 'f', description: undefined, schema: undefined, strict: undefined } as const,
+    ]
+    const sent = (reasoning: ReasoningWish | undefined, rules: TargetRules = {}) => {
+      const target = targetWith({ toolsWithReasoning: false, efforts, thinksByDefault: true, ...rules })
+      const { body, warned } = rendered({ tools, reasoning }, target)
+      return [body.reasoning_effort, warned]
+    }
+    expect(sent({ mode: 'off' })).toEqual(['none', []])
+    expect(sent({ effort: 'high' })).toEqual(['none', ['reasoning_dropped /reasoning_effort']])
+    expect(sent(undefined)).toEqual(['none', ['reasoning_dropped /tools']])
+    expect(sent(undefined, { thinksByDefault: false })).toEqual([undefined, []])
+    expect(sent({ effort: 'high' }, { toolsWithReasoning: true })).toEqual(['high', []])
+    const hidden = targetWith({ toolsWithReasoning: false, efforts, jsonOutput: 'emulated' })
+    expect(rendered({ outputFormat: format, reasoning: { effort: 'high' } }, hidden).body.reasoning_effort).toBe('none')
+    expect(rendered({ reasoning: { effort: 'high' } }, hidden).body.reasoning_effort).toBe('high')
+  })
 })
 
 describe('output format', () => {

@@ -3,7 +3,9 @@
 
 import type { Conversation, Effort, RawJson, ReasoningWish } from '../canonical/conversation.ts'
 import { efforts } from '../canonical/conversation.ts'
+import { placeOf } from '../canonical/places.ts'
 import type { Target } from '../canonical/translation.ts'
+import { effortOfBudget } from '../request/effort-of-budget.ts'
 import { jsonString } from '../request/json-text.ts'
 import { refuseAt } from '../request/request-fields.ts'
 import type { Rendering } from './rendering.ts'
@@ -13,10 +15,26 @@ type Member = readonly [name: string, value: RawJson | undefined]
 /** What every host with such a dial knows. */
 const usualEfforts: readonly Effort[] = ['low', 'medium', 'high']
 
-export function renderEffort({ reasoning, places }: Conversation, { rules, warnings }: Rendering): Effort | undefined {
+/** What to ask of the model; undefined = nothing. `offersTools`: the request has tools, the caller's or one of ours. */
+export function renderEffort(
+  conversation: Conversation,
+  offersTools: boolean,
+  rendering: Rendering,
+): Effort | undefined {
+  const { rules, warnings } = rendering
+  const wanted = fittingEffort(conversation, rendering)
+  if (!offersTools || rules.toolsWithReasoning !== false || wanted === 'none') return wanted
+  if (wanted === undefined && !rules.thinksByDefault) return undefined
+  // The host refuses tools while the model reasons: the tools are what the caller cannot do without.
+  warnings.add('reasoning_dropped', wanted === undefined ? '/tools' : placeOf(conversation, 'reasoning'))
+  return 'none'
+}
+
+function fittingEffort(conversation: Conversation, { rules, warnings }: Rendering): Effort | undefined {
+  const { reasoning } = conversation
   const wanted = reasoning && wantedEffort(reasoning)
   if (wanted === undefined) return undefined
-  const place = places?.reasoning ?? '/reasoning_effort'
+  const place = placeOf(conversation, 'reasoning')
   const known = rules.efforts ?? usualEfforts
   const [lowest] = known
   if (known.includes(wanted)) return wanted
@@ -38,9 +56,7 @@ export function renderEffort({ reasoning, places }: Conversation, { rules, warni
 function wantedEffort({ effort, budgetTokens, mode }: ReasoningWish): Effort | undefined {
   if (mode === 'off' || mode === 'between-tools') return 'none'
   if (effort !== undefined || budgetTokens === undefined) return effort
-  if (budgetTokens <= 2048) return budgetTokens === 0 ? 'none' : 'low'
-  if (budgetTokens <= 8192) return 'medium'
-  return budgetTokens <= 20_000 ? 'high' : 'xhigh'
+  return effortOfBudget(budgetTokens)
 }
 
 export function renderSampling({ sampling }: Conversation, effort: Effort | undefined, rendering: Rendering): Member[] {

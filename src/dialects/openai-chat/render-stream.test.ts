@@ -272,6 +272,17 @@ test('pitfall 101: usage counts cached tokens into the prompt, and the sum is ri
   })
 })
 
+test('pitfall 102: counts of the cache that nobody reported are left out', () => {
+  const details = (cacheReported?: 'none' | 'reads') => {
+    const usage = usageOf(cacheReported ? { cacheReported } : {})
+    const shown = chunksOf(rendered([started, ...text('a'), ended(undefined, usage)], context)).at(-1)?.usage
+    return (shown as { prompt_tokens_details?: object }).prompt_tokens_details
+  }
+  expect(details('none')).toBeUndefined()
+  expect(details('reads')).toEqual({ cached_tokens: 0 })
+  expect(details()).toEqual({ cached_tokens: 0, cache_write_tokens: 0 })
+})
+
 test('pitfall 110: cached and written tokens stand where clients look for them', () => {
   const usage = usageOf({ cacheReadTokens: 7, cacheWriteTokens: 8 })
   const shown = chunksOf(rendered([started, ...text('a'), ended(undefined, usage)], context)).at(-1)?.usage

@@ -28,7 +28,9 @@ export function renderToolResult(result: ToolResultBlock, rendering: Rendering, 
   const marks = rendering.marks
   const textual = jsonObject([['type', '"text"'], ['text', jsonString(text)], marks.memberOf(result)])
   const inside = inPlace ? shown : []
-  const content = inside.length > 0 || marks.inUse ? jsonArray([textual, ...inside]) : jsonString(text)
+  // An empty part is refused by hosts that pass it on to Claude; an empty string is not.
+  const isParts = inside.length > 0 || (marks.inUse && text !== '')
+  const content = isParts ? jsonArray([textual, ...inside]) : jsonString(text)
   const message = jsonObject([
     ['role', '"tool"'],
     ['tool_call_id', jsonString(result.callId)],

@@ -1,6 +1,7 @@
 // What the parts of the request renderer share, and the cache marks, which are chosen over the whole prompt.
 
-import type { CacheMark, Conversation, RawJson } from '../canonical/conversation.ts'
+import type { CacheMark, Conversation, RawJson, Turn } from '../canonical/conversation.ts'
+import { placeOf } from '../canonical/places.ts'
 import type { TargetRules } from '../canonical/target-rules.ts'
 import type { ToolNames } from '../request/tool-names.ts'
 import type { WarningList } from '../request/warning-list.ts'
@@ -65,7 +66,7 @@ export function chooseMarks(conversation: Conversation, rules: TargetRules, warn
     for (const block of turn.blocks) {
       if (block.kind === 'thinking' || block.kind === 'sealed-thinking' || block.kind === 'refusal') continue
       if (block.kind === 'tool-result') for (const inner of block.content) see(inner, false, place)
-      see(block, block.kind !== 'tool-call' && !(block.kind === 'text' && block.text === ''), place)
+      see(block, block.kind !== 'tool-call' && !isEmpty(block), place)
     }
   }
   const marks = new CacheMarks(
@@ -75,5 +76,14 @@ export function chooseMarks(conversation: Conversation, rules: TargetRules, warn
   // One warning is enough: some clients mark dozens of blocks.
   const lost = found.find(({ block }) => !marks.keeps(block))
   if (lost) warnings.add('cache_mark_dropped', lost.place)
+  // Hosts of the two other styles cache without being asked.
+  if (conversation.automaticCache && (style === undefined || style === 'cache-control')) {
+    warnings.add('cache_mark_dropped', placeOf(conversation, 'automaticCache'))
+  }
   return marks
+}
+
+function isEmpty(block: Turn['blocks'][number]): boolean {
+  if (block.kind === 'tool-result') return block.content.length === 0 && !block.isError
+  return block.kind === 'text' && block.text === ''
 }

@@ -22,7 +22,14 @@ export interface ReplyEnding {
   readonly matched: string | undefined
 }
 
-export function readStop({ finish, hasCalls, refusal, matched }: ReplyEnding): Stop {
+const known: ReadonlySet<string> = new Set(['stop', 'length', 'content_filter', 'tool_calls', 'function_call'])
+
+export function readStop(ending: ReplyEnding): Stop {
+  const stop = unifiedStop(ending)
+  return known.has(ending.finish) ? stop : { ...stop, isOdd: true }
+}
+
+function unifiedStop({ finish, hasCalls, refusal, matched }: ReplyEnding): Stop {
   const explained = refusal === '' ? {} : { explanation: refusal }
   if (finish === 'length') return { unified: 'length', raw: finish }
   if (finish === 'content_filter') return { unified: 'refusal', raw: finish, ...explained }

@@ -2,17 +2,18 @@
 // with a 400, so a wish for strictness is only passed on where it can be met.
 
 import type { RawJson } from '../canonical/conversation.ts'
+import { isRecord, parseJson } from '../canonical/json-value.ts'
 
 export function isStrictSchema(schema: RawJson): boolean {
-  const root = parse(schema)
-  return isObject(root) && root.type === 'object' && isClosed(root)
+  const root = parseJson(schema)
+  return isRecord(root) && root.type === 'object' && isClosed(root)
 }
 
 const lists = ['anyOf', 'oneOf', 'allOf', 'prefixItems']
 const maps = ['properties', '$defs', 'definitions']
 
 function isClosed(schema: unknown): boolean {
-  if (!isObject(schema)) return true
+  if (!isRecord(schema)) return true
   const types = Array.isArray(schema.type) ? schema.type : [schema.type]
   if ((types.includes('object') || schema.properties !== undefined) && !isClosedObject(schema)) return false
   return (
@@ -23,22 +24,10 @@ function isClosed(schema: unknown): boolean {
 }
 
 function isClosedObject({ properties, required, additionalProperties }: Record<string, unknown>): boolean {
-  const names = isObject(properties) ? Object.keys(properties) : []
+  const names = isRecord(properties) ? Object.keys(properties) : []
   return additionalProperties === false && names.every((name) => Array.isArray(required) && required.includes(name))
 }
 
 function valuesOf(value: unknown): unknown[] {
   return typeof value === 'object' && value !== null ? Object.values(value) : []
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
-}
-
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text) as unknown
-  } catch {
-    return undefined
-  }
 }

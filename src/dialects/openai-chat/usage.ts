@@ -7,26 +7,23 @@
 //
 // The next host with another spelling is a row here and a case in the test.
 
-import { tokenCount, type Usage } from '../../kernel/usage.ts'
+import { cacheReport, tokenCount, type Usage } from '../../kernel/usage.ts'
+import { isRecord, recordOf } from '../canonical/json-value.ts'
 
 export function readUsage(value: unknown): Usage | undefined {
   if (!isRecord(value)) return undefined
   const prompt = tokenCount(value.prompt_tokens)
   const output = tokenCount(value.completion_tokens)
   if (prompt === undefined || output === undefined) return undefined
-  const promptDetails = isRecord(value.prompt_tokens_details) ? value.prompt_tokens_details : {}
-  const outputDetails = isRecord(value.completion_tokens_details) ? value.completion_tokens_details : {}
-  const cacheRead = Math.min(
-    prompt,
+  const promptDetails = recordOf(value.prompt_tokens_details)
+  const outputDetails = recordOf(value.completion_tokens_details)
+  const reads =
     tokenCount(promptDetails.cached_tokens) ??
-      tokenCount(value.prompt_cache_hit_tokens) ??
-      tokenCount(value.cache_read_input_tokens) ??
-      0,
-  )
-  const cacheWrite = Math.min(
-    prompt - cacheRead,
-    tokenCount(promptDetails.cache_write_tokens) ?? tokenCount(value.cache_creation_input_tokens) ?? 0,
-  )
+    tokenCount(value.prompt_cache_hit_tokens) ??
+    tokenCount(value.cache_read_input_tokens)
+  const writes = tokenCount(promptDetails.cache_write_tokens) ?? tokenCount(value.cache_creation_input_tokens)
+  const cacheRead = Math.min(prompt, reads ?? 0)
+  const cacheWrite = Math.min(prompt - cacheRead, writes ?? 0)
   const reasoning = tokenCount(outputDetails.reasoning_tokens)
   return {
     inputTokens: prompt - cacheRead - cacheWrite,
@@ -35,10 +32,7 @@ export function readUsage(value: unknown): Usage | undefined {
     cacheWriteLongTokens: 0,
     outputTokens: output,
     ...(reasoning === undefined ? {} : { reasoningTokens: reasoning }),
+    ...cacheReport(reads, writes),
     source: 'reported',
   }
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

@@ -18,7 +18,10 @@ test('what the provider reports at the end counts', () => {
 test('vector 82: what nobody reported is estimated, four bytes to a token, and put into the end', () => {
   const meter = metered(started, ...text('1234', 'é'), ...call('1', 'now', '{}'))
   // 4 + 2 bytes of text, 3 of the name, 2 of arguments: 11.
-  expect(meter.usage).toEqual({ ...usageOf({ inputTokens: 42, outputTokens: 3 }), source: 'estimated' })
+  expect(meter.usage).toEqual({
+    ...usageOf({ inputTokens: 42, outputTokens: 3, cacheReported: 'none' }),
+    source: 'estimated',
+  })
   expect(meter.push(unreported)).toEqual([{ ...unreported, usage: meter.usage }])
 })
 

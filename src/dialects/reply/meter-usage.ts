@@ -48,6 +48,7 @@ export class UsageMeter implements ReplyStage {
       cacheWriteTokens: 0,
       cacheWriteLongTokens: 0,
       outputTokens: output,
+      cacheReported: 'none',
       source: 'estimated',
     }
   }

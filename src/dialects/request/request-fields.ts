@@ -2,7 +2,8 @@
 // throwing inside; readRequest turns that into a result, so that no parser has to pass failures along.
 
 import { type Failure, invalidRequest } from '../../kernel/failure.ts'
-import { paramOf, pointerStep } from './warning-list.ts'
+import { isRecord } from '../canonical/json-value.ts'
+import { paramOf, pointerStep, type WarningList } from './warning-list.ts'
 
 class Refused {
   constructor(readonly failure: Failure) {}
@@ -35,7 +36,7 @@ export class RequestFields {
   ) {}
 
   static of(value: unknown, at: string): RequestFields {
-    if (!isObject(value)) return wrongType(at, 'an object', value)
+    if (!isRecord(value)) return wrongType(at, 'an object', value)
     return new RequestFields(value, at)
   }
 
@@ -95,6 +96,23 @@ export class RequestFields {
     return (this.optionalList(name) ?? []).map((value, i) => RequestFields.of(value, `${this.pointer(name)}/${i}`))
   }
 
+  /** Content as several dialects have it: a string, a list of objects, or nothing, which is ''. */
+  textOrObjects(name: string): string | RequestFields[] {
+    const value = this.value(name)
+    if (value === undefined || typeof value === 'string') return value ?? ''
+    return Array.isArray(value) ? this.objects(name) : wrongType(this.pointer(name), 'a string or an array', value)
+  }
+
+  /** Members that are not known are left out with a warning; null and empty ones say nothing. */
+  warnUnknown(known: ReadonlySet<string>, warnings: WarningList): void {
+    for (const name of this.names) {
+      if (known.has(name)) continue
+      const value = this.value(name)
+      if (value === undefined || (Array.isArray(value) && value.length === 0)) continue
+      warnings.add('field_dropped', this.pointer(name))
+    }
+  }
+
   missing(name: string): never {
     return this.refuse(name, `\`${paramOf(this.pointer(name))}\` is missing.`)
   }
@@ -106,10 +124,6 @@ export class RequestFields {
 
 export function wrongType(pointer: string, expected: string, value: unknown): never {
   const got =
-    value === null ? 'null' : Array.isArray(value) ? 'an array' : isObject(value) ? 'an object' : `a ${typeof value}`
+    value === null ? 'null' : Array.isArray(value) ? 'an array' : isRecord(value) ? 'an object' : `a ${typeof value}`
   return refuseAt(pointer, `\`${paramOf(pointer)}\` must be ${expected}, not ${got}.`)
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

@@ -1,12 +1,23 @@
 // Tool names as a target accepts them, with the way back. A legal name stays; any other gets a hash of itself, so that
 // what it becomes depends on nothing else in the conversation and two names never become one.
 
+import type { Conversation } from '../canonical/conversation.ts'
+
+/** Every tool name a request speaks of: in its tools, its history and its choice. */
+export function toolNamesIn({ tools, turns, toolChoice }: Conversation): string[] {
+  const called = turns.flatMap((turn) =>
+    turn.role === 'assistant' ? turn.blocks.flatMap((block) => (block.kind === 'tool-call' ? [block.name] : [])) : [],
+  )
+  const chosen = toolChoice?.kind === 'named' ? [toolChoice.name] : []
+  return [...tools.map(({ name }) => name), ...called, ...chosen]
+}
+
 export class ToolNames {
   readonly #sent = new Map<string, string>()
   readonly #taken: ReadonlySet<string>
   readonly #pattern: RegExp
 
-  /** `names`: every name the request speaks of, in tools, history and choice. */
+  /** `names`: every name the request speaks of. */
   constructor(
     names: Iterable<string>,
     private readonly max: number,

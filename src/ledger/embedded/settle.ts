@@ -4,12 +4,13 @@
 import { unreachable } from '../../kernel/assert.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import type { Failpoint } from '../../kernel/failpoint.ts'
-import type { RequestId, WorkspaceId } from '../../kernel/ids.ts'
+import type { WorkspaceId } from '../../kernel/ids.ts'
 import type { Database } from '../../store/database.ts'
 import { timeToSql } from '../../store/sql.ts'
 import { insertStep, type WriteOperation, type WriteStep } from '../../store/write-batch.ts'
 import { walletOf } from '../account.ts'
 import type { Settlement, SettleOutcome } from '../ledger.ts'
+import { settleOnce } from '../settle-once.ts'
 import { type SettledTransfers, settledTransfers, storedOutcome } from '../settlement-transfers.ts'
 import { readTransfersOf, transferColumns } from '../transfer.ts'
 import { unavailable } from '../unavailable.ts'
@@ -26,17 +27,12 @@ export interface SettleDependencies {
 
 export function createSettle(dependencies: SettleDependencies): (settlement: Settlement) => Promise<SettleOutcome> {
   const { book, database } = dependencies
-  const running = new Map<RequestId, Promise<SettleOutcome>>()
-  return (settlement) => {
-    const { requestId } = settlement
-    const first = running.get(requestId)
-    if (first) return first.then((outcome) => (outcome.kind === 'settled' ? { ...outcome, repeated: true } : outcome))
-    const claim = book.claim(requestId, settlement.charge)
-    if (!claim) return readTransfersOf(database.sql, requestId).then(storedOutcome)
-    const outcome = settleClaim(dependencies, claim, settlement).finally(() => running.delete(requestId))
-    running.set(requestId, outcome)
-    return outcome
-  }
+  return settleOnce(async (settlement) => {
+    const { requestId, charge } = settlement
+    const claim = book.claim(requestId, charge)
+    if (!claim) return storedOutcome(await readTransfersOf(database.sql, requestId))
+    return await settleClaim(dependencies, claim, settlement)
+  })
 }
 
 async function settleClaim(
@@ -58,17 +54,32 @@ async function settleClaim(
       return { kind: 'settled', transfer: transfers.charge, writtenOff: claim.writtenOff, repeated: false }
     case 'given up':
       return unavailable
-    case 'refused': {
-      // A commit whose success was reported as a failure is found here by its retry.
-      const stored = storedOutcome(await readTransfersOf(database.sql, claim.requestId))
-      if (stored.kind === 'settled') return stored
-      throw new Error(`the database refused the settlement of ${claim.requestId}; it was not charged`)
-    }
+    case 'refused':
+      return await endRefused(book, database, claim, transfers)
     default:
       return unreachable(end)
   }
 }
 
+/** A commit that was taken for failed, though it was written, is found by its retry, which is refused. */
+async function endRefused(
+  book: WalletBook,
+  database: Database,
+  claim: Claim,
+  { charge }: SettledTransfers,
+): Promise<SettleOutcome> {
+  let end = () => book.drop(claim)
+  try {
+    const stored = storedOutcome(await readTransfersOf(database.sql, claim.requestId))
+    if (stored.kind === 'settled' && stored.transfer.id === charge.id) end = () => book.commit(claim)
+    if (stored.kind === 'settled') return stored
+    throw new Error(`the database refused the settlement of ${claim.requestId}; it was not charged`)
+  } finally {
+    end()
+  }
+}
+
+/** After `refused` the claim is still open. */
 function commit(
   commits: GroupCommit,
   book: WalletBook,
@@ -82,10 +93,7 @@ function commit(
         book.commit(claim)
         resolve('committed')
       },
-      onRefused() {
-        book.drop(claim)
-        resolve('refused')
-      },
+      onRefused: () => resolve('refused'),
       onGivenUp(ended) {
         if (ended) book.drop(claim)
         resolve('given up')

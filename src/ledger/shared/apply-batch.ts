@@ -46,7 +46,7 @@ interface Taken {
 
 async function takeHolds(sql: Sql, owner: Owner, batch: readonly SharedOperation[]): Promise<Taken> {
   const ids = (kind: SharedOperation['kind']) => ofKind(batch, kind).map(({ requestId }) => requestId)
-  await markHoldsSent(sql, ids('sent'))
+  await markHoldsSent(sql, owner, ids('sent'))
   const settled = await endHolds(sql, owner, 'settled', ids('settle'))
   const released = await endHolds(sql, owner, 'released', ids('release'))
   const raised = await raiseHolds(sql, owner, ofKind(batch, 'extend'))

@@ -11,11 +11,13 @@ import type { ExtendOperation, HoldOperation } from './operation.ts'
 export interface Owner {
   readonly id: ReplicaId
   readonly epoch: bigint
+  /** The time by the database's clock, as of the last heartbeat. */
+  readonly now: bigint
 }
 
 /** Ids contain no comma; one text parameter keeps the statement the same for any number of them. */
 function listOf(ids: readonly RequestId[]): string {
-  return [...ids].sort().join(',')
+  return ids.join(',')
 }
 
 /** Ends the holds that are still open, and answers with their amounts. */
@@ -26,9 +28,12 @@ export async function endHolds(
   ids: readonly RequestId[],
 ): Promise<Map<RequestId, bigint>> {
   if (ids.length === 0) return new Map()
+  // Locked in the order of their ids, as the reaper does.
   const rows = await sql<{ request_id: RequestId; amount: bigint }>`UPDATE holds SET state = ${state}
-    WHERE request_id = ANY(string_to_array(${listOf(ids)}, ',')) AND state = 'open'
-      AND owner = ${owner.id} AND epoch = ${owner.epoch} RETURNING request_id, amount`
+    WHERE state = 'open' AND request_id IN (SELECT request_id FROM holds
+      WHERE request_id = ANY(string_to_array(${listOf(ids)}, ',')) AND state = 'open'
+        AND owner = ${owner.id} AND epoch = ${owner.epoch} ORDER BY request_id FOR UPDATE)
+    RETURNING request_id, amount`
   return new Map(rows.map((row) => [row.request_id, row.amount]))
 }
 
@@ -54,7 +59,6 @@ export async function lowerHold(sql: Sql, { requestId, more }: ExtendOperation):
 
 export async function insertHolds(sql: Sql, owner: Owner, operations: readonly HoldOperation[]): Promise<void> {
   if (operations.length === 0) return
-  const now = await databaseNow(sql)
   const rows = operations.map(({ request, lifetimeMs }) => ({
     request_id: request.requestId,
     wallet_id: walletOf(request.workspaceId),
@@ -64,15 +68,15 @@ export async function insertHolds(sql: Sql, owner: Owner, operations: readonly H
     state: 'open',
     owner: owner.id,
     epoch: owner.epoch,
-    expires_at: now + timeToSql(lifetimeMs),
+    expires_at: owner.now + timeToSql(lifetimeMs),
     sent_at: null,
   }))
   await insertRows(sql, 'holds', rows)
 }
 
-export async function markHoldsSent(sql: Sql, ids: readonly RequestId[]): Promise<void> {
+export async function markHoldsSent(sql: Sql, owner: Owner, ids: readonly RequestId[]): Promise<void> {
   if (ids.length === 0) return
-  await sql`UPDATE holds SET sent_at = ${await databaseNow(sql)}
+  await sql`UPDATE holds SET sent_at = ${owner.now}
     WHERE request_id = ANY(string_to_array(${listOf(ids)}, ',')) AND state = 'open'`
 }
 

@@ -1,5 +1,6 @@
-// What a batch does to one wallet, in one guarded statement if everything fits. The guard stands in the UPDATE, so that
-// a waiter judges the row as it is when its turn comes; nothing is read before.
+// What a batch does to wallets. One wallet is moved by a guarded statement: the guard stands in the UPDATE, so that a
+// waiter judges the row as it is when its turn comes, and nothing is read before. Several are locked in the order of
+// their ids, decided here and written back at once, because a statement for each would cost more than all the rest.
 
 import type { Nano } from '../../kernel/money.ts'
 import type { Sql } from '../../store/sql.ts'
@@ -34,22 +35,50 @@ interface BalanceRow {
   readonly held: bigint
 }
 
-export async function moveBalance(sql: Sql, move: WalletMove): Promise<MoveOutcome> {
+export async function moveBalances(sql: Sql, moves: readonly WalletMove[]): Promise<Map<WalletId, MoveOutcome>> {
+  const [only] = moves
+  if (only === undefined) return new Map()
+  if (moves.length === 1) return new Map([[only.wallet, await moveGuarded(sql, only)]])
+  return await moveLocked(sql, moves)
+}
+
+async function moveGuarded(sql: Sql, move: WalletMove): Promise<MoveOutcome> {
   const { wallet, charged, freed, demands } = move
   const taken = charged + sumOf(demands, 'posted')
   const wanted = sumOf(demands, 'held')
   const [row] = await sql<BalanceRow>`UPDATE balances SET posted = posted - ${taken}, held = held - ${freed} + ${wanted}
     WHERE account_id = ${wallet} AND posted - ${taken} - (held - ${freed}) >= ${wanted} RETURNING posted, held`
-  if (row) return outcomeOf(new Set(demands), row)
-  return await serveOneByOne(sql, move)
+  if (row) return { granted: new Set(demands), posted: row.posted as Nano, held: row.held as Nano }
+  const outcomes = await moveLocked(sql, [move])
+  return outcomes.get(wallet) ?? share(move, nothing)
 }
 
-/** The first statement locks the row, so what it returns is what there is to share out. */
-async function serveOneByOne(sql: Sql, { wallet, charged, freed, demands }: WalletMove): Promise<MoveOutcome> {
-  const [row] = await sql<BalanceRow>`UPDATE balances SET posted = posted - ${charged}, held = held - ${freed}
-    WHERE account_id = ${wallet} RETURNING posted, held`
+/** Ids and amounts travel as lists in text, so that the statements are the same for any number of wallets. */
+async function moveLocked(sql: Sql, moves: readonly WalletMove[]): Promise<Map<WalletId, MoveOutcome>> {
+  const ids = moves.map(({ wallet }) => wallet).join(',')
+  const rows = await sql<BalanceRow & { id: WalletId }>`SELECT account_id AS id, posted, held FROM balances
+    WHERE account_id = ANY(string_to_array(${ids}, ',')) ORDER BY account_id FOR UPDATE`
+  const found = new Map(rows.map((row) => [row.id, row]))
   // No row: a wallet that was never funded. It covers what costs nothing.
-  let { posted, held } = row ?? { posted: 0n, held: 0n }
+  const outcomes = new Map(moves.map((move) => [move.wallet, share(move, found.get(move.wallet) ?? nothing)] as const))
+  const known = [...outcomes].filter(([wallet]) => found.has(wallet))
+  const listOf = (pick: (outcome: MoveOutcome) => bigint) => known.map(([, outcome]) => pick(outcome)).join(',')
+  if (known.length > 0) {
+    await sql`UPDATE balances SET posted = moved.posted, held = moved.held FROM (SELECT
+        unnest(string_to_array(${known.map(([wallet]) => wallet).join(',')}, ',')) AS id,
+        CAST(unnest(string_to_array(${listOf(({ posted }) => posted)}, ',')) AS BIGINT) AS posted,
+        CAST(unnest(string_to_array(${listOf(({ held }) => held)}, ',')) AS BIGINT) AS held) AS moved
+      WHERE account_id = moved.id`
+  }
+  return outcomes
+}
+
+const nothing: BalanceRow = { posted: 0n, held: 0n }
+
+/** Serves the demands one by one from what is left once the holds that end are taken off. */
+function share({ charged, freed, demands }: WalletMove, row: BalanceRow): MoveOutcome {
+  let posted = row.posted - charged
+  let held = row.held - freed
   const granted = new Set<Demand>()
   for (const demand of demands) {
     if (posted - held < demand.amount) continue
@@ -57,13 +86,6 @@ async function serveOneByOne(sql: Sql, { wallet, charged, freed, demands }: Wall
     if (demand.takes === 'posted') posted -= demand.amount
     else held += demand.amount
   }
-  if (row && granted.size > 0) {
-    await sql`UPDATE balances SET posted = ${posted}, held = ${held} WHERE account_id = ${wallet}`
-  }
-  return outcomeOf(granted, { posted, held })
-}
-
-function outcomeOf(granted: ReadonlySet<Demand>, { posted, held }: BalanceRow): MoveOutcome {
   return { granted, posted: posted as Nano, held: held as Nano }
 }
 

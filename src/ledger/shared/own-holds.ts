@@ -6,9 +6,10 @@ import type { Failpoint } from '../../kernel/failpoint.ts'
 import type { RequestId, WorkspaceId } from '../../kernel/ids.ts'
 import type { Database } from '../../store/database.ts'
 import type { HoldOutcome, HoldRequest, Ledger, Settlement, SettleOutcome } from '../ledger.ts'
+import { settleOnce } from '../settle-once.ts'
 import { storedOutcome } from '../settlement-transfers.ts'
 import { readTransfersOf } from '../transfer.ts'
-import { type Lanes, settlePatienceMs as patienceMs } from './lanes.ts'
+import { type BatchQueue, settlePatienceMs as patienceMs } from './batch-queue.ts'
 import type { SharedOperation } from './operation.ts'
 
 export interface OwnHolds extends Pick<Ledger, 'hold' | 'extend' | 'markSent' | 'settle' | 'release'> {
@@ -17,15 +18,14 @@ export interface OwnHolds extends Pick<Ledger, 'hold' | 'extend' | 'markSent' | 
 }
 
 export interface OwnHoldsDependencies {
-  readonly lanes: Lanes
+  readonly queue: BatchQueue
   readonly database: Database
   readonly reach: Failpoint
   readonly holdLifetimeMs: number
 }
 
-export function createOwnHolds({ lanes, database, reach, holdLifetimeMs }: OwnHoldsDependencies): OwnHolds {
+export function createOwnHolds({ queue, database, reach, holdLifetimeMs }: OwnHoldsDependencies): OwnHolds {
   const open = new Map<RequestId, WorkspaceId>()
-  const settling = new Map<RequestId, Promise<SettleOutcome>>()
 
   /** Takes the hold out of the list, so that nobody else here ends it. */
   const take = (requestId: RequestId): WorkspaceId | undefined => {
@@ -36,23 +36,27 @@ export function createOwnHolds({ lanes, database, reach, holdLifetimeMs }: OwnHo
   /** For what may be committed or not: if it is, it must end. Tried for as long as the hold could live. */
   const releaseLater = (requestId: RequestId, workspaceId: WorkspaceId): void => {
     const release = { kind: 'release', requestId, workspaceId, patienceMs: holdLifetimeMs } as const
-    submit(lanes, release).catch(() => {})
+    submit(queue, release).catch(() => {})
   }
   const hold = async (request: HoldRequest): Promise<HoldOutcome> => {
     const { requestId, workspaceId, lifetimeMs = holdLifetimeMs } = request
-    const outcome = await submit(lanes, { kind: 'hold', requestId, workspaceId, patienceMs: 0, request, lifetimeMs })
-    if (outcome.kind === 'held') open.set(requestId, workspaceId)
+    const outcome = await submit(queue, { kind: 'hold', requestId, workspaceId, patienceMs: 0, request, lifetimeMs })
     if (outcome.kind === 'unavailable') releaseLater(requestId, workspaceId)
+    if (outcome.kind !== 'held') return outcome
+    open.set(requestId, workspaceId)
     await reach('after_hold')
     return outcome
   }
-  const settleTaken = async (workspaceId: WorkspaceId, settlement: Settlement): Promise<SettleOutcome> => {
-    const { requestId } = settlement
+  const settle = async (settlement: Settlement): Promise<SettleOutcome> => {
+    const { requestId, charge } = settlement
+    assert(charge >= 0n, 'a charge is not negative')
+    const workspaceId = take(requestId)
+    if (workspaceId === undefined) return storedOutcome(await readTransfersOf(database.sql, requestId))
     try {
       await reach('before_settle')
-      const outcome = await submit(lanes, { kind: 'settle', requestId, workspaceId, patienceMs, settlement })
+      const outcome = await submit(queue, { kind: 'settle', requestId, workspaceId, patienceMs, settlement })
       if (outcome.kind === 'unavailable') releaseLater(requestId, workspaceId)
-      await reach('after_commit')
+      else await reach('after_commit')
       return outcome
     } catch (thrown) {
       releaseLater(requestId, workspaceId)
@@ -69,28 +73,18 @@ export function createOwnHolds({ lanes, database, reach, holdLifetimeMs }: OwnHo
       assert(more >= 0n, 'an extension is not negative')
       const workspaceId = open.get(requestId)
       if (workspaceId === undefined) return { kind: 'gone' }
-      return submit(lanes, { kind: 'extend', requestId, workspaceId, patienceMs: 0, more })
+      return submit(queue, { kind: 'extend', requestId, workspaceId, patienceMs: 0, more })
     },
     markSent(requestId) {
       const workspaceId = open.get(requestId)
       if (workspaceId === undefined) return
-      submit(lanes, { kind: 'sent', requestId, workspaceId, patienceMs: 0 }).catch(() => {})
+      submit(queue, { kind: 'sent', requestId, workspaceId, patienceMs: 0 }).catch(() => {})
     },
-    settle(settlement) {
-      const { requestId, charge } = settlement
-      assert(charge >= 0n, 'a charge is not negative')
-      const first = settling.get(requestId)
-      if (first) return first.then((outcome) => (outcome.kind === 'settled' ? { ...outcome, repeated: true } : outcome))
-      const workspaceId = take(requestId)
-      if (workspaceId === undefined) return readTransfersOf(database.sql, requestId).then(storedOutcome)
-      const outcome = settleTaken(workspaceId, settlement).finally(() => settling.delete(requestId))
-      settling.set(requestId, outcome)
-      return outcome
-    },
+    settle: settleOnce(settle),
     release(requestId) {
       const workspaceId = take(requestId)
       if (workspaceId === undefined) return { kind: 'gone' }
-      return submit(lanes, { kind: 'release', requestId, workspaceId, patienceMs })
+      return submit(queue, { kind: 'release', requestId, workspaceId, patienceMs })
     },
     forget(requestIds) {
       for (const requestId of requestIds) open.delete(requestId)
@@ -103,10 +97,10 @@ type OutcomeOf<Kind> =
   Extract<SharedOperation, { kind: Kind }> extends { answer(outcome: infer Outcome): void } ? Outcome : never
 
 function submit<Kind extends SharedOperation['kind']>(
-  lanes: Lanes,
+  queue: BatchQueue,
   operation: Asked<Extract<SharedOperation, { kind: Kind }>> & { readonly kind: Kind },
 ): Promise<OutcomeOf<Kind>> {
   return new Promise((resolve, reject) => {
-    lanes.submit({ ...operation, answer: resolve, fail: reject } as unknown as SharedOperation)
+    queue.submit({ ...operation, answer: resolve, fail: reject } as unknown as SharedOperation)
   })
 }

@@ -6,6 +6,7 @@ import type { RequestId } from '../../kernel/ids.ts'
 import type { Nano } from '../../kernel/money.ts'
 import type { Database } from '../../store/database.ts'
 import type { Sql } from '../../store/sql.ts'
+import { isContention } from '../../store/sql-error.ts'
 import type { WalletId } from '../account.ts'
 import type { ReapReport } from '../ledger.ts'
 import { databaseNow } from './hold-rows.ts'
@@ -13,6 +14,7 @@ import { databaseNow } from './hold-rows.ts'
 /** Four heartbeats. */
 const silenceOfDeathMs = 20_000n
 const portionMax = 500n
+const contentionRetriesMax = 3
 const dayMs = 86_400_000n
 
 interface ReapedRow {
@@ -25,12 +27,23 @@ interface ReapedRow {
 export async function reapHolds(database: Database, reach: Failpoint): Promise<readonly ReapReport[]> {
   const reports: ReapReport[] = []
   for (;;) {
-    const rows = await database.transaction((sql) => reapPortion(sql, reach))
+    const rows = await insist(() => database.transaction((sql) => reapPortion(sql, reach)))
     reports.push(...rows.map(reportOf))
     if (rows.length < Number(portionMax)) break
   }
   await clearAway(database)
   return reports
+}
+
+/** Other replicas reap and settle at the same time; a deadlock undoes one of them, and leaves nothing of it. */
+async function insist<T>(work: () => Promise<T>): Promise<T> {
+  for (let retries = 0; ; retries++) {
+    try {
+      return await work()
+    } catch (thrown) {
+      if (!isContention(thrown) || retries === contentionRetriesMax) throw thrown
+    }
+  }
 }
 
 function reportOf(row: ReapedRow): ReapReport {
@@ -47,7 +60,7 @@ async function reapPortion(sql: Sql, reach: Failpoint): Promise<readonly ReapedR
   const rows = await sql<ReapedRow>`UPDATE holds SET state = 'reaped' WHERE state = 'open' AND request_id IN (
       SELECT request_id FROM holds WHERE state = 'open' AND (expires_at < ${now} OR NOT EXISTS (
         SELECT 1 FROM replicas WHERE id = holds.owner AND epoch = holds.epoch AND heartbeat_at >= ${deadSince}))
-      ORDER BY request_id LIMIT ${portionMax})
+      ORDER BY request_id LIMIT ${portionMax} FOR UPDATE)
     RETURNING request_id, wallet_id, amount, sent_at`
   const freed = Map.groupBy(rows, (row) => row.wallet_id)
   for (const wallet of [...freed.keys()].sort()) {

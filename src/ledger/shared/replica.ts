@@ -24,38 +24,37 @@ export interface Replica {
 export async function joinReplicas(database: Database, clock: Clock, gate: Gate): Promise<Replica> {
   const id = createId('rep')
   let epoch = 1n
-  let lastBeatMs = clock.monotonicMs()
+  /** When the last heartbeat was written: here, and there. From its begin: what others see may be as old as that. */
+  let last = { monotonicMs: clock.monotonicMs(), databaseMs: 0n }
 
   const register = () =>
     database.transaction(async (sql) => {
-      await sql`INSERT INTO replicas (id, epoch, heartbeat_at) VALUES (${id}, ${epoch}, ${await databaseNow(sql)})`
+      const now = await databaseNow(sql)
+      await sql`INSERT INTO replicas (id, epoch, heartbeat_at) VALUES (${id}, ${epoch}, ${now})`
+      return now
     })
-  await register()
-
-  const writeHeartbeat = async () => {
-    const [row] = await database.transaction(
-      async (sql) =>
-        await sql<{ epoch: bigint }>`UPDATE replicas SET heartbeat_at = ${await databaseNow(sql)}
-        WHERE id = ${id} RETURNING epoch`,
-    )
-    if (row) {
-      epoch = row.epoch
-      return
-    }
-    // Thought dead for so long that even the row was cleared away.
-    epoch += 1n
-    await register()
+  const writeHeartbeat = async (): Promise<bigint> => {
+    const row = await database.transaction(async (sql) => {
+      const now = await databaseNow(sql)
+      const [updated] = await sql<{ epoch: bigint }>`UPDATE replicas SET heartbeat_at = ${now}
+        WHERE id = ${id} RETURNING epoch`
+      return updated && { now, epoch: updated.epoch }
+    })
+    // No row: thought dead for so long that even that was cleared away.
+    epoch = row ? row.epoch : epoch + 1n
+    return row ? row.now : await register()
   }
+  const silentMs = () => clock.monotonicMs() - last.monotonicMs
+  last = { ...last, databaseMs: await register() }
+
   return {
-    owner: () => ({ id, epoch }),
-    isAlive: () => clock.monotonicMs() - lastBeatMs <= silenceMaxMs,
+    owner: () => ({ id, epoch, now: last.databaseMs + BigInt(Math.round(silentMs())) }),
+    isAlive: () => silentMs() <= silenceMaxMs,
     async beat() {
-      const startedMs = clock.monotonicMs()
+      const monotonicMs = clock.monotonicMs()
       const end = gate.begin()
       try {
-        await writeHeartbeat()
-        // From its begin: what others see may be as old as that.
-        lastBeatMs = startedMs
+        last = { monotonicMs, databaseMs: await writeHeartbeat() }
         end('committed')
       } catch {
         end('failed')

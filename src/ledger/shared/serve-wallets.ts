@@ -1,12 +1,12 @@
-// Turns the operations of a batch into one move per wallet, carries the moves out in the order of wallet ids, and knows
-// afterwards which operation was granted what it needs.
+// Turns the operations of a batch into one move per wallet, has the moves carried out, and knows afterwards which
+// operation was granted what it needs.
 
 import type { RequestId } from '../../kernel/ids.ts'
 import { zeroNano } from '../../kernel/money.ts'
 import type { Sql } from '../../store/sql.ts'
 import { type WalletId, walletOf } from '../account.ts'
 import type { HoldOutcome } from '../ledger.ts'
-import { type Demand, type MoveOutcome, moveBalance, type WalletMove } from './move-balance.ts'
+import { type Demand, type MoveOutcome, moveBalances, type WalletMove } from './move-balance.ts'
 import type { SharedOperation } from './operation.ts'
 
 export interface Served {
@@ -33,10 +33,9 @@ export async function serveWallets(
     move.demands.push(demand)
     demands.set(operation, demand)
   }
-  const outcomes = new Map<WalletId, MoveOutcome>()
-  for (const [wallet, move] of [...moves].sort(([a], [b]) => (a < b ? -1 : 1))) {
-    outcomes.set(wallet, movesNothing(move) ? untouched(move) : await moveBalance(sql, move))
-  }
+  const all = [...moves.values()]
+  const outcomes = await moveBalances(sql, all.filter(movesSomething))
+  for (const move of all) if (!movesSomething(move)) outcomes.set(move.wallet, untouched(move))
   return servedFrom(demands, outcomes)
 }
 
@@ -66,8 +65,8 @@ function demandOf(operation: SharedOperation, amount: bigint): Demand | undefine
   }
 }
 
-function movesNothing({ charged, freed, demands }: WalletMove): boolean {
-  return charged === 0n && freed === 0n && demands.every(({ amount }) => amount === 0n)
+function movesSomething({ charged, freed, demands }: WalletMove): boolean {
+  return charged > 0n || freed > 0n || demands.some(({ amount }) => amount > 0n)
 }
 
 function untouched({ demands }: WalletMove): MoveOutcome {

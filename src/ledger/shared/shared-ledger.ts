@@ -12,7 +12,7 @@ import type { Ledger, Wallet } from '../ledger.ts'
 import type { LedgerOptions } from '../options.ts'
 import { listTransfers, readTransfersOf } from '../transfer.ts'
 import { unavailable } from '../unavailable.ts'
-import { createLanes } from './lanes.ts'
+import { createBatchQueue } from './batch-queue.ts'
 import { createOwnHolds } from './own-holds.ts'
 import { reapHolds } from './reap.ts'
 import { heartbeatMs, joinReplicas } from './replica.ts'
@@ -25,8 +25,8 @@ export async function createSharedLedger(options: LedgerOptions): Promise<Ledger
   const { database, clock, pace, reach, holdLifetimeMs, random } = options
   const gate = createGate(clock)
   const replica = await joinReplicas(database, clock, gate)
-  const lanes = createLanes({ database, clock, gate, pace, random, owner: () => replica.owner() })
-  const holds = createOwnHolds({ lanes, database, reach, holdLifetimeMs })
+  const queue = createBatchQueue({ database, clock, gate, pace, random, owner: () => replica.owner() })
+  const holds = createOwnHolds({ queue, database, reach, holdLifetimeMs })
 
   const admits = () => gate.admits() && replica.isAlive()
   const reap = async () => {
@@ -56,7 +56,7 @@ export async function createSharedLedger(options: LedgerOptions): Promise<Ledger
     admits,
     async close() {
       for (const stop of stops) stop()
-      await lanes.drain()
+      await queue.drain()
       // A row that stays is only found dead later.
       await replica.leave().catch(() => {})
     },

@@ -46,33 +46,23 @@ export const claudeModels: readonly RuleRow[] = [
   row('claude-.+', newest, thinkingTable),
 
   // Generation 5.5
-  row('claude-opus-5[.-]5', { effortDefault: 'medium' }, `${docs}/build-with-claude/effort`),
   row(
     'claude-sonnet-5[.-]5',
-    { thinking: ['adaptive', 'between-tools'], effortHighAtMostWith: ['between-tools'], effortDefault: 'high' },
+    { thinking: ['adaptive', 'between-tools'], effortHighAtMostWith: ['between-tools'] },
     `${docs}/models/sonnet-5-5/whats-new-sonnet-5-5`,
   ),
   row(
     'claude-haiku-5[.-]5',
-    { thinking: ['adaptive', 'disabled'], effortHighAtMostWith: ['disabled'], effortDefault: 'medium' },
+    { thinking: ['adaptive', 'disabled'], effortHighAtMostWith: ['disabled'] },
     `${docs}/models/haiku-5-5/whats-new-haiku-5-5`,
   ),
 
   // Generation 5
-  row('claude-(?:fable|mythos)-5(?:[.-][12])?', { effortDefault: 'high' }, `${docs}/models/fable-5-1/migration-guide`),
-  row(
-    'claude-opus-5',
-    { thinking: ['adaptive', 'disabled'], effortHighAtMostWith: ['disabled'], effortDefault: 'high' },
-    thinkingTable,
-  ),
-  row('claude-sonnet-5', { thinking: ['adaptive', 'disabled'], effortDefault: 'high' }, thinkingTable),
+  row('claude-opus-5', { thinking: ['adaptive', 'disabled'], effortHighAtMostWith: ['disabled'] }, thinkingTable),
+  row('claude-sonnet-5', { thinking: ['adaptive', 'disabled'] }, thinkingTable),
 
   // Generation 4
-  row(
-    'claude-opus-4[.-][78]',
-    { thinking: ['adaptive', 'disabled'], thinksByDefault: false, effortDefault: 'high' },
-    thinkingTable,
-  ),
+  row('claude-opus-4[.-][78]', { thinking: ['adaptive', 'disabled'], thinksByDefault: false }, thinkingTable),
   row('claude-mythos-preview', { thinking: ['adaptive', 'enabled'], efforts: effortsWithoutXhigh }, thinkingTable),
   row(
     'claude-(?:opus|sonnet)-4[.-]6',

@@ -78,31 +78,6 @@ describe('the families', () => {
       expect([penalties !== false, logitBias !== false, stopMax, systemRole]).toEqual([true, true, 4, 'system'])
     },
   )
-
-  test('defaults of the effort', () => {
-    const defaults = [
-      'o3',
-      'gpt-5',
-      'gpt-5-pro',
-      'gpt-5.1',
-      'gpt-5.4',
-      'gpt-5.5',
-      'gpt-5.6-sol',
-      'gpt-6-luna',
-      'gpt-4o',
-    ]
-    expect(defaults.map((model) => facts(model).effortDefault)).toEqual([
-      'medium',
-      'medium',
-      'high',
-      'none',
-      'none',
-      'medium',
-      'medium',
-      'medium',
-      undefined,
-    ])
-  })
 })
 
 describe('output by schema, images and documents', () => {

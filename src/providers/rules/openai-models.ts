@@ -46,7 +46,7 @@ const families: readonly RuleRow[] = [
   {
     dialect,
     models: family('o[1-9]'),
-    rules: { efforts: ['low', 'medium', 'high'], effortDefault: 'medium' },
+    rules: { efforts: ['low', 'medium', 'high'] },
     source: capabilities,
     checked,
   },
@@ -60,14 +60,14 @@ const families: readonly RuleRow[] = [
   {
     dialect,
     models: family('gpt-5(?!-chat)'),
-    rules: { efforts: ['minimal', 'low', 'medium', 'high'], effortDefault: 'medium' },
+    rules: { efforts: ['minimal', 'low', 'medium', 'high'] },
     source: reference,
     checked,
   },
   {
     dialect,
     models: family('gpt-5-pro'),
-    rules: { efforts: ['high'], effortDefault: 'high' },
+    rules: { efforts: ['high'] },
     source: reference,
     checked,
   },
@@ -77,7 +77,6 @@ const families: readonly RuleRow[] = [
     rules: {
       sampling: 'without-reasoning',
       efforts: ['none', 'low', 'medium', 'high', 'xhigh'],
-      effortDefault: 'none',
       thinksByDefault: false,
     },
     source: `${latestModel}#gpt-5-1-parameter-compatibility`,
@@ -93,7 +92,7 @@ const families: readonly RuleRow[] = [
   {
     dialect,
     models: family('gpt-5\\.[1-3]-chat'),
-    rules: { sampling: 'none', efforts: ['medium'], effortDefault: 'medium', thinksByDefault: true },
+    rules: { sampling: 'none', efforts: ['medium'], thinksByDefault: true },
     source: 'https://github.com/anomalyco/models.dev/pull/2351',
     checked,
   },
@@ -107,7 +106,7 @@ const families: readonly RuleRow[] = [
   {
     dialect,
     models: family('gpt-5\\.5'),
-    rules: { effortDefault: 'medium', thinksByDefault: true },
+    rules: { thinksByDefault: true },
     source: 'https://github.com/UKGovernmentBEIS/inspect_ai/blob/main/docs/_reasoning-defaults.md',
     checked,
   },
@@ -117,7 +116,6 @@ const families: readonly RuleRow[] = [
     rules: {
       sampling: 'without-reasoning',
       efforts: ['none', 'low', 'medium', 'high', 'xhigh'],
-      effortDefault: 'medium',
       toolsWithReasoning: false,
     },
     source: 'https://github.com/livekit/agents/pull/7169',
@@ -126,7 +124,7 @@ const families: readonly RuleRow[] = [
   {
     dialect,
     models: family('gpt-6(?:\\.\\d+)?'),
-    rules: { efforts: ['low', 'medium', 'high', 'xhigh', 'max'], effortDefault: 'medium' },
+    rules: { efforts: ['low', 'medium', 'high', 'xhigh', 'max'] },
     source: capabilities,
     checked,
   },

@@ -22,26 +22,25 @@ describe('reasoning that must be sent back', () => {
 
 describe('efforts', () => {
   test.each([
-    ['deepseek-v4-flash', ['low', 'high', 'max'], 'high', true],
-    ['kimi-k3', ['low', 'high', 'max'], 'max', true],
-    ['kimi-k2.5', [], undefined, true],
-    ['openai/gpt-oss-120b', ['low', 'medium', 'high'], 'medium', true],
-    ['gpt-oss:20b', ['low', 'medium', 'high'], 'medium', true],
-    ['mistral-small-2603', ['none', 'high'], 'none', false],
-    ['mistral-medium-3-5', ['none', 'high'], 'none', false],
-    ['mistral-large-2512', [], undefined, undefined],
-    ['magistral-medium-2509', [], undefined, true],
-    ['grok-3-mini', ['low', 'high'], 'low', true],
-    ['grok-3', [], undefined, false],
-    ['grok-4-0709', [], undefined, true],
-    ['grok-4-1-fast-reasoning', [], undefined, true],
-    ['grok-4-1-fast-non-reasoning', [], undefined, false],
-    ['grok-4.20-0309-reasoning', [], undefined, true],
-    ['grok-4.3', ['none', 'low', 'medium', 'high'], undefined, true],
-    ['x-ai/grok-4.5', ['none', 'low', 'medium', 'high'], undefined, true],
-  ] as const)('of %s', (model, efforts, effortDefault, thinksByDefault) => {
+    ['deepseek-v4-flash', ['low', 'high', 'max'], true],
+    ['kimi-k3', ['low', 'high', 'max'], true],
+    ['kimi-k2.5', [], true],
+    ['openai/gpt-oss-120b', ['low', 'medium', 'high'], true],
+    ['gpt-oss:20b', ['low', 'medium', 'high'], true],
+    ['mistral-small-2603', ['none', 'high'], false],
+    ['mistral-medium-3-5', ['none', 'high'], false],
+    ['mistral-large-2512', [], undefined],
+    ['magistral-medium-2509', [], true],
+    ['grok-3-mini', ['low', 'high'], true],
+    ['grok-3', [], false],
+    ['grok-4-0709', [], true],
+    ['grok-4-1-fast-reasoning', [], true],
+    ['grok-4-1-fast-non-reasoning', [], false],
+    ['grok-4.20-0309-reasoning', [], true],
+    ['grok-4.3', ['none', 'low', 'medium', 'high'], true],
+    ['x-ai/grok-4.5', ['none', 'low', 'medium', 'high'], true],
+  ] as const)('of %s', (model, efforts, thinksByDefault) => {
     expect(facts(model)).toMatchObject({ efforts: [...efforts] })
-    expect(facts(model).effortDefault).toBe(effortDefault)
     expect(facts(model).thinksByDefault).toBe(thinksByDefault)
   })
 })

@@ -16,7 +16,6 @@ const grok = 'https://docs.x.ai/developers/model-capabilities/text/reasoning'
 // reports say that it is missed elsewhere, too (Zoo-Code-Org/Zoo-Code#201), so that it always goes along.
 const deepseekThinking: TargetRules = {
   efforts: ['low', 'high', 'max'],
-  effortDefault: 'high',
   thinksByDefault: true,
   forcedToolChoice: false,
 }
@@ -66,14 +65,14 @@ export const otherModels: readonly RuleRow[] = [
   {
     dialect: chat,
     models: bareFamily('kimi-k3'),
-    rules: { efforts: ['low', 'high', 'max'], effortDefault: 'max' },
+    rules: { efforts: ['low', 'high', 'max'] },
     source: kimi,
     checked,
   },
   {
     dialect: chat,
     models: family('gpt-oss'),
-    rules: { efforts: ['low', 'medium', 'high'], effortDefault: 'medium', thinksByDefault: true },
+    rules: { efforts: ['low', 'medium', 'high'], thinksByDefault: true },
     source: 'https://github.com/BerriAI/litellm/pull/38263',
     checked,
   },
@@ -87,7 +86,7 @@ export const otherModels: readonly RuleRow[] = [
   {
     dialect: chat,
     models: family('mistral-small-(?:latest|2603|4)|mistral-medium-(?:3[.-]5|2604)'),
-    rules: { efforts: ['none', 'high'], effortDefault: 'none', thinksByDefault: false },
+    rules: { efforts: ['none', 'high'], thinksByDefault: false },
     source: 'https://github.com/pydantic/pydantic-ai/issues/5285',
     checked,
   },
@@ -108,7 +107,7 @@ export const otherModels: readonly RuleRow[] = [
   {
     dialect: chat,
     models: family('grok-3-mini'),
-    rules: { efforts: ['low', 'high'], effortDefault: 'low' },
+    rules: { efforts: ['low', 'high'] },
     source: grok,
     checked,
   },

@@ -104,20 +104,13 @@ function contradictions(dialect: DialectId, rules: TargetRules): string[] {
     ranks.every((rank, at) => at === 0 || rank > (ranks[at - 1] ?? 0)),
     'efforts are not ascending',
   )
-  const { effortDefault, effortHighAtMostWith: limited = [], thinking = [] } = rules
-  claim(effortDefault === undefined || dial.includes(effortDefault), 'the default effort is not among the efforts')
+  const { effortHighAtMostWith: limited = [], thinking = [] } = rules
   claim(
     limited.every((mode) => thinking.includes(mode)),
     'a mode is limited that is refused',
   )
   claim(limited.length === 0 || ranks.some((rank) => rank > efforts.indexOf('high')), 'a limit on efforts that are not')
   claim(new Set(thinking).size === thinking.length, 'a mode stands twice')
-  claim(
-    effortDefault === undefined ||
-      (effortDefault === 'none') === (rules.thinksByDefault === false) ||
-      dialect !== 'openai-chat',
-    'the default effort and the default disagree',
-  )
   claim(
     rules.sampling !== 'without-reasoning' || rules.thinksByDefault !== undefined,
     'sampling hangs on an unknown default',
@@ -143,10 +136,7 @@ describe('no model is said to', () => {
     expect(
       contradictions('anthropic-messages', { thinking: ['adaptive'], effortHighAtMostWith: ['disabled'] }),
     ).toEqual(['a mode is limited that is refused', 'a limit on efforts that are not'])
-    expect(contradictions('openai-chat', { efforts: ['high', 'low'], effortDefault: 'max' })).toEqual([
-      'efforts are not ascending',
-      'the default effort is not among the efforts',
-    ])
+    expect(contradictions('openai-chat', { efforts: ['high', 'low'] })).toEqual(['efforts are not ascending'])
     expect(contradictions('openai-chat', { efforts: ['low'], toolsWithReasoning: false })).toEqual([
       'tools only without reasoning, which is always on',
     ])

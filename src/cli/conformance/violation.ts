@@ -41,13 +41,23 @@ export function isWellFormed(value: unknown): boolean {
   return isMembers(value) ? Object.entries(value).flat().every(isWellFormed) : true
 }
 
+/** dialect: what official clients need, whoever answers. house: also what Tollgate promises of its own replies. */
+export type Level = 'dialect' | 'house'
+
 /** Gathers findings; a rule is checked by a condition that must hold. */
 export class Findings {
   readonly list: Violation[] = []
   /** The record at hand. */
   at: number | undefined
 
+  constructor(readonly level: Level) {}
+
   expect(isHeld: boolean, rule: string, what: string): void {
     if (!isHeld) this.list.push({ rule, at: this.at, what })
+  }
+
+  /** A rule of the house: others may do it differently and no client is the worse for it. */
+  expectOfUs(isHeld: boolean, rule: string, what: string): void {
+    if (this.level === 'house') this.expect(isHeld, rule, what)
   }
 }

@@ -1,12 +1,13 @@
 // The grammar of Messages replies that official clients can rely on, as rules with names. Pure: events or a whole reply
 // in, violations out. A stream that ends with an error event is well-formed; it is only not complete.
 
-import type { SseEvent } from '../../src/wire/sse-reader.ts'
+import type { SseEvent } from '../../wire/sse-reader.ts'
 import { blockShapes, checkBlock, checkMessage, checkStop, checkUsage, usageNames } from './messages-shape.ts'
 import {
   Findings,
   isMembers,
   isWellFormed,
+  type Level,
   listOf,
   type Members,
   membersOf,
@@ -21,23 +22,20 @@ const deltaTexts: Readonly<Record<string, string>> = {
   input_json_delta: 'partial_json',
 }
 
-export function checkMessagesStream(events: readonly SseEvent[]): Violation[] {
-  return new MessagesStreamGrammar().check(events)
+export function checkMessagesStream(events: readonly SseEvent[], level: Level = 'house'): Violation[] {
+  return new MessagesStreamGrammar(level).check(events)
 }
 
-export function checkMessagesReply(reply: unknown): Violation[] {
-  const findings = new Findings()
+export function checkMessagesReply(reply: unknown, level: Level = 'house'): Violation[] {
+  const findings = new Findings(level)
   const message = membersOf(reply)
   checkMessage(findings, message)
   const blocks = listOf(message.content).map(membersOf)
-  findings.expect(blocks.length > 0, 'content', 'at least one block')
+  findings.expectOfUs(blocks.length > 0, 'content', 'at least one block')
   for (const block of blocks) {
     checkBlock(findings, block)
-    findings.expect(
-      block.type !== 'text' || block.text !== '' || blocks.length === 1,
-      'empty-text',
-      'an empty text block',
-    )
+    const isEmpty = block.type === 'text' && block.text === ''
+    findings.expectOfUs(!isEmpty || blocks.length === 1, 'empty-text', 'an empty text block')
     findings.expect(block.type !== 'tool_use' || isMembers(block.input), 'tool-input', 'input is an object')
     findings.expect(block.type !== 'thinking' || 'signature' in block, 'signature', 'thinking has a signature')
   }
@@ -51,7 +49,7 @@ export function checkMessagesReply(reply: unknown): Violation[] {
 }
 
 class MessagesStreamGrammar {
-  readonly #findings = new Findings()
+  readonly #findings: Findings
   /** The open block. */
   #block: { readonly type: string; deltas: string[]; text: string } | undefined
   #blocks = 0
@@ -61,6 +59,10 @@ class MessagesStreamGrammar {
   #ending: Members | undefined
   #isStopped = false
   #isFailed = false
+
+  constructor(level: Level) {
+    this.#findings = new Findings(level)
+  }
 
   check(events: readonly SseEvent[]): Violation[] {
     for (const [at, event] of events.entries()) {
@@ -76,6 +78,10 @@ class MessagesStreamGrammar {
     this.#findings.expect(isHeld, rule, what)
   }
 
+  #expectOfUs(isHeld: boolean, rule: string, what: string): void {
+    this.#findings.expectOfUs(isHeld, rule, what)
+  }
+
   #record({ event, data }: SseEvent): void {
     const record = parseJson(data)
     if (!isMembers(record)) return this.#expect(false, 'data-json', 'data is no object')
@@ -84,10 +90,9 @@ class MessagesStreamGrammar {
     this.#expect(isWellFormed(record), 'unicode', 'half a character')
     if (event === 'error') return this.#error(record)
     if (event === 'message_start') return this.#start(membersOf(record.message))
+    if (event === 'ping') return this.#expectOfUs(this.#isStarted, 'start-first', 'ping before message_start')
     this.#expect(this.#isStarted, 'start-first', `${event} before message_start`)
     switch (event) {
-      case 'ping':
-        return
       case 'content_block_start':
         return this.#open(record)
       case 'content_block_delta':
@@ -100,17 +105,19 @@ class MessagesStreamGrammar {
         this.#isStopped = true
         return this.#expect(this.#ending !== undefined, 'message-delta', 'no message_delta before message_stop')
       default:
-        this.#expect(false, 'known-event', `unknown event ${event}`)
+        // The dialect grows by events that clients pass over.
+        this.#expectOfUs(false, 'known-event', `unknown event ${event}`)
     }
   }
 
   #error(record: Members): void {
     this.#isFailed = true
     const error = membersOf(record.error)
-    for (const name of ['type', 'message', 'code']) {
+    for (const name of ['type', 'message']) {
       this.#expect(typeof error[name] === 'string', 'error-keys', `error.${name} is a string`)
     }
-    this.#expect(typeof record.request_id === 'string', 'error-keys', 'request_id is there')
+    this.#expectOfUs(typeof error.code === 'string', 'error-keys', 'error.code is a string')
+    this.#expectOfUs(typeof record.request_id === 'string', 'error-keys', 'request_id is there')
   }
 
   #start(message: Members): void {
@@ -135,7 +142,7 @@ class MessagesStreamGrammar {
       this.#expect(isEmpty, 'block-keys', 'a block begins empty')
     }
     const hasInput = isMembers(block.input) && Object.keys(block.input).length === 0
-    this.#expect(block.type !== 'tool_use' || hasInput, 'tool-input', 'input begins as {}')
+    this.#expectOfUs(block.type !== 'tool_use' || hasInput, 'tool-input', 'input begins as {}')
     this.#blocks += 1
     this.#block = { type: String(block.type), deltas: [], text: '' }
   }
@@ -145,7 +152,10 @@ class MessagesStreamGrammar {
     const type = String(delta.type)
     if (!this.#block) return this.#expect(false, 'one-open', 'a delta outside of a block')
     this.#expect(record.index === this.#blocks - 1, 'block-index', `index ${record.index} is not the open block`)
-    const kinds = blockShapes[this.#block.type]?.deltas ?? []
+    const shape = blockShapes[this.#block.type]
+    // What a block that we do not know is filled by, we do not know either.
+    if (!shape) return
+    const kinds = shape.deltas
     this.#expect(kinds.includes(type), 'delta-kind', `${type} in ${this.#block.type}`)
     const text = delta[deltaTexts[type] ?? '']
     this.#expect(typeof text === 'string', 'delta-text', `${type} has its text`)
@@ -169,20 +179,21 @@ class MessagesStreamGrammar {
   #ended(record: Members): void {
     const delta = membersOf(record.delta)
     this.#expect(this.#block === undefined, 'message-delta', 'message_delta inside a block')
-    for (const name of ['stop_reason', 'stop_sequence', 'stop_details', 'container']) {
-      this.#expect(name in delta, 'message-delta', `delta.${name} is there`)
+    this.#expect('stop_reason' in delta, 'message-delta', 'delta.stop_reason is there')
+    for (const name of ['stop_sequence', 'stop_details', 'container']) {
+      this.#expectOfUs(name in delta, 'message-delta', `delta.${name} is there`)
     }
     this.#ending = delta
     checkStop(this.#findings, delta, this.#calls.length > 0)
-    checkUsage(this.#findings, record.usage, usageNames)
+    checkUsage(this.#findings, record.usage, this.#findings.level === 'house' ? usageNames : ['output_tokens'])
   }
 
   #end(): void {
     this.#expect(this.#isFailed !== this.#isStopped, 'stop-last', 'message_stop or an error ends the stream')
     if (this.#isFailed) return
     this.#expect(this.#block === undefined, 'one-open', 'a block without its stop')
-    this.#expect(this.#blocks > 0, 'content', 'at least one block')
-    this.#expect(this.#emptyTexts === 0 || this.#blocks === 1, 'empty-text', 'an empty text block')
+    this.#expectOfUs(this.#blocks > 0, 'content', 'at least one block')
+    this.#expectOfUs(this.#emptyTexts === 0 || this.#blocks === 1, 'empty-text', 'an empty text block')
     if (this.#ending?.stop_reason === 'max_tokens') return
     for (const text of this.#calls) {
       this.#expect(text.trim() === '' || isMembers(parseJson(text)), 'tool-json', `input is no object: ${text}`)

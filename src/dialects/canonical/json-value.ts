@@ -1,4 +1,4 @@
-// Reading the JSON of a provider's reply. Nothing in it is trusted: what has another type than expected counts as
+// Reading JSON that anybody may have written. Nothing in it is trusted: what has another type than expected counts as
 // absent.
 
 export function isRecord(value: unknown): value is Record<string, unknown> {
@@ -15,12 +15,17 @@ export function recordOf(value: unknown): Record<string, unknown> {
   return isRecord(value) ? value : {}
 }
 
-/** undefined if the text is no JSON, or no object. */
-export function parseRecord(json: string): Record<string, unknown> | undefined {
+/** undefined stands for no JSON, which has no such value. */
+export function parseJson(text: string): unknown {
   try {
-    const value: unknown = JSON.parse(json)
-    return isRecord(value) ? value : undefined
+    return JSON.parse(text) as unknown
   } catch {
     return undefined
   }
+}
+
+/** undefined if the text is no JSON, or no object. */
+export function parseRecord(text: string): Record<string, unknown> | undefined {
+  const value = parseJson(text)
+  return isRecord(value) ? value : undefined
 }

@@ -1,0 +1,38 @@
+// What the byte lanes of all dialects do with a whole reply: the provider's bytes pass with the model's name and the
+// cost spliced in, unless they are an error in disguise or no reply of the dialect.
+
+import type { Usage } from '../../kernel/usage.ts'
+import { openBracket } from '../../wire/ascii.ts'
+import { JsonSpans } from '../../wire/json-spans.ts'
+import { type ProviderFault, replyFault } from '../canonical/provider-fault.ts'
+import type { Dialect } from '../dialect.ts'
+import { costEdit, isObject, isPresent, parseSpan, spliceReply } from './reply-edits.ts'
+
+export interface ReplyShape<Content extends string> {
+  /** The member that no reply goes without, a list. */
+  readonly content: Content
+  readUsage(usage: unknown): Usage | undefined
+  readErrorObject(error: unknown): ProviderFault
+}
+
+export function createReplyRelay<Content extends string>({
+  content,
+  readUsage,
+  readErrorObject,
+}: ReplyShape<Content>): Dialect['relayReply'] {
+  // A scratch pad: filled and read within one call, never between two.
+  const spans = new JsonSpans<'model' | 'usage' | 'error' | Content>(['model', 'usage', 'error', content])
+  return (body, context) => {
+    if (!spans.read(body, 0, body.length)) {
+      return { fault: replyFault('a reply that is no JSON object, or not all of it') }
+    }
+    const { model, usage: usageSpan, error } = spans.of
+    const list = spans.of[content]
+    if (isPresent(body, error)) return { fault: readErrorObject(parseSpan(body, error)) }
+    if (list.start < 0 || body[list.start] !== openBracket) return { fault: replyFault(`a reply without ${content}`) }
+    const usage = isObject(body, usageSpan) ? readUsage(parseSpan(body, usageSpan)) : undefined
+    const cost = usage && context.costOf(usage)
+    const edit = cost === undefined ? undefined : costEdit(body, usageSpan, cost)
+    return { body: spliceReply(body, model, context.modelJson, edit), usage }
+  }
+}

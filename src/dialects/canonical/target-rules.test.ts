@@ -1,0 +1,27 @@
+import { expect, test } from 'bun:test'
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+
+const dialects = join(import.meta.dir, '..')
+
+/** Everything in the dialects that could ask for a rule. */
+const askers = readdirSync(dialects, { recursive: true, encoding: 'utf8' })
+  .filter((file) => file.endsWith('.ts') && !file.endsWith('.test.ts') && !file.endsWith('target-rules.ts'))
+  .map((file) => readFileSync(join(dialects, file), 'utf8').replaceAll(/^\s*(\/\/|\*|\/\*\*).*$/gm, ''))
+
+const rules = [
+  ...readFileSync(join(import.meta.dir, 'target-rules.ts'), 'utf8').matchAll(/^ {2}readonly (\w+)\?:/gm),
+].map(([, name]) => name as string)
+
+test('there are rules to be read', () => {
+  expect(rules).toContain('toolsWithReasoning')
+  expect(rules.length).toBeGreaterThan(30)
+})
+
+// A rule that nobody asks for is a fact about models that changes nothing: it would only seem to be obeyed.
+test.each(rules)('%s is asked for', (name) => {
+  const asks = new RegExp(
+    `rules\\??\\.${name}\\b|\\{[^{}]*\\b${name}\\b[^{}]*\\}: TargetRules|\\b${name}\\b[^{}=]*\\} = [\\w.]*rules\\b`,
+  )
+  expect(askers.some((text) => asks.test(text))).toBe(true)
+})

@@ -1,0 +1,209 @@
+import { expect, test } from 'bun:test'
+import { SQL } from 'bun'
+import { createThrowAwayFolder } from '../../../test/parts/engines.ts'
+import { addWorkspace, expectBooksRight, holdOf, openLedger, settlementOf } from '../../../test/parts/ledger.ts'
+import { systemClock } from '../../kernel/clock.ts'
+import type { WorkspaceId } from '../../kernel/ids.ts'
+import type { Nano } from '../../kernel/money.ts'
+import type { Database } from '../../store/database.ts'
+import { migrate } from '../../store/migrate.ts'
+import { openDatabase } from '../../store/open-database.ts'
+import type { BatchWriter } from '../../store/write-batch.ts'
+
+interface Setup extends AsyncDisposable {
+  readonly database: Database
+  readonly workspaceId: WorkspaceId
+}
+
+async function setUp(): Promise<Setup> {
+  const folder = createThrowAwayFolder()
+  const database = await openDatabase({ url: undefined, dataFolder: folder.path })
+  await migrate({ database, clock: systemClock })
+  const workspaceId = await addWorkspace(database)
+  return {
+    database,
+    workspaceId,
+    async [Symbol.asyncDispose]() {
+      await database.close()
+      folder[Symbol.dispose]()
+    },
+  }
+}
+
+/** Stands before the real writer: lets batches wait, or fail before or after they are written. */
+function createFaultyWriter(writer: BatchWriter) {
+  const faulty = {
+    fault: 'none' as 'none' | 'before' | 'after',
+    calls: 0,
+    until: Promise.resolve(),
+    async commitBatch(operations: Parameters<BatchWriter['commitBatch']>[0]) {
+      faulty.calls++
+      await faulty.until
+      if (faulty.fault === 'before') throw new Error('disk full')
+      const refusals = await writer.commitBatch(operations)
+      if (faulty.fault === 'after') throw new Error('lost the answer')
+      return refusals
+    },
+  }
+  return faulty
+}
+
+async function setUpFaulty() {
+  const setup = await setUp()
+  if (!setup.database.batches) throw new Error('the embedded engine has a batch writer')
+  const writer = createFaultyWriter(setup.database.batches)
+  const books = await openLedger({ ...setup.database, batches: writer })
+  await books.ledger.fund({ workspaceId: setup.workspaceId, amount: 100n as Nano, kind: 'topup' })
+  return { ...setup, ...books, writer, [Symbol.asyncDispose]: () => setup[Symbol.asyncDispose]() }
+}
+
+/** Until the condition holds; the test's own time limit is the bound. */
+async function until(condition: () => boolean): Promise<void> {
+  while (!condition()) await Bun.sleep(1)
+}
+
+test('while the disk is full nothing is admitted, what runs is charged once there is room, and nothing is lost', async () => {
+  await using setup = await setUp()
+  const { database, workspaceId } = setup
+  const allowPages = (count: number) =>
+    database.schemaTransaction((_sql, run) => run(`PRAGMA max_page_count = ${count}`))
+  await using books = await openLedger(database)
+  const { ledger, pace } = books
+  await ledger.fund({ workspaceId, amount: 100n as Nano, kind: 'topup' })
+  const running = holdOf(workspaceId, 10n)
+  const requests = [holdOf(workspaceId, 10n), holdOf(workspaceId, 10n)]
+  for (const request of [running, ...requests]) expect(ledger.hold(request)).toEqual({ kind: 'held' })
+  await allowPages(1)
+  // Much text, so that a page beyond the allowed ones is needed.
+  const usage = 'x'.repeat(20_000)
+  const settling = requests.map((request) => ledger.settle({ ...settlementOf(request.requestId, 4n), usage }))
+  await until(() => !ledger.admits())
+  expect(ledger.hold(holdOf(workspaceId, 1n))).toEqual({ kind: 'unavailable', retryAfterMs: 1000 })
+  expect(ledger.extend(running.requestId, 5n as Nano)).toEqual({ kind: 'held' })
+  expect(await database.sql`SELECT id FROM transfers WHERE kind = 'charge'`).toHaveLength(0)
+  await allowPages(1_000_000)
+  for (const outcome of await Promise.all(settling)) expect(outcome).toMatchObject({ kind: 'settled' })
+  await pace.round()
+  expect(ledger.hold(holdOf(workspaceId, 1n))).toEqual({ kind: 'held' })
+  expect(await ledger.wallet(workspaceId)).toMatchObject({ posted: 92n, held: 16n })
+  await expectBooksRight(database)
+})
+
+test('a top-up that cannot be committed is unavailable, credits nothing, and closes the gate until a probe succeeds', async () => {
+  await using setup = await setUp()
+  const { database, workspaceId } = setup
+  let readOnly = true
+  const transaction: Database['transaction'] = (work) =>
+    database.transaction(async (sql) => {
+      const result = await work(sql)
+      if (readOnly) throw new SQL.SQLiteError('read-only', { code: 'SQLITE_READONLY', errno: 8 })
+      return result
+    })
+  await using books = await openLedger({ ...database, transaction })
+  const { ledger, pace } = books
+  const funding = { workspaceId, amount: 100n as Nano, kind: 'topup', idempotencyKey: 'k' } as const
+  expect(await ledger.fund(funding)).toEqual({ kind: 'unavailable', retryAfterMs: 1000 })
+  readOnly = false
+  expect(ledger.admits()).toBe(false)
+  await pace.round()
+  expect(ledger.admits()).toBe(true)
+  expect(await ledger.fund(funding)).toMatchObject({ kind: 'funded', repeated: false, posted: 100n })
+  expect((await ledger.wallet(workspaceId)).posted).toBe(100n as Nano)
+})
+
+test('a commit that is outstanding for more than two seconds closes the gate until it is through', async () => {
+  await using faulty = await setUpFaulty()
+  const { ledger, workspaceId, writer, clock } = faulty
+  const request = holdOf(workspaceId, 10n)
+  ledger.hold(request)
+  let goOn = () => {}
+  writer.until = new Promise((resolve) => {
+    goOn = resolve
+  })
+  const settling = ledger.settle(settlementOf(request.requestId, 4n))
+  await until(() => writer.calls === 1)
+  clock.advance(2000)
+  expect(ledger.admits()).toBe(true)
+  clock.advance(1)
+  expect(ledger.hold(holdOf(workspaceId, 1n))).toMatchObject({ kind: 'unavailable' })
+  goOn()
+  expect(await settling).toMatchObject({ kind: 'settled', repeated: false })
+  expect(ledger.hold(holdOf(workspaceId, 1n))).toEqual({ kind: 'held' })
+})
+
+test('a settlement is tried for thirty seconds, then the hold ends without a charge', async () => {
+  await using faulty = await setUpFaulty()
+  const { ledger, workspaceId, writer, clock, pace, database } = faulty
+  const request = holdOf(workspaceId, 10n)
+  ledger.hold(request)
+  writer.fault = 'before'
+  const settling = ledger.settle(settlementOf(request.requestId, 4n))
+  await until(() => writer.calls >= 3)
+  clock.advance(30_001)
+  expect(await settling).toEqual({ kind: 'unavailable', retryAfterMs: 1000 })
+  expect(await ledger.wallet(workspaceId)).toMatchObject({ posted: 100n, held: 0n })
+  expect(await ledger.settle(settlementOf(request.requestId, 4n))).toEqual({ kind: 'gone' })
+  writer.fault = 'none'
+  await pace.round()
+  expect(ledger.admits()).toBe(true)
+  expect(await database.sql`SELECT id FROM transfers WHERE kind = 'charge'`).toHaveLength(0)
+  await expectBooksRight(database)
+})
+
+test('a commit whose success was not heard of is found by the retry, and charged once', async () => {
+  await using faulty = await setUpFaulty()
+  const { ledger, workspaceId, writer, database } = faulty
+  const request = holdOf(workspaceId, 10n)
+  ledger.hold(request)
+  writer.fault = 'after'
+  const settling = ledger.settle(settlementOf(request.requestId, 4n))
+  await until(() => writer.calls >= 1)
+  writer.fault = 'none'
+  expect(await settling).toMatchObject({ kind: 'settled', transfer: { amount: 4n } })
+  expect(await database.sql`SELECT id FROM transfers WHERE kind = 'charge'`).toHaveLength(1)
+  expect(await ledger.wallet(workspaceId)).toMatchObject({ posted: 96n, held: 0n })
+})
+
+test('what queues while a commit runs shares the next one', async () => {
+  await using faulty = await setUpFaulty()
+  const { ledger, workspaceId, writer } = faulty
+  const requests = Array.from({ length: 50 }, () => holdOf(workspaceId, 1n))
+  for (const request of requests) ledger.hold(request)
+  const [first, ...others] = requests
+  if (!first) throw new Error('no request')
+  let goOn = () => {}
+  writer.until = new Promise((resolve) => {
+    goOn = resolve
+  })
+  const settling = [ledger.settle(settlementOf(first.requestId, 1n))]
+  await until(() => writer.calls === 1)
+  settling.push(...others.map(({ requestId }) => ledger.settle(settlementOf(requestId, 1n))))
+  goOn()
+  await Promise.all(settling)
+  expect(writer.calls).toBe(2)
+  expect((await ledger.wallet(workspaceId)).posted).toBe(50n as Nano)
+})
+
+test('after a restart the wallets are as the transfers say, and open holds are gone without a charge', async () => {
+  await using setup = await setUp()
+  const { database, workspaceId } = setup
+  const [settled, lost] = [holdOf(workspaceId, 10n), holdOf(workspaceId, 20n)]
+  {
+    await using books = await openLedger(database)
+    await books.ledger.fund({ workspaceId, amount: 100n as Nano, kind: 'topup' })
+    for (const request of [settled, lost]) books.ledger.hold(request)
+    await books.ledger.settle(settlementOf(settled.requestId, 7n))
+  }
+  await using again = await openLedger(database)
+  expect(await again.ledger.wallet(workspaceId)).toEqual({
+    posted: 93n as Nano,
+    held: 0n as Nano,
+    available: 93n as Nano,
+  })
+  expect(await again.ledger.settle(settlementOf(lost.requestId, 7n))).toEqual({ kind: 'gone' })
+  expect(await again.ledger.settle(settlementOf(settled.requestId, 9n))).toMatchObject({
+    kind: 'settled',
+    repeated: true,
+    transfer: { amount: 7n },
+  })
+})

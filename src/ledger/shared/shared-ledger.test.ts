@@ -1,0 +1,239 @@
+import { expect, test } from 'bun:test'
+import { join } from 'node:path'
+import { SQL } from 'bun'
+import { forEachEngine, type Place } from '../../../test/parts/engines.ts'
+import {
+  addWorkspace,
+  createTestClock,
+  expectBooksRight,
+  holdOf,
+  openLedger,
+  settlementOf,
+} from '../../../test/parts/ledger.ts'
+import { systemClock } from '../../kernel/clock.ts'
+import type { Nano } from '../../kernel/money.ts'
+import type { Database } from '../../store/database.ts'
+
+/** Stands before the real database: transactions fail before they begin, or after they were committed. */
+function createFaultyDatabase(database: Database) {
+  const faulty = { ...database, fault: 'none' as 'none' | 'before' | 'after', code: '08006', calls: 0 }
+  const lost = () => new SQL.PostgresError('lost', { code: 'ERR_POSTGRES_SERVER_ERROR', errno: faulty.code })
+  faulty.transaction = async (work) => {
+    faulty.calls++
+    const { fault } = faulty
+    if (fault === 'before') throw lost()
+    const result = await database.transaction(work)
+    if (fault === 'after') throw lost()
+    return result
+  }
+  return faulty
+}
+
+async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
+  while (!(await condition())) await Bun.sleep(1)
+}
+
+async function stopHeartOf(database: Database): Promise<void> {
+  await database.transaction((sql) => sql`UPDATE replicas SET heartbeat_at = heartbeat_at - 20001`)
+}
+
+forEachEngine((engine) => {
+  if (engine.name !== 'postgres') return
+
+  test('the holds of a dead replica are released, and one that only slept cannot charge afterwards', async () => {
+    await using store = await engine.openStore()
+    const { database } = store
+    const workspaceId = await addWorkspace(database)
+    await using sleeper = await openLedger(database)
+    await sleeper.ledger.fund({ workspaceId, amount: 100n as Nano, kind: 'topup' })
+    const lost = holdOf(workspaceId, 60n)
+    expect(await sleeper.ledger.hold(lost)).toEqual({ kind: 'held' })
+    await stopHeartOf(database)
+    await using living = await openLedger(database)
+    const kept = holdOf(workspaceId, 40n)
+    expect(await living.ledger.hold(kept)).toEqual({ kind: 'held' })
+
+    expect(await living.ledger.reap()).toEqual([{ requestId: lost.requestId, amount: 60n as Nano, sent: false }])
+    expect(await living.ledger.wallet(workspaceId)).toMatchObject({ posted: 100n, held: 40n })
+    expect(await sleeper.ledger.settle(settlementOf(lost.requestId, 50n))).toEqual({ kind: 'gone' })
+    await expectBooksRight(database)
+
+    // It learns of its new epoch with the next heartbeat, and what it holds then is its own again.
+    await sleeper.pace.round()
+    const next = holdOf(workspaceId, 60n)
+    expect(await sleeper.ledger.hold(next)).toEqual({ kind: 'held' })
+    expect(await living.ledger.reap()).toEqual([])
+    expect(await sleeper.ledger.settle(settlementOf(next.requestId, 50n))).toMatchObject({ kind: 'settled' })
+    expect(await living.ledger.settle(settlementOf(kept.requestId, 40n))).toMatchObject({ kind: 'settled' })
+    expect(await living.ledger.wallet(workspaceId)).toMatchObject({ posted: 10n, held: 0n })
+    await expectBooksRight(database)
+  })
+
+  test('a replica cannot settle what another one holds', async () => {
+    await using store = await engine.openStore()
+    const workspaceId = await addWorkspace(store.database)
+    await using first = await openLedger(store.database)
+    await using second = await openLedger(store.database)
+    await first.ledger.fund({ workspaceId, amount: 100n as Nano, kind: 'topup' })
+    const request = holdOf(workspaceId, 60n)
+    await first.ledger.hold(request)
+    expect(await second.ledger.settle(settlementOf(request.requestId, 5n))).toEqual({ kind: 'gone' })
+    expect(await second.ledger.release(request.requestId)).toEqual({ kind: 'gone' })
+    expect(await first.ledger.settle(settlementOf(request.requestId, 5n))).toMatchObject({ kind: 'settled' })
+    expect(await second.ledger.settle(settlementOf(request.requestId, 5n))).toMatchObject({ repeated: true })
+    expect(await second.ledger.wallet(workspaceId)).toMatchObject({ posted: 95n, held: 0n })
+  })
+
+  test('a replica that left leaves nothing held', async () => {
+    await using store = await engine.openStore()
+    const workspaceId = await addWorkspace(store.database)
+    await using staying = await openLedger(store.database)
+    const leaving = await openLedger(store.database)
+    await leaving.ledger.fund({ workspaceId, amount: 100n as Nano, kind: 'topup' })
+    const request = holdOf(workspaceId, 60n)
+    await leaving.ledger.hold(request)
+    await leaving.ledger.close()
+    expect(await staying.ledger.reap()).toMatchObject([{ requestId: request.requestId }])
+    expect(await staying.ledger.wallet(workspaceId)).toMatchObject({ posted: 100n, held: 0n })
+  })
+
+  test('without a heartbeat for fifteen seconds nothing more is admitted', async () => {
+    await using store = await engine.openStore()
+    const workspaceId = await addWorkspace(store.database)
+    const clock = createTestClock()
+    await using books = await openLedger(store.database, {}, clock)
+    const { ledger, pace } = books
+    clock.advance(15_000)
+    expect(await ledger.hold(holdOf(workspaceId, 0n))).toEqual({ kind: 'held' })
+    clock.advance(1)
+    expect(await ledger.hold(holdOf(workspaceId, 0n))).toMatchObject({ kind: 'unavailable' })
+    await pace.round()
+    expect(await ledger.hold(holdOf(workspaceId, 0n))).toEqual({ kind: 'held' })
+  })
+
+  test('while the database is gone nothing is admitted, and what runs is charged once it is back', async () => {
+    await using store = await engine.openStore()
+    const workspaceId = await addWorkspace(store.database)
+    const database = createFaultyDatabase(store.database)
+    await using books = await openLedger(database)
+    const { ledger, pace } = books
+    await ledger.fund({ workspaceId, amount: 100n as Nano, kind: 'topup' })
+    const request = holdOf(workspaceId, 10n)
+    await ledger.hold(request)
+    database.fault = 'before'
+    expect(await ledger.hold(holdOf(workspaceId, 10n))).toEqual({ kind: 'unavailable', retryAfterMs: 1000 })
+    expect(ledger.admits()).toBe(false)
+    const { calls } = database
+    expect(ledger.hold(holdOf(workspaceId, 10n))).toMatchObject({ kind: 'unavailable' })
+    const settling = ledger.settle(settlementOf(request.requestId, 4n))
+    await until(() => database.calls >= calls + 3)
+    database.fault = 'none'
+    expect(await settling).toMatchObject({ kind: 'settled' })
+    await pace.round()
+    expect(ledger.admits()).toBe(true)
+    await until(async () => (await ledger.wallet(workspaceId)).held === 0n)
+    expect(await ledger.wallet(workspaceId)).toMatchObject({ posted: 96n, held: 0n })
+    await expectBooksRight(store.database)
+  })
+
+  test('a settlement is tried for thirty seconds, then the hold ends without a charge once the database is back', async () => {
+    await using store = await engine.openStore()
+    const workspaceId = await addWorkspace(store.database)
+    const database = createFaultyDatabase(store.database)
+    await using books = await openLedger(database)
+    const { ledger, clock, pace } = books
+    await ledger.fund({ workspaceId, amount: 100n as Nano, kind: 'topup' })
+    const request = holdOf(workspaceId, 10n)
+    await ledger.hold(request)
+    database.fault = 'before'
+    const settling = ledger.settle(settlementOf(request.requestId, 4n))
+    const { calls } = database
+    await until(() => database.calls >= calls + 3)
+    clock.advance(30_000)
+    expect(await settling).toMatchObject({ kind: 'unavailable' })
+    database.fault = 'none'
+    await pace.round()
+    await until(async () => (await ledger.wallet(workspaceId)).held === 0n)
+    expect(await ledger.wallet(workspaceId)).toMatchObject({ posted: 100n, held: 0n })
+    expect(await ledger.settle(settlementOf(request.requestId, 4n))).toEqual({ kind: 'gone' })
+    await expectBooksRight(store.database)
+  })
+
+  test('an answer that is lost after the commit changes nothing: held money is given back, a charge is made once', async () => {
+    await using store = await engine.openStore()
+    const workspaceId = await addWorkspace(store.database)
+    const database = createFaultyDatabase(store.database)
+    await using books = await openLedger(database)
+    const { ledger, pace } = books
+    await ledger.fund({ workspaceId, amount: 100n as Nano, kind: 'topup' })
+    const request = holdOf(workspaceId, 10n)
+    await ledger.hold(request)
+    database.fault = 'after'
+    const unheard = holdOf(workspaceId, 30n)
+    expect(await ledger.hold(unheard)).toMatchObject({ kind: 'unavailable' })
+    const { calls } = database
+    const settling = ledger.settle(settlementOf(request.requestId, 4n))
+    await until(() => database.calls >= calls + 2)
+    database.fault = 'none'
+    expect(await settling).toMatchObject({ kind: 'settled', transfer: { amount: 4n } })
+    await pace.round()
+    await until(async () => (await ledger.wallet(workspaceId)).held === 0n)
+    expect(await ledger.wallet(workspaceId)).toMatchObject({ posted: 96n, held: 0n })
+    expect(await store.database.sql`SELECT id FROM transfers WHERE kind = 'charge'`).toHaveLength(1)
+    await expectBooksRight(store.database)
+  })
+
+  test('a deadlock is tried again, at most three times', async () => {
+    await using store = await engine.openStore()
+    const workspaceId = await addWorkspace(store.database)
+    const database = createFaultyDatabase(store.database)
+    await using books = await openLedger(database)
+    database.code = '40P01'
+    database.fault = 'before'
+    const { calls } = database
+    expect(await books.ledger.hold(holdOf(workspaceId, 0n))).toMatchObject({ kind: 'unavailable' })
+    // The four tries of the hold; behind them the release of what may have been committed has begun.
+    expect(database.calls).toBeGreaterThanOrEqual(calls + 4)
+    // It says nothing about the database, so the gate stays open.
+    expect(books.ledger.admits()).toBe(true)
+    database.fault = 'none'
+    expect(await books.ledger.hold(holdOf(workspaceId, 0n))).toEqual({ kind: 'held' })
+  })
+
+  test('three processes on a wallet that can pay seven: seven are held and charged, and the remainder is exact', async () => {
+    await using store = await engine.openStore()
+    const workspaceId = await addWorkspace(store.database)
+    // The clock of the children.
+    await using books = await openLedger(store.database, { clock: systemClock })
+    await books.ledger.fund({ workspaceId, amount: 75n as Nano, kind: 'topup' })
+    const counts = await holdInChildren(store.place, workspaceId, [334, 333, 333])
+    expect(counts.held).toBe(7)
+    expect(counts.insufficient).toBe(993)
+    expect(await books.ledger.wallet(workspaceId)).toMatchObject({ posted: 5n, held: 0n })
+    await expectBooksRight(store.database)
+  }, 60_000)
+})
+
+/** Each child is ready before any begins. */
+async function holdInChildren(place: Place, workspaceId: string, requestCounts: readonly number[]) {
+  const script = join(import.meta.dir, '../../../test/parts/hold-child.ts')
+  const children = requestCounts.map((count) =>
+    Bun.spawn([process.execPath, script, place.url ?? '', place.dataFolder, workspaceId, String(count)], {
+      stdin: 'pipe',
+      stdout: 'pipe',
+      stderr: 'inherit',
+    }),
+  )
+  const outputs = children.map((child) => child.stdout.pipeThrough(new TextDecoderStream()).getReader())
+  for (const output of outputs) expect((await output.read()).value).toBe('ready\n')
+  for (const child of children) child.stdin.end()
+  const sum = { held: 0, insufficient: 0 }
+  for (const output of outputs) {
+    const { value = '{}' } = await output.read()
+    const { held, insufficient } = JSON.parse(value)
+    sum.held += held
+    sum.insufficient += insufficient
+  }
+  await Promise.all(children.map((child) => child.exited))
+  return sum
+}

@@ -1,0 +1,50 @@
+import { expect, test } from 'bun:test'
+import { faultFromError } from '../dialects/canonical/provider-fault.ts'
+import { classifyFault, type FaultClass, faultTable } from './fault.ts'
+
+interface Said {
+  readonly type?: string
+  readonly code?: string
+  readonly message?: string
+}
+
+/** By the table of what a provider's answer becomes. */
+const rows: readonly [status: number | undefined, said: Said, faultClass: FaultClass][] = [
+  [400, { message: 'bad' }, "caller's fault"],
+  [422, { message: 'bad' }, "caller's fault"],
+  [400, { code: 'content_filter', message: 'filtered' }, "caller's fault"],
+  [400, { code: 'model_not_found', message: 'no' }, 'does not know the model'],
+  [401, { message: 'no' }, 'refused our credential'],
+  [402, { message: 'pay' }, 'refused our credential'],
+  [403, { message: 'no' }, 'refused our credential'],
+  [404, { message: 'no' }, 'does not know the model'],
+  [408, {}, 'failing'],
+  [409, {}, 'failing'],
+  [413, { message: 'too big' }, 'too large'],
+  [429, { message: 'slow down' }, 'throttled'],
+  [429, { code: 'insufficient_quota' }, 'out of quota'],
+  [400, { message: 'Your credit balance is too low to access the API.' }, 'out of quota'],
+  [500, {}, 'failing'],
+  [529, { type: 'overloaded_error' }, 'failing'],
+  [302, {}, 'redirecting'],
+  [undefined, { message: 'the engine fell over' }, 'garbled'],
+]
+
+test.each(rows)('a status of %p that says %j is %s', (status, said, faultClass) => {
+  expect(classifyFault(faultFromError(status, undefined, said)).class).toBe(faultClass)
+})
+
+const tooLong = { message: 'prompt is too long: 210000 tokens > 200000 maximum' }
+
+test.each([400, 413, 422, 500, 502, undefined])(
+  'pitfall 147: a prompt that is too long is no fault of the route, under a status of %p either',
+  (status) => {
+    const { class: faultClass } = classifyFault(faultFromError(status, undefined, tooLong))
+    expect(faultClass).toBe("caller's fault")
+    expect(faultTable[faultClass].tryNext).toBe(false)
+  },
+)
+
+test.each([401, 403, 404, 429])('under a status of %p the same words are about something else', (status) => {
+  expect(classifyFault(faultFromError(status, undefined, tooLong)).class).not.toBe("caller's fault")
+})

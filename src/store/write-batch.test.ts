@@ -1,0 +1,164 @@
+import { expect, test } from 'bun:test'
+import { createThrowAwayFolder, forEachEngine } from '../../test/parts/engines.ts'
+import type { Database } from './database.ts'
+import { insertNewRows } from './insert-rows.ts'
+import { openDatabase } from './open-database.ts'
+import { isStoreUnavailable } from './sql-error.ts'
+import { type BatchWriter, insertStep, type WriteStep } from './write-batch.ts'
+
+interface Setup extends AsyncDisposable {
+  readonly database: Database
+  readonly batches: BatchWriter
+}
+
+async function setUp(): Promise<Setup> {
+  const folder = createThrowAwayFolder()
+  const database = await openDatabase({ url: undefined, dataFolder: folder.path })
+  await database.schemaTransaction((_sql, run) =>
+    run('CREATE TABLE wallets (id TEXT PRIMARY KEY, amount BIGINT NOT NULL CHECK (amount >= 0))'),
+  )
+  if (!database.batches) throw new Error('the embedded engine has a batch writer')
+  return {
+    database,
+    batches: database.batches,
+    async [Symbol.asyncDispose]() {
+      await database.close()
+      folder[Symbol.dispose]()
+    },
+  }
+}
+
+const add = (id: string, amount: bigint): WriteStep => insertStep({ table: 'wallets', columns: { id, amount } })
+const take = (id: string, amount: bigint): WriteStep => ({
+  text: 'UPDATE wallets SET amount = amount - ? WHERE id = ?',
+  values: [amount, id],
+})
+
+async function contents(database: Database): Promise<string> {
+  const rows = await database.sql<{ id: string; amount: bigint }>`SELECT id, amount FROM wallets ORDER BY id`
+  return rows.map(({ id, amount }) => `${id} ${amount}`).join(', ')
+}
+
+test('commits all operations of a batch', async () => {
+  await using setup = await setUp()
+  expect(await setup.batches.commitBatch([[add('a', 5n), take('a', 2n)], [add('b', 2n ** 62n)]])).toEqual([
+    undefined,
+    undefined,
+  ])
+  expect(await contents(setup.database)).toBe(`a 3, b ${2n ** 62n}`)
+})
+
+test('an operation that is refused leaves nothing of itself and does not spoil the others', async () => {
+  await using setup = await setUp()
+  const refusals = await setup.batches.commitBatch([
+    [add('a', 5n)],
+    [add('b', 1n), take('a', 6n)],
+    [add('c', 1n), take('nobody', 1n)],
+    [add('d', 1n), { text: 'INSERT INTO no_such_table VALUES (1)', values: [] }],
+    [add('e', 1n), add('f', 2n ** 63n)],
+    [add('a', 7n)],
+    [add('g', 9n)],
+  ])
+  expect(refusals.map((refusal) => refusal?.message)).toEqual([
+    undefined,
+    'CHECK constraint failed: amount >= 0',
+    'changed 0 rows instead of one: UPDATE wallets SET amount = amount - ? WHERE id = ?',
+    'no such table: no_such_table',
+    expect.stringContaining('out of range'),
+    'UNIQUE constraint failed: wallets.id',
+    undefined,
+  ])
+  expect(await contents(setup.database)).toBe('a 5, g 9')
+})
+
+test('a full disk fails the batch as a whole, and the next one works once there is room', async () => {
+  await using setup = await setUp()
+  const { database, batches } = setup
+  const allowPages = (count: number) =>
+    database.schemaTransaction((_sql, run) => run(`PRAGMA max_page_count = ${count}`))
+  await allowPages(1)
+  const many = Array.from({ length: 500 }, (_, at) => [add(`w${at}`, 1n)])
+  const fault = await batches.commitBatch(many).catch((thrown: unknown) => thrown)
+  expect(isStoreUnavailable(fault)).toBe(true)
+  expect(await contents(database)).toBe('')
+  await allowPages(1_000_000)
+  await batches.commitBatch(many)
+  expect(await database.sql`SELECT id FROM wallets`).toHaveLength(500)
+})
+
+test('batches and transactions take turns, and see what was committed before them', async () => {
+  await using setup = await setUp()
+  const { database, batches } = setup
+  await batches.commitBatch([[add('a', 0n)]])
+  const work: Promise<unknown>[] = []
+  for (let round = 0; round < 50; round++) {
+    work.push(
+      database.transaction(async (sql) => {
+        const [row] = await sql<{ amount: bigint }>`SELECT amount FROM wallets`
+        await sql`UPDATE wallets SET amount = ${(row?.amount ?? 0n) + 1n}`
+      }),
+      batches.commitBatch([[take('a', -1n)]]),
+    )
+  }
+  await Promise.all(work)
+  expect(await contents(database)).toBe('a 100')
+})
+
+test('a statement that comes after the end of its transaction is refused', async () => {
+  await using setup = await setUp()
+  let late: Promise<unknown> | undefined
+  await setup.database.transaction(async (sql) => {
+    late = Bun.sleep(1).then(() => sql`INSERT INTO wallets (id, amount) VALUES ('late', 1)`)
+    late.catch(() => {})
+  })
+  expect(await late?.catch((thrown: Error) => thrown.message)).toBe('a statement came after the end of its transaction')
+  expect(await contents(setup.database)).toBe('')
+})
+
+test('a closed database refuses batches and transactions as unavailable, and closes twice', async () => {
+  await using setup = await setUp()
+  const { database, batches } = setup
+  const last = batches.commitBatch([[add('a', 1n)]])
+  await database.close()
+  expect(await last).toEqual([undefined])
+  for (const call of [batches.commitBatch([[add('b', 1n)]]), database.transaction(async () => 1)]) {
+    expect(isStoreUnavailable(await call.catch((thrown: unknown) => thrown))).toBe(true)
+  }
+})
+
+forEachEngine((engine) => {
+  test('inserts any number of rows into several tables', async () => {
+    await using store = await engine.openStore()
+    const { database } = store
+    await database.schemaTransaction((_sql, run) =>
+      run('CREATE TABLE odd (id TEXT PRIMARY KEY, n BIGINT); CREATE TABLE even (id TEXT PRIMARY KEY, n BIGINT)'),
+    )
+    const rows = Array.from({ length: 301 }, (_, n) => ({
+      table: n % 2 === 1 ? 'odd' : 'even',
+      columns: { id: `row ${n}`, n: BigInt(n) },
+    }))
+    await database.transaction((sql) => insertNewRows(sql, rows))
+    const [sums] = await database.sql<{ odd: bigint; even: bigint }>`SELECT
+      (SELECT CAST(SUM(n) AS BIGINT) FROM odd) AS odd, (SELECT CAST(SUM(n) AS BIGINT) FROM even) AS even`
+    // 1 + 3 + … + 299 = 150², 0 + 2 + … + 300 = 150 × 151.
+    expect(sums).toEqual({ odd: 22_500n, even: 22_650n })
+  })
+
+  test('a snapshot shows one moment, and cannot write', async () => {
+    await using store = await engine.openStore()
+    const { database } = store
+    await database.schemaTransaction((_sql, run) => run('CREATE TABLE wallets (id TEXT PRIMARY KEY, n BIGINT)'))
+    const count = await database.snapshot(async (sql) => {
+      const before = await sql`SELECT id FROM wallets`
+      await database.transaction((writing) => writing`INSERT INTO wallets (id, n) VALUES ('a', 1)`)
+      const after = await sql`SELECT id FROM wallets`
+      return [before.length, after.length]
+    })
+    expect(count).toEqual([0, 0])
+    expect(await database.sql`SELECT id FROM wallets`).toHaveLength(1)
+    const fault = await database
+      .snapshot((sql) => sql`INSERT INTO wallets (id, n) VALUES ('b', 1)`)
+      .catch((thrown: Error) => thrown.message)
+    expect(String(fault)).toMatch(/read-?only/)
+  })
+})

@@ -1,0 +1,112 @@
+// The gateway with a provider of each dialect behind it, and the pairs of surface and provider that everything is tried
+// on. Two models stand for each direction that translates: what a model takes decides what can be carried.
+
+import { type Gateway, startGateway } from '../parts/gateway.ts'
+import { startUpstream, type Upstream, type UpstreamHandler } from '../parts/upstream.ts'
+
+export type DialectName = 'chat' | 'messages'
+
+export interface Pair {
+  readonly surface: DialectName
+  /** What the provider speaks. */
+  readonly upstream: DialectName
+  /** The catalog id. */
+  readonly model: string
+  /** What the provider calls it. */
+  readonly upstreamModel: string
+}
+
+const pair = (surface: DialectName, upstream: DialectName, upstreamModel: string): Pair => ({
+  surface,
+  upstream,
+  model: `test/${upstreamModel}`,
+  upstreamModel,
+})
+
+export const pairs: readonly Pair[] = [
+  pair('chat', 'chat', 'gpt-5.6'),
+  pair('chat', 'messages', 'claude-opus-5-5'),
+  pair('chat', 'messages', 'claude-sonnet-4-5'),
+  pair('messages', 'messages', 'claude-opus-5-5'),
+  pair('messages', 'chat', 'gpt-5.6'),
+  pair('messages', 'chat', 'plain-1'),
+]
+
+/** One pair for each way from provider to caller: what is said does not depend on the model. */
+export const replyPairs: readonly Pair[] = [
+  pair('chat', 'chat', 'plain-1'),
+  pair('chat', 'messages', 'claude-sonnet-4-5'),
+  pair('messages', 'messages', 'claude-sonnet-4-5'),
+  pair('messages', 'chat', 'plain-1'),
+]
+
+export function withModel({ surface, upstream }: Pair, upstreamModel: string): Pair {
+  return pair(surface, upstream, upstreamModel)
+}
+
+export const surfacePaths: Readonly<Record<DialectName, string>> = {
+  chat: '/v1/chat/completions',
+  messages: '/v1/messages',
+}
+
+export function dialectOfPath(path: string): DialectName {
+  return path.endsWith('/messages') ? 'messages' : 'chat'
+}
+
+const upstreamModels: readonly (readonly [string, string])[] = [
+  ['gpt-5.6', 'chatty'],
+  ['plain-1', 'chatty'],
+  ['claude-opus-5-5', 'messy'],
+  ['claude-sonnet-4-5', 'messy'],
+  ['claude-opus-4-1', 'messy'],
+]
+
+/** Per million tokens: 1.00 in, 2.00 out, 0.10 cached, 1.25 written. */
+const price = '{ input: "1.00", output: "2.00", cache_read: "0.10", cache_write: "1.25", cache_write_1h: "2.00" }'
+
+function configOf(url: string): string {
+  const models = upstreamModels.map(
+    ([model, provider]) => `  - id: test/${model}
+    price: ${price}
+    max_output_tokens: 8000
+    default_max_tokens: 4096
+    routes: [{ provider: ${provider}, model: ${model} }]`,
+  )
+  return `providers:
+  - { id: chatty, dialect: openai-chat, base_url: "${url}/v1", api_key: upstream-secret-chat }
+  - { id: messy, dialect: anthropic-messages, base_url: "${url}", api_key: upstream-secret-messages }
+models:
+${models.join('\n')}
+`
+}
+
+export interface Stage {
+  readonly gateway: Gateway
+  readonly upstream: Upstream
+  ask(pair: Pair, body: object, headers?: Record<string, string>): Promise<Response>
+  stop(): Promise<void>
+}
+
+export async function openStage(handler: UpstreamHandler): Promise<Stage> {
+  const upstream = startUpstream(handler)
+  const gateway = await startGateway({ config: configOf(upstream.url) })
+  return {
+    gateway,
+    upstream,
+    ask: ({ surface, model }, body, headers = {}) =>
+      fetch(gateway.url + surfacePaths[surface], {
+        method: 'POST',
+        headers: {
+          authorization: `Bearer ${gateway.key}`,
+          'content-type': 'application/json',
+          ...(surface === 'messages' ? { 'anthropic-version': '2023-06-01' } : {}),
+          ...headers,
+        },
+        body: JSON.stringify({ model, ...body }),
+      }),
+    async stop() {
+      await gateway.stop()
+      upstream.stop()
+    },
+  }
+}

@@ -1,0 +1,16 @@
+// docs/compatibility.md says what is the case.
+
+import { expect, test } from 'bun:test'
+import { compatibilityPage, pagePath } from './compatibility.ts'
+
+test('docs/compatibility.md is what npm run compatibility writes', async () => {
+  const page = await Bun.file(pagePath).text()
+  expect(await compatibilityPage(page)).toBe(page)
+})
+
+test('the section about clients is kept, and nothing was lost on any way', async () => {
+  const section = '<!-- clients -->\n| client | works |\n<!-- /clients -->'
+  const page = await compatibilityPage(`old\n${section}\nold`)
+  expect(page).toContain(section)
+  expect(page).not.toMatch(/\blost\b/)
+})

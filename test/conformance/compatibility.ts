@@ -1,0 +1,137 @@
+// `npm run compatibility`: runs every fixture on every pair and writes what became of it to docs/compatibility.md. The
+// section between the clients' marks is kept as it is; compatibility.test.ts fails when the rest is stale.
+
+import { join } from 'node:path'
+import { openStage, type Pair, pairs, replyPairs, type Stage } from './cells.ts'
+import { readFault } from './fault-cells.ts'
+import { faultFixtures } from './replies/faults.ts'
+import { replyFixtures } from './replies/index.ts'
+import { replyCell } from './reply-cells.ts'
+import { answerHello, type Cell, requestCell } from './request-cells.ts'
+import { requestFixtures } from './requests/index.ts'
+
+export const pagePath = join(import.meta.dir, '../../docs/compatibility.md')
+
+const intro = `# Compatibility
+
+What becomes of each thing a caller can ask for, and of each thing a provider can answer, on the way between the two
+dialects: \`chat\` is OpenAI's Chat Completions, \`messages\` is Anthropic's Messages.
+Every cell was found out by sending it through the gateway; \`npm run compatibility\` writes this page and a test keeps it true.
+
+| | |
+|---|---|
+| **P** | carried as it is |
+| **E** | made up for by the gateway, because the other side has no word for it |
+| **W** | left out or approximated; the code stands in the header \`x-tollgate-warnings\` (with \`x-tollgate-strict: true\` it is a 400 instead) |
+| **R** | refused with 400 \`INVALID_REQUEST\` that names the field, before any provider is called |
+| **–** | cannot be said on this surface |
+`
+
+const requestsIntro = `## Requests
+
+Surface → provider. Between sides of one dialect the caller's own bytes travel, so everything arrives. Elsewhere it
+depends on what the model takes, and each direction is shown for two: \`plain-1\` stands for a model at a compatible host
+of which nothing is known.
+`
+
+const repliesIntro = `## Answers
+
+Provider → surface, streamed and not, read from the bytes under a strict grammar and by the official clients (\`openai\` 7
+and 6, \`@anthropic-ai/sdk\` 1 and 0): words, calls with their ids and arguments, stop, usage and cost are the same in
+all cells of a row.
+`
+
+const faultsIntro = `## When a provider fails
+
+With one route, on all four ways between the dialects alike. Failures before the first content are tried on the model's
+other routes first, unseen.
+`
+
+const clientsMarks = ['<!-- clients -->', '<!-- /clients -->'] as const
+const clientsDefault = `${clientsMarks[0]}\n${clientsMarks[1]}`
+
+/** `before` is the page as it is, for the section that is written by hand. */
+export async function compatibilityPage(before: string): Promise<string> {
+  const stage = await openStage(answerHello)
+  try {
+    const requests = await requestsTable(stage)
+    const replies = await repliesTable(stage)
+    const faults = await faultsTable(stage)
+    const clients = keptClients(before)
+    const parts = [intro, requestsIntro, requests, repliesIntro, replies, faultsIntro, faults, '## Clients\n', clients]
+    return `${parts.join('\n')}\n`
+  } finally {
+    await stage.stop()
+  }
+}
+
+function keptClients(before: string): string {
+  const [open, close] = clientsMarks
+  const from = before.indexOf(open)
+  const to = before.indexOf(close)
+  return from === -1 || to < from ? clientsDefault : before.slice(from, to + close.length)
+}
+
+async function requestsTable(stage: Stage): Promise<string> {
+  const isTranslated = ({ surface, upstream }: Pair): boolean => surface !== upstream
+  const titles = pairs.map((pair) => {
+    const way = `${pair.surface} → ${pair.upstream}`
+    return isTranslated(pair) ? `${way} \`${pair.upstreamModel}\`` : way
+  })
+  const rows: string[][] = []
+  for (const [group, fixtures] of requestFixtures) {
+    rows.push([`**${group}**`, ...pairs.map(() => '')])
+    for (const fixture of fixtures) {
+      const cells: Cell[] = []
+      for (const pair of pairs) cells.push(await requestCell(stage, pair, fixture, { stream: true }))
+      rows.push([fixture.feature, ...cells.map(showCell)])
+    }
+  }
+  return table(['', ...titles], rows)
+}
+
+async function repliesTable(stage: Stage): Promise<string> {
+  const titles = replyPairs.map(({ upstream, surface }) => `${upstream} → ${surface}`)
+  const rows: string[][] = []
+  for (const fixture of replyFixtures) {
+    const cells: Cell[] = []
+    for (const pair of replyPairs) cells.push(await replyCell(stage, pair, fixture))
+    rows.push([fixture.feature, ...cells.map(showCell)])
+  }
+  return table(['', ...titles], rows)
+}
+
+async function faultsTable(stage: Stage): Promise<string> {
+  const rows: string[][] = []
+  for (const fixture of faultFixtures) {
+    const outcomes = [new Set<string>(), new Set<string>()] as const
+    for (const pair of replyPairs) {
+      outcomes[0].add((await readFault(stage, pair, fixture, { stream: true })).outcome)
+      outcomes[1].add((await readFault(stage, pair, fixture, { stream: false })).outcome)
+    }
+    rows.push([fixture.feature, ...outcomes.map((set) => [...set].map(showOutcome).join(' or '))])
+  }
+  return table(['', 'a stream was asked for', 'a whole reply was asked for'], rows)
+}
+
+function showOutcome(outcome: string): string {
+  const [status, code] = outcome.split(' ')
+  return status === 'stream' ? `an error event, \`${code}\`, and no ending` : `${status} \`${code}\``
+}
+
+function showCell({ mark, notes }: Cell): string {
+  return [mark, ...notes.map((note) => `\`${note}\``)].join(' ')
+}
+
+function table(titles: readonly string[], rows: readonly (readonly string[])[]): string {
+  const line = (cells: readonly string[]): string =>
+    `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |\n`
+  return line(titles) + line(titles.map(() => '---')) + rows.map(line).join('')
+}
+
+if (import.meta.main) {
+  const file = Bun.file(pagePath)
+  await Bun.write(pagePath, await compatibilityPage((await file.exists()) ? await file.text() : ''))
+  console.log(`wrote ${pagePath}`)
+  process.exit(0)
+}

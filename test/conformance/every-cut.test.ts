@@ -1,0 +1,89 @@
+// Every streamed answer, cut at every byte, on every way from provider to caller: the caller's bytes are the same. Below
+// the gateway's sockets, where a cut costs microseconds; whole journeys with some cuts are in replies.test.ts.
+
+import { describe, expect, test } from 'bun:test'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { anthropicMessages } from '../../src/dialects/anthropic-messages/index.ts'
+import type { StreamRelay } from '../../src/dialects/byte-lane/relay.ts'
+import type { ReplyUndo } from '../../src/dialects/canonical/translation.ts'
+import type { Dialect } from '../../src/dialects/dialect.ts'
+import { openaiChat } from '../../src/dialects/openai-chat/index.ts'
+import { TranslatedStream } from '../../src/generation/translated-stream.ts'
+import { target } from '../parts/chat-stream.ts'
+import { context } from '../parts/reply-events.ts'
+import { type DialectName, replyPairs } from './cells.ts'
+import { replyFixtures } from './replies/index.ts'
+import { readReply } from './replies/read-reply.ts'
+import type { ReplyFixture } from './replies/reply-fixture.ts'
+
+const dialects: Readonly<Record<DialectName, Dialect>> = { chat: openaiChat, messages: anthropicMessages }
+
+const relayContext = {
+  modelJson: new TextEncoder().encode('"acme/large"'),
+  wantsStreamUsage: true,
+  costOf: () => '0.000012345',
+}
+
+/** What is odd about a reply is of no interest here. */
+const note = (): void => {}
+
+function undoOf({ feature }: ReplyFixture): ReplyUndo {
+  return {
+    toolNames: new Map(),
+    customTools: new Set(feature.includes('free text') ? ['patch'] : []),
+    jsonTool: feature.includes('JSON schema') ? 'json' : undefined,
+    stop: [],
+    singleToolCall: false,
+  }
+}
+
+/** All that the caller gets when the provider's bytes come in two pieces. */
+function relayed(relay: StreamRelay, stream: Uint8Array, cut: number): string {
+  const bytes = [relay.push(stream.subarray(0, cut)), relay.push(stream.subarray(cut)), relay.end(), relay.terminal]
+  return Buffer.concat(bytes).toString()
+}
+
+/** The cuts that change anything. */
+function changedBy(open: () => StreamRelay, stream: Uint8Array): number[] {
+  const whole = relayed(open(), stream, stream.length)
+  const changed: number[] = []
+  for (let cut = 0; cut < stream.length; cut++) if (relayed(open(), stream, cut) !== whole) changed.push(cut)
+  return changed
+}
+
+describe.each(replyPairs)('$upstream → $surface', ({ upstream, surface }) => {
+  test.each(replyFixtures.map((fixture) => [fixture.feature, fixture] as const))('%s', (_, fixture) => {
+    const bytes = fixture[upstream]
+    if (!bytes) return
+    const stream = new TextEncoder().encode(bytes.stream)
+    const from = dialects[upstream]
+    const to = dialects[surface]
+    const open = (): StreamRelay =>
+      from === to
+        ? from.relayStream(relayContext)
+        : new TranslatedStream({ from, to, target, undo: undoOf(fixture), context, note })
+    const ending = surface === 'chat' ? 'data: [DONE]' : 'event: message_stop'
+    expect(relayed(open(), stream, stream.length)).toContain(ending)
+    expect(changedBy(open, stream)).toEqual([])
+  })
+})
+
+const folder = join(import.meta.dir, '../fixtures')
+
+/** Their own dialect is in test/byte-lane. */
+describe.each([
+  { upstream: 'chat', surface: 'messages' },
+  { upstream: 'messages', surface: 'chat' },
+] as const)('recordings, $upstream → $surface', ({ upstream, surface }) => {
+  test.each([...new Bun.Glob('*.sse').scanSync(join(folder, upstream))].sort())('%s', (name) => {
+    const stream = new Uint8Array(readFileSync(join(folder, upstream, name)))
+    const undo = { toolNames: new Map(), customTools: new Set<string>(), jsonTool: undefined, stop: [] }
+    const translated = { from: dialects[upstream], to: dialects[surface], target, context, note }
+    const open = () => new TranslatedStream({ ...translated, undo: { ...undo, singleToolCall: false } })
+    const { violations, told } = readReply(surface, relayed(open(), stream, stream.length), { stream: true })
+    expect(violations).toEqual([])
+    expect(told.text + told.calls.map((call) => call.name).join()).not.toBe('')
+    expect(changedBy(open, stream)).toEqual([])
+  })
+})

@@ -1,0 +1,60 @@
+// What callers get of a provider that fails, found out by asking.
+
+import { membersOf } from '../../src/cli/conformance/violation.ts'
+import { dialectOfPath, type Pair, type Stage } from './cells.ts'
+import { type FaultFixture, type FaultOutcome, wordsOf } from './replies/faults.ts'
+import { type Mode, readReply } from './replies/read-reply.ts'
+
+export interface ReadFault {
+  readonly outcome: FaultOutcome
+  /** The message. */
+  readonly said: string
+  /** What is not as it should be. */
+  readonly wrong: readonly string[]
+  readonly headers: Headers
+}
+
+export async function readFault(stage: Stage, pair: Pair, fixture: FaultFixture, { stream }: Mode): Promise<ReadFault> {
+  const begin = provideFault(stage, fixture, { stream })
+  const response = await stage.ask(pair, faultBody({ stream }))
+  begin()
+  const { headers } = response
+  const text = await response.text()
+  if (response.status !== 200) {
+    const error = membersOf(membersOf(JSON.parse(text)).error)
+    const wrong = typeof error.message === 'string' && typeof error.type === 'string' ? [] : [text]
+    return { outcome: `${response.status} ${error.code}`, said: String(error.message), wrong, headers }
+  }
+  if (!stream) return { outcome: '200 OK', said: '', wrong: [text], headers }
+  const { told, violations } = readReply(pair.surface, text, { stream })
+  const terminal = pair.surface === 'chat' ? '[DONE]' : 'message_stop'
+  return {
+    outcome: `stream ${told.error?.code}`,
+    said: String(told.error?.message),
+    // The opening is the fake provider's own, which is not as tidy as a real one's; the ending is what counts here.
+    wrong: [
+      ...violations.filter(({ rule }) => endRules.includes(rule)).map(({ rule, what }) => `${rule}: ${what}`),
+      ...(text.includes(terminal) ? [`a false ${terminal}`] : []),
+      ...(told.text === 'half' ? [] : [`the text ${told.text}`]),
+    ],
+    headers,
+  }
+}
+
+/** Lets the provider fail in this way; answers with what to call when the caller has the head of its answer. */
+export function provideFault(stage: Stage, fixture: FaultFixture, { stream }: Mode): () => void {
+  const { promise: begun, resolve } = Promise.withResolvers<void>()
+  // The head of a whole reply comes when all is over.
+  if (!stream) resolve()
+  stage.upstream.handle((call, reply) => {
+    const asked = { stream: call.json().stream === true, begun }
+    return fixture.answer(reply, wordsOf[dialectOfPath(call.path)], asked)
+  })
+  return resolve
+}
+
+export function faultBody({ stream }: Mode): object {
+  return { max_tokens: 9, messages: [{ role: 'user', content: 'go' }], stream }
+}
+
+const endRules = ['after-end', 'done-last', 'stop-last', 'error-keys']

@@ -1,0 +1,42 @@
+// Providers that fail, before anything was said and after, on every way from provider to caller: the caller gets the
+// code of the vocabulary in its own dialect, and never an ending that nobody sent.
+
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { chatClientNames, messageClientNames, readError } from '../parts/official-clients.ts'
+import { openStage, replyPairs, type Stage } from './cells.ts'
+import { faultBody, provideFault, readFault } from './fault-cells.ts'
+import { faultFixtures } from './replies/faults.ts'
+import { readByClient } from './replies/read-reply.ts'
+
+let stage: Stage
+beforeAll(async () => {
+  stage = await openStage(() => {})
+})
+afterAll(() => stage.stop())
+
+describe.each(replyPairs)('$upstream → $surface', (pair) => {
+  for (const fixture of faultFixtures) {
+    test(fixture.feature, async () => {
+      for (const stream of [true, false]) {
+        const expected = stream ? fixture.streamed : fixture.whole
+        const { outcome, said, wrong, headers } = await readFault(stage, pair, fixture, { stream })
+        expect([stream, outcome, wrong]).toEqual([stream, expected, []])
+        if (fixture.says !== undefined) expect(said).toContain(fixture.says)
+        for (const [name, value] of Object.entries(fixture.headers ?? {})) expect(headers.get(name)).toBe(value)
+
+        for (const client of pair.surface === 'chat' ? chatClientNames : messageClientNames) {
+          const begin = provideFault(stage, fixture, { stream })
+          const fetching = async (input: string | URL | Request, init?: RequestInit): Promise<Response> => {
+            const response = await fetch(input, init)
+            begin()
+            return response
+          }
+          const body = { model: pair.model, ...faultBody({ stream }) }
+          const error = await readError(client, readByClient(stage, client, body, { stream }, fetching))
+          const [first = '', second = first] = expected.split(' ')
+          expect([error.status, error.code]).toEqual([first === 'stream' ? undefined : Number(first), second])
+        }
+      }
+    })
+  }
+})

@@ -1,0 +1,115 @@
+// Every answer on every way from provider to caller, streamed and whole, read from the bytes under the strict grammar
+// and by the official clients: words, calls, stop, usage and cost are those of the fixture, so they are the same in all
+// cells.
+
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { openStage, type Pair, replyPairs, type Stage, withModel } from './cells.ts'
+import { chatBytes } from './replies/chat-bytes.ts'
+import { replyFixtures } from './replies/index.ts'
+import { messagesBytes, textBlock } from './replies/messages-bytes.ts'
+import { askBody, meaningOf, readReply } from './replies/read-reply.ts'
+import type { ReplyFixture } from './replies/reply-fixture.ts'
+import { answerWith, readings } from './reply-cells.ts'
+
+let stage: Stage
+beforeAll(async () => {
+  stage = await openStage(() => {})
+})
+afterAll(() => stage.stop())
+
+describe.each(replyPairs)('$upstream → $surface', (pair) => {
+  for (const fixture of replyFixtures) {
+    test(fixture.feature, async () => {
+      const list = await readings(stage, pair, fixture)
+      for (const { by, mode, wrong } of list ?? []) expect([by, mode, wrong]).toEqual([by, mode, []])
+      // Bytes and two clients, both ways; or the pair cannot have it, which the fixture says.
+      expect(list?.length ?? 0).toBe(expectedReadings(pair, fixture))
+    })
+  }
+
+  test('the same however the stream is cut', async () => {
+    for (const fixture of replyFixtures) {
+      const bytes = fixture[pair.upstream]
+      const model = withModel(pair, fixture.models?.[pair.upstream] ?? pair.upstreamModel)
+      const body = askBody(pair, fixture, { stream: true })
+      if (!bytes || !body) continue
+      const said = async (cuts: readonly number[]) => {
+        stage.upstream.handle(answerWith((dialect) => fixture[dialect], cuts))
+        return withoutTime(await (await stage.ask(model, body)).text())
+      }
+      const whole = await said([])
+      const { length } = Buffer.from(bytes.stream)
+      for (const step of [length / 3, length / 7, length / 23]) {
+        const cuts = Array.from({ length: Math.ceil(length / step) - 1 }, (_, at) => Math.floor((at + 1) * step))
+        expect([fixture.feature, await said(cuts)]).toEqual([fixture.feature, whole])
+      }
+    }
+  })
+
+  test('a usage that nobody reported is estimated, not left out', async () => {
+    const fixture = fixtureNamed('Text')
+    const bare = {
+      chat: fixture.chat.stream.replace(/data: \{[^\n]*"choices":\[\],"usage"[^\n]*\n\n/, ''),
+      messages: fixture.messages?.stream.replaceAll(/"(?:input|output)_tokens":\d+/g, '"x":0') ?? '',
+    }
+    stage.upstream.handle(answerWith((dialect) => ({ stream: bare[dialect], whole: '' })))
+    const response = await stage.ask(pair, askBody(pair, fixture, { stream: true }) ?? {})
+    const { told } = readReply(pair.surface, await response.text(), { stream: true })
+    if (pair.surface === pair.upstream) {
+      // The provider's own bytes stay as they are, and so does what they do not say.
+      expect(told.usage?.output ?? 0).toBe(0)
+      return
+    }
+    expect(told.usage?.input).toBeGreaterThan(0)
+    expect(told.usage?.output).toBeGreaterThan(0)
+    expect(told.usage?.cost).toBeGreaterThan(0)
+  })
+})
+
+test('a stop sequence that the provider cannot match is matched here, and ends its stream', async () => {
+  const pair = withModel(replyPairs[3] as Pair, 'gpt-5.6')
+  stage.upstream.handle(
+    answerWith(() =>
+      chatBytes({
+        deltas: [{ content: 'One, E' }, { content: 'ND two' }],
+        message: {},
+        finish: 'stop',
+      }),
+    ),
+  )
+  for (const stream of [true, false]) {
+    const body = { max_tokens: 9, messages: [{ role: 'user', content: 'go' }], stop_sequences: ['END'], stream }
+    const read = readReply('messages', await (await stage.ask(pair, body)).text(), { stream })
+    expect(read.violations).toEqual([])
+    expect(meaningOf(read.told)).toMatchObject({ text: 'One, ', stop: 'end', stopSequence: 'END' })
+  }
+})
+
+test('an answer of several texts is one text to a chat caller, in the order of the blocks', async () => {
+  const pair = replyPairs[1] as Pair
+  stage.upstream.handle(
+    answerWith(() => messagesBytes({ blocks: [textBlock('One, '), textBlock('two.')], stop: 'end_turn' })),
+  )
+  for (const stream of [true, false]) {
+    const body = askBody(pair, fixtureNamed('Text'), { stream }) ?? {}
+    const { told } = readReply('chat', await (await stage.ask(pair, body)).text(), { stream })
+    expect(told.text).toBe('One, two.')
+  }
+})
+
+function expectedReadings(pair: Pair, fixture: ReplyFixture): number {
+  const isAsked = !fixture.asks || fixture.asks[pair.surface] !== undefined
+  const isOwnGap = fixture.madeOf === pair.upstream && pair.surface === pair.upstream
+  if (!fixture[pair.upstream] || !isAsked || isOwnGap) return 0
+  return fixture.beyondAccumulators ? 4 : 6
+}
+
+function fixtureNamed(feature: string): ReplyFixture {
+  const found = replyFixtures.find((fixture) => fixture.feature === feature)
+  if (!found) throw new Error(`no fixture ${feature}`)
+  return found
+}
+
+function withoutTime(body: string): string {
+  return body.replaceAll(/"created":\d+/g, '"created":0')
+}

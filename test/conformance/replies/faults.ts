@@ -1,0 +1,124 @@
+// What goes wrong at providers, in the bytes of each dialect, and what callers of either surface get for it.
+
+import type { UpstreamReply } from '../../parts/upstream.ts'
+import { chatWords, messagesWords, type Words } from '../../parts/upstream-words.ts'
+import type { DialectName } from '../cells.ts'
+
+/** `404 NOT_FOUND`: instead of an answer. `stream STREAM_INTERRUPTED`: inside one. */
+export type FaultOutcome = `${number} ${string}` | `stream ${string}`
+
+export interface Asked {
+  readonly stream: boolean
+  /** The caller has the beginning of its answer. */
+  readonly begun: Promise<void>
+}
+
+export interface FaultFixture {
+  /** The row's name on the page. */
+  readonly feature: string
+  /** The provider's side, asked for a stream and, by callers of its own dialect, for a whole reply. */
+  answer(reply: UpstreamReply, words: Words, asked: Asked): Promise<void>
+  /** What a caller of a stream gets, and a caller of a whole reply. */
+  readonly streamed: FaultOutcome
+  readonly whole: FaultOutcome
+  /** What the message must hold. */
+  readonly says?: string
+  /** Headers of the answer to a caller of a whole reply, and of an answer that is no stream. */
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+export const wordsOf: Readonly<Record<DialectName, Words>> = { chat: chatWords, messages: messagesWords }
+
+const unserved = { streamed: '404 NOT_FOUND', whole: '404 NOT_FOUND' } as const
+/** Whoever waits for a whole reply has seen nothing of it, so that nothing was interrupted. */
+const interrupted = { streamed: 'stream STREAM_INTERRUPTED', whole: '404 NOT_FOUND' } as const
+
+const refusal = (status: number, type: string, message: string, headers: Record<string, string> = {}) =>
+  ((reply) =>
+    reply.json(
+      status,
+      { type: 'error', error: { type, message, code: null, param: null } },
+      headers,
+    )) satisfies FaultFixture['answer']
+
+interface Course {
+  readonly before?: (words: Words) => string
+  /** Sent when the caller has what came before. */
+  readonly later?: (words: Words) => string
+  readonly end: 'cut' | 'finish'
+}
+
+/** A stream that goes wrong; whoever asks for a whole reply gets half of one. */
+const streaming =
+  ({ before, later, end }: Course): FaultFixture['answer'] =>
+  async (reply, words, { stream, begun }) => {
+    if (!stream) {
+      await reply.write('HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 999\r\n\r\n')
+      await reply.write(words.whole.slice(0, 40))
+      return reply.cut()
+    }
+    await reply.startStream()
+    if (before) {
+      await reply.chunk(before(words))
+      await begun
+    }
+    if (later) await reply.chunk(later(words))
+    if (end === 'finish') await reply.finish()
+    else reply.cut()
+  }
+
+const half = ({ opening, says }: Words): string => opening + says('half')
+
+export const faultFixtures: readonly FaultFixture[] = [
+  { feature: 'The provider fails (500)', answer: refusal(500, 'api_error', 'oops'), ...unserved },
+  { feature: 'The provider is overloaded (529)', answer: refusal(529, 'overloaded_error', 'Overloaded'), ...unserved },
+  {
+    feature: 'The provider throttles (429)',
+    answer: refusal(429, 'rate_limit_error', 'slow down', { 'retry-after': '7' }),
+    streamed: '429 LIMIT_EXCEEDED',
+    whole: '429 LIMIT_EXCEEDED',
+    headers: { 'retry-after': '7', 'retry-after-ms': '7000' },
+  },
+  {
+    feature: 'The provider refuses the request (400)',
+    answer: refusal(400, 'invalid_request_error', 'top_sekrit: too spicy'),
+    streamed: '400 INVALID_REQUEST',
+    whole: '400 INVALID_REQUEST',
+    says: 'top_sekrit: too spicy',
+  },
+  {
+    feature: 'The gateway’s own key is refused (401)',
+    answer: refusal(401, 'authentication_error', 'no'),
+    ...unserved,
+  },
+  {
+    feature: 'The provider does not know the model (404)',
+    answer: refusal(404, 'not_found_error', 'model: nope'),
+    ...unserved,
+  },
+  {
+    feature: 'An error before any content',
+    answer: streaming({ later: ({ error }) => error, end: 'finish' }),
+    ...unserved,
+  },
+  {
+    feature: 'A broken connection before any content',
+    answer: streaming({ later: ({ opening }) => opening, end: 'cut' }),
+    ...unserved,
+  },
+  {
+    feature: 'An error behind some content',
+    answer: streaming({ before: half, later: ({ error }) => error, end: 'finish' }),
+    ...interrupted,
+  },
+  {
+    feature: 'A broken connection behind some content',
+    answer: streaming({ before: half, end: 'cut' }),
+    ...interrupted,
+  },
+  {
+    feature: 'A stream that ends without its ending',
+    answer: streaming({ before: half, end: 'finish' }),
+    ...interrupted,
+  },
+]

@@ -1,0 +1,121 @@
+// A reply of the gateway as what it says, read from the bytes by the strict grammar and by each official client's own
+// accumulator.
+
+import type Anthropic from '@anthropic-ai/sdk'
+import type OpenAI from 'openai'
+import { checkChatReply, checkChatStream } from '../../../src/cli/conformance/grammar-chat.ts'
+import { checkMessagesReply, checkMessagesStream } from '../../../src/cli/conformance/grammar-messages.ts'
+import { readChatReply, readChatStream } from '../../../src/cli/conformance/read-chat.ts'
+import { readMessagesReply, readMessagesStream } from '../../../src/cli/conformance/read-messages.ts'
+import type { Told } from '../../../src/cli/conformance/told.ts'
+import { parseJson, type Violation } from '../../../src/cli/conformance/violation.ts'
+import { SseReader } from '../../../src/wire/sse-reader.ts'
+import {
+  type ClientName,
+  type ClientSettings,
+  chatClientNames,
+  createChatClient,
+  createMessageClient,
+  isChatClient,
+  messageClientNames,
+} from '../../parts/official-clients.ts'
+import type { DialectName, Pair, Stage } from '../cells.ts'
+import type { Meaning, ReplyFixture } from './reply-fixture.ts'
+
+export const clientsOf: Readonly<Record<DialectName, readonly ClientName[]>> = {
+  chat: chatClientNames,
+  messages: messageClientNames,
+}
+
+export interface Mode {
+  readonly stream: boolean
+}
+
+export interface ReadReply {
+  readonly told: Told
+  readonly violations: readonly Violation[]
+  readonly body: string
+}
+
+export function readReply(surface: DialectName, body: string, { stream }: Mode): ReadReply {
+  if (stream) {
+    const reader = new SseReader()
+    const events = [...reader.push(new TextEncoder().encode(body)), ...reader.end()]
+    return surface === 'chat'
+      ? { told: readChatStream(events), violations: checkChatStream(events, { wantsUsage: true }), body }
+      : { told: readMessagesStream(events), violations: checkMessagesStream(events), body }
+  }
+  const reply: unknown = JSON.parse(body)
+  return surface === 'chat'
+    ? { told: readChatReply(reply), violations: checkChatReply(reply), body }
+    : { told: readMessagesReply(reply), violations: checkMessagesReply(reply), body }
+}
+
+/** The request that a fixture answers; undefined where the surface has none. */
+export function askBody({ surface }: Pair, { asks }: ReplyFixture, { stream }: Mode): object | undefined {
+  if (asks && !asks[surface]) return undefined
+  const body = { messages: [{ role: 'user', content: 'go' }], stream, ...asks?.[surface] }
+  if (surface === 'messages') return { max_tokens: 1000, ...body }
+  return stream ? { ...body, stream_options: { include_usage: true } } : body
+}
+
+/** What an official client makes of the answer to a body; a stream goes through its accumulator. */
+export async function readByClient(
+  { gateway }: Stage,
+  name: ClientName,
+  body: object,
+  { stream }: Mode,
+  fetching: NonNullable<ClientSettings['fetch']> = fetch,
+): Promise<Told> {
+  const asked: unknown = body
+  if (isChatClient(name)) {
+    const client = createChatClient(name, { baseURL: `${gateway.url}/v1`, apiKey: gateway.key, fetch: fetching })
+    if (!stream) {
+      return readChatReply(await client.chat.completions.create(asked as OpenAI.ChatCompletionCreateParamsNonStreaming))
+    }
+    const running = client.chat.completions.stream(asked as Parameters<typeof client.chat.completions.stream>[0])
+    return readChatReply(await running.finalChatCompletion())
+  }
+  const client = createMessageClient(name, { baseURL: gateway.url, apiKey: gateway.key, fetch: fetching })
+  if (!stream)
+    return readMessagesReply(await client.messages.create(asked as Anthropic.MessageCreateParamsNonStreaming))
+  return readMessagesReply(await client.messages.stream(asked as Anthropic.MessageStreamParams).finalMessage())
+}
+
+const stops: Readonly<Record<string, Meaning['stop']>> = {
+  stop: 'end',
+  end_turn: 'end',
+  stop_sequence: 'end',
+  length: 'length',
+  max_tokens: 'length',
+  tool_calls: 'tool-calls',
+  tool_use: 'tool-calls',
+  content_filter: 'refusal',
+  refusal: 'refusal',
+}
+
+/**
+ * The same in no dialect's words. A refusal is one however it is told: a chat provider says `stop` and the reason in a
+ * member of its own, which other dialects have to say in a text.
+ */
+export function meaningOf(told: Told): Meaning {
+  const { text, reasoning, calls, stop, stopSequence, refusal, usage } = told
+  return {
+    text: text === refusal ? '' : text.replace(/\n{2,}/g, '\n\n'),
+    reasoning,
+    calls: calls.map(({ id, name, arguments: json }) => ({ id, name, arguments: json })),
+    stop: refusal === undefined ? (stops[stop] ?? (`unknown: ${stop}` as Meaning['stop'])) : 'refusal',
+    stopSequence,
+    refusal,
+    usage: usage ?? { input: -1, cacheRead: 0, cacheWrite: 0, output: -1, reasoning: undefined, cost: undefined },
+  }
+}
+
+/** For readers that parse arguments: the values count, not how they were written. */
+export function withValues(meant: Meaning): Meaning {
+  const calls = meant.calls.map((call) => {
+    const value = parseJson(call.arguments)
+    return value === undefined ? call : { ...call, arguments: JSON.stringify(value) }
+  })
+  return { ...meant, calls }
+}

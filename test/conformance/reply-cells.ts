@@ -1,0 +1,100 @@
+// What callers read of each answer on each way from provider to caller, found out by asking for it.
+
+import type { UpstreamHandler } from '../parts/upstream.ts'
+import { type DialectName, dialectOfPath, type Pair, type Stage, withModel } from './cells.ts'
+import { askBody, clientsOf, type Mode, meaningOf, readByClient, readReply, withValues } from './replies/read-reply.ts'
+import type { Meaning, ProviderBytes, ReplyFixture } from './replies/reply-fixture.ts'
+import type { Cell } from './request-cells.ts'
+
+/** Answers each call in its dialect, streamed or whole as it was asked. */
+export function answerWith(
+  bytesOf: (dialect: DialectName) => ProviderBytes | undefined,
+  cuts: readonly number[] = [],
+): UpstreamHandler {
+  return async (call, reply) => {
+    const bytes = bytesOf(dialectOfPath(call.path))
+    if (!bytes) throw new Error(`no answer for ${call.path}`)
+    if (call.json().stream !== true) return reply.send(200, { 'content-type': 'application/json' }, bytes.whole)
+    await reply.startStream()
+    const stream = Buffer.from(bytes.stream)
+    for (const [at, cut] of [...cuts, stream.length].entries()) {
+      if (at > 0) await Bun.sleep(0)
+      await reply.chunk(stream.subarray(at === 0 ? 0 : cuts[at - 1], cut))
+    }
+    await reply.finish()
+  }
+}
+
+export interface Reading {
+  /** `bytes`, or the name of a client. */
+  readonly by: string
+  readonly mode: Mode
+  /** What is not as it should be; empty = all is well. */
+  readonly wrong: readonly string[]
+}
+
+/** undefined: the pair cannot have such an answer. */
+export async function readings(stage: Stage, of: Pair, fixture: ReplyFixture): Promise<Reading[] | undefined> {
+  const pair = withModel(of, fixture.models?.[of.upstream] ?? of.upstreamModel)
+  // A model that lacks something shows nothing where the provider's own words pass as they are.
+  const passes = pair.surface === pair.upstream
+  if (!fixture[pair.upstream] || (passes && fixture.madeOf === pair.upstream)) return undefined
+  stage.upstream.handle(answerWith((dialect) => fixture[dialect]))
+  const list: Reading[] = []
+  for (const mode of [{ stream: true }, { stream: false }]) {
+    const body = askBody(pair, fixture, mode)
+    if (!body) return undefined
+    list.push({ by: 'bytes', mode, wrong: await readBytes(stage, pair, fixture, { body, mode }) })
+    for (const client of mode.stream && fixture.beyondAccumulators ? [] : clientsOf[pair.surface]) {
+      const told = await readByClient(stage, client, { model: pair.model, ...body }, mode)
+      const heard = knownToClient(withValues(meaningOf(told)), pair, mode)
+      const meant = knownToClient(withValues(fixture.says), pair, mode)
+      list.push({ by: client, mode, wrong: differences(heard, meant) })
+    }
+  }
+  return list
+}
+
+async function readBytes(
+  stage: Stage,
+  pair: Pair,
+  fixture: ReplyFixture,
+  { body, mode }: { readonly body: object; readonly mode: Mode },
+): Promise<string[]> {
+  const response = await stage.ask(pair, body)
+  const text = await response.text()
+  if (response.status !== 200) return [`status ${response.status}: ${text}`]
+  const { told, violations } = readReply(pair.surface, text, mode)
+  const meant = meaningOf(told)
+  // A whole Messages reply holds the arguments as an object, whose text the reader cannot give.
+  const isObject = pair.surface === 'messages' && !mode.stream
+  const wrong = isObject ? differences(withValues(meant), withValues(fixture.says)) : differences(meant, fixture.says)
+  for (const call of isObject ? fixture.says.calls : []) {
+    if (!text.includes(call.arguments)) wrong.push(`the text of the arguments ${call.arguments}`)
+  }
+  if (told.models.join() !== pair.model) wrong.push(`the model ${told.models}`)
+  const isTheirs = fixture.untidy && pair.surface === pair.upstream
+  if (!isTheirs) wrong.push(...violations.map(({ rule, what }) => `${rule}: ${what}`))
+  return wrong
+}
+
+/** Accumulators keep the last value of members they do not know, and drop what the end adds to usage. */
+function knownToClient(meant: Meaning, { surface }: Pair, { stream }: Mode): Meaning {
+  if (!stream) return meant
+  return surface === 'chat' ? { ...meant, reasoning: '' } : { ...meant, usage: { ...meant.usage, cost: undefined } }
+}
+
+function differences(heard: Meaning, meant: Meaning): string[] {
+  return Object.entries(meant).flatMap(([name, wanted]) => {
+    const got = heard[name as keyof Meaning]
+    return Bun.deepEquals(got, wanted) ? [] : `${name}: ${JSON.stringify(got)} instead of ${JSON.stringify(wanted)}`
+  })
+}
+
+export async function replyCell(stage: Stage, pair: Pair, fixture: ReplyFixture): Promise<Cell> {
+  const list = await readings(stage, pair, fixture)
+  if (!list) return { mark: '–', notes: [] }
+  const wrong = list.flatMap((reading) => reading.wrong)
+  if (wrong.length > 0) return { mark: 'lost', notes: wrong }
+  return { mark: fixture.madeOf === pair.upstream ? 'E' : 'P', notes: [] }
+}

@@ -1,0 +1,279 @@
+// Tools, calls, results, and which tools may or must be called.
+
+import { absent, either, jsonText, saying, some, texts } from '../shape.ts'
+import { chatTool, hi, messagesTool, type RequestFixture, schema, unreasoned } from './request-fixture.ts'
+
+const chatTools = { tools: [chatTool('look')] }
+const messagesTools = { tools: [messagesTool('look')], ...unreasoned }
+const chatOffered = { tools: [{ type: 'function', function: { name: 'look', parameters: schema } }] }
+const messagesOffered = { tools: [{ name: 'look', input_schema: schema }] }
+
+const chatCall = (id: string, city: string) => ({
+  id,
+  type: 'function',
+  function: { name: 'look', arguments: `{"city":"${city}"}` },
+})
+const chatCalled = (id: string, city: string) => ({
+  id,
+  type: 'function',
+  function: { name: 'look', arguments: jsonText({ city }) },
+})
+const use = (id: string, city: string) => ({ type: 'tool_use', id, name: 'look', input: { city } })
+const answered = (id: string, content: string) => ({ role: 'tool', tool_call_id: id, content: texts(content) })
+const result = (id: string, content: string) => ({ type: 'tool_result', tool_use_id: id, content: texts(content) })
+
+const auto = { type: 'auto' }
+const named = { type: 'function', function: { name: 'look' } }
+const web = { type: 'web_search_20250305', name: 'web_search' }
+
+export const toolFixtures: readonly RequestFixture[] = [
+  {
+    feature: 'Tools',
+    chat: chatTools,
+    messages: { tools: [messagesTool('look')] },
+    carried: { chat: chatOffered, messages: messagesOffered },
+  },
+  {
+    feature: 'A tool call and its result',
+    chat: {
+      ...chatTools,
+      messages: [
+        hi,
+        { role: 'assistant', content: 'Looking.', tool_calls: [chatCall('c1', 'Bern')] },
+        { role: 'tool', tool_call_id: 'c1', content: 'rain' },
+      ],
+    },
+    messages: {
+      ...messagesTools,
+      messages: [
+        hi,
+        { role: 'assistant', content: [{ type: 'text', text: 'Looking.' }, use('c1', 'Bern')] },
+        { role: 'user', content: [{ type: 'tool_result', tool_use_id: 'c1', content: 'rain' }] },
+      ],
+    },
+    carried: {
+      chat: {
+        messages: [
+          { role: 'user' },
+          { role: 'assistant', content: texts('Looking.'), tool_calls: [chatCalled('c1', 'Bern')] },
+          answered('c1', 'rain'),
+        ],
+      },
+      messages: {
+        messages: [
+          { role: 'user' },
+          { role: 'assistant', content: [{ type: 'text', text: 'Looking.' }, use('c1', 'Bern')] },
+          { role: 'user', content: [result('c1', 'rain')] },
+        ],
+      },
+    },
+  },
+  {
+    feature: 'Parallel calls and their results',
+    chat: {
+      ...chatTools,
+      messages: [
+        hi,
+        { role: 'assistant', content: null, tool_calls: [chatCall('c1', 'Bern'), chatCall('c2', 'Oslo')] },
+        { role: 'tool', tool_call_id: 'c2', content: 'snow' },
+        { role: 'tool', tool_call_id: 'c1', content: 'rain' },
+        { role: 'user', content: 'and?' },
+      ],
+    },
+    messages: {
+      ...messagesTools,
+      messages: [
+        hi,
+        { role: 'assistant', content: [use('c1', 'Bern'), use('c2', 'Oslo')] },
+        {
+          role: 'user',
+          content: [
+            { type: 'tool_result', tool_use_id: 'c2', content: 'snow' },
+            { type: 'tool_result', tool_use_id: 'c1', content: 'rain' },
+            { type: 'text', text: 'and?' },
+          ],
+        },
+      ],
+    },
+    carried: {
+      chat: {
+        messages: [
+          { role: 'user' },
+          { role: 'assistant', tool_calls: [chatCalled('c1', 'Bern'), chatCalled('c2', 'Oslo')] },
+          answered('c2', 'snow'),
+          answered('c1', 'rain'),
+          { role: 'user', content: texts('and?') },
+        ],
+      },
+      messages: {
+        messages: [
+          { role: 'user' },
+          { role: 'assistant', content: [use('c1', 'Bern'), use('c2', 'Oslo')] },
+          { role: 'user', content: [result('c2', 'snow'), result('c1', 'rain'), { type: 'text', text: 'and?' }] },
+        ],
+      },
+    },
+  },
+  {
+    feature: 'A result that is an error',
+    messages: {
+      ...messagesTools,
+      messages: [
+        hi,
+        { role: 'assistant', content: [use('c1', 'Bern')] },
+        { role: 'user', content: [{ type: 'tool_result', tool_use_id: 'c1', content: 'boom', is_error: true }] },
+      ],
+    },
+    carried: {
+      chat: { messages: some({ role: 'tool', is_error: true }) },
+      messages: { messages: some({ content: [{ type: 'tool_result', is_error: true }] }) },
+    },
+    emulated: { chat: { messages: some({ role: 'tool', content: saying('[tool error] boom') }) } },
+  },
+  {
+    feature: 'A call that nobody answered',
+    chat: {
+      ...chatTools,
+      messages: [hi, { role: 'assistant', content: null, tool_calls: [chatCall('c1', 'Bern')] }, hi],
+    },
+    messages: { ...messagesTools, messages: [hi, { role: 'assistant', content: [use('c1', 'Bern')] }, hi] },
+    // The provider of the caller's own dialect judges it itself.
+    carried: {
+      chat: { messages: [{}, { tool_calls: [{ id: 'c1' }] }, { role: 'user' }] },
+      messages: { messages: [{}, { content: [{ type: 'tool_use', id: 'c1' }] }, { role: 'user' }] },
+    },
+  },
+  {
+    feature: 'Tool choice: auto',
+    chat: { ...chatTools, tool_choice: 'auto' },
+    messages: { ...messagesTools, tool_choice: auto },
+    carried: { chat: { ...chatOffered, tool_choice: 'auto' }, messages: { ...messagesOffered, tool_choice: auto } },
+  },
+  {
+    feature: 'Tool choice: none',
+    chat: { ...chatTools, tool_choice: 'none' },
+    messages: { ...messagesTools, tool_choice: { type: 'none' } },
+    carried: {
+      chat: { ...chatOffered, tool_choice: 'none' },
+      messages: { ...messagesOffered, tool_choice: { type: 'none' } },
+    },
+  },
+  {
+    feature: 'Tool choice: any',
+    chat: { ...chatTools, tool_choice: 'required' },
+    messages: { ...messagesTools, tool_choice: { type: 'any' } },
+    carried: { chat: { tool_choice: 'required' }, messages: { tool_choice: { type: 'any' } } },
+  },
+  {
+    feature: 'Tool choice: one by name',
+    chat: { ...chatTools, tool_choice: named },
+    messages: { ...messagesTools, tool_choice: { type: 'tool', name: 'look' } },
+    carried: { chat: { tool_choice: named }, messages: { tool_choice: { type: 'tool', name: 'look' } } },
+  },
+  {
+    feature: 'Tool choice: some of them',
+    chat: {
+      tools: [chatTool('look'), chatTool('other')],
+      tool_choice: { type: 'allowed_tools', allowed_tools: { mode: 'auto', tools: [named] } },
+    },
+    carried: { chat: { tool_choice: { type: 'allowed_tools' } }, messages: { tool_choice: { type: 'allowed_tools' } } },
+    emulated: { messages: { ...messagesOffered, tool_choice: either(auto, absent) } },
+  },
+  {
+    feature: 'One call at a time',
+    chat: { ...chatTools, parallel_tool_calls: false },
+    messages: { ...messagesTools, tool_choice: { type: 'auto', disable_parallel_tool_use: true } },
+    carried: {
+      chat: { parallel_tool_calls: false },
+      messages: { tool_choice: { type: 'auto', disable_parallel_tool_use: true } },
+    },
+  },
+  {
+    feature: 'Strict schemas',
+    chat: {
+      tools: [chatTool('look', { strict: true, parameters: { ...schema, additionalProperties: false } })],
+    },
+    messages: {
+      ...unreasoned,
+      tools: [messagesTool('look', { strict: true, input_schema: { ...schema, additionalProperties: false } })],
+    },
+    carried: { chat: { tools: [{ function: { strict: true } }] }, messages: { tools: [{ strict: true }] } },
+  },
+  {
+    feature: 'A schema that is a choice of several',
+    chat: { tools: [chatTool('look', { parameters: { anyOf: [schema, { type: 'object', properties: {} }] } })] },
+    carried: {
+      chat: { tools: [{ function: { parameters: { anyOf: [schema, { type: 'object' }] } } }] },
+      messages: { tools: [{ input_schema: { anyOf: [schema, { type: 'object' }] } }] },
+    },
+    emulated: { messages: { tools: [{ input_schema: { type: 'object', properties: schema.properties } }] } },
+  },
+  {
+    feature: 'Tools for free text',
+    chat: { tools: [{ type: 'custom', custom: { name: 'patch', description: 'Applies it.' } }] },
+    carried: {
+      chat: { tools: [{ type: 'custom', custom: { name: 'patch' } }] },
+      messages: { tools: [{ type: 'custom', custom: { name: 'patch' } }] },
+    },
+    emulated: {
+      messages: { tools: [{ name: 'patch', input_schema: { properties: { input: { type: 'string' } } } }] },
+    },
+  },
+  {
+    feature: 'Tools for text of a grammar',
+    chat: {
+      tools: [
+        {
+          type: 'custom',
+          custom: {
+            name: 'patch',
+            format: { type: 'grammar', grammar: { syntax: 'regex', definition: 'a+' } },
+          },
+        },
+      ],
+    },
+    carried: {
+      chat: { tools: [{ custom: { format: { type: 'grammar' } } }] },
+      messages: { tools: [{ custom: { format: { type: 'grammar' } } }] },
+    },
+  },
+  {
+    feature: 'Legacy functions',
+    chat: {
+      functions: [{ name: 'look', description: 'Looks it up.', parameters: schema }],
+      function_call: { name: 'look' },
+      messages: [
+        hi,
+        { role: 'assistant', content: null, function_call: { name: 'look', arguments: '{"city":"Bern"}' } },
+        { role: 'function', name: 'look', content: 'rain' },
+      ],
+    },
+    carried: {
+      chat: { functions: [{ name: 'look' }], messages: some({ role: 'function', content: 'rain' }) },
+      messages: {
+        ...messagesOffered,
+        messages: [
+          { role: 'user' },
+          { role: 'assistant', content: [{ type: 'tool_use', name: 'look', input: { city: 'Bern' } }] },
+          { role: 'user', content: [{ type: 'tool_result', content: texts('rain') }] },
+        ],
+      },
+    },
+  },
+  {
+    feature: 'Claude’s tools that the caller runs (bash, editor, memory)',
+    messages: { ...unreasoned, tools: [{ type: 'bash_20250124', name: 'bash' }] },
+    carried: {
+      chat: { tools: [{ type: 'bash_20250124' }] },
+      messages: { tools: [{ type: 'bash_20250124', name: 'bash' }] },
+    },
+    emulated: {
+      chat: { tools: [{ type: 'function', function: { name: 'bash', parameters: { type: 'object' } } }] },
+    },
+  },
+  {
+    feature: 'Claude’s tools that Anthropic runs (web search, …)',
+    messages: { tools: [web] },
+    carried: { chat: { tools: [web] }, messages: { tools: [web] } },
+  },
+]

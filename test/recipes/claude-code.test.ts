@@ -1,0 +1,73 @@
+// Claude Code itself completes a task with two tool calls through the message surface onto an openai-chat route.
+
+import { beforeAll, describe, expect, test } from 'bun:test'
+import { readFileSync } from 'node:fs'
+import { claudeCode, findClaudeCode, runTask, type Task } from './claude-code.ts'
+import { recipePath } from './client.ts'
+import { documentedRow, renderRow } from './table.ts'
+
+const found = await findClaudeCode()
+const name = `${claudeCode.name} ${claudeCode.version}`
+
+if ('reason' in found) test.skip(`${name}: ${found.reason}`, () => {})
+else {
+  describe(name, () => {
+    let task: Task
+    beforeAll(async () => {
+      task = await runTask(found.program)
+    }, 90_000)
+
+    test('completes the task and tells what the tools said', () => {
+      expect(`${task.exitCode} ${task.printed}`).toStartWith('0 {')
+      expect(task.told).toMatchObject({ type: 'result', subtype: 'success', is_error: false, num_turns: 3 })
+      // Its Read numbers the lines.
+      expect(task.told.result).toMatch(/^They said: 1\s+the gate is open[^;]*; all quiet$/)
+    })
+
+    test('reads the usage of both calls', () => {
+      expect(task.told.usage).toMatchObject({ input_tokens: 18_000, output_tokens: 80 })
+    })
+
+    test('reaches the provider in its own dialect, streamed, with its tools', () => {
+      expect(task.asked.map(({ stream }) => stream)).toEqual([true, true])
+      expect(task.asked[0]?.tools.map((tool) => tool.function.name)).toEqual(expect.arrayContaining(['Read', 'Bash']))
+    })
+
+    test('sends both results behind the calls they belong to', () => {
+      const [calls, first, second, ...rest] = task.asked[1]?.messages.slice(-3) ?? []
+      expect(calls).toMatchObject({
+        role: 'assistant',
+        content: 'Let me look.',
+        tool_calls: [
+          { id: 'call_Read', type: 'function', function: { name: 'Read' } },
+          { id: 'call_Bash', type: 'function', function: { name: 'Bash' } },
+        ],
+      })
+      expect(first).toMatchObject({ role: 'tool', tool_call_id: 'call_Read' })
+      expect(second).toEqual({ role: 'tool', tool_call_id: 'call_Bash', content: 'all quiet' } as never)
+      expect(rest).toEqual([])
+    })
+
+    test('grows the conversation at its end, so that a prompt cache holds', () => {
+      const [before = '', after = ''] = task.asked.map(({ messages }) => JSON.stringify(messages).slice(0, -1))
+      expect(after.startsWith(before)).toBe(true)
+      expect(JSON.stringify(task.asked[1]?.tools)).toBe(JSON.stringify(task.asked[0]?.tools))
+    })
+
+    test('does not show the provider its line for billing', () => {
+      expect(JSON.stringify(task.asked)).not.toContain('x-anthropic-billing-header')
+    })
+
+    test('is in the documentation', () => {
+      expect(documentedRow(claudeCode, 'messages')).toBe(renderRow(claudeCode, 'messages', () => true))
+    })
+  })
+}
+
+test('both ways of setting it up set the same variables', () => {
+  const recipe = readFileSync(recipePath(claudeCode.recipe), 'utf8')
+  const exported = [...recipe.matchAll(/^export (\w+)=/gm)].map(([, variable]) => variable)
+  const settings = JSON.parse(/```json\n(.*?)```/s.exec(recipe)?.[1] ?? '{}') as { env: Record<string, string> }
+  expect(exported).toContain('ANTHROPIC_BASE_URL')
+  expect(Object.keys(settings.env)).toEqual(exported as string[])
+})

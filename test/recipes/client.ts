@@ -1,0 +1,52 @@
+// A client with its recipe: how it is run, and what its kind makes of an answer. Which ones there are is in the tests.
+
+import { join } from 'node:path'
+
+export type Surface = 'chat' | 'messages'
+
+export interface Exceptions {
+  /** The name of the class for a wrong key, an unknown model and a throttled one. */
+  readonly key: string
+  readonly model: string
+  readonly limit: string
+  /** For a stream that breaks off; undefined where the recipe does not show it. */
+  readonly broken?: string
+  /** Where the client tells the request's id: in every exception, in those of answers, or nowhere. */
+  readonly tellId: 'always' | 'answers' | 'never'
+}
+
+export interface RecipeClient {
+  /** As people say it; the row of the table. */
+  readonly name: string
+  readonly version: string
+  /** The package behind each surface, where the client is made of several. */
+  readonly packages?: Readonly<Record<Surface, string>>
+  /** The program that runs it. */
+  readonly by: string
+  readonly recipe: string
+  readonly surfaces: readonly Surface[]
+  readonly examples: readonly string[]
+  /** The command line; the folder is the run's own, for whatever has to be written first. */
+  command(folder: string): string[]
+  readonly exceptions: Exceptions
+  readonly tellsRequestId: boolean
+  readonly tellsStreamCost: boolean
+  /** Takes the usage of a stream for a sum of its parts. */
+  readonly addsUpUsage?: boolean
+  /** What its tool is asked about, if not what the sandbox makes up. */
+  readonly city?: string
+  /** Prints the wire as it is, and not what a program makes of it. */
+  readonly raw?: boolean
+}
+
+export const root = join(import.meta.dir, '../..')
+export const recipePath = (name: string): string => join(root, 'docs/recipes', name)
+
+/** The exceptions that both official families share. */
+export const officialExceptions = {
+  key: 'AuthenticationError',
+  model: 'NotFoundError',
+  limit: 'RateLimitError',
+  broken: 'APIError',
+  tellId: 'always',
+} as const satisfies Exceptions

@@ -1,0 +1,64 @@
+// The tests of one client: its recipe through each of its surfaces, behind every gate, with one expectation for all.
+
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import type { RecipeClient } from './client.ts'
+import { expectedOf, tidy } from './expected.ts'
+import { type Gates, gateNames, startGates, type UpstreamCall } from './gates.ts'
+import { type Printed, runRecipe } from './run-recipe.ts'
+import { documentedRow, renderRow } from './table.ts'
+
+const paths = { 'openai-chat': '/v1/chat/completions', 'anthropic-messages': '/v1/messages' }
+const dot = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg=='
+/** The picture as each dialect has it. */
+const pictures = {
+  'openai-chat': { type: 'image_url', image_url: { url: `data:image/png;base64,${dot}` } },
+  'anthropic-messages': { type: 'image', source: { type: 'base64', media_type: 'image/png', data: dot } },
+}
+
+export function describeClients(clients: readonly RecipeClient[]): void {
+  let gates: Gates
+  beforeAll(async () => {
+    gates = await startGates()
+  })
+  afterAll(() => gates.stop())
+  for (const client of clients) {
+    for (const gate of gateNames) {
+      describe(`${client.name} ${client.version}, ${gate} behind the gateway`, () => {
+        let printed: Printed
+        let calls: readonly UpstreamCall[]
+        beforeAll(async () => {
+          const before = gates.gate(gate).calls.length
+          printed = await runRecipe(client, gates.gate(gate))
+          calls = gates.gate(gate).calls.slice(before)
+        }, 90_000)
+        describe.each([...client.surfaces])('%s surface', (surface) => {
+          test.each(client.examples.filter((name) => name !== 'count' || surface === 'messages'))('%s', (name) => {
+            const told = printed.example(surface, name)
+            if (told === undefined) throw new Error(`did not come so far:\n${printed.output}`)
+            expect(tidy(name, told)).toEqual(expectedOf(name, { client, surface, gate }))
+          })
+        })
+        if (gate !== 'sandbox') {
+          test('the provider was spoken to in its own dialect, and saw the picture', () => {
+            const asked = calls.filter(({ path }) => !path.endsWith('/count_tokens'))
+            expect(new Set(asked.map(({ path }) => path))).toEqual(new Set([paths[gate]]))
+            const looks = asked.filter(({ body }) => JSON.stringify(body).includes('what is in this picture'))
+            expect(looks).toHaveLength(client.surfaces.length)
+            for (const { body } of looks)
+              expect(contentOf(body)).toContainEqual(expect.objectContaining(pictures[gate]))
+          })
+        }
+      })
+    }
+    test.each([...client.surfaces])(
+      `${client.name} ${client.version}, %s surface, is in the documentation`,
+      (surface) => {
+        expect(documentedRow(client, surface)).toBe(renderRow(client, surface, () => true))
+      },
+    )
+  }
+}
+
+function contentOf(body: unknown): unknown {
+  return (body as { messages: { content: unknown }[] }).messages[0]?.content
+}

@@ -1,0 +1,103 @@
+// Three gateways that look the same to a client: one serves the sandbox itself, the others reach that one over HTTP as
+// a provider of a single dialect. So every client gets the same answers over the byte lane and through translation.
+
+import { type Gateway, startGateway } from '../parts/gateway.ts'
+import { chatWords, messagesWords } from '../parts/upstream-words.ts'
+
+export const gateNames = ['sandbox', 'openai-chat', 'anthropic-messages'] as const
+export type GateName = (typeof gateNames)[number]
+
+export interface UpstreamCall {
+  readonly path: string
+  /** The body as the provider parses it. */
+  readonly body: unknown
+}
+
+export interface Gate {
+  readonly name: GateName
+  readonly url: string
+  readonly key: string
+  /** What reached the provider; nothing is known of the sandbox inside the gateway. */
+  readonly calls: UpstreamCall[]
+}
+
+export interface Gates {
+  gate(name: GateName): Gate
+  stop(): Promise<void>
+}
+
+/** Those that recipes name; the rest of the sandbox is not needed behind a provider. */
+const models = ['echo', 'tools', 'think', 'throttled', 'breaks-off']
+
+export async function startGates(): Promise<Gates> {
+  const sandbox = await startGateway()
+  const chat = await startBehind('openai-chat', sandbox)
+  const messages = await startBehind('anthropic-messages', sandbox)
+  const gates = {
+    sandbox: { ...sandbox, name: 'sandbox', calls: [] },
+    'openai-chat': chat,
+    'anthropic-messages': messages,
+  }
+  return {
+    gate: (name) => gates[name] as Gate,
+    async stop() {
+      await Promise.all([chat.stop(), messages.stop()])
+      await sandbox.stop()
+    },
+  }
+}
+
+async function startBehind(name: GateName, sandbox: Gateway) {
+  const calls: UpstreamCall[] = []
+  const provider = Bun.serve({
+    hostname: '127.0.0.1',
+    port: 0,
+    idleTimeout: 0,
+    async fetch(request) {
+      const { pathname } = new URL(request.url)
+      const body = await request.text()
+      const parsed = JSON.parse(body) as { model: string }
+      calls.push({ path: pathname, body: parsed })
+      if (parsed.model === 'sandbox/breaks-off') return fallSilent(pathname)
+      return fetch(`${sandbox.url}${pathname}`, { method: 'POST', headers: request.headers, body })
+    },
+  })
+  const base = name === 'openai-chat' ? `${provider.url.origin}/v1` : provider.url.origin
+  const gateway = await startGateway({ config: configOf(name, base, sandbox.key), env: { TOLLGATE_SANDBOX: 'off' } })
+  return {
+    name,
+    url: gateway.url,
+    key: gateway.key,
+    calls,
+    async stop() {
+      await provider.stop(true)
+      await gateway.stop()
+    },
+  }
+}
+
+/**
+ * Half an answer and then nothing, until the gateway loses patience: a break that came in the same packet as the words
+ * would be a failed attempt, not an interrupted answer.
+ */
+function fallSilent(path: string): Response {
+  const { opening, says } = path.endsWith('/chat/completions') ? chatWords : messagesWords
+  const stream = new ReadableStream({
+    start(controller) {
+      controller.enqueue(new TextEncoder().encode(opening + says('half')))
+    },
+  })
+  return new Response(stream, { headers: { 'content-type': 'text/event-stream' } })
+}
+
+/** The sandbox's own ids and prices, so that a recipe needs no other words and every cost is the same. */
+function configOf(dialect: GateName, baseUrl: string, key: string): string {
+  const entries = models.map((model) => ({
+    id: `sandbox/${model}`,
+    price: { input: '1.00', output: '2.00' },
+    max_output_tokens: 64_000,
+    routes: [{ provider: 'upstream', model: `sandbox/${model}`, timeouts: { idle_ms: 300 } }],
+  }))
+  const providers = [{ id: 'upstream', dialect, base_url: baseUrl, api_key: key }]
+  return JSON.stringify({ providers, models: entries })
+}

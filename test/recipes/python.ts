@@ -1,0 +1,56 @@
+// The official clients for Python, in the current majors and those before, each in a virtual environment of its own.
+
+import { join } from 'node:path'
+import { officialExceptions, type RecipeClient, recipePath } from './client.ts'
+import { examplesOf } from './clients.ts'
+import { fetchOnce } from './fetched.ts'
+
+export interface PythonClient {
+  readonly client: RecipeClient
+  /** Why it cannot be run here; undefined = it can. */
+  readonly missing: string | undefined
+}
+
+const versions = { openai: ['3.49.0', '2.54.0'], anthropic: ['2.8.0', '1.17.0'] } as const
+
+export async function pythonClients(): Promise<PythonClient[]> {
+  const wanted = [
+    ...versions.openai.map((version) => ({ name: 'openai', version }) as const),
+    ...versions.anthropic.map((version) => ({ name: 'anthropic', version }) as const),
+  ]
+  return Promise.all(
+    wanted.map(async ({ name, version }) => {
+      const fetched = await fetchOnce(`python-${name}-${version}`, (folder) => [
+        { what: 'python3 -m venv', command: ['python3', '-m', 'venv', folder] },
+        {
+          what: 'pip install',
+          command: [
+            ...[join(folder, 'bin/python'), '-m', 'pip', 'install', '--quiet', '--disable-pip-version-check'],
+            ...['--retries', '1', '--timeout', '20', `${name}==${version}`],
+          ],
+        },
+      ])
+      const python = 'folder' in fetched ? join(fetched.folder, 'bin/python') : 'python3'
+      return { client: clientOf(name, version, python), missing: 'reason' in fetched ? fetched.reason : undefined }
+    }),
+  )
+}
+
+function clientOf(name: 'openai' | 'anthropic', version: string, python: string): RecipeClient {
+  const recipe = `${name}-python.py`
+  const isChat = name === 'openai'
+  return {
+    name: isChat ? 'OpenAI Python' : 'Anthropic Python',
+    version,
+    by: 'Python',
+    recipe,
+    surfaces: [isChat ? 'chat' : 'messages'],
+    examples: isChat ? examplesOf.chat : examplesOf.messages,
+    command: () => [python, recipePath(recipe)],
+    exceptions: isChat
+      ? { ...officialExceptions, tellId: 'answers' }
+      : { ...officialExceptions, broken: 'APIStatusError' },
+    tellsRequestId: true,
+    tellsStreamCost: true,
+  }
+}

@@ -1,0 +1,51 @@
+// `bun test/recipes/write-table.ts`: runs every client that can be had and writes the table of the documentation from
+// what happened. A client that cannot be had here keeps the row it has.
+
+import { claudeCode, findClaudeCode, runTask } from './claude-code.ts'
+import type { RecipeClient, Surface } from './client.ts'
+import { curl, javascriptClients } from './clients.ts'
+import { expectedOf, tidy } from './expected.ts'
+import { type Gates, gateNames, startGates } from './gates.ts'
+import { pythonClients } from './python.ts'
+import { type Printed, runRecipe } from './run-recipe.ts'
+import { documentedRow, renderRow, writeTable } from './table.ts'
+
+async function rowsOf(client: RecipeClient, gates: Gates): Promise<string[]> {
+  const runs: { gate: (typeof gateNames)[number]; printed: Printed }[] = []
+  for (const gate of gateNames) runs.push({ gate, printed: await runRecipe(client, gates.gate(gate)) })
+  const passed = (surface: Surface) => (name: string) =>
+    runs.every(({ gate, printed }) => {
+      const told = printed.example(surface, name)
+      return told !== undefined && Bun.deepEquals(tidy(name, told), expectedOf(name, { client, surface, gate }))
+    })
+  return client.surfaces.map((surface) => renderRow(client, surface, passed(surface)))
+}
+
+function keptRows(client: RecipeClient, missing: string): string[] {
+  console.log(`${client.name} ${client.version} was not run: ${missing}`)
+  return client.surfaces.flatMap((surface) => documentedRow(client, surface) ?? [])
+}
+
+async function claudeRows(): Promise<string[]> {
+  const found = await findClaudeCode()
+  if ('reason' in found) {
+    console.log(`${claudeCode.name} was not run: ${found.reason}`)
+    return [documentedRow(claudeCode, 'messages') ?? []].flat()
+  }
+  const { exitCode, told } = await runTask(found.program)
+  const worked = exitCode === 0 && String(told.result).endsWith('; all quiet')
+  return [renderRow(claudeCode, 'messages', () => worked)]
+}
+
+const gates = await startGates()
+try {
+  const rows: string[] = []
+  for (const client of [curl, ...javascriptClients()]) rows.push(...(await rowsOf(client, gates)))
+  for (const { client, missing } of await pythonClients()) {
+    rows.push(...(missing === undefined ? await rowsOf(client, gates) : keptRows(client, missing)))
+  }
+  rows.push(...(await claudeRows()))
+  console.log(`${writeTable(rows)}: ${rows.length} rows`)
+} finally {
+  await gates.stop()
+}
