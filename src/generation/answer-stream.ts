@@ -56,6 +56,7 @@ const nothing = new Uint8Array(0)
 type Controller = ReadableStreamDefaultController<Uint8Array>
 
 class Pump implements Watched {
+  seat = -1
   readonly #input: StreamAnswerInput
   #stream: OpenStream | undefined
   #controller: Controller | undefined

@@ -113,7 +113,7 @@ function addWarnings(headers: AnswerHeaders, { warnings }: Answered): void {
 /** What the promise brings, or `not yet` when it takes longer. */
 async function before<Value>(deadlineMs: number, promise: Promise<Value>, ticker: Ticker): Promise<Value | 'not yet'> {
   const late = Promise.withResolvers<'not yet'>()
-  const watched: Watched = { tick: (nowMs) => (nowMs >= deadlineMs ? late.resolve('not yet') : undefined) }
+  const watched: Watched = { seat: -1, tick: (nowMs) => (nowMs >= deadlineMs ? late.resolve('not yet') : undefined) }
   ticker.watch(watched)
   try {
     return await Promise.race([promise, late.promise])

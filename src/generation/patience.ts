@@ -15,6 +15,7 @@ export interface Waiting {
 }
 
 export class Patience implements Watched {
+  seat = -1
   readonly #controller = new AbortController()
   readonly #startedMs: number
   readonly #limitMs: number

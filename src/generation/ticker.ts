@@ -5,6 +5,8 @@
 import type { Clock } from '../kernel/clock.ts'
 
 export interface Watched {
+  /** Where the ticker keeps it, -1 while it does not; the ticker's own to write. */
+  seat: number
   tick(monotonicMs: number): void
   /** The gateway stops and can wait no longer. */
   expire?(): void
@@ -21,15 +23,28 @@ export interface Ticker {
 const tickMs = 100
 
 export function createTicker(clock: Clock): Ticker {
-  const all = new Set<Watched>()
+  // A list whose last entry takes a freed seat. A set would hash every request and be rescanned by every collection.
+  const all: Watched[] = []
   const timer = setInterval(() => {
     const nowMs = clock.monotonicMs()
-    for (const watched of all) watched.tick(nowMs)
+    // Backwards, since one that leaves while it is asked is replaced by the last, which has been asked already.
+    for (let seat = all.length - 1; seat >= 0; seat--) all[seat]?.tick(nowMs)
   }, tickMs)
   timer.unref()
   return {
-    watch: (watched) => void all.add(watched),
-    unwatch: (watched) => void all.delete(watched),
+    watch(watched) {
+      watched.seat = all.length
+      all.push(watched)
+    },
+    unwatch(watched) {
+      const { seat } = watched
+      if (seat < 0) return
+      watched.seat = -1
+      const last = all.pop()
+      if (last === undefined || last === watched) return
+      last.seat = seat
+      all[seat] = last
+    },
     expireAll() {
       for (const watched of [...all]) watched.expire?.()
     },
