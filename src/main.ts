@@ -5,7 +5,8 @@ import { relative } from 'node:path'
 import manifest from '../package.json' with { type: 'json' }
 import { type App, startApp } from './app.ts'
 import { readArguments } from './cli/arguments.ts'
-import { help } from './cli/help.ts'
+import type { ConformanceOptions } from './cli/conformance/options.ts'
+import { runConformance } from './cli/conformance/run.ts'
 import { prettyStart, type StartFacts, startLogLines } from './cli/start-output.ts'
 import { type Config, loadConfig, readProcess } from './config/config.ts'
 import { type ConfigFault, formatFault } from './config/fault.ts'
@@ -16,10 +17,18 @@ import { StartRefusal } from './store/start-refusal.ts'
 import { createLog, type Log } from './telemetry/log.ts'
 
 const command = readArguments(process.argv.slice(2))
-if (command.kind === 'help') process.stdout.write(help)
+if (command.kind === 'help') process.stdout.write(command.text)
 else if (command.kind === 'version') process.stdout.write(`${manifest.version}\n`)
+else if (command.kind === 'conformance') await conformance(command.options)
 else if (command.kind === 'unknown') fail(`tollgate: ${command.message}`, 2)
 else await serve()
+
+async function conformance(options: ConformanceOptions): Promise<void> {
+  process.exitCode = await runConformance(options, {
+    print: (text) => void process.stdout.write(text),
+    complain: (text) => void process.stderr.write(text),
+  })
+}
 
 async function serve(): Promise<void> {
   const load = () =>

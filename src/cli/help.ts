@@ -4,6 +4,7 @@ export const help = `tollgate: one gateway over many models, in the OpenAI and t
 
 Usage
   tollgate [serve]        start the gateway (also: npm start)
+  tollgate conformance    check how well any endpoint speaks its dialect (--help tells more)
   tollgate --help         this page
   tollgate --version      the version
 

@@ -9,7 +9,7 @@ import type { Warning } from '../dialects/canonical/translation.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { Failure } from '../kernel/failure.ts'
 import type { Usage } from '../kernel/usage.ts'
-import { callEndpoint, isUnreachable } from '../providers/call-endpoint.ts'
+import { callEndpoint, isBroken, isUnreachable } from '../providers/call-endpoint.ts'
 import type { Candidate } from '../routing/candidate.ts'
 import { type AttemptFault, attemptFault, cannotCarry, classifyFault } from '../routing/fault.ts'
 import { readResponseBody } from '../wire/read-body.ts'
@@ -68,9 +68,13 @@ export function createAttempt({ clock, ticker }: { clock: Clock; ticker: Ticker 
       if (!lane.streamsUpstream) return await readReply(call, candidate, response, patience)
       return await openStream(candidate, lane, response, timeouts, patience)
     } catch (error) {
+      const isEnded = patience.signal.aborted
       patience.abort()
       if (isUnreachable(error)) return patience.fault('unreachable')
-      return patience.fault(error instanceof SseOverflow ? 'garbled' : 'broken')
+      if (error instanceof SseOverflow) return patience.fault('garbled')
+      // What neither the network nor an abort explains is a defect of ours, and must not pass for the provider's.
+      if (!isEnded && !isBroken(error)) throw error
+      return patience.fault('broken')
     } finally {
       patience.end()
       ticker.unwatch(patience)

@@ -63,6 +63,15 @@ const unreachableCodes = new Set([
 
 /** Whether nothing was sent: no address, no connection, no handshake. */
 export function isUnreachable(error: unknown): boolean {
-  const code = error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : ''
+  const code = codeOf(error) ?? ''
   return unreachableCodes.has(code) || /CERT|TLS|SSL/i.test(code)
+}
+
+/** Whether the connection failed; the runtime gives every such error a code, and our own mistakes have none. */
+export function isBroken(error: unknown): boolean {
+  return codeOf(error) !== undefined || (error instanceof DOMException && error.name === 'AbortError')
+}
+
+function codeOf(error: unknown): string | undefined {
+  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined
 }

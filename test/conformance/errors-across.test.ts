@@ -2,6 +2,7 @@
 // and code of the vocabulary, and the words that programs look for.
 
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { ask } from '../parts/ask.ts'
 import { type Gateway, startGateway, upstreamConfig } from '../parts/gateway.ts'
 import { connect } from '../parts/raw-client.ts'
 import { bodyOf, bothSurfaces, chat, messages, requestBytes, type TestSurface } from '../parts/surfaces.ts'
@@ -35,11 +36,11 @@ interface Refused {
 }
 
 async function refusal(surface: TestSurface, model: string, stream: boolean): Promise<Refused> {
-  const response = await fetch(gateway.url + surface.path, {
-    method: 'POST',
-    headers: { authorization: `Bearer ${gateway.key}`, 'content-type': 'application/json', ...surface.headers },
-    body: bodyOf(surface, { model: JSON.stringify(model), stream: String(stream) }),
-  })
+  const response = await ask(
+    gateway,
+    surface,
+    bodyOf(surface, { model: JSON.stringify(model), stream: String(stream) }),
+  )
   const body = (await response.json()) as Record<string, unknown>
   return { status: response.status, headers: response.headers, body, error: body.error as Record<string, unknown> }
 }

@@ -7,6 +7,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { issuerName, writeSignature } from '../../src/dialects/canonical/signature.ts'
+import { type Asked, ask } from '../parts/ask.ts'
 import { type Gateway, startGateway } from '../parts/gateway.ts'
 import { chat, messages, type TestSurface } from '../parts/surfaces.ts'
 import { startUpstream, type Upstream } from '../parts/upstream.ts'
@@ -47,13 +48,9 @@ afterAll(async () => {
 })
 
 /** What the provider was sent for a request. */
-async function upstreamBody(at: { url: string; key: string }, surface: TestSurface, body: object): Promise<string> {
+async function upstreamBody(at: Asked, surface: TestSurface, body: object): Promise<string> {
   const before = upstream.calls.length
-  const response = await fetch(at.url + surface.path, {
-    method: 'POST',
-    headers: { authorization: `Bearer ${at.key}`, 'content-type': 'application/json', ...surface.headers },
-    body: JSON.stringify(body),
-  })
+  const response = await ask(at, surface, body)
   const answer = await response.text()
   const call = upstream.calls[before]
   if (response.status !== 200 || !call) throw new Error(`${response.status} ${answer}`)

@@ -46,7 +46,7 @@ describe.each(replyPairs)('$upstream → $surface', (pair) => {
     }
   })
 
-  test('a usage that nobody reported is estimated, not left out', async () => {
+  test('a usage that nobody reported is estimated where the reply is written here', async () => {
     const fixture = fixtureNamed('Text')
     const bare = {
       chat: fixture.chat.stream.replace(/data: \{[^\n]*"choices":\[\],"usage"[^\n]*\n\n/, ''),

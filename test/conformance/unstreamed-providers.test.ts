@@ -2,6 +2,7 @@
 // for, as its own accumulator reads it.
 
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { ask } from '../parts/ask.ts'
 import { type Gateway, startGateway, upstreamConfig } from '../parts/gateway.ts'
 import {
   chatClientNames,
@@ -9,6 +10,7 @@ import {
   createMessageClient,
   messageClientNames,
 } from '../parts/official-clients.ts'
+import { bothSurfaces } from '../parts/surfaces.ts'
 import { startUpstream, type Upstream } from '../parts/upstream.ts'
 
 let upstream: Upstream
@@ -127,16 +129,8 @@ describe.each([...messageClientNames])('%s', (name) => {
 test('a whole reply without an end is a failed route, streamed or not', async () => {
   const unfinished = { ...chatReply, choices: [{ ...chatReply.choices[0], finish_reason: null }] }
   upstream.handle((_, reply) => reply.json(200, unfinished))
-  for (const surface of ['/v1/chat/completions', '/v1/messages']) {
-    const response = await fetch(gateway.url + surface, {
-      method: 'POST',
-      headers: {
-        authorization: `Bearer ${gateway.key}`,
-        'content-type': 'application/json',
-        'anthropic-version': '2023-06-01',
-      },
-      body: JSON.stringify({ model: 'test/chat', max_tokens: 9, messages: [user], stream: true }),
-    })
-    expect(response.status).toBe(404)
+  for (const surface of bothSurfaces) {
+    const body = { model: 'test/chat', max_tokens: 9, messages: [user], stream: true }
+    expect((await ask(gateway, surface, body)).status).toBe(404)
   }
 })

@@ -1,7 +1,7 @@
 // What a check found, and the small judgements that all checks share.
 
 import type { Exchange } from './endpoint.ts'
-import type { Violation } from './violation.ts'
+import { membersOf, type Violation } from './violation.ts'
 
 export interface CheckResult {
   /** skipped: the endpoint or the model gave nothing to judge. */
@@ -41,7 +41,8 @@ export function shortened(text: string): string {
   return line.length > shownMax ? `${line.slice(0, shownMax)}…` : line
 }
 
-/** The status and what was said with it. */
-export function answered({ status, text }: Exchange): string {
-  return `${status} ${shortened(text) || '(empty)'}`
+/** The status and what was said with it: the message of an error, or the body as it is. */
+export function answered({ status, text, json }: Exchange): string {
+  const { message } = membersOf(membersOf(json).error)
+  return `${status}: ${shortened(typeof message === 'string' ? message : text) || '(nothing)'}`
 }

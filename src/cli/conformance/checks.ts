@@ -55,7 +55,6 @@ async function checkModels({ probe, endpoint, model }: Session): Promise<CheckRe
 function checkText({ probe }: Session, answer: Answer): CheckResult {
   if (!isReply(answer)) return failed(...answer.faults)
   const { told, violations, exchange } = answer
-  if (told.error) return failed(`the stream ended with an error: ${shortened(JSON.stringify(told.error))}`)
   const isStream = exchange.events.length > 0
   // A stream has a row of its own for its grammar.
   const faults = isStream ? [] : violationNotes(violations)
@@ -107,7 +106,10 @@ async function checkUsage(session: Session): Promise<CheckResult> {
 function checkCall({ probe }: Session, answer: Answer): CheckResult {
   if (!isReply(answer)) return failed(...answer.faults)
   const { told, violations, exchange } = answer
-  if (told.calls.length === 0) return skipped(`the model calls no tool, it says "${shortened(told.text)}"`)
+  if (told.calls.length === 0) {
+    if (answer.demanded) return failed('a call is demanded and none comes; does this model have tools?')
+    return skipped(`the model calls no tool, it says "${shortened(told.text)}"`)
+  }
   const faults = [...(exchange.events.length > 0 ? [] : violationNotes(violations)), ...callFaults(told)]
   if (!probe.stops.calls.includes(told.stop)) {
     faults.push(`it ends with ${told.stop || 'nothing'}, not ${probe.stops.calls[0]}`)
@@ -145,7 +147,8 @@ async function checkParallel(session: Session): Promise<CheckResult> {
     const answer = await session.ask('parallel', mode)
     if (!isReply(answer)) return failed(...answer.faults)
     const { calls } = answer.told
-    if (calls.length < 2) return skipped(`the model makes ${calls.length === 0 ? 'no call' : 'one call'} at a time`)
+    if (calls.length < 2)
+      return skipped(calls.length === 0 ? 'the model makes no call' : 'the model makes one call at a time')
     faults.push(...callFaults(answer.told).map((fault) => `${fault}${streamed(mode)}`))
     names = calls.map(({ name }) => name).join(', ')
   }
@@ -211,5 +214,5 @@ function judgeError(
 }
 
 function streamed({ stream }: { readonly stream: boolean }): string {
-  return stream ? ', streamed' : ''
+  return stream ? ' (streamed)' : ''
 }

@@ -134,7 +134,7 @@ class MessagesStreamGrammar {
   #open(record: Members): void {
     const block = membersOf(record.content_block)
     this.#expect(this.#block === undefined, 'one-open', 'a block in a block')
-    this.#expect(this.#ending === undefined, 'message-delta', 'a block behind message_delta')
+    this.#expectOfUs(this.#ending === undefined, 'message-delta', 'a block behind message_delta')
     this.#expect(record.index === this.#blocks, 'block-index', `index ${record.index} where ${this.#blocks} is next`)
     checkBlock(this.#findings, block)
     if (block.type === 'text' || block.type === 'thinking') {
@@ -155,8 +155,8 @@ class MessagesStreamGrammar {
     const shape = blockShapes[this.#block.type]
     // What a block that we do not know is filled by, we do not know either.
     if (!shape) return
-    const kinds = shape.deltas
-    this.#expect(kinds.includes(type), 'delta-kind', `${type} in ${this.#block.type}`)
+    if (type === 'citations_delta') return this.#expectOfUs(false, 'delta-kind', 'citations_delta, which we never send')
+    this.#expect(shape.deltas.includes(type), 'delta-kind', `${type} in ${this.#block.type}`)
     const text = delta[deltaTexts[type] ?? '']
     this.#expect(typeof text === 'string', 'delta-text', `${type} has its text`)
     this.#expect(this.#block.deltas.at(-1) !== 'signature_delta', 'signature', 'something behind the signature')

@@ -79,7 +79,8 @@ export function checkUsage(findings: Findings, value: unknown, names: readonly s
     const isCached = name.startsWith('cache')
     const isOptional = isCached || (name === 'input_tokens' && !names.includes(name))
     const isKnown = isCount(usage[name]) || (usage[name] === null && isCached)
-    findings.expect(isKnown || (usage[name] === undefined && isOptional), 'usage-keys', `usage.${name} is a count`)
+    const isOpen = isOptional && (usage[name] === undefined || usage[name] === null)
+    findings.expect(isKnown || isOpen, 'usage-keys', `usage.${name} is a count`)
   }
   const { cost } = usage
   findings.expectOfUs(cost === undefined || (typeof cost === 'number' && cost >= 0), 'usage-cost', 'cost is a number')

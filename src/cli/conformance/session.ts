@@ -1,7 +1,7 @@
 // One dialect of one endpoint, asked a few questions. An answer is asked for once, however many checks look at it: each
 // may cost money.
 
-import { answered } from './check-result.ts'
+import { answered, shortened } from './check-result.ts'
 import { type Endpoint, type Exchange, isAnswered, type Unanswered } from './endpoint.ts'
 import type { Probe, ProbeTurn, Question } from './probe.ts'
 import type { Told } from './told.ts'
@@ -9,7 +9,13 @@ import type { Violation } from './violation.ts'
 
 /** A reply as it was read, or why there is none. */
 export type Answer =
-  | { readonly told: Told; readonly violations: readonly Violation[]; readonly exchange: Exchange }
+  | {
+      readonly told: Told
+      readonly violations: readonly Violation[]
+      readonly exchange: Exchange
+      /** A call was demanded, after the model had made none by itself. */
+      readonly demanded?: true
+    }
   | { readonly faults: readonly string[]; readonly status: number | undefined }
 
 export function isReply(answer: Answer): answer is Extract<Answer, { told: Told }> {
@@ -55,7 +61,7 @@ export class Session {
       const mustCall = question.tools !== undefined && isReply(answer) && answer.told.calls.length === 0
       if (!mustCall) return answer
       const demanded = await this.#put({ ...question, mustCall })
-      return isReply(demanded) ? demanded : answer
+      return isReply(demanded) ? { ...demanded, demanded: true } : answer
     })
   }
 
@@ -92,7 +98,12 @@ export class Session {
       if (!contentType.startsWith('text/event-stream')) {
         return { faults: [`a stream was asked for, but the content type is ${contentType || 'missing'}`], status }
       }
-      return { told: probe.readStream(events), violations: probe.checkStream(events), exchange: result }
+      const told = probe.readStream(events)
+      if (told.error) {
+        const said = shortened(String(told.error.message ?? told.error.code))
+        return { faults: [`the stream ends with an error: ${said}`], status }
+      }
+      return { told, violations: probe.checkStream(events), exchange: result }
     }
     if (!contentType.startsWith('application/json') || json === undefined) {
       return { faults: [`the body is no JSON (content type ${contentType || 'missing'})`], status }

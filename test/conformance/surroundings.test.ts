@@ -1,0 +1,230 @@
+// What surrounds a translated conversation: headers and versions, counting, the list of models, names in replies. The
+// same on both lanes, wherever the provider's dialect could show through.
+
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
+import { gzipSync } from 'node:zlib'
+import { ask } from '../parts/ask.ts'
+import { type Gateway, startGateway, upstreamConfig } from '../parts/gateway.ts'
+import { bodyOf, bothSurfaces, messages, type TestSurface } from '../parts/surfaces.ts'
+import { startUpstream, type Upstream, type UpstreamHandler } from '../parts/upstream.ts'
+import { wordsFor } from '../parts/upstream-words.ts'
+
+let upstream: Upstream
+let gateway: Gateway
+beforeAll(async () => {
+  upstream = startUpstream(hello)
+  gateway = await startGateway({ config: upstreamConfig(upstream.url), env: { TOLLGATE_SANDBOX: 'off' } })
+})
+beforeEach(() => upstream.handle(hello))
+afterAll(async () => {
+  await gateway.stop()
+  upstream.stop()
+})
+
+const hello: UpstreamHandler = async (call, reply) => {
+  const words = wordsFor(call)
+  if (call.path.endsWith('/count_tokens')) return reply.json(200, { input_tokens: 77 })
+  if (call.json().stream !== true) return reply.send(200, { 'content-type': 'application/json' }, words.whole)
+  await reply.startStream()
+  await reply.chunk(words.opening + words.says('hello') + words.ending)
+  await reply.finish()
+}
+
+const models = ['test/chat', 'test/messages']
+const say = (surface: TestSurface, model: string, changed: object = {}, headers: Record<string, string> = {}) =>
+  ask(gateway, surface, { ...JSON.parse(bodyOf(surface)), model, ...changed }, headers)
+const countPath: TestSurface = { ...messages, path: '/v1/messages/count_tokens' }
+const count = async (fields: object, model = 'test/chat') => {
+  const response = await ask(gateway, countPath, { model, messages: [{ role: 'user', content: 'hi' }], ...fields })
+  return ((await response.json()) as { input_tokens: number }).input_tokens
+}
+
+describe('versions and keys', () => {
+  test.each(['2023-06-01', '2026-10-21', '2025-01-01'])('vector 55: the version %s is taken', async (version) => {
+    const response = await say(messages, 'test/chat', {}, { 'anthropic-version': version })
+    expect(response.status).toBe(200)
+  })
+
+  test.each(['', 'latest'])('vector 55: the version %p is refused with what to send', async (version) => {
+    const response = await say(messages, 'test/chat', {}, { 'anthropic-version': version })
+    const { error } = (await response.json()) as { error: { code: string; message: string } }
+    expect([response.status, error.code]).toEqual([400, 'INVALID_REQUEST'])
+    expect(error.message).toContain('anthropic-version: 2023-06-01')
+  })
+
+  test('vector 55, pitfall 153: a key is taken in either header on either surface, and goes no further', async () => {
+    for (const surface of bothSurfaces) {
+      for (const model of models) {
+        const ways = [
+          { authorization: `Bearer ${gateway.key}` },
+          { authorization: '', 'x-api-key': gateway.key },
+          { authorization: `Bearer ${gateway.key}`, 'x-api-key': gateway.key },
+        ]
+        for (const headers of ways) expect((await say(surface, model, {}, headers)).status).toBe(200)
+        const { headers } = upstream.calls.at(-1) ?? {}
+        expect(JSON.stringify([...(headers ?? [])])).not.toContain(gateway.key)
+      }
+    }
+  })
+
+  test('vector 97, pitfall 154: probes are answered without a key, and a query changes nothing', async () => {
+    for (const path of ['/api/hello', '/']) {
+      expect((await fetch(gateway.url + path, { method: 'HEAD' })).status).toBe(200)
+    }
+    const beta = { ...messages, path: '/v1/messages?beta=true' }
+    expect((await say(beta, 'test/chat')).status).toBe(200)
+    expect((await ask(gateway, { ...countPath, path: `${countPath.path}?beta=true` }, bodyOf(messages))).status).toBe(
+      200,
+    )
+  })
+})
+
+describe('betas', () => {
+  const fields = {
+    context_management: { edits: [{ type: 'clear_thinking_20251015', keep: 'all' }] },
+    thinking: { type: 'adaptive' },
+  }
+  const headers = { 'anthropic-beta': 'context-management-2025-06-27,some-day-2027-01-01' }
+
+  test('pitfall 8 and 150: to Anthropic the flags and the fields they unlock go together, untouched', async () => {
+    await (await say(messages, 'test/messages', fields, headers)).text()
+    const call = upstream.calls.at(-1)
+    expect(call?.headers.get('anthropic-beta')).toBe(headers['anthropic-beta'])
+    expect(call?.json()).toMatchObject(fields)
+  })
+
+  test('pitfall 8, 10 and 150: to others neither goes, edits that hang on thinking included', async () => {
+    const response = await say(messages, 'test/chat', fields, headers)
+    expect(response.status).toBe(200)
+    const call = upstream.calls.at(-1)
+    expect([...(call?.headers.keys() ?? [])].filter((name) => name.startsWith('anthropic'))).toEqual([])
+    expect(Object.keys(call?.json() ?? {})).not.toContain('context_management')
+    expect(response.headers.get('x-tollgate-warnings')).toContain('context_management_dropped')
+  })
+})
+
+test('pitfall 152: an encoded answer is none, and no encoding or length of the provider reaches the client', async () => {
+  for (const status of [200, 400]) {
+    upstream.handle((call, reply) =>
+      reply.send(
+        status,
+        { 'content-type': 'application/json', 'content-encoding': 'gzip', 'x-provider': 'theirs' },
+        gzipSync(wordsFor(call).whole),
+      ),
+    )
+    for (const surface of bothSurfaces) {
+      for (const model of models) {
+        const response = await say(surface, model)
+        const text = await response.text()
+        JSON.parse(text)
+        expect(response.headers.get('content-encoding')).toBeNull()
+        expect(response.headers.get('x-provider')).toBeNull()
+        expect(Number(response.headers.get('content-length'))).toBe(Buffer.byteLength(text))
+      }
+    }
+  }
+})
+
+describe('counting', () => {
+  test('vector 98, pitfall 155 and 157: a model without such a call is counted here, and marked so', async () => {
+    const before = upstream.calls.length
+    const response = await ask(gateway, countPath, { model: 'test/chat', messages: [{ role: 'user', content: 'hi' }] })
+    const body = (await response.json()) as Record<string, number>
+    expect(Object.keys(body)).toEqual(['input_tokens'])
+    expect(body.input_tokens).toBeGreaterThan(0)
+    expect(response.headers.get('x-tollgate-usage')).toBe('estimated')
+    expect(upstream.calls).toHaveLength(before)
+  })
+
+  test('the provider is asked where it can count', async () => {
+    expect(await count({}, 'test/messages')).toBe(77)
+  })
+
+  test.each([404, 429, 500])(
+    'pitfall 157 and 158: a count that ends with %d is estimated, and harms no route',
+    async (status) => {
+      upstream.handle((call, reply) =>
+        call.path.endsWith('/count_tokens') ? reply.json(status, { error: { message: 'no' } }) : hello(call, reply),
+      )
+      const response = await ask(gateway, countPath, {
+        model: 'test/messages',
+        messages: [{ role: 'user', content: 'hi' }],
+      })
+      expect(response.status).toBe(200)
+      expect(response.headers.get('x-tollgate-usage')).toBe('estimated')
+      for (let i = 0; i < 5; i++) expect((await say(messages, 'test/messages')).status).toBe(200)
+    },
+  )
+
+  test('a request that is at fault is refused as the provider refuses it', async () => {
+    upstream.handle((_, reply) => reply.json(400, { error: { type: 'invalid_request_error', message: 'bad turn' } }))
+    const response = await ask(gateway, countPath, {
+      model: 'test/messages',
+      messages: [{ role: 'user', content: 'hi' }],
+    })
+    expect(response.status).toBe(400)
+    expect(await response.text()).toContain('bad turn')
+  })
+
+  test('pitfall 156: everything the model reads is counted', async () => {
+    const bare = await count({})
+    const words = 'many words of some length '.repeat(20)
+    const schema = { type: 'object', properties: { place: { type: 'string', description: words } } }
+    const image = { type: 'image', source: { type: 'base64', media_type: 'image/png', data: 'iVBORw0KGgo=' } }
+    const pdf = Buffer.from(`%PDF-1.7 ${words.repeat(20)}`).toString('base64')
+    const document = { type: 'document', source: { type: 'base64', media_type: 'application/pdf', data: pdf } }
+    const call = { role: 'assistant', content: [{ type: 'tool_use', id: 't', name: 'f', input: { place: words } }] }
+    const result = { role: 'user', content: [{ type: 'tool_result', tool_use_id: 't', content: words }] }
+    const hi = { role: 'user', content: 'hi' }
+    const more: readonly object[] = [
+      { system: words },
+      { tools: [{ name: 'f', input_schema: schema }] },
+      { messages: [{ role: 'user', content: [image] }] },
+      { messages: [{ role: 'user', content: [document] }] },
+      { messages: [hi, call, { ...result, content: [{ type: 'tool_result', tool_use_id: 't' }] }] },
+      { messages: [hi, { ...call, content: [{ type: 'tool_use', id: 't', name: 'f', input: {} }] }, result] },
+    ]
+    // 520 characters are at least a hundred tokens, whoever counts.
+    for (const fields of more) expect(await count(fields)).toBeGreaterThan(bare + 100)
+  })
+
+  test('pitfall 159: the key that generates may count, and no other', async () => {
+    const body = bodyOf(messages)
+    const response = await ask({ url: gateway.url, key: `${gateway.key}x` }, countPath, body)
+    expect(response.status).toBe(401)
+    expect((await ask(gateway, countPath, body)).status).toBe(200)
+  })
+})
+
+describe('names', () => {
+  test("pitfall 160 and 164: one list of models for both families, with Anthropic's fields where it is asked", async () => {
+    const list = async (headers: Record<string, string>) => {
+      const response = await fetch(`${gateway.url}/v1/models`, { headers: { 'x-api-key': gateway.key, ...headers } })
+      return (await response.json()) as { data: Record<string, unknown>[] } & Record<string, unknown>
+    }
+    const plain = await list({})
+    expect(plain.object).toBe('list')
+    expect(plain.data.map(({ id }) => id)).toEqual(models)
+    expect(Object.keys(plain)).not.toContain('has_more')
+    const paged = await list({ 'anthropic-version': '2023-06-01' })
+    expect(paged).toMatchObject({ object: 'list', has_more: false, first_id: 'test/chat', last_id: 'test/messages' })
+    for (const item of paged.data) {
+      expect(item).toMatchObject({ object: 'model', type: 'model', max_tokens: 8000 })
+      expect(Object.keys(item)).toEqual(expect.arrayContaining(['display_name', 'created_at', 'max_input_tokens']))
+    }
+  })
+
+  test.each([...bothSurfaces])('pitfall 162: replies on $name carry the id the caller passed', async (surface) => {
+    for (const model of models) {
+      const whole = await say(surface, model)
+      expect(((await whole.json()) as { model: string }).model).toBe(model)
+      const stream = await say(surface, model, { stream: true })
+      const named = [...(await stream.text()).matchAll(/"model":"([^"]*)"/g)].map(([, name]) => name)
+      expect(new Set(named)).toEqual(new Set([model]))
+      const upstreamModel = model === 'test/chat' ? 'upstream-chat-1' : 'upstream-messages-1'
+      for (const { headers } of [whole, stream]) {
+        expect(headers.get('x-tollgate-upstream-model')).toBe(upstreamModel)
+      }
+    }
+  })
+})

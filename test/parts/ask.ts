@@ -1,0 +1,21 @@
+// One request to a gateway, as JSON, with its first key.
+
+import type { TestSurface } from './surfaces.ts'
+
+export interface Asked {
+  readonly url: string
+  readonly key: string
+}
+
+export function ask(
+  { url, key }: Asked,
+  surface: TestSurface,
+  body: object | string,
+  headers: Readonly<Record<string, string>> = {},
+): Promise<Response> {
+  return fetch(url + surface.path, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json', ...surface.headers, ...headers },
+    body: typeof body === 'string' ? body : JSON.stringify(body),
+  })
+}
