@@ -20,7 +20,6 @@ export interface StreamAnswerInput {
   /** Already open, or still being tried while the client is kept alive. */
   readonly opening: OpenStream | Promise<Opened>
   readonly ticker: Ticker
-  readonly nowMs: () => number
   readonly connection: Connection
   /** Called once, before the last bytes go out. */
   readonly settle: (end: StreamEnd, usage: Usage | undefined) => void | Promise<void>
@@ -60,7 +59,7 @@ class Pump implements Watched {
   readonly #input: StreamAnswerInput
   #stream: OpenStream | undefined
   #controller: Controller | undefined
-  #phase: 'opening' | 'first bytes' | 'flowing' | 'ended' = 'opening'
+  #phase: 'opening' | 'flowing' | 'ended' = 'opening'
   readonly #startedAtMs: number
   /** When bytes last came from the provider. */
   #heardAtMs: number
@@ -73,7 +72,7 @@ class Pump implements Watched {
 
   constructor(input: StreamAnswerInput) {
     this.#input = input
-    this.#startedAtMs = this.#heardAtMs = this.#spokeAtMs = input.nowMs()
+    this.#startedAtMs = this.#heardAtMs = this.#spokeAtMs = input.ticker.nowMs
     input.ticker.watch(this)
   }
 
@@ -81,50 +80,47 @@ class Pump implements Watched {
     this.#controller = controller
     this.#clientBusySinceMs = undefined
     try {
-      do await this.#next(controller)
-      while (this.#phase !== 'ended' && (controller.desiredSize ?? 0) > 0)
+      if (this.#phase === 'opening') await this.#open(controller)
+      const stream = this.#stream
+      // One promise per read and nothing else: this loop runs for every event of every stream.
+      while (stream && this.#phase === 'flowing' && (controller.desiredSize ?? 0) > 0) {
+        const { done, value } = await stream.reader.read()
+        if (this.#isOver()) return
+        const bytes = done ? stream.relay.end() : stream.relay.push(value ?? nothing)
+        if (this.#forward(controller, stream, bytes)) await this.#conclude(controller, stream)
+        else if (done) await this.#interrupt(controller, 'closed the stream')
+      }
     } catch {
       // A read that rejects is the provider's end of the wire, or our own cut.
       if (this.#phase !== 'ended') await this.#interrupt(controller, this.#cutFor ?? 'broke off')
     }
-    this.#clientBusySinceMs = this.#input.nowMs()
+    this.#clientBusySinceMs = this.#input.ticker.nowMs
   }
 
-  async #next(controller: Controller): Promise<void> {
-    if (this.#phase === 'opening') {
-      const opened = await this.#input.opening
-      if (this.#isOver()) return
-      if (opened === 'client left') return this.leave()
-      if (opened instanceof Failure) return await this.#end(controller, opened)
-      assert(opened.kind === 'stream', 'a streamed request is answered by a stream')
-      this.#stream = opened
-      this.#phase = 'first bytes'
-    }
-    const stream = this.#stream
-    if (!stream) return
-    if (this.#phase === 'first bytes') {
-      this.#phase = 'flowing'
-      return void (await this.#forward(controller, stream, stream.first))
-    }
-    for (let spoke = false; !spoke; ) {
-      const { done, value } = await stream.reader.read()
-      if (this.#isOver()) return
-      spoke = await this.#forward(controller, stream, done ? stream.relay.end() : stream.relay.push(value ?? nothing))
-      if (done && !this.#isOver()) return await this.#interrupt(controller, 'closed the stream')
-    }
+  /** Waits for a provider to be committed, and passes on the bytes that were read for it. */
+  async #open(controller: Controller): Promise<void> {
+    const opened = await this.#input.opening
+    if (this.#isOver()) return
+    if (opened === 'client left') return this.leave()
+    if (opened instanceof Failure) return await this.#end(controller, opened)
+    assert(opened.kind === 'stream', 'a streamed request is answered by a stream')
+    this.#stream = opened
+    this.#phase = 'flowing'
+    if (this.#forward(controller, opened, opened.first)) await this.#conclude(controller, opened)
   }
 
-  /** Hands bytes to the client and answers whether there was anything for it, an end included. */
-  async #forward(controller: Controller, stream: OpenStream, bytes: Uint8Array): Promise<boolean> {
-    this.#heardAtMs = this.#input.nowMs()
+  /** Hands bytes to the client and answers whether they were the last. */
+  #forward(controller: Controller, { relay }: OpenStream, bytes: Uint8Array): boolean {
+    this.#heardAtMs = this.#input.ticker.nowMs
     if (bytes.length > 0) {
       this.#spokeAtMs = this.#heardAtMs
       controller.enqueue(bytes)
     }
-    if (stream.relay.fault) await this.#interrupt(controller, 'reported an error')
-    else if (stream.relay.finished) await this.#end(controller, 'complete')
-    else return bytes.length > 0
-    return true
+    return relay.finished || relay.fault !== undefined
+  }
+
+  #conclude(controller: Controller, { relay }: OpenStream): Promise<void> {
+    return relay.fault ? this.#interrupt(controller, 'reported an error') : this.#end(controller, 'complete')
   }
 
   async #interrupt(controller: Controller, how: string): Promise<void> {

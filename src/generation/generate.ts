@@ -73,7 +73,6 @@ export function createGenerate(deps: GenerateDependencies): Generate {
       requestId: story.record.id,
       opening: opened as OpenStream | Promise<Opened>,
       ticker,
-      nowMs: clock.monotonicMs,
       connection: story.connection,
       settle: (end, usage) => story.settle(end, usage, model),
     })

@@ -13,6 +13,8 @@ export interface Watched {
 }
 
 export interface Ticker {
+  /** The time of the last tick: good enough for what is watched by ticks, and free. */
+  readonly nowMs: number
   watch(watched: Watched): void
   unwatch(watched: Watched): void
   /** Ends everything that still runs. */
@@ -25,13 +27,17 @@ const tickMs = 100
 export function createTicker(clock: Clock): Ticker {
   // A list whose last entry takes a freed seat. A set would hash every request and be rescanned by every collection.
   const all: Watched[] = []
+  let nowMs = clock.monotonicMs()
   const timer = setInterval(() => {
-    const nowMs = clock.monotonicMs()
+    nowMs = clock.monotonicMs()
     // Backwards, since one that leaves while it is asked is replaced by the last, which has been asked already.
     for (let seat = all.length - 1; seat >= 0; seat--) all[seat]?.tick(nowMs)
   }, tickMs)
   timer.unref()
   return {
+    get nowMs() {
+      return nowMs
+    },
     watch(watched) {
       watched.seat = all.length
       all.push(watched)

@@ -13,43 +13,42 @@ export class BodyFault {
 }
 
 /** Never rejects: a client that goes away in the middle is an expected outcome. */
-export async function readBody(request: Request, limits: BodyLimits): Promise<Uint8Array<ArrayBuffer> | BodyFault> {
+export function readBody(request: Request, limits: BodyLimits): Promise<Uint8Array<ArrayBuffer> | BodyFault> {
   assert(!request.bodyUsed, 'a body is read once')
   const announced = announcedLength(request.headers)
-  if (announced !== undefined && announced > limits.bytesMax) return new BodyFault('too-large')
-  try {
-    const body = await readWithin(request, announced, limits.bytesMax)
-    return body === 'too-large' ? new BodyFault('too-large') : body
-  } catch {
-    return new BodyFault('aborted')
-  }
+  if (announced !== undefined && announced > limits.bytesMax) return Promise.resolve(tooLarge)
+  return readWithin(request, announced, limits.bytesMax).then(
+    (body) => (body === 'too-large' ? tooLarge : body),
+    () => aborted,
+  )
 }
 
+const tooLarge = new BodyFault('too-large')
+const aborted = new BodyFault('aborted')
+
 /** Rejects where the connection does. Over the limit the rest is cancelled, which closes the connection. */
-export async function readResponseBody(
-  response: Response,
-  bytesMax: number,
-): Promise<Uint8Array<ArrayBuffer> | 'too-large'> {
+export function readResponseBody(response: Response, bytesMax: number): Promise<Uint8Array<ArrayBuffer> | 'too-large'> {
+  const { headers } = response
   // A compressed answer is unpacked on the way in, and its Content-Length says nothing about what comes out.
-  const isPacked = response.headers.has('content-encoding')
-  const announced = isPacked ? undefined : announcedLength(response.headers)
+  const announced = headers.has('content-encoding') ? undefined : announcedLength(headers)
   if (announced !== undefined && announced > bytesMax) {
     cancel(response.body)
-    return 'too-large'
+    return Promise.resolve('too-large')
   }
   return readWithin(response, announced, bytesMax)
 }
 
-async function readWithin(
+function readWithin(
   message: Request | Response,
   announced: number | undefined,
   bytesMax: number,
 ): Promise<Uint8Array<ArrayBuffer> | 'too-large'> {
-  if (announced === undefined) return message.body === null ? new Uint8Array(0) : readCapped(message.body, bytesMax)
+  if (announced === undefined) {
+    return message.body === null ? Promise.resolve(new Uint8Array(0)) : readCapped(message.body, bytesMax)
+  }
   // HTTP ends the body at the length it announced, so the native read is bounded. A message made in this process is
   // bound by nothing, and therefore measured.
-  const body = new Uint8Array(await message.arrayBuffer())
-  return body.length > bytesMax ? 'too-large' : body
+  return message.arrayBuffer().then((buffer) => (buffer.byteLength > bytesMax ? 'too-large' : new Uint8Array(buffer)))
 }
 
 async function readCapped(

@@ -51,7 +51,11 @@ export abstract class RecordRelay implements StreamRelay {
 
   /** Passes the record with the bytes of [start, end) replaced. */
   protected passEdited(record: Uint8Array, start: number, end: number, bytes: Uint8Array): void {
-    this.#pieces.push(record.subarray(0, start), bytes, record.subarray(end))
+    const edited = new Uint8Array(record.length - (end - start) + bytes.length)
+    edited.set(start === 0 ? nothing : record.subarray(0, start))
+    edited.set(bytes, start)
+    edited.set(record.subarray(end), start + bytes.length)
+    this.#pieces.push(edited)
   }
 
   protected finish(record: Uint8Array): void {
