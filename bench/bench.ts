@@ -103,7 +103,7 @@ async function measure(
     warmupMs: options.warmupMs,
     windowMs: options.windowMs,
     pid: running.pid,
-    eventsExpected: cell.events,
+    eventsExpected: Math.max(0, cell.events - (call.eventsFewer ?? 0)),
   }
   const load = Bun.spawn([process.execPath, '--no-install', join(import.meta.dir, 'load.ts')], {
     stdin: new Blob([JSON.stringify(plan)]),

@@ -18,6 +18,7 @@ export interface Cell {
 export const CELLS: readonly Cell[] = [
   { id: 'chat', surface: 'chat', events: 0, connections: 32, promptBytes: 1_000, byDefault: true },
   { id: 'chat-alone', surface: 'chat', events: 0, connections: 1, promptBytes: 1_000, byDefault: true },
+  { id: 'chat-20k', surface: 'chat', events: 0, connections: 32, promptBytes: 20_000, byDefault: true },
   { id: 'chat-stream', surface: 'chat', events: 100, connections: 16, promptBytes: 1_000, byDefault: true },
   { id: 'chat-long-stream', surface: 'chat', events: 1_000, connections: 16, promptBytes: 1_000, byDefault: true },
   { id: 'messages', surface: 'messages', events: 0, connections: 32, promptBytes: 1_000, byDefault: false },

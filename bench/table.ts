@@ -23,6 +23,8 @@ const COLUMNS: readonly Column[] = [
 interface Limit {
   readonly metric: Metric
   readonly cell: string
+  /** `tollgate` where nothing is said. */
+  readonly of?: string
   readonly to: string
   /** Undefined for a figure that is shown without being held to a limit. */
   readonly most?: number
@@ -45,6 +47,22 @@ const LIMITS: readonly Limit[] = [
     cell: 'chat-long-stream',
     to: 'bare-rewrite',
     text: 'CPU per event, 1,000-event streams',
+  },
+  {
+    metric: 'cpuMicrosPerRequest',
+    cell: 'chat-20k',
+    of: 'translated',
+    to: 'tollgate',
+    most: 3,
+    text: 'CPU per request of 20 KB, translated',
+  },
+  {
+    metric: 'cpuMicrosPerEvent',
+    cell: 'chat-stream',
+    of: 'translated',
+    to: 'tollgate',
+    most: 2,
+    text: 'CPU per event, 100-event streams, translated',
   },
 ]
 
@@ -74,7 +92,7 @@ export function renderLimits(measurements: readonly Measurement[], cells: readon
   for (const limit of LIMITS) {
     const cell = cells.find((candidate) => candidate.id === limit.cell)
     if (!cell) continue
-    const ratio = ratioBetween(measurements, cell, limit.metric, { of: 'tollgate', to: limit.to })
+    const ratio = ratioBetween(measurements, cell, limit.metric, { of: limit.of ?? 'tollgate', to: limit.to })
     const verdict = limit.most === undefined ? '' : `, limit ${limit.most}: ${ratio <= limit.most ? 'kept' : 'broken'}`
     if (Number.isFinite(ratio)) lines.push(`${limit.text}: ${ratio.toFixed(2)} × ${limit.to}${verdict}`)
   }

@@ -25,6 +25,8 @@ export interface Call {
   readonly model: string
   /** Beside content type and dialect version, which the cell sets. */
   readonly headers: Readonly<Record<string, string>>
+  /** Events at the borders of a stream that the upstream's dialect has and the caller's has not. */
+  readonly eventsFewer?: number
 }
 
 export type Start = { readonly running: Running; readonly version: string } | { readonly absent: string }

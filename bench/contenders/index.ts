@@ -5,6 +5,14 @@ import type { Contender } from './contender.ts'
 import { direct } from './direct.ts'
 import { nginx } from './nginx.ts'
 import { portkey } from './portkey.ts'
-import { tollgate } from './tollgate.ts'
+import { tollgate, tollgateTranslated } from './tollgate.ts'
 
-export const CONTENDERS: readonly Contender[] = [direct, bare, bareRewrite, tollgate, nginx, portkey]
+export const CONTENDERS: readonly Contender[] = [
+  direct,
+  bare,
+  bareRewrite,
+  tollgate,
+  tollgateTranslated,
+  nginx,
+  portkey,
+]
