@@ -1,10 +1,10 @@
-// How many tokens a request will roughly be, before or without a provider's own count. Bytes over four: right for
-// English, a tenth high for Chinese; denser text such as JSON is counted by three.
+// How many tokens a request will roughly be, before or without a provider's own count: its text by kernel/token-estimate,
+// and what surrounds the text by the usual overheads.
 
 import type { AssistantBlock, Conversation, TextBlock, UserBlock } from '../dialects/canonical/conversation.ts'
+import { estimateTokens } from '../kernel/token-estimate.ts'
 
 const bytesPerToken = 4
-const bytesPerJsonToken = 3
 /** What a turn costs beside its text: role and borders. */
 const turnTokens = 4
 /** An image of the usual size; what providers charge depends on pixels that are not looked at here. */
@@ -23,10 +23,10 @@ export function countTokensLocally({ system, turns, tools, outputFormat }: Conve
   for (const block of system) tokens += blockTokens(block)
   for (const { blocks } of turns) tokens += turnTokens + sum(blocks)
   for (const tool of tools) {
-    tokens += textTokens(tool.name) + textTokens(tool.description ?? '') + turnTokens * 2
-    if (tool.kind === 'function') tokens += jsonTokens(tool.schema ?? '')
+    tokens += estimateTokens(tool.name) + estimateTokens(tool.description ?? '') + turnTokens * 2
+    if (tool.kind === 'function') tokens += estimateTokens(tool.schema ?? '')
   }
-  if (outputFormat?.kind === 'json-schema') tokens += jsonTokens(outputFormat.schema)
+  if (outputFormat?.kind === 'json-schema') tokens += estimateTokens(outputFormat.schema)
   return tokens
 }
 
@@ -41,27 +41,19 @@ function blockTokens(block: Block): number {
     case 'text':
     case 'refusal':
     case 'thinking':
-      return textTokens(block.text)
+      return estimateTokens(block.text)
     case 'sealed-thinking':
-      return textTokens(block.data)
+      return estimateTokens(block.data)
     case 'tool-call':
-      return turnTokens * 2 + textTokens(block.name) + jsonTokens(block.arguments)
+      return turnTokens * 2 + estimateTokens(block.name) + estimateTokens(block.arguments)
     case 'tool-result':
       return turnTokens * 2 + sum(block.content)
     case 'image':
       return imageTokens
     case 'document': {
       const { source } = block
-      if (source.kind === 'text') return textTokens(source.text)
+      if (source.kind === 'text') return estimateTokens(source.text)
       return source.kind === 'data' ? Math.ceil((source.base64.length * 3) / 4 / documentBytesPerToken) : imageTokens
     }
   }
-}
-
-function textTokens(text: string): number {
-  return Math.ceil(Buffer.byteLength(text) / bytesPerToken)
-}
-
-function jsonTokens(text: string): number {
-  return Math.ceil(Buffer.byteLength(text) / bytesPerJsonToken)
 }
