@@ -19,7 +19,7 @@ export function estimateInputTokens(body: Uint8Array): number {
 
 /** Counts what the model would read: system, turns, tools; on the high side where it cannot know. */
 export function countTokensLocally({ system, turns, tools, outputFormat }: Conversation): number {
-  let tokens = 3
+  let tokens = 3 + (system.length > 0 ? turnTokens : 0)
   for (const block of system) tokens += blockTokens(block)
   for (const { blocks } of turns) tokens += turnTokens + sum(blocks)
   for (const tool of tools) {
