@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { parsed, refusedParse } from './request-testing.ts'
+import { parsed, refusedParse } from '../../../test/parts/chat-requests.ts'
 
 /** The first bytes of each format are all that is looked at. */
 const base64 = (bytes: readonly number[]) => Buffer.from(bytes).toString('base64')

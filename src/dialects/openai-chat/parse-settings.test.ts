@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { parsed, refusedParse } from './request-testing.ts'
+import { parsed, refusedParse } from '../../../test/parts/chat-requests.ts'
 
 const messages = [{ role: 'user', content: 'hi' }]
 const settings = (fields: object) => parsed({ messages, ...fields })

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'bun:test'
+import { refusedRender, rendered, targetWith } from '../../../test/parts/chat-requests.ts'
 import type { AssistantBlock, Turn } from '../canonical/conversation.ts'
 import { writeSignature } from '../canonical/signature.ts'
 import type { TargetRules } from '../canonical/target-rules.ts'
-import { refusedRender, rendered, targetWith } from './request-testing.ts'
 
 const text = (words: string) => ({ kind: 'text', text: words }) as const
 const thinking = (words: string, signature?: string) => ({ kind: 'thinking', text: words, signature }) as const

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
+import { refusedRender, rendered, targetWith } from '../../../test/parts/chat-requests.ts'
 import type { AssistantBlock, Turn, UserBlock } from '../canonical/conversation.ts'
 import type { TargetRules } from '../canonical/target-rules.ts'
-import { refusedRender, rendered, targetWith } from './request-testing.ts'
 
 const text = (words: string) => ({ kind: 'text', text: words }) as const
 const user = (...blocks: UserBlock[]): Turn => ({ role: 'user', blocks, place: '/messages/0' })

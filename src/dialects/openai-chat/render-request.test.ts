@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
+import { emptyConversation, rendered, targetWith } from '../../../test/parts/chat-requests.ts'
 import { Failure } from '../../kernel/failure.ts'
 import type { AssistantBlock, Conversation, TextBlock, Turn, UserBlock } from '../canonical/conversation.ts'
 import type { TargetRules } from '../canonical/target-rules.ts'
 import { renderRequest } from './render-request.ts'
-import { emptyConversation, rendered, targetWith } from './request-testing.ts'
 
 const text = (words: string): TextBlock => ({ kind: 'text', text: words })
 

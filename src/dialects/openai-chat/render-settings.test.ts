@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
+import { refusedRender, rendered, targetWith } from '../../../test/parts/chat-requests.ts'
 import type { ReasoningWish, TextBlock } from '../canonical/conversation.ts'
 import type { TargetRules } from '../canonical/target-rules.ts'
-import { refusedRender, rendered, targetWith } from './request-testing.ts'
 
 const text = (words: string): TextBlock => ({ kind: 'text', text: words })
 const schema = '{"type":"object","properties":{"a":{}},"required":["a"],"additionalProperties":false}'

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
+import { refusedRender, rendered, targetWith } from '../../../test/parts/chat-requests.ts'
 import type { CustomTool, FunctionTool, Turn } from '../canonical/conversation.ts'
-import { refusedRender, rendered, targetWith } from './request-testing.ts'
 
 const closed = '{"type":"object","properties":{"a":{"type":"string"}},"required":["a"],"additionalProperties":false}'
 const tool = (name: string, facts: Partial<FunctionTool> = {}): FunctionTool => ({

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'bun:test'
+import { targetWith } from '../../../test/parts/chat-requests.ts'
 import { noted, parseWhole } from '../../../test/parts/reply-notation.ts'
 import { parseStream } from './parse-stream.ts'
 import { replyAsStream } from './reply-as-stream.ts'
-import { targetWith } from './request-testing.ts'
 
 const encode = (reply: object | string): Uint8Array =>
   new TextEncoder().encode(typeof reply === 'string' ? reply : JSON.stringify(reply))

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { ask, createTransport, type Path, say } from './ask.ts'
+import { ask, createTransport, type Path, say } from '../../../test/parts/ask-sandbox.ts'
 
 describe('any JSON at all', () => {
   const messageLike = fc.record(

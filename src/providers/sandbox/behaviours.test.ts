@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
-import { ask, createTransport, type Path, readJson, say } from './ask.ts'
-import { type Gist, gistOfChat, gistOfMessage } from './gist.ts'
+import { ask, createTransport, type Path, readJson, say } from '../../../test/parts/ask-sandbox.ts'
+import { type Gist, gistOfChat, gistOfMessage } from '../../../test/parts/reply-gist.ts'
 
 /** Each dialect's word for the same ending. */
 const words = {

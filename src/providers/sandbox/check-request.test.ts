@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { ask, createTransport } from './ask.ts'
+import { ask, createTransport } from '../../../test/parts/ask-sandbox.ts'
 
 const hi = [{ role: 'user', content: 'hi' }]
 

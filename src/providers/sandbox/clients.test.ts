@@ -3,7 +3,7 @@ import Anthropic from '@anthropic-ai/sdk'
 import AnthropicOld from '@anthropic-ai/sdk-0'
 import OpenAI from 'openai'
 import OpenAIOld from 'openai-6'
-import { createTransport } from './ask.ts'
+import { createTransport } from '../../../test/parts/ask-sandbox.ts'
 
 // The official clients are the judges of the wire format: they read the sandbox over loopback, as they would read the
 // providers it stands for.

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { ask, createTransport, readJson, readRecords, say } from './ask.ts'
+import { ask, createTransport, readJson, readRecords, say } from '../../../test/parts/ask-sandbox.ts'
 
 for (const path of ['/chat/completions', '/v1/messages'] as const) {
   const isChat = path === '/chat/completions'

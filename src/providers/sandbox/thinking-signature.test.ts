@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { ask, createTransport, readJson, say } from './ask.ts'
+import { ask, createTransport, readJson, say } from '../../../test/parts/ask-sandbox.ts'
 import { signThinking } from './thinking-signature.ts'
 
 describe('signed thinking', () => {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { ask, createTransport, readRecords, say } from './ask.ts'
+import { ask, createTransport, readRecords, say } from '../../../test/parts/ask-sandbox.ts'
 
 const surfaces = ['/chat/completions', '/v1/messages'] as const
 const hello = 'hello from the other side of the gate'

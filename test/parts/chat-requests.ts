@@ -1,12 +1,12 @@
 // For tests of the request parser and renderer: a body in, a Conversation or a parsed upstream body out.
 
-import { Failure } from '../../kernel/failure.ts'
-import type { Conversation } from '../canonical/conversation.ts'
-import type { TargetRules } from '../canonical/target-rules.ts'
-import type { ParsedRequest, RenderedRequest, Target } from '../canonical/translation.ts'
-import { readEnvelope } from './envelope.ts'
-import { parseRequest } from './parse-request.ts'
-import { renderRequest } from './render-request.ts'
+import type { Conversation } from '../../src/dialects/canonical/conversation.ts'
+import type { TargetRules } from '../../src/dialects/canonical/target-rules.ts'
+import type { ParsedRequest, RenderedRequest, Target } from '../../src/dialects/canonical/translation.ts'
+import { readEnvelope } from '../../src/dialects/openai-chat/envelope.ts'
+import { parseRequest } from '../../src/dialects/openai-chat/parse-request.ts'
+import { renderRequest } from '../../src/dialects/openai-chat/render-request.ts'
+import { Failure } from '../../src/kernel/failure.ts'
 
 /** `body` as text, or an object that gets a model. */
 export function parseResult(body: string | object): ParsedRequest | Failure {

@@ -1,9 +1,9 @@
 // For the tests of this folder: a transport on a clock that stands still, requests in both dialects, and plain readers
 // of what comes back. Shares no code with what it tests.
 
-import type { Transport } from '../provider.ts'
-import type { Delay } from './stream-body.ts'
-import { createSandboxTransport } from './transport.ts'
+import type { Transport } from '../../src/providers/provider.ts'
+import type { Delay } from '../../src/providers/sandbox/stream-body.ts'
+import { createSandboxTransport } from '../../src/providers/sandbox/transport.ts'
 
 export type Path = '/chat/completions' | '/v1/messages' | '/v1/messages/count_tokens'
 
