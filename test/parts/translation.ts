@@ -63,7 +63,7 @@ export function conversation(parts: Partial<Conversation> = {}): Conversation {
   }
 }
 
-/** Facts of some models, by the names that wire.md gives them. */
+/** Facts of some models, by the short names the vectors give them. */
 export const models = {
   opus55: {
     sampling: 'none',
