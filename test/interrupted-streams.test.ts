@@ -26,8 +26,8 @@ afterAll(async () => {
 
 /** How a provider ends what it has begun; the message must say so. */
 const endings: Record<string, { end(reply: UpstreamReply, words: Words): void | Promise<void>; says: string }> = {
-  'closes the connection': { end: (reply) => reply.cut(), says: 'broke off' },
-  'resets the connection': { end: (reply) => reply.reset(), says: 'broke off' },
+  'closes the connection': { end: (reply) => reply.cut(), says: 'sent an event without an end' },
+  'resets the connection': { end: (reply) => reply.reset(), says: 'sent an event without an end' },
   'ends its body properly, without a last event': { end: (reply) => reply.finish(), says: 'closed the stream' },
   'closes in the middle of a record': {
     async end(reply, words) {
@@ -48,7 +48,7 @@ const endings: Record<string, { end(reply: UpstreamReply, words: Words): void | 
     end: (reply, words) => reply.chunk(words.error + words.says('ghost') + words.ending),
     says: 'reported an error',
   },
-  'sends a line without end': { end: (reply) => reply.chunk(`data: ${'x'.repeat(1_100_000)}`), says: 'broke off' },
+  'sends a line without end': { end: (reply) => reply.chunk(`data: ${'x'.repeat(1_100_000)}`), says: 'sent an event without an end' },
 }
 
 for (const surface of bothSurfaces) {

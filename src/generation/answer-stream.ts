@@ -7,6 +7,8 @@ import { assert } from '../kernel/assert.ts'
 import { Failure } from '../kernel/failure.ts'
 import type { RequestId } from '../kernel/ids.ts'
 import type { Usage } from '../kernel/usage.ts'
+import { isBroken } from '../providers/call-endpoint.ts'
+import { SseOverflow } from '../wire/sse-splitter.ts'
 import type { Answered, OpenStream } from './attempt.ts'
 import type { Connection, StreamEnd } from './story.ts'
 import type { Ticker, Watched } from './ticker.ts'
@@ -21,6 +23,8 @@ export interface StreamAnswerInput {
   readonly opening: OpenStream | Promise<Opened>
   readonly ticker: Ticker
   readonly connection: Connection
+  /** What the caller is told of a defect of ours; the details go to the log. */
+  readonly onDefect: (error: unknown) => Failure
   /** Called once, before the last bytes go out. */
   readonly settle: (end: StreamEnd, usage: Usage | undefined) => void | Promise<void>
 }
@@ -90,9 +94,8 @@ class Pump implements Watched {
         if (this.#forward(controller, stream, bytes)) await this.#conclude(controller, stream)
         else if (done) await this.#interrupt(controller, 'closed the stream')
       }
-    } catch {
-      // A read that rejects is the provider's end of the wire, or our own cut.
-      if (this.#phase !== 'ended') await this.#interrupt(controller, this.#cutFor ?? 'broke off')
+    } catch (error) {
+      if (!this.#isOver()) await this.#fail(controller, error)
     }
     this.#clientBusySinceMs = this.#input.ticker.nowMs
   }
@@ -100,7 +103,11 @@ class Pump implements Watched {
   /** Waits for a provider to be committed, and passes on the bytes that were read for it. */
   async #open(controller: Controller): Promise<void> {
     const opened = await this.#input.opening
-    if (this.#isOver()) return
+    if (this.#isOver()) {
+      // It opened for a client that had just gone; nobody else would end it.
+      if (typeof opened === 'object' && 'abort' in opened) opened.abort()
+      return
+    }
     if (opened === 'client left') return this.leave()
     if (opened instanceof Failure) return await this.#end(controller, opened)
     assert(opened.kind === 'stream', 'a streamed request is answered by a stream')
@@ -121,6 +128,14 @@ class Pump implements Watched {
 
   #conclude(controller: Controller, { relay }: OpenStream): Promise<void> {
     return relay.fault ? this.#interrupt(controller, 'reported an error') : this.#end(controller, 'complete')
+  }
+
+  /** A read that rejects is the provider's end of the wire or our own cut; anything else is a defect of ours. */
+  #fail(controller: Controller, error: unknown): Promise<void> {
+    if (this.#cutFor !== undefined) return this.#interrupt(controller, this.#cutFor)
+    if (error instanceof SseOverflow) return this.#interrupt(controller, 'sent an event without an end')
+    if (isBroken(error)) return this.#interrupt(controller, 'broke off')
+    return this.#end(controller, this.#input.onDefect(error))
   }
 
   async #interrupt(controller: Controller, how: string): Promise<void> {
@@ -161,7 +176,8 @@ class Pump implements Watched {
 
   expire(): void {
     const failure = new Failure('STREAM_INTERRUPTED', `Tollgate was shut down. Request ${this.#input.requestId}.`)
-    if (this.#controller && this.#phase !== 'ended') void this.#end(this.#controller, failure)
+    // A client that goes in this very moment has nothing to be told.
+    if (this.#controller && !this.#isOver()) this.#end(this.#controller, failure).catch(() => this.leave())
   }
 
   #keepAlive(nowMs: number): void {

@@ -74,6 +74,7 @@ export function createGenerate(deps: GenerateDependencies): Generate {
       opening: opened as OpenStream | Promise<Opened>,
       ticker,
       connection: story.connection,
+      onDefect: (error) => deps.onDefect(error, story.record.id),
       settle: (end, usage) => story.settle(end, usage, model),
     })
     return new Response(body, { headers })

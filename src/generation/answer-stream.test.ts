@@ -1,0 +1,101 @@
+import { expect, test } from 'bun:test'
+import type { StreamRelay } from '../dialects/byte-lane/relay.ts'
+import { openaiChat } from '../dialects/openai-chat/index.ts'
+import { systemClock } from '../kernel/clock.ts'
+import { Failure } from '../kernel/failure.ts'
+import type { Candidate } from '../routing/candidate.ts'
+import { SseOverflow } from '../wire/sse-splitter.ts'
+import { answerStream, type Opened } from './answer-stream.ts'
+import type { OpenStream } from './attempt.ts'
+import type { StreamEnd } from './story.ts'
+import { createTicker } from './ticker.ts'
+
+// What becomes of an error in mid-stream: the provider's is told as the provider's, ours as ours, and both are settled
+// once.
+
+const nothing = new Uint8Array(0)
+const relay: StreamRelay = {
+  push: (chunk) => chunk,
+  end: () => nothing,
+  meaningful: true,
+  finished: false,
+  terminal: nothing,
+  usage: undefined,
+  fault: undefined,
+  keepAlive: () => nothing,
+}
+
+function openStream(read: () => Promise<{ done: boolean; value?: Uint8Array }>, abort = () => {}): OpenStream {
+  return {
+    kind: 'stream',
+    candidate: { provider: { id: 'acme' } } as Candidate,
+    warnings: [],
+    reader: { read },
+    relay,
+    first: new TextEncoder().encode(': first\n\n'),
+    timeouts: { connectMs: 1e6, firstEventMs: 1e6, idleMs: 1e6, totalMs: 1e6 },
+    abort,
+  }
+}
+
+function answer(opening: OpenStream | Promise<Opened>) {
+  const ends: StreamEnd[] = []
+  const defects: unknown[] = []
+  const body = answerStream({
+    surface: openaiChat,
+    requestId: 'req_1',
+    opening,
+    ticker: createTicker(systemClock),
+    connection: { keepOpen() {}, rearm() {}, drop() {} },
+    onDefect(error) {
+      defects.push(error)
+      return new Failure('INTERNAL', 'Tollgate failed.')
+    },
+    settle: (end) => void ends.push(end),
+  })
+  return { body, ends, defects }
+}
+
+const errors: readonly [name: string, error: Error, code: string, says: string, isOurs: boolean][] = [
+  ['a reset', Object.assign(new Error('reset'), { code: 'ECONNRESET' }), 'STREAM_INTERRUPTED', 'acme broke off', false],
+  ['an event without an end', new SseOverflow('too long'), 'STREAM_INTERRUPTED', 'without an end', false],
+  ['a mistake of ours', new TypeError('secret of the house'), 'INTERNAL', 'Tollgate failed.', true],
+]
+
+test.each(errors)('%s ends the stream with its own code, settled once', async (_, error, code, says, isOurs) => {
+  const { body, ends, defects } = answer(openStream(() => Promise.reject(error)))
+  const text = await new Response(body).text()
+  expect(text).toContain(': first')
+  expect(text).toContain(`"code":"${code}"`)
+  expect(text).toContain(says)
+  expect(text).not.toContain('secret')
+  expect(text).not.toContain('[DONE]')
+  expect(defects).toEqual(isOurs ? [error] : [])
+  expect(ends).toHaveLength(1)
+  expect(ends[0]).toMatchObject({ code })
+})
+
+test('a mistake of ours while the first event is awaited is not blamed on a provider', async () => {
+  const error = new TypeError('secret of the house')
+  const { body, ends, defects } = answer(Promise.reject(error))
+  expect(await new Response(body).text()).toContain('"code":"INTERNAL"')
+  expect(defects).toEqual([error])
+  expect(ends).toHaveLength(1)
+})
+
+test('a provider that opens for a client that has just gone is ended', async () => {
+  const aborted = Promise.withResolvers<string>()
+  const opening = Promise.withResolvers<Opened>()
+  const { body, ends } = answer(opening.promise)
+  const reader = body.getReader()
+  await reader.read()
+  await reader.cancel()
+  opening.resolve(
+    openStream(
+      () => new Promise(() => {}),
+      () => aborted.resolve('aborted'),
+    ),
+  )
+  expect(await aborted.promise).toBe('aborted')
+  expect(ends).toEqual(['client left'])
+})
