@@ -48,7 +48,10 @@ const endings: Record<string, { end(reply: UpstreamReply, words: Words): void | 
     end: (reply, words) => reply.chunk(words.error + words.says('ghost') + words.ending),
     says: 'reported an error',
   },
-  'sends a line without end': { end: (reply) => reply.chunk(`data: ${'x'.repeat(1_100_000)}`), says: 'sent an event without an end' },
+  'sends a line without end': {
+    end: (reply) => reply.chunk(`data: ${'x'.repeat(1_100_000)}`),
+    says: 'sent an event without an end',
+  },
 }
 
 for (const surface of bothSurfaces) {

@@ -3,6 +3,7 @@
 
 import type { SseEvent } from '../../wire/sse-reader.ts'
 import { blockShapes, checkBlock, checkMessage, checkStop, checkUsage, usageNames } from './messages-shape.ts'
+import { StreamGrammar } from './stream-grammar.ts'
 import {
   Findings,
   isMembers,
@@ -48,8 +49,7 @@ export function checkMessagesReply(reply: unknown, level: Level = 'house'): Viol
   return findings.list
 }
 
-class MessagesStreamGrammar {
-  readonly #findings: Findings
+class MessagesStreamGrammar extends StreamGrammar {
   /** The open block. */
   #block: { readonly type: string; deltas: string[]; text: string } | undefined
   #blocks = 0
@@ -60,38 +60,16 @@ class MessagesStreamGrammar {
   #isStopped = false
   #isFailed = false
 
-  constructor(level: Level) {
-    this.#findings = new Findings(level)
-  }
-
-  check(events: readonly SseEvent[]): Violation[] {
-    for (const [at, event] of events.entries()) {
-      this.#findings.at = at
-      this.#record(event)
-    }
-    this.#findings.at = undefined
-    this.#end()
-    return this.#findings.list
-  }
-
-  #expect(isHeld: boolean, rule: string, what: string): void {
-    this.#findings.expect(isHeld, rule, what)
-  }
-
-  #expectOfUs(isHeld: boolean, rule: string, what: string): void {
-    this.#findings.expectOfUs(isHeld, rule, what)
-  }
-
-  #record({ event, data }: SseEvent): void {
+  protected record({ event, data }: SseEvent): void {
     const record = parseJson(data)
-    if (!isMembers(record)) return this.#expect(false, 'data-json', 'data is no object')
-    this.#expect(record.type === event, 'event-name', `event ${event} with type ${record.type}`)
-    this.#expect(!this.#isStopped && !this.#isFailed, 'after-end', 'a record behind the end')
-    this.#expect(isWellFormed(record), 'unicode', 'half a character')
+    if (!isMembers(record)) return this.expect(false, 'data-json', 'data is no object')
+    this.expect(record.type === event, 'event-name', `event ${event} with type ${record.type}`)
+    this.expect(!this.#isStopped && !this.#isFailed, 'after-end', 'a record behind the end')
+    this.expect(isWellFormed(record), 'unicode', 'half a character')
     if (event === 'error') return this.#error(record)
     if (event === 'message_start') return this.#start(membersOf(record.message))
-    if (event === 'ping') return this.#expectOfUs(this.#isStarted, 'start-first', 'ping before message_start')
-    this.#expect(this.#isStarted, 'start-first', `${event} before message_start`)
+    if (event === 'ping') return this.expectOfUs(this.#isStarted, 'start-first', 'ping before message_start')
+    this.expect(this.#isStarted, 'start-first', `${event} before message_start`)
     switch (event) {
       case 'content_block_start':
         return this.#open(record)
@@ -103,10 +81,10 @@ class MessagesStreamGrammar {
         return this.#ended(record)
       case 'message_stop':
         this.#isStopped = true
-        return this.#expect(this.#ending !== undefined, 'message-delta', 'no message_delta before message_stop')
+        return this.expect(this.#ending !== undefined, 'message-delta', 'no message_delta before message_stop')
       default:
         // The dialect grows by events that clients pass over.
-        this.#expectOfUs(false, 'known-event', `unknown event ${event}`)
+        this.expectOfUs(false, 'known-event', `unknown event ${event}`)
     }
   }
 
@@ -114,35 +92,35 @@ class MessagesStreamGrammar {
     this.#isFailed = true
     const error = membersOf(record.error)
     for (const name of ['type', 'message']) {
-      this.#expect(typeof error[name] === 'string', 'error-keys', `error.${name} is a string`)
+      this.expect(typeof error[name] === 'string', 'error-keys', `error.${name} is a string`)
     }
-    this.#expectOfUs(typeof error.code === 'string', 'error-keys', 'error.code is a string')
-    this.#expectOfUs(typeof record.request_id === 'string', 'error-keys', 'request_id is there')
+    this.expectOfUs(typeof error.code === 'string', 'error-keys', 'error.code is a string')
+    this.expectOfUs(typeof record.request_id === 'string', 'error-keys', 'request_id is there')
   }
 
   #start(message: Members): void {
-    this.#expect(!this.#isStarted, 'start-first', 'a second message_start')
+    this.expect(!this.#isStarted, 'start-first', 'a second message_start')
     this.#isStarted = true
-    checkMessage(this.#findings, message)
-    this.#expect(listOf(message.content).length === 0, 'start-first', 'content before it begins')
-    this.#expect(message.stop_reason === null, 'start-first', 'a stop before it begins')
+    checkMessage(this.findings, message)
+    this.expect(listOf(message.content).length === 0, 'start-first', 'content before it begins')
+    this.expect(message.stop_reason === null, 'start-first', 'a stop before it begins')
     const usage = membersOf(message.usage)
     const input = usageNames.slice(0, 3).reduce((sum, name) => sum + Number(usage[name] ?? 0), 0)
-    this.#expect(input > 0, 'start-usage', 'no input tokens')
+    this.expect(input > 0, 'start-usage', 'no input tokens')
   }
 
   #open(record: Members): void {
     const block = membersOf(record.content_block)
-    this.#expect(this.#block === undefined, 'one-open', 'a block in a block')
-    this.#expectOfUs(this.#ending === undefined, 'message-delta', 'a block behind message_delta')
-    this.#expect(record.index === this.#blocks, 'block-index', `index ${record.index} where ${this.#blocks} is next`)
-    checkBlock(this.#findings, block)
+    this.expect(this.#block === undefined, 'one-open', 'a block in a block')
+    this.expectOfUs(this.#ending === undefined, 'message-delta', 'a block behind message_delta')
+    this.expect(record.index === this.#blocks, 'block-index', `index ${record.index} where ${this.#blocks} is next`)
+    checkBlock(this.findings, block)
     if (block.type === 'text' || block.type === 'thinking') {
       const isEmpty = [block.text, block.thinking, block.signature].every((text) => text === undefined || text === '')
-      this.#expect(isEmpty, 'block-keys', 'a block begins empty')
+      this.expect(isEmpty, 'block-keys', 'a block begins empty')
     }
     const hasInput = isMembers(block.input) && Object.keys(block.input).length === 0
-    this.#expectOfUs(block.type !== 'tool_use' || hasInput, 'tool-input', 'input begins as {}')
+    this.expectOfUs(block.type !== 'tool_use' || hasInput, 'tool-input', 'input begins as {}')
     this.#blocks += 1
     this.#block = { type: String(block.type), deltas: [], text: '' }
   }
@@ -150,27 +128,27 @@ class MessagesStreamGrammar {
   #delta(record: Members): void {
     const delta = membersOf(record.delta)
     const type = String(delta.type)
-    if (!this.#block) return this.#expect(false, 'one-open', 'a delta outside of a block')
-    this.#expect(record.index === this.#blocks - 1, 'block-index', `index ${record.index} is not the open block`)
+    if (!this.#block) return this.expect(false, 'one-open', 'a delta outside of a block')
+    this.expect(record.index === this.#blocks - 1, 'block-index', `index ${record.index} is not the open block`)
     const shape = blockShapes[this.#block.type]
     // What a block that we do not know is filled by, we do not know either.
     if (!shape) return
-    if (type === 'citations_delta') return this.#expectOfUs(false, 'delta-kind', 'citations_delta, which we never send')
-    this.#expect(shape.deltas.includes(type), 'delta-kind', `${type} in ${this.#block.type}`)
+    if (type === 'citations_delta') return this.expectOfUs(false, 'delta-kind', 'citations_delta, which we never send')
+    this.expect(shape.deltas.includes(type), 'delta-kind', `${type} in ${this.#block.type}`)
     const text = delta[deltaTexts[type] ?? '']
-    this.#expect(typeof text === 'string', 'delta-text', `${type} has its text`)
-    this.#expect(this.#block.deltas.at(-1) !== 'signature_delta', 'signature', 'something behind the signature')
+    this.expect(typeof text === 'string', 'delta-text', `${type} has its text`)
+    this.expect(this.#block.deltas.at(-1) !== 'signature_delta', 'signature', 'something behind the signature')
     this.#block.deltas.push(type)
     if (type !== 'signature_delta') this.#block.text += String(text)
   }
 
   #close(record: Members): void {
     const block = this.#block
-    if (!block) return this.#expect(false, 'one-open', 'a stop outside of a block')
+    if (!block) return this.expect(false, 'one-open', 'a stop outside of a block')
     this.#block = undefined
-    this.#expect(record.index === this.#blocks - 1, 'block-index', `index ${record.index} is not the open block`)
+    this.expect(record.index === this.#blocks - 1, 'block-index', `index ${record.index} is not the open block`)
     if (block.type === 'thinking') {
-      this.#expect(block.deltas.at(-1) === 'signature_delta', 'signature', 'thinking ends with its signature')
+      this.expect(block.deltas.at(-1) === 'signature_delta', 'signature', 'thinking ends with its signature')
     }
     if (block.type === 'text' && block.text === '') this.#emptyTexts += 1
     if (block.type === 'tool_use') this.#calls.push(block.text)
@@ -178,25 +156,25 @@ class MessagesStreamGrammar {
 
   #ended(record: Members): void {
     const delta = membersOf(record.delta)
-    this.#expect(this.#block === undefined, 'message-delta', 'message_delta inside a block')
-    this.#expect('stop_reason' in delta, 'message-delta', 'delta.stop_reason is there')
+    this.expect(this.#block === undefined, 'message-delta', 'message_delta inside a block')
+    this.expect('stop_reason' in delta, 'message-delta', 'delta.stop_reason is there')
     for (const name of ['stop_sequence', 'stop_details', 'container']) {
-      this.#expectOfUs(name in delta, 'message-delta', `delta.${name} is there`)
+      this.expectOfUs(name in delta, 'message-delta', `delta.${name} is there`)
     }
     this.#ending = delta
-    checkStop(this.#findings, delta, this.#calls.length > 0)
-    checkUsage(this.#findings, record.usage, this.#findings.level === 'house' ? usageNames : ['output_tokens'])
+    checkStop(this.findings, delta, this.#calls.length > 0)
+    checkUsage(this.findings, record.usage, this.findings.level === 'house' ? usageNames : ['output_tokens'])
   }
 
-  #end(): void {
-    this.#expect(this.#isFailed !== this.#isStopped, 'stop-last', 'message_stop or an error ends the stream')
+  protected end(): void {
+    this.expect(this.#isFailed !== this.#isStopped, 'stop-last', 'message_stop or an error ends the stream')
     if (this.#isFailed) return
-    this.#expect(this.#block === undefined, 'one-open', 'a block without its stop')
-    this.#expectOfUs(this.#blocks > 0, 'content', 'at least one block')
-    this.#expectOfUs(this.#emptyTexts === 0 || this.#blocks === 1, 'empty-text', 'an empty text block')
+    this.expect(this.#block === undefined, 'one-open', 'a block without its stop')
+    this.expectOfUs(this.#blocks > 0, 'content', 'at least one block')
+    this.expectOfUs(this.#emptyTexts === 0 || this.#blocks === 1, 'empty-text', 'an empty text block')
     if (this.#ending?.stop_reason === 'max_tokens') return
     for (const text of this.#calls) {
-      this.#expect(text.trim() === '' || isMembers(parseJson(text)), 'tool-json', `input is no object: ${text}`)
+      this.expect(text.trim() === '' || isMembers(parseJson(text)), 'tool-json', `input is no object: ${text}`)
     }
   }
 }
