@@ -26,8 +26,8 @@ afterAll(async () => {
 
 /** How a provider ends what it has begun; the message must say so. */
 const endings: Record<string, { end(reply: UpstreamReply, words: Words): void | Promise<void>; says: string }> = {
-  'closes the connection': { end: (reply) => reply.cut(), says: 'sent an event without an end' },
-  'resets the connection': { end: (reply) => reply.reset(), says: 'sent an event without an end' },
+  'closes the connection': { end: (reply) => reply.cut(), says: 'broke off' },
+  'resets the connection': { end: (reply) => reply.reset(), says: 'broke off' },
   'ends its body properly, without a last event': { end: (reply) => reply.finish(), says: 'closed the stream' },
   'closes in the middle of a record': {
     async end(reply, words) {
