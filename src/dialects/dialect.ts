@@ -6,7 +6,7 @@ import type { RequestId } from '../kernel/ids.ts'
 import type { RelayContext, RelayedReply, RequestEdits, StreamRelay } from './byte-lane/relay.ts'
 import type { Envelope } from './canonical/envelope.ts'
 import type { ProviderFault } from './canonical/provider-fault.ts'
-import type { Translation } from './canonical/translation.ts'
+import type { Translation, UpstreamTranslation } from './canonical/translation.ts'
 
 export const dialectIds = ['openai-chat', 'anthropic-messages'] as const
 export type DialectId = (typeof dialectIds)[number]
@@ -17,10 +17,20 @@ export interface TokenCount {
   readEnvelope(body: Uint8Array<ArrayBuffer>, headers: Headers): Envelope | Failure
 }
 
-export interface Dialect {
+/** A wire format in which providers are called. */
+export interface UpstreamDialect {
   readonly id: DialectId
-  /** Appended to an endpoint's base URL. */
-  readonly generationPath: string
+  /** Appended to an endpoint's base URL; some dialects name the model there. */
+  generationPath(upstreamModel: string): string
+  /** A whole reply as the stream it should have been, for a provider that was asked for one and does not stream. */
+  replyAsStream(body: Uint8Array): Uint8Array | { readonly fault: ProviderFault }
+  readFault(status: number, headers: Headers, body: string): ProviderFault
+  /** From and to the canonical form, for callers of other dialects. */
+  readonly translation: UpstreamTranslation
+}
+
+/** One that callers speak as well. */
+export interface Dialect extends UpstreamDialect {
   /** Checks what the gateway itself relies on; the rest of the body is the provider's to judge. */
   readEnvelope(body: Uint8Array<ArrayBuffer>, headers: Headers): Envelope | Failure
   /** Where the dialect has a call that counts tokens without generating. */
@@ -33,15 +43,12 @@ export interface Dialect {
   readonly keepAlive: Uint8Array
   /** A whole reply; a ProviderFault if the body is an error in disguise or not a reply of this dialect. */
   relayReply(body: Uint8Array<ArrayBuffer>, context: RelayContext): RelayedReply | { readonly fault: ProviderFault }
-  /** A whole reply as the stream it should have been, for a provider that was asked for one and does not stream. */
-  replyAsStream(body: Uint8Array): Uint8Array | { readonly fault: ProviderFault }
-  readFault(status: number, headers: Headers, body: string): ProviderFault
   renderFailure(failure: Failure, requestId: RequestId): string
-  /** To and from the canonical form, for callers and providers of other dialects. */
+  /** To and from the canonical form, for providers of other dialects. */
   readonly translation: Translation
   /** The last record of a stream that failed after its status was out. */
   renderStreamFailure(failure: Failure, requestId: RequestId): Uint8Array
 }
 
 /** Every dialect there is, by id. */
-export type Dialects = Readonly<Record<DialectId, Dialect>>
+export type Dialects = Readonly<Record<DialectId, UpstreamDialect>>

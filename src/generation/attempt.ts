@@ -61,7 +61,7 @@ export function createAttempt({ clock, ticker }: { clock: Clock; ticker: Ticker 
     try {
       const { provider, endpoint, dialect } = candidate
       const { headers, body } = lane
-      const path = dialect.generationPath
+      const path = dialect.generationPath(candidate.route.upstreamModel)
       const response = await callEndpoint(provider, endpoint, { path, headers, body, signal: patience.signal })
       if (response.status !== 200) return await refusal(candidate, response)
       if (response.headers.has('content-encoding')) return garbled('an encoded answer', patience)
@@ -96,7 +96,7 @@ async function readReply(
 ): Promise<WholeReply | AttemptFault> {
   const body = await readResponseBody(response, replyBytesMax)
   if (body === 'too-large') return garbled(`an answer of over ${replyBytesMax} bytes`, patience)
-  const reply = candidate.dialect.relayReply(body, call)
+  const reply = call.surface.relayReply(body, call)
   if ('fault' in reply) return classifyFault(reply.fault)
   return { kind: 'whole', candidate, warnings: [], body: reply.body, usage: reply.usage }
 }

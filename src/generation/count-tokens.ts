@@ -75,22 +75,22 @@ function answerEstimate(call: Call): Response {
 
 async function askCount(
   candidate: Candidate,
-  { request, envelope }: Call,
+  { request, envelope, surface }: Call,
   path: string,
   patience: Patience,
 ): Promise<Count | AttemptFault> {
-  const { dialect, provider, endpoint, route, rules } = candidate
+  const { provider, endpoint, route, rules } = candidate
   try {
     const response = await callEndpoint(provider, endpoint, {
       path,
-      headers: dialect.forwardedHeaders(request.headers),
-      body: dialect.editRequest(envelope, { upstreamModel: route.upstreamModel, defaultOutputCap: undefined, rules }),
+      headers: surface.forwardedHeaders(request.headers),
+      body: surface.editRequest(envelope, { upstreamModel: route.upstreamModel, defaultOutputCap: undefined, rules }),
       signal: patience.signal,
     })
     const body = await readResponseBody(response, answerBytesMax)
     if (body === 'too-large') return attemptFault('garbled')
     if (response.status === 200) return { body }
-    return classifyFault(dialect.readFault(response.status, response.headers, new TextDecoder().decode(body)))
+    return classifyFault(surface.readFault(response.status, response.headers, new TextDecoder().decode(body)))
   } catch (error) {
     patience.abort()
     return patience.fault(isUnreachable(error) ? 'unreachable' : 'broken')

@@ -27,8 +27,8 @@ export function openLane(call: Call, candidate: Candidate): Lane | Failure {
 
 const noWarnings: readonly Warning[] = []
 
-function byteLane(call: Call, { dialect, route, rules }: Candidate): Lane {
-  const { envelope, model } = call
+function byteLane(call: Call, { route, rules }: Candidate): Lane {
+  const { envelope, model, surface: dialect } = call
   return {
     headers: dialect.forwardedHeaders(call.request.headers),
     body: dialect.editRequest(envelope, {

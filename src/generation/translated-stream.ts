@@ -11,13 +11,13 @@ import type {
   StreamRenderer,
   Target,
 } from '../dialects/canonical/translation.ts'
-import type { Dialect } from '../dialects/dialect.ts'
+import type { Dialect, UpstreamDialect } from '../dialects/dialect.ts'
 import { UsageMeter } from '../dialects/reply/meter-usage.ts'
 import { UndoStages } from '../dialects/reply/undo-stages.ts'
 import type { Usage } from '../kernel/usage.ts'
 
 export interface Translated {
-  readonly from: Dialect
+  readonly from: UpstreamDialect
   readonly to: Dialect
   readonly target: Target
   readonly undo: ReplyUndo

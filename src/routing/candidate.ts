@@ -2,7 +2,7 @@
 
 import type { Route } from '../catalog/model.ts'
 import type { TargetRules } from '../dialects/canonical/target-rules.ts'
-import type { Dialect } from '../dialects/dialect.ts'
+import type { UpstreamDialect } from '../dialects/dialect.ts'
 import type { Endpoint, Provider } from '../providers/provider.ts'
 
 export interface Candidate {
@@ -10,7 +10,7 @@ export interface Candidate {
   readonly provider: Provider
   readonly endpoint: Endpoint
   /** The dialect the endpoint speaks. */
-  readonly dialect: Dialect
+  readonly dialect: UpstreamDialect
   /** What the model at this endpoint accepts. */
   readonly rules: TargetRules
 }

@@ -16,7 +16,7 @@ import { replyAsStream } from './reply-as-stream.ts'
 
 export const anthropicMessages: Dialect = {
   id: 'anthropic-messages',
-  generationPath: '/v1/messages',
+  generationPath: () => '/v1/messages',
   readEnvelope,
   tokenCount: { path: '/v1/messages/count_tokens', readEnvelope: readCountEnvelope },
   editRequest,

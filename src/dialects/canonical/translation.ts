@@ -87,10 +87,15 @@ export interface StreamRenderer {
   readonly terminal: string
 }
 
-export interface Translation {
-  parseRequest(envelope: Envelope): ParsedRequest | Failure
+/** What it takes to call a provider in a dialect. */
+export interface UpstreamTranslation {
   renderRequest(conversation: Conversation, target: Target): RenderedRequest | Failure
   parseStream(target: Target): StreamParser
+}
+
+/** And what it takes to serve a caller in it. */
+export interface Translation extends UpstreamTranslation {
+  parseRequest(envelope: Envelope): ParsedRequest | Failure
   renderStream(context: RenderContext): StreamRenderer
   /** A whole reply from all its events; the last one is a reply-end. */
   renderReply(events: readonly ReplyEvent[], context: RenderContext): string

@@ -15,7 +15,7 @@ import { replyAsStream } from './reply-as-stream.ts'
 
 export const openaiChat: Dialect = {
   id: 'openai-chat',
-  generationPath: '/chat/completions',
+  generationPath: () => '/chat/completions',
   readEnvelope,
   editRequest,
   forwardedHeaders: () => ({}),
