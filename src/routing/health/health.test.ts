@@ -1,0 +1,250 @@
+import { describe, expect, test } from 'bun:test'
+import { createJumpClock } from '../../../test/parts/jump-clock.ts'
+import { faultFromError } from '../../dialects/canonical/provider-fault.ts'
+import { type AttemptFault, attemptFault, type FaultClass } from '../fault.ts'
+import { createHealth } from './health.ts'
+import type { HealthNotice } from './note-outcome.ts'
+import type { RouteKey, RouteNames } from './route-key.ts'
+import { healthy } from './standing.ts'
+
+const names: RouteNames = {
+  providerId: 'acme',
+  baseUrl: 'https://eu',
+  upstreamModel: 'large',
+  credentialId: 'platform',
+}
+
+function createBench() {
+  const clock = createJumpClock()
+  const notices: HealthNotice[] = []
+  const health = createHealth({ clock, random: () => 0.5, onNotice: (notice) => notices.push(notice) })
+  const route = (other: Partial<RouteNames> = {}) => health.route({ ...names, ...other })
+  /** An attempt that is over at once. */
+  const fail = (key: RouteKey, fault: FaultClass | AttemptFault) => {
+    const startedMs = health.begin(key, 'panic')
+    const told = typeof fault === 'string' ? attemptFault(fault) : fault
+    health.noteFault(key, typeof startedMs === 'number' ? startedMs : clock.monotonicMs(), told)
+  }
+  const succeed = (key: RouteKey) => {
+    const startedMs = health.begin(key, 'ordinary')
+    if (typeof startedMs !== 'number') throw new Error(`held back: ${startedMs.state}`)
+    health.noteOk(key, startedMs, 100)
+  }
+  return { clock, health, route, fail, succeed, notices }
+}
+
+/** A 429 as a provider words it. */
+function throttled(said: { type?: string; message?: string }, retryAfterMs?: number): AttemptFault {
+  return attemptFault('throttled', faultFromError(429, retryAfterMs, said))
+}
+
+function failing(status: number): AttemptFault {
+  return attemptFault('failing', faultFromError(status, undefined, {}))
+}
+
+describe('what five attempts of a class do', () => {
+  /** To the route itself; to another model on the same credential; to another credential for the same model. */
+  const rows: readonly [FaultClass, itself: string, otherModel: string, otherCredential: string][] = [
+    ['unreachable', 'ejected', 'healthy', 'ejected'],
+    ['broken', 'ejected', 'healthy', 'ejected'],
+    ['timed out', 'ejected', 'healthy', 'ejected'],
+    ['failing', 'ejected', 'healthy', 'ejected'],
+    ['garbled', 'ejected', 'healthy', 'ejected'],
+    ['redirecting', 'ejected', 'healthy', 'ejected'],
+    ['refused our credential', 'parked', 'parked', 'healthy'],
+    ['out of quota', 'parked', 'parked', 'healthy'],
+    ['does not know the model', 'parked', 'healthy', 'healthy'],
+    ['too large', 'healthy', 'healthy', 'healthy'],
+    ["caller's fault", 'healthy', 'healthy', 'healthy'],
+    ['cannot carry the request', 'healthy', 'healthy', 'healthy'],
+    ['client left', 'healthy', 'healthy', 'healthy'],
+    ['shut down', 'healthy', 'healthy', 'healthy'],
+  ]
+  test.each(rows)('%s', (faultClass, itself, otherModel, otherCredential) => {
+    const { health, route, fail } = createBench()
+    const key = route()
+    for (let n = 0; n < 5; n++) fail(key, faultClass)
+    const standing = health.standing(key)
+    expect(standing.state).toBe(itself as typeof standing.state)
+    if (itself !== 'healthy') expect(standing).toMatchObject({ factor: 0, why: faultClass })
+    expect(health.standing(route({ upstreamModel: 'small' })).state).toBe(otherModel as typeof standing.state)
+    expect(health.standing(route({ credentialId: 'cred_1' })).state).toBe(otherCredential as typeof standing.state)
+  })
+
+  test('throttled: only this model on this credential, at every endpoint', () => {
+    const { health, route, fail } = createBench()
+    fail(route(), throttled({ type: 'rate_limit_error' }, 7000))
+    expect(health.standing(route())).toEqual({ state: 'parked', factor: 0, waitMs: 7000, why: 'throttled' })
+    expect(health.standing(route({ baseUrl: 'https://us' })).state).toBe('parked')
+    expect(health.standing(route({ upstreamModel: 'small' }))).toBe(healthy)
+    expect(health.standing(route({ credentialId: 'cred_1' }))).toBe(healthy)
+  })
+})
+
+describe('throttling', () => {
+  test('the third 429 in a row that explains nothing is an empty account', () => {
+    const { clock, health, route, fail, notices } = createBench()
+    const key = route()
+    fail(key, throttled({ message: 'Too Many Requests' }))
+    expect(health.standing(key)).toMatchObject({ waitMs: 1000, why: 'throttled' })
+    clock.jump(1)
+    fail(key, throttled({ message: 'Too Many Requests' }))
+    expect(health.standing(key)).toMatchObject({ waitMs: 2000, why: 'throttled' })
+    expect(notices).toEqual([])
+    clock.jump(2)
+    fail(key, throttled({ message: 'Too Many Requests' }))
+    expect(health.standing(key)).toMatchObject({ waitMs: 900_000, why: 'out of quota' })
+    expect(health.standing(route({ upstreamModel: 'small' })).why).toBe('out of quota')
+    expect(notices).toEqual([{ key, what: 'credential parked', why: 'out of quota', waitMs: 900_000 }])
+  })
+
+  test('one that names a rate limit stays a throttle', () => {
+    const { clock, health, route, fail } = createBench()
+    for (const waitMs of [1000, 2000, 4000, 8000]) {
+      fail(route(), throttled({ type: 'rate_limit_error' }))
+      expect(health.standing(route())).toMatchObject({ waitMs, why: 'throttled' })
+      clock.jump(waitMs / 1000)
+    }
+  })
+
+  test('a success between begins the row anew', () => {
+    const { clock, health, route, fail, succeed } = createBench()
+    for (let n = 0; n < 4; n++) {
+      fail(route(), throttled({}))
+      expect(health.standing(route())).toMatchObject({ waitMs: 1000, why: 'throttled' })
+      clock.jump(1)
+      succeed(route())
+    }
+  })
+})
+
+test('an account that was filled up again begins its row anew', () => {
+  const { clock, health, route, fail, succeed } = createBench()
+  for (let n = 0; n < 2; n++) {
+    fail(route(), 'out of quota')
+    expect(health.standing(route()).waitMs).toBe(900_000)
+    clock.jump(900)
+    succeed(route({ upstreamModel: 'small' }))
+  }
+})
+
+test('what is parked is not asked, in a panic either', () => {
+  const { health, route, fail } = createBench()
+  fail(route(), 'out of quota')
+  expect(health.begin(route(), 'panic')).toMatchObject({ state: 'parked', why: 'out of quota', waitMs: 900_000 })
+})
+
+test('a new credential is free at once; that of another provider stays parked', () => {
+  const { health, route, fail } = createBench()
+  fail(route(), throttled({}, 5000))
+  fail(route(), 'does not know the model')
+  fail(route(), 'refused our credential')
+  fail(route({ providerId: 'other' }), 'refused our credential')
+  health.renewCredential({ providerId: 'acme', credentialId: 'platform' })
+  expect(health.standing(route())).toBe(healthy)
+  expect(health.standing(route({ providerId: 'other' })).state).toBe('parked')
+})
+
+test.each([
+  [503, 0.5],
+  [529, 0.5],
+  [500, 1],
+])('a %p leaves %p of the weight for 30 seconds', (status, factor) => {
+  const { clock, health, route, fail } = createBench()
+  fail(route(), failing(status))
+  expect(health.standing(route())).toMatchObject({ state: 'healthy', factor })
+  clock.jump(30)
+  expect(health.standing(route())).toBe(healthy)
+})
+
+describe('after an ejection', () => {
+  function ejectedBench() {
+    const bench = createBench()
+    for (let n = 0; n < 5; n++) bench.fail(bench.route(), failing(500))
+    expect(bench.health.standing(bench.route())).toEqual({
+      state: 'ejected',
+      factor: 0,
+      waitMs: 15_000,
+      why: 'failing',
+    })
+    bench.clock.jump(15)
+    return { ...bench, key: bench.route() }
+  }
+
+  test('one request at a time may try it; in a panic anyone may', () => {
+    const { clock, health, key } = ejectedBench()
+    expect(health.standing(key)).toMatchObject({ state: 'probing', factor: 0.1 })
+    expect(health.begin(key, 'ordinary')).toBe(15_000)
+    expect(health.begin(key, 'ordinary')).toMatchObject({ state: 'probing', factor: 0 })
+    expect(health.begin(key, 'panic')).toBe(15_000)
+    clock.jump(60)
+    expect(health.begin(key, 'ordinary')).toMatchObject({ state: 'probing', factor: 0 })
+  })
+
+  test('a probe whose client leaves, or whose request is at fault, decides nothing', () => {
+    const { clock, health, key, fail } = ejectedBench()
+    for (const faultClass of ['client left', "caller's fault", 'too large'] as const) {
+      fail(key, faultClass)
+      clock.jump(5)
+      expect(health.standing(key)).toMatchObject({ state: 'probing', factor: 0.1 })
+    }
+  })
+
+  test('three successes bring it back, slowly, and somebody is told', () => {
+    const { clock, health, key, succeed, notices } = ejectedBench()
+    for (const seconds of [5, 5, 0]) {
+      succeed(key)
+      clock.jump(seconds)
+    }
+    expect(health.standing(key)).toMatchObject({ state: 'slow start', waitMs: 30_000 })
+    expect(health.standing(key).factor).toBeCloseTo(0.1)
+    clock.jump(30)
+    expect(health.standing(key)).toBe(healthy)
+    expect(notices.map(({ what }) => what)).toEqual(['ejected', 'recovered'])
+  })
+})
+
+test('answers that break off eject a route, though each had begun well', () => {
+  const { health, route } = createBench()
+  for (let n = 0; n < 20; n++) {
+    expect(health.standing(route())).toBe(healthy)
+    const startedMs = health.begin(route(), 'ordinary') as number
+    health.noteOk(route(), startedMs, 100)
+    health.noteInterrupted(route(), startedMs, 'client left')
+    health.noteInterrupted(route(), startedMs, 'broken')
+  }
+  expect(health.standing(route())).toMatchObject({ state: 'ejected', why: 'broken' })
+})
+
+test('the wait for a first event follows what was measured, waits in vain included', () => {
+  const { health, route, fail } = createBench()
+  for (let n = 0; n < 19; n++) health.noteOk(route(), 0, 100)
+  expect(health.firstEventLimitMs(route(), 'ordinary')).toBe(60_000)
+  health.noteFault(route(), 0, attemptFault('timed out'), 16_000)
+  expect(health.firstEventLimitMs(route(), 'ordinary')).toBe(48_000)
+  fail(route(), 'timed out')
+  expect(health.snapshot()[0]?.firstEventMs?.samples).toBe(20)
+})
+
+test('a snapshot has every route with its figures', () => {
+  const { clock, health, route, fail } = createBench()
+  health.noteOk(route(), 0, 250)
+  health.noteSpeed(route(), 100, 2000)
+  health.noteSpeed(route(), 9, 1)
+  fail(route({ credentialId: 'cred_1' }), 'out of quota')
+  clock.jump(3)
+  const [platform, own, ...rest] = health.snapshot()
+  expect(rest).toEqual([])
+  expect(platform).toEqual({
+    key: route(),
+    standing: healthy,
+    firstEventMs: { p50: 250, p95: 250, p99: 250, samples: 1, windowMs: 3000 },
+    tokensPerSecond: { p50: 50, p95: 50, p99: 50, samples: 1, windowMs: 3000 },
+  })
+  expect(own).toEqual({
+    key: route({ credentialId: 'cred_1' }),
+    standing: { state: 'parked', factor: 0, waitMs: 897_000, why: 'out of quota' },
+    firstEventMs: undefined,
+    tokensPerSecond: undefined,
+  })
+})

@@ -1,0 +1,126 @@
+import { describe, expect, test } from 'bun:test'
+import { isThirdVague, namesThrottle, type ParkedFor, ParkingSpot } from './parking.ts'
+
+const minute = 60_000
+
+/** Parks again each time the wait is over; answers how long each wait was. */
+function waitsInRow(spot: ParkingSpot, why: ParkedFor, times: number): number[] {
+  let nowMs = 0
+  return Array.from({ length: times }, () => {
+    expect(spot.park({ why, askedMs: undefined, startedMs: nowMs }, nowMs)).toBe(true)
+    const waitMs = spot.waitMs(nowMs)
+    nowMs += waitMs
+    expect(spot.isParked(nowMs - 1)).toBe(true)
+    expect(spot.isParked(nowMs)).toBe(false)
+    return waitMs
+  })
+}
+
+describe('how long', () => {
+  test('a throttle: one second, doubling up to a minute', () => {
+    expect(waitsInRow(new ParkingSpot(), 'throttled', 8).map((ms) => ms / 1000)).toEqual([1, 2, 4, 8, 16, 32, 60, 60])
+  })
+
+  test('an empty account: a quarter of an hour, doubling up to six hours', () => {
+    const hours = waitsInRow(new ParkingSpot(), 'out of quota', 7).map((ms) => ms / minute / 60)
+    expect(hours).toEqual([0.25, 0.5, 1, 2, 4, 6, 6])
+  })
+
+  test('an unknown model: ten minutes each time', () => {
+    expect(waitsInRow(new ParkingSpot(), 'does not know the model', 3)).toEqual([10 * minute, 10 * minute, 10 * minute])
+  })
+
+  test('a refused credential: a minute, doubling up to an hour', () => {
+    const minutes = waitsInRow(new ParkingSpot(), 'refused our credential', 8).map((ms) => ms / minute)
+    expect(minutes).toEqual([1, 2, 4, 8, 16, 32, 60, 60])
+  })
+
+  test('a throttle that says how long: so long, and the doubling begins anew', () => {
+    const spot = new ParkingSpot()
+    spot.park({ why: 'throttled', askedMs: undefined, startedMs: 0 }, 0)
+    spot.park({ why: 'throttled', askedMs: 90_000, startedMs: 1000 }, 1000)
+    expect(spot.waitMs(1000)).toBe(90_000)
+    spot.park({ why: 'throttled', askedMs: undefined, startedMs: 91_000 }, 91_000)
+    expect(spot.waitMs(91_000)).toBe(1000)
+  })
+
+  test('an empty account that names a second waits its quarter of an hour, one that names a day waits the day', () => {
+    const spot = new ParkingSpot()
+    spot.park({ why: 'out of quota', askedMs: 1000, startedMs: 0 }, 0)
+    expect(spot.waitMs(0)).toBe(15 * minute)
+    spot.park({ why: 'out of quota', askedMs: 1440 * minute, startedMs: 15 * minute }, 15 * minute)
+    expect(spot.waitMs(15 * minute)).toBe(1440 * minute)
+  })
+})
+
+describe('what counts', () => {
+  test('many throttled at once are one throttle, for the longest wait among them', () => {
+    const spot = new ParkingSpot()
+    expect(spot.park({ why: 'throttled', askedMs: 2000, startedMs: 0 }, 100)).toBe(true)
+    expect(spot.park({ why: 'throttled', askedMs: undefined, startedMs: 50 }, 110)).toBe(false)
+    expect(spot.park({ why: 'throttled', askedMs: 5000, startedMs: 50 }, 120)).toBe(false)
+    expect(spot.park({ why: 'throttled', askedMs: 1000, startedMs: 50 }, 130)).toBe(false)
+    expect(spot.waitMs(120)).toBe(5000)
+  })
+
+  test('another reason begins its own row, and does not lengthen the first', () => {
+    const spot = new ParkingSpot()
+    spot.park({ why: 'refused our credential', askedMs: undefined, startedMs: 0 }, 10)
+    spot.park({ why: 'out of quota', askedMs: 1440 * minute, startedMs: 5 }, 20)
+    expect(spot.waitMs(10)).toBe(minute)
+    spot.park({ why: 'out of quota', askedMs: undefined, startedMs: 2 * minute }, 2 * minute)
+    expect(spot.waitMs(2 * minute)).toBe(15 * minute)
+  })
+
+  test('a success ends the row', () => {
+    const spot = new ParkingSpot()
+    spot.park({ why: 'out of quota', askedMs: undefined, startedMs: 0 }, 0)
+    spot.noteSuccess(15 * minute)
+    expect(spot.why).toBeUndefined()
+    spot.park({ why: 'out of quota', askedMs: undefined, startedMs: 16 * minute }, 16 * minute)
+    expect(spot.waitMs(16 * minute)).toBe(15 * minute)
+  })
+
+  test('a success that began before the parking does not', () => {
+    const spot = new ParkingSpot()
+    spot.park({ why: 'out of quota', askedMs: undefined, startedMs: 0 }, 1000)
+    spot.noteSuccess(999)
+    expect(spot.isParked(1001)).toBe(true)
+    expect(spot.why).toBe('out of quota')
+  })
+
+  test('a new credential is free at once, and what the old one was told still comes in without effect', () => {
+    const spot = new ParkingSpot()
+    spot.park({ why: 'refused our credential', askedMs: undefined, startedMs: 0 }, 0)
+    spot.renew(500)
+    expect(spot.isParked(500)).toBe(false)
+    expect(spot.park({ why: 'refused our credential', askedMs: undefined, startedMs: 400 }, 600)).toBe(false)
+    expect(spot.isParked(600)).toBe(false)
+    expect(spot.park({ why: 'refused our credential', askedMs: undefined, startedMs: 600 }, 700)).toBe(true)
+    expect(spot.waitMs(700)).toBe(minute)
+  })
+})
+
+describe('a 429 that explains nothing', () => {
+  test('is the third in a row after two without a time', () => {
+    const spot = new ParkingSpot()
+    const at = (startedMs: number, askedMs?: number) => ({ why: 'throttled', askedMs, startedMs }) as const
+    expect(isThirdVague(spot, at(0))).toBe(false)
+    spot.park(at(0), 0)
+    expect(isThirdVague(spot, at(1000))).toBe(false)
+    spot.park(at(1000), 1000)
+    expect(isThirdVague(spot, at(999))).toBe(false)
+    expect(isThirdVague(spot, at(3000, 1000))).toBe(false)
+    expect(isThirdVague(spot, at(3000))).toBe(true)
+  })
+
+  test.each([
+    ['rate_limit_error', true],
+    ['requests rate_limit_exceeded Rate limit reached', true],
+    ['This request would exceed 40,000 input tokens per minute', true],
+    ['Too Many Requests', false],
+    ['', false],
+  ])('%j names a throttle: %p', (words, isNamed) => {
+    expect(namesThrottle(words)).toBe(isNamed)
+  })
+})

@@ -1,0 +1,206 @@
+import { describe, expect, test } from 'bun:test'
+import type { Quantiles } from './latency.ts'
+import { type PlanPreferences, planWithHealth, type Rankable, type Rated } from './plan-with-health.ts'
+import { createRouteKeys } from './route-key.ts'
+import { healthy, type Standing } from './standing.ts'
+
+const keys = createRouteKeys()
+
+interface Named extends Rankable {
+  readonly name: string
+}
+
+interface Facts {
+  readonly priority?: number
+  readonly weight?: number
+  readonly standing?: Standing
+  readonly credentialId?: string
+  readonly firstEvent?: Quantiles
+}
+
+function rated(name: string, facts: Facts = {}): Rated<Named> {
+  const { priority = 1, weight = 1, standing = healthy, credentialId = 'platform', firstEvent } = facts
+  const key = keys.find({ providerId: name, baseUrl: 'https://x', upstreamModel: 'm', credentialId })
+  return { candidate: { name, key, route: { priority, weight } }, standing, firstEvent }
+}
+
+/** A linear congruential generator: the same draws in every run. */
+function seededRandom(seed: number): () => number {
+  let state = seed
+  return () => {
+    state = (state * 1_664_525 + 1_013_904_223) % 2 ** 32
+    return state / 2 ** 32
+  }
+}
+
+function plan(list: readonly Rated<Named>[], preferences: Omit<PlanPreferences, 'random'> = {}, seed = 1) {
+  const { ordered, excluded, mode } = planWithHealth(list, { ...preferences, random: seededRandom(seed) })
+  return { ordered: ordered.map(({ name }) => name), excluded: excluded.map((each) => each.candidate.name), mode }
+}
+
+/** How often of a thousand plans each is first. */
+function firsts(
+  list: readonly Rated<Named>[],
+  preferences: Omit<PlanPreferences, 'random'> = {},
+): Record<string, number> {
+  const random = seededRandom(7)
+  const counts: Record<string, number> = {}
+  for (let n = 0; n < 1000; n++) {
+    const name = planWithHealth(list, { ...preferences, random }).ordered[0]?.name ?? 'none'
+    counts[name] = (counts[name] ?? 0) + 1
+  }
+  return counts
+}
+
+const ejected: Standing = { state: 'ejected', factor: 0, waitMs: 9000, why: 'failing' }
+const parked: Standing = { state: 'parked', factor: 0, waitMs: 2000, why: 'throttled' }
+const probe: Standing = { state: 'probing', factor: 0.1, waitMs: 0, why: 'failing' }
+const probeTaken: Standing = { state: 'probing', factor: 0, waitMs: 3000, why: 'failing' }
+const slowStart: Standing = { state: 'slow start', factor: 0.1, waitMs: 30_000 }
+
+function measured(p50: number, p95: number): Quantiles {
+  return { p50, p95, p99: p95, samples: 50, windowMs: 1000 }
+}
+
+describe('order', () => {
+  test('priorities come in order', () => {
+    expect(plan([rated('c', { priority: 3 }), rated('a', { priority: 1 }), rated('b', { priority: 2 })])).toEqual({
+      ordered: ['a', 'b', 'c'],
+      excluded: [],
+      mode: 'ordinary',
+    })
+  })
+
+  test("a workspace's own credentials come before ours, whatever the priorities", () => {
+    const list = [rated('ours', { priority: 1 }), rated('own', { priority: 9, credentialId: 'cred_1' })]
+    expect(plan(list).ordered).toEqual(['own', 'ours'])
+  })
+
+  test('routes of one priority share by weight', () => {
+    const { a = 0, b = 0 } = firsts([rated('a', { weight: 3 }), rated('b', { weight: 1 })])
+    expect(a + b).toBe(1000)
+    // Three of four; the draws of a thousand stay within five standard deviations (14 each).
+    expect(Math.abs(a - 750)).toBeLessThan(70)
+  })
+
+  test('a route in slow start gets its tenth', () => {
+    const { b = 0 } = firsts([rated('a'), rated('b', { standing: slowStart })])
+    // 0.1 of 1.1; a standard deviation is 9.
+    expect(Math.abs(b - 91)).toBeLessThan(45)
+  })
+
+  test('the sticky route is first inside its priority, and only there', () => {
+    const b = rated('b', { weight: 0.001 })
+    expect(firsts([rated('a'), b], { sticky: b.candidate.key })).toEqual({ b: 1000 })
+    const later = rated('later', { priority: 2 })
+    expect(plan([rated('a'), later], { sticky: later.candidate.key }).ordered).toEqual(['a', 'later'])
+  })
+
+  test('the sticky route yields when it is ejected or parked', () => {
+    for (const standing of [ejected, parked]) {
+      const b = rated('b', { standing })
+      expect(plan([rated('a'), b], { sticky: b.candidate.key }).ordered).toEqual(['a'])
+    }
+  })
+})
+
+describe('health', () => {
+  test('leaves out what is ejected or parked, and says so', () => {
+    const list = [rated('a', { standing: ejected }), rated('b'), rated('c', { standing: parked })]
+    const { ordered, excluded } = planWithHealth(list, { random: () => 0.5 })
+    expect(ordered.map(({ name }) => name)).toEqual(['b'])
+    expect(excluded).toEqual([
+      { candidate: list[0]?.candidate as Named, standing: ejected },
+      { candidate: list[2]?.candidate as Named, standing: parked },
+    ])
+  })
+
+  test('a probe goes first in its priority, after the sticky route', () => {
+    const list = [rated('a', { weight: 1000 }), rated('b', { standing: probe }), rated('c', { priority: 2 })]
+    expect(plan(list).ordered).toEqual(['b', 'a', 'c'])
+    expect(plan(list, { sticky: list[0]?.candidate.key }).ordered).toEqual(['a', 'b', 'c'])
+  })
+
+  test('there are no probes while one is under way, or while a failed one would be seen', () => {
+    expect(plan([rated('a'), rated('b', { standing: probeTaken })])).toMatchObject({ ordered: ['a'], excluded: ['b'] })
+    const list = [rated('a'), rated('b', { standing: probe })]
+    expect(plan(list, { probes: 'off' })).toMatchObject({ ordered: ['a'], excluded: ['b'] })
+  })
+})
+
+describe('panic', () => {
+  test('all that are ejected are tried by weight', () => {
+    const list = [rated('a', { standing: ejected, weight: 3 }), rated('b', { standing: ejected })]
+    expect(plan(list)).toMatchObject({ excluded: [], mode: 'panic' })
+    expect(plan(list).ordered.toSorted()).toEqual(['a', 'b'])
+    expect(Math.abs((firsts(list).a ?? 0) - 750)).toBeLessThan(70)
+  })
+
+  test('what is parked stays out, also when nothing else is left', () => {
+    expect(plan([rated('a', { standing: ejected }), rated('b', { standing: parked })])).toEqual({
+      ordered: ['a'],
+      excluded: ['b'],
+      mode: 'panic',
+    })
+    expect(plan([rated('b', { standing: parked })])).toMatchObject({ ordered: [], excluded: ['b'] })
+  })
+
+  test('a route under test is nothing to rely on, but is tried first when it is free', () => {
+    for (const probes of ['on', 'off'] as const) {
+      const list = [rated('a', { standing: ejected, weight: 1000 }), rated('b', { standing: probe })]
+      expect(plan(list, { probes })).toEqual({ ordered: ['b', 'a'], excluded: [], mode: 'panic' })
+    }
+    expect(plan([rated('a', { standing: probeTaken })])).toEqual({ ordered: ['a'], excluded: [], mode: 'panic' })
+  })
+
+  test('neither a taken probe nor a prompt cache makes a failing route the first', () => {
+    const heavy = rated('a', { standing: ejected, weight: 1000 })
+    const taken = rated('b', { standing: probeTaken, weight: 1 })
+    const sticky = rated('c', { standing: ejected, weight: 1 })
+    const { a = 0 } = firsts([taken, sticky, heavy], { sticky: sticky.candidate.key })
+    // 2 of 1002 go elsewhere; more than 20 of a thousand never do.
+    expect(a).toBeGreaterThan(980)
+  })
+
+  test('one route that works is enough to leave the others out', () => {
+    const list = [rated('a', { standing: ejected }), rated('b', { standing: slowStart, priority: 2 })]
+    expect(plan(list)).toEqual({ ordered: ['b'], excluded: ['a'], mode: 'ordinary' })
+  })
+})
+
+describe('speed', () => {
+  test('an outlier gets half of its share', () => {
+    const list = [
+      rated('a', { firstEvent: measured(100, 1000) }),
+      rated('b', { firstEvent: measured(100, 3001) }),
+      rated('other group', { priority: 2, firstEvent: measured(1, 1) }),
+    ]
+    // 0.5 of 1.5; a standard deviation is 15.
+    expect(Math.abs((firsts(list).b ?? 0) - 333)).toBeLessThan(75)
+  })
+
+  test('three times the median is no outlier yet', () => {
+    const list = [rated('a', { firstEvent: measured(100, 1000) }), rated('b', { firstEvent: measured(100, 3000) })]
+    expect(Math.abs((firsts(list).b ?? 0) - 500)).toBeLessThan(80)
+  })
+
+  test('fastest: by the median, divided by what a route may take', () => {
+    const list = [
+      rated('slow', { firstEvent: measured(400, 500), weight: 100 }),
+      rated('fast', { firstEvent: measured(200, 500) }),
+      rated('starting', { firstEvent: measured(100, 500), standing: slowStart }),
+    ]
+    expect(plan(list, { policy: 'fastest' }).ordered).toEqual(['fast', 'slow', 'starting'])
+  })
+
+  test('fastest: a route without figures counts as the best, so that it gets some', () => {
+    const list = [
+      rated('slow', { firstEvent: measured(400, 500) }),
+      rated('new'),
+      rated('fast', { firstEvent: measured(200, 500) }),
+    ]
+    const counts = firsts(list, { policy: 'fastest' })
+    expect((counts.new ?? 0) + (counts.fast ?? 0)).toBe(1000)
+    expect(Math.abs((counts.new ?? 0) - 500)).toBeLessThan(80)
+  })
+})
