@@ -15,6 +15,7 @@ export type IdPrefix = 'req' | 'ws' | 'prj' | 'key' | 'tr' | 'rep'
 const alphabet = '0123456789ABCDEFGHJKMNPQRSTVWXYZ'
 
 const idLength = 26
+const idBody = /^[0-7][0-9A-HJKMNP-TV-Z]{25}$/
 
 /** Twenty-six characters carry 130 bits; the first one holds only the top three of the 128. */
 function base32(bytes: Uint8Array): string {
@@ -37,4 +38,9 @@ function base32(bytes: Uint8Array): string {
 
 export function createId<Prefix extends IdPrefix>(prefix: Prefix): `${Prefix}_${string}` {
   return `${prefix}_${base32(Bun.randomUUIDv7('buffer'))}`
+}
+
+/** Of this kind and of the right form; whether it names anything is another question. */
+export function isId<Prefix extends IdPrefix>(prefix: Prefix, text: string): text is `${Prefix}_${string}` {
+  return text.startsWith(`${prefix}_`) && idBody.test(text.slice(prefix.length + 1))
 }

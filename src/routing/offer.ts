@@ -8,6 +8,7 @@ import type { Dialect, Dialects } from '../dialects/dialect.ts'
 import { Failure } from '../kernel/failure.ts'
 import { nearestNames } from '../kernel/nearest.ts'
 import type { Provider } from '../providers/provider.ts'
+import { allowsModel } from '../tenancy/allowlist.ts'
 import type { Caller } from '../tenancy/caller.ts'
 import type { Candidate } from './candidate.ts'
 import { planCandidates, rememberRules } from './plan.ts'
@@ -15,6 +16,8 @@ import { planCandidates, rememberRules } from './plan.ts'
 /** A model that can be called: it has a price and a provider that is switched on. */
 export interface OfferedModel extends Model {
   readonly price: Price
+  /** Names the price for ever; a charge is kept with it. */
+  readonly priceVersion: string | undefined
   /** The id as JSON, as replies carry it. */
   readonly idJson: Uint8Array
 }
@@ -31,19 +34,22 @@ export interface OfferInput {
   readonly catalog: Catalog
   readonly providers: ReadonlyMap<string, Provider>
   readonly dialects: Dialects
+  /** By model id. */
+  readonly priceVersions: ReadonlyMap<string, string>
   /** A number in [0, 1). */
   random(): number
 }
 
 const suggestionsMax = 3
 
-export function createOffer({ catalog, providers, dialects, random }: OfferInput): Offer {
+export function createOffer({ catalog, providers, dialects, priceVersions, random }: OfferInput): Offer {
   const offered = new Map<string, OfferedModel>()
   for (const model of catalog.models) {
     const { price } = model
     const isServed = model.routes.some((route) => providers.has(route.providerId))
     if (!price || !isServed) continue
-    offered.set(model.id, { ...model, price, idJson: new TextEncoder().encode(JSON.stringify(model.id)) })
+    const priceVersion = priceVersions.get(model.id)
+    offered.set(model.id, { ...model, price, priceVersion, idJson: new TextEncoder().encode(JSON.stringify(model.id)) })
   }
   const all = [...offered.values()]
   /** Plans without an element of chance; the same for every request. */
@@ -51,15 +57,13 @@ export function createOffer({ catalog, providers, dialects, random }: OfferInput
   const rulesOf = rememberRules()
   const findProvider = (id: string): Provider | undefined => providers.get(id)
 
-  const list = (caller: Caller): readonly OfferedModel[] => {
-    const { models } = caller
-    return models === undefined ? all : all.filter((model) => allows(models, model.id))
-  }
+  const list = ({ allow }: Caller): readonly OfferedModel[] =>
+    allow.length === 0 ? all : all.filter((model) => allowsModel(allow, model.id))
   return {
     list,
     find(caller, id) {
       const model = offered.get(id)
-      if (model && (caller.models === undefined || allows(caller.models, id))) return model
+      if (model && allowsModel(caller.allow, id)) return model
       const near = nearestNames(
         id,
         list(caller).map((each) => each.id),
@@ -90,11 +94,6 @@ function remember(
 ): void {
   const ofModel = plans.get(model) ?? new Map<Dialect, readonly Candidate[]>()
   plans.set(model, ofModel.set(surface, candidates))
-}
-
-/** An allowlist holds ids and `prefix/*` patterns. */
-function allows(patterns: readonly string[], id: string): boolean {
-  return patterns.some((pattern) => (pattern.endsWith('*') ? id.startsWith(pattern.slice(0, -1)) : pattern === id))
 }
 
 function suggestion(near: readonly string[]): string {

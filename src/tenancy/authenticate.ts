@@ -4,25 +4,30 @@
 import type { Clock } from '../kernel/clock.ts'
 import { isoTime } from '../kernel/clock.ts'
 import { Failure } from '../kernel/failure.ts'
-import type { KeyId } from '../kernel/ids.ts'
+import type { KeyId, ProjectId, WorkspaceId } from '../kernel/ids.ts'
 import type { Database } from '../store/database.ts'
 import { isStoreUnavailable } from '../store/sql-error.ts'
 import { type ApiKey, createVerifier, hasApiKeyForm, lastFour } from './api-key.ts'
 import type { Caller } from './caller.ts'
-import { findKey, type StoredKey } from './find-key.ts'
+import { createFindKey, type StoredKey } from './find-key.ts'
 import { createKeyCache } from './key-cache.ts'
+import type { Limits } from './limits.ts'
 
 export interface AuthenticatorOptions {
   readonly database: Database
   readonly pepper: Uint8Array
   readonly clock: Clock
   readonly cacheTtlMs?: number
+  /** What holds for every key that sets nothing else itself; asked when a key is looked up. */
+  keyLimits?(): Limits
+  /** A key was good. On the path of every request: must cost next to nothing. */
+  noteUse?(keyId: KeyId): void
 }
 
 export interface Authenticator {
   authenticate(headers: Headers): Caller | Failure | Promise<Caller | Failure>
-  /** After a key, its project or its workspace changed here: the next request asks the database. */
-  invalidate(keyId: KeyId): void
+  /** After a key, a project or a workspace changed here: the next request of each of its keys asks the database. */
+  invalidate(id: KeyId | ProjectId | WorkspaceId): void
 }
 
 type Verdict = Caller | Failure
@@ -31,15 +36,21 @@ const howToGetOne = 'Create one: console → Keys, or `tollgate keys create`.'
 const storeRetryMs = 1000
 
 export function createAuthenticator(options: AuthenticatorOptions): Authenticator {
-  const { database, pepper, clock, cacheTtlMs = 5000 } = options
+  const { database, pepper, clock, cacheTtlMs = 5000, keyLimits = () => ({}), noteUse = () => {} } = options
   const computeVerifier = createVerifier(pepper)
-  const cache = createKeyCache({ load: (verifier) => findKey(database, verifier), clock, ttlMs: cacheTtlMs })
+  const cache = createKeyCache({ load: createFindKey(database, keyLimits), clock, ttlMs: cacheTtlMs })
+
+  function judgeNow(key: ApiKey, stored: StoredKey | undefined): Verdict {
+    const verdict = judge(key, stored, clock.now())
+    if (!(verdict instanceof Failure)) noteUse(verdict.keyId)
+    return verdict
+  }
 
   function check(text: string): Verdict | Promise<Verdict> {
     if (!hasApiKeyForm(text)) return malformed()
     const found = cache.find(computeVerifier(text))
-    if (!(found instanceof Promise)) return judge(text, found, clock.now())
-    return found.then((stored) => judge(text, stored, clock.now()), storeFailure)
+    if (!(found instanceof Promise)) return judgeNow(text, found)
+    return found.then((stored) => judgeNow(text, stored), storeFailure)
   }
 
   return {
@@ -50,7 +61,7 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
       if (apiKey === undefined || apiKey === bearer) return check(bearer)
       return checkBoth(check(bearer), check(apiKey), hasApiKeyForm(bearer))
     },
-    invalidate: (keyId) => cache.invalidate(keyId),
+    invalidate: (id) => cache.invalidate(id),
   }
 }
 
@@ -77,8 +88,12 @@ async function checkBoth(
 
 function judge(key: ApiKey, stored: StoredKey | undefined, now: number): Verdict {
   if (stored === undefined) return refused(key, 'there is no such key here')
-  const { caller, revokedAt, expiresAt } = stored
-  if (revokedAt !== undefined && revokedAt <= now) return refused(key, `revoked ${day(revokedAt)}`)
+  const { caller, revokedAt, expiresAt, rotated } = stored
+  // Without a look at the clock: this one may be behind the one of the replica that revoked it.
+  if (revokedAt !== undefined) return refused(key, `revoked ${day(revokedAt)}`)
+  if (rotated !== undefined && rotated.endsAt <= Math.max(now, rotated.at)) {
+    return refused(key, `replaced by a new secret ${day(rotated.at)}`)
+  }
   if (expiresAt !== undefined && expiresAt <= now) return refused(key, `expired ${day(expiresAt)}`)
   return caller
 }

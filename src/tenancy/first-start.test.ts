@@ -29,7 +29,9 @@ forEachEngine((engine) => {
       keyName: 'first-key',
       workspaceId,
       workspaceName: 'default',
-      models: undefined,
+      allow: [],
+      limits: [],
+      sources: undefined,
     })
     expect([...(await store.database.sql`SELECT name FROM projects`)]).toEqual([{ name: 'default' }])
   })

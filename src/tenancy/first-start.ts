@@ -18,6 +18,8 @@ export interface FirstStartOptions {
   readonly folder: DataFolder
   readonly secret: MasterSecret
   readonly clock: Clock
+  /** Belongs to the first start and to its transaction: the opening credit. */
+  onWorkspace?(sql: Sql, workspaceId: WorkspaceId): Promise<void>
 }
 
 export interface FirstStart {
@@ -49,9 +51,10 @@ async function claimFirstStart(sql: Sql, clock: Clock): Promise<boolean> {
   return claimed.length === 1
 }
 
-async function createDefaults(sql: Sql, { folder, secret, clock }: FirstStartOptions) {
+async function createDefaults(sql: Sql, { folder, secret, clock, onWorkspace }: FirstStartOptions) {
   const createdAt = clock.now()
   const workspaceId = await insertWorkspace(sql, { name: 'default', createdAt })
+  await onWorkspace?.(sql, workspaceId)
   const projectId = await insertProject(sql, { workspaceId, name: 'default', createdAt })
   const firstKey = createApiKey()
   const computeVerifier = createVerifier(deriveSubkey(secret, 'api-key-pepper'))

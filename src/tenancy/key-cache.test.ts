@@ -1,21 +1,24 @@
 import { expect, test } from 'bun:test'
 import type { Clock } from '../kernel/clock.ts'
-import type { KeyId } from '../kernel/ids.ts'
+import type { KeyId, ProjectId, WorkspaceId } from '../kernel/ids.ts'
 import type { StoredKey } from './find-key.ts'
 import { createKeyCache } from './key-cache.ts'
 
 const ttlMs = 5000
 
-function stored(keyId: KeyId): StoredKey {
+function stored(keyId: KeyId, projectId: ProjectId = 'prj_1', workspaceId: WorkspaceId = 'ws_1'): StoredKey {
   const caller = {
     keyId,
     keyName: 'k',
-    projectId: 'prj_1',
-    workspaceId: 'ws_1',
+    projectId,
+    projectName: 'p',
+    workspaceId,
     workspaceName: 'w',
-    models: undefined,
-  } as const
-  return { caller, expiresAt: undefined, revokedAt: undefined }
+    allow: [],
+    limits: [],
+    sources: undefined,
+  }
+  return { caller, expiresAt: undefined, revokedAt: undefined, rotated: undefined }
 }
 
 /** A cache over a database that answers when it is told to. */
@@ -89,6 +92,18 @@ test('A9: an invalidated key is asked for at the next request, the others are no
   bench.cache.invalidate('key_1')
   expect(bench.cache.find('v2')).not.toBeInstanceOf(Promise)
   await bench.fill('v1', stored('key_1'))
+})
+
+test('T6: a changed project or workspace is asked for by all of its keys, and by no others', async () => {
+  const bench = createBench()
+  const remembered = () => ['v1', 'v2', 'v3'].filter((verifier) => !(bench.cache.find(verifier) instanceof Promise))
+  await bench.fill('v1', stored('key_1', 'prj_1', 'ws_1'))
+  await bench.fill('v2', stored('key_2', 'prj_2', 'ws_1'))
+  await bench.fill('v3', stored('key_3', 'prj_3', 'ws_2'))
+  bench.cache.invalidate('prj_1')
+  expect(remembered()).toEqual(['v2', 'v3'])
+  bench.cache.invalidate('ws_1')
+  expect(remembered()).toEqual(['v3'])
 })
 
 test('A9: an answer that was under way when the key was invalidated is neither kept nor shared', async () => {

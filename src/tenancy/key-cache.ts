@@ -2,10 +2,10 @@
 // Unknown keys are remembered apart and bounded apart: a flood of invented ones cannot push out those in use.
 
 import type { Clock } from '../kernel/clock.ts'
-import type { KeyId } from '../kernel/ids.ts'
+import type { KeyId, ProjectId, WorkspaceId } from '../kernel/ids.ts'
 import type { StoredKey } from './find-key.ts'
 
-/** About 1 KB each: 10 MB at most. */
+/** About 1 KB each, 10 MB in all; a key with the longest lists of its own takes some 20 KB. */
 const knownMax = 10_000
 const unknownMax = 10_000
 
@@ -19,7 +19,8 @@ export interface KeyCacheOptions {
 export interface KeyCache {
   /** undefined = no such key. A promise only when the database has to be asked. */
   find(verifier: string): StoredKey | undefined | Promise<StoredKey | undefined>
-  invalidate(keyId: KeyId): void
+  /** Of a key, or of all keys of a project or workspace. */
+  invalidate(id: KeyId | ProjectId | WorkspaceId): void
 }
 
 interface Entry {
@@ -62,10 +63,14 @@ export function createKeyCache({ load, clock, ttlMs }: KeyCacheOptions): KeyCach
       if (entry !== undefined && clock.monotonicMs() - entry.loadedMs < ttlMs) return entry.key
       return loading.get(verifier) ?? startLoading(verifier)
     },
-    invalidate(keyId) {
+    invalidate(id) {
       // Whom a running query is about is not known yet, so all of them are asked again.
       loading.clear()
-      for (const [verifier, entry] of known) if (entry.key?.caller.keyId === keyId) known.delete(verifier)
+      for (const [verifier, { key }] of known) {
+        if (key === undefined) continue
+        const { keyId, projectId, workspaceId } = key.caller
+        if (keyId === id || projectId === id || workspaceId === id) known.delete(verifier)
+      }
     },
   }
 }

@@ -1,0 +1,74 @@
+// Allowlists of models: ids and `prefix/*` patterns. A project has one and a key may have its own; a model must be in
+// both, so a key can narrow what its project allows and never widen it.
+
+import { assert } from '../kernel/assert.ts'
+import { type Failure, invalidRequest } from '../kernel/failure.ts'
+
+/** An id as itself, `prefix/*` as `prefix/`. An id never ends in a slash, so the two cannot be mixed up. */
+export type Allowlist = ReadonlySet<string>
+
+/** Enough for a catalog picked by hand, and little enough that ten thousand remembered callers fit into memory. */
+const patternsMax = 200
+const pattern = /^[A-Za-z0-9][A-Za-z0-9._-]{0,62}\/(\*|[A-Za-z0-9][A-Za-z0-9._:@+-]{0,127}(\/\*)?)$/
+
+/** The pattern, or undefined if it is neither an id nor `prefix/*`. */
+export function parsePattern(text: string): string | undefined {
+  return pattern.test(text) ? text : undefined
+}
+
+/** What is wrong with a list that somebody sent as `models`. */
+export function checkModels(models: readonly string[]): Failure | undefined {
+  if (models.length > patternsMax) {
+    return invalidRequest(`\`models\` has ${models.length} entries; at most ${patternsMax}.`, 'models')
+  }
+  const wrong = models.findIndex((text) => parsePattern(text) === undefined)
+  if (wrong === -1) return undefined
+  return invalidRequest(
+    `\`models[${wrong}]\` must be a model's id (\`creator/model\`) or a pattern (\`creator/*\`). Leave \`models\` out to allow every model.`,
+    `models[${wrong}]`,
+  )
+}
+
+export function createAllowlist(models: readonly string[]): Allowlist {
+  return new Set(models.map((text) => (text.endsWith('/*') ? text.slice(0, -1) : text)))
+}
+
+/** Every list must allow it; no list = every model. */
+export function allowsModel(allow: readonly Allowlist[], id: string): boolean {
+  for (const list of allow) if (!isIn(list, id)) return false
+  return true
+}
+
+function isIn(list: Allowlist, id: string): boolean {
+  if (list.has(id)) return true
+  for (let slash = id.indexOf('/'); slash !== -1; slash = id.indexOf('/', slash + 1)) {
+    if (list.has(id.slice(0, slash + 1))) return true
+  }
+  return false
+}
+
+export function modelsToSql(models: readonly string[] | undefined): string | null {
+  return models === undefined ? null : JSON.stringify(models)
+}
+
+/** A list that cannot be read must not turn into "every model". */
+export function modelsFromSql(json: string | null): readonly string[] | undefined {
+  if (json === null) return undefined
+  const models: unknown = JSON.parse(json)
+  assert(Array.isArray(models) && models.every((model) => typeof model === 'string'), 'a model list holds strings')
+  return Object.freeze(models)
+}
+
+/** Remembers lists by their stored text: the keys of one project share one list in memory. */
+export function createAllowlistPool(): (json: string | null) => Allowlist | undefined {
+  const listsMax = 1000
+  const lists = new Map<string, Allowlist>()
+  return (json) => {
+    const models = json === null ? undefined : lists.get(json)
+    if (json === null || models !== undefined) return models
+    const list = createAllowlist(modelsFromSql(json) ?? [])
+    if (lists.size >= listsMax) lists.clear()
+    lists.set(json, list)
+    return list
+  }
+}

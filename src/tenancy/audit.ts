@@ -1,0 +1,109 @@
+// The audit log: who changed what, written in the transaction of the change itself. Rows are only ever added, each with
+// the hash of the one before; they hold ids and settings, never a secret and never a name that may have to be erased.
+
+import { createHash } from 'node:crypto'
+import { assert } from '../kernel/assert.ts'
+import type { RequestId } from '../kernel/ids.ts'
+import { type Sql, timeFromSql, timeToSql } from '../store/sql.ts'
+import type { Page, PageQuery } from './page.ts'
+
+/** Who does something, and when. */
+export interface Act {
+  /** Such as `management token`, `console`, `cli`, `file`. */
+  readonly actor: string
+  readonly at: number
+  readonly requestId?: RequestId | undefined
+}
+
+export interface AuditEntry extends Act {
+  /** What kind of thing, and what was done to it: `key.revoke`. */
+  readonly action: `${string}.${string}`
+  /** The id of what was changed. */
+  readonly object: string
+  /** Written as JSON. */
+  readonly details?: Readonly<Record<string, unknown>>
+}
+
+/** An entry in its place in the chain. */
+export interface AuditRow {
+  readonly sequence: number
+  readonly at: number
+  readonly actor: string
+  readonly action: string
+  readonly object: string
+  readonly details: Readonly<Record<string, unknown>>
+  readonly requestId: string | undefined
+  readonly hash: string
+}
+
+/** As it is in the database; the hash is made of all the rest. */
+export interface StoredAudit {
+  readonly sequence: bigint
+  readonly at: bigint
+  readonly actor: string
+  readonly action: string
+  readonly object: string
+  readonly details: string
+  readonly request_id: string | null
+  readonly previous_hash: string
+  readonly hash: string
+}
+
+/**
+ * Inside the transaction of the change, as its last statements: the head of the chain is one row for all replicas, and
+ * whoever has it lets the others wait until the commit.
+ */
+export async function appendAudit(sql: Sql, entry: AuditEntry): Promise<void> {
+  // Taken before it is read: a twin on another replica reads what this one leaves behind.
+  const [head] = await sql<{ sequence: bigint; hash: string }>`UPDATE audit_head SET sequence = sequence + 1
+    WHERE id = 1 RETURNING sequence, hash`
+  assert(head, 'the audit log has a head')
+  const row = {
+    sequence: head.sequence,
+    at: timeToSql(entry.at),
+    actor: entry.actor,
+    action: entry.action,
+    object: entry.object,
+    details: JSON.stringify(entry.details ?? {}),
+    request_id: entry.requestId ?? null,
+    previous_hash: head.hash,
+  }
+  const hash = auditHash(row)
+  await sql`INSERT INTO audit ${sql([{ ...row, hash }])}`
+  await sql`UPDATE audit_head SET hash = ${hash} WHERE id = 1`
+}
+
+/** SHA-256 over the row as JSON, in the order of its columns; a JSON array leaves no doubt where one ends. */
+export function auditHash(row: Omit<StoredAudit, 'hash'>): string {
+  const { sequence, at, actor, action, object, details, request_id, previous_hash } = row
+  return createHash('sha256')
+    .update(JSON.stringify([String(sequence), String(at), actor, action, object, details, request_id, previous_hash]))
+    .digest('hex')
+}
+
+/** After every sequence there will ever be. */
+const sequenceMax = 9_000_000_000_000_000_000n
+
+/** Newest first. */
+export async function listAudit(sql: Sql, page: PageQuery): Promise<Page<AuditRow>> {
+  const { limit, cursor } = page
+  // What is no number comes before the first entry, so that nothing follows.
+  const before = cursor === undefined ? sequenceMax : /^[0-9]{1,18}$/.test(cursor) ? BigInt(cursor) : 0n
+  const rows = await sql<StoredAudit>`SELECT * FROM audit WHERE sequence < ${before}
+    ORDER BY sequence DESC LIMIT ${BigInt(limit + 1)}`
+  const items = rows.slice(0, limit).map(auditFromRow)
+  return { items, nextCursor: rows.length > limit ? String(items.at(-1)?.sequence) : undefined }
+}
+
+function auditFromRow(row: StoredAudit): AuditRow {
+  return {
+    sequence: Number(row.sequence),
+    at: timeFromSql(row.at),
+    actor: row.actor,
+    action: row.action,
+    object: row.object,
+    details: JSON.parse(row.details),
+    requestId: row.request_id ?? undefined,
+    hash: row.hash,
+  }
+}

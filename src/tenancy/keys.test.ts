@@ -1,0 +1,216 @@
+import { expect, test } from 'bun:test'
+import { forEachEngine, type TestEngine } from '../../test/parts/engines.ts'
+import { Failure } from '../kernel/failure.ts'
+import { createId, type KeyId } from '../kernel/ids.ts'
+import type { Nano } from '../kernel/money.ts'
+import { openDatabase } from '../store/open-database.ts'
+import { createVerifier, hasApiKeyForm } from './api-key.ts'
+import type { Act } from './audit.ts'
+import { listAudit } from './audit.ts'
+import { createFindKey } from './find-key.ts'
+import { createKey, getKey, type KeyWish, type KeyWithSecret, listKeys, revokeKey, rotateKey } from './keys.ts'
+import { insertProject, insertWorkspace } from './records.ts'
+
+const computeVerifier = createVerifier(new Uint8Array(32))
+const noon = Date.UTC(2026, 10, 8, 12)
+const act: Act = { actor: 'console', at: noon }
+
+function made<Made extends object>(outcome: Made | 'not found' | Failure): Made {
+  if (outcome === 'not found' || outcome instanceof Failure) throw new Error(`not made: ${JSON.stringify(outcome)}`)
+  return outcome
+}
+
+async function createBench(engine: TestEngine) {
+  const store = await engine.openStore()
+  const { database, place } = store
+  const ids = await database.transaction(async (sql) => {
+    const workspaceId = await insertWorkspace(sql, { name: 'w', createdAt: noon })
+    return { workspaceId, projectId: await insertProject(sql, { workspaceId, name: 'p', createdAt: noon }) }
+  })
+  const tryKey = (wish: Partial<KeyWish>) =>
+    database.transaction((sql) =>
+      createKey(sql, { projectId: ids.projectId, name: 'ci', ...wish }, act, computeVerifier),
+    )
+  return {
+    ...ids,
+    database,
+    place,
+    sql: database.sql,
+    tryKey,
+    addKey: async (wish: Partial<KeyWish> = {}): Promise<KeyWithSecret> => made(await tryKey(wish)),
+    rotate: (id: string, overlapSeconds?: number, at = noon) =>
+      database.transaction((sql) => rotateKey(sql, id, { overlapSeconds }, { ...act, at }, computeVerifier)),
+    revoke: (id: string, at = noon) => database.transaction((sql) => revokeKey(sql, id, { ...act, at })),
+    [Symbol.asyncDispose]: () => store[Symbol.asyncDispose](),
+  }
+}
+
+forEachEngine((engine) => {
+  test('a key is read as it was made, and its secret is shown once', async () => {
+    await using bench = await createBench(engine)
+    const { key, secret } = await bench.addKey({
+      models: ['openai/*'],
+      limits: { requestsPerMinute: 60, spendPerDay: 1_500_000_000n as Nano },
+      expiresAt: noon + 1,
+      sources: ['10.0.0.0/8'],
+    })
+    expect(hasApiKeyForm(secret)).toBe(true)
+    expect(key).toEqual({
+      id: key.id,
+      projectId: bench.projectId,
+      workspaceId: bench.workspaceId,
+      name: 'ci',
+      last4: secret.slice(-4),
+      models: ['openai/*'],
+      limits: { requestsPerMinute: 60, spendPerDay: 1_500_000_000n as Nano },
+      sources: ['10.0.0.0/8'],
+      createdAt: noon,
+      expiresAt: noon + 1,
+      revokedAt: undefined,
+      lastUsedAt: undefined,
+      managedBy: 'api',
+    })
+    expect(await getKey(bench.sql, key.id)).toEqual(key)
+    expect(await listKeys(bench.sql, { page: { limit: 1 } })).toEqual({ items: [key], nextCursor: undefined })
+  })
+
+  test('a key that sets nothing has nothing set', async () => {
+    await using bench = await createBench(engine)
+    const { key } = await bench.addKey()
+    expect(key).toMatchObject({ models: undefined, limits: {}, sources: undefined, expiresAt: undefined })
+  })
+
+  test('T4: a wrong wish is refused by the field, and nothing is written', async () => {
+    await using bench = await createBench(engine)
+    const wrong: [wish: Partial<KeyWish>, param: string][] = [
+      [{ name: '' }, 'name'],
+      [{ models: ['*'] }, 'models[0]'],
+      [{ limits: { requestsPerMinute: 0 } }, 'limits.requests_per_minute'],
+      [{ expiresAt: noon }, 'expires_at'],
+      [{ expiresAt: Number.NaN }, 'expires_at'],
+      [{ sources: ['10.0.0.1/8'] }, 'sources[0]'],
+      [{ sources: [] }, 'sources'],
+    ]
+    for (const [wish, param] of wrong) {
+      expect(await bench.tryKey(wish)).toMatchObject({ code: 'INVALID_REQUEST', facts: { param } })
+    }
+    expect((await listKeys(bench.sql, { page: { limit: 1 } })).items).toEqual([])
+    expect((await listAudit(bench.sql, { limit: 1 })).items).toEqual([])
+  })
+
+  test('T2: what is unknown or of another kind is not found', async () => {
+    await using bench = await createBench(engine)
+    expect(await bench.tryKey({ projectId: bench.workspaceId })).toBe('not found')
+    expect(await bench.tryKey({ projectId: createId('prj') })).toBe('not found')
+    for (const id of [createId('key'), bench.projectId, 'key_\u0000', '']) {
+      expect(await getKey(bench.sql, id)).toBe('not found')
+      expect(await bench.rotate(id)).toBe('not found')
+      expect(await bench.revoke(id)).toBe('not found')
+    }
+  })
+
+  test('a key is revoked once; the date of the first time stays', async () => {
+    await using bench = await createBench(engine)
+    const { key } = await bench.addKey()
+    expect(await bench.revoke(key.id, noon + 5)).toEqual({ ...key, revokedAt: noon + 5 })
+    expect(await bench.revoke(key.id, noon + 9)).toEqual({ ...key, revokedAt: noon + 5 })
+    const { items } = await listAudit(bench.sql, { limit: 10 })
+    expect(items.map(({ action }) => action)).toEqual(['key.revoke', 'key.create'])
+  })
+
+  test('a rotation changes the secret and nothing else', async () => {
+    await using bench = await createBench(engine)
+    const before = await bench.addKey({ limits: { concurrentRequests: 3 }, models: ['a/*'] })
+    const after = made(await bench.rotate(before.key.id))
+    expect(after.secret).not.toBe(before.secret)
+    expect(after.key).toEqual({ ...before.key, last4: after.secret.slice(-4) })
+  })
+
+  test('a key that has ended cannot be rotated, and overlaps have bounds', async () => {
+    await using bench = await createBench(engine)
+    const revoked = await bench.addKey()
+    await bench.revoke(revoked.key.id)
+    const expiring = await bench.addKey({ expiresAt: noon + 1000 })
+    for (const refused of [await bench.rotate(revoked.key.id), await bench.rotate(expiring.key.id, 0, noon + 1000)]) {
+      expect(refused).toMatchObject({ code: 'INVALID_REQUEST' })
+    }
+    const { key } = await bench.addKey()
+    for (const overlap of [-1, 0.5, Number.NaN, 30 * 86_400 + 1]) {
+      expect(await bench.rotate(key.id, overlap)).toMatchObject({ facts: { param: 'overlap_seconds' } })
+    }
+    expect(made(await bench.rotate(key.id, 30 * 86_400)).key.id).toBe(key.id)
+  })
+
+  test('L1, G2: creation, rotation and revocation are in the audit log, without secrets', async () => {
+    await using bench = await createBench(engine)
+    const { key, secret } = await bench.addKey({ limits: { spendPerDay: 7n as Nano }, sources: ['10.0.0.0/8'] })
+    const rotated = made(await bench.rotate(key.id, 60))
+    await bench.revoke(key.id)
+    const { items } = await listAudit(bench.sql, { limit: 10 })
+    expect(items.map(({ action, object, details }) => ({ action, object, details }))).toEqual([
+      { action: 'key.revoke', object: key.id, details: {} },
+      { action: 'key.rotate', object: key.id, details: { overlap_seconds: 60 } },
+      {
+        action: 'key.create',
+        object: key.id,
+        details: {
+          project: bench.projectId,
+          models: null,
+          limits: { spend_per_day: '7' },
+          expires_at: null,
+          from_anywhere: false,
+        },
+      },
+    ])
+    for (const text of [secret, rotated.secret]) {
+      expect(JSON.stringify(items)).not.toContain(text.slice(6, 20))
+      expect(JSON.stringify(items)).not.toContain(computeVerifier(text))
+    }
+  })
+
+  test('of many rotations at once each has its turn, and exactly the last secret is the key’s', async () => {
+    await using bench = await createBench(engine)
+    const { key, secret } = await bench.addKey()
+    const another = engine.name === 'postgres' ? await openDatabase(bench.place) : bench.database
+    const rotations = await Promise.all(
+      Array.from({ length: 8 }, async (_, at) => {
+        const database = at % 2 === 0 ? bench.database : another
+        return made(await database.transaction((sql) => rotateKey(sql, key.id, {}, act, computeVerifier))).secret
+      }),
+    )
+    if (another !== bench.database) await another.close()
+    const findKey = createFindKey(bench.database, () => ({}))
+    const stored = await Promise.all([secret, ...rotations].map((text) => findKey(computeVerifier(text))))
+    expect(stored.map((found) => found?.caller.keyId)).toEqual(Array<KeyId>(9).fill(key.id))
+    const current = [secret, ...rotations].filter((_, at) => stored[at]?.rotated === undefined)
+    expect(current.map((text) => text.slice(-4))).toEqual([made(await getKey(bench.sql, key.id)).last4])
+  })
+
+  test('T1: keys are listed by project, by workspace, or all, page by page', async () => {
+    await using bench = await createBench(engine)
+    const { sql, database, workspaceId, projectId } = bench
+    const [sibling, foreign] = await database.transaction(async (tx) => {
+      const elsewhere = await insertWorkspace(tx, { name: 'other', createdAt: noon })
+      return [
+        await insertProject(tx, { workspaceId, name: 'sibling', createdAt: noon }),
+        await insertProject(tx, { workspaceId: elsewhere, name: 'foreign', createdAt: noon }),
+      ]
+    })
+    for (const [project, name] of [
+      [projectId, 'a'],
+      [foreign, 'b'],
+      [sibling, 'c'],
+      [projectId, 'd'],
+    ] as const) {
+      await bench.addKey({ projectId: project, name })
+    }
+    const names = async (filter: { workspaceId?: typeof workspaceId; projectId?: typeof projectId }) => {
+      const first = await listKeys(sql, { ...filter, page: { limit: 1 } })
+      const rest = await listKeys(sql, { ...filter, page: { limit: 9, cursor: first.nextCursor } })
+      return [...first.items, ...rest.items].map(({ name }) => name).join('')
+    }
+    expect(await names({})).toBe('abcd')
+    expect(await names({ workspaceId })).toBe('acd')
+    expect(await names({ projectId })).toBe('ad')
+  })
+})

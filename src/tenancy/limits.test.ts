@@ -1,0 +1,103 @@
+import { expect, test } from 'bun:test'
+import { forEachEngine } from '../../test/parts/engines.ts'
+import { Failure } from '../kernel/failure.ts'
+import { createId } from '../kernel/ids.ts'
+import type { Nano } from '../kernel/money.ts'
+import { createApiKey, createVerifier } from './api-key.ts'
+import { listAudit } from './audit.ts'
+import { getKey } from './keys.ts'
+import { checkLimits, hasLimits, type Limits, limitsFromSql, limitsToSql, putLimits } from './limits.ts'
+import { getProject } from './projects.ts'
+import { insertKey, insertProject, insertWorkspace } from './records.ts'
+import { getWorkspace } from './workspaces.ts'
+
+const act = { actor: 'cli', at: 1 }
+const all: Limits = {
+  requestsPerMinute: 600,
+  tokensPerMinute: 200_000,
+  concurrentRequests: 50,
+  spendPerDay: 1n as Nano,
+  spendPerMonth: (10n ** 18n) as Nano,
+}
+
+test('what is stored is read back exactly, and nothing set is nothing stored', () => {
+  expect(limitsToSql(all)).toBe(
+    '{"requests_per_minute":600,"tokens_per_minute":200000,"concurrent_requests":50,"spend_per_day":"1","spend_per_month":"1000000000000000000"}',
+  )
+  expect(limitsFromSql(limitsToSql(all))).toEqual(all)
+  expect(limitsToSql({ requestsPerMinute: undefined })).toBeNull()
+  expect(hasLimits(limitsFromSql(null))).toBe(false)
+})
+
+test('a stored limit that cannot be read is a defect, not no limit', () => {
+  for (const broken of ['', '{"requests_per_minute":"600"}', '{"spend_per_day":5}', '{"spend_per_day":"x"}', 'null']) {
+    expect(() => limitsFromSql(broken)).toThrow()
+  }
+})
+
+test('limits are whole and positive and have an upper bound, and are refused by their name', () => {
+  expect(checkLimits(all)).toBeUndefined()
+  expect(checkLimits({})).toBeUndefined()
+  const wrong: [limits: Limits, name: string][] = [
+    [{ requestsPerMinute: 0 }, 'requests_per_minute'],
+    [{ requestsPerMinute: 1.5 }, 'requests_per_minute'],
+    [{ tokensPerMinute: -1 }, 'tokens_per_minute'],
+    [{ tokensPerMinute: Number.POSITIVE_INFINITY }, 'tokens_per_minute'],
+    [{ tokensPerMinute: 10_000_000_001 }, 'tokens_per_minute'],
+    [{ concurrentRequests: Number.NaN }, 'concurrent_requests'],
+    [{ spendPerDay: 0n as Nano }, 'spend_per_day'],
+    [{ spendPerMonth: -1n as Nano }, 'spend_per_month'],
+    [{ spendPerMonth: (10n ** 18n + 1n) as Nano }, 'spend_per_month'],
+  ]
+  for (const [limits, name] of wrong) {
+    expect(checkLimits(limits)).toMatchObject({ code: 'INVALID_REQUEST', facts: { param: name } })
+    expect(checkLimits(limits, 'limits.')?.facts.param).toBe(`limits.${name}`)
+  }
+})
+
+forEachEngine((engine) => {
+  test('limits of key, project and workspace are put as a whole', async () => {
+    await using store = await engine.openStore()
+    const { database } = store
+    const ids = await database.transaction(async (sql) => {
+      const workspace = await insertWorkspace(sql, { name: 'w', createdAt: 0 })
+      const project = await insertProject(sql, { workspaceId: workspace, name: 'p', createdAt: 0 })
+      const verifier = createVerifier(new Uint8Array(32))
+      const row = { projectId: project, name: 'k', key: createApiKey(), createdAt: 0 }
+      return { workspace, project, key: await insertKey(sql, row, verifier) }
+    })
+    const get = { workspace: getWorkspace, project: getProject, key: getKey }
+    for (const kind of ['workspace', 'project', 'key'] as const) {
+      const put = (limits: Limits) => database.transaction((sql) => putLimits(sql, kind, ids[kind], limits, act))
+      const stored = () => get[kind](database.sql, ids[kind])
+      expect(await put(all)).toEqual(all)
+      expect(await stored()).toMatchObject({ limits: all })
+      expect(await put({ tokensPerMinute: 5 })).toEqual({ tokensPerMinute: 5 })
+      expect(await stored()).toMatchObject({ limits: { tokensPerMinute: 5 } })
+      expect(await put({ tokensPerMinute: 0 })).toBeInstanceOf(Failure)
+      expect(await put({})).toEqual({})
+      expect(hasLimits(((await stored()) as { limits: Limits }).limits)).toBe(false)
+      const { items } = await listAudit(database.sql, { limit: 3 })
+      expect(items.map(({ action, object, details }) => [action, object, details])).toEqual([
+        ['limits.put', ids[kind], {}],
+        ['limits.put', ids[kind], { tokens_per_minute: 5 }],
+        ['limits.put', ids[kind], JSON.parse(limitsToSql(all) ?? '')],
+      ])
+    }
+  })
+
+  test('T2: nobody is limited by an id that is unknown or of another kind', async () => {
+    await using store = await engine.openStore()
+    const { database } = store
+    const workspace = await database.transaction((sql) => insertWorkspace(sql, { name: 'w', createdAt: 0 }))
+    const cases = [
+      ['key', workspace],
+      ['workspace', createId('ws')],
+      ['project', '\u0000'],
+    ] as const
+    for (const [kind, id] of cases) {
+      expect(await database.transaction((sql) => putLimits(sql, kind, id, all, act))).toBe('not found')
+    }
+    expect((await listAudit(database.sql, { limit: 1 })).items).toEqual([])
+  })
+})

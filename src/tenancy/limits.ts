@@ -1,0 +1,133 @@
+// How much a key, a project or a workspace may use: what is stored, and what a caller carries. Nothing is counted here;
+// that is done by whoever admits requests and holds money.
+
+import { assert } from '../kernel/assert.ts'
+import { type Failure, invalidRequest } from '../kernel/failure.ts'
+import { isId, type KeyId, type ProjectId, type WorkspaceId } from '../kernel/ids.ts'
+import type { Nano } from '../kernel/money.ts'
+import type { Sql } from '../store/sql.ts'
+import { type Act, appendAudit } from './audit.ts'
+
+/** Absent = unlimited. */
+export interface Limits {
+  readonly requestsPerMinute?: number | undefined
+  readonly tokensPerMinute?: number | undefined
+  readonly concurrentRequests?: number | undefined
+  /** In a UTC day, in a UTC month. */
+  readonly spendPerDay?: Nano | undefined
+  readonly spendPerMonth?: Nano | undefined
+}
+
+/** One of the three that hold for a caller; the tightest decides. */
+export type LimitScope =
+  | (ScopeFacts & { readonly kind: 'key'; readonly id: KeyId })
+  | (ScopeFacts & { readonly kind: 'project'; readonly id: ProjectId })
+  | (ScopeFacts & { readonly kind: 'workspace'; readonly id: WorkspaceId })
+
+interface ScopeFacts {
+  readonly name: string
+  readonly limits: Limits
+}
+
+/** Each with its name in the management API and in the database. The bounds keep every sum with them exact. */
+const counts = [
+  { field: 'requestsPerMinute', name: 'requests_per_minute', max: 10_000_000 },
+  { field: 'tokensPerMinute', name: 'tokens_per_minute', max: 10_000_000_000 },
+  { field: 'concurrentRequests', name: 'concurrent_requests', max: 1_000_000 },
+] as const
+const spends = [
+  { field: 'spendPerDay', name: 'spend_per_day' },
+  { field: 'spendPerMonth', name: 'spend_per_month' },
+] as const
+/** A billion dollars. */
+const spendMax = 10n ** 18n
+
+/** What is wrong with them, by the field's name; `at` is where they stand in the request, such as `limits.`. */
+export function checkLimits(limits: Limits, at = ''): Failure | undefined {
+  for (const { field, name, max } of counts) {
+    const value = limits[field]
+    if (value === undefined || (Number.isInteger(value) && value >= 1 && value <= max)) continue
+    return invalidRequest(
+      `\`${at}${name}\` must be a whole number from 1 to ${max}; leave it out for no limit.`,
+      at + name,
+    )
+  }
+  for (const { field, name } of spends) {
+    const value = limits[field]
+    if (value === undefined || (value > 0n && value <= spendMax)) continue
+    return invalidRequest(
+      `\`${at}${name}\` must be more than 0 and at most 1000000000 (USD); leave it out for no limit.`,
+      at + name,
+    )
+  }
+  return undefined
+}
+
+export function hasLimits(limits: Limits): boolean {
+  return [...counts, ...spends].some(({ field }) => limits[field] !== undefined)
+}
+
+/** As they are stored, and shown in the audit log: amounts as decimal strings, in nano-dollars. */
+export function limitsToSql(limits: Limits): string | null {
+  return hasLimits(limits) ? JSON.stringify(limitsByName(limits)) : null
+}
+
+export function limitsByName(limits: Limits): Record<string, number | string> {
+  const byName: Record<string, number | string> = {}
+  for (const { field, name } of counts) {
+    const value = limits[field]
+    if (value !== undefined) byName[name] = value
+  }
+  for (const { field, name } of spends) {
+    const value = limits[field]
+    if (value !== undefined) byName[name] = String(value)
+  }
+  return byName
+}
+
+const noLimits: Limits = Object.freeze({})
+
+/** A limit that cannot be read must not turn into none. */
+export function limitsFromSql(json: string | null): Limits {
+  if (json === null) return noLimits
+  const stored: Record<string, unknown> = JSON.parse(json)
+  const limits: { -readonly [Field in keyof Limits]: Limits[Field] } = {}
+  for (const { field, name } of counts) {
+    const value = stored[name]
+    if (value === undefined) continue
+    assert(typeof value === 'number', 'a stored count is a number')
+    limits[field] = value
+  }
+  for (const { field, name } of spends) {
+    const value = stored[name]
+    if (value === undefined) continue
+    assert(typeof value === 'string', 'a stored amount is a string')
+    limits[field] = BigInt(value) as Nano
+  }
+  return Object.freeze(limits)
+}
+
+const places = {
+  workspace: { table: 'workspaces', prefix: 'ws' },
+  project: { table: 'projects', prefix: 'prj' },
+  key: { table: 'api_keys', prefix: 'key' },
+} as const
+
+/** Replaces all limits of one; what is left out is unlimited from then on. Answers with what holds now. */
+export async function putLimits(
+  sql: Sql,
+  kind: LimitScope['kind'],
+  id: string,
+  limits: Limits,
+  act: Act,
+): Promise<Limits | 'not found' | Failure> {
+  const { table, prefix } = places[kind]
+  if (!isId(prefix, id)) return 'not found'
+  const wrong = checkLimits(limits)
+  if (wrong) return wrong
+  const [row] = await sql<{ limits: string | null }>`UPDATE ${sql(table)} SET limits = ${limitsToSql(limits)}
+    WHERE id = ${id} RETURNING limits`
+  if (!row) return 'not found'
+  await appendAudit(sql, { ...act, action: 'limits.put', object: id, details: limitsByName(limits) })
+  return limitsFromSql(row.limits)
+}

@@ -1,0 +1,151 @@
+import { expect, test } from 'bun:test'
+import { forEachEngine, type TestEngine } from '../../test/parts/engines.ts'
+import { Failure } from '../kernel/failure.ts'
+import { createId } from '../kernel/ids.ts'
+import { listAudit } from './audit.ts'
+import type { PageQuery } from './page.ts'
+import { createProject, getProject, listProjects, type Project, updateProject } from './projects.ts'
+import { createWorkspace, getWorkspace, listWorkspaces, type Workspace } from './workspaces.ts'
+
+const noon = Date.UTC(2026, 10, 8, 12)
+const act = { actor: 'management token', at: noon, requestId: createId('req') }
+
+function made<Made extends object>(outcome: Made | 'not found' | Failure): Made {
+  if (outcome === 'not found' || outcome instanceof Failure) throw new Error(`not made: ${JSON.stringify(outcome)}`)
+  return outcome
+}
+
+async function createBench(engine: TestEngine) {
+  const store = await engine.openStore()
+  const { database } = store
+  return {
+    database,
+    sql: database.sql,
+    addWorkspace: async (name: string): Promise<Workspace> =>
+      made(await database.transaction((sql) => createWorkspace(sql, { name }, act))),
+    addProject: async (workspaceId: string, name: string, models?: readonly string[]): Promise<Project> =>
+      made(await database.transaction((sql) => createProject(sql, { workspaceId, name, models }, act))),
+    [Symbol.asyncDispose]: () => store[Symbol.asyncDispose](),
+  }
+}
+
+forEachEngine((engine) => {
+  test('a workspace is read as it was made', async () => {
+    await using bench = await createBench(engine)
+    const workspace = await bench.addWorkspace('Größe 🚀')
+    const { id } = workspace
+    expect(workspace).toEqual({ id, name: 'Größe 🚀', createdAt: noon, limits: {}, managedBy: 'api' })
+    expect(await getWorkspace(bench.sql, id)).toEqual(workspace)
+  })
+
+  test('what the file declares is marked as such', async () => {
+    await using bench = await createBench(engine)
+    const byFile = { actor: 'file', at: noon }
+    const workspace = made(await bench.database.transaction((sql) => createWorkspace(sql, { name: 'w' }, byFile)))
+    expect(await getWorkspace(bench.sql, workspace.id)).toMatchObject({ managedBy: 'file' })
+  })
+
+  test('names that cannot be shown are refused, and nothing is written', async () => {
+    await using bench = await createBench(engine)
+    for (const name of ['', '  ', 'two\nlines', 'nul\u0000', '\ud800', 'x'.repeat(101)]) {
+      const refused = await bench.database.transaction((sql) => createWorkspace(sql, { name }, act))
+      expect(refused).toMatchObject({ code: 'INVALID_REQUEST', facts: { param: 'name' } })
+    }
+    expect((await listWorkspaces(bench.sql, { limit: 10 })).items).toEqual([])
+    expect((await listAudit(bench.sql, { limit: 10 })).items).toEqual([])
+  })
+
+  test('T2: ids that are unknown, of another kind or no ids at all are not found', async () => {
+    await using bench = await createBench(engine)
+    const { id } = await bench.addWorkspace('w')
+    for (const wrong of [
+      createId('ws'),
+      createId('prj'),
+      'ws_',
+      `${id}\u0000`,
+      "' OR 1=1 --",
+      id.replace('ws', 'prj'),
+    ]) {
+      expect(await getWorkspace(bench.sql, wrong)).toBe('not found')
+      expect(await getProject(bench.sql, wrong)).toBe('not found')
+      const wish = { workspaceId: wrong, name: 'p' }
+      expect(await bench.database.transaction((sql) => createProject(sql, wish, act))).toBe('not found')
+      expect(await bench.database.transaction((sql) => updateProject(sql, wrong, { name: 'x' }, act))).toBe('not found')
+    }
+  })
+
+  test('a project is read as it was made, and changed field by field', async () => {
+    await using bench = await createBench(engine)
+    const workspace = await bench.addWorkspace('w')
+    const project = await bench.addProject(workspace.id, 'web', ['openai/*', 'acme/large'])
+    const { id } = project
+    const expected: Project = {
+      id,
+      workspaceId: workspace.id,
+      name: 'web',
+      models: ['openai/*', 'acme/large'],
+      createdAt: noon,
+      limits: {},
+      managedBy: 'api',
+    }
+    expect(project).toEqual(expected)
+    expect(await getProject(bench.sql, id)).toEqual(expected)
+    const update = (change: Parameters<typeof updateProject>[2]) =>
+      bench.database.transaction((sql) => updateProject(sql, id, change, act))
+    expect(await update({ name: 'api' })).toEqual({ ...expected, name: 'api' })
+    expect(await update({ models: ['acme/*'] })).toEqual({ ...expected, name: 'api', models: ['acme/*'] })
+    expect(await update({})).toEqual({ ...expected, name: 'api', models: ['acme/*'] })
+    expect(await update({ models: null })).toEqual({ ...expected, name: 'api', models: undefined })
+    expect(await update({ name: '', models: ['acme/*'] })).toBeInstanceOf(Failure)
+    expect(await update({ models: ['gpt-*'] })).toMatchObject({ facts: { param: 'models[0]' } })
+    expect(await getProject(bench.sql, id)).toEqual({ ...expected, name: 'api', models: undefined })
+  })
+
+  test('G1, G2: every change leaves an entry with ids and settings, and without names', async () => {
+    await using bench = await createBench(engine)
+    const workspace = await bench.addWorkspace('Maria')
+    const project = await bench.addProject(workspace.id, 'Maria', ['openai/*'])
+    await bench.database.transaction((sql) => updateProject(sql, project.id, { name: 'Mario', models: null }, act))
+    await bench.database.transaction((sql) => updateProject(sql, project.id, {}, act))
+    const { items } = await listAudit(bench.sql, { limit: 10 })
+    expect(items.map(({ action, object, details }) => ({ action, object, details }))).toEqual([
+      { action: 'project.update', object: project.id, details: { renamed: true, models: null } },
+      { action: 'project.create', object: project.id, details: { workspace: workspace.id, models: ['openai/*'] } },
+      { action: 'workspace.create', object: workspace.id, details: {} },
+    ])
+    for (const { actor, at, requestId } of items) expect({ actor, at, requestId }).toEqual(act)
+    expect(JSON.stringify(items)).not.toContain('Mari')
+  })
+
+  test('pages hold everything once and in order, also what is added while they are turned', async () => {
+    await using bench = await createBench(engine)
+    const workspace = await bench.addWorkspace('w')
+    const other = await bench.addWorkspace('other')
+    const names = Array.from({ length: 7 }, (_, at) => `p${at}`)
+    for (const name of names) await bench.addProject(workspace.id, name)
+    await bench.addProject(other.id, 'of another')
+    const seen: string[] = []
+    let page: PageQuery | undefined = { limit: 3 }
+    for (let turn = 0; page; turn++) {
+      const { items, nextCursor } = await listProjects(bench.sql, workspace.id, page)
+      expect(items.length).toBeLessThanOrEqual(3)
+      seen.push(...items.map(({ name }) => name))
+      if (turn === 0) await bench.addProject(workspace.id, 'late')
+      page = nextCursor === undefined ? undefined : { limit: 3, cursor: nextCursor }
+    }
+    expect(seen).toEqual([...names, 'late'])
+  })
+
+  test('a last page that is just full has none after it, and a cursor nobody gave out leads nowhere', async () => {
+    await using bench = await createBench(engine)
+    const first = await bench.addWorkspace('a')
+    const second = await bench.addWorkspace('b')
+    const list = (page: PageQuery) => listWorkspaces(bench.sql, page)
+    expect(await list({ limit: 2 })).toEqual({ items: [first, second], nextCursor: undefined })
+    expect(await list({ limit: 1 })).toEqual({ items: [first], nextCursor: first.id })
+    expect(await list({ limit: 1, cursor: first.id })).toEqual({ items: [second], nextCursor: undefined })
+    for (const cursor of ['\u0000', "' OR 1=1 --", '\ud800', 'x'.repeat(5000)]) {
+      expect(await list({ limit: 1, cursor })).toEqual({ items: [], nextCursor: undefined })
+    }
+  })
+})

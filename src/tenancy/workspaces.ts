@@ -1,0 +1,61 @@
+// Workspaces: who pays. What writes runs inside a transaction of the caller's and leaves an audit entry in it.
+
+import type { Failure } from '../kernel/failure.ts'
+import { isId, type WorkspaceId } from '../kernel/ids.ts'
+import { type Sql, timeFromSql } from '../store/sql.ts'
+import { type Act, appendAudit } from './audit.ts'
+import { checkName } from './check-name.ts'
+import { type Limits, limitsFromSql } from './limits.ts'
+import { afterCursor, type Page, type PageQuery, pageOf, rowsWanted } from './page.ts'
+import { insertWorkspace, type ManagedBy, managerOf } from './records.ts'
+
+export interface Workspace {
+  readonly id: WorkspaceId
+  readonly name: string
+  readonly createdAt: number
+  readonly limits: Limits
+  readonly managedBy: ManagedBy
+}
+
+interface WorkspaceRow {
+  readonly id: WorkspaceId
+  readonly name: string
+  readonly created_at: bigint
+  readonly limits: string | null
+  readonly managed_by: ManagedBy
+}
+
+export async function createWorkspace(
+  sql: Sql,
+  { name }: { readonly name: string },
+  act: Act,
+): Promise<Workspace | Failure> {
+  const wrong = checkName(name)
+  if (wrong) return wrong
+  const managedBy = managerOf(act)
+  const id = await insertWorkspace(sql, { name, createdAt: act.at, managedBy })
+  await appendAudit(sql, { ...act, action: 'workspace.create', object: id })
+  return { id, name, createdAt: act.at, limits: {}, managedBy }
+}
+
+export async function listWorkspaces(sql: Sql, page: PageQuery): Promise<Page<Workspace>> {
+  const rows = await sql<WorkspaceRow>`SELECT * FROM workspaces WHERE id > ${afterCursor(page)}
+    ORDER BY id LIMIT ${rowsWanted(page)}`
+  return pageOf(rows.map(workspaceFromRow), page)
+}
+
+export async function getWorkspace(sql: Sql, id: string): Promise<Workspace | 'not found'> {
+  if (!isId('ws', id)) return 'not found'
+  const [row] = await sql<WorkspaceRow>`SELECT * FROM workspaces WHERE id = ${id}`
+  return row ? workspaceFromRow(row) : 'not found'
+}
+
+function workspaceFromRow(row: WorkspaceRow): Workspace {
+  return {
+    id: row.id,
+    name: row.name,
+    createdAt: timeFromSql(row.created_at),
+    limits: limitsFromSql(row.limits),
+    managedBy: row.managed_by,
+  }
+}
