@@ -1,0 +1,32 @@
+// A body that was announced as an event stream and is plain JSON: kept whole, to be read at the end. Its first byte that
+// is not white space tells, since no line of a stream begins with a bracket.
+
+import { ByteBuffer } from '../../wire/byte-buffer.ts'
+
+const bytesMax = 4 * 1024 * 1024
+
+export class BareBody {
+  #isBare: boolean | undefined
+  readonly #buffer = new ByteBuffer()
+  isTooLarge = false
+
+  /** Whether a chunk belongs to such a body; if so, it is kept. */
+  takes(chunk: Uint8Array): boolean {
+    this.#isBare ??= startsBare(chunk)
+    if (!this.#isBare) return false
+    if (this.#buffer.length + chunk.length > bytesMax) this.isTooLarge = true
+    if (!this.isTooLarge) this.#buffer.append(chunk)
+    return true
+  }
+
+  /** All of it; undefined if it is none. */
+  take(): Uint8Array | undefined {
+    return this.#isBare && !this.isTooLarge ? this.#buffer.take() : undefined
+  }
+}
+
+/** undefined = there is nothing but white space yet. */
+function startsBare(chunk: Uint8Array): boolean | undefined {
+  const first = chunk.find((byte) => byte > 0x20)
+  return first === undefined ? undefined : first === 0x7b || first === 0x5b
+}

@@ -1,0 +1,91 @@
+// A Conversation as a generateContent body. A pure function of the conversation and the target: the same history always
+// gives the same bytes. What grows from turn to turn stands last, so that the bytes before it stay the same.
+
+import { Failure } from '../../kernel/failure.ts'
+import type { Conversation, RawJson, Turn } from '../canonical/conversation.ts'
+import type { RenderedRequest, Target } from '../canonical/translation.ts'
+import { jsonArray, jsonObject } from '../request/json-text.ts'
+import { refusePrefill } from '../request/refuse-prefill.ts'
+import { readRequest, refuse, refuseAt } from '../request/request-fields.ts'
+import { toolNamesIn } from '../request/tool-names.ts'
+import { pairTools } from '../request/tool-pairing.ts'
+import { judgeLeftovers, WarningList } from '../request/warning-list.ts'
+import { FunctionNames } from './function-names.ts'
+import { renderFormat } from './render-format.ts'
+import { renderMessages } from './render-messages.ts'
+import { textPart } from './render-parts.ts'
+import { renderOutputCap, renderSampling, renderServiceTier, renderStop, warnHints } from './render-settings.ts'
+import { renderThinking } from './render-thinking.ts'
+import { renderTools } from './render-tools.ts'
+import { type Rendering, takesIds, warnMarks } from './rendering.ts'
+import { restoreThinking } from './restore-thinking.ts'
+
+const toolNameMaxDefault = 128
+const toolIdMaxDefault = 64
+
+export function renderRequest(conversation: Conversation, target: Target): RenderedRequest | Failure {
+  return readRequest(() => render(conversation, target))
+}
+
+function render(conversation: Conversation, target: Target): RenderedRequest {
+  const { rules } = target
+  const warnings = new WarningList()
+  const turns = checkedTurns(conversation, target, warnings)
+  const names = new FunctionNames(toolNamesIn(conversation), rules.toolNameMax ?? toolNameMaxDefault)
+  const rendering: Rendering = { rules, warnings, names }
+  warnMarks(conversation, warnings)
+  warnHints(conversation, rendering)
+  const format = renderFormat(conversation, rendering)
+  const tools = renderTools(conversation, format.hiddenTool, rendering)
+  const stop = renderStop(conversation, rendering)
+  const contents = renderMessages(turns, rendering)
+  if (contents.length === 0) refuseAt('/messages', '`messages` has nothing to answer.')
+  const settings = jsonObject([
+    renderOutputCap(conversation, target, rendering),
+    ...renderSampling(conversation, rendering),
+    stop.member,
+    ...format.members,
+    ['thinkingConfig', renderThinking(conversation, rendering)],
+  ])
+  const body = jsonObject([
+    ['systemInstruction', renderSystem(conversation, format.instruction)],
+    ['tools', tools.tools],
+    ['toolConfig', tools.toolConfig],
+    ['generationConfig', settings === '{}' ? undefined : settings],
+    renderServiceTier(conversation, rendering),
+    ['contents', jsonArray(contents)],
+  ])
+  return {
+    body: new TextEncoder().encode(body),
+    headers: {},
+    warnings: warnings.list,
+    undo: {
+      toolNames: names.undo,
+      customTools: tools.customTools,
+      jsonTool: format.hiddenTool?.name,
+      stop: stop.matched,
+      singleToolCall: tools.singleToolCall,
+    },
+  }
+}
+
+/** The turns with every call answered, ids as the target takes them, and the reasoning it will know again. */
+function checkedTurns(conversation: Conversation, { rules, issuer }: Target, warnings: WarningList): Turn[] {
+  const failure = judgeLeftovers(conversation.leftovers, warnings)
+  if (failure) return refuse(failure)
+  const last = conversation.turns.at(-1)
+  if (last?.role === 'assistant' && !rules.prefill && !last.blocks.some(({ kind }) => kind === 'tool-call')) {
+    return refusePrefill(last)
+  }
+  // Where ids are not sent, they still tell which response belongs to which call.
+  const max = (takesIds(rules) ? rules.toolIdMax : undefined) ?? toolIdMaxDefault
+  const idRule = { pattern: rules.toolIdPattern ?? /^[\s\S]+$/, max }
+  // Proofs name calls by the ids that the caller has, so they are read before those change.
+  const turns = pairTools(restoreThinking(conversation.turns, issuer, warnings), idRule, warnings)
+  return turns instanceof Failure ? refuse(turns) : turns
+}
+
+function renderSystem({ system }: Conversation, instruction: string | undefined): RawJson | undefined {
+  const texts = [...system.map(({ text }) => text), instruction ?? ''].filter((text) => text !== '')
+  return texts.length === 0 ? undefined : jsonObject([['parts', jsonArray(texts.map(textPart))]])
+}

@@ -1,0 +1,46 @@
+// What the parts of the request renderer share, and what follows from the facts of a target. No model is known by name.
+
+import type { Conversation } from '../canonical/conversation.ts'
+import type { TargetRules } from '../canonical/target-rules.ts'
+import type { WarningList } from '../request/warning-list.ts'
+import type { FunctionNames } from './function-names.ts'
+
+export interface Rendering {
+  readonly rules: TargetRules
+  readonly warnings: WarningList
+  readonly names: FunctionNames
+}
+
+/**
+ * Whether the target is told how hard to think by a word, which came with Gemini 3; models before it have a budget
+ * (`thinking` includes enabled) or do not think (`efforts` is empty). With the words came three more things that no
+ * rule speaks of: calls in the history must be signed, a JSON form and functions go together, and media may stand in
+ * function responses, unless a rule says otherwise.
+ */
+export function thinksByLevel({ efforts, thinking }: TargetRules): boolean {
+  return !thinking?.includes('enabled') && (efforts === undefined || efforts.length > 0)
+}
+
+export function takesMediaInResults(rules: TargetRules): boolean {
+  return rules.mediaInToolResults ?? thinksByLevel(rules)
+}
+
+/** Some hosts of the dialect refuse ids and go by the order of calls: no characters are left for one. */
+export function takesIds({ toolIdMax }: TargetRules): boolean {
+  return toolIdMax !== 0
+}
+
+/** The provider caches by itself and takes no marks. One warning is enough: some callers mark dozens of blocks. */
+export function warnMarks({ tools, system, turns, places }: Conversation, warnings: WarningList): void {
+  const warn = (place: string) => warnings.add('cache_mark_dropped', place)
+  const tool = tools.find(({ cacheMark }) => cacheMark)
+  if (tool) return warn(tool.place ?? '/tools')
+  if (system.some(({ cacheMark }) => cacheMark)) return warn(places?.system ?? '/system')
+  const turn = turns.find(({ blocks }) => blocks.some(isMarked))
+  if (turn) warn(turn.place ?? '/messages')
+}
+
+function isMarked(block: Conversation['turns'][number]['blocks'][number]): boolean {
+  if ('cacheMark' in block && block.cacheMark) return true
+  return block.kind === 'tool-result' && block.content.some(({ cacheMark }) => cacheMark)
+}

@@ -1,0 +1,30 @@
+// Usage as generateContent reports it, as a running total in every record of a stream:
+//
+//   promptTokenCount          the prompt, cached tokens included; cachedContentTokenCount is the part read from a cache
+//   toolUsePromptTokenCount   prompts of tools the provider ran itself, beside the prompt
+//   candidatesTokenCount      the answer, thoughts not included; absent while there is none
+//   thoughtsTokenCount        thoughts, beside the answer
+//
+// What it writes to its caches it does not tell.
+
+import { cacheReport, tokenCount, type Usage } from '../../kernel/usage.ts'
+import { isRecord } from '../canonical/json-value.ts'
+
+export function readUsage(value: unknown): Usage | undefined {
+  if (!isRecord(value)) return undefined
+  const prompt = tokenCount(value.promptTokenCount)
+  if (prompt === undefined) return undefined
+  const reads = tokenCount(value.cachedContentTokenCount)
+  const cacheRead = Math.min(prompt, reads ?? 0)
+  const thoughts = tokenCount(value.thoughtsTokenCount)
+  return {
+    inputTokens: prompt - cacheRead + (tokenCount(value.toolUsePromptTokenCount) ?? 0),
+    cacheReadTokens: cacheRead,
+    cacheWriteTokens: 0,
+    cacheWriteLongTokens: 0,
+    outputTokens: (tokenCount(value.candidatesTokenCount) ?? 0) + (thoughts ?? 0),
+    ...(thoughts === undefined ? {} : { reasoningTokens: thoughts }),
+    ...cacheReport(reads, undefined),
+    source: 'reported',
+  }
+}
