@@ -37,6 +37,8 @@ export interface Provider {
   readonly apiKey: Secret | undefined
   /** Where the credential came from, for people: `OPENAI_API_KEY`, `tollgate.yaml:4`. Never the value. */
   readonly source: string
+  /** Whether a call that is cancelled before its first output is billed all the same; absent = not. */
+  readonly billsOnCancel?: boolean
   /** Set for providers that live inside this process; everyone else is called over the network. */
   readonly transport?: Transport
 }

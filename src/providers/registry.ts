@@ -3,13 +3,49 @@
 
 import type { DialectId } from '../dialects/dialect.ts'
 import type { Secret } from '../kernel/secret.ts'
+import { alibaba } from './data/alibaba.ts'
 import { anthropic } from './data/anthropic.ts'
+import { cerebras } from './data/cerebras.ts'
+import { cohere } from './data/cohere.ts'
+import { deepseek } from './data/deepseek.ts'
+import { fireworks } from './data/fireworks.ts'
+import { groq } from './data/groq.ts'
+import { huggingface } from './data/huggingface.ts'
+import { minimax } from './data/minimax.ts'
+import { mistral } from './data/mistral.ts'
+import { moonshot } from './data/moonshot.ts'
+import { nvidia } from './data/nvidia.ts'
 import { openai } from './data/openai.ts'
+import { openrouter } from './data/openrouter.ts'
+import { perplexity } from './data/perplexity.ts'
+import { together } from './data/together.ts'
+import { xai } from './data/xai.ts'
+import { zai } from './data/zai.ts'
 import type { ProviderEntry } from './entry.ts'
 import type { AuthScheme, Provider, ProviderData, Transport } from './provider.ts'
 import { createSandboxProvider, sandboxId } from './sandbox/provider.ts'
 
-export const builtInProviders: readonly ProviderData[] = [anthropic, openai]
+/** The two whose dialects we speak, then by name. */
+export const builtInProviders: readonly ProviderData[] = [
+  anthropic,
+  openai,
+  alibaba,
+  cerebras,
+  cohere,
+  deepseek,
+  fireworks,
+  groq,
+  huggingface,
+  minimax,
+  mistral,
+  moonshot,
+  nvidia,
+  openrouter,
+  perplexity,
+  together,
+  xai,
+  zai,
+]
 
 /** Ids that routes may name although no file defines them. */
 export const builtInProviderIds: readonly string[] = [...builtInProviders.map(({ id }) => id), sandboxId]

@@ -38,7 +38,17 @@ describe('efforts', () => {
     ['grok-4-1-fast-non-reasoning', [], false],
     ['grok-4.20-0309-reasoning', [], true],
     ['grok-4.3', ['none', 'low', 'medium', 'high'], true],
-    ['x-ai/grok-4.5', ['none', 'low', 'medium', 'high'], true],
+    ['x-ai/grok-4.5', ['low', 'medium', 'high'], true],
+    ['deepseek-flash', ['low', 'high', 'max'], true],
+    ['kimi-k3.1-pro', ['low', 'high', 'max'], true],
+    ['kimi-k2.6', [], true],
+    ['glm-5.2', ['none', 'high', 'max'], true],
+    ['zai-org/GLM-5.3', ['low', 'high', 'max'], true],
+    ['accounts/fireworks/models/glm-5p3-flash', ['low', 'high', 'max'], true],
+    ['zai-glm-5-3', ['low', 'high', 'max'], true],
+    ['qwen-3.8-27b', ['none', 'low', 'medium', 'high'], true],
+    ['qwen/qwen3.8-27b', ['none', 'low', 'medium', 'high'], true],
+    ['mistral-large-4', ['low', 'medium', 'high'], true],
   ] as const)('of %s', (model, efforts, thinksByDefault) => {
     expect(facts(model)).toMatchObject({ efforts: [...efforts] })
     expect(facts(model).thinksByDefault).toBe(thinksByDefault)

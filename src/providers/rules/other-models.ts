@@ -10,6 +10,8 @@ const checked = '2026-11-15'
 
 const deepseek = 'https://api-docs.deepseek.com/guides/thinking_mode'
 const kimi = 'https://java.agentscope.io/v2/en/integration/model/kimi'
+/** Its data says which effort words a model takes at its creator. */
+const levels = 'https://www.npmjs.com/package/@earendil-works/pi-ai/v/1.5.0'
 const grok = 'https://docs.x.ai/developers/model-capabilities/text/reasoning'
 
 // Its own API speaks both dialects. The reasoning is demanded back of turns that called tools and ignored elsewhere;
@@ -20,12 +22,14 @@ const deepseekThinking: TargetRules = {
   forcedToolChoice: false,
 }
 
+/** The second is its own name for the newest small one. */
+const deepseekModels = 'deepseek-v[4-9]|deepseek-flash'
 const mistral = '(?:open-)?mi[sx]tral|ministral|magistral|codestral|devstral|pixtral'
 
 export const otherModels: readonly RuleRow[] = [
   {
     dialect: chat,
-    models: bareFamily('deepseek-v[4-9]'),
+    models: bareFamily(deepseekModels),
     rules: {
       ...deepseekThinking,
       sampling: 'without-reasoning',
@@ -36,7 +40,7 @@ export const otherModels: readonly RuleRow[] = [
   },
   {
     dialect: chat,
-    models: bareFamily('deepseek-v[4-9]'),
+    models: bareFamily(deepseekModels),
     // Strict tools are only to be had under another base URL.
     rules: { jsonOutput: 'object', strictTools: false },
     source: 'https://api-docs.deepseek.com/guides/json_mode',
@@ -44,7 +48,7 @@ export const otherModels: readonly RuleRow[] = [
   },
   {
     dialect: messages,
-    models: bareFamily('deepseek-v[4-9]'),
+    models: bareFamily(deepseekModels),
     rules: { ...deepseekThinking, thinking: ['enabled', 'disabled'] },
     source: deepseek,
     checked,
@@ -64,7 +68,7 @@ export const otherModels: readonly RuleRow[] = [
   },
   {
     dialect: chat,
-    models: bareFamily('kimi-k3'),
+    models: bareFamily('kimi-k3(?:\\.\\d+)?'),
     rules: { efforts: ['low', 'high', 'max'] },
     source: kimi,
     checked,
@@ -88,6 +92,13 @@ export const otherModels: readonly RuleRow[] = [
     models: family('mistral-small-(?:latest|2603|4)|mistral-medium-(?:3[.-]5|2604)'),
     rules: { efforts: ['none', 'high'], thinksByDefault: false },
     source: 'https://github.com/pydantic/pydantic-ai/issues/5285',
+    checked,
+  },
+  {
+    dialect: chat,
+    models: family('mistral-large-4'),
+    rules: { efforts: ['low', 'medium', 'high'], thinksByDefault: true },
+    source: levels,
     checked,
   },
   {
@@ -117,6 +128,35 @@ export const otherModels: readonly RuleRow[] = [
     models: family('grok-4\\.[3-9]'),
     rules: { efforts: ['none', 'low', 'medium', 'high'] },
     source: `${grok}#effort-levels`,
+    checked,
+  },
+  {
+    dialect: chat,
+    // What both sources agree on: `none` is refused there by one of them, and `xhigh` is not in the other.
+    models: family('grok-4\\.[5-9]'),
+    rules: { efforts: ['low', 'medium', 'high'] },
+    source: levels,
+    checked,
+  },
+  {
+    dialect: chat,
+    models: family('(?:zai-)?glm-5[.p-]2'),
+    rules: { efforts: ['none', 'high', 'max'], thinksByDefault: true },
+    source: levels,
+    checked,
+  },
+  {
+    dialect: chat,
+    models: family('(?:zai-)?glm-5[.p-]3'),
+    rules: { efforts: ['low', 'high', 'max'], thinksByDefault: true },
+    source: levels,
+    checked,
+  },
+  {
+    dialect: chat,
+    models: family('qwen-?3\\.8-27b'),
+    rules: { efforts: ['none', 'low', 'medium', 'high'], thinksByDefault: true },
+    source: levels,
     checked,
   },
   {

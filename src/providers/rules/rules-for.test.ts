@@ -14,6 +14,8 @@ const knownModels: Readonly<Record<DialectId, readonly string[]>> = {
     ...['deepseek-v4-pro', 'deepseek-v4-flash', 'kimi-k2.6', 'kimi-k3', 'mistral-small-2603', 'mistral-large-2512'],
     ...['magistral-medium-2509', 'open-mixtral-8x22b', 'grok-3', 'grok-3-mini', 'grok-4', 'grok-4.3'],
     ...['grok-4-1-fast-non-reasoning', 'deepseek-r1:32b', 'qwq-32b', 'Qwen/Qwen3-8B', 'MiniMax-M2.1'],
+    ...['deepseek-flash', 'kimi-k3.1-pro', 'grok-4.7', 'glm-5.2', 'glm-5.3-flash', 'accounts/fireworks/models/glm-5p3'],
+    ...['zai-glm-5-3', 'qwen-3.8-27b', 'qwen/qwen3.8-27b', 'mistral-large-4'],
   ],
   'anthropic-messages': [
     ...['claude-opus-5-5', 'claude-sonnet-5-5', 'claude-haiku-5-5', 'claude-fable-5', 'claude-fable-5-1'],

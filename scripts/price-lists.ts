@@ -1,0 +1,127 @@
+// Prices as numbers, USD per million tokens: what the genai-prices package lists on a given day, and the dearest of
+// several lists. For the catalog's writer only; the gateway reads what comes out, as decimal strings.
+
+import { findProvider, type ModelInfo, type ModelPrice } from '@pydantic/genai-prices'
+
+export interface PriceRow {
+  readonly input: number
+  readonly output: number
+  readonly cache_read?: number
+  readonly cache_write?: number
+  readonly cache_write_1h?: number
+}
+
+export interface PriceList extends PriceRow {
+  /** By number of input tokens above which a row holds. */
+  readonly over?: Readonly<Record<string, PriceRow>>
+}
+
+const buckets = ['input', 'output', 'cache_read', 'cache_write', 'cache_write_1h'] as const
+
+/** undefined = the package does not have it. Ids are compared whole: its own matching takes Sonnet 5.5 for Sonnet 5. */
+export function packagePrice(provider: string, modelId: string, day: string): PriceList | undefined {
+  const models = findProvider({ providerId: provider })?.models ?? []
+  const info = models.find(({ id }) => id.toLowerCase() === modelId.toLowerCase())
+  return info === undefined ? undefined : dearest(conditionsOn(info, day).map((prices) => fromPackage(info.id, prices)))
+}
+
+/** The list in force on the day; where the hour decides as well, each of them. */
+function conditionsOn({ prices }: ModelInfo, day: string): ModelPrice[] {
+  if (!Array.isArray(prices)) return [prices]
+  const inForce = prices.filter(({ constraint }) => {
+    return constraint === undefined || (constraint.type === 'start_date' && constraint.start_date <= day)
+  })
+  const hourly = prices.filter(({ constraint }) => constraint?.type === 'time_of_date')
+  return [...inForce.slice(-1), ...hourly].map((condition) => condition.prices)
+}
+
+function fromPackage(id: string, prices: ModelPrice): PriceList {
+  if (prices.requests_kcount !== undefined) throw new Error(`${id}: a fee per request is no price per token`)
+  const { input_mtok: input, output_mtok: output, output_reasoning_mtok: reasoning = output } = prices
+  if (input === undefined || output === undefined) throw new Error(`${id}: no price for input or output`)
+  const named = [
+    ['input', input],
+    ['output', output],
+    // Reasoning counts as output, so that the dearer of the two is the price of both.
+    ['output', reasoning],
+    ['cache_read', prices.cache_read_mtok],
+    ['cache_write', prices.cache_write_mtok],
+    ['cache_write_1h', prices.cache_write_1h_mtok],
+  ] as const
+  const starts = new Set<number>()
+  for (const [, price] of named) if (typeof price === 'object') for (const { start } of price.tiers) starts.add(start)
+  const rowAbove = (inputTokens: number): PriceRow => {
+    const row: Partial<Record<(typeof buckets)[number], number>> = {}
+    for (const [bucket, price] of named) {
+      if (price === undefined) continue
+      const tier =
+        typeof price === 'object' ? price.tiers.filter(({ start }) => start <= inputTokens).at(-1) : undefined
+      const amount = typeof price === 'number' ? price : (tier?.price ?? price.base)
+      row[bucket] = Math.max(row[bucket] ?? 0, amount)
+    }
+    return row as PriceRow
+  }
+  const over = Object.fromEntries([...starts].map((start) => [String(start), rowAbove(start)]))
+  return { ...rowAbove(-1), ...(starts.size > 0 && { over }) }
+}
+
+/**
+ * Bucket by bucket and tier by tier. A list without a price for a cache is left aside there: who has no such price has
+ * no such cache to report.
+ */
+export function dearest(lists: readonly PriceList[]): PriceList | undefined {
+  const [only, ...others] = lists
+  if (only === undefined || others.length === 0) return only
+  const bounds = [...new Set(lists.flatMap(({ over }) => Object.keys(over ?? {}).map(Number)))].sort((a, b) => a - b)
+  const base = dearestRow(lists)
+  const over: Record<string, PriceRow> = {}
+  let last = base
+  for (const bound of bounds) {
+    const row = dearestRow(lists.map((list) => rowAt(list, bound)))
+    if (Bun.deepEquals(row, last)) continue
+    over[String(bound)] = row
+    last = row
+  }
+  return { ...base, ...(Object.keys(over).length > 0 && { over }) }
+}
+
+function rowAt({ over, ...base }: PriceList, inputTokens: number): PriceRow {
+  const bound = Object.keys(over ?? {})
+    .map(Number)
+    .filter((each) => each <= inputTokens)
+    .sort((a, b) => a - b)
+    .at(-1)
+  return (bound === undefined ? undefined : over?.[String(bound)]) ?? base
+}
+
+function dearestRow(rows: readonly PriceRow[]): PriceRow {
+  const row: Partial<Record<(typeof buckets)[number], number>> = {}
+  for (const bucket of buckets) {
+    const prices = rows.map((each) => each[bucket]).filter((price) => price !== undefined)
+    if (prices.length > 0) row[bucket] = Math.max(...prices)
+  }
+  return row as PriceRow
+}
+
+/** `2.5` → `2.50`, `0.0375` → `0.0375`: a decimal of at most six places, exactly the number. */
+export function decimal(amount: number): string {
+  const text = amount.toFixed(6)
+  if (Number(text) !== amount) throw new Error(`${amount} has more than six decimals`)
+  return text.replace(/0{1,4}$/, '')
+}
+
+/** The list as an entry of the catalog writes it. */
+export function priceEntry({ over, ...base }: PriceList): Record<string, unknown> {
+  const tiers = Object.entries(over ?? {}).map(([bound, row]) => [bound, rowEntry(row)])
+  return { ...rowEntry(base), ...(tiers.length > 0 && { over: Object.fromEntries(tiers) }) }
+}
+
+function rowEntry(row: PriceRow): Record<string, string> {
+  const priced = buckets.flatMap((bucket) => {
+    const amount = row[bucket]
+    // A write below the price of plain input is a surcharge for storage; left out, it costs as much as input.
+    const isSurcharge = bucket.startsWith('cache_write') && amount !== undefined && amount < row.input
+    return amount === undefined || isSurcharge ? [] : [[bucket, decimal(amount)] as const]
+  })
+  return Object.fromEntries(priced)
+}

@@ -1,0 +1,93 @@
+import { describe, expect, test } from 'bun:test'
+import { composeCatalog } from '../../../scripts/compose-catalog.ts'
+import { modelEntrySchema, modelFromEntry } from '../entry.ts'
+import { builtInModels, modelsServedBy } from './built-in.ts'
+
+const day = /^20\d\d-\d\d-\d\d$/
+const models = builtInModels.map((model) => [model.id, model] as const)
+
+test('the file is what its sources give', async () => {
+  expect(await Bun.file(`${import.meta.dir}/models.json`).text()).toBe(await composeCatalog())
+})
+
+test('there are enough models, and enough of them with somewhere to go when a provider fails', () => {
+  expect(builtInModels.length).toBeGreaterThanOrEqual(150)
+  const withAlternative = builtInModels.filter(({ routes }) => new Set(routes.map(({ provider }) => provider)).size > 1)
+  expect(withAlternative.length).toBeGreaterThanOrEqual(40)
+})
+
+test('no model stands there twice', () => {
+  expect(new Set(builtInModels.map(({ id }) => id)).size).toBe(builtInModels.length)
+})
+
+describe('every model', () => {
+  test.each(models)('%s could be written in the configuration file', (_, model) => {
+    const { retires, provenance, ...entry } = model
+    expect(modelEntrySchema.parse(entry)).toEqual(entry)
+    if (retires !== undefined) expect(retires).toMatch(day)
+  })
+
+  test.each(models)('%s has a price or is free on purpose', (_, model) => {
+    const { price } = modelFromEntry(model, 'built in')
+    if (price === undefined) throw new Error('no price')
+    expect(price.free || (price.input > 0n && price.output > 0n)).toBe(true)
+    // Reading a cache saves, more input per request never does.
+    expect(price.cacheRead <= price.input).toBe(true)
+    for (const tier of price.tiers) expect(tier.input >= price.input && tier.output >= price.output).toBe(true)
+  })
+
+  test.each(models)('%s says where its facts and its price are from, and when somebody looked', (_, { provenance }) => {
+    for (const { source, checked } of [provenance.facts, provenance.price]) {
+      expect(source).not.toBe('')
+      expect(checked).toMatch(day)
+      expect(new Date(`${checked}T00:00:00Z`).toISOString().slice(0, 10)).toBe(checked)
+    }
+  })
+
+  test.each(models)('%s leaves room for a question beside its usual answer', (_, model) => {
+    const { context_tokens: context = 0, max_output_tokens: most = context, default_max_tokens: usual = 0 } = model
+    expect(usual).toBeGreaterThan(0)
+    expect(usual).toBeLessThanOrEqual(Math.min(most, context / 4))
+    expect(most).toBeLessThanOrEqual(context)
+  })
+
+  test.each(models)('%s has routes in one order, each to another provider', (_, { routes }) => {
+    expect(routes.map(({ priority }) => priority)).toEqual(routes.map((_, at) => at + 1))
+    expect(new Set(routes.map(({ provider }) => provider)).size).toBe(routes.length)
+  })
+
+  test.each(models)('%s is not already switched off', (_, { retires, provenance }) => {
+    if (retires !== undefined) expect(retires > provenance.facts.checked).toBe(true)
+  })
+})
+
+// Read off the creators' price pages by way of the sources; each is a line somebody can check.
+const prices: readonly [id: string, input: string, output: string, cacheRead: string][] = [
+  ['anthropic/claude-opus-5.5', '4.00', '20.00', '0.20'],
+  ['anthropic/claude-sonnet-5.5', '2.00', '10.00', '0.10'],
+  ['anthropic/claude-haiku-4.5', '1.00', '5.00', '0.10'],
+  ['openai/gpt-5.6', '4.00', '20.00', '0.40'],
+  ['openai/gpt-6.1-sol', '2.00', '10.00', '0.10'],
+  ['moonshotai/kimi-k3', '3.00', '15.00', '0.30'],
+  ['zai/glm-5.3', '1.40', '4.40', '0.26'],
+  ['xai/grok-4.7', '2.00', '6.00', '0.50'],
+  // A day has hours at half this price; a bill must cover the others.
+  ['deepseek/deepseek-v4-pro', '1.32', '3.96', '0.13'],
+  // OpenAI does not sell it: the dearest host does.
+  ['openai/gpt-oss-120b', '0.35', '0.75', '0.35'],
+]
+test.each(prices)('%s costs %s in, %s out, %s from a cache', (id, input, output, cacheRead) => {
+  const model = builtInModels.find((each) => each.id === id)
+  expect(model?.price).toMatchObject({ input, output, cache_read: cacheRead })
+})
+
+test('a price above a bound of input tokens is kept', () => {
+  const haiku = builtInModels.find(({ id }) => id === 'anthropic/claude-haiku-5.5')
+  expect(haiku?.price).toMatchObject({ input: '0.10', over: { '100000': { input: '0.50', output: '2.50' } } })
+})
+
+test('only what a provider serves is asked for', () => {
+  expect(modelsServedBy(new Set<string>())).toEqual([])
+  const served = modelsServedBy(new Set(['cerebras']))
+  expect(served.map(({ id }) => id)).toEqual(['openai/gpt-oss-120b', 'qwen/qwen3.8-27b'])
+})

@@ -1,0 +1,96 @@
+// Every route of the built-in catalog, asked for everything at once: what its provider is known to refuse must not be
+// in the body, and what each dialect needs must be.
+
+import { describe, expect, test } from 'bun:test'
+import { call, conversation, result, text, user } from '../../../test/parts/translation.ts'
+import { builtInModels } from '../../catalog/data/built-in.ts'
+import { anthropicMessages } from '../../dialects/anthropic-messages/index.ts'
+import type { TargetRules } from '../../dialects/canonical/target-rules.ts'
+import type { Dialects } from '../../dialects/dialect.ts'
+import { openaiChat } from '../../dialects/openai-chat/index.ts'
+import { Failure } from '../../kernel/failure.ts'
+import { builtInProviders } from '../registry.ts'
+import { rulesFor } from '../rules/rules-for.ts'
+
+const dialects: Dialects = { 'openai-chat': openaiChat, 'anthropic-messages': anthropicMessages }
+
+const demanding = conversation({
+  system: [text('Be brief.')],
+  turns: [
+    user('Is it raining in Oslo?'),
+    { role: 'assistant', blocks: [call('call_0001', '{"city":"Oslo"}', 'weather')] },
+    user(result('call_0001', 'rain')),
+    user('And in Rome?'),
+  ],
+  tools: [{ kind: 'function', name: 'weather', description: undefined, schema: undefined, strict: undefined }],
+  toolChoice: { kind: 'required' },
+  parallelTools: false,
+  sampling: { temperature: 1.5, topP: 0.9, topK: 40, frequencyPenalty: 0.5, seed: 7, logitBias: '{"1":2}' },
+  outputCap: 1000,
+  stop: ['END', 'STOP'],
+  reasoning: { effort: 'medium' },
+  endUserId: 'x'.repeat(150),
+})
+
+const asked = builtInModels.flatMap((model) =>
+  model.routes.flatMap(({ provider: providerId, model: upstreamModel }) => {
+    const provider = builtInProviders.find(({ id }) => id === providerId)
+    if (provider === undefined) throw new Error(`${model.id} has a route to ${providerId}, which does not exist`)
+    return provider.endpoints.map((endpoint) => [providerId, upstreamModel, endpoint, model] as const)
+  }),
+)
+
+type Body = Readonly<Record<string, unknown>>
+
+/** What the rules forbid and the body has. */
+function offences(body: Body, rules: TargetRules): string[] {
+  const found: string[] = []
+  const claim = (isKept: boolean, message: string) => void (isKept || found.push(message))
+  const { sampling, efforts, stopMax = 9, temperatureMax = 2 } = rules
+  claim(rules.penalties !== false || !('frequency_penalty' in body), 'penalties')
+  claim(rules.logitBias !== false || !('logit_bias' in body), 'logit_bias')
+  claim(rules.seed !== false || !('seed' in body), 'seed')
+  claim(rules.parallelFlag !== false || !('parallel_tool_calls' in body), 'parallel_tool_calls')
+  claim(rules.forcedToolChoice !== false || body.tool_choice === 'auto' || isAuto(body.tool_choice), 'tool_choice')
+  claim(sampling !== 'none' || !('temperature' in body || 'top_p' in body), 'sampling')
+  claim(Number(body.temperature ?? 0) <= temperatureMax, 'temperature')
+  claim(!(rules.temperatureOrTopP && 'temperature' in body && 'top_p' in body), 'temperature and top_p')
+  const stops = (body.stop ?? body.stop_sequences ?? []) as readonly string[]
+  claim(stops.length <= stopMax, 'stop')
+  const { reasoning_effort: effort } = body
+  claim(effort === undefined || efforts === undefined || (efforts as readonly unknown[]).includes(effort), 'effort')
+  return found
+}
+
+function isAuto(choice: unknown): boolean {
+  return typeof choice === 'object' && choice !== null && 'type' in choice && choice.type === 'auto'
+}
+
+describe('a request to', () => {
+  test.each(asked)('%s for %s is one it takes', (providerId, upstreamModel, endpoint, model) => {
+    const { dialect, rules: endpointRules } = endpoint
+    const rules = rulesFor({ dialect, upstreamModel, endpointRules })
+    const rendered = dialects[dialect].translation.renderRequest(demanding, {
+      upstreamModel,
+      issuer: `${providerId}/${dialect}`,
+      rules,
+      defaultOutputCap: model.default_max_tokens,
+      maxOutputTokens: model.max_output_tokens,
+    })
+    if (rendered instanceof Failure) throw new Error(rendered.message)
+    const body = JSON.parse(new TextDecoder().decode(rendered.body)) as Body
+    expect(body.model).toBe(upstreamModel)
+    expect(offences(body, rules)).toEqual([])
+    const caps = Object.entries(body).filter(([name]) => name.startsWith('max_'))
+    expect(caps).toEqual([[dialect === 'openai-chat' ? (rules.outputCapName ?? '') : 'max_tokens', 1000]])
+    if (dialect === 'anthropic-messages') expect(rendered.headers['anthropic-version']).toBe('2023-06-01')
+    else expect(String(body.user ?? body.safety_identifier).length).toBeLessThanOrEqual(rules.endUserIdMax ?? 64)
+  })
+
+  test('each provider with models is among them', () => {
+    const served = new Set(asked.map(([providerId]) => providerId))
+    const without = builtInProviders.map(({ id }) => id).filter((id) => !served.has(id))
+    // Its calls cost a fee besides their tokens.
+    expect(without).toEqual(['perplexity'])
+  })
+})

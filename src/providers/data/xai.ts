@@ -1,0 +1,16 @@
+import type { ProviderData } from '../provider.ts'
+
+// https://www.npmjs.com/package/@ai-sdk/xai/v/3.0.138, 2026-11. What reasoning models refuse is a rule of theirs; the
+// Anthropic endpoint there is deprecated.
+export const xai: ProviderData = {
+  id: 'xai',
+  variable: 'XAI_API_KEY',
+  endpoints: [
+    {
+      dialect: 'openai-chat',
+      baseUrl: 'https://api.x.ai/v1',
+      auth: 'bearer',
+      rules: { outputCapName: 'max_completion_tokens', systemRole: 'system' },
+    },
+  ],
+}

@@ -1,0 +1,100 @@
+import { describe, expect, test } from 'bun:test'
+import { join } from 'node:path'
+import type { TargetRules } from '../dialects/canonical/target-rules.ts'
+import { Secret } from '../kernel/secret.ts'
+import { localServers } from './data/local-servers.ts'
+import type { Endpoint } from './provider.ts'
+import { builtInProviderIds, builtInProviders, createProviders } from './registry.ts'
+
+/** The compiler demands a line for each rule there is, and none besides. */
+const ruleNames: Readonly<Record<keyof TargetRules, true>> = {
+  ...{ sampling: true, temperatureMax: true, temperatureOrTopP: true, topK: true, penalties: true, seed: true },
+  ...{ logitBias: true, efforts: true, thinking: true, thinksByDefault: true, thinkingBindingControls: true },
+  ...{ effortHighAtMostWith: true, toolsWithReasoning: true, forcedToolChoice: true, midSystem: true, prefill: true },
+  ...{ jsonOutput: true, strictTools: true, customTools: true, images: true, documents: true, stopMax: true },
+  ...{ toolsMax: true, toolNameMax: true, toolIdMax: true, toolIdPattern: true, outputCapName: true },
+  ...{ systemRole: true, systemAsParts: true, reasoningEcho: true, cacheStyle: true, endUserIdMax: true },
+  ...{ endUserIdName: true, parallelFlag: true, allowedTools: true, emptyContent: true, assistantAfterTool: true },
+  ...{ dialectVersion: true, thinkTags: true, fastTier: true, mediaInToolResults: true },
+}
+
+const providers = builtInProviders.map((provider) => [provider.id, provider] as const)
+const endpoints = builtInProviders.flatMap(({ id, endpoints }) =>
+  endpoints.map((endpoint) => [id, endpoint.dialect, endpoint] as const),
+)
+
+describe('every built-in provider', () => {
+  test('has an id and a variable that no other has', () => {
+    const ids = [...builtInProviderIds, ...localServers.map(({ id }) => id)]
+    expect(new Set(ids).size).toBe(ids.length)
+    expect(new Set(builtInProviders.map(({ variable }) => variable)).size).toBe(builtInProviders.length)
+  })
+
+  test.each(providers)('%s is named as the configuration file would name it', (id, { variable }) => {
+    expect(id).toMatch(/^[a-z0-9][a-z0-9-]{0,62}$/)
+    expect(variable).toMatch(/^[A-Z][A-Z0-9]*_(API_KEY|TOKEN)$/)
+  })
+
+  test.each(providers)('%s speaks a dialect at one address', (_, { endpoints }) => {
+    const dialects = endpoints.map(({ dialect }) => dialect)
+    expect(dialects.length).toBeGreaterThan(0)
+    expect(new Set(dialects).size).toBe(dialects.length)
+  })
+
+  test.each(providers)('%s says where its facts are from and when somebody looked', async (id) => {
+    const text = await Bun.file(join(import.meta.dir, 'data', `${id}.ts`)).text()
+    const comments = text.split('\n').filter((line) => line.trim().startsWith('//'))
+    expect(comments.join(' ')).toMatch(/https:\/\/\S+, 20\d\d-\d\d\b/)
+  })
+})
+
+describe('every endpoint', () => {
+  test.each(endpoints)('of %s in %s has an address to append paths to', (_, dialect, { baseUrl }) => {
+    const url = new URL(baseUrl)
+    expect(url.protocol).toBe('https:')
+    expect([url.search, url.hash, url.username, url.port]).toEqual(['', '', '', ''])
+    expect(baseUrl).not.toEndWith('/')
+    if (dialect === 'anthropic-messages') expect(baseUrl).not.toEndWith('/v1')
+  })
+
+  test.each(endpoints)('of %s in %s is told who asks', (_, __, { auth }) => {
+    expect(auth).not.toBe('none')
+  })
+
+  test.each(endpoints)(
+    'of %s in %s has rules that exist, and says what dialects leave open',
+    (_, dialect, endpoint) => {
+      const { rules = {} }: Endpoint = endpoint
+      expect(Object.keys(rules).filter((name) => !(name in ruleNames))).toEqual([])
+      if (dialect === 'openai-chat') expect(rules.outputCapName).toBeDefined()
+      else expect(rules.dialectVersion).toBe('2023-06-01')
+    },
+  )
+})
+
+describe('a provider is switched on', () => {
+  const input = { entries: [], keys: {}, sandboxOn: false, sandboxTransport: async () => new Response() }
+
+  test('by nothing but its variable', () => {
+    expect(createProviders(input).size).toBe(0)
+    for (const { id, variable, endpoints } of builtInProviders) {
+      const apiKey = new Secret(`key of ${id}`)
+      const on = createProviders({ ...input, keys: { [variable]: apiKey } })
+      expect([...on.values()]).toEqual([{ id, endpoints, apiKey, source: variable }])
+    }
+  })
+
+  test('by an entry of the file, which takes the place of the built-in one', () => {
+    const [provider] = builtInProviders
+    if (provider === undefined) throw new Error('no providers')
+    const entry = {
+      id: provider.id,
+      dialect: 'openai-chat' as const,
+      baseUrl: 'http://127.0.0.1:9/v1',
+      apiKey: undefined,
+      source: 'tollgate.yaml:2',
+    }
+    const on = createProviders({ ...input, entries: [entry], keys: { [provider.variable]: new Secret('key') } })
+    expect([...on.values()].map(({ source }) => source)).toEqual(['tollgate.yaml:2'])
+  })
+})
