@@ -26,6 +26,16 @@ export function picoToNano(pico: bigint): Nano {
   return ((pico + 999n) / 1000n) as Nano
 }
 
+/** Ten digits before the point, so that nothing longer is turned into a number at all; callers have bounds of their own. */
+const usdPattern = /^(0|[1-9][0-9]{0,9})(?:\.([0-9]{1,9}))?$/
+
+/** `"12.5"` → 12 500 000 000 nano-dollars, the reverse of formatUsd; undefined if it is not such a decimal. No sign. */
+export function parseUsd(text: string): Nano | undefined {
+  const match = usdPattern.exec(text)
+  if (!match) return undefined
+  return BigInt(`${match[1]}${(match[2] ?? '').padEnd(9, '0')}`) as Nano
+}
+
 /** `1234567n` → `"0.001234567"`: exact, without an exponent, at least two decimals. */
 export function formatUsd(amount: Nano): string {
   return decimal(amount, 9)

@@ -1,0 +1,108 @@
+import { expect, test } from 'bun:test'
+import { forEachEngine } from '../../../test/parts/engines.ts'
+import { managementToken, openManagement } from '../../../test/parts/management.ts'
+import { Failure } from '../../kernel/failure.ts'
+import { createId } from '../../kernel/ids.ts'
+import { createApiKey } from '../../tenancy/api-key.ts'
+import { idPrefixes, type Route } from './route.ts'
+import { managementRoutes, type RouteDependencies } from './route-table.ts'
+
+// Only the rows are read here; nothing of what they would need is called.
+const routes = managementRoutes({} as RouteDependencies)
+const pathTo = ({ path, kind }: Route) =>
+  path.replace('{id}', kind === undefined ? '' : createId(idPrefixes[kind])).replace('{provider}', 'acme')
+
+forEachEngine((engine) => {
+  test('T3: every call × nobody, an API key, a wrong token, the token', async () => {
+    await using management = await openManagement(engine, { pause: async () => {} })
+    const workspace = await management.make('/api/workspaces', { name: 'acme' })
+    const project = await management.make(`/api/workspaces/${workspace.id}/projects`, { name: 'web' })
+    const { secret: apiKey } = await management.make(`/api/projects/${project.id}/keys`, { name: 'k' })
+    for (const route of routes) {
+      const statusWith = async (token: string | null, headers = {}) => {
+        const body = route.body ? { body: route.example ?? {} } : {}
+        const reply = await management.ask(route.method, pathTo(route), { token, headers, ...body })
+        return reply.status
+      }
+      // An id that names nothing, or what a call without an id says; never 401, never a defect.
+      const served = route.kind === undefined ? route.status : 404
+      const refused = route.isPublic ? served : 401
+      const outcomes = [
+        await statusWith(null),
+        await statusWith(apiKey),
+        await statusWith(null, { 'x-api-key': apiKey }),
+        await statusWith(null, { 'x-api-key': managementToken }),
+        await statusWith(null, { authorization: `Basic ${btoa(`x:${managementToken}`)}` }),
+        await statusWith(`${managementToken}x`),
+        await statusWith(managementToken.slice(1)),
+        await statusWith(managementToken),
+      ]
+      const expected = [refused, refused, refused, refused, refused, refused, refused, served]
+      expect([route.operation, ...outcomes]).toEqual([route.operation, ...expected])
+    }
+    expect(management.defects).toEqual([])
+  })
+})
+
+/** Ids of a kind that exist are of no use under another kind's path. */
+forEachEngine((engine) => {
+  test('T2: an id of another kind, a malformed and an unknown one read alike', async () => {
+    await using management = await openManagement(engine)
+    const workspace = await management.make('/api/workspaces', { name: 'acme' })
+    const project = await management.make(`/api/workspaces/${workspace.id}/projects`, { name: 'web' })
+    const key = await management.make(`/api/projects/${project.id}/keys`, { name: 'k' })
+    const ids = { workspace: workspace.id, project: project.id, key: key.id, request: createId('req') }
+    for (const route of routes.filter(({ kind }) => kind !== undefined)) {
+      const { kind = 'key', method, path, example } = route
+      const prefix = idPrefixes[kind]
+      const foreign = Object.entries(ids).flatMap(([of, id]) => (of === kind ? [] : id))
+      const malformed = ['x', `${prefix}_`, `${prefix}_1`, `${prefix}_${'U'.repeat(26)}`, `${ids[kind]}A`, "'--", '*']
+      for (const id of [createId(prefix), ...foreign, ...malformed, ids[kind].toLowerCase()]) {
+        const sent = path.replace('{id}', id).replace('{provider}', 'acme')
+        const reply = await management.ask(method, sent, route.body ? { body: example ?? {} } : {})
+        expect([route.operation, reply.status, reply.body.error.message]).toEqual([
+          route.operation,
+          404,
+          `There is no ${kind} ${id}.`,
+        ])
+      }
+    }
+    expect((await management.ask('GET', `/api/projects/${project.id}`)).body).toEqual(project)
+    expect(management.defects).toEqual([])
+  })
+})
+
+forEachEngine((engine) => {
+  test('A10: an API key is told that the management token is needed, and nothing sent is repeated', async () => {
+    await using management = await openManagement(engine)
+    const apiKey = createApiKey()
+    const withKey = await management.ask('GET', '/api/keys', { token: apiKey })
+    expect(withKey.body.error).toMatchObject({ code: 'UNAUTHORIZED', type: 'authentication_error', param: null })
+    expect(withKey.body.error.message).toContain('API key')
+    expect(withKey.body.error.message).toContain('management token')
+    expect(withKey.text).not.toContain(apiKey.slice(6))
+    const wrong = await management.ask('GET', '/api/keys', { token: 'canary-guess' })
+    expect([wrong.status, wrong.text.includes('canary')]).toEqual([401, false])
+    const none = await management.ask('GET', '/api/keys', { token: null })
+    expect(none.body.error.message).toContain('Authorization: Bearer')
+    expect(await management.authenticator.authenticate(new Headers({ 'x-api-key': managementToken }))).toBeInstanceOf(
+      Failure,
+    )
+  })
+
+  test('a console session may call, under its own name, and may be refused', async () => {
+    await using management = await openManagement(engine, {
+      sessionOf(request) {
+        const session = request.headers.get('cookie')
+        if (session === 'session=stale') return new Failure('FORBIDDEN', 'Reload the page.')
+        return session === 'session=good' ? { name: 'console' } : undefined
+      },
+    })
+    const ask = (cookie: string) =>
+      management.ask('POST', '/api/workspaces', { token: null, headers: { cookie }, body: { name: 'acme' } })
+    expect((await ask('session=good')).status).toBe(201)
+    expect((await ask('session=other')).status).toBe(401)
+    expect((await ask('session=stale')).status).toBe(403)
+    expect((await management.ask('GET', '/api/audit')).body.data).toMatchObject([{ actor: 'console' }])
+  })
+})

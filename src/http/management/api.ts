@@ -1,0 +1,154 @@
+// Serves the management API: finds the route, asks who calls, checks what was sent, runs the work, answers. The routes
+// themselves stand in the …-routes files as data, and this file knows none of them by name.
+
+import { createHash } from 'node:crypto'
+import { requestIdHeaders } from '../../generation/answer-headers.ts'
+import { Failure, invalidRequest, retryHeaders } from '../../kernel/failure.ts'
+import { createId, type RequestId } from '../../kernel/ids.ts'
+import { isStoreUnavailable } from '../../store/sql-error.ts'
+import type { Idempotency, StoredAnswer } from '../../tenancy/idempotency.ts'
+import { queryOf } from '../path.ts'
+import { type AuthorizeDependencies, createAuthorize } from './authorize.ts'
+import { checkBody, checkQuery, readJson } from './check-input.ts'
+import { createMatchRoute, hasIdForm, type Match } from './match-route.ts'
+import { notFound, type Route } from './route.ts'
+import { managementRoutes, type RouteDependencies } from './route-table.ts'
+import { createRunWrite } from './run-write.ts'
+
+export interface ManagementDependencies extends RouteDependencies, AuthorizeDependencies {
+  readonly idempotency: Idempotency
+  /** In the chat surface's shape. */
+  renderFailure(failure: Failure, id: RequestId): string
+}
+
+/** `path` is what pathOf made of the request; undefined = not ours. */
+export type ManagementApi = (request: Request, path: string) => Promise<Response> | undefined
+
+interface Answer extends StoredAnswer {
+  readonly replayed?: boolean
+}
+
+type Call = Parameters<NonNullable<Route['run']>>[0]
+
+const storeRetryMs = 1000
+const twinRetryMs = 1000
+
+export function createManagementApi(deps: ManagementDependencies): ManagementApi {
+  const { clock } = deps
+  const matchRoute = createMatchRoute(managementRoutes(deps))
+  const authorize = createAuthorize(deps)
+  const runWrite = createRunWrite(deps)
+  /** Keys of requests that run in this process; a twin elsewhere waits in the database. */
+  const running = new Set<string>()
+
+  async function serve(request: Request, path: string, requestId: RequestId): Promise<Answer | Failure> {
+    const match = matchRoute(request.method, path)
+    if (match instanceof Failure) return match
+    const { route } = match
+    const actor = route.isPublic ? { name: 'public' } : await authorize(request)
+    if (actor instanceof Failure) return actor
+    if (route.kind !== undefined && !hasIdForm(match)) return notFound(route.kind, match.id)
+    const input = await readInput(request, match)
+    if (input instanceof Failure) return input
+    const { json, ...checked } = input
+    const act = { actor: actor.name, at: clock.now(), requestId }
+    // The id was checked to be of the route's kind; the types of both were lost when the routes became one list.
+    const call = { ...checked, id: match.id, provider: match.provider, act } as Call
+    const twin = call.idempotencyKey === undefined ? undefined : `${path} ${call.idempotencyKey}`
+    if (twin === undefined) return await run(route, call, undefined)
+    if (running.has(twin)) return twinRuns()
+    running.add(twin)
+    try {
+      return await run(route, call, { scope: `api:${path}`, bodySha256: sha256(JSON.stringify(json)) })
+    } finally {
+      running.delete(twin)
+    }
+  }
+
+  async function run(
+    route: Route,
+    call: Call,
+    keyed: { readonly scope: string; readonly bodySha256: string } | undefined,
+  ): Promise<Answer | Failure> {
+    const { act, idempotencyKey: key } = call
+    const request = keyed && key !== undefined ? { ...keyed, key, ...act } : undefined
+    const answer = route.write
+      ? await runWrite(request, async (sql) => answerOf(route, await route.write?.(sql, call)))
+      : answerOf(route, await route.run?.(call))
+    if (!(answer instanceof Failure)) route.committed?.(call)
+    return answer
+  }
+
+  async function answer(request: Request, path: string): Promise<Response> {
+    const id = createId('req')
+    try {
+      const outcome = await serve(request, path, id)
+      return outcome instanceof Failure ? refuse(outcome, id) : respond(outcome, id)
+    } catch (thrown) {
+      return refuse(isStoreUnavailable(thrown) ? storeUnavailable() : deps.onDefect(thrown, id), id)
+    }
+  }
+
+  function refuse(failure: Failure, id: RequestId): Response {
+    const headers = { ...answerHeaders(id), ...retryHeaders(failure) }
+    if (failure.facts.allow !== undefined) headers.allow = failure.facts.allow
+    return new Response(deps.renderFailure(failure, id), { status: failure.status, headers })
+  }
+
+  return (request, path) => (path.startsWith('/api/') ? answer(request, path) : undefined)
+}
+
+interface Input {
+  readonly body: unknown
+  readonly query: unknown
+  /** The body before it was checked. */
+  readonly json: unknown
+  readonly idempotencyKey: string | undefined
+}
+
+async function readInput(request: Request, { route }: Match): Promise<Input | Failure> {
+  const query = route.query && checkQuery(route.query, queryOf(request.url))
+  if (query instanceof Failure) return query
+  const idempotencyKey = route.method === 'POST' ? request.headers.get('idempotency-key') : null
+  if (idempotencyKey !== null && !/^[ -~]{1,255}$/.test(idempotencyKey)) {
+    return invalidRequest('`Idempotency-Key` must have 1 to 255 printable ASCII characters.', 'Idempotency-Key')
+  }
+  const rest = { query: query?.value, idempotencyKey: idempotencyKey ?? undefined }
+  if (!route.body) return { ...rest, body: undefined, json: undefined }
+  const json = await readJson(request)
+  if (json instanceof Failure) return json
+  const body = checkBody(route.body, json.value)
+  return body instanceof Failure ? body : { ...rest, body: body.value, json: json.value }
+}
+
+function answerOf({ status }: Route, value: unknown): StoredAnswer | Failure {
+  return value instanceof Failure ? value : { status, body: status === 204 ? '' : JSON.stringify(value) }
+}
+
+function respond({ status, body, replayed }: Answer, id: RequestId): Response {
+  const headers = answerHeaders(id)
+  if (replayed) headers['x-tollgate-replayed'] = 'true'
+  if (status === 204) delete headers['content-type']
+  return new Response(status === 204 ? null : body, { status, headers })
+}
+
+/** Answers may hold a secret that is shown once: no cache may keep it. */
+function answerHeaders(id: RequestId): Record<string, string> {
+  return { ...requestIdHeaders(id), 'content-type': 'application/json', 'cache-control': 'no-store' }
+}
+
+function sha256(text: string): string {
+  return createHash('sha256').update(text).digest('hex')
+}
+
+function twinRuns(): Failure {
+  return new Failure('LIMIT_EXCEEDED', 'A request with this Idempotency-Key is still running. Retry in a second.', {
+    retryAfterMs: twinRetryMs,
+  })
+}
+
+function storeUnavailable(): Failure {
+  return new Failure('OVERLOADED', 'Tollgate cannot reach its database. Retry in a second.', {
+    retryAfterMs: storeRetryMs,
+  })
+}

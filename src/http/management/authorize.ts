@@ -1,0 +1,76 @@
+// Who may use the management API: whoever has the management token, or a session that the console opened with it. An
+// API key buys generations and nothing here. Of what was sent nothing is ever shown.
+
+import type { Clock } from '../../kernel/clock.ts'
+import { Failure } from '../../kernel/failure.ts'
+import type { AdminToken } from '../../tenancy/admin-token.ts'
+import { createGuessBrake } from './guess-brake.ts'
+
+/** As written into the audit log. */
+export interface Actor {
+  readonly name: string
+}
+
+export interface AuthorizeDependencies {
+  readonly adminToken: AdminToken
+  readonly clock: Clock
+  /** The actor of a console session, undefined without one, a Failure where the session may not do this. */
+  sessionOf?(request: Request): Actor | Failure | undefined | Promise<Actor | Failure | undefined>
+  /** Whose wrong tokens are counted together; absent = everybody's. */
+  addressOf?(request: Request): string
+  /** For tests. */
+  pause?(milliseconds: number): Promise<void>
+}
+
+export type Authorize = (request: Request) => Promise<Actor | Failure>
+
+const tokenActor: Actor = Object.freeze({ name: 'management token' })
+
+export function createAuthorize(deps: AuthorizeDependencies): Authorize {
+  const { adminToken, clock, sessionOf, addressOf = () => '', pause = (milliseconds) => Bun.sleep(milliseconds) } = deps
+  const brake = createGuessBrake({ clock, pause })
+  return async (request) => {
+    const bearer = bearerToken(request.headers)
+    if (bearer !== undefined) {
+      const address = addressOf(request)
+      if (!brake.admits(address)) return tooManyGuesses()
+      if (adminToken.matches(bearer)) return tokenActor
+      await brake.afterWrong(address)
+      return refused(bearer, adminToken)
+    }
+    const session = await sessionOf?.(request)
+    if (session !== undefined) return session
+    const apiKey = request.headers.get('x-api-key')
+    return apiKey === null ? missing(adminToken) : refused(apiKey, adminToken)
+  }
+}
+
+/** undefined for other schemes too: a proxy in front may use Basic for itself. */
+function bearerToken(headers: Headers): string | undefined {
+  return /^\s*bearer +(\S.*)$/i.exec(headers.get('authorization') ?? '')?.[1]?.trim()
+}
+
+function missing(adminToken: AdminToken): Failure {
+  return new Failure(
+    'UNAUTHORIZED',
+    `The management API needs the management token: send \`Authorization: Bearer TOKEN\`. ${whereItIs(adminToken)}`,
+  )
+}
+
+function refused(sent: string, adminToken: AdminToken): Failure {
+  const what = sent.startsWith('sk-tg-') ? 'An API key opens only /v1' : 'This is not the management token'
+  return new Failure('UNAUTHORIZED', `${what}; the management API needs the management token. ${whereItIs(adminToken)}`)
+}
+
+function tooManyGuesses(): Failure {
+  return new Failure('LIMIT_EXCEEDED', 'Too many wrong management tokens came from this address. Retry in a second.', {
+    retryAfterMs: 1000,
+  })
+}
+
+/** The file's name and not its path: strangers read this too. */
+function whereItIs({ file }: AdminToken): string {
+  return file === undefined
+    ? 'It is what TOLLGATE_ADMIN_TOKEN is set to.'
+    : 'It is in the file `admin-token` of the data folder.'
+}

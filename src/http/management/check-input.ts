@@ -1,0 +1,116 @@
+// Reads and checks what a management call brings: the body and the query, each against the route's schema. The first
+// thing that is wrong is told with its name and what was expected; values are never repeated, they may be secrets.
+
+import { isUtf8 } from 'node:buffer'
+import { z } from 'zod'
+import { Failure, invalidRequest } from '../../kernel/failure.ts'
+import { nearestNames } from '../../kernel/nearest.ts'
+import { BodyFault, readBody } from '../../wire/read-body.ts'
+
+const bodyBytesMax = 1024 * 1024
+
+/** A checked value. In a box of its own, so that no value can be taken for a Failure. */
+export interface Checked {
+  readonly value: unknown
+}
+
+/** The body as JSON, not yet checked; `{}` where none was sent. */
+export async function readJson(request: Request): Promise<Checked | Failure> {
+  const bytes = await readBody(request, { bytesMax: bodyBytesMax })
+  if (bytes instanceof BodyFault) {
+    return bytes.reason === 'aborted'
+      ? invalidRequest('The body ended before it was complete.')
+      : new Failure('PAYLOAD_TOO_LARGE', 'The body is larger than the management API takes (1 MiB). Send less.')
+  }
+  if (bytes.length === 0) return { value: {} }
+  const mediaType = request.headers.get('content-type')
+  if (!/^application\/(json|[a-z.-]+\+json)\s*(;|$)/i.test(mediaType ?? '')) {
+    const got = mediaType === null ? 'none was sent' : `got ${mediaType.slice(0, 100)}`
+    return new Failure('UNSUPPORTED_MEDIA_TYPE', `Send the body with Content-Type: application/json; ${got}.`)
+  }
+  if (!isUtf8(bytes)) return invalidRequest('The body is not valid UTF-8.')
+  try {
+    return { value: JSON.parse(new TextDecoder().decode(bytes)) }
+  } catch {
+    // The parser's own words quote the body.
+    return invalidRequest('The body is not valid JSON.')
+  }
+}
+
+export function checkBody(schema: z.ZodType, json: unknown): Checked | Failure {
+  if (json === null || typeof json !== 'object' || Array.isArray(json)) {
+    return invalidRequest('The body must be a JSON object.')
+  }
+  return check(schema, json, 'field')
+}
+
+export function checkQuery(schema: z.ZodObject, query: URLSearchParams): Checked | Failure {
+  const values: [string, string][] = []
+  for (const [name, value] of query) {
+    if (values.some(([earlier]) => earlier === name)) return invalidRequest(`\`${shown(name)}\` is given twice.`, name)
+    values.push([name, value])
+  }
+  return check(schema, Object.fromEntries(values), 'query parameter')
+}
+
+function check(schema: z.ZodType, value: unknown, noun: 'field' | 'query parameter'): Checked | Failure {
+  const result = schema.safeParse(value, { error: plainWords })
+  if (result.success) return { value: result.data }
+  // A wrong name is told first: what is missing is often only misspelt.
+  const { issues } = result.error
+  const issue = issues.find(({ code }) => code === 'unrecognized_keys') ?? issues[0]
+  if (!issue) return invalidRequest(`The ${noun}s are wrong.`)
+  if (issue.code !== 'unrecognized_keys') {
+    const param = pathText(issue.path)
+    return invalidRequest(`\`${param}\` ${issue.message}.`, param)
+  }
+  const unknown = issue.keys[0] ?? ''
+  const param = pathText([...issue.path, unknown])
+  return invalidRequest(`There is no ${noun} \`${param}\` here. ${known(schema, issue.path, unknown)}`, param)
+}
+
+/** For checks that bring no words of their own. */
+function plainWords(issue: z.core.$ZodRawIssue): string {
+  if (issue.input === undefined) return 'is required'
+  return issue.code === 'invalid_type' ? `must be ${typeNames[issue.expected] ?? issue.expected}` : 'is not valid'
+}
+
+const typeNames: Readonly<Record<string, string>> = {
+  string: 'a string',
+  int: 'a whole number',
+  number: 'a number',
+  object: 'an object',
+  array: 'a list',
+}
+
+/** `limits.requests_per_minute`, `models[0]` */
+function pathText(path: readonly PropertyKey[]): string {
+  let text = ''
+  for (const part of path) {
+    if (typeof part === 'number') text += `[${part}]`
+    else text += text === '' ? shown(String(part)) : `.${shown(String(part))}`
+  }
+  return text
+}
+
+function shown(name: string): string {
+  return name.length > 60 ? `${name.slice(0, 60)}…` : name
+}
+
+function known(schema: z.ZodType, path: readonly PropertyKey[], unknown: string): string {
+  const names = namesAt(z.toJSONSchema(schema, { io: 'input' }), path)
+  const [near] = nearestNames(shown(unknown), names, 1)
+  if (near !== undefined) return `Did you mean \`${near}\`?`
+  return names.length === 0 ? 'None is taken.' : `Known are ${names.map((name) => `\`${name}\``).join(', ')}.`
+}
+
+/** Bodies have objects in objects at most; where something else lies on the way there are no names to offer. */
+function namesAt(schema: z.core.JSONSchema.JSONSchema, path: readonly PropertyKey[]): string[] {
+  let node: z.core.JSONSchema.JSONSchema | boolean | undefined = schema
+  for (const part of path) node = typeof node === 'object' ? node.properties?.[String(part)] : undefined
+  if (typeof node !== 'object') return []
+  const options: readonly unknown[] = [node, ...(node.anyOf ?? [])]
+  return options.flatMap((option) =>
+    typeof option === 'object' && option !== null && 'properties' in option ? Object.keys(option.properties ?? {}) : [],
+  )
+}

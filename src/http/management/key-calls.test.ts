@@ -1,0 +1,145 @@
+import { expect, test } from 'bun:test'
+import { forEachEngine } from '../../../test/parts/engines.ts'
+import { openManagement, type TestManagement } from '../../../test/parts/management.ts'
+import { Failure } from '../../kernel/failure.ts'
+import { createId } from '../../kernel/ids.ts'
+import { allowsModel } from '../../tenancy/allowlist.ts'
+
+// The clock of the tests stands at 1 800 000 000 s.
+const now = '2027-01-15T08:00:00.000Z'
+
+async function makeProject(management: TestManagement) {
+  const workspace = await management.make('/api/workspaces', { name: 'acme' })
+  return await management.make(`/api/workspaces/${workspace.id}/projects`, { name: 'web' })
+}
+
+async function judge({ authenticator }: TestManagement, secret: string) {
+  return await authenticator.authenticate(new Headers({ authorization: `Bearer ${secret}` }))
+}
+
+forEachEngine((engine) => {
+  test('a key is made with its secret shown once, and works', async () => {
+    await using management = await openManagement(engine)
+    const project = await makeProject(management)
+    const created = await management.make(`/api/projects/${project.id}/keys`, {
+      name: 'ci',
+      models: ['a/*'],
+      limits: { requests_per_minute: 60, spend_per_day: '5' },
+      expires_at: '2027-02-01T00:00:00+01:00',
+      sources: ['10.0.0.0/8'],
+    })
+    const { secret, ...key } = created
+    expect(secret).toMatch(/^sk-tg-[0-9A-Za-z]{34}$/)
+    expect(key).toEqual({
+      id: expect.stringMatching(/^key_/),
+      workspace_id: project.workspace_id,
+      project_id: project.id,
+      name: 'ci',
+      last4: secret.slice(-4),
+      status: 'active',
+      models: ['a/*'],
+      sources: ['10.0.0.0/8'],
+      limits: { requests_per_minute: 60, spend_per_day: '5.00' },
+      managed_by: 'api',
+      created_at: now,
+      expires_at: '2027-01-31T23:00:00.000Z',
+      revoked_at: null,
+      last_used_at: null,
+    })
+    expect(await judge(management, secret)).toMatchObject({ keyId: key.id, workspaceId: project.workspace_id })
+    for (const path of [`/api/keys/${key.id}`, '/api/keys', '/api/audit', `/api/keys?project_id=${project.id}`]) {
+      expect((await management.ask('GET', path)).text).not.toContain(secret.slice(6, -4))
+    }
+    expect((await management.ask('GET', `/api/keys/${key.id}`)).body).toEqual(key)
+  })
+
+  test('keys are listed by workspace and by project', async () => {
+    await using management = await openManagement(engine)
+    const projects = [await makeProject(management), await makeProject(management)]
+    const made: string[] = []
+    for (const { id } of projects) made.push((await management.make(`/api/projects/${id}/keys`, { name: 'k' })).id)
+    const listed = async (query: string) =>
+      (await management.ask('GET', `/api/keys${query}`)).body.data.map(({ id }: { id: string }) => id)
+    expect(await listed('')).toEqual(made)
+    expect(await listed(`?project_id=${projects[1].id}`)).toEqual(made.slice(1))
+    expect(await listed(`?workspace_id=${projects[0].workspace_id}`)).toEqual(made.slice(0, 1))
+    expect(await listed(`?workspace_id=${createId('ws')}`)).toEqual([])
+    const wrong = await management.ask('GET', `/api/keys?workspace_id=${projects[0].id}`)
+    expect([wrong.status, wrong.body.error.param]).toEqual([400, 'workspace_id'])
+  })
+
+  test('A9: a revoked key is refused at the very next request, and stays so', async () => {
+    await using management = await openManagement(engine)
+    const project = await makeProject(management)
+    const { id, secret } = await management.make(`/api/projects/${project.id}/keys`, { name: 'k' })
+    expect(await judge(management, secret)).not.toBeInstanceOf(Failure)
+    const revoked = await management.ask('POST', `/api/keys/${id}/revoke`)
+    expect([revoked.status, revoked.body.status, revoked.body.revoked_at]).toEqual([200, 'revoked', now])
+    expect(await judge(management, secret)).toBeInstanceOf(Failure)
+    management.clock.advance(1000)
+    expect((await management.ask('POST', `/api/keys/${id}/revoke`)).body.revoked_at).toBe(now)
+    expect((await management.ask('POST', `/api/keys/${id}/rotate`)).status).toBe(400)
+  })
+
+  test('A9: a rotated secret ends at once, or after the overlap asked for', async () => {
+    await using management = await openManagement(engine)
+    const project = await makeProject(management)
+    const { id, secret: first } = await management.make(`/api/projects/${project.id}/keys`, { name: 'k' })
+    expect(await judge(management, first)).not.toBeInstanceOf(Failure)
+    const rotate = async (body?: object) =>
+      (await management.ask('POST', `/api/keys/${id}/rotate`, body === undefined ? {} : { body })).body
+    const { secret: second, ...rotated } = await rotate()
+    expect(rotated).toMatchObject({ id, last4: second.slice(-4), status: 'active' })
+    expect(await judge(management, first)).toBeInstanceOf(Failure)
+    expect(await judge(management, second)).toMatchObject({ keyId: id })
+    const { secret: third } = await rotate({ overlap_seconds: 60 })
+    expect(await judge(management, second)).toMatchObject({ keyId: id })
+    expect(await judge(management, third)).toMatchObject({ keyId: id })
+    management.clock.advance(60_000)
+    expect(await judge(management, second)).toBeInstanceOf(Failure)
+    expect(await judge(management, third)).toMatchObject({ keyId: id })
+    expect((await rotate({ overlap_seconds: -1 })).error.param).toBe('overlap_seconds')
+  })
+
+  test('T6: a narrowed project narrows its keys at the very next request', async () => {
+    await using management = await openManagement(engine)
+    const project = await makeProject(management)
+    const { secret } = await management.make(`/api/projects/${project.id}/keys`, { name: 'k' })
+    const allows = async (model: string) => {
+      const caller = await judge(management, secret)
+      return caller instanceof Failure ? caller : allowsModel(caller.allow, model)
+    }
+    expect([await allows('a/one'), await allows('b/two')]).toEqual([true, true])
+    await management.ask('PATCH', `/api/projects/${project.id}`, { body: { models: ['a/*'] } })
+    expect([await allows('a/one'), await allows('b/two')]).toEqual([true, false])
+  })
+
+  test.each(['workspaces', 'projects', 'keys'] as const)('limits of %s are replaced as a whole', async (place) => {
+    await using management = await openManagement(engine)
+    const project = await makeProject(management)
+    const key = await management.make(`/api/projects/${project.id}/keys`, { name: 'k' })
+    const id = { workspaces: project.workspace_id, projects: project.id, keys: key.id }[place]
+    const before = await judge(management, key.secret)
+    const limits = { requests_per_minute: 60, concurrent_requests: 5, spend_per_month: '50.50' }
+    const put = (body: object) => management.ask('PUT', `/api/${place}/${id}/limits`, { body })
+    expect((await put(limits)).body).toEqual(limits)
+    expect((await management.ask('GET', `/api/${place}/${id}`)).body.limits).toEqual(limits)
+    expect(await judge(management, key.secret)).not.toEqual(before)
+    expect((await put({ tokens_per_minute: 1000, requests_per_minute: null })).body).toEqual({
+      tokens_per_minute: 1000,
+    })
+    expect((await put({})).body).toEqual({})
+    for (const [field, value] of [
+      ['requests_per_minute', 0],
+      ['requests_per_minute', 1.5],
+      ['tokens_per_minute', '60'],
+      ['concurrent_requests', 1e15],
+      ['spend_per_day', 5],
+      ['spend_per_day', '0'],
+      ['spend_per_month', '-1'],
+    ] as const) {
+      const reply = await put({ [field]: value })
+      expect([value, reply.status, reply.body.error.param]).toEqual([value, 400, field])
+    }
+  })
+})

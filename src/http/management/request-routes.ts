@@ -1,0 +1,117 @@
+// What happened and what is on offer: the request log, the audit log, the catalog. Nothing is changed here, and what
+// the log and the catalog answer is passed on as it is.
+
+import { z } from 'zod'
+import type { KeyId, RequestId, WorkspaceId } from '../../kernel/ids.ts'
+import type { Database } from '../../store/database.ts'
+import { listAudit } from '../../tenancy/audit.ts'
+import type { Page, PageQuery } from '../../tenancy/page.ts'
+import { auditAnswer, auditSchema, catalogModelSchema, requestSchema } from './answers.ts'
+import { idField } from './fields.ts'
+import { listAnswer, listSchema, pageFields, pageOf, pageQuery } from './paging.ts'
+import { defineRoute, notFound, type Route } from './route.ts'
+
+/** JSON as the callers of the API get it. */
+export interface LoggedRequest {
+  readonly id: string
+  readonly [field: string]: unknown
+}
+
+export interface RequestQuery extends PageQuery {
+  readonly workspaceId?: WorkspaceId
+  readonly keyId?: KeyId
+}
+
+export interface RequestLog {
+  /** Newest first. An id that names nothing has no requests. */
+  list(query: RequestQuery): Promise<Page<LoggedRequest>>
+  /** Explained: candidates and why, attempts, usage, price version, transfers. */
+  find(id: RequestId): Promise<LoggedRequest | undefined>
+}
+
+/** JSON too; must hold neither base URLs nor credentials, everybody can read it. */
+export interface CatalogItem {
+  readonly id: string
+  readonly [field: string]: unknown
+}
+
+export interface ObservationDependencies {
+  readonly database: Database
+  readonly requests: RequestLog
+  catalog(): readonly CatalogItem[]
+}
+
+export function observationRoutes({ database, requests, catalog }: ObservationDependencies): readonly Route[] {
+  return [
+    defineRoute({
+      method: 'GET',
+      path: '/api/requests',
+      operation: 'listRequests',
+      summary: 'Lists requests, newest first.',
+      query: z.strictObject({
+        ...pageFields,
+        workspace_id: idField('workspace').optional().describe('Only requests of this workspace.'),
+        key_id: idField('key').optional().describe('Only requests of this key.'),
+      }),
+      answer: listSchema(requestSchema),
+      status: 200,
+      async run({ query }) {
+        const { workspace_id: workspaceId, key_id: keyId } = query
+        const { items, nextCursor } = await requests.list({
+          ...pageOf(query),
+          ...(workspaceId === undefined ? {} : { workspaceId }),
+          ...(keyId === undefined ? {} : { keyId }),
+        })
+        return listAnswer(items, nextCursor)
+      },
+    }),
+    defineRoute({
+      method: 'GET',
+      path: '/api/requests/{id}',
+      kind: 'request',
+      operation: 'getRequest',
+      summary: 'Explains one request: candidates and why, attempts, usage, price version, the transfer.',
+      answer: requestSchema,
+      status: 200,
+      run: async ({ id }) => (await requests.find(id)) ?? notFound('request', id),
+    }),
+    defineRoute({
+      method: 'GET',
+      path: '/api/audit',
+      operation: 'listAudit',
+      summary: 'Lists who changed what, newest first.',
+      query: pageQuery,
+      answer: listSchema(auditSchema),
+      status: 200,
+      async run({ query }) {
+        const { items, nextCursor } = await listAudit(database.sql, pageOf(query))
+        return listAnswer(items.map(auditAnswer), nextCursor)
+      },
+    }),
+    catalogRoute(catalog),
+  ]
+}
+
+/** Without a limit all of it: a catalog that ends after fifty models would be taken for the whole one. */
+function catalogRoute(catalog: () => readonly CatalogItem[]): Route {
+  return defineRoute({
+    method: 'GET',
+    path: '/api/catalog',
+    operation: 'getCatalog',
+    summary: 'Public: models with price, tags, context, routes and their health, by id.',
+    isPublic: true,
+    query: z.strictObject({
+      limit: pageFields.limit.unwrap().optional().describe('How many at most, 1 to 200. Absent = all.'),
+      cursor: pageFields.cursor,
+    }),
+    answer: listSchema(catalogModelSchema),
+    status: 200,
+    async run({ query: { limit, cursor = '' } }) {
+      const models = catalog()
+        .filter(({ id }) => id > cursor)
+        .sort((a, b) => (a.id < b.id ? -1 : 1))
+      const page = models.slice(0, limit)
+      return listAnswer(page, page.length < models.length ? page.at(-1)?.id : undefined)
+    },
+  })
+}

@@ -1,0 +1,41 @@
+// Every call of the management API. A new one is a row in a …-routes file; a test names the documents that lack it.
+
+import type { Database } from '../../store/database.ts'
+import { type CredentialDependencies, credentialRoutes } from './credential-routes.ts'
+import { type KeyDependencies, keyRoutes } from './key-routes.ts'
+import { limitRoutes } from './limit-routes.ts'
+import { openApiDocument, openApiRoute } from './open-api.ts'
+import { type ProjectDependencies, projectRoutes } from './project-routes.ts'
+import { type ObservationDependencies, observationRoutes } from './request-routes.ts'
+import type { Route } from './route.ts'
+import { type WorkspaceDependencies, workspaceRoutes } from './workspace-routes.ts'
+
+export interface RouteDependencies
+  extends WorkspaceDependencies,
+    ProjectDependencies,
+    KeyDependencies,
+    CredentialDependencies,
+    ObservationDependencies {
+  readonly database: Database
+  /** Of the program, for the document. */
+  readonly version: string
+}
+
+export function managementRoutes(deps: RouteDependencies): readonly Route[] {
+  const routes: Route[] = [
+    ...workspaceRoutes(deps),
+    ...projectRoutes(deps),
+    ...keyRoutes(deps),
+    ...limitRoutes(deps),
+    ...credentialRoutes(deps),
+    ...observationRoutes(deps),
+  ]
+  // Made when somebody asks for it, and once.
+  let document: object | undefined
+  const readDocument = () => {
+    document ??= openApiDocument(routes, deps.version)
+    return document
+  }
+  routes.push(openApiRoute(readDocument))
+  return routes
+}

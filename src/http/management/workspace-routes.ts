@@ -1,0 +1,187 @@
+// Workspaces and what belongs to one as a whole: its wallet. Money comes in here and nowhere else.
+
+import { z } from 'zod'
+import { unreachable } from '../../kernel/assert.ts'
+import { Failure, invalidRequest } from '../../kernel/failure.ts'
+import type { RequestId, WorkspaceId } from '../../kernel/ids.ts'
+import { formatUsd } from '../../kernel/money.ts'
+import type { FundOutcome } from '../../ledger/fund.ts'
+import type { Ledger } from '../../ledger/ledger.ts'
+import type { Database } from '../../store/database.ts'
+import { type Act, appendAudit } from '../../tenancy/audit.ts'
+import { createWorkspace, getWorkspace, listWorkspaces } from '../../tenancy/workspaces.ts'
+import {
+  topUpSchema,
+  transferAnswer,
+  transferSchema,
+  walletAnswer,
+  walletSchema,
+  workspaceAnswer,
+  workspaceSchema,
+} from './answers.ts'
+import { amountField, must, nameField } from './fields.ts'
+import { listAnswer, listSchema, pageOf, pageQuery } from './paging.ts'
+import { defineRoute, notFound, type Route } from './route.ts'
+import { usedOtherwise } from './run-write.ts'
+
+export interface WorkspaceDependencies {
+  readonly database: Database
+  readonly ledger: Pick<Ledger, 'fund' | 'wallet' | 'transfers'>
+  /** What the caller is told of a defect of ours; the details go to the log, under the same id. */
+  onDefect(error: unknown, id: RequestId): Failure
+}
+
+export function workspaceRoutes(deps: WorkspaceDependencies): readonly Route[] {
+  const { database } = deps
+  return [
+    defineRoute({
+      method: 'POST',
+      path: '/api/workspaces',
+      operation: 'createWorkspace',
+      summary: 'Makes a workspace: one wallet, projects, credentials.',
+      body: z.strictObject({ name: nameField }),
+      example: { name: 'acme' },
+      answer: workspaceSchema,
+      status: 201,
+      async write(sql, { body, act }) {
+        const workspace = await createWorkspace(sql, body, act)
+        return workspace instanceof Failure ? workspace : workspaceAnswer(workspace)
+      },
+    }),
+    defineRoute({
+      method: 'GET',
+      path: '/api/workspaces',
+      operation: 'listWorkspaces',
+      summary: 'Lists workspaces, oldest first.',
+      query: pageQuery,
+      answer: listSchema(workspaceSchema),
+      status: 200,
+      async run({ query }) {
+        const { items, nextCursor } = await listWorkspaces(database.sql, pageOf(query))
+        return listAnswer(items.map(workspaceAnswer), nextCursor)
+      },
+    }),
+    defineRoute({
+      method: 'GET',
+      path: '/api/workspaces/{id}',
+      kind: 'workspace',
+      operation: 'getWorkspace',
+      summary: 'Reads one workspace.',
+      answer: workspaceSchema,
+      status: 200,
+      async run({ id }) {
+        const workspace = await getWorkspace(database.sql, id)
+        return workspace === 'not found' ? notFound('workspace', id) : workspaceAnswer(workspace)
+      },
+    }),
+    ...walletRoutes(deps),
+  ]
+}
+
+function walletRoutes(deps: WorkspaceDependencies): readonly Route[] {
+  const { database, ledger } = deps
+  const isMissing = async (id: WorkspaceId) => (await getWorkspace(database.sql, id)) === 'not found'
+  return [
+    defineRoute({
+      method: 'GET',
+      path: '/api/workspaces/{id}/wallet',
+      kind: 'workspace',
+      operation: 'getWallet',
+      summary: 'Reads the wallet of a workspace.',
+      answer: walletSchema,
+      status: 200,
+      async run({ id }) {
+        if (await isMissing(id)) return notFound('workspace', id)
+        return walletAnswer(await ledger.wallet(id))
+      },
+    }),
+    defineRoute({
+      method: 'POST',
+      path: '/api/workspaces/{id}/topups',
+      kind: 'workspace',
+      operation: 'topUp',
+      summary: 'Puts money into the wallet; effective for the next call.',
+      body: z.strictObject({
+        amount: amountField.describe('More than 0 and at most 1000000.'),
+        reference: z
+          .string(must('a text of at most 200 characters'))
+          .max(200, must('a text of at most 200 characters'))
+          .optional()
+          .describe('Free text for people, not a key: two top-ups with one reference are two.'),
+      }),
+      example: { amount: '25.00', reference: 'invoice 17' },
+      answer: topUpSchema,
+      status: 201,
+      async run({ id, body: { amount, reference }, act, idempotencyKey }) {
+        if (await isMissing(id)) return notFound('workspace', id)
+        const outcome = await ledger.fund({
+          workspaceId: id,
+          amount,
+          kind: 'topup',
+          ...(reference === undefined ? {} : { reference }),
+          ...(idempotencyKey === undefined ? {} : { idempotencyKey }),
+        })
+        if (outcome.kind !== 'funded') return fundFailure(outcome)
+        if (!outcome.repeated) await noteTopUp(deps, id, outcome, act)
+        return { id: outcome.transfer.id, amount: formatUsd(amount), balance: formatUsd(outcome.posted) }
+      },
+    }),
+    defineRoute({
+      method: 'GET',
+      path: '/api/workspaces/{id}/transfers',
+      kind: 'workspace',
+      operation: 'listTransfers',
+      summary: 'Lists what came into the wallet and what was paid from it, newest first.',
+      query: pageQuery,
+      answer: listSchema(transferSchema),
+      status: 200,
+      async run({ id, query }) {
+        if (await isMissing(id)) return notFound('workspace', id)
+        const { transfers, nextCursor } = await ledger.transfers(id, pageOf(query))
+        return listAnswer(
+          transfers.map((transfer) => transferAnswer(transfer, id)),
+          nextCursor,
+        )
+      },
+    }),
+  ]
+}
+
+type Funded = Extract<FundOutcome, { kind: 'funded' }>
+
+/**
+ * After the money and not with it: the ledger commits by itself. Should this fail, the transfer is there all the same,
+ * and a caller who was told of a failure might pay twice; so only the log is told.
+ */
+async function noteTopUp(
+  { database, onDefect }: WorkspaceDependencies,
+  workspaceId: WorkspaceId,
+  { transfer }: Funded,
+  act: Act & { readonly requestId: RequestId },
+): Promise<void> {
+  const details = { transfer: transfer.id, amount: formatUsd(transfer.amount) }
+  const entry = { ...act, action: 'wallet.topup', object: workspaceId, details } as const
+  try {
+    await database.transaction((sql) => appendAudit(sql, entry))
+  } catch (error) {
+    onDefect(error, act.requestId)
+  }
+}
+
+function fundFailure(outcome: Exclude<FundOutcome, Funded>): Failure {
+  switch (outcome.kind) {
+    case 'conflict':
+      return usedOtherwise()
+    case 'out_of_range':
+      return invalidRequest(
+        `\`amount\` must be more than 0, and neither one top-up nor the balance may exceed ${formatUsd(outcome.max)}.`,
+        'amount',
+      )
+    case 'unavailable':
+      return new Failure('OVERLOADED', 'The ledger cannot commit at the moment; nothing was credited. Retry.', {
+        retryAfterMs: outcome.retryAfterMs,
+      })
+    default:
+      return unreachable(outcome)
+  }
+}

@@ -1,0 +1,216 @@
+// A management API on loopback over a real database and ledger. Every answer is checked against the schema of its
+// route on the way, so that no test can see one that the OpenAPI document does not describe.
+
+import { expect } from 'bun:test'
+import { openaiChat } from '../../src/dialects/openai-chat/index.ts'
+import { createManagementApi, type ManagementDependencies } from '../../src/http/management/api.ts'
+import type { Credentials } from '../../src/http/management/credential-routes.ts'
+import { createMatchRoute } from '../../src/http/management/match-route.ts'
+import type { LoggedRequest, RequestLog } from '../../src/http/management/request-routes.ts'
+import { managementRoutes } from '../../src/http/management/route-table.ts'
+import { pathOf } from '../../src/http/path.ts'
+import { Failure } from '../../src/kernel/failure.ts'
+import { Secret } from '../../src/kernel/secret.ts'
+import type { Ledger } from '../../src/ledger/ledger.ts'
+import { openDataFolder } from '../../src/store/data-folder.ts'
+import type { Database } from '../../src/store/database.ts'
+import { loadAdminToken } from '../../src/tenancy/admin-token.ts'
+import { createVerifier } from '../../src/tenancy/api-key.ts'
+import { type Authenticator, createAuthenticator } from '../../src/tenancy/authenticate.ts'
+import { deleteCredential, listCredentials, putCredential } from '../../src/tenancy/credentials/credential-records.ts'
+import { createKeyRing } from '../../src/tenancy/credentials/key-ring.ts'
+import { createIdempotency } from '../../src/tenancy/idempotency.ts'
+import type { TestEngine } from './engines.ts'
+import { openLedger, type TestClock } from './ledger.ts'
+
+export const managementToken = 'token-of-the-operator-0123456789'
+
+export interface Reply {
+  readonly status: number
+  readonly headers: Headers
+  readonly text: string
+  /** The JSON; undefined where there is no body. */
+  // biome-ignore lint/suspicious/noExplicitAny: tests look into every kind of answer.
+  readonly body: any
+}
+
+export interface Ask {
+  readonly body?: unknown
+  /** undefined = the management token; null = none. */
+  readonly token?: string | null
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+export interface TestManagement extends AsyncDisposable {
+  readonly url: string
+  readonly database: Database
+  readonly ledger: Ledger
+  readonly clock: TestClock
+  readonly authenticator: Authenticator
+  readonly defects: unknown[]
+  /** Workspaces whose credentials were forgotten. */
+  readonly forgotten: string[]
+  readonly logged: LoggedRequest[]
+  ask(method: string, path: string, ask?: Ask): Promise<Reply>
+  /** POSTs, expects 201 and answers with the body. */
+  // biome-ignore lint/suspicious/noExplicitAny: as above.
+  make(path: string, body: object): Promise<any>
+  /** Another one over the same database, ended with this one. */
+  secondReplica(): Pick<TestManagement, 'ask'>
+}
+
+export async function openManagement(
+  engine: TestEngine,
+  more: Partial<ManagementDependencies> = {},
+): Promise<TestManagement> {
+  const store = await engine.openStore()
+  const { database } = store
+  const { ledger, clock } = await openLedger(database)
+  const pepper = new Uint8Array(32).fill(1)
+  const authenticator = createAuthenticator({ database, pepper, clock })
+  const defects: unknown[] = []
+  const forgotten: string[] = []
+  const logged: LoggedRequest[] = []
+  const deps: ManagementDependencies = {
+    clock,
+    database,
+    ledger,
+    idempotency: createIdempotency(new Uint8Array(32).fill(2)),
+    adminToken: loadAdminToken(
+      new Secret(managementToken),
+      openDataFolder(store.place.dataFolder, () => {}),
+    ),
+    computeVerifier: createVerifier(pepper),
+    invalidate: authenticator.invalidate,
+    credentials: testCredentials(forgotten),
+    requests: testRequestLog(logged),
+    catalog: () => [
+      { id: 'b/two', price: { input: '1.00' } },
+      { id: 'a/one', price: { input: '2.00' } },
+      { id: 'c/three', price: { input: '3.00' } },
+    ],
+    version: '1.2.3',
+    renderFailure: openaiChat.renderFailure,
+    onDefect(error) {
+      defects.push(error)
+      return new Failure('INTERNAL', 'Tollgate failed.')
+    },
+    ...more,
+  }
+  const servers: ReturnType<typeof serve>[] = []
+  const serveOne = () => {
+    const server = serve(deps)
+    servers.push(server)
+    return `http://127.0.0.1:${server.port}`
+  }
+  const url = serveOne()
+  const ask = createAsk(url, deps)
+  return {
+    url,
+    database,
+    ledger,
+    clock,
+    authenticator,
+    defects,
+    forgotten,
+    logged,
+    ask,
+    async make(path, body) {
+      const reply = await ask('POST', path, { body })
+      expect([reply.status, reply.text]).toEqual([201, reply.text])
+      return reply.body
+    },
+    secondReplica: () => ({ ask: createAsk(serveOne(), deps) }),
+    async [Symbol.asyncDispose]() {
+      for (const server of servers) await server.stop(true)
+      await ledger.close()
+      await store[Symbol.asyncDispose]()
+    },
+  }
+}
+
+function serve(deps: ManagementDependencies) {
+  const api = createManagementApi(deps)
+  return Bun.serve({
+    hostname: '127.0.0.1',
+    port: 0,
+    development: false,
+    fetch: (request) => api(request, pathOf(request.url)) ?? new Response('not the management API', { status: 404 }),
+  })
+}
+
+function createAsk(url: string, deps: ManagementDependencies): TestManagement['ask'] {
+  const matchRoute = createMatchRoute(managementRoutes(deps))
+  return async (method, path, { body, token = managementToken, headers = {} } = {}) => {
+    const isJson = body !== undefined && typeof body !== 'string'
+    const response = await fetch(url + path, {
+      method,
+      headers: {
+        ...(token === null ? {} : { authorization: `Bearer ${token}` }),
+        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+        ...headers,
+      },
+      ...(body === undefined ? {} : { body: isJson ? JSON.stringify(body) : (body as string) }),
+    })
+    const text = await response.text()
+    const reply = {
+      status: response.status,
+      headers: response.headers,
+      text,
+      body: text === '' ? undefined : JSON.parse(text),
+    }
+    expect(response.headers.get('x-request-id')).toMatch(/^req_/)
+    expect(response.headers.get('request-id')).toBe(response.headers.get('x-request-id'))
+    const match = matchRoute(method, pathOf(url + path))
+    if (response.status >= 400) expect(Object.keys(reply.body.error)).toEqual(['message', 'type', 'param', 'code'])
+    // What the schema does not know it leaves out, so an undescribed member shows as a difference.
+    else if (!(match instanceof Failure) && match.route.answer) checkAnswer(match.route.answer, reply.body)
+    return reply
+  }
+}
+
+function checkAnswer(schema: { parse(value: unknown): unknown }, body: unknown): void {
+  const parsed = schema.parse(body)
+  const amounts = (_name: string, value: unknown) => (typeof value === 'bigint' ? 'amount' : value)
+  expect(membersOf(JSON.parse(JSON.stringify(parsed, amounts)))).toEqual(membersOf(body))
+}
+
+/** The names of all members, in depth; the values were checked by the schema. */
+function membersOf(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(membersOf)
+  if (typeof value !== 'object' || value === null) return ''
+  return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, membersOf(member)]))
+}
+
+function testCredentials(forgotten: string[]): Credentials {
+  const keys = createKeyRing({ bytes: Uint8Array.from({ length: 32 }, (_, at) => at), source: 'test' })
+  return {
+    async destinationOf(provider, baseUrl) {
+      if (provider !== 'acme') return new Failure('NOT_FOUND', `There is no provider ${provider}.`)
+      if (baseUrl?.startsWith('http:')) {
+        return new Failure('INVALID_REQUEST', '`base_url` must be https.', { param: 'base_url' })
+      }
+      return { origin: new URL(baseUrl ?? 'https://api.acme.test').origin, baseUrl }
+    },
+    put: (sql, credential) => putCredential(sql, credential, keys),
+    delete: deleteCredential,
+    list: listCredentials,
+    forget: (workspaceId) => void forgotten.push(workspaceId),
+  }
+}
+
+function testRequestLog(logged: readonly LoggedRequest[]): RequestLog {
+  return {
+    async list({ limit, cursor, workspaceId, keyId }) {
+      const found = logged.filter(
+        (request) =>
+          (cursor === undefined || request.id < cursor) &&
+          (workspaceId === undefined || request.workspace_id === workspaceId) &&
+          (keyId === undefined || request.key_id === keyId),
+      )
+      const items = found.sort((a, b) => (a.id < b.id ? 1 : -1)).slice(0, limit)
+      return { items, nextCursor: items.length < found.length ? items.at(-1)?.id : undefined }
+    },
+    find: async (id) => logged.find((request) => request.id === id),
+  }
+}
