@@ -67,6 +67,28 @@ export function priceUsage(price: Price, usage: Usage): Nano {
   return picoToNano(pico)
 }
 
+/** What may be consumed at most. */
+export interface UsageBound {
+  readonly inputTokens: number
+  readonly outputTokens: number
+  /** Whether the caller marked something to be kept in a cache; a long cache is the dearest way to read a token. */
+  readonly isMarked: boolean
+}
+
+/** No usage within the bound costs more: every input token at the dearest price it could have. */
+export function priceBound(price: Price, { inputTokens, outputTokens, isMarked }: UsageBound): Nano {
+  let dearest = 0n
+  for (const row of [price, ...price.tiers.filter((tier) => tier.overInputTokens < inputTokens)]) {
+    let input = row.input
+    if (row.cacheRead > input) input = row.cacheRead
+    if (row.cacheWrite > input) input = row.cacheWrite
+    if (isMarked && row.cacheWriteLong > input) input = row.cacheWriteLong
+    const pico = BigInt(inputTokens) * input + BigInt(outputTokens) * row.output
+    if (pico > dearest) dearest = pico
+  }
+  return picoToNano(dearest)
+}
+
 /** The same as decimal USD. */
 export function priceUsd(price: Price, usage: Usage): string {
   return formatUsd(priceUsage(price, usage))

@@ -2,6 +2,7 @@
 // one takes too long, open again after the next that succeeds. A closed gate refuses holds, never settlements.
 
 import type { Clock } from '../kernel/clock.ts'
+import type { CommitStats } from './stats.ts'
 
 const outstandingMaxMs = 2000
 
@@ -11,11 +12,22 @@ export interface Gate {
   failed(): boolean
   /** Marks the begin of a commit; to be called with its end, once. `undecided`: it says nothing about the store. */
   begin(): (end: 'committed' | 'failed' | 'undecided') => void
+  stats(): CommitStats
 }
 
 export function createGate(clock: Clock): Gate {
   const startsMs = new Set<{ readonly at: number }>()
   let lastFailed = false
+  const stats = { commits: 0, commitsFailed: 0, commitMsLast: 0, commitMsTotal: 0 }
+  const count = (end: 'committed' | 'failed' | 'undecided', milliseconds: number) => {
+    if (end !== 'committed') {
+      stats.commitsFailed++
+      return
+    }
+    stats.commits++
+    stats.commitMsLast = milliseconds
+    stats.commitMsTotal += milliseconds
+  }
 
   return {
     admits() {
@@ -30,7 +42,9 @@ export function createGate(clock: Clock): Gate {
       return (end) => {
         startsMs.delete(start)
         if (end !== 'undecided') lastFailed = end === 'failed'
+        count(end, clock.monotonicMs() - start.at)
       }
     },
+    stats: () => ({ ...stats }),
   }
 }

@@ -4,7 +4,9 @@
 import type { KeyId, ProjectId, RequestId, WorkspaceId } from '../kernel/ids.ts'
 import type { Nano } from '../kernel/money.ts'
 import type { NewRow } from '../store/write-batch.ts'
+import type { Budget, BudgetState, OverBudget } from './budget.ts'
 import type { Funding, FundOutcome } from './fund.ts'
+import type { LedgerStats } from './stats.ts'
 import type { Transfer, TransferPage, TransferQuery } from './transfer.ts'
 import type { Unavailable } from './unavailable.ts'
 
@@ -18,6 +20,8 @@ export interface HoldRequest {
   readonly amount: Nano
   /** After this long the hold is reaped even if its process lives; must exceed the request's total deadline. */
   readonly lifetimeMs?: number
+  /** Spend limits that must have room too; reserved and charged together with the wallet. Absent = none. */
+  readonly budgets?: readonly Budget[] | undefined
 }
 
 export interface Settlement {
@@ -39,7 +43,8 @@ export interface Insufficient {
   readonly held: Nano
 }
 
-export type HoldOutcome = { readonly kind: 'held' } | Insufficient | Unavailable
+/** A wallet that cannot pay is told before a budget that has no room. */
+export type HoldOutcome = { readonly kind: 'held' } | Insufficient | OverBudget | Unavailable
 
 /** `gone`: the hold is no longer open (settled, released, or reaped because this process was taken for dead). */
 export type ExtendOutcome = HoldOutcome | { readonly kind: 'gone' }
@@ -91,6 +96,8 @@ export interface Ledger {
   fund(funding: Funding): Promise<FundOutcome>
   /** Zeros for a workspace that was never funded. */
   wallet(workspaceId: WorkspaceId): Promise<Wallet>
+  /** What counts against a cap of the scope in the window; zeros for one that was never named in a hold. */
+  budget(scopeId: string, window: string): Promise<BudgetState>
   /** Newest first. */
   transfers(workspaceId: WorkspaceId, query: TransferQuery): Promise<TransferPage>
   /** What one request moved, oldest first. */
@@ -99,6 +106,8 @@ export interface Ledger {
   reap(): Promise<readonly ReapReport[]>
   /** Whether a hold would be considered at all; the reason for `/readyz`. */
   admits(): boolean
+  /** Numbers of this process, for metrics; costs nothing to ask. */
+  stats(): LedgerStats
   /** Waits for what was submitted, then stops. */
   close(): Promise<void>
 }

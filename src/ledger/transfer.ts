@@ -5,6 +5,7 @@ import type { RequestId, TransferId, WorkspaceId } from '../kernel/ids.ts'
 import type { Nano } from '../kernel/money.ts'
 import { type Sql, type SqlValue, timeFromSql, timeToSql } from '../store/sql.ts'
 import { type AccountId, walletOf } from './account.ts'
+import { type BudgetName, renderBudgetNames } from './budget.ts'
 
 export type TransferKind = 'charge' | 'writeoff' | 'topup' | 'grant' | 'correction'
 
@@ -51,7 +52,8 @@ interface TransferRow {
   readonly created_at: bigint
 }
 
-export function transferColumns(transfer: Transfer): Record<string, SqlValue> {
+/** `budgets`: those that the amount is counted in. */
+export function transferColumns(transfer: Transfer, budgets: readonly BudgetName[] = []): Record<string, SqlValue> {
   return {
     id: transfer.id,
     kind: transfer.kind,
@@ -66,6 +68,7 @@ export function transferColumns(transfer: Transfer): Record<string, SqlValue> {
     reference: transfer.reference ?? null,
     payment_id: transfer.paymentId ?? null,
     created_at: timeToSql(transfer.createdAt),
+    budgets: renderBudgetNames(budgets),
   }
 }
 

@@ -1,4 +1,4 @@
-// The checks of `verify`, one query each. A new one is a function in the list; it answers with the first rows that are
+// The checks of `verify` that are one query each. A new one is a function in the list; it answers with the first rows that are
 // wrong, by id, and with no text that a caller of ours has written.
 
 import type { Nano } from '../kernel/money.ts'
@@ -13,9 +13,13 @@ export interface Finding {
   readonly detail: string
 }
 
+/** What a stored usage costs under a stored price version; undefined = it cannot be said. */
+export type PriceOf = (priceVersion: string, usage: string) => Nano | undefined
+
 export interface VerifyContext {
   readonly sql: Sql
-  readonly price: ((priceVersion: string, usage: string) => Nano | undefined) | undefined
+  readonly price: PriceOf | undefined
+  readonly onProgress?: ((done: number, total: number) => void) | undefined
 }
 
 type Check = (context: VerifyContext) => Promise<readonly Finding[]>
@@ -133,39 +137,6 @@ async function timesGoBack({ sql }: VerifyContext): Promise<Finding[]> {
   return rows.map(({ id, back }) => ({ check: 'ids and times ascend', id, detail: `${back} ms before the one before` }))
 }
 
-interface PricedRow {
-  readonly id: string
-  readonly amount: bigint
-  readonly lost: bigint
-  readonly price_version: string
-  readonly usage: string
-  readonly estimated: bigint
-}
-
-const portion = 1000
-
-/** What was charged and what was written off together are the price of the usage; an estimate is capped by its hold. */
-async function chargesDiffer({ sql, price }: VerifyContext): Promise<Finding[]> {
-  const findings: Finding[] = []
-  let after = ''
-  while (price) {
-    const rows = await sql<PricedRow>`SELECT t.id, t.amount, COALESCE(w.amount, 0) AS lost, t.price_version, t.usage,
-        t.estimated FROM transfers t LEFT JOIN transfers w ON w.request_id = t.request_id AND w.kind = 'writeoff'
-      WHERE t.kind = 'charge' AND t.price_version IS NOT NULL AND t.id > ${after} ORDER BY t.id LIMIT ${BigInt(portion)}`
-    for (const row of rows) {
-      const cost = price(row.price_version, row.usage)
-      const charged = row.amount + row.lost
-      const right = cost !== undefined && (row.estimated === 1n ? charged <= cost : charged === cost)
-      if (right) continue
-      const detail = `charged ${charged}, ${row.price_version} says ${cost ?? 'nothing'}`
-      findings.push({ check: 'charge = price of the usage', id: row.id, detail })
-    }
-    after = rows.at(-1)?.id ?? ''
-    if (rows.length < portion || findings.length >= Number(rowsMax)) break
-  }
-  return findings.slice(0, Number(rowsMax))
-}
-
 export const checks: readonly Check[] = [
   balancesDiffer,
   heldDiffers,
@@ -177,5 +148,4 @@ export const checks: readonly Check[] = [
   forgottenHolds,
   unknownPrices,
   timesGoBack,
-  chargesDiffer,
 ]

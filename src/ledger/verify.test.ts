@@ -3,6 +3,7 @@ import { forEachEngine, type TestEngine } from '../../test/parts/engines.ts'
 import { addWorkspace, holdOf, openLedger, settlementOf } from '../../test/parts/ledger.ts'
 import type { Nano } from '../kernel/money.ts'
 import type { Database } from '../store/database.ts'
+import { insertRows } from '../store/insert-rows.ts'
 import type { SqlValue } from '../store/sql.ts'
 import { verify } from './verify.ts'
 
@@ -154,6 +155,56 @@ forEachEngine((engine) => {
     const estimate = { price_version: 'pv_1', usage: '', estimated: 1n, debit_account: `wallet:${workspaceId}` }
     await addTransfer(database, { ...estimate, id: 'tr_Z2', request_id: 'req_e' })
     expect(await priceOf(9n)).toEqual([])
+  })
+
+  test('a budget that the charges of its window do not explain is found, also one without a row', async () => {
+    await using books = await setUp(engine)
+    const { database, workspaceId } = books
+    const columns = { debit_account: 'grants', credit_account: `wallet:${workspaceId}`, kind: 'grant' }
+    expect(await findingsOf(database)).toEqual([])
+    const day = 'day:2027-01-15'
+    await database.transaction(
+      (sql) => sql`INSERT INTO budgets (scope_id, time_window, spent, held)
+        VALUES ('key_1', ${day}, 7, 0), ('key_2', ${day}, 0, 2), ('key_3', 'day:2026-01-01', 5, 0)`,
+    )
+    await addTransfer(database, { ...columns, request_id: null, amount: 5n })
+    const charge = { debit_account: `wallet:${workspaceId}`, amount: 3n, budgets: `key_1 ${day},prj_1 ${day}` }
+    await addTransfer(database, { ...charge, id: 'tr_Z2', request_id: 'req_1' })
+    await database.transaction((sql) => sql`UPDATE balances SET posted = posted + 2`)
+    // What is long past was cleaned away, or will be.
+    expect((await findingsOf(database)).sort()).toEqual([
+      `a budget's held = Σ open holds: key_2 ${day}: held 2, open holds say 0`,
+      `a budget's spent = Σ charges of its window: key_1 ${day}: spent 7, charges say 3`,
+      `a budget's spent = Σ charges of its window: prj_1 ${day}: spent 0, charges say 3`,
+    ])
+  })
+
+  test('charges are looked at in pages, and the progress is told', async () => {
+    await using books = await setUp(engine)
+    const { database, workspaceId } = books
+    const rows = Array.from({ length: 4500 }, (_, at) => ({
+      id: `tr_Z${String(at).padStart(5, '0')}`,
+      kind: 'charge',
+      request_id: `req_${at}`,
+      seq: 0n,
+      debit_account: `wallet:${workspaceId}`,
+      credit_account: 'revenue',
+      amount: 0n,
+      price_version: 'pv_1',
+      usage: at === 4400 ? 'wrong' : 'right',
+      estimated: 0n,
+      created_at: 1_800_000_000_000n,
+    }))
+    await database.transaction((sql) => insertRows(sql, 'transfers', rows))
+    const told: string[] = []
+    const { findings } = await verify(database, {
+      readPrice: async () => (_version, usage) => (usage === 'wrong' ? 1n : usage === '7' ? 7n : 0n) as Nano,
+      onProgress: (done, total) => told.push(`${done} of ${total}`),
+    })
+    expect(findings).toEqual([
+      { check: 'charge = price of the usage', id: 'tr_Z04400', detail: 'charged 0, pv_1 says 1' },
+    ])
+    expect(told).toEqual(['2000 of 4501', '4000 of 4501', '4501 of 4501'])
   })
 
   if (engine.name !== 'postgres') return

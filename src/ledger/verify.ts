@@ -1,14 +1,18 @@
 // Recomputes the books from the transfers and names every row that differs. It only reads, in one snapshot, so it may run
 // beside a serving gateway; it changes nothing and repairs nothing.
 
-import type { Nano } from '../kernel/money.ts'
 import type { Database } from '../store/database.ts'
 import type { Sql } from '../store/sql.ts'
-import { checks, type Finding, type VerifyContext } from './verify-checks.ts'
+import { checkCharges } from './verify-charges.ts'
+import { checks, type Finding, type PriceOf, type VerifyContext } from './verify-checks.ts'
 
 export interface VerifyOptions {
-  /** Turns a stored usage into what it costs under a stored price version; undefined = it cannot. Without it, not checked. */
-  readonly price?: (priceVersion: string, usage: string) => Nano | undefined
+  /** Without this or `readPrice`, the amounts of charges are not recomputed. */
+  readonly price?: PriceOf
+  /** Makes the same from the snapshot itself, so that no price is missing that was added a moment ago. */
+  readonly readPrice?: (sql: Sql) => Promise<PriceOf>
+  /** How many charges have been looked at, of how many; comes now and then. */
+  readonly onProgress?: (done: number, total: number) => void
 }
 
 export interface Verification {
@@ -18,11 +22,12 @@ export interface Verification {
   readonly transfers: bigint
 }
 
-export function verify(database: Database, { price }: VerifyOptions = {}): Promise<Verification> {
+export function verify(database: Database, options: VerifyOptions = {}): Promise<Verification> {
   return database.snapshot(async (sql) => {
-    const context: VerifyContext = { sql, price }
+    const price = options.readPrice ? await options.readPrice(sql) : options.price
+    const context: VerifyContext = { sql, price, onProgress: options.onProgress }
     const findings: Finding[] = []
-    for (const check of checks) findings.push(...(await check(context)))
+    for (const check of [...checks, checkCharges]) findings.push(...(await check(context)))
     return { findings, ...(await countRows(sql)) }
   })
 }

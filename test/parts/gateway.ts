@@ -76,6 +76,15 @@ export async function startGateway({ config, env = {}, clock = systemClock }: Ga
   }
 }
 
+/** The log lines of requests, once there are this many: the last one is written when its charge is durable. */
+export async function requestRecords(gateway: Gateway, count: number): Promise<Record<string, unknown>[]> {
+  for (;;) {
+    const records = gateway.logged().filter(({ message }) => message === 'request')
+    if (records.length >= count) return records
+    await Bun.sleep(1)
+  }
+}
+
 /** A configuration with one provider per dialect at the upstream's address, and one model at each. */
 export function upstreamConfig(upstreamUrl: string, extra = ''): string {
   return `

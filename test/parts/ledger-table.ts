@@ -1,9 +1,11 @@
 // Runs a ledger case written as a table: one step per line, `what is done  →  what must come of it`. Requests have short
-// names; money is nano-dollars.
+// names; money is nano-dollars. `hold a 30 day<=50 month<=80` also holds in a budget of the key's day and the
+// workspace's month.
 
 import { expect } from 'bun:test'
 import { createId, type RequestId, type WorkspaceId } from '../../src/kernel/ids.ts'
 import type { Nano } from '../../src/kernel/money.ts'
+import { type Budget, dayWindow, monthWindow } from '../../src/ledger/budget.ts'
 import type { FundOutcome } from '../../src/ledger/fund.ts'
 import type { ExtendOutcome, Ledger, SettleOutcome } from '../../src/ledger/ledger.ts'
 import type { Database } from '../../src/store/database.ts'
@@ -11,7 +13,7 @@ import { addWorkspace, expectBooksRight, holdOf, openLedger, settlementOf } from
 
 export async function runTable(database: Database, table: string): Promise<void> {
   await using books = await openLedger(database)
-  const runner = createRunner(books.ledger, await addWorkspace(database))
+  const runner = createRunner(books.ledger, await addWorkspace(database), books.clock.now())
   for (const line of table.trim().split('\n')) {
     const [step = '', expected = ''] = line.split('→').map((part) => part.trim().replace(/ +/g, ' '))
     expect(`${step} → ${await runner(step)}`).toBe(`${step} → ${expected}`)
@@ -19,7 +21,7 @@ export async function runTable(database: Database, table: string): Promise<void>
   }
 }
 
-function createRunner(ledger: Ledger, workspaceId: WorkspaceId): (step: string) => Promise<string> {
+function createRunner(ledger: Ledger, workspaceId: WorkspaceId, now: number): (step: string) => Promise<string> {
   const ids = new Map<string, RequestId>()
   const idOf = (name = ''): RequestId => {
     const id = ids.get(name) ?? createId('req')
@@ -38,21 +40,38 @@ function createRunner(ledger: Ledger, workspaceId: WorkspaceId): (step: string) 
     })
     return legs.join(', ') || 'none'
   }
+  const scopes: Record<string, Omit<Budget, 'cap'>> = {
+    day: { scopeId: 'key_1', window: dayWindow(now) },
+    month: { scopeId: workspaceId, window: monthWindow(now) },
+  }
+  const scopeOf = (name = '') => scopes[name] ?? { scopeId: '', window: '' }
+  const capsOf = (texts: readonly string[]): Budget[] =>
+    texts.map((text) => {
+      const [name, cap = '0'] = text.split('<=')
+      return { ...scopeOf(name), cap: BigInt(cap) as Nano }
+    })
+  const budgetText = async (name: string | undefined) => {
+    const { scopeId, window } = scopeOf(name)
+    const { spent, held } = await ledger.budget(scopeId, window)
+    return `spent ${spent} held ${held}`
+  }
   return async (step) => {
-    const [verb, first, second] = step.split(' ')
+    const [verb, first, second, ...caps] = step.split(' ')
     const amount = BigInt(second ?? '0')
     switch (verb) {
       case 'topup':
       case 'grant':
         return fundText(await ledger.fund({ workspaceId, kind: verb, amount: BigInt(first ?? '0') as Nano }))
       case 'hold':
-        return extendText(await ledger.hold(holdOf(workspaceId, amount, idOf(first))))
+        return extendText(await ledger.hold({ ...holdOf(workspaceId, amount, idOf(first)), budgets: capsOf(caps) }))
       case 'extend':
         return extendText(await ledger.extend(idOf(first), amount as Nano))
       case 'settle':
         return settleText(await ledger.settle(settlementOf(idOf(first), amount)))
       case 'release':
         return (await ledger.release(idOf(first))).kind
+      case 'budget':
+        return await budgetText(first)
       case 'wallet':
         return await walletText()
       case 'transfers':
@@ -68,7 +87,10 @@ function fundText(outcome: FundOutcome): string {
 }
 
 function extendText(outcome: ExtendOutcome): string {
-  return outcome.kind === 'insufficient' ? `insufficient, posted ${outcome.posted} held ${outcome.held}` : outcome.kind
+  if (outcome.kind === 'insufficient') return `insufficient, posted ${outcome.posted} held ${outcome.held}`
+  if (outcome.kind !== 'over budget') return outcome.kind
+  const { window, spent, held, cap } = outcome
+  return `over the ${window.split(':')[0]}, spent ${spent} held ${held} cap ${cap}`
 }
 
 function settleText(outcome: SettleOutcome): string {

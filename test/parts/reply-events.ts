@@ -3,6 +3,7 @@
 import fc from 'fast-check'
 import type { ReplyBlock, ReplyEvent, Stop } from '../../src/dialects/canonical/reply-event.ts'
 import type { RenderContext } from '../../src/dialects/canonical/translation.ts'
+import { estimateUsage } from '../../src/generation/judge-usage.ts'
 import type { Usage } from '../../src/kernel/usage.ts'
 
 export const usageOf = (counts: Partial<Usage> = {}): Usage => ({
@@ -22,6 +23,7 @@ export const context: RenderContext = {
   wantsStreamUsage: true,
   estimatedInputTokens: 42,
   costOf: () => '0.000012345',
+  finalUsage: (reported, atStart, outputBytes) => reported ?? estimateUsage(atStart, outputBytes(), () => 42),
 }
 
 export const started: ReplyEvent = { type: 'reply-start', id: 'up-1', usage: undefined }

@@ -3,69 +3,75 @@
 
 import type { Clock } from '../../kernel/clock.ts'
 import type { WorkspaceId } from '../../kernel/ids.ts'
-import type { Nano } from '../../kernel/money.ts'
+import { type Nano, zeroNano } from '../../kernel/money.ts'
 import type { Database } from '../../store/database.ts'
 import { timeToSql } from '../../store/sql.ts'
 import { isStoreUnavailable } from '../../store/sql-error.ts'
 import type { BatchWriter, WriteStep } from '../../store/write-batch.ts'
 import { type WalletId, workspaceOf } from '../account.ts'
+import { type BudgetName, type BudgetState, budgetName, isWindowPast } from '../budget.ts'
+import { BudgetCounters } from '../budget-counters.ts'
+import { clean, cleanMs } from '../clean.ts'
 import { type Funding, type FundOutcome, recordFunding } from '../fund.ts'
 import { createGate, type Gate } from '../gate.ts'
-import type { HoldOutcome, Ledger } from '../ledger.ts'
+import type { Ledger } from '../ledger.ts'
 import type { LedgerOptions } from '../options.ts'
+import { createTally } from '../tally.ts'
 import { listTransfers, readTransfersOf } from '../transfer.ts'
 import { unavailable } from '../unavailable.ts'
 import { createGroupCommit, type GroupCommit } from './group-commit.ts'
 import { createSettle } from './settle.ts'
-import { createWalletBook, type WalletBook } from './wallet-book.ts'
+import { WalletBook } from './wallet-book.ts'
 
 const maintenanceMs = 1000
-const held: HoldOutcome = { kind: 'held' }
 
 export async function createEmbeddedLedger(options: LedgerOptions, writer: BatchWriter): Promise<Ledger> {
   const { database, clock, pace, reach, holdLifetimeMs } = options
-  const book = createWalletBook(await readPosted(database))
+  const book = new WalletBook(await readPosted(database), new BudgetCounters(await readSpent(database)))
   const gate = createGate(clock)
   const commits = createGroupCommit({ writer, clock, gate, pace })
+  const tally = createTally()
 
-  const insufficient = (workspaceId: WorkspaceId): HoldOutcome => {
-    const { posted, held: reserved } = book.wallet(workspaceId)
-    return { kind: 'insufficient', posted, held: reserved }
-  }
   const reap = async () => {
     await reach('in_reap')
-    return book.releaseExpired(clock.now())
+    const reports = book.releaseExpired(clock.now())
+    tally.reaped(reports)
+    return reports
   }
-  const stopMaintenance = pace.every(maintenanceMs, async () => {
-    if (gate.failed()) await probe(commits, clock)
-    await reap()
-  })
+  const stops = [
+    pace.every(maintenanceMs, async () => {
+      if (gate.failed()) await probe(commits, clock)
+      await reap()
+    }),
+    pace.every(cleanMs, async () => {
+      book.budgets.forget((window) => isWindowPast(window, clock.now()))
+      // What fails now is tried again in the next round.
+      await clean(options).catch(() => {})
+    }),
+  ]
 
   return {
-    hold({ requestId, workspaceId, amount, lifetimeMs = holdLifetimeMs }) {
+    hold({ requestId, workspaceId, amount, lifetimeMs = holdLifetimeMs, budgets }) {
       if (!gate.admits()) return unavailable
-      const expiresAt = clock.now() + lifetimeMs
-      if (!book.hold(requestId, workspaceId, { amount, expiresAt })) return insufficient(workspaceId)
-      const pause = reach('after_hold')
-      return pause ? pause.then(() => held) : held
+      const outcome = book.hold(requestId, workspaceId, { amount, now: clock.now(), lifetimeMs, budgets })
+      const pause = outcome.kind === 'held' ? reach('after_hold') : undefined
+      return pause ? pause.then(() => outcome) : outcome
     },
     // A closed gate is no reason to end what is running: the hold is in memory, and its settlement is tried for long.
-    extend(requestId, more) {
-      const extension = book.extend(requestId, more)
-      if (!extension) return { kind: 'gone' }
-      return extension.granted ? held : insufficient(extension.workspaceId)
-    },
+    extend: (requestId, more) => book.extend(requestId, more) ?? { kind: 'gone' },
     markSent: (requestId) => book.markSent(requestId),
-    settle: createSettle({ book, commits, database, clock, reach }),
+    settle: createSettle({ book, commits, database, clock, reach, tally }),
     release: (requestId) => (book.release(requestId) ? { kind: 'released' } : { kind: 'gone' }),
     fund: (funding) => fund(options, { book, gate }, funding),
     wallet: async (workspaceId) => book.wallet(workspaceId),
+    budget: async (scopeId, window) => book.budgets.state(budgetName(scopeId, window)),
     transfers: (workspaceId, query) => listTransfers(database.sql, workspaceId, query),
     transfersOf: (requestId) => readTransfersOf(database.sql, requestId),
     reap,
     admits: () => gate.admits(),
+    stats: () => ({ ...book.stats(), ...gate.stats(), ...tally.stats }),
     async close() {
-      stopMaintenance()
+      for (const stop of stops) stop()
       await commits.idle()
     },
   }
@@ -75,6 +81,12 @@ async function readPosted(database: Database): Promise<(readonly [WorkspaceId, N
   const rows = await database.sql<{ account_id: WalletId; posted: bigint }>`SELECT account_id, posted
     FROM balances JOIN accounts ON accounts.id = balances.account_id WHERE accounts.kind = 'wallet'`
   return rows.map((row) => [workspaceOf(row.account_id), row.posted as Nano] as const)
+}
+
+async function readSpent(database: Database): Promise<(readonly [BudgetName, BudgetState])[]> {
+  const rows = await database.sql<{ scope_id: string; time_window: string; spent: bigint }>`
+    SELECT scope_id, time_window, spent FROM budgets`
+  return rows.map((row) => [budgetName(row.scope_id, row.time_window), { spent: row.spent as Nano, held: zeroNano }])
 }
 
 async function fund(

@@ -9,9 +9,11 @@ import type { Database } from '../../store/database.ts'
 import { timeToSql } from '../../store/sql.ts'
 import { insertStep, type WriteOperation, type WriteStep } from '../../store/write-batch.ts'
 import { walletOf } from '../account.ts'
+import { splitBudgetName } from '../budget.ts'
 import type { Settlement, SettleOutcome } from '../ledger.ts'
 import { settleOnce } from '../settle-once.ts'
 import { type SettledTransfers, settledTransfers, storedOutcome } from '../settlement-transfers.ts'
+import type { Tally } from '../tally.ts'
 import { readTransfersOf, transferColumns } from '../transfer.ts'
 import { unavailable } from '../unavailable.ts'
 import type { GroupCommit } from './group-commit.ts'
@@ -23,15 +25,18 @@ export interface SettleDependencies {
   readonly database: Database
   readonly clock: Clock
   readonly reach: Failpoint
+  readonly tally: Tally
 }
 
 export function createSettle(dependencies: SettleDependencies): (settlement: Settlement) => Promise<SettleOutcome> {
-  const { book, database } = dependencies
+  const { book, database, tally } = dependencies
   return settleOnce(async (settlement) => {
     const { requestId, charge } = settlement
     const claim = book.claim(requestId, charge)
     if (!claim) return storedOutcome(await readTransfersOf(database.sql, requestId))
-    return await settleClaim(dependencies, claim, settlement)
+    const outcome = await settleClaim(dependencies, claim, settlement)
+    tally.settled(settlement, outcome, claim.held)
+    return outcome
   })
 }
 
@@ -102,16 +107,20 @@ function commit(
   )
 }
 
+const spend = `INSERT INTO budgets (scope_id, time_window, spent, held) VALUES (?, ?, ?, 0)
+  ON CONFLICT (scope_id, time_window) DO UPDATE SET spent = budgets.spent + excluded.spent`
+
 function settleOperation(
-  { workspaceId, charged, walletMissing }: Claim,
+  { workspaceId, charged, walletMissing, budgetNames }: Claim,
   { charge, writeoff }: SettledTransfers,
   { rows = [] }: Settlement,
 ): WriteOperation {
   const wallet = walletOf(workspaceId)
   const steps: WriteStep[] = walletMissing ? makeWallet(workspaceId, charge.createdAt) : []
-  steps.push(insertStep({ table: 'transfers', columns: transferColumns(charge) }))
+  steps.push(insertStep({ table: 'transfers', columns: transferColumns(charge, budgetNames) }))
   if (charged > 0n) {
     steps.push({ text: 'UPDATE balances SET posted = posted - ? WHERE account_id = ?', values: [charged, wallet] })
+    for (const name of budgetNames) steps.push({ text: spend, values: [...splitBudgetName(name), charged] })
   }
   if (writeoff) steps.push(insertStep({ table: 'transfers', columns: transferColumns(writeoff) }))
   for (const row of rows) steps.push(insertStep(row))

@@ -4,7 +4,10 @@
 import { assert } from '../../kernel/assert.ts'
 import type { RequestId, WorkspaceId } from '../../kernel/ids.ts'
 import type { Nano } from '../../kernel/money.ts'
-import type { ReapReport, Wallet } from '../ledger.ts'
+import { type Budget, type BudgetName, budgetNames, noBudgets, type OverBudget } from '../budget.ts'
+import { BudgetCounters } from '../budget-counters.ts'
+import type { Insufficient, ReapReport, Wallet } from '../ledger.ts'
+import type { HoldStats } from '../stats.ts'
 
 interface Balance {
   posted: bigint
@@ -16,6 +19,9 @@ interface Balance {
 interface Hold {
   readonly workspaceId: WorkspaceId
   readonly balance: Balance
+  readonly budgets: readonly Budget[]
+  readonly budgetNames: readonly BudgetName[]
+  readonly heldAt: number
   readonly expiresAt: number
   amount: bigint
   sent: boolean
@@ -26,47 +32,38 @@ interface Hold {
 export interface Claim {
   readonly requestId: RequestId
   readonly workspaceId: WorkspaceId
+  /** What was held before the charge was known. */
+  readonly held: bigint
   /** What leaves the wallet; covered by the hold. */
   readonly charged: Nano
   /** What the wallet could not cover. */
   readonly writtenOff: Nano
   /** The wallet must be made in the database with the charge. */
   readonly walletMissing: boolean
+  /** Those that the charge counts in. */
+  readonly budgetNames: readonly BudgetName[]
 }
 
 export interface HoldTerms {
   readonly amount: Nano
-  readonly expiresAt: number
+  readonly now: number
+  readonly lifetimeMs: number
+  readonly budgets: readonly Budget[] | undefined
 }
 
-export interface WalletBook {
-  wallet(workspaceId: WorkspaceId): Wallet
-  /** False: the free part does not cover it. */
-  hold(requestId: RequestId, workspaceId: WorkspaceId, terms: HoldTerms): boolean
-  /** undefined: there is no such open hold. */
-  extend(requestId: RequestId, more: Nano): { readonly granted: boolean; readonly workspaceId: WorkspaceId } | undefined
-  markSent(requestId: RequestId): void
-  /** undefined: there is no such open hold. */
-  claim(requestId: RequestId, charge: Nano): Claim | undefined
-  /** The claim's charge is durable. */
-  commit(claim: Claim): void
-  /** The claim came to nothing: the hold ends without a charge. */
-  drop(claim: Claim): void
-  release(requestId: RequestId): boolean
-  credit(workspaceId: WorkspaceId, amount: Nano): void
-  /** Ends what is past its lifetime and not being settled. */
-  releaseExpired(now: number): readonly ReapReport[]
-}
+export type Reservation = { readonly kind: 'held' } | Insufficient | OverBudget
 
-export function createWalletBook(posted: Iterable<readonly [WorkspaceId, Nano]>): WalletBook {
-  return new Book(posted)
-}
+const held: Reservation = { kind: 'held' }
 
-class Book implements WalletBook {
+export class WalletBook {
+  readonly budgets: BudgetCounters
   readonly #balances = new Map<WorkspaceId, Balance>()
+  /** In the order in which they were held. */
   readonly #holds = new Map<RequestId, Hold>()
+  #heldTotal = 0n
 
-  constructor(posted: Iterable<readonly [WorkspaceId, Nano]>) {
+  constructor(posted: Iterable<readonly [WorkspaceId, Nano]>, budgets = new BudgetCounters()) {
+    this.budgets = budgets
     for (const [workspaceId, amount] of posted) {
       this.#balances.set(workspaceId, { posted: amount, held: 0n, stored: true })
     }
@@ -77,22 +74,36 @@ class Book implements WalletBook {
     return { posted: posted as Nano, held: held as Nano, available: (posted - held) as Nano }
   }
 
-  hold(requestId: RequestId, workspaceId: WorkspaceId, { amount, expiresAt }: HoldTerms): boolean {
-    assert(amount >= 0n, 'a hold is not negative')
-    assert(!this.#holds.has(requestId), `${requestId} holds already`)
-    const balance = this.#balanceOf(workspaceId)
-    if (!reserve(balance, amount)) return false
-    this.#holds.set(requestId, { workspaceId, balance, expiresAt, amount, sent: false, claimed: false })
-    return true
+  stats(): HoldStats {
+    const oldest = this.#holds.values().next().value
+    return { openHolds: this.#holds.size, heldTotal: this.#heldTotal as Nano, oldestHoldAt: oldest?.heldAt }
   }
 
-  extend(requestId: RequestId, more: Nano): { granted: boolean; workspaceId: WorkspaceId } | undefined {
+  hold(requestId: RequestId, workspaceId: WorkspaceId, terms: HoldTerms): Reservation {
+    const { amount, now, lifetimeMs, budgets = noBudgets } = terms
+    assert(amount >= 0n, 'a hold is not negative')
+    assert(!this.#holds.has(requestId), `${requestId} holds already`)
+    const hold: Hold = {
+      workspaceId,
+      balance: this.#balanceOf(workspaceId),
+      budgets,
+      budgetNames: budgetNames(budgets),
+      heldAt: now,
+      expiresAt: now + lifetimeMs,
+      amount: 0n,
+      sent: false,
+      claimed: false,
+    }
+    const reservation = this.#reserve(hold, amount)
+    if (reservation.kind === 'held') this.#holds.set(requestId, hold)
+    return reservation
+  }
+
+  /** undefined: there is no such open hold. */
+  extend(requestId: RequestId, more: Nano): Reservation | undefined {
     assert(more >= 0n, 'an extension is not negative')
     const hold = this.#open(requestId)
-    if (!hold) return undefined
-    const granted = reserve(hold.balance, more)
-    if (granted) hold.amount += more
-    return { granted, workspaceId: hold.workspaceId }
+    return hold && this.#reserve(hold, more)
   }
 
   markSent(requestId: RequestId): void {
@@ -100,26 +111,31 @@ class Book implements WalletBook {
     if (hold) hold.sent = true
   }
 
+  /** undefined: there is no such open hold. */
   claim(requestId: RequestId, charge: Nano): Claim | undefined {
     assert(charge >= 0n, 'a charge is not negative')
     const hold = this.#open(requestId)
     if (!hold) return undefined
     hold.claimed = true
-    const rest = charge - hold.amount
+    const { amount, balance, workspaceId, budgetNames } = hold
+    const rest = charge - amount
     // The rest is reserved at once, so that what is committed later is covered whatever happens until then.
-    if (rest > 0n && reserve(hold.balance, rest)) hold.amount += rest
+    if (rest > 0n && balance.posted - balance.held >= rest) this.#add(hold, rest)
     const charged = (charge < hold.amount ? charge : hold.amount) as Nano
     const writtenOff = (charge - charged) as Nano
-    return { requestId, workspaceId: hold.workspaceId, charged, writtenOff, walletMissing: !hold.balance.stored }
+    return { requestId, workspaceId, held: amount, charged, writtenOff, walletMissing: !balance.stored, budgetNames }
   }
 
-  commit({ requestId, charged }: Claim): void {
+  /** The claim's charge is durable. */
+  commit({ requestId, charged, budgetNames }: Claim): void {
     const { balance } = this.#end(requestId)
     balance.posted -= charged
     balance.stored = true
+    this.budgets.spend(budgetNames, charged)
     assert(balance.posted >= balance.held, `${requestId} was charged more than it held`)
   }
 
+  /** The claim came to nothing: the hold ends without a charge. */
   drop({ requestId }: Claim): void {
     this.#end(requestId)
   }
@@ -136,6 +152,7 @@ class Book implements WalletBook {
     balance.stored = true
   }
 
+  /** Ends what is past its lifetime and not being settled. */
   releaseExpired(now: number): readonly ReapReport[] {
     const reports: ReapReport[] = []
     for (const [requestId, { claimed, expiresAt, sent, amount }] of this.#holds) {
@@ -159,19 +176,31 @@ class Book implements WalletBook {
     return hold?.claimed ? undefined : hold
   }
 
+  #reserve(hold: Hold, amount: bigint): Reservation {
+    const { posted, held: reserved } = hold.balance
+    if (posted - reserved < amount) return { kind: 'insufficient', posted: posted as Nano, held: reserved as Nano }
+    const over = this.budgets.refusal(hold.budgets, amount)
+    if (over) return over
+    this.#add(hold, amount)
+    return held
+  }
+
+  #add(hold: Hold, amount: bigint): void {
+    hold.amount += amount
+    hold.balance.held += amount
+    this.#heldTotal += amount
+    this.budgets.hold(hold.budgetNames, amount)
+  }
+
   /** Takes the hold out, and its amount from what is held. */
   #end(requestId: RequestId): Hold {
     const hold = this.#holds.get(requestId)
     assert(hold, `no hold of ${requestId}`)
     this.#holds.delete(requestId)
     hold.balance.held -= hold.amount
+    this.#heldTotal -= hold.amount
+    this.budgets.free(hold.budgetNames, hold.amount)
     assert(hold.balance.held >= 0n, `the holds of ${hold.workspaceId} do not add up`)
     return hold
   }
-}
-
-function reserve(balance: Balance, amount: bigint): boolean {
-  if (balance.posted - balance.held < amount) return false
-  balance.held += amount
-  return true
 }

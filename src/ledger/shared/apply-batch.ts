@@ -1,15 +1,15 @@
 // One transaction over a batch of operations. The order is the lock order of the whole ledger: rows of holds, then
-// balances by ascending id, then what is only inserted. Answers are handed back, to be given after the commit.
+// balances by ascending id, then budgets, then what is only inserted. Answers are handed back, to be given after the commit.
 
 import type { RequestId } from '../../kernel/ids.ts'
 import type { Nano } from '../../kernel/money.ts'
 import { insertNewRows, insertRows } from '../../store/insert-rows.ts'
-import type { Sql } from '../../store/sql.ts'
+import type { Sql, SqlValue } from '../../store/sql.ts'
 import { ensureWallet } from '../account.ts'
 import type { SettleOutcome } from '../ledger.ts'
 import { settledTransfers, storedOutcome } from '../settlement-transfers.ts'
-import { readTransfersOf, type Transfer, transferColumns } from '../transfer.ts'
-import { endHolds, insertHolds, lowerHold, markHoldsSent, type Owner, raiseHolds } from './hold-rows.ts'
+import { readTransfersOf, transferColumns } from '../transfer.ts'
+import { type EndedHold, endHolds, insertHolds, lowerHold, markHoldsSent, type Owner, raiseHolds } from './hold-rows.ts'
 import { type ExtendOperation, ofKind, type SettleOperation, type SharedOperation } from './operation.ts'
 import { type Served, serveWallets } from './serve-wallets.ts'
 
@@ -39,8 +39,8 @@ export async function applyBatch(
 
 /** The rows of holds that this batch has got hold of. */
 interface Taken {
-  /** Settled and released ones, with their amounts. */
-  readonly ended: ReadonlyMap<RequestId, bigint>
+  /** Settled and released ones. */
+  readonly ended: ReadonlyMap<RequestId, EndedHold>
   readonly raised: ReadonlySet<ExtendOperation>
 }
 
@@ -64,21 +64,21 @@ async function writeSettlements(
   { taken, served, now }: { readonly taken: Taken; readonly served: Served; readonly now: number },
 ): Promise<Map<RequestId, SettleOutcome>> {
   const outcomes = new Map<RequestId, SettleOutcome>()
-  const transfers: Transfer[] = []
+  const transfers: Record<string, SqlValue>[] = []
   for (const operation of operations) {
     const { settlement, workspaceId, requestId } = operation
-    const held = taken.ended.get(requestId) ?? 0n
+    const { amount: held = 0n, budgets } = taken.ended.get(requestId) ?? {}
     const isCovered = settlement.charge <= held || served.granted(operation)
     const charged = (isCovered ? settlement.charge : held) as Nano
     const { charge, writeoff } = settledTransfers(settlement, workspaceId, { charged, now })
-    transfers.push(charge)
-    if (writeoff) transfers.push(writeoff)
+    transfers.push(transferColumns(charge, budgets))
+    if (writeoff) transfers.push(transferColumns(writeoff))
     // A wallet that was never funded can still make calls that cost nothing.
     if (charged === 0n) await ensureWallet(sql, workspaceId, now)
     const writtenOff = (settlement.charge - charged) as Nano
     outcomes.set(requestId, { kind: 'settled', transfer: charge, writtenOff, repeated: false })
   }
-  await insertRows(sql, 'transfers', transfers.map(transferColumns))
+  await insertRows(sql, 'transfers', transfers)
   await insertNewRows(
     sql,
     operations.flatMap(({ settlement }) => settlement.rows ?? []),

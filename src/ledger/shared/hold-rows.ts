@@ -5,6 +5,7 @@ import type { ReplicaId, RequestId } from '../../kernel/ids.ts'
 import { insertRows } from '../../store/insert-rows.ts'
 import { type Sql, timeToSql } from '../../store/sql.ts'
 import { walletOf } from '../account.ts'
+import { type BudgetName, budgetNames, noBudgets, parseBudgetNames, renderBudgetNames } from '../budget.ts'
 import type { ExtendOperation, HoldOperation } from './operation.ts'
 
 /** Who holds. */
@@ -20,21 +21,30 @@ function listOf(ids: readonly RequestId[]): string {
   return ids.join(',')
 }
 
-/** Ends the holds that are still open, and answers with their amounts. */
+export interface EndedHold {
+  readonly amount: bigint
+  readonly budgets: readonly BudgetName[]
+}
+
+/** Ends the holds that are still open, and answers with what they held. */
 export async function endHolds(
   sql: Sql,
   owner: Owner,
   state: 'settled' | 'released',
   ids: readonly RequestId[],
-): Promise<Map<RequestId, bigint>> {
+): Promise<Map<RequestId, EndedHold>> {
   if (ids.length === 0) return new Map()
   // Locked in the order of their ids, as the reaper does.
-  const rows = await sql<{ request_id: RequestId; amount: bigint }>`UPDATE holds SET state = ${state}
+  const rows = await sql<{
+    request_id: RequestId
+    amount: bigint
+    budgets: string | null
+  }>`UPDATE holds SET state = ${state}
     WHERE state = 'open' AND request_id IN (SELECT request_id FROM holds
       WHERE request_id = ANY(string_to_array(${listOf(ids)}, ',')) AND state = 'open'
         AND owner = ${owner.id} AND epoch = ${owner.epoch} ORDER BY request_id FOR UPDATE)
-    RETURNING request_id, amount`
-  return new Map(rows.map((row) => [row.request_id, row.amount]))
+    RETURNING request_id, amount, budgets`
+  return new Map(rows.map((row) => [row.request_id, { amount: row.amount, budgets: parseBudgetNames(row.budgets) }]))
 }
 
 /** Raises the holds before the wallet is asked (a hold's row is locked before its balance); answers with those raised. */
@@ -70,6 +80,7 @@ export async function insertHolds(sql: Sql, owner: Owner, operations: readonly H
     epoch: owner.epoch,
     expires_at: owner.now + timeToSql(lifetimeMs),
     sent_at: null,
+    budgets: renderBudgetNames(budgetNames(request.budgets ?? noBudgets)),
   }))
   await insertRows(sql, 'holds', rows)
 }

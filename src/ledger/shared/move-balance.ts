@@ -5,12 +5,26 @@
 import type { Nano } from '../../kernel/money.ts'
 import type { Sql } from '../../store/sql.ts'
 import type { WalletId } from '../account.ts'
+import type { Budget, BudgetName, OverBudget } from '../budget.ts'
+import { BudgetCounters } from '../budget-counters.ts'
+import { lockBudgets, writeBudgets } from './budget-rows.ts'
 
 /** An amount that is taken only if the wallet's free part covers it. */
 export interface Demand {
   readonly amount: bigint
   /** Whether it leaves the wallet at once (the rest of a charge) or is reserved. */
   readonly takes: 'posted' | 'held'
+  /** What must have room besides the wallet; for what leaves the wallet at once, nothing. */
+  readonly caps: readonly Budget[]
+  /** Where it is counted. */
+  readonly budgets: readonly BudgetName[]
+}
+
+/** What the end of a hold means for the budgets it was counted in. */
+export interface BudgetEnd {
+  readonly budgets: readonly BudgetName[]
+  readonly freed: bigint
+  readonly charged: bigint
 }
 
 export interface WalletMove {
@@ -21,16 +35,19 @@ export interface WalletMove {
   freed: bigint
   /** In the order in which they are served. */
   readonly demands: Demand[]
+  readonly budgetEnds: BudgetEnd[]
 }
 
 export interface MoveOutcome {
   readonly granted: ReadonlySet<Demand>
+  /** Those that the wallet would have covered. */
+  readonly overBudget: ReadonlyMap<Demand, OverBudget>
   /** As they stand afterwards. */
   readonly posted: Nano
   readonly held: Nano
 }
 
-interface BalanceRow {
+export interface BalanceRow {
   readonly posted: bigint
   readonly held: bigint
 }
@@ -38,8 +55,12 @@ interface BalanceRow {
 export async function moveBalances(sql: Sql, moves: readonly WalletMove[]): Promise<Map<WalletId, MoveOutcome>> {
   const [only] = moves
   if (only === undefined) return new Map()
-  if (moves.length === 1) return new Map([[only.wallet, await moveGuarded(sql, only)]])
+  if (moves.length === 1 && budgetsOf(only).length === 0) return new Map([[only.wallet, await moveGuarded(sql, only)]])
   return await moveLocked(sql, moves)
+}
+
+function budgetsOf({ demands, budgetEnds }: WalletMove): readonly BudgetName[] {
+  return [...demands, ...budgetEnds].flatMap(({ budgets }) => budgets)
 }
 
 async function moveGuarded(sql: Sql, move: WalletMove): Promise<MoveOutcome> {
@@ -48,9 +69,9 @@ async function moveGuarded(sql: Sql, move: WalletMove): Promise<MoveOutcome> {
   const wanted = sumOf(demands, 'held')
   const [row] = await sql<BalanceRow>`UPDATE balances SET posted = posted - ${taken}, held = held - ${freed} + ${wanted}
     WHERE account_id = ${wallet} AND posted - ${taken} - (held - ${freed}) >= ${wanted} RETURNING posted, held`
-  if (row) return { granted: new Set(demands), posted: row.posted as Nano, held: row.held as Nano }
+  if (row) return grantAll(demands, row)
   const outcomes = await moveLocked(sql, [move])
-  return outcomes.get(wallet) ?? share(move, nothing)
+  return outcomes.get(wallet) ?? share(move, nothing, new BudgetCounters())
 }
 
 /** Ids and amounts travel as lists in text, so that the statements are the same for any number of wallets. */
@@ -59,8 +80,10 @@ async function moveLocked(sql: Sql, moves: readonly WalletMove[]): Promise<Map<W
   const rows = await sql<BalanceRow & { id: WalletId }>`SELECT account_id AS id, posted, held FROM balances
     WHERE account_id = ANY(string_to_array(${ids}, ',')) ORDER BY account_id FOR UPDATE`
   const found = new Map(rows.map((row) => [row.id, row]))
+  const counters = await lockBudgets(sql, moves.flatMap(budgetsOf))
+  const outcomes = new Map<WalletId, MoveOutcome>()
   // No row: a wallet that was never funded. It covers what costs nothing.
-  const outcomes = new Map(moves.map((move) => [move.wallet, share(move, found.get(move.wallet) ?? nothing)] as const))
+  for (const move of moves) outcomes.set(move.wallet, share(move, found.get(move.wallet) ?? nothing, counters))
   const known = [...outcomes].filter(([wallet]) => found.has(wallet))
   const listOf = (pick: (outcome: MoveOutcome) => bigint) => known.map(([, outcome]) => pick(outcome)).join(',')
   if (known.length > 0) {
@@ -70,23 +93,44 @@ async function moveLocked(sql: Sql, moves: readonly WalletMove[]): Promise<Map<W
         CAST(unnest(string_to_array(${listOf(({ held }) => held)}, ',')) AS BIGINT) AS held) AS moved
       WHERE account_id = moved.id`
   }
+  await writeBudgets(sql, counters)
   return outcomes
 }
 
 const nothing: BalanceRow = { posted: 0n, held: 0n }
 
+export function grantAll(demands: readonly Demand[], { posted, held }: BalanceRow): MoveOutcome {
+  return { granted: new Set(demands), overBudget: new Map(), posted: posted as Nano, held: held as Nano }
+}
+
 /** Serves the demands one by one from what is left once the holds that end are taken off. */
-function share({ charged, freed, demands }: WalletMove, row: BalanceRow): MoveOutcome {
+function share({ charged, freed, demands, budgetEnds }: WalletMove, row: BalanceRow, counters: BudgetCounters) {
   let posted = row.posted - charged
   let held = row.held - freed
-  const granted = new Set<Demand>()
-  for (const demand of demands) {
-    if (posted - held < demand.amount) continue
-    granted.add(demand)
-    if (demand.takes === 'posted') posted -= demand.amount
-    else held += demand.amount
+  for (const end of budgetEnds) {
+    counters.free(end.budgets, end.freed)
+    counters.spend(end.budgets, end.charged)
   }
-  return { granted, posted: posted as Nano, held: held as Nano }
+  const granted = new Set<Demand>()
+  const overBudget = new Map<Demand, OverBudget>()
+  for (const demand of demands) {
+    const { amount, budgets } = demand
+    if (posted - held < amount) continue
+    const over = counters.refusal(demand.caps, amount)
+    if (over) {
+      overBudget.set(demand, over)
+      continue
+    }
+    granted.add(demand)
+    if (demand.takes === 'posted') {
+      posted -= amount
+      counters.spend(budgets, amount)
+    } else {
+      held += amount
+      counters.hold(budgets, amount)
+    }
+  }
+  return { granted, overBudget, posted: posted as Nano, held: held as Nano }
 }
 
 function sumOf(demands: readonly Demand[], takes: Demand['takes']): bigint {

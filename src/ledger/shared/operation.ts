@@ -3,6 +3,7 @@
 
 import type { RequestId, WorkspaceId } from '../../kernel/ids.ts'
 import type { Nano } from '../../kernel/money.ts'
+import type { Budget } from '../budget.ts'
 import type { ExtendOutcome, HoldOutcome, HoldRequest, ReleaseOutcome, Settlement, SettleOutcome } from '../ledger.ts'
 
 interface Common<Kind extends string, Outcome> {
@@ -23,6 +24,8 @@ export interface HoldOperation extends Common<'hold', HoldOutcome> {
 
 export interface ExtendOperation extends Common<'extend', ExtendOutcome> {
   readonly more: Nano
+  /** Those of the hold. */
+  readonly budgets: readonly Budget[]
 }
 
 export interface SettleOperation extends Common<'settle', SettleOutcome> {

@@ -2,19 +2,26 @@
 // that ends a hold takes it out of the list, so that two ends of one request cannot both be on their way.
 
 import { assert } from '../../kernel/assert.ts'
+import type { Clock } from '../../kernel/clock.ts'
 import type { Failpoint } from '../../kernel/failpoint.ts'
 import type { RequestId, WorkspaceId } from '../../kernel/ids.ts'
+import type { Nano } from '../../kernel/money.ts'
 import type { Database } from '../../store/database.ts'
+import { noBudgets } from '../budget.ts'
 import type { HoldOutcome, HoldRequest, Ledger, Settlement, SettleOutcome } from '../ledger.ts'
 import { settleOnce } from '../settle-once.ts'
 import { storedOutcome } from '../settlement-transfers.ts'
+import type { HoldStats } from '../stats.ts'
+import type { Tally } from '../tally.ts'
 import { readTransfersOf } from '../transfer.ts'
 import { type BatchQueue, settlePatienceMs as patienceMs } from './batch-queue.ts'
+import { createOpenHolds, type OpenHold } from './open-holds.ts'
 import type { SharedOperation } from './operation.ts'
 
 export interface OwnHolds extends Pick<Ledger, 'hold' | 'extend' | 'markSent' | 'settle' | 'release'> {
   /** Holds that others have ended. */
   forget(requestIds: Iterable<RequestId>): void
+  stats(): HoldStats
 }
 
 export interface OwnHoldsDependencies {
@@ -22,39 +29,44 @@ export interface OwnHoldsDependencies {
   readonly database: Database
   readonly reach: Failpoint
   readonly holdLifetimeMs: number
+  readonly clock: Clock
+  readonly tally: Tally
 }
 
-export function createOwnHolds({ queue, database, reach, holdLifetimeMs }: OwnHoldsDependencies): OwnHolds {
-  const open = new Map<RequestId, WorkspaceId>()
+export function createOwnHolds(dependencies: OwnHoldsDependencies): OwnHolds {
+  const { queue, database, reach, holdLifetimeMs, clock, tally } = dependencies
+  const open = createOpenHolds()
 
-  /** Takes the hold out of the list, so that nobody else here ends it. */
-  const take = (requestId: RequestId): WorkspaceId | undefined => {
-    const workspaceId = open.get(requestId)
-    open.delete(requestId)
-    return workspaceId
-  }
   /** For what may be committed or not: if it is, it must end. Tried for as long as the hold could live. */
   const releaseLater = (requestId: RequestId, workspaceId: WorkspaceId): void => {
     const release = { kind: 'release', requestId, workspaceId, patienceMs: holdLifetimeMs } as const
     submit(queue, release).catch(() => {})
   }
   const hold = async (request: HoldRequest): Promise<HoldOutcome> => {
-    const { requestId, workspaceId, lifetimeMs = holdLifetimeMs } = request
+    const { requestId, workspaceId, amount, lifetimeMs = holdLifetimeMs, budgets = noBudgets } = request
     const outcome = await submit(queue, { kind: 'hold', requestId, workspaceId, patienceMs: 0, request, lifetimeMs })
     if (outcome.kind === 'unavailable') releaseLater(requestId, workspaceId)
     if (outcome.kind !== 'held') return outcome
-    open.set(requestId, workspaceId)
+    open.add(requestId, { workspaceId, budgets, heldAt: clock.now(), amount })
     await reach('after_hold')
+    return outcome
+  }
+  const extend = async (requestId: RequestId, own: OpenHold, more: Nano) => {
+    const { workspaceId, budgets } = own
+    const outcome = await submit(queue, { kind: 'extend', requestId, workspaceId, patienceMs: 0, more, budgets })
+    if (outcome.kind === 'held') open.raise(own, more)
     return outcome
   }
   const settle = async (settlement: Settlement): Promise<SettleOutcome> => {
     const { requestId, charge } = settlement
     assert(charge >= 0n, 'a charge is not negative')
-    const workspaceId = take(requestId)
-    if (workspaceId === undefined) return storedOutcome(await readTransfersOf(database.sql, requestId))
+    const own = open.take(requestId)
+    if (own === undefined) return storedOutcome(await readTransfersOf(database.sql, requestId))
+    const { workspaceId } = own
     try {
       await reach('before_settle')
       const outcome = await submit(queue, { kind: 'settle', requestId, workspaceId, patienceMs, settlement })
+      tally.settled(settlement, outcome, own.amount)
       if (outcome.kind === 'unavailable') releaseLater(requestId, workspaceId)
       else await reach('after_commit')
       return outcome
@@ -71,24 +83,24 @@ export function createOwnHolds({ queue, database, reach, holdLifetimeMs }: OwnHo
     },
     extend(requestId, more) {
       assert(more >= 0n, 'an extension is not negative')
-      const workspaceId = open.get(requestId)
-      if (workspaceId === undefined) return { kind: 'gone' }
-      return submit(queue, { kind: 'extend', requestId, workspaceId, patienceMs: 0, more })
+      const own = open.find(requestId)
+      return own ? extend(requestId, own, more) : { kind: 'gone' }
     },
     markSent(requestId) {
-      const workspaceId = open.get(requestId)
-      if (workspaceId === undefined) return
-      submit(queue, { kind: 'sent', requestId, workspaceId, patienceMs: 0 }).catch(() => {})
+      const own = open.find(requestId)
+      if (own === undefined) return
+      submit(queue, { kind: 'sent', requestId, workspaceId: own.workspaceId, patienceMs: 0 }).catch(() => {})
     },
     settle: settleOnce(settle),
     release(requestId) {
-      const workspaceId = take(requestId)
-      if (workspaceId === undefined) return { kind: 'gone' }
-      return submit(queue, { kind: 'release', requestId, workspaceId, patienceMs })
+      const own = open.take(requestId)
+      if (own === undefined) return { kind: 'gone' }
+      return submit(queue, { kind: 'release', requestId, workspaceId: own.workspaceId, patienceMs })
     },
     forget(requestIds) {
-      for (const requestId of requestIds) open.delete(requestId)
+      for (const requestId of requestIds) open.take(requestId)
     },
+    stats: open.stats,
   }
 }
 

@@ -8,20 +8,24 @@ import type { Database } from '../../store/database.ts'
 import type { Sql } from '../../store/sql.ts'
 import { isContention } from '../../store/sql-error.ts'
 import type { WalletId } from '../account.ts'
+import { parseBudgetNames } from '../budget.ts'
+import { type CleanOptions, portionMax as cleanMax, cleanPortions } from '../clean.ts'
 import type { ReapReport } from '../ledger.ts'
+import { lockBudgets, writeBudgets } from './budget-rows.ts'
 import { databaseNow } from './hold-rows.ts'
 
 /** Four heartbeats. */
 const silenceOfDeathMs = 20_000n
 const portionMax = 500n
 const contentionRetriesMax = 3
-const dayMs = 86_400_000n
+const hourMs = 3_600_000n
 
 interface ReapedRow {
   readonly request_id: RequestId
   readonly wallet_id: WalletId
   readonly amount: bigint
   readonly sent_at: bigint | null
+  readonly budgets: string | null
 }
 
 export async function reapHolds(database: Database, reach: Failpoint): Promise<readonly ReapReport[]> {
@@ -31,7 +35,6 @@ export async function reapHolds(database: Database, reach: Failpoint): Promise<r
     reports.push(...rows.map(reportOf))
     if (rows.length < Number(portionMax)) break
   }
-  await clearAway(database)
   return reports
 }
 
@@ -61,22 +64,38 @@ async function reapPortion(sql: Sql, reach: Failpoint): Promise<readonly ReapedR
       SELECT request_id FROM holds WHERE state = 'open' AND (expires_at < ${now} OR NOT EXISTS (
         SELECT 1 FROM replicas WHERE id = holds.owner AND epoch = holds.epoch AND heartbeat_at >= ${deadSince}))
       ORDER BY request_id LIMIT ${portionMax} FOR UPDATE)
-    RETURNING request_id, wallet_id, amount, sent_at`
+    RETURNING request_id, wallet_id, amount, sent_at, budgets`
   const freed = Map.groupBy(rows, (row) => row.wallet_id)
   for (const wallet of [...freed.keys()].sort()) {
     const amount = (freed.get(wallet) ?? []).reduce((sum, row) => sum + row.amount, 0n)
     await sql`UPDATE balances SET held = held - ${amount} WHERE account_id = ${wallet}`
   }
+  await freeBudgets(sql, rows)
   await reach('in_reap')
   return rows
 }
 
-/** What ended long ago has its transfer; the row of the hold says nothing more. */
-async function clearAway(database: Database): Promise<void> {
-  await database.transaction(async (sql) => {
-    const yesterday = (await databaseNow(sql)) - dayMs
+async function freeBudgets(sql: Sql, rows: readonly ReapedRow[]): Promise<void> {
+  const counted = rows.map(({ amount, budgets }) => ({ amount, names: parseBudgetNames(budgets) }))
+  const counters = await lockBudgets(
+    sql,
+    counted.flatMap(({ names }) => names),
+  )
+  for (const { amount, names } of counted) counters.free(names, amount)
+  await writeBudgets(sql, counters)
+}
+
+/** What ended an hour ago has its transfer; the row of the hold says nothing more. */
+export async function clearEnded(options: CleanOptions): Promise<void> {
+  await cleanPortions(options, async (sql) => {
+    const hourAgo = (await databaseNow(sql)) - hourMs
+    const rows = await sql`DELETE FROM holds WHERE request_id IN (SELECT request_id FROM holds
+      WHERE state <> 'open' AND expires_at < ${hourAgo} ORDER BY expires_at LIMIT ${BigInt(cleanMax)})
+      RETURNING 1 AS removed`
+    return rows.length
+  })
+  await options.database.transaction(async (sql) => {
+    const yesterday = (await databaseNow(sql)) - 24n * hourMs
     await sql`DELETE FROM replicas WHERE heartbeat_at < ${yesterday}`
-    await sql`DELETE FROM holds WHERE request_id IN (
-      SELECT request_id FROM holds WHERE state <> 'open' AND expires_at < ${yesterday} ORDER BY expires_at LIMIT 5000)`
   })
 }

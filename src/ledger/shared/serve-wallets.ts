@@ -5,8 +5,10 @@ import type { RequestId } from '../../kernel/ids.ts'
 import { zeroNano } from '../../kernel/money.ts'
 import type { Sql } from '../../store/sql.ts'
 import { type WalletId, walletOf } from '../account.ts'
+import { type Budget, budgetNames, noBudgets } from '../budget.ts'
 import type { HoldOutcome } from '../ledger.ts'
-import { type Demand, type MoveOutcome, moveBalances, type WalletMove } from './move-balance.ts'
+import type { EndedHold } from './hold-rows.ts'
+import { type Demand, grantAll, type MoveOutcome, moveBalances, type WalletMove } from './move-balance.ts'
 import type { SharedOperation } from './operation.ts'
 
 export interface Served {
@@ -15,20 +17,19 @@ export interface Served {
   outcome(operation: SharedOperation): HoldOutcome
 }
 
-/** `live`: without those whose hold is gone. `ended`: what the holds amounted to that end in this batch. */
+/** `live`: without those whose hold is gone. `ended`: the holds that end in this batch. */
 export async function serveWallets(
   sql: Sql,
   live: readonly SharedOperation[],
-  ended: ReadonlyMap<RequestId, bigint>,
+  ended: ReadonlyMap<RequestId, EndedHold>,
 ): Promise<Served> {
   const demands = new Map<SharedOperation, Demand>()
   const moves = new Map<WalletId, WalletMove>()
   for (const operation of [...live].sort((a, b) => ranks[a.kind] - ranks[b.kind])) {
     const move = moveOf(moves, walletOf(operation.workspaceId))
-    const amount = ended.get(operation.requestId) ?? 0n
-    const demand = demandOf(operation, amount)
-    move.freed += amount
-    if (operation.kind === 'settle') move.charged += smaller(operation.settlement.charge, amount)
+    const hold = ended.get(operation.requestId)
+    if (hold) addEnd(move, operation, hold)
+    const demand = demandOf(operation, hold)
     if (demand === undefined) continue
     move.demands.push(demand)
     demands.set(operation, demand)
@@ -45,24 +46,35 @@ const ranks: Record<SharedOperation['kind'], number> = { settle: 0, extend: 1, h
 function moveOf(moves: Map<WalletId, WalletMove>, wallet: WalletId): WalletMove {
   const known = moves.get(wallet)
   if (known) return known
-  const fresh = { wallet, charged: 0n, freed: 0n, demands: [] }
+  const fresh = { wallet, charged: 0n, freed: 0n, demands: [], budgetEnds: [] }
   moves.set(wallet, fresh)
   return fresh
 }
 
-function demandOf(operation: SharedOperation, amount: bigint): Demand | undefined {
+function addEnd(move: WalletMove, operation: SharedOperation, { amount, budgets }: EndedHold): void {
+  const charged = operation.kind === 'settle' ? smaller(operation.settlement.charge, amount) : 0n
+  move.freed += amount
+  move.charged += charged
+  if (budgets.length > 0) move.budgetEnds.push({ budgets, freed: amount, charged })
+}
+
+function demandOf(operation: SharedOperation, hold: EndedHold | undefined): Demand | undefined {
   switch (operation.kind) {
     case 'hold':
-      return { amount: operation.request.amount, takes: 'held' }
+      return reservation(operation.request.amount, operation.request.budgets)
     case 'extend':
-      return { amount: operation.more, takes: 'held' }
+      return reservation(operation.more, operation.budgets)
     case 'settle': {
-      const rest = operation.settlement.charge - amount
-      return rest > 0n ? { amount: rest, takes: 'posted' } : undefined
+      const amount = operation.settlement.charge - (hold?.amount ?? 0n)
+      return amount > 0n ? { amount, takes: 'posted', caps: noBudgets, budgets: hold?.budgets ?? [] } : undefined
     }
     default:
       return undefined
   }
+}
+
+function reservation(amount: bigint, caps: readonly Budget[] = noBudgets): Demand {
+  return { amount, takes: 'held', caps, budgets: budgetNames(caps) }
 }
 
 function movesSomething({ charged, freed, demands }: WalletMove): boolean {
@@ -70,23 +82,25 @@ function movesSomething({ charged, freed, demands }: WalletMove): boolean {
 }
 
 function untouched({ demands }: WalletMove): MoveOutcome {
-  return { granted: new Set(demands), posted: zeroNano, held: zeroNano }
+  return grantAll(demands, { posted: zeroNano, held: zeroNano })
 }
 
 function servedFrom(
   demands: ReadonlyMap<SharedOperation, Demand>,
   outcomes: ReadonlyMap<WalletId, MoveOutcome>,
 ): Served {
+  const outcomeOf = (operation: SharedOperation) => outcomes.get(walletOf(operation.workspaceId))
   const granted = (operation: SharedOperation): boolean => {
     const demand = demands.get(operation)
-    return demand === undefined || outcomes.get(walletOf(operation.workspaceId))?.granted.has(demand) === true
+    return demand === undefined || outcomeOf(operation)?.granted.has(demand) === true
   }
   return {
     granted,
     outcome(operation) {
       if (granted(operation)) return { kind: 'held' }
-      const { posted = zeroNano, held = zeroNano } = outcomes.get(walletOf(operation.workspaceId)) ?? {}
-      return { kind: 'insufficient', posted, held }
+      const { posted = zeroNano, held = zeroNano, overBudget } = outcomeOf(operation) ?? {}
+      const demand = demands.get(operation)
+      return (demand && overBudget?.get(demand)) ?? { kind: 'insufficient', posted, held }
     },
   }
 }

@@ -55,6 +55,7 @@ forEachEngine((engine) => {
 
     expect(await living.ledger.reap()).toEqual([{ requestId: lost.requestId, amount: 60n as Nano, sent: false }])
     expect(await living.ledger.wallet(workspaceId)).toMatchObject({ posted: 100n, held: 40n })
+    expect(await sleeper.ledger.extend(lost.requestId, 5n as Nano)).toEqual({ kind: 'gone' })
     expect(await sleeper.ledger.settle(settlementOf(lost.requestId, 50n))).toEqual({ kind: 'gone' })
     await expectBooksRight(database)
 

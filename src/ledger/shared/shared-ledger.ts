@@ -6,15 +6,18 @@ import type { Nano } from '../../kernel/money.ts'
 import type { Database } from '../../store/database.ts'
 import { isContention, isStoreUnavailable } from '../../store/sql-error.ts'
 import { walletOf } from '../account.ts'
+import { clean, cleanMs } from '../clean.ts'
 import { type Funding, type FundOutcome, recordFunding } from '../fund.ts'
 import { createGate, type Gate } from '../gate.ts'
 import type { Ledger, Wallet } from '../ledger.ts'
 import type { LedgerOptions } from '../options.ts'
+import { createTally } from '../tally.ts'
 import { listTransfers, readTransfersOf } from '../transfer.ts'
 import { unavailable } from '../unavailable.ts'
 import { createBatchQueue } from './batch-queue.ts'
+import { readBudget } from './budget-rows.ts'
 import { createOwnHolds } from './own-holds.ts'
-import { reapHolds } from './reap.ts'
+import { clearEnded, reapHolds } from './reap.ts'
 import { heartbeatMs, joinReplicas } from './replica.ts'
 
 const probeMs = 1000
@@ -26,12 +29,14 @@ export async function createSharedLedger(options: LedgerOptions): Promise<Ledger
   const gate = createGate(clock)
   const replica = await joinReplicas(database, clock, gate)
   const queue = createBatchQueue({ database, clock, gate, pace, random, owner: () => replica.owner() })
-  const holds = createOwnHolds({ queue, database, reach, holdLifetimeMs })
+  const tally = createTally()
+  const holds = createOwnHolds({ queue, database, reach, holdLifetimeMs, clock, tally })
 
   const admits = () => gate.admits() && replica.isAlive()
   const reap = async () => {
     const reports = await reapHolds(database, reach)
     holds.forget(reports.map(({ requestId }) => requestId))
+    tally.reaped(reports)
     return reports
   }
   const stops = [
@@ -40,6 +45,7 @@ export async function createSharedLedger(options: LedgerOptions): Promise<Ledger
     pace.every(probeMs, async () => void (gate.failed() && (await replica.beat()))),
     // What fails now is tried again in the next round.
     pace.every(reapMs, () => reap().catch(() => {})),
+    pace.every(cleanMs, () => cleanAll(options).catch(() => {})),
   ]
 
   return {
@@ -50,10 +56,12 @@ export async function createSharedLedger(options: LedgerOptions): Promise<Ledger
     release: holds.release,
     fund: (funding) => fund(options, gate, funding),
     wallet: (workspaceId) => readWallet(database, workspaceId),
+    budget: (scopeId, window) => readBudget(database, scopeId, window),
     transfers: (workspaceId, query) => listTransfers(database.sql, workspaceId, query),
     transfersOf: (requestId) => readTransfersOf(database.sql, requestId),
     reap,
     admits,
+    stats: () => ({ ...holds.stats(), ...gate.stats(), ...tally.stats }),
     async close() {
       for (const stop of stops) stop()
       await queue.drain()
@@ -61,6 +69,11 @@ export async function createSharedLedger(options: LedgerOptions): Promise<Ledger
       await replica.leave().catch(() => {})
     },
   }
+}
+
+async function cleanAll(options: LedgerOptions): Promise<void> {
+  await clean(options)
+  await clearEnded(options)
 }
 
 async function fund({ database, clock, reach }: LedgerOptions, gate: Gate, funding: Funding): Promise<FundOutcome> {

@@ -3,6 +3,10 @@
 
 import tenancy from './0001-tenancy.sql' with { type: 'text' }
 import ledger from './0002-ledger.sql' with { type: 'text' }
+import budgets from './0003-budgets.sql' with { type: 'text' }
+import tenancyMore from './0004-tenancy-more.sql' with { type: 'text' }
+import credentials from './0005-credentials.sql' with { type: 'text' }
+import requests from './0006-requests.sql' with { type: 'text' }
 
 export interface Migration {
   /** The file's name without its ending. */
@@ -14,4 +18,8 @@ export interface Migration {
 export const allMigrations: readonly Migration[] = [
   { name: '0001-tenancy', text: tenancy },
   { name: '0002-ledger', text: ledger },
+  { name: '0003-budgets', text: budgets },
+  { name: '0004-tenancy-more', text: tenancyMore },
+  { name: '0005-credentials', text: credentials },
+  { name: '0006-requests', text: requests },
 ]

@@ -1,0 +1,106 @@
+import { expect, test } from 'bun:test'
+import { forEachEngine } from '../../test/parts/engines.ts'
+import { runTable } from '../../test/parts/ledger-table.ts'
+import { dayWindow, isWindowPast, monthWindow, windowEnd } from './budget.ts'
+
+const tables: Record<string, string> = {
+  'a budget is filled to its last unit and no further, though the wallet could pay': `
+    topup 1000            → funded, posted 1000
+    hold a 30 day<=50     → held
+    hold b 21 day<=50     → over the day, spent 0 held 30 cap 50
+    hold c 20 day<=50     → held
+    hold d 1 day<=50      → over the day, spent 0 held 50 cap 50
+    wallet                → posted 1000 held 50 free 950
+    budget day            → spent 0 held 50
+    hold e 1              → held`,
+
+  'the real charge is spent, and the rest of the hold comes back': `
+    topup 1000            → funded, posted 1000
+    hold a 30 day<=50     → held
+    settle a 12           → charged 12
+    budget day            → spent 12 held 0
+    hold b 39 day<=50     → over the day, spent 12 held 0 cap 50
+    hold c 38 day<=50     → held
+    release c             → released
+    budget day            → spent 12 held 0
+    settle c 5            → gone
+    settle a 12           → found 12
+    budget day            → spent 12 held 0`,
+
+  'the tightest of several budgets decides, and a refusal leaves nothing anywhere': `
+    topup 100                       → funded, posted 100
+    hold a 10 day<=50 month<=15     → held
+    hold b 10 day<=50 month<=15     → over the month, spent 0 held 10 cap 15
+    hold c 45 day<=50 month<=99     → over the day, spent 0 held 10 cap 50
+    hold d 95 day<=500 month<=1     → insufficient, posted 100 held 10
+    budget day                      → spent 0 held 10
+    budget month                    → spent 0 held 10
+    wallet                          → posted 100 held 10 free 90
+    settle a 7                      → charged 7
+    budget day                      → spent 7 held 0
+    budget month                    → spent 7 held 0`,
+
+  'an extension needs room in the budget too': `
+    topup 100             → funded, posted 100
+    hold a 30 day<=50     → held
+    extend a 21           → over the day, spent 0 held 30 cap 50
+    extend a 20           → held
+    budget day            → spent 0 held 50
+    wallet                → posted 100 held 50 free 50
+    settle a 50           → charged 50
+    budget day            → spent 50 held 0`,
+
+  'a charge beyond the hold counts in the budget whatever its cap, a loss does not': `
+    topup 100             → funded, posted 100
+    hold a 30 day<=40     → held
+    settle a 60           → charged 60
+    budget day            → spent 60 held 0
+    hold b 10 day<=90     → held
+    settle b 70           → charged 10, lost 60
+    budget day            → spent 70 held 0`,
+
+  'what costs nothing is granted also where the budget is used up, or was lowered below what was spent': `
+    topup 100             → funded, posted 100
+    hold a 30 day<=30     → held
+    settle a 30           → charged 30
+    hold b 0 day<=5       → held
+    settle b 0            → charged 0
+    hold c 1 day<=5       → over the day, spent 30 held 0 cap 5
+    hold d 1 day<=31      → held
+    budget day            → spent 30 held 1`,
+
+  'what was spent without a budget is not counted in one': `
+    topup 100             → funded, posted 100
+    hold a 30             → held
+    settle a 30           → charged 30
+    hold b 10 day<=10     → held
+    budget day            → spent 0 held 10`,
+}
+
+forEachEngine((engine) => {
+  for (const [name, table] of Object.entries(tables)) {
+    test(name, async () => {
+      await using store = await engine.openStore()
+      await runTable(store.database, table)
+    })
+  }
+})
+
+const noon = Date.UTC(2028, 1, 29, 12)
+
+test('windows are named after the day and the month of UTC, and end with them', () => {
+  expect(dayWindow(noon)).toBe('day:2028-02-29')
+  expect(monthWindow(noon)).toBe('month:2028-02')
+  expect(windowEnd('day:2028-02-29')).toBe(Date.UTC(2028, 2, 1))
+  expect(windowEnd('day:2027-12-31')).toBe(Date.UTC(2028, 0, 1))
+  expect(windowEnd('month:2027-12')).toBe(Date.UTC(2028, 0, 1))
+  for (const text of ['day:2028-02', 'month:2028-02-29', 'year:2028', '']) expect(windowEnd(text)).toBeUndefined()
+})
+
+test('a window is past a week after its end', () => {
+  const weekLater = Date.UTC(2028, 2, 8)
+  expect(isWindowPast('day:2028-02-29', weekLater)).toBe(false)
+  expect(isWindowPast('day:2028-02-29', weekLater + 1)).toBe(true)
+  expect(isWindowPast('month:2028-03', weekLater + 1)).toBe(false)
+  expect(isWindowPast('for ever', weekLater + 1)).toBe(false)
+})

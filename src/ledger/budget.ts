@@ -1,0 +1,81 @@
+// A budget: how much one scope (a key, a project, a workspace) may spend within one window of time. Here are its names,
+// on the way in and in the database; who counts is budget-counters.ts. The cap is never stored, it comes with the hold.
+
+import { assert } from '../kernel/assert.ts'
+import { isoTime } from '../kernel/clock.ts'
+import type { Nano } from '../kernel/money.ts'
+
+export interface Budget {
+  readonly scopeId: string
+  /** `day:2026-11-15` or `month:2026-11`, UTC: see dayWindow and monthWindow. */
+  readonly window: string
+  /** Spent and held together stay at or below it. */
+  readonly cap: Nano
+}
+
+export interface BudgetState {
+  readonly spent: Nano
+  readonly held: Nano
+}
+
+/** The first budget that has no room. Once `windowEnd` is over, or held money comes back, there may be. */
+export interface OverBudget extends BudgetState {
+  readonly kind: 'over budget'
+  readonly scopeId: string
+  readonly window: string
+  readonly cap: Nano
+}
+
+/** `scope window` */
+export type BudgetName = `${string} ${string}`
+
+export const noBudgets: readonly Budget[] = []
+
+export function budgetName(scopeId: string, window: string): BudgetName {
+  const name = `${scopeId} ${window}` as const
+  assert(/^[^ ,]+ [^ ,]+$/.test(name), `a budget's scope and window have no space or comma: ${name}`)
+  return name
+}
+
+export function budgetNames(budgets: readonly Budget[]): readonly BudgetName[] {
+  return budgets.map(({ scopeId, window }) => budgetName(scopeId, window))
+}
+
+export function splitBudgetName(name: BudgetName): readonly [scopeId: string, window: string] {
+  const [scopeId = '', window = ''] = name.split(' ')
+  return [scopeId, window]
+}
+
+/** As it stands in the column `budgets` of holds and transfers. */
+export function renderBudgetNames(names: readonly BudgetName[]): string | null {
+  return names.length === 0 ? null : names.join(',')
+}
+
+export function parseBudgetNames(column: string | null): readonly BudgetName[] {
+  return column === null ? [] : (column.split(',') as BudgetName[])
+}
+
+export function dayWindow(epochMs: number): string {
+  return `day:${isoTime(epochMs).slice(0, 10)}`
+}
+
+export function monthWindow(epochMs: number): string {
+  return `month:${isoTime(epochMs).slice(0, 7)}`
+}
+
+/** The moment at which the window is over; undefined for text that names none. */
+export function windowEnd(window: string): number | undefined {
+  const [, kind, year, month, day] = /^(day|month):(\d{4})-(\d\d)(?:-(\d\d))?$/.exec(window) ?? []
+  if (kind === undefined || (kind === 'day') !== (day !== undefined)) return undefined
+  const next = kind === 'day' ? [Number(month) - 1, Number(day) + 1] : [Number(month), 1]
+  return Date.UTC(Number(year), ...(next as [number, number]))
+}
+
+/** Far longer than a hold can live, so that nothing is counted in the window any more. */
+const keptMs = 7 * 24 * 60 * 60 * 1000
+
+/** Whether the counters of the window may be thrown away. */
+export function isWindowPast(window: string, now: number): boolean {
+  const end = windowEnd(window)
+  return end !== undefined && end + keptMs < now
+}

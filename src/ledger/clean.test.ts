@@ -1,0 +1,104 @@
+import { expect, test } from 'bun:test'
+import { forEachEngine } from '../../test/parts/engines.ts'
+import {
+  addWorkspace,
+  createTestPace,
+  expectBooksRight,
+  holdOf,
+  openLedger,
+  settlementOf,
+} from '../../test/parts/ledger.ts'
+import type { Nano } from '../kernel/money.ts'
+import type { Database } from '../store/database.ts'
+import { insertRows } from '../store/insert-rows.ts'
+import { dayWindow } from './budget.ts'
+import { clean } from './clean.ts'
+
+async function countOf(database: Database, table: 'idempotency' | 'budgets' | 'holds'): Promise<bigint | undefined> {
+  const [row] = await database.sql<{ n: bigint }>`SELECT COUNT(*) AS n FROM ${database.sql(table)}`
+  return row?.n
+}
+
+const dayMs = 24 * 60 * 60_000
+
+forEachEngine((engine) => {
+  test('keys whose day is over are removed, in as many portions as it takes, and the others stay', async () => {
+    await using store = await engine.openStore()
+    const { database } = store
+    const row = (at: number) => ({
+      scope: 'test',
+      key: `k${at}`,
+      body_sha256: '',
+      state: 'done',
+      expires_at: BigInt(at),
+    })
+    const rows = Array.from({ length: 1203 }, (_, at) => row(at))
+    await database.transaction((sql) => insertRows(sql, 'idempotency', rows))
+    const pace = createTestPace()
+    let waits = 0
+    const wait = async () => void waits++
+    await clean({ database, clock: { now: () => 1200, monotonicMs: () => 0 }, pace: { ...pace, wait } })
+    const left = await database.sql<{ key: string }>`SELECT key FROM idempotency ORDER BY key`
+    expect(left.map(({ key }) => key)).toEqual(['k1201', 'k1202'])
+    // 500, 500 and 201
+    expect(waits).toBe(2)
+  })
+
+  test('the ledger cleans by itself: old keys and the budgets of windows long past, nothing that counts', async () => {
+    await using store = await engine.openStore()
+    const { database } = store
+    const workspaceId = await addWorkspace(database)
+    await using books = await openLedger(database)
+    const { ledger, clock, pace } = books
+    await ledger.fund({ workspaceId, amount: 100n as Nano, kind: 'topup', idempotencyKey: 'k' })
+    const budgetNow = () => [{ scopeId: 'key_1', window: dayWindow(clock.now()), cap: 50n as Nano }]
+    const [first] = budgetNow()
+    const request = { ...holdOf(workspaceId, 10n), budgets: budgetNow() }
+    await ledger.hold(request)
+    await ledger.settle(settlementOf(request.requestId, 10n))
+    clock.advance(7 * dayMs)
+    await pace.round()
+    expect(await countOf(database, 'idempotency')).toBe(0n)
+    expect(await countOf(database, 'budgets')).toBe(1n)
+    expect((await ledger.budget('key_1', first?.window ?? '')).spent).toBe(10n as Nano)
+    clock.advance(2 * dayMs)
+    await pace.round()
+    expect(await countOf(database, 'budgets')).toBe(0n)
+    const later = { ...holdOf(workspaceId, 10n), budgets: budgetNow() }
+    await ledger.hold(later)
+    await ledger.settle(settlementOf(later.requestId, 3n))
+    await pace.round()
+    expect(await countOf(database, 'budgets')).toBe(1n)
+    expect((await ledger.budget('key_1', first?.window ?? '')).spent).toBe(0n as Nano)
+    expect((await ledger.budget('key_1', dayWindow(clock.now()))).spent).toBe(3n as Nano)
+    await expectBooksRight(database)
+  })
+
+  if (engine.name !== 'postgres') return
+
+  test('ended holds are removed an hour after their lifetime, open ones never', async () => {
+    await using store = await engine.openStore()
+    const { database } = store
+    const workspaceId = await addWorkspace(database)
+    await using books = await openLedger(database)
+    const { ledger, pace } = books
+    await ledger.fund({ workspaceId, amount: 100n as Nano, kind: 'topup' })
+    const [settled, released, fresh] = [holdOf(workspaceId, 1n), holdOf(workspaceId, 2n), holdOf(workspaceId, 3n)]
+    for (const request of [settled, released, fresh]) await ledger.hold(request)
+    await ledger.settle(settlementOf(settled.requestId, 1n))
+    await ledger.release(released.requestId)
+    const age = (milliseconds: bigint) =>
+      database.transaction(
+        (sql) => sql`UPDATE holds SET expires_at = expires_at - ${milliseconds} WHERE state <> 'open'`,
+      )
+    await age(20n * 60_000n + 55n * 60_000n)
+    await pace.round()
+    expect(await countOf(database, 'holds')).toBe(3n)
+    await age(6n * 60_000n)
+    await pace.round()
+    expect(await countOf(database, 'holds')).toBe(1n)
+    expect(await ledger.settle(settlementOf(settled.requestId, 9n))).toMatchObject({ repeated: true })
+    expect(await ledger.settle(settlementOf(fresh.requestId, 3n))).toMatchObject({ kind: 'settled', repeated: false })
+    await expectBooksRight(database)
+  })
+})

@@ -1,0 +1,171 @@
+import { expect, test } from 'bun:test'
+import { join } from 'node:path'
+import { forEachEngine, type Place } from '../../test/parts/engines.ts'
+import { addWorkspace, expectBooksRight, holdOf, openLedger, settlementOf } from '../../test/parts/ledger.ts'
+import { systemClock } from '../kernel/clock.ts'
+import type { Nano } from '../kernel/money.ts'
+import { openDatabase } from '../store/open-database.ts'
+import type { BatchWriter } from '../store/write-batch.ts'
+import type { Budget } from './budget.ts'
+
+const window = 'month:2100-01'
+const budgetOf = (cap: bigint): readonly Budget[] => [{ scopeId: 'key_1', window, cap: cap as Nano }]
+const state = (spent: bigint, held: bigint) => ({ spent: spent as Nano, held: held as Nano })
+
+forEachEngine((engine) => {
+  test('a thousand holds at once in a budget with room for seven: seven are held, and the room left is exact', async () => {
+    await using store = await engine.openStore()
+    const workspaceId = await addWorkspace(store.database)
+    await using books = await openLedger(store.database)
+    const { ledger } = books
+    await ledger.fund({ workspaceId, amount: 1_000_000n as Nano, kind: 'topup' })
+    const requests = Array.from({ length: 1000 }, () => ({ ...holdOf(workspaceId, 10n), budgets: budgetOf(75n) }))
+    const outcomes = await Promise.all(requests.map((request) => ledger.hold(request)))
+    const held = requests.filter((_, at) => outcomes[at]?.kind === 'held')
+    expect(held).toHaveLength(7)
+    expect(outcomes.filter(({ kind }) => kind === 'over budget')).toHaveLength(993)
+    await Promise.all(held.map(({ requestId }) => ledger.settle(settlementOf(requestId, 10n))))
+    expect(await ledger.budget('key_1', window)).toEqual(state(70n, 0n))
+    expect(await ledger.hold({ ...holdOf(workspaceId, 6n), budgets: budgetOf(75n) })).toEqual({
+      kind: 'over budget',
+      scopeId: 'key_1',
+      window,
+      cap: 75n as Nano,
+      ...state(70n, 0n),
+    })
+    expect(await ledger.hold({ ...holdOf(workspaceId, 5n), budgets: budgetOf(75n) })).toEqual({ kind: 'held' })
+    await expectBooksRight(store.database)
+  })
+
+  test('a reaped hold gives back what it held in its budgets', async () => {
+    await using store = await engine.openStore()
+    const workspaceId = await addWorkspace(store.database)
+    await using books = await openLedger(store.database)
+    const { ledger, clock } = books
+    await ledger.fund({ workspaceId, amount: 100n as Nano, kind: 'topup' })
+    await ledger.hold({ ...holdOf(workspaceId, 10n), budgets: budgetOf(50n), lifetimeMs: 0 })
+    await ledger.hold({ ...holdOf(workspaceId, 7n), budgets: budgetOf(50n), lifetimeMs: 0 })
+    await ledger.hold({ ...holdOf(workspaceId, 20n), budgets: budgetOf(50n) })
+    clock.advance(1)
+    // The database's own clock must have moved too.
+    await Bun.sleep(2)
+    expect(await ledger.budget('key_1', window)).toEqual(state(0n, 37n))
+    expect(await ledger.reap()).toHaveLength(2)
+    expect(await ledger.budget('key_1', window)).toEqual(state(0n, 20n))
+    await expectBooksRight(store.database)
+  })
+
+  test('what was spent is known after a restart, what was held is not counted for ever', async () => {
+    await using store = await engine.openStore()
+    const { database } = store
+    const workspaceId = await addWorkspace(database)
+    const settled = { ...holdOf(workspaceId, 10n), budgets: budgetOf(30n) }
+    {
+      await using books = await openLedger(database)
+      await books.ledger.fund({ workspaceId, amount: 100n as Nano, kind: 'topup' })
+      await books.ledger.hold(settled)
+      await books.ledger.hold({ ...holdOf(workspaceId, 20n), budgets: budgetOf(30n) })
+      await books.ledger.settle(settlementOf(settled.requestId, 9n))
+    }
+    await using again = await openLedger(database)
+    await again.ledger.reap()
+    expect(await again.ledger.budget('key_1', window)).toEqual(state(9n, 0n))
+    const tooMuch = { ...holdOf(workspaceId, 22n), budgets: budgetOf(30n) }
+    expect(await again.ledger.hold(tooMuch)).toMatchObject({ kind: 'over budget', spent: 9n, held: 0n })
+    expect(await again.ledger.hold({ ...holdOf(workspaceId, 21n), budgets: budgetOf(30n) })).toEqual({ kind: 'held' })
+    await expectBooksRight(database)
+  })
+
+  test('killed in the middle of spending, the budget has exactly what the transfers say', async () => {
+    await using store = await engine.openStore()
+    const workspaceId = await addWorkspace(store.database)
+    {
+      await using books = await openLedger(store.database, { clock: systemClock })
+      await books.ledger.fund({ workspaceId, amount: 1_000_000_000n as Nano, kind: 'topup' })
+    }
+    if (engine.name === 'sqlite') await store.database.close()
+    const heard = await spendInChild(store.place, workspaceId)
+    const database = engine.name === 'sqlite' ? await openDatabase(store.place) : store.database
+    const [row] = await database.sql<{ n: bigint; spent: bigint }>`SELECT COUNT(*) AS n,
+      CAST(COALESCE(SUM(amount), 0) AS BIGINT) AS spent FROM transfers WHERE kind = 'charge'`
+    expect(Number(row?.n)).toBeGreaterThanOrEqual(heard)
+    await using books = await openLedger(database, { clock: systemClock })
+    expect((await books.ledger.budget('key_1', window)).spent as bigint).toBe(row?.spent ?? -1n)
+    await expectBooksRight(database)
+    await books.ledger.close()
+    await database.close()
+  }, 60_000)
+
+  if (engine.name === 'sqlite') {
+    test('a charge whose commit was not heard of is counted in its budget once', async () => {
+      await using store = await engine.openStore()
+      const workspaceId = await addWorkspace(store.database)
+      const { batches } = store.database
+      if (!batches) throw new Error('the embedded engine has a batch writer')
+      let lost = true
+      const writer: BatchWriter = {
+        async commitBatch(operations) {
+          const refusals = await batches.commitBatch(operations)
+          if (!lost) return refusals
+          lost = false
+          throw new Error('lost the answer')
+        },
+      }
+      await using books = await openLedger({ ...store.database, batches: writer })
+      const { ledger } = books
+      await ledger.fund({ workspaceId, amount: 100n as Nano, kind: 'topup' })
+      const request = { ...holdOf(workspaceId, 10n), budgets: budgetOf(30n) }
+      await ledger.hold(request)
+      expect(await ledger.settle(settlementOf(request.requestId, 4n))).toMatchObject({ kind: 'settled' })
+      expect(await ledger.budget('key_1', window)).toEqual(state(4n, 0n))
+      await expectBooksRight(store.database)
+    })
+    return
+  }
+
+  test('three processes on one budget with room for seven: seven are held and charged', async () => {
+    await using store = await engine.openStore()
+    const workspaceId = await addWorkspace(store.database)
+    await using books = await openLedger(store.database, { clock: systemClock })
+    await books.ledger.fund({ workspaceId, amount: 1_000_000n as Nano, kind: 'topup' })
+    const script = join(import.meta.dir, '../../test/parts/hold-child.ts')
+    const place = [store.place.url ?? '', store.place.dataFolder]
+    const children = ['334', '333', '333'].map((count) =>
+      Bun.spawn([process.execPath, script, ...place, workspaceId, count, '75'], {
+        stdin: 'pipe',
+        stdout: 'pipe',
+        stderr: 'inherit',
+      }),
+    )
+    const outputs = children.map((child) => child.stdout.pipeThrough(new TextDecoderStream()).getReader())
+    for (const output of outputs) expect((await output.read()).value).toBe('ready\n')
+    for (const child of children) child.stdin.end()
+    const counts = { held: 0, over: 0 }
+    for (const output of outputs) {
+      const { held, 'over budget': over = 0 } = JSON.parse((await output.read()).value ?? '{}')
+      counts.held += held
+      counts.over += over
+    }
+    await Promise.all(children.map((child) => child.exited))
+    expect(counts).toEqual({ held: 7, over: 993 })
+    expect(await books.ledger.budget(workspaceId, window)).toEqual(state(70n, 0n))
+    expect(await books.ledger.wallet(workspaceId)).toMatchObject({ posted: 999_930n, held: 0n })
+    await expectBooksRight(store.database)
+  }, 60_000)
+})
+
+/** Kills it once it has told of fifty charges; answers with how many it told of. */
+async function spendInChild(place: Place, workspaceId: string): Promise<number> {
+  const script = join(import.meta.dir, '../../test/parts/ledger-spend-child.ts')
+  const child = Bun.spawn([process.execPath, script, place.url ?? '', place.dataFolder, workspaceId], {
+    stdout: 'pipe',
+    stderr: 'inherit',
+  })
+  let heard = 0
+  for await (const chunk of child.stdout) {
+    heard += chunk.length
+    if (heard >= 50) child.kill('SIGKILL')
+  }
+  await child.exited
+  return heard
+}

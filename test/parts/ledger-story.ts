@@ -1,0 +1,164 @@
+// A random story of calls on one wallet, and a witness who keeps beside the ledger, from nothing but its answers, what
+// must be true. The short test and the long run of interleavings tell the same stories.
+
+import { expect } from 'bun:test'
+import fc from 'fast-check'
+import { createId, type RequestId, type WorkspaceId } from '../../src/kernel/ids.ts'
+import type { Nano } from '../../src/kernel/money.ts'
+import { type Budget, dayWindow, monthWindow } from '../../src/ledger/budget.ts'
+import type { Ledger } from '../../src/ledger/ledger.ts'
+import { holdOf, settlementOf } from './ledger.ts'
+
+interface Action {
+  readonly verb: 'extend' | 'settle' | 'release' | 'reap' | 'topup'
+  /** Which of the group's requests: its own, or one of the two before. */
+  readonly back: number
+  readonly amount: number
+  /** How many turns of the event loop it comes later than the others of its group: it meets them in every state. */
+  readonly turns: number
+}
+
+const amount = fc.nat({ max: 40 })
+const action: fc.Arbitrary<Action> = fc.record({
+  verb: fc.constantFrom<Action['verb']>('extend', 'settle', 'settle', 'settle', 'release', 'release', 'reap', 'topup'),
+  // Mostly the same one, so that they get in each other's way.
+  back: fc.constantFrom(0, 0, 0, 0, 1, 2),
+  amount,
+  turns: fc.constantFrom(0, 0, 1, 2, 4),
+})
+
+export interface Story {
+  /** Of the two budgets in which two of three requests count. */
+  readonly caps: readonly [number, number]
+  /** Each begins with a hold of a request of its own. The rest starts together; the books are checked between groups. */
+  readonly groups: readonly { readonly hold: number; readonly actions: readonly Action[] }[]
+}
+
+const group = fc.record({ hold: amount, actions: fc.array(action, { minLength: 1, maxLength: 5, size: 'max' }) })
+
+export const story: fc.Arbitrary<Story> = fc.record({
+  caps: fc.tuple(fc.nat({ max: 200 }), fc.nat({ max: 200 })),
+  groups: fc.array(group, { minLength: 1, maxLength: 8, size: 'max' }),
+})
+
+/** What must be true of one request. */
+interface Expected {
+  readonly id: RequestId
+  readonly budgets: readonly Budget[]
+  held: bigint | undefined
+  readonly ends: string[]
+}
+
+export interface WitnessOptions {
+  readonly ledger: Ledger
+  readonly workspaceId: WorkspaceId
+  /** By the clock of the ledger. */
+  readonly now: number
+  /** Lets the lifetime of every open hold be over. */
+  expireAll(): Promise<void>
+}
+
+export class Witness {
+  readonly #ledger: Ledger
+  readonly #workspaceId: WorkspaceId
+  readonly #expireAll: () => Promise<void>
+  readonly #budgets: readonly Budget[]
+  readonly #requests: Expected[] = []
+  #posted = 0n
+  #spent = 0n
+
+  constructor({ ledger, workspaceId, now, expireAll }: WitnessOptions, [dayCap, monthCap]: Story['caps']) {
+    this.#ledger = ledger
+    this.#workspaceId = workspaceId
+    this.#expireAll = expireAll
+    this.#budgets = [
+      { scopeId: `key-of-${workspaceId}`, window: dayWindow(now), cap: BigInt(dayCap) as Nano },
+      { scopeId: workspaceId, window: monthWindow(now), cap: BigInt(monthCap) as Nano },
+    ]
+  }
+
+  /** `check` comes after every group. */
+  async tell({ groups }: Story, check: () => Promise<void> = async () => {}): Promise<void> {
+    await this.#topUp(80n)
+    for (const { hold, actions } of groups) {
+      const acts = actions.map((one) => () => this.#act(one))
+      await Promise.all([() => this.#hold(BigInt(hold) as Nano), ...acts].map((act) => act()))
+      await this.#check()
+      await check()
+    }
+    await this.#finish()
+  }
+
+  async #act({ verb, back, amount, turns }: Action): Promise<void> {
+    const expected = this.#requests.at(-1 - back)
+    for (let turn = 0; turn < turns; turn++) await new Promise((resolve) => setImmediate(resolve))
+    const nanos = BigInt(amount) as Nano
+    if (verb === 'reap') return await this.#reap()
+    if (verb === 'topup') return await this.#topUp(nanos)
+    if (expected === undefined) return
+    if (verb === 'settle') return await this.#settle(expected, nanos)
+    if (verb === 'release') return await this.#release(expected)
+    const outcome = await this.#ledger.extend(expected.id, nanos)
+    if (outcome.kind === 'held') expected.held = (expected.held ?? 0n) + nanos
+  }
+
+  async #hold(amount: Nano): Promise<void> {
+    const budgets = this.#requests.length % 3 === 0 ? [] : this.#budgets
+    const expected: Expected = { id: createId('req'), budgets, held: undefined, ends: [] }
+    this.#requests.push(expected)
+    const outcome = await this.#ledger.hold({ ...holdOf(this.#workspaceId, amount, expected.id), budgets })
+    if (outcome.kind === 'held') expected.held = (expected.held ?? 0n) + amount
+  }
+
+  async #settle(expected: Expected, charge: Nano): Promise<void> {
+    const outcome = await this.#ledger.settle(settlementOf(expected.id, charge))
+    if (outcome.kind !== 'settled' || outcome.repeated) return
+    expect(outcome.transfer.amount + outcome.writtenOff).toBe(charge)
+    this.#posted -= outcome.transfer.amount
+    if (expected.budgets.length > 0) this.#spent += outcome.transfer.amount
+    expected.ends.push('settled')
+  }
+
+  async #release(expected: Expected): Promise<void> {
+    const outcome = await this.#ledger.release(expected.id)
+    if (outcome.kind === 'released') expected.ends.push('released')
+  }
+
+  async #reap(): Promise<void> {
+    await this.#expireAll()
+    for (const { requestId } of await this.#ledger.reap()) {
+      this.#requests.find(({ id }) => id === requestId)?.ends.push('reaped')
+    }
+  }
+
+  async #topUp(amount: bigint): Promise<void> {
+    if (amount === 0n) return
+    await this.#ledger.fund({ workspaceId: this.#workspaceId, amount: amount as Nano, kind: 'topup' })
+    this.#posted += amount
+  }
+
+  async #check(): Promise<void> {
+    const sums = { posted: this.#posted, held: 0n, spent: this.#spent, heldInBudgets: 0n }
+    for (const { held = 0n, ends, budgets } of this.#requests) {
+      expect(ends.length).toBeLessThanOrEqual(1)
+      if (ends.length > 0) continue
+      sums.held += held
+      if (budgets.length > 0) sums.heldInBudgets += held
+    }
+    const wallet = await this.#ledger.wallet(this.#workspaceId)
+    expect(wallet.available).toBeGreaterThanOrEqual(0n)
+    for (const { scopeId, window } of this.#budgets) {
+      const { spent, held } = await this.#ledger.budget(scopeId, window)
+      const found: typeof sums = { posted: wallet.posted, held: wallet.held, spent, heldInBudgets: held }
+      expect(found).toEqual(sums)
+    }
+  }
+
+  /** Whatever is still open ends now; then every request that was held has ended exactly once. */
+  async #finish(): Promise<void> {
+    for (const expected of this.#requests) await this.#release(expected)
+    for (const { held, ends } of this.#requests) expect(ends).toHaveLength(held === undefined ? 0 : 1)
+    await this.#check()
+    expect((await this.#ledger.wallet(this.#workspaceId)).held).toBe(0n as Nano)
+  }
+}
