@@ -2,7 +2,7 @@
 // takes nothing for long is let go.
 
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
-import { failoverConfig, type Gateway, startGateway } from './parts/gateway.ts'
+import { failoverConfig, type Gateway, requestRecords, startGateway } from './parts/gateway.ts'
 import { createJumpClock, type JumpClock } from './parts/jump-clock.ts'
 import { connect, type RawConnection } from './parts/raw-client.ts'
 import { bodyOf, bothSurfaces, requestBytes, type TestSurface } from './parts/surfaces.ts'
@@ -84,7 +84,7 @@ describe.each([...bothSurfaces])('a client of the $name surface that stops readi
     expect(upstream.calls[0]?.isClosed()).toBe(false)
     clock.jump(31)
     await upstream.calls[0]?.closed
-    const records = gateway.logged().filter(({ message }) => message === 'request')
+    const records = await requestRecords(gateway, 1)
     expect(records).toMatchObject([{ status: 499 }])
     // Whatever lies in the system's buffers comes first, then the end; the runtime takes some seconds for it.
     connection.resume()

@@ -58,6 +58,7 @@ test('without a file or variables the defaults hold', () => {
     logFormat: 'pretty',
     databaseUrl: undefined,
     redisUrl: undefined,
+    failpoints: [],
     secret: undefined,
     adminToken: undefined,
     bodyBytesMax: 33_554_432,

@@ -4,6 +4,7 @@
 import { readFileSync } from 'node:fs'
 import { dirname, relative, resolve } from 'node:path'
 import type { Model } from '../catalog/model.ts'
+import type { FailpointPlan } from '../kernel/failpoint.ts'
 import { formatPrice, type Pico } from '../kernel/money.ts'
 import { Secret } from '../kernel/secret.ts'
 import type { ProviderEntry } from '../providers/entry.ts'
@@ -35,6 +36,8 @@ export interface Config {
   /** undefined = generated into the data folder. */
   readonly secret: Secret | undefined
   readonly adminToken: Secret | undefined
+  /** For tests of what survives a crash. */
+  readonly failpoints: readonly FailpointPlan[]
   readonly bodyBytesMax: number
   readonly drainMs: number
   readonly limits: LimitDefaults
@@ -138,8 +141,8 @@ const noFile: FileReading = {
 }
 
 function secretSettings(variables: VariableSettings) {
-  const { databaseUrl, redisUrl, secret, adminToken, providerKeys } = variables
-  return { databaseUrl, redisUrl, secret, adminToken, providerKeys }
+  const { databaseUrl, redisUrl, secret, adminToken, failpoints, providerKeys } = variables
+  return { databaseUrl, redisUrl, secret, adminToken, failpoints, providerKeys }
 }
 
 function limitDefaults(section: LimitsSection): LimitDefaults {

@@ -1,6 +1,7 @@
 // The variables of the environment: which there are, and what they say. They win over the file and pass the same checks.
 
 import type { z } from 'zod'
+import { type FailpointPlan, failpointNames, parseFailpoints } from '../kernel/failpoint.ts'
 import { Secret } from '../kernel/secret.ts'
 import { type ConfigFault, checkSchema, suggestion } from './fault.ts'
 import { type Environment, travelsInHeader, variable } from './references.ts'
@@ -22,6 +23,8 @@ const otherVariables = [
   'TOLLGATE_CONFIG',
   'TOLLGATE_ADMIN_TOKEN',
   'TOLLGATE_SECRET',
+  'TOLLGATE_TEST',
+  'TOLLGATE_FAILPOINTS',
   'DATABASE_URL',
   'REDIS_URL',
 ] as const
@@ -34,6 +37,7 @@ export interface VariableSettings {
   readonly secret: Secret | undefined
   readonly databaseUrl: Secret | undefined
   readonly redisUrl: Secret | undefined
+  readonly failpoints: readonly FailpointPlan[]
   readonly providerKeys: Readonly<Record<string, Secret>>
   readonly faults: readonly ConfigFault[]
   readonly warnings: readonly ConfigFault[]
@@ -68,6 +72,7 @@ export function readVariables(env: Environment, providerVariables: readonly stri
   if (redisUrl && !/^rediss?:\/\//i.test(redisUrl.reveal())) {
     fault('REDIS_URL', 'expected an address that starts with redis:// or rediss://')
   }
+  const failpoints = readFailpoints(env, (message) => fault('TOLLGATE_FAILPOINTS', message))
   const providerKeys: Record<string, Secret> = {}
   for (const name of providerVariables) {
     const key = secretOf(name)
@@ -83,10 +88,21 @@ export function readVariables(env: Environment, providerVariables: readonly stri
     secret,
     databaseUrl,
     redisUrl,
+    failpoints,
     providerKeys,
     faults: [...faults, ...server.faults],
     warnings: [...warnings, ...server.warnings],
   }
+}
+
+/** Failpoints kill the process on purpose; one that was left in an environment must not. */
+function readFailpoints(env: Environment, fault: (message: string) => void): readonly FailpointPlan[] {
+  const text = variable(env, 'TOLLGATE_FAILPOINTS')
+  if (text === undefined) return []
+  if (variable(env, 'TOLLGATE_TEST') !== '1') fault('is for tests and breaks the gateway on purpose; unset it')
+  const plans = parseFailpoints(text)
+  if (plans === undefined) fault(`expected e.g. before_settle=kill:0.01; places: ${failpointNames.join(', ')}`)
+  return plans ?? []
 }
 
 function readServerVariables(env: Environment): {

@@ -23,6 +23,9 @@ export interface Admitted {
   readonly candidates: readonly Candidate[]
 }
 
+/** Characters of what a client calls itself that are kept. */
+const clientMax = 100
+
 /** The dialect's reader for the kind of call at hand. */
 export type ReadEnvelope = (body: Uint8Array<ArrayBuffer>, headers: Headers) => Envelope | Failure
 
@@ -37,7 +40,8 @@ export async function admit(
   const known = deps.authenticate(headers)
   const caller = known instanceof Promise ? await known : known
   if (caller instanceof Failure) return caller
-  record.keyId = caller.keyId
+  record.caller = caller
+  record.client = headers.get('user-agent')?.slice(0, clientMax)
 
   const refused = refusedMediaType(headers)
   if (refused) return refused
@@ -51,7 +55,13 @@ export async function admit(
   const model = offer.find(caller, envelope.model)
   if (model instanceof Failure) return model
   record.model = model.id
-  return { caller, envelope, model, candidates: offer.plan(model, surface) }
+  record.priceVersion = model.priceVersion
+  const candidates = offer.plan(model, surface)
+  record.candidates = candidates.map(({ provider, route }) => ({
+    provider: provider.id,
+    upstreamModel: route.upstreamModel,
+  }))
+  return { caller, envelope, model, candidates }
 }
 
 function refusedMediaType(headers: Headers): Failure | undefined {

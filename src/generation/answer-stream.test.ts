@@ -2,12 +2,13 @@ import { expect, test } from 'bun:test'
 import type { StreamRelay } from '../dialects/byte-lane/relay.ts'
 import { openaiChat } from '../dialects/openai-chat/index.ts'
 import { systemClock } from '../kernel/clock.ts'
+import { noFailpoint } from '../kernel/failpoint.ts'
 import { Failure } from '../kernel/failure.ts'
 import type { Candidate } from '../routing/candidate.ts'
 import { SseOverflow } from '../wire/sse-splitter.ts'
 import { answerStream, type Opened } from './answer-stream.ts'
 import type { OpenStream } from './attempt.ts'
-import type { StreamEnd } from './story.ts'
+import type { Ending } from './settlement.ts'
 import { createTicker } from './ticker.ts'
 
 // What becomes of an error in mid-stream: the provider's is told as the provider's, ours as ours, and both are settled
@@ -21,6 +22,8 @@ const relay: StreamRelay = {
   finished: false,
   terminal: nothing,
   usage: undefined,
+  usageSoFar: undefined,
+  outputBytes: 0,
   fault: undefined,
   keepAlive: () => nothing,
 }
@@ -39,7 +42,7 @@ function openStream(read: () => Promise<{ done: boolean; value?: Uint8Array }>, 
 }
 
 function answer(opening: OpenStream | Promise<Opened>) {
-  const ends: StreamEnd[] = []
+  const ends: { ending: Ending; failure: Failure | undefined }[] = []
   const defects: unknown[] = []
   const body = answerStream({
     surface: openaiChat,
@@ -51,7 +54,12 @@ function answer(opening: OpenStream | Promise<Opened>) {
       defects.push(error)
       return new Failure('INTERNAL', 'Tollgate failed.')
     },
-    settle: (end) => void ends.push(end),
+    bill: undefined,
+    reach: noFailpoint,
+    async settle(ending, failure) {
+      ends.push({ ending, failure })
+      return {}
+    },
   })
   return { body, ends, defects }
 }
@@ -72,7 +80,7 @@ test.each(errors)('%s ends the stream with its own code, settled once', async (_
   expect(text).not.toContain('[DONE]')
   expect(defects).toEqual(isOurs ? [error] : [])
   expect(ends).toHaveLength(1)
-  expect(ends[0]).toMatchObject({ code })
+  expect(ends[0]).toMatchObject({ ending: isOurs ? 'ended by us' : 'interrupted', failure: { code } })
 })
 
 test('a mistake of ours while the first event is awaited is not blamed on a provider', async () => {
@@ -97,5 +105,5 @@ test('a provider that opens for a client that has just gone is ended', async () 
     ),
   )
   expect(await aborted.promise).toBe('aborted')
-  expect(ends).toEqual(['client left'])
+  expect(ends).toEqual([{ ending: 'client left before content', failure: undefined }])
 })

@@ -2,15 +2,18 @@
 // slows the provider instead of filling our memory. Settling comes before the terminal bytes; a failure is an
 // honest error record, never a made-up ending.
 
+import type { StreamRelay } from '../dialects/byte-lane/relay.ts'
 import type { Dialect } from '../dialects/dialect.ts'
 import { assert } from '../kernel/assert.ts'
+import type { Failpoint } from '../kernel/failpoint.ts'
 import { Failure } from '../kernel/failure.ts'
 import type { RequestId } from '../kernel/ids.ts'
-import type { Usage } from '../kernel/usage.ts'
 import { isBroken } from '../providers/call-endpoint.ts'
 import { SseOverflow } from '../wire/sse-splitter.ts'
 import type { Answered, OpenStream } from './attempt.ts'
-import type { Connection, StreamEnd } from './story.ts'
+import type { Bill } from './bill.ts'
+import type { Ending } from './settlement.ts'
+import type { Connection, Settled } from './story.ts'
 import type { Ticker, Watched } from './ticker.ts'
 
 /** How the tries of a request came out. */
@@ -25,8 +28,11 @@ export interface StreamAnswerInput {
   readonly connection: Connection
   /** What the caller is told of a defect of ours; the details go to the log. */
   readonly onDefect: (error: unknown) => Failure
-  /** Called once, before the last bytes go out. */
-  readonly settle: (end: StreamEnd, usage: Usage | undefined) => void | Promise<void>
+  /** The hold, which grows with the answer. */
+  readonly bill: Pick<Bill, 'growAtBytes' | 'grow'> | undefined
+  readonly reach: Failpoint
+  /** Called once, before the last bytes go out; a Failure takes the place of a proper end. */
+  readonly settle: (ending: Ending, failure: Failure | undefined, relay: StreamRelay | undefined) => Promise<Settled>
 }
 
 /** Official clients and proxies give up on silence; a comment or ping this often keeps them. */
@@ -52,6 +58,12 @@ export function answerStream(input: StreamAnswerInput): ReadableStream<Uint8Arra
     },
     { highWaterMark: readAheadMax },
   )
+}
+
+/** What was charged for an answer that did not come to its end stands beside the reason. */
+function withCost(failure: Failure, cost: string | undefined): Failure {
+  if (cost === undefined) return failure
+  return new Failure(failure.code, failure.message, { ...failure.facts, metadata: { cost } })
 }
 
 const nothing = new Uint8Array(0)
@@ -86,6 +98,7 @@ class Pump implements Watched {
     try {
       if (this.#phase === 'opening') await this.#open(controller)
       const stream = this.#stream
+      const { bill } = this.#input
       // One promise per read and nothing else: this loop runs for every event of every stream.
       while (stream && this.#phase === 'flowing' && (controller.desiredSize ?? 0) > 0) {
         const { done, value } = await stream.reader.read()
@@ -93,6 +106,7 @@ class Pump implements Watched {
         const bytes = done ? stream.relay.end() : stream.relay.push(value ?? nothing)
         if (this.#forward(controller, stream, bytes)) await this.#conclude(controller, stream)
         else if (done) await this.#interrupt(controller, 'closed the stream')
+        else if (bill && stream.relay.outputBytes >= bill.growAtBytes) await this.#grow(controller, stream, bill)
       }
     } catch (error) {
       if (!this.#isOver()) await this.#fail(controller, error)
@@ -109,7 +123,7 @@ class Pump implements Watched {
       return
     }
     if (opened === 'client left') return this.leave()
-    if (opened instanceof Failure) return await this.#end(controller, opened)
+    if (opened instanceof Failure) return await this.#end(controller, 'not served', opened)
     assert(opened.kind === 'stream', 'a streamed request is answered by a stream')
     this.#stream = opened
     this.#phase = 'flowing'
@@ -127,7 +141,7 @@ class Pump implements Watched {
   }
 
   #conclude(controller: Controller, { relay }: OpenStream): Promise<void> {
-    return relay.fault ? this.#interrupt(controller, 'reported an error') : this.#end(controller, 'complete')
+    return relay.fault ? this.#interrupt(controller, 'reported an error') : this.#end(controller, 'complete', undefined)
   }
 
   /** A read that rejects is the provider's end of the wire or our own cut; anything else is a defect of ours. */
@@ -135,37 +149,56 @@ class Pump implements Watched {
     if (this.#cutFor !== undefined) return this.#interrupt(controller, this.#cutFor)
     if (error instanceof SseOverflow) return this.#interrupt(controller, 'sent an event without an end')
     if (isBroken(error)) return this.#interrupt(controller, 'broke off')
-    return this.#end(controller, this.#input.onDefect(error))
+    return this.#end(controller, 'ended by us', this.#input.onDefect(error))
   }
 
   async #interrupt(controller: Controller, how: string): Promise<void> {
     const stream = this.#stream
     const provider = stream?.candidate.provider.id ?? 'unknown'
-    const tokens = stream?.relay.usage ? ` after ${stream.relay.usage.outputTokens} output tokens` : ''
+    const tokens = stream?.relay.usageSoFar ? ` after ${stream.relay.usageSoFar.outputTokens} output tokens` : ''
     const message = `Provider ${provider} ${how}${tokens}; what came before is all there is. Request ${this.#input.requestId}.`
-    await this.#end(controller, new Failure('STREAM_INTERRUPTED', message))
+    await this.#end(controller, 'interrupted', new Failure('STREAM_INTERRUPTED', message))
   }
 
-  async #end(controller: Controller, end: 'complete' | Failure): Promise<void> {
+  /** The hold follows the answer; where it cannot, the answer ends with what the wallet paid for. */
+  async #grow(controller: Controller, { relay }: OpenStream, bill: Pick<Bill, 'grow'>): Promise<void> {
+    const growing = bill.grow(relay.outputBytes)
+    const growth = growing instanceof Promise ? await growing : growing
+    if (growth === 'enough' || this.#isOver()) return
+    const message = `The wallet cannot pay for more of this answer, so it ends here. Top up: console → Wallet, or \`tollgate wallet topup\`. Request ${this.#input.requestId}.`
+    await this.#end(controller, 'out of money', new Failure('INSUFFICIENT_BALANCE', message, { shouldRetry: false }))
+  }
+
+  async #end(controller: Controller, ending: Ending, failure: Failure | undefined): Promise<void> {
     this.#close()
-    await this.#input.settle(end, this.#stream?.relay.usage)
+    const relay = this.#stream?.relay
+    const { unsettled, cost } = await this.#input.settle(ending, failure, relay)
     const { surface, requestId } = this.#input
-    const last = end === 'complete' ? this.#stream?.relay.terminal : surface.renderStreamFailure(end, requestId)
+    const told = unsettled ?? (failure && withCost(failure, cost))
+    const last = told === undefined ? relay?.terminal : surface.renderStreamFailure(told, requestId)
     if (last !== undefined && last.length > 0) controller.enqueue(last)
     controller.close()
+    await this.#input.reach('after_terminal')
   }
 
   /** The client has gone, by cancelling, by its connection, or by taking nothing for too long. */
-  leave(): void {
+  async leave(): Promise<void> {
     if (this.#phase === 'ended') return
     this.#close()
-    void this.#input.settle('client left', this.#stream?.relay.usage)
+    const relay = this.#stream?.relay
+    const ending = relay?.meaningful ? 'client left after content' : 'client left before content'
+    try {
+      await this.#input.settle(ending, undefined, relay)
+    } catch (error) {
+      this.#input.onDefect(error)
+    }
   }
 
   tick(nowMs: number): void {
     this.#input.connection.keepOpen()
     const stream = this.#stream
-    if (this.#clientBusySinceMs !== undefined && nowMs - this.#clientBusySinceMs > writeStallMs) return this.#stall()
+    if (this.#clientBusySinceMs !== undefined && nowMs - this.#clientBusySinceMs > writeStallMs)
+      return void this.#stall()
     if (this.#clientBusySinceMs === undefined && nowMs - this.#spokeAtMs >= keepAliveMs) this.#keepAlive(nowMs)
     if (!stream) return
     if (nowMs - this.#startedAtMs > stream.timeouts.totalMs) this.#cut(stream, 'took too long')
@@ -177,7 +210,9 @@ class Pump implements Watched {
   expire(): void {
     const failure = new Failure('STREAM_INTERRUPTED', `Tollgate was shut down. Request ${this.#input.requestId}.`)
     // A client that goes in this very moment has nothing to be told.
-    if (this.#controller && !this.#isOver()) this.#end(this.#controller, failure).catch(() => this.leave())
+    if (this.#controller && !this.#isOver()) {
+      this.#end(this.#controller, 'ended by us', failure).catch(() => this.leave())
+    }
   }
 
   #keepAlive(nowMs: number): void {
@@ -191,8 +226,8 @@ class Pump implements Watched {
     stream.abort()
   }
 
-  #stall(): void {
-    this.leave()
+  async #stall(): Promise<void> {
+    await this.leave()
     // Closing the stream alone would not free the socket. Last, because settling gives it back its usual idle limit.
     this.#input.connection.drop()
   }

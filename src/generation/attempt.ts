@@ -6,6 +6,7 @@ import type { RouteTimeouts } from '../catalog/model.ts'
 import type { StreamRelay } from '../dialects/byte-lane/relay.ts'
 import { replyFault } from '../dialects/canonical/provider-fault.ts'
 import type { Warning } from '../dialects/canonical/translation.ts'
+import { assert } from '../kernel/assert.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { Failure } from '../kernel/failure.ts'
 import type { Usage } from '../kernel/usage.ts'
@@ -37,7 +38,7 @@ export interface WholeReply {
   readonly candidate: Candidate
   readonly warnings: readonly Warning[]
   readonly body: Uint8Array
-  readonly usage: Usage | undefined
+  readonly usage: Usage
 }
 
 export type Answered = OpenStream | WholeReply
@@ -127,6 +128,7 @@ async function openStream(
   if (relay.isWhole) {
     // The provider may still be talking, behind an ending that was ours to find.
     patience.abort()
+    assert(relay.usage, 'a whole reply has been metered')
     return { kind: 'whole', candidate, warnings, body: relay.terminal, usage: relay.usage }
   }
   return { kind: 'stream', candidate, warnings, reader, relay, first, timeouts, abort: () => patience.abort() }

@@ -1,6 +1,6 @@
 // One admitted request as attempts and lanes see it: what was asked, for whom, and what every try of it shares.
 
-import type { RelayContext } from '../dialects/byte-lane/relay.ts'
+import type { RelayContext, StreamRelay } from '../dialects/byte-lane/relay.ts'
 import type { Envelope } from '../dialects/canonical/envelope.ts'
 import type { ParsedRequest, RenderContext } from '../dialects/canonical/translation.ts'
 import type { Dialect } from '../dialects/dialect.ts'
@@ -9,12 +9,19 @@ import type { Usage } from '../kernel/usage.ts'
 import type { OfferedModel } from '../routing/offer.ts'
 import type { Admitted } from './admit.ts'
 import { countTokensLocally, estimateInputTokens } from './estimate-tokens.ts'
+import { estimateUsage, isCredible, type UsageBounds } from './judge-usage.ts'
+import type { SettlementFacts } from './settlement.ts'
 import type { Story } from './story.ts'
+
+/** What is known of an answer that passes or has passed. */
+export type Measured = Pick<StreamRelay, 'usage' | 'usageSoFar' | 'outputBytes'>
 
 export class Call implements RelayContext {
   readonly envelope: Envelope
   readonly model: OfferedModel
   readonly surface: Dialect
+  /** The wallet pays for this much of an answer; undefined = for all that was asked. */
+  outputCapMost: number | undefined
   #parsed: ParsedRequest | Failure | undefined
 
   constructor(
@@ -40,6 +47,31 @@ export class Call implements RelayContext {
     return this.envelope.wantsStreamUsage
   }
 
+  finalUsage(reported: Usage | undefined, atStart: Usage | undefined, outputBytes: () => number): Usage {
+    if (reported) {
+      if (isCredible(reported, this.#bounds(), outputBytes)) return reported
+      this.story.record.notes.push('usage as reported cannot be true, estimated instead')
+    }
+    return this.usageSoFar(atStart, outputBytes())
+  }
+
+  /** Of a reply that has not come to its end, or never did. */
+  usageSoFar(reported: Usage | undefined, outputBytes: number): Usage {
+    const atStart = reported && isCredible(reported, this.#bounds(), () => 0) ? reported : undefined
+    return estimateUsage(atStart, outputBytes, () => this.#estimatedTokens())
+  }
+
+  /** What of an answer counts when it is settled. */
+  settlementFacts(measured: Measured | undefined): SettlementFacts {
+    const { usageSoFar, outputBytes = 0, usage } = measured ?? {}
+    return {
+      usage,
+      outputBytes,
+      delivered: () => this.usageSoFar(usageSoFar, outputBytes),
+      billsOnCancel: this.story.candidate?.provider.billsOnCancel ?? false,
+    }
+  }
+
   costOf(usage: Usage): string {
     return this.story.costUsd(this.model, usage)
   }
@@ -59,7 +91,14 @@ export class Call implements RelayContext {
       wantsStreamUsage: this.envelope.wantsStreamUsage,
       estimatedInputTokens: this.#estimatedTokens(),
       costOf: (usage) => this.costOf(usage),
+      finalUsage: (reported, atStart, outputBytes) => this.finalUsage(reported, atStart, outputBytes),
     }
+  }
+
+  #bounds(): UsageBounds {
+    const { outputCap, choices } = this.envelope
+    const cap = outputCap ?? this.model.maxOutputTokens
+    return { contextTokens: this.model.contextTokens, outputCap: cap === undefined ? undefined : cap * choices }
   }
 
   /** Of what the model reads, where that is known: an image is a megabyte of body and a thousand tokens. */

@@ -45,12 +45,13 @@ export function createCountTokens(deps: GenerateDependencies): Generate {
 
   async function askProvider(candidate: Candidate, call: Call, path: string): Promise<Count | AttemptFault> {
     call.story.candidate = candidate
-    const patience = new Patience(deps.clock.monotonicMs(), countMs, call)
+    const startedMs = deps.clock.monotonicMs()
+    const patience = new Patience(startedMs, countMs, call)
     deps.ticker.watch(patience)
     const result = await askCount(candidate, call, path, patience)
     patience.end()
     deps.ticker.unwatch(patience)
-    call.story.noteAttempt(candidate, isCount(result) ? 'ok' : describeFault(result))
+    call.story.noteAttempt(candidate, isCount(result) ? 'ok' : describeFault(result), startedMs)
     return result
   }
 }
@@ -59,8 +60,8 @@ function isCount(result: Count | AttemptFault): result is Count {
   return 'body' in result
 }
 
-function answer(body: Uint8Array | string, { story, model }: Call): Response {
-  story.settle('complete', undefined, model)
+function answer(body: Uint8Array | string, { story }: Call): Response {
+  story.conclude()
   return new Response(body, { headers: { ...story.headers(), 'content-type': 'application/json' } })
 }
 

@@ -3,10 +3,13 @@ import { anthropicMessages } from '../dialects/anthropic-messages/index.ts'
 import type { Dialect } from '../dialects/dialect.ts'
 import { openaiChat } from '../dialects/openai-chat/index.ts'
 import { systemClock } from '../kernel/clock.ts'
+import { noFailpoint } from '../kernel/failpoint.ts'
 import { Failure } from '../kernel/failure.ts'
+import type { Ledger } from '../ledger/ledger.ts'
 import { createLog } from '../telemetry/log.ts'
 import { createCountTokens } from './count-tokens.ts'
 import { createGenerate, type Generate, type GenerateDependencies } from './generate.ts'
+import { InputRatios } from './input-ratio.ts'
 import { createTicker } from './ticker.ts'
 
 // A defect of ours in the middle of a request: the caller learns its id and nothing else, in its own shape, and the
@@ -31,12 +34,19 @@ const deps: GenerateDependencies = {
     projectId: 'prj_1',
     workspaceId: 'ws_1',
     workspaceName: 'w',
-    models: undefined,
+    projectName: 'p',
+    allow: [],
+    limits: [],
+    sources: undefined,
   }),
   offer() {
     throw new Error('secret of the house')
   },
   bodyBytesMax: 1000,
+  ledger: {} as Ledger,
+  ratios: new InputRatios(),
+  requests: { write: () => {} },
+  reach: noFailpoint,
   onDefect(_, id) {
     ids.push(id)
     return new Failure('INTERNAL', 'Tollgate failed.')

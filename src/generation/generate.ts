@@ -1,22 +1,27 @@
 // The story of one generation, told once for both surfaces, streamed or not. Each step may end it with a failure in the
 // caller's dialect; whatever happens, the request is recorded exactly once.
 
+import type { Warning } from '../dialects/canonical/translation.ts'
 import type { Dialect } from '../dialects/dialect.ts'
+import type { Failpoint } from '../kernel/failpoint.ts'
 import { Failure } from '../kernel/failure.ts'
 import type { RequestId } from '../kernel/ids.ts'
 import type { Candidate } from '../routing/candidate.ts'
 import { describeFault, Exhausted, exhaustedFailure, tryCandidates } from '../routing/failover.ts'
 import { type AdmitDependencies, admit } from './admit.ts'
-import { type AnswerHeaders, streamHeaders } from './answer-headers.ts'
+import { type AnswerHeaders, failureResponse, streamHeaders } from './answer-headers.ts'
 import { answerStream, type Opened } from './answer-stream.ts'
 import { type Answered, createAttempt, isAnswered, type OpenStream, type WholeReply } from './attempt.ts'
-import { Call } from './call.ts'
+import { Call, type Measured } from './call.ts'
+import { type HoldDependencies, hold } from './hold.ts'
 import { warningsHeader } from './lane.ts'
-import { type Connection, Story, type StoryDependencies } from './story.ts'
+import type { Ending } from './settlement.ts'
+import { type Connection, gone, type Settled, Story, type StoryDependencies } from './story.ts'
 import type { Ticker, Watched } from './ticker.ts'
 
-export interface GenerateDependencies extends AdmitDependencies, StoryDependencies {
+export interface GenerateDependencies extends AdmitDependencies, StoryDependencies, HoldDependencies {
   readonly ticker: Ticker
+  readonly reach: Failpoint
   /** What the caller is told of a defect of ours; the details go to the log, under the same id. */
   onDefect(error: unknown, id: RequestId): Failure
 }
@@ -37,36 +42,62 @@ export function createGenerate(deps: GenerateDependencies): Generate {
       const admitted = await admit(deps, request, story, surface.readEnvelope)
       if (admitted instanceof Failure) return story.refuse(admitted, request.signal)
 
-      // 7 failover: each candidate in turn, until one is committed
+      // 6 hold: what it may cost is set aside before anything is sent
       const call = new Call(request, admitted, story)
+      const holding = hold(deps, call, admitted)
+      const bill = holding instanceof Promise ? await holding : holding
+      if (bill instanceof Failure) return story.refuse(bill, request.signal)
+      story.bill = bill
+      call.outputCapMost = bill.loweredCap
+
+      // 7 failover: each candidate in turn, until one is committed
       const trying = tryCandidates(admitted.candidates, (candidate) => tryOne(candidate, call), isAnswered)
 
       // 8 answer · 9 settle, with the request record
-      if (!call.envelope.stream) return answerWhole(concluded(await trying, call), call)
+      if (!call.envelope.stream) return await answerWhole(concluded(await trying, call), call)
       const opening = trying.then((outcome) => concluded(outcome, call))
       const opened = await before(clock.monotonicMs() + earlyHeadersMs, opening, ticker)
-      return answerStreamed(opened === 'not yet' ? opening : opened, call)
+      return await answerStreamed(opened === 'not yet' ? opening : opened, call)
     } catch (error) {
       return story.refuse(deps.onDefect(error, story.record.id))
     }
   }
 
   async function tryOne(candidate: Candidate, call: Call) {
-    call.story.candidate = candidate
+    const { story } = call
+    story.candidate = candidate
+    story.bill?.markSent()
+    const startedMs = clock.monotonicMs()
     const result = await attempt(call, candidate)
-    if (isAnswered(result)) call.story.noteAttempt(candidate, 'ok')
+    if (isAnswered(result)) story.noteAttempt(candidate, 'ok', startedMs)
     // A route that could not be asked was not tried.
-    else if (!result.failure) call.story.noteAttempt(candidate, describeFault(result))
+    else if (!result.failure) story.noteAttempt(candidate, describeFault(result), startedMs)
     return result
   }
 
-  function answerStreamed(opened: Opened | Promise<Opened>, call: Call): Response {
-    const { story, surface, model } = call
+  async function answerWhole(opened: Opened, call: Call): Promise<Response> {
+    const ended = await endedEarly(opened, call)
+    if (ended) return ended
+    const { story } = call
+    const reply = opened as WholeReply
+    const headers = story.headers()
+    addWarnings(headers, reply, call)
+    const measured = { usage: reply.usage, usageSoFar: undefined, outputBytes: 0 }
+    const { unsettled } = await settle(deps, call, 'complete', undefined, measured)
+    if (unsettled) return failureResponse(story.surface, unsettled, headers, story.record.id)
+    headers['content-type'] = 'application/json'
+    if (story.record.costUsd !== undefined) headers['x-tollgate-cost'] = story.record.costUsd
+    if (reply.usage.source === 'estimated') headers['x-tollgate-usage'] = 'estimated'
+    return new Response(reply.body, { headers })
+  }
+
+  async function answerStreamed(opened: Opened | Promise<Opened>, call: Call): Promise<Response> {
+    const { story, surface } = call
     const headers = streamHeaders(story.headers())
     if (!(opened instanceof Promise)) {
-      const ended = endedEarly(opened, story)
+      const ended = await endedEarly(opened, call)
       if (ended) return ended
-      addWarnings(headers, opened as OpenStream)
+      addWarnings(headers, opened as OpenStream, call)
     }
     const body = answerStream({
       surface,
@@ -75,7 +106,9 @@ export function createGenerate(deps: GenerateDependencies): Generate {
       ticker,
       connection: story.connection,
       onDefect: (error) => deps.onDefect(error, story.record.id),
-      settle: (end, usage) => story.settle(end, usage, model),
+      bill: story.bill,
+      reach: deps.reach,
+      settle: (ending, failure, relay) => settle(deps, call, ending, failure, relay),
     })
     return new Response(body, { headers })
   }
@@ -88,26 +121,38 @@ function concluded(outcome: Answered | Exhausted, { story, model }: Call): Opene
   return outcome
 }
 
-function endedEarly(opened: Opened, story: Story): Response | undefined {
+/** The one end of a request that was held for: what it used is learned from, charged and recorded. */
+function settle(
+  { ratios }: HoldDependencies,
+  call: Call,
+  ending: Ending,
+  failure: Failure | undefined,
+  measured: Measured | undefined,
+): Promise<Settled> {
+  const { story, model, envelope } = call
+  if (measured?.usage) ratios.learn(model.id, envelope.body, measured.usage)
+  return story.settle(ending, failure, call.settlementFacts(measured))
+}
+
+async function endedEarly(opened: Opened, call: Call): Promise<Response | undefined> {
+  const { story } = call
   if (opened instanceof Failure) return story.refuse(opened)
-  return opened === 'client left' ? story.abandon() : undefined
+  if (opened !== 'client left') return undefined
+  await story.settle('client left before content', undefined, call.settlementFacts(undefined))
+  return gone()
 }
 
-function answerWhole(opened: Opened, { story, model }: Call): Response {
-  const ended = endedEarly(opened, story)
-  if (ended) return ended
-  const reply = opened as WholeReply
-  story.settle('complete', reply.usage, model)
-  const headers = story.headers()
-  headers['content-type'] = 'application/json'
-  if (story.record.costUsd !== undefined) headers['x-tollgate-cost'] = story.record.costUsd
-  if (reply.usage?.source === 'estimated') headers['x-tollgate-usage'] = 'estimated'
-  addWarnings(headers, reply)
-  return new Response(reply.body, { headers })
+function addWarnings(headers: AnswerHeaders, { warnings }: Answered, { story }: Call): void {
+  const lowered = story.bill?.loweredCap
+  if (warnings.length === 0 && lowered === undefined) return
+  const all = lowered === undefined ? warnings : [loweredCapWarning(lowered), ...warnings]
+  headers['x-tollgate-warnings'] = warningsHeader(all)
+  story.record.warnings = all.map(({ code, field }) => `${code} ${field}`)
 }
 
-function addWarnings(headers: AnswerHeaders, { warnings }: Answered): void {
-  if (warnings.length > 0) headers['x-tollgate-warnings'] = warningsHeader(warnings)
+/** The wallet pays for this much of an answer and no more. */
+function loweredCapWarning(cap: number): Warning {
+  return { code: `max_tokens_lowered_by_balance=${cap}`, field: '/max_tokens' }
 }
 
 /** What the promise brings, or `not yet` when it takes longer. */

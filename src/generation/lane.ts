@@ -2,6 +2,7 @@
 // Translation: it speaks another, and both meet in the canonical form. What follows is the same for both.
 
 import type { StreamRelay } from '../dialects/byte-lane/relay.ts'
+import type { Conversation } from '../dialects/canonical/conversation.ts'
 import { issuerName } from '../dialects/canonical/signature.ts'
 import type { Target, Warning } from '../dialects/canonical/translation.ts'
 import { WarningList } from '../dialects/request/warning-list.ts'
@@ -22,7 +23,16 @@ export interface Lane {
 }
 
 export function openLane(call: Call, candidate: Candidate): Lane | Failure {
-  return candidate.dialect === call.surface ? byteLane(call, candidate) : translationLane(call, candidate)
+  const isSame = candidate.dialect === call.surface
+  call.story.record.lane = isSame ? 'bytes' : 'translation'
+  return isSame ? byteLane(call, candidate) : translationLane(call, candidate)
+}
+
+/** With no more output than the wallet can pay for. */
+function affordable(conversation: Conversation, { outputCapMost, model }: Call): Conversation {
+  if (outputCapMost === undefined) return conversation
+  const asked = conversation.outputCap ?? model.defaultMaxTokens ?? outputCapMost
+  return { ...conversation, outputCap: Math.min(asked, outputCapMost) }
 }
 
 const noWarnings: readonly Warning[] = []
@@ -34,6 +44,7 @@ function byteLane(call: Call, { route, rules }: Candidate): Lane {
     body: dialect.editRequest(envelope, {
       upstreamModel: route.upstreamModel,
       defaultOutputCap: model.defaultMaxTokens,
+      outputCapMost: call.outputCapMost,
       rules,
     }),
     warnings: noWarnings,
@@ -46,7 +57,7 @@ function translationLane(call: Call, candidate: Candidate): Lane | Failure {
   const parsed = call.conversation()
   if (parsed instanceof Failure) return parsed
   const target = targetOf(call.model, candidate)
-  const rendered = candidate.dialect.translation.renderRequest(parsed.conversation, target)
+  const rendered = candidate.dialect.translation.renderRequest(affordable(parsed.conversation, call), target)
   if (rendered instanceof Failure) return rendered
   const warnings = new WarningList()
   warnings.addAll(parsed.warnings)

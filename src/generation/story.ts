@@ -1,20 +1,23 @@
-// What one request leaves behind: its record, kept while it runs and written once when it is over, and the answers that
-// end it early.
+// What one request leaves behind: its record, kept while it runs and written once when it is over, its bill, and the
+// answers that end it early.
 
 import { priceUsd } from '../catalog/price.ts'
 import type { Dialect } from '../dialects/dialect.ts'
+import { assert } from '../kernel/assert.ts'
 import type { Clock } from '../kernel/clock.ts'
-import { Failure } from '../kernel/failure.ts'
+import type { Failure } from '../kernel/failure.ts'
 import { createId } from '../kernel/ids.ts'
+import { formatUsd } from '../kernel/money.ts'
 import type { Usage } from '../kernel/usage.ts'
 import type { Candidate } from '../routing/candidate.ts'
 import type { OfferedModel } from '../routing/offer.ts'
 import type { Log } from '../telemetry/log.ts'
+import type { RequestLog } from '../telemetry/request-log.ts'
 import { createRecord, logRequest, type RequestRecord } from '../telemetry/request-record.ts'
+import { requestRow } from '../telemetry/request-row.ts'
 import { type AnswerHeaders, failureResponse, generationHeaders } from './answer-headers.ts'
-
-/** How an answer came to its end. */
-export type StreamEnd = 'complete' | 'client left' | Failure
+import type { Bill } from './bill.ts'
+import { billedUsage, type Ending, type SettlementFacts } from './settlement.ts'
 
 /** The client's socket, as far as a generation may touch it. */
 export interface Connection {
@@ -29,15 +32,30 @@ export interface Connection {
 export interface StoryDependencies {
   readonly clock: Clock
   readonly log: Log
+  readonly requests: Pick<RequestLog, 'write'>
 }
 
 /** Nothing is sent with it; it marks the record of a client that left. */
 const clientLeftStatus = 499
 
+export interface Settled {
+  /** The charge could not be made durable, nothing was charged, and the answer must not be completed. */
+  readonly unsettled?: Failure | undefined
+  /** Decimal USD. */
+  readonly cost?: string | undefined
+}
+
+/** Nobody reads it. */
+export function gone(): Response {
+  return new Response(null, { status: clientLeftStatus })
+}
+
 export class Story {
   readonly record: RequestRecord
   /** The candidate that is being tried, or that answered. */
   candidate: Candidate | undefined
+  /** From the hold on; whatever ends the story ends the bill. */
+  bill: Bill | undefined
   readonly #deps: StoryDependencies
   readonly #startedMs: number
   /** The last usage that was priced, and what it came to. */
@@ -55,9 +73,10 @@ export class Story {
     this.#startedMs = deps.clock.monotonicMs()
   }
 
-  noteAttempt(candidate: Candidate, outcome: string): void {
+  noteAttempt(candidate: Candidate, outcome: string, startedMs: number): void {
     const { provider, route } = candidate
-    this.record.attempts.push({ provider: provider.id, upstreamModel: route.upstreamModel, outcome })
+    const ms = Math.round(this.#deps.clock.monotonicMs() - startedMs)
+    this.record.attempts.push({ provider: provider.id, upstreamModel: route.upstreamModel, outcome, ms })
   }
 
   noteFirstEvent(): void {
@@ -68,43 +87,82 @@ export class Story {
     return generationHeaders(this.record.id, this.candidate, Math.max(1, this.record.attempts.length))
   }
 
-  /** What a usage costs, as decimal USD; the reply, its header and the record tell the same figure. */
+  /** What a usage costs, as decimal USD; the reply, its header, the record and the ledger tell the same figure. */
   costUsd(model: OfferedModel, usage: Usage): string {
     if (this.#priced !== usage || this.#pricedUsd === undefined) {
       this.#priced = usage
-      this.#pricedUsd = priceUsd(model.price, usage)
+      this.#pricedUsd = this.bill ? formatUsd(this.bill.chargeOf(usage)) : priceUsd(model.price, usage)
     }
     return this.#pricedUsd
   }
 
-  settle(end: StreamEnd, usage: Usage | undefined, model: OfferedModel): void {
-    this.record.usage = usage
-    this.record.costUsd = usage && this.costUsd(model, usage)
-    if (end === 'client left') this.#finish(clientLeftStatus)
-    else this.#finish(200, end instanceof Failure ? end : undefined)
+  /** Ends the request with what it costs, durable when this resolves. */
+  async settle(ending: Ending, failure: Failure | undefined, facts: SettlementFacts): Promise<Settled> {
+    const usage = billedUsage(ending, facts)
+    const isLeft = ending === 'client left before content' || ending === 'client left after content'
+    this.#note(isLeft ? clientLeftStatus : 200, failure)
+    if (usage === undefined) {
+      this.#release()
+      return {}
+    }
+    const { record, bill } = this
+    record.usage = usage
+    assert(bill, 'what is answered was held for')
+    record.charge = bill.chargeOf(usage)
+    record.costUsd = formatUsd(record.charge)
+    record.held = bill.held
+    const row = requestRow(record)
+    const unsettled = await bill.settle(usage, row ? [row] : [])
+    if (unsettled) {
+      this.#note(unsettled.status, unsettled)
+      record.charge = undefined
+      record.costUsd = undefined
+      this.#release()
+    } else {
+      this.#finish()
+    }
+    return { unsettled, cost: record.costUsd }
+  }
+
+  /** Ends a request that costs nothing and had no hold. */
+  conclude(): void {
+    this.#note(200, undefined)
+    this.#release()
   }
 
   /** Ends it before anything was sent; a client that has left meanwhile is told nothing. */
   refuse(failure: Failure, clientGone?: AbortSignal): Response {
     if (clientGone?.aborted) return this.abandon()
-    this.#finish(failure.status, failure)
+    this.#note(failure.status, failure)
+    this.#release()
     const headers = generationHeaders(this.record.id, this.candidate, this.record.attempts.length)
     return failureResponse(this.surface, failure, headers, this.record.id)
   }
 
-  /** Ends it for a client that is no longer there. */
+  /** Ends it for a client that is no longer there and for whom nothing was sent upstream. */
   abandon(): Response {
-    this.#finish(clientLeftStatus)
-    return new Response(null, { status: clientLeftStatus })
+    this.#note(clientLeftStatus, undefined)
+    this.#release()
+    return gone()
   }
 
-  #finish(status: number, failure?: Failure): void {
+  #note(status: number, failure: Failure | undefined): void {
     const { record } = this
     record.status = status
     record.code = failure?.code
     record.reason = failure?.message
     record.totalMs = this.#deps.clock.monotonicMs() - this.#startedMs
+  }
+
+  /** Without a charge; the record is written on its own. */
+  #release(): void {
+    this.bill?.release()
+    this.#deps.requests.write(this.record)
+    this.#finish()
+  }
+
+  #finish(): void {
     this.connection.rearm()
-    logRequest(this.#deps.log, record)
+    logRequest(this.#deps.log, this.record)
   }
 }

@@ -47,11 +47,19 @@ abstract class TranslatedRelay implements StreamRelay {
     this.#note = note
     this.#parser = from.translation.parseStream(target)
     this.#undo = new UndoStages(undo)
-    this.#meter = new UsageMeter(context.estimatedInputTokens)
+    this.#meter = new UsageMeter(context)
   }
 
   get usage(): Usage | undefined {
-    return this.meaningful ? this.#meter.usage : undefined
+    return this.#meter.usage
+  }
+
+  get usageSoFar(): Usage | undefined {
+    return this.#meter.usageSoFar
+  }
+
+  get outputBytes(): number {
+    return this.#meter.outputBytes
   }
 
   push(chunk: Uint8Array): Uint8Array {

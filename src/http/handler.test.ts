@@ -17,6 +17,7 @@ const handler = createHandler({
   countTokens: defect,
   models: { list: defect, retrieve: defect },
   notReady: () => undefined,
+  notAble: () => undefined,
   onDefect(error, id) {
     reported.push({ error, id })
     return new Failure('INTERNAL', 'Tollgate failed.')

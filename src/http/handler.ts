@@ -27,6 +27,8 @@ export interface HandlerDependencies {
   }
   /** Why new generations are refused, undefined while they are taken. */
   notReady(): Failure | undefined
+  /** The same, and why they could not be paid for; for probes. */
+  notAble(): Failure | undefined
   /** What the caller is told of a defect of ours; the details go to the log, under the same id. */
   onDefect(error: unknown, id: RequestId): Failure
   /** Seconds a silent connection may live between requests. */
@@ -58,7 +60,7 @@ export function createHandler(deps: HandlerDependencies): Handler {
     '/messages': generation(deps.generate, messages),
     '/messages/count_tokens': generation(deps.countTokens, messages),
     '/healthz': () => plainText(200, 'ok'),
-    '/readyz': () => readiness(deps.notReady()),
+    '/readyz': () => readiness(deps.notReady() ?? deps.notAble()),
   }
   /** Where the path does not say whose client calls, its version header does. */
   const surfaceOf = (request: Request): Dialect => (request.headers.has('anthropic-version') ? messages : chat)

@@ -1,18 +1,65 @@
 // Places where a test may stop, break or kill the process, to prove what holds afterwards. A failpoint exists only where
 // one was passed in; nothing here reads a setting, and without one nothing happens.
 
-export type FailpointName =
-  | 'after_hold'
-  | 'after_send'
-  | 'after_first_byte'
-  | 'mid_stream'
-  | 'before_settle'
-  | 'after_commit'
-  | 'after_terminal'
-  | 'in_reap'
-  | 'in_topup'
+export const failpointNames = [
+  'after_hold',
+  'after_send',
+  'after_first_byte',
+  'mid_stream',
+  'before_settle',
+  'after_commit',
+  'after_terminal',
+  'in_reap',
+  'in_topup',
+] as const
+
+export type FailpointName = (typeof failpointNames)[number]
 
 /** Called when the place is reached: may throw, never come back, or answer with a promise that is waited for. */
 export type Failpoint = (name: FailpointName) => Promise<void> | undefined
 
 export const noFailpoint: Failpoint = () => undefined
+
+export const failpointActions = ['kill', 'throw', 'hang'] as const
+
+/** What happens at a place, and to how many of those who come by (0 to 1). */
+export interface FailpointPlan {
+  readonly name: FailpointName
+  readonly action: (typeof failpointActions)[number]
+  readonly share: number
+}
+
+const hangMs = 30_000
+
+export interface FailpointMeans {
+  /** A number in [0, 1). */
+  random(): number
+  /** Ends this process as a power cut would end it. */
+  kill(): void
+}
+
+export function createFailpoint(plans: readonly FailpointPlan[], { random, kill }: FailpointMeans): Failpoint {
+  if (plans.length === 0) return noFailpoint
+  return (name) => {
+    const plan = plans.find((each) => each.name === name)
+    if (!plan || random() >= plan.share) return undefined
+    if (plan.action === 'throw') throw new Error(`failpoint ${name}`)
+    if (plan.action === 'hang') return Bun.sleep(hangMs)
+    kill()
+    // The signal takes a moment, in which nothing may go on.
+    return new Promise(() => {})
+  }
+}
+
+/** `before_settle=kill:0.01,after_hold=throw`; undefined if it is not of this form. */
+export function parseFailpoints(text: string): readonly FailpointPlan[] | undefined {
+  const plans: FailpointPlan[] = []
+  for (const part of text.split(',')) {
+    const [, place = '', does = '', share = '1'] = /^\s*([a-z_]+)=([a-z]+)(?::([0-9.]+))?\s*$/.exec(part) ?? []
+    const name = failpointNames.find((each) => each === place)
+    const action = failpointActions.find((each) => each === does)
+    if (!name || !action || !(Number(share) >= 0 && Number(share) <= 1)) return undefined
+    plans.push({ name, action, share: Number(share) })
+  }
+  return plans
+}

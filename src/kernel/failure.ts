@@ -38,6 +38,8 @@ export interface FailureFacts {
   readonly refusal?: ProviderRefusal
   /** A provider's own `error.details`, kept where the dialect has a place for it. */
   readonly details?: unknown
+  /** Facts for programs, shown as `error.metadata` on both surfaces. */
+  readonly metadata?: Readonly<Record<string, string>>
   /** Value of the Allow header of a 405. */
   readonly allow?: string
 }

@@ -25,6 +25,19 @@ export function totalInputTokens(usage: Usage): number {
   return usage.inputTokens + usage.cacheReadTokens + usage.cacheWriteTokens + usage.cacheWriteLongTokens
 }
 
+/** A usage of which only the input is known, and that only roughly. */
+export function estimatedInput(inputTokens: number): Usage {
+  return {
+    inputTokens,
+    cacheReadTokens: 0,
+    cacheWriteTokens: 0,
+    cacheWriteLongTokens: 0,
+    outputTokens: 0,
+    cacheReported: 'none',
+    source: 'estimated',
+  }
+}
+
 /** A token count as an untrusted party wrote it: an integer in range, or undefined. */
 export function tokenCount(value: unknown): number | undefined {
   return typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= tokensMax ? value : undefined

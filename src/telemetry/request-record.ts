@@ -2,7 +2,8 @@
 // secrets are not in it.
 
 import { isoTime } from '../kernel/clock.ts'
-import type { RequestId } from '../kernel/ids.ts'
+import type { KeyId, ProjectId, RequestId, WorkspaceId } from '../kernel/ids.ts'
+import type { Nano } from '../kernel/money.ts'
 import { totalInputTokens, type Usage } from '../kernel/usage.ts'
 import { type Log, timeOfDay } from './log.ts'
 
@@ -12,6 +13,23 @@ export interface AttemptRecord {
   readonly upstreamModel: string
   /** `ok`, or the provider's status or the class of the failure: `503`, `timed out`. */
   readonly outcome: string
+  /** Until it answered or failed, in milliseconds. */
+  readonly ms: number
+}
+
+/** A route that could have served a request, in the order of the plan. */
+export interface CandidateRecord {
+  readonly provider: string
+  readonly upstreamModel: string
+  /** Why it stands where it does, or was left out. */
+  readonly why?: string
+}
+
+/** Whose request it is. */
+export interface RecordedCaller {
+  readonly keyId: KeyId
+  readonly projectId: ProjectId
+  readonly workspaceId: WorkspaceId
 }
 
 /** Filled in as the request goes; every field that stays undefined was never known. */
@@ -25,18 +43,29 @@ export interface RequestRecord {
   code: string | undefined
   /** Why it failed, in the words the caller got. */
   reason: string | undefined
-  keyId: string | undefined
+  caller: RecordedCaller | undefined
   model: string | undefined
+  candidates: readonly CandidateRecord[]
   attempts: AttemptRecord[]
+  lane: 'bytes' | 'translation' | undefined
+  /** What the translation dropped or approximated. */
+  warnings: readonly string[]
   /** What was odd about the provider's reply, and what became of it. */
   notes: string[]
   stream: boolean
   usage: Usage | undefined
   /** Decimal, as the caller was told. */
   costUsd: string | undefined
+  priceVersion: string | undefined
+  held: Nano | undefined
+  charge: Nano | undefined
+  /** What the client calls itself. */
+  client: string | undefined
   firstEventMs: number | undefined
   totalMs: number
 }
+
+const noList: readonly never[] = []
 
 export function createRecord(id: RequestId, startedAt: number, path: string): RequestRecord {
   return {
@@ -46,13 +75,20 @@ export function createRecord(id: RequestId, startedAt: number, path: string): Re
     status: 0,
     code: undefined,
     reason: undefined,
-    keyId: undefined,
+    caller: undefined,
     model: undefined,
+    candidates: noList,
     attempts: [],
+    lane: undefined,
+    warnings: noList,
     notes: [],
     stream: false,
     usage: undefined,
     costUsd: undefined,
+    priceVersion: undefined,
+    held: undefined,
+    charge: undefined,
+    client: undefined,
     firstEventMs: undefined,
     totalMs: 0,
   }
@@ -72,7 +108,7 @@ function jsonRequest(record: RequestRecord): string {
   let text = `{"time":"${isoTime(record.startedAt)}","level":"info","message":"request","request_id":"${record.id}"`
   text += `,"path":${JSON.stringify(record.path)},"status":${record.status}`
   if (record.code !== undefined) text += `,"code":"${record.code}","reason":${JSON.stringify(record.reason)}`
-  if (record.keyId !== undefined) text += `,"key":"${record.keyId}"`
+  if (record.caller !== undefined) text += `,"key":"${record.caller.keyId}"`
   if (record.model !== undefined) text += `,"model":${JSON.stringify(record.model)}`
   if (served) text += `,"provider":"${served.provider}","upstream_model":${JSON.stringify(served.upstreamModel)}`
   text += `,"attempts":${attempts.length},"stream":${record.stream}`

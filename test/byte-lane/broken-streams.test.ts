@@ -5,6 +5,7 @@ import { describe, expect, test } from 'bun:test'
 import type { StreamRelay } from '../../src/dialects/byte-lane/relay.ts'
 import { Failure } from '../../src/kernel/failure.ts'
 import { type SseEvent, SseReader } from '../../src/wire/sse-reader.ts'
+import { context } from '../parts/reply-events.ts'
 import { expectedBytes, type Recording, recordedBytes, streams, surfaceOf, surfaces } from './recordings.ts'
 
 const failure = new Failure('STREAM_INTERRUPTED', 'Provider test broke off.')
@@ -12,7 +13,7 @@ const failure = new Failure('STREAM_INTERRUPTED', 'Provider test broke off.')
 function openRelay(recording: Recording): StreamRelay {
   const { dialect, model } = surfaces[surfaceOf(recording)]
   const modelJson = new TextEncoder().encode(JSON.stringify(model))
-  return dialect.relayStream({ modelJson, wantsStreamUsage: true, costOf: () => undefined })
+  return dialect.relayStream({ ...context, modelJson, wantsStreamUsage: true })
 }
 
 /** The events a client that keeps to the standard sees: a record counts when its blank line has come. */
@@ -20,13 +21,11 @@ function events(bytes: Uint8Array): SseEvent[] {
   return new SseReader().push(bytes)
 }
 
-/** The recording without the cost, which is not what this is about. */
+/** The recording with the cost this test's context gives to every usage. */
 function expectedEvents(recording: Recording): SseEvent[] {
-  const spans = recording.spans.map((span) => ({ ...span, to: span.to.replace(/,?"cost":[0-9.]+/, '') }))
-  const own = recording.file.includes('openrouter')
-    ? recording.spans.filter(({ from }) => !from.includes('cost'))
-    : spans
-  return events(expectedBytes({ ...recording, spans: own }, true))
+  const cost = (text: string): string => text.replace(/"cost":[0-9.]+/, '"cost":0.000012345')
+  const spans = recording.spans.map((span) => ({ ...span, to: cost(span.to) }))
+  return events(expectedBytes({ ...recording, spans }, true))
 }
 
 for (const recording of streams) {

@@ -9,6 +9,7 @@ import type { StreamRelay } from '../../src/dialects/byte-lane/relay.ts'
 import { assert } from '../../src/kernel/assert.ts'
 import { formatUsd } from '../../src/kernel/money.ts'
 import type { Usage } from '../../src/kernel/usage.ts'
+import { context } from '../parts/reply-events.ts'
 import { expectedBytes, type Recording, recordedBytes, streams, surfaceOf, surfaces } from './recordings.ts'
 
 const priced = modelFromEntry(
@@ -31,6 +32,7 @@ function openRelay(recording: Recording, wantsStreamUsage: boolean): StreamRelay
     modelJson: new TextEncoder().encode(JSON.stringify(model)),
     wantsStreamUsage,
     costOf,
+    finalUsage: context.finalUsage,
   })
 }
 

@@ -22,7 +22,8 @@ const dialects: Readonly<Record<DialectName, Dialect>> = { chat: openaiChat, mes
 const relayContext = {
   modelJson: new TextEncoder().encode('"acme/large"'),
   wantsStreamUsage: true,
-  costOf: () => '0.000012345',
+  costOf: context.costOf,
+  finalUsage: context.finalUsage,
 }
 
 /** What is odd about a reply is of no interest here. */

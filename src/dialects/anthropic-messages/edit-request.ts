@@ -1,17 +1,22 @@
-// What changes in a Messages body on the way to a provider of the same dialect: the model's name, and traces of the
-// gateway itself in the history. Everything else is forwarded byte for byte.
+// What changes in a Messages body on the way to a provider of the same dialect: the model's name, traces of the gateway
+// itself in the history, and a cap that the wallet cannot pay for. Everything else is forwarded byte for byte.
 
 import { spliceBytes } from '../../wire/json-members.ts'
 import type { RequestEdits } from '../byte-lane/relay.ts'
 import type { Envelope } from '../canonical/envelope.ts'
 import { ownTraceEdits } from './cut-own-traces.ts'
 
-export function editRequest({ body, members }: Envelope, edits: RequestEdits): Uint8Array<ArrayBuffer> {
+export function editRequest({ body, members, outputCap = 0 }: Envelope, edits: RequestEdits): Uint8Array<ArrayBuffer> {
   const changes = ownTraceEdits(body, members)
   const model = members.find('model')
   if (model) {
     const bytes = new TextEncoder().encode(JSON.stringify(edits.upstreamModel))
     changes.push({ start: model.valueStart, end: model.valueEnd, bytes })
+  }
+  const cap = members.find('max_tokens')
+  const most = edits.outputCapMost
+  if (cap && most !== undefined && outputCap > most) {
+    changes.push({ start: cap.valueStart, end: cap.valueEnd, bytes: new TextEncoder().encode(String(most)) })
   }
   return spliceBytes(
     body,

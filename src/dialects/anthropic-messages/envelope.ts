@@ -39,7 +39,7 @@ function sharedFields(fields: EnvelopeFields) {
   fields.optionalKind('tools', ['array'], 'an array')
   fields.optionalKind('temperature', ['number'], 'a number')
   if (fields.find('thread')) fields.refuseWith(threadRefusal())
-  return { body: fields.body, members: fields.members, model }
+  return { body: fields.body, members: fields.members, model, choices: 1 }
 }
 
 /**

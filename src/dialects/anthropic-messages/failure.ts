@@ -30,7 +30,7 @@ export function readErrorObject(error: unknown): ProviderFault {
 }
 
 export function renderFailure(failure: Failure, requestId: RequestId): string {
-  const { refusal, details } = failure.facts
+  const { refusal, details, metadata } = failure.facts
   // Official tools recover from errors by matching the provider's own words, so those of this dialect stay as they are.
   const isOwn = refusal === undefined || refusal.dialect === 'anthropic-messages'
   const error = {
@@ -38,6 +38,7 @@ export function renderFailure(failure: Failure, requestId: RequestId): string {
     message: isOwn ? failure.message : translatedRefusal(failure.message, refusal),
     code: failure.code,
     ...(details === undefined || !isOwn ? {} : { details }),
+    ...(metadata && { metadata }),
   }
   return JSON.stringify({ type: 'error', error, request_id: requestId })
 }

@@ -1,18 +1,24 @@
 // Messages streams on the byte lane: every record passes as it came, but for the model's name in message_start and the
 // cost in the usage of message_delta.
 
-import { type ByteEdit, spliceBytes } from '../../wire/json-members.ts'
+import { spliceBytes } from '../../wire/json-members.ts'
 import { JsonSpans } from '../../wire/json-spans.ts'
+import { JsonTextMeter } from '../../wire/json-text-meter.ts'
 import { sseComment, sseEvent } from '../../wire/sse-writer.ts'
 import { utf8Text } from '../../wire/utf8.ts'
 import { RecordRelay } from '../byte-lane/record-relay.ts'
-import { costEdit, isObject, parseSpan } from '../byte-lane/reply-edits.ts'
+import { costEdit, isObject, parseSpan, usageEdit } from '../byte-lane/reply-edits.ts'
 import { readErrorObject } from './failure.ts'
+import { renderDeltaUsage } from './render-usage.ts'
 import { mergeUsage, readUsage, type UsageMembers } from './usage.ts'
 
 /** Until the provider's message_start has passed, nothing but a comment is legal. */
 export const earlyKeepAlive = sseComment('keep-alive')
 const ping = sseEvent('ping', '{"type":"ping"}')
+
+/** The generated text of a delta, and what opens a tool call. */
+const textMeter = new JsonTextMeter(['text', 'thinking', 'partial_json'])
+const toolNameMeter = new JsonTextMeter(['name'])
 
 export class MessagesStreamRelay extends RecordRelay {
   readonly #json = new JsonSpans(['type', 'message', 'usage', 'content_block', 'error'])
@@ -29,11 +35,13 @@ export class MessagesStreamRelay extends RecordRelay {
     switch (this.#typeOf(record)) {
       case 'content_block_delta':
         this.meaningful = true
+        this.outputBytes += textMeter.count(record, this.sse.dataStart, this.sse.dataEnd)
         return this.pass(record)
       case 'message_start':
         return this.#readStart(record)
       case 'content_block_start':
         if (!this.meaningful) this.meaningful = this.#opensOutput(record)
+        this.outputBytes += toolNameMeter.count(record, this.sse.dataStart, this.sse.dataEnd)
         return this.pass(record)
       case 'message_delta':
         return this.#readDelta(record)
@@ -82,17 +90,23 @@ export class MessagesStreamRelay extends RecordRelay {
   #readDelta(record: Uint8Array): void {
     this.meaningful = true
     const { usage } = this.#json.of
-    if (!this.#json.read(record, this.sse.dataStart, this.sse.dataEnd) || !isObject(record, usage)) {
-      return this.pass(record)
-    }
-    this.#merge(parseSpan(record, usage))
-    const cost = this.usage && this.context.costOf(this.usage)
-    const edit: ByteEdit | undefined = cost === undefined ? undefined : costEdit(record, usage, cost)
-    this.pass(edit ? spliceBytes(record, [edit]) : record)
+    if (!this.#json.read(record, this.sse.dataStart, this.sse.dataEnd)) return this.pass(record)
+    const atStart = this.usageSoFar
+    const isReported = isObject(record, usage)
+    if (isReported) this.#merge(parseSpan(record, usage))
+    const reported = isReported ? this.usageSoFar : undefined
+    const final = this.context.finalUsage(reported, atStart, () => this.outputBytes)
+    this.usage = final
+    const cost = this.context.costOf(final)
+    const edit =
+      final === reported
+        ? costEdit(record, usage, cost)
+        : usageEdit(record, usage, renderDeltaUsage(final, cost), this.sse.dataEnd)
+    this.pass(spliceBytes(record, [edit]))
   }
 
   #merge(usage: unknown): void {
     this.#usageSeen = mergeUsage(this.#usageSeen, usage)
-    this.usage = readUsage(this.#usageSeen) ?? this.usage
+    this.usageSoFar = readUsage(this.#usageSeen) ?? this.usageSoFar
   }
 }

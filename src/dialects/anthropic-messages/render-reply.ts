@@ -3,15 +3,12 @@
 import { collectReply } from '../canonical/collect-reply.ts'
 import type { ReplyEvent } from '../canonical/reply-event.ts'
 import type { RenderContext } from '../canonical/translation.ts'
-import { UsageMeter } from '../reply/meter-usage.ts'
 import { emptyTextBlock, renderBlock } from './render-block.ts'
 import { renderMessage } from './render-message.ts'
 
 export function renderReply(events: readonly ReplyEvent[], context: RenderContext): string {
-  const { id, blocks, stop } = collectReply(events)
-  const meter = new UsageMeter(context.estimatedInputTokens)
-  for (const event of events) meter.push(event)
-  const { usage } = meter
+  const { id, blocks, stop, usage: reported } = collectReply(events)
+  const usage = reported ?? context.finalUsage(undefined, undefined, () => 0)
   const said = blocks.flatMap((block) => renderBlock(block) ?? [])
   const content = said.length === 0 ? [emptyTextBlock] : said
   return renderMessage({ id, content, stop, usage, cost: context.costOf(usage) }, context)

@@ -239,11 +239,6 @@ describe('the end', () => {
     expect(messageDelta(...text('a'), ended())?.usage).toMatchObject({ input_tokens: 10, output_tokens: 5 })
   })
 
-  test('vector 82: has estimated output tokens where none were reported', () => {
-    const end: ReplyEvent = { type: 'reply-end', stop: { unified: 'end', raw: '' }, usage: undefined }
-    expect(messageDelta(...text('12345678', '9'), end)?.usage).toMatchObject({ input_tokens: 42, output_tokens: 3 })
-  })
-
   test('pitfall 141: is never made up: a failure has no message_stop', () => {
     const fault = {
       status: undefined,

@@ -1,12 +1,11 @@
 // Canonical events as a Messages stream. Blocks are numbered as they are opened, and opened when there is something in
 // them, so that no caller's history gets an empty one.
 
-import { totalInputTokens, type Usage } from '../../kernel/usage.ts'
+import { estimatedInput, totalInputTokens, type Usage } from '../../kernel/usage.ts'
 import type { RawJson } from '../canonical/conversation.ts'
 import type { ReplyBlock, Stop } from '../canonical/reply-event.ts'
 import type { RenderContext, StreamRenderer } from '../canonical/translation.ts'
 import { BlockRenderer } from '../reply/block-renderer.ts'
-import { UsageMeter } from '../reply/meter-usage.ts'
 import { jsonObject, jsonString } from '../request/json-text.ts'
 import { type ArgumentsRenderer, CustomInput, JsonArguments } from './render-arguments.ts'
 import { callBlock, emptyTextBlock, sealedBlock, textBlock, thinkingBlock } from './render-block.ts'
@@ -39,7 +38,7 @@ class MessagesStreamRenderer extends BlockRenderer {
 
   /** Readers take 0 for an empty context, and never look again. */
   #estimate(): Usage {
-    return new UsageMeter(Math.max(1, this.context.estimatedInputTokens)).usage
+    return estimatedInput(Math.max(1, this.context.estimatedInputTokens))
   }
 
   protected startBlock(block: ReplyBlock): string {
@@ -77,10 +76,9 @@ class MessagesStreamRenderer extends BlockRenderer {
     return written
   }
 
-  protected end(stop: Stop): string {
+  protected end(stop: Stop, usage: Usage): string {
     let written = ''
     if (this.#blocks === 0) written += this.#open(textBlock('')) + record('content_block_stop', [this.#index()])
-    const { usage } = this.meter
     written += record('message_delta', [
       ['delta', jsonObject([...stopMembers(stop), ['container', 'null']])],
       ['usage', renderDeltaUsage(usage, this.context.costOf(usage))],

@@ -1,8 +1,9 @@
 import { describe, expect, test } from 'bun:test'
+import { context as renderContext } from '../../../test/parts/reply-events.ts'
 import { anthropicMessages } from '../anthropic-messages/index.ts'
 import { openaiChat } from '../openai-chat/index.ts'
 
-const context = { modelJson: new TextEncoder().encode('"a/b"'), wantsStreamUsage: true, costOf: () => undefined }
+const context = { ...renderContext, modelJson: new TextEncoder().encode('"a/b"') }
 
 /** One record over several data lines, at every cut, and the one line it becomes. */
 const records = [

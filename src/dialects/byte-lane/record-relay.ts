@@ -18,6 +18,8 @@ export abstract class RecordRelay implements StreamRelay {
   finished = false
   terminal: Uint8Array = nothing
   usage: Usage | undefined
+  usageSoFar: Usage | undefined
+  outputBytes = 0
   fault: ProviderFault | undefined
   /** Where the data and the event's name of the record at hand lie. */
   protected readonly sse = new SseSpans()
@@ -60,6 +62,7 @@ export abstract class RecordRelay implements StreamRelay {
 
   protected finish(record: Uint8Array): void {
     this.finished = true
+    this.usage ??= this.context.finalUsage(undefined, this.usageSoFar, () => this.outputBytes)
     // Nobody waits for the LF of a last CRLF that was cut in two.
     const isCut = record.at(-1) === carriageReturn && record.at(-2) === lineFeed
     this.terminal = isCut ? Buffer.concat([record, lineEnd]) : record

@@ -9,15 +9,26 @@ export interface RequestEdits {
   readonly upstreamModel: string
   /** Sent as the output cap when the caller gave none. */
   readonly defaultOutputCap: number | undefined
+  /** A larger cap, or none, becomes this one. */
+  readonly outputCapMost?: number | undefined
   readonly rules: TargetRules
 }
 
-export interface RelayContext {
+/** Turns what a provider counted, or did not, into what is billed and shown. */
+export interface UsageJudge {
+  /**
+   * The usage of a reply that came to its end: `reported` where that can be, else an estimate from what the provider
+   * said at the start and from the bytes of output that passed.
+   */
+  finalUsage(reported: Usage | undefined, atStart: Usage | undefined, outputBytes: () => number): Usage
+}
+
+export interface RelayContext extends UsageJudge {
   /** The catalog id as JSON, written where the provider wrote its own name for the model. */
   readonly modelJson: Uint8Array
   readonly wantsStreamUsage: boolean
-  /** Decimal USD digits to stand in the usage object as `cost`; undefined = leave usage as it is. */
-  costOf(usage: Usage): string | undefined
+  /** Decimal USD digits to stand in the usage object as `cost`. */
+  costOf(usage: Usage): string
 }
 
 /** One stream on its way through: provider bytes in, client bytes out, with what was learned beside it. */
@@ -34,7 +45,12 @@ export interface StreamRelay {
   readonly isWhole?: boolean
   /** The terminal bytes, withheld so that the charge can be made durable before the client sees the end. */
   readonly terminal: Uint8Array
+  /** Of a complete reply; undefined while it runs. */
   readonly usage: Usage | undefined
+  /** What the provider has counted so far: it may be the input alone, or nothing. */
+  readonly usageSoFar: Usage | undefined
+  /** Bytes of generated text that have passed: what a client would show or run, without what surrounds it. */
+  readonly outputBytes: number
   /** The provider reported an error inside the stream. */
   readonly fault: ProviderFault | undefined
   /** Bytes that keep a silent connection alive and are legal at this point of the stream. */
@@ -43,5 +59,5 @@ export interface StreamRelay {
 
 export interface RelayedReply {
   readonly body: Uint8Array
-  readonly usage: Usage | undefined
+  readonly usage: Usage
 }

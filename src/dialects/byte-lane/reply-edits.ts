@@ -21,6 +21,14 @@ export function costEdit(bytes: Uint8Array, span: JsonSpan, cost: string): ByteE
   return { start: at, end: at, bytes: encoder.encode(text) }
 }
 
+/** Puts a usage object of ours in the place of the provider's, or at the end of the object that has none. */
+export function usageEdit(bytes: Uint8Array, span: JsonSpan, usageJson: string, objectEnd = bytes.length): ByteEdit {
+  if (span.start >= 0) return { start: span.start, end: span.end, bytes: encoder.encode(usageJson) }
+  let at = objectEnd - 1
+  while (at > 0 && bytes[at] !== closeBrace) at--
+  return { start: at, end: at, bytes: encoder.encode(`,"usage":${usageJson}`) }
+}
+
 /** Behind the last byte of an object that is neither space nor its closing brace. */
 function lastInside(bytes: Uint8Array, span: JsonSpan): number {
   let at = span.end - 1

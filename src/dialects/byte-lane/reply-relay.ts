@@ -6,18 +6,24 @@ import { openBracket } from '../../wire/ascii.ts'
 import { JsonSpans } from '../../wire/json-spans.ts'
 import { type ProviderFault, replyFault } from '../canonical/provider-fault.ts'
 import type { Dialect } from '../dialect.ts'
-import { costEdit, isObject, isPresent, parseSpan, spliceReply } from './reply-edits.ts'
+import { costEdit, isObject, isPresent, parseSpan, spliceReply, usageEdit } from './reply-edits.ts'
 
 export interface ReplyShape<Content extends string> {
   /** The member that no reply goes without, a list. */
   readonly content: Content
   readUsage(usage: unknown): Usage | undefined
+  /** As the dialect shows it. */
+  renderUsage(usage: Usage, cost: string): string
+  /** Bytes of generated text in the list. */
+  outputBytes(content: unknown): number
   readErrorObject(error: unknown): ProviderFault
 }
 
 export function createReplyRelay<Content extends string>({
   content,
   readUsage,
+  renderUsage,
+  outputBytes,
   readErrorObject,
 }: ReplyShape<Content>): Dialect['relayReply'] {
   // A scratch pad: filled and read within one call, never between two.
@@ -30,9 +36,11 @@ export function createReplyRelay<Content extends string>({
     const list = spans.of[content]
     if (isPresent(body, error)) return { fault: readErrorObject(parseSpan(body, error)) }
     if (list.start < 0 || body[list.start] !== openBracket) return { fault: replyFault(`a reply without ${content}`) }
-    const usage = isObject(body, usageSpan) ? readUsage(parseSpan(body, usageSpan)) : undefined
-    const cost = usage && context.costOf(usage)
-    const edit = cost === undefined ? undefined : costEdit(body, usageSpan, cost)
+    const reported = isObject(body, usageSpan) ? readUsage(parseSpan(body, usageSpan)) : undefined
+    const usage = context.finalUsage(reported, undefined, () => outputBytes(parseSpan(body, list)))
+    const cost = context.costOf(usage)
+    const edit =
+      usage === reported ? costEdit(body, usageSpan, cost) : usageEdit(body, usageSpan, renderUsage(usage, cost))
     return { body: spliceReply(body, model, context.modelJson, edit), usage }
   }
 }

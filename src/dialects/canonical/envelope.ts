@@ -10,6 +10,8 @@ export interface Envelope {
   readonly stream: boolean
   /** The caller's cap on generated tokens, under whichever name it was sent. */
   readonly outputCap: number | undefined
+  /** How many answers are asked for; each is generated and paid for. */
+  readonly choices: number
   /** Whether the caller asked for usage in the stream; where it did not, the extra record is kept from it. */
   readonly wantsStreamUsage: boolean
 }

@@ -4,6 +4,7 @@
 import type { Failure } from '../../kernel/failure.ts'
 import type { RequestId } from '../../kernel/ids.ts'
 import type { Usage } from '../../kernel/usage.ts'
+import type { UsageJudge } from '../byte-lane/relay.ts'
 import type { Conversation } from './conversation.ts'
 import type { Envelope } from './envelope.ts'
 import type { ReplyEvent } from './reply-event.ts'
@@ -67,7 +68,7 @@ export interface StreamParser {
   readonly skipped: number
 }
 
-export interface RenderContext {
+export interface RenderContext extends UsageJudge {
   /** The catalog id. */
   readonly model: string
   readonly requestId: RequestId
@@ -76,8 +77,8 @@ export interface RenderContext {
   readonly wantsStreamUsage: boolean
   /** Input tokens as estimated before the call; shown until the provider reports. */
   readonly estimatedInputTokens: number
-  /** Decimal USD digits for the usage object; undefined = no cost. */
-  costOf(usage: Usage): string | undefined
+  /** Decimal USD digits for the usage object. */
+  costOf(usage: Usage): string
 }
 
 /** Writes canonical events as the caller's dialect has them. Answers '' for an event that has no bytes of its own. */

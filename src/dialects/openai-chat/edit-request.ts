@@ -36,23 +36,30 @@ export function editRequest(envelope: Envelope, edits: RequestEdits): Uint8Array
 /** The cap under the name the host knows: renamed where the caller used the other one, added where it sent none. */
 function capEdits({ members, outputCap }: Envelope, edits: RequestEdits, added: string[]): ByteEdit[] {
   const wanted = edits.rules.outputCapName
+  const most = edits.outputCapMost
+  if (outputCap !== undefined && most !== undefined && outputCap > most) return loweredCap(members, wanted, most)
   if (outputCap === undefined) {
     const nullCap = capNames.map((name) => members.find(name)).find((member) => member !== undefined)
-    if (edits.defaultOutputCap === undefined) return []
-    if (nullCap)
-      return [
-        {
-          ...nameSpan(nullCap),
-          bytes: encode(`"${wanted ?? nullCap.name}":${edits.defaultOutputCap}`),
-          end: nullCap.valueEnd,
-        },
-      ]
-    added.push(`"${wanted ?? 'max_tokens'}":${edits.defaultOutputCap}`)
+    const cap = Math.min(edits.defaultOutputCap ?? Number.POSITIVE_INFINITY, most ?? Number.POSITIVE_INFINITY)
+    if (cap === Number.POSITIVE_INFINITY) return []
+    if (nullCap) return [replaceMember(nullCap, wanted ?? nullCap.name, cap)]
+    added.push(`"${wanted ?? 'max_tokens'}":${cap}`)
     return []
   }
   if (wanted === undefined || members.find(wanted)) return []
   const other = capNames.map((name) => members.find(name)).find((member) => member !== undefined)
   return other ? [{ ...nameSpan(other), bytes: encode(`"${wanted}":`) }] : []
+}
+
+/** Under every name the caller wrote it: hosts differ in which of two they obey. */
+function loweredCap(members: Envelope['members'], wanted: string | undefined, most: number): ByteEdit[] {
+  const written = capNames.map((name) => members.find(name)).filter((member) => member !== undefined)
+  const isKnown = written.some(({ name }) => name === wanted)
+  return written.map((member) => replaceMember(member, isKnown ? member.name : (wanted ?? member.name), most))
+}
+
+function replaceMember(member: JsonMember, name: string, value: number): ByteEdit {
+  return { start: member.start, end: member.valueEnd, bytes: encode(`"${name}":${value}`) }
 }
 
 /** Usage is always asked of the provider; where the caller did not ask, the relay keeps the extra record back. */

@@ -15,7 +15,7 @@ export function readEnvelope(body: Uint8Array<ArrayBuffer>): Envelope | Failure 
     const stream = fields.optionalBoolean('stream') ?? false
     fields.optionalKind('tools', ['array'], 'an array')
     fields.optionalKind('temperature', ['number'], 'a number')
-    fields.optionalInteger('n', 1, choicesMax)
+    const choices = fields.optionalInteger('n', 1, choicesMax) ?? 1
     const maxTokens = fields.optionalInteger('max_tokens', 1)
     const maxCompletionTokens = fields.optionalInteger('max_completion_tokens', 1)
     return {
@@ -24,6 +24,7 @@ export function readEnvelope(body: Uint8Array<ArrayBuffer>): Envelope | Failure 
       model,
       stream,
       outputCap: maxCompletionTokens ?? maxTokens,
+      choices,
       wantsStreamUsage: includesUsage(fields),
     }
   })

@@ -51,9 +51,10 @@ export function renderStreamFailure(failure: Failure): Uint8Array {
 }
 
 function errorObject(failure: Failure): object {
-  const { refusal, param } = failure.facts
+  const { refusal, param, metadata } = failure.facts
   const message = refusal ? refusalMessage(failure.message, refusal) : failure.message
-  return { message, type: failureTable[failure.code].chatType, param: param ?? null, code: failure.code }
+  const type = failureTable[failure.code].chatType
+  return { message, type, param: param ?? null, code: failure.code, ...(metadata && { metadata }) }
 }
 
 /** The provider's text, and its own word for it: clients look for some of them, and `code` is ours. */

@@ -2,6 +2,17 @@
 
 import { createReplyRelay } from '../byte-lane/reply-relay.ts'
 import { readErrorObject } from './failure.ts'
+import { outputMeter } from './output-meter.ts'
+import { renderUsage } from './render-usage.ts'
 import { readUsage } from './usage.ts'
 
-export const relayReply = createReplyRelay({ content: 'choices', readUsage, readErrorObject })
+export const relayReply = createReplyRelay({
+  content: 'choices',
+  readUsage,
+  renderUsage,
+  outputBytes(choices) {
+    const json = Buffer.from(JSON.stringify(choices ?? null))
+    return outputMeter.count(json, 0, json.length)
+  },
+  readErrorObject,
+})

@@ -1,14 +1,19 @@
 // Chat Completions streams on the byte lane: every record passes as it came, but for the model's name, the cost in the
 // usage record, and that record itself where the caller did not ask for it.
 
+import { openBrace } from '../../wire/ascii.ts'
 import type { ByteEdit } from '../../wire/json-members.ts'
 import { JsonSpans } from '../../wire/json-spans.ts'
-import { sseComment } from '../../wire/sse-writer.ts'
+import { sseComment, sseEvent } from '../../wire/sse-writer.ts'
 import { utf8Text } from '../../wire/utf8.ts'
 import { RecordRelay } from '../byte-lane/record-relay.ts'
-import { costEdit, isObject, isPresent, parseSpan, spliceReply } from '../byte-lane/reply-edits.ts'
+import { costEdit, isObject, isPresent, parseSpan, spliceReply, usageEdit } from '../byte-lane/reply-edits.ts'
+import { recordOf } from '../canonical/json-value.ts'
+import { jsonObject } from '../request/json-text.ts'
 import { readErrorObject } from './failure.ts'
 import { isMeaningfulChunk } from './meaningful.ts'
+import { outputMeter } from './output-meter.ts'
+import { renderUsage } from './render-usage.ts'
 import { readUsage } from './usage.ts'
 
 const done = new TextEncoder().encode('[DONE]')
@@ -17,6 +22,7 @@ export const keepAlive = sseComment('keep-alive')
 
 export class ChatStreamRelay extends RecordRelay {
   readonly #json = new JsonSpans(['model', 'usage', 'choices', 'error'])
+  #last: Uint8Array | undefined
 
   keepAlive(): Uint8Array {
     return keepAlive
@@ -24,7 +30,10 @@ export class ChatStreamRelay extends RecordRelay {
 
   protected read(record: Uint8Array): void {
     const { dataStart, dataEnd } = this.sse
-    if (isDone(record, dataStart, dataEnd)) return this.finish(record)
+    if (isDone(record, dataStart, dataEnd)) {
+      if (this.usage === undefined) this.#passOwnUsage()
+      return this.finish(record)
+    }
     // One bad record does not spoil a stream: it is left out, and a stream without its end still fails.
     if (this.#json.read(record, dataStart, dataEnd)) this.#readChunk(record, dataStart, dataEnd)
   }
@@ -36,24 +45,45 @@ export class ChatStreamRelay extends RecordRelay {
       return
     }
     if (!this.meaningful) this.meaningful = isMeaningfulChunk(utf8Text(record, dataStart, dataEnd))
+    this.outputBytes += outputMeter.count(record, choices.start, choices.end)
+    this.#last = record
     if (!isObject(record, usage)) {
       if (model.start < 0) return this.pass(record)
       return this.passEdited(record, model.start, model.end, this.context.modelJson)
     }
-    const cost = this.#readUsage(record)
+    const edit = this.#readUsage(record)
     // The extra record that we asked for and the caller did not.
     if (isEmptyList(record, choices) && !this.context.wantsStreamUsage) return
-    this.pass(spliceReply(record, model, this.context.modelJson, cost))
+    this.pass(spliceReply(record, model, this.context.modelJson, edit))
   }
 
-  /** Keeps what was reported and answers with the edit that puts its cost beside it. */
-  #readUsage(record: Uint8Array): ByteEdit | undefined {
+  /** Keeps what was reported and answers with the edit that puts its cost beside it, or a better usage in its place. */
+  #readUsage(record: Uint8Array): ByteEdit {
     const span = this.#json.of.usage
-    const usage = readUsage(parseSpan(record, span))
-    if (usage === undefined) return undefined
-    this.usage = usage
+    const reported = readUsage(parseSpan(record, span))
+    const usage = this.context.finalUsage(reported, undefined, () => this.outputBytes)
     const cost = this.context.costOf(usage)
-    return cost === undefined ? undefined : costEdit(record, span, cost)
+    // Some hosts count in every chunk: the last one is the whole.
+    this.usage = usage
+    this.usageSoFar = reported ?? this.usageSoFar
+    return usage === reported ? costEdit(record, span, cost) : usageEdit(record, span, renderUsage(usage, cost))
+  }
+
+  /** A caller that asked for usage gets it, also where the provider sends none. */
+  #passOwnUsage(): void {
+    const usage = this.context.finalUsage(undefined, undefined, () => this.outputBytes)
+    this.usage = usage
+    if (!this.context.wantsStreamUsage || this.#last === undefined) return
+    const chunk = recordOf(parseSpan(this.#last, { start: this.#last.indexOf(openBrace), end: this.#last.length }))
+    const json = jsonObject([
+      ['id', JSON.stringify(chunk.id)],
+      ['object', '"chat.completion.chunk"'],
+      ['created', JSON.stringify(chunk.created)],
+      ['model', utf8Text(this.context.modelJson, 0, this.context.modelJson.length)],
+      ['choices', '[]'],
+      ['usage', renderUsage(usage, this.context.costOf(usage))],
+    ])
+    this.pass(sseEvent(undefined, json))
   }
 }
 

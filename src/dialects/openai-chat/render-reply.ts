@@ -4,7 +4,6 @@ import { type CollectedBlock, collectReply } from '../canonical/collect-reply.ts
 import type { RawJson } from '../canonical/conversation.ts'
 import type { ReplyEvent, Stop } from '../canonical/reply-event.ts'
 import type { RenderContext } from '../canonical/translation.ts'
-import { UsageMeter } from '../reply/meter-usage.ts'
 import { jsonArray, jsonObject, jsonString } from '../request/json-text.ts'
 import { Paragraphs } from './paragraphs.ts'
 import { renderSealedDetail, renderThinkingDetail } from './render-reasoning.ts'
@@ -12,10 +11,8 @@ import { renderUsage } from './render-usage.ts'
 import { finishMembers, refusalText, replyHead } from './reply-head.ts'
 
 export function renderReply(events: readonly ReplyEvent[], context: RenderContext): string {
-  const { id, blocks, stop } = collectReply(events)
-  const meter = new UsageMeter(context.estimatedInputTokens)
-  for (const event of events) meter.push(event)
-  const { usage } = meter
+  const { id, blocks, stop, usage: reported } = collectReply(events)
+  const usage = reported ?? context.finalUsage(undefined, undefined, () => 0)
   const choice = jsonObject([
     ['index', '0'],
     ['message', renderMessage(blocks, stop)],

@@ -103,15 +103,7 @@ describe('the frame', () => {
       'data: {"error":{"message":"broke off","type":"api_error","param":null,"code":"STREAM_INTERRUPTED"}}\n\n',
     )
   })
-
-  test('vector 82: estimates the usage that nobody reported', () => {
-    const usage = chunksOf(rendered([started, ...text('12345678'), ended()].map(withoutUsage), context)).at(-1)?.usage
-    expect(usage).toEqual({ prompt_tokens: 42, completion_tokens: 2, total_tokens: 44, cost: 0.000012345 })
-  })
 })
-
-const withoutUsage = (event: ReplyEvent): ReplyEvent =>
-  event.type === 'reply-end' ? { ...event, usage: undefined } : event
 
 describe('texts', () => {
   test('touch where their blocks touch, and are paragraphs where something stands between', () => {

@@ -1,6 +1,7 @@
 // Canonical events as a Chat Completions stream. Official clients keep only the last value of members they do not
 // know, so reasoning streams as text and its details come once, whole, before the finish.
 
+import type { Usage } from '../../kernel/usage.ts'
 import type { RawJson } from '../canonical/conversation.ts'
 import type { ReplyBlock, Stop } from '../canonical/reply-event.ts'
 import type { RenderContext, StreamRenderer } from '../canonical/translation.ts'
@@ -87,7 +88,7 @@ class ChatStreamRenderer extends BlockRenderer {
     return isEmptyCall ? this.#call([calledMember(false, [], '{}')]) : ''
   }
 
-  protected end(stop: Stop): string {
+  protected end(stop: Stop, usage: Usage): string {
     let written = ''
     if (stop.unified === 'refusal' && !this.#hasRefusal) {
       written += this.#delta(jsonObject([['refusal', jsonString(refusalText(stop).toWellFormed())]]))
@@ -96,7 +97,6 @@ class ChatStreamRenderer extends BlockRenderer {
     const choice = jsonObject([['index', '0'], ['delta', '{}'], ['logprobs', 'null'], ...finishMembers(stop)])
     written += this.#record(jsonArray([choice]), 'null')
     if (this.context.wantsStreamUsage) {
-      const { usage } = this.meter
       written += this.#record('[]', renderUsage(usage, this.context.costOf(usage)))
     }
     this.terminal = 'data: [DONE]\n\n'

@@ -5,24 +5,19 @@ import { assert } from '../../kernel/assert.ts'
 import type { Usage } from '../../kernel/usage.ts'
 import type { ReplyBlock, ReplyEvent, Stop } from '../canonical/reply-event.ts'
 import type { RenderContext, StreamRenderer } from '../canonical/translation.ts'
-import { UsageMeter } from './meter-usage.ts'
 import { WholeCharacters } from './whole-characters.ts'
 
 /** Every method answers with what is to be written, '' for nothing. */
 export abstract class BlockRenderer implements StreamRenderer {
   terminal = ''
-  protected readonly meter: UsageMeter
   protected block: ReplyBlock | undefined
   /** Of the open block, as far as it has come. */
   protected signature: string | undefined
   readonly #characters = new WholeCharacters()
 
-  constructor(protected readonly context: RenderContext) {
-    this.meter = new UsageMeter(context.estimatedInputTokens)
-  }
+  constructor(protected readonly context: RenderContext) {}
 
   render(event: ReplyEvent): string {
-    this.meter.push(event)
     switch (event.type) {
       case 'reply-start':
         return this.start(event.id, event.usage)
@@ -41,7 +36,7 @@ export abstract class BlockRenderer implements StreamRenderer {
       case 'block-end':
         return this.#endBlock()
       case 'reply-end':
-        return this.start(undefined, undefined) + this.#endBlock() + this.end(event.stop)
+        return this.start(undefined, undefined) + this.#endBlock() + this.end(event.stop, this.#usageOf(event.usage))
       case 'keep-alive':
         return this.keepAlive()
       case 'reply-failure':
@@ -57,8 +52,12 @@ export abstract class BlockRenderer implements StreamRenderer {
   protected abstract piece(text: string): string
   protected abstract endBlock(block: ReplyBlock): string
   /** The end of the reply; also sets `terminal`. */
-  protected abstract end(stop: Stop): string
+  protected abstract end(stop: Stop, usage: Usage): string
   protected abstract keepAlive(): string
+
+  #usageOf(metered: Usage | undefined): Usage {
+    return metered ?? this.context.finalUsage(undefined, undefined, () => 0)
+  }
 
   #write(text: string): string {
     return text === '' ? '' : this.piece(text)

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { block, call, ended, started, text, thinking } from '../../../test/parts/reply-events.ts'
+import { block, call, context, ended, started, text, thinking } from '../../../test/parts/reply-events.ts'
 import { noted } from '../../../test/parts/reply-notation.ts'
 import { collectReply } from '../canonical/collect-reply.ts'
 import type { ReplyEvent } from '../canonical/reply-event.ts'
@@ -224,7 +224,7 @@ describe('stop sequences matched here', () => {
   })
 
   test('leave the usage to be estimated, since the provider is cut off before it reports', () => {
-    const meter = new UsageMeter(42)
+    const meter = new UsageMeter(context)
     const events = undone({ stop }, text('12345678END'), ended()).flatMap((event) => meter.push(event))
     expect(events.at(-1)).toMatchObject({ usage: { inputTokens: 42, outputTokens: 2, source: 'estimated' } })
   })

@@ -1,0 +1,126 @@
+// The money of one running request: what is held for it, how that grows while it streams, and the one charge at its end.
+// Whatever happens to the request, exactly one of settle and release ends it.
+
+import { priceBound, priceUsage } from '../catalog/price.ts'
+import { Failure } from '../kernel/failure.ts'
+import type { RequestId } from '../kernel/ids.ts'
+import type { Nano } from '../kernel/money.ts'
+import type { Usage } from '../kernel/usage.ts'
+import type { Ledger } from '../ledger/ledger.ts'
+import type { OfferedModel } from '../routing/offer.ts'
+import type { NewRow } from '../store/write-batch.ts'
+import { type Slice, type SliceFacts, sliceTokens, sliceTokensLeast } from './slice.ts'
+
+/** On the safe side of what text comes to: a token is rarely less. */
+const bytesPerTokenLeast = 3
+/** More is asked for while there is still something left. */
+const growShare = 0.75
+
+/** Whether the answer may go on; `over`: what is held is used up and no more is to be had. */
+export type Growth = 'enough' | 'over'
+
+export class Bill {
+  /** Bytes of generated text from which `grow` has something to do. */
+  growAtBytes: number
+  #held: Nano
+  #outputTokens: number
+  readonly #outputTokensMost: number
+  #isRefused = false
+  #growing: Promise<void> | undefined
+
+  constructor(
+    readonly requestId: RequestId,
+    private readonly ledger: Ledger,
+    private readonly model: OfferedModel,
+    private readonly facts: SliceFacts,
+    readonly slice: Slice,
+  ) {
+    this.#held = slice.amount
+    this.#outputTokens = slice.outputTokens
+    this.#outputTokensMost = slice.cap * facts.choices
+    this.growAtBytes = this.#nextGrowth()
+  }
+
+  /** The cap to send upstream where the wallet cannot pay for the one that was asked for. */
+  get loweredCap(): number | undefined {
+    return this.slice.cap < this.facts.cap ? this.slice.cap : undefined
+  }
+
+  get held(): Nano {
+    return this.#held
+  }
+
+  markSent(): void {
+    this.ledger.markSent(this.requestId)
+  }
+
+  /** Holds more as the answer grows; called when it has reached `growAtBytes`. */
+  grow(outputBytes: number): Growth | Promise<Growth> {
+    const isOver = (): Growth => (this.#isRefused && outputBytes >= this.#bytesHeld() ? 'over' : 'enough')
+    if (!this.#growing && !this.#isRefused) {
+      const growing = this.#extend()
+      if (growing) this.#growing = growing.finally(() => (this.#growing = undefined))
+    }
+    // What is held is enough for now: the answer flows on while more is asked for.
+    if (this.#growing && outputBytes >= this.#bytesHeld()) return this.#growing.then(isOver)
+    return isOver()
+  }
+
+  /** The charge of a usage; an estimate never exceeds what was held for it. */
+  chargeOf(usage: Usage): Nano {
+    const charge = priceUsage(this.model.price, usage)
+    return usage.source === 'estimated' && charge > this.#held ? this.#held : charge
+  }
+
+  /** Resolves when the charge is durable; a Failure if it could not be made so, and then nothing was charged. */
+  async settle(usage: Usage, rows: readonly NewRow[]): Promise<Failure | undefined> {
+    const outcome = await this.ledger.settle({
+      requestId: this.requestId,
+      charge: this.chargeOf(usage),
+      priceVersion: this.model.priceVersion,
+      usage: JSON.stringify(usage),
+      estimated: usage.source === 'estimated',
+      rows,
+    })
+    if (outcome.kind === 'settled') return undefined
+    const retryAfterMs = outcome.kind === 'unavailable' ? outcome.retryAfterMs : 1000
+    const message =
+      'Tollgate could not record the charge for this answer, so it cannot complete it. Nothing was charged.'
+    return new Failure('OVERLOADED', message, { retryAfterMs })
+  }
+
+  /** Ends the hold without a charge. A release that does not come through is made up for by the reaper. */
+  release(): void {
+    void this.ledger.release(this.requestId)
+  }
+
+  /** The steps from a whole slice down to the least; the first that is granted counts. */
+  #extend(more = sliceTokens): Promise<void> | undefined {
+    const outputTokens = Math.min(this.#outputTokens + more * this.facts.choices, this.#outputTokensMost)
+    const { price, isMarked } = this.facts
+    const amount = priceBound(price, { inputTokens: this.slice.inputTokens, outputTokens, isMarked })
+    const outcome = this.ledger.extend(this.requestId, (amount - this.#held) as Nano)
+    const take = (kind: string): Promise<void> | undefined => {
+      if (kind === 'held') {
+        this.#held = amount
+        this.#outputTokens = outputTokens
+        this.growAtBytes = this.#nextGrowth()
+        return undefined
+      }
+      if (more > sliceTokensLeast) return this.#extend(more / 2)
+      this.#isRefused = true
+      this.growAtBytes = this.#bytesHeld()
+      return undefined
+    }
+    if (!(outcome instanceof Promise)) return take(outcome.kind)
+    return outcome.then(({ kind }) => take(kind))
+  }
+
+  #nextGrowth(): number {
+    return this.#outputTokens >= this.#outputTokensMost ? Number.POSITIVE_INFINITY : this.#bytesHeld() * growShare
+  }
+
+  #bytesHeld(): number {
+    return this.#outputTokens * bytesPerTokenLeast
+  }
+}

@@ -1,0 +1,72 @@
+// How much is held for a request: its input at the dearest price it could have, and a slice of its output. Rules for
+// small wallets are here too; nobody is locked out by a large default cap, and nobody is served beyond what they have.
+
+import { type Price, priceBound } from '../catalog/price.ts'
+import type { Nano } from '../kernel/money.ts'
+
+/** What a hold is made of. */
+export interface SliceFacts {
+  readonly price: Price
+  readonly isMarked: boolean
+  /** The most output tokens of one answer. */
+  readonly cap: number
+  readonly choices: number
+  /** The whole cap is held at once: the answer is not streamed, or part of what it bills is never shown. */
+  readonly holdsWholeCap: boolean
+  /** The cap must not fall below this: a budget for thinking, and one token to say something. */
+  readonly capLeast: number
+}
+
+export interface Slice {
+  readonly amount: Nano
+  readonly inputTokens: number
+  /** Over all choices. */
+  readonly outputTokens: number
+  /** The most output tokens of one answer, as far as the wallet can pay for it. */
+  readonly cap: number
+}
+
+/** Output tokens held at a time while an answer streams. */
+export const sliceTokens = 4096
+/** Less than this is not worth a call. */
+export const sliceTokensLeast = 256
+
+export function sliceOf(facts: SliceFacts, inputTokens: number, cap: number, most = sliceTokens): Slice {
+  const { price, isMarked, choices } = facts
+  const outputTokens = (facts.holdsWholeCap ? cap : Math.min(cap, most)) * choices
+  return { amount: priceBound(price, { inputTokens, outputTokens, isMarked }), inputTokens, outputTokens, cap }
+}
+
+/** What a wallet must hold for the request to be worth trying. */
+export function leastSlice(facts: SliceFacts, inputTokens: number): Slice {
+  return sliceOf({ ...facts, holdsWholeCap: true }, inputTokens, Math.min(facts.cap, sliceTokensLeast))
+}
+
+/** The slices to try, largest first, for a wallet that cannot pay the usual one; none = it cannot pay at all. */
+export function thinSlices(facts: SliceFacts, inputTokens: number, posted: Nano): readonly Slice[] {
+  const cap = affordableCap(facts, inputTokens, posted)
+  if (cap < Math.min(facts.cap, sliceTokensLeast) || cap < Math.min(facts.cap, facts.capLeast)) return []
+  if (facts.holdsWholeCap) return [sliceOf(facts, inputTokens, cap)]
+  const slices: Slice[] = []
+  for (let most = sliceTokens; most >= sliceTokensLeast; most /= 2) {
+    const slice = sliceOf(facts, inputTokens, cap, most)
+    if (slice.amount !== slices.at(-1)?.amount) slices.push(slice)
+  }
+  return slices
+}
+
+/** The largest cap whose whole price the wallet could pay if nothing else ran. */
+function affordableCap(facts: SliceFacts, inputTokens: number, posted: Nano): number {
+  const { price, isMarked, choices } = facts
+  const pays = (cap: number): boolean =>
+    priceBound(price, { inputTokens, outputTokens: cap * choices, isMarked }) <= posted
+  if (pays(facts.cap)) return facts.cap
+  let low = -1
+  let high = facts.cap
+  while (high - low > 1) {
+    const middle = Math.floor((low + high) / 2)
+    if (pays(middle)) low = middle
+    else high = middle
+  }
+  return low
+}

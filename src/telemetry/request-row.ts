@@ -1,0 +1,140 @@
+// A request's record as a row of the request log, and back.
+
+import type { KeyId, ProjectId, RequestId, WorkspaceId } from '../kernel/ids.ts'
+import type { Nano } from '../kernel/money.ts'
+import type { Usage } from '../kernel/usage.ts'
+import { type SqlValue, timeFromSql, timeToSql } from '../store/sql.ts'
+import type { NewRow } from '../store/write-batch.ts'
+import type { AttemptRecord, CandidateRecord, RequestRecord } from './request-record.ts'
+
+/** A record as it was stored. */
+export interface LoggedRequest {
+  readonly id: RequestId
+  readonly startedAt: number
+  readonly workspaceId: WorkspaceId
+  readonly projectId: ProjectId
+  readonly keyId: KeyId
+  readonly path: string
+  readonly stream: boolean
+  readonly model: string | undefined
+  readonly status: number
+  readonly code: string | undefined
+  readonly reason: string | undefined
+  readonly provider: string | undefined
+  readonly upstreamModel: string | undefined
+  readonly lane: string | undefined
+  readonly candidates: readonly CandidateRecord[]
+  readonly attempts: readonly AttemptRecord[]
+  readonly warnings: readonly string[]
+  readonly notes: readonly string[]
+  readonly usage: Usage | undefined
+  readonly priceVersion: string | undefined
+  readonly held: Nano | undefined
+  readonly charge: Nano | undefined
+  readonly firstEventMs: number | undefined
+  readonly totalMs: number
+  readonly client: string | undefined
+}
+
+export type RequestRow = Record<string, SqlValue>
+
+/** undefined for a request whose key was not known: there is nobody to show it to. */
+export function requestRow(record: RequestRecord): NewRow | undefined {
+  const { caller, usage } = record
+  if (!caller) return undefined
+  const served = record.attempts.at(-1)
+  return {
+    table: 'requests',
+    columns: {
+      id: record.id,
+      started_at: timeToSql(record.startedAt),
+      workspace_id: caller.workspaceId,
+      project_id: caller.projectId,
+      key_id: caller.keyId,
+      path: record.path,
+      stream: record.stream ? 1n : 0n,
+      model: record.model ?? null,
+      status: BigInt(record.status),
+      code: record.code ?? null,
+      reason: record.reason ?? null,
+      provider: served?.provider ?? null,
+      upstream_model: served?.upstreamModel ?? null,
+      lane: record.lane ?? null,
+      candidates: listJson(record.candidates),
+      attempts: listJson(record.attempts),
+      warnings: listJson(record.warnings),
+      notes: listJson(record.notes),
+      usage: usage === undefined ? null : JSON.stringify(usage),
+      price_version: record.priceVersion ?? null,
+      held: record.held ?? null,
+      charge: record.charge ?? null,
+      first_event_ms: record.firstEventMs === undefined ? null : BigInt(Math.round(record.firstEventMs)),
+      total_ms: BigInt(Math.round(record.totalMs)),
+      client: record.client ?? null,
+    },
+  }
+}
+
+/** Most lists are empty, and most requests are alike. */
+function listJson(list: readonly unknown[]): string {
+  return list.length === 0 ? '[]' : JSON.stringify(list)
+}
+
+/** The database's row; every column has the type that was written. */
+export interface StoredRow {
+  readonly id: RequestId
+  readonly started_at: bigint
+  readonly workspace_id: WorkspaceId
+  readonly project_id: ProjectId
+  readonly key_id: KeyId
+  readonly path: string
+  readonly stream: bigint
+  readonly model: string | null
+  readonly status: bigint
+  readonly code: string | null
+  readonly reason: string | null
+  readonly provider: string | null
+  readonly upstream_model: string | null
+  readonly lane: string | null
+  readonly candidates: string
+  readonly attempts: string
+  readonly warnings: string
+  readonly notes: string
+  readonly usage: string | null
+  readonly price_version: string | null
+  readonly held: bigint | null
+  readonly charge: bigint | null
+  readonly first_event_ms: bigint | null
+  readonly total_ms: bigint
+  readonly client: string | null
+}
+
+export function requestFromRow(row: StoredRow): LoggedRequest {
+  return {
+    id: row.id,
+    startedAt: timeFromSql(row.started_at) ?? 0,
+    workspaceId: row.workspace_id,
+    projectId: row.project_id,
+    keyId: row.key_id,
+    path: row.path,
+    stream: row.stream === 1n,
+    model: row.model ?? undefined,
+    status: Number(row.status),
+    code: row.code ?? undefined,
+    reason: row.reason ?? undefined,
+    provider: row.provider ?? undefined,
+    upstreamModel: row.upstream_model ?? undefined,
+    lane: row.lane ?? undefined,
+    candidates: JSON.parse(row.candidates),
+    attempts: JSON.parse(row.attempts),
+    warnings: JSON.parse(row.warnings),
+    notes: JSON.parse(row.notes),
+    usage: row.usage === null ? undefined : JSON.parse(row.usage),
+    priceVersion: row.price_version ?? undefined,
+    held: (row.held ?? undefined) as Nano | undefined,
+    charge: (row.charge ?? undefined) as Nano | undefined,
+    firstEventMs: row.first_event_ms === null ? undefined : Number(row.first_event_ms),
+    totalMs: Number(row.total_ms),
+    client: row.client ?? undefined,
+  }
+}

@@ -1,0 +1,88 @@
+// Counts the bytes of text in passing JSON: the strings that stand under certain names, at any depth, unescaped and in
+// UTF-8. For bytes from a provider; JSON that is broken is counted up to where it breaks.
+
+import { backslash, colon, comma, lowerU, openBrace, openBracket, quote } from './ascii.ts'
+
+/** Made once for the names one is looking for, then used for event after event. */
+export class JsonTextMeter {
+  readonly #names: readonly Uint8Array[]
+
+  constructor(names: readonly string[]) {
+    this.#names = names.map((name) => new TextEncoder().encode(name))
+  }
+
+  count(data: Uint8Array, start: number, end: number): number {
+    let bytes = 0
+    let isCounted = false
+    for (let at = start; at < end; at++) {
+      const byte = data[at]
+      if (byte === quote) {
+        const close = closingQuote(data, at + 1, end)
+        if (close === -1) return bytes
+        if (isName(data, close + 1, end)) isCounted = this.#has(data, at + 1, close)
+        else if (isCounted) bytes += textBytes(data, at + 1, close)
+        at = close
+      } else if (byte === comma || byte === openBrace || byte === openBracket) {
+        isCounted = false
+      }
+    }
+    return bytes
+  }
+
+  #has(data: Uint8Array, start: number, end: number): boolean {
+    for (const name of this.#names) {
+      if (name.length === end - start && equals(data, start, name)) return true
+    }
+    return false
+  }
+}
+
+/** The offset of the quote that ends a string, -1 if none does. */
+function closingQuote(data: Uint8Array, start: number, end: number): number {
+  for (let at = start; at < end; at++) {
+    const byte = data[at]
+    if (byte === quote) return at
+    if (byte === backslash) at++
+  }
+  return -1
+}
+
+function isName(data: Uint8Array, behind: number, end: number): boolean {
+  let at = behind
+  while (at < end && (data[at] as number) <= 0x20) at++
+  return at < end && data[at] === colon
+}
+
+function equals(data: Uint8Array, start: number, name: Uint8Array): boolean {
+  for (let i = 0; i < name.length; i++) if (data[start + i] !== name[i]) return false
+  return true
+}
+
+function textBytes(data: Uint8Array, start: number, end: number): number {
+  let bytes = 0
+  for (let at = start; at < end; at++) {
+    if (data[at] !== backslash) {
+      bytes++
+    } else if (data[at + 1] === lowerU) {
+      bytes += escapedBytes(data, at + 2)
+      at += 5
+    } else {
+      bytes++
+      at++
+    }
+  }
+  return bytes
+}
+
+/** UTF-8 bytes of a \u escape; the halves of a pair are two each, of the four that the pair has. */
+function escapedBytes(data: Uint8Array, at: number): number {
+  let code = 0
+  for (let i = 0; i < 4; i++) code = code * 16 + hexDigit(data[at + i] ?? 0x30)
+  if (code < 0x80) return 1
+  if (code < 0x800) return 2
+  return code >= 0xd800 && code < 0xe000 ? 2 : 3
+}
+
+function hexDigit(byte: number): number {
+  return byte <= 0x39 ? byte - 0x30 : (byte | 0x20) - 0x57
+}
