@@ -1,9 +1,9 @@
 // The only place where things are constructed and wired. It takes a configuration and answers with a running gateway.
 
-import { createCatalog } from './catalog/catalog.ts'
-import { sandboxModels } from './catalog/data/sandbox.ts'
-import { modelFromEntry } from './catalog/entry.ts'
-import { recordPrices } from './catalog/price-versions.ts'
+import manifest from '../package.json' with { type: 'json' }
+import { catalogItems } from './app/catalog-view.ts'
+import { createCredentials } from './app/management.ts'
+import { createStock } from './app/stock.ts'
 import type { Config } from './config/config.ts'
 import type { ConfigSource } from './config/source.ts'
 import { anthropicMessages } from './dialects/anthropic-messages/index.ts'
@@ -17,7 +17,10 @@ import { createTicker } from './generation/ticker.ts'
 import { refuse } from './http/failure-response.ts'
 import { createHandler } from './http/handler.ts'
 import { ListenFault, listen } from './http/listen.ts'
+import { createManagementApi } from './http/management/api.ts'
+import { createRequestReader } from './http/management/explain-request.ts'
 import { createModelsRoutes } from './http/models-routes.ts'
+import { createStripePayments } from './http/payments/stripe-payments.ts'
 import { assert } from './kernel/assert.ts'
 import type { Clock } from './kernel/clock.ts'
 import { createFailpoint } from './kernel/failpoint.ts'
@@ -27,12 +30,14 @@ import type { Nano } from './kernel/money.ts'
 import { randomUnit } from './kernel/random.ts'
 import { createLedger } from './ledger/create-ledger.ts'
 import { recordFunding } from './ledger/fund.ts'
-import type { Provider, Transport } from './providers/provider.ts'
-import { createProviders } from './providers/registry.ts'
+import { createMemoryLimiter } from './limits/memory-limiter.ts'
+import type { Provider } from './providers/provider.ts'
 import { createSandboxTransport } from './providers/sandbox/transport.ts'
-import { createOffer, type Offer } from './routing/offer.ts'
+import { createHealth } from './routing/health/health.ts'
+import type { HealthNotice } from './routing/health/note-outcome.ts'
+import { createRetryBudget } from './routing/health/retry-budget.ts'
+import { createStickyRoutes } from './routing/health/sticky.ts'
 import { openDataFolder } from './store/data-folder.ts'
-import type { Database } from './store/database.ts'
 import { lockDataFolder } from './store/folder-lock.ts'
 import { migrate } from './store/migrate.ts'
 import { openDatabase } from './store/open-database.ts'
@@ -40,14 +45,22 @@ import type { Sql } from './store/sql.ts'
 import { StartRefusal } from './store/start-refusal.ts'
 import type { Log } from './telemetry/log.ts'
 import { createRequestLog } from './telemetry/request-log.ts'
+import { loadAdminToken } from './tenancy/admin-token.ts'
+import { createVerifier } from './tenancy/api-key.ts'
 import { createAuthenticator } from './tenancy/authenticate.ts'
+import { createCredentialCache } from './tenancy/credentials/credential-cache.ts'
+import { createKeyRing } from './tenancy/credentials/key-ring.ts'
 import { ensureFirstStart, type FirstStart } from './tenancy/first-start.ts'
-import { deriveSubkey, loadMasterSecret } from './tenancy/secrets.ts'
+import { createIdempotency } from './tenancy/idempotency.ts'
+import { createLastUsed, lastUsedFlushMs } from './tenancy/last-used.ts'
+import { deriveSubkey, loadMasterSecret, parseMasterSecret } from './tenancy/secrets.ts'
 
 export interface App {
   readonly url: string
   readonly engine: 'sqlite' | 'postgres'
   readonly firstStart: FirstStart
+  /** Where the management token is: a variable or a file. */
+  readonly adminTokenSource: string
   /** What the configuration in force switches on. */
   providers(): ReadonlyMap<string, Provider>
   /** How many models a caller without an allowlist can call through a provider. */
@@ -88,21 +101,26 @@ export async function startApp({ source, clock, log, onProgress }: AppDependenci
     clock,
     onWorkspace: (sql, workspaceId) => giveOpeningCredit(sql, workspaceId, clock),
   })
-  const { authenticate } = createAuthenticator({ database, pepper: deriveSubkey(secret, 'api-key-pepper'), clock })
-
-  const sandboxTransport = createSandboxTransport({ clock })
-  const stock = (settings: Config): Promise<Goods> => goodsOf(settings, { sandboxTransport, database, clock, log })
-  let inForce = await stock(config)
-  let changing = Promise.resolve()
-  source.onChange((changed) => {
-    // One after the other: the last change wins, whichever takes longer to record its prices.
-    changing = changing.then(async () => {
-      inForce = await stock(changed)
-    })
-    changing = changing.catch((error) =>
-      log.error('the changed configuration could not take effect', errorFields(error)),
-    )
+  const pepper = deriveSubkey(secret, 'api-key-pepper')
+  const lastUsed = createLastUsed({
+    database,
+    clock,
+    onFault: (error) => log.warn('when keys were last used could not be written', errorFields(error)),
   })
+  const { authenticate, invalidate } = createAuthenticator({
+    database,
+    pepper,
+    clock,
+    keyLimits: () => source.current.limits,
+    noteUse: lastUsed.note,
+  })
+  const previous = config.secretPrevious && parseMasterSecret(config.secretPrevious, 'TOLLGATE_SECRET_PREVIOUS')
+  const keyRing = createKeyRing(secret, previous)
+  const credentials = createCredentialCache({ database, keys: keyRing, clock })
+
+  const health = createHealth({ clock, random: randomUnit, onNotice: (notice) => log.warn(describeNotice(notice)) })
+  const sandboxTransport = createSandboxTransport({ clock })
+  const goods = await createStock(source, { sandboxTransport, dialects, health, database, clock, log })
 
   const reach = createFailpoint(config.failpoints, {
     random: randomUnit,
@@ -115,6 +133,8 @@ export async function startApp({ source, clock, log, onProgress }: AppDependenci
   })
 
   const ticker = createTicker(clock)
+  const limiter = createMemoryLimiter(clock)
+  const onDefect = (error: unknown, id: RequestId): Failure => logDefect(log, error, id)
   let draining = false
   const generation = {
     clock,
@@ -123,21 +143,60 @@ export async function startApp({ source, clock, log, onProgress }: AppDependenci
     ledger,
     requests,
     reach,
-    ratios: new InputRatios(),
+    health,
+    limiter,
+    credentials,
     authenticate,
-    offer: () => inForce.offer,
+    onDefect,
+    random: randomUnit,
+    budget: createRetryBudget({ clock }),
+    sticky: createStickyRoutes({ clock }),
+    ratios: new InputRatios(),
+    offer: () => goods.current.offer,
+    get ownKeyFee() {
+      return goods.current.ownKeyFee
+    },
     bodyBytesMax: config.bodyBytesMax,
-    onDefect: (error: unknown, id: RequestId) => logDefect(log, error, id),
   }
+  const adminToken = loadAdminToken(config.adminToken, folder)
+  const renderFailure = openaiChat.renderFailure
+  const management = createManagementApi({
+    clock,
+    database,
+    ledger,
+    adminToken,
+    invalidate,
+    onDefect,
+    renderFailure,
+    idempotency: createIdempotency(deriveSubkey(secret, 'idempotency-store')),
+    computeVerifier: createVerifier(pepper),
+    version: manifest.version,
+    credentials: createCredentials({ keys: keyRing, cache: credentials, goods: () => goods.current }),
+    requests: createRequestReader({ database, ledger, requests }),
+    catalog: () => catalogItems(goods.current, health),
+  })
+  const payments = createStripePayments({
+    database,
+    ledger,
+    clock,
+    log,
+    renderFailure,
+    onDefect,
+    ...(config.stripe.secretKey && { secretKey: config.stripe.secretKey }),
+    ...(config.stripe.webhookSecret && { webhookSecret: config.stripe.webhookSecret }),
+    publicUrl: config.publicUrl ?? `http://${config.host}:${config.port}`,
+  })
   const handler = createHandler({
     chat: openaiChat,
     messages: anthropicMessages,
     generate: createGenerate(generation),
     countTokens: createCountTokens(generation),
-    models: createModelsRoutes({ authenticate, offer: () => inForce.offer }),
+    models: createModelsRoutes({ authenticate, credentials, limiter, offer: () => goods.current.offer }),
+    management,
+    payments,
     notReady: () => (draining ? shuttingDown() : undefined),
     notAble: () => (ledger.admits() ? undefined : cannotCharge(1000)),
-    onDefect: (error, id) => logDefect(log, error, id),
+    onDefect,
     idleSeconds,
   })
   const listening = listen({
@@ -151,13 +210,16 @@ export async function startApp({ source, clock, log, onProgress }: AppDependenci
     },
   })
   if (listening instanceof ListenFault) throw refusedPort(config, listening)
+  const uses = setInterval(() => void lastUsed.flush(), lastUsedFlushMs)
+  if (config.localModels) void goods.lookForLocalServers([Number(new URL(listening.url).port)])
 
   return {
     url: listening.url,
     engine: database.engine,
     firstStart,
-    providers: () => inForce.providers,
-    modelCount: (providerId) => inForce.modelCount(providerId),
+    adminTokenSource: adminToken.source,
+    providers: () => goods.current.providers,
+    modelCount: (providerId) => goods.current.modelCount(providerId),
     async stop() {
       draining = true
       const drained = await listening.stop(source.current.drainMs, () => ticker.expireAll())
@@ -166,45 +228,14 @@ export async function startApp({ source, clock, log, onProgress }: AppDependenci
       // What was charged is committed, then what was asked is written, then the store may go.
       await ledger.close()
       await requests.close()
+      clearInterval(uses)
+      await lastUsed.flush()
       await database.close()
       lock?.release()
       log.flush()
       return drained
     },
   }
-}
-
-interface Goods {
-  readonly offer: Offer
-  readonly providers: ReadonlyMap<string, Provider>
-  modelCount(providerId: string): number
-}
-
-interface GoodsDependencies {
-  readonly sandboxTransport: Transport
-  readonly database: Database
-  readonly clock: Clock
-  readonly log: Log
-}
-
-/** What one configuration sells, and through whom; every price it asks is on record before the first call. */
-async function goodsOf(config: Config, { sandboxTransport, database, clock, log }: GoodsDependencies): Promise<Goods> {
-  const providers = createProviders({
-    entries: config.providers,
-    keys: config.providerKeys,
-    sandboxOn: config.sandbox,
-    sandboxTransport,
-  })
-  const builtIn = sandboxModels.map((entry) => modelFromEntry(entry, 'built in'))
-  const catalog = createCatalog([...builtIn, ...config.models])
-  const { versions: priceVersions, moved } = await recordPrices({ database, clock, models: catalog.models })
-  for (const jump of moved)
-    log.warn(`the price of ${jump.modelId} moved more than tenfold: ${jump.bucket} ${jump.from} → ${jump.to}`)
-  const offer = createOffer({ catalog, providers, dialects, priceVersions, random: randomUnit })
-  const modelCount = (providerId: string): number =>
-    catalog.models.filter((model) => model.price && model.routes.some((route) => route.providerId === providerId))
-      .length
-  return { offer, providers, modelCount }
 }
 
 /** Without it the first call could not be paid for. */
@@ -218,6 +249,12 @@ async function giveOpeningCredit(sql: Sql, workspaceId: WorkspaceId, clock: Cloc
 
 function errorFields(error: unknown): { readonly error: string } {
   return { error: error instanceof Error ? error.message : String(error) }
+}
+
+function describeNotice({ key, what, why, waitMs }: HealthNotice): string {
+  const route = `${key.providerId} ${key.upstreamModel}`
+  const wait = waitMs > 0 ? ` for ${Math.ceil(waitMs / 1000)} s` : ''
+  return `route ${route}: ${what}${wait}${why === undefined ? '' : ` (${why})`}`
 }
 
 function shuttingDown(): Failure {

@@ -1,7 +1,7 @@
 // Providers that keep a client waiting. The clock is pushed ahead, so that the real ten and fifteen seconds pass in no
 // time: headers go out early, comments and pings fill the silence, and failover stays invisible all the same.
 
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { failoverConfig, type Gateway, startGateway } from './parts/gateway.ts'
 import { createJumpClock } from './parts/jump-clock.ts'
 import { connect, type RawConnection, type RawResponse } from './parts/raw-client.ts'
@@ -20,24 +20,20 @@ import { chatWords, messagesWords, type Words, wordsFor } from './parts/upstream
 const keepAlive = ': keep-alive\n\n'
 const ping = 'event: ping\ndata: {"type":"ping"}\n\n'
 
-const clock = createJumpClock()
+let clock = createJumpClock()
 let first: Upstream
 let second: Upstream
 let gateway: Gateway
 
-beforeAll(async () => {
+// A gateway for each test: what one test's provider did wrong must not be held against the next one's.
+beforeEach(async () => {
+  clock = createJumpClock()
   first = startUpstream(() => {})
   second = startUpstream(answer)
   gateway = await startGateway({ config: failoverConfig([first.url, second.url]), clock })
 })
 
-beforeEach(() => {
-  first.calls.length = 0
-  second.calls.length = 0
-  second.handle(answer)
-})
-
-afterAll(async () => {
+afterEach(async () => {
   await gateway.stop()
   first.stop()
   second.stop()

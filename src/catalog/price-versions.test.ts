@@ -4,7 +4,7 @@ import type { Clock } from '../kernel/clock.ts'
 import type { Pico } from '../kernel/money.ts'
 import type { Database } from '../store/database.ts'
 import { completePriceRow, freePrice, type Price, type PriceTier } from './price.ts'
-import { type PricedModel, priceOfVersion, recordPrices } from './price-versions.ts'
+import { type PricedModel, readPriceVersion, recordPrices } from './price-versions.ts'
 import { parseStoredPrice, renderStoredPrice } from './stored-price.ts'
 
 function priceOf(input: bigint, output: bigint, tiers: readonly PriceTier[] = []): Price {
@@ -49,8 +49,8 @@ forEachEngine((engine) => {
       { ...row, version: 'acme/large#2', price: json(110), source: 'tollgate.yaml:3', effective_from: 2000n },
       { ...row, version: 'acme/large#3', price: json(100), effective_from: 3000n },
     ])
-    expect(await priceOfVersion(database, 'acme/large#2')).toEqual(priceOf(110n, 200n))
-    expect(await priceOfVersion(database, 'acme/large#4')).toBeUndefined()
+    expect((await readPriceVersion(database, 'acme/large#2'))?.price).toEqual(priceOf(110n, 200n))
+    expect(await readPriceVersion(database, 'acme/large#4')).toBeUndefined()
   })
 
   test('a clock that was set back does not hide the latest version', async () => {
@@ -78,7 +78,7 @@ forEachEngine((engine) => {
     const own = records.map(({ versions }) => versions['acme/own'] ?? '')
     expect([...own].sort()).toEqual(['acme/own#1', 'acme/own#2', 'acme/own#3'])
     for (const [at, version] of own.entries()) {
-      expect((await priceOfVersion(database, version))?.input).toBe(BigInt(at + 1) as Pico)
+      expect((await readPriceVersion(database, version))?.price.input).toBe(BigInt(at + 1) as Pico)
     }
     expect(await database.sql`SELECT version FROM prices`).toHaveLength(4)
   })

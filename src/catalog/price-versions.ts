@@ -4,7 +4,7 @@
 import { assert } from '../kernel/assert.ts'
 import type { Clock } from '../kernel/clock.ts'
 import type { Database } from '../store/database.ts'
-import { type Sql, timeToSql } from '../store/sql.ts'
+import { type Sql, timeFromSql, timeToSql } from '../store/sql.ts'
 import type { Model } from './model.ts'
 import type { Price } from './price.ts'
 import { type PriceJump, priceJumps } from './price-jump.ts'
@@ -64,9 +64,22 @@ export async function recordPrices({ database, clock, models }: RecordPricesOpti
   return { versions, moved }
 }
 
-export async function priceOfVersion(database: Database, version: string): Promise<Price | undefined> {
-  const [row] = await database.sql<{ price: string }>`SELECT price FROM prices WHERE version = ${version}`
-  return row && parseStoredPrice(row.price)
+/** A price as it was once in force. */
+export interface PriceVersion {
+  readonly price: Price
+  readonly source: string
+  readonly effectiveFrom: number
+}
+
+export async function readPriceVersion({ sql }: Database, version: string): Promise<PriceVersion | undefined> {
+  const [row] = await sql<{
+    price: string
+    source: string
+    effective_from: bigint
+  }>`SELECT price, source, effective_from
+    FROM prices WHERE version = ${version}`
+  if (!row) return undefined
+  return { price: parseStoredPrice(row.price), source: row.source, effectiveFrom: timeFromSql(row.effective_from) }
 }
 
 interface Wanted {

@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { type Nano, type Pico, parsePrice } from '../kernel/money.ts'
 import { totalInputTokens, type Usage } from '../kernel/usage.ts'
-import { completePriceRow, type Price, type PriceRow, priceUsage } from './price.ts'
+import { completePriceRow, type Price, type PriceRow, priceBound, priceUsage } from './price.ts'
 
 const inputBuckets = ['inputTokens', 'cacheReadTokens', 'cacheWriteTokens', 'cacheWriteLongTokens'] as const
 const buckets = [...inputBuckets, 'outputTokens'] as const
@@ -159,18 +159,22 @@ test('the buckets are parts of one whole: each costs its own price, and nothing 
   )
 })
 
-test('what is held for all input in its dearest bucket and the whole cap covers every usage within them', () => {
-  const part = fc.tuple(fc.nat({ max: 1000 }), fc.nat({ max: 1000 }), fc.nat({ max: 1000 }), fc.nat({ max: 1000 }))
+test('what is held for a bound covers every usage within it, whatever the tiers', () => {
+  const part = fc.nat({ max: 1000 })
+  const parts = fc.tuple(part, part, part, part)
   fc.assert(
-    fc.property(ascending, part, fc.nat({ max: 5000 }), fc.nat({ max: 2 ** 31 }), (price, parts, spare, cap) => {
-      const [inputTokens, cacheReadTokens, cacheWriteTokens, cacheWriteLongTokens] = parts
-      const used = { inputTokens, cacheReadTokens, cacheWriteTokens, cacheWriteLongTokens }
-      const inputMax = inputTokens + cacheReadTokens + cacheWriteTokens + cacheWriteLongTokens + spare
-      const held = inputBuckets
-        .map((bucket) => priceUsage(price, { ...nothing, [bucket]: inputMax, outputTokens: cap }))
-        .reduce((most, cost) => (cost > most ? cost : most))
-      for (const outputTokens of [0, Math.floor(cap / 2), cap]) {
-        expect(held >= priceUsage(price, { ...nothing, ...used, outputTokens })).toBe(true)
+    fc.property(listed, parts, fc.nat({ max: 5000 }), fc.nat({ max: 2 ** 31 }), (one, counts, spare, cap) => {
+      const price = priceFrom(one)
+      const [inputTokens, cacheReadTokens, cacheWriteTokens, cacheWriteLongTokens] = counts
+      const marked = { inputTokens, cacheReadTokens, cacheWriteTokens, cacheWriteLongTokens }
+      // Nothing is written to a long cache that was not marked.
+      for (const used of [marked, { ...marked, cacheWriteLongTokens: 0 }]) {
+        const isMarked = used.cacheWriteLongTokens > 0
+        const bound = { inputTokens: totalInputTokens({ ...nothing, ...used }) + spare, outputTokens: cap, isMarked }
+        const held = priceBound(price, bound)
+        for (const outputTokens of [0, Math.floor(cap / 2), cap]) {
+          expect(held >= priceUsage(price, { ...nothing, ...used, outputTokens })).toBe(true)
+        }
       }
     }),
     runs,

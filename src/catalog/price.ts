@@ -89,12 +89,27 @@ export function priceBound(price: Price, { inputTokens, outputTokens, isMarked }
   return picoToNano(dearest)
 }
 
+/** A share of every price, in hundredths of a percent, rounded up: what a call on the caller's own credential costs. */
+export function sharePrice(price: Price, basisPoints: bigint): Price {
+  if (basisPoints === 0n) return freePrice
+  const share = (pico: Pico): Pico => ((pico * basisPoints + 9_999n) / 10_000n) as Pico
+  const shareRow = (row: PriceRow): PriceRow => ({
+    input: share(row.input),
+    output: share(row.output),
+    cacheRead: share(row.cacheRead),
+    cacheWrite: share(row.cacheWrite),
+    cacheWriteLong: share(row.cacheWriteLong),
+  })
+  const tiers = price.tiers.map((tier) => ({ ...shareRow(tier), overInputTokens: tier.overInputTokens }))
+  return { free: price.free, ...shareRow(price), tiers }
+}
+
 /** The same as decimal USD. */
 export function priceUsd(price: Price, usage: Usage): string {
   return formatUsd(priceUsage(price, usage))
 }
 
-function priceRowFor(price: Price, inputTokens: number): PriceRow {
+export function priceRowFor(price: Price, inputTokens: number): PriceRow {
   let row: PriceRow = price
   for (const tier of price.tiers) {
     if (inputTokens > tier.overInputTokens) row = tier

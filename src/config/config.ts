@@ -11,8 +11,8 @@ import type { ProviderEntry } from '../providers/entry.ts'
 import type { ConfigFault } from './fault.ts'
 import { type FileReading, readConfigFile } from './file.ts'
 import { type Environment, errorCode, variable } from './references.ts'
-import type { LimitsSection } from './schema.ts'
-import { readVariables, unknownVariables, type VariableSettings } from './variables.ts'
+import type { LimitsSection, OwnKeysSection } from './schema.ts'
+import { readVariables, type StripeSecrets, unknownVariables, type VariableSettings } from './variables.ts'
 import { contentDigest } from './watch.ts'
 
 /** Limits of every key that has none of its own; undefined = unlimited. */
@@ -20,6 +20,15 @@ export interface LimitDefaults {
   readonly requestsPerMinute: number | undefined
   readonly tokensPerMinute: number | undefined
   readonly concurrentRequests: number | undefined
+}
+
+/** Provider keys that workspaces bring themselves. */
+export interface OwnKeySettings {
+  /** In hundredths of a percent of the model's price. */
+  readonly feeBasisPoints: number
+  readonly mayBringAddress: boolean
+  readonly allowHosts: readonly string[]
+  readonly plainHttp: boolean
 }
 
 export interface Config {
@@ -41,6 +50,13 @@ export interface Config {
   readonly bodyBytesMax: number
   readonly drainMs: number
   readonly limits: LimitDefaults
+  readonly ownKeys: OwnKeySettings
+  /** Where people reach the gateway; undefined = where it listens. */
+  readonly publicUrl: string | undefined
+  readonly localModels: boolean
+  /** The one that is being replaced; what it sealed can still be opened. */
+  readonly secretPrevious: Secret | undefined
+  readonly stripe: StripeSecrets
   readonly providers: readonly ProviderEntry[]
   readonly models: readonly Model[]
   /** Values of the usual provider variables that are set, by variable. */
@@ -100,6 +116,9 @@ export function loadConfig(inputs: ConfigInputs): LoadedConfig | RefusedConfig {
     bodyBytesMax: server.body_bytes_max ?? 32 * 1024 * 1024,
     drainMs: Math.round((server.drain_seconds ?? 120) * 1000),
     limits: limitDefaults(settings.limits),
+    ownKeys: ownKeySettings(settings.ownKeys),
+    publicUrl: server.public_url?.replace(/\/+$/, ''),
+    localModels: server.local_models !== 'off' && server.local_models !== false,
     providers: settings.providers,
     models: settings.models,
     configPath,
@@ -134,15 +153,15 @@ function readFile(
 }
 
 const noFile: FileReading = {
-  settings: { server: {}, limits: {}, providers: [], models: [] },
+  settings: { server: {}, limits: {}, ownKeys: {}, providers: [], models: [] },
   faults: [],
   warnings: [],
   referenced: [],
 }
 
 function secretSettings(variables: VariableSettings) {
-  const { databaseUrl, redisUrl, secret, adminToken, failpoints, providerKeys } = variables
-  return { databaseUrl, redisUrl, secret, adminToken, failpoints, providerKeys }
+  const { databaseUrl, redisUrl, secret, secretPrevious, adminToken, stripe, failpoints, providerKeys } = variables
+  return { databaseUrl, redisUrl, secret, secretPrevious, adminToken, stripe, failpoints, providerKeys }
 }
 
 function limitDefaults(section: LimitsSection): LimitDefaults {
@@ -150,6 +169,15 @@ function limitDefaults(section: LimitsSection): LimitDefaults {
     requestsPerMinute: section.requests_per_minute,
     tokensPerMinute: section.tokens_per_minute,
     concurrentRequests: section.concurrent_requests,
+  }
+}
+
+function ownKeySettings(section: OwnKeysSection): OwnKeySettings {
+  return {
+    feeBasisPoints: Math.round((section.fee_percent ?? 0) * 100),
+    mayBringAddress: section.base_urls ?? false,
+    allowHosts: section.allow_hosts ?? [],
+    plainHttp: section.plain_http ?? false,
   }
 }
 

@@ -92,7 +92,7 @@ test.each([
   ['only a comment', '# later\n'],
   ['sections with nothing in them', 'server:\nproviders:\nmodels:\nlimits:\n'],
 ])('a file with %s sets nothing', (_, text) => {
-  expect(read(text).settings).toEqual({ server: {}, limits: {}, providers: [], models: [] })
+  expect(read(text).settings).toEqual({ server: {}, limits: {}, ownKeys: {}, providers: [], models: [] })
 })
 
 test.each([

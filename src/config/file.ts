@@ -15,11 +15,12 @@ import {
   valueAt,
 } from './fault.ts'
 import { interpolate, type ReferenceContext, referencedVariables, resolveSecret } from './references.ts'
-import { configFileSchema, type LimitsSection, type ServerSection } from './schema.ts'
+import { configFileSchema, type LimitsSection, type OwnKeysSection, type ServerSection } from './schema.ts'
 
 export interface FileSettings {
   readonly server: ServerSection
   readonly limits: LimitsSection
+  readonly ownKeys: OwnKeysSection
   readonly providers: readonly ProviderEntry[]
   readonly models: readonly Model[]
 }
@@ -62,6 +63,7 @@ export function readConfigFile(text: string, inputs: FileInputs): FileReading {
   const settings: FileSettings = {
     server: checked.value.server ?? {},
     limits: checked.value.limits ?? {},
+    ownKeys: checked.value.own_keys ?? {},
     providers: (checked.value.providers ?? []).map((entry, index) =>
       resolveProviderEntry(entry, { apiKey: resolved.keys.get(index), source: source(['providers', index]) }),
     ),

@@ -24,7 +24,14 @@ test('tollgate.schema.json is the one made from the code (renew: bun run src/con
 
 test('the schema knows the sections and refuses other keys', () => {
   const schema = configJsonSchema()
-  expect(Object.keys(schema.properties ?? {}).sort()).toEqual(['$schema', 'limits', 'models', 'providers', 'server'])
+  expect(Object.keys(schema.properties ?? {}).sort()).toEqual([
+    '$schema',
+    'limits',
+    'models',
+    'own_keys',
+    'providers',
+    'server',
+  ])
   expect(schema.additionalProperties).toBe(false)
 })
 

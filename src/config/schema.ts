@@ -41,6 +41,14 @@ export const serverSchema = z
       .max(3600)
       .optional()
       .describe('How long a stopping gateway waits for running requests. Default 120.'),
+    public_url: z
+      .url({ protocol: /^https?$/, error: 'expected the address people use, such as https://gate.example.com' })
+      .optional()
+      .describe('Where people reach the gateway, for links. Default: where it listens.'),
+    local_models: z
+      .union([z.enum(['on', 'off']), z.boolean()], { error: 'expected on or off' })
+      .optional()
+      .describe('on looks for model servers on the usual ports of this machine at start. Default on.'),
   })
   .describe('Settings of the process. A variable of the environment wins over each of them.')
 
@@ -53,6 +61,24 @@ const limitsSchema = z
     concurrent_requests: limit('Requests of one key that run at the same time.'),
   })
   .describe('Limits of every key that has none of its own; what is left out is unlimited.')
+
+const ownKeysSchema = z
+  .strictObject({
+    fee_percent: z
+      .number()
+      .min(0)
+      .max(100)
+      .multipleOf(0.01, { error: 'expected a percentage with at most two decimals' })
+      .optional()
+      .describe("What a call on a workspace's own provider key costs, in percent of the model's price. Default 0."),
+    base_urls: z.boolean().optional().describe('Whether a workspace may bring an address with its key. Default false.'),
+    allow_hosts: z
+      .array(z.string().min(1))
+      .optional()
+      .describe('Hosts, addresses and ranges that such an address may have although they are not public.'),
+    plain_http: z.boolean().optional().describe('Whether such an address may be http on port 80. Default false.'),
+  })
+  .describe('Provider keys that workspaces bring themselves.')
 
 /** A section with nothing below it, as is left when all its lines are commented out, is the same as no section. */
 export const configFileSchema = z.strictObject({
@@ -67,10 +93,12 @@ export const configFileSchema = z.strictObject({
     .nullish()
     .describe('Models on offer. An entry replaces the built-in model of the same id.'),
   limits: limitsSchema.nullish(),
+  own_keys: ownKeysSchema.nullish(),
 })
 
 export type ServerSection = z.infer<typeof serverSchema>
 export type LimitsSection = z.infer<typeof limitsSchema>
+export type OwnKeysSection = z.infer<typeof ownKeysSchema>
 
 export function configJsonSchema(): z.core.JSONSchema.BaseSchema {
   return z.toJSONSchema(configFileSchema.meta({ title: 'Tollgate configuration' }), { io: 'input' })

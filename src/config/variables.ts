@@ -16,6 +16,8 @@ export const serverVariables = {
   sandbox: 'TOLLGATE_SANDBOX',
   body_bytes_max: 'TOLLGATE_BODY_BYTES_MAX',
   drain_seconds: 'TOLLGATE_DRAIN_SECONDS',
+  public_url: 'TOLLGATE_PUBLIC_URL',
+  local_models: 'TOLLGATE_LOCAL_MODELS',
 } as const satisfies Record<keyof z.infer<typeof serverSchema>, string>
 
 /** Variables that have none: the file's place, and what does not belong in a file that gets copied around. */
@@ -23,13 +25,22 @@ const otherVariables = [
   'TOLLGATE_CONFIG',
   'TOLLGATE_ADMIN_TOKEN',
   'TOLLGATE_SECRET',
+  'TOLLGATE_SECRET_PREVIOUS',
   'TOLLGATE_TEST',
   'TOLLGATE_FAILPOINTS',
   'DATABASE_URL',
   'REDIS_URL',
+  'STRIPE_SECRET_KEY',
+  'STRIPE_WEBHOOK_SECRET',
 ] as const
 
 export const knownVariables: readonly string[] = [...Object.values(serverVariables), ...otherVariables]
+
+/** undefined = that part of Stripe is not used. */
+export interface StripeSecrets {
+  readonly secretKey: Secret | undefined
+  readonly webhookSecret: Secret | undefined
+}
 
 export interface VariableSettings {
   readonly server: ServerSection
@@ -38,6 +49,8 @@ export interface VariableSettings {
   readonly databaseUrl: Secret | undefined
   readonly redisUrl: Secret | undefined
   readonly failpoints: readonly FailpointPlan[]
+  readonly secretPrevious: Secret | undefined
+  readonly stripe: StripeSecrets
   readonly providerKeys: Readonly<Record<string, Secret>>
   readonly faults: readonly ConfigFault[]
   readonly warnings: readonly ConfigFault[]
@@ -72,6 +85,10 @@ export function readVariables(env: Environment, providerVariables: readonly stri
   if (redisUrl && !/^rediss?:\/\//i.test(redisUrl.reveal())) {
     fault('REDIS_URL', 'expected an address that starts with redis:// or rediss://')
   }
+  const stripeKey = secretOf('STRIPE_SECRET_KEY')
+  if (stripeKey && !travelsInHeader(stripeKey.reveal())) {
+    fault('STRIPE_SECRET_KEY', 'has characters that cannot be sent in a header')
+  }
   const failpoints = readFailpoints(env, (message) => fault('TOLLGATE_FAILPOINTS', message))
   const providerKeys: Record<string, Secret> = {}
   for (const name of providerVariables) {
@@ -89,6 +106,8 @@ export function readVariables(env: Environment, providerVariables: readonly stri
     databaseUrl,
     redisUrl,
     failpoints,
+    secretPrevious: secretOf('TOLLGATE_SECRET_PREVIOUS'),
+    stripe: { secretKey: stripeKey, webhookSecret: secretOf('STRIPE_WEBHOOK_SECRET') },
     providerKeys,
     faults: [...faults, ...server.faults],
     warnings: [...warnings, ...server.warnings],
@@ -130,11 +149,13 @@ function readServerVariables(env: Environment): {
   return { section: {}, faults, warnings }
 }
 
+const switches: ReadonlySet<string> = new Set([serverVariables.sandbox, serverVariables.local_models])
+
 /** What is not a number or a switch stays text, for the schema to refuse. */
 function typedText(key: string, text: string): unknown {
   const numeric = key === 'port' || key === 'body_bytes_max' || key === 'drain_seconds'
   if (numeric) return /^[0-9]+(\.[0-9]+)?$/.test(text) ? Number(text) : text
-  if (serverVariables[key as keyof ServerSection] !== serverVariables.sandbox) return text
+  if (!switches.has(serverVariables[key as keyof ServerSection])) return text
   return { true: true, '1': true, false: false, '0': false }[text.toLowerCase()] ?? text.toLowerCase()
 }
 

@@ -1,16 +1,30 @@
-// The first steps of every call that names a model: who calls, what they sent, and where it could go. Each can end the
-// call; nothing has been sent to a provider yet.
+// The first steps of every call that names a model: who calls, what they sent, how much they may, and where it could go.
+// Each can end the call; nothing has been sent to a provider yet.
 
 import type { Envelope } from '../dialects/canonical/envelope.ts'
 import { Failure, invalidRequest } from '../kernel/failure.ts'
+import { limitFailure } from '../limits/limit-failure.ts'
+import type { Limiter } from '../limits/limiter.ts'
 import type { Candidate } from '../routing/candidate.ts'
+import type { Health } from '../routing/health/health.ts'
+import type { HealthPlan } from '../routing/health/plan-with-health.ts'
+import type { RetryBudget } from '../routing/health/retry-budget.ts'
+import type { StickyRoutes } from '../routing/health/sticky.ts'
 import type { Offer, OfferedModel } from '../routing/offer.ts'
 import type { Caller } from '../tenancy/caller.ts'
+import type { CredentialCache } from '../tenancy/credentials/credential-cache.ts'
+import { allowsSource, sourceFailure } from '../tenancy/sources.ts'
 import { BodyFault, readBody } from '../wire/read-body.ts'
+import { conversationKey } from './conversation-key.ts'
 import type { Story } from './story.ts'
 
 export interface AdmitDependencies {
   authenticate(headers: Headers): Caller | Failure | Promise<Caller | Failure>
+  readonly credentials: Pick<CredentialCache, 'open'>
+  readonly limiter: Limiter
+  readonly health: Pick<Health, 'plan'>
+  readonly budget: Pick<RetryBudget, 'level'>
+  readonly sticky: Pick<StickyRoutes, 'find'>
   /** What the configuration in force offers. */
   offer(): Offer
   readonly bodyBytesMax: number
@@ -20,21 +34,28 @@ export interface Admitted {
   readonly caller: Caller
   readonly envelope: Envelope
   readonly model: OfferedModel
-  readonly candidates: readonly Candidate[]
+  readonly plan: HealthPlan<Candidate>
+  /** Names the conversation for its prompt cache; undefined where no choice of routes could lose one. */
+  readonly conversation: string | undefined
 }
-
-/** Characters of what a client calls itself that are kept. */
-const clientMax = 100
 
 /** The dialect's reader for the kind of call at hand. */
 export type ReadEnvelope = (body: Uint8Array<ArrayBuffer>, headers: Headers) => Envelope | Failure
 
+/** What counts against a limit until the real number is known; 0 for a call that generates nothing. */
+export type EstimateTokens = (envelope: Envelope, model: OfferedModel) => number
+
+/** Characters of what a client calls itself that are kept. */
+const clientMax = 100
+
 export async function admit(
   deps: AdmitDependencies,
   request: Request,
-  { record, surface }: Story,
+  story: Story,
   readEnvelope: ReadEnvelope,
+  estimateTokens: EstimateTokens,
 ): Promise<Admitted | Failure> {
+  const { record, surface } = story
   const { headers } = request
   // A key seen in the last seconds is known without asking the database, and then there is nothing to wait for.
   const known = deps.authenticate(headers)
@@ -42,6 +63,10 @@ export async function admit(
   if (caller instanceof Failure) return caller
   record.caller = caller
   record.client = headers.get('user-agent')?.slice(0, clientMax)
+  if (caller.sources) {
+    const address = story.connection.address()
+    if (!allowsSource(caller, address)) return sourceFailure(caller, address)
+  }
 
   const refused = refusedMediaType(headers)
   if (refused) return refused
@@ -51,17 +76,35 @@ export async function admit(
   if (envelope instanceof Failure) return envelope
   record.stream = envelope.stream
 
-  const offer = deps.offer()
+  const opened = deps.credentials.open(caller.workspaceId)
+  const offer = deps.offer().with(opened instanceof Promise ? await opened : opened)
   const model = offer.find(caller, envelope.model)
   if (model instanceof Failure) return model
   record.model = model.id
   record.priceVersion = model.priceVersion
-  const candidates = offer.plan(model, surface)
-  record.candidates = candidates.map(({ provider, route }) => ({
-    provider: provider.id,
-    upstreamModel: route.upstreamModel,
-  }))
-  return { caller, envelope, model, candidates }
+
+  const counting = deps.limiter.admit(caller.limits, estimateTokens(envelope, model))
+  const admission = counting instanceof Promise ? await counting : counting
+  story.limits = admission.state
+  if (admission.kind === 'refused') return limitFailure(admission, caller.keyName)
+  story.admission = admission
+
+  const candidates = offer.candidates(model, surface, caller)
+  return { caller, envelope, model, ...planOf(deps, caller, envelope, model, candidates) }
+}
+
+function planOf(
+  { health, budget, sticky }: AdmitDependencies,
+  caller: Caller,
+  envelope: Envelope,
+  model: OfferedModel,
+  candidates: readonly Candidate[],
+): Pick<Admitted, 'plan' | 'conversation'> {
+  if (candidates.length === 1) return { plan: health.plan(candidates), conversation: undefined }
+  const conversation = conversationKey(caller.workspaceId, model.id, envelope)
+  const kept = conversation === undefined ? undefined : sticky.find(conversation)
+  const probes = budget.level() >= 1 ? 'on' : 'off'
+  return { plan: health.plan(candidates, { sticky: kept, probes }), conversation }
 }
 
 function refusedMediaType(headers: Headers): Failure | undefined {

@@ -49,7 +49,7 @@ function answer(opening: OpenStream | Promise<Opened>) {
     requestId: 'req_1',
     opening,
     ticker: createTicker(systemClock),
-    connection: { keepOpen() {}, rearm() {}, drop() {} },
+    connection: { keepOpen() {}, rearm() {}, drop() {}, address: () => undefined },
     onDefect(error) {
       defects.push(error)
       return new Failure('INTERNAL', 'Tollgate failed.')

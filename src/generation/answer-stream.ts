@@ -98,10 +98,12 @@ class Pump implements Watched {
     try {
       if (this.#phase === 'opening') await this.#open(controller)
       const stream = this.#stream
-      const { bill } = this.#input
+      const { bill, reach } = this.#input
       // One promise per read and nothing else: this loop runs for every event of every stream.
       while (stream && this.#phase === 'flowing' && (controller.desiredSize ?? 0) > 0) {
         const { done, value } = await stream.reader.read()
+        const paused = reach('mid_stream')
+        if (paused) await paused
         if (this.#isOver()) return
         const bytes = done ? stream.relay.end() : stream.relay.push(value ?? nothing)
         if (this.#forward(controller, stream, bytes)) await this.#conclude(controller, stream)
@@ -178,7 +180,8 @@ class Pump implements Watched {
     const last = told === undefined ? relay?.terminal : surface.renderStreamFailure(told, requestId)
     if (last !== undefined && last.length > 0) controller.enqueue(last)
     controller.close()
-    await this.#input.reach('after_terminal')
+    const paused = this.#input.reach('after_terminal')
+    if (paused) await paused
   }
 
   /** The client has gone, by cancelling, by its connection, or by taking nothing for too long. */

@@ -8,11 +8,13 @@ import { replyFault } from '../dialects/canonical/provider-fault.ts'
 import type { Warning } from '../dialects/canonical/translation.ts'
 import { assert } from '../kernel/assert.ts'
 import type { Clock } from '../kernel/clock.ts'
+import type { Failpoint } from '../kernel/failpoint.ts'
 import { Failure } from '../kernel/failure.ts'
 import type { Usage } from '../kernel/usage.ts'
 import { callEndpoint, isBroken, isUnreachable } from '../providers/call-endpoint.ts'
 import type { Candidate } from '../routing/candidate.ts'
 import { type AttemptFault, attemptFault, cannotCarry, classifyFault } from '../routing/fault.ts'
+import type { Health } from '../routing/health/health.ts'
 import { readResponseBody } from '../wire/read-body.ts'
 import { SseOverflow } from '../wire/sse-splitter.ts'
 import type { Call } from './call.ts'
@@ -50,24 +52,42 @@ export function isAnswered(outcome: Answered | AttemptFault): outcome is Answere
 const replyBytesMax = 64 * 1024 * 1024
 const faultBytesMax = 64 * 1024
 
-export function createAttempt({ clock, ticker }: { clock: Clock; ticker: Ticker }) {
-  return async (call: Call, candidate: Candidate): Promise<Answered | AttemptFault> => {
+export interface AttemptDependencies {
+  readonly clock: Clock
+  readonly ticker: Ticker
+  readonly reach: Failpoint
+  readonly health: Pick<Health, 'firstEventLimitMs'>
+}
+
+/** A connection that breaks this soon and without a byte was most likely dead before. */
+const staleMs = 1_000
+
+export function createAttempt({ clock, ticker, reach, health }: AttemptDependencies) {
+  return async (call: Call, candidate: Candidate, isFresh: boolean): Promise<Answered | AttemptFault> => {
     const isFirst = call.story.record.attempts.length === 0
     if (!isFirst && call.clientGone.aborted) return attemptFault('client left')
     const lane = openLane(call, candidate)
     if (lane instanceof Failure) return cannotCarry(lane)
-    const timeouts = timeoutsOf(call, candidate)
-    const patience = new Patience(clock.monotonicMs(), firstAnswerMs(call, candidate, timeouts), call)
+    const timeouts = timeoutsOf(call, candidate, health)
+    const startedMs = clock.monotonicMs()
+    const patience = new Patience(startedMs, firstAnswerMs(call, candidate, timeouts), call)
+    let isAnswering = false
     ticker.watch(patience)
     try {
       const { provider, endpoint, dialect } = candidate
       const { headers, body } = lane
       const path = dialect.generationPath(candidate.route.upstreamModel)
-      const response = await callEndpoint(provider, endpoint, { path, headers, body, signal: patience.signal })
+      const response = await callEndpoint(provider, endpoint, { path, headers, body, signal: patience.signal, isFresh })
+      isAnswering = true
+      const paused = reach('after_send')
+      if (paused) await paused
       if (response.status !== 200) return await refusal(candidate, response)
       if (response.headers.has('content-encoding')) return garbled('an encoded answer', patience)
       if (!lane.streamsUpstream) return await readReply(call, candidate, response, patience)
-      return await openStream(candidate, lane, response, timeouts, patience)
+      const opened = await openStream(candidate, lane, response, timeouts, patience)
+      const held = reach('after_first_byte')
+      if (held) await held
+      return opened
     } catch (error) {
       const isEnded = patience.signal.aborted
       patience.abort()
@@ -75,7 +95,9 @@ export function createAttempt({ clock, ticker }: { clock: Clock; ticker: Ticker 
       if (error instanceof SseOverflow) return patience.fault('garbled')
       // What neither the network nor an abort explains is a defect of ours, and must not pass for the provider's.
       if (!isEnded && !isBroken(error)) throw error
-      return patience.fault('broken')
+      const fault = patience.fault('broken')
+      const isStale = fault.class === 'broken' && !isAnswering && clock.monotonicMs() - startedMs <= staleMs
+      return isStale ? { ...fault, isStale } : fault
     } finally {
       patience.end()
       ticker.unwatch(patience)
@@ -161,14 +183,15 @@ function garbled(what: string, patience: Patience): AttemptFault {
   return patience.fault('garbled', replyFault(what))
 }
 
-function timeoutsOf(call: Call, candidate: Candidate): RouteTimeouts {
+function timeoutsOf(call: Call, { route, key }: Candidate, health: AttemptDependencies['health']): RouteTimeouts {
+  // A model that reasons may be silent for minutes before it says anything.
+  const kind = call.model.tags.includes('reasoning') ? 'reasoning' : 'ordinary'
   return {
     connectMs: 3_000,
-    // A model that reasons may be silent for minutes before it says anything.
-    firstEventMs: call.model.tags.includes('reasoning') ? 180_000 : 60_000,
+    firstEventMs: health.firstEventLimitMs(key, kind),
     idleMs: 30_000,
     totalMs: 900_000,
-    ...candidate.route.timeouts,
+    ...route.timeouts,
   }
 }
 

@@ -1,12 +1,13 @@
 // The money of one running request: what is held for it, how that grows while it streams, and the one charge at its end.
 // Whatever happens to the request, exactly one of settle and release ends it.
 
-import { priceBound, priceUsage } from '../catalog/price.ts'
+import { freePrice, type Price, priceBound, priceUsage } from '../catalog/price.ts'
 import { Failure } from '../kernel/failure.ts'
 import type { RequestId } from '../kernel/ids.ts'
 import type { Nano } from '../kernel/money.ts'
 import type { Usage } from '../kernel/usage.ts'
 import type { Ledger } from '../ledger/ledger.ts'
+import type { Candidate } from '../routing/candidate.ts'
 import type { OfferedModel } from '../routing/offer.ts'
 import type { NewRow } from '../store/write-batch.ts'
 import { type Slice, type SliceFacts, sliceTokens, sliceTokensLeast } from './slice.ts'
@@ -23,6 +24,8 @@ export class Bill {
   /** Bytes of generated text from which `grow` has something to do. */
   growAtBytes: number
   #held: Nano
+  #price: Price
+  #priceVersion: string | undefined
   #outputTokens: number
   readonly #outputTokensMost: number
   #isRefused = false
@@ -34,8 +37,11 @@ export class Bill {
     private readonly model: OfferedModel,
     private readonly facts: SliceFacts,
     readonly slice: Slice,
+    private readonly ownPrice: Price = freePrice,
   ) {
     this.#held = slice.amount
+    this.#price = facts.price
+    this.#priceVersion = model.priceVersion
     this.#outputTokens = slice.outputTokens
     this.#outputTokensMost = slice.cap * facts.choices
     this.growAtBytes = this.#nextGrowth()
@@ -66,9 +72,15 @@ export class Bill {
     return isOver()
   }
 
+  /** Who answers decides what it costs: on the workspace's own credential its provider sends the bill, and we at most a fee. */
+  serveBy({ isOwn }: Pick<Candidate, 'isOwn'>): void {
+    this.#price = isOwn ? this.ownPrice : this.model.price
+    this.#priceVersion = isOwn ? undefined : this.model.priceVersion
+  }
+
   /** The charge of a usage; an estimate never exceeds what was held for it. */
   chargeOf(usage: Usage): Nano {
-    const charge = priceUsage(this.model.price, usage)
+    const charge = priceUsage(this.#price, usage)
     return usage.source === 'estimated' && charge > this.#held ? this.#held : charge
   }
 
@@ -77,7 +89,7 @@ export class Bill {
     const outcome = await this.ledger.settle({
       requestId: this.requestId,
       charge: this.chargeOf(usage),
-      priceVersion: this.model.priceVersion,
+      priceVersion: this.#priceVersion,
       usage: JSON.stringify(usage),
       estimated: usage.source === 'estimated',
       rows,

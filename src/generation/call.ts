@@ -20,17 +20,20 @@ export class Call implements RelayContext {
   readonly envelope: Envelope
   readonly model: OfferedModel
   readonly surface: Dialect
+  /** Names the conversation for its prompt cache. */
+  readonly conversationKey: string | undefined
   /** The wallet pays for this much of an answer; undefined = for all that was asked. */
   outputCapMost: number | undefined
   #parsed: ParsedRequest | Failure | undefined
 
   constructor(
     readonly request: Request,
-    { envelope, model }: Admitted,
+    { envelope, model, conversation }: Admitted,
     readonly story: Story,
   ) {
     this.envelope = envelope
     this.model = model
+    this.conversationKey = conversation
     this.surface = story.surface
   }
 

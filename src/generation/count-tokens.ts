@@ -5,7 +5,8 @@ import { assert } from '../kernel/assert.ts'
 import { Failure } from '../kernel/failure.ts'
 import { callEndpoint, isUnreachable } from '../providers/call-endpoint.ts'
 import type { Candidate } from '../routing/candidate.ts'
-import { describeFault, Exhausted, exhaustedFailure, tryCandidates } from '../routing/failover.ts'
+import { describeFault, Exhausted, exhaustedFailure } from '../routing/exhausted.ts'
+import { tryCandidates } from '../routing/failover.ts'
 import { type AttemptFault, attemptFault, classifyFault } from '../routing/fault.ts'
 import { readResponseBody } from '../wire/read-body.ts'
 import { admit } from './admit.ts'
@@ -28,12 +29,18 @@ export function createCountTokens(deps: GenerateDependencies): Generate {
     const counting = surface.tokenCount
     assert(counting, 'only a dialect that counts tokens is given this path')
     try {
-      const admitted = await admit(deps, request, story, counting.readEnvelope)
+      const admitted = await admit(deps, request, story, counting.readEnvelope, () => 0)
       if (admitted instanceof Failure) return story.refuse(admitted, request.signal)
       const call = new Call(request, admitted, story)
-      const able = admitted.candidates.filter(({ dialect }) => dialect === surface)
+      const able = admitted.plan.ordered.filter(({ dialect }) => dialect === surface)
       if (able.length === 0) return answerEstimate(call)
-      const outcome = await tryCandidates(able, (candidate) => askProvider(candidate, call, counting.path), isCount)
+      const outcome = await tryCandidates(deps, {
+        plan: { ...admitted.plan, ordered: able },
+        streams: false,
+        attempt: (candidate) => askProvider(candidate, call, counting.path),
+        isAnswer: isCount,
+        isWanted: () => !call.clientGone.aborted,
+      })
       if (!(outcome instanceof Exhausted)) return answer(outcome.body, call)
       if (outcome.clientLeft) return story.abandon()
       // What no route would take is refused; where none could count, it is counted here.

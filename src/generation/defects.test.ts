@@ -6,6 +6,10 @@ import { systemClock } from '../kernel/clock.ts'
 import { noFailpoint } from '../kernel/failpoint.ts'
 import { Failure } from '../kernel/failure.ts'
 import type { Ledger } from '../ledger/ledger.ts'
+import { createMemoryLimiter } from '../limits/memory-limiter.ts'
+import { createHealth } from '../routing/health/health.ts'
+import { createRetryBudget } from '../routing/health/retry-budget.ts'
+import { createStickyRoutes } from '../routing/health/sticky.ts'
 import { createLog } from '../telemetry/log.ts'
 import { createCountTokens } from './count-tokens.ts'
 import { createGenerate, type Generate, type GenerateDependencies } from './generate.ts'
@@ -38,12 +42,20 @@ const deps: GenerateDependencies = {
     allow: [],
     limits: [],
     sources: undefined,
+    sharesRoutes: false,
   }),
   offer() {
     throw new Error('secret of the house')
   },
   bodyBytesMax: 1000,
   ledger: {} as Ledger,
+  health: createHealth({ clock: systemClock, random: () => 0 }),
+  budget: createRetryBudget({ clock: systemClock }),
+  sticky: createStickyRoutes({ clock: systemClock }),
+  limiter: createMemoryLimiter(systemClock),
+  credentials: { open: () => new Map() },
+  ownKeyFee: 0n,
+  random: () => 0,
   ratios: new InputRatios(),
   requests: { write: () => {} },
   reach: noFailpoint,
@@ -52,7 +64,7 @@ const deps: GenerateDependencies = {
     return new Failure('INTERNAL', 'Tollgate failed.')
   },
 }
-const connection = { keepOpen() {}, rearm() {}, drop() {} }
+const connection = { keepOpen() {}, rearm() {}, drop() {}, address: () => undefined }
 
 const calls: readonly [name: string, run: Generate, surface: Dialect][] = [
   ['a chat completion', createGenerate(deps), openaiChat],

@@ -7,19 +7,26 @@ import type { Failpoint } from '../kernel/failpoint.ts'
 import { Failure } from '../kernel/failure.ts'
 import type { RequestId } from '../kernel/ids.ts'
 import type { Candidate } from '../routing/candidate.ts'
-import { describeFault, Exhausted, exhaustedFailure, tryCandidates } from '../routing/failover.ts'
-import { type AdmitDependencies, admit } from './admit.ts'
+import { describeFault, Exhausted, exhaustedFailure } from '../routing/exhausted.ts'
+import { type TryDependencies, tryCandidates } from '../routing/failover.ts'
+import type { Health } from '../routing/health/health.ts'
+import type { RetryBudget } from '../routing/health/retry-budget.ts'
+import type { StickyRoutes } from '../routing/health/sticky.ts'
+import { type AdmitDependencies, admit, type EstimateTokens } from './admit.ts'
 import { type AnswerHeaders, failureResponse, streamHeaders } from './answer-headers.ts'
 import { answerStream, type Opened } from './answer-stream.ts'
 import { type Answered, createAttempt, isAnswered, type OpenStream, type WholeReply } from './attempt.ts'
 import { Call, type Measured } from './call.ts'
-import { type HoldDependencies, hold } from './hold.ts'
+import { estimateAllTokens, type HoldDependencies, hold } from './hold.ts'
 import { warningsHeader } from './lane.ts'
 import type { Ending } from './settlement.ts'
 import { type Connection, gone, type Settled, Story, type StoryDependencies } from './story.ts'
 import type { Ticker, Watched } from './ticker.ts'
 
-export interface GenerateDependencies extends AdmitDependencies, StoryDependencies, HoldDependencies {
+export interface GenerateDependencies extends AdmitDependencies, StoryDependencies, HoldDependencies, TryDependencies {
+  readonly health: Health
+  readonly budget: RetryBudget
+  readonly sticky: StickyRoutes
   readonly ticker: Ticker
   readonly reach: Failpoint
   /** What the caller is told of a defect of ours; the details go to the log, under the same id. */
@@ -34,12 +41,13 @@ const earlyHeadersMs = 10_000
 export function createGenerate(deps: GenerateDependencies): Generate {
   const { clock, ticker } = deps
   const attempt = createAttempt(deps)
+  const estimateTokens: EstimateTokens = (envelope, model) => estimateAllTokens(envelope, model, deps.ratios)
 
   return async (request, surface, path, connection) => {
     const story = new Story(deps, surface, path, connection)
     try {
-      // 1 authenticate · 2 read the body · 3 envelope · 5 plan
-      const admitted = await admit(deps, request, story, surface.readEnvelope)
+      // 1 authenticate · 2 read the body · 3 envelope · 4 limits · 5 plan
+      const admitted = await admit(deps, request, story, surface.readEnvelope, estimateTokens)
       if (admitted instanceof Failure) return story.refuse(admitted, request.signal)
 
       // 6 hold: what it may cost is set aside before anything is sent
@@ -51,7 +59,13 @@ export function createGenerate(deps: GenerateDependencies): Generate {
       call.outputCapMost = bill.loweredCap
 
       // 7 failover: each candidate in turn, until one is committed
-      const trying = tryCandidates(admitted.candidates, (candidate) => tryOne(candidate, call), isAnswered)
+      const trying = tryCandidates(deps, {
+        plan: admitted.plan,
+        streams: call.envelope.stream,
+        attempt: (candidate, isFresh) => tryOne(candidate, call, isFresh),
+        isAnswer: isAnswered,
+        isWanted: () => !call.clientGone.aborted,
+      })
 
       // 8 answer · 9 settle, with the request record
       if (!call.envelope.stream) return await answerWhole(concluded(await trying, call), call)
@@ -63,12 +77,13 @@ export function createGenerate(deps: GenerateDependencies): Generate {
     }
   }
 
-  async function tryOne(candidate: Candidate, call: Call) {
+  async function tryOne(candidate: Candidate, call: Call, isFresh: boolean) {
     const { story } = call
     story.candidate = candidate
+    story.bill?.serveBy(candidate)
     story.bill?.markSent()
     const startedMs = clock.monotonicMs()
-    const result = await attempt(call, candidate)
+    const result = await attempt(call, candidate, isFresh)
     if (isAnswered(result)) story.noteAttempt(candidate, 'ok', startedMs)
     // A route that could not be asked was not tried.
     else if (!result.failure) story.noteAttempt(candidate, describeFault(result), startedMs)
@@ -123,14 +138,24 @@ function concluded(outcome: Answered | Exhausted, { story, model }: Call): Opene
 
 /** The one end of a request that was held for: what it used is learned from, charged and recorded. */
 function settle(
-  { ratios }: HoldDependencies,
+  { ratios, health, sticky, clock }: GenerateDependencies,
   call: Call,
   ending: Ending,
   failure: Failure | undefined,
   measured: Measured | undefined,
 ): Promise<Settled> {
-  const { story, model, envelope } = call
-  if (measured?.usage) ratios.learn(model.id, envelope.body, measured.usage)
+  const { story, model, envelope, conversationKey: conversation } = call
+  const { candidate, answeredMs } = story
+  const usage = measured?.usage
+  if (usage) ratios.learn(model.id, envelope.body, usage)
+  if (candidate && answeredMs !== undefined) {
+    if (ending === 'interrupted') health.noteInterrupted(candidate.key, answeredMs, 'broken')
+    else if (usage && envelope.stream)
+      health.noteSpeed(candidate.key, usage.outputTokens, clock.monotonicMs() - answeredMs)
+    if (usage && conversation !== undefined) {
+      sticky.remember(conversation, candidate.key, usage.cacheWriteLongTokens > 0 ? 'long' : 'short')
+    }
+  }
   return story.settle(ending, failure, call.settlementFacts(measured))
 }
 

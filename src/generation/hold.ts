@@ -1,20 +1,28 @@
 // The hold before anything is sent: what a request may cost is set aside, or it is refused with the numbers and what to
 // do. Nothing goes to a provider without one.
 
-import { assert } from '../kernel/assert.ts'
+import { type Price, sharePrice } from '../catalog/price.ts'
+import type { Envelope } from '../dialects/canonical/envelope.ts'
+import type { Clock } from '../kernel/clock.ts'
 import { Failure } from '../kernel/failure.ts'
 import { formatUsd, type Nano } from '../kernel/money.ts'
+import type { Budget } from '../ledger/budget.ts'
 import type { HoldOutcome, Insufficient, Ledger } from '../ledger/ledger.ts'
+import type { OfferedModel } from '../routing/offer.ts'
 import type { Admitted } from './admit.ts'
 import { Bill } from './bill.ts'
 import type { Call } from './call.ts'
 import { hasCacheMark, roughInputTokens, strictInputTokens } from './input-bound.ts'
 import type { InputRatios } from './input-ratio.ts'
 import { leastSlice, type Slice, type SliceFacts, sliceOf, thinSlices } from './slice.ts'
+import { budgetsOf, overBudget } from './spend-limits.ts'
 
 export interface HoldDependencies {
   readonly ledger: Ledger
   readonly ratios: InputRatios
+  readonly clock: Clock
+  /** What a call on the workspace's own credential costs, in hundredths of a percent of the price. */
+  readonly ownKeyFee: bigint
 }
 
 /** Where neither the caller nor the catalog sets a cap; more is held as a stream goes on. */
@@ -25,46 +33,57 @@ const lifetimeMarginMs = 5 * 60_000
 const inFlightRetryMs = 5_000
 
 export function hold(deps: HoldDependencies, call: Call, admitted: Admitted): Bill | Failure | Promise<Bill | Failure> {
-  const { ledger, ratios } = deps
-  const { envelope, model } = call
-  const facts = factsOf(call)
-  const rough = within(model.contextTokens, roughInputTokens(envelope.body, ratios.of(model.id)))
+  const holder = holderOf(deps, call, admitted)
+  const { facts, billOf, ask } = holder
+  const rough = within(call.model.contextTokens, roughInputTokens(call.envelope.body, deps.ratios.of(call.model.id)))
   const usual = sliceOf(facts, rough, facts.cap)
-  const ask = (slice: Slice): HoldOutcome | Promise<HoldOutcome> =>
-    ledger.hold(holdRequest(call, admitted, slice.amount))
+  const conclude = (outcome: HoldOutcome): Bill | Failure | Promise<Bill | Failure> =>
+    outcome.kind === 'held' ? billOf(facts, usual) : refusedHold(call, admitted, holder, outcome)
   const outcome = ask(usual)
-  if (!(outcome instanceof Promise)) {
-    if (outcome.kind === 'held') return new Bill(call.story.record.id, ledger, model, facts, usual)
-    return refusedHold(deps, call, admitted, facts, outcome, ask)
+  return outcome instanceof Promise ? outcome.then(conclude) : conclude(outcome)
+}
+
+/** What the attempts at a hold for one request have in common. */
+interface Holder {
+  readonly facts: SliceFacts
+  billOf(facts: SliceFacts, slice: Slice): Bill
+  ask(slice: Slice): HoldOutcome | Promise<HoldOutcome>
+}
+
+function holderOf({ ledger, ownKeyFee, clock }: HoldDependencies, call: Call, admitted: Admitted): Holder {
+  const { model, story } = call
+  const own = admitted.plan.ordered.some(({ isOwn }) => isOwn) ? sharePrice(model.price, ownKeyFee) : undefined
+  const isOwnOnly = own !== undefined && admitted.plan.ordered.every(({ isOwn }) => isOwn)
+  const budgets = budgetsOf(admitted.caller, clock)
+  return {
+    facts: factsOf(call, isOwnOnly ? own : model.price),
+    billOf: (facts, slice) => new Bill(story.record.id, ledger, model, facts, slice, own),
+    ask: (slice) => ledger.hold(holdRequest(call, admitted, slice.amount, budgets)),
   }
-  return outcome.then((known) => {
-    if (known.kind === 'held') return new Bill(call.story.record.id, ledger, model, facts, usual)
-    return refusedHold(deps, call, admitted, facts, known, ask)
-  })
 }
 
 type Refused = Exclude<HoldOutcome, { kind: 'held' }>
 
 /** A wallet that cannot pay the usual slice is held to strict bounds, and gets what it can pay for. */
 async function refusedHold(
-  { ledger }: HoldDependencies,
   call: Call,
-  { caller }: Admitted,
-  facts: SliceFacts,
+  admitted: Admitted,
+  { facts, billOf, ask }: Holder,
   refused: Refused,
-  ask: (slice: Slice) => HoldOutcome | Promise<HoldOutcome>,
 ): Promise<Bill | Failure> {
+  const { caller } = admitted
   if (refused.kind === 'unavailable') return cannotCharge(refused.retryAfterMs)
-  assert(refused.kind === 'insufficient', 'no budgets were named')
+  if (refused.kind === 'over budget') return overBudget(caller, refused, call.story.record.startedAt)
   const { envelope, model } = call
   const strict = within(model.contextTokens, strictInputTokens(envelope.body))
   const withCap = { ...facts, capLeast: capLeast(call) }
   let wallet: Insufficient = refused
   for (const slice of thinSlices(withCap, strict, refused.posted)) {
     const outcome = await ask(slice)
-    if (outcome.kind === 'held') return new Bill(call.story.record.id, ledger, model, withCap, slice)
+    if (outcome.kind === 'held') return billOf(withCap, slice)
     if (outcome.kind === 'unavailable') return cannotCharge(outcome.retryAfterMs)
-    if (outcome.kind === 'insufficient') wallet = outcome
+    if (outcome.kind === 'over budget') return overBudget(caller, outcome, call.story.record.startedAt)
+    wallet = outcome
   }
   const needed = neededAmount(withCap, strict)
   return needed > wallet.posted
@@ -72,14 +91,24 @@ async function refusedHold(
     : inFlight(caller.workspaceName, wallet, needed)
 }
 
-function factsOf(call: Call): SliceFacts {
+/** Input and output together, as limits count them until the real number is known. */
+export function estimateAllTokens(envelope: Envelope, model: OfferedModel, ratios: InputRatios): number {
+  const input = within(model.contextTokens, roughInputTokens(envelope.body, ratios.of(model.id)))
+  return input + capOf(envelope, model) * envelope.choices
+}
+
+/** The most output tokens of one answer. */
+function capOf({ outputCap }: Envelope, model: OfferedModel): number {
+  const asked = outputCap ?? model.defaultMaxTokens ?? model.maxOutputTokens ?? capUnknown
+  return Math.min(asked, model.maxOutputTokens ?? Number.POSITIVE_INFINITY)
+}
+
+function factsOf(call: Call, price: Price): SliceFacts {
   const { envelope, model } = call
-  const most = model.maxOutputTokens ?? Number.POSITIVE_INFINITY
-  const asked = envelope.outputCap ?? model.defaultMaxTokens ?? model.maxOutputTokens ?? capUnknown
   return {
-    price: model.price,
+    price,
     isMarked: hasCacheMark(envelope.body),
-    cap: Math.min(asked, most),
+    cap: capOf(envelope, model),
     choices: envelope.choices,
     holdsWholeCap: !envelope.stream || model.tags.includes('reasoning'),
     capLeast: 0,
@@ -100,16 +129,17 @@ function neededAmount(facts: SliceFacts, inputTokens: number): Nano {
   return sliceOf({ ...facts, holdsWholeCap: true }, inputTokens, cap).amount
 }
 
-function holdRequest(call: Call, { caller, candidates }: Admitted, amount: Nano) {
+function holdRequest(call: Call, { caller, plan }: Admitted, amount: Nano, budgets: readonly Budget[] | undefined) {
   let longest = 0
-  for (const { route } of candidates) longest = Math.max(longest, route.timeouts.totalMs ?? 0)
+  for (const { route } of plan.ordered) longest = Math.max(longest, route.timeouts.totalMs ?? 0)
   return {
     requestId: call.story.record.id,
     workspaceId: caller.workspaceId,
     keyId: caller.keyId,
     projectId: caller.projectId,
     amount,
-    ...(longest > 0 && { lifetimeMs: longest * candidates.length + lifetimeMarginMs }),
+    budgets,
+    ...(longest > 0 && { lifetimeMs: longest * plan.ordered.length + lifetimeMarginMs }),
   }
 }
 

@@ -8,7 +8,8 @@ import type { Clock } from '../kernel/clock.ts'
 import type { Failure } from '../kernel/failure.ts'
 import { createId } from '../kernel/ids.ts'
 import { formatUsd } from '../kernel/money.ts'
-import type { Usage } from '../kernel/usage.ts'
+import { totalInputTokens, type Usage } from '../kernel/usage.ts'
+import type { Admission, LimitStates } from '../limits/limiter.ts'
 import type { Candidate } from '../routing/candidate.ts'
 import type { OfferedModel } from '../routing/offer.ts'
 import type { Log } from '../telemetry/log.ts'
@@ -27,6 +28,8 @@ export interface Connection {
   rearm(): void
   /** Frees the socket of a client that no longer reads. */
   drop(): void
+  /** Where the client's connection comes from; undefined = it is gone. */
+  address(): string | undefined
 }
 
 export interface StoryDependencies {
@@ -50,10 +53,22 @@ export function gone(): Response {
   return new Response(null, { status: clientLeftStatus })
 }
 
+const noLimits: LimitStates = {}
+
+function totalTokens(usage: Usage): number {
+  return totalInputTokens(usage) + usage.outputTokens
+}
+
 export class Story {
   readonly record: RequestRecord
   /** The candidate that is being tried, or that answered. */
   candidate: Candidate | undefined
+  /** When the provider was committed. */
+  answeredMs: number | undefined
+  /** What is left of the caller's limits, for headers. */
+  limits: LimitStates = noLimits
+  /** Its place among the running requests of its key; given back at the end. */
+  admission: Admission | undefined
   /** From the hold on; whatever ends the story ends the bill. */
   bill: Bill | undefined
   readonly #deps: StoryDependencies
@@ -80,7 +95,8 @@ export class Story {
   }
 
   noteFirstEvent(): void {
-    this.record.firstEventMs = this.#deps.clock.monotonicMs() - this.#startedMs
+    this.answeredMs = this.#deps.clock.monotonicMs()
+    this.record.firstEventMs = this.answeredMs - this.#startedMs
   }
 
   headers(): AnswerHeaders {
@@ -163,6 +179,8 @@ export class Story {
 
   #finish(): void {
     this.connection.rearm()
+    const { usage, attempts } = this.record
+    this.admission?.end(usage ? totalTokens(usage) : attempts.length > 0 ? 0 : undefined)
     logRequest(this.#deps.log, this.record)
   }
 }

@@ -16,6 +16,8 @@ const handler = createHandler({
   generate: defect,
   countTokens: defect,
   models: { list: defect, retrieve: defect },
+  management: () => undefined,
+  payments: undefined,
   notReady: () => undefined,
   notAble: () => undefined,
   onDefect(error, id) {
@@ -24,6 +26,8 @@ const handler = createHandler({
   },
   idleSeconds: 60,
 })
+
+const socket = { timeout() {}, requestIP: () => null }
 
 const calls: readonly [method: string, path: string, shape: 'chat' | 'message', headers?: Record<string, string>][] = [
   ['GET', '/v1/models', 'chat'],
@@ -34,7 +38,7 @@ const calls: readonly [method: string, path: string, shape: 'chat' | 'message', 
 
 test.each(calls)('a defect under %s %s is a 500 in the %s shape, logged under its id', async (...call) => {
   const [method, path, shape, headers = {}] = call
-  const response = await handler(new Request(`http://gateway${path}`, { method, headers }), { timeout() {} })
+  const response = await handler(new Request(`http://gateway${path}`, { method, headers }), socket)
   const text = await response.text()
   expect(response.status).toBe(500)
   expect(text).not.toContain('secret')

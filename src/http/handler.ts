@@ -10,10 +10,12 @@ import { createId, type RequestId } from '../kernel/ids.ts'
 import { nearestNames } from '../kernel/nearest.ts'
 import { refuse } from './failure-response.ts'
 import { pathOf, publicPath } from './path.ts'
+import { type StripePayments, webhookPath } from './payments/stripe-payments.ts'
 
 /** What the handler needs of the runtime's server. */
 export interface SocketControl {
   timeout(request: Request, seconds: number): void
+  requestIP(request: Request): { readonly address: string } | null
 }
 
 export interface HandlerDependencies {
@@ -25,6 +27,10 @@ export interface HandlerDependencies {
     list(request: Request, surface: Dialect): Promise<Response>
     retrieve(request: Request, surface: Dialect, encodedId: string): Promise<Response>
   }
+  /** Under /api; undefined = not a path of its. */
+  management(request: Request, path: string): Promise<Response> | undefined
+  /** undefined = no payment provider is configured, and then its path does not exist. */
+  readonly payments: Pick<StripePayments, 'webhook'> | undefined
   /** Why new generations are refused, undefined while they are taken. */
   notReady(): Failure | undefined
   /** The same, and why they could not be paid for; for probes. */
@@ -77,8 +83,12 @@ export function createHandler(deps: HandlerDependencies): Handler {
         id === '' ? deps.models.list(request, surface) : deps.models.retrieve(request, surface, id),
       )
     }
+    const exact = pathOf(request.url)
+    if (deps.payments && exact === webhookPath) return deps.payments.webhook(request)
     // Clients warm up their connection with these before they send a key.
     if (request.method === 'HEAD' && (path === '/' || path === '/api/hello')) return plainText(200)
+    const managed = deps.management(request, exact)
+    if (managed) return managed
     return refuse(path.startsWith('/messages') ? messages : surfaceOf(request), unknownPath(request))
   }
 }
@@ -119,6 +129,10 @@ class ClientSocket implements Connection {
 
   drop(): void {
     this.server.timeout(this.request, 1)
+  }
+
+  address(): string | undefined {
+    return this.server.requestIP(this.request)?.address
   }
 }
 

@@ -4,13 +4,18 @@
 import type { Dialect } from '../dialects/dialect.ts'
 import { isoTime } from '../kernel/clock.ts'
 import { Failure, invalidRequest } from '../kernel/failure.ts'
-import type { Offer, OfferedModel } from '../routing/offer.ts'
+import { limitFailure } from '../limits/limit-failure.ts'
+import type { Limiter } from '../limits/limiter.ts'
+import type { Offer, OfferedModel, WorkspaceOffer } from '../routing/offer.ts'
 import type { Caller } from '../tenancy/caller.ts'
+import type { CredentialCache } from '../tenancy/credentials/credential-cache.ts'
 import { jsonResponse, refuse } from './failure-response.ts'
 import { queryOf } from './path.ts'
 
 export interface ModelsDependencies {
   authenticate(headers: Headers): Caller | Failure | Promise<Caller | Failure>
+  readonly credentials: Pick<CredentialCache, 'open'>
+  readonly limiter: Limiter
   offer(): Offer
 }
 
@@ -20,22 +25,35 @@ const pageLimitMax = 1000
 export function createModelsRoutes(deps: ModelsDependencies) {
   return {
     async list(request: Request, surface: Dialect): Promise<Response> {
-      const caller = await deps.authenticate(request.headers)
-      if (caller instanceof Failure) return refuse(surface, caller)
-      const models = deps.offer().list(caller)
+      const seen = await see(deps, request)
+      if (seen instanceof Failure) return refuse(surface, seen)
+      const models = seen.offer.list(seen.caller)
       if (!isPaged(request)) return jsonResponse({ object: 'list', data: models.map(modelItem) })
       const page = pageOf(models, queryOf(request.url))
       return page instanceof Failure ? refuse(surface, page) : jsonResponse(page)
     },
     /** `encodedId` is the rest of the path: ids contain slashes, raw or as %2F. */
     async retrieve(request: Request, surface: Dialect, encodedId: string): Promise<Response> {
-      const caller = await deps.authenticate(request.headers)
-      if (caller instanceof Failure) return refuse(surface, caller)
-      const model = deps.offer().find(caller, decodeId(encodedId))
+      const seen = await see(deps, request)
+      if (seen instanceof Failure) return refuse(surface, seen)
+      const model = seen.offer.find(seen.caller, decodeId(encodedId))
       if (model instanceof Failure) return refuse(surface, model)
       return jsonResponse(isPaged(request) ? pagedItem(model) : modelItem(model))
     },
   }
+}
+
+/** Who asks, and what they may choose from. Asking counts as a request, and costs no tokens. */
+async function see(
+  { authenticate, credentials, limiter, offer }: ModelsDependencies,
+  request: Request,
+): Promise<{ readonly caller: Caller; readonly offer: WorkspaceOffer } | Failure> {
+  const caller = await authenticate(request.headers)
+  if (caller instanceof Failure) return caller
+  const admission = await limiter.admit(caller.limits, 0)
+  if (admission.kind === 'refused') return limitFailure(admission, caller.keyName)
+  admission.end(undefined)
+  return { caller, offer: offer().with(await credentials.open(caller.workspaceId)) }
 }
 
 function isPaged(request: Request): boolean {

@@ -41,6 +41,11 @@ export function formatUsd(amount: Nano): string {
   return decimal(amount, 9)
 }
 
+/** A product of tokens and price, before it is rounded to nano-dollars; twelve decimals are exact. */
+export function formatPico(pico: bigint): string {
+  return decimal(pico, 12)
+}
+
 function decimal(value: bigint, scale: number): string {
   const digits = (value < 0n ? -value : value).toString().padStart(scale + 1, '0')
   const whole = digits.slice(0, -scale)

@@ -10,13 +10,14 @@ export interface EndpointCall {
   readonly headers: Readonly<Record<string, string>>
   readonly body: Uint8Array<ArrayBuffer>
   readonly signal: AbortSignal
+  readonly isFresh?: boolean
 }
 
 /** Rejects as the runtime does when the call never becomes a response; isUnreachable tells one kind of that apart. */
 export function callEndpoint(provider: Provider, endpoint: Endpoint, call: EndpointCall): Promise<Response> {
   const headers = requestHeaders(call.headers, endpoint, provider.apiKey)
   const transport = provider.transport ?? networkTransport(endpoint.baseUrl)
-  return transport({ path: call.path, headers, body: call.body, signal: call.signal })
+  return transport({ path: call.path, headers, body: call.body, signal: call.signal, isFresh: call.isFresh ?? false })
 }
 
 function requestHeaders(
@@ -48,6 +49,7 @@ function networkTransport(baseUrl: string): Transport {
       decompress: false,
       // The runtime's own five-minute limit would cut long answers; the clocks are the gateway's.
       timeout: false,
+      ...(request.isFresh && { keepalive: false }),
     })
 }
 
@@ -59,6 +61,7 @@ const unreachableCodes = new Set([
   'EHOSTUNREACH',
   'ENETUNREACH',
   'DNSResolutionFailed',
+  'EGRESS_REFUSED',
 ])
 
 /** Whether nothing was sent: no address, no connection, no handshake. */

@@ -12,6 +12,8 @@ export interface UpstreamRequest {
   readonly headers: Readonly<Record<string, string>>
   readonly body: Uint8Array<ArrayBuffer>
   readonly signal: AbortSignal
+  /** Over a connection of its own, because a pooled one may be dead. */
+  readonly isFresh?: boolean
 }
 
 /** Sends a request and answers with the provider's response, its body unread. */
@@ -39,6 +41,8 @@ export interface Provider {
   readonly source: string
   /** Whether a call that is cancelled before its first output is billed all the same; absent = not. */
   readonly billsOnCancel?: boolean
+  /** Its failures are on purpose: nothing is learned from them, so that every call meets the same one. */
+  readonly isRehearsal?: boolean
   /** Set for providers that live inside this process; everyone else is called over the network. */
   readonly transport?: Transport
 }

@@ -1,9 +1,10 @@
-// A route chosen for a request: where it would go and in which dialect.
+// A route chosen for a request: where it would go, in which dialect, and on whose credential.
 
 import type { Route } from '../catalog/model.ts'
 import type { TargetRules } from '../dialects/canonical/target-rules.ts'
 import type { UpstreamDialect } from '../dialects/dialect.ts'
 import type { Endpoint, Provider } from '../providers/provider.ts'
+import type { RouteKey } from './health/route-key.ts'
 
 export interface Candidate {
   readonly route: Route
@@ -13,4 +14,8 @@ export interface Candidate {
   readonly dialect: UpstreamDialect
   /** What the model at this endpoint accepts. */
   readonly rules: TargetRules
+  /** Names it for its health. */
+  readonly key: RouteKey
+  /** On the workspace's own credential: the provider bills the workspace, not the operator. */
+  readonly isOwn: boolean
 }

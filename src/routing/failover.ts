@@ -1,116 +1,115 @@
-// Tries candidates in order until one answers. Nothing of an attempt has reached the client before it counts as
-// answered, so moving on is invisible; what the caller is told when none is left is decided here.
+// Tries candidates in the order of the plan until one answers. Nothing of an attempt has reached the client before it
+// counts as answered, so moving on is invisible. Every outcome is told to health; at most three attempts, within a budget
+// of retries that the whole process shares.
 
-import { readOverflow } from '../dialects/canonical/context-overflow.ts'
-import { Failure } from '../kernel/failure.ts'
+import type { Clock } from '../kernel/clock.ts'
 import type { Candidate } from './candidate.ts'
-import { type AttemptFault, faultTable } from './fault.ts'
+import { Exhausted, type FailedAttempt } from './exhausted.ts'
+import { type AttemptFault, attemptFault, faultTable } from './fault.ts'
+import type { Health } from './health/health.ts'
+import type { HealthPlan } from './health/plan-with-health.ts'
+import type { RetryBudget } from './health/retry-budget.ts'
+import type { Standing } from './health/standing.ts'
 
 /** However many routes a model has: a request is not a load test. */
 const attemptsMax = 3
 
-const shutDownMessage = 'Tollgate was shut down before a provider had answered. Send the request again.'
-
-/** How long to wait when a throttled provider did not say. */
-const throttleDefaultMs = 1_000
-/** Official clients disagree on longer waits; above this they are told not to retry by themselves. */
-const retryWaitMaxMs = 60_000
-
-/** Characters of a provider's own text that a caller gets. */
-const providerTextMax = 4096
-/** Some hosts repeat their status as the code, or write a sentence into it. */
-const isWord = /^[A-Za-z][A-Za-z0-9_.-]{2,63}$/
-
-export interface FailedAttempt {
-  readonly candidate: Candidate
-  readonly fault: AttemptFault
+/** What a try needs to know of the routes, and to tell of them. */
+export interface TryDependencies {
+  readonly clock: Clock
+  readonly health: Pick<Health, 'begin' | 'noteOk' | 'noteFault'>
+  readonly budget: Pick<RetryBudget, 'earn' | 'spend'>
+  /** A number in [0, 1). */
+  random(): number
 }
 
-/** Why no candidate answered, in the order they were tried. */
-export class Exhausted {
-  constructor(readonly failed: readonly FailedAttempt[]) {}
-
-  get clientLeft(): boolean {
-    return this.failed.at(-1)?.fault.class === 'client left'
-  }
-
-  /** The last one said that no other route should be tried. */
-  get isFinal(): boolean {
-    const last = this.failed.at(-1)
-    return last !== undefined && !faultTable[last.fault.class].tryNext
-  }
+export interface Tries<Answer extends object> {
+  readonly plan: HealthPlan<Candidate>
+  /** Whether the first event of an answer is worth timing. */
+  readonly streams: boolean
+  /** `isFresh`: over a connection of its own. */
+  attempt(candidate: Candidate, isFresh: boolean): Promise<Answer | AttemptFault>
+  isAnswer(outcome: Answer | AttemptFault): outcome is Answer
+  /** Whether the client is still there to wait. */
+  isWanted(): boolean
 }
 
 export async function tryCandidates<Answer extends object>(
-  candidates: readonly Candidate[],
-  attempt: (candidate: Candidate) => Promise<Answer | AttemptFault>,
-  isAnswer: (outcome: Answer | AttemptFault) => outcome is Answer,
+  deps: TryDependencies,
+  tries: Tries<Answer>,
 ): Promise<Answer | Exhausted> {
+  const { plan } = tries
+  deps.budget.earn()
   const failed: FailedAttempt[] = []
   let attempts = 0
-  for (const candidate of candidates) {
-    const outcome = await attempt(candidate)
-    if (isAnswer(outcome)) return outcome
+  for (const candidate of plan.ordered) {
+    // A gateway that tries everything three times while everything fails makes it worse.
+    if (attempts > 0 && (attempts >= attemptsMax || !deps.budget.spend())) break
+    const begunMs = deps.health.begin(candidate.key, plan.mode)
+    if (typeof begunMs !== 'number') {
+      failed.push(heldBack(candidate, begunMs))
+      continue
+    }
+    const isLast = candidate === plan.ordered.at(-1)
+    const outcome = await tryOne(deps, tries, candidate, begunMs, isLast)
+    if (tries.isAnswer(outcome)) return outcome
     failed.push({ candidate, fault: outcome })
     // A route that could not be asked cost nothing and does not count.
     if (!outcome.failure) attempts++
-    if (!faultTable[outcome.class].tryNext || attempts >= attemptsMax) break
+    if (!faultTable[outcome.class].tryNext) return new Exhausted(failed)
   }
+  for (const { candidate, standing } of plan.excluded) failed.push(heldBack(candidate, standing))
   return new Exhausted(failed)
 }
 
-export function exhaustedFailure(model: string, { failed }: Exhausted): Failure {
-  const last = failed.at(-1)
-  if (last?.fault.class === "caller's fault") return callersFailure(last)
-  if (last?.fault.class === 'shut down') return new Failure('OVERLOADED', shutDownMessage, { retryAfterMs: 1000 })
-  const refusal = failed[0]?.fault.failure
-  if (refusal && failed.every(({ fault }) => fault.failure)) return refusal
-  if (failed.length > 0 && failed.every(({ fault }) => fault.class === 'too large')) {
-    return new Failure('PAYLOAD_TOO_LARGE', `${names(failed)} refused the request as too large. Send less.`)
+/** One candidate, twice where that is no second load on it: over a stale socket, or after a wait it asked for. */
+async function tryOne<Answer extends object>(
+  { clock, health, random }: TryDependencies,
+  { attempt, isAnswer, isWanted, streams }: Tries<Answer>,
+  candidate: Candidate,
+  begunMs: number,
+  isLast: boolean,
+): Promise<Answer | AttemptFault> {
+  let startedMs = begunMs
+  let outcome = await attempt(candidate, false)
+  if (!isAnswer(outcome) && outcome.isStale && isWanted()) {
+    startedMs = clock.monotonicMs()
+    outcome = await attempt(candidate, true)
+  } else if (!isAnswer(outcome) && isLast && isShortThrottle(outcome)) {
+    await Bun.sleep((outcome.provider?.retryAfterMs ?? 0) + random() * jitterMs)
+    if (!isWanted()) return outcome
+    startedMs = clock.monotonicMs()
+    outcome = await attempt(candidate, false)
   }
-  if (failed.length > 0 && failed.every(({ fault }) => fault.class === 'throttled')) return throttledFailure(failed)
-  const reasons = failed.map(({ candidate, fault }) => `${candidate.provider.id} ${describeFault(fault)}`).join('; ')
-  return new Failure(
-    'NOT_FOUND',
-    `No route of \`${model}\` can serve now: ${reasons}. Retry later, or use another model.`,
-    { shouldRetry: false },
-  )
+  if (candidate.provider.isRehearsal) return outcome
+  const tookMs = clock.monotonicMs() - startedMs
+  if (isAnswer(outcome)) health.noteOk(candidate.key, begunMs, streams ? tookMs : undefined)
+  else health.noteFault(candidate.key, begunMs, outcome, streams ? tookMs : undefined)
+  return outcome
 }
 
-/** `503`, `timed out`: for messages and log lines; never a provider's billing or credential text. */
-export function describeFault(fault: AttemptFault): string {
-  return fault.class === 'failing' && fault.status !== undefined ? String(fault.status) : fault.class
+/** Waiting this long is shorter than sending the client away. */
+const waitMaxMs = 2_000
+const jitterMs = 250
+
+function isShortThrottle(fault: AttemptFault): boolean {
+  const waitMs = fault.provider?.retryAfterMs
+  return fault.class === 'throttled' && waitMs !== undefined && waitMs <= waitMaxMs
 }
 
-function callersFailure({ candidate, fault }: FailedAttempt): Failure {
-  const said = fault.provider
-  return new Failure('INVALID_REQUEST', maskKeys((said?.message ?? '').slice(0, providerTextMax)), {
-    refusal: {
-      provider: candidate.provider.id,
-      dialect: candidate.dialect.id,
-      word: said?.code !== undefined && isWord.test(said.code) && said.code !== said.type ? said.code : undefined,
-      overflow: said && readOverflow(said),
-    },
-    ...(said?.param === undefined ? {} : { param: said.param }),
-    ...(said?.details === undefined ? {} : { details: said.details }),
-  })
+/** Counts in the final answer with the reason it was left out for. */
+function heldBack(candidate: Candidate, { state, why = 'failing', waitMs }: Standing): FailedAttempt {
+  const fault = attemptFault(why)
+  const isParked = state === 'parked'
+  if (!isParked || waitMs === undefined) return { candidate, fault, isParked }
+  return { candidate, fault: { ...fault, provider: { ...silentProvider, retryAfterMs: waitMs } }, isParked }
 }
 
-/** Providers quote credentials in their complaints now and then; a caller must not learn the operator's. */
-function maskKeys(text: string): string {
-  return text.replace(/\b[A-Za-z]{2,5}[-_][A-Za-z0-9*_-]{16,}/g, (key) => `${key.slice(0, 3)}…`)
-}
-
-function throttledFailure(failed: readonly FailedAttempt[]): Failure {
-  const retryAfterMs = Math.min(...failed.map(({ fault }) => fault.provider?.retryAfterMs ?? throttleDefaultMs))
-  const seconds = Math.max(1, Math.ceil(retryAfterMs / 1000))
-  const routes = failed.length === 1 ? 'its only route' : `all ${failed.length} routes`
-  return new Failure('LIMIT_EXCEEDED', `${names(failed)} throttled ${routes}. Retry in ${seconds} s.`, {
-    retryAfterMs,
-    ...(retryAfterMs > retryWaitMaxMs ? { shouldRetry: false } : {}),
-  })
-}
-
-function names(failed: readonly FailedAttempt[]): string {
-  return `Provider ${[...new Set(failed.map(({ candidate }) => candidate.provider.id))].join(', ')}`
+const silentProvider = {
+  status: undefined,
+  type: undefined,
+  code: undefined,
+  message: '',
+  param: undefined,
+  details: undefined,
 }

@@ -46,6 +46,8 @@ export interface AttemptFault {
   /** The provider's HTTP status, where there was one. */
   readonly status: number | undefined
   readonly provider: ProviderFault | undefined
+  /** The connection broke at once and without a word: most likely a pooled one that its other end had closed. */
+  readonly isStale?: boolean
   /** What the caller is told where the route could not even be asked. */
   readonly failure?: Failure
 }

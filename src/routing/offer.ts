@@ -1,5 +1,5 @@
-// What one configuration offers to one caller: which models it may see, and the ordered routes to one of them. Every
-// endpoint asks here, so that a model outside the caller's reach reads exactly like one that does not exist.
+// What one configuration offers to one caller: which models it may see, and the candidates of one of them. Every endpoint
+// asks here, so that a model outside the caller's reach reads exactly like one that does not exist.
 
 import type { Catalog } from '../catalog/catalog.ts'
 import type { Model } from '../catalog/model.ts'
@@ -10,10 +10,13 @@ import { nearestNames } from '../kernel/nearest.ts'
 import type { Provider } from '../providers/provider.ts'
 import { allowsModel } from '../tenancy/allowlist.ts'
 import type { Caller } from '../tenancy/caller.ts'
+import type { WorkspaceCredentials } from '../tenancy/credentials/credential.ts'
 import type { Candidate } from './candidate.ts'
-import { planCandidates, rememberRules } from './plan.ts'
+import type { Health } from './health/health.ts'
+import { type OwnProvider, type OwnProvidersInput, ownProviders } from './own-providers.ts'
+import { candidatesOf, type PlanInput, rememberRules } from './plan.ts'
 
-/** A model that can be called: it has a price and a provider that is switched on. */
+/** A model that can be called: it has a price and a provider that is switched on, or that a workspace opens. */
 export interface OfferedModel extends Model {
   readonly price: Price
   /** Names the price for ever; a charge is kept with it. */
@@ -22,83 +25,105 @@ export interface OfferedModel extends Model {
   readonly idJson: Uint8Array
 }
 
-export interface Offer {
+/** What one workspace may choose from. */
+export interface WorkspaceOffer {
   /** Sorted by id. */
   list(caller: Caller): readonly OfferedModel[]
   find(caller: Caller, id: string): OfferedModel | Failure
-  /** At least one: an offered model has a route to a provider that is switched on. */
-  plan(model: OfferedModel, surface: Dialect): readonly Candidate[]
+  /** In no particular order; at least one. */
+  candidates(model: OfferedModel, surface: Dialect, caller: Caller): readonly Candidate[]
 }
 
-export interface OfferInput {
+export interface Offer {
+  /** With the credentials of the workspace, whose map is the same object until they change. */
+  with(credentials: WorkspaceCredentials): WorkspaceOffer
+  /** What everybody can see who has no allowlist and no credentials. */
+  readonly platform: WorkspaceOffer
+}
+
+export interface OfferInput extends OwnProvidersInput {
   readonly catalog: Catalog
   readonly providers: ReadonlyMap<string, Provider>
   readonly dialects: Dialects
   /** By model id. */
   readonly priceVersions: ReadonlyMap<string, string>
-  /** A number in [0, 1). */
-  random(): number
+  readonly health: Pick<Health, 'route'>
 }
 
-const suggestionsMax = 3
-
-export function createOffer({ catalog, providers, dialects, priceVersions, random }: OfferInput): Offer {
-  const offered = new Map<string, OfferedModel>()
-  for (const model of catalog.models) {
-    const { price } = model
-    const isServed = model.routes.some((route) => providers.has(route.providerId))
-    if (!price || !isServed) continue
-    const priceVersion = priceVersions.get(model.id)
-    offered.set(model.id, { ...model, price, priceVersion, idJson: new TextEncoder().encode(JSON.stringify(model.id)) })
-  }
-  const all = [...offered.values()]
-  /** Plans without an element of chance; the same for every request. */
-  const plans = new Map<OfferedModel, Map<Dialect, readonly Candidate[]>>()
+export function createOffer(input: OfferInput): Offer {
+  const sold = soldModels(input)
   const rulesOf = rememberRules()
-  const findProvider = (id: string): Provider | undefined => providers.get(id)
+  const offerWith = (own: ReadonlyMap<string, OwnProvider>) => createWorkspaceOffer(sold, own, { ...input, rulesOf })
+  const platform = offerWith(new Map())
+  const known = new WeakMap<WorkspaceCredentials, WorkspaceOffer>()
+  return {
+    platform,
+    with(credentials) {
+      if (credentials.size === 0) return platform
+      const remembered = known.get(credentials)
+      if (remembered) return remembered
+      const offer = offerWith(ownProviders(credentials, input))
+      known.set(credentials, offer)
+      return offer
+    },
+  }
+}
+
+function soldModels({ catalog, priceVersions }: OfferInput): readonly OfferedModel[] {
+  return catalog.models.flatMap((model) => {
+    const { price, id } = model
+    if (!price) return []
+    const idJson = new TextEncoder().encode(JSON.stringify(id))
+    return [{ ...model, price, priceVersion: priceVersions.get(id), idJson }]
+  })
+}
+
+type RememberedPlans = Map<OfferedModel, Map<Dialect, readonly Candidate[]>>
+
+function createWorkspaceOffer(
+  sold: readonly OfferedModel[],
+  own: ReadonlyMap<string, OwnProvider>,
+  { providers, dialects, health, rulesOf }: OfferInput & Pick<PlanInput, 'rulesOf'>,
+): WorkspaceOffer {
+  const isServed = ({ routes }: OfferedModel): boolean =>
+    routes.some(({ providerId }) => providers.has(providerId) || own.has(providerId))
+  const all = sold.filter(isServed)
+  const byId = new Map(all.map((model) => [model.id, model]))
+  const ownPlans: RememberedPlans = new Map()
+  const sharedPlans: RememberedPlans = new Map()
 
   const list = ({ allow }: Caller): readonly OfferedModel[] =>
     allow.length === 0 ? all : all.filter((model) => allowsModel(allow, model.id))
   return {
     list,
     find(caller, id) {
-      const model = offered.get(id)
+      const model = byId.get(id)
       if (model && allowsModel(caller.allow, id)) return model
-      const near = nearestNames(
-        id,
-        list(caller).map((each) => each.id),
-        suggestionsMax,
-      )
-      return new Failure('NOT_FOUND', `No model \`${shorten(id)}\`.${suggestion(near)}`, { param: 'model' })
+      const seen = list(caller).map((each) => each.id)
+      return unknownModel(id, seen)
     },
-    plan(model, surface) {
+    candidates(model, surface, { sharesRoutes }) {
+      const plans = sharesRoutes ? sharedPlans : ownPlans
       const settled = plans.get(model)?.get(surface)
       if (settled) return settled
-      const candidates = planCandidates({ model, surface, dialects, findProvider, rulesOf, random })
-      if (!sharesTraffic(model)) remember(plans, model, surface, candidates)
+      const keyOf: PlanInput['keyOf'] = (names) => health.route(names)
+      const shared = { platform: providers, own, sharesRoutes, rulesOf, keyOf }
+      const candidates = candidatesOf({ model, surface, dialects, ...shared })
+      plans.set(model, (plans.get(model) ?? new Map<Dialect, readonly Candidate[]>()).set(surface, candidates))
       return candidates
     },
   }
 }
 
-/** Whether routes of one priority take turns by weight. */
-function sharesTraffic(model: Model): boolean {
-  return new Set(model.routes.map((route) => route.priority)).size < model.routes.length
-}
+const suggestionsMax = 3
 
-function remember(
-  plans: Map<OfferedModel, Map<Dialect, readonly Candidate[]>>,
-  model: OfferedModel,
-  surface: Dialect,
-  candidates: readonly Candidate[],
-): void {
-  const ofModel = plans.get(model) ?? new Map<Dialect, readonly Candidate[]>()
-  plans.set(model, ofModel.set(surface, candidates))
-}
-
-function suggestion(near: readonly string[]): string {
-  if (near.length === 0) return ' GET /v1/models lists what this key can use.'
-  return ` Did you mean ${near.map((id) => `\`${id}\``).join(' or ')}?`
+function unknownModel(id: string, seen: readonly string[]): Failure {
+  const near = nearestNames(id, seen, suggestionsMax)
+  const hint =
+    near.length === 0
+      ? ' GET /v1/models lists what this key can use.'
+      : ` Did you mean ${near.map((each) => `\`${each}\``).join(' or ')}?`
+  return new Failure('NOT_FOUND', `No model \`${shorten(id)}\`.${hint}`, { param: 'model' })
 }
 
 function shorten(id: string): string {

@@ -1,4 +1,5 @@
-// The ordered candidates of a request: by priority, and inside one priority by weight. Pure: chance is handed in.
+// The candidates of a model for a caller, before anyone asks how they are: one for each route to a provider that can be
+// called, in the endpoint that fits the caller's dialect best. Pure; order comes with health.
 
 import type { Model, Route } from '../catalog/model.ts'
 import type { TargetRules } from '../dialects/canonical/target-rules.ts'
@@ -6,41 +7,59 @@ import type { Dialect, Dialects } from '../dialects/dialect.ts'
 import type { Endpoint, Provider } from '../providers/provider.ts'
 import { rulesFor } from '../providers/rules/rules-for.ts'
 import type { Candidate } from './candidate.ts'
+import { platformCredential, type RouteKey, type RouteNames } from './health/route-key.ts'
+import type { OwnProvider } from './own-providers.ts'
 
 export interface PlanInput {
   readonly model: Model
   /** The dialect the caller speaks; an endpoint of the same one is preferred, since nothing is lost on the way to it. */
   readonly surface: Dialect
   readonly dialects: Dialects
-  findProvider(id: string): Provider | undefined
+  readonly platform: ReadonlyMap<string, Provider>
+  readonly own: ReadonlyMap<string, OwnProvider>
+  /** Whether routes on the operator's credentials may follow those on the workspace's own. */
+  readonly sharesRoutes: boolean
   /** What a route's model at this endpoint accepts. */
   rulesOf(route: Route, endpoint: Endpoint): TargetRules
-  /** A number in [0, 1). */
-  random(): number
+  keyOf(names: RouteNames): RouteKey
 }
 
-export function planCandidates(input: PlanInput): Candidate[] {
-  const { model, surface, dialects, findProvider, rulesOf, random } = input
-  const ranked: { candidate: Candidate; draw: number }[] = []
+export function candidatesOf(input: PlanInput): readonly Candidate[] {
+  const { model, own, platform, sharesRoutes } = input
+  const candidates: Candidate[] = []
   for (const route of model.routes) {
-    const provider = findProvider(route.providerId)
-    const endpoint = provider?.endpoints.find((each) => each.dialect === surface.id) ?? provider?.endpoints[0]
-    if (!provider || !endpoint) continue
-    ranked.push({
-      candidate: { route, provider, endpoint, dialect: dialects[endpoint.dialect], rules: rulesOf(route, endpoint) },
-      draw: weightedDraw(route.weight, random),
-    })
+    const found = own.get(route.providerId)
+    const candidate = found && candidateFor(input, route, found.provider, found.credentialId)
+    if (candidate) candidates.push(candidate)
   }
-  ranked.sort((a, b) => a.candidate.route.priority - b.candidate.route.priority || b.draw - a.draw)
-  return ranked.map(({ candidate }) => candidate)
+  // What the workspace pays its provider for is not billed by us as well, unless it said so.
+  if (candidates.length > 0 && !sharesRoutes) return candidates
+  for (const route of model.routes) {
+    const provider = platform.get(route.providerId)
+    const candidate = provider && candidateFor(input, route, provider, platformCredential)
+    if (candidate) candidates.push(candidate)
+  }
+  return candidates
 }
 
-/**
- * Sorting by u^(1/weight) picks without replacement in proportion to the weights (Efraimidis and Spirakis, 2006), so
- * one pass orders a whole group.
- */
-function weightedDraw(weight: number, random: () => number): number {
-  return weight > 0 ? random() ** (1 / weight) : -1
+function candidateFor(
+  { surface, dialects, rulesOf, keyOf }: PlanInput,
+  route: Route,
+  provider: Provider,
+  credentialId: string,
+): Candidate | undefined {
+  const endpoint = provider.endpoints.find((each) => each.dialect === surface.id) ?? provider.endpoints[0]
+  if (!endpoint) return undefined
+  const { baseUrl } = endpoint
+  return {
+    route,
+    provider,
+    endpoint,
+    dialect: dialects[endpoint.dialect],
+    rules: rulesOf(route, endpoint),
+    key: keyOf({ providerId: provider.id, baseUrl, upstreamModel: route.upstreamModel, credentialId }),
+    isOwn: credentialId !== platformCredential,
+  }
 }
 
 /** Rules hang on names alone: each pair is asked for once, however often it is planned with. */

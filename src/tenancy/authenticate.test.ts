@@ -102,6 +102,7 @@ forEachEngine((engine) => {
       workspaceName: 'acme',
       allow: [new Set(['openai/', 'acme/large'])],
       limits: [],
+      sharesRoutes: false,
       sources: undefined,
     }
     const forms = [

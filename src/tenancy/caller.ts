@@ -17,6 +17,8 @@ export interface Caller {
   readonly allow: readonly Allowlist[]
   /** Key, project and workspace, those that are limited; the tightest holds. */
   readonly limits: readonly LimitScope[]
+  /** Whether routes on the operator's credentials may follow those on the workspace's own. */
+  readonly sharesRoutes: boolean
   /** Where the key may be used from; undefined = anywhere. See `allowsSource`. */
   readonly sources: readonly IpRange[] | undefined
 }

@@ -37,6 +37,7 @@ interface KeyRow {
   readonly workspace_id: WorkspaceId
   readonly workspace_name: string
   readonly workspace_limits: string | null
+  readonly shares_routes: bigint
 }
 
 export type FindKey = (verifier: string) => Promise<StoredKey | undefined>
@@ -58,6 +59,7 @@ export function createFindKey(database: Database, keyLimits: () => Limits): Find
         workspaceName: row.workspace_name,
         allow: Object.freeze([row.project_models, row.key_models].map(allowlistOf).filter(isList)),
         limits: limitsOf(row, keyLimits()),
+        sharesRoutes: row.shares_routes === 1n,
         sources: rangesOf(sourcesFromSql(row.sources)),
       }),
       expiresAt: timeFromSql(row.expires_at),
@@ -76,7 +78,7 @@ async function readKey({ sql }: Database, verifier: string): Promise<KeyRow | un
     SELECT s.verifier, s.rotated_at, s.ends_at, k.id AS key_id, k.name AS key_name, k.expires_at, k.revoked_at,
       k.models AS key_models, k.limits AS key_limits, k.sources,
       p.id AS project_id, p.name AS project_name, p.models AS project_models, p.limits AS project_limits,
-      w.id AS workspace_id, w.name AS workspace_name, w.limits AS workspace_limits
+      w.id AS workspace_id, w.name AS workspace_name, w.limits AS workspace_limits, w.shares_routes
     FROM (SELECT verifier, id AS key_id, CAST(NULL AS BIGINT) AS rotated_at, CAST(NULL AS BIGINT) AS ends_at
         FROM api_keys WHERE verifier = ${verifier}
       UNION ALL SELECT verifier, key_id, rotated_at, ends_at FROM rotated_secrets WHERE verifier = ${verifier}) s

@@ -16,6 +16,7 @@ function stored(keyId: KeyId, projectId: ProjectId = 'prj_1', workspaceId: Works
     workspaceName: 'w',
     allow: [],
     limits: [],
+    sharesRoutes: false,
     sources: undefined,
   }
   return { caller, expiresAt: undefined, revokedAt: undefined, rotated: undefined }

@@ -28,8 +28,13 @@ export function deriveSubkey(secret: MasterSecret, label: SubkeyLabel): Uint8Arr
 
 /** The operator's secret, or the one in the data folder, made there if need be. */
 export function loadMasterSecret(configured: Secret | undefined, folder: DataFolder): MasterSecret {
-  if (configured !== undefined) return parseSecret(configured.reveal().trim(), 'TOLLGATE_SECRET')
+  if (configured !== undefined) return parseMasterSecret(configured, 'TOLLGATE_SECRET')
   return parseSecret(folder.readOrCreateSecret(secretFile, bytesMin).text, folder.file(secretFile))
+}
+
+/** A secret that comes from a variable; throws a StartRefusal if it is not one. */
+export function parseMasterSecret(configured: Secret, source: string): MasterSecret {
+  return parseSecret(configured.reveal().trim(), source)
 }
 
 function parseSecret(text: string, source: string): MasterSecret {

@@ -12,6 +12,7 @@ function callerFrom(sources: readonly string[] | undefined): Caller {
     workspaceName: 'w',
     allow: [],
     limits: [],
+    sharesRoutes: false,
     sources: rangesOf(sources),
   }
 }

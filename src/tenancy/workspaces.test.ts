@@ -34,7 +34,14 @@ forEachEngine((engine) => {
     await using bench = await createBench(engine)
     const workspace = await bench.addWorkspace('Größe 🚀')
     const { id } = workspace
-    expect(workspace).toEqual({ id, name: 'Größe 🚀', createdAt: noon, limits: {}, managedBy: 'api' })
+    expect(workspace).toEqual({
+      id,
+      name: 'Größe 🚀',
+      createdAt: noon,
+      limits: {},
+      sharesRoutes: false,
+      managedBy: 'api',
+    })
     expect(await getWorkspace(bench.sql, id)).toEqual(workspace)
   })
 

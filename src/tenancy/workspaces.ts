@@ -14,6 +14,8 @@ export interface Workspace {
   readonly name: string
   readonly createdAt: number
   readonly limits: Limits
+  /** Whether routes on the operator's credentials may follow those on its own. */
+  readonly sharesRoutes: boolean
   readonly managedBy: ManagedBy
 }
 
@@ -22,6 +24,7 @@ interface WorkspaceRow {
   readonly name: string
   readonly created_at: bigint
   readonly limits: string | null
+  readonly shares_routes: bigint
   readonly managed_by: ManagedBy
 }
 
@@ -35,7 +38,7 @@ export async function createWorkspace(
   const managedBy = managerOf(act)
   const id = await insertWorkspace(sql, { name, createdAt: act.at, managedBy })
   await appendAudit(sql, { ...act, action: 'workspace.create', object: id })
-  return { id, name, createdAt: act.at, limits: {}, managedBy }
+  return { id, name, createdAt: act.at, limits: {}, sharesRoutes: false, managedBy }
 }
 
 export async function listWorkspaces(sql: Sql, page: PageQuery): Promise<Page<Workspace>> {
@@ -50,12 +53,40 @@ export async function getWorkspace(sql: Sql, id: string): Promise<Workspace | 'n
   return row ? workspaceFromRow(row) : 'not found'
 }
 
+export interface WorkspaceChange {
+  readonly name?: string | undefined
+  readonly sharesRoutes?: boolean | undefined
+}
+
+/** What is left out stays as it is. */
+export async function updateWorkspace(
+  sql: Sql,
+  id: string,
+  change: WorkspaceChange,
+  act: Act,
+): Promise<Workspace | 'not found' | Failure> {
+  const known = await getWorkspace(sql, id)
+  if (known === 'not found') return known
+  const { name = known.name, sharesRoutes = known.sharesRoutes } = change
+  const wrong = checkName(name)
+  if (wrong) return wrong
+  await sql`UPDATE workspaces SET name = ${name}, shares_routes = ${sharesRoutes ? 1n : 0n} WHERE id = ${known.id}`
+  await appendAudit(sql, {
+    ...act,
+    action: 'workspace.update',
+    object: known.id,
+    details: { shares_routes: sharesRoutes },
+  })
+  return { ...known, name, sharesRoutes }
+}
+
 function workspaceFromRow(row: WorkspaceRow): Workspace {
   return {
     id: row.id,
     name: row.name,
     createdAt: timeFromSql(row.created_at),
     limits: limitsFromSql(row.limits),
+    sharesRoutes: row.shares_routes === 1n,
     managedBy: row.managed_by,
   }
 }

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { type Gateway, startGateway, upstreamConfig } from '../parts/gateway.ts'
 import { startUpstream, type Upstream, type UpstreamReply } from '../parts/upstream.ts'
 
@@ -6,11 +6,12 @@ import { startUpstream, type Upstream, type UpstreamReply } from '../parts/upstr
 
 let gateway: Gateway
 let upstream: Upstream
-beforeAll(async () => {
+// A gateway for each test: what one test's provider did wrong must not be held against the next one's.
+beforeEach(async () => {
   upstream = startUpstream(() => {})
   gateway = await startGateway({ config: upstreamConfig(upstream.url) })
 })
-afterAll(async () => {
+afterEach(async () => {
   await gateway.stop()
   upstream.stop()
 })

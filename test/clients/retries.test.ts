@@ -1,5 +1,6 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, spyOn, test } from 'bun:test'
+import { afterAll, afterEach, beforeEach, describe, expect, spyOn, test } from 'bun:test'
 import { type Gateway, startGateway, upstreamConfig } from '../parts/gateway.ts'
+import { createJumpClock, type JumpClock } from '../parts/jump-clock.ts'
 import {
   type ClientName,
   chatClientNames,
@@ -16,11 +17,14 @@ import { startUpstream, type Upstream, type UpstreamReply } from '../parts/upstr
 
 let gateway: Gateway
 let upstream: Upstream
-beforeAll(async () => {
+let clock: JumpClock
+// A gateway for each test: what one test's provider did wrong must not be held against the next one's.
+beforeEach(async () => {
+  clock = createJumpClock()
   upstream = startUpstream(() => {})
-  gateway = await startGateway({ config: upstreamConfig(upstream.url) })
+  gateway = await startGateway({ config: upstreamConfig(upstream.url), clock })
 })
-afterAll(async () => {
+afterEach(async () => {
   await gateway.stop()
   upstream.stop()
 })
@@ -33,6 +37,8 @@ beforeEach(() => {
   waits = []
   const shortened = (run: () => void, ms = 0) => {
     waits.push(ms)
+    // For the gateway the time passes all the same: it leaves a throttled provider alone until then.
+    if (ms >= 1000 && ms < 60_000) clock.jump(ms / 1000)
     // A client's own limits are minutes; they are left alone.
     return setTimer(run, ms >= 60_000 ? ms : 0)
   }

@@ -1,0 +1,51 @@
+// Puts the management API together: the stores it writes to, and where a workspace's own credential may be sent.
+
+import type { CredentialDestination, Credentials } from '../http/management/credential-routes.ts'
+import { Failure, invalidRequest } from '../kernel/failure.ts'
+import { nearestNames } from '../kernel/nearest.ts'
+import { EgressRefusal } from '../providers/egress/egress-refusal.ts'
+import { builtInProviderIds } from '../providers/registry.ts'
+import type { CredentialCache } from '../tenancy/credentials/credential-cache.ts'
+import { deleteCredential, listCredentials, putCredential } from '../tenancy/credentials/credential-records.ts'
+import type { KeyRing } from '../tenancy/credentials/key-ring.ts'
+import type { Goods } from './goods.ts'
+
+export interface CredentialParts {
+  readonly keys: KeyRing
+  readonly cache: Pick<CredentialCache, 'forget'>
+  goods(): Goods
+}
+
+export function createCredentials({ keys, cache, goods }: CredentialParts): Credentials {
+  return {
+    destinationOf: (provider, baseUrl) => destinationOf(goods(), provider, baseUrl),
+    put: (sql, credential) => putCredential(sql, credential, keys),
+    delete: deleteCredential,
+    list: listCredentials,
+    forget: (workspaceId) => cache.forget(workspaceId),
+  }
+}
+
+async function destinationOf(
+  { endpointsOf, guard, providers }: Goods,
+  provider: string,
+  baseUrl: string | undefined,
+): Promise<CredentialDestination | Failure> {
+  const own = endpointsOf(provider)?.[0]?.baseUrl
+  const origin = own === undefined ? undefined : URL.parse(own)?.origin
+  // The sandbox has no address, and nothing to bring a key for.
+  if (origin === undefined) return unknownProvider(provider, [...new Set([...builtInProviderIds, ...providers.keys()])])
+  if (baseUrl === undefined) return { origin, baseUrl: undefined }
+  if (!guard) {
+    const message = 'This gateway does not allow addresses of workspaces; its operator sets `own_keys.base_urls`.'
+    return new Failure('INVALID_REQUEST', message, { param: 'base_url' })
+  }
+  const checked = await guard.checkBaseUrl(baseUrl)
+  return checked instanceof EgressRefusal ? invalidRequest(checked.message, 'base_url') : checked
+}
+
+function unknownProvider(provider: string, known: readonly string[]): Failure {
+  const near = nearestNames(provider, known, 1)
+  const hint = near.length > 0 ? ` Did you mean \`${near[0]}\`?` : ''
+  return new Failure('NOT_FOUND', `No provider \`${provider.slice(0, 100)}\` that takes a key.${hint}`)
+}

@@ -1,0 +1,53 @@
+// The goods in force, renewed when the configuration changes or a model server is found on this machine.
+
+import type { ConfigSource } from '../config/source.ts'
+import { findLocalServers, type LocalServer } from '../providers/local.ts'
+import { type Goods, type GoodsDependencies, stockGoods } from './goods.ts'
+
+export interface Stock {
+  readonly current: Goods
+  /** Asks the usual ports of this machine, once and in the background; those of configured providers are left alone. */
+  lookForLocalServers(exceptPorts: readonly number[]): Promise<void>
+}
+
+/** A server on this machine that takes longer than this to list its models is not ready to serve. */
+const searchMs = 500
+
+export async function createStock(source: ConfigSource, deps: GoodsDependencies): Promise<Stock> {
+  let local: readonly LocalServer[] = []
+  let current = await stockGoods(source.current, local, deps)
+  let renewing = Promise.resolve()
+  const renew = (): Promise<void> => {
+    // One after the other: the last change wins, whichever takes longer to record its prices.
+    renewing = renewing.then(async () => {
+      current = await stockGoods(source.current, local, deps)
+    })
+    renewing = renewing.catch((error) => {
+      const fields = { error: error instanceof Error ? error.message : String(error) }
+      deps.log.error('the changed configuration could not take effect; the last one stays in force', fields)
+    })
+    return renewing
+  }
+  source.onChange(() => void renew())
+  return {
+    get current() {
+      return current
+    },
+    async lookForLocalServers(exceptPorts) {
+      const configured = source.current.providers.flatMap(({ baseUrl }) => loopbackPort(baseUrl))
+      const signal = AbortSignal.timeout(searchMs)
+      local = await findLocalServers({ exceptPorts: [...exceptPorts, ...configured], signal })
+      if (local.length === 0) return
+      await renew()
+      for (const { provider, models } of local) {
+        deps.log.info(`found ${provider.id} at ${provider.source}: ${models.length} models, free of charge`)
+      }
+    },
+  }
+}
+
+function loopbackPort(baseUrl: string | undefined): number[] {
+  const url = baseUrl === undefined ? null : URL.parse(baseUrl)
+  if (!url || !/^(localhost|127\.|\[::1\])/.test(url.hostname)) return []
+  return [Number(url.port === '' ? (url.protocol === 'https:' ? 443 : 80) : url.port)]
+}

@@ -1,0 +1,118 @@
+// The request log as the API shows it, and one request explained: where it could have gone and why, what was tried, what
+// was used of each kind, at which price, and the transfer that this became. The sums hold to the nano-dollar.
+
+import { chargeLines } from '../../catalog/charge-lines.ts'
+import { readPriceVersion } from '../../catalog/price-versions.ts'
+import { isoTime } from '../../kernel/clock.ts'
+import { isId, type RequestId } from '../../kernel/ids.ts'
+import { formatPico, formatPrice, formatUsd, type Nano } from '../../kernel/money.ts'
+import type { Usage } from '../../kernel/usage.ts'
+import type { Ledger } from '../../ledger/ledger.ts'
+import type { Database } from '../../store/database.ts'
+import type { RequestLog as StoredLog } from '../../telemetry/request-log.ts'
+import type { LoggedRequest as StoredRequest } from '../../telemetry/request-row.ts'
+import { transferAnswer } from './answers.ts'
+import type { LoggedRequest, RequestLog } from './request-routes.ts'
+
+export interface ReaderDependencies {
+  readonly database: Database
+  readonly ledger: Pick<Ledger, 'transfersOf'>
+  readonly requests: Pick<StoredLog, 'list' | 'find'>
+}
+
+export function createRequestReader({ database, ledger, requests }: ReaderDependencies): RequestLog {
+  return {
+    async list({ limit, cursor, ...filters }) {
+      const before = cursor !== undefined && isId('req', cursor) ? { before: cursor } : {}
+      const found = await requests.list({ ...filters, ...before, limit: limit + 1 })
+      const items = found.slice(0, limit).map(shownRequest)
+      return { items, nextCursor: found.length > limit ? items.at(-1)?.id : undefined }
+    },
+    async find(id: RequestId) {
+      const request = await requests.find(id)
+      if (!request) return undefined
+      const transfers = await ledger.transfersOf(id)
+      return {
+        ...shownRequest(request),
+        charge: await explainCharge(database, request),
+        transfers: transfers.map((transfer) => transferAnswer(transfer, request.workspaceId)),
+      }
+    },
+  }
+}
+
+function shownRequest(request: StoredRequest): LoggedRequest {
+  return {
+    id: request.id,
+    started_at: isoTime(request.startedAt),
+    workspace_id: request.workspaceId,
+    project_id: request.projectId,
+    key_id: request.keyId,
+    path: request.path,
+    stream: request.stream,
+    model: request.model ?? null,
+    status: request.status,
+    code: request.code ?? null,
+    reason: request.reason ?? null,
+    provider: request.provider ?? null,
+    upstream_model: request.upstreamModel ?? null,
+    lane: request.lane ?? null,
+    candidates: request.candidates.map(({ provider, upstreamModel, why }) => ({
+      provider,
+      upstream_model: upstreamModel,
+      why: why ?? null,
+    })),
+    attempts: request.attempts.map(({ provider, upstreamModel, outcome, ms }) => ({
+      provider,
+      upstream_model: upstreamModel,
+      outcome,
+      ms,
+    })),
+    warnings: request.warnings,
+    notes: request.notes,
+    usage: request.usage ? shownUsage(request.usage) : null,
+    price_version: request.priceVersion ?? null,
+    cost: usdOrNull(request.charge),
+    held: usdOrNull(request.held),
+    first_event_ms: request.firstEventMs ?? null,
+    total_ms: request.totalMs,
+    client: request.client ?? null,
+  }
+}
+
+function shownUsage(usage: Usage) {
+  return {
+    input_tokens: usage.inputTokens,
+    cache_read_tokens: usage.cacheReadTokens,
+    cache_write_tokens: usage.cacheWriteTokens,
+    cache_write_1h_tokens: usage.cacheWriteLongTokens,
+    output_tokens: usage.outputTokens,
+    reasoning_tokens: usage.reasoningTokens ?? null,
+    source: usage.source,
+  }
+}
+
+/** null where nothing was charged by a price: refused requests, and calls on a workspace's own credential. */
+async function explainCharge(database: Database, { usage, priceVersion, charge, held }: StoredRequest) {
+  if (!usage || charge === undefined || priceVersion === undefined) return null
+  const version = await readPriceVersion(database, priceVersion)
+  if (!version) return null
+  const lines = chargeLines(version.price, usage)
+  return {
+    price_version: priceVersion,
+    price_source: version.source,
+    price_effective_from: isoTime(version.effectiveFrom),
+    lines: lines.map(({ kind, tokens, price, pico }) => ({
+      kind,
+      tokens,
+      price_per_million: formatPrice(price),
+      amount: formatPico(pico),
+    })),
+    total: formatUsd(charge),
+    released: usdOrNull(held === undefined ? undefined : ((held > charge ? held - charge : 0n) as Nano)),
+  }
+}
+
+function usdOrNull(amount: Nano | undefined): string | null {
+  return amount === undefined ? null : formatUsd(amount)
+}

@@ -1,0 +1,142 @@
+import { expect, test } from 'bun:test'
+import { Secret } from '../../kernel/secret.ts'
+import { modeOf, readEvent, type StripeMode } from './stripe-event.ts'
+
+const workspaceId = 'ws_01JABCDEFGHJKMNPQRSTVWXYZ0'
+
+/** $12.34, paid, live. */
+const session = {
+  id: 'cs_live_a1',
+  object: 'checkout.session',
+  mode: 'payment',
+  payment_status: 'paid',
+  currency: 'usd',
+  amount_total: 1234,
+  payment_intent: 'pi_1',
+  client_reference_id: 'ws_someone_else',
+  metadata: { tollgate_workspace_id: workspaceId },
+}
+
+function eventOf(object: unknown, more: object = {}) {
+  return { id: 'evt_1', object: 'event', type: 'checkout.session.completed', livemode: true, data: { object }, ...more }
+}
+
+const read = (object: unknown, more: object = {}, mode: StripeMode = 'live') => readEvent(eventOf(object, more), mode)
+
+const payment = { paymentId: 'cs_live_a1', workspaceId, amount: 12_340_000_000n, reference: 'Stripe pi_1' }
+
+test('a paid session is a payment to the workspace of its metadata, a cent being ten million nano-dollars', () => {
+  expect(read(session)).toMatchObject({ kind: 'payment', payment })
+})
+
+test('both events of a session are the same payment, also where only one has its payment intent', () => {
+  const late = { type: 'checkout.session.async_payment_succeeded' }
+  expect(read(session, late)).toMatchObject({ kind: 'payment', payment })
+  expect(read({ ...session, payment_intent: null }, late)).toMatchObject({
+    kind: 'payment',
+    payment: { ...payment, reference: 'Stripe cs_live_a1' },
+  })
+})
+
+test('the smallest and the largest amounts are exact', () => {
+  expect(read({ ...session, amount_total: 1 })).toMatchObject({ payment: { amount: 10_000_000n } })
+  // 2^53 - 1 cents.
+  expect(read({ ...session, amount_total: 9007199254740991 })).toMatchObject({
+    payment: { amount: 90_071_992_547_409_910_000_000n },
+  })
+})
+
+test('money of test mode says so in the ledger', () => {
+  expect(read(session, { livemode: false }, 'test')).toMatchObject({
+    payment: { reference: 'Stripe pi_1 (test mode)' },
+  })
+})
+
+test('an event of the other mode than the secret key is ignored and told', () => {
+  expect(read(session, { livemode: false }, 'live')).toMatchObject({ kind: 'ignored', isTold: true })
+  expect(read(session, { livemode: true }, 'test')).toMatchObject({ kind: 'ignored', isTold: true })
+})
+
+test('the secret key says which mode is meant; without one either is', () => {
+  const keys = ['sk_live_1', 'rk_live_1', 'sk_org_live_1', 'sk_test_1_live_', 'rk_test_1', 'something', ''] as const
+  const modes = keys.map((key) => modeOf(new Secret(key)))
+  expect(modes).toEqual(['live', 'live', 'live', 'test', 'test', undefined, undefined])
+  expect(modeOf(undefined)).toBeUndefined()
+  expect(readEvent(eventOf(session, { livemode: true }), undefined)).toMatchObject({ kind: 'payment' })
+  expect(readEvent(eventOf(session, { livemode: false }), undefined)).toMatchObject({ kind: 'payment' })
+})
+
+test('what was paid to a connected account is not credited', () => {
+  expect(read(session, { account: 'acct_1' })).toMatchObject({ kind: 'ignored', isTold: true })
+  expect(read(session, { account: null })).toMatchObject({ kind: 'payment' })
+})
+
+const uncredited: readonly [what: string, change: object][] = [
+  ['yen, which have no cents', { currency: 'jpy', amount_total: 500 }],
+  ['euros', { currency: 'eur' }],
+  ['dollars in other letters, which Stripe does not send', { currency: 'USD' }],
+  ['no currency', { currency: null }],
+  ['an amount of 0', { amount_total: 0 }],
+  ['a negative amount', { amount_total: -1234 }],
+  ['a part of a cent', { amount_total: 12.5 }],
+  ['more than a number can say exactly', { amount_total: 2 ** 53 }],
+  ['no amount', { amount_total: null }],
+  ['an id of no workspace', { metadata: { tollgate_workspace_id: 'acme' } }],
+  ['an empty id', { metadata: { tollgate_workspace_id: '' } }],
+]
+
+test.each(uncredited)('somebody paid, but not credited is %s', (_what, change) => {
+  expect(read({ ...session, ...change })).toMatchObject({ kind: 'uncredited', fields: { session: 'cs_live_a1' } })
+})
+
+const ignored: readonly [what: string, change: object][] = [
+  ['a session of something else this account sells', { metadata: {} }],
+  ['a session without metadata', { metadata: null }],
+  ['a session that is not paid yet', { payment_status: 'unpaid' }],
+  ['a session that costs nothing', { payment_status: 'no_payment_required', amount_total: 0 }],
+  ['a subscription', { mode: 'subscription' }],
+  ['a session that only stores a card', { mode: 'setup', amount_total: null, currency: null }],
+]
+
+test.each(ignored)('nothing is owed for %s', (_what, change) => {
+  expect(read({ ...session, ...change })).toMatchObject({ kind: 'ignored', isTold: false })
+})
+
+test.each(['checkout.session.expired', 'checkout.session.async_payment_failed', 'payment_intent.succeeded', ''])(
+  'events of the type %p are ignored, whatever they carry',
+  (type) => {
+    expect(read(session, { type })).toMatchObject({ kind: 'ignored', isTold: false })
+    expect(read(null, { type })).toMatchObject({ kind: 'ignored', isTold: false })
+  },
+)
+
+test('refunds and disputes are told with what people need to find them, and change nothing', () => {
+  const charge = { id: 'ch_1', amount: 1234, amount_refunded: 234, currency: 'usd', payment_intent: 'pi_1' }
+  const metadata = { tollgate_workspace_id: workspaceId }
+  expect(read({ ...charge, metadata }, { type: 'charge.refunded' })).toMatchObject({
+    kind: 'ignored',
+    isTold: true,
+    fields: { object: 'ch_1', payment_intent: 'pi_1', workspace_id: workspaceId, amount: 234, currency: 'usd' },
+  })
+  const dispute = { id: 'dp_1', amount: 1234, currency: 'usd', payment_intent: 'pi_1', metadata: {} }
+  expect(read(dispute, { type: 'charge.dispute.created' })).toMatchObject({
+    kind: 'ignored',
+    isTold: true,
+    fields: { object: 'dp_1', payment_intent: 'pi_1', amount: 1234 },
+  })
+  expect(read('?', { type: 'charge.dispute.closed' })).toMatchObject({ kind: 'ignored', isTold: true })
+})
+
+const unreadable: readonly [what: string, event: unknown][] = [
+  ['not an object', 'evt_1'],
+  ['null', null],
+  ['a thin event, which has no object in it', { id: 'evt_1', type: 'v1.x', livemode: true, related_object: {} }],
+  ['an event of no mode', { ...eventOf(session), livemode: 'true' }],
+  ['a session without an id', eventOf({ ...session, id: undefined })],
+  ['a session with the id of something else', eventOf({ ...session, id: 'pi_1' })],
+  ['an amount in words', eventOf({ ...session, amount_total: '1234' })],
+]
+
+test.each(unreadable)('%s cannot be read', (_what, event) => {
+  expect(readEvent(event, 'live')).toEqual({ kind: 'unreadable' })
+})

@@ -1,0 +1,107 @@
+// What a caller is told when no candidate answered. The provider's own words only where the request was at fault; trouble
+// with the operator's credentials is the operator's, and never reads as trouble with the caller's key.
+
+import { readOverflow } from '../dialects/canonical/context-overflow.ts'
+import { Failure } from '../kernel/failure.ts'
+import type { Candidate } from './candidate.ts'
+import { type AttemptFault, faultTable } from './fault.ts'
+
+const shutDownMessage = 'Tollgate was shut down before a provider had answered. Send the request again.'
+
+/** How long to wait when a throttled provider did not say. */
+const throttleDefaultMs = 1_000
+/** Official clients disagree on longer waits; above this they are told not to retry by themselves. */
+const retryWaitMaxMs = 60_000
+
+/** Characters of a provider's own text that a caller gets. */
+const providerTextMax = 4096
+/** Some hosts repeat their status as the code, or write a sentence into it. */
+const isWord = /^[A-Za-z][A-Za-z0-9_.-]{2,63}$/
+
+export interface FailedAttempt {
+  readonly candidate: Candidate
+  readonly fault: AttemptFault
+  /** It was not asked: its provider had told us to leave it alone for now. */
+  readonly isParked?: boolean
+}
+
+/** Why no candidate answered, in the order they were tried. */
+export class Exhausted {
+  constructor(readonly failed: readonly FailedAttempt[]) {}
+
+  get clientLeft(): boolean {
+    return this.failed.at(-1)?.fault.class === 'client left'
+  }
+
+  /** The last one said that no other route should be tried. */
+  get isFinal(): boolean {
+    const last = this.failed.at(-1)
+    return last !== undefined && !faultTable[last.fault.class].tryNext
+  }
+}
+
+export function exhaustedFailure(model: string, { failed }: Exhausted): Failure {
+  const last = failed.at(-1)
+  if (last?.fault.class === "caller's fault") return callersFailure(last)
+  if (last?.fault.class === 'shut down') return new Failure('OVERLOADED', shutDownMessage, { retryAfterMs: 1000 })
+  const refusal = failed[0]?.fault.failure
+  if (refusal && failed.every(({ fault }) => fault.failure)) return refusal
+  if (failed.length > 0 && failed.every(({ fault }) => fault.class === 'too large')) {
+    return new Failure('PAYLOAD_TOO_LARGE', `${names(failed)} refused the request as too large. Send less.`)
+  }
+  if (failed.length > 0 && failed.every(({ fault }) => fault.class === 'throttled')) return throttledFailure(failed)
+  const reasons = [...new Set(failed.map(reasonFor))].join('; ')
+  return new Failure(
+    'NOT_FOUND',
+    `No route of \`${model}\` can serve now: ${reasons}. Retry later, or use another model.`,
+    { shouldRetry: false },
+  )
+}
+
+function reasonFor({ candidate, fault, isParked }: FailedAttempt): string {
+  const { provider, isOwn } = candidate
+  if (fault.class === 'refused our credential' || fault.class === 'out of quota') {
+    const own = fault.class === 'out of quota' ? 'has no quota left for' : 'rejected'
+    return isOwn ? `${provider.id} ${own} the workspace's own credential` : `${provider.id} is unavailable`
+  }
+  const seconds = isParked ? Math.ceil((fault.provider?.retryAfterMs ?? 0) / 1000) : 0
+  return `${provider.id} ${describeFault(fault)}${seconds > 0 ? `, left alone for ${seconds} s` : ''}`
+}
+
+/** `503`, `timed out`: for messages and log lines; never a provider's billing or credential text. */
+export function describeFault(fault: AttemptFault): string {
+  return fault.class === 'failing' && fault.status !== undefined ? String(fault.status) : fault.class
+}
+
+function callersFailure({ candidate, fault }: FailedAttempt): Failure {
+  const said = fault.provider
+  return new Failure('INVALID_REQUEST', maskKeys((said?.message ?? '').slice(0, providerTextMax)), {
+    refusal: {
+      provider: candidate.provider.id,
+      dialect: candidate.dialect.id,
+      word: said?.code !== undefined && isWord.test(said.code) && said.code !== said.type ? said.code : undefined,
+      overflow: said && readOverflow(said),
+    },
+    ...(said?.param === undefined ? {} : { param: said.param }),
+    ...(said?.details === undefined ? {} : { details: said.details }),
+  })
+}
+
+/** Providers quote credentials in their complaints now and then; a caller must not learn the operator's. */
+function maskKeys(text: string): string {
+  return text.replace(/\b[A-Za-z]{2,5}[-_][A-Za-z0-9*_-]{16,}/g, (key) => `${key.slice(0, 3)}…`)
+}
+
+function throttledFailure(failed: readonly FailedAttempt[]): Failure {
+  const retryAfterMs = Math.min(...failed.map(({ fault }) => fault.provider?.retryAfterMs ?? throttleDefaultMs))
+  const seconds = Math.max(1, Math.ceil(retryAfterMs / 1000))
+  const routes = failed.length === 1 ? 'its only route' : `all ${failed.length} routes`
+  return new Failure('LIMIT_EXCEEDED', `${names(failed)} throttled ${routes}. Retry in ${seconds} s.`, {
+    retryAfterMs,
+    ...(retryAfterMs > retryWaitMaxMs ? { shouldRetry: false } : {}),
+  })
+}
+
+function names(failed: readonly FailedAttempt[]): string {
+  return `Provider ${[...new Set(failed.map(({ candidate }) => candidate.provider.id))].join(', ')}`
+}

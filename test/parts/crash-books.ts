@@ -1,0 +1,113 @@
+// The promises of the ledger, checked from outside: what the clients were told, what was paid in, and what the database
+// says. Answers with sentences about what is broken; none = all is well.
+
+import { readRecomputeCharge } from '../../src/catalog/recompute-charge.ts'
+import { verify } from '../../src/ledger/verify.ts'
+import type { Database } from '../../src/store/database.ts'
+import { openDatabase } from '../../src/store/open-database.ts'
+import type { Sql } from '../../src/store/sql.ts'
+import type { Receipt } from './crash-client.ts'
+import type { CrashData } from './crash-gateway.ts'
+
+/** What the outside world knows of one wallet. */
+export interface Outside {
+  /** Everything paid in, the opening credit included, in nano-dollars. */
+  readonly paidIn: bigint
+  readonly receipts: readonly Receipt[]
+  /** Calls that were made, answered or not. */
+  readonly asked: number
+}
+
+/** What the first start gives. */
+export const openingCredit = 5_000_000_000n
+const shownMax = 5
+
+export async function withBooks<T>(data: CrashData, work: (database: Database) => Promise<T>): Promise<T> {
+  const database = await openDatabase({ url: data.databaseUrl, dataFolder: data.dataFolder })
+  try {
+    return await work(database)
+  } finally {
+    await database.close()
+  }
+}
+
+export async function checkBooks(database: Database, outside: Outside): Promise<readonly string[]> {
+  const { findings } = await verify(database, { readPrice: readRecomputeCharge })
+  const charges = await readCharges(database.sql)
+  return [
+    ...findings.map(({ check, id, detail }) => `verify: ${check}: ${id}, ${detail}`),
+    ...(await checkBalance(database.sql, outside, charges)),
+    ...checkReceipts(outside.receipts, charges),
+    ...checkCount(outside, charges),
+    ...(await checkRecords(database.sql)),
+  ]
+}
+
+/** Amounts by request; a request with two charges has their sum, which no receipt can equal. */
+async function readCharges(sql: Sql): Promise<ReadonlyMap<string, bigint>> {
+  const charges = new Map<string, bigint>()
+  const rows = await sql<{ request_id: string; amount: bigint }>`SELECT request_id, amount FROM transfers
+    WHERE kind = 'charge'`
+  for (const { request_id, amount } of rows) charges.set(request_id, (charges.get(request_id) ?? 0n) + amount)
+  return charges
+}
+
+/** How many charges there are. */
+export async function countCharges(sql: Sql): Promise<number> {
+  const [row] = await sql<{ n: bigint }>`SELECT COUNT(*) AS n FROM transfers WHERE kind = 'charge'`
+  return Number(row?.n ?? 0n)
+}
+
+export async function countOpenHolds(sql: Sql): Promise<number> {
+  const [row] = await sql<{ n: bigint }>`SELECT COUNT(*) AS n FROM holds WHERE state = 'open'`
+  return Number(row?.n ?? 0n)
+}
+
+/** M1 and M4, without a look at what `verify` does. */
+async function checkBalance(sql: Sql, { paidIn }: Outside, charges: ReadonlyMap<string, bigint>): Promise<string[]> {
+  const wallets = await sql<{ posted: bigint; held: bigint }>`SELECT posted, held FROM balances`
+  const [wallet] = wallets
+  if (wallet === undefined || wallets.length !== 1) return [`expected one wallet, found ${wallets.length}`]
+  const charged = [...charges.values()].reduce((sum, amount) => sum + amount, 0n)
+  const faults: string[] = []
+  if (wallet.posted !== paidIn - charged)
+    faults.push(`balance ${wallet.posted}, but ${paidIn} was paid in and ${charged} charged`)
+  if (wallet.posted < 0n || wallet.posted < wallet.held) faults.push(`overdrawn: ${wallet.posted}, held ${wallet.held}`)
+  return faults
+}
+
+/** M2 and M3: what a client saw complete was charged, once, and as it was told; what was refused was not. */
+function checkReceipts(receipts: readonly Receipt[], charges: ReadonlyMap<string, bigint>): string[] {
+  const faults: string[] = []
+  for (const { requestId = 'without an id', end, told, expected, status } of receipts) {
+    const charge = charges.get(requestId)
+    if (end === 'complete' && charge === undefined) faults.push(`${requestId} was complete and is not in the ledger`)
+    else if (end === 'complete' && (charge !== told || told !== expected))
+      faults.push(`${requestId}: the client was told ${told}, charged ${charge}, the price is ${expected}`)
+    else if (end === 'refused' && charge !== undefined)
+      faults.push(`${requestId} was refused with ${status} and charged ${charge}`)
+  }
+  return shortened(faults)
+}
+
+/** A request that were charged under two ids would show here. */
+function checkCount({ asked }: Outside, charges: ReadonlyMap<string, bigint>): string[] {
+  return charges.size <= asked ? [] : [`${charges.size} charges for ${asked} calls`]
+}
+
+/** A charge and the record of its request are one transaction. */
+async function checkRecords(sql: Sql): Promise<string[]> {
+  const lost = await sql<{ id: string }>`SELECT t.request_id AS id FROM transfers t
+    LEFT JOIN requests r ON r.id = t.request_id AND r.charge = t.amount WHERE t.kind = 'charge' AND r.id IS NULL`
+  const unpaid = await sql<{ id: string }>`SELECT r.id FROM requests r
+    LEFT JOIN transfers t ON t.request_id = r.id AND t.kind = 'charge' WHERE r.charge IS NOT NULL AND t.id IS NULL`
+  return shortened([
+    ...lost.map(({ id }) => `${id} was charged and has no record that says so`),
+    ...unpaid.map(({ id }) => `${id} has a record of a charge that was not made`),
+  ])
+}
+
+function shortened(faults: readonly string[]): string[] {
+  if (faults.length <= shownMax) return [...faults]
+  return [...faults.slice(0, shownMax), `and ${faults.length - shownMax} more like these`]
+}

@@ -1,0 +1,111 @@
+// The gateway as a process of its own on data that outlives it: started, killed, and started again. It knows nothing of
+// what is sent to it.
+
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+
+const root = join(import.meta.dir, '..', '..')
+
+/** What stays when a gateway dies. */
+export interface CrashData {
+  readonly dataFolder: string
+  /** undefined = SQLite in the data folder. */
+  readonly databaseUrl: string | undefined
+  readonly configPath: string
+}
+
+export interface CrashGateway {
+  readonly url: string
+  /** The first key. */
+  readonly key: string
+  readonly pid: number
+  /** Resolves with how it ended: an exit code, or the name of a signal. */
+  readonly ended: Promise<number | string>
+  isAlive(): boolean
+  /** As a power cut would end it. */
+  kill(): Promise<void>
+  /** As an operator would; answers with how it ended. */
+  stop(): Promise<number | string>
+  /** Log lines of level error, which a test must not cause. */
+  errors(): readonly string[]
+  /** Everything it printed lately, for a failure's message. */
+  lastLines(): string
+}
+
+export interface CrashStart {
+  /** As in TOLLGATE_FAILPOINTS; absent = none. */
+  readonly failpoints?: string
+  /** Put before the command, such as a tracer. */
+  readonly prefix?: readonly string[]
+}
+
+const keptLines = 50
+
+/** Resolves when it listens; rejects with what it printed if it ends before. */
+export async function startCrashGateway(data: CrashData, start: CrashStart = {}): Promise<CrashGateway> {
+  const child = Bun.spawn([...(start.prefix ?? []), process.execPath, join(root, 'src/main.ts')], {
+    cwd: data.dataFolder,
+    env: environmentOf(data, start),
+    stdin: 'ignore',
+    stdout: 'pipe',
+    stderr: 'pipe',
+  })
+  const listening = Promise.withResolvers<string>()
+  const lines: string[] = []
+  const errors: string[] = []
+  const take = (line: string) => {
+    lines.push(line)
+    if (lines.length > keptLines) lines.shift()
+    if (line.includes('"level":"error"')) errors.push(line)
+    const url = /listening on (http:\/\/[0-9.:]+)/.exec(line)?.[1]
+    if (url !== undefined) listening.resolve(url)
+  }
+  const read = Promise.all([readLines(child.stdout, take), readLines(child.stderr, take)])
+  const ended = child.exited.then(async (exitCode) => {
+    await read
+    listening.reject(new Error(`the gateway ended before it listened:\n${lines.join('\n')}`))
+    return child.signalCode ?? exitCode
+  })
+  const url = await listening.promise
+  const end = (signal: 'SIGKILL' | 'SIGTERM') => {
+    child.kill(signal)
+    return ended
+  }
+  return {
+    url,
+    key: readFileSync(join(data.dataFolder, 'first-key'), 'utf8').trim(),
+    pid: child.pid,
+    ended,
+    isAlive: () => child.exitCode === null && child.signalCode === null,
+    kill: async () => void (await end('SIGKILL')),
+    stop: () => end('SIGTERM'),
+    errors: () => errors,
+    lastLines: () => lines.join('\n'),
+  }
+}
+
+/** Nothing of the caller's environment but the path: a provider's key in it would switch that provider on. */
+function environmentOf(data: CrashData, { failpoints }: CrashStart): Record<string, string> {
+  return {
+    PATH: process.env.PATH ?? '',
+    HOME: data.dataFolder,
+    TOLLGATE_PORT: '0',
+    TOLLGATE_DATA: data.dataFolder,
+    TOLLGATE_CONFIG: data.configPath,
+    TOLLGATE_LOG: 'json',
+    TOLLGATE_TEST: '1',
+    ...(data.databaseUrl !== undefined && { DATABASE_URL: data.databaseUrl }),
+    ...(failpoints !== undefined && { TOLLGATE_FAILPOINTS: failpoints }),
+  }
+}
+
+async function readLines(stream: ReadableStream<Uint8Array>, take: (line: string) => void): Promise<void> {
+  const decoder = new TextDecoder()
+  let rest = ''
+  for await (const bytes of stream) {
+    const parts = (rest + decoder.decode(bytes, { stream: true })).split('\n')
+    rest = parts.pop() ?? ''
+    for (const line of parts) take(line)
+  }
+  if (rest !== '') take(rest)
+}

@@ -1,0 +1,83 @@
+// Load on one gateway: so many places for streams and for whole calls, each filled again as soon as it is free, on both
+// surfaces and through both lanes. It ends when the gateway is gone, or when told.
+
+import { type Ask, askForReceipt, askKinds, type Receipt } from './crash-client.ts'
+
+export interface LoadOptions {
+  readonly gateway: { readonly url: string; readonly key: string; isAlive(): boolean }
+  readonly streams: number
+  readonly wholes: number
+}
+
+export interface Load {
+  /** Streams of which bytes have come and not the end. */
+  runningStreams(): number
+  /** Asked so far, answered or not. */
+  asked(): number
+  /** What has come to an end so far. */
+  readonly receipts: readonly Receipt[]
+  /** No new calls; resolves with what all of them came to. */
+  end(): Promise<readonly Receipt[]>
+}
+
+/** One stream in twenty is left in the middle. */
+const leaveShare = 0.05
+
+export function startLoad({ gateway, streams, wholes }: LoadOptions): Load {
+  const receipts: Receipt[] = []
+  let asked = 0
+  let running = 0
+  let isEnding = false
+
+  const callOnce = async (stream: boolean) => {
+    let began = false
+    asked++
+    const onBytes = () => {
+      if (began || !stream) return
+      began = true
+      running++
+    }
+    const receipt = await askForReceipt(gateway, randomAsk(stream), { onBytes })
+    if (began) running--
+    receipts.push(receipt)
+    return receipt
+  }
+  const fill = async (stream: boolean) => {
+    while (!isEnding && gateway.isAlive()) {
+      const receipt = await callOnce(stream)
+      // Nobody listens any more, or nothing is taken just now.
+      if (receipt.status !== 200) await Bun.sleep(20)
+    }
+  }
+  const places = [
+    ...Array.from({ length: streams }, () => fill(true)),
+    ...Array.from({ length: wholes }, () => fill(false)),
+  ]
+  return {
+    runningStreams: () => running,
+    asked: () => asked,
+    receipts,
+    async end() {
+      isEnding = true
+      await Promise.all(places)
+      return receipts
+    },
+  }
+}
+
+function randomAsk(stream: boolean): Ask {
+  const kind = askKinds[below(askKinds.length)] ?? askKinds[0]
+  if (kind === undefined) throw new Error('there is nothing to ask')
+  const order = {
+    inputTokens: 1 + below(500),
+    outputTokens: 1 + below(300),
+    pieces: stream ? 4 + below(20) : 1,
+    pauseMs: stream ? 20 + below(60) : below(60),
+  }
+  const leaves = stream && Math.random() < leaveShare
+  return { ...kind, stream, order, ...(leaves && { leaveAfterBytes: 300 + below(2000) }) }
+}
+
+function below(limit: number): number {
+  return Math.floor(Math.random() * limit)
+}

@@ -1,0 +1,112 @@
+// A private PostgreSQL server that can be stopped and started again on the same data and port, for tests of what the
+// gateway does without it. Gone with the test process, however that ends.
+
+import { chownSync, mkdtempSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { SQL } from 'bun'
+import { findPostgresPrograms } from './postgres.ts'
+
+export interface CrashPostgres extends AsyncDisposable {
+  /** A new, empty database; its URL. */
+  createDatabase(): Promise<string>
+  /** Cuts every connection at once and refuses new ones, as the death of the server's machine would. */
+  cut(): Promise<void>
+  /** Resolves when it answers again. */
+  start(): Promise<void>
+}
+
+/**
+ * Does what it is told, a word per line, and answers each with a line. When its input ends the test process is gone, and
+ * so must be the server and its folder.
+ */
+const keeperScript = `
+trap '' INT TERM HUP
+cd "$FOLDER" || exit 1
+trap 'cd / && rm -rf "$FOLDER"' EXIT
+"$PROGRAMS/initdb" -D data -U tollgate --auth=trust --no-sync --locale=C --encoding=UTF8 >log 2>&1 || { cat log; exit 1; }
+server=
+while read -r word; do
+  if [ "$word" = start ]; then
+    "$PROGRAMS/postgres" -D data -p "$PORT" -k "$FOLDER" -c listen_addresses=127.0.0.1 -c max_connections=100 \
+      -c fsync=off -c full_page_writes=off >>log 2>&1 &
+    server=$!
+  else
+    kill -QUIT $server
+    wait $server
+    server=
+  fi
+  echo done
+done
+[ -z "$server" ] || { kill -QUIT $server; wait $server; }
+`
+
+export async function startCrashPostgres(): Promise<CrashPostgres> {
+  const programs = findPostgresPrograms()
+  if (programs === undefined) throw new Error('PostgreSQL is not installed; ask findPostgresPrograms first')
+  const folder = mkdtempSync(join(tmpdir(), 'tollgate-pg-'))
+  const port = freePort()
+  const keeper = Bun.spawn([...asOrdinaryUser(folder), 'sh', '-c', keeperScript], {
+    env: { PATH: process.env.PATH ?? '', PROGRAMS: programs, FOLDER: folder, PORT: String(port) },
+    stdin: 'pipe',
+    stdout: 'pipe',
+    stderr: 'inherit',
+  })
+  const answers = keeper.stdout.getReader()
+  const tell = async (word: 'start' | 'cut') => {
+    keeper.stdin.write(`${word}\n`)
+    await keeper.stdin.flush()
+    const { value } = await answers.read()
+    const answer = new TextDecoder().decode(value)
+    if (answer !== 'done\n') throw new Error(`PostgreSQL did not ${word}: ${answer}`)
+  }
+  const url = (database: string) => `postgres://tollgate@127.0.0.1:${port}/${database}`
+  const start = async () => {
+    await tell('start')
+    await untilReady(url('postgres'))
+  }
+  await start()
+  let count = 0
+  return {
+    async createDatabase() {
+      const name = `test_${++count}`
+      await using admin = new SQL({ adapter: 'postgres', url: url('postgres'), max: 1 })
+      await admin.unsafe(`CREATE DATABASE ${name}`)
+      return url(name)
+    },
+    cut: () => tell('cut'),
+    start,
+    async [Symbol.asyncDispose]() {
+      await keeper.stdin.end()
+      await keeper.exited
+    },
+  }
+}
+
+async function untilReady(url: string): Promise<void> {
+  for (;;) {
+    try {
+      await using admin = new SQL({ adapter: 'postgres', url, max: 1 })
+      await admin`SELECT 1`
+      return
+    } catch {
+      await Bun.sleep(20)
+    }
+  }
+}
+
+/** PostgreSQL refuses to run as root; Debian's package brings a user for it. */
+function asOrdinaryUser(folder: string): string[] {
+  if (process.getuid?.() !== 0) return []
+  const idOf = (flag: string) => Number(Bun.spawnSync(['id', flag, 'postgres']).stdout.toString())
+  const [user, group] = [idOf('-u'), idOf('-g')]
+  chownSync(folder, user, group)
+  return ['setpriv', `--reuid=${user}`, `--regid=${group}`, '--clear-groups']
+}
+
+function freePort(): number {
+  const listener = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data() {} } })
+  const { port } = listener
+  listener.stop(true)
+  return port
+}
