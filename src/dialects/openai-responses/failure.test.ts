@@ -1,0 +1,61 @@
+import { describe, expect, test } from 'bun:test'
+import { readErrorObject, readFault } from './failure.ts'
+
+const error = (code: string, message = 'Oops') => ({ code, message })
+
+describe('an error inside a 200', () => {
+  test.each([
+    ['server_error', 500],
+    ['rate_limit_exceeded', 429],
+    ['insufficient_quota', 429],
+    ['context_length_exceeded', 400],
+    ['invalid_prompt', 400],
+    ['bio_policy', 400],
+    ['misalignment_policy_violation', 400],
+    ['invalid_image', 400],
+    ['failed_to_download_image', 400],
+    ['image_content_policy_violation', 400],
+    ['empty_image_file', 400],
+    ['503', 503],
+    ['something_new', undefined],
+  ])('with the code %s has the status %s', (code, status) => {
+    expect(readErrorObject(error(code))).toMatchObject({ code, status, message: 'Oops' })
+  })
+
+  test('goes by its type where its code says nothing', () => {
+    expect(readErrorObject({ type: 'invalid_request_error', code: null, message: 'x' }).status).toBe(400)
+  })
+})
+
+describe('the wait', () => {
+  test.each([
+    ['Please try again in 20s.', 20_000],
+    ['Please try again in 1.5s. Visit …', 1500],
+    ['Please try again in 120ms.', 120],
+    ['Please try again in 6m0s.', 360_000],
+    ['Please try again in 1h2m3s.', 3_723_000],
+    ['Please try again in 99h.', undefined],
+    ['Please slow down.', undefined],
+  ])('vector 70: is read from %s', (message, ms) => {
+    expect(readErrorObject(error('rate_limit_exceeded', message)).retryAfterMs).toBe(ms)
+  })
+
+  test('is that of the header where there is one, and belongs to a throttle alone', () => {
+    const body = JSON.stringify({ error: error('rate_limit_exceeded', 'try again in 20s') })
+    expect(readFault(429, new Headers({ 'retry-after': '3' }), body).retryAfterMs).toBe(3000)
+    expect(readFault(429, new Headers(), body).retryAfterMs).toBe(20_000)
+    expect(readFault(500, new Headers(), body).retryAfterMs).toBeUndefined()
+  })
+})
+
+test('a body is read in its own words, JSON or not', () => {
+  const body = '{"error":{"message":"Bad","type":"invalid_request_error","param":"input","code":null}}'
+  expect(readFault(400, new Headers(), body)).toMatchObject({
+    status: 400,
+    type: 'invalid_request_error',
+    code: undefined,
+    message: 'Bad',
+    param: 'input',
+  })
+  expect(readFault(502, new Headers(), '<html>')).toMatchObject({ status: 502, message: '<html>' })
+})

@@ -1,0 +1,88 @@
+// Sampling, caps and the other settings, as far as the target takes them. A default that is left out is left out
+// silently; anything else with a warning.
+
+import type { Conversation, Effort, RawJson } from '../canonical/conversation.ts'
+import { placeOf } from '../canonical/places.ts'
+import type { Target } from '../canonical/translation.ts'
+import { jsonString } from '../request/json-text.ts'
+import { refuseAt } from '../request/request-fields.ts'
+import type { Rendering } from './rendering.ts'
+
+type Member = readonly [name: string, value: RawJson | undefined]
+
+/** The provider refuses less, whatever is asked. */
+const outputCapMin = 16
+
+/** The dialect knows two such settings; `effort` is what is asked of the model, undefined = nothing. */
+export function renderSampling({ sampling }: Conversation, effort: Effort | undefined, rendering: Rendering): Member[] {
+  const { rules, warnings } = rendering
+  const { temperature, topP, topK, frequencyPenalty, presencePenalty, seed, logitBias } = sampling
+  const isReasoning = effort === undefined ? rules.thinksByDefault === true : effort !== 'none'
+  const accepted = rules.sampling !== 'none' && !(rules.sampling === 'without-reasoning' && isReasoning)
+  const drop = (name: string, value: unknown, usual?: number) => {
+    if (value !== undefined && value !== usual) warnings.add(`${name}_dropped`, `/${name}`)
+  }
+  const take = (name: string, value: number | undefined, isAccepted: boolean): Member => {
+    if (!isAccepted) drop(name, value, 1)
+    return [name, value === undefined || !isAccepted ? undefined : String(value)]
+  }
+  drop('top_k', topK)
+  drop('frequency_penalty', frequencyPenalty, 0)
+  drop('presence_penalty', presencePenalty, 0)
+  drop('seed', seed)
+  drop('logit_bias', logitBias)
+  const isEither = rules.temperatureOrTopP === true && temperature !== undefined
+  return [
+    take('temperature', accepted ? clamped(temperature, rendering) : temperature, accepted),
+    take('top_p', topP, accepted && !isEither),
+  ]
+}
+
+function clamped(temperature: number | undefined, { rules, warnings }: Rendering): number | undefined {
+  const most = rules.temperatureMax ?? 2
+  if (temperature === undefined || temperature <= most) return temperature
+  warnings.add('temperature_clamped', '/temperature')
+  return most
+}
+
+export function renderOutputCap(conversation: Conversation, target: Target, { warnings }: Rendering): Member {
+  const name = 'max_output_tokens'
+  const { outputCap } = conversation
+  const place = placeOf(conversation, 'outputCap')
+  if (outputCap === 0) return refuseAt(place, 'The output cap must be at least 1: this model cannot generate nothing.')
+  const most = target.maxOutputTokens
+  if (outputCap !== undefined && most !== undefined && outputCap > most) {
+    warnings.add('max_tokens_clamped', place)
+    return [name, String(most)]
+  }
+  if (outputCap !== undefined && outputCap < outputCapMin) {
+    warnings.add('max_tokens_raised', place)
+    return [name, String(outputCapMin)]
+  }
+  const cap = outputCap ?? target.defaultOutputCap
+  return [name, cap === undefined ? undefined : String(cap)]
+}
+
+export function renderEndUser({ endUserId }: Conversation, { rules }: Rendering): Member {
+  const name = rules.endUserIdName ?? 'safety_identifier'
+  const most = rules.endUserIdMax ?? (name === 'user' ? 64 : 128)
+  if (endUserId === undefined) return [name, undefined]
+  // A hash is as good for telling users apart, and an address is nobody's business.
+  const isFit = endUserId.length <= most && !endUserId.includes('@')
+  if (isFit) return [name, jsonString(endUserId)]
+  return [name, jsonString(new Bun.CryptoHasher('sha256').update(endUserId).digest('hex').slice(0, most))]
+}
+
+export function renderServiceTier(conversation: Conversation, { rules, warnings }: Rendering): Member {
+  const { serviceTier } = conversation
+  // Hosts without tiers serve everything as standard, and some refuse the field.
+  if (serviceTier === undefined || serviceTier === 'auto' || (serviceTier === 'standard' && !rules.fastTier)) {
+    return ['service_tier', undefined]
+  }
+  if (!rules.fastTier) {
+    warnings.add('service_tier_dropped', placeOf(conversation, 'serviceTier'))
+    return ['service_tier', undefined]
+  }
+  const word = { standard: 'default', fast: 'fast', economy: 'flex' }[serviceTier]
+  return ['service_tier', jsonString(word)]
+}

@@ -1,0 +1,94 @@
+// What the parts of the request renderer share, what follows from the facts of a target, and the cache marks, which are
+// chosen over the whole prompt. No model is known by name.
+
+import type { CacheMark, Conversation, RawJson, Turn } from '../canonical/conversation.ts'
+import { placeOf } from '../canonical/places.ts'
+import type { TargetRules } from '../canonical/target-rules.ts'
+import type { ToolNames } from '../request/tool-names.ts'
+import type { WarningList } from '../request/warning-list.ts'
+
+export interface Rendering {
+  readonly rules: TargetRules
+  readonly warnings: WarningList
+  readonly names: ToolNames
+  readonly marks: CacheMarks
+  /** The ids of calls that go out as calls of custom tools: their results have a type of their own. */
+  readonly customCalls: ReadonlySet<string>
+}
+
+/** Whether the target reasons at all; one that does not refuses to be asked for sealed reasoning. */
+export function reasons({ efforts, thinksByDefault }: TargetRules): boolean {
+  return thinksByDefault === true || efforts === undefined || efforts.length > 0
+}
+
+/** Custom tools are part of the dialect; a host without them says so. */
+export function takesCustom({ customTools }: TargetRules): boolean {
+  return customTools !== false
+}
+
+interface MaybeMarked {
+  readonly cacheMark?: CacheMark
+}
+
+/** A request writes this many at most; the latest reach furthest. */
+const marksMax = 4
+
+const breakpoints = { short: '{"mode":"explicit"}', long: '{"mode":"explicit","ttl":"30m"}' }
+
+/** Which blocks go out with a mark. */
+export class CacheMarks {
+  readonly #kept: ReadonlySet<object>
+
+  constructor(
+    /** Marks can be sent; then text goes out as parts throughout, since only parts carry one and marks move. */
+    readonly inUse: boolean,
+    marked: readonly MaybeMarked[],
+  ) {
+    this.#kept = new Set(inUse ? marked.slice(-marksMax) : [])
+  }
+
+  keeps(block: MaybeMarked): boolean {
+    return this.#kept.has(block)
+  }
+
+  /** The member that marks a part which ends these blocks; its value is undefined if none of them goes out marked. */
+  memberOf(...blocks: readonly MaybeMarked[]): readonly [string, RawJson | undefined] {
+    const mark = blocks.find((block) => this.keeps(block))?.cacheMark
+    return ['prompt_cache_breakpoint', mark && breakpoints[mark.life]]
+  }
+}
+
+/** All marks in prompt order: tools, system, turns. Those the target has no place for are warned about. */
+export function chooseMarks(conversation: Conversation, rules: TargetRules, warnings: WarningList): CacheMarks {
+  const found: { block: MaybeMarked; placeable: boolean; place: string }[] = []
+  const see = (block: MaybeMarked, placeable: boolean, place: string) => {
+    if (block.cacheMark) found.push({ block, placeable, place })
+  }
+  for (const tool of conversation.tools) see(tool, false, tool.place ?? '/tools')
+  for (const block of conversation.system) see(block, block.text !== '', conversation.places?.system ?? '/system')
+  for (const turn of conversation.turns) {
+    const place = turn.place ?? '/messages'
+    for (const block of turn.blocks) {
+      if (block.kind === 'thinking' || block.kind === 'sealed-thinking' || block.kind === 'refusal') continue
+      // Only parts that are input carry a mark: what the model said and called does not, nor system text put in a tag.
+      const isInput = turn.role === 'user' || (turn.role === 'system' && rules.midSystem !== false)
+      if (block.kind === 'tool-result') for (const inner of block.content) see(inner, isMarkable(inner), place)
+      see(block, isInput && isMarkable(block), place)
+    }
+  }
+  const placeable = found.filter((each) => each.placeable).map(({ block }) => block)
+  const marks = new CacheMarks(rules.cacheStyle === 'breakpoint', placeable)
+  // One warning is enough: some clients mark dozens of blocks.
+  const lost = found.find(({ block }) => !marks.keeps(block))
+  if (lost) warnings.add('cache_mark_dropped', lost.place)
+  // Other hosts of the dialect cache without being asked.
+  if (conversation.automaticCache && rules.cacheStyle === undefined) {
+    warnings.add('cache_mark_dropped', placeOf(conversation, 'automaticCache'))
+  }
+  return marks
+}
+
+function isMarkable(block: Turn['blocks'][number]): boolean {
+  if (block.kind === 'tool-result') return block.content.some(isMarkable)
+  return block.kind !== 'text' || block.text !== ''
+}
