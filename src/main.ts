@@ -4,11 +4,12 @@
 import { relative } from 'node:path'
 import manifest from '../package.json' with { type: 'json' }
 import { type App, startApp } from './app.ts'
-import { readArguments } from './cli/arguments.ts'
+import { type ManagementCall, readArguments } from './cli/arguments.ts'
 import type { ConformanceOptions } from './cli/conformance/options.ts'
 import { runConformance } from './cli/conformance/run.ts'
+import { runCommand } from './cli/run-command.ts'
 import { prettyStart, type StartFacts, startLogLines } from './cli/start-output.ts'
-import { type Config, loadConfig, readProcess } from './config/config.ts'
+import { type Config, type ConfigInputs, loadConfig, readProcess } from './config/config.ts'
 import { type ConfigFault, formatFault } from './config/fault.ts'
 import { type ConfigReport, createConfigSource } from './config/source.ts'
 import { systemClock } from './kernel/clock.ts'
@@ -20,6 +21,7 @@ const command = readArguments(process.argv.slice(2))
 if (command.kind === 'help') process.stdout.write(command.text)
 else if (command.kind === 'version') process.stdout.write(`${manifest.version}\n`)
 else if (command.kind === 'conformance') await conformance(command.options)
+else if (command.kind === 'management') await manage(command.call)
 else if (command.kind === 'unknown') fail(`tollgate: ${command.message}`, 2)
 else await serve()
 
@@ -30,13 +32,17 @@ async function conformance(options: ConformanceOptions): Promise<void> {
   })
 }
 
+async function manage(call: ManagementCall): Promise<void> {
+  process.exitCode = await runCommand(call, { inputs: configInputs(), clock: systemClock })
+}
+
+function configInputs(): ConfigInputs {
+  const providerVariables = builtInProviders.map(({ variable }) => variable)
+  return { ...readProcess(), providerVariables, builtInProviderIds }
+}
+
 async function serve(): Promise<void> {
-  const load = () =>
-    loadConfig({
-      ...readProcess(),
-      providerVariables: builtInProviders.map(({ variable }) => variable),
-      builtInProviderIds,
-    })
+  const load = () => loadConfig(configInputs())
   const initial = load()
   for (const warning of initial.warnings) process.stderr.write(`warning: ${formatFault(warning)}\n`)
   if ('faults' in initial)
@@ -77,6 +83,8 @@ function startFacts(app: App, config: Config): StartFacts {
     engine: app.engine,
     firstKey: app.firstStart.firstKey,
     firstKeyFile: shownPath(app.firstStart.firstKeyFile),
+    managementToken: app.adminToken.file === undefined ? app.adminToken.source : `${shownPath(app.adminToken.file)} (0600)`,
+    openingCredit: app.firstStart.firstKey === undefined ? undefined : app.openingCredit,
     providersOn: [...providers.values()].map(({ id, source, transport }) => ({
       id,
       source,

@@ -1,12 +1,35 @@
-// What `tollgate --help` prints.
+// What `--help` prints: the whole program, one noun with its verbs, one command. The last two are made from the
+// definitions.
+
+import type { CommandDefinition } from './command.ts'
+import { optionsOf } from './read-input.ts'
 
 export const help = `tollgate: one gateway over many models, in the OpenAI and the Anthropic dialect
 
 Usage
   tollgate [serve]        start the gateway (also: npm start)
-  tollgate conformance    check how well any endpoint speaks its dialect (--help tells more)
-  tollgate --help         this page
+  tollgate conformance    check how well any endpoint speaks its dialect
+
+  tollgate workspaces     list, create, show
+  tollgate projects       list, create, update
+  tollgate keys           list, create, revoke, rotate
+  tollgate limits         show and put limits of a workspace, a project or a key
+  tollgate wallet         balance, topup, transfers
+  tollgate credentials    a workspace's own provider keys: list, put, delete
+  tollgate models         what is on offer, at what price
+  tollgate requests       what was asked, live with --follow; show one
+  tollgate explain ID     one charge, to the nano-dollar
+  tollgate audit          who changed what
+  tollgate ledger verify  recompute the books
+  tollgate connect NAME   point claude, cline, opencode or cursor at the gateway, and back
+
+  tollgate NAME --help    more about one of them
   tollgate --version      the version
+
+Commands talk to a running gateway; --json prints what programs can read.
+  TOLLGATE_URL                   its address (from TOLLGATE_HOST and TOLLGATE_PORT)
+  TOLLGATE_ADMIN_TOKEN           the management token (from the file admin-token in TOLLGATE_DATA)
+Exit codes: 0 done, 1 failed, 2 usage, 3 not authorised, 4 not found, 5 limit or balance.
 
 Settings come from the environment, then tollgate.yaml, then defaults.
   TOLLGATE_HOST, TOLLGATE_PORT   where to listen (127.0.0.1, 8080; port 0 = any free one)
@@ -21,5 +44,55 @@ Settings come from the environment, then tollgate.yaml, then defaults.
 
 Try it
   npm start                      then run the curl line it prints
-  docs/reference/configuration.md has every setting, docs/errors.md every error.
+  docs/reference/cli.md has every command, configuration.md every setting, docs/errors.md every error.
 `
+
+export function usageLine({ words, isDefault, positionals = [], options = {} }: CommandDefinition): string {
+  const [noun, verb] = words
+  const parts = [`tollgate ${noun}`]
+  if (verb !== undefined) parts.push(isDefault ? `[${verb}]` : verb)
+  parts.push(...positionals.map(({ name, isOptional }) => (isOptional ? `[${name}]` : name)))
+  if (Object.keys(options).length > 0) parts.push('[options]')
+  return parts.join(' ')
+}
+
+export function commandHelp(definition: CommandDefinition): string {
+  const { words, summary, details, examples } = definition
+  const rows = [...Object.entries(optionsOf(definition))].map(([name, { value, isRepeatable, help: text }]) => {
+    return [`--${name}${value === undefined ? '' : ` ${value}`}`, isRepeatable ? `${text}; may be repeated` : text]
+  })
+  return [
+    `tollgate ${words.join(' ')}: ${summary}`,
+    '',
+    'Usage',
+    `  ${usageLine(definition)}`,
+    '',
+    ...(details === undefined ? [] : [details, '']),
+    'Options',
+    ...columns(rows),
+    '',
+    'Try it',
+    ...examples.map((example) => `  ${example}`),
+    '',
+  ].join('\n')
+}
+
+export function nounHelp(noun: string, definitions: readonly CommandDefinition[]): string {
+  const own = definitions.filter(({ words }) => words[0] === noun)
+  const [only] = own
+  if (own.length === 1 && only !== undefined) return commandHelp(only)
+  return [
+    `tollgate ${noun}`,
+    '',
+    'Usage',
+    ...columns(own.map((definition) => [usageLine(definition), definition.summary])),
+    '',
+    `tollgate ${noun} VERB --help tells the options.`,
+    '',
+  ].join('\n')
+}
+
+function columns(rows: readonly (readonly string[])[]): string[] {
+  const width = Math.max(...rows.map(([left = '']) => left.length))
+  return rows.map(([left = '', right = '']) => `  ${left.padEnd(width)}  ${right}`.trimEnd())
+}

@@ -11,6 +11,10 @@ export interface StartFacts {
   /** Only at the first start. */
   readonly firstKey: string | undefined
   readonly firstKeyFile: string
+  /** A variable or a file, never the token. */
+  readonly managementToken: string
+  /** Decimal USD in the wallet of the first workspace; only at the first start. */
+  readonly openingCredit: string | undefined
   readonly providersOn: readonly ProviderFact[]
   /** Built-in providers whose variable is not set. */
   readonly providersOff: readonly { readonly id: string; readonly variable: string }[]
@@ -32,6 +36,10 @@ export function prettyStart(facts: StartFacts): string {
   if (facts.firstKey !== undefined) {
     lines.push(`  API key     ${facts.firstKey}      shown this once; also in ${facts.firstKeyFile} (0600)`)
   }
+  lines.push(`  Management  token in ${facts.managementToken}`)
+  if (facts.openingCredit !== undefined) {
+    lines.push(`  Wallet      $${facts.openingCredit} opening credit, workspace "default"`)
+  }
   lines.push('', ...providerLines(facts), '')
   if (facts.firstKey !== undefined) lines.push(...tryLines(facts.url, facts.firstKey), '')
   lines.push(`listening on ${facts.url}`, '')
@@ -43,7 +51,11 @@ export function startLogLines(facts: StartFacts): { readonly message: string; re
   if (facts.firstKey !== undefined) {
     lines.push({
       message: 'first start: this key is shown once',
-      fields: { api_key: facts.firstKey, file: facts.firstKeyFile },
+      fields: {
+        api_key: facts.firstKey,
+        file: facts.firstKeyFile,
+        ...(facts.openingCredit !== undefined && { opening_credit: facts.openingCredit }),
+      },
     })
   }
   for (const { id, source, models } of facts.providersOn) {
@@ -51,10 +63,18 @@ export function startLogLines(facts: StartFacts): { readonly message: string; re
   }
   lines.push({
     message: `listening on ${facts.url}`,
-    fields: { url: facts.url, version: facts.version, engine: facts.engine },
+    fields: {
+      url: facts.url,
+      version: facts.version,
+      engine: facts.engine,
+      management_token: facts.managementToken,
+    },
   })
   return lines
 }
+
+/** The two whose dialects we speak; the others would be a wall of names. */
+const offNamedMax = 2
 
 function providerLines({ providersOn, providersOff }: StartFacts): string[] {
   const lines = providersOn.map(({ id, source, models, offline }) => {
@@ -62,7 +82,9 @@ function providerLines({ providersOn, providersOff }: StartFacts): string[] {
     return `✓ ${id.padEnd(12)} ${offline ? `${count}, offline` : `${count}, key from ${source} (not tested)`}`
   })
   if (providersOff.length > 0) {
-    lines.push(`· off: ${providersOff.map(({ id, variable }) => `${id} (${variable})`).join(', ')}`)
+    const named = providersOff.slice(0, offNamedMax).map(({ id, variable }) => `${id} (${variable})`)
+    const rest = providersOff.length - named.length
+    lines.push(`· off: ${named.join(', ')}${rest > 0 ? ` and ${rest} more: npx tollgate providers` : ''}`)
   }
   return lines.map((line, at) => `  ${(at === 0 ? 'Providers' : '').padEnd(12)}${line}`)
 }
@@ -74,6 +96,6 @@ function tryLines(url: string, key: string): string[] {
     `  Try it      curl -N ${url}/v1/chat/completions \\`,
     `                -H "Authorization: Bearer ${key}" -H "Content-Type: application/json" \\`,
     `                -d '${body}'`,
-    '  Stop        Ctrl-C',
+    '  Connect     npx tollgate connect claude | cline | opencode …        Stop  Ctrl-C',
   ]
 }

@@ -27,19 +27,58 @@ export interface World extends AsyncDisposable {
   json(args: string, options?: RunOptions): Promise<any>
 }
 
+const route = { priority: 1, weight: 1, health: 'healthy', first_event_ms: null, tokens_per_second: null } as const
+const model = {
+  context_tokens: null,
+  max_output_tokens: null,
+  tags: [],
+  released: null,
+  source: 'built in',
+  callable: true,
+  routes: [],
+}
+const price = { cache_write: '1.00', cache_write_1h: '1.00' }
+
 const catalog = () => [
   {
+    ...model,
     id: 'acme/large',
     name: 'Acme Large',
-    price: { input: '2.50', output: '10.00', cache_read: '0.25' },
+    owned_by: 'acme',
+    price: { ...price, input: '2.50', output: '10.00', cache_read: '0.25' },
     tags: ['tools', 'vision'],
     context_tokens: 200_000,
     max_output_tokens: 32_000,
-    routes: [{ provider: 'acme', health: 'healthy' }],
+    released: '2026-01-31',
+    routes: [{ ...route, provider: 'acme', upstream_model: 'l1' }],
   },
-  { id: 'acme/small', name: 'Acme Small', price: { input: '0.10', output: '0.40' }, tags: ['tools'], routes: [] },
-  { id: 'beta/odd', name: 'Odd', price: null, tags: [], context_tokens: 8000, routes: [{ provider: 'beta' }] },
-  { id: 'beta/open', name: 'Open', price: 'free', tags: [], routes: [{ provider: 'beta', health: 'cooling' }] },
+  {
+    ...model,
+    id: 'acme/small',
+    name: 'Acme Small',
+    owned_by: 'acme',
+    price: { ...price, input: '0.10', output: '0.40', cache_read: '0.10' },
+    tags: ['tools'],
+    released: '2026-02-01',
+  },
+  {
+    ...model,
+    id: 'beta/odd',
+    name: 'Odd',
+    owned_by: 'beta',
+    price: null,
+    callable: false,
+    context_tokens: 8000,
+    routes: [{ ...route, provider: 'beta', upstream_model: 'odd' }],
+  },
+  {
+    ...model,
+    id: 'beta/open',
+    name: 'Open',
+    owned_by: 'beta',
+    price: 'free' as const,
+    routes: [{ ...route, provider: 'beta', upstream_model: 'open', health: 'ejected' as const }],
+  },
 ]
 
 export async function openWorld(engine: TestEngine): Promise<World> {

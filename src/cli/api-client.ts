@@ -1,0 +1,131 @@
+// Calls the management API and turns its refusals into the command line's. It sends the token to the address it was given
+// and nowhere else: redirects are not followed.
+
+import type { Secret } from '../kernel/secret.ts'
+import { type JsonObject, objectOf, objectsOf, textAt } from './json-members.ts'
+import { type ExitCode, exitCodes, Refusal } from './refusal.ts'
+import { cleanText } from './table.ts'
+
+export interface ApiCall {
+  readonly method?: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
+  readonly path: string
+  /** What is undefined is left out. */
+  readonly query?: Readonly<Record<string, string | undefined>>
+  readonly body?: JsonObject
+  readonly idempotencyKey?: string | undefined
+  /** Without the token. */
+  readonly isPublic?: true
+}
+
+/** As the API says it. */
+export interface ApiList {
+  readonly data: readonly JsonObject[]
+  readonly next_cursor: string | null
+}
+
+export interface ApiClient {
+  readonly url: string
+  /** An empty object where the answer has no body. */
+  call(call: ApiCall): Promise<JsonObject | Refusal>
+  /** Up to so many items, over as many pages as it takes. */
+  list(path: string, query: ApiCall['query'], most: number): Promise<ApiList | Refusal>
+}
+
+export interface ApiClientOptions {
+  readonly url: string
+  readonly token: Secret | undefined
+  /** Where a token was looked for in vain. */
+  readonly tokenAbsence: string
+}
+
+const timeoutMs = 30_000
+const pageMax = 200
+
+export function createApiClient({ url, token, tokenAbsence }: ApiClientOptions): ApiClient {
+  async function call({ method = 'GET', path, query = {}, body, idempotencyKey, isPublic }: ApiCall) {
+    if (!isPublic && token === undefined) {
+      const message = `there is no management token: ${tokenAbsence}.`
+      return new Refusal(
+        exitCodes.unauthorized,
+        message,
+        'TOLLGATE_ADMIN_TOKEN=… , or TOLLGATE_DATA=FOLDER of the gateway',
+      )
+    }
+    const given = Object.entries(query).filter((entry): entry is [string, string] => entry[1] !== undefined)
+    const search = given.length === 0 ? '' : `?${new URLSearchParams(given)}`
+    const headers: Record<string, string> = {}
+    if (token !== undefined && !isPublic) headers.authorization = `Bearer ${token.reveal()}`
+    if (body !== undefined) headers['content-type'] = 'application/json'
+    if (idempotencyKey !== undefined) headers['idempotency-key'] = idempotencyKey
+    try {
+      const response = await fetch(`${url}${path}${search}`, {
+        method,
+        headers,
+        redirect: 'manual',
+        signal: AbortSignal.timeout(timeoutMs),
+        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      })
+      return readAnswer(response, await response.text(), url)
+    } catch (thrown) {
+      return unreachable(url, thrown)
+    }
+  }
+
+  return {
+    url,
+    call,
+    async list(path, query, most) {
+      const data: JsonObject[] = []
+      let cursor: string | undefined
+      for (;;) {
+        const limit = String(Math.min(pageMax, most - data.length))
+        const page = await call({ path, query: { ...query, limit, cursor } })
+        if (page instanceof Refusal) return page
+        data.push(...objectsOf(page.data))
+        cursor = textAt(page, 'next_cursor')
+        if (cursor === undefined || data.length >= most) return { data, next_cursor: cursor ?? null }
+      }
+    },
+  }
+}
+
+function readAnswer(response: Response, text: string, url: string): JsonObject | Refusal {
+  const json = parseObject(text)
+  if (response.ok && (json !== undefined || text === '')) return json ?? {}
+  const error = objectOf(json?.error)
+  const message = textAt(error, 'message')
+  if (message === undefined || textAt(error, 'code') === undefined) {
+    const what = `${url} answered ${response.status}, but not as a Tollgate does.`
+    return new Refusal(exitCodes.failed, what, 'TOLLGATE_URL=http://HOST:PORT of the gateway')
+  }
+  return new Refusal(exitOf(response.status), cleanText(message), attemptFor(response.status))
+}
+
+function parseObject(text: string): JsonObject | undefined {
+  try {
+    const value: unknown = JSON.parse(text)
+    return typeof value === 'object' && value !== null ? objectOf(value) : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** A 400 is about what was typed, as an unknown option is. */
+function exitOf(status: number): ExitCode {
+  if (status === 400 || status === 413) return exitCodes.usage
+  if (status === 401 || status === 403) return exitCodes.unauthorized
+  if (status === 404) return exitCodes.notFound
+  return status === 402 || status === 429 ? exitCodes.limit : exitCodes.failed
+}
+
+function attemptFor(status: number): string | undefined {
+  if (status === 401) return 'TOLLGATE_ADMIN_TOKEN=… , or TOLLGATE_DATA=FOLDER of the gateway'
+  if (status === 429 || status === 503) return 'again in a moment'
+  return undefined
+}
+
+function unreachable(url: string, thrown: unknown): Refusal {
+  const isLate = thrown instanceof Error && thrown.name === 'TimeoutError'
+  const what = isLate ? `no answer from ${url} within ${timeoutMs / 1000} s.` : `nothing answers at ${url}.`
+  return new Refusal(exitCodes.failed, what, 'npm start, or TOLLGATE_URL=http://HOST:PORT of a running gateway')
+}

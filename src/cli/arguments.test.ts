@@ -1,0 +1,78 @@
+import { expect, test } from 'bun:test'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { type ManagementCall, readArguments } from './arguments.ts'
+import { commands } from './commands/registry.ts'
+import { help, usageLine } from './help.ts'
+import { optionsOf } from './read-input.ts'
+
+const read = (line: string) => readArguments(line === '' ? [] : line.split(' '))
+
+function callOf(line: string): ManagementCall {
+  const command = read(line)
+  if (command.kind !== 'management') throw new Error(`${line}: ${JSON.stringify(command)}`)
+  return command.call
+}
+
+test('nouns and verbs find their command, and a noun alone does what it does most', () => {
+  const words = (line: string) => callOf(line).definition.words.join(' ')
+  expect(words('keys')).toBe('keys list')
+  expect(words('keys --json')).toBe('keys list')
+  expect(words('keys create --name ci')).toBe('keys create')
+  expect(words('wallet ws_1')).toBe('wallet show')
+  expect(words('wallet topup 5')).toBe('wallet topup')
+  expect(words('models --tag tools')).toBe('models')
+  expect(words('explain req_1')).toBe('explain')
+  expect(words('ledger verify')).toBe('ledger verify')
+})
+
+test('options are read in every usual form', () => {
+  const { input, json } = callOf('keys create --name=ci --models a/*,b/c --rpm 60 --json --models d/e')
+  expect(json).toBe(true)
+  expect([input.text('name'), input.text('rpm'), input.text('expires')]).toEqual(['ci', '60', undefined])
+  expect(input.texts('models')).toEqual(['a/*', 'b/c', 'd/e'])
+  expect([input.isSet('rpm'), input.isSet('tpm')]).toEqual([true, false])
+  expect(callOf('connect claude --print').input.positionals).toEqual(['claude'])
+  // After two dashes everything is a word.
+  expect(callOf('workspaces create -- --odd').input.positionals).toEqual(['--odd'])
+})
+
+const refused: readonly (readonly [line: string, message: string])[] = [
+  ['kyes', 'unknown command "kyes".\nTry: tollgate keys'],
+  ['srve', 'unknown command "srve".\nTry: tollgate serve'],
+  ['xyzzy', 'unknown command "xyzzy".\nTry: tollgate --help'],
+  ['serve now', '"now" is not understood.\nTry: tollgate --help'],
+  ['keys crate', 'keys cannot "crate".\nTry: tollgate keys create'],
+  ['wallet tpup 5', 'wallet cannot "tpup".\nTry: tollgate wallet topup'],
+  ['ledger', 'say what to do with ledger: verify.\nTry: tollgate ledger --help'],
+  ['keys create --nmae ci', 'there is no option --nmae. Did you mean --name?\nTry: tollgate keys create --help'],
+  ['keys create --zzzzzzz', 'there is no option --zzzzzzz.\nTry: tollgate keys create --help'],
+  ['keys create --name', '--name needs a value, TEXT.\nTry: tollgate keys create --help'],
+  ['keys create --name --rpm 5', '--name needs a value, TEXT.\nTry: tollgate keys create --help'],
+  ['keys create --name a --name b', '--name is given twice.\nTry: tollgate keys create --help'],
+  ['keys revoke key_1 --yes=no', '--yes takes no value.\nTry: tollgate keys revoke --help'],
+  ['keys revoke', 'ID is missing.\nTry: tollgate keys revoke --help'],
+  ['keys revoke key_1 key_2', '"key_2" is not understood.\nTry: tollgate keys revoke --help'],
+]
+for (const [line, message] of refused) {
+  test(`refuses: ${line}`, () => expect(read(line)).toEqual({ kind: 'unknown', message }))
+}
+
+test('every command has a page of its own, and every noun is on the first one', () => {
+  for (const definition of commands) {
+    const page = read(`${definition.words.join(' ')} --help`)
+    expect(page).toMatchObject({ kind: 'help', text: expect.stringContaining(usageLine(definition)) })
+    expect(read(`help ${definition.words.join(' ')}`)).toEqual(page)
+    expect(help).toContain(`tollgate ${definition.words[0]} `)
+  }
+  expect(read('keys --help')).toMatchObject({ kind: 'help', text: expect.stringContaining('keys rotate ID') })
+})
+
+test('the reference page has every command and every option', () => {
+  const page = readFileSync(join(import.meta.dir, '..', '..', 'docs', 'reference', 'cli.md'), 'utf8')
+  const missing = commands.flatMap((definition) => {
+    const options = Object.keys(optionsOf(definition)).map((name) => `--${name}`)
+    return [`tollgate ${definition.words.join(' ')}`, ...options].filter((text) => !page.includes(text))
+  })
+  expect(missing).toEqual([])
+})

@@ -1,0 +1,23 @@
+// `tollgate explain`: one charge taken apart. A sum that does not hold ends with an exit code of its own accord.
+
+import { sumCharge } from '../charge-sums.ts'
+import { type CommandDefinition, printJson } from '../command.ts'
+import { explainText } from '../explain-text.ts'
+import { exitCodes, Refusal } from '../refusal.ts'
+
+export const explainCommand: CommandDefinition = {
+  words: ['explain'],
+  summary: 'explains what one request cost, to the nano-dollar',
+  details: 'The id is in the headers x-request-id of every answer, in the log and in `tollgate requests`.',
+  positionals: [{ name: 'REQUEST_ID', prefix: 'req_' }],
+  examples: ['tollgate explain req_…', 'tollgate explain req_… --json'],
+  async run(context, input) {
+    const request = await context.api.call({ path: `/api/requests/${encodeURIComponent(input.positionals[0] ?? '')}` })
+    if (request instanceof Refusal) return request
+    const fault = sumCharge(request)?.fault
+    if (context.json) printJson(context, request)
+    else context.terminal.print(explainText(request).text)
+    if (fault === undefined) return undefined
+    return new Refusal(exitCodes.failed, `this charge does not add up: ${fault}.`, 'tollgate ledger verify')
+  },
+}

@@ -1,0 +1,31 @@
+// Every command over the management API, in the order of the help page. A new one is a definition in a file beside this
+// and a line here; a test names what docs/reference/cli.md lacks.
+
+import type { CommandDefinition } from '../command.ts'
+import { auditCommands } from './audit.ts'
+import { connectCommand } from './connect.ts'
+import { credentialCommands } from './credentials.ts'
+import { explainCommand } from './explain.ts'
+import { keyCommands } from './keys.ts'
+import { ledgerVerifyCommand } from './ledger-verify.ts'
+import { limitCommands } from './limits.ts'
+import { modelsCommand } from './models.ts'
+import { projectCommands } from './projects.ts'
+import { requestCommands } from './requests.ts'
+import { walletCommands } from './wallet.ts'
+import { workspaceCommands } from './workspaces.ts'
+
+export const commands: readonly CommandDefinition[] = [
+  ...workspaceCommands,
+  ...projectCommands,
+  ...keyCommands,
+  ...limitCommands,
+  ...walletCommands,
+  ...credentialCommands,
+  modelsCommand,
+  ...requestCommands,
+  explainCommand,
+  ...auditCommands,
+  ledgerVerifyCommand,
+  connectCommand,
+]

@@ -1,0 +1,149 @@
+// `tollgate requests`: what was asked, where it went, what it cost; as a list, as a live tail, or one of them.
+
+import { type CommandContext, type CommandDefinition, type CommandInput, printJson } from '../command.ts'
+import { explainText } from '../explain-text.ts'
+import { type JsonObject, numberAt, objectOf, objectsOf, shownAt, textAt, textsOf } from '../json-members.ts'
+import { listLimitOption, readListLimit } from '../read-values.ts'
+import { Refusal } from '../refusal.ts'
+import { shownCount, shownMs, shownTime, shownUsd } from '../shown-values.ts'
+import { type Column, cleanText, padded, renderFacts, renderTable } from '../table.ts'
+
+const right = 'right' as const
+const columns: readonly Column[] = [
+  { title: 'TIME (UTC)' },
+  { title: 'STATUS', align: right },
+  { title: 'MODEL' },
+  { title: 'VIA' },
+  { title: 'TRIES', align: right },
+  { title: 'IN', align: right },
+  { title: 'OUT', align: right },
+  { title: 'TTFT', align: right },
+  { title: 'TOTAL', align: right },
+  { title: 'COST', align: right },
+  { title: 'REQUEST' },
+]
+/** A tail cannot know how wide later rows will be. */
+const tailWidths = [19, 6, 28, 12, 5, 8, 7, 9, 9, 13, 0]
+const pollMs = 1000
+/** More than that in one second is told in part; a log, not a tail, is for that. */
+const pollRows = 200
+const seenMax = 2000
+
+const listRequests: CommandDefinition = {
+  words: ['requests', 'list'],
+  isDefault: true,
+  summary: 'lists requests, newest first; with --follow as they end',
+  options: {
+    workspace: { value: 'ID', help: 'only requests of this workspace' },
+    project: { value: 'ID', help: 'only requests of this project' },
+    key: { value: 'ID', help: 'only requests of this key' },
+    model: { value: 'ID', help: 'only requests for this model' },
+    limit: listLimitOption,
+    follow: { help: 'goes on until Ctrl-C; with --json one object per line' },
+  },
+  examples: ['tollgate requests', 'tollgate requests --key key_… --limit 100', 'tollgate requests --follow'],
+  async run(context, input) {
+    const limit = readListLimit(input)
+    if (limit instanceof Refusal) return limit
+    const query = {
+      workspace_id: input.text('workspace'),
+      project_id: input.text('project'),
+      key_id: input.text('key'),
+      model: input.text('model'),
+    }
+    const list = await context.api.list('/api/requests', query, limit)
+    if (list instanceof Refusal) return list
+    if (input.isSet('follow')) return await follow(context, query, list.data)
+    if (context.json) return printJson(context, list)
+    context.terminal.print(renderTable(columns, list.data.map(cells), context.terminal))
+    return undefined
+  },
+}
+
+function cells(request: JsonObject): string[] {
+  const usage = objectOf(request.usage)
+  return [
+    shownTime(textAt(request, 'started_at')),
+    shownAt(request, 'status'),
+    textAt(request, 'model') ?? shownAt(request, 'path'),
+    shownAt(request, 'provider'),
+    String(objectsOf(request.attempts).length),
+    shownCount(inputTokens(usage)),
+    shownCount(numberAt(usage, 'output_tokens')),
+    shownMs(numberAt(request, 'first_event_ms')),
+    shownMs(numberAt(request, 'total_ms')),
+    shownUsd(textAt(request, 'cost')),
+    shownAt(request, 'id'),
+  ]
+}
+
+const inputKinds = ['input_tokens', 'cache_read_tokens', 'cache_write_tokens', 'cache_write_1h_tokens']
+
+/** Cached or not; undefined where there is no usage. */
+function inputTokens(usage: JsonObject): number | undefined {
+  const counts = inputKinds.flatMap((kind) => numberAt(usage, kind) ?? [])
+  return counts.length === 0 ? undefined : counts.reduce((sum, count) => sum + count, 0)
+}
+
+/** Asks again and again. Rows are written when requests end, so ids seen are remembered, not just the newest one. */
+async function follow(
+  context: CommandContext,
+  query: Readonly<Record<string, string | undefined>>,
+  first: readonly JsonObject[],
+): Promise<Refusal | undefined> {
+  if (!context.json) context.terminal.print(tailLine(columns.map(({ title }) => title)))
+  let seen = new Set<string>()
+  let page = first
+  for (;;) {
+    const fresh = page.filter((request) => !seen.has(shownAt(request, 'id'))).toReversed()
+    for (const request of fresh) {
+      context.terminal.print(context.json ? `${JSON.stringify(request)}\n` : tailLine(cells(request)))
+    }
+    seen = new Set([...seen, ...page.map((request) => shownAt(request, 'id'))].slice(-seenMax))
+    await Bun.sleep(pollMs)
+    const list = await context.api.list('/api/requests', query, pollRows)
+    if (list instanceof Refusal) return list
+    page = list.data
+  }
+}
+
+function tailLine(texts: readonly string[]): string {
+  const padding = texts.map((text, at) => padded(cleanText(text), tailWidths[at] ?? 0, columns[at]?.align))
+  return `${padding.join('  ').trimEnd()}\n`
+}
+
+const showRequest: CommandDefinition = {
+  words: ['requests', 'show'],
+  summary: 'shows one request: candidates and why, attempts, usage, charge',
+  positionals: [{ name: 'ID', prefix: 'req_' }],
+  examples: ['tollgate requests show req_…'],
+  async run(context, input: CommandInput) {
+    const request = await context.api.call({ path: `/api/requests/${encodeURIComponent(input.positionals[0] ?? '')}` })
+    if (request instanceof Refusal) return request
+    if (context.json) return printJson(context, request)
+    context.terminal.print(`${factsText(request)}\n${explainText(request).text}`)
+    return undefined
+  },
+}
+
+function factsText(request: JsonObject): string {
+  const code = textAt(request, 'code')
+  const [warnings, notes] = [textsOf(request.warnings), textsOf(request.notes)]
+  return renderFacts([
+    ['time', `${shownTime(textAt(request, 'started_at'))} UTC`],
+    ['status', `${shownAt(request, 'status')}${code === undefined ? '' : ` ${code}`}`],
+    ['reason', textAt(request, 'reason')],
+    ['path', `${shownAt(request, 'path')}${request.stream === true ? ', streamed' : ''}`],
+    ['model', shownAt(request, 'model')],
+    ['upstream', textAt(request, 'upstream_model')],
+    ['lane', textAt(request, 'lane')],
+    ['key', `${shownAt(request, 'key_id')} of ${shownAt(request, 'project_id')}`],
+    ['client', textAt(request, 'client')],
+    ['first event', shownMs(numberAt(request, 'first_event_ms'))],
+    ['total', shownMs(numberAt(request, 'total_ms'))],
+    ['warnings', warnings.length === 0 ? undefined : warnings.join('; ')],
+    ['notes', notes.length === 0 ? undefined : notes.join('; ')],
+  ])
+}
+
+export const requestCommands: readonly CommandDefinition[] = [listRequests, showRequest]

@@ -1,0 +1,124 @@
+// The clients that can be pointed at a gateway. Paths and members are those of the clients' own documentation; docs/recipes
+// has them as running examples. A new client is an entry here.
+
+import { join } from 'node:path'
+import { type JsonObject, numberAt, shownAt, textAt, textsOf } from '../json-members.ts'
+import type { Client, ConnectFacts, Member } from './client.ts'
+
+const claude: Client = {
+  id: 'claude',
+  title: 'Claude Code',
+  kind: 'file',
+  file: ({ claudeFolder, homeFolder }) => join(claudeFolder ?? join(homeFolder, '.claude'), 'settings.json'),
+  members(facts) {
+    const sizes = claudeModels(facts)
+    const env: Readonly<Record<string, string>> = {
+      ANTHROPIC_BASE_URL: facts.url,
+      ANTHROPIC_AUTH_TOKEN: facts.key,
+      // A key of its own would be sent as well.
+      ANTHROPIC_API_KEY: '',
+      CLAUDE_CODE_ENABLE_GATEWAY_MODEL_DISCOVERY: '1',
+      ...(sizes.main === undefined ? {} : { ANTHROPIC_MODEL: sizes.main }),
+      ...(sizes.opus === undefined ? {} : { ANTHROPIC_DEFAULT_OPUS_MODEL: sizes.opus }),
+      ...(sizes.sonnet === undefined ? {} : { ANTHROPIC_DEFAULT_SONNET_MODEL: sizes.sonnet }),
+      ...(sizes.haiku === undefined ? {} : { ANTHROPIC_DEFAULT_HAIKU_MODEL: sizes.haiku }),
+    }
+    return Object.entries(env).map(([name, value]) => ({ path: ['env', name], value }))
+  },
+  notes: () => [
+    'Start claude anew; /status shows the address and the model.',
+    'If you are logged in to an account, /logout first: a saved login can win over the key.',
+  ],
+}
+
+/** The sizes Claude Code asks for, each from the catalog; where one is missing, the main model stands in. */
+function claudeModels({ models, model }: ConnectFacts) {
+  const newestWith = (word: string): string | undefined =>
+    models
+      .map((each) => shownAt(each, 'id'))
+      .filter((id) => id.includes(word))
+      .sort()
+      .at(-1)
+  if (model !== undefined) return { main: model, opus: model, sonnet: model, haiku: model }
+  const [opus, sonnet, haiku] = [newestWith('opus'), newestWith('sonnet'), newestWith('haiku')]
+  const main = sonnet ?? opus ?? haiku ?? firstWithTools(models)
+  return { main, opus: opus ?? main, sonnet: sonnet ?? main, haiku: haiku ?? main }
+}
+
+function firstWithTools(models: readonly JsonObject[]): string | undefined {
+  const able = models.find((each) => textsOf(each.tags).includes('tools')) ?? models[0]
+  return able && textAt(able, 'id')
+}
+
+const opencode: Client = {
+  id: 'opencode',
+  title: 'opencode',
+  kind: 'file',
+  file: ({ configFolder }) => join(configFolder, 'opencode', 'opencode.json'),
+  members({ url, key, models, model }) {
+    const provider = {
+      npm: '@ai-sdk/openai-compatible',
+      name: 'Tollgate',
+      options: { baseURL: `${url}/v1`, apiKey: key },
+      models: Object.fromEntries(models.map((each) => [shownAt(each, 'id'), opencodeModel(each)])),
+    }
+    const chosen: readonly Member[] =
+      model === undefined ? [] : [{ path: ['model'], value: `tollgate/${model}`, isOurs: isOfTollgate }]
+    return [
+      { path: ['$schema'], value: 'https://opencode.ai/config.json' },
+      { path: ['provider', 'tollgate'], value: provider },
+      ...chosen,
+    ]
+  },
+  notes: ({ models }) => [`Start opencode anew; /models lists ${models.length} of this gateway under Tollgate.`],
+}
+
+function isOfTollgate(value: unknown): boolean {
+  return typeof value === 'string' && value.startsWith('tollgate/')
+}
+
+function opencodeModel(model: JsonObject): JsonObject {
+  const [context, output] = [numberAt(model, 'context_tokens'), numberAt(model, 'max_output_tokens')]
+  const limit = context === undefined || output === undefined ? {} : { limit: { context, output } }
+  return { name: textAt(model, 'name') ?? shownAt(model, 'id'), ...limit }
+}
+
+const cline: Client = {
+  id: 'cline',
+  title: 'Cline',
+  kind: 'by hand',
+  steps: ({ url, key, model, models }) => [
+    'Cline keeps its settings inside the editor, so they are typed in: its panel → ⚙ → API Configuration',
+    '  API Provider   OpenAI Compatible',
+    `  Base URL       ${url}/v1`,
+    `  API Key        ${key}`,
+    `  Model ID       ${model ?? firstWithTools(models) ?? 'an id from tollgate models'}`,
+    'Context window and prices are not read from the gateway: type in what `tollgate models` says, or they show as 0.',
+    'Roo Code and Kilo Code take the same four settings.',
+  ],
+}
+
+const cursor: Client = {
+  id: 'cursor',
+  title: 'Cursor',
+  kind: 'by hand',
+  steps: ({ url, key, model, models }) => [
+    "Cursor calls from its maker's servers, so the gateway needs a public https:// address; a local one is not reached.",
+    'Cursor Settings → Models → API Keys',
+    '  OpenAI API Key              on',
+    `  API Key                     ${key}`,
+    `  Override OpenAI Base URL    ${url}/v1`,
+    `  Add a custom model          ${model ?? firstWithTools(models) ?? 'an id from tollgate models'}`,
+    'To undo, switch both off again.',
+  ],
+}
+
+const codex: Client = {
+  id: 'codex',
+  title: 'Codex CLI',
+  kind: 'unsupported',
+  reason:
+    'Codex CLI speaks only the Responses API (/v1/responses), which Tollgate does not serve. Nothing was changed.',
+}
+
+export const clients: readonly Client[] = [claude, opencode, cline, cursor, codex]

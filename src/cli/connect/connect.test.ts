@@ -1,0 +1,60 @@
+import { expect, setDefaultTimeout, test } from 'bun:test'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { onSqlite, openWorld } from '../../../test/parts/command-line.ts'
+
+// Some ten processes per test, on a machine that may be busy.
+setDefaultTimeout(120_000)
+
+onSqlite((engine) => {
+  test('connect claude makes a key, writes it for this user only, and undo gives the file back', async () => {
+    await using world = await openWorld(engine)
+    const { id } = await world.management.make('/api/workspaces', { name: 'acme' })
+    await world.management.make(`/api/workspaces/${id}/projects`, { name: 'web' })
+    const file = join(world.folder, 'home', '.claude', 'settings.json')
+    const original = '{ "model": "opus",\n  "env": { "FOO": "1" } }'
+    mkdirSync(join(world.folder, 'home', '.claude'), { recursive: true })
+    writeFileSync(file, original)
+    const shown = await world.run('connect claude --print')
+    expect(JSON.parse(shown.out).env).toMatchObject({
+      ANTHROPIC_BASE_URL: world.management.url,
+      ANTHROPIC_AUTH_TOKEN: 'sk-tg-…',
+      ANTHROPIC_MODEL: 'acme/large',
+    })
+    expect([readFileSync(file, 'utf8'), (await world.json('keys')).data]).toEqual([original, []])
+    const written = await world.run('connect claude --model acme/small')
+    expect([written.exit, written.out]).toEqual([0, expect.stringContaining('connect claude --undo')])
+    expect(written.out + written.err).not.toMatch(/sk-tg-[A-Za-z0-9]/)
+    const settings = JSON.parse(readFileSync(file, 'utf8'))
+    expect(settings).toMatchObject({ model: 'opus', env: { FOO: '1', ANTHROPIC_MODEL: 'acme/small' } })
+    const [key] = (await world.json('keys')).data
+    expect(settings.env.ANTHROPIC_AUTH_TOKEN).toMatch(new RegExp(`^sk-tg-.*${key.last4}$`))
+    expect(key.name).toStartWith('claude on ')
+    expect((await world.run('connect claude --undo')).exit).toBe(0)
+    expect(readFileSync(file, 'utf8')).toBe(original)
+    expect((await world.run('connect claude --undo')).exit).toBe(4)
+  })
+
+  test('connect writes no key into a repository, knows what it cannot do, and finds opencode its models', async () => {
+    await using world = await openWorld(engine)
+    mkdirSync(join(world.folder, 'home', '.git'), { recursive: true })
+    const env = { TOLLGATE_KEY: 'sk-tg-given' }
+    const refused = await world.run('connect claude', { env })
+    expect(refused.exit).toBe(1)
+    expect(refused.err).toContain('a key must not be committed')
+    expect(refused.out).toContain('"ANTHROPIC_AUTH_TOKEN": "sk-tg-…"')
+    expect((await world.run('connect codex')).err).toContain('Responses API')
+    expect((await world.run('connect cursor', { env })).out).toContain('Override OpenAI Base URL')
+    expect((await world.run('connect cline --model acme/smal')).err).toContain('Try: --model acme/small')
+    const elsewhere = { ...env, XDG_CONFIG_HOME: join(world.folder, 'config') }
+    expect((await world.run('connect opencode', { env: elsewhere })).exit).toBe(0)
+    const written = JSON.parse(readFileSync(join(world.folder, 'config', 'opencode', 'opencode.json'), 'utf8'))
+    expect(written.provider.tollgate.options).toEqual({ baseURL: `${world.management.url}/v1`, apiKey: 'sk-tg-given' })
+    // What has no price cannot be called.
+    expect(Object.keys(written.provider.tollgate.models)).toEqual(['acme/large', 'acme/small', 'beta/open'])
+    expect(written.provider.tollgate.models['acme/large']).toEqual({
+      name: 'Acme Large',
+      limit: { context: 200_000, output: 32_000 },
+    })
+  })
+})

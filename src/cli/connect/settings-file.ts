@@ -1,0 +1,117 @@
+// Edits a JSON settings file of another program: keeps the original beside it, writes the whole file at once, and takes
+// back exactly its own members later, so that what was changed in between stays. A file with comments is left alone.
+
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
+import { dirname, join } from 'node:path'
+import type { JsonObject } from '../json-members.ts'
+import type { Member } from './client.ts'
+
+/** Empty = there was no file before. */
+export function backupOf(file: string): string {
+  return `${file}.before-tollgate`
+}
+
+/** The file behind a link, so that a link into a folder of dotfiles stays one. */
+export function realFile(file: string): string {
+  return existsSync(file) ? realpathSync(file) : file
+}
+
+/** The repository that would commit the file; undefined = none. Whether the file is ignored there is not asked. */
+export function repositoryOf(file: string): string | undefined {
+  for (let folder = dirname(realFile(file)); ; folder = dirname(folder)) {
+    if (existsSync(join(folder, '.git'))) return folder
+    if (dirname(folder) === folder) return undefined
+  }
+}
+
+/** What the file holds, an empty object if it is not there; undefined if it is not plain JSON. */
+export function readSettings(text: string | undefined): JsonObject | undefined {
+  if (text === undefined || text.trim() === '') return {}
+  try {
+    const value: unknown = JSON.parse(text)
+    return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as JsonObject) : undefined
+  } catch {
+    return undefined
+  }
+}
+
+export function readText(file: string): string | undefined {
+  return existsSync(file) ? readFileSync(file, 'utf8') : undefined
+}
+
+/** For this user only: a key is in it. */
+export function writeText(file: string, text: string): void {
+  mkdirSync(dirname(file), { recursive: true })
+  const draft = `${file}.${crypto.randomUUID()}.draft`
+  writeFileSync(draft, text, { mode: 0o600 })
+  renameSync(draft, file)
+  chmodSync(file, 0o600)
+}
+
+/** The first original is kept: what `connect` wrote itself is not worth a backup. */
+export function keepBackup(file: string): void {
+  if (!existsSync(backupOf(file))) writeText(backupOf(file), readText(file) ?? '')
+}
+
+export function withMembers(settings: JsonObject, members: readonly Member[]): JsonObject {
+  return members.reduce((root, { path, value }) => setAt(root, path, value), settings)
+}
+
+/** Each member as it was before; containers that were made for them go when they are empty. */
+export function withoutMembers(settings: JsonObject, members: readonly Member[], before: JsonObject): JsonObject {
+  return members.reduce((root, { path, isOurs }) => {
+    return isOurs?.(valueAt(root, path)) === false ? root : setAt(root, path, valueAt(before, path))
+  }, settings)
+}
+
+/** Gives the file back as it was, where nothing else was changed in it; otherwise takes only our members out. */
+export function restore(
+  file: string,
+  members: readonly Member[],
+): 'restored' | 'taken out' | 'no backup' | 'not plain' {
+  const original = readText(backupOf(file))
+  if (original === undefined) return 'no backup'
+  const [now, before] = [readSettings(readText(file)), readSettings(original)]
+  if (now === undefined || before === undefined) return 'not plain'
+  const cleaned = withoutMembers(now, members, before)
+  const isSame = Bun.deepEquals(cleaned, before)
+  if (isSame && original === '') rmSync(file, { force: true })
+  else writeText(file, isSame ? original : renderSettings(cleaned))
+  rmSync(backupOf(file))
+  return isSame ? 'restored' : 'taken out'
+}
+
+export function renderSettings(settings: JsonObject): string {
+  return `${JSON.stringify(settings, null, 2)}\n`
+}
+
+/** undefined removes, and with it a container that has nothing else. */
+function setAt(settings: JsonObject, path: readonly string[], value: unknown): JsonObject {
+  const [name, ...rest] = path
+  if (name === undefined) return settings
+  const inner = settings[name]
+  const container = typeof inner === 'object' && inner !== null && !Array.isArray(inner) ? (inner as JsonObject) : {}
+  const changed = rest.length === 0 ? value : emptyAsAbsent(setAt(container, rest, value), value)
+  if (changed !== undefined) return { ...settings, [name]: changed }
+  const { [name]: _removed, ...others } = settings
+  return others
+}
+
+function emptyAsAbsent(container: JsonObject, value: unknown): JsonObject | undefined {
+  return value === undefined && Object.keys(container).length === 0 ? undefined : container
+}
+
+function valueAt(settings: JsonObject, path: readonly string[]): unknown {
+  return path.reduce<unknown>((value, name) => {
+    return typeof value === 'object' && value !== null ? (value as JsonObject)[name] : undefined
+  }, settings)
+}

@@ -1,0 +1,155 @@
+import { expect, test } from 'bun:test'
+import { sumCharge } from './charge-sums.ts'
+import { explainText } from './explain-text.ts'
+import type { JsonObject } from './json-members.ts'
+
+const reported = { reasoning_tokens: null, source: 'reported' }
+
+/** The example of the documents: 120 × $1.00 + 2,048 × $0.10 + 64 × $2.00 per million = $0.0004528. */
+const cached: JsonObject = {
+  id: 'req_A',
+  model: 'acme/cache',
+  provider: 'acme',
+  status: 200,
+  candidates: [{ provider: 'acme', upstream_model: 'cache', why: null }],
+  attempts: [{ provider: 'acme', upstream_model: 'cache', outcome: 'ok', ms: 12 }],
+  usage: reported,
+  held: '0.012592',
+  cost: '0.0004528',
+  charge: {
+    price_version: 'acme/cache#1',
+    price_source: 'built in',
+    price_effective_from: '2026-11-01T00:00:00.000Z',
+    lines: [
+      { kind: 'input', tokens: 120, price_per_million: '1.00', amount: '0.00012' },
+      { kind: 'cache_read', tokens: 2048, price_per_million: '0.10', amount: '0.0002048' },
+      { kind: 'output', tokens: 64, price_per_million: '2.00', amount: '0.000128' },
+    ],
+    total: '0.0004528',
+  },
+  transfers: [{ id: 'tr_A', kind: 'charge', amount: '0.0004528' }],
+}
+
+const withCharge = (charge: object, more: object = {}): JsonObject => ({
+  ...cached,
+  charge: { price_version: 'acme/cache#1', ...charge },
+  ...more,
+})
+
+test('a charge is laid out so that its column can be added up', () => {
+  expect(explainText(cached)).toEqual({
+    fault: undefined,
+    text: `req_A   acme/cache   via acme   1 attempt   settled   tr_A
+  input            120 × $1.00 / M    $0.0001200
+  cache read     2,048 × $0.10 / M    $0.0002048
+  output            64 × $2.00 / M    $0.0001280      of it reasoning: not reported
+  charge                              $0.0004528      usage reported by the provider
+  held  $0.0125920;  released $0.0121392
+  price  acme/cache#1, built in, since 2026-11-01
+  candidates 1, attempts 1, none failed
+`,
+  })
+})
+
+test('the part of a nano-dollar that is rounded up has a line of its own', () => {
+  // 3 × $0.10 = 0.3 millionths = 300 000 pico; 1 × $0.000001 = 1 pico; rounded up to 301 000 pico = 301 nano.
+  const request = withCharge(
+    {
+      lines: [
+        { kind: 'input', tokens: 3, price_per_million: '0.10', amount: '0.0000003' },
+        { kind: 'output', tokens: 1, price_per_million: '0.000001', amount: '0.000000000001' },
+      ],
+      total: '0.000000301',
+    },
+    {
+      held: null,
+      transfers: [{ id: 'tr_A', kind: 'charge', amount: '0.000000301' }],
+      usage: { ...reported, reasoning_tokens: 1 },
+    },
+  )
+  expect(explainText(request).text.split('\n').slice(1, 5)).toEqual([
+    '  input              3 ×     $0.10 / M    $0.000000300000',
+    '  output             1 × $0.000001 / M    $0.000000000001      of it reasoning: 1',
+    '  rounded up                              $0.000000000999',
+    '  charge                                  $0.000000301000      usage reported by the provider',
+  ])
+})
+
+test('what the wallet could not pay is told apart from what it paid', () => {
+  const lines = [{ kind: 'output', tokens: 1_500_000, price_per_million: '2.00', amount: '3.00' }]
+  const transfers = [
+    { id: 'tr_A', kind: 'charge', amount: '2.25' },
+    { id: 'tr_B', kind: 'writeoff', amount: '0.75' },
+  ]
+  const { text, fault } = explainText(withCharge({ lines, total: '3.00' }, { held: '2.00', transfers }))
+  expect(fault).toBeUndefined()
+  expect(text.split('\n').slice(1, 5)).toEqual([
+    '  output     1,500,000 × $2.00 / M     $3.00      of it reasoning: not reported',
+    '  written off                         -$0.75      more than the wallet had',
+    '  charge                               $2.25      usage reported by the provider',
+    '  held  $2.00;  $0.25 more was charged than held',
+  ])
+})
+
+test('an estimate that exceeds its hold is capped by it', () => {
+  const lines = [{ kind: 'output', tokens: 100, price_per_million: '2.00', amount: '0.0002' }]
+  const transfers = [{ id: 'tr_A', kind: 'charge', amount: '0.00015' }]
+  const sums = sumCharge(withCharge({ lines, total: '0.00015' }, { transfers, usage: { source: 'estimated' } }))
+  expect(sums).toMatchObject({ adjustment: { label: 'capped by the hold', pico: -50_000_000n }, fault: undefined })
+})
+
+const lines = [{ kind: 'output', tokens: 100, price_per_million: '2.00', amount: '0.0002' }]
+const wrong: readonly (readonly [string, JsonObject, string])[] = [
+  [
+    'a line',
+    withCharge({ lines: [{ ...lines[0], amount: '0.0003' }], total: '0.0003' }, { transfers: [] }),
+    'output: 100 × $2.00 / M is not $0.0003',
+  ],
+  ['the sum', withCharge({ lines, total: '0.0003' }, { transfers: [] }), 'the lines add up to $0.0002, not to $0.0003'],
+  [
+    'the sum of a reported usage that is above its charge',
+    withCharge({ lines, total: '0.0001' }, { transfers: [] }),
+    'the lines add up to $0.0002, not to $0.0001',
+  ],
+  [
+    'the transfer',
+    withCharge({ lines, total: '0.0002' }, { transfers: [{ kind: 'charge', amount: '0.0001' }] }),
+    'the transfers come to $0.0001, not to $0.0002',
+  ],
+]
+for (const [what, request, fault] of wrong) {
+  test(`${what} that is wrong is told`, () => expect(explainText(request).fault).toBe(fault))
+}
+
+test('a request that was not charged says why, and where it was tried', () => {
+  const request: JsonObject = {
+    id: 'req_B',
+    model: 'acme/large',
+    provider: 'acme-eu',
+    status: 429,
+    code: 'LIMIT_EXCEEDED',
+    reason: 'Both routes were throttled.',
+    charge: null,
+    cost: null,
+    held: '0.50',
+    usage: null,
+    transfers: [],
+    candidates: [
+      { provider: 'acme', upstream_model: 'l1', why: 'priority 1' },
+      { provider: 'acme-eu', upstream_model: 'l1', why: 'priority 2' },
+    ],
+    attempts: [
+      { provider: 'acme', upstream_model: 'l1', outcome: '429', ms: 8 },
+      { provider: 'acme-eu', upstream_model: 'l1', outcome: '429', ms: 9 },
+    ],
+  }
+  expect(explainText(request).text).toBe(`req_B   acme/large   via acme-eu   2 attempts   not charged
+  charge  none      429 LIMIT_EXCEEDED: Both routes were throttled.
+  held  $0.50;  released $0.50
+  candidates 2, attempts 2, 2 failed
+    candidate  acme l1   priority 1
+    candidate  acme-eu l1   priority 2
+    attempt    acme l1   429   8 ms
+    attempt    acme-eu l1   429   9 ms
+`)
+})

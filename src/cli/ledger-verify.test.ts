@@ -1,0 +1,89 @@
+import { expect, setDefaultTimeout, test } from 'bun:test'
+import { readFileSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { entry } from '../../test/parts/command-line.ts'
+import { createThrowAwayFolder, forEachEngine, type Place } from '../../test/parts/engines.ts'
+import { addWorkspace, holdOf, openLedger, settlementOf } from '../../test/parts/ledger.ts'
+import type { Nano } from '../kernel/money.ts'
+import { lockDataFolder } from '../store/folder-lock.ts'
+
+setDefaultTimeout(120_000)
+
+async function verify(place: Pick<Place, 'url' | 'dataFolder'>, ...args: string[]) {
+  const child = Bun.spawn([process.execPath, '--no-install', entry, 'ledger', 'verify', ...args], {
+    cwd: place.dataFolder,
+    env: {
+      PATH: process.env.PATH ?? '',
+      TOLLGATE_DATA: place.dataFolder,
+      ...(place.url === undefined ? {} : { DATABASE_URL: place.url }),
+    },
+    stdin: 'ignore',
+    stdout: 'pipe',
+    stderr: 'pipe',
+  })
+  const [exit, out, err] = await Promise.all([
+    child.exited,
+    new Response(child.stdout).text(),
+    new Response(child.stderr).text(),
+  ])
+  return { exit, out, err }
+}
+
+forEachEngine((engine) => {
+  test('right books are right beside a gateway that serves, and nothing is written', async () => {
+    await using store = await engine.openStore()
+    await using opened = await openLedger(store.database)
+    const { ledger } = opened
+    const workspaceId = await addWorkspace(store.database)
+    await ledger.fund({ workspaceId, amount: 5_000_000_000n as Nano, kind: 'topup' })
+    const hold = holdOf(workspaceId, 1_000_000n)
+    await ledger.hold(hold)
+    const lock = engine.name === 'sqlite' ? lockDataFolder(store.place.dataFolder) : undefined
+    const file = join(store.place.dataFolder, 'tollgate.db')
+    const state = () => (engine.name === 'sqlite' ? [readFileSync(file), statSync(file).mtimeMs] : [])
+    const before = state()
+    expect(await verify(store.place)).toEqual({
+      exit: 0,
+      out: 'The books are right: 1 wallet and 1 transfer; every charge was recomputed.\n',
+      err: '',
+    })
+    expect(state()).toEqual(before)
+    expect(JSON.parse((await verify(store.place, '--json')).out)).toEqual({
+      ok: true,
+      wallets: 1,
+      transfers: 1,
+      findings: [],
+    })
+    lock?.release()
+  })
+
+  test('a balance that does not follow from the transfers, and a charge that does not follow from its usage, are named', async () => {
+    await using store = await engine.openStore()
+    await using opened = await openLedger(store.database)
+    const { ledger } = opened
+    const workspaceId = await addWorkspace(store.database)
+    await ledger.fund({ workspaceId, amount: 5_000_000_000n as Nano, kind: 'topup' })
+    const hold = holdOf(workspaceId, 1_000_000n)
+    await ledger.hold(hold)
+    // No price of this name was ever recorded, so the amount cannot be recomputed.
+    const settled = await ledger.settle({ ...settlementOf(hold.requestId, 500_000n), priceVersion: 'acme/gone#1' })
+    expect(settled.kind).toBe('settled')
+    await store.database.transaction((sql) => sql`UPDATE balances SET posted = posted + 7`)
+    const { exit, out, err } = await verify(store.place, '--json')
+    expect([exit, err]).toEqual([1, 'tollgate: the books are wrong.\nTry: tollgate ledger verify --json\n'])
+    const { ok, findings } = JSON.parse(out)
+    expect(ok).toBe(false)
+    const checks = findings.map(({ check }: { check: string }) => check)
+    expect(checks).toEqual(['balance = Σ transfers', 'every price version exists', 'charge = price of the usage'])
+    // 5 000 000 000 − 500 000 = 4 999 500 000, and seven too many.
+    expect(findings[0].detail).toBe('posted 4999500007, transfers say 4999500000')
+    expect((await verify(store.place)).out).toContain('posted 4999500007, transfers say 4999500000')
+  })
+})
+
+test('without a database there is nothing to verify', async () => {
+  using folder = createThrowAwayFolder()
+  const { exit, err } = await verify({ url: undefined, dataFolder: folder.path })
+  expect(exit).toBe(1)
+  expect(err).toMatch(/There is no database .*tollgate\.db\.\nTry: TOLLGATE_DATA=/)
+})

@@ -1,0 +1,46 @@
+import { expect, test } from 'bun:test'
+import { readAmount, readCount, readSpan, readTime } from './read-values.ts'
+import { Refusal } from './refusal.ts'
+import { shownCount, shownLimits, shownMs, shownTime } from './shown-values.ts'
+
+const refused = (value: unknown) => value instanceof Refusal && value.exit === 2
+
+test('amounts are exact decimals, with or without a dollar sign', () => {
+  expect(['25', '$0.5', '0.000000001'].map((text) => readAmount(text, 'A'))).toEqual(['25.00', '0.50', '0.000000001'])
+  for (const text of ['', '-1', '1e3', '1,000', '0.0000000001', '$$1'])
+    expect(refused(readAmount(text, 'A'))).toBe(true)
+})
+
+test('counts are whole and at least 1', () => {
+  expect(readCount('60', '--rpm')).toBe(60)
+  for (const text of ['0', '-1', '1.5', '', '1e2']) expect(refused(readCount(text, '--rpm'))).toBe(true)
+})
+
+test('spans have one unit', () => {
+  expect(['90s', '15m', '1h', '7d', '2w'].map(readSpan)).toEqual([90, 900, 3600, 604_800, 1_209_600])
+  expect(['1', 'h', '1h30m', '-1h', '1y'].map(readSpan)).toEqual(Array(5).fill(undefined))
+})
+
+test('a time is a span from now, the beginning of a day in UTC, or an exact time', () => {
+  // 1 800 000 000 s is 2027-01-15T08:00:00Z.
+  const at = (text: string) => readTime(text, '--expires', 1_800_000_000_000)
+  expect(at('30d')).toBe('2027-02-14T08:00:00.000Z')
+  expect(at('2027-01-31')).toBe('2027-01-31T00:00:00.000Z')
+  expect(at('2027-01-31T10:00+02:00')).toBe('2027-01-31T08:00:00.000Z')
+  for (const text of ['tomorrow', '31.01.2027', '2027-13-01', '2027-01-31T10:00']) expect(refused(at(text))).toBe(true)
+})
+
+test('values are shown the same on every machine', () => {
+  expect([shownCount(0), shownCount(999), shownCount(1_234_567n), shownCount(undefined)]).toEqual([
+    '0',
+    '999',
+    '1,234,567',
+    '–',
+  ])
+  expect([shownMs(41.4), shownMs(12_340), shownMs(undefined)]).toEqual(['41 ms', '12.3 s', '–'])
+  expect([shownTime('2026-11-15T01:02:03.004Z'), shownTime(undefined)]).toEqual(['2026-11-15 01:02:03', '–'])
+  expect(shownLimits({ tokens_per_minute: 100_000, spend_per_month: '50.00', spend_per_day: null })).toBe(
+    '100,000 tpm, $50.00/month',
+  )
+  expect(shownLimits({})).toBe('none')
+})

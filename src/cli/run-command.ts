@@ -1,0 +1,37 @@
+// Runs one command over the management API: finds the gateway, hands over what commands need, and turns a refusal into
+// words and an exit code.
+
+import { type ClientSettings, readClientSettings } from '../config/client-settings.ts'
+import type { ConfigInputs } from '../config/config.ts'
+import { formatFault } from '../config/fault.ts'
+import type { Clock } from '../kernel/clock.ts'
+import { createApiClient } from './api-client.ts'
+import type { ManagementCall } from './arguments.ts'
+import { exitCodes, Refusal, refusalText } from './refusal.ts'
+import { processTerminal } from './terminal.ts'
+
+export interface RunCommandOptions {
+  readonly inputs: ConfigInputs
+  readonly clock: Clock
+}
+
+/** Answers with the exit code. */
+export async function runCommand(call: ManagementCall, { inputs, clock }: RunCommandOptions): Promise<number> {
+  const settings = readClientSettings(inputs)
+  if ('faults' in settings) {
+    const lines = settings.faults.map((fault) => `  ${formatFault(fault)}`).join('\n')
+    process.stderr.write(`tollgate: the gateway cannot be found, the configuration is wrong:\n${lines}\n`)
+    process.stderr.write('Try: TOLLGATE_URL=http://HOST:PORT of the gateway\n')
+    return exitCodes.failed
+  }
+  return await runWith(call, settings, clock)
+}
+
+async function runWith({ definition, input, json }: ManagementCall, settings: ClientSettings, clock: Clock) {
+  const terminal = processTerminal(settings.allowsColor)
+  const api = createApiClient(settings)
+  const refusal = await definition.run({ settings, api, terminal, clock, json }, input)
+  if (!(refusal instanceof Refusal)) return exitCodes.done
+  terminal.complain(refusalText(refusal, `tollgate ${definition.words.join(' ')} --help`))
+  return refusal.exit
+}

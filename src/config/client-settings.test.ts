@@ -1,0 +1,68 @@
+import { expect, test } from 'bun:test'
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { createThrowAwayFolder } from '../../test/parts/engines.ts'
+import { type ClientSettings, readClientSettings } from './client-settings.ts'
+import { formatFault } from './fault.ts'
+
+function read(cwd: string, env: Record<string, string>): ClientSettings | string {
+  const settings = readClientSettings({
+    env,
+    cwd,
+    stdoutIsTerminal: true,
+    providerVariables: [],
+    builtInProviderIds: [],
+  })
+  return 'faults' in settings ? settings.faults.map(formatFault).join('\n') : settings
+}
+
+function settingsOf(cwd: string, env: Record<string, string>): ClientSettings {
+  const settings = read(cwd, env)
+  if (typeof settings === 'string') throw new Error(settings)
+  return settings
+}
+
+test('the address is the one the gateway would listen on, at a place one can call', () => {
+  using folder = createThrowAwayFolder()
+  const urlOf = (env: Record<string, string>) => settingsOf(folder.path, env).url
+  expect(urlOf({})).toBe('http://127.0.0.1:8080')
+  expect(urlOf({ TOLLGATE_HOST: '0.0.0.0', TOLLGATE_PORT: '9000' })).toBe('http://127.0.0.1:9000')
+  expect(urlOf({ TOLLGATE_HOST: '::' })).toBe('http://[::1]:8080')
+  writeFileSync(join(folder.path, 'tollgate.yaml'), 'server: { port: 9001 }')
+  expect(urlOf({})).toBe('http://127.0.0.1:9001')
+  expect(urlOf({ TOLLGATE_URL: 'https://gate.example/base/v1/' })).toBe('https://gate.example/base')
+})
+
+test('what does not say where the gateway is, is refused with what would', () => {
+  using folder = createThrowAwayFolder()
+  expect(read(folder.path, { TOLLGATE_PORT: '0' })).toContain('set TOLLGATE_URL')
+  expect(read(folder.path, { TOLLGATE_URL: 'gate.example' })).toContain('TOLLGATE_URL')
+  expect(read(folder.path, { TOLLGATE_URL: 'http://user:secret@gate.example' })).not.toContain('secret')
+  writeFileSync(join(folder.path, 'tollgate.yaml'), 'server: { prt: 9001 }')
+  expect(read(folder.path, {})).toContain('prt')
+  expect(settingsOf(folder.path, { TOLLGATE_URL: 'http://gate.example' }).url).toBe('http://gate.example')
+})
+
+test("the data folder's token is for this machine only; the variable goes anywhere", () => {
+  using folder = createThrowAwayFolder()
+  mkdirSync(join(folder.path, 'data'))
+  writeFileSync(join(folder.path, 'data', 'admin-token'), 'from-the-file\n')
+  const tokenOf = (env: Record<string, string>) => settingsOf(folder.path, env).token?.reveal()
+  expect(tokenOf({})).toBe('from-the-file')
+  expect(tokenOf({ TOLLGATE_URL: 'http://localhost:1' })).toBe('from-the-file')
+  expect(tokenOf({ TOLLGATE_URL: 'https://gate.example' })).toBeUndefined()
+  expect(tokenOf({ TOLLGATE_URL: 'http://127.0.0.1.gate.example' })).toBeUndefined()
+  expect(tokenOf({ TOLLGATE_ADMIN_TOKEN: 'set', TOLLGATE_URL: 'https://gate.example' })).toBe('set')
+  expect(settingsOf(folder.path, { TOLLGATE_DATA: 'elsewhere' }).tokenAbsence).toContain('elsewhere/admin-token')
+})
+
+test('NO_COLOR is respected when it is set to anything', () => {
+  using folder = createThrowAwayFolder()
+  const colored = (env: Record<string, string>) => settingsOf(folder.path, env).allowsColor
+  expect([colored({}), colored({ NO_COLOR: '1' }), colored({ NO_COLOR: '' }), colored({ TERM: 'dumb' })]).toEqual([
+    true,
+    false,
+    true,
+    false,
+  ])
+})

@@ -1,0 +1,75 @@
+// A caller's Idempotency-Key: the first request under it runs, every later one gets what the first one got, or is told
+// why it cannot. None is paid for twice.
+
+import { createHash } from 'node:crypto'
+import { Failure, invalidRequest } from '../kernel/failure.ts'
+import type { KeyedGeneration, ReplayClaim, Replays } from '../tenancy/replays.ts'
+import type { AnswerHeaders } from './answer-headers.ts'
+import type { Call } from './call.ts'
+
+/** What a request with a key owes its key in the end. */
+export interface KeptKey {
+  /** It was answered and paid for; a streamed answer is not kept. */
+  keep(body: Uint8Array | undefined): Promise<void>
+  /** It came to nothing, and the key may be used again. */
+  free(): Promise<void>
+}
+
+const keyMax = 255
+const twinRetryMs = 1_000
+
+/** The key's request if it is ours to run, the stored answer, or why neither. */
+export async function claimKey(
+  replays: Replays,
+  call: Call,
+  key: string,
+): Promise<{ readonly kept: KeptKey } | { readonly body: Buffer } | Failure> {
+  const { story, request, envelope } = call
+  const { caller, id, path } = story.record
+  if (key.length > keyMax || key === '' || !caller) {
+    return invalidRequest(`The header \`idempotency-key\` must have 1 to ${keyMax} characters.`, 'idempotency-key')
+  }
+  const bodySha256 = createHash('sha256').update(path).update('\n').update(envelope.body).digest('hex')
+  const keyed: KeyedGeneration = { workspaceId: caller.workspaceId, key, bodySha256, requestId: id }
+  const claim = await replays.claim(keyed)
+  if (claim.kind === 'claimed') {
+    return { kept: { keep: (body) => replays.keep(keyed, body), free: () => replays.free(keyed) } }
+  }
+  if (claim.kind === 'answered') return { body: claim.body }
+  return refusedKey(claim, request.method)
+}
+
+function refusedKey(
+  { kind, requestId }: Exclude<ReplayClaim, { kind: 'claimed' | 'answered' }>,
+  method: string,
+): Failure {
+  const param = 'idempotency-key'
+  switch (kind) {
+    case 'running':
+      return new Failure(
+        'LIMIT_EXCEEDED',
+        `Request ${requestId} is still running under this idempotency key. Retry in 1 s.`,
+        {
+          retryAfterMs: twinRetryMs,
+        },
+      )
+    case 'conflict':
+      return invalidRequest(
+        `This idempotency key was used by request ${requestId} with another body. Use a new key for a new ${method}.`,
+        param,
+      )
+    case 'spent':
+      return invalidRequest(
+        `Request ${requestId} was answered under this idempotency key, and its answer was not kept (streamed, or over 256 KiB). It is not generated again; use a new key.`,
+        param,
+      )
+  }
+}
+
+/** The headers of an answer that was given before. */
+export function replayHeaders(headers: AnswerHeaders): AnswerHeaders {
+  headers['content-type'] = 'application/json'
+  headers['x-tollgate-replayed'] = 'true'
+  headers['x-tollgate-cost'] = '0'
+  return headers
+}

@@ -1,0 +1,116 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { type Gateway, startGateway, upstreamConfig } from './parts/gateway.ts'
+import { bodyOf, bothSurfaces, type TestSurface } from './parts/surfaces.ts'
+import { startUpstream, type Upstream, type UpstreamCall, type UpstreamReply } from './parts/upstream.ts'
+
+// Matrix row 15: the same request under the same key is generated once, paid for once, and answered the same twice.
+
+let gateway: Gateway
+let upstream: Upstream
+beforeAll(async () => {
+  upstream = startUpstream(answer)
+  gateway = await startGateway({ config: upstreamConfig(upstream.url) })
+})
+afterAll(async () => {
+  await gateway.stop()
+  upstream.stop()
+})
+
+/** Each answer says which call it was. */
+function answer(call: UpstreamCall, reply: UpstreamReply): Promise<void> {
+  const text = `call ${upstream.calls.length}`
+  if (call.path.includes('chat')) {
+    const choices = [{ index: 0, finish_reason: 'stop', message: { role: 'assistant', content: text } }]
+    const usage = { prompt_tokens: 100, completion_tokens: 10, total_tokens: 110 }
+    return reply.json(200, { id: 'c', object: 'chat.completion', created: 1, model: 'x', choices, usage })
+  }
+  const usage = { input_tokens: 100, output_tokens: 10 }
+  const content = [{ type: 'text', text }]
+  return reply.json(200, {
+    id: 'm',
+    type: 'message',
+    role: 'assistant',
+    model: 'x',
+    content,
+    stop_reason: 'end_turn',
+    usage,
+  })
+}
+
+function send(surface: TestSurface, key: string, more: Record<string, string> = {}): Promise<Response> {
+  return fetch(gateway.url + surface.path, {
+    method: 'POST',
+    headers: {
+      ...surface.headers,
+      'x-api-key': gateway.key,
+      'content-type': 'application/json',
+      'idempotency-key': key,
+    },
+    body: bodyOf(surface, more),
+  })
+}
+
+async function balance(): Promise<string> {
+  const token = await Bun.file(`${gateway.dataFolder}/admin-token`).text()
+  const headers = { authorization: `Bearer ${token.trim()}` }
+  const { data } = (await (await fetch(`${gateway.url}/api/workspaces`, { headers })).json()) as {
+    data: { id: string }[]
+  }
+  const wallet = await fetch(`${gateway.url}/api/workspaces/${data[0]?.id}/wallet`, { headers })
+  return ((await wallet.json()) as { balance: string }).balance
+}
+
+describe.each(bothSurfaces)('on the $name surface', (surface) => {
+  test('a repeated request gets the first answer, costs nothing and reaches no provider', async () => {
+    const first = await send(surface, `${surface.name}-1`)
+    const text = await first.text()
+    expect(first.status).toBe(200)
+    const [calls, paid] = [upstream.calls.length, await balance()]
+    const second = await send(surface, `${surface.name}-1`)
+    expect(await second.text()).toBe(text)
+    expect(second.headers.get('x-tollgate-replayed')).toBe('true')
+    expect(second.headers.get('x-tollgate-cost')).toBe('0')
+    expect(upstream.calls.length).toBe(calls)
+    expect(await balance()).toBe(paid)
+  })
+
+  test('another body under the same key is refused and names the first request', async () => {
+    const first = await send(surface, `${surface.name}-2`)
+    const second = await send(surface, `${surface.name}-2`, { temperature: '0.5' })
+    expect(second.status).toBe(400)
+    expect(await second.text()).toContain(String(first.headers.get('request-id')))
+  })
+
+  test('twins at the same time are generated once', async () => {
+    const calls = upstream.calls.length
+    const twins = await Promise.all(Array.from({ length: 8 }, () => send(surface, `${surface.name}-3`)))
+    const statuses = twins.map(({ status }) => status)
+    expect(upstream.calls.length).toBe(calls + 1)
+    expect(statuses.filter((status) => status !== 200 && status !== 429)).toEqual([])
+    for (const twin of twins) if (twin.status === 429) expect(twin.headers.get('retry-after')).toBe('1')
+  })
+
+  test('a request that came to nothing leaves its key free', async () => {
+    upstream.handle((_, reply) => reply.json(400, { error: { message: 'no' } }))
+    expect((await send(surface, `${surface.name}-4`)).status).toBe(400)
+    upstream.handle(answer)
+    // Freed in the background, once the refusal is on its way.
+    let again = await send(surface, `${surface.name}-4`)
+    while (again.status === 429) again = await send(surface, `${surface.name}-4`)
+    expect(again.status).toBe(200)
+    expect(again.headers.get('x-tollgate-replayed')).toBeNull()
+  })
+
+  test('a streamed answer is not kept, and not generated again either', async () => {
+    const streamed = { model: '"sandbox/echo"', stream: 'true' }
+    const first = await send(surface, `${surface.name}-5`, streamed)
+    await first.text()
+    const second = await send(surface, `${surface.name}-5`, streamed)
+    expect(second.status).toBe(400)
+    expect(await second.text()).toContain(String(first.headers.get('request-id')))
+  })
+
+  test('a key that is no key is refused', async () => {
+    expect((await send(surface, 'x'.repeat(256))).status).toBe(400)
+  })
+})
