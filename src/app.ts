@@ -8,7 +8,9 @@ import type { Config } from './config/config.ts'
 import type { ConfigSource } from './config/source.ts'
 import { anthropicMessages } from './dialects/anthropic-messages/index.ts'
 import type { Dialects } from './dialects/dialect.ts'
+import { gemini } from './dialects/gemini/index.ts'
 import { openaiChat } from './dialects/openai-chat/index.ts'
+import { openaiResponses } from './dialects/openai-responses/index.ts'
 import { createCountTokens } from './generation/count-tokens.ts'
 import { createGenerate } from './generation/generate.ts'
 import { cannotCharge } from './generation/hold.ts'
@@ -26,7 +28,7 @@ import type { Clock } from './kernel/clock.ts'
 import { createFailpoint } from './kernel/failpoint.ts'
 import { Failure } from './kernel/failure.ts'
 import { createId, type RequestId, type WorkspaceId } from './kernel/ids.ts'
-import type { Nano } from './kernel/money.ts'
+import { formatUsd, type Nano } from './kernel/money.ts'
 import { randomUnit } from './kernel/random.ts'
 import { createLedger } from './ledger/create-ledger.ts'
 import { recordFunding } from './ledger/fund.ts'
@@ -45,7 +47,7 @@ import type { Sql } from './store/sql.ts'
 import { StartRefusal } from './store/start-refusal.ts'
 import type { Log } from './telemetry/log.ts'
 import { createRequestLog } from './telemetry/request-log.ts'
-import { loadAdminToken } from './tenancy/admin-token.ts'
+import { type AdminToken, loadAdminToken } from './tenancy/admin-token.ts'
 import { createVerifier } from './tenancy/api-key.ts'
 import { createAuthenticator } from './tenancy/authenticate.ts'
 import { createCredentialCache } from './tenancy/credentials/credential-cache.ts'
@@ -53,14 +55,17 @@ import { createKeyRing } from './tenancy/credentials/key-ring.ts'
 import { ensureFirstStart, type FirstStart } from './tenancy/first-start.ts'
 import { createIdempotency } from './tenancy/idempotency.ts'
 import { createLastUsed, lastUsedFlushMs } from './tenancy/last-used.ts'
+import { createReplays } from './tenancy/replays.ts'
 import { deriveSubkey, loadMasterSecret, parseMasterSecret } from './tenancy/secrets.ts'
 
 export interface App {
   readonly url: string
   readonly engine: 'sqlite' | 'postgres'
   readonly firstStart: FirstStart
-  /** Where the management token is: a variable or a file. */
-  readonly adminTokenSource: string
+  /** Where the management token is. */
+  readonly adminToken: Pick<AdminToken, 'source' | 'file'>
+  /** What a new installation's wallet starts with, decimal USD. */
+  readonly openingCredit: string
   /** What the configuration in force switches on. */
   providers(): ReadonlyMap<string, Provider>
   /** How many models a caller without an allowlist can call through a provider. */
@@ -78,7 +83,12 @@ export interface AppDependencies {
 }
 
 /** One line per dialect. */
-const dialects: Dialects = { 'openai-chat': openaiChat, 'anthropic-messages': anthropicMessages }
+const dialects: Dialects = {
+  'openai-chat': openaiChat,
+  'anthropic-messages': anthropicMessages,
+  gemini,
+  'openai-responses': openaiResponses,
+}
 
 /** Seconds a silent connection may live between requests. */
 const idleSeconds = 60
@@ -94,10 +104,12 @@ export async function startApp({ source, clock, log, onProgress }: AppDependenci
   })
   await migrate({ database, clock, onProgress })
   const secret = loadMasterSecret(config.secret, folder)
+  const previous = config.secretPrevious && parseMasterSecret(config.secretPrevious, 'TOLLGATE_SECRET_PREVIOUS')
   const firstStart = await ensureFirstStart({
     database,
     folder,
     secret,
+    previousSecret: previous,
     clock,
     onWorkspace: (sql, workspaceId) => giveOpeningCredit(sql, workspaceId, clock),
   })
@@ -110,11 +122,11 @@ export async function startApp({ source, clock, log, onProgress }: AppDependenci
   const { authenticate, invalidate } = createAuthenticator({
     database,
     pepper,
+    previousPepper: previous && deriveSubkey(previous, 'api-key-pepper'),
     clock,
     keyLimits: () => source.current.limits,
     noteUse: lastUsed.note,
   })
-  const previous = config.secretPrevious && parseMasterSecret(config.secretPrevious, 'TOLLGATE_SECRET_PREVIOUS')
   const keyRing = createKeyRing(secret, previous)
   const credentials = createCredentialCache({ database, keys: keyRing, clock })
 
@@ -132,6 +144,7 @@ export async function startApp({ source, clock, log, onProgress }: AppDependenci
     onLost: (count, error) => log.warn(`${count} lines of the request log were lost`, errorFields(error)),
   })
 
+  const idempotencyKey = deriveSubkey(secret, 'idempotency-store')
   const ticker = createTicker(clock)
   const limiter = createMemoryLimiter(clock)
   const onDefect = (error: unknown, id: RequestId): Failure => logDefect(log, error, id)
@@ -152,6 +165,12 @@ export async function startApp({ source, clock, log, onProgress }: AppDependenci
     budget: createRetryBudget({ clock }),
     sticky: createStickyRoutes({ clock }),
     ratios: new InputRatios(),
+    replays: createReplays({
+      database,
+      clock,
+      sealKey: idempotencyKey,
+      isCharged: async (id) => (await ledger.transfersOf(id)).length > 0,
+    }),
     offer: () => goods.current.offer,
     get ownKeyFee() {
       return goods.current.ownKeyFee
@@ -168,7 +187,7 @@ export async function startApp({ source, clock, log, onProgress }: AppDependenci
     invalidate,
     onDefect,
     renderFailure,
-    idempotency: createIdempotency(deriveSubkey(secret, 'idempotency-store')),
+    idempotency: createIdempotency(idempotencyKey),
     computeVerifier: createVerifier(pepper),
     version: manifest.version,
     credentials: createCredentials({ keys: keyRing, cache: credentials, goods: () => goods.current }),
@@ -217,7 +236,8 @@ export async function startApp({ source, clock, log, onProgress }: AppDependenci
     url: listening.url,
     engine: database.engine,
     firstStart,
-    adminTokenSource: adminToken.source,
+    adminToken,
+    openingCredit: formatUsd(openingCredit),
     providers: () => goods.current.providers,
     modelCount: (providerId) => goods.current.modelCount(providerId),
     async stop() {

@@ -23,6 +23,8 @@ export type Growth = 'enough' | 'over'
 export class Bill {
   /** Bytes of generated text from which `grow` has something to do. */
   growAtBytes: number
+  /** Once it is settled, where this process knows. */
+  balanceAfter: Nano | undefined
   #held: Nano
   #price: Price
   #priceVersion: string | undefined
@@ -94,7 +96,10 @@ export class Bill {
       estimated: usage.source === 'estimated',
       rows,
     })
-    if (outcome.kind === 'settled') return undefined
+    if (outcome.kind === 'settled') {
+      this.balanceAfter = outcome.posted
+      return undefined
+    }
     const retryAfterMs = outcome.kind === 'unavailable' ? outcome.retryAfterMs : 1000
     const message =
       'Tollgate could not record the charge for this answer, so it cannot complete it. Nothing was charged.'

@@ -11,6 +11,7 @@ import { createHealth } from '../routing/health/health.ts'
 import { createRetryBudget } from '../routing/health/retry-budget.ts'
 import { createStickyRoutes } from '../routing/health/sticky.ts'
 import { createLog } from '../telemetry/log.ts'
+import type { Replays } from '../tenancy/replays.ts'
 import { createCountTokens } from './count-tokens.ts'
 import { createGenerate, type Generate, type GenerateDependencies } from './generate.ts'
 import { InputRatios } from './input-ratio.ts'
@@ -55,6 +56,7 @@ const deps: GenerateDependencies = {
   limiter: createMemoryLimiter(systemClock),
   credentials: { open: () => new Map() },
   ownKeyFee: 0n,
+  replays: {} as Replays,
   random: () => 0,
   ratios: new InputRatios(),
   requests: { write: () => {} },

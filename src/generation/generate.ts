@@ -12,12 +12,14 @@ import { type TryDependencies, tryCandidates } from '../routing/failover.ts'
 import type { Health } from '../routing/health/health.ts'
 import type { RetryBudget } from '../routing/health/retry-budget.ts'
 import type { StickyRoutes } from '../routing/health/sticky.ts'
+import type { Replays } from '../tenancy/replays.ts'
 import { type AdmitDependencies, admit, type EstimateTokens } from './admit.ts'
-import { type AnswerHeaders, failureResponse, streamHeaders } from './answer-headers.ts'
+import { type AnswerHeaders, failureResponse, requestIdHeaders, streamHeaders } from './answer-headers.ts'
 import { answerStream, type Opened } from './answer-stream.ts'
 import { type Answered, createAttempt, isAnswered, type OpenStream, type WholeReply } from './attempt.ts'
 import { Call, type Measured } from './call.ts'
 import { estimateAllTokens, type HoldDependencies, hold } from './hold.ts'
+import { claimKey, replayHeaders } from './idempotent.ts'
 import { warningsHeader } from './lane.ts'
 import type { Ending } from './settlement.ts'
 import { type Connection, gone, type Settled, Story, type StoryDependencies } from './story.ts'
@@ -29,6 +31,7 @@ export interface GenerateDependencies extends AdmitDependencies, StoryDependenci
   readonly sticky: StickyRoutes
   readonly ticker: Ticker
   readonly reach: Failpoint
+  readonly replays: Replays
   /** What the caller is told of a defect of ours; the details go to the log, under the same id. */
   onDefect(error: unknown, id: RequestId): Failure
 }
@@ -50,8 +53,15 @@ export function createGenerate(deps: GenerateDependencies): Generate {
       const admitted = await admit(deps, request, story, surface.readEnvelope, estimateTokens)
       if (admitted instanceof Failure) return story.refuse(admitted, request.signal)
 
-      // 6 hold: what it may cost is set aside before anything is sent
+      // The same request again gets the first one's answer and is not paid for.
       const call = new Call(request, admitted, story)
+      const key = request.headers.get('idempotency-key')
+      if (key !== null) {
+        const replayed = await replay(call, key)
+        if (replayed) return replayed
+      }
+
+      // 6 hold: what it may cost is set aside before anything is sent
       const holding = hold(deps, call, admitted)
       const bill = holding instanceof Promise ? await holding : holding
       if (bill instanceof Failure) return story.refuse(bill, request.signal)
@@ -77,6 +87,19 @@ export function createGenerate(deps: GenerateDependencies): Generate {
     }
   }
 
+  async function replay(call: Call, key: string): Promise<Response | undefined> {
+    const { story } = call
+    const claim = await claimKey(deps.replays, call, key)
+    if (claim instanceof Failure) return story.refuse(claim)
+    if ('kept' in claim) {
+      story.kept = claim.kept
+      return undefined
+    }
+    story.record.notes.push('replayed by its idempotency key')
+    story.conclude()
+    return new Response(claim.body, { headers: replayHeaders(requestIdHeaders(story.record.id)) })
+  }
+
   async function tryOne(candidate: Candidate, call: Call, isFresh: boolean) {
     const { story } = call
     story.candidate = candidate
@@ -97,6 +120,7 @@ export function createGenerate(deps: GenerateDependencies): Generate {
     const reply = opened as WholeReply
     const headers = story.headers()
     addWarnings(headers, reply, call)
+    story.keptAnswer = reply.body
     const measured = { usage: reply.usage, usageSoFar: undefined, outputBytes: 0 }
     const { unsettled } = await settle(deps, call, 'complete', undefined, measured)
     if (unsettled) return failureResponse(story.surface, unsettled, headers, story.record.id)

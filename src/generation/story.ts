@@ -18,6 +18,7 @@ import { createRecord, logRequest, type RequestRecord } from '../telemetry/reque
 import { requestRow } from '../telemetry/request-row.ts'
 import { type AnswerHeaders, failureResponse, generationHeaders } from './answer-headers.ts'
 import type { Bill } from './bill.ts'
+import type { KeptKey } from './idempotent.ts'
 import { billedUsage, type Ending, type SettlementFacts } from './settlement.ts'
 
 /** The client's socket, as far as a generation may touch it. */
@@ -69,6 +70,9 @@ export class Story {
   limits: LimitStates = noLimits
   /** Its place among the running requests of its key; given back at the end. */
   admission: Admission | undefined
+  /** The caller's idempotency key, and the whole answer that is kept under it. */
+  kept: KeptKey | undefined
+  keptAnswer: Uint8Array | undefined
   /** From the hold on; whatever ends the story ends the bill. */
   bill: Bill | undefined
   readonly #deps: StoryDependencies
@@ -135,6 +139,8 @@ export class Story {
       record.costUsd = undefined
       this.#release()
     } else {
+      await this.kept?.keep(this.keptAnswer)
+      record.balanceUsd = bill.balanceAfter === undefined ? undefined : formatUsd(bill.balanceAfter)
       this.#finish()
     }
     return { unsettled, cost: record.costUsd }
@@ -173,6 +179,9 @@ export class Story {
   /** Without a charge; the record is written on its own. */
   #release(): void {
     this.bill?.release()
+    this.kept
+      ?.free()
+      .catch((error) => this.#deps.log.warn('an idempotency key could not be freed', { error: String(error) }))
     this.#deps.requests.write(this.record)
     this.#finish()
   }

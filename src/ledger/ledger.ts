@@ -54,6 +54,8 @@ export type SettleOutcome =
       readonly kind: 'settled'
       /** The charge; its amount is what the wallet paid, now or at the first call. */
       readonly transfer: Transfer
+      /** The balance afterwards, where this process is the only one to change it. */
+      readonly posted?: Nano
       /** What the wallet could not pay and the operator lost. */
       readonly writtenOff: Nano
       /** True if this call did not charge but found the charge of an earlier one. */

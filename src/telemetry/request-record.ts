@@ -56,6 +56,8 @@ export interface RequestRecord {
   usage: Usage | undefined
   /** Decimal, as the caller was told. */
   costUsd: string | undefined
+  /** What the wallet had left then, decimal, where known. */
+  balanceUsd: string | undefined
   priceVersion: string | undefined
   held: Nano | undefined
   charge: Nano | undefined
@@ -85,6 +87,7 @@ export function createRecord(id: RequestId, startedAt: number, path: string): Re
     stream: false,
     usage: undefined,
     costUsd: undefined,
+    balanceUsd: undefined,
     priceVersion: undefined,
     held: undefined,
     charge: undefined,
@@ -127,6 +130,7 @@ function prettyRequest(record: RequestRecord): string {
   if (record.firstEventMs !== undefined) columns.push(`ttft ${Math.round(record.firstEventMs)} ms`)
   columns.push(`${Math.round(record.totalMs)} ms`)
   if (record.costUsd !== undefined) columns.push(`$${record.costUsd}`)
+  if (record.balanceUsd !== undefined) columns.push(`left $${record.balanceUsd}`)
   columns.push(record.id)
   return columns.join('  ')
 }

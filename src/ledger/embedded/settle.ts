@@ -56,7 +56,13 @@ async function settleClaim(
   switch (end) {
     case 'committed':
       await reach('after_commit')
-      return { kind: 'settled', transfer: transfers.charge, writtenOff: claim.writtenOff, repeated: false }
+      return {
+        kind: 'settled',
+        transfer: transfers.charge,
+        posted: book.wallet(claim.workspaceId).posted,
+        writtenOff: claim.writtenOff,
+        repeated: false,
+      }
     case 'given up':
       return unavailable
     case 'refused':
