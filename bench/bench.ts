@@ -97,7 +97,10 @@ async function measure(
   const plan: LoadPlan = {
     port: running.port,
     path: PATHS[cell.surface],
-    headers: { ...requestHeaders(cell.surface), ...call.headers },
+    headers: [call.headers, ...(call.otherHeaders ?? [])].map((headers) => ({
+      ...requestHeaders(cell.surface),
+      ...headers,
+    })),
     body: requestBody(cell, call.model),
     connections: cell.connections,
     warmupMs: options.warmupMs,

@@ -10,7 +10,8 @@ import { percentile } from './statistics.ts'
 export interface LoadPlan {
   readonly port: number
   readonly path: string
-  readonly headers: Readonly<Record<string, string>>
+  /** One set for each caller; connections take turns with them. */
+  readonly headers: readonly Readonly<Record<string, string>>[]
   readonly body: string
   readonly connections: number
   readonly warmupMs: number
@@ -152,9 +153,11 @@ class Client {
 
 export async function generateLoad(plan: LoadPlan): Promise<LoadResult> {
   const counters = new Counters()
-  const request = preparedRequest(plan)
+  const prepared = plan.headers.map((headers) => preparedRequest(plan, headers))
   const attempts = await Promise.allSettled(
-    Array.from({ length: plan.connections }, () => connect(plan, counters, request)),
+    Array.from({ length: plan.connections }, (_, at) =>
+      connect(plan, counters, prepared[at % prepared.length] as Buffer),
+    ),
   )
   const sockets: Socket<Client>[] = []
   for (const attempt of attempts) {
@@ -211,8 +214,8 @@ function connect(plan: LoadPlan, counters: Counters, request: Buffer): Promise<S
   })
 }
 
-function preparedRequest(plan: LoadPlan): Buffer {
-  const lines = Object.entries(plan.headers).map(([name, value]) => `${name}: ${value}\r\n`)
+function preparedRequest(plan: LoadPlan, headers: Readonly<Record<string, string>>): Buffer {
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
   const length = Buffer.byteLength(plan.body)
   return Buffer.from(
     `POST ${plan.path} HTTP/1.1\r\nhost: 127.0.0.1:${plan.port}\r\n${lines.join('')}content-length: ${length}\r\n\r\n${plan.body}`,

@@ -33,6 +33,15 @@ interface Limit {
 
 const LIMITS: readonly Limit[] = [
   { metric: 'cpuMicrosPerRequest', cell: 'chat', to: 'bare', most: 1.5, text: 'CPU per request' },
+  { metric: 'cpuMicrosPerRequest', cell: 'chat', to: 'unbilled', most: 1.25, text: 'CPU per request, billed' },
+  {
+    metric: 'requestsPerSecond',
+    cell: 'chat',
+    of: 'many-wallets',
+    to: 'tollgate',
+    most: 1 / 0.7,
+    text: 'Throughput of many wallets against one hot wallet',
+  },
   { metric: 'cpuMicrosPerEvent', cell: 'chat-stream', to: 'bare', most: 1.3, text: 'CPU per event, 100-event streams' },
   {
     metric: 'cpuMicrosPerEvent',

@@ -32,6 +32,7 @@ import { formatUsd, type Nano } from './kernel/money.ts'
 import { randomUnit } from './kernel/random.ts'
 import { createLedger } from './ledger/create-ledger.ts'
 import { recordFunding } from './ledger/fund.ts'
+import type { Ledger } from './ledger/ledger.ts'
 import { createMemoryLimiter } from './limits/memory-limiter.ts'
 import type { Provider } from './providers/provider.ts'
 import { createSandboxTransport } from './providers/sandbox/transport.ts'
@@ -80,6 +81,8 @@ export interface AppDependencies {
   readonly log: Log
   /** A line for a person while the start waits for something. */
   onProgress(line: string): void
+  /** For measurements: the ledger as the gateway shall see it. */
+  dressLedger?(real: Ledger): Ledger
 }
 
 /** One line per dialect. */
@@ -93,7 +96,7 @@ const dialects: Dialects = {
 /** Seconds a silent connection may live between requests. */
 const idleSeconds = 60
 
-export async function startApp({ source, clock, log, onProgress }: AppDependencies): Promise<App> {
+export async function startApp({ source, clock, log, onProgress, dressLedger }: AppDependencies): Promise<App> {
   const config = source.current
   const folder = openDataFolder(config.dataFolder, (line) => log.warn(line))
   const lock = config.databaseUrl === undefined ? lockDataFolder(config.dataFolder) : undefined
@@ -138,7 +141,8 @@ export async function startApp({ source, clock, log, onProgress }: AppDependenci
     random: randomUnit,
     kill: () => process.kill(process.pid, 'SIGKILL'),
   })
-  const ledger = await createLedger({ database, clock, failpoint: reach })
+  const books = await createLedger({ database, clock, failpoint: reach })
+  const ledger = dressLedger ? dressLedger(books) : books
   const requests = createRequestLog({
     database,
     onLost: (count, error) => log.warn(`${count} lines of the request log were lost`, errorFields(error)),
@@ -187,7 +191,7 @@ export async function startApp({ source, clock, log, onProgress }: AppDependenci
     invalidate,
     onDefect,
     renderFailure,
-    idempotency: createIdempotency(idempotencyKey),
+    idempotency: createIdempotency(idempotencyKey, previous && deriveSubkey(previous, 'idempotency-store')),
     computeVerifier: createVerifier(pepper),
     version: manifest.version,
     credentials: createCredentials({ keys: keyRing, cache: credentials, goods: () => goods.current }),

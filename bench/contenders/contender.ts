@@ -25,6 +25,8 @@ export interface Call {
   readonly model: string
   /** Beside content type and dialect version, which the cell sets. */
   readonly headers: Readonly<Record<string, string>>
+  /** The headers of further callers; connections take turns with them. */
+  readonly otherHeaders?: readonly Readonly<Record<string, string>>[]
   /** Events at the borders of a stream that the upstream's dialect has and the caller's has not. */
   readonly eventsFewer?: number
 }

@@ -5,13 +5,15 @@ import type { Contender } from './contender.ts'
 import { direct } from './direct.ts'
 import { nginx } from './nginx.ts'
 import { portkey } from './portkey.ts'
-import { tollgate, tollgateTranslated } from './tollgate.ts'
+import { tollgate, tollgateTranslated, tollgateUnbilled, tollgateWallets } from './tollgate.ts'
 
 export const CONTENDERS: readonly Contender[] = [
   direct,
   bare,
   bareRewrite,
   tollgate,
+  tollgateUnbilled,
+  tollgateWallets,
   tollgateTranslated,
   nginx,
   portkey,

@@ -14,14 +14,30 @@ const FIRST_KEY_MS_MAX = 5_000
 /** The byte lane: each surface is served by a provider of its own dialect. */
 export const tollgate = contender('tollgate', { chat: 'chat', messages: 'messages' })
 
+/** The same without holds and charges. */
+export const tollgateUnbilled = contender('unbilled', { chat: 'chat', messages: 'messages' }, { isBilled: false })
+
+/** The same with a wallet for each connection. */
+export const tollgateWallets = contender('many-wallets', { chat: 'chat', messages: 'messages' }, { wallets: 32 })
+
 /** The translation lane: each surface is served by a provider of the other dialect. */
 export const tollgateTranslated = contender('translated', { chat: 'messages', messages: 'chat' })
 
-function contender(name: string, providerOf: Readonly<Record<Surface, Surface>>): Contender {
-  return { name, cells: 'all', start: (setting) => start(name, providerOf, setting) }
+interface Variation {
+  readonly isBilled?: boolean
+  readonly wallets?: number
 }
 
-async function start(name: string, providerOf: Readonly<Record<Surface, Surface>>, setting: Setting): Promise<Start> {
+function contender(name: string, providerOf: Readonly<Record<Surface, Surface>>, variation: Variation = {}): Contender {
+  return { name, cells: 'all', start: (setting) => start(name, providerOf, setting, variation) }
+}
+
+async function start(
+  name: string,
+  providerOf: Readonly<Record<Surface, Surface>>,
+  setting: Setting,
+  { isBilled = true, wallets = 1 }: Variation,
+): Promise<Start> {
   const root = join(import.meta.dir, '..', '..')
   const data = join(setting.folder, `${name}-data`)
   mkdirSync(data, { recursive: true, mode: 0o700 })
@@ -30,8 +46,16 @@ async function start(name: string, providerOf: Readonly<Record<Surface, Surface>
   const launched = await launch({
     name,
     folder: setting.folder,
-    command: [join(root, 'bin', 'tollgate')],
-    environment: { TOLLGATE_PORT: '0', TOLLGATE_DATA: data, TOLLGATE_CONFIG: configPath, TOLLGATE_LOG: 'json' },
+    command: isBilled
+      ? [join(root, 'bin', 'tollgate')]
+      : [process.execPath, join(root, 'bench', 'unbilled-gateway.ts')],
+    environment: {
+      TOLLGATE_PORT: '0',
+      TOLLGATE_DATA: data,
+      TOLLGATE_CONFIG: configPath,
+      TOLLGATE_LOG: 'json',
+      BUN_CONFIG_MAX_HTTP_REQUESTS: '65000',
+    },
   })
   if ('failed' in launched) return { absent: launched.failed }
   const key = await firstKey(join(data, 'first-key'))
@@ -40,12 +64,37 @@ async function start(name: string, providerOf: Readonly<Record<Surface, Surface>
     return { absent: 'did not start (wrote no first key)' }
   }
   const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { version: string }
+  const others = wallets > 1 ? await openWallets(launched.port, data, wallets - 1) : []
   const call = (surface: Surface) => ({
     model: `bench/${providerOf[surface]}`,
     headers: { authorization: `Bearer ${key}` },
+    otherHeaders: others.map((other) => ({ authorization: `Bearer ${other}` })),
     ...(providerOf[surface] === surface ? {} : { eventsFewer: 5 }),
   })
   return { version: manifest.version, running: { ...launched, call } }
+}
+
+/** Workspaces with money and a key each, made as an operator would make them. */
+async function openWallets(port: number, data: string, count: number): Promise<string[]> {
+  const token = readFileSync(join(data, 'admin-token'), 'utf8').trim()
+  const post = async (path: string, body: object): Promise<Record<string, string>> => {
+    const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
+    const response = await fetch(`http://127.0.0.1:${port}${path}`, {
+      method: 'POST',
+      headers,
+      body: JSON.stringify(body),
+    })
+    if (!response.ok) throw new Error(`${path}: ${await response.text()}`)
+    return (await response.json()) as Record<string, string>
+  }
+  const keys: string[] = []
+  for (let at = 0; at < count; at++) {
+    const workspace = await post('/api/workspaces', { name: `bench-${at}` })
+    await post(`/api/workspaces/${workspace.id}/topups`, { amount: '5.00' })
+    const project = await post(`/api/workspaces/${workspace.id}/projects`, { name: 'bench' })
+    keys.push((await post(`/api/projects/${project.id}/keys`, { name: 'bench' })).secret ?? '')
+  }
+  return keys
 }
 
 // Priced, so that the whole way to the ledger is measured, and so low that the opening credit of $5.00 lasts: a request
