@@ -181,7 +181,8 @@ describe('docs/errors.md', async () => {
     )
     expect(more).toEqual([])
     const { error } = JSON.parse(chatBody)
-    const facts = error.param === null ? {} : { param: error.param }
+    const { param, metadata } = error
+    const facts = { ...(param !== null && { param }), ...(metadata && { metadata }) }
     expect(openaiChat.renderFailure(new Failure(code, error.message, facts), requestId)).toBe(chatBody)
     const shown = new Failure(code, JSON.parse(messageBody).error.message)
     expect(anthropicMessages.renderFailure(shown, requestId)).toBe(messageBody)
