@@ -184,7 +184,7 @@ describe('docs/errors.md', async () => {
     const { param, metadata } = error
     const facts = { ...(param !== null && { param }), ...(metadata && { metadata }) }
     expect(openaiChat.renderFailure(new Failure(code, error.message, facts), requestId)).toBe(chatBody)
-    const shown = new Failure(code, JSON.parse(messageBody).error.message)
+    const shown = new Failure(code, JSON.parse(messageBody).error.message, facts)
     expect(anthropicMessages.renderFailure(shown, requestId)).toBe(messageBody)
   })
 
