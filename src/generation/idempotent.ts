@@ -6,14 +6,7 @@ import { Failure, invalidRequest } from '../kernel/failure.ts'
 import type { KeyedGeneration, ReplayClaim, Replays } from '../tenancy/replays.ts'
 import type { AnswerHeaders } from './answer-headers.ts'
 import type { Call } from './call.ts'
-
-/** What a request with a key owes its key in the end. */
-export interface KeptKey {
-  /** It was answered and paid for; a streamed answer is not kept. */
-  keep(body: Uint8Array | undefined): Promise<void>
-  /** It came to nothing, and the key may be used again. */
-  free(): Promise<void>
-}
+import type { KeptKey } from './story.ts'
 
 const keyMax = 255
 const twinRetryMs = 1_000

@@ -18,7 +18,6 @@ import { createRecord, logRequest, type RequestRecord } from '../telemetry/reque
 import { requestRow } from '../telemetry/request-row.ts'
 import { type AnswerHeaders, failureResponse, generationHeaders } from './answer-headers.ts'
 import type { Bill } from './bill.ts'
-import type { KeptKey } from './idempotent.ts'
 import { billedUsage, type Ending, type SettlementFacts } from './settlement.ts'
 
 /** The client's socket, as far as a generation may touch it. */
@@ -31,6 +30,14 @@ export interface Connection {
   drop(): void
   /** Where the client's connection comes from; undefined = it is gone. */
   address(): string | undefined
+}
+
+/** What a request with an idempotency key owes its key in the end. */
+export interface KeptKey {
+  /** It was answered and paid for; a streamed answer is not kept. */
+  keep(body: Uint8Array | undefined): Promise<void>
+  /** It came to nothing, and the key may be used again. */
+  free(): Promise<void>
 }
 
 export interface StoryDependencies {

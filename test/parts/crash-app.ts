@@ -7,7 +7,7 @@ import { startApp } from '../../src/app.ts'
 import { loadConfig } from '../../src/config/config.ts'
 import { createConfigSource } from '../../src/config/source.ts'
 import { type Clock, systemClock } from '../../src/kernel/clock.ts'
-import { builtInProviderIds, builtInProviders } from '../../src/providers/registry.ts'
+import { builtInProviderIds, providerVariables } from '../../src/providers/registry.ts'
 import { createLog } from '../../src/telemetry/log.ts'
 import type { CrashData } from './crash-gateway.ts'
 
@@ -32,7 +32,7 @@ export async function startCrashApp(data: CrashData, clock: Clock): Promise<Cras
       },
       cwd: data.dataFolder,
       stdoutIsTerminal: false,
-      providerVariables: builtInProviders.map(({ variable }) => variable),
+      providerVariables,
       builtInProviderIds,
     })
   const initial = load()

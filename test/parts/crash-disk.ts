@@ -22,15 +22,14 @@ export function mountSmallDisk(): SmallDisk | undefined {
     return undefined
   }
   const filler = join(path, 'filler')
-  return {
-    path,
-    fill: () => fillUp(filler),
-    empty: () => rmSync(filler),
-    [Symbol.dispose]() {
-      run('umount', '--lazy', path)
-      unmade()
-    },
+  const unmount = () => {
+    process.off('exit', unmount)
+    run('umount', '--lazy', path)
+    unmade()
   }
+  // A test that runs out of time is not waited for, and a mount would outlive the process.
+  process.on('exit', unmount)
+  return { path, fill: () => fillUp(filler), empty: () => rmSync(filler), [Symbol.dispose]: unmount }
 }
 
 function run(...command: string[]): boolean {

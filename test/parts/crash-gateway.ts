@@ -61,7 +61,11 @@ export async function startCrashGateway(data: CrashData, start: CrashStart = {})
     if (url !== undefined) listening.resolve(url)
   }
   const read = Promise.all([readLines(child.stdout, take), readLines(child.stderr, take)])
+  // Whoever started it may end before it does.
+  const killAtExit = () => child.kill('SIGKILL')
+  process.on('exit', killAtExit)
   const ended = child.exited.then(async (exitCode) => {
+    process.off('exit', killAtExit)
     await read
     listening.reject(new Error(`the gateway ended before it listened:\n${lines.join('\n')}`))
     return child.signalCode ?? exitCode

@@ -12,6 +12,9 @@ export interface CrashPostgres extends AsyncDisposable {
   createDatabase(): Promise<string>
   /** Cuts every connection at once and refuses new ones, as the death of the server's machine would. */
   cut(): Promise<void>
+  /** Leaves connections open and answers nothing, as a machine that is out of its depth. */
+  freeze(): Promise<void>
+  thaw(): Promise<void>
   /** Resolves when it answers again. */
   start(): Promise<void>
 }
@@ -26,19 +29,20 @@ cd "$FOLDER" || exit 1
 trap 'cd / && rm -rf "$FOLDER"' EXIT
 "$PROGRAMS/initdb" -D data -U tollgate --auth=trust --no-sync --locale=C --encoding=UTF8 >log 2>&1 || { cat log; exit 1; }
 server=
+frozen=
 while read -r word; do
-  if [ "$word" = start ]; then
-    "$PROGRAMS/postgres" -D data -p "$PORT" -k "$FOLDER" -c listen_addresses=127.0.0.1 -c max_connections=100 \
-      -c fsync=off -c full_page_writes=off >>log 2>&1 &
-    server=$!
-  else
-    kill -QUIT $server
-    wait $server
-    server=
-  fi
+  case $word in
+    start)
+      "$PROGRAMS/postgres" -D data -p "$PORT" -k "$FOLDER" -c listen_addresses=127.0.0.1 -c max_connections=100 \
+        -c fsync=off -c full_page_writes=off >>log 2>&1 &
+      server=$! ;;
+    cut) kill -QUIT $server; wait $server; server= ;;
+    freeze) frozen="$server $(cat /proc/$server/task/*/children)"; kill -STOP $frozen ;;
+    thaw) kill -CONT $frozen ;;
+  esac
   echo done
 done
-[ -z "$server" ] || { kill -QUIT $server; wait $server; }
+[ -z "$server" ] || { kill -CONT $frozen; kill -QUIT $server; wait $server; } 2>/dev/null
 `
 
 export async function startCrashPostgres(): Promise<CrashPostgres> {
@@ -53,7 +57,7 @@ export async function startCrashPostgres(): Promise<CrashPostgres> {
     stderr: 'inherit',
   })
   const answers = keeper.stdout.getReader()
-  const tell = async (word: 'start' | 'cut') => {
+  const tell = async (word: 'start' | 'cut' | 'freeze' | 'thaw') => {
     keeper.stdin.write(`${word}\n`)
     await keeper.stdin.flush()
     const { value } = await answers.read()
@@ -75,6 +79,8 @@ export async function startCrashPostgres(): Promise<CrashPostgres> {
       return url(name)
     },
     cut: () => tell('cut'),
+    freeze: () => tell('freeze'),
+    thaw: () => tell('thaw'),
     start,
     async [Symbol.asyncDispose]() {
       await keeper.stdin.end()

@@ -8,7 +8,7 @@ import { type App, startApp } from '../../src/app.ts'
 import { loadConfig } from '../../src/config/config.ts'
 import { createConfigSource } from '../../src/config/source.ts'
 import { type Clock, systemClock } from '../../src/kernel/clock.ts'
-import { builtInProviderIds, builtInProviders } from '../../src/providers/registry.ts'
+import { builtInProviderIds, providerVariables } from '../../src/providers/registry.ts'
 import { createLog } from '../../src/telemetry/log.ts'
 
 export interface Gateway {
@@ -40,7 +40,7 @@ export async function startGateway({ config, env = {}, clock = systemClock }: Ga
       env: { TOLLGATE_PORT: '0', TOLLGATE_DATA: join(folder, 'data'), TOLLGATE_LOG: 'json', ...env },
       cwd: folder,
       stdoutIsTerminal: false,
-      providerVariables: builtInProviders.map(({ variable }) => variable),
+      providerVariables,
       builtInProviderIds,
     })
   const initial = load()

@@ -4,9 +4,11 @@
 import { expect } from 'bun:test'
 import { openaiChat } from '../../src/dialects/openai-chat/index.ts'
 import { createManagementApi, type ManagementDependencies } from '../../src/http/management/api.ts'
+import type { CatalogItem } from '../../src/http/management/catalog-answer.ts'
 import type { Credentials } from '../../src/http/management/credential-routes.ts'
 import { createMatchRoute } from '../../src/http/management/match-route.ts'
-import type { LoggedRequest, RequestLog } from '../../src/http/management/request-routes.ts'
+import type { ExplainedRequest, LoggedRequest } from '../../src/http/management/request-answer.ts'
+import type { RequestLog } from '../../src/http/management/request-routes.ts'
 import { managementRoutes } from '../../src/http/management/route-table.ts'
 import { pathOf } from '../../src/http/path.ts'
 import { Failure } from '../../src/kernel/failure.ts'
@@ -41,6 +43,16 @@ export interface Ask {
   readonly headers?: Readonly<Record<string, string>>
 }
 
+/** A thing of which a test says what it looks at; the rest is filled in. */
+export interface Sketch {
+  readonly id: string
+  readonly [field: string]: unknown
+}
+
+export interface ManagementParts extends Partial<Omit<ManagementDependencies, 'catalog'>> {
+  catalog?(): readonly Sketch[]
+}
+
 export interface TestManagement extends AsyncDisposable {
   readonly url: string
   readonly database: Database
@@ -50,7 +62,7 @@ export interface TestManagement extends AsyncDisposable {
   readonly defects: unknown[]
   /** Workspaces whose credentials were forgotten. */
   readonly forgotten: string[]
-  readonly logged: LoggedRequest[]
+  readonly logged: Sketch[]
   ask(method: string, path: string, ask?: Ask): Promise<Reply>
   /** POSTs, expects 201 and answers with the body. */
   // biome-ignore lint/suspicious/noExplicitAny: as above.
@@ -61,7 +73,7 @@ export interface TestManagement extends AsyncDisposable {
 
 export async function openManagement(
   engine: TestEngine,
-  more: Partial<ManagementDependencies> = {},
+  { catalog = () => [{ id: 'b/two' }, { id: 'a/one' }, { id: 'c/three' }], ...more }: ManagementParts = {},
 ): Promise<TestManagement> {
   const store = await engine.openStore()
   const { database } = store
@@ -70,7 +82,7 @@ export async function openManagement(
   const authenticator = createAuthenticator({ database, pepper, clock })
   const defects: unknown[] = []
   const forgotten: string[] = []
-  const logged: LoggedRequest[] = []
+  const logged: Sketch[] = []
   const deps: ManagementDependencies = {
     clock,
     database,
@@ -84,11 +96,7 @@ export async function openManagement(
     invalidate: authenticator.invalidate,
     credentials: testCredentials(forgotten),
     requests: testRequestLog(logged),
-    catalog: () => [
-      { id: 'b/two', price: { input: '1.00' } },
-      { id: 'a/one', price: { input: '2.00' } },
-      { id: 'c/three', price: { input: '3.00' } },
-    ],
+    catalog: () => catalog().map((sketch) => ({ ...catalogItem, ...sketch })),
     version: '1.2.3',
     renderFailure: openaiChat.renderFailure,
     onDefect(error) {
@@ -199,7 +207,49 @@ function testCredentials(forgotten: string[]): Credentials {
   }
 }
 
-function testRequestLog(logged: readonly LoggedRequest[]): RequestLog {
+const catalogItem: Omit<CatalogItem, 'id'> = {
+  name: 'A model',
+  owned_by: 'acme',
+  context_tokens: null,
+  max_output_tokens: null,
+  tags: [],
+  released: null,
+  source: 'built in',
+  price: 'free',
+  callable: true,
+  routes: [],
+}
+
+const loggedRequest: Omit<LoggedRequest, 'id'> = {
+  started_at: '2027-01-15T08:00:00.000Z',
+  workspace_id: 'ws_1',
+  project_id: 'prj_1',
+  key_id: 'key_1',
+  path: '/v1/messages',
+  stream: false,
+  model: null,
+  status: 200,
+  code: null,
+  reason: null,
+  provider: null,
+  upstream_model: null,
+  lane: null,
+  candidates: [],
+  attempts: [],
+  warnings: [],
+  notes: [],
+  usage: null,
+  price_version: null,
+  cost: null,
+  held: null,
+  first_event_ms: null,
+  total_ms: 0,
+  client: null,
+}
+
+function testRequestLog(logged: readonly Sketch[]): RequestLog {
+  const listed = (sketch: Sketch): LoggedRequest => ({ ...loggedRequest, ...sketch })
+  const explained = (sketch: Sketch): ExplainedRequest => ({ ...loggedRequest, charge: null, transfers: [], ...sketch })
   return {
     async list({ limit, cursor, workspaceId, keyId }) {
       const found = logged.filter(
@@ -209,8 +259,11 @@ function testRequestLog(logged: readonly LoggedRequest[]): RequestLog {
           (keyId === undefined || request.key_id === keyId),
       )
       const items = found.sort((a, b) => (a.id < b.id ? 1 : -1)).slice(0, limit)
-      return { items, nextCursor: items.length < found.length ? items.at(-1)?.id : undefined }
+      return { items: items.map(listed), nextCursor: items.length < found.length ? items.at(-1)?.id : undefined }
     },
-    find: async (id) => logged.find((request) => request.id === id),
+    async find(id) {
+      const found = logged.find((request) => request.id === id)
+      return found && explained(found)
+    },
   }
 }

@@ -2,6 +2,7 @@
 // test/fixtures.
 
 import type { UpstreamCall } from './upstream.ts'
+import { geminiWords, isGeminiPath, responsesWords } from './upstream-only-words.ts'
 
 export interface Words {
   /** Legal, but nothing a client would show. */
@@ -65,5 +66,7 @@ export const messagesWords: Words = {
 
 /** The words of the dialect a call came in. */
 export function wordsFor(call: UpstreamCall): Words {
-  return call.path.endsWith('/chat/completions') ? chatWords : messagesWords
+  if (call.path.endsWith('/chat/completions')) return chatWords
+  if (call.path.endsWith('/responses')) return responsesWords
+  return isGeminiPath(call.path) ? geminiWords : messagesWords
 }
