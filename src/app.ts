@@ -149,6 +149,7 @@ export async function startApp({ source, clock, log, onProgress, dressLedger }: 
   })
 
   const idempotencyKey = deriveSubkey(secret, 'idempotency-store')
+  const previousIdempotencyKey = previous && deriveSubkey(previous, 'idempotency-store')
   const ticker = createTicker(clock)
   const limiter = createMemoryLimiter(clock)
   const onDefect = (error: unknown, id: RequestId): Failure => logDefect(log, error, id)
@@ -173,6 +174,7 @@ export async function startApp({ source, clock, log, onProgress, dressLedger }: 
       database,
       clock,
       sealKey: idempotencyKey,
+      previousSealKey: previousIdempotencyKey,
       isCharged: async (id) => (await ledger.transfersOf(id)).length > 0,
     }),
     offer: () => goods.current.offer,
@@ -183,21 +185,6 @@ export async function startApp({ source, clock, log, onProgress, dressLedger }: 
   }
   const adminToken = loadAdminToken(config.adminToken, folder)
   const renderFailure = openaiChat.renderFailure
-  const management = createManagementApi({
-    clock,
-    database,
-    ledger,
-    adminToken,
-    invalidate,
-    onDefect,
-    renderFailure,
-    idempotency: createIdempotency(idempotencyKey, previous && deriveSubkey(previous, 'idempotency-store')),
-    computeVerifier: createVerifier(pepper),
-    version: manifest.version,
-    credentials: createCredentials({ keys: keyRing, cache: credentials, goods: () => goods.current }),
-    requests: createRequestReader({ database, ledger, requests }),
-    catalog: () => catalogItems(goods.current, health),
-  })
   const payments = createStripePayments({
     database,
     ledger,
@@ -208,6 +195,22 @@ export async function startApp({ source, clock, log, onProgress, dressLedger }: 
     ...(config.stripe.secretKey && { secretKey: config.stripe.secretKey }),
     ...(config.stripe.webhookSecret && { webhookSecret: config.stripe.webhookSecret }),
     publicUrl: config.publicUrl ?? `http://${config.host}:${config.port}`,
+  })
+  const management = createManagementApi({
+    clock,
+    database,
+    ledger,
+    adminToken,
+    invalidate,
+    onDefect,
+    renderFailure,
+    idempotency: createIdempotency(idempotencyKey, previousIdempotencyKey),
+    computeVerifier: createVerifier(pepper),
+    version: manifest.version,
+    credentials: createCredentials({ keys: keyRing, cache: credentials, goods: () => goods.current }),
+    requests: createRequestReader({ database, ledger, requests }),
+    catalog: () => catalogItems(goods.current, health),
+    checkout: config.stripe.secretKey && payments?.checkout,
   })
   const handler = createHandler({
     chat: openaiChat,

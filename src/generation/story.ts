@@ -67,6 +67,13 @@ function totalTokens(usage: Usage): number {
   return totalInputTokens(usage) + usage.outputTokens
 }
 
+/** A provider that refuses a request may quote it, and prompts are not kept: of its words only the one for the cause is. */
+function recordedReason({ message, facts }: Failure): string {
+  const { refusal } = facts
+  if (!refusal) return message
+  return `Provider ${refusal.provider} refused the request${refusal.word === undefined ? '' : `: ${refusal.word}`}`
+}
+
 export class Story {
   readonly record: RequestRecord
   /** The candidate that is being tried, or that answered. */
@@ -111,7 +118,7 @@ export class Story {
   }
 
   headers(): AnswerHeaders {
-    return generationHeaders(this.record.id, this.candidate, Math.max(1, this.record.attempts.length))
+    return this.#withLimits(generationHeaders(this.record.id, this.candidate, Math.max(1, this.record.attempts.length)))
   }
 
   /** What a usage costs, as decimal USD; the reply, its header, the record and the ledger tell the same figure. */
@@ -164,7 +171,7 @@ export class Story {
     if (clientGone?.aborted) return this.abandon()
     this.#note(failure.status, failure)
     this.#release()
-    const headers = generationHeaders(this.record.id, this.candidate, this.record.attempts.length)
+    const headers = this.#withLimits(generationHeaders(this.record.id, this.candidate, this.record.attempts.length))
     return failureResponse(this.surface, failure, headers, this.record.id)
   }
 
@@ -175,11 +182,17 @@ export class Story {
     return gone()
   }
 
+  #withLimits(headers: AnswerHeaders): AnswerHeaders {
+    const { requests, tokens } = this.limits
+    if (!requests && !tokens) return headers
+    return Object.assign(headers, this.surface.limitHeaders?.(this.limits, this.#deps.clock.now()))
+  }
+
   #note(status: number, failure: Failure | undefined): void {
     const { record } = this
     record.status = status
     record.code = failure?.code
-    record.reason = failure?.message
+    record.reason = failure && recordedReason(failure)
     record.totalMs = this.#deps.clock.monotonicMs() - this.#startedMs
   }
 

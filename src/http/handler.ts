@@ -24,8 +24,8 @@ export interface HandlerDependencies {
   readonly generate: Generate
   readonly countTokens: Generate
   readonly models: {
-    list(request: Request, surface: Dialect): Promise<Response>
-    retrieve(request: Request, surface: Dialect, encodedId: string): Promise<Response>
+    list(request: Request, surface: Dialect, address: string | undefined): Promise<Response>
+    retrieve(request: Request, surface: Dialect, address: string | undefined, encodedId: string): Promise<Response>
   }
   /** Under /api; undefined = not a path of its. */
   management(request: Request, path: string): Promise<Response> | undefined
@@ -80,7 +80,9 @@ export function createHandler(deps: HandlerDependencies): Handler {
       if (request.method !== 'GET') return refuse(surface, wrongMethod(request, 'GET'))
       const id = path.slice('/models/'.length)
       return guard(surface, () =>
-        id === '' ? deps.models.list(request, surface) : deps.models.retrieve(request, surface, id),
+        id === ''
+          ? deps.models.list(request, surface, server.requestIP(request)?.address)
+          : deps.models.retrieve(request, surface, server.requestIP(request)?.address, id),
       )
     }
     const exact = pathOf(request.url)

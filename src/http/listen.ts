@@ -9,6 +9,10 @@ export interface Listening {
    * that do not even end then are cut off. Answers whether all ended by themselves.
    */
   stop(drainMs: number, onOverdue: () => void): Promise<boolean>
+  /** Somebody is in a hurry: a stop that runs waits only a few seconds more. */
+  hurry(): void
+  /** Requests that are being answered now. */
+  running(): number
 }
 
 export interface ListenOptions {
@@ -16,6 +20,11 @@ export interface ListenOptions {
   readonly port: number
   readonly idleSeconds: number
   readonly handler: Handler
+  /**
+   * How long a stopping gateway still takes connections, to tell them to go elsewhere: a balancer needs a moment to
+   * learn that it is not ready any more. Default 0.
+   */
+  readonly drainDelayMs?: number
   /** An answer for what no one expected; details go to the log, never to the caller. */
   onDefect(error: unknown): Response
 }
@@ -25,7 +34,8 @@ export class ListenFault {
   constructor(readonly code: string) {}
 }
 
-export function listen({ host, port, idleSeconds, handler, onDefect }: ListenOptions): Listening | ListenFault {
+export function listen(options: ListenOptions): Listening | ListenFault {
+  const { host, port, idleSeconds, handler, drainDelayMs = 0, onDefect } = options
   let server: ReturnType<typeof Bun.serve>
   try {
     server = Bun.serve({
@@ -44,18 +54,25 @@ export function listen({ host, port, idleSeconds, handler, onDefect }: ListenOpt
   } catch (error) {
     return new ListenFault(error instanceof Error && 'code' in error ? String(error.code) : 'unknown')
   }
+  const hurried = Promise.withResolvers<boolean>()
   const shownHost = host.includes(':') ? `[${host}]` : host
   return {
     url: `http://${shownHost}:${server.port}`,
     async stop(drainMs, onOverdue) {
+      if (drainDelayMs > 0) await within(drainDelayMs, hurried.promise)
       const stopped = server.stop().then(() => true)
-      if (await within(drainMs, stopped)) return true
+      if (await within(drainMs, Promise.race([stopped, hurried.promise]))) return true
       onOverdue()
       if (!(await within(lastWordsMs, stopped))) await server.stop(true)
       return false
     },
+    hurry: () => void setTimeout(() => hurried.resolve(false), hurryMs).unref(),
+    running: () => server.pendingRequests,
   }
 }
+
+/** What a second signal leaves of the time to drain. */
+const hurryMs = 5_000
 
 /** How long an error that ends a stream may take to reach its client. */
 const lastWordsMs = 2_000

@@ -9,6 +9,7 @@ import type { Limiter } from '../limits/limiter.ts'
 import type { Offer, OfferedModel, WorkspaceOffer } from '../routing/offer.ts'
 import type { Caller } from '../tenancy/caller.ts'
 import type { CredentialCache } from '../tenancy/credentials/credential-cache.ts'
+import { allowsSource, sourceFailure } from '../tenancy/sources.ts'
 import { jsonResponse, refuse } from './failure-response.ts'
 import { queryOf } from './path.ts'
 
@@ -24,8 +25,8 @@ const pageLimitMax = 1000
 
 export function createModelsRoutes(deps: ModelsDependencies) {
   return {
-    async list(request: Request, surface: Dialect): Promise<Response> {
-      const seen = await see(deps, request)
+    async list(request: Request, surface: Dialect, address: string | undefined): Promise<Response> {
+      const seen = await see(deps, request, address)
       if (seen instanceof Failure) return refuse(surface, seen)
       const models = seen.offer.list(seen.caller)
       if (!isPaged(request)) return jsonResponse({ object: 'list', data: models.map(modelItem) })
@@ -33,8 +34,13 @@ export function createModelsRoutes(deps: ModelsDependencies) {
       return page instanceof Failure ? refuse(surface, page) : jsonResponse(page)
     },
     /** `encodedId` is the rest of the path: ids contain slashes, raw or as %2F. */
-    async retrieve(request: Request, surface: Dialect, encodedId: string): Promise<Response> {
-      const seen = await see(deps, request)
+    async retrieve(
+      request: Request,
+      surface: Dialect,
+      address: string | undefined,
+      encodedId: string,
+    ): Promise<Response> {
+      const seen = await see(deps, request, address)
       if (seen instanceof Failure) return refuse(surface, seen)
       const model = seen.offer.find(seen.caller, decodeId(encodedId))
       if (model instanceof Failure) return refuse(surface, model)
@@ -47,9 +53,11 @@ export function createModelsRoutes(deps: ModelsDependencies) {
 async function see(
   { authenticate, credentials, limiter, offer }: ModelsDependencies,
   request: Request,
+  address: string | undefined,
 ): Promise<{ readonly caller: Caller; readonly offer: WorkspaceOffer } | Failure> {
   const caller = await authenticate(request.headers)
   if (caller instanceof Failure) return caller
+  if (!allowsSource(caller, address)) return sourceFailure(caller, address)
   const admission = await limiter.admit(caller.limits, 0)
   if (admission.kind === 'refused') return limitFailure(admission, caller.keyName)
   admission.end(undefined)

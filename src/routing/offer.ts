@@ -14,7 +14,7 @@ import type { WorkspaceCredentials } from '../tenancy/credentials/credential.ts'
 import type { Candidate } from './candidate.ts'
 import type { Health } from './health/health.ts'
 import { type OwnProvider, type OwnProvidersInput, ownProviders } from './own-providers.ts'
-import { candidatesOf, type PlanInput, rememberRules } from './plan.ts'
+import { candidatesOf, type PlanInput, type PlanWishes, rememberRules } from './plan.ts'
 
 /** A model that can be called: it has a price and a provider that is switched on, or that a workspace opens. */
 export interface OfferedModel extends Model {
@@ -31,7 +31,7 @@ export interface WorkspaceOffer {
   list(caller: Caller): readonly OfferedModel[]
   find(caller: Caller, id: string): OfferedModel | Failure
   /** In no particular order; at least one. */
-  candidates(model: OfferedModel, surface: Dialect, caller: Caller): readonly Candidate[]
+  candidates(model: OfferedModel, surface: Dialect, caller: Caller, wishes?: PlanWishes): readonly Candidate[]
 }
 
 export interface Offer {
@@ -78,7 +78,10 @@ function soldModels({ catalog, priceVersions }: OfferInput): readonly OfferedMod
   })
 }
 
-type RememberedPlans = Map<OfferedModel, Map<Dialect, readonly Candidate[]>>
+/** By model, and by what else decides. */
+type RememberedPlans = Map<OfferedModel, Map<string, readonly Candidate[]>>
+
+const noWishes: PlanWishes = { offersTools: false, reasoning: undefined }
 
 function createWorkspaceOffer(
   sold: readonly OfferedModel[],
@@ -102,14 +105,15 @@ function createWorkspaceOffer(
       const seen = list(caller).map((each) => each.id)
       return unknownModel(id, seen)
     },
-    candidates(model, surface, { sharesRoutes }) {
+    candidates(model, surface, { sharesRoutes }, wishes = noWishes) {
       const plans = sharesRoutes ? sharedPlans : ownPlans
-      const settled = plans.get(model)?.get(surface)
+      const key = `${surface.id} ${wishes.offersTools ? (wishes.reasoning ?? 'unsaid') : ''}`
+      const settled = plans.get(model)?.get(key)
       if (settled) return settled
       const keyOf: PlanInput['keyOf'] = (names) => health.route(names)
       const shared = { platform: providers, own, sharesRoutes, rulesOf, keyOf }
-      const candidates = candidatesOf({ model, surface, dialects, ...shared })
-      plans.set(model, (plans.get(model) ?? new Map<Dialect, readonly Candidate[]>()).set(surface, candidates))
+      const candidates = candidatesOf({ model, surface, wishes, dialects, ...shared })
+      plans.set(model, (plans.get(model) ?? new Map<string, readonly Candidate[]>()).set(key, candidates))
       return candidates
     },
   }
@@ -127,5 +131,7 @@ function unknownModel(id: string, seen: readonly string[]): Failure {
 }
 
 function shorten(id: string): string {
-  return id.length > 100 ? `${id.slice(0, 100)}…` : id
+  // A key in the wrong field is still a key.
+  const shown = id.replace(/sk-tg-\w+/g, 'sk-tg-…')
+  return shown.length > 100 ? `${shown.slice(0, 100)}…` : shown
 }

@@ -8,13 +8,14 @@ import { idPrefixes, type Route } from './route.ts'
 import { managementRoutes, type RouteDependencies } from './route-table.ts'
 
 // Only the rows are read here; nothing of what they would need is called.
-const routes = managementRoutes({} as RouteDependencies)
+const checkout: NonNullable<RouteDependencies['checkout']> = async () => new Failure('NOT_FOUND', 'unused')
+const routes = managementRoutes({ checkout } as RouteDependencies)
 const pathTo = ({ path, kind }: Route) =>
   path.replace('{id}', kind === undefined ? '' : createId(idPrefixes[kind])).replace('{provider}', 'acme')
 
 forEachEngine((engine) => {
   test('T3: every call × nobody, an API key, a wrong token, the token', async () => {
-    await using management = await openManagement(engine, { pause: async () => {} })
+    await using management = await openManagement(engine, { checkout, pause: async () => {} })
     const workspace = await management.make('/api/workspaces', { name: 'acme' })
     const project = await management.make(`/api/workspaces/${workspace.id}/projects`, { name: 'web' })
     const { secret: apiKey } = await management.make(`/api/projects/${project.id}/keys`, { name: 'k' })
@@ -47,7 +48,7 @@ forEachEngine((engine) => {
 /** Ids of a kind that exist are of no use under another kind's path. */
 forEachEngine((engine) => {
   test('T2: an id of another kind, a malformed and an unknown one read alike', async () => {
-    await using management = await openManagement(engine)
+    await using management = await openManagement(engine, { checkout })
     const workspace = await management.make('/api/workspaces', { name: 'acme' })
     const project = await management.make(`/api/workspaces/${workspace.id}/projects`, { name: 'web' })
     const key = await management.make(`/api/projects/${project.id}/keys`, { name: 'k' })

@@ -15,8 +15,8 @@ import type { Project } from '../../tenancy/projects.ts'
 import type { Workspace } from '../../tenancy/workspaces.ts'
 import { limitsAnswer, limitsField } from './fields.ts'
 
-const time = z.string().describe('ISO 8601, UTC.')
-const usd = z.string().describe('USD as a decimal string.')
+export const time = z.string().describe('ISO 8601, UTC.')
+export const usd = z.string().describe('USD as a decimal string.')
 const managedBy = z.enum(['api', 'file']).describe('`file` if the configuration file declares it.')
 const models = z.array(z.string()).nullable().describe('null = every model.')
 
@@ -24,6 +24,7 @@ export const workspaceSchema = z.object({
   id: z.string(),
   name: z.string(),
   limits: limitsField,
+  shares_routes: z.boolean().describe("Whether routes on the operator's credentials may follow those on its own."),
   managed_by: managedBy,
   created_at: time,
 })
@@ -33,6 +34,7 @@ export function workspaceAnswer(workspace: Workspace): z.input<typeof workspaceS
     id: workspace.id,
     name: workspace.name,
     limits: limitsAnswer(workspace.limits),
+    shares_routes: workspace.sharesRoutes,
     managed_by: workspace.managedBy,
     created_at: isoTime(workspace.createdAt),
   }
@@ -186,10 +188,6 @@ export function auditAnswer(row: AuditRow): z.input<typeof auditSchema> {
   const { sequence, at, actor, action, object, details, requestId, hash } = row
   return { sequence, at: isoTime(at), actor, action, object, details, request_id: requestId ?? null, hash }
 }
-
-/** Both are passed on as the log and the catalog say them. */
-export const requestSchema = z.looseObject({ id: z.string() })
-export const catalogModelSchema = z.looseObject({ id: z.string() })
 
 function timeOrNull(epochMs: number | undefined): string | null {
   return epochMs === undefined ? null : isoTime(epochMs)

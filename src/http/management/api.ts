@@ -32,6 +32,7 @@ type Call = Parameters<NonNullable<Route['run']>>[0]
 
 const storeRetryMs = 1000
 const twinRetryMs = 1000
+const managedByHeader = 'x-tollgate-managed-by'
 
 export function createManagementApi(deps: ManagementDependencies): ManagementApi {
   const { clock } = deps
@@ -51,7 +52,9 @@ export function createManagementApi(deps: ManagementDependencies): ManagementApi
     const input = await readInput(request, match)
     if (input instanceof Failure) return input
     const { json, ...checked } = input
-    const act = { actor: actor.name, at: clock.now(), requestId }
+    const manager = readManager(request)
+    if (manager instanceof Failure) return manager
+    const act = { actor: manager ?? actor.name, at: clock.now(), requestId }
     // The id was checked to be of the route's kind; the types of both were lost when the routes became one list.
     const call = { ...checked, id: match.id, provider: match.provider, act } as Call
     const twin = call.idempotencyKey === undefined ? undefined : `${path} ${call.idempotencyKey}`
@@ -96,6 +99,13 @@ export function createManagementApi(deps: ManagementDependencies): ManagementApi
   }
 
   return (request, path) => (path.startsWith('/api/') ? answer(request, path) : undefined)
+}
+
+/** `file`: what is made belongs to a file, which alone changes it from then on. */
+function readManager(request: Request): 'file' | undefined | Failure {
+  const manager = request.headers.get(managedByHeader)
+  if (manager === null || manager === 'api') return undefined
+  return manager === 'file' ? manager : invalidRequest(`\`${managedByHeader}\` must be api or file.`, managedByHeader)
 }
 
 interface Input {

@@ -12,7 +12,8 @@ import type { Database } from '../../store/database.ts'
 import type { RequestLog as StoredLog } from '../../telemetry/request-log.ts'
 import type { LoggedRequest as StoredRequest } from '../../telemetry/request-row.ts'
 import { transferAnswer } from './answers.ts'
-import type { LoggedRequest, RequestLog } from './request-routes.ts'
+import type { LoggedRequest } from './request-answer.ts'
+import type { RequestLog } from './request-routes.ts'
 
 export interface ReaderDependencies {
   readonly database: Database

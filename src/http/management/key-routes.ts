@@ -116,7 +116,8 @@ function changeKeyRoutes({ computeVerifier, invalidate }: KeyDependencies): read
       status: 200,
       async write(sql, { id, act }) {
         const key = await revokeKey(sql, id, act)
-        return key === 'not found' ? notFound('key', id) : keyAnswer(key, act.at)
+        if (key === 'not found') return notFound('key', id)
+        return key instanceof Failure ? key : keyAnswer(key, act.at)
       },
       committed: ({ id }) => invalidate(id),
     }),

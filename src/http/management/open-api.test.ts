@@ -2,11 +2,13 @@ import { expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { forEachEngine } from '../../../test/parts/engines.ts'
 import { openManagement } from '../../../test/parts/management.ts'
+import { Failure } from '../../kernel/failure.ts'
 import { openApiDocument } from './open-api.ts'
 import { managementRoutes, type RouteDependencies } from './route-table.ts'
 
 // Only the rows are read here; nothing of what they would need is called.
-const routes = managementRoutes({} as RouteDependencies)
+const checkout: NonNullable<RouteDependencies['checkout']> = async () => new Failure('NOT_FOUND', 'unused')
+const routes = managementRoutes({ checkout } as RouteDependencies)
 // As a reader gets it.
 const document = JSON.parse(JSON.stringify(openApiDocument(routes, '1.2.3')))
 
@@ -87,7 +89,7 @@ test('the reference has every call', () => {
 
 forEachEngine((engine) => {
   test('the document is served to everybody', async () => {
-    await using management = await openManagement(engine)
+    await using management = await openManagement(engine, { checkout })
     const { status, body } = await management.ask('GET', '/api/openapi.json', { token: null })
     expect([status, body]).toEqual([200, document])
   })

@@ -3,18 +3,18 @@
 import { z } from 'zod'
 import {
   auditSchema,
-  catalogModelSchema,
   credentialSchema,
   keySchema,
   keyWithSecretSchema,
   projectSchema,
-  requestSchema,
   topUpSchema,
   transferSchema,
   walletSchema,
   workspaceSchema,
 } from './answers.ts'
+import { catalogModelSchema } from './catalog-answer.ts'
 import { limitsField } from './fields.ts'
+import { explainedRequestSchema, requestSchema } from './request-answer.ts'
 import { defineRoute, type Route } from './route.ts'
 
 type Json = Record<string, unknown>
@@ -41,6 +41,7 @@ const named: Readonly<Record<string, z.ZodType>> = {
   Credential: credentialSchema,
   AuditEntry: auditSchema,
   Request: requestSchema,
+  ExplainedRequest: explainedRequestSchema,
   CatalogModel: catalogModelSchema,
   Error: errorSchema,
 }

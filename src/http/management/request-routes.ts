@@ -1,21 +1,18 @@
-// What happened and what is on offer: the request log, the audit log, the catalog. Nothing is changed here, and what
-// the log and the catalog answer is passed on as it is.
+// What happened and what is on offer: the request log, the audit log, the catalog. Nothing is changed here.
 
 import { z } from 'zod'
 import type { KeyId, RequestId, WorkspaceId } from '../../kernel/ids.ts'
 import type { Database } from '../../store/database.ts'
 import { listAudit } from '../../tenancy/audit.ts'
 import type { Page, PageQuery } from '../../tenancy/page.ts'
-import { auditAnswer, auditSchema, catalogModelSchema, requestSchema } from './answers.ts'
+import { auditAnswer, auditSchema } from './answers.ts'
+import { type CatalogItem, catalogModelSchema } from './catalog-answer.ts'
 import { idField } from './fields.ts'
 import { listAnswer, listSchema, pageFields, pageOf, pageQuery } from './paging.ts'
+import { type ExplainedRequest, explainedRequestSchema, type LoggedRequest, requestSchema } from './request-answer.ts'
 import { defineRoute, notFound, type Route } from './route.ts'
 
-/** JSON as the callers of the API get it. */
-export interface LoggedRequest {
-  readonly id: string
-  readonly [field: string]: unknown
-}
+export type { CatalogItem }
 
 export interface RequestQuery extends PageQuery {
   readonly workspaceId?: WorkspaceId
@@ -26,13 +23,7 @@ export interface RequestLog {
   /** Newest first. An id that names nothing has no requests. */
   list(query: RequestQuery): Promise<Page<LoggedRequest>>
   /** Explained: candidates and why, attempts, usage, price version, transfers. */
-  find(id: RequestId): Promise<LoggedRequest | undefined>
-}
-
-/** JSON too; must hold neither base URLs nor credentials, everybody can read it. */
-export interface CatalogItem {
-  readonly id: string
-  readonly [field: string]: unknown
+  find(id: RequestId): Promise<ExplainedRequest | undefined>
 }
 
 export interface ObservationDependencies {
@@ -71,7 +62,7 @@ export function observationRoutes({ database, requests, catalog }: ObservationDe
       kind: 'request',
       operation: 'getRequest',
       summary: 'Explains one request: candidates and why, attempts, usage, price version, the transfer.',
-      answer: requestSchema,
+      answer: explainedRequestSchema,
       status: 200,
       run: async ({ id }) => (await requests.find(id)) ?? notFound('request', id),
     }),

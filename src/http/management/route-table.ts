@@ -1,6 +1,7 @@
 // Every call of the management API. A new one is a row in a …-routes file; a test names the documents that lack it.
 
 import type { Database } from '../../store/database.ts'
+import { type CheckoutDependencies, checkoutRoutes } from './checkout-routes.ts'
 import { type CredentialDependencies, credentialRoutes } from './credential-routes.ts'
 import { type KeyDependencies, keyRoutes } from './key-routes.ts'
 import { limitRoutes } from './limit-routes.ts'
@@ -15,6 +16,7 @@ export interface RouteDependencies
     ProjectDependencies,
     KeyDependencies,
     CredentialDependencies,
+    CheckoutDependencies,
     ObservationDependencies {
   readonly database: Database
   /** Of the program, for the document. */
@@ -24,6 +26,7 @@ export interface RouteDependencies
 export function managementRoutes(deps: RouteDependencies): readonly Route[] {
   const routes: Route[] = [
     ...workspaceRoutes(deps),
+    ...checkoutRoutes(deps),
     ...projectRoutes(deps),
     ...keyRoutes(deps),
     ...limitRoutes(deps),

@@ -9,7 +9,8 @@ import type { FundOutcome } from '../../ledger/fund.ts'
 import type { Ledger } from '../../ledger/ledger.ts'
 import type { Database } from '../../store/database.ts'
 import { type Act, appendAudit } from '../../tenancy/audit.ts'
-import { createWorkspace, getWorkspace, listWorkspaces } from '../../tenancy/workspaces.ts'
+import type { Authenticator } from '../../tenancy/authenticate.ts'
+import { createWorkspace, getWorkspace, listWorkspaces, updateWorkspace } from '../../tenancy/workspaces.ts'
 import {
   topUpSchema,
   transferAnswer,
@@ -27,6 +28,7 @@ import { usedOtherwise } from './run-write.ts'
 export interface WorkspaceDependencies {
   readonly database: Database
   readonly ledger: Pick<Ledger, 'fund' | 'wallet' | 'transfers'>
+  readonly invalidate: Authenticator['invalidate']
   /** What the caller is told of a defect of ours; the details go to the log, under the same id. */
   onDefect(error: unknown, id: RequestId): Failure
 }
@@ -74,8 +76,35 @@ export function workspaceRoutes(deps: WorkspaceDependencies): readonly Route[] {
         return workspace === 'not found' ? notFound('workspace', id) : workspaceAnswer(workspace)
       },
     }),
+    updateWorkspaceRoute(deps),
     ...walletRoutes(deps),
   ]
+}
+
+function updateWorkspaceRoute({ invalidate }: WorkspaceDependencies): Route {
+  return defineRoute({
+    method: 'PATCH',
+    path: '/api/workspaces/{id}',
+    kind: 'workspace',
+    operation: 'updateWorkspace',
+    summary: 'Changes the name, or whether shared routes follow its own; what is left out stays.',
+    body: z.strictObject({
+      name: nameField.optional(),
+      shares_routes: z
+        .boolean(must('true or false'))
+        .optional()
+        .describe("Whether routes on the operator's credentials, at the usual price, may follow those on its own."),
+    }),
+    example: { shares_routes: true },
+    answer: workspaceSchema,
+    status: 200,
+    async write(sql, { id, body: { name, shares_routes: sharesRoutes }, act }) {
+      const workspace = await updateWorkspace(sql, id, { name, sharesRoutes }, act)
+      if (workspace === 'not found') return notFound('workspace', id)
+      return workspace instanceof Failure ? workspace : workspaceAnswer(workspace)
+    },
+    committed: ({ id }) => invalidate(id),
+  })
 }
 
 function walletRoutes(deps: WorkspaceDependencies): readonly Route[] {

@@ -1,0 +1,98 @@
+import { describe, expect, test } from 'bun:test'
+import type { Failure } from '../kernel/failure.ts'
+import { createShedding, type SheddingDependencies } from './shedding.ts'
+
+const gigabyte = 2 ** 30
+
+/** A gateway whose time and load are told; the timer never gets a turn inside a test. */
+function start(facts: Partial<SheddingDependencies> = {}) {
+  let nowMs = 0
+  const clock = { now: () => nowMs, monotonicMs: () => nowMs }
+  const usual = { clock, random: () => 0.5, running: () => 10, rssBytes: () => gigabyte, memoryBytesMax: 4 * gigabyte }
+  const shedding = createShedding({ ...usual, ...facts })
+  return {
+    shedding,
+    /** So many samples in time, then one that comes this late. */
+    pass(inTime: number, lateMs = 0) {
+      for (let n = 0; n < inTime; n++) {
+        nowMs += 20
+        shedding.sample()
+      }
+      if (lateMs === 0) return
+      nowMs += 20 + lateMs
+      shedding.sample()
+    },
+  }
+}
+
+const retryAfter = (failure: Failure | undefined) => failure?.facts.retryAfterMs
+
+test('an ordinary load is taken', () => {
+  const { shedding, pass } = start()
+  pass(1000)
+  expect(shedding.refusal()).toBeUndefined()
+  shedding.close()
+})
+
+describe('the event loop', () => {
+  test('may stand still twice in five seconds, as for a collection; a third time is too much', () => {
+    const { shedding, pass } = start()
+    pass(10, 900)
+    pass(10, 900)
+    expect(shedding.refusal()).toBeUndefined()
+    pass(10, 101)
+    expect(shedding.refusal()).toMatchObject({ code: 'OVERLOADED', status: 503 })
+    shedding.close()
+  })
+
+  test('may always be a tenth of a second late', () => {
+    const { shedding, pass } = start()
+    for (let n = 0; n < 50; n++) pass(1, 100)
+    expect(shedding.refusal()).toBeUndefined()
+    shedding.close()
+  })
+
+  test('is forgiven after five seconds without a lag', () => {
+    const { shedding, pass } = start()
+    for (let n = 0; n < 3; n++) pass(0, 500)
+    pass(247)
+    expect(shedding.refusal()).toBeDefined()
+    pass(1)
+    expect(shedding.refusal()).toBeUndefined()
+    shedding.close()
+  })
+})
+
+test('memory over 85 % of the limit is too much, and looked at once a second', () => {
+  let rss = 3.4 * gigabyte
+  const { shedding, pass } = start({ rssBytes: () => rss })
+  pass(1)
+  expect(shedding.refusal()).toBeUndefined()
+  rss = 3.41 * gigabyte
+  pass(50)
+  expect(shedding.refusal()).toBeUndefined()
+  pass(1)
+  expect(shedding.refusal()?.message).toContain('memory')
+  shedding.close()
+})
+
+test('more running requests than the limit are too many', () => {
+  let running = 500
+  const { shedding } = start({ running: () => running, runningMax: 500 })
+  expect(shedding.refusal()).toBeUndefined()
+  running++
+  expect(shedding.refusal()).toMatchObject({ code: 'OVERLOADED' })
+  shedding.close()
+})
+
+test('whoever is turned away is told to come back in one to three seconds', () => {
+  for (const [draw, waitMs] of [
+    [0, 1000],
+    [0.5, 2000],
+    [0.9999, 3000],
+  ] as const) {
+    const { shedding } = start({ random: () => draw, runningMax: 1 })
+    expect(retryAfter(shedding.refusal())).toBe(waitMs)
+    shedding.close()
+  }
+})

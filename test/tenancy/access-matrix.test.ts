@@ -1,0 +1,160 @@
+// Every route of the running gateway × who calls it: what the OpenAPI document lists, and the public API beside it.
+
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { createId } from '../../src/kernel/ids.ts'
+import { createStepClock } from './step-clock.ts'
+import { startTenancy, type Tenancy, type Tenant, until } from './tenancy.ts'
+
+const webhookSecret = 'whsec_0123456789abcdef'
+/** Stands still, so that wrong tokens are not slowed down in real seconds. */
+const clock = createStepClock('2027-01-15T08:00:00Z')
+
+let tenancy: Tenancy
+let calls: readonly ManagedCall[]
+
+interface ManagedCall {
+  readonly name: string
+  readonly method: string
+  readonly path: string
+  readonly isPublic: boolean
+  readonly body: unknown
+  readonly status: number
+  /** What `{id}` names, by the document's own words. */
+  readonly kind: string | undefined
+}
+
+interface Operation {
+  readonly security?: readonly unknown[]
+  readonly requestBody?: { readonly content: { readonly 'application/json': { readonly example?: unknown } } }
+  readonly responses: Readonly<Record<string, unknown>>
+  readonly parameters: readonly { readonly name: string; readonly description: string }[]
+}
+
+beforeAll(async () => {
+  tenancy = await startTenancy({ clock, env: { STRIPE_WEBHOOK_SECRET: webhookSecret } })
+  const { paths } = await tenancy.must('GET', '/api/openapi.json')
+  calls = Object.entries(paths as Record<string, Record<string, Operation>>).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, { security, requestBody, responses, parameters }]) => ({
+      name: `${method.toUpperCase()} ${path}`,
+      method: method.toUpperCase(),
+      path,
+      isPublic: security?.length === 0,
+      body: requestBody && (requestBody.content['application/json'].example ?? {}),
+      status: Number(Object.keys(responses).find((status) => status !== 'default')),
+      kind: parameters.find(({ name }) => name === 'id')?.description.match(/the (\w+)\.$/)?.[1],
+    })),
+  )
+})
+
+afterAll(() => tenancy[Symbol.asyncDispose]())
+
+const pathWith = ({ path }: ManagedCall, id: string) => path.replace('{id}', id).replace('{provider}', 'groq')
+const prefixes = { workspace: 'ws', project: 'prj', key: 'key', request: 'req' } as const
+type Kind = keyof typeof prefixes
+
+/** Payments cannot be started without a key of Stripe's, and that would need a network. */
+const isServedHere = ({ path }: ManagedCall) => !path.endsWith('/checkouts')
+
+/** An id of each kind that exists, with a credential and a logged request behind it. */
+async function freshIds(): Promise<Readonly<Record<Kind, string>>> {
+  const { workspaceId, projectId, keyId, key }: Tenant = await tenancy.tenant({ credit: '1' })
+  await tenancy.must('PUT', `/api/workspaces/${workspaceId}/credentials/groq`, { api_key: 'gsk-of-the-tenant' })
+  const { url } = tenancy.gateway
+  const answer = await fetch(`${url}/v1/chat/completions`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+    body: '{"model":"sandbox/echo","messages":[{"role":"user","content":"hi"}]}',
+  })
+  const request = answer.headers.get('x-request-id') ?? ''
+  await answer.text()
+  await until(async () => (await tenancy.api('GET', `/api/requests/${request}`)).status === 200)
+  return { workspace: workspaceId, project: projectId, key: keyId, request }
+}
+
+/** `contract.md` §4, written out. */
+const contract = [
+  ...['POST /api/workspaces', 'GET /api/workspaces', 'GET /api/workspaces/{id}', 'GET /api/workspaces/{id}/wallet'],
+  ...['POST /api/workspaces/{id}/topups', 'GET /api/workspaces/{id}/transfers'],
+  ...['POST /api/workspaces/{id}/projects', 'PATCH /api/projects/{id}', 'GET /api/projects/{id}'],
+  ...['POST /api/projects/{id}/keys', 'POST /api/keys/{id}/revoke', 'POST /api/keys/{id}/rotate', 'GET /api/keys'],
+  ...['PUT /api/workspaces/{id}/limits', 'PUT /api/projects/{id}/limits', 'PUT /api/keys/{id}/limits'],
+  'PUT /api/workspaces/{id}/credentials/{provider}',
+  'DELETE /api/workspaces/{id}/credentials/{provider}',
+  'GET /api/workspaces/{id}/credentials/{provider}',
+  ...['GET /api/requests', 'GET /api/requests/{id}', 'GET /api/catalog'],
+]
+
+test('the document has the routes of the contract', () => {
+  const names = calls.map(({ name }) => name)
+  expect(contract.filter((name) => !names.includes(name))).toEqual([])
+  expect(calls.filter(({ path, kind }) => path.includes('{id}') && kind === undefined)).toEqual([])
+})
+
+test('T3, A10: every management route × nobody, an API key, the token', async () => {
+  const { key } = await tenancy.tenant()
+  for (const call of calls.filter(isServedHere)) {
+    clock.pass(61_000)
+    const ids = await freshIds()
+    const path = pathWith(call, ids[call.kind as Kind])
+    const statusWith = async (headers?: Record<string, string>) =>
+      (await tenancy.api(call.method, path, call.body, headers)).status
+    const outcomes = [
+      await statusWith({}),
+      await statusWith({ authorization: `Bearer ${key}` }),
+      await statusWith({ 'x-api-key': key }),
+      await statusWith({ cookie: 'session=guess' }),
+      await statusWith(),
+    ]
+    const stranger = call.isPublic ? call.status : 401
+    expect([call.name, outcomes]).toEqual([call.name, [stranger, stranger, stranger, stranger, call.status]])
+  }
+}, 60_000)
+
+test('T2: an unknown id, an id of another kind and no id at all are one and the same 404', async () => {
+  const ids = await freshIds()
+  for (const call of calls.filter(({ kind }) => kind !== undefined)) {
+    const kind = call.kind as Kind
+    const unknown = createId(prefixes[kind])
+    const wrong = Object.entries(ids).flatMap(([of, id]) => (of === kind ? [] : [id]))
+    for (const id of [unknown, ...wrong, 'x', '*']) {
+      const { status, body } = await tenancy.api(call.method, pathWith(call, id), call.body)
+      expect([call.name, status, body.error.code]).toEqual([call.name, 404, 'NOT_FOUND'])
+      if (isServedHere(call)) expect(body.error.message).toBe(`There is no ${kind} ${id}.`)
+    }
+  }
+})
+
+test('A7: without credentials everything is a 401 but for the allowed list', async () => {
+  const { url } = tenancy.gateway
+  const generation = { model: 'sandbox/echo', max_tokens: 5, messages: [{ role: 'user', content: 'hi' }] }
+  const posts = ['/v1/chat/completions', '/v1/messages', '/v1/messages/count_tokens']
+  const gets = ['/v1/models', '/v1/models/sandbox/echo', '/v1/models/sandbox%2Fecho', '/v1/models/no/such']
+  const spellings = (path: string) => [path, `/v1${path}`, path.slice('/v1'.length), `${path}?beta=true`]
+  for (const surfaceHeaders of [{}, { 'anthropic-version': '2023-06-01' }]) {
+    for (const path of posts.flatMap(spellings)) {
+      const { status, body } = await tenancy.api('POST', path, generation, surfaceHeaders)
+      expect([path, status, body.error.code]).toEqual([path, 401, 'UNAUTHORIZED'])
+    }
+    for (const path of gets.flatMap(spellings)) {
+      const { status, body } = await tenancy.api('GET', path, undefined, surfaceHeaders)
+      expect([path, status, body.error.code]).toEqual([path, 401, 'UNAUTHORIZED'])
+    }
+  }
+  const open = calls.filter(({ isPublic }) => isPublic).map(({ name }) => name)
+  expect(open.sort()).toEqual(['GET /api/catalog', 'GET /api/openapi.json'])
+  for (const path of ['/healthz', '/readyz', '/api/catalog', '/api/openapi.json']) {
+    expect([path, (await fetch(url + path)).status]).toEqual([path, 200])
+  }
+  expect((await fetch(`${url}/api/hello`, { method: 'HEAD' })).status).toBe(200)
+  // Configured here; what is not signed with its secret gets no further.
+  const unsigned = await tenancy.api('POST', '/api/payments/stripe/webhook', { type: 'checkout.session.completed' }, {})
+  expect(unsigned.status).toBe(400)
+})
+
+test('A10: the management token buys no generation', async () => {
+  await using other = await startTenancy({ env: { TOLLGATE_ADMIN_TOKEN: 'token-of-the-operator-0123456789' } })
+  const authorization = 'Bearer token-of-the-operator-0123456789'
+  expect((await other.api('GET', '/v1/models', undefined, { authorization })).status).toBe(401)
+  // Without a secret of Stripe's there is no webhook.
+  expect((await other.api('POST', '/api/payments/stripe/webhook', {}, {})).status).toBe(404)
+})

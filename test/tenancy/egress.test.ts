@@ -1,0 +1,105 @@
+// Addresses that a tenant brings with a key, through the management API and a call: no connection reaches a listener on
+// this machine unless the operator has named it.
+
+import { expect, test } from 'bun:test'
+import { writeFileSync } from 'node:fs'
+import { bothSurfaces, chat } from '../parts/surfaces.ts'
+import { startUpstream } from '../parts/upstream.ts'
+import { chatWords } from '../parts/upstream-words.ts'
+import { failureOf, startTenancy, until } from './tenancy.ts'
+
+/** The forms of security.md S3 that need no name server; PORT is the canary's. */
+const corpus = [
+  ...['http://127.0.0.1:PORT', 'https://127.0.0.1:PORT', 'http://127.0.0.2:PORT', 'http://127.1:PORT'],
+  ...['http://0x7f.1:PORT', 'http://0x7f000001:PORT', 'http://2130706433:PORT', 'http://017700000001:PORT'],
+  ...['http://0.0.0.0:PORT', 'http://0:PORT', 'http://[::1]:PORT', 'http://[::]:PORT'],
+  ...['http://[::ffff:127.0.0.1]:PORT', 'http://[::ffff:7f00:1]:PORT', 'http://[64:ff9b::7f00:1]:PORT'],
+  ...['http://[2002:7f00:1::]:PORT', 'http://localhost:PORT', 'http://localhost.:PORT', 'http://LOCALHOST:PORT'],
+  ...['http://user@127.0.0.1:PORT', 'http://127.0.0.1:PORT#@api.groq.com', 'http://127.0.0.1:PORT?@api.groq.com'],
+  ...['https://api.groq.com@127.0.0.1:PORT', 'https://api.groq.com\\@127.0.0.1:PORT', 'http://127.0.0.1:PORT/\r\nX: y'],
+  ...['http://127.0.0.1\t:PORT', 'http://127.0.0.1:PORT/ ', '//127.0.0.1:PORT', 'http:127.0.0.1:PORT'],
+  ...['file:///etc/passwd', 'gopher://127.0.0.1:PORT', 'unix:///tmp/socket', '', 'http://１２７.０.０.１:PORT'],
+  ...['https://169.254.169.254', 'http://[fd00:ec2::254]', 'http://100.64.0.1', 'http://10.0.0.1', 'http://[fe80::1]'],
+]
+
+const config = (own: string) => `
+models:
+  - { id: own/model, price: free, routes: [{ provider: groq, model: g }] }
+own_keys: ${own}
+`
+const wide = '{ base_urls: true, plain_http: true }'
+const canaryAllowed = '{ base_urls: true, plain_http: true, allow_hosts: ["127.0.0.1"] }'
+
+function startCanary() {
+  const upstream = startUpstream((_, reply) => reply.send(200, { 'content-type': 'application/json' }, chatWords.whole))
+  return { ...upstream, port: new URL(upstream.url).port, [Symbol.dispose]: () => upstream.stop() }
+}
+
+test('S1, S3: no form of an address inside is stored, and none is called on the way', async () => {
+  using canary = startCanary()
+  await using tenancy = await startTenancy({ config: config(wide) })
+  const { workspaceId, key } = await tenancy.tenant()
+  const path = `/api/workspaces/${workspaceId}/credentials/groq`
+  for (const form of corpus) {
+    const url = form.replaceAll('PORT', canary.port)
+    const { status, body } = await tenancy.api('PUT', path, { api_key: 'gsk-of-the-tenant', base_url: url })
+    expect([form, status, body.error.param]).toEqual([form, 400, 'base_url'])
+  }
+  expect((await tenancy.api('GET', path)).status).toBe(404)
+  expect((await tenancy.generate(chat, key, 'own/model')).status).toBe(404)
+  expect([canary.calls.length, canary.openConnections()]).toEqual([0, 0])
+})
+
+test('S1: where the operator does not allow addresses none is taken, not even a public one', async () => {
+  await using tenancy = await startTenancy({ config: config('{ base_urls: false }') })
+  const { workspaceId } = await tenancy.tenant()
+  const body = { api_key: 'gsk-of-the-tenant', base_url: 'https://93.184.216.34/v1' }
+  const reply = await tenancy.api('PUT', `/api/workspaces/${workspaceId}/credentials/groq`, body)
+  expect([reply.status, reply.body.error.param]).toEqual([400, 'base_url'])
+  expect(reply.body.error.message).toContain('own_keys.base_urls')
+})
+
+test('S2: the guard looks at every call: an address that was good when it was stored is not called after', async () => {
+  using canary = startCanary()
+  await using tenancy = await startTenancy({ config: config(canaryAllowed) })
+  const { workspaceId, key } = await tenancy.tenant()
+  const path = `/api/workspaces/${workspaceId}/credentials/groq`
+  const credential = { api_key: 'gsk-of-the-tenant', base_url: `${canary.url}/v1` }
+  await tenancy.must('PUT', path, credential)
+  // It sees whoever does come.
+  expect((await tenancy.generate(chat, key, 'own/model')).status).toBe(200)
+  expect(canary.calls).toHaveLength(1)
+  for (const narrower of [wide, '{ base_urls: false }']) {
+    writeFileSync(tenancy.gateway.configPath, config(narrower))
+    const { workspaceId: other } = await tenancy.tenant()
+    await until(
+      async () => (await tenancy.api('PUT', `/api/workspaces/${other}/credentials/groq`, credential)).status === 400,
+    )
+    for (const surface of bothSurfaces) {
+      const reply = await tenancy.generate(surface, key, 'own/model')
+      expect([narrower, reply.status, failureOf(surface, reply)[0]]).toEqual([narrower, 404, 'NOT_FOUND'])
+      expect(reply.text).not.toContain(canary.url)
+    }
+    expect(canary.calls).toHaveLength(1)
+    writeFileSync(tenancy.gateway.configPath, config(canaryAllowed))
+    await until(
+      async () => (await tenancy.api('PUT', `/api/workspaces/${other}/credentials/groq`, credential)).status === 200,
+    )
+  }
+})
+
+test('S4, S6: a redirect is a failed attempt, and the key goes nowhere else', async () => {
+  using canary = startCanary()
+  const redirecting = startUpstream((_, reply) =>
+    reply.send(307, { location: `${canary.url}/v1/chat/completions` }, ''),
+  )
+  await using tenancy = await startTenancy({ config: config(canaryAllowed) })
+  const { workspaceId, key } = await tenancy.tenant()
+  const credential = { api_key: 'gsk-of-the-tenant', base_url: `${redirecting.url}/v1` }
+  await tenancy.must('PUT', `/api/workspaces/${workspaceId}/credentials/groq`, credential)
+  const reply = await tenancy.generate(chat, key, 'own/model')
+  expect(reply.status).toBe(404)
+  expect(redirecting.calls.length).toBeGreaterThan(0)
+  expect(canary.calls).toHaveLength(0)
+  redirecting.stop()
+})

@@ -1,0 +1,180 @@
+// Limits of requests, tokens and concurrency over the wire: what is admitted is exact to the definition however many ask
+// at once, and whoever waits as long as they were told is let in. The clock moves only when a test says so.
+
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { bothSurfaces, chat, messages } from '../parts/surfaces.ts'
+import { startUpstream, type Upstream } from '../parts/upstream.ts'
+import { wordsFor } from '../parts/upstream-words.ts'
+import { createStepClock } from './step-clock.ts'
+import { failureOf, type Reply, startTenancy, type Tenancy, until } from './tenancy.ts'
+
+const clock = createStepClock('2027-01-15T08:00:00Z')
+let upstream: Upstream
+let tenancy: Tenancy
+/** While set, the provider keeps its callers waiting. */
+let gate: PromiseWithResolvers<void> | undefined
+
+const config = (url: string) => `
+providers:
+  - { id: acme, dialect: openai-chat, base_url: "${url}/v1", api_key: key-of-the-operator }
+models:
+  - { id: acme/large, price: free, max_output_tokens: 1000, routes: [{ provider: acme, model: l }] }
+`
+
+beforeAll(async () => {
+  upstream = startUpstream(async (call, reply) => {
+    await gate?.promise
+    await reply.send(200, { 'content-type': 'application/json' }, wordsFor(call).whole)
+  })
+  tenancy = await startTenancy({ config: config(upstream.url), clock })
+})
+
+afterAll(async () => {
+  await tenancy[Symbol.asyncDispose]()
+  upstream.stop()
+})
+
+const call = (key: string, more: object = {}) =>
+  tenancy.generate(chat, key, 'acme/large', { max_tokens: 1000, ...more })
+
+/** So many requests over so many connections; answers with their statuses, counted. */
+async function flood(key: string, count: number, connections = 50): Promise<Record<number, number>> {
+  const statuses: Record<number, number> = {}
+  let left = count
+  const client = async () => {
+    while (left-- > 0) {
+      const { status } = await call(key)
+      statuses[status] = (statuses[status] ?? 0) + 1
+    }
+  }
+  await Promise.all(Array.from({ length: connections }, client))
+  return statuses
+}
+
+function waitOf({ status, headers }: Reply): { readonly seconds: number; readonly milliseconds: number } {
+  expect(status).toBe(429)
+  const seconds = headers.get('retry-after') ?? ''
+  expect(seconds).toMatch(/^[1-9][0-9]*$/)
+  return { seconds: Number(seconds), milliseconds: Number(headers.get('retry-after-ms')) }
+}
+
+/** Starts calls that the provider keeps waiting, until as many have reached it or been refused. */
+async function startHeld(key: string, count: number, more: object = {}) {
+  gate = Promise.withResolvers<void>()
+  const before = upstream.calls.length
+  const refused: Reply[] = []
+  const all = Array.from({ length: count }, async () => {
+    const reply = await call(key, more)
+    if (reply.status === 429) refused.push(reply)
+    return reply
+  })
+  await until(() => upstream.calls.length - before + refused.length === count)
+  return {
+    admitted: upstream.calls.length - before,
+    refused,
+    async finish() {
+      gate?.resolve()
+      gate = undefined
+      return Promise.all(all)
+    },
+  }
+}
+
+test('R3: 10,000 requests from 50 connections against 300 a minute: the burst, then what the minute refills', async () => {
+  const { key } = await tenancy.tenant({ with: { limits: { requests_per_minute: 300 } } })
+  expect(await flood(key, 5000)).toEqual({ 200: 300, 429: 4700 })
+  // 300 a minute are 5 a second: 35 in 7 s.
+  clock.pass(7000)
+  expect(await flood(key, 2700)).toEqual({ 200: 35, 429: 2665 })
+  // 7.5, of which half a request stays for later: with the 2.5 of the next half second that makes 3.
+  clock.pass(1500)
+  expect(await flood(key, 1000)).toEqual({ 200: 7, 429: 993 })
+  clock.pass(500)
+  expect(await flood(key, 900)).toEqual({ 200: 3, 429: 897 })
+  // However long nobody asks, it is a burst of 300 and no more.
+  clock.pass(3_600_000)
+  expect(await flood(key, 400)).toEqual({ 200: 300, 429: 100 })
+}, 60_000)
+
+test('each refused client that waits exactly as long as it was told is admitted', async () => {
+  const { key } = await tenancy.tenant({ with: { limits: { requests_per_minute: 7 } } })
+  expect(await flood(key, 50)).toEqual({ 200: 7, 429: 43 })
+  for (let client = 0; client < 50; client++) {
+    const refused = await call(key)
+    const { milliseconds, seconds } = waitOf(refused)
+    // 60 s ÷ 7 = 8571.43 ms, never told as less; and not before.
+    expect([milliseconds, seconds]).toEqual([8572, 9])
+    clock.pass(client % 2 === 0 ? milliseconds : seconds * 1000)
+    expect((await call(key)).status).toBe(200)
+    // Whole again up to the last request, so that every client finds the same.
+    clock.pass(60_000)
+    expect(await flood(key, 8, 1)).toEqual({ 200: 7, 429: 1 })
+  }
+}, 30_000)
+
+test('the refusal has the shape of the surface, says whose limit it is, and counts for every endpoint', async () => {
+  const { workspaceId, projectId, key } = await tenancy.tenant()
+  await tenancy.must('PUT', `/api/workspaces/${workspaceId}/limits`, { requests_per_minute: 2 })
+  await tenancy.must('PUT', `/api/projects/${projectId}/limits`, { requests_per_minute: 100 })
+  const { secret: other } = await tenancy.key(projectId, { limits: { requests_per_minute: 50 } })
+  expect([(await call(key)).status, (await call(other)).status]).toEqual([200, 200])
+  for (const surface of bothSurfaces) {
+    const reply = await tenancy.generate(surface, other, 'acme/large')
+    const [code, message] = failureOf(surface, reply)
+    expect([code, reply.body.error.type]).toEqual(['LIMIT_EXCEEDED', 'rate_limit_error'])
+    expect(message).toContain('2 of 2 requests per minute (limit of workspace "a tenant")')
+    expect(waitOf(reply).milliseconds).toBe(30_000)
+  }
+  const authorization = `Bearer ${key}`
+  const counting = { ...messages, path: '/v1/messages/count_tokens' }
+  expect((await tenancy.generate(counting, key, 'acme/large')).status).toBe(429)
+  expect((await tenancy.api('GET', '/v1/models', undefined, { authorization })).status).toBe(429)
+})
+
+test('tokens are reserved by estimate, at once for all who ask at once, and corrected by what was used', async () => {
+  const { key } = await tenancy.tenant({ with: { limits: { tokens_per_minute: 10_000 } } })
+  // Each may use its cap of 1,000 and what the few words of the prompt come to: nine fit, a tenth does not.
+  const held = await startHeld(key, 50)
+  expect([held.admitted, held.refused.length]).toEqual([9, 41])
+  const { milliseconds } = waitOf(held.refused[0] as Reply)
+  clock.pass(milliseconds)
+  const before = upstream.calls.length
+  const late = call(key)
+  await until(() => upstream.calls.length > before)
+  const replies = await held.finish()
+  expect(replies.filter(({ status }) => status === 200)).toHaveLength(9)
+  expect((await late).status).toBe(200)
+  clock.pass(60_000)
+  expect((await call(key)).status).toBe(200)
+})
+
+test('what a request really used is what counts: ten times 5 tokens of 10,000', async () => {
+  const { key } = await tenancy.tenant({ with: { limits: { tokens_per_minute: 10_000 } } })
+  const held = await startHeld(key, 9)
+  expect(held.admitted).toBe(9)
+  await held.finish()
+  expect((await call(key)).status).toBe(200)
+  // Counting tokens takes none, so it shows what is left. The clock stood still.
+  const counting = await tenancy.generate({ ...messages, path: '/v1/messages/count_tokens' }, key, 'acme/large')
+  expect(counting.headers.get('anthropic-ratelimit-tokens-remaining')).toBe('9950')
+})
+
+test('as many run at the same time as may, and a place that is free is given to the next', async () => {
+  const { key } = await tenancy.tenant({ with: { limits: { concurrent_requests: 5 } } })
+  const held = await startHeld(key, 50)
+  expect([held.admitted, held.refused.length]).toEqual([5, 45])
+  expect(waitOf(held.refused[0] as Reply).seconds).toBe(1)
+  await held.finish()
+  const again = await startHeld(key, 6)
+  expect([again.admitted, again.refused.length]).toEqual([5, 1])
+  await again.finish()
+})
+
+test('a changed limit acts on the next request, and what was used stays used', async () => {
+  const { keyId, key } = await tenancy.tenant({ with: { limits: { requests_per_minute: 3 } } })
+  expect(await flood(key, 10, 1)).toEqual({ 200: 3, 429: 7 })
+  await tenancy.must('PUT', `/api/keys/${keyId}/limits`, { requests_per_minute: 5 })
+  expect(await flood(key, 10, 1)).toEqual({ 200: 2, 429: 8 })
+  await tenancy.must('PUT', `/api/keys/${keyId}/limits`, {})
+  expect(await flood(key, 10, 1)).toEqual({ 200: 10 })
+})

@@ -1,0 +1,141 @@
+// A gateway with tenants on it, made, funded and limited through its management API as an operator would do it. What is
+// asked goes over the wire; nothing here reaches into the app.
+
+import { expect } from 'bun:test'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { TestEngine } from '../parts/engines.ts'
+import { type Gateway, type GatewayOptions, startGateway } from '../parts/gateway.ts'
+import { chat, messages, type TestSurface } from '../parts/surfaces.ts'
+
+export interface Reply {
+  readonly status: number
+  readonly headers: Headers
+  readonly text: string
+  /** The JSON; undefined where there is no body. */
+  // biome-ignore lint/suspicious/noExplicitAny: tests look into every kind of answer.
+  readonly body: any
+}
+
+export interface Tenant {
+  readonly workspaceId: string
+  readonly projectId: string
+  readonly keyId: string
+  readonly key: string
+}
+
+export interface TenantWish {
+  /** Decimal USD; absent = an empty wallet. */
+  readonly credit?: string
+  /** Of the project. */
+  readonly models?: readonly string[]
+  /** Whatever else the key is made with. */
+  readonly with?: object
+}
+
+export interface Tenancy extends AsyncDisposable {
+  readonly gateway: Gateway
+  /** With the management token unless the headers say otherwise. */
+  api(method: string, path: string, body?: unknown, headers?: Readonly<Record<string, string>>): Promise<Reply>
+  /** The same, and the body of an answer that must be a good one. */
+  // biome-ignore lint/suspicious/noExplicitAny: as above.
+  must(method: string, path: string, body?: unknown): Promise<any>
+  /** A workspace with a project and a key. */
+  tenant(wish?: TenantWish): Promise<Tenant>
+  /** A further key of a project. */
+  key(projectId: string, more?: object): Promise<{ readonly id: string; readonly secret: string }>
+  generate(surface: TestSurface, key: string, model: string, more?: object): Promise<Reply>
+  /** Ids of GET /v1/models, which must be the same in both shapes. */
+  models(key: string): Promise<readonly string[]>
+}
+
+export interface TenancyOptions extends GatewayOptions {
+  /** Absent = the embedded database. */
+  readonly engine?: TestEngine
+}
+
+export async function startTenancy({ engine, ...options }: TenancyOptions = {}): Promise<Tenancy> {
+  const place = await engine?.createPlace()
+  const database = place?.url === undefined ? {} : { DATABASE_URL: place.url }
+  const gateway = await startGateway({ ...options, env: { ...options.env, ...database } })
+  const token =
+    options.env?.TOLLGATE_ADMIN_TOKEN ?? readFileSync(join(gateway.dataFolder, 'admin-token'), 'utf8').trim()
+  const { url } = gateway
+
+  const api: Tenancy['api'] = async (method, path, body, headers = { authorization: `Bearer ${token}` }) => {
+    const json = body === undefined ? {} : { 'content-type': 'application/json' }
+    const sent = body === undefined ? {} : { body: JSON.stringify(body) }
+    return replyOf(await fetch(url + path, { method, headers: { ...json, ...headers }, ...sent }))
+  }
+  const must: Tenancy['must'] = async (method, path, body) => {
+    const reply = await api(method, path, body)
+    expect(`${reply.status} ${reply.text}`).toMatch(/^2/)
+    return reply.body
+  }
+  const key: Tenancy['key'] = (projectId, more = {}) =>
+    must('POST', `/api/projects/${projectId}/keys`, { name: 'k', ...more })
+  return {
+    gateway,
+    api,
+    must,
+    key,
+    async tenant({ credit, models, with: more } = {}) {
+      const { id: workspaceId } = await must('POST', '/api/workspaces', { name: 'a tenant' })
+      if (credit !== undefined) await must('POST', `/api/workspaces/${workspaceId}/topups`, { amount: credit })
+      const wish = { name: 'a project', ...(models && { models }) }
+      const { id: projectId } = await must('POST', `/api/workspaces/${workspaceId}/projects`, wish)
+      const { id: keyId, secret } = await key(projectId, more)
+      return { workspaceId, projectId, keyId, key: secret }
+    },
+    generate: async (surface, secret, model, more = {}) => replyOf(await ask(url, surface, secret, model, more)),
+    models: (secret) => modelsOf(url, secret),
+    async [Symbol.asyncDispose]() {
+      await gateway.stop()
+      place?.[Symbol.dispose]()
+    },
+  }
+}
+
+/** The answer before it is read, for streams. */
+export function ask(url: string, surface: TestSurface, key: string, model: string, more: object = {}) {
+  const cap = surface.name === 'messages' ? { max_tokens: 50 } : {}
+  return fetch(url + surface.path, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json', ...surface.headers },
+    body: JSON.stringify({ model, ...cap, messages: [{ role: 'user', content: 'hi' }], ...more }),
+  })
+}
+
+export async function replyOf(response: Response): Promise<Reply> {
+  const text = await response.text()
+  const isJson = response.headers.get('content-type')?.startsWith('application/json') ?? false
+  return { status: response.status, headers: response.headers, text, body: isJson ? JSON.parse(text) : undefined }
+}
+
+async function modelsOf(url: string, key: string): Promise<readonly string[]> {
+  const authorization = `Bearer ${key}`
+  const lists = await Promise.all(
+    [chat, messages].map(async ({ headers }) => {
+      const response = await fetch(`${url}/v1/models?limit=1000`, { headers: { authorization, ...headers } })
+      expect(response.status).toBe(200)
+      const { data } = (await response.json()) as { data: { id: string }[] }
+      return data.map(({ id }) => id)
+    }),
+  )
+  expect(lists[1]).toEqual(lists[0])
+  return lists[0] ?? []
+}
+
+/** `error.code` and the message, after the whole shape of the surface was checked. */
+export function failureOf(surface: TestSurface, { body, headers }: Reply): readonly [code: string, message: string] {
+  const { code, message } = body.error
+  const shape = surface.name === 'chat' ? ['error'] : ['type', 'error', 'request_id']
+  expect(Object.keys(body)).toEqual(shape)
+  if (surface.name === 'messages') expect(body.request_id).toBe(headers.get('x-request-id'))
+  return [code, message]
+}
+
+/** Waits for something that happens soon, such as a file being noticed. */
+export async function until(isSo: () => boolean | Promise<boolean>): Promise<void> {
+  while (!(await isSo())) await Bun.sleep(5)
+}
