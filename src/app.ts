@@ -3,6 +3,7 @@
 import manifest from '../package.json' with { type: 'json' }
 import { catalogItems } from './app/catalog-view.ts'
 import { createCredentials } from './app/management.ts'
+import { createObservers } from './app/observe.ts'
 import { createStock } from './app/stock.ts'
 import type { Config } from './config/config.ts'
 import type { ConfigSource } from './config/source.ts'
@@ -150,6 +151,19 @@ export async function startApp({ source, clock, log, onProgress, dressLedger }: 
 
   const idempotencyKey = deriveSubkey(secret, 'idempotency-store')
   const previousIdempotencyKey = previous && deriveSubkey(previous, 'idempotency-store')
+  const adminToken = loadAdminToken(config.adminToken, folder)
+  const budget = createRetryBudget({ clock })
+  const observers = createObservers({
+    source,
+    clock,
+    database,
+    ledger,
+    health,
+    budget,
+    adminToken,
+    log,
+    goods: () => goods.current,
+  })
   const ticker = createTicker(clock)
   const limiter = createMemoryLimiter(clock)
   const onDefect = (error: unknown, id: RequestId): Failure => logDefect(log, error, id)
@@ -167,7 +181,9 @@ export async function startApp({ source, clock, log, onProgress, dressLedger }: 
     authenticate,
     onDefect,
     random: randomUnit,
-    budget: createRetryBudget({ clock }),
+    budget,
+    observe: observers.observe,
+    streams: observers.streams,
     sticky: createStickyRoutes({ clock }),
     ratios: new InputRatios(),
     replays: createReplays({
@@ -183,7 +199,6 @@ export async function startApp({ source, clock, log, onProgress, dressLedger }: 
     },
     bodyBytesMax: config.bodyBytesMax,
   }
-  const adminToken = loadAdminToken(config.adminToken, folder)
   const renderFailure = openaiChat.renderFailure
   const payments = createStripePayments({
     database,
@@ -219,6 +234,7 @@ export async function startApp({ source, clock, log, onProgress, dressLedger }: 
     countTokens: createCountTokens(generation),
     models: createModelsRoutes({ authenticate, credentials, limiter, offer: () => goods.current.offer }),
     management,
+    metrics: observers.metrics,
     payments,
     notReady: () => (draining ? shuttingDown() : undefined),
     notAble: () => (ledger.admits() ? undefined : cannotCharge(1000)),
@@ -256,6 +272,7 @@ export async function startApp({ source, clock, log, onProgress, dressLedger }: 
       await ledger.close()
       await requests.close()
       clearInterval(uses)
+      await observers.close()
       await lastUsed.flush()
       await database.close()
       lock?.release()

@@ -48,7 +48,7 @@ export async function stockGoods(
   local: readonly LocalServer[],
   { sandboxTransport, dialects, health, database, clock, log }: GoodsDependencies,
 ): Promise<Goods> {
-  const providers = providersOf(config, local, sandboxTransport)
+  const providers = providersOf(config, local, sandboxTransport, clock)
   const catalog = catalogOf(config, local)
   const { versions: priceVersions, moved } = await recordPrices({ database, clock, models: catalog.models })
   for (const { modelId, bucket, from, to } of moved) {
@@ -78,12 +78,14 @@ function providersOf(
   config: Config,
   local: readonly LocalServer[],
   sandboxTransport: Transport,
+  clock: Clock,
 ): ReadonlyMap<string, Provider> {
   const configured = createProviders({
     entries: config.providers,
     keys: config.providerKeys,
     sandboxOn: config.sandbox,
     sandboxTransport,
+    clock,
   })
   // What somebody wrote down comes before what was found.
   const found = local.map(({ provider }) => [provider.id, provider] as const)

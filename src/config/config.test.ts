@@ -61,6 +61,8 @@ test('without a file or variables the defaults hold', () => {
     failpoints: [],
     secretPrevious: undefined,
     stripe: { secretKey: undefined, webhookSecret: undefined },
+    otel: { endpoint: undefined, headers: undefined, serviceName: undefined, samplerArg: undefined },
+    requestsRetentionDays: 90,
     secret: undefined,
     adminToken: undefined,
     bodyBytesMax: 33_554_432,

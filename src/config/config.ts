@@ -12,7 +12,13 @@ import type { ConfigFault } from './fault.ts'
 import { type FileReading, readConfigFile } from './file.ts'
 import { type Environment, errorCode, variable } from './references.ts'
 import type { LimitsSection, OwnKeysSection } from './schema.ts'
-import { readVariables, type StripeSecrets, unknownVariables, type VariableSettings } from './variables.ts'
+import {
+  type OtelVariables,
+  readVariables,
+  type StripeSecrets,
+  unknownVariables,
+  type VariableSettings,
+} from './variables.ts'
 import { contentDigest } from './watch.ts'
 
 /** Limits of every key that has none of its own; undefined = unlimited. */
@@ -57,6 +63,9 @@ export interface Config {
   /** The one that is being replaced; what it sealed can still be opened. */
   readonly secretPrevious: Secret | undefined
   readonly stripe: StripeSecrets
+  readonly otel: OtelVariables
+  /** 0 = for ever. */
+  readonly requestsRetentionDays: number
   readonly providers: readonly ProviderEntry[]
   readonly models: readonly Model[]
   /** Values of the usual provider variables that are set, by variable. */
@@ -118,6 +127,7 @@ export function loadConfig(inputs: ConfigInputs): LoadedConfig | RefusedConfig {
     limits: limitDefaults(settings.limits),
     ownKeys: ownKeySettings(settings.ownKeys),
     publicUrl: server.public_url?.replace(/\/+$/, ''),
+    requestsRetentionDays: server.requests_retention_days ?? 90,
     localModels: server.local_models !== 'off' && server.local_models !== false,
     providers: settings.providers,
     models: settings.models,
@@ -160,8 +170,9 @@ const noFile: FileReading = {
 }
 
 function secretSettings(variables: VariableSettings) {
-  const { databaseUrl, redisUrl, secret, secretPrevious, adminToken, stripe, failpoints, providerKeys } = variables
-  return { databaseUrl, redisUrl, secret, secretPrevious, adminToken, stripe, failpoints, providerKeys }
+  const { databaseUrl, redisUrl, secret, secretPrevious, adminToken, stripe, otel, failpoints, providerKeys } =
+    variables
+  return { databaseUrl, redisUrl, secret, secretPrevious, adminToken, stripe, otel, failpoints, providerKeys }
 }
 
 function limitDefaults(section: LimitsSection): LimitDefaults {

@@ -179,7 +179,7 @@ models:
     'tollgate.yaml:5:39  models[0].price.cache_raed  unknown key "cache_raed"; did you mean "cache_read"?',
     'tollgate.yaml:5:69  models[0].price.over["5"].inputs  unknown key "inputs"; did you mean "input"?',
     'tollgate.yaml:6:44  models[0].routes[0].wieght  unknown key "wieght"; did you mean "weight"?',
-    'tollgate.yaml:6:67  models[0].routes[0].timeouts.idle  unknown key "idle"; known here: connect_ms, first_event_ms, idle_ms, total_ms',
+    'tollgate.yaml:6:67  models[0].routes[0].timeouts.idle  unknown key "idle"; known here: connect_ms, first_event_ms, idle_ms, content_idle_ms, total_ms',
   ])
 })
 

@@ -45,6 +45,12 @@ export const serverSchema = z
       .url({ protocol: /^https?$/, error: 'expected the address people use, such as https://gate.example.com' })
       .optional()
       .describe('Where people reach the gateway, for links. Default: where it listens.'),
+    requests_retention_days: z
+      .int()
+      .min(0)
+      .max(36_500)
+      .optional()
+      .describe('How long the request log is kept; 0 = for ever. Charges are always kept. Default 90.'),
     local_models: z
       .union([z.enum(['on', 'off']), z.boolean()], { error: 'expected on or off' })
       .optional()

@@ -18,6 +18,8 @@ export interface ConfigSource {
   readonly current: Config
   /** Answers with the way to stop listening. Listeners must not throw. */
   onChange(listener: (config: Config) => void): () => void
+  /** Told when a changed file was wrong and the last good configuration stays. Must not throw. */
+  onRefused(listener: () => void): void
   /** Loads now, whether or not the file changed: key files it refers to may have. */
   reload(): void
   close(): void
@@ -44,11 +46,13 @@ const fixedSettings = {
 export function createConfigSource(options: ConfigSourceOptions): ConfigSource {
   const { initial, load, report } = options
   const listeners = new Set<(config: Config) => void>()
+  const refusalListeners = new Set<() => void>()
   let current = initial.config
 
   const reload = (): void => {
     const outcome = load()
     if ('faults' in outcome) {
+      for (const listener of refusalListeners) listener()
       report({ kind: 'refused', faults: outcome.faults, warnings: fromFile(outcome.warnings) })
       return
     }
@@ -75,6 +79,7 @@ export function createConfigSource(options: ConfigSourceOptions): ConfigSource {
       listeners.add(listener)
       return () => void listeners.delete(listener)
     },
+    onRefused: (listener) => void refusalListeners.add(listener),
     reload,
     close: () => watch.close(),
   }

@@ -17,6 +17,7 @@ export const serverVariables = {
   body_bytes_max: 'TOLLGATE_BODY_BYTES_MAX',
   drain_seconds: 'TOLLGATE_DRAIN_SECONDS',
   public_url: 'TOLLGATE_PUBLIC_URL',
+  requests_retention_days: 'TOLLGATE_REQUESTS_RETENTION_DAYS',
   local_models: 'TOLLGATE_LOCAL_MODELS',
 } as const satisfies Record<keyof z.infer<typeof serverSchema>, string>
 
@@ -32,11 +33,23 @@ const otherVariables = [
   'TOLLGATE_FAILPOINTS',
   'DATABASE_URL',
   'REDIS_URL',
+  'OTEL_EXPORTER_OTLP_ENDPOINT',
+  'OTEL_EXPORTER_OTLP_HEADERS',
+  'OTEL_SERVICE_NAME',
+  'OTEL_TRACES_SAMPLER_ARG',
   'STRIPE_SECRET_KEY',
   'STRIPE_WEBHOOK_SECRET',
 ] as const
 
 export const knownVariables: readonly string[] = [...Object.values(serverVariables), ...otherVariables]
+
+/** As they were written; what they mean is for telemetry to say. */
+export interface OtelVariables {
+  readonly endpoint: string | undefined
+  readonly headers: Secret | undefined
+  readonly serviceName: string | undefined
+  readonly samplerArg: string | undefined
+}
 
 /** undefined = that part of Stripe is not used. */
 export interface StripeSecrets {
@@ -53,6 +66,7 @@ export interface VariableSettings {
   readonly failpoints: readonly FailpointPlan[]
   readonly secretPrevious: Secret | undefined
   readonly stripe: StripeSecrets
+  readonly otel: OtelVariables
   readonly providerKeys: Readonly<Record<string, Secret>>
   readonly faults: readonly ConfigFault[]
   readonly warnings: readonly ConfigFault[]
@@ -110,6 +124,12 @@ export function readVariables(env: Environment, providerVariables: readonly stri
     failpoints,
     secretPrevious: secretOf('TOLLGATE_SECRET_PREVIOUS'),
     stripe: { secretKey: stripeKey, webhookSecret: secretOf('STRIPE_WEBHOOK_SECRET') },
+    otel: {
+      endpoint: variable(env, 'OTEL_EXPORTER_OTLP_ENDPOINT'),
+      headers: secretOf('OTEL_EXPORTER_OTLP_HEADERS'),
+      serviceName: variable(env, 'OTEL_SERVICE_NAME'),
+      samplerArg: variable(env, 'OTEL_TRACES_SAMPLER_ARG'),
+    },
     providerKeys,
     faults: [...faults, ...server.faults],
     warnings: [...warnings, ...server.warnings],
@@ -151,11 +171,17 @@ function readServerVariables(env: Environment): {
   return { section: {}, faults, warnings }
 }
 
+const numbers: ReadonlySet<string> = new Set([
+  serverVariables.port,
+  serverVariables.body_bytes_max,
+  serverVariables.drain_seconds,
+  serverVariables.requests_retention_days,
+])
 const switches: ReadonlySet<string> = new Set([serverVariables.sandbox, serverVariables.local_models])
 
 /** What is not a number or a switch stays text, for the schema to refuse. */
 function typedText(key: string, text: string): unknown {
-  const numeric = key === 'port' || key === 'body_bytes_max' || key === 'drain_seconds'
+  const numeric = numbers.has(serverVariables[key as keyof ServerSection])
   if (numeric) return /^[0-9]+(\.[0-9]+)?$/.test(text) ? Number(text) : text
   if (!switches.has(serverVariables[key as keyof ServerSection])) return text
   return { true: true, '1': true, false: false, '0': false }[text.toLowerCase()] ?? text.toLowerCase()

@@ -60,6 +60,8 @@ const deps: GenerateDependencies = {
   random: () => 0,
   ratios: new InputRatios(),
   requests: { write: () => {} },
+  observe: () => {},
+  streams: { opened() {}, closed() {} },
   reach: noFailpoint,
   onDefect(_, id) {
     ids.push(id)

@@ -32,6 +32,8 @@ export interface GenerateDependencies extends AdmitDependencies, StoryDependenci
   readonly ticker: Ticker
   readonly reach: Failpoint
   readonly replays: Replays
+  /** Counts the answers that are on their way. */
+  readonly streams: { opened(): void; closed(): void }
   /** What the caller is told of a defect of ours; the details go to the log, under the same id. */
   onDefect(error: unknown, id: RequestId): Failure
 }
@@ -138,6 +140,7 @@ export function createGenerate(deps: GenerateDependencies): Generate {
       if (ended) return ended
       addWarnings(headers, opened as OpenStream, call)
     }
+    deps.streams.opened()
     const body = answerStream({
       surface,
       requestId: story.record.id,
@@ -147,7 +150,10 @@ export function createGenerate(deps: GenerateDependencies): Generate {
       onDefect: (error) => deps.onDefect(error, story.record.id),
       bill: story.bill,
       reach: deps.reach,
-      settle: (ending, failure, relay) => settle(deps, call, ending, failure, relay),
+      settle(ending, failure, relay) {
+        deps.streams.closed()
+        return settle(deps, call, ending, failure, relay)
+      },
     })
     return new Response(body, { headers })
   }

@@ -44,6 +44,8 @@ export interface StoryDependencies {
   readonly clock: Clock
   readonly log: Log
   readonly requests: Pick<RequestLog, 'write'>
+  /** For metrics and traces; never throws. */
+  observe(record: RequestRecord): void
 }
 
 /** Nothing is sent with it; it marks the record of a client that left. */
@@ -211,5 +213,6 @@ export class Story {
     const { usage, attempts } = this.record
     this.admission?.end(usage ? totalTokens(usage) : attempts.length > 0 ? 0 : undefined)
     logRequest(this.#deps.log, this.record)
+    this.#deps.observe(this.record)
   }
 }

@@ -17,6 +17,7 @@ const handler = createHandler({
   countTokens: defect,
   models: { list: defect, retrieve: defect },
   management: () => undefined,
+  metrics: defect,
   payments: undefined,
   notReady: () => undefined,
   notAble: () => undefined,

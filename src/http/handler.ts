@@ -9,6 +9,7 @@ import { Failure } from '../kernel/failure.ts'
 import { createId, type RequestId } from '../kernel/ids.ts'
 import { nearestNames } from '../kernel/nearest.ts'
 import { refuse } from './failure-response.ts'
+import { metricsPath } from './metrics-route.ts'
 import { pathOf, publicPath } from './path.ts'
 import { type StripePayments, webhookPath } from './payments/stripe-payments.ts'
 
@@ -29,6 +30,8 @@ export interface HandlerDependencies {
   }
   /** Under /api; undefined = not a path of its. */
   management(request: Request, path: string): Promise<Response> | undefined
+  /** For the operator's Prometheus, with the management token. */
+  metrics(request: Request): Promise<Response>
   /** undefined = no payment provider is configured, and then its path does not exist. */
   readonly payments: Pick<StripePayments, 'webhook'> | undefined
   /** Why new generations are refused, undefined while they are taken. */
@@ -87,6 +90,7 @@ export function createHandler(deps: HandlerDependencies): Handler {
     }
     const exact = pathOf(request.url)
     if (deps.payments && exact === webhookPath) return deps.payments.webhook(request)
+    if (exact === metricsPath) return deps.metrics(request)
     // Clients warm up their connection with these before they send a key.
     if (request.method === 'HEAD' && (path === '/' || path === '/api/hello')) return plainText(200)
     const managed = deps.management(request, exact)

@@ -1,0 +1,101 @@
+import { expect, test } from 'bun:test'
+import { storeRequests } from '../../test/observe/stored-requests.ts'
+import { forEachEngine } from '../../test/parts/engines.ts'
+import { addWorkspace } from '../../test/parts/ledger.ts'
+import type { Nano } from '../kernel/money.ts'
+import { recordFunding } from '../ledger/fund.ts'
+import type { Database } from '../store/database.ts'
+import { createRetention } from './retention.ts'
+
+const dayMs = 24 * 60 * 60_000
+const now = Date.UTC(2026, 10, 15, 12)
+const clock = { now: () => now, monotonicMs: () => 0 }
+const never = () => () => {}
+
+async function idsOf({ sql }: Database): Promise<string[]> {
+  return (await sql<{ id: string }>`SELECT id FROM requests ORDER BY id`).map(({ id }) => id)
+}
+
+function openRetention(database: Database, days: number, pause: () => Promise<void> = async () => {}) {
+  const faults: unknown[] = []
+  const onFault = (error: unknown) => void faults.push(error)
+  return { faults, ...createRetention({ database, clock, days: () => days, onFault, every: never, pause }) }
+}
+
+forEachEngine((engine) => {
+  test('what is older than asked for is forgotten, to the millisecond, and nothing else', async () => {
+    await using store = await engine.openStore()
+    const { database } = store
+    const ages = [91 * dayMs, 90 * dayMs + 1, 90 * dayMs, 90 * dayMs - 1, 0]
+    const ids = await storeRequests(
+      database,
+      ages.map((age) => ({ startedAt: now - age })),
+    )
+    const { run, faults } = openRetention(database, 90)
+    expect(await run()).toBe(2)
+    expect(await idsOf(database)).toEqual(ids.slice(2))
+    expect(await run()).toBe(0)
+    expect(faults).toEqual([])
+  })
+
+  test('0 days keep everything', async () => {
+    await using store = await engine.openStore()
+    const ids = await storeRequests(store.database, [{ startedAt: now - 5000 * dayMs }])
+    expect(await openRetention(store.database, 0).run()).toBe(0)
+    expect(await idsOf(store.database)).toEqual([...ids])
+  })
+
+  test('many are removed in portions with pauses between', async () => {
+    await using store = await engine.openStore()
+    await storeRequests(
+      store.database,
+      Array.from({ length: 1203 }, (_, place) => ({ startedAt: now - 100 * dayMs + place })),
+    )
+    let pauses = 0
+    const { run } = openRetention(store.database, 30, async () => void pauses++)
+    // 500, 500 and 203.
+    expect(await run()).toBe(1203)
+    expect(pauses).toBe(2)
+  })
+
+  test('transfers stay, however old', async () => {
+    await using store = await engine.openStore()
+    const { database } = store
+    const workspaceId = await addWorkspace(database)
+    const funding = { workspaceId, amount: 5n as Nano, kind: 'topup', reference: 'old' } as const
+    await database.transaction((sql) => recordFunding(sql, funding, now - 1000 * dayMs))
+    await storeRequests(database, [{ startedAt: now - 1000 * dayMs }])
+    expect(await openRetention(database, 1).run()).toBe(1)
+    const [row] = await database.sql<{ n: bigint }>`SELECT COUNT(*) AS n FROM transfers`
+    expect(row?.n).toBe(1n)
+  })
+
+  test('a closed one stops after the portion that it is at', async () => {
+    await using store = await engine.openStore()
+    await storeRequests(
+      store.database,
+      Array.from({ length: 600 }, (_, place) => ({ startedAt: now - 100 * dayMs + place })),
+    )
+    const retention = openRetention(store.database, 30, () => {
+      void retention.close()
+      return Promise.resolve()
+    })
+    expect(await retention.run()).toBe(500)
+    expect((await idsOf(store.database)).length).toBe(100)
+  })
+})
+
+test('a store that fails is told of, and the next round tries again', async () => {
+  let calls = 0
+  const database = {
+    transaction: async () => {
+      calls++
+      throw new Error('disk full')
+    },
+  } as unknown as Database
+  const { run, faults } = openRetention(database, 90)
+  expect(await run()).toBe(0)
+  expect(await run()).toBe(0)
+  expect(calls).toBe(2)
+  expect(faults.length).toBe(2)
+})

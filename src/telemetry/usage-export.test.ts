@@ -1,0 +1,125 @@
+import { expect, test } from 'bun:test'
+import { usageOf } from '../../test/observe/observed-records.ts'
+import { storeRequests } from '../../test/observe/stored-requests.ts'
+import { forEachEngine } from '../../test/parts/engines.ts'
+import type { KeyId, ProjectId, WorkspaceId } from '../kernel/ids.ts'
+import type { Nano } from '../kernel/money.ts'
+import { exportUsage, type UsageExport } from './usage-export.ts'
+
+const from = Date.UTC(2026, 10, 1)
+const to = Date.UTC(2026, 11, 1)
+const hourMs = 60 * 60_000
+
+async function textOf(options: UsageExport): Promise<string> {
+  let text = ''
+  for await (const piece of exportUsage(options)) text += piece
+  return text
+}
+
+const callerOf = (project: string, workspace = 'ws_1') => ({
+  keyId: 'key_1' as KeyId,
+  projectId: project as ProjectId,
+  workspaceId: workspace as WorkspaceId,
+})
+
+forEachEngine((engine) => {
+  test('every request of the time is a line, the others are not', async () => {
+    await using store = await engine.openStore()
+    const { database } = store
+    const ids = await storeRequests(database, [
+      { startedAt: from - 1 },
+      { startedAt: from },
+      { startedAt: from + hourMs + 5, model: 'acme/"odd", large', usage: { ...usageOf(1, 2), reasoningTokens: 2 } },
+      { startedAt: to - 1, status: 400, code: 'INVALID_REQUEST', attempts: [], usage: undefined, charge: undefined },
+      { startedAt: to },
+    ])
+    const csv = await textOf({ database, from, to, format: 'csv' })
+    expect(csv.split('\n')).toEqual([
+      'time,request_id,workspace_id,project_id,key_id,model,provider,upstream_model,status,code,stream,' +
+        'input_tokens,cache_read_tokens,cache_write_tokens,cache_write_1h_tokens,output_tokens,reasoning_tokens,' +
+        'usage_source,cost_usd,price_version,first_event_ms,total_ms',
+      `2026-11-01T00:00:00.000Z,${ids[1]},ws_1,prj_1,key_1,acme/large,acme,acme-large-v1,200,,true,` +
+        '100,0,0,0,20,,reported,0.00045,,240,1250',
+      `2026-11-01T01:00:00.005Z,${ids[2]},ws_1,prj_1,key_1,"acme/""odd"", large",acme,acme-large-v1,200,,true,` +
+        '1,0,0,0,2,2,reported,0.00045,,240,1250',
+      `2026-11-30T23:59:59.999Z,${ids[3]},ws_1,prj_1,key_1,acme/large,,,400,INVALID_REQUEST,true,,,,,,,,,,240,1250`,
+      '',
+    ])
+  })
+
+  test('as JSON every line is an object, and what is not known is null', async () => {
+    await using store = await engine.openStore()
+    const { database } = store
+    await storeRequests(database, [{ startedAt: from, attempts: [] }])
+    const lines = (await textOf({ database, from, to, format: 'jsonl' })).trim().split('\n')
+    expect(lines.length).toBe(1)
+    expect(JSON.parse(lines[0] ?? '')).toMatchObject({
+      time: '2026-11-01T00:00:00.000Z',
+      provider: null,
+      output_tokens: 20,
+      reasoning_tokens: null,
+      cost_usd: '0.00045',
+      stream: true,
+    })
+  })
+
+  test('sums are exact, by what was asked for, in order', async () => {
+    await using store = await engine.openStore()
+    const { database } = store
+    const tenth = 100_000_000n as Nano
+    await storeRequests(database, [
+      ...Array.from({ length: 10 }, () => ({ startedAt: from, charge: tenth, caller: callerOf('prj_b') })),
+      { startedAt: from + 1, caller: callerOf('prj_a'), charge: 1n as Nano, code: 'STREAM_INTERRUPTED' },
+      {
+        startedAt: from + 24 * hourMs,
+        caller: callerOf('prj_b'),
+        charge: 5n as Nano,
+        usage: { ...usageOf(3, 4), cacheReadTokens: 9, source: 'estimated' as const },
+      },
+    ])
+    const csv = await textOf({ database, from, to, format: 'csv', groupBy: ['day', 'project'] })
+    expect(csv.split('\n')).toEqual([
+      'day,project_id,requests,failed_requests,estimated_requests,' +
+        'input_tokens,cache_read_tokens,cache_write_tokens,cache_write_1h_tokens,output_tokens,cost_usd',
+      '2026-11-01,prj_a,1,1,0,100,0,0,0,20,0.000000001',
+      '2026-11-01,prj_b,10,0,0,1000,0,0,0,200,1.00',
+      '2026-11-02,prj_b,1,0,1,3,9,0,0,4,0.000000005',
+      '',
+    ])
+  })
+
+  test('a workspace sees its own', async () => {
+    await using store = await engine.openStore()
+    const { database } = store
+    await storeRequests(database, [
+      { startedAt: from, caller: callerOf('prj_1', 'ws_1') },
+      { startedAt: from, caller: callerOf('prj_2', 'ws_2') },
+    ])
+    const workspaceId = 'ws_2' as WorkspaceId
+    const text = await textOf({ database, from, to, format: 'jsonl', workspaceId })
+    expect(
+      text
+        .trim()
+        .split('\n')
+        .map((line) => JSON.parse(line).project_id),
+    ).toEqual(['prj_2'])
+  })
+
+  test('more than a page is read to the end, each request once', async () => {
+    await using store = await engine.openStore()
+    const { database } = store
+    const ids = await storeRequests(
+      database,
+      Array.from({ length: 1001 }, (_, place) => ({ startedAt: from + Math.floor(place / 10) })),
+    )
+    const text = await textOf({ database, from, to, format: 'jsonl' })
+    expect(
+      text
+        .trim()
+        .split('\n')
+        .map((line) => JSON.parse(line).request_id),
+    ).toEqual([...ids])
+    const sums = await textOf({ database, from, to, format: 'jsonl', groupBy: [] })
+    expect(JSON.parse(sums)).toMatchObject({ requests: 1001, input_tokens: 100_100 })
+  })
+})
