@@ -4,7 +4,7 @@
 import { freePrice, type Price, priceBound, priceUsage } from '../catalog/price.ts'
 import { Failure } from '../kernel/failure.ts'
 import type { RequestId } from '../kernel/ids.ts'
-import type { Nano } from '../kernel/money.ts'
+import { type Nano, zeroNano } from '../kernel/money.ts'
 import type { Usage } from '../kernel/usage.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import type { Candidate } from '../routing/candidate.ts'
@@ -32,6 +32,9 @@ export class Bill {
   readonly #outputTokensMost: number
   #isRefused = false
   #growing: Promise<void> | undefined
+  /** What was priced last, and the figure that was told for it: it stays the figure. */
+  #priced: Usage | undefined
+  #charge = zeroNano
 
   constructor(
     readonly requestId: RequestId,
@@ -65,7 +68,8 @@ export class Bill {
   /** Holds more as the answer grows; called when it has reached `growAtBytes`. */
   grow(outputBytes: number): Growth | Promise<Growth> {
     const isOver = (): Growth => (this.#isRefused && outputBytes >= this.#bytesHeld() ? 'over' : 'enough')
-    if (!this.#growing && !this.#isRefused) {
+    // Refused before, it is asked for once more when all is used up: other requests may have ended meanwhile.
+    if (!this.#growing) {
       const growing = this.#extend()
       if (growing) this.#growing = growing.finally(() => (this.#growing = undefined))
     }
@@ -82,8 +86,12 @@ export class Bill {
 
   /** The charge of a usage; an estimate never exceeds what was held for it. */
   chargeOf(usage: Usage): Nano {
-    const charge = priceUsage(this.#price, usage)
-    return usage.source === 'estimated' && charge > this.#held ? this.#held : charge
+    if (this.#priced !== usage) {
+      const charge = priceUsage(this.#price, usage)
+      this.#priced = usage
+      this.#charge = usage.source === 'estimated' && charge > this.#held ? this.#held : charge
+    }
+    return this.#charge
   }
 
   /** Resolves when the charge is durable; a Failure if it could not be made so, and then nothing was charged. */
@@ -121,6 +129,7 @@ export class Bill {
       if (kind === 'held') {
         this.#held = amount
         this.#outputTokens = outputTokens
+        this.#isRefused = false
         this.growAtBytes = this.#nextGrowth()
         return undefined
       }

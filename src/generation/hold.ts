@@ -14,7 +14,7 @@ import { Bill } from './bill.ts'
 import type { Call } from './call.ts'
 import { hasCacheMark, roughInputTokens, strictInputTokens } from './input-bound.ts'
 import type { InputRatios } from './input-ratio.ts'
-import { leastSlice, type Slice, type SliceFacts, sliceOf, thinSlices } from './slice.ts'
+import { leastSlice, roomLeast, type Slice, type SliceFacts, sliceOf, thinSlices } from './slice.ts'
 import { budgetsOf, overBudget } from './spend-limits.ts'
 
 export interface HoldDependencies {
@@ -38,8 +38,8 @@ export function hold(deps: HoldDependencies, call: Call, admitted: Admitted): Bi
   const rough = within(call.model.contextTokens, roughInputTokens(call.envelope.body, deps.ratios.of(call.model.id)))
   const usual = sliceOf(facts, rough, facts.cap)
   const conclude = (outcome: HoldOutcome): Bill | Failure | Promise<Bill | Failure> =>
-    outcome.kind === 'held' ? billOf(facts, usual) : refusedHold(call, admitted, holder, outcome)
-  const outcome = ask(usual)
+    outcome.kind === 'held' ? billOf(facts, usual) : thinHold(call, admitted, holder, outcome)
+  const outcome = ask(usual, roomLeast(facts, usual))
   return outcome instanceof Promise ? outcome.then(conclude) : conclude(outcome)
 }
 
@@ -47,7 +47,8 @@ export function hold(deps: HoldDependencies, call: Call, admitted: Admitted): Bi
 interface Holder {
   readonly facts: SliceFacts
   billOf(facts: SliceFacts, slice: Slice): Bill
-  ask(slice: Slice): HoldOutcome | Promise<HoldOutcome>
+  /** `room`: what must be free for it to be granted, where that is more than the slice. */
+  ask(slice: Slice, room?: Nano): HoldOutcome | Promise<HoldOutcome>
 }
 
 function holderOf({ ledger, ownKeyFee, clock }: HoldDependencies, call: Call, admitted: Admitted): Holder {
@@ -58,14 +59,15 @@ function holderOf({ ledger, ownKeyFee, clock }: HoldDependencies, call: Call, ad
   return {
     facts: factsOf(call, isOwnOnly ? own : model.price),
     billOf: (facts, slice) => new Bill(story.record.id, ledger, model, facts, slice, own),
-    ask: (slice) => ledger.hold(holdRequest(call, admitted, slice.amount, budgets)),
+    ask: (slice, room = slice.amount) =>
+      ledger.hold({ ...holdRequest(call, admitted, slice.amount, budgets), roomLeast: room }),
   }
 }
 
 type Refused = Exclude<HoldOutcome, { kind: 'held' }>
 
-/** A wallet that cannot pay the usual slice is held to strict bounds, and gets what it can pay for. */
-async function refusedHold(
+/** A wallet that could not pay for all that may come is held to strict bounds, and gets what it can pay for. */
+async function thinHold(
   call: Call,
   admitted: Admitted,
   { facts, billOf, ask }: Holder,
@@ -75,17 +77,19 @@ async function refusedHold(
   if (refused.kind === 'unavailable') return cannotCharge(refused.retryAfterMs)
   if (refused.kind === 'over budget') return overBudget(caller, refused, call.story.record.startedAt)
   const { envelope, model } = call
-  const strict = within(model.contextTokens, strictInputTokens(envelope.body))
+  const parsed = call.conversation()
+  const strict = strictInputTokens(envelope.body, parsed instanceof Failure ? undefined : parsed.conversation, model)
   const withCap = { ...facts, capLeast: capLeast(call) }
+  const slices = thinSlices(withCap, strict, refused.posted)
   let wallet: Insufficient = refused
-  for (const slice of thinSlices(withCap, strict, refused.posted)) {
+  for (const slice of slices) {
     const outcome = await ask(slice)
     if (outcome.kind === 'held') return billOf(withCap, slice)
     if (outcome.kind === 'unavailable') return cannotCharge(outcome.retryAfterMs)
     if (outcome.kind === 'over budget') return overBudget(caller, outcome, call.story.record.startedAt)
     wallet = outcome
   }
-  const needed = neededAmount(withCap, strict)
+  const needed = slices.at(-1)?.amount ?? neededAmount(withCap, strict)
   return needed > wallet.posted
     ? emptyWallet(caller.workspaceName, wallet, needed)
     : inFlight(caller.workspaceName, wallet, needed)

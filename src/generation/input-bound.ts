@@ -1,5 +1,7 @@
-// How many input tokens a body may come to, from its bytes alone: before a hold nothing is parsed. Roughly for wallets
-// with room, strictly for thin ones. Pictures and documents are megabytes of body and a few thousand tokens.
+// How many input tokens a body may come to. Roughly, from its bytes alone, for wallets with room; for thin ones strictly,
+// from what was read of it. Pictures and documents are megabytes of body and a few thousand tokens.
+
+import type { Conversation, DocumentBlock, ImageBlock } from '../dialects/canonical/conversation.ts'
 
 const bytesPerToken = 4
 /** What surrounds the text in the provider's own prompt: roles, tool instructions. */
@@ -8,6 +10,8 @@ const overheadTokens = 1024
 const pictureTokens = 5_000
 /** A document is read as text and as a picture of every page; a page has at least this many bytes, as base64. */
 const documentBytesPerToken = 10
+/** A document at an address: nobody knows its size, but providers take a hundred pages of 3,000 tokens at most. */
+const documentTokensMost = 300_000
 /** A shorter one is text that happens to speak of base64. */
 const mediaBytesMin = 1024
 
@@ -32,10 +36,39 @@ export function roughInputTokens(body: Uint8Array, ratio: number): number {
   return Math.ceil((textBytes / bytesPerToken) * ratio) + mediaTokens
 }
 
-/** No tokenizer makes more than one token of a byte. */
-export function strictInputTokens(body: Uint8Array): number {
-  const { textBytes, mediaTokens } = measure(body)
-  return textBytes + overheadTokens + mediaTokens
+/**
+ * No tokenizer makes more than one token of a byte. Only what was read as a medium counts as one: text that looks like
+ * one would be a cheap way to a long prompt. Of what only the provider can read, such as its own tools, anything may
+ * come that fits into the model.
+ */
+export function strictInputTokens(
+  body: Uint8Array,
+  conversation: Conversation | undefined,
+  { contextTokens }: { readonly contextTokens: number | undefined },
+): number {
+  const isKnown = conversation !== undefined && !conversation.leftovers.some(({ refuse }) => refuse)
+  if (!isKnown && contextTokens !== undefined) return contextTokens
+  let tokens = body.length + overheadTokens
+  for (const block of conversation ? mediaOf(conversation) : []) tokens += mediaTokensOf(block)
+  return contextTokens === undefined ? tokens : Math.min(contextTokens, tokens)
+}
+
+type MediaBlock = ImageBlock | DocumentBlock
+
+function mediaOf({ turns }: Conversation): readonly MediaBlock[] {
+  return turns.flatMap(({ role, blocks }) => {
+    if (role !== 'user') return []
+    const all = blocks.flatMap((block) => (block.kind === 'tool-result' ? block.content : [block]))
+    return all.filter((block) => block.kind === 'image' || block.kind === 'document')
+  })
+}
+
+/** Beyond the bytes that it has in the body; below zero for one that stands there in full. */
+function mediaTokensOf({ kind, source }: MediaBlock): number {
+  if (source.kind === 'text') return 0
+  if (source.kind === 'url') return kind === 'image' ? pictureTokens : documentTokensMost
+  const { length } = source.base64
+  return (kind === 'image' ? pictureTokens : Math.ceil(length / documentBytesPerToken)) - length
 }
 
 function measure(body: Uint8Array): { textBytes: number; mediaTokens: number } {

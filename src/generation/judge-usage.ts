@@ -13,7 +13,7 @@ export interface UsageBounds {
   readonly outputCap: number | undefined
 }
 
-/** Counts beyond what the model could have taken, and silence about output that was seen, are mistakes or worse. */
+/** Counts beyond what the model could have taken, and none of what was seen to pass, are mistakes or worse. */
 export function isCredible(
   usage: Usage,
   { contextTokens, outputCap }: UsageBounds,
@@ -21,7 +21,7 @@ export function isCredible(
 ): boolean {
   const most = contextTokens === undefined ? tokensMax : contextTokens + (outputCap ?? contextTokens)
   if (totalInputTokens(usage) > most || usage.outputTokens > most) return false
-  return usage.outputTokens > 0 || outputBytes() === 0
+  return (usage.outputTokens > 0 && totalInputTokens(usage) > 0) || outputBytes() === 0
 }
 
 export function estimateUsage(
@@ -30,6 +30,9 @@ export function estimateUsage(
   estimatedInputTokens: () => number,
 ): Usage {
   const outputTokens = Math.ceil(outputBytes / bytesPerToken)
-  if (atStart) return { ...atStart, outputTokens: Math.max(atStart.outputTokens, outputTokens), source: 'estimated' }
-  return { ...estimatedInput(estimatedInputTokens()), outputTokens }
+  // Hosts that know nothing yet begin with zeros.
+  if (atStart && totalInputTokens(atStart) > 0)
+    return { ...atStart, outputTokens: Math.max(atStart.outputTokens, outputTokens), source: 'estimated' }
+  const counted = Math.max(atStart?.outputTokens ?? 0, outputTokens)
+  return { ...estimatedInput(estimatedInputTokens()), outputTokens: counted }
 }

@@ -24,16 +24,18 @@ interface Row {
    * where the provider bills calls that are cancelled · nothing: the hold is released and no transfer written.
    */
   readonly pays: 'usage' | 'delivered' | 'input' | 'nothing'
+  /** In place of `delivered` while there is no output. */
+  readonly withoutOutput?: 'input' | 'nothing'
 }
 
 export const settlementMatrix = {
   complete: { pays: 'usage' },
   'not served': { pays: 'nothing' },
   'client left before content': { pays: 'input' },
-  'client left after content': { pays: 'delivered' },
-  interrupted: { pays: 'delivered' },
-  'out of money': { pays: 'delivered' },
-  'ended by us': { pays: 'delivered' },
+  'client left after content': { pays: 'delivered', withoutOutput: 'input' },
+  interrupted: { pays: 'delivered', withoutOutput: 'nothing' },
+  'out of money': { pays: 'delivered', withoutOutput: 'nothing' },
+  'ended by us': { pays: 'delivered', withoutOutput: 'input' },
 } as const satisfies Record<Ending, Row>
 
 export interface SettlementFacts {
@@ -49,11 +51,12 @@ export interface SettlementFacts {
 
 /** The usage that is billed; undefined = nothing, and no transfer. */
 export function billedUsage(ending: Ending, facts: SettlementFacts): Usage | undefined {
-  switch (settlementMatrix[ending].pays) {
+  const { pays, withoutOutput }: Row = settlementMatrix[ending]
+  switch (facts.outputBytes > 0 ? pays : (withoutOutput ?? pays)) {
     case 'usage':
       return facts.usage ?? facts.delivered()
     case 'delivered':
-      return facts.outputBytes > 0 ? facts.delivered() : undefined
+      return facts.delivered()
     case 'input':
       return facts.billsOnCancel ? { ...facts.delivered(), outputTokens: 0 } : undefined
     case 'nothing':

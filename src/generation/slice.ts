@@ -37,12 +37,22 @@ export function sliceOf(facts: SliceFacts, inputTokens: number, cap: number, mos
   return { amount: priceBound(price, { inputTokens, outputTokens, isMarked }), inputTokens, outputTokens, cap }
 }
 
+/**
+ * What must be free for the usual slice to be enough: twice as much, so that an estimate may be wrong, and the price of
+ * the whole answer, so that it need not be cut short. A wallet with less is thin.
+ */
+export function roomLeast(facts: SliceFacts, usual: Slice): Nano {
+  const whole = sliceOf({ ...facts, holdsWholeCap: true }, usual.inputTokens, usual.cap).amount
+  const twice = (usual.amount * 2n) as Nano
+  return whole > twice ? whole : twice
+}
+
 /** What a wallet must hold for the request to be worth trying. */
 export function leastSlice(facts: SliceFacts, inputTokens: number): Slice {
   return sliceOf({ ...facts, holdsWholeCap: true }, inputTokens, Math.min(facts.cap, sliceTokensLeast))
 }
 
-/** The slices to try, largest first, for a wallet that cannot pay the usual one; none = it cannot pay at all. */
+/** The slices to try, largest first, for a thin wallet; none = it cannot pay at all. */
 export function thinSlices(facts: SliceFacts, inputTokens: number, posted: Nano): readonly Slice[] {
   const cap = affordableCap(facts, inputTokens, posted)
   if (cap < Math.min(facts.cap, sliceTokensLeast) || cap < Math.min(facts.cap, facts.capLeast)) return []

@@ -18,6 +18,8 @@ export interface HoldRequest {
   readonly projectId: ProjectId
   /** 0 is always granted, even without a wallet: a call that costs nothing still leaves its transfer. */
   readonly amount: Nano
+  /** Granted only to a wallet whose free part covers this much, though no more than the amount is held. */
+  readonly roomLeast?: Nano
   /** After this long the hold is reaped even if its process lives; must exceed the request's total deadline. */
   readonly lifetimeMs?: number
   /** Spend limits that must have room too; reserved and charged together with the wallet. Absent = none. */

@@ -129,7 +129,10 @@ let gateway: Gateway
 beforeAll(async () => {
   upstream = startUpstream(async (call, reply) => {
     if (call.path.endsWith('/count_tokens')) return await reply.json(200, { input_tokens: 3 })
-    if (!call.json().stream) return await reply.json(200, { type: 'message', choices: [], content: [] })
+    if (!call.json().stream) {
+      const choices = [{ index: 0, message: { content: 'x' }, finish_reason: 'stop' }]
+      return await reply.json(200, { type: 'message', choices, content: [], stop_reason: 'end_turn' })
+    }
     await reply.startStream()
     const isChat = call.path.endsWith('/chat/completions')
     await reply.chunk(

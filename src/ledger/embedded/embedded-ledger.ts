@@ -51,9 +51,9 @@ export async function createEmbeddedLedger(options: LedgerOptions, writer: Batch
   ]
 
   return {
-    hold({ requestId, workspaceId, amount, lifetimeMs = holdLifetimeMs, budgets }) {
+    hold({ requestId, workspaceId, amount, roomLeast, lifetimeMs = holdLifetimeMs, budgets }) {
       if (!gate.admits()) return unavailable
-      const outcome = book.hold(requestId, workspaceId, { amount, now: clock.now(), lifetimeMs, budgets })
+      const outcome = book.hold(requestId, workspaceId, { amount, roomLeast, now: clock.now(), lifetimeMs, budgets })
       const pause = outcome.kind === 'held' ? reach('after_hold') : undefined
       return pause ? pause.then(() => outcome) : outcome
     },

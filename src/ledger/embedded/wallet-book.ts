@@ -46,6 +46,7 @@ export interface Claim {
 
 export interface HoldTerms {
   readonly amount: Nano
+  readonly roomLeast: Nano | undefined
   readonly now: number
   readonly lifetimeMs: number
   readonly budgets: readonly Budget[] | undefined
@@ -80,7 +81,7 @@ export class WalletBook {
   }
 
   hold(requestId: RequestId, workspaceId: WorkspaceId, terms: HoldTerms): Reservation {
-    const { amount, now, lifetimeMs, budgets = noBudgets } = terms
+    const { amount, roomLeast = amount, now, lifetimeMs, budgets = noBudgets } = terms
     assert(amount >= 0n, 'a hold is not negative')
     assert(!this.#holds.has(requestId), `${requestId} holds already`)
     const hold: Hold = {
@@ -94,7 +95,7 @@ export class WalletBook {
       sent: false,
       claimed: false,
     }
-    const reservation = this.#reserve(hold, amount)
+    const reservation = this.#reserve(hold, amount, roomLeast)
     if (reservation.kind === 'held') this.#holds.set(requestId, hold)
     return reservation
   }
@@ -176,9 +177,10 @@ export class WalletBook {
     return hold?.claimed ? undefined : hold
   }
 
-  #reserve(hold: Hold, amount: bigint): Reservation {
+  #reserve(hold: Hold, amount: bigint, roomLeast = amount): Reservation {
     const { posted, held: reserved } = hold.balance
-    if (posted - reserved < amount) return { kind: 'insufficient', posted: posted as Nano, held: reserved as Nano }
+    const needed = roomLeast > amount ? roomLeast : amount
+    if (posted - reserved < needed) return { kind: 'insufficient', posted: posted as Nano, held: reserved as Nano }
     const over = this.budgets.refusal(hold.budgets, amount)
     if (over) return over
     this.#add(hold, amount)

@@ -12,6 +12,8 @@ import { lockBudgets, writeBudgets } from './budget-rows.ts'
 /** An amount that is taken only if the wallet's free part covers it. */
 export interface Demand {
   readonly amount: bigint
+  /** What the free part must cover for it, at least the amount. */
+  readonly room: bigint
   /** Whether it leaves the wallet at once (the rest of a charge) or is reserved. */
   readonly takes: 'posted' | 'held'
   /** What must have room besides the wallet; for what leaves the wallet at once, nothing. */
@@ -67,8 +69,9 @@ async function moveGuarded(sql: Sql, move: WalletMove): Promise<MoveOutcome> {
   const { wallet, charged, freed, demands } = move
   const taken = charged + sumOf(demands, 'posted')
   const wanted = sumOf(demands, 'held')
+  const room = wanted + demands.reduce((most, demand) => larger(most, demand.room - demand.amount), 0n)
   const [row] = await sql<BalanceRow>`UPDATE balances SET posted = posted - ${taken}, held = held - ${freed} + ${wanted}
-    WHERE account_id = ${wallet} AND posted - ${taken} - (held - ${freed}) >= ${wanted} RETURNING posted, held`
+    WHERE account_id = ${wallet} AND posted - ${taken} - (held - ${freed}) >= ${room} RETURNING posted, held`
   if (row) return grantAll(demands, row)
   const outcomes = await moveLocked(sql, [move])
   return outcomes.get(wallet) ?? share(move, nothing, new BudgetCounters())
@@ -114,8 +117,8 @@ function share({ charged, freed, demands, budgetEnds }: WalletMove, row: Balance
   const granted = new Set<Demand>()
   const overBudget = new Map<Demand, OverBudget>()
   for (const demand of demands) {
-    const { amount, budgets } = demand
-    if (posted - held < amount) continue
+    const { amount, room, budgets } = demand
+    if (posted - held < room) continue
     const over = counters.refusal(demand.caps, amount)
     if (over) {
       overBudget.set(demand, over)
@@ -131,6 +134,10 @@ function share({ charged, freed, demands, budgetEnds }: WalletMove, row: Balance
     }
   }
   return { granted, overBudget, posted: posted as Nano, held: held as Nano }
+}
+
+function larger(a: bigint, b: bigint): bigint {
+  return a > b ? a : b
 }
 
 function sumOf(demands: readonly Demand[], takes: Demand['takes']): bigint {

@@ -61,20 +61,21 @@ function addEnd(move: WalletMove, operation: SharedOperation, { amount, budgets 
 function demandOf(operation: SharedOperation, hold: EndedHold | undefined): Demand | undefined {
   switch (operation.kind) {
     case 'hold':
-      return reservation(operation.request.amount, operation.request.budgets)
+      return reservation(operation.request.amount, operation.request.budgets, operation.request.roomLeast)
     case 'extend':
       return reservation(operation.more, operation.budgets)
     case 'settle': {
       const amount = operation.settlement.charge - (hold?.amount ?? 0n)
-      return amount > 0n ? { amount, takes: 'posted', caps: noBudgets, budgets: hold?.budgets ?? [] } : undefined
+      if (amount <= 0n) return undefined
+      return { amount, room: amount, takes: 'posted', caps: noBudgets, budgets: hold?.budgets ?? [] }
     }
     default:
       return undefined
   }
 }
 
-function reservation(amount: bigint, caps: readonly Budget[] = noBudgets): Demand {
-  return { amount, takes: 'held', caps, budgets: budgetNames(caps) }
+function reservation(amount: bigint, caps: readonly Budget[] = noBudgets, roomLeast = amount): Demand {
+  return { amount, room: roomLeast > amount ? roomLeast : amount, takes: 'held', caps, budgets: budgetNames(caps) }
 }
 
 function movesSomething({ charged, freed, demands }: WalletMove): boolean {

@@ -1,0 +1,174 @@
+import { describe, expect, test } from 'bun:test'
+import { completePriceRow, type Price } from '../catalog/price.ts'
+import type { Nano, Pico } from '../kernel/money.ts'
+import type { Usage } from '../kernel/usage.ts'
+import type { ExtendOutcome, Ledger, Settlement, SettleOutcome } from '../ledger/ledger.ts'
+import type { OfferedModel } from '../routing/offer.ts'
+import { Bill } from './bill.ts'
+import { type SliceFacts, sliceOf } from './slice.ts'
+
+// The bill of one request over a ledger that says what the test wants.
+
+/** One nano-dollar in, ten out. */
+const price: Price = { ...completePriceRow({ input: 1000n as Pico, output: 10_000n as Pico }), free: false, tiers: [] }
+const model = { id: 'a/b', price, priceVersion: 'v1' } as OfferedModel
+
+interface Asked {
+  readonly bill: Bill
+  readonly extended: bigint[]
+  readonly settled: Settlement[]
+  released: number
+  /** What the wallet has left for extensions. */
+  free: bigint
+}
+
+function open(more: Partial<SliceFacts> = {}, { isShared = false } = {}): Asked {
+  const facts: SliceFacts = {
+    price,
+    isMarked: false,
+    cap: 20_000,
+    choices: 1,
+    holdsWholeCap: false,
+    capLeast: 0,
+    ...more,
+  }
+  const extended: bigint[] = []
+  const settled: Settlement[] = []
+  const extend = (_: unknown, amount: Nano): ExtendOutcome => {
+    extended.push(amount)
+    if (amount > asked.free) return { kind: 'insufficient', posted: asked.free as Nano, held: 0n as Nano }
+    asked.free -= amount
+    return { kind: 'held' }
+  }
+  const ledger = {
+    extend: (id: unknown, amount: Nano) => (isShared ? Promise.resolve(extend(id, amount)) : extend(id, amount)),
+    settle: (settlement: Settlement) => {
+      settled.push(settlement)
+      return Promise.resolve({ kind: 'settled' } as SettleOutcome)
+    },
+    release() {
+      asked.released += 1
+      return { kind: 'released' }
+    },
+  } as unknown as Ledger
+  const bill = new Bill('req_1', ledger, model, facts, sliceOf(facts, 100, facts.cap))
+  const asked: Asked = { bill, extended, settled, released: 0, free: 1_000_000n }
+  return asked
+}
+
+function usage(outputTokens: number, source: Usage['source'] = 'reported'): Usage {
+  return { inputTokens: 100, cacheReadTokens: 0, cacheWriteTokens: 0, cacheWriteLongTokens: 0, outputTokens, source }
+}
+
+describe('a charge', () => {
+  test('is the price of what was reported, also beyond the hold', () => {
+    const { bill } = open({ cap: 10 })
+    expect(bill.held).toBe(200n as Nano)
+    expect(bill.chargeOf(usage(30))).toBe(400n as Nano)
+  })
+
+  test('never exceeds the hold where it is an estimate', () => {
+    const { bill } = open({ cap: 10 })
+    expect(bill.chargeOf(usage(9, 'estimated'))).toBe(190n as Nano)
+    expect(bill.chargeOf(usage(30, 'estimated'))).toBe(200n as Nano)
+  })
+
+  test('stays what was told, though the hold has grown since', async () => {
+    const { bill, settled } = open()
+    const told = usage(5000, 'estimated')
+    expect(bill.chargeOf(told)).toBe(41_060n as Nano)
+    bill.grow(9_216)
+    await bill.settle(told, [])
+    expect(settled).toMatchObject([{ charge: 41_060n, estimated: true, priceVersion: 'v1' }])
+  })
+})
+
+describe('a hold grows', () => {
+  test('by a slice when three quarters of it are used', () => {
+    const { bill, extended } = open()
+    // 4,096 tokens of at least three bytes each
+    expect(bill.growAtBytes).toBe(9_216)
+    expect(bill.grow(9_216)).toBe('enough')
+    expect(extended).toEqual([40_960n])
+    expect(bill.held).toBe(82_020n as Nano)
+    expect(bill.growAtBytes).toBe(18_432)
+  })
+
+  test('up to the cap, and then no more', () => {
+    const { bill, extended } = open({ cap: 5000 })
+    bill.grow(9_216)
+    expect(extended).toEqual([9_040n])
+    expect(bill.growAtBytes).toBe(Number.POSITIVE_INFINITY)
+  })
+
+  test('never, where the whole cap was held', () => {
+    expect(open({ holdsWholeCap: true }).bill.growAtBytes).toBe(Number.POSITIVE_INFINITY)
+  })
+
+  test('for all choices together', () => {
+    const { bill, extended } = open({ choices: 2 })
+    expect(bill.growAtBytes).toBe(18_432)
+    bill.grow(18_432)
+    expect(extended).toEqual([81_920n])
+  })
+
+  test('by less where a slice is not to be had', () => {
+    const asked = open()
+    asked.free = 5_200n
+    expect(asked.bill.grow(9_216)).toBe('enough')
+    expect(asked.extended).toEqual([40_960n, 20_480n, 10_240n, 5_120n])
+    expect(asked.bill.held).toBe(46_180n as Nano)
+  })
+
+  test('no more: the answer goes on until what is held is used up', () => {
+    const asked = open()
+    asked.free = 0n
+    expect(asked.bill.grow(9_216)).toBe('enough')
+    expect(asked.extended).toHaveLength(5)
+    expect(asked.bill.growAtBytes).toBe(12_288)
+    expect(asked.bill.grow(12_288)).toBe('over')
+  })
+
+  test('after all, if there is money again when it is used up', () => {
+    const asked = open()
+    asked.free = 0n
+    asked.bill.grow(9_216)
+    asked.free = 1_000_000n
+    expect(asked.bill.grow(12_288)).toBe('enough')
+    expect(asked.bill.growAtBytes).toBe(18_432)
+  })
+})
+
+describe('a hold that is asked for over the network', () => {
+  test('lets the answer flow while there is something left, and is asked for once', async () => {
+    const { bill, extended } = open({}, { isShared: true })
+    expect(bill.grow(9_216)).toBe('enough')
+    expect(bill.grow(9_300)).toBe('enough')
+    await Bun.sleep(0)
+    expect(extended).toEqual([40_960n])
+    expect(bill.growAtBytes).toBe(18_432)
+  })
+
+  test('is waited for when all is used up', async () => {
+    const asked = open({}, { isShared: true })
+    asked.free = 0n
+    expect(await asked.bill.grow(12_288)).toBe('over')
+    const lucky = open({}, { isShared: true })
+    expect(await lucky.bill.grow(12_288)).toBe('enough')
+  })
+})
+
+test('a charge that could not be recorded is a failure that says so', async () => {
+  const { bill } = open()
+  const ledger = (bill as unknown as { ledger: { settle: () => Promise<SettleOutcome> } }).ledger
+  ledger.settle = () => Promise.resolve({ kind: 'unavailable', retryAfterMs: 1234 })
+  const failure = await bill.settle(usage(1), [])
+  expect(failure).toMatchObject({ code: 'OVERLOADED', facts: { retryAfterMs: 1234 } })
+  expect(failure?.message).toContain('Nothing was charged')
+})
+
+test('what is not answered is released', () => {
+  const asked = open()
+  asked.bill.release()
+  expect(asked.released).toBe(1)
+})

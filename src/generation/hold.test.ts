@@ -1,0 +1,138 @@
+import { describe, expect, test } from 'bun:test'
+import { completePriceRow, freePrice, type Price } from '../catalog/price.ts'
+import { Failure } from '../kernel/failure.ts'
+import type { Nano, Pico } from '../kernel/money.ts'
+import type { HoldOutcome, HoldRequest, Ledger } from '../ledger/ledger.ts'
+import type { Admitted } from './admit.ts'
+import type { Bill } from './bill.ts'
+import type { Call } from './call.ts'
+import { hold } from './hold.ts'
+import { InputRatios } from './input-ratio.ts'
+
+// What is asked of the ledger before anything is sent. What callers see of it is in test/money.
+
+/** One nano-dollar in, ten out. */
+const price: Price = { ...completePriceRow({ input: 1000n as Pico, output: 10_000n as Pico }), free: false, tiers: [] }
+
+interface Asked {
+  readonly bodyBytes?: number
+  readonly stream?: boolean
+  readonly outputCap?: number
+  readonly price?: Price
+  readonly tags?: readonly string[]
+  /** Of each route. */
+  readonly totalMs?: readonly (number | undefined)[]
+  /** What the ledger says, in turn; the last one from then on. */
+  readonly outcomes?: readonly HoldOutcome[]
+}
+
+async function ask(asked: Asked): Promise<{ outcome: Bill | Failure; requests: HoldRequest[] }> {
+  const { bodyBytes = 400, stream = true, outputCap, tags = [], totalMs = [undefined] } = asked
+  const outcomes = [...(asked.outcomes ?? [{ kind: 'held' } as const])]
+  const requests: HoldRequest[] = []
+  const ledger = {
+    hold(request: HoldRequest) {
+      requests.push(request)
+      return outcomes.length > 1 ? outcomes.shift() : outcomes[0]
+    },
+  } as unknown as Ledger
+  const call = {
+    envelope: { body: new Uint8Array(bodyBytes), stream, outputCap, choices: 1 },
+    model: { id: 'a/b', price: asked.price ?? price, priceVersion: 'v1', tags, contextTokens: 100_000 },
+    story: { record: { id: 'req_1', startedAt: 0 } },
+    request: new Request('http://gateway.test'),
+    conversation: () => ({ conversation: { turns: [], leftovers: [] }, warnings: [] }),
+  } as unknown as Call
+  const caller = { workspaceId: 'ws_1', keyId: 'key_1', projectId: 'prj_1', workspaceName: 'acme', limits: [] }
+  const ordered = totalMs.map((total) => ({ isOwn: false, route: { timeouts: { totalMs: total } } }))
+  const deps = { ledger, ratios: new InputRatios(), clock: { now: () => 0, monotonicMs: () => 0 }, ownKeyFee: 0n }
+  const outcome = await hold(deps, call, { caller, plan: { ordered } } as unknown as Admitted)
+  return { outcome, requests }
+}
+
+/** 400 bytes: a hundred tokens and half as many again. */
+const input = 150n
+
+describe('the first thing asked for', () => {
+  test('is a slice of a stream, with room for twice as much', async () => {
+    const { requests } = await ask({ outputCap: 4096 })
+    expect(requests).toMatchObject([{ amount: input + 40_960n, roomLeast: 2n * (input + 40_960n) }])
+  })
+
+  test('has room for the whole answer where that is more', async () => {
+    const { requests } = await ask({ outputCap: 20_000 })
+    expect(requests).toMatchObject([{ amount: input + 40_960n, roomLeast: input + 200_000n }])
+  })
+
+  test.each([
+    { stream: false, tags: [] },
+    { stream: true, tags: ['reasoning'] },
+  ])('is the whole cap where part of the answer is not seen to grow (%j)', async (how) => {
+    const { requests } = await ask({ outputCap: 20_000, ...how })
+    expect(requests).toMatchObject([{ amount: input + 200_000n }])
+  })
+
+  test('is nothing for a free model', async () => {
+    const { requests } = await ask({ price: freePrice })
+    expect(requests).toMatchObject([{ amount: 0n, roomLeast: 0n }])
+  })
+
+  test('outlives every route that may be tried', async () => {
+    const { requests } = await ask({ totalMs: [1_800_000, undefined] })
+    // Twice half an hour, and five minutes.
+    expect(requests[0]?.lifetimeMs).toBe(3_900_000)
+  })
+})
+
+describe('a refused one', () => {
+  const thin = (posted: bigint, held = 0n): HoldOutcome => ({
+    kind: 'insufficient',
+    posted: posted as Nano,
+    held: held as Nano,
+  })
+
+  test('is asked for strictly, without more room than it takes', async () => {
+    const { outcome, requests } = await ask({ outputCap: 300, outcomes: [thin(10_000n), { kind: 'held' }] })
+    // 400 bytes and 1,024 tokens around them
+    expect(requests.at(-1)).toMatchObject({ amount: 1_424n + 3_000n, roomLeast: 1_424n + 3_000n })
+    expect(outcome).toMatchObject({ loweredCap: undefined })
+  })
+
+  test('comes with the cap that the balance pays for', async () => {
+    const { outcome, requests } = await ask({ outputCap: 900, outcomes: [thin(5_430n), { kind: 'held' }] })
+    expect(requests.at(-1)).toMatchObject({ amount: 5_424n })
+    expect(outcome).toMatchObject({ loweredCap: 400, held: 5_424n })
+  })
+
+  test('is empty where the balance could not pay, with what is needed', async () => {
+    const { outcome, requests } = await ask({ outcomes: [thin(3_983n)] })
+    expect(requests).toHaveLength(1)
+    // 1,424 and 256 × 10
+    expect(outcome).toMatchObject({
+      code: 'INSUFFICIENT_BALANCE',
+      facts: { shouldRetry: false, metadata: { reason: 'empty', needed: '0.000003984' } },
+    })
+  })
+
+  test('is in flight where others hold the money, with a time to come back', async () => {
+    const { outcome, requests } = await ask({ outputCap: 5000, outcomes: [thin(1_000_000n, 999_000n)] })
+    expect(requests.slice(1).map(({ amount }) => amount - 1_424n)).toEqual([
+      40_960n,
+      20_480n,
+      10_240n,
+      5_120n,
+      2_560n,
+    ] as Nano[])
+    expect(outcome).toMatchObject({
+      code: 'INSUFFICIENT_BALANCE',
+      facts: { shouldRetry: true, retryAfterMs: 5000, metadata: { reason: 'in_flight', needed: '0.000003984' } },
+    })
+  })
+
+  test.each([0, 1])('is no answer about the wallet where the ledger cannot say (%i asked before)', async (before) => {
+    const outcomes: HoldOutcome[] = [thin(1_000_000n), { kind: 'unavailable', retryAfterMs: 700 }]
+    const { outcome } = await ask({ outcomes: outcomes.slice(1 - before) })
+    expect(outcome).toBeInstanceOf(Failure)
+    expect(outcome).toMatchObject({ code: 'OVERLOADED', facts: { retryAfterMs: 700 } })
+  })
+})

@@ -1,0 +1,235 @@
+// Rows 6 to 9 of the settlement matrix: what a provider delivered is paid for, also when it breaks off; what failed
+// before any content costs nothing, whatever the provider bills; and of several attempts the one that answered is paid.
+
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
+import { createJumpClock, type JumpClock } from '../parts/jump-clock.ts'
+import { startUpstream, type Upstream, type UpstreamCall, type UpstreamReply } from '../parts/upstream.ts'
+import { type DialectName, dialectOf, say, usageIn, type Words, wordsOf } from './provider-words.ts'
+import { allPaths, expectPaid, expectUnpaid, openTill, streamedPaths, type Till } from './till.ts'
+import { usd } from './wallets.ts'
+
+let till: Till
+/** Like `till`, with a second provider behind the first. */
+let spared: Till
+let spare: Upstream
+let clock: JumpClock
+beforeAll(async () => {
+  spare = startUpstream(() => {})
+  clock = createJumpClock()
+  till = await openTill({ models: 60 })
+  spared = await openTill({ models: 45, spare, clock })
+}, 30_000)
+// The whole process shares a budget of retries, which time brings back.
+beforeEach(() => clock.jump(60))
+afterAll(async () => {
+  await till[Symbol.asyncDispose]()
+  await spared[Symbol.asyncDispose]()
+  spare.stop()
+})
+
+const usageAtStart = { input_tokens: 3, output_tokens: 1 }
+
+/** Five bytes, two tokens; the input is 3 as Messages told it, or the estimate of "hi": 8. */
+const delivered: Record<DialectName, bigint> = { chat: 8n * 350n + 2n * 1_050n, messages: 3n * 350n + 2n * 1_050n }
+
+const errorRecords: Record<DialectName, string> = {
+  chat: 'data: {"error":{"message":"fell over","type":"server_error","code":null}}\n\n',
+  messages: 'event: error\ndata: {"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}\n\n',
+}
+
+describe.each([...streamedPaths])('row 6, after content: $name', (path) => {
+  const ends: Record<string, (reply: UpstreamReply) => void | Promise<void>> = {
+    'closes the connection': (reply) => reply.cut(),
+    'resets the connection': (reply) => reply.reset(),
+    'ends its body without a last event': (reply) => reply.finish(),
+    'reports an error': (reply) => reply.chunk(errorRecords[path.provider]),
+  }
+  test.each(Object.keys(ends))('the provider %s', async (how) => {
+    const arrived = Promise.withResolvers<void>()
+    till.upstream.handle(async (call, reply) => {
+      const words = wordsOf(dialectOf(call))
+      await reply.startStream()
+      await reply.chunk(words.opening({ usage: usageAtStart }) + words.text('hello'))
+      await arrived.promise
+      await ends[how]?.(reply)
+    })
+    const response = await fetch(till.gateway.url + path.surface.path, {
+      method: 'POST',
+      headers: {
+        authorization: `Bearer ${till.gateway.key}`,
+        'content-type': 'application/json',
+        ...path.surface.headers,
+      },
+      body: till.bodyFor(path, till.fresh(path)),
+    })
+    // The head is here, so the provider is committed.
+    arrived.resolve()
+    const text = await response.text()
+    const last = text.trimEnd().split('\n').at(-1) ?? ''
+    expect(JSON.parse(last.slice('data: '.length))).toMatchObject({
+      error: { code: 'STREAM_INTERRUPTED', metadata: { cost: usd(delivered[path.provider]) } },
+    })
+    expect(text).not.toMatch(/\[DONE\]|message_stop/)
+    const requestId = response.headers.get('request-id') ?? ''
+    await expectPaid(till, { requestId }, delivered[path.provider], 'estimated')
+    expect(await till.line(requestId)).toMatchObject({ status: 200n, code: 'STREAM_INTERRUPTED' })
+  })
+})
+
+interface Refusal {
+  readonly name: string
+  readonly status: number
+  act(call: UpstreamCall, reply: UpstreamReply): void | Promise<void>
+}
+
+const refusals: readonly Refusal[] = [
+  { name: 'fails', status: 404, act: (_, reply) => reply.json(500, {}) },
+  { name: 'throttles', status: 429, act: (_, reply) => reply.json(429, {}, { 'retry-after': '3' }) },
+  { name: 'refuses the request', status: 400, act: (_, reply) => reply.json(400, { error: { message: 'no' } }) },
+  { name: 'takes the request for too large', status: 413, act: (_, reply) => reply.json(413, {}) },
+  { name: 'refuses our credential', status: 404, act: (_, reply) => reply.json(401, {}) },
+  { name: 'closes the connection', status: 404, act: (_, reply) => reply.cut() },
+  {
+    name: 'answers with something else',
+    status: 404,
+    act: (_, reply) => reply.send(200, { 'content-type': 'text/html' }, 'hi'),
+  },
+  {
+    name: 'reports an error under a 200',
+    status: 404,
+    async act(call, reply) {
+      if (call.json().stream !== true) return await reply.json(200, { error: { message: 'fell over' } })
+      await reply.startStream()
+      const dialect = dialectOf(call)
+      await reply.chunk(wordsOf(dialect).opening({ usage: usageAtStart }) + errorRecords[dialect])
+    },
+  },
+  {
+    name: 'breaks off before content',
+    status: 404,
+    async act(call, reply) {
+      if (call.json().stream !== true) return reply.reset()
+      await reply.startStream()
+      await reply.chunk(wordsOf(dialectOf(call)).opening({ usage: usageAtStart }))
+      reply.cut()
+    },
+  },
+]
+
+describe.each([...allPaths])('row 7, before content: $name', (path) => {
+  test.each([...refusals])('a provider that $name costs nothing', async ({ status, act }) => {
+    till.upstream.handle(act)
+    const answer = await till.ask(path, till.fresh(path))
+    expect(answer.status).toBe(status)
+    expect(answer.headers.get('x-tollgate-cost')).toBeNull()
+    expect(await expectUnpaid(till, answer.requestId)).toMatchObject({ status: BigInt(status) })
+  })
+})
+
+describe('row 7, in no time', () => {
+  let hasty: Till
+  beforeAll(async () => {
+    // Due at the next look at the clocks.
+    hasty = await openTill({ models: 5, route: 'timeouts: { first_event_ms: 1, total_ms: 1 }' })
+  })
+  afterAll(() => hasty[Symbol.asyncDispose]())
+
+  test.each([...allPaths])('$name: a provider that says nothing costs nothing', async (path) => {
+    const answer = await hasty.ask(path, hasty.fresh(path))
+    expect(answer.status).toBe(404)
+    expect(answer.text).toContain('timed out')
+    await expectUnpaid(hasty, answer.requestId)
+  })
+})
+
+/** Usage as a provider would bill it, and nothing to show for it. */
+const billed = { input: 7, output: 0 }
+
+const chatChunk = (finish: string | null): string =>
+  `data: ${JSON.stringify({ id: 'c', model: 'up', choices: [{ index: 0, delta: {}, finish_reason: finish }] })}\n\n`
+const chatCounts = `data: ${JSON.stringify({ id: 'c', model: 'up', choices: [], usage: usageIn('chat', billed) })}\n\n`
+const messagesEnd = (reason: string | null): string => {
+  const delta = { type: 'message_delta', delta: { stop_reason: reason }, usage: usageIn('messages', billed) }
+  return `event: message_delta\ndata: ${JSON.stringify(delta)}\n\nevent: message_stop\ndata: {"type":"message_stop"}\n\n`
+}
+
+const emptyEnds: Record<string, Partial<Record<DialectName, { stream(words: Words): string; whole: object }>>> = {
+  'without a reason': {
+    chat: {
+      stream: (words) => `${words.opening({ usage: undefined })}${chatCounts}data: [DONE]\n\n`,
+      whole: { id: 'c', model: 'up', choices: [], usage: usageIn('chat', billed) },
+    },
+    messages: {
+      stream: (words) => words.opening({ usage: usageAtStart }) + messagesEnd(null),
+      whole: { id: 'm', type: 'message', content: [], stop_reason: null, usage: usageIn('messages', billed) },
+    },
+  },
+  'with an error': {
+    chat: {
+      stream: (words) => `${words.opening({ usage: undefined })}${chatChunk('error')}${chatCounts}data: [DONE]\n\n`,
+      whole: {
+        id: 'c',
+        model: 'up',
+        choices: [{ index: 0, message: { role: 'assistant', content: null }, finish_reason: 'error' }],
+        usage: usageIn('chat', billed),
+      },
+    },
+  },
+}
+
+/** Messages has no word for an error as the end. */
+function waysFor(provider: DialectName): string[] {
+  return Object.keys(emptyEnds).filter((how) => emptyEnds[how]?.[provider])
+}
+
+function sayNothing(how: string) {
+  return async (call: UpstreamCall, reply: UpstreamReply): Promise<void> => {
+    const dialect = dialectOf(call)
+    const empty = emptyEnds[how]?.[dialect]
+    if (!empty) throw new Error(how)
+    if (call.json().stream !== true) return await reply.json(200, empty.whole)
+    await reply.startStream()
+    await reply.chunk(empty.stream(wordsOf(dialect)))
+    await reply.finish()
+  }
+}
+
+describe.each([...allPaths])('row 8, an empty answer that ends: $name', (path) => {
+  test.each(waysFor(path.provider))('%s: costs nothing, and is a failed attempt', async (how) => {
+    till.upstream.handle(sayNothing(how))
+    const answer = await till.ask(path, till.fresh(path))
+    expect(`${answer.status} ${answer.text}`).toStartWith('404')
+    await expectUnpaid(till, answer.requestId)
+  })
+
+  test.each(waysFor(path.provider))('%s: another provider is asked and paid', async (how) => {
+    spared.upstream.handle(sayNothing(how))
+    spare.handle((call, reply) =>
+      say(call, reply, { texts: ['hello'], usage: usageIn(path.provider, { input: 7, output: 1 }) }),
+    )
+    const answer = await spared.ask(path, spared.fresh(path))
+    expect(answer.status).toBe(200)
+    await expectPaid(spared, answer, 3_500n)
+  })
+})
+
+describe.each([...allPaths])('row 9, failed attempts before success: $name', (path) => {
+  test.each(refusals.filter(({ status }) => status === 404 || status === 429))(
+    'one that $name costs nothing beside the one that answers',
+    async ({ act }) => {
+      spared.upstream.handle(act)
+      spare.handle((call, reply) =>
+        say(call, reply, { texts: ['hello'], usage: usageIn(path.provider, { input: 7, output: 1 }) }),
+      )
+      const before = await spared.wallets.read()
+      const answer = await spared.ask(path, spared.fresh(path))
+      expect(answer.status).toBe(200)
+      // A connection that broke at once was perhaps an old one, and is tried afresh.
+      expect(Number(answer.headers.get('x-tollgate-attempts'))).toBeGreaterThan(1)
+      expect(answer.headers.get('x-tollgate-provider')).toMatch(/-1$/)
+      expect(answer.cost).toBe('0.0000035')
+      await expectPaid(spared, answer, 3_500n)
+      expect(before.posted - (await spared.wallets.read()).posted).toBe(3_500n)
+    },
+  )
+})

@@ -1,0 +1,116 @@
+// Row 11 of the settlement matrix: answers that the gateway ends, because of a deadline, silence, a reader that takes
+// nothing, or its own end. What was delivered is paid, what was not costs nothing.
+
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { createJumpClock, type JumpClock } from '../parts/jump-clock.ts'
+import { connect, type RawConnection } from '../parts/raw-client.ts'
+import { requestBytes } from '../parts/surfaces.ts'
+import type { UpstreamCall, UpstreamReply } from '../parts/upstream.ts'
+import { type DialectName, dialectOf, wordsOf } from './provider-words.ts'
+import { expectPaid, openTill, type Path, streamedPaths, type Till } from './till.ts'
+import { usd } from './wallets.ts'
+
+/** "hello", two tokens; the input is 3 as Messages told it, or the estimate of "hi": 8. */
+const delivered: Record<DialectName, bigint> = { chat: 8n * 350n + 2n * 1_050n, messages: 3n * 350n + 2n * 1_050n }
+
+interface Running {
+  readonly connection: RawConnection
+  readonly call: UpstreamCall
+  readonly reply: UpstreamReply
+}
+
+/** A stream of which the client has seen the beginning. */
+async function begin(till: Till, path: Path, members: object): Promise<Running> {
+  const begun = Promise.withResolvers<{ call: UpstreamCall; reply: UpstreamReply }>()
+  till.upstream.handle(async (call, reply) => {
+    const words = wordsOf(dialectOf(call))
+    await reply.startStream()
+    await reply.chunk(words.opening({ usage: { input_tokens: 3, output_tokens: 1 } }) + words.text('hello'))
+    begun.resolve({ call, reply })
+  })
+  const connection = await connect(till.gateway.url)
+  await connection.send(requestBytes(path.surface, { key: till.gateway.key, body: till.bodyFor(path, members) }))
+  await connection.until('hello')
+  return { connection, ...(await begun.promise) }
+}
+
+async function endOf({ connection }: Running): Promise<{ id: string; error: Record<string, unknown> }> {
+  const response = await connection.response()
+  if (response === 'closed') throw new Error('closed without an end')
+  expect(response.body).not.toMatch(/\[DONE\]|message_stop/)
+  const last = response.body.trimEnd().split('\n').at(-1) ?? ''
+  connection.leave()
+  return { id: response.headers.get('request-id') ?? '', error: JSON.parse(last.slice('data: '.length)).error }
+}
+
+describe('the clock', () => {
+  let clock: JumpClock
+  let till: Till
+  beforeAll(async () => {
+    clock = createJumpClock()
+    till = await openTill({ clock, models: 10, route: 'timeouts: { total_ms: 60000, idle_ms: 20000 }' })
+  })
+  afterAll(() => till[Symbol.asyncDispose]())
+
+  describe.each([...streamedPaths])('$name', (path) => {
+    test('a provider that falls silent is cut off, and what it said is paid', async () => {
+      const running = await begin(till, path, till.fresh(path))
+      clock.jump(21)
+      const { id, error } = await endOf(running)
+      await running.call.closed
+      const metadata = { cost: usd(delivered[path.provider]) }
+      expect(error).toMatchObject({ code: 'STREAM_INTERRUPTED', metadata })
+      await expectPaid(till, { requestId: id }, delivered[path.provider], 'estimated')
+    })
+
+    test('an answer beyond its deadline is cut off, and what came of it is paid', async () => {
+      const running = await begin(till, path, till.fresh(path))
+      const { text } = wordsOf(path.provider)
+      for (let step = 1; step <= 4; step++) {
+        clock.jump(15)
+        await running.reply.chunk(text(`${step}...`))
+        await running.connection.until(`${step}...`)
+      }
+      clock.jump(1)
+      const { id, error } = await endOf(running)
+      await running.call.closed
+      // Four more tokens of four bytes each, and one that was cut in the five bytes before: 21 bytes.
+      const charge = delivered[path.provider] + 4n * 1_050n
+      expect(error).toMatchObject({ code: 'STREAM_INTERRUPTED', metadata: { cost: usd(charge) } })
+      await expectPaid(till, { requestId: id }, charge, 'estimated')
+    })
+
+    test('a client that takes nothing is let go, and pays for what was on its way', async () => {
+      const seen = (await till.over(0)).length
+      const running = await begin(till, path, till.fresh(path))
+      running.connection.pause()
+      const { text } = wordsOf(path.provider)
+      let sent = 0
+      const record = text('x'.repeat(64 * 1024))
+      // Until the provider cannot get rid of any more.
+      for (let isTaken = true; isTaken; ) {
+        const writing = running.reply.chunk(record).then(() => true)
+        isTaken = await Promise.race([writing, Bun.sleep(500).then(() => false)])
+        sent += 64 * 1024
+      }
+      clock.jump(31)
+      await running.call.closed
+      const [id = ''] = (await till.over(seen + 1)).slice(seen)
+      expect((await till.line(id)).status).toBe(499n)
+      const [charge] = till.charges(id)
+      expect(charge?.amount).toBeGreaterThan(delivered[path.provider])
+      expect(charge?.amount).toBeLessThanOrEqual(delivered[path.provider] + BigInt(sent / 4) * 1_050n)
+      running.connection.leave()
+    }, 30_000)
+  })
+})
+
+test.each([...streamedPaths])('$name: what runs when the gateway stops is paid as far as it got', async (path) => {
+  const till = await openTill({ server: '{ drain_seconds: 0 }' })
+  const running = await begin(till, path, {})
+  const [ended] = await Promise.all([endOf(running), till.gateway.app.stop()])
+  expect(ended.error).toMatchObject({ code: 'STREAM_INTERRUPTED', metadata: { cost: usd(delivered[path.provider]) } })
+  expect(till.charges(ended.id)).toMatchObject([{ amount: delivered[path.provider], isEstimated: true }])
+  expect((await till.line(ended.id)).charge).toBe(delivered[path.provider])
+  till.close()
+})

@@ -1,0 +1,155 @@
+// Rows 4 and 5 of the settlement matrix, and promise M8: a client that leaves pays for what it was sent, token by token,
+// and for nothing it was not; the provider is cut off at once. Both surfaces, both lanes, streamed or not.
+
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { connect, type RawConnection } from '../parts/raw-client.ts'
+import { requestBytes } from '../parts/surfaces.ts'
+import type { UpstreamCall, UpstreamReply } from '../parts/upstream.ts'
+import { dialectOf, usageIn, wordsOf } from './provider-words.ts'
+import { expectPaid, expectUnpaid, openTill, type Path, streamedPaths, type Till, wholePaths } from './till.ts'
+
+let till: Till
+let seen = 0
+beforeAll(async () => {
+  till = await openTill()
+})
+afterAll(() => till[Symbol.asyncDispose]())
+
+const tokens = 8
+/** Four bytes, which count as one token. */
+const token = (at: number): string => `t${String(at).padStart(2, '0')}.`
+const usageAtStart = { input_tokens: 3, output_tokens: 1 }
+
+/** Of Messages the input is known from the start: 3 × 350. Of Chat it is estimated: "hi" with all around it, 8 × 350. */
+function price({ provider }: Path, output: number): bigint {
+  return (provider === 'messages' ? 1_050n : 2_800n) + BigInt(output) * 1_050n
+}
+
+async function send(path: Path): Promise<RawConnection> {
+  const connection = await connect(till.gateway.url)
+  await connection.send(requestBytes(path.surface, { key: till.gateway.key, body: till.bodyFor(path) }))
+  return connection
+}
+
+/** The next call, once the provider has done that to it. */
+function nextCall(act: (call: UpstreamCall, reply: UpstreamReply) => Promise<void>): Promise<UpstreamCall> {
+  return new Promise((resolve) => {
+    till.upstream.handle(async (call, reply) => {
+      await act(call, reply)
+      resolve(call)
+    })
+  })
+}
+
+/** The id of the request that has just ended. */
+async function ended(): Promise<string> {
+  seen += 1
+  return (await till.over(seen)).at(-1) ?? ''
+}
+
+describe.each([...streamedPaths])('$name', (path) => {
+  test.each(Array.from({ length: tokens }, (_, at) => at + 1))('left after token %i: pays for that many', async (k) => {
+    const called = nextCall(async (call, reply) => {
+      const words = wordsOf(dialectOf(call))
+      await reply.startStream()
+      await reply.chunk(words.opening({ usage: usageAtStart }))
+      for (let at = 1; at <= k; at++) await reply.chunk(words.text(token(at)))
+    })
+    const connection = await send(path)
+    await connection.until(token(k))
+    connection.leave()
+    await (await called).closed
+    const requestId = await ended()
+    await expectPaid(till, { requestId }, price(path, k), 'estimated')
+    expect((await till.line(requestId)).status).toBe(499n)
+  })
+
+  test.each([1, 7, 40, 90])(
+    'left at token %i of a stream that runs on: pays for what was on its way at most',
+    async (k) => {
+      let sent = 0
+      const called = nextCall(async (call, reply) => {
+        const words = wordsOf(dialectOf(call))
+        await reply.startStream()
+        await reply.chunk(words.opening({ usage: usageAtStart }))
+        while (sent < 99) await reply.chunk(words.text(token(++sent)))
+      })
+      const connection = await send(path)
+      await connection.until(token(k))
+      connection.leave()
+      await (await called).closed
+      const requestId = await ended()
+      const [charge] = till.charges(requestId)
+      expect(charge?.isEstimated).toBe(true)
+      expect(charge?.amount).toBeGreaterThanOrEqual(price(path, k))
+      expect(charge?.amount).toBeLessThanOrEqual(price(path, sent))
+      expect((await till.wallets.read()).held).toBe(0n)
+    },
+  )
+
+  test('left when all was said but the end: pays for all of it, once', async () => {
+    const called = nextCall(async (call, reply) => {
+      const words = wordsOf(dialectOf(call))
+      const usage = usageIn(path.provider, { input: 3, output: 9 })
+      const [ending = ''] = words.ending({ usage }).split(/(?=data: \[DONE\]|event: message_stop)/)
+      await reply.startStream()
+      await reply.chunk(words.opening({ usage, usageAtStart }) + words.text(token(1)) + ending)
+    })
+    const connection = await send(path)
+    await connection.until(token(1))
+    connection.leave()
+    await (await called).closed
+    const [charge] = till.charges(await ended())
+    expect(charge?.amount).toBeGreaterThanOrEqual(price(path, 1))
+    expect(charge?.amount).toBeLessThanOrEqual(price(path, 9))
+  })
+
+  const silences: Record<string, (reply: UpstreamReply, opening: string) => Promise<void>> = {
+    'before the provider answers': async () => {},
+    'when the provider has answered with its head': (reply) => reply.startStream(),
+    'before token 1': async (reply, opening) => {
+      await reply.startStream()
+      await reply.chunk(opening)
+    },
+  }
+  test.each(Object.keys(silences))('left %s: pays nothing', async (when) => {
+    const called = nextCall(
+      (call, reply) =>
+        silences[when]?.(reply, wordsOf(dialectOf(call)).opening({ usage: usageAtStart })) ?? Promise.reject(),
+    )
+    const connection = await send(path)
+    const call = await called
+    connection.leave()
+    await call.closed
+    expect(await expectUnpaid(till, await ended())).toMatchObject({ status: 499n })
+  })
+})
+
+describe.each([...wholePaths])('$name', (path) => {
+  test.each(['nothing', 'half of it'])('left when the provider has sent %s: pays nothing', async (what) => {
+    const called = nextCall(async (call, reply) => {
+      const words = wordsOf(dialectOf(call))
+      if (what === 'nothing') return
+      if (call.json().stream === true) {
+        await reply.startStream()
+        await reply.chunk(words.opening({ usage: usageAtStart }) + words.text(token(1)))
+        return
+      }
+      const whole = JSON.stringify(words.whole({ texts: [token(1)], usage: usageAtStart }))
+      await reply.write(`HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 9999\r\n\r\n${whole}`)
+    })
+    const connection = await send(path)
+    const call = await called
+    connection.leave()
+    await call.closed
+    expect(await expectUnpaid(till, await ended())).toMatchObject({ status: 499n })
+  })
+})
+
+test('all that left has paid what the transfers say, and no more', async () => {
+  const { posted, held } = await till.wallets.read()
+  const ids = await till.over(seen)
+  const paid = ids.reduce((sum, id) => sum + (till.charges(id)[0]?.amount ?? 0n), 0n)
+  expect({ posted, held }).toEqual({ posted: 5_000_000_000n - paid, held: 0n })
+  expect(new Set(ids).size).toBe(seen)
+})

@@ -1,0 +1,58 @@
+// Row 14 of the settlement matrix: while charges cannot be made durable no answer is completed and nothing is charged,
+// and nothing new is sent to a provider. The disk is made to refuse by a lock that somebody else holds.
+
+import { Database } from 'bun:sqlite'
+import { expect, test } from 'bun:test'
+import { join } from 'node:path'
+import { createJumpClock } from '../parts/jump-clock.ts'
+import { say, usageIn } from './provider-words.ts'
+import { allPaths, openTill } from './till.ts'
+
+test('row 14: an answer that cannot be charged within thirty seconds ends with an error, unpaid, on every path', async () => {
+  const clock = createJumpClock()
+  const till = await openTill({ clock })
+  till.upstream.handle((call, reply) => {
+    const dialect = call.path.endsWith('/chat/completions') ? 'chat' : 'messages'
+    return say(call, reply, { texts: ['hello'], usage: usageIn(dialect, { input: 7, output: 1 }) })
+  })
+  // Once before, so that what is tested is not the first start.
+  const [usual] = allPaths
+  if (usual) expect((await till.ask(usual)).status).toBe(200)
+
+  const thief = new Database(join(till.gateway.dataFolder, 'tollgate.db'))
+  thief.run('BEGIN IMMEDIATE')
+  let isOver = false
+  const asking = Promise.all(allPaths.map((path) => till.ask(path))).finally(() => {
+    isOver = true
+  })
+  while (!isOver) {
+    // Small steps: whatever else waits for a time of its own is done long before.
+    clock.jump(2)
+    await Bun.sleep(50)
+  }
+  const answers = await asking
+  for (const [at, { status, text, headers }] of answers.entries()) {
+    expect(text).toContain('"code":"OVERLOADED"')
+    expect(text).toContain('Nothing was charged')
+    expect(text).not.toMatch(/\[DONE\]|message_stop/)
+    expect(status).toBe(allPaths[at]?.stream ? 200 : 503)
+    if (!allPaths[at]?.stream) expect(headers.get('retry-after')).toMatch(/^[1-9]/)
+  }
+
+  const calls = till.upstream.calls.length
+  for (const path of allPaths) {
+    const refused = await till.ask(path)
+    expect(refused.status).toBe(503)
+    expect(refused.headers.get('retry-after')).toMatch(/^[1-9]/)
+  }
+  expect((await fetch(`${till.gateway.url}/readyz`)).status).toBe(503)
+  expect(till.upstream.calls).toHaveLength(calls)
+
+  // It stops when the last try has come back from the disk; only then may the lock go.
+  await till.gateway.app.stop()
+  thief.run('ROLLBACK')
+  thief.close()
+  for (const { requestId } of answers) expect(till.charges(requestId)).toEqual([])
+  expect(till.chargeCount()).toBe(1)
+  till.close()
+}, 90_000)

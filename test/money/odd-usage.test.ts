@@ -1,0 +1,118 @@
+// Rows 1 to 3 of the settlement matrix: what a provider counts is billed where it can be true, and estimated from what
+// passed where it is missing or cannot, never as a credit and never as nothing. Both lanes, both surfaces, streamed or
+// not.
+
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { type DialectName, say, usageIn } from './provider-words.ts'
+import { allPaths, expectPaid, openTill, streamedPaths, type Till } from './till.ts'
+import { usd } from './wallets.ts'
+
+let till: Till
+beforeAll(async () => {
+  till = await openTill()
+})
+afterAll(() => till[Symbol.asyncDispose]())
+
+/** Twelve bytes, which count as three tokens. */
+const texts = ['hello ', 'world!']
+/** The prompt "hi": three tokens around a conversation, four around a turn, and one. 8 × 350 + 3 × 1,050. */
+const estimate = 5_950n
+
+/** A report of 10 in and 5 out with one count changed, in the dialect's words. */
+function report(dialect: DialectName, counts: { readonly input?: unknown; readonly output?: unknown }): object {
+  const { input = 10, output = 5 } = counts
+  if (dialect === 'messages') return { input_tokens: input, output_tokens: output }
+  return { prompt_tokens: input, completion_tokens: output, total_tokens: 15 }
+}
+
+interface Case {
+  readonly name: string
+  usage(dialect: DialectName): unknown
+}
+
+const odd: readonly Case[] = [
+  { name: 'none', usage: () => undefined },
+  { name: 'null', usage: () => null },
+  { name: 'nothing in it', usage: () => ({}) },
+  { name: 'a word in its place', usage: () => 'a lot' },
+  { name: 'a negative output', usage: (dialect) => report(dialect, { output: -5 }) },
+  { name: 'a negative input', usage: (dialect) => report(dialect, { input: -1_000_000 }) },
+  { name: 'a fraction', usage: (dialect) => report(dialect, { output: 2.5 }) },
+  { name: 'numbers as text', usage: (dialect) => report(dialect, { input: '10', output: '5' }) },
+  { name: 'more than 2³¹', usage: (dialect) => report(dialect, { output: 2 ** 31 + 1 }) },
+  // The context is 100,000 tokens, and without a cap no more than that can come out of it.
+  { name: 'more input than context and cap', usage: (dialect) => report(dialect, { input: 200_001 }) },
+  { name: 'more output than context and cap', usage: (dialect) => report(dialect, { output: 200_001 }) },
+  { name: 'zeros, though there is content', usage: (dialect) => report(dialect, { input: 0, output: 0 }) },
+  { name: 'no output, though there is content', usage: (dialect) => report(dialect, { output: 0 }) },
+  { name: 'no input, though there is content', usage: (dialect) => report(dialect, { input: 0 }) },
+]
+
+describe.each([...allPaths])('$name', (path) => {
+  test.each([...odd])('usage: $name', async ({ usage }) => {
+    till.upstream.handle((call, reply) => say(call, reply, { texts, usageAtStart: null, usage: usage(path.provider) }))
+    const answer = await till.ask(path)
+    expect(answer.status).toBe(200)
+    expect(answer.text).toContain('world!')
+    expect(answer.cost).toBe(usd(estimate))
+    expect(answer.headers.get('x-tollgate-usage')).toBe(path.stream ? null : 'estimated')
+    expect(answer.headers.get('x-tollgate-cost')).toBe(path.stream ? null : usd(estimate))
+    await expectPaid(till, answer, estimate, 'estimated')
+  })
+
+  test('what was reported and cannot be true is written down as such', async () => {
+    till.upstream.handle((call, reply) => say(call, reply, { texts, usage: report(path.provider, { output: 0 }) }))
+    const { requestId } = await till.ask(path)
+    expect((await till.line(requestId)).notes).toContain('cannot be true')
+  })
+
+  test('the largest usage that can be true is billed as it is', async () => {
+    till.upstream.handle((call, reply) =>
+      say(call, reply, { texts, usage: usageIn(path.provider, { input: 100_000, output: 100 }) }),
+    )
+    // Beyond a thousand tokens of input: 100,000 × 700 + 100 × 1,575
+    await expectPaid(till, await till.ask(path, { max_tokens: 100 }), 70_157_500n)
+  })
+
+  test.each(['length', 'end'] as const)(
+    'an answer that stops with %s is complete and paid as reported',
+    async (stop) => {
+      till.upstream.handle((call, reply) =>
+        say(call, reply, { texts, stop, usage: usageIn(path.provider, { input: 7, output: 1 }) }),
+      )
+      await expectPaid(till, await till.ask(path), 3_500n)
+    },
+  )
+
+  test('an answer that is empty, and ends properly, costs what it was reported to', async () => {
+    till.upstream.handle((call, reply) =>
+      say(call, reply, { texts: [], usage: usageIn(path.provider, { input: 7, output: 0 }) }),
+    )
+    const answer = await till.ask(path)
+    expect(answer.status).toBe(200)
+    // 7 × 350
+    await expectPaid(till, answer, 2_450n)
+  })
+})
+
+describe.each(streamedPaths.filter(({ provider }) => provider === 'messages'))('$name', (path) => {
+  // 10 × 350 + 3 × 1,050
+  test.each(odd.filter(({ name }) => !name.includes('input') && !name.includes('zeros') && !name.includes('text')))(
+    'usage: good at the start and then $name',
+    async ({ usage }) => {
+      const usageAtStart = { input_tokens: 10, output_tokens: 1 }
+      till.upstream.handle((call, reply) => say(call, reply, { texts, usageAtStart, usage: usage('messages') }))
+      const answer = await till.ask(path)
+      expect(answer.cost).toBe(usd(6_650n))
+      await expectPaid(till, answer, 6_650n, 'estimated')
+    },
+  )
+
+  test('usage: zeros at the start and the truth at the end', async () => {
+    const usageAtStart = { input_tokens: 0, output_tokens: 0 }
+    till.upstream.handle((call, reply) =>
+      say(call, reply, { texts, usageAtStart, usage: usageIn('messages', { input: 7, output: 1 }) }),
+    )
+    await expectPaid(till, await till.ask(path), 3_500n)
+  })
+})

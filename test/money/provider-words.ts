@@ -1,0 +1,134 @@
+// What a fake provider says in either dialect, streamed or whole, with a usage that a test writes in disjoint buckets.
+// Shares no code with what it tests.
+
+import type { UpstreamCall, UpstreamReply } from '../parts/upstream.ts'
+
+export type DialectName = 'chat' | 'messages'
+
+/** Tokens by price bucket. */
+export interface Buckets {
+  readonly input: number
+  readonly output: number
+  readonly read?: number
+  readonly write?: number
+  /** Only Messages can tell it from a short one. */
+  readonly writeLong?: number
+}
+
+export interface Said {
+  /** One record each; joined in a whole reply. */
+  readonly texts: readonly string[]
+  /** In the dialect's own form, or undefined for a provider that reports none. */
+  readonly usage: unknown
+  /** Of a Messages stream, in its first record; the same as `usage` unless a test says otherwise. */
+  readonly usageAtStart?: unknown
+  readonly stop?: 'end' | 'length'
+}
+
+export function dialectOf(call: UpstreamCall): DialectName {
+  return call.path.endsWith('/chat/completions') ? 'chat' : 'messages'
+}
+
+export function usageIn(dialect: DialectName, { input, output, read = 0, write = 0, writeLong = 0 }: Buckets): object {
+  if (dialect === 'messages') {
+    return {
+      input_tokens: input,
+      cache_read_input_tokens: read,
+      cache_creation_input_tokens: write + writeLong,
+      cache_creation: { ephemeral_5m_input_tokens: write, ephemeral_1h_input_tokens: writeLong },
+      output_tokens: output,
+    }
+  }
+  if (writeLong > 0) throw new Error('Chat Completions has no word for a one-hour cache')
+  const prompt = input + read + write
+  return {
+    prompt_tokens: prompt,
+    completion_tokens: output,
+    total_tokens: prompt + output,
+    prompt_tokens_details: { cached_tokens: read, cache_write_tokens: write },
+  }
+}
+
+/** Says it all in the form that was asked for. */
+export async function say(call: UpstreamCall, reply: UpstreamReply, said: Said): Promise<void> {
+  const words = wordsOf(dialectOf(call))
+  if (call.json().stream !== true) return await reply.json(200, words.whole(said))
+  await reply.startStream()
+  await reply.chunk(words.opening(said) + said.texts.map(words.text).join('') + words.ending(said))
+  await reply.finish()
+}
+
+export interface Words {
+  /** Legal, but nothing a client would show. */
+  opening(said: Pick<Said, 'usage' | 'usageAtStart'>): string
+  text(text: string): string
+  /** The end, with usage and the dialect's terminal marker. */
+  ending(said: Pick<Said, 'usage' | 'stop'>): string
+  whole(said: Said): object
+}
+
+export function wordsOf(dialect: DialectName): Words {
+  return dialect === 'chat' ? chat : messages
+}
+
+const chunk = (delta: object, finish: string | null = null): string =>
+  record({
+    id: 'c',
+    object: 'chat.completion.chunk',
+    model: 'up',
+    choices: [{ index: 0, delta, finish_reason: finish }],
+  })
+
+const chatStop = { end: 'stop', length: 'length' }
+
+const chat: Words = {
+  opening: () => chunk({ role: 'assistant', content: '' }),
+  text: (content) => chunk({ content }),
+  ending({ usage, stop = 'end' }) {
+    const counts =
+      usage === undefined ? '' : record({ id: 'c', object: 'chat.completion.chunk', model: 'up', choices: [], usage })
+    return `${chunk({}, chatStop[stop])}${counts}data: [DONE]\n\n`
+  },
+  whole: ({ texts, usage, stop = 'end' }) => ({
+    id: 'c',
+    object: 'chat.completion',
+    model: 'up',
+    choices: [{ index: 0, message: { role: 'assistant', content: texts.join('') }, finish_reason: chatStop[stop] }],
+    ...(usage !== undefined && { usage }),
+  }),
+}
+
+const message = { id: 'msg_1', type: 'message', role: 'assistant', model: 'up' }
+const messagesStop = { end: 'end_turn', length: 'max_tokens' }
+
+const messages: Words = {
+  opening({ usage, usageAtStart = usage }) {
+    const counts = usageAtStart === undefined ? {} : { usage: usageAtStart }
+    const started = event('message_start', { message: { ...message, content: [], stop_reason: null, ...counts } })
+    return started + event('content_block_start', { index: 0, content_block: { type: 'text', text: '' } })
+  },
+  text: (text) => event('content_block_delta', { index: 0, delta: { type: 'text_delta', text } }),
+  ending({ usage, stop = 'end' }) {
+    const delta = { stop_reason: messagesStop[stop], stop_sequence: null }
+    return (
+      event('content_block_stop', { index: 0 }) +
+      event('message_delta', { delta, ...(usage !== undefined && { usage }) }) +
+      event('message_stop', {})
+    )
+  },
+  whole: ({ texts, usage, stop = 'end' }) => ({
+    ...message,
+    content: [{ type: 'text', text: texts.join('') }],
+    stop_reason: messagesStop[stop],
+    stop_sequence: null,
+    ...(usage !== undefined && { usage }),
+  }),
+}
+
+function record(value: object): string {
+  return `data: ${JSON.stringify(value)}\n\n`
+}
+
+function event(type: string, members: object): string {
+  return `event: ${type}\ndata: ${JSON.stringify({ type, ...members })}\n\n`
+}

@@ -1,0 +1,138 @@
+// 402 as the official clients read it: the class, the code, why, what is needed, whether to come back; and that the
+// first request after a top-up is served.
+
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import {
+  type ClientName,
+  chatClientNames,
+  createChatClient,
+  createMessageClient,
+  isChatClient,
+  messageClientNames,
+  readError,
+} from '../parts/official-clients.ts'
+import type { UpstreamCall, UpstreamReply } from '../parts/upstream.ts'
+import { dialectOf, say, usageIn } from './provider-words.ts'
+import { openTill, type Till } from './till.ts'
+import type { Purse } from './wallets.ts'
+
+/** A tenth of a cent in, a cent out, at most a thousand tokens in: $1.00 for the largest prompt. */
+let till: Till
+beforeAll(async () => {
+  till = await openTill({
+    price: '{ input: "1000", output: "10000" }',
+    more: 'context_tokens: 1000, max_output_tokens: 64000, default_max_tokens: 64000',
+  })
+})
+afterAll(() => till[Symbol.asyncDispose]())
+
+function answer(call: UpstreamCall, reply: UpstreamReply): Promise<void> {
+  return say(call, reply, { texts: ['hello'], usage: usageIn(dialectOf(call), { input: 9, output: 2 }) })
+}
+
+interface Sender {
+  send(stream: boolean, maxTokens?: number): PromiseLike<unknown>
+}
+
+function sender(name: ClientName, { key }: Purse): Sender {
+  const messages = [{ role: 'user' as const, content: 'hi' }]
+  if (isChatClient(name)) {
+    const client = createChatClient(name, { baseURL: `${till.gateway.url}/v1`, apiKey: key })
+    return {
+      send: (stream, max_tokens = 300) =>
+        client.chat.completions.create({ model: 'till/chat-0', messages, max_tokens, stream }),
+    }
+  }
+  const client = createMessageClient(name, { baseURL: till.gateway.url, apiKey: key })
+  return {
+    send: (stream, max_tokens = 300) =>
+      client.messages.create({ model: 'till/messages-0', messages, max_tokens, stream }),
+  }
+}
+
+/** `error.metadata` of the body, where each family keeps it. */
+async function metadataOf(name: ClientName, call: PromiseLike<unknown>): Promise<unknown> {
+  const error = await call.then(
+    () => undefined,
+    (thrown: { error: Record<string, unknown> }) => thrown.error,
+  )
+  const inner = isChatClient(name) ? error : (error?.error as Record<string, unknown> | undefined)
+  return inner?.metadata
+}
+
+/** No client has a class of its own for 402. */
+const refused = (name: ClientName) => ({
+  exception: 'APIError',
+  status: 402,
+  code: 'INSUFFICIENT_BALANCE',
+  type: isChatClient(name) ? 'insufficient_quota' : 'billing_error',
+  requestId: expect.stringMatching(/^req_/),
+})
+
+describe.each([...chatClientNames, ...messageClientNames])('%s', (name) => {
+  test.each([false, true])('a wallet that cannot pay is told what it has and needs (streamed: %p)', async (stream) => {
+    till.upstream.handle(answer)
+    const calls = till.upstream.calls.length
+    const purse = await till.wallets.open('0.50')
+    const { send } = sender(name, purse)
+    const error = await readError(name, send(stream))
+    expect(error).toMatchObject(refused(name))
+    expect(error.text).toContain('has $0.50; this request needs at least $3.56')
+    expect(error.text).toContain('tollgate wallet topup')
+    expect(error.headers?.get('x-should-retry')).toBe('false')
+    expect(error.headers?.get('retry-after')).toBeNull()
+    // $1.00 for the prompt and 256 cents
+    expect(await metadataOf(name, send(stream))).toEqual({
+      reason: 'empty',
+      balance: '0.50',
+      held: '0.00',
+      needed: '3.56',
+    })
+    expect(till.upstream.calls).toHaveLength(calls)
+  })
+
+  test('a wallet that was never filled is refused too', async () => {
+    const purse = await till.wallets.open()
+    expect(await readError(name, sender(name, purse).send(false))).toMatchObject(refused(name))
+  })
+
+  test('the first request after a top-up is served', async () => {
+    till.upstream.handle(answer)
+    const purse = await till.wallets.open('3.55')
+    const { send } = sender(name, purse)
+    expect(await readError(name, send(false))).toMatchObject({ status: 402 })
+    await till.wallets.topUp(purse.workspaceId, '0.01')
+    await send(false)
+    // $3.56 − 9 × $0.001 − 2 × $0.01
+    expect(await till.wallets.read(purse.workspaceId)).toEqual({ posted: 3_531_000_000n, held: 0n })
+  })
+
+  test.each([false, true])('money that running requests hold is worth waiting for (streamed: %p)', async (stream) => {
+    const arrived = Promise.withResolvers<() => void>()
+    till.upstream.handle(async (call, reply) => {
+      await new Promise<void>((goOn) => arrived.resolve(goOn))
+      await answer(call, reply)
+    })
+    const purse = await till.wallets.open('6.00')
+    const { send } = sender(name, purse)
+    // $1.00 and 300 cents are held by the first.
+    const first = send(false)
+    const goOn = await arrived.promise
+    const error = await readError(name, send(stream))
+    expect(error).toMatchObject(refused(name))
+    expect(error.headers?.get('x-should-retry')).toBe('true')
+    expect(Number(error.headers?.get('retry-after'))).toBeWithin(1, 31)
+    expect(Number(error.headers?.get('retry-after-ms'))).toBeWithin(1, 30_001)
+    expect(await metadataOf(name, send(stream))).toEqual({
+      reason: 'in_flight',
+      balance: '6.00',
+      held: '4.00',
+      // A stream would begin with 256 tokens; a whole answer needs all of its 300.
+      needed: stream ? '3.56' : '4.00',
+    })
+    goOn()
+    await first
+    till.upstream.handle(answer)
+    await send(stream)
+  })
+})

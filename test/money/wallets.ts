@@ -1,0 +1,74 @@
+// Wallets of a running gateway, through its management API: opened with any amount, topped up, and looked at.
+
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+
+export interface Purse {
+  readonly workspaceId: string
+  /** A key of the workspace. */
+  readonly key: string
+}
+
+export interface Wallets {
+  /** A workspace of its own with this much in it, in decimal USD; none if absent. */
+  open(amount?: string): Promise<Purse>
+  topUp(workspaceId: string, amount: string): Promise<void>
+  /** In nano-dollars; of the first workspace if none is named. */
+  read(workspaceId?: string): Promise<{ readonly posted: bigint; readonly held: bigint }>
+}
+
+export interface Managed {
+  readonly url: string
+  readonly dataFolder: string
+}
+
+export function createWallets({ url, dataFolder }: Managed): Wallets {
+  const token = readFileSync(join(dataFolder, 'admin-token'), 'utf8').trim()
+  const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
+  let first: string | undefined
+
+  async function ask(path: string, body?: object): Promise<Record<string, string>> {
+    const init = body === undefined ? { headers } : { headers, method: 'POST', body: JSON.stringify(body) }
+    const response = await fetch(url + path, init)
+    const text = await response.text()
+    if (!response.ok) throw new Error(`${path}: ${response.status} ${text}`)
+    return JSON.parse(text) as Record<string, string>
+  }
+
+  async function firstWorkspace(): Promise<string> {
+    const { data } = (await ask('/api/workspaces')) as unknown as { data: { id: string; created_at: string }[] }
+    const [oldest] = data.sort((a, b) => (a.id < b.id ? -1 : 1))
+    return oldest?.id ?? ''
+  }
+
+  const topUp: Wallets['topUp'] = async (workspaceId, amount) => {
+    await ask(`/api/workspaces/${workspaceId}/topups`, { amount })
+  }
+  return {
+    topUp,
+    async open(amount) {
+      const { id: workspaceId = '' } = await ask('/api/workspaces', { name: 'small' })
+      const { id } = await ask(`/api/workspaces/${workspaceId}/projects`, { name: 'project' })
+      const { secret: key = '' } = await ask(`/api/projects/${id}/keys`, { name: 'key' })
+      if (amount !== undefined) await topUp(workspaceId, amount)
+      return { workspaceId, key }
+    },
+    async read(workspaceId) {
+      first ??= workspaceId === undefined ? await firstWorkspace() : undefined
+      const { balance = '', held = '' } = await ask(`/api/workspaces/${workspaceId ?? first}/wallet`)
+      return { posted: nanos(balance), held: nanos(held) }
+    },
+  }
+}
+
+/** `"0.0000035"` → 3500 */
+export function nanos(usd: string): bigint {
+  const [whole = '0', fraction = ''] = usd.split('.')
+  return BigInt(whole + fraction.padEnd(9, '0'))
+}
+
+/** `3500` → `"0.0000035"`, as the wire has it: at least two decimals. */
+export function usd(amount: bigint): string {
+  const digits = String(amount).padStart(10, '0')
+  return `${digits.slice(0, -9)}.${digits.slice(-9).replace(/0+$/, '').padEnd(2, '0')}`
+}
