@@ -13,7 +13,7 @@ import { type Config, type ConfigInputs, loadConfig, readProcess } from './confi
 import { type ConfigFault, formatFault } from './config/fault.ts'
 import { type ConfigReport, createConfigSource } from './config/source.ts'
 import { systemClock } from './kernel/clock.ts'
-import { builtInProviderIds, builtInProviders } from './providers/registry.ts'
+import { builtInProviderIds, builtInProviders, providerVariables } from './providers/registry.ts'
 import { StartRefusal } from './store/start-refusal.ts'
 import { createLog, type Log } from './telemetry/log.ts'
 
@@ -37,7 +37,6 @@ async function manage(call: ManagementCall): Promise<void> {
 }
 
 function configInputs(): ConfigInputs {
-  const providerVariables = builtInProviders.map(({ variable }) => variable)
   return { ...readProcess(), providerVariables, builtInProviderIds }
 }
 
@@ -83,7 +82,8 @@ function startFacts(app: App, config: Config): StartFacts {
     engine: app.engine,
     firstKey: app.firstStart.firstKey,
     firstKeyFile: shownPath(app.firstStart.firstKeyFile),
-    managementToken: app.adminToken.file === undefined ? app.adminToken.source : `${shownPath(app.adminToken.file)} (0600)`,
+    managementToken:
+      app.adminToken.file === undefined ? app.adminToken.source : `${shownPath(app.adminToken.file)} (0600)`,
     openingCredit: app.firstStart.firstKey === undefined ? undefined : app.openingCredit,
     providersOn: [...providers.values()].map(({ id, source, transport }) => ({
       id,

@@ -13,6 +13,8 @@ export interface ApiCall {
   readonly query?: Readonly<Record<string, string | undefined>>
   readonly body?: JsonObject
   readonly idempotencyKey?: string | undefined
+  /** What is made belongs to a file from then on; only such calls may change it. */
+  readonly managedBy?: 'file'
   /** Without the token. */
   readonly isPublic?: true
 }
@@ -42,7 +44,7 @@ const timeoutMs = 30_000
 const pageMax = 200
 
 export function createApiClient({ url, token, tokenAbsence }: ApiClientOptions): ApiClient {
-  async function call({ method = 'GET', path, query = {}, body, idempotencyKey, isPublic }: ApiCall) {
+  async function call({ method = 'GET', path, query = {}, body, idempotencyKey, managedBy, isPublic }: ApiCall) {
     if (!isPublic && token === undefined) {
       const message = `there is no management token: ${tokenAbsence}.`
       return new Refusal(
@@ -57,6 +59,7 @@ export function createApiClient({ url, token, tokenAbsence }: ApiClientOptions):
     if (token !== undefined && !isPublic) headers.authorization = `Bearer ${token.reveal()}`
     if (body !== undefined) headers['content-type'] = 'application/json'
     if (idempotencyKey !== undefined) headers['idempotency-key'] = idempotencyKey
+    if (managedBy !== undefined) headers['x-tollgate-managed-by'] = managedBy
     try {
       const response = await fetch(`${url}${path}${search}`, {
         method,

@@ -2,6 +2,7 @@
 // the reference page are all made from these, so that none can say something else.
 
 import type { ClientSettings } from '../config/client-settings.ts'
+import type { ConfigInputs } from '../config/config.ts'
 import type { Clock } from '../kernel/clock.ts'
 import type { ApiClient } from './api-client.ts'
 import type { Refusal } from './refusal.ts'
@@ -28,6 +29,8 @@ export interface CommandDefinition {
   readonly words: readonly [noun: string, verb?: string]
   /** What the noun alone does. */
   readonly isDefault?: true
+  /** About the settings themselves: runs also where they are wrong, and `settings` then holds what can be guessed. */
+  readonly isLocal?: true
   readonly summary: string
   readonly details?: string
   readonly positionals?: readonly Positional[]
@@ -49,6 +52,8 @@ export interface CommandInput {
 
 export interface CommandContext {
   readonly settings: ClientSettings
+  /** What the settings were made from. */
+  readonly inputs: ConfigInputs
   readonly api: ApiClient
   readonly terminal: Terminal
   readonly clock: Clock

@@ -21,6 +21,10 @@ Usage
   tollgate explain ID     one charge, to the nano-dollar
   tollgate audit          who changed what
   tollgate ledger verify  recompute the books
+  tollgate doctor         what is wrong, and what to do about it
+  tollgate providers      which are on, what the others need; add one to the configuration file
+  tollgate config         settings in force; workspaces, projects and keys from a file: plan, apply, export
+  tollgate secrets        replace the master secret without downtime: status, rotate
   tollgate connect NAME   point claude, cline, opencode or cursor at the gateway, and back
 
   tollgate NAME --help    more about one of them

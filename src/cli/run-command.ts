@@ -1,7 +1,7 @@
 // Runs one command over the management API: finds the gateway, hands over what commands need, and turns a refusal into
 // words and an exit code.
 
-import { type ClientSettings, readClientSettings } from '../config/client-settings.ts'
+import { type ClientSettings, type RefusedClientSettings, readClientSettings } from '../config/client-settings.ts'
 import type { ConfigInputs } from '../config/config.ts'
 import { formatFault } from '../config/fault.ts'
 import type { Clock } from '../kernel/clock.ts'
@@ -17,20 +17,32 @@ export interface RunCommandOptions {
 
 /** Answers with the exit code. */
 export async function runCommand(call: ManagementCall, { inputs, clock }: RunCommandOptions): Promise<number> {
-  const settings = readClientSettings(inputs)
+  const settings = settingsFor(call, inputs)
   if ('faults' in settings) {
     const lines = settings.faults.map((fault) => `  ${formatFault(fault)}`).join('\n')
     process.stderr.write(`tollgate: the gateway cannot be found, the configuration is wrong:\n${lines}\n`)
     process.stderr.write('Try: TOLLGATE_URL=http://HOST:PORT of the gateway\n')
     return exitCodes.failed
   }
-  return await runWith(call, settings, clock)
+  return await runWith(call, settings, { inputs, clock })
 }
 
-async function runWith({ definition, input, json }: ManagementCall, settings: ClientSettings, clock: Clock) {
+/** A command about the settings gets the address that the gateway would have with its defaults. */
+function settingsFor({ definition }: ManagementCall, inputs: ConfigInputs): ClientSettings | RefusedClientSettings {
+  const settings = readClientSettings(inputs)
+  if (!('faults' in settings) || !definition.isLocal) return settings
+  const port = /^[1-9][0-9]{0,4}$/.exec(inputs.env.TOLLGATE_PORT ?? '')?.[0] ?? '8080'
+  return readClientSettings({ ...inputs, env: { ...inputs.env, TOLLGATE_URL: `http://127.0.0.1:${port}` } })
+}
+
+async function runWith(
+  { definition, input, json }: ManagementCall,
+  settings: ClientSettings,
+  { inputs, clock }: RunCommandOptions,
+) {
   const terminal = processTerminal(settings.allowsColor)
   const api = createApiClient(settings)
-  const refusal = await definition.run({ settings, api, terminal, clock, json }, input)
+  const refusal = await definition.run({ settings, inputs, api, terminal, clock, json }, input)
   if (!(refusal instanceof Refusal)) return exitCodes.done
   terminal.complain(refusalText(refusal, `tollgate ${definition.words.join(' ')} --help`))
   return refusal.exit

@@ -1,6 +1,7 @@
 // The form of an API key, and what is stored instead of it. `sk-tg-`, 28 random base62 characters (166 bits), and 6
 // that are the CRC32 of all before them: a mistyped or invented key is recognised without asking the database.
 
+import { hkdfSync } from 'node:crypto'
 import { assert } from '../kernel/assert.ts'
 
 export type ApiKey = `sk-tg-${string}`
@@ -27,13 +28,23 @@ export function lastFour(key: ApiKey): string {
 }
 
 /** Computes what is stored of a key: its HMAC under a pepper that is not in the database, so a dump opens nothing. */
-export type ComputeVerifier = (key: ApiKey) => string
+export interface ComputeVerifier {
+  (key: ApiKey): string
+  /** Stored beside what it computed. Follows from the pepper, so that nobody has to count or configure versions. */
+  readonly version: bigint
+}
 
 export function createVerifier(pepper: Uint8Array): ComputeVerifier {
   assert(pepper.length === 32, 'a pepper has 32 bytes')
   // Copied for each key: setting up the HMAC costs more than running it over 40 characters.
   const keyed = new Bun.CryptoHasher('sha256', pepper)
-  return (key) => keyed.copy().update(key).digest('hex')
+  return Object.assign((key: ApiKey) => keyed.copy().update(key).digest('hex'), { version: versionOf(pepper) })
+}
+
+/** Of a derivation of its own: the name of a pepper is public and must say nothing about it. Fits a BIGINT. */
+function versionOf(pepper: Uint8Array): bigint {
+  const name = new DataView(hkdfSync('sha256', pepper, new Uint8Array(0), 'pepper-version', 8))
+  return BigInt.asUintN(62, name.getBigUint64(0))
 }
 
 function randomBase62(length: number): string {

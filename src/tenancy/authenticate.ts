@@ -12,10 +12,13 @@ import type { Caller } from './caller.ts'
 import { createFindKey, type StoredKey } from './find-key.ts'
 import { createKeyCache } from './key-cache.ts'
 import type { Limits } from './limits.ts'
+import { createRehash } from './rehash.ts'
 
 export interface AuthenticatorOptions {
   readonly database: Database
   readonly pepper: Uint8Array
+  /** Of the master secret that is being replaced: keys stored under it are good too, and move over when they are used. */
+  readonly previousPepper?: Uint8Array | undefined
   readonly clock: Clock
   readonly cacheTtlMs?: number
   /** What holds for every key that sets nothing else itself; asked when a key is looked up. */
@@ -36,9 +39,12 @@ const howToGetOne = 'Create one: console → Keys, or `tollgate keys create`.'
 const storeRetryMs = 1000
 
 export function createAuthenticator(options: AuthenticatorOptions): Authenticator {
-  const { database, pepper, clock, cacheTtlMs = 5000, keyLimits = () => ({}), noteUse = () => {} } = options
+  const { database, pepper, previousPepper, clock, cacheTtlMs = 5000 } = options
+  const { keyLimits = () => ({}), noteUse = () => {} } = options
   const computeVerifier = createVerifier(pepper)
-  const cache = createKeyCache({ load: createFindKey(database, keyLimits), clock, ttlMs: cacheTtlMs })
+  const computePrevious = previousPepper && createVerifier(previousPepper)
+  const rehash = createRehash(database, computeVerifier.version)
+  const cache = createKeyCache({ load: createFindKey(database, keyLimits, rehash), clock, ttlMs: cacheTtlMs })
 
   function judgeNow(key: ApiKey, stored: StoredKey | undefined): Verdict {
     const verdict = judge(key, stored, clock.now())
@@ -48,7 +54,7 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
 
   function check(text: string): Verdict | Promise<Verdict> {
     if (!hasApiKeyForm(text)) return malformed()
-    const found = cache.find(computeVerifier(text))
+    const found = cache.find(computeVerifier(text), computePrevious && (() => computePrevious(text)))
     if (!(found instanceof Promise)) return judgeNow(text, found)
     return found.then((stored) => judgeNow(text, stored), storeFailure)
   }

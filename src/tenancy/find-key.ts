@@ -40,15 +40,30 @@ interface KeyRow {
   readonly shares_routes: bigint
 }
 
-export type FindKey = (verifier: string) => Promise<StoredKey | undefined>
+/** `previous`: the verifier under the pepper that a rotation of the master secret leaves behind. */
+export type FindKey = (verifier: string, previous?: string) => Promise<StoredKey | undefined>
 
-/** `keyLimits`: what holds for a key that sets nothing else itself. */
-export function createFindKey(database: Database, keyLimits: () => Limits): FindKey {
+/** A key that was found under the previous pepper. */
+export interface StaleVerifier {
+  readonly stored: string
+  readonly replacement: string
+}
+
+/** `keyLimits`: what holds for a key that sets nothing else itself. `onStale` must cost next to nothing. */
+export function createFindKey(
+  database: Database,
+  keyLimits: () => Limits,
+  onStale: (stale: StaleVerifier) => void = () => {},
+): FindKey {
   const allowlistOf = createAllowlistPool()
-  return async (verifier) => {
-    const row = await readKey(database, verifier)
+  return async (verifier, previous = verifier) => {
+    const row = await readKey(database, verifier, previous)
+    if (row === undefined) return undefined
     // The database compared with its own rules (collation, early exit); this comparison is ours.
-    if (row === undefined || !sameVerifier(row.verifier, verifier)) return undefined
+    if (!sameVerifier(row.verifier, verifier)) {
+      if (!sameVerifier(row.verifier, previous)) return undefined
+      onStale({ stored: row.verifier, replacement: verifier })
+    }
     return {
       caller: Object.freeze({
         keyId: row.key_id,
@@ -72,16 +87,20 @@ export function createFindKey(database: Database, keyLimits: () => Limits): Find
   }
 }
 
-/** One statement, by unique indexes alone: the secret in use, or one that a rotation replaced. */
-async function readKey({ sql }: Database, verifier: string): Promise<KeyRow | undefined> {
+/**
+ * One statement, by unique indexes alone: the secret in use, or one that a rotation replaced. Also for both peppers: a
+ * verifier that changes between two questions would be found by neither.
+ */
+async function readKey({ sql }: Database, verifier: string, previous: string): Promise<KeyRow | undefined> {
   const [row] = await sql<KeyRow>`
     SELECT s.verifier, s.rotated_at, s.ends_at, k.id AS key_id, k.name AS key_name, k.expires_at, k.revoked_at,
       k.models AS key_models, k.limits AS key_limits, k.sources,
       p.id AS project_id, p.name AS project_name, p.models AS project_models, p.limits AS project_limits,
       w.id AS workspace_id, w.name AS workspace_name, w.limits AS workspace_limits, w.shares_routes
     FROM (SELECT verifier, id AS key_id, CAST(NULL AS BIGINT) AS rotated_at, CAST(NULL AS BIGINT) AS ends_at
-        FROM api_keys WHERE verifier = ${verifier}
-      UNION ALL SELECT verifier, key_id, rotated_at, ends_at FROM rotated_secrets WHERE verifier = ${verifier}) s
+        FROM api_keys WHERE verifier IN (${verifier}, ${previous})
+      UNION ALL SELECT verifier, key_id, rotated_at, ends_at FROM rotated_secrets
+        WHERE verifier IN (${verifier}, ${previous})) s
     JOIN api_keys k ON k.id = s.key_id JOIN projects p ON p.id = k.project_id
     JOIN workspaces w ON w.id = p.workspace_id`
   return row

@@ -17,6 +17,8 @@ export interface FirstStartOptions {
   readonly database: Database
   readonly folder: DataFolder
   readonly secret: MasterSecret
+  /** The one it takes the place of, while a rotation is under way. */
+  readonly previousSecret?: MasterSecret | undefined
   readonly clock: Clock
   /** Belongs to the first start and to its transaction: the opening credit. */
   onWorkspace?(sql: Sql, workspaceId: WorkspaceId): Promise<void>
@@ -33,10 +35,10 @@ export interface FirstStart {
 
 /** Also confirms the secret, at every start: throws a StartRefusal if it is not this database's. */
 export function ensureFirstStart(options: FirstStartOptions): Promise<FirstStart> {
-  const { database, folder, secret } = options
+  const { database, folder, secret, previousSecret } = options
   const path = folder.file(firstKeyFile)
   return database.transaction(async (sql) => {
-    await confirmSecret(sql, secret)
+    await confirmSecret(sql, secret, previousSecret)
     if (!(await claimFirstStart(sql, options.clock))) {
       return { firstKey: undefined, workspaceId: undefined, firstKeyFile: path }
     }

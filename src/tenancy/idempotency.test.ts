@@ -3,6 +3,7 @@ import { forEachEngine } from '../../test/parts/engines.ts'
 import { createTestClock } from '../../test/parts/ledger.ts'
 import type { Database } from '../store/database.ts'
 import { createIdempotency, type Idempotency, type KeyedRequest } from './idempotency.ts'
+import { createReplays } from './replays.ts'
 
 const sealKey = new Uint8Array(32).fill(7)
 const request: KeyedRequest = { scope: 'api:/x', key: 'k-1', bodySha256: 'aa', requestId: 'req_1' }
@@ -51,6 +52,26 @@ forEachEngine((engine) => {
     expect(await opened.database.transaction((sql) => idempotency.claim(sql, elsewhere, 0))).toEqual({
       kind: 'claimed',
     })
+  })
+
+  test('K3: an answer from before a rotation of the master secret comes back, of either kind of request', async () => {
+    await using opened = await engine.openStore()
+    const { database } = opened
+    const newKey = new Uint8Array(32).fill(8)
+    await store(database, createIdempotency(sealKey), 0)
+    const rotated = createIdempotency(newKey, sealKey)
+    expect(await database.transaction((sql) => rotated.claim(sql, request, 0))).toEqual({ kind: 'answered', answer })
+
+    const clock = createTestClock()
+    const isCharged = () => Promise.resolve(false)
+    const keyed = { workspaceId: 'ws_1', key: 'k-1', bodySha256: 'aa', requestId: 'req_1' } as const
+    const before = createReplays({ database, clock, sealKey, isCharged })
+    await before.claim(keyed)
+    await before.keep(keyed, Buffer.from('kept'))
+    const after = createReplays({ database, clock, sealKey: newKey, previousSealKey: sealKey, isCharged })
+    const claim = await after.claim({ ...keyed, requestId: 'req_2' })
+    expect(claim).toMatchObject({ kind: 'answered', requestId: 'req_1' })
+    expect(claim.kind === 'answered' && claim.body.toString()).toBe('kept')
   })
 
   test('what is stored shows nothing, and opens neither under another secret nor in another row', async () => {

@@ -36,7 +36,8 @@ export interface Idempotency {
 
 const keyLifetimeMs = 24 * 60 * 60 * 1000
 
-export function createIdempotency(sealKey: Uint8Array): Idempotency {
+/** `previous` is of the master secret that a rotation leaves behind: it opens, and seals nothing. */
+export function createIdempotency(sealKey: Uint8Array, previous?: Uint8Array): Idempotency {
   assert(sealKey.length === 32, 'a seal key has 32 bytes')
   return {
     async claim(sql, request, now) {
@@ -50,7 +51,8 @@ export function createIdempotency(sealKey: Uint8Array): Idempotency {
         body_sha256, status, response FROM idempotency WHERE scope = ${scope} AND key = ${key}`
       assert(row, 'a key that cannot be claimed has a row')
       if (row.body_sha256 !== bodySha256) return { kind: 'conflict' }
-      const body = open(sealKey, row.response, bindingOf(request))
+      const binding = bindingOf(request)
+      const body = open(sealKey, row.response, binding) ?? (previous && open(previous, row.response, binding))
       assert(body, 'a stored answer opens with the secret it was sealed with')
       return { kind: 'answered', answer: { status: Number(row.status), body: body.toString() } }
     },

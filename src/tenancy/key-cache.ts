@@ -3,22 +3,25 @@
 
 import type { Clock } from '../kernel/clock.ts'
 import type { KeyId, ProjectId, WorkspaceId } from '../kernel/ids.ts'
-import type { StoredKey } from './find-key.ts'
+import type { FindKey, StoredKey } from './find-key.ts'
 
 /** About 1 KB each, 10 MB in all; a key with the longest lists of its own takes some 20 KB. */
 const knownMax = 10_000
 const unknownMax = 10_000
 
 export interface KeyCacheOptions {
-  readonly load: (verifier: string) => Promise<StoredKey | undefined>
+  readonly load: FindKey
   readonly clock: Clock
   /** How long a change made elsewhere may go unnoticed. */
   readonly ttlMs: number
 }
 
 export interface KeyCache {
-  /** undefined = no such key. A promise only when the database has to be asked. */
-  find(verifier: string): StoredKey | undefined | Promise<StoredKey | undefined>
+  /**
+   * undefined = no such key. A promise only when the database has to be asked; `previous` is computed only then: what
+   * the verifier was under the pepper that a rotation of the master secret leaves behind.
+   */
+  find(verifier: string, previous?: () => string): StoredKey | undefined | Promise<StoredKey | undefined>
   /** Of a key, or of all keys of a project or workspace. */
   invalidate(id: KeyId | ProjectId | WorkspaceId): void
 }
@@ -34,10 +37,10 @@ export function createKeyCache({ load, clock, ttlMs }: KeyCacheOptions): KeyCach
   /** One query per key at a time, however many requests wait for it. */
   const loading = new Map<string, Promise<StoredKey | undefined>>()
 
-  function startLoading(verifier: string): Promise<StoredKey | undefined> {
+  function startLoading(verifier: string, previous: (() => string) | undefined): Promise<StoredKey | undefined> {
     // The age counts from the question, not from the answer: what is read may have changed while it travelled.
     const loadedMs = clock.monotonicMs()
-    const answer = load(verifier)
+    const answer = load(verifier, previous?.())
       .then((key) => {
         // Not remembered if an invalidation came in between: the answer may be from before it.
         if (loading.get(verifier) === answer) remember(verifier, { key, loadedMs })
@@ -58,10 +61,10 @@ export function createKeyCache({ load, clock, ttlMs }: KeyCacheOptions): KeyCach
   }
 
   return {
-    find(verifier) {
+    find(verifier, previous) {
       const entry = known.get(verifier) ?? unknown.get(verifier)
       if (entry !== undefined && clock.monotonicMs() - entry.loadedMs < ttlMs) return entry.key
-      return loading.get(verifier) ?? startLoading(verifier)
+      return loading.get(verifier) ?? startLoading(verifier, previous)
     },
     invalidate(id) {
       // Whom a running query is about is not known yet, so all of them are asked again.

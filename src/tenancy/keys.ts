@@ -11,9 +11,10 @@ import { type ApiKey, type ComputeVerifier, createApiKey } from './api-key.ts'
 import { type Act, appendAudit } from './audit.ts'
 import { checkName } from './check-name.ts'
 import { checkLimits, type Limits, limitsByName, limitsFromSql } from './limits.ts'
+import { type ManagedBy, managerOf, refuseChange } from './managed.ts'
 import { afterCursor, type Page, type PageQuery, pageOf, rowsWanted } from './page.ts'
 import { getProject } from './projects.ts'
-import { insertKey, type ManagedBy, managerOf } from './records.ts'
+import { insertKey } from './records.ts'
 import { replaceSecret } from './replace-secret.ts'
 import { checkSources, sourcesFromSql } from './sources.ts'
 
@@ -105,9 +106,11 @@ function checkWish({ name, models, limits, expiresAt, sources }: KeyWish, act: A
 }
 
 /** A key that was revoked before stays as it is. */
-export async function revokeKey(sql: Sql, id: string, act: Act): Promise<KeyInfo | 'not found'> {
+export async function revokeKey(sql: Sql, id: string, act: Act): Promise<KeyInfo | 'not found' | Failure> {
   const key = await getKey(sql, id)
   if (key === 'not found') return key
+  const refusal = refuseChange('key', key, act)
+  if (refusal) return refusal
   const revoked = await sql`UPDATE api_keys SET revoked_at = ${timeToSql(act.at)}
     WHERE id = ${key.id} AND revoked_at IS NULL RETURNING id`
   if (revoked.length === 1) await appendAudit(sql, { ...act, action: 'key.revoke', object: key.id })
@@ -119,7 +122,7 @@ export interface Rotation {
   readonly overlapSeconds?: number | undefined
 }
 
-/** The same key with a new secret. */
+/** The same key with a new secret. Also of a key that a file declares: files say nothing about secrets. */
 export async function rotateKey(
   sql: Sql,
   id: string,

@@ -7,6 +7,7 @@ import { isId, type KeyId, type ProjectId, type WorkspaceId } from '../kernel/id
 import type { Nano } from '../kernel/money.ts'
 import type { Sql } from '../store/sql.ts'
 import { type Act, appendAudit } from './audit.ts'
+import { type ManagedBy, refuseChange } from './managed.ts'
 
 /** Absent = unlimited. */
 export interface Limits {
@@ -125,6 +126,10 @@ export async function putLimits(
   if (!isId(prefix, id)) return 'not found'
   const wrong = checkLimits(limits)
   if (wrong) return wrong
+  const [found] = await sql<{ managed_by: ManagedBy }>`SELECT managed_by FROM ${sql(table)} WHERE id = ${id}`
+  if (!found) return 'not found'
+  const refusal = refuseChange(kind, { managedBy: found.managed_by }, act)
+  if (refusal) return refusal
   const [row] = await sql<{ limits: string | null }>`UPDATE ${sql(table)} SET limits = ${limitsToSql(limits)}
     WHERE id = ${id} RETURNING limits`
   if (!row) return 'not found'

@@ -8,8 +8,9 @@ import { checkModels, modelsFromSql, modelsToSql } from './allowlist.ts'
 import { type Act, appendAudit } from './audit.ts'
 import { checkName } from './check-name.ts'
 import { type Limits, limitsFromSql } from './limits.ts'
+import { type ManagedBy, managerOf, refuseChange } from './managed.ts'
 import { afterCursor, type Page, type PageQuery, pageOf, rowsWanted } from './page.ts'
-import { insertProject, type ManagedBy, managerOf } from './records.ts'
+import { insertProject } from './records.ts'
 import { getWorkspace } from './workspaces.ts'
 
 export interface Project {
@@ -70,6 +71,8 @@ export async function updateProject(
   if (wrong) return wrong
   const project = await getProject(sql, id)
   if (project === 'not found' || (name === undefined && models === undefined)) return project
+  const refusal = refuseChange('project', project, act)
+  if (refusal) return refusal
   if (name !== undefined) await sql`UPDATE projects SET name = ${name} WHERE id = ${project.id}`
   if (models !== undefined) {
     await sql`UPDATE projects SET models = ${modelsToSql(models ?? undefined)} WHERE id = ${project.id}`

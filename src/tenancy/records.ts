@@ -5,19 +5,9 @@ import { createId, type KeyId, type ProjectId, type WorkspaceId } from '../kerne
 import { type Sql, timeToSql } from '../store/sql.ts'
 import { modelsToSql } from './allowlist.ts'
 import { type ApiKey, type ComputeVerifier, lastFour } from './api-key.ts'
-import type { Act } from './audit.ts'
 import { type Limits, limitsToSql } from './limits.ts'
+import type { ManagedBy } from './managed.ts'
 import { sourcesToSql } from './sources.ts'
-
-/** Counts up when the pepper is rotated. */
-export const pepperVersion = 1n
-
-/** The configuration file, or whoever has the management token. */
-export type ManagedBy = 'api' | 'file'
-
-export function managerOf({ actor }: Act): ManagedBy {
-  return actor === 'file' ? 'file' : 'api'
-}
 
 export interface NewWorkspace {
   readonly name: string
@@ -79,7 +69,7 @@ export async function insertKey(sql: Sql, key: NewKey, computeVerifier: ComputeV
   await sql`INSERT INTO api_keys (id, project_id, workspace_id, name, verifier, pepper_version, last4, created_at,
       expires_at, models, limits, sources, managed_by)
     VALUES (${id}, ${key.projectId}, (SELECT workspace_id FROM projects WHERE id = ${key.projectId}), ${key.name},
-      ${computeVerifier(key.key)}, ${pepperVersion}, ${lastFour(key.key)}, ${timeToSql(key.createdAt)},
+      ${computeVerifier(key.key)}, ${computeVerifier.version}, ${lastFour(key.key)}, ${timeToSql(key.createdAt)},
       ${key.expiresAt === undefined ? null : timeToSql(key.expiresAt)}, ${modelsToSql(key.models)},
       ${limitsToSql(key.limits ?? {})}, ${sourcesToSql(key.sources)},
       ${key.managedBy ?? 'api'})`

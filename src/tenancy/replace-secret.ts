@@ -4,7 +4,6 @@ import type { KeyId } from '../kernel/ids.ts'
 import { type Sql, timeToSql } from '../store/sql.ts'
 import { type ApiKey, type ComputeVerifier, lastFour } from './api-key.ts'
 import type { Act } from './audit.ts'
-import { pepperVersion } from './records.ts'
 
 export interface NewSecret {
   readonly secret: ApiKey
@@ -32,6 +31,7 @@ export async function replaceSecret(sql: Sql, id: KeyId, replacement: NewSecret)
     ends_at: endsAt,
   }
   await sql`INSERT INTO rotated_secrets ${sql([row])}`
-  await sql`UPDATE api_keys SET verifier = ${computeVerifier(secret)}, pepper_version = ${pepperVersion} WHERE id = ${id}`
+  await sql`UPDATE api_keys SET verifier = ${computeVerifier(secret)}, pepper_version = ${computeVerifier.version}
+    WHERE id = ${id}`
   return true
 }

@@ -40,6 +40,8 @@ export interface ReplaysOptions {
   readonly clock: Clock
   /** 32 bytes. */
   readonly sealKey: Uint8Array
+  /** Of the master secret that a rotation leaves behind: it opens, and seals nothing. */
+  readonly previousSealKey?: Uint8Array | undefined
   /** Whether a request has been charged: then its key is spent, whatever became of its process. */
   isCharged(requestId: RequestId): Promise<boolean>
 }
@@ -58,7 +60,8 @@ interface Row {
   readonly expires_at: bigint
 }
 
-export function createReplays({ database, clock, sealKey, isCharged }: ReplaysOptions): Replays {
+export function createReplays(options: ReplaysOptions): Replays {
+  const { database, clock, sealKey, previousSealKey, isCharged } = options
   /** On the embedded engine whatever is not in here does not run: there is no other process. */
   const running = new Set<RequestId>()
 
@@ -82,7 +85,9 @@ export function createReplays({ database, clock, sealKey, isCharged }: ReplaysOp
       return await claim(request)
     }
     if (found.response === null) return { kind: 'spent', requestId }
-    const body = open(sealKey, found.response, bindingOf(request))
+    const binding = bindingOf(request)
+    const body =
+      open(sealKey, found.response, binding) ?? (previousSealKey && open(previousSealKey, found.response, binding))
     assert(body, 'a stored answer opens with the secret it was sealed with')
     return { kind: 'answered', requestId, body }
   }

@@ -4,7 +4,7 @@ import { createThrowAwayFolder, forEachEngine } from '../../test/parts/engines.t
 import { Secret } from '../kernel/secret.ts'
 import { openDataFolder } from '../store/data-folder.ts'
 import { StartRefusal } from '../store/start-refusal.ts'
-import { confirmSecret, deriveSubkey, loadMasterSecret } from './secrets.ts'
+import { confirmSecret, deriveSubkey, isSecretOnRecord, loadMasterSecret } from './secrets.ts'
 
 const counting = Uint8Array.from({ length: 32 }, (_, at) => at)
 const source = 'TOLLGATE_SECRET'
@@ -90,5 +90,25 @@ forEachEngine((engine) => {
     const hex = Buffer.from(counting).toString('hex')
     expect(rows[0]?.value).toMatch(/^[0-9a-f]{64}$/)
     expect(rows[0]?.value).not.toBe(hex)
+  })
+
+  test('K3: the new secret takes the place of the one on record where that one is given as the previous', async () => {
+    await using store = await engine.openStore()
+    const { database } = store
+    const first = { bytes: counting, source }
+    const next = { bytes: counting.map((byte) => byte + 100), source }
+    const other = { bytes: counting.map((byte) => byte + 50), source }
+    const confirm = (secret: typeof first, previous?: typeof first) =>
+      database.transaction((sql) => confirmSecret(sql, secret, previous)).catch((thrown: unknown) => thrown)
+    expect(await confirm(first)).toBeUndefined()
+    expect(await confirm(next, other)).toBeInstanceOf(StartRefusal)
+    expect(await isSecretOnRecord(database.sql, first)).toBe(true)
+    expect(await confirm(next, first)).toBeUndefined()
+    expect(await isSecretOnRecord(database.sql, first)).toBe(false)
+    expect(await isSecretOnRecord(database.sql, next)).toBe(true)
+    // Again with both, then without the old one, as a rotation ends; the old one alone is a wrong one from then on.
+    expect(await confirm(next, first)).toBeUndefined()
+    expect(await confirm(next)).toBeUndefined()
+    expect(await confirm(first)).toBeInstanceOf(StartRefusal)
   })
 })

@@ -59,18 +59,41 @@ function decode(text: string): Uint8Array | undefined {
   return undefined
 }
 
+const checkName = 'secret_check'
+
 /**
  * Records the secret's check the first time and compares it ever after. The row is also what concurrent first starts
- * wait for: the second continues when the first has committed.
+ * wait for: the second continues when the first has committed. Where the one on record is `previous`, a rotation has
+ * begun, and the new secret takes its place.
  */
-export async function confirmSecret(sql: Sql, secret: MasterSecret): Promise<void> {
-  const check = createHmac('sha256', deriveSubkey(secret, 'secret-check')).update('tollgate').digest()
-  const row = { name: 'secret_check', value: check.toString('hex') }
+export async function confirmSecret(sql: Sql, secret: MasterSecret, previous?: MasterSecret): Promise<void> {
+  const row = { name: checkName, value: checkOf(secret) }
   await sql`INSERT INTO installation ${sql([row])} ON CONFLICT DO NOTHING`
-  const [stored] = await sql<{ value: string }>`SELECT value FROM installation WHERE name = ${row.name}`
-  const expected = Buffer.from(stored?.value ?? '', 'hex')
-  if (expected.length === check.length && timingSafeEqual(expected, check)) return
+  const stored = await readCheck(sql)
+  if (isSame(stored, row.value)) return
+  if (previous !== undefined && isSame(stored, checkOf(previous))) {
+    await sql`UPDATE installation SET value = ${row.value} WHERE name = ${checkName}`
+    return
+  }
   throw new StartRefusal(
-    `The secret in ${secret.source} is not the one this database was set up with; with it no key and no stored credential would work. Restore the first one (the file "${secretFile}" in the data folder of the first start, or the TOLLGATE_SECRET set then). Replicas share one secret.`,
+    `The secret in ${secret.source} is not the one this database was set up with; with it no key and no stored credential would work. Restore the first one (the file "${secretFile}" in the data folder of the first start, or the TOLLGATE_SECRET set then). Replicas share one secret. To change it, start with the new one in TOLLGATE_SECRET and the first one in TOLLGATE_SECRET_PREVIOUS.`,
   )
+}
+
+/** Whether the gateway was last started with this secret as its current one; false also where none ever started. */
+export async function isSecretOnRecord(sql: Sql, secret: MasterSecret): Promise<boolean> {
+  return isSame(await readCheck(sql), checkOf(secret))
+}
+
+function checkOf(secret: MasterSecret): string {
+  return createHmac('sha256', deriveSubkey(secret, 'secret-check')).update('tollgate').digest('hex')
+}
+
+async function readCheck(sql: Sql): Promise<string> {
+  const [stored] = await sql<{ value: string }>`SELECT value FROM installation WHERE name = ${checkName}`
+  return stored?.value ?? ''
+}
+
+function isSame(stored: string, check: string): boolean {
+  return stored.length === check.length && timingSafeEqual(Buffer.from(stored), Buffer.from(check))
 }

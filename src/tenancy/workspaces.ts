@@ -6,8 +6,9 @@ import { type Sql, timeFromSql } from '../store/sql.ts'
 import { type Act, appendAudit } from './audit.ts'
 import { checkName } from './check-name.ts'
 import { type Limits, limitsFromSql } from './limits.ts'
+import { type ManagedBy, managerOf, refuseChange } from './managed.ts'
 import { afterCursor, type Page, type PageQuery, pageOf, rowsWanted } from './page.ts'
-import { insertWorkspace, type ManagedBy, managerOf } from './records.ts'
+import { insertWorkspace } from './records.ts'
 
 export interface Workspace {
   readonly id: WorkspaceId
@@ -66,17 +67,16 @@ export async function updateWorkspace(
   act: Act,
 ): Promise<Workspace | 'not found' | Failure> {
   const known = await getWorkspace(sql, id)
-  if (known === 'not found') return known
+  if (known === 'not found' || (change.name === undefined && change.sharesRoutes === undefined)) return known
   const { name = known.name, sharesRoutes = known.sharesRoutes } = change
-  const wrong = checkName(name)
+  const wrong = checkName(name) ?? refuseChange('workspace', known, act)
   if (wrong) return wrong
   await sql`UPDATE workspaces SET name = ${name}, shares_routes = ${sharesRoutes ? 1n : 0n} WHERE id = ${known.id}`
-  await appendAudit(sql, {
-    ...act,
-    action: 'workspace.update',
-    object: known.id,
-    details: { shares_routes: sharesRoutes },
-  })
+  const details = {
+    ...(change.name === undefined ? {} : { renamed: true }),
+    ...(change.sharesRoutes === undefined ? {} : { shares_routes: sharesRoutes }),
+  }
+  await appendAudit(sql, { ...act, action: 'workspace.update', object: known.id, details })
   return { ...known, name, sharesRoutes }
 }
 

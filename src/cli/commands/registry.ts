@@ -3,15 +3,20 @@
 
 import type { CommandDefinition } from '../command.ts'
 import { auditCommands } from './audit.ts'
+import { configCommands } from './config.ts'
 import { connectCommand } from './connect.ts'
 import { credentialCommands } from './credentials.ts'
+import { doctorCommand } from './doctor.ts'
 import { explainCommand } from './explain.ts'
 import { keyCommands } from './keys.ts'
 import { ledgerVerifyCommand } from './ledger-verify.ts'
 import { limitCommands } from './limits.ts'
+import { migrateToPostgresCommand } from './migrate-to-postgres.ts'
 import { modelsCommand } from './models.ts'
 import { projectCommands } from './projects.ts'
+import { providerCommands } from './providers.ts'
 import { requestCommands } from './requests.ts'
+import { secretCommands } from './secrets.ts'
 import { walletCommands } from './wallet.ts'
 import { workspaceCommands } from './workspaces.ts'
 
@@ -27,5 +32,10 @@ export const commands: readonly CommandDefinition[] = [
   explainCommand,
   ...auditCommands,
   ledgerVerifyCommand,
+  doctorCommand,
+  ...providerCommands,
+  ...configCommands,
+  ...secretCommands,
+  migrateToPostgresCommand,
   connectCommand,
 ]

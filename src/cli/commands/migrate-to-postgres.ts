@@ -1,0 +1,152 @@
+// `tollgate migrate-to-postgres`: from the embedded database to PostgreSQL, while no gateway runs. What it says is the
+// same on both sides was recomputed on both; it never leaves two databases that can both be served.
+
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { readRecomputeCharge } from '../../catalog/recompute-charge.ts'
+import { isoTime } from '../../kernel/clock.ts'
+import { formatUsd, type Nano } from '../../kernel/money.ts'
+import { verify } from '../../ledger/verify.ts'
+import { type CopyOutcome, type CopyProgress, copyDatabase } from '../../store/copy/copy-database.ts'
+import { writeFence } from '../../store/copy/fence.ts'
+import { openCopyTarget, shownTarget } from '../../store/copy/open-target.ts'
+import { openDataFolder } from '../../store/data-folder.ts'
+import type { Database } from '../../store/database.ts'
+import { lockDataFolder } from '../../store/folder-lock.ts'
+import { StartRefusal } from '../../store/start-refusal.ts'
+import { type CommandContext, type CommandDefinition, printJson } from '../command.ts'
+import { openReadOnly } from '../read-only-database.ts'
+import { exitCodes, Refusal, usageRefusal } from '../refusal.ts'
+import { shownCount } from '../shown-values.ts'
+
+export const migrateToPostgresCommand: CommandDefinition = {
+  words: ['migrate-to-postgres'],
+  summary: 'copies the embedded database to PostgreSQL, proves it, and fences the old one',
+  details: `Stop the gateway first. The target must be an empty database. Every balance is recomputed from the transfers on both
+sides, and every row is compared; if anything differs, nothing is committed. Stopped half-way, it starts over the next
+time. At the end the data folder is marked, so that no gateway serves the old database again.
+The folder's files "secret" and "admin-token" are not in any database: keep them, or set TOLLGATE_SECRET.`,
+  options: { to: { value: 'URL', help: 'postgres://USER:PASSWORD@HOST/DATABASE; otherwise DATABASE_URL' } },
+  examples: [
+    'DATABASE_URL=postgres://… tollgate migrate-to-postgres',
+    'tollgate migrate-to-postgres --to postgres://tollgate@db.internal/tollgate',
+  ],
+  async run(context, input) {
+    const url = input.text('to') ?? context.settings.databaseUrl?.reveal()
+    if (url === undefined) return usageRefusal('say where to: --to postgres://…, or DATABASE_URL.')
+    if (!/^postgres(ql)?:\/\//i.test(url) || !URL.canParse(url)) {
+      return usageRefusal('the target is not an address that starts with postgres://.')
+    }
+    const { dataFolder } = context.settings
+    const file = join(dataFolder, 'tollgate.db')
+    if (!existsSync(file)) {
+      return new Refusal(exitCodes.notFound, `there is no database ${file}.`, 'TOLLGATE_DATA=FOLDER of the gateway')
+    }
+    try {
+      return tell(context, url, await move(context, dataFolder, url))
+    } catch (thrown) {
+      const what = thrown instanceof Error ? thrown.message : String(thrown)
+      if (thrown instanceof StartRefusal) return new Refusal(exitCodes.failed, what)
+      return new Refusal(exitCodes.failed, `the copy failed and was undone: ${what}`, 'the same command again')
+    }
+  },
+}
+
+interface Moved extends CopyOutcome {
+  readonly books: Books
+}
+
+async function move({ clock, terminal, json }: CommandContext, dataFolder: string, url: string): Promise<Moved> {
+  const lock = lockDataFolder(dataFolder)
+  const folder = openDataFolder(dataFolder, () => {})
+  try {
+    await using source = closing(await openReadOnly(undefined, dataFolder))
+    await using target = closing(await openCopyTarget(url, clock))
+    const proofs: Books[] = []
+    const outcome = await copyDatabase({
+      source: source.database,
+      target: target.database,
+      prove: async (side) => {
+        const books = await readBooks(side)
+        proofs.push(books)
+        return books.lines
+      },
+      onProgress: (progress) => {
+        if (!json) terminal.complain(progressText(progress, terminal.isWatched))
+      },
+    })
+    writeFence(folder, shownTarget(url), isoTime(clock.now()))
+    return { ...outcome, books: proofs[0] ?? { lines: [], wallets: 0n, transfers: 0n, total: 0n } }
+  } finally {
+    lock.release()
+  }
+}
+
+function closing(database: Database): { readonly database: Database } & AsyncDisposable {
+  return { database, [Symbol.asyncDispose]: () => database.close() }
+}
+
+interface Books {
+  /** One per account: what its transfers add up to. */
+  readonly lines: readonly string[]
+  readonly wallets: bigint
+  readonly transfers: bigint
+  /** In all wallets. */
+  readonly total: bigint
+}
+
+/** Throws a StartRefusal where the books of a side are wrong: such a state must not be carried on. */
+async function readBooks(side: Database): Promise<Books> {
+  const { findings, wallets, transfers } = await verify(side, { readPrice: readRecomputeCharge })
+  const [first] = findings
+  if (first) {
+    throw new StartRefusal(
+      `The books are wrong in ${side.engine}, so nothing was moved: ${first.check}, ${first.id}, ${first.detail}. See tollgate ledger verify.`,
+    )
+  }
+  const accounts = await side.sql<{ id: string; kind: string; total: bigint }>`SELECT a.id, a.kind,
+      COALESCE((SELECT CAST(SUM(amount) AS BIGINT) FROM transfers WHERE credit_account = a.id), 0)
+      - COALESCE((SELECT CAST(SUM(amount) AS BIGINT) FROM transfers WHERE debit_account = a.id), 0) AS total
+    FROM accounts a`
+  const inWallets = accounts.filter(({ kind }) => kind === 'wallet' || kind === 'lease')
+  return {
+    // Sorted here, because the two engines may collate differently.
+    lines: accounts.map(({ id, total }) => `${id} ${total}`).sort(),
+    wallets,
+    transfers,
+    total: inWallets.reduce((sum, { total }) => sum + total, 0n),
+  }
+}
+
+/** A table's line is rewritten while someone watches; otherwise there is one per table and step. */
+function progressText({ table, step, rows }: CopyProgress, isWatched: boolean): string {
+  const text = `${step === 'same' ? 'same on both sides' : step} ${table}: ${shownCount(rows)}`
+  if (isWatched) return step === 'same' ? `\r\u001b[K${text}\n` : `\r\u001b[K${text}`
+  return `${text}\n`
+}
+
+function tell(context: CommandContext, url: string, { copied, tables, left, books }: Moved): undefined {
+  const rows = tables.reduce((sum, table) => sum + table.rows, 0n)
+  const { dataFolder } = context.settings
+  if (context.json) {
+    return printJson(context, {
+      target: shownTarget(url),
+      copied,
+      tables: tables.map((table) => ({ ...table, rows: Number(table.rows) })),
+      wallets: Number(books.wallets),
+      transfers: Number(books.transfers),
+      balance: formatUsd(books.total as Nano),
+      not_copied: left,
+    })
+  }
+  const lines = [
+    `${copied ? 'Copied' : 'Was copied before, and compared'}: ${shownCount(rows)} rows of ${tables.length} tables are the same on both sides.`,
+    `${shownCount(books.wallets)} wallets with $${formatUsd(books.total as Nano)}, recomputed from ${shownCount(books.transfers)} transfers on both sides.`,
+    ...(left.length > 0 ? [`Not Tollgate's, and not copied: ${left.join(', ')}.`] : []),
+    `${dataFolder} is marked: no gateway serves the old database again. Keep it until the new one has a backup.`,
+    '',
+    'Now start with DATABASE_URL set to the new database, and with the same TOLLGATE_DATA: its files "secret" and',
+    '"admin-token" are still in use. Further replicas need both as TOLLGATE_SECRET and TOLLGATE_ADMIN_TOKEN.',
+  ]
+  context.terminal.print(`${lines.join('\n')}\n`)
+}

@@ -1,0 +1,204 @@
+import { afterAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+// A master secret is replaced as an operator does it: processes, a restart, the command, killed now and then, another
+// restart. All the while callers call with platform keys and with credentials of their own.
+
+setDefaultTimeout(180_000)
+
+const entry = join(import.meta.dir, '..', 'src', 'main.ts')
+const folder = mkdtempSync(join(tmpdir(), 'tollgate-rotation-'))
+const children = new Set<Bun.Subprocess>()
+afterAll(() => {
+  for (const child of children) child.kill('SIGKILL')
+  rmSync(folder, { recursive: true, force: true })
+})
+
+const workspaces = 120
+const busyWorkspaces = 8
+/** Spread over the start of the program and the work itself. */
+const killsAfterMs = [80, 140, 180, 220, 260, 300]
+
+type Variables = Record<string, string>
+
+function spawn(args: string[], env: Variables) {
+  const child = Bun.spawn([process.execPath, '--no-install', entry, ...args], {
+    cwd: folder,
+    env: { PATH: process.env.PATH ?? '', HOME: folder, TOLLGATE_LOG: 'json', ...env },
+    stdin: 'ignore',
+    stdout: 'pipe',
+    stderr: 'pipe',
+  })
+  children.add(child)
+  return child
+}
+
+async function run(args: string, env: Variables) {
+  const child = spawn(args.split(' '), env)
+  const [exit, out, err] = await Promise.all([
+    child.exited,
+    new Response(child.stdout).text(),
+    new Response(child.stderr).text(),
+  ])
+  return { exit, out, err }
+}
+
+async function startGateway(env: Variables) {
+  const child = spawn([], env)
+  const listening = Promise.withResolvers<void>()
+  void (async () => {
+    let text = ''
+    // Read to the end: a log that nobody takes would stop the gateway.
+    for await (const chunk of child.stdout.pipeThrough(new TextDecoderStream())) {
+      text += chunk
+      if (text.includes('"url"')) listening.resolve()
+    }
+    listening.reject(new Error(`the gateway ended: ${text} ${await new Response(child.stderr).text()}`))
+  })()
+  listening.promise.catch(() => {})
+  await listening.promise
+  return {
+    async stop() {
+      child.kill('SIGTERM')
+      expect(await child.exited).toBe(0)
+    },
+  }
+}
+
+/** Answers each call with the key it came with, refuses keys it was never told of. */
+function startUpstream(known: ReadonlySet<string>) {
+  return Bun.serve({
+    hostname: '127.0.0.1',
+    port: 0,
+    fetch(request) {
+      const key = request.headers.get('authorization')?.replace('Bearer ', '') ?? ''
+      if (!known.has(key)) return Response.json({ error: { message: 'wrong key' } }, { status: 401 })
+      return Response.json({
+        id: 'chatcmpl-1',
+        object: 'chat.completion',
+        created: 1,
+        model: 'm',
+        choices: [{ index: 0, message: { role: 'assistant', content: key }, finish_reason: 'stop' }],
+        usage: { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 },
+      })
+    },
+  })
+}
+
+async function freePort(): Promise<number> {
+  const server = Bun.serve({ hostname: '127.0.0.1', port: 0, fetch: () => new Response() })
+  const { port } = server
+  await server.stop(true)
+  return port ?? 0
+}
+
+interface Tenant {
+  readonly key: string
+  readonly ownKey: string
+}
+
+test('K3, A4: a new master secret under load, killed and resumed, and the old one dropped: nothing fails', async () => {
+  const ownKeys = new Set(['platform-key'])
+  await using upstream = startUpstream(ownKeys)
+  const port = await freePort()
+  const url = `http://127.0.0.1:${port}`
+  writeFileSync(
+    join(folder, 'tollgate.yaml'),
+    `server: { port: ${port}, local_models: off }
+providers: [{ id: acme, dialect: openai-chat, base_url: "http://127.0.0.1:${upstream.port}/v1", api_key: platform-key }]
+models: [{ id: acme/m, price: free, routes: [{ provider: acme, model: m }] }]
+`,
+  )
+  let gateway = await startGateway({})
+  const token = readFileSync(join(folder, 'data', 'admin-token'), 'utf8').trim()
+
+  async function manage(method: string, path: string, body: object) {
+    const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
+    const response = await fetch(url + path, { method, headers, body: JSON.stringify(body) })
+    expect([path, response.status < 300]).toEqual([path, true])
+    return (await response.json()) as { id: string; secret: string }
+  }
+
+  async function createTenant(at: number): Promise<Tenant> {
+    const workspace = await manage('POST', '/api/workspaces', { name: `w${at}` })
+    const project = await manage('POST', `/api/workspaces/${workspace.id}/projects`, { name: 'p' })
+    const key = await manage('POST', `/api/projects/${project.id}/keys`, { name: `k${at}` })
+    const ownKey = `own-key-of-${at}`
+    ownKeys.add(ownKey)
+    await manage('PUT', `/api/workspaces/${workspace.id}/credentials/acme`, { api_key: ownKey })
+    return { key: key.secret, ownKey }
+  }
+
+  /** The content, which is the own key that reached the provider, or the status; undefined while nobody listens. */
+  async function call({ key }: Tenant): Promise<string | undefined> {
+    const body = JSON.stringify({ model: 'acme/m', messages: [{ role: 'user', content: 'hi' }] })
+    const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' }
+    const response = await fetch(`${url}/v1/chat/completions`, { method: 'POST', headers, body }).catch(() => undefined)
+    // While it drains it says so, as for every restart.
+    if (response === undefined || response.status === 503) return undefined
+    const text = await response.text()
+    return response.ok ? JSON.parse(text).choices[0].message.content : `${response.status} ${text}`
+  }
+
+  const tenants = await Promise.all(Array.from({ length: workspaces }, (_, at) => createTenant(at)))
+  const busy = tenants.slice(0, busyWorkspaces)
+  const failures: string[] = []
+  let answered = 0
+  let isOver = false
+  const callers = busy.map(async (tenant) => {
+    while (!isOver) {
+      const content = await call(tenant)
+      if (content === undefined) await Bun.sleep(20)
+      else if (content === tenant.ownKey) answered++
+      else failures.push(content)
+    }
+  })
+
+  const oldSecret = readFileSync(join(folder, 'data', 'secret'), 'utf8').trim()
+  const newSecret = Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString('base64')
+  const both = { TOLLGATE_SECRET: newSecret, TOLLGATE_SECRET_PREVIOUS: oldSecret }
+
+  // Too early, and without what it needs: nothing is moved.
+  expect(await run('secrets rotate', {})).toMatchObject({ exit: 2, err: expect.stringContaining('is not set') })
+  expect(await run('secrets rotate', both)).toMatchObject({
+    exit: 1,
+    err: expect.stringContaining('with both secrets'),
+  })
+
+  await gateway.stop()
+  gateway = await startGateway(both)
+  const before = JSON.parse((await run('secrets status --json', both)).out)
+  expect(before).toMatchObject({ rotating: true, previous_may_go: false, waiting: { credentials: workspaces } })
+  for (const afterMs of killsAfterMs) {
+    const child = spawn(['secrets', 'rotate'], both)
+    await Bun.sleep(afterMs)
+    child.kill('SIGKILL')
+    await child.exited
+  }
+  const ended = await run('secrets rotate', both)
+  expect([ended.exit, ended.err]).toEqual([0, ''])
+  expect(ended.out).toContain('Keep TOLLGATE_SECRET_PREVIOUS')
+  const waiting = JSON.parse((await run('secrets --json', both)).out)
+  // Those that were not used, and the first key of the installation.
+  expect(waiting.waiting).toEqual({ keys: workspaces - busyWorkspaces + 1, overlaps: 0, credentials: 0 })
+
+  const firstKey = readFileSync(join(folder, 'data', 'first-key'), 'utf8').trim()
+  expect(await call({ key: firstKey, ownKey: '' })).toBe('platform-key')
+  for (const tenant of tenants) expect(await call(tenant)).toBe(tenant.ownKey)
+  let status = await run('secrets', both)
+  while (!status.out.includes('Nothing hangs on the previous secret')) status = await run('secrets', both)
+
+  await gateway.stop()
+  gateway = await startGateway({ TOLLGATE_SECRET: newSecret })
+  for (const tenant of tenants) expect(await call(tenant)).toBe(tenant.ownKey)
+  isOver = true
+  await Promise.all(callers)
+  expect(failures).toEqual([])
+  expect(answered).toBeGreaterThan(busyWorkspaces)
+  await gateway.stop()
+
+  // The old secret opens nothing any more.
+  expect(await run('serve', {})).toMatchObject({ exit: 1, err: expect.stringContaining('is not the one') })
+})
