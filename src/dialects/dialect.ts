@@ -5,10 +5,13 @@ import type { Failure } from '../kernel/failure.ts'
 import type { RequestId } from '../kernel/ids.ts'
 import type { RelayContext, RelayedReply, RequestEdits, StreamRelay } from './byte-lane/relay.ts'
 import type { Envelope } from './canonical/envelope.ts'
+import type { LimitHeaders } from './canonical/limit-view.ts'
 import type { ProviderFault } from './canonical/provider-fault.ts'
 import type { Translation, UpstreamTranslation } from './canonical/translation.ts'
 
-export const dialectIds = ['openai-chat', 'anthropic-messages'] as const
+/** Those that callers speak as well. */
+export const surfaceIds = ['openai-chat', 'anthropic-messages'] as const
+export const dialectIds = [...surfaceIds, 'gemini', 'openai-responses'] as const
 export type DialectId = (typeof dialectIds)[number]
 
 export interface TokenCount {
@@ -44,6 +47,8 @@ export interface Dialect extends UpstreamDialect {
   /** A whole reply; a ProviderFault if the body is an error in disguise or not a reply of this dialect. */
   relayReply(body: Uint8Array<ArrayBuffer>, context: RelayContext): RelayedReply | { readonly fault: ProviderFault }
   renderFailure(failure: Failure, requestId: RequestId): string
+  /** Where the dialect's clients read how much is left of their limits. */
+  readonly limitHeaders?: LimitHeaders
   /** To and from the canonical form, for providers of other dialects. */
   readonly translation: Translation
   /** The last record of a stream that failed after its status was out. */

@@ -22,3 +22,15 @@ describe.each([readEnvelope, readCountEnvelope])('%p', (read) => {
     expect(read(body({ thread: null }), headers)).not.toBeInstanceOf(Failure)
   })
 })
+
+test.each([
+  [{}, false, undefined],
+  [{ tools: [] }, false, undefined],
+  [{ tools: [{ name: 'f' }], thinking: { type: 'disabled' } }, true, 'off'],
+  [{ thinking: { type: 'adaptive' } }, false, 'on'],
+  [{ output_config: { effort: 'low' } }, false, 'on'],
+  [{ output_config: { format: {} } }, false, undefined],
+  [{ thinking: 'yes' }, false, undefined],
+] as const)('%j says whether tools and reasoning are wanted', (fields, offersTools, reasoning) => {
+  expect(readEnvelope(body(fields), headers)).toMatchObject({ offersTools, reasoning })
+})

@@ -1,6 +1,7 @@
 // The facts of a Messages request that the gateway relies on: the version header, and a few fields of the body.
 
 import { Failure, invalidRequest } from '../../kernel/failure.ts'
+import { JsonFault, type JsonMember, memberText, readJsonValueMembers } from '../../wire/json-members.ts'
 import { type EnvelopeFields, readFields } from '../byte-lane/envelope-fields.ts'
 import type { Envelope } from '../canonical/envelope.ts'
 import { isVersionDate } from './version.ts'
@@ -39,7 +40,21 @@ function sharedFields(fields: EnvelopeFields) {
   fields.optionalKind('tools', ['array'], 'an array')
   fields.optionalKind('temperature', ['number'], 'a number')
   if (fields.find('thread')) fields.refuseWith(threadRefusal())
-  return { body: fields.body, members: fields.members, model, choices: 1 }
+  const offersTools = fields.hasEntries('tools')
+  return { body: fields.body, members: fields.members, model, choices: 1, offersTools, reasoning: reasoningOf(fields) }
+}
+
+/** An effort alone asks for reasoning as well. */
+function reasoningOf(fields: EnvelopeFields): Envelope['reasoning'] {
+  const mode = innerMember(fields, 'thinking', 'type')
+  if (!mode) return innerMember(fields, 'output_config', 'effort') ? 'on' : undefined
+  return memberText(fields.body, mode) === 'disabled' ? 'off' : 'on'
+}
+
+function innerMember({ body, members }: EnvelopeFields, outer: string, name: string): JsonMember | undefined {
+  const member = members.find(outer)
+  const inside = member && readJsonValueMembers(body, member.valueStart, member.valueEnd)
+  return !inside || inside instanceof JsonFault ? undefined : inside.find(name)
 }
 
 /**

@@ -5,6 +5,7 @@ import { editRequest } from './edit-request.ts'
 import { readCountEnvelope, readEnvelope } from './envelope.ts'
 import { readFault, renderFailure, renderStreamFailure } from './failure.ts'
 import { forwardedHeaders } from './forwarded-headers.ts'
+import { limitHeaders } from './limit-headers.ts'
 import { parseRequest } from './parse-request.ts'
 import { parseStream } from './parse-stream.ts'
 import { relayReply } from './relay-reply.ts'
@@ -27,6 +28,7 @@ export const anthropicMessages: Dialect = {
   replyAsStream,
   readFault,
   renderFailure,
+  limitHeaders,
   renderStreamFailure,
   translation: { parseRequest, renderRequest, parseStream, renderStream, renderReply },
 }

@@ -9,7 +9,7 @@ import { ReplyBuilder } from '../reply/reply-builder.ts'
 import { rawJsonAt } from '../request/raw-json-at.ts'
 import { readErrorObject } from './failure.ts'
 import { readStop } from './stop-reason.ts'
-import { mergeUsage, readUsage, type UsageMembers } from './usage.ts'
+import { countsOutput, mergeUsage, readUsage, type UsageMembers } from './usage.ts'
 
 export function parseStream(): StreamParser {
   return new MessagesStreamParser()
@@ -20,6 +20,8 @@ class MessagesStreamParser implements StreamParser {
   readonly #reader = new SseReader()
   readonly #reply = new ReplyBuilder()
   #usage: UsageMembers = {}
+  /** The output was counted at the end, or is to be estimated. */
+  #isCounted = false
   #ending: Record<string, unknown> = {}
   #calls = 0
   #hasServerTools = false
@@ -64,6 +66,7 @@ class MessagesStreamParser implements StreamParser {
         return
       case 'message_delta':
         this.#usage = mergeUsage(this.#usage, record.usage)
+        this.#isCounted ||= countsOutput(record.usage)
         this.#ending = mergeUsage(this.#ending, record.delta)
         return
       case 'message_stop':
@@ -156,7 +159,8 @@ class MessagesStreamParser implements StreamParser {
   #end(): void {
     if (!this.#reply.started) return this.#reply.fail('a stream without a reply')
     this.#close()
+    if (!this.#reply.hasOutput && textOf(this.#ending.stop_reason) === '') return this.#reply.fail('an empty answer')
     const seen = { members: this.#ending, hasCalls: this.#calls > 0, hasServerTools: this.#hasServerTools }
-    this.#reply.end(readStop(seen), readUsage(this.#usage))
+    this.#reply.end(readStop(seen), this.#isCounted ? readUsage(this.#usage) : undefined)
   }
 }

@@ -13,6 +13,8 @@ export const relayReply = createReplyRelay({
   outputBytes: (content) =>
     Array.isArray(content) ? content.reduce((bytes, block) => bytes + blockBytes(block), 0) : 0,
   readErrorObject,
+  isEmptyReply: ({ content, stop_reason }) =>
+    typeof stop_reason !== 'string' && Array.isArray(content) && content.every((block) => blockBytes(block) === 0),
 })
 
 function blockBytes(block: unknown): number {

@@ -8,9 +8,10 @@ import { sseComment, sseEvent } from '../../wire/sse-writer.ts'
 import { utf8Text } from '../../wire/utf8.ts'
 import { RecordRelay } from '../byte-lane/record-relay.ts'
 import { costEdit, isObject, parseSpan, usageEdit } from '../byte-lane/reply-edits.ts'
+import { recordOf } from '../canonical/json-value.ts'
 import { readErrorObject } from './failure.ts'
 import { renderDeltaUsage } from './render-usage.ts'
-import { mergeUsage, readUsage, type UsageMembers } from './usage.ts'
+import { countsOutput, mergeUsage, readUsage, type UsageMembers } from './usage.ts'
 
 /** Until the provider's message_start has passed, nothing but a comment is legal. */
 export const earlyKeepAlive = sseComment('keep-alive')
@@ -21,7 +22,7 @@ const textMeter = new JsonTextMeter(['text', 'thinking', 'partial_json'])
 const toolNameMeter = new JsonTextMeter(['name'])
 
 export class MessagesStreamRelay extends RecordRelay {
-  readonly #json = new JsonSpans(['type', 'message', 'usage', 'content_block', 'error'])
+  readonly #json = new JsonSpans(['type', 'message', 'usage', 'delta', 'content_block', 'error'])
   readonly #message = new JsonSpans(['model', 'usage'])
   #usageSeen: UsageMembers = {}
   #started = false
@@ -88,13 +89,14 @@ export class MessagesStreamRelay extends RecordRelay {
   }
 
   #readDelta(record: Uint8Array): void {
-    this.meaningful = true
-    const { usage } = this.#json.of
+    const { usage, delta } = this.#json.of
     if (!this.#json.read(record, this.sse.dataStart, this.sse.dataEnd)) return this.pass(record)
+    // An end without a reason and with nothing before it is an answer in form only.
+    if (!this.meaningful) this.meaningful = typeof recordOf(parseSpan(record, delta)).stop_reason === 'string'
     const atStart = this.usageSoFar
-    const isReported = isObject(record, usage)
-    if (isReported) this.#merge(parseSpan(record, usage))
-    const reported = isReported ? this.usageSoFar : undefined
+    const said = isObject(record, usage) ? parseSpan(record, usage) : undefined
+    this.#merge(said)
+    const reported = countsOutput(said) ? readUsage(this.#usageSeen) : undefined
     const final = this.context.finalUsage(reported, atStart, () => this.outputBytes)
     this.usage = final
     const cost = this.context.costOf(final)

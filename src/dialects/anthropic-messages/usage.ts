@@ -15,6 +15,11 @@ export function mergeUsage(seen: UsageMembers, value: unknown): UsageMembers {
   return merged
 }
 
+/** Whether an event tells the output so far: what message_start says of it is a beginning, and not to be billed. */
+export function countsOutput(value: unknown): boolean {
+  return tokenCount(recordOf(value).output_tokens) !== undefined
+}
+
 export function readUsage(members: UsageMembers): Usage | undefined {
   const input = tokenCount(members.input_tokens)
   const output = tokenCount(members.output_tokens)

@@ -44,6 +44,12 @@ export class EnvelopeFields {
     if (isEmptyList(this.body, member)) this.refuse(name, `\`${name}\` is empty; at least one message is needed.`)
   }
 
+  /** Whether it is a list with at least one entry; what else it may be is not judged here. */
+  hasEntries(name: string): boolean {
+    const member = this.find(name)
+    return member !== undefined && memberKind(this.body, member) === 'array' && !isEmptyList(this.body, member)
+  }
+
   optionalBoolean(name: string): boolean | undefined {
     const member = this.find(name)
     return member && (memberBoolean(this.body, member) ?? this.#wrongType(name, member, 'true or false'))

@@ -4,6 +4,7 @@
 import type { Usage } from '../../kernel/usage.ts'
 import { openBracket } from '../../wire/ascii.ts'
 import { JsonSpans } from '../../wire/json-spans.ts'
+import { recordOf } from '../canonical/json-value.ts'
 import { type ProviderFault, replyFault } from '../canonical/provider-fault.ts'
 import type { Dialect } from '../dialect.ts'
 import { costEdit, isObject, isPresent, parseSpan, spliceReply, usageEdit } from './reply-edits.ts'
@@ -17,7 +18,12 @@ export interface ReplyShape<Content extends string> {
   /** Bytes of generated text in the list. */
   outputBytes(content: unknown): number
   readErrorObject(error: unknown): ProviderFault
+  /** Whether there is neither content nor a proper end in it: an answer in form only. */
+  isEmptyReply(reply: Record<string, unknown>): boolean
 }
+
+/** A list with anything to read in it is longer, or worth a look. */
+const emptyBytesMost = 300
 
 export function createReplyRelay<Content extends string>({
   content,
@@ -25,6 +31,7 @@ export function createReplyRelay<Content extends string>({
   renderUsage,
   outputBytes,
   readErrorObject,
+  isEmptyReply,
 }: ReplyShape<Content>): Dialect['relayReply'] {
   // A scratch pad: filled and read within one call, never between two.
   const spans = new JsonSpans<'model' | 'usage' | 'error' | Content>(['model', 'usage', 'error', content])
@@ -36,6 +43,12 @@ export function createReplyRelay<Content extends string>({
     const list = spans.of[content]
     if (isPresent(body, error)) return { fault: readErrorObject(parseSpan(body, error)) }
     if (list.start < 0 || body[list.start] !== openBracket) return { fault: replyFault(`a reply without ${content}`) }
+    if (
+      list.end - list.start < emptyBytesMost &&
+      isEmptyReply(recordOf(parseSpan(body, { start: 0, end: body.length })))
+    ) {
+      return { fault: replyFault('an empty answer') }
+    }
     const reported = isObject(body, usageSpan) ? readUsage(parseSpan(body, usageSpan)) : undefined
     const usage = context.finalUsage(reported, undefined, () => outputBytes(parseSpan(body, list)))
     const cost = context.costOf(usage)

@@ -12,6 +12,10 @@ export interface Envelope {
   readonly outputCap: number | undefined
   /** How many answers are asked for; each is generated and paid for. */
   readonly choices: number
+  /** Whether the model may call tools. */
+  readonly offersTools: boolean
+  /** Whether the caller wants the model to reason; undefined = it says nothing of it. */
+  readonly reasoning: 'on' | 'off' | undefined
   /** Whether the caller asked for usage in the stream; where it did not, the extra record is kept from it. */
   readonly wantsStreamUsage: boolean
 }

@@ -55,9 +55,13 @@ export interface TargetRules {
   readonly reasoningEcho?: { readonly field: string; readonly when: 'always' | 'tool-turns' }
   /** How prompt caching is asked for. */
   readonly cacheStyle?: 'cache-control' | 'breakpoint' | 'implicit'
+  /** false = a member for the end user's id is refused. */
+  readonly endUserId?: boolean
   readonly endUserIdMax?: number
   /** The member that carries the end user's id, where the dialect has had several. */
   readonly endUserIdName?: 'user' | 'safety_identifier'
+  /** false = asking for usage in a stream is refused; such a host counts without being asked, or not at all. */
+  readonly streamUsage?: boolean
   readonly parallelFlag?: boolean
   /** A choice may be narrowed to some of the tools without leaving the others out. */
   readonly allowedTools?: boolean

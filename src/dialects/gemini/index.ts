@@ -6,11 +6,11 @@ import { parseStream } from './parse-stream.ts'
 import { renderRequest } from './render-request.ts'
 import { replyAsStream } from './reply-as-stream.ts'
 
-export const gemini = {
-  id: 'gemini' as const,
+export const gemini: UpstreamDialect = {
+  id: 'gemini',
   /** Endpoints end in the version, such as /v1beta. */
   generationPath: (upstreamModel: string) => `/models/${upstreamModel}:streamGenerateContent?alt=sse`,
   replyAsStream,
   readFault,
   translation: { renderRequest, parseStream },
-} satisfies Omit<UpstreamDialect, 'id'> & { id: 'gemini' }
+}

@@ -175,11 +175,13 @@ describe('endings', () => {
     expect(stopOf('STOP')).not.toMatchObject({ stop: { isOdd: true } })
   })
 
-  test('pitfall 115: only STOP with a call, in whichever record, is a stop for calls', () => {
+  test('pitfall 115: STOP with a call, in whichever record, is a stop for calls', () => {
     const endOf = (finish: string) => read(said([call('f')]), said([], finish)).at(-1)
     expect(endOf('STOP')).toBe('end tool-calls STOP')
     expect(endOf('MAX_TOKENS')).toBe('end length MAX_TOKENS')
     expect(endOf('SAFETY')).toBe('end refusal SAFETY')
+    // Some that stand in for the provider have a word of their own; a caller that is not told would never answer.
+    expect(endOf('FUNCTION_CALL')).toBe('end tool-calls FUNCTION_CALL')
   })
 
   test('pitfall 122: of several finish reasons the last counts', () => {

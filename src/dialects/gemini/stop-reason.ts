@@ -7,7 +7,8 @@
 //   SAFETY and its kin                       any     refusal
 //   no candidate, promptFeedback.blockReason –       refusal
 //   MALFORMED_FUNCTION_CALL and its kin      any     no ending: the reply has failed
-//   OTHER and its kin, a word not known      any     end, told as odd
+//   OTHER and its kin, a word not known      no      end, told as odd
+//   OTHER and its kin, a word not known      yes     tool-calls, told as odd
 
 import { type ProviderFault, replyFault } from '../canonical/provider-fault.ts'
 import type { Stop } from '../canonical/reply-event.ts'
@@ -48,7 +49,8 @@ export function readStop({ finish, message, hasCalls }: ReplyEnding): Stop | { r
   if (refusals.has(finish)) {
     return { unified: 'refusal', raw: finish, ...(message === '' ? {} : { explanation: message }) }
   }
-  return { unified: 'end', raw: finish, isOdd: true }
+  // Whoever was called must answer, whatever the word for it.
+  return { unified: hasCalls ? 'tool-calls' : 'end', raw: finish, isOdd: true }
 }
 
 /** The prompt itself was refused, and there is no answer. The reason may be blank. */

@@ -14,6 +14,7 @@ import type { RequestEdits } from '../byte-lane/relay.ts'
 import type { Envelope } from '../canonical/envelope.ts'
 
 const capNames = ['max_tokens', 'max_completion_tokens']
+const endUserNames = ['user', 'safety_identifier']
 
 export function editRequest(envelope: Envelope, edits: RequestEdits): Uint8Array<ArrayBuffer> {
   const { body, members } = envelope
@@ -22,7 +23,12 @@ export function editRequest(envelope: Envelope, edits: RequestEdits): Uint8Array
   const model = members.find('model')
   if (model) changes.push(replaceValue(model, JSON.stringify(edits.upstreamModel)))
   changes.push(...capEdits(envelope, edits, added))
-  if (envelope.stream && !envelope.wantsStreamUsage) changes.push(...usageEdits(envelope, added))
+  const { streamUsage, endUserId } = edits.rules
+  const refused = [...(streamUsage === false ? ['stream_options'] : []), ...(endUserId === false ? endUserNames : [])]
+  changes.push(...cutMembers(members, refused))
+  if (envelope.stream && !envelope.wantsStreamUsage && streamUsage !== false) {
+    changes.push(...usageEdits(envelope, added))
+  }
   if (added.length > 0) {
     const last = members.list.at(-1)?.valueEnd ?? members.start + 1
     changes.push({ start: last, end: last, bytes: encode(`,${added.join(',')}`) })
@@ -60,6 +66,19 @@ function loweredCap(members: Envelope['members'], wanted: string | undefined, mo
 
 function replaceMember(member: JsonMember, name: string, value: number): ByteEdit {
   return { start: member.start, end: member.valueEnd, bytes: encode(`"${name}":${value}`) }
+}
+
+/** Members that the host refuses: each goes with the comma behind it, those at the end with the one in front. */
+function cutMembers({ list }: Envelope['members'], names: readonly string[]): ByteEdit[] {
+  if (names.length === 0) return []
+  const isCut = ({ name }: JsonMember): boolean => names.includes(name)
+  const lastKept = list.findLastIndex((member) => !isCut(member))
+  return list.flatMap((member, i): ByteEdit[] => {
+    if (!isCut(member)) return []
+    const bytes = new Uint8Array(0)
+    if (i > lastKept) return [{ start: list[i - 1]?.valueEnd ?? member.start, end: member.valueEnd, bytes }]
+    return [{ start: member.start, end: list[i + 1]?.start ?? member.valueEnd, bytes }]
+  })
 }
 
 /** Usage is always asked of the provider; where the caller did not ask, the relay keeps the extra record back. */

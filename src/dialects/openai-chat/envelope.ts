@@ -1,7 +1,7 @@
 // The facts of a Chat Completions body that the gateway relies on.
 
 import type { Failure } from '../../kernel/failure.ts'
-import { JsonFault, memberBoolean, memberKind, readJsonValueMembers } from '../../wire/json-members.ts'
+import { JsonFault, memberBoolean, memberKind, memberText, readJsonValueMembers } from '../../wire/json-members.ts'
 import { type EnvelopeFields, readFields } from '../byte-lane/envelope-fields.ts'
 import type { Envelope } from '../canonical/envelope.ts'
 
@@ -25,9 +25,17 @@ export function readEnvelope(body: Uint8Array<ArrayBuffer>): Envelope | Failure 
       stream,
       outputCap: maxCompletionTokens ?? maxTokens,
       choices,
+      offersTools: fields.hasEntries('tools') || fields.hasEntries('functions'),
+      reasoning: reasoningOf(fields),
       wantsStreamUsage: includesUsage(fields),
     }
   })
+}
+
+function reasoningOf(fields: EnvelopeFields): Envelope['reasoning'] {
+  const effort = fields.find('reasoning_effort')
+  if (!effort) return undefined
+  return memberText(fields.body, effort) === 'none' ? 'off' : 'on'
 }
 
 function missingMessages(fields: EnvelopeFields): string {

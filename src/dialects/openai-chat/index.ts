@@ -4,6 +4,7 @@ import type { Dialect } from '../dialect.ts'
 import { editRequest } from './edit-request.ts'
 import { readEnvelope } from './envelope.ts'
 import { readFault, renderFailure, renderStreamFailure } from './failure.ts'
+import { limitHeaders } from './limit-headers.ts'
 import { parseRequest } from './parse-request.ts'
 import { parseStream } from './parse-stream.ts'
 import { relayReply } from './relay-reply.ts'
@@ -25,6 +26,7 @@ export const openaiChat: Dialect = {
   replyAsStream,
   readFault,
   renderFailure,
+  limitHeaders,
   renderStreamFailure,
   translation: { parseRequest, renderRequest, parseStream, renderStream, renderReply },
 }

@@ -13,9 +13,24 @@ export function isMeaningfulChunk(json: string): boolean {
 
 function isMeaningfulChoice(choice: unknown): boolean {
   if (!isRecord(choice)) return false
-  if (typeof choice.finish_reason === 'string' && choice.finish_reason !== '') return true
+  if (isEnding(choice.finish_reason)) return true
   const { delta } = choice
   return isRecord(delta) && outputNames.some((name) => isFilled(delta[name]))
+}
+
+/** `error` ends nothing well: with nothing before it, it is no answer. */
+function isEnding(finishReason: unknown): boolean {
+  return typeof finishReason === 'string' && finishReason !== '' && finishReason !== 'error'
+}
+
+/** Whether a whole reply has neither content nor a proper end. */
+export function isEmptyReply({ choices }: Record<string, unknown>): boolean {
+  if (!Array.isArray(choices)) return true
+  return choices.every((choice) => {
+    if (!isRecord(choice) || isEnding(choice.finish_reason)) return !isRecord(choice)
+    const { message } = choice
+    return !isRecord(message) || !outputNames.some((name) => isFilled(message[name]))
+  })
 }
 
 function isFilled(value: unknown): boolean {

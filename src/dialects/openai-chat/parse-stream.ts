@@ -160,6 +160,7 @@ class ChatStreamParser implements StreamParser {
     this.#passLater()
     this.#passReasoningBlob()
     if (!this.#reply.filled) this.#reply.text(this.#blank)
+    if (!this.#reply.hasOutput && this.#finish === '') return this.#reply.fail('an empty answer')
     const ending = { finish: this.#finish, hasCalls: this.#calls.hasCalls, refusal: this.#refusal }
     this.#reply.end(readStop({ ...ending, matched: this.#matched }), this.#usage)
   }

@@ -2,6 +2,7 @@
 
 import { createReplyRelay } from '../byte-lane/reply-relay.ts'
 import { readErrorObject } from './failure.ts'
+import { isEmptyReply } from './meaningful.ts'
 import { outputMeter } from './output-meter.ts'
 import { renderUsage } from './render-usage.ts'
 import { readUsage } from './usage.ts'
@@ -15,4 +16,5 @@ export const relayReply = createReplyRelay({
     return outputMeter.count(json, 0, json.length)
   },
   readErrorObject,
+  isEmptyReply,
 })

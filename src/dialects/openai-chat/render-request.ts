@@ -41,7 +41,7 @@ function render(conversation: Conversation, target: Target): RenderedRequest {
   const body = jsonObject([
     ['model', jsonString(target.upstreamModel)],
     ['stream', 'true'],
-    ['stream_options', '{"include_usage":true}'],
+    ['stream_options', rules.streamUsage === false ? undefined : '{"include_usage":true}'],
     renderOutputCap(conversation, target, rendering),
     ['reasoning_effort', effort && jsonString(effort)],
     ...renderSampling(conversation, effort, rendering),

@@ -107,10 +107,15 @@ export function renderOutputCap({ outputCap, places }: Conversation, target: Tar
   return [name, cap === undefined ? undefined : String(cap)]
 }
 
-export function renderEndUser({ endUserId }: Conversation, { rules }: Rendering): Member {
+export function renderEndUser(conversation: Conversation, { rules, warnings }: Rendering): Member {
+  const { endUserId } = conversation
   const name = rules.endUserIdName ?? 'user'
   const most = rules.endUserIdMax ?? (name === 'user' ? 64 : 128)
   if (endUserId === undefined) return [name, undefined]
+  if (rules.endUserId === false) {
+    warnings.add('end_user_id_dropped', placeOf(conversation, 'endUserId'))
+    return [name, undefined]
+  }
   // A hash is as good for telling users apart, and an address is nobody's business.
   const isFit = endUserId.length <= most && !endUserId.includes('@')
   if (isFit) return [name, jsonString(endUserId)]

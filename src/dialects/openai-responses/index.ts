@@ -7,10 +7,10 @@ import { parseStream } from './parse-stream.ts'
 import { renderRequest } from './render-request.ts'
 import { replyAsStream } from './reply-as-stream.ts'
 
-export const openaiResponses = {
-  id: 'openai-responses' as const,
+export const openaiResponses: UpstreamDialect = {
+  id: 'openai-responses',
   generationPath: () => '/responses',
   replyAsStream,
   readFault,
   translation: { renderRequest, parseStream },
-} satisfies Omit<UpstreamDialect, 'id'> & { id: 'openai-responses' }
+}

@@ -19,7 +19,7 @@ describe('every request', () => {
       '{"model":"gpt-x","stream":true,"store":false,"include":["reasoning.encrypted_content"],' +
         '"max_output_tokens":1000,"instructions":"S","input":[{"role":"user","content":"hi"}]}',
     )
-    expect(openaiResponses.generationPath()).toBe('/responses')
+    expect(openaiResponses.generationPath('gpt-x')).toBe('/responses')
   })
 
   test('asks for sealed reasoning only where there is reasoning', () => {
@@ -41,7 +41,7 @@ describe('every request', () => {
 })
 
 describe('the output cap', () => {
-  test('vector 49: is raised to 16, and may not be 0', () => {
+  test('vector 49, pitfall 4: is raised to 16, and may not be 0', () => {
     const small = rendered({ outputCap: 8 })
     expect(small.body.max_output_tokens).toBe(16)
     expect(small.warnings).toEqual(['max_tokens_raised;/max_tokens'])

@@ -15,6 +15,8 @@ export class ReplyBuilder {
   over = false
   /** Some block has been opened. */
   filled = false
+  /** Something a client would show has been passed on. */
+  hasOutput = false
 
   /** `sign` makes the signature of thinking that came without one, where the dialect has none. */
   constructor(private readonly sign?: () => string) {}
@@ -35,6 +37,7 @@ export class ReplyBuilder {
     this.#open = block.kind
     this.#signed = false
     this.filled = true
+    this.hasOutput ||= block.kind === 'tool-call' || block.kind === 'sealed-thinking'
     this.#push({ type: 'block-start', block })
   }
 
@@ -49,12 +52,14 @@ export class ReplyBuilder {
   text(text: string, kind: 'text' | 'refusal' = 'text'): void {
     if (text === '') return
     if (this.#open !== kind) this.open({ kind })
+    this.hasOutput = true
     this.#push({ type: 'text-delta', text })
   }
 
   thinking(text: string): void {
     if (text === '') return
     if (this.#open !== 'thinking') this.open({ kind: 'thinking' })
+    this.hasOutput = true
     this.#push({ type: 'thinking-delta', text })
   }
 
