@@ -50,6 +50,8 @@ test('an entry with everything becomes a model', () => {
         timeouts: { connectMs: 3000, totalMs: 900_000 },
       },
     ],
+    routing: 'priority',
+    hedge: false,
     // 20512 days after 1970-01-01: 56 years of 365 days, 14 leap days from 1972 to 2024, then 31 + 27 days.
     releasedAt: 20_512 * 86_400_000,
     source: 'tollgate.yaml:7',
@@ -68,9 +70,23 @@ test('an entry needs only an id and a route, and is then not priced', () => {
     tags: [],
     price: undefined,
     routes: [{ providerId: 'acme', upstreamModel: 'acme-large-v1', priority: 1, weight: 1, timeouts: {} }],
+    routing: 'priority',
+    hedge: false,
     releasedAt: undefined,
     source: 'built in',
   })
+})
+
+test('a model names its routing policy, and a route what it costs the operator and how long it may say nothing', () => {
+  const routes = [{ ...route, cost: { input: '1.25', output: '6.00' }, timeouts: { content_idle_ms: 90_000 } }]
+  const entry = modelEntrySchema.parse({ id: 'acme/large', routing: 'cheapest', routes })
+  const model = modelFromEntry(entry, 'built in')
+  expect(model.routing).toBe('cheapest')
+  expect(model.routes[0]).toMatchObject({
+    cost: { input: pico(1_250_000n), output: pico(6_000_000n) },
+    timeouts: { contentIdleMs: 90_000 },
+  })
+  expect(modelEntrySchema.safeParse({ id: 'acme/large', routing: 'random', routes }).success).toBe(false)
 })
 
 test('the word free is a price', () => {

@@ -5,7 +5,7 @@ import { z } from 'zod'
 import { assert } from '../kernel/assert.ts'
 import { type Pico, parsePrice } from '../kernel/money.ts'
 import { tokensMax } from '../kernel/usage.ts'
-import { type Model, modelTags, type Route, type RouteTimeouts } from './model.ts'
+import { type Model, modelTags, type Route, type RouteCost, type RouteTimeouts, routingPolicies } from './model.ts'
 import { completePriceRow, freePrice, type Price, type PriceRow } from './price.ts'
 
 const dayMs = 86_400_000
@@ -66,6 +66,7 @@ const timeoutsSchema = z
     connect_ms: milliseconds('Longest wait for a connection').optional(),
     first_event_ms: milliseconds('Longest wait for the first event of the answer').optional(),
     idle_ms: milliseconds('Longest silence inside an answer').optional(),
+    content_idle_ms: milliseconds('Longest time inside an answer with nothing but signs of life').optional(),
     total_ms: milliseconds('Longest duration of a whole call').optional(),
   })
   .describe('Timeouts of this route; the ones left out keep their defaults.')
@@ -86,6 +87,10 @@ const routeSchema = z.strictObject({
     .optional()
     .describe('Share of the traffic among routes of the same priority. Default 1.'),
   timeouts: timeoutsSchema.optional(),
+  cost: z
+    .strictObject({ input: decimal('Input tokens'), output: decimal('Output tokens') })
+    .optional()
+    .describe('What the operator pays there; decides the order of routes under `routing: cheapest`, and no bill.'),
 })
 
 export const modelEntrySchema = z
@@ -109,6 +114,18 @@ export const modelEntrySchema = z
       .array(routeSchema)
       .min(1, { error: 'expected at least one route' })
       .describe('The providers that serve the model, in order of preference.'),
+    hedge: z
+      .boolean()
+      .optional()
+      .describe(
+        'Ask a second route when the first is slower than usual, for at most one stream in twenty. Default false.',
+      ),
+    routing: z
+      .enum(routingPolicies)
+      .optional()
+      .describe(
+        'Order among routes of one priority: shared by weight, the cheapest, or the quickest. Default priority.',
+      ),
   })
   .refine((entry) => !(Number(entry.default_max_tokens) > Number(entry.max_output_tokens)), {
     path: ['default_max_tokens'],
@@ -133,6 +150,8 @@ export function modelFromEntry(entry: ModelEntry, source: string): Model {
     tags: [...new Set(entry.tags)],
     price: entry.price === undefined ? undefined : priceFromEntry(entry.price),
     routes: entry.routes.map(routeFromEntry),
+    routing: entry.routing ?? 'priority',
+    hedge: entry.hedge ?? false,
     releasedAt: entry.released === undefined ? undefined : Date.parse(`${entry.released}T00:00:00Z`),
     source,
   }
@@ -171,7 +190,12 @@ function routeFromEntry(route: RouteEntry): Route {
     priority: route.priority ?? 1,
     weight: route.weight ?? 1,
     timeouts: timeoutsFromEntry(route.timeouts ?? {}),
+    ...(route.cost && { cost: costFromEntry(route.cost) }),
   }
+}
+
+function costFromEntry({ input, output }: NonNullable<RouteEntry['cost']>): RouteCost {
+  return { input: checkedPrice(input), output: checkedPrice(output) }
 }
 
 function timeoutsFromEntry(entry: z.infer<typeof timeoutsSchema>): Partial<RouteTimeouts> {
@@ -179,6 +203,7 @@ function timeoutsFromEntry(entry: z.infer<typeof timeoutsSchema>): Partial<Route
     ...(entry.connect_ms !== undefined && { connectMs: entry.connect_ms }),
     ...(entry.first_event_ms !== undefined && { firstEventMs: entry.first_event_ms }),
     ...(entry.idle_ms !== undefined && { idleMs: entry.idle_ms }),
+    ...(entry.content_idle_ms !== undefined && { contentIdleMs: entry.content_idle_ms }),
     ...(entry.total_ms !== undefined && { totalMs: entry.total_ms }),
   }
 }

@@ -1,16 +1,29 @@
 // What we sell: a model, its price, and the routes that serve it. Built-in entries and the configuration file end up
 // in these same shapes; nothing here knows how a provider is called.
 
+import type { Pico } from '../kernel/money.ts'
 import type { Price } from './price.ts'
 
 export const modelTags = ['tools', 'vision', 'reasoning', 'json', 'caching'] as const
 export type ModelTag = (typeof modelTags)[number]
 
+/** Who is tried first among routes of one priority: shared by weight, the cheapest for the operator, the quickest. */
+export const routingPolicies = ['priority', 'cheapest', 'fastest'] as const
+export type RoutingPolicy = (typeof routingPolicies)[number]
+
 export interface RouteTimeouts {
   readonly connectMs: number
   readonly firstEventMs: number
   readonly idleMs: number
+  /** Between two pieces of the answer; what a provider sends to keep the connection open does not count. */
+  readonly contentIdleMs: number
   readonly totalMs: number
+}
+
+/** What the operator pays per token. */
+export interface RouteCost {
+  readonly input: Pico
+  readonly output: Pico
 }
 
 /** A model at a provider. */
@@ -22,6 +35,8 @@ export interface Route {
   readonly priority: number
   readonly weight: number
   readonly timeouts: Partial<RouteTimeouts>
+  /** undefined = not known; it decides the order under `cheapest` and nothing else. */
+  readonly cost?: RouteCost
 }
 
 export interface Model {
@@ -37,6 +52,9 @@ export interface Model {
   /** undefined = not priced, therefore not callable. */
   readonly price: Price | undefined
   readonly routes: readonly Route[]
+  readonly routing: RoutingPolicy
+  /** A second route is asked when the first takes longer than it usually does; costs the operator. */
+  readonly hedge: boolean
   /** Epoch milliseconds of the model's release, where known. */
   readonly releasedAt: number | undefined
   /** `built in`, or the file and line of the entry. */

@@ -67,6 +67,15 @@ describe('a charge', () => {
     expect(bill.chargeOf(usage(30))).toBe(400n as Nano)
   })
 
+  test('beyond the hold is told and paid as far as the wallet can, and the rest is known as lost', async () => {
+    const asked = open({ cap: 10 })
+    asked.free = 100n
+    const used = usage(30)
+    expect(asked.bill.chargeOf(used)).toBe(200n as Nano)
+    await asked.bill.settle(used, [])
+    expect(asked.settled).toMatchObject([{ told: 200n, charge: 400n }])
+  })
+
   test('never exceeds the hold where it is an estimate', () => {
     const { bill } = open({ cap: 10 })
     expect(bill.chargeOf(usage(9, 'estimated'))).toBe(190n as Nano)

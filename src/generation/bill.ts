@@ -89,16 +89,32 @@ export class Bill {
     if (this.#priced !== usage) {
       const charge = priceUsage(this.#price, usage)
       this.#priced = usage
-      this.#charge = usage.source === 'estimated' && charge > this.#held ? this.#held : charge
+      this.#charge = charge > this.#held ? this.#payable(charge, usage) : charge
     }
     return this.#charge
+  }
+
+  /** What the wallet can pay of more than was held: what it is told now is what it pays, the rest is the operator's loss. */
+  #payable(charge: Nano, usage: Usage): Nano {
+    if (usage.source === 'estimated') return this.#held
+    const outcome = this.ledger.extend(this.requestId, (charge - this.#held) as Nano)
+    // Where other processes share the wallet the answer comes later; the settlement tries again.
+    if (outcome instanceof Promise) return charge
+    if (outcome.kind === 'held') this.#held = charge
+    return this.#held
+  }
+
+  /** An estimate costs what was held at most; what is reported costs what it costs, whoever pays. */
+  #costOf(usage: Usage): Nano {
+    return usage.source === 'estimated' ? this.chargeOf(usage) : priceUsage(this.#price, usage)
   }
 
   /** Resolves when the charge is durable; a Failure if it could not be made so, and then nothing was charged. */
   async settle(usage: Usage, rows: readonly NewRow[]): Promise<Failure | undefined> {
     const outcome = await this.ledger.settle({
       requestId: this.requestId,
-      charge: this.chargeOf(usage),
+      told: this.chargeOf(usage),
+      charge: this.#costOf(usage),
       priceVersion: this.#priceVersion,
       usage: JSON.stringify(usage),
       estimated: usage.source === 'estimated',

@@ -24,6 +24,9 @@ const countMs = 30_000
 const answerBytesMax = 64 * 1024
 
 export function createCountTokens(deps: GenerateDependencies): Generate {
+  // A provider that cannot count may generate all the same: what it answers here says nothing about its health.
+  const health = { begin: () => deps.clock.monotonicMs(), noteOk() {}, noteFault() {} }
+  const unlearned = { ...deps, health }
   return async (request, surface, path, connection) => {
     const story = new Story(deps, surface, path, connection)
     const counting = surface.tokenCount
@@ -34,7 +37,7 @@ export function createCountTokens(deps: GenerateDependencies): Generate {
       const call = new Call(request, admitted, story)
       const able = admitted.plan.ordered.filter(({ dialect }) => dialect === surface)
       if (able.length === 0) return answerEstimate(call)
-      const outcome = await tryCandidates(deps, {
+      const outcome = await tryCandidates(unlearned, {
         plan: { ...admitted.plan, ordered: able },
         streams: false,
         attempt: (candidate) => askProvider(candidate, call, counting.path),

@@ -30,6 +30,8 @@ export interface Settlement {
   readonly requestId: RequestId
   /** What the request costs, also where that is more than was held. */
   readonly charge: Nano
+  /** What the caller was told: the wallet pays no more than that. Absent = the charge. */
+  readonly told?: Nano | undefined
   /** undefined = not priced (the caller's own provider key). */
   readonly priceVersion: string | undefined
   readonly usage: string

@@ -1,8 +1,9 @@
-// The one place that dials a provider. It adds the credential, never follows a redirect, never lets the runtime
-// decompress, and knows of no clock: whoever calls may abort.
+// The one place that dials a provider. It adds the credential, or has the request signed, never follows a redirect, never
+// lets the runtime decompress, and knows of no clock: whoever calls may abort. Hosts are known by what they do, not by name.
 
 import type { Secret } from '../kernel/secret.ts'
-import type { Endpoint, Provider, Transport, UpstreamRequest } from './provider.ts'
+import type { AuthScheme, Endpoint, Provider, Transport, UpstreamRequest } from './provider.ts'
+import { wrappings } from './wrapping/wrappings.ts'
 
 export interface EndpointCall {
   readonly path: string
@@ -15,14 +16,27 @@ export interface EndpointCall {
 
 /** Rejects as the runtime does when the call never becomes a response; isUnreachable tells one kind of that apart. */
 export function callEndpoint(provider: Provider, endpoint: Endpoint, call: EndpointCall): Promise<Response> {
-  const headers = requestHeaders(call.headers, endpoint, provider.apiKey)
-  const transport = provider.transport ?? networkTransport(endpoint.baseUrl)
-  return transport({ path: call.path, headers, body: call.body, signal: call.signal, isFresh: call.isFresh ?? false })
+  const wrapping = endpoint.wrapping && wrappings[endpoint.wrapping]
+  const wrapped = wrapping ? wrapping.wrap(call, endpoint) : call
+  if (!wrapped) return Promise.resolve(new Response('{"message":"the host has no such call"}', { status: 404 }))
+  const { path, body } = wrapped
+  const { signal, isFresh = false } = call
+  const { apiKey } = provider
+  const { sign, baseUrl } = endpoint
+  const headers = requestHeaders(wrapped.headers, endpoint, apiKey)
+  const transport = provider.transport ?? networkTransport(baseUrl)
+  const sent =
+    sign && apiKey
+      ? sign({ url: baseUrl + path, headers, body }, apiKey).then((proof) =>
+          transport({ path, headers: { ...headers, ...proof }, body, signal, isFresh }),
+        )
+      : transport({ path, headers, body, signal, isFresh })
+  return wrapping ? sent.then((response) => wrapping.unwrap(response)) : sent
 }
 
 function requestHeaders(
   dialectHeaders: Readonly<Record<string, string>>,
-  endpoint: Endpoint,
+  { auth }: Endpoint,
   apiKey: Secret | undefined,
 ): Record<string, string> {
   const headers: Record<string, string> = {
@@ -32,10 +46,15 @@ function requestHeaders(
     'accept-encoding': 'identity',
     'user-agent': 'tollgate',
   }
-  if (apiKey === undefined || endpoint.auth === 'none') return headers
-  if (endpoint.auth === 'bearer') headers.authorization = `Bearer ${apiKey.reveal()}`
-  else headers['x-api-key'] = apiKey.reveal()
+  if (apiKey === undefined) return headers
+  if (auth === 'bearer') headers.authorization = `Bearer ${apiKey.reveal()}`
+  else if (isHeaderName(auth)) headers[auth] = apiKey.reveal()
   return headers
+}
+
+/** Schemes that are called after their header. */
+function isHeaderName(auth: AuthScheme): boolean {
+  return auth === 'x-api-key' || auth === 'x-goog-api-key' || auth === 'api-key'
 }
 
 function networkTransport(baseUrl: string): Transport {
@@ -62,6 +81,7 @@ const unreachableCodes = new Set([
   'ENETUNREACH',
   'DNSResolutionFailed',
   'EGRESS_REFUSED',
+  'NO_ACCESS_TOKEN',
 ])
 
 /** Whether nothing was sent: no address, no connection, no handshake. */

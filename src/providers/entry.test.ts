@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import { Secret } from '../kernel/secret.ts'
-import { providerEntrySchema, resolveProviderEntry } from './entry.ts'
+import { endpointOfEntry, providerEntrySchema, resolveProviderEntry } from './entry.ts'
 
 const acme = { id: 'acme', dialect: 'openai-chat', base_url: 'http://127.0.0.1:9000/v1' }
 
@@ -44,14 +44,29 @@ test('an id may have 63 characters', () => {
   expect(faults({ id: 'a'.repeat(63) })).toEqual([])
 })
 
-test.each(['gemini', 'openai-responses', 'bedrock'])('%s is named as not supported in this version', (dialect) => {
-  expect(faults({ dialect })).toEqual([
-    `dialect: "${dialect}" is not supported in this version; supported: openai-chat, anthropic-messages, sandbox`,
+test('a dialect nobody knows is answered with the ones there are', () => {
+  expect(faults({ dialect: 'soap' })).toEqual([
+    'dialect: expected one of openai-chat, anthropic-messages, gemini, openai-responses, bedrock, sandbox',
   ])
 })
 
-test('a dialect nobody knows is answered with the ones there are', () => {
-  expect(faults({ dialect: 'soap' })).toEqual(['dialect: expected one of openai-chat, anthropic-messages, sandbox'])
+test.each([
+  ['openai-chat', { dialect: 'openai-chat', auth: 'bearer' }],
+  ['anthropic-messages', { dialect: 'anthropic-messages', auth: 'x-api-key' }],
+  ['gemini', { dialect: 'gemini', auth: 'x-goog-api-key' }],
+  ['openai-responses', { dialect: 'openai-responses', auth: 'bearer' }],
+  ['bedrock', { dialect: 'anthropic-messages', auth: 'sigv4', wrapping: 'invoke-model' }],
+] as const)('a provider of %s is called as that dialect has it', (dialect, endpoint) => {
+  const entry = { id: 'acme', dialect, baseUrl: 'https://acme.example/x', source: 'tollgate.yaml:2' }
+  expect(endpointOfEntry({ ...entry, apiKey: new Secret('k') })).toEqual({ ...endpoint, baseUrl: entry.baseUrl })
+  expect(endpointOfEntry({ ...entry, apiKey: undefined })?.auth).toBe('none')
+})
+
+test('gemini without a version in its address is told to have one', () => {
+  expect(faults({ dialect: 'gemini', base_url: 'https://acme.example' })).toEqual([
+    'base_url: must contain the version, as in https://HOST/v1beta',
+  ])
+  expect(faults({ dialect: 'gemini', base_url: 'https://acme.example/v1beta' })).toEqual([])
 })
 
 test.each([

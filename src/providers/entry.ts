@@ -4,11 +4,29 @@
 import { z } from 'zod'
 import { type DialectId, dialectIds } from '../dialects/dialect.ts'
 import type { Secret } from '../kernel/secret.ts'
+import type { AuthScheme, Endpoint } from './provider.ts'
 import { sandboxId } from './sandbox/provider.ts'
 
-/** The sandbox is not a wire format: it answers inside this process, in each dialect. */
-const providerDialects = [...dialectIds, sandboxId] as const
-const publishedDialects = ['openai-chat', 'anthropic-messages', 'gemini', 'openai-responses', 'bedrock']
+/**
+ * Two words are not wire formats: the sandbox answers inside this process, in each dialect that callers speak, and
+ * `bedrock` is anthropic-messages as one host wraps it.
+ */
+const providerDialects = [...dialectIds, 'bedrock', sandboxId] as const
+type EntryDialect = (typeof providerDialects)[number]
+
+/** How a provider of the file is called when it speaks this. */
+const endpointOf: Readonly<Record<Exclude<EntryDialect, typeof sandboxId>, Omit<Endpoint, 'baseUrl'>>> = {
+  'openai-chat': { dialect: 'openai-chat', auth: 'bearer' },
+  'anthropic-messages': { dialect: 'anthropic-messages', auth: 'x-api-key' },
+  gemini: { dialect: 'gemini', auth: 'x-goog-api-key' },
+  'openai-responses': { dialect: 'openai-responses', auth: 'bearer' },
+  bedrock: { dialect: 'anthropic-messages', auth: 'sigv4', wrapping: 'invoke-model' },
+}
+
+/** Dialects whose paths begin with the version. */
+const versionAppended: readonly unknown[] = ['anthropic-messages'] satisfies EntryDialect[]
+/** Those whose address must end in it, which is easily forgotten: a path would be the only thing that is there. */
+const versionExpected: readonly unknown[] = ['gemini'] satisfies EntryDialect[]
 
 const idExpected = 'expected lower-case letters, digits and dashes, at most 63, starting with a letter or digit'
 const urlExpected = 'expected an address that starts with http:// or https://'
@@ -16,7 +34,7 @@ const keyExpected = `expected a string: \${VARIABLE}, file:/path, or the key its
 
 export interface ProviderEntry {
   readonly id: string
-  readonly dialect: DialectId | typeof sandboxId
+  readonly dialect: EntryDialect
   /** Without a trailing slash; undefined for the sandbox. */
   readonly baseUrl: string | undefined
   readonly apiKey: Secret | undefined
@@ -32,23 +50,22 @@ export const providerEntrySchema = z
       .describe('Any name; routes refer to it. The id of a built-in provider replaces that one.'),
     dialect: z
       .enum(providerDialects, {
-        error: ({ input }) =>
-          typeof input === 'string' && publishedDialects.includes(input)
-            ? `"${input}" is not supported in this version; supported: ${providerDialects.join(', ')}`
-            : `expected one of ${providerDialects.join(', ')}`,
+        error: `expected one of ${providerDialects.join(', ')}`,
       })
-      .describe('The wire format the provider speaks.'),
+      .describe('The wire format the provider speaks; bedrock is Claude by InvokeModel.'),
     base_url: z
       .string({ error: urlExpected })
       .optional()
       .describe(
-        `What the dialect's paths are appended to: openai-chat with /v1, anthropic-messages without. May contain \${VARIABLE}. Required except for the sandbox.`,
+        `What the dialect's paths are appended to: openai-chat and openai-responses with /v1, gemini with /v1beta, anthropic-messages and bedrock without. May contain \${VARIABLE}. Required except for the sandbox.`,
       ),
     api_key: z
       .string({ error: keyExpected })
       .min(1, { error: keyExpected })
       .optional()
-      .describe(`The credential: \${VARIABLE}, file:/path, or the key itself.`),
+      .describe(
+        `The credential: \${VARIABLE}, file:/path, or the key itself. For bedrock an API key, or ID:SECRET[:SESSION_TOKEN] to sign with.`,
+      ),
   })
   .refine((entry) => baseUrlFault(entry) === undefined, {
     path: ['base_url'],
@@ -67,8 +84,11 @@ function baseUrlFault(entry: unknown): string | undefined {
   if (url === null || !/^https?:\/\//i.test(text)) return urlExpected
   if (url.username !== '' || url.password !== '') return 'must not contain a user or password; use api_key'
   if (/[?#]/.test(text)) return 'must not contain ? or #: paths are appended to it'
-  if (dialect === 'anthropic-messages' && withoutTrailingSlash(text).endsWith('/v1')) {
-    return 'must not end in /v1: the anthropic-messages dialect appends it; leave it out'
+  if (versionAppended.includes(dialect) && withoutTrailingSlash(text).endsWith('/v1')) {
+    return `must not end in /v1: the ${dialect} dialect appends it; leave it out`
+  }
+  if (versionExpected.includes(dialect) && (url.pathname === '/' || url.pathname === '')) {
+    return `must contain the version, as in ${url.protocol}//HOST/v1beta`
   }
   return undefined
 }
@@ -94,4 +114,16 @@ export function resolveProviderEntry(
     apiKey: resolved.apiKey,
     source: resolved.source,
   }
+}
+
+/** How a key travels to a host of the dialect unless the host wants it otherwise. */
+export function usualAuth(dialect: DialectId): AuthScheme {
+  return endpointOf[dialect].auth
+}
+
+/** undefined for the sandbox. */
+export function endpointOfEntry({ dialect, baseUrl, apiKey }: ProviderEntry): Endpoint | undefined {
+  if (baseUrl === undefined || dialect === sandboxId) return undefined
+  const { auth, ...known } = endpointOf[dialect]
+  return { ...known, baseUrl, auth: apiKey === undefined ? 'none' : auth }
 }

@@ -19,8 +19,27 @@ export interface UpstreamRequest {
 /** Sends a request and answers with the provider's response, its body unread. */
 export type Transport = (request: UpstreamRequest) => Promise<Response>
 
+/** A credential that is sent as it is, in a header. */
+export type HeaderScheme = 'bearer' | 'x-api-key' | 'x-goog-api-key' | 'api-key'
+
+/** One that is never sent: it signs each request, or is exchanged for a token. */
+export type SigningScheme = 'sigv4' | 'google-oauth'
+
 /** How a credential travels. */
-export type AuthScheme = 'bearer' | 'x-api-key' | 'none'
+export type AuthScheme = HeaderScheme | SigningScheme | 'none'
+
+/** Where a host puts a dialect's requests and replies into a form of its own. */
+export type WrappingId = 'invoke-model' | 'raw-predict'
+
+/** A request as it will be dialled, but for its authorization. */
+export interface UnsignedRequest {
+  readonly url: string
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: Uint8Array<ArrayBuffer>
+}
+
+/** Answers with the headers that prove who asks; rejects where they cannot be had. */
+export type Sign = (request: UnsignedRequest, credential: Secret) => Promise<Readonly<Record<string, string>>>
 
 /** A provider's URL in one dialect. */
 export interface Endpoint {
@@ -28,6 +47,12 @@ export interface Endpoint {
   /** What the dialect's paths are appended to, without a trailing slash. */
   readonly baseUrl: string
   readonly auth: AuthScheme
+  /** Present where the scheme signs: such a scheme needs a clock, and may remember a token. */
+  readonly sign?: Sign
+  /** Absent = the dialect as it is. */
+  readonly wrapping?: WrappingId
+  /** Beta flags of the dialect that a host which wraps it knows; it refuses every other. */
+  readonly betas?: readonly string[]
   /** What is true here of every model; facts of a model are in rules/. */
   readonly rules?: TargetRules
 }
@@ -47,10 +72,22 @@ export interface Provider {
   readonly transport?: Transport
 }
 
+/** Values by the name of a variable. */
+export type ProviderSettings = Readonly<Record<string, string>>
+
 /** A provider as built-in data: everything but its credential, which the operator's environment supplies. */
 export interface ProviderData {
   readonly id: string
   /** The environment variable that usually holds its key; setting it switches the provider on. */
   readonly variable: string
+  /** Further variables that must be set as well: parts of addresses and of the credential. */
+  readonly needs?: readonly string[]
+  /** Further variables that may be set. */
+  readonly takes?: readonly string[]
+  /** Base URLs may contain `{VARIABLE}`, of those above or of `derived`. */
   readonly endpoints: readonly Endpoint[]
+  /** Values that addresses need and no variable has. */
+  readonly derived?: (settings: ProviderSettings) => ProviderSettings
+  /** The credential, where it is more than the value of `variable`. */
+  readonly credential?: (settings: ProviderSettings) => string
 }

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { join } from 'node:path'
 import type { TargetRules } from '../dialects/canonical/target-rules.ts'
+import { systemClock } from '../kernel/clock.ts'
 import { Secret } from '../kernel/secret.ts'
 import { localServers } from './data/local-servers.ts'
 import type { Endpoint } from './provider.ts'
@@ -14,8 +15,18 @@ const ruleNames: Readonly<Record<keyof TargetRules, true>> = {
   ...{ jsonOutput: true, strictTools: true, customTools: true, images: true, documents: true, stopMax: true },
   ...{ toolsMax: true, toolNameMax: true, toolIdMax: true, toolIdPattern: true, outputCapName: true },
   ...{ systemRole: true, systemAsParts: true, reasoningEcho: true, cacheStyle: true, endUserIdMax: true },
+  ...{ endUserId: true, streamUsage: true },
   ...{ endUserIdName: true, parallelFlag: true, allowedTools: true, emptyContent: true, assistantAfterTool: true },
   ...{ dialectVersion: true, thinkTags: true, fastTier: true, mediaInToolResults: true },
+}
+
+/** What stands in addresses, by way of an example. */
+const settings: Readonly<Record<string, string>> = {
+  '{AZURE_OPENAI_ENDPOINT}': 'https://acme.openai.azure.com',
+  '{AWS_REGION}': 'eu-west-1',
+  '{HOST}': 'aiplatform.googleapis.com',
+  '{GOOGLE_CLOUD_PROJECT}': 'acme',
+  '{LOCATION}': 'global',
 }
 
 const providers = builtInProviders.map((provider) => [provider.id, provider] as const)
@@ -32,7 +43,7 @@ describe('every built-in provider', () => {
 
   test.each(providers)('%s is named as the configuration file would name it', (id, { variable }) => {
     expect(id).toMatch(/^[a-z0-9][a-z0-9-]{0,62}$/)
-    expect(variable).toMatch(/^[A-Z][A-Z0-9]*_(API_KEY|TOKEN)$/)
+    expect(variable).toMatch(/^[A-Z][A-Z0-9_]*_(API_KEY|TOKEN|ACCESS_KEY_ID|APPLICATION_CREDENTIALS)$/)
   })
 
   test.each(providers)('%s speaks a dialect at one address', (_, { endpoints }) => {
@@ -50,11 +61,12 @@ describe('every built-in provider', () => {
 
 describe('every endpoint', () => {
   test.each(endpoints)('of %s in %s has an address to append paths to', (_, dialect, { baseUrl }) => {
-    const url = new URL(baseUrl)
+    const url = new URL(baseUrl.replaceAll(/\{[A-Z_]+\}/g, (name) => settings[name] ?? `unknown variable ${name}`))
     expect(url.protocol).toBe('https:')
     expect([url.search, url.hash, url.username, url.port]).toEqual(['', '', '', ''])
     expect(baseUrl).not.toEndWith('/')
     if (dialect === 'anthropic-messages') expect(baseUrl).not.toEndWith('/v1')
+    if (dialect.startsWith('openai-')) expect(baseUrl).not.toEndWith('/chat')
   })
 
   test.each(endpoints)('of %s in %s is told who asks', (_, __, { auth }) => {
@@ -67,21 +79,63 @@ describe('every endpoint', () => {
       const { rules = {} }: Endpoint = endpoint
       expect(Object.keys(rules).filter((name) => !(name in ruleNames))).toEqual([])
       if (dialect === 'openai-chat') expect(rules.outputCapName).toBeDefined()
-      else expect(rules.dialectVersion).toBe('2023-06-01')
+      if (dialect === 'anthropic-messages') expect(rules.dialectVersion).toBe('2023-06-01')
     },
   )
 })
 
 describe('a provider is switched on', () => {
-  const input = { entries: [], keys: {}, sandboxOn: false, sandboxTransport: async () => new Response() }
+  const input = {
+    entries: [],
+    keys: {},
+    sandboxOn: false,
+    sandboxTransport: async () => new Response(),
+    clock: systemClock,
+  }
 
   test('by nothing but its variable', () => {
     expect(createProviders(input).size).toBe(0)
-    for (const { id, variable, endpoints } of builtInProviders) {
+    for (const { id, variable, endpoints, needs } of builtInProviders) {
       const apiKey = new Secret(`key of ${id}`)
       const on = createProviders({ ...input, keys: { [variable]: apiKey } })
-      expect([...on.values()]).toEqual([{ id, endpoints, apiKey, source: variable }])
+      expect([...on.values()]).toEqual(needs ? [] : [{ id, endpoints, apiKey, source: variable }])
     }
+  })
+
+  const on = (keys: Readonly<Record<string, string>>, id: string) =>
+    createProviders({
+      ...input,
+      keys: Object.fromEntries(Object.entries(keys).map(([name, value]) => [name, new Secret(value)])),
+    }).get(id)
+
+  test('at the address that its variables make', () => {
+    const keys = { AZURE_OPENAI_API_KEY: 'k', AZURE_OPENAI_ENDPOINT: 'https://acme.openai.azure.com/' }
+    const azure = on(keys, 'azure')
+    expect(azure?.endpoints.map(({ baseUrl }) => baseUrl)).toEqual([
+      'https://acme.openai.azure.com/openai/v1',
+      'https://acme.openai.azure.com/openai/v1',
+    ])
+    expect(azure?.apiKey?.reveal()).toBe('k')
+    expect(on({ AZURE_OPENAI_API_KEY: 'k' }, 'azure')).toBeUndefined()
+  })
+
+  test('with a credential of several parts', () => {
+    const keys = { AWS_ACCESS_KEY_ID: 'AKID', AWS_SECRET_ACCESS_KEY: 'shh', AWS_REGION: 'eu-west-1' }
+    const bedrock = on(keys, 'amazon-bedrock')
+    expect(bedrock?.apiKey?.reveal()).toBe('AKID:shh')
+    expect(bedrock?.endpoints[0]?.baseUrl).toBe('https://bedrock-runtime.eu-west-1.amazonaws.com')
+    expect(bedrock?.endpoints[0]?.sign).toBeDefined()
+    expect(on({ ...keys, AWS_SESSION_TOKEN: 'tok' }, 'amazon-bedrock')?.apiKey?.reveal()).toBe('AKID:shh:tok')
+  })
+
+  test('at the host of its region, or at the one of none', () => {
+    const keys = { GOOGLE_APPLICATION_CREDENTIALS: '/key.json', GOOGLE_CLOUD_PROJECT: 'acme' }
+    const addressOf = (more: Readonly<Record<string, string>>) =>
+      on({ ...keys, ...more }, 'google-vertex')?.endpoints[0]?.baseUrl
+    expect(addressOf({})).toBe('https://aiplatform.googleapis.com/v1/projects/acme/locations/global/publishers/google')
+    expect(addressOf({ GOOGLE_CLOUD_LOCATION: 'europe-west1' })).toBe(
+      'https://europe-west1-aiplatform.googleapis.com/v1/projects/acme/locations/europe-west1/publishers/google',
+    )
   })
 
   test('by an entry of the file, which takes the place of the built-in one', () => {

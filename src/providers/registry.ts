@@ -1,14 +1,18 @@
 // Which providers are switched on: built-in ones whose usual variable is set, the sandbox, and those of the
 // configuration file, which replace a built-in one of the same id.
 
-import type { DialectId } from '../dialects/dialect.ts'
-import type { Secret } from '../kernel/secret.ts'
+import type { Clock } from '../kernel/clock.ts'
+import { Secret } from '../kernel/secret.ts'
 import { alibaba } from './data/alibaba.ts'
+import { amazonBedrock } from './data/amazon-bedrock.ts'
 import { anthropic } from './data/anthropic.ts'
+import { azure } from './data/azure.ts'
 import { cerebras } from './data/cerebras.ts'
 import { cohere } from './data/cohere.ts'
 import { deepseek } from './data/deepseek.ts'
 import { fireworks } from './data/fireworks.ts'
+import { google } from './data/google.ts'
+import { googleVertex } from './data/google-vertex.ts'
 import { groq } from './data/groq.ts'
 import { huggingface } from './data/huggingface.ts'
 import { minimax } from './data/minimax.ts'
@@ -21,19 +25,24 @@ import { perplexity } from './data/perplexity.ts'
 import { together } from './data/together.ts'
 import { xai } from './data/xai.ts'
 import { zai } from './data/zai.ts'
-import type { ProviderEntry } from './entry.ts'
-import type { AuthScheme, Provider, ProviderData, Transport } from './provider.ts'
+import { endpointOfEntry, type ProviderEntry } from './entry.ts'
+import type { Endpoint, Provider, ProviderData, ProviderSettings, Transport } from './provider.ts'
 import { createSandboxProvider, sandboxId } from './sandbox/provider.ts'
+import { createSign } from './signing/create-sign.ts'
 
 /** The two whose dialects we speak, then by name. */
 export const builtInProviders: readonly ProviderData[] = [
   anthropic,
   openai,
   alibaba,
+  amazonBedrock,
+  azure,
   cerebras,
   cohere,
   deepseek,
   fireworks,
+  google,
+  googleVertex,
   groq,
   huggingface,
   minimax,
@@ -50,11 +59,8 @@ export const builtInProviders: readonly ProviderData[] = [
 /** Ids that routes may name although no file defines them. */
 export const builtInProviderIds: readonly string[] = [...builtInProviders.map(({ id }) => id), sandboxId]
 
-/** How a provider of the file is authenticated when it speaks this dialect. */
-const authOfDialect: Readonly<Record<DialectId, AuthScheme>> = {
-  'openai-chat': 'bearer',
-  'anthropic-messages': 'x-api-key',
-}
+/** Every variable that says something of a built-in provider. */
+export const providerVariables: readonly string[] = [...new Set(builtInProviders.flatMap(variablesOf))]
 
 export interface ProvidersInput {
   readonly entries: readonly ProviderEntry[]
@@ -62,23 +68,56 @@ export interface ProvidersInput {
   readonly keys: Readonly<Record<string, Secret>>
   readonly sandboxOn: boolean
   readonly sandboxTransport: Transport
+  readonly clock: Clock
 }
 
 export function createProviders(input: ProvidersInput): ReadonlyMap<string, Provider> {
+  const { sandboxTransport, clock } = input
   const providers = new Map<string, Provider>()
   const add = (provider: Provider): void => void providers.set(provider.id, provider)
-  if (input.sandboxOn) add(createSandboxProvider(sandboxId, 'built in', input.sandboxTransport))
-  for (const { id, variable, endpoints } of builtInProviders) {
-    const apiKey = input.keys[variable]
-    if (apiKey) add({ id, endpoints, apiKey, source: variable })
+  if (input.sandboxOn) add(createSandboxProvider(sandboxId, 'built in', sandboxTransport))
+  for (const data of builtInProviders) {
+    const provider = providerFromData(data, input)
+    if (provider) add(provider)
   }
-  for (const entry of input.entries) add(providerFromEntry(entry, input.sandboxTransport))
+  for (const entry of input.entries) add(providerFromEntry(entry, sandboxTransport, clock))
   return providers
 }
 
-function providerFromEntry(entry: ProviderEntry, sandboxTransport: Transport): Provider {
-  const { id, dialect, baseUrl, apiKey, source } = entry
-  if (dialect === sandboxId || baseUrl === undefined) return createSandboxProvider(id, source, sandboxTransport)
-  const auth = apiKey === undefined ? 'none' : authOfDialect[dialect]
-  return { id, endpoints: [{ dialect, baseUrl, auth }], apiKey, source }
+function variablesOf({ variable, needs = [], takes = [] }: ProviderData): readonly string[] {
+  return [variable, ...needs, ...takes]
+}
+
+/** undefined = some variable that it needs is not set. */
+function providerFromData(data: ProviderData, { keys, clock }: ProvidersInput): Provider | undefined {
+  const { id, variable, needs = [], derived, credential } = data
+  const key = keys[variable]
+  if (!key || needs.some((name) => !keys[name])) return undefined
+  const settings: ProviderSettings = Object.fromEntries(
+    variablesOf(data).flatMap((name) => (keys[name] ? [[name, keys[name].reveal()]] : [])),
+  )
+  const values = { ...settings, ...derived?.(settings) }
+  const apiKey = credential ? new Secret(credential(settings)) : key
+  const endpoints = data.endpoints.map((endpoint) => opened(endpoint, { clock, operator: apiKey }, values))
+  return { id, endpoints, apiKey, source: variable }
+}
+
+function providerFromEntry(entry: ProviderEntry, sandboxTransport: Transport, clock: Clock): Provider {
+  const { id, apiKey, source } = entry
+  const endpoint = endpointOfEntry(entry)
+  if (!endpoint) return createSandboxProvider(id, source, sandboxTransport)
+  return { id, endpoints: [opened(endpoint, { clock, operator: apiKey })], apiKey, source }
+}
+
+/** The endpoint at its real address, able to sign where its scheme does. */
+function opened(
+  endpoint: Endpoint,
+  signing: { readonly clock: Clock; readonly operator: Secret | undefined },
+  values: ProviderSettings = {},
+): Endpoint {
+  const settingOf = (name: string): string => (values[name] ?? '').replace(/\/+$/, '')
+  const baseUrl = endpoint.baseUrl.replace(/\{([A-Z_]+)\}/g, (_, name: string) => settingOf(name))
+  const sign = createSign(endpoint.auth, signing)
+  if (!sign && baseUrl === endpoint.baseUrl) return endpoint
+  return { ...endpoint, baseUrl, ...(sign && { sign }) }
 }

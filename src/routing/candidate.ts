@@ -14,6 +14,8 @@ export interface Candidate {
   readonly dialect: UpstreamDialect
   /** What the model at this endpoint accepts. */
   readonly rules: TargetRules
+  /** Why it is this endpoint, where it is not the one that the caller's dialect suggests. */
+  readonly why?: string
   /** Names it for its health. */
   readonly key: RouteKey
   /** On the workspace's own credential: the provider bills the workspace, not the operator. */

@@ -1,6 +1,7 @@
 // The providers that a workspace opens with credentials of its own: the provider as everybody knows it, with the
 // workspace's key and, where the operator allows one, its own address. A key goes nowhere but where it was stored for.
 
+import { usualAuth } from '../providers/entry.ts'
 import type { Provider, Transport } from '../providers/provider.ts'
 import { mayBeSentTo, type OpenedCredential, type WorkspaceCredentials } from '../tenancy/credentials/credential.ts'
 
@@ -39,7 +40,10 @@ function ownProvider(
   const known = endpointsOf(id) ?? []
   const first = known[0]
   const endpoints = baseUrl === undefined ? known : first ? [{ ...first, baseUrl }] : []
-  const reachable = endpoints.filter((endpoint) => mayBeSentTo(credential, endpoint.baseUrl))
+  // A provider that the operator calls without a key gets the workspace's in the usual way of its dialect.
+  const reachable = endpoints
+    .filter((endpoint) => mayBeSentTo(credential, endpoint.baseUrl))
+    .map((endpoint) => (endpoint.auth === 'none' ? { ...endpoint, auth: usualAuth(endpoint.dialect) } : endpoint))
   if (reachable.length === 0) return undefined
   const source = 'the workspace'
   if (baseUrl === undefined) return { id, endpoints: reachable, apiKey, source }

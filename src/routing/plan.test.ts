@@ -1,7 +1,13 @@
 import { expect, test } from 'bun:test'
-import type { Route } from '../catalog/model.ts'
-import type { Endpoint } from '../providers/provider.ts'
-import { rememberRules } from './plan.ts'
+import type { Model, Route } from '../catalog/model.ts'
+import { anthropicMessages } from '../dialects/anthropic-messages/index.ts'
+import type { Dialect } from '../dialects/dialect.ts'
+import { gemini } from '../dialects/gemini/index.ts'
+import { openaiChat } from '../dialects/openai-chat/index.ts'
+import { openaiResponses } from '../dialects/openai-responses/index.ts'
+import type { Endpoint, Provider } from '../providers/provider.ts'
+import type { RouteKey } from './health/route-key.ts'
+import { candidatesOf, type PlanWishes, rememberRules } from './plan.ts'
 
 const route: Route = { providerId: 'acme', upstreamModel: 'gpt-5', priority: 1, weight: 1, timeouts: {} }
 const endpoint: Endpoint = { dialect: 'openai-chat', baseUrl: 'https://api.example', auth: 'none' }
@@ -19,4 +25,62 @@ test('another endpoint, dialect or model is another answer', () => {
   expect(rulesOf(route, { ...endpoint, rules: { outputCapName: 'max_tokens' } }).outputCapName).toBe('max_tokens')
   expect(rulesOf(route, { ...endpoint, dialect: 'anthropic-messages' }).sampling).toBeUndefined()
   expect(rulesOf({ ...route, upstreamModel: 'gpt-4o' }, endpoint).sampling).toBe('all')
+})
+
+const responses: Endpoint = { ...endpoint, dialect: 'openai-responses' }
+const messages: Endpoint = { ...endpoint, dialect: 'anthropic-messages' }
+
+function chosen(
+  upstreamModel: string,
+  wishes: PlanWishes,
+  surface: Dialect = openaiChat,
+  endpoints = [endpoint, responses],
+) {
+  const provider: Provider = { id: 'acme', endpoints, apiKey: undefined, source: 'a test' }
+  const model = { routes: [{ ...route, upstreamModel }] } as unknown as Model
+  const [candidate] = candidatesOf({
+    model,
+    surface,
+    wishes,
+    dialects: {
+      'openai-chat': openaiChat,
+      'anthropic-messages': anthropicMessages,
+      gemini,
+      'openai-responses': openaiResponses,
+    },
+    platform: new Map([['acme', provider]]),
+    own: new Map(),
+    sharesRoutes: true,
+    rulesOf: rememberRules(),
+    keyOf: () => ({}) as RouteKey,
+  })
+  return [candidate?.dialect.id, candidate?.why] as const
+}
+
+const why = 'openai-responses, because openai-chat refuses tools while the model reasons'
+
+test.each([
+  // gpt-5.6 reasons unless it is told not to, and refuses tools then.
+  ['gpt-5.6', { offersTools: true, reasoning: undefined }, ['openai-responses', why]],
+  ['gpt-5.6', { offersTools: true, reasoning: 'on' }, ['openai-responses', why]],
+  ['gpt-5.6', { offersTools: true, reasoning: 'off' }, ['openai-chat', undefined]],
+  ['gpt-5.6', { offersTools: false, reasoning: 'on' }, ['openai-chat', undefined]],
+  // gpt-5.4 only reasons when it is asked to.
+  ['gpt-5.4', { offersTools: true, reasoning: undefined }, ['openai-chat', undefined]],
+  ['gpt-5.4', { offersTools: true, reasoning: 'on' }, ['openai-responses', why]],
+  ['gpt-4.1', { offersTools: true, reasoning: 'on' }, ['openai-chat', undefined]],
+  ['gpt-5', { offersTools: true, reasoning: 'on' }, ['openai-chat', undefined]],
+] as const)('%s asked with %j goes by %j', (model, wishes, expected) => {
+  expect(chosen(model, wishes)).toEqual(expected)
+  expect(chosen(model, wishes, anthropicMessages)).toEqual(expected)
+})
+
+test('where no endpoint takes both, the usual one is asked', () => {
+  const wishes = { offersTools: true, reasoning: 'on' } as const
+  expect(chosen('gpt-5.6', wishes, openaiChat, [endpoint])).toEqual(['openai-chat', undefined])
+})
+
+test('prefers an endpoint that speaks the client’s dialect', () => {
+  const wishes = { offersTools: true, reasoning: 'on' } as const
+  expect(chosen('gpt-5.6', wishes, anthropicMessages, [endpoint, responses, messages])[0]).toBe('anthropic-messages')
 })

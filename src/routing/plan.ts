@@ -1,5 +1,6 @@
 // The candidates of a model for a caller, before anyone asks how they are: one for each route to a provider that can be
-// called, in the endpoint that fits the caller's dialect best. Pure; order comes with health.
+// called, in the endpoint that fits the caller's dialect best and takes what the request asks for together. Pure; order
+// comes with health.
 
 import type { Model, Route } from '../catalog/model.ts'
 import type { TargetRules } from '../dialects/canonical/target-rules.ts'
@@ -10,10 +11,18 @@ import type { Candidate } from './candidate.ts'
 import { platformCredential, type RouteKey, type RouteNames } from './health/route-key.ts'
 import type { OwnProvider } from './own-providers.ts'
 
+/** What a request asks for that not every endpoint of a provider can do at once. */
+export interface PlanWishes {
+  readonly offersTools: boolean
+  /** undefined = as the model does by itself. */
+  readonly reasoning: 'on' | 'off' | undefined
+}
+
 export interface PlanInput {
   readonly model: Model
   /** The dialect the caller speaks; an endpoint of the same one is preferred, since nothing is lost on the way to it. */
   readonly surface: Dialect
+  readonly wishes: PlanWishes
   readonly dialects: Dialects
   readonly platform: ReadonlyMap<string, Provider>
   readonly own: ReadonlyMap<string, OwnProvider>
@@ -42,24 +51,41 @@ export function candidatesOf(input: PlanInput): readonly Candidate[] {
   return candidates
 }
 
-function candidateFor(
-  { surface, dialects, rulesOf, keyOf }: PlanInput,
-  route: Route,
-  provider: Provider,
-  credentialId: string,
-): Candidate | undefined {
-  const endpoint = provider.endpoints.find((each) => each.dialect === surface.id) ?? provider.endpoints[0]
-  if (!endpoint) return undefined
+function candidateFor(input: PlanInput, route: Route, provider: Provider, credentialId: string): Candidate | undefined {
+  const chosen = chooseEndpoint(input, route, provider)
+  if (!chosen) return undefined
+  const { endpoint, why } = chosen
   const { baseUrl } = endpoint
   return {
     route,
     provider,
     endpoint,
-    dialect: dialects[endpoint.dialect],
-    rules: rulesOf(route, endpoint),
-    key: keyOf({ providerId: provider.id, baseUrl, upstreamModel: route.upstreamModel, credentialId }),
+    dialect: input.dialects[endpoint.dialect],
+    rules: input.rulesOf(route, endpoint),
+    key: input.keyOf({ providerId: provider.id, baseUrl, upstreamModel: route.upstreamModel, credentialId }),
     isOwn: credentialId !== platformCredential,
+    ...(why !== undefined && { why }),
   }
+}
+
+interface ChosenEndpoint {
+  readonly endpoint: Endpoint
+  readonly why?: string
+}
+
+/** The one in the caller's dialect, or the provider's first, unless the model there refuses what another of them takes. */
+function chooseEndpoint(input: PlanInput, route: Route, { endpoints }: Provider): ChosenEndpoint | undefined {
+  const usual = endpoints.find(({ dialect }) => dialect === input.surface.id) ?? endpoints[0]
+  if (!usual || endpoints.length === 1 || takesTogether(input, route, usual)) return usual && { endpoint: usual }
+  const other = endpoints.find((each) => takesTogether(input, route, each))
+  if (!other) return { endpoint: usual }
+  return { endpoint: other, why: `${other.dialect}, because ${usual.dialect} refuses tools while the model reasons` }
+}
+
+function takesTogether({ wishes, rulesOf }: PlanInput, route: Route, endpoint: Endpoint): boolean {
+  if (!wishes.offersTools || wishes.reasoning === 'off') return true
+  const { toolsWithReasoning, thinksByDefault } = rulesOf(route, endpoint)
+  return toolsWithReasoning !== false || (wishes.reasoning === undefined && thinksByDefault !== true)
 }
 
 /** Rules hang on names alone: each pair is asked for once, however often it is planned with. */

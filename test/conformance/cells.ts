@@ -2,12 +2,17 @@
 // on. Two models stand for each direction that translates: what a model takes decides what can be carried.
 
 import { type Gateway, startGateway } from '../parts/gateway.ts'
+import { createJumpClock } from '../parts/jump-clock.ts'
 import { startUpstream, type Upstream, type UpstreamHandler } from '../parts/upstream.ts'
+import { isGeminiPath } from '../parts/upstream-only-words.ts'
 
-export type DialectName = 'chat' | 'messages'
+/** What callers speak. */
+export type SurfaceName = 'chat' | 'messages'
+/** What providers speak. */
+export type DialectName = SurfaceName | 'gemini' | 'responses'
 
 export interface Pair {
-  readonly surface: DialectName
+  readonly surface: SurfaceName
   /** What the provider speaks. */
   readonly upstream: DialectName
   /** The catalog id. */
@@ -16,10 +21,14 @@ export interface Pair {
   readonly upstreamModel: string
 }
 
-const pair = (surface: DialectName, upstream: DialectName, upstreamModel: string): Pair => ({
+/** The same model may stand behind two dialects. */
+const catalogId = (upstream: DialectName, upstreamModel: string): string =>
+  `test/${upstream === 'responses' ? 'responses-' : ''}${upstreamModel}`
+
+const pair = (surface: SurfaceName, upstream: DialectName, upstreamModel: string): Pair => ({
   surface,
   upstream,
-  model: `test/${upstreamModel}`,
+  model: catalogId(upstream, upstreamModel),
   upstreamModel,
 })
 
@@ -30,6 +39,10 @@ export const pairs: readonly Pair[] = [
   pair('messages', 'messages', 'claude-opus-5-5'),
   pair('messages', 'chat', 'gpt-5.6'),
   pair('messages', 'chat', 'plain-1'),
+  pair('chat', 'gemini', 'gemini-3.8-flash'),
+  pair('messages', 'gemini', 'gemini-3.8-flash'),
+  pair('chat', 'responses', 'gpt-5.6'),
+  pair('messages', 'responses', 'gpt-5.6'),
 ]
 
 /** One pair for each way from provider to caller: what is said does not depend on the model. */
@@ -38,27 +51,43 @@ export const replyPairs: readonly Pair[] = [
   pair('chat', 'messages', 'claude-sonnet-4-5'),
   pair('messages', 'messages', 'claude-sonnet-4-5'),
   pair('messages', 'chat', 'plain-1'),
+  pair('chat', 'gemini', 'gemini-3.8-flash'),
+  pair('messages', 'gemini', 'gemini-3.8-flash'),
+  pair('chat', 'responses', 'gpt-5.6'),
+  pair('messages', 'responses', 'gpt-5.6'),
 ]
 
 export function withModel({ surface, upstream }: Pair, upstreamModel: string): Pair {
   return pair(surface, upstream, upstreamModel)
 }
 
-export const surfacePaths: Readonly<Record<DialectName, string>> = {
+export const surfacePaths: Readonly<Record<SurfaceName, string>> = {
   chat: '/v1/chat/completions',
   messages: '/v1/messages',
 }
 
 export function dialectOfPath(path: string): DialectName {
+  if (path.endsWith('/responses')) return 'responses'
+  if (isGeminiPath(path)) return 'gemini'
   return path.endsWith('/messages') ? 'messages' : 'chat'
 }
 
-const upstreamModels: readonly (readonly [string, string])[] = [
-  ['gpt-5.6', 'chatty'],
-  ['plain-1', 'chatty'],
-  ['claude-opus-5-5', 'messy'],
-  ['claude-sonnet-4-5', 'messy'],
-  ['claude-opus-4-1', 'messy'],
+const providerOf: Readonly<Record<DialectName, string>> = {
+  chat: 'chatty',
+  messages: 'messy',
+  gemini: 'gem',
+  responses: 'respondent',
+}
+
+const upstreamModels: readonly (readonly [string, DialectName])[] = [
+  ['gpt-5.6', 'chat'],
+  ['plain-1', 'chat'],
+  ['claude-opus-5-5', 'messages'],
+  ['claude-sonnet-4-5', 'messages'],
+  ['claude-opus-4-1', 'messages'],
+  ['gemini-3.8-flash', 'gemini'],
+  ['gemini-2.5-flash', 'gemini'],
+  ['gpt-5.6', 'responses'],
 ]
 
 /** Per million tokens: 1.00 in, 2.00 out, 0.10 cached, 1.25 written. */
@@ -66,15 +95,17 @@ const price = '{ input: "1.00", output: "2.00", cache_read: "0.10", cache_write:
 
 function configOf(url: string): string {
   const models = upstreamModels.map(
-    ([model, provider]) => `  - id: test/${model}
+    ([model, upstream]) => `  - id: ${catalogId(upstream, model)}
     price: ${price}
     max_output_tokens: 8000
     default_max_tokens: 4096
-    routes: [{ provider: ${provider}, model: ${model} }]`,
+    routes: [{ provider: ${providerOf[upstream]}, model: ${model} }]`,
   )
   return `providers:
   - { id: chatty, dialect: openai-chat, base_url: "${url}/v1", api_key: upstream-secret-chat }
   - { id: messy, dialect: anthropic-messages, base_url: "${url}", api_key: upstream-secret-messages }
+  - { id: gem, dialect: gemini, base_url: "${url}/v1beta", api_key: upstream-secret-gemini }
+  - { id: respondent, dialect: openai-responses, base_url: "${url}/v1", api_key: upstream-secret-responses }
 models:
 ${models.join('\n')}
 `
@@ -84,13 +115,17 @@ export interface Stage {
   readonly gateway: Gateway
   readonly upstream: Upstream
   ask(pair: Pair, body: object, headers?: Record<string, string>): Promise<Response>
+  /** A day passes: whatever was learned of the providers' health is over. */
+  calm(): void
   stop(): Promise<void>
 }
 
 export async function openStage(handler: UpstreamHandler): Promise<Stage> {
   const upstream = startUpstream(handler)
-  const gateway = await startGateway({ config: configOf(upstream.url) })
+  const clock = createJumpClock()
+  const gateway = await startGateway({ config: configOf(upstream.url), clock })
   return {
+    calm: () => clock.jump(86_400),
     gateway,
     upstream,
     ask: ({ surface, model }, body, headers = {}) =>

@@ -15,7 +15,8 @@ export const pagePath = join(import.meta.dir, '../../docs/compatibility.md')
 const intro = `# Compatibility
 
 What becomes of each thing a caller can ask for, and of each thing a provider can answer, on the way between the two
-dialects: \`chat\` is OpenAI's Chat Completions, \`messages\` is Anthropic's Messages.
+dialects that callers speak and the four that providers do: \`chat\` is OpenAI's Chat Completions, \`messages\` is
+Anthropic's Messages, \`gemini\` is Google's generateContent, \`responses\` is OpenAI's Responses.
 Every cell was found out by sending it through the gateway; \`npm run compatibility\` writes this page and a test keeps it true.
 
 | | |
@@ -30,8 +31,9 @@ Every cell was found out by sending it through the gateway; \`npm run compatibil
 const requestsIntro = `## Requests
 
 Surface → provider. Between sides of one dialect the caller's own bytes travel, so everything arrives. Elsewhere it
-depends on what the model takes, and each direction is shown for two: \`plain-1\` stands for a model at a compatible host
-of which nothing is known.
+depends on what the model takes, and the directions between callers' dialects are shown for two: \`plain-1\` stands for a
+model at a compatible host of which nothing is known. Models of OpenAI's own API that refuse tools while they reason on
+\`chat\` are asked by \`responses\` where a request wants both.
 `
 
 const repliesIntro = `## Answers
@@ -43,7 +45,7 @@ all cells of a row.
 
 const faultsIntro = `## When a provider fails
 
-With one route, on all four ways between the dialects alike. Failures before the first content are tried on the model's
+With one route, on all eight ways between the dialects alike. Failures before the first content are tried on the model's
 other routes first, unseen.
 `
 

@@ -7,17 +7,24 @@ import { join } from 'node:path'
 import { anthropicMessages } from '../../src/dialects/anthropic-messages/index.ts'
 import type { StreamRelay } from '../../src/dialects/byte-lane/relay.ts'
 import type { ReplyUndo } from '../../src/dialects/canonical/translation.ts'
-import type { Dialect } from '../../src/dialects/dialect.ts'
+import type { Dialect, UpstreamDialect } from '../../src/dialects/dialect.ts'
+import { gemini } from '../../src/dialects/gemini/index.ts'
 import { openaiChat } from '../../src/dialects/openai-chat/index.ts'
+import { openaiResponses } from '../../src/dialects/openai-responses/index.ts'
 import { TranslatedStream } from '../../src/generation/translated-stream.ts'
 import { target } from '../parts/chat-stream.ts'
 import { context } from '../parts/reply-events.ts'
-import { type DialectName, replyPairs } from './cells.ts'
+import { type DialectName, replyPairs, type SurfaceName } from './cells.ts'
 import { replyFixtures } from './replies/index.ts'
 import { readReply } from './replies/read-reply.ts'
 import type { ReplyFixture } from './replies/reply-fixture.ts'
 
-const dialects: Readonly<Record<DialectName, Dialect>> = { chat: openaiChat, messages: anthropicMessages }
+const surfaces: Readonly<Record<SurfaceName, Dialect>> = { chat: openaiChat, messages: anthropicMessages }
+const dialects: Readonly<Record<DialectName, UpstreamDialect>> = {
+  ...surfaces,
+  gemini,
+  responses: openaiResponses,
+}
 
 const relayContext = {
   modelJson: new TextEncoder().encode('"acme/large"'),
@@ -59,10 +66,10 @@ describe.each(replyPairs)('$upstream → $surface', ({ upstream, surface }) => {
     if (!bytes) return
     const stream = new TextEncoder().encode(bytes.stream)
     const from = dialects[upstream]
-    const to = dialects[surface]
+    const to = surfaces[surface]
     const open = (): StreamRelay =>
       from === to
-        ? from.relayStream(relayContext)
+        ? to.relayStream(relayContext)
         : new TranslatedStream({ from, to, target, undo: undoOf(fixture), context, note })
     const ending = surface === 'chat' ? 'data: [DONE]' : 'event: message_stop'
     expect(relayed(open(), stream, stream.length)).toContain(ending)
@@ -80,7 +87,7 @@ describe.each([
   test.each([...new Bun.Glob('*.sse').scanSync(join(folder, upstream))].sort())('%s', (name) => {
     const stream = new Uint8Array(readFileSync(join(folder, upstream, name)))
     const undo = { toolNames: new Map(), customTools: new Set<string>(), jsonTool: undefined, stop: [] }
-    const translated = { from: dialects[upstream], to: dialects[surface], target, context, note }
+    const translated = { from: dialects[upstream], to: surfaces[surface], target, context, note }
     const open = () => new TranslatedStream({ ...translated, undo: { ...undo, singleToolCall: false } })
     const { violations, told } = readReply(surface, relayed(open(), stream, stream.length), { stream: true })
     expect(violations).toEqual([])

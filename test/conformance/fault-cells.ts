@@ -1,6 +1,7 @@
 // What callers get of a provider that fails, found out by asking.
 
 import { membersOf } from '../../src/cli/conformance/violation.ts'
+import { wantsStream } from '../parts/upstream-only-words.ts'
 import { dialectOfPath, type Pair, type Stage } from './cells.ts'
 import { type FaultFixture, type FaultOutcome, wordsOf } from './replies/faults.ts'
 import { type Mode, readReply } from './replies/read-reply.ts'
@@ -43,11 +44,12 @@ export async function readFault(stage: Stage, pair: Pair, fixture: FaultFixture,
 
 /** Lets the provider fail in this way; answers with what to call when the caller has the head of its answer. */
 export function provideFault(stage: Stage, fixture: FaultFixture, { stream }: Mode): () => void {
+  stage.calm()
   const { promise: begun, resolve } = Promise.withResolvers<void>()
   // The head of a whole reply comes when all is over.
   if (!stream) resolve()
   stage.upstream.handle((call, reply) => {
-    const asked = { stream: call.json().stream === true, begun }
+    const asked = { stream: wantsStream(call), begun }
     return fixture.answer(reply, wordsOf[dialectOfPath(call.path)], asked)
   })
   return resolve

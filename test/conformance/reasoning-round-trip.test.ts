@@ -3,10 +3,12 @@
 
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { listOf, membersOf } from '../../src/cli/conformance/violation.ts'
-import { openStage, type Pair, replyPairs, type Stage } from './cells.ts'
+import { type DialectName, openStage, type Pair, replyPairs, type Stage } from './cells.ts'
 import { callOpening, chatBytes, wholeCall } from './replies/chat-bytes.ts'
+import { callPart, geminiBytes, thoughtPart } from './replies/gemini-bytes.ts'
 import { callBlock, messagesBytes, sealedBlock, thinkingBlock } from './replies/messages-bytes.ts'
 import { readReply } from './replies/read-reply.ts'
+import { callItem, reasoningItem, responsesBytes } from './replies/responses-bytes.ts'
 import { answerWith } from './reply-cells.ts'
 
 let stage: Stage
@@ -24,6 +26,7 @@ const details = [
   { type: 'reasoning.summary', summary: 'I must 看 look.', format: 'openai-responses-v1', index: 0 },
   { type: 'reasoning.encrypted', data: 'gAAAAABo+/=', id: 'rs_1', format: 'openai-responses-v1', index: 0 },
 ]
+const proof = 'gAAAAABo+/='
 const bytes = {
   chat: chatBytes({
     deltas: [{ reasoning_details: details }, callOpening(0, 'call_1', 'look', '{}')],
@@ -33,6 +36,12 @@ const bytes = {
   messages: messagesBytes({
     blocks: [thinkingBlock(signature, 'I must ', '看 look.'), sealedBlock('EmwKAhgB'), callBlock('call_1', 'look')],
     stop: 'tool_use',
+  }),
+  gemini: geminiBytes({
+    records: [[thoughtPart('I must 看 look.')], [callPart('call_1', 'look', '{}', { thoughtSignature: proof })]],
+  }),
+  responses: responsesBytes({
+    items: [reasoningItem(0, proof, 'I must ', '看 look.'), callItem(1, 'call_1', 'look', '{}')],
   }),
 }
 
@@ -45,8 +54,30 @@ function firstBody({ surface }: Pair): object {
   return { max_tokens: 3000, messages: [{ role: 'user', content: 'go' }], tools: tools[surface] }
 }
 
+/** Each looks at the second request: the proof stands where it came from. */
+const checks: Readonly<Record<DialectName, (sent: Readonly<Record<string, unknown>>) => void>> = {
+  chat: ({ messages }) => expect(membersOf(listOf(messages)[1]).reasoning_details).toEqual(details),
+  messages: ({ messages }) => expect(listOf(membersOf(listOf(messages)[1]).content).slice(0, 2)).toEqual(blocks),
+  // Google signs the call, not the thought before it.
+  gemini: ({ contents }) =>
+    expect(listOf(membersOf(listOf(contents)[1]).parts).at(-1)).toEqual({
+      functionCall: { id: 'call_1', name: 'look', args: {} },
+      thoughtSignature: proof,
+    }),
+  responses: ({ input }) =>
+    expect(listOf(input).slice(1, 3)).toEqual([
+      {
+        type: 'reasoning',
+        id: 'item_0',
+        summary: [{ type: 'summary_text', text: 'I must 看 look.' }],
+        encrypted_content: proof,
+      },
+      { type: 'function_call', call_id: 'call_1', name: 'look', arguments: '{}' },
+    ]),
+}
+
 /** The conversation with the answer in it, as a program of the surface would send it back. */
-function nextBody(pair: Pair, proof: readonly unknown[]): object {
+function nextBody(pair: Pair, proofs: readonly unknown[]): object {
   const first = { role: 'user', content: 'go' }
   const messages =
     pair.surface === 'chat'
@@ -55,14 +86,14 @@ function nextBody(pair: Pair, proof: readonly unknown[]): object {
           {
             role: 'assistant',
             content: null,
-            reasoning_details: proof,
+            reasoning_details: proofs,
             tool_calls: [wholeCall('call_1', 'look', '{}')],
           },
           { role: 'tool', tool_call_id: 'call_1', content: 'rain' },
         ]
       : [
           first,
-          { role: 'assistant', content: [...proof, { type: 'tool_use', id: 'call_1', name: 'look', input: {} }] },
+          { role: 'assistant', content: [...proofs, { type: 'tool_use', id: 'call_1', name: 'look', input: {} }] },
           { role: 'user', content: [{ type: 'tool_result', tool_use_id: 'call_1', content: 'rain' }] },
         ]
   return { ...firstBody(pair), messages }
@@ -79,8 +110,6 @@ describe.each(replyPairs)('$upstream → $surface and back', (pair) => {
     await again.text()
     expect([again.status, again.headers.get('x-tollgate-warnings')]).toEqual([200, null])
     const sent = membersOf(stage.upstream.calls.at(-1)?.json())
-    const turn = membersOf(listOf(sent.messages)[1])
-    if (pair.upstream === 'chat') expect(turn.reasoning_details).toEqual(details)
-    else expect(listOf(turn.content).slice(0, 2)).toEqual(blocks)
+    checks[pair.upstream](sent)
   })
 })

@@ -8,7 +8,7 @@ import { chatBytes } from './replies/chat-bytes.ts'
 import { replyFixtures } from './replies/index.ts'
 import { messagesBytes, textBlock } from './replies/messages-bytes.ts'
 import { askBody, meaningOf, readReply } from './replies/read-reply.ts'
-import type { ReplyFixture } from './replies/reply-fixture.ts'
+import { isMadeOf, type ReplyFixture } from './replies/reply-fixture.ts'
 import { answerWith, readings } from './reply-cells.ts'
 
 let stage: Stage
@@ -51,6 +51,8 @@ describe.each(replyPairs)('$upstream → $surface', (pair) => {
     const bare = {
       chat: fixture.chat.stream.replace(/data: \{[^\n]*"choices":\[\],"usage"[^\n]*\n\n/, ''),
       messages: fixture.messages?.stream.replaceAll(/"(?:input|output)_tokens":\d+/g, '"x":0') ?? '',
+      gemini: fixture.gemini?.stream.replaceAll('"usageMetadata"', '"x"') ?? '',
+      responses: fixture.responses?.stream.replaceAll('"usage"', '"x"') ?? '',
     }
     stage.upstream.handle(answerWith((dialect) => ({ stream: bare[dialect], whole: '' })))
     const response = await stage.ask(pair, askBody(pair, fixture, { stream: true }) ?? {})
@@ -94,7 +96,7 @@ test('an answer of several texts is one text to a chat caller, in the order of t
 
 function expectedReadings(pair: Pair, fixture: ReplyFixture): number {
   const isAsked = !fixture.asks || fixture.asks[pair.surface] !== undefined
-  const isOwnGap = fixture.madeOf === pair.upstream && pair.surface === pair.upstream
+  const isOwnGap = isMadeOf(fixture, pair.upstream) && pair.surface === pair.upstream
   if (!fixture[pair.upstream] || !isAsked || isOwnGap) return 0
   return fixture.beyondAccumulators ? 4 : 6
 }

@@ -1,9 +1,10 @@
 // What callers read of each answer on each way from provider to caller, found out by asking for it.
 
 import type { UpstreamHandler } from '../parts/upstream.ts'
+import { wantsStream } from '../parts/upstream-only-words.ts'
 import { type DialectName, dialectOfPath, type Pair, type Stage, withModel } from './cells.ts'
 import { askBody, clientsOf, type Mode, meaningOf, readByClient, readReply, withValues } from './replies/read-reply.ts'
-import type { Meaning, ProviderBytes, ReplyFixture } from './replies/reply-fixture.ts'
+import { isMadeOf, type Meaning, type ProviderBytes, type ReplyFixture } from './replies/reply-fixture.ts'
 import type { Cell } from './request-cells.ts'
 
 /** Answers each call in its dialect, streamed or whole as it was asked. */
@@ -14,7 +15,7 @@ export function answerWith(
   return async (call, reply) => {
     const bytes = bytesOf(dialectOfPath(call.path))
     if (!bytes) throw new Error(`no answer for ${call.path}`)
-    if (call.json().stream !== true) return reply.send(200, { 'content-type': 'application/json' }, bytes.whole)
+    if (!wantsStream(call)) return reply.send(200, { 'content-type': 'application/json' }, bytes.whole)
     await reply.startStream()
     const stream = Buffer.from(bytes.stream)
     for (const [at, cut] of [...cuts, stream.length].entries()) {
@@ -38,7 +39,7 @@ export async function readings(stage: Stage, of: Pair, fixture: ReplyFixture): P
   const pair = withModel(of, fixture.models?.[of.upstream] ?? of.upstreamModel)
   // A model that lacks something shows nothing where the provider's own words pass as they are.
   const passes = pair.surface === pair.upstream
-  if (!fixture[pair.upstream] || (passes && fixture.madeOf === pair.upstream)) return undefined
+  if (!fixture[pair.upstream] || (passes && isMadeOf(fixture, pair.upstream))) return undefined
   stage.upstream.handle(answerWith((dialect) => fixture[dialect]))
   const list: Reading[] = []
   for (const mode of [{ stream: true }, { stream: false }]) {
@@ -96,5 +97,5 @@ export async function replyCell(stage: Stage, pair: Pair, fixture: ReplyFixture)
   if (!list) return { mark: '–', notes: [] }
   const wrong = list.flatMap((reading) => reading.wrong)
   if (wrong.length > 0) return { mark: 'lost', notes: wrong }
-  return { mark: fixture.madeOf === pair.upstream ? 'E' : 'P', notes: [] }
+  return { mark: isMadeOf(fixture, pair.upstream) ? 'E' : 'P', notes: [] }
 }

@@ -1,9 +1,12 @@
 // What becomes of each request fixture on each pair, found out by sending it.
 
 import type { UpstreamHandler } from '../parts/upstream.ts'
+import { wantsStream } from '../parts/upstream-only-words.ts'
 import { wordsFor } from '../parts/upstream-words.ts'
-import type { Pair, Stage } from './cells.ts'
-import { hi, type RequestFixture } from './requests/request-fixture.ts'
+import type { DialectName, Pair, Stage } from './cells.ts'
+import { geminiShapes } from './requests/gemini-shapes.ts'
+import { hi, type RequestFixture, type Shapes, unreasoned } from './requests/request-fixture.ts'
+import { responsesShapes } from './requests/responses-shapes.ts'
 import { fits } from './shape.ts'
 
 /** P carried · E emulated · W left out with a warning · R refused by name · – cannot be said · lost: a defect of ours. */
@@ -17,7 +20,7 @@ export interface Cell {
 
 export const answerHello: UpstreamHandler = async (call, reply) => {
   const words = wordsFor(call)
-  if (call.json().stream !== true) return reply.send(200, { 'content-type': 'application/json' }, words.whole)
+  if (!wantsStream(call)) return reply.send(200, { 'content-type': 'application/json' }, words.whole)
   await reply.startStream()
   await reply.chunk(words.opening + words.says('hello') + words.ending)
   await reply.finish()
@@ -39,17 +42,28 @@ export async function requestCell(
   if (response.status !== 200 || !sent[0]) throw new Error(`${fixture.feature}: ${response.status} ${answer}`)
   const warnings = warningsOf(response)
   const upstreamBody = sent[0].json()
-  if (fits(upstreamBody, fixture.carried[pair.upstream]))
+  const { carried, emulated } = shapesOf(fixture, pair.upstream)
+  if (carried !== undefined && fits(upstreamBody, carried)) {
     return { mark: warnings.length > 0 ? 'W' : 'P', notes: warnings }
-  const emulated = fixture.emulated?.[pair.upstream]
+  }
   if (emulated !== undefined && fits(upstreamBody, emulated)) return { mark: 'E', notes: warnings }
   if (warnings.length > 0) return { mark: 'W', notes: warnings }
   return { mark: 'lost', notes: [JSON.stringify(upstreamBody)] }
 }
 
-export function bodyOf({ surface }: Pair, fixture: RequestFixture): object | undefined {
-  const members = fixture[surface]
-  if (!members) return undefined
+function shapesOf({ feature, carried, emulated }: RequestFixture, upstream: DialectName): Shapes {
+  if (upstream === 'gemini') return geminiShapes[feature] ?? {}
+  if (upstream === 'responses') return responsesShapes[feature] ?? {}
+  const made = emulated?.[upstream]
+  return { carried: carried[upstream], ...(made !== undefined && { emulated: made }) }
+}
+
+export function bodyOf({ surface, upstream }: Pair, fixture: RequestFixture): object | undefined {
+  const written = fixture[surface]
+  if (!written) return undefined
+  // Where nothing turns reasoning off, asking for that would be the only thing the row shows; it has one of its own.
+  const isBeside = upstream === 'gemini' && written.thinking === unreasoned.thinking
+  const members = isBeside ? { ...written, thinking: undefined } : written
   return { messages: [hi], ...(surface === 'messages' ? { max_tokens: 1000 } : {}), ...members }
 }
 

@@ -4,13 +4,23 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { openStage, pairs, type Stage } from './cells.ts'
 import { answerHello, bodyOf, type Cell, requestCell } from './request-cells.ts'
+import { geminiShapes } from './requests/gemini-shapes.ts'
 import { requestFixtures } from './requests/index.ts'
+import { responsesShapes } from './requests/responses-shapes.ts'
 
 let stage: Stage
 beforeAll(async () => {
   stage = await openStage(answerHello)
 })
 afterAll(() => stage.stop())
+
+test.each([
+  ['gemini', geminiShapes],
+  ['responses', responsesShapes],
+])('what is looked for at %s has a row', (_, shapes) => {
+  const features = [...requestFixtures.values()].flat().map(({ feature }) => feature)
+  expect(Object.keys(shapes).filter((feature) => !features.includes(feature))).toEqual([])
+})
 
 describe.each(pairs)('$surface → $upstream ($upstreamModel)', (pair) => {
   for (const fixture of [...requestFixtures.values()].flat()) {

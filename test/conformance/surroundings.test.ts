@@ -5,17 +5,23 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:tes
 import { gzipSync } from 'node:zlib'
 import { ask } from '../parts/ask.ts'
 import { type Gateway, startGateway, upstreamConfig } from '../parts/gateway.ts'
+import { createJumpClock } from '../parts/jump-clock.ts'
 import { bodyOf, bothSurfaces, messages, type TestSurface } from '../parts/surfaces.ts'
 import { startUpstream, type Upstream, type UpstreamHandler } from '../parts/upstream.ts'
 import { wordsFor } from '../parts/upstream-words.ts'
 
+/** A day passes between two tests: what was learned of the providers' health is over. */
+const clock = createJumpClock()
 let upstream: Upstream
 let gateway: Gateway
 beforeAll(async () => {
   upstream = startUpstream(hello)
-  gateway = await startGateway({ config: upstreamConfig(upstream.url), env: { TOLLGATE_SANDBOX: 'off' } })
+  gateway = await startGateway({ config: upstreamConfig(upstream.url), env: { TOLLGATE_SANDBOX: 'off' }, clock })
 })
-beforeEach(() => upstream.handle(hello))
+beforeEach(() => {
+  clock.jump(86_400)
+  upstream.handle(hello)
+})
 afterAll(async () => {
   await gateway.stop()
   upstream.stop()

@@ -31,8 +31,8 @@ export interface SettleDependencies {
 export function createSettle(dependencies: SettleDependencies): (settlement: Settlement) => Promise<SettleOutcome> {
   const { book, database, tally } = dependencies
   return settleOnce(async (settlement) => {
-    const { requestId, charge } = settlement
-    const claim = book.claim(requestId, charge)
+    const { requestId, charge, told } = settlement
+    const claim = book.claim(requestId, charge, told)
     if (!claim) return storedOutcome(await readTransfersOf(database.sql, requestId))
     const outcome = await settleClaim(dependencies, claim, settlement)
     tally.settled(settlement, outcome, claim.held)

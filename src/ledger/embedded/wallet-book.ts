@@ -113,16 +113,16 @@ export class WalletBook {
   }
 
   /** undefined: there is no such open hold. */
-  claim(requestId: RequestId, charge: Nano): Claim | undefined {
+  claim(requestId: RequestId, charge: Nano, told = charge): Claim | undefined {
     assert(charge >= 0n, 'a charge is not negative')
     const hold = this.#open(requestId)
     if (!hold) return undefined
     hold.claimed = true
     const { amount, balance, workspaceId, budgetNames } = hold
-    const rest = charge - amount
+    const rest = told - amount
     // The rest is reserved at once, so that what is committed later is covered whatever happens until then.
     if (rest > 0n && balance.posted - balance.held >= rest) this.#add(hold, rest)
-    const charged = (charge < hold.amount ? charge : hold.amount) as Nano
+    const charged = (told < hold.amount ? told : hold.amount) as Nano
     const writtenOff = (charge - charged) as Nano
     return { requestId, workspaceId, held: amount, charged, writtenOff, walletMissing: !balance.stored, budgetNames }
   }

@@ -69,7 +69,9 @@ async function writeSettlements(
     const { settlement, workspaceId, requestId } = operation
     const { amount: held = 0n, budgets } = taken.ended.get(requestId) ?? {}
     const isCovered = settlement.charge <= held || served.granted(operation)
-    const charged = (isCovered ? settlement.charge : held) as Nano
+    const payable = isCovered ? settlement.charge : held
+    const { told = payable } = settlement
+    const charged = (told < payable ? told : payable) as Nano
     const { charge, writeoff } = settledTransfers(settlement, workspaceId, { charged, now })
     transfers.push(transferColumns(charge, budgets))
     if (writeoff) transfers.push(transferColumns(writeoff))

@@ -1,14 +1,24 @@
-// One request to each of the ten providers with the most models, as it goes out. The bodies are written from the
+// One request to each of the providers with the most models, as it goes out. The bodies are written from the
 // providers' documents and the rules, by hand: a change of either shows here, beside the reason for it.
 
 import { expect, test } from 'bun:test'
 import { call, conversation, result, text, user } from '../../../test/parts/translation.ts'
 import { builtInModels } from '../../catalog/data/built-in.ts'
 import { anthropicMessages } from '../../dialects/anthropic-messages/index.ts'
+import type { DialectId } from '../../dialects/dialect.ts'
+import { gemini } from '../../dialects/gemini/index.ts'
 import { openaiChat } from '../../dialects/openai-chat/index.ts'
+import { openaiResponses } from '../../dialects/openai-responses/index.ts'
 import { Failure } from '../../kernel/failure.ts'
 import { builtInProviders } from '../registry.ts'
 import { rulesFor } from '../rules/rules-for.ts'
+
+const translations = {
+  'openai-chat': openaiChat.translation,
+  'anthropic-messages': anthropicMessages.translation,
+  gemini: gemini.translation,
+  'openai-responses': openaiResponses.translation,
+}
 
 const schema = {
   type: 'object',
@@ -64,6 +74,49 @@ const chatBody = {
   messages: chatMessages,
 }
 
+const messagesBody = {
+  stream: true,
+  max_tokens: 1000,
+  system: [{ type: 'text', text: 'Be brief.' }],
+  tools: [{ name: 'weather', input_schema: schema, strict: true }],
+  tool_choice: { type: 'any', disable_parallel_tool_use: true },
+  thinking: { type: 'adaptive' },
+  output_config: { effort: 'medium' },
+  stop_sequences: ['END', 'STOP'],
+  metadata: { user_id: 'user-1' },
+  messages: [
+    { role: 'user', content: [{ type: 'text', text: 'Rain in Oslo?' }] },
+    {
+      role: 'assistant',
+      content: [{ type: 'tool_use', id: 'abc123XYZ', name: 'weather', input: { city: 'Oslo' } }],
+    },
+    { role: 'user', content: [{ type: 'tool_result', tool_use_id: 'abc123XYZ', content: 'rain' }] },
+  ],
+}
+
+const unsigned = 'skip_thought_signature_validator'
+
+const geminiBody = (id: object, signature: object, thinking: object) => ({
+  model: undefined,
+  systemInstruction: { parts: [{ text: 'Be brief.' }] },
+  tools: [{ functionDeclarations: [{ name: 'weather', parametersJsonSchema: schema }] }],
+  toolConfig: { functionCallingConfig: { mode: 'ANY' } },
+  generationConfig: {
+    maxOutputTokens: 1000,
+    temperature: 0.5,
+    topK: 40,
+    frequencyPenalty: 0.2,
+    seed: 7,
+    stopSequences: ['END', 'STOP'],
+    thinkingConfig: { ...thinking, includeThoughts: true },
+  },
+  contents: [
+    { role: 'user', parts: [{ text: 'Rain in Oslo?' }] },
+    { role: 'model', parts: [{ functionCall: { ...id, name: 'weather', args: { city: 'Oslo' } }, ...signature }] },
+    { role: 'user', parts: [{ functionResponse: { ...id, name: 'weather', response: { output: 'rain' } } }] },
+  ],
+})
+
 /** Members with undefined are not in the body at all. */
 const golden: readonly [provider: string, model: string, body: object][] = [
   ['huggingface', 'deepseek-ai/DeepSeek-V3.2', chatBody],
@@ -88,8 +141,12 @@ const golden: readonly [provider: string, model: string, body: object][] = [
       stop: undefined,
     },
   ],
-  // Reasoning is off or high there; a seed has another name.
-  ['mistral', 'mistral-small-2603', { ...chatBody, reasoning_effort: 'none', seed: undefined }],
+  // Reasoning is off or high there; a seed has another name; usage comes unasked, and end users are not asked for.
+  [
+    'mistral',
+    'mistral-small-2603',
+    { ...chatBody, reasoning_effort: 'none', seed: undefined, stream_options: undefined, user: undefined },
+  ],
   // The newer names of cap and user; no dial on this model; system text in parts.
   [
     'openai',
@@ -105,37 +162,24 @@ const golden: readonly [provider: string, model: string, body: object][] = [
     },
   ],
   // While it thinks it takes no sampling settings; penalties and seeds are unknown to the dialect.
+  ['anthropic', 'claude-sonnet-4-6', messagesBody],
+  ['amazon-bedrock', 'global.anthropic.claude-sonnet-4-6', messagesBody],
+  // The model is in the path. A call in the history that nobody signed has the word that stands for a signature.
   [
-    'anthropic',
-    'claude-sonnet-4-6',
-    {
-      stream: true,
-      max_tokens: 1000,
-      system: [{ type: 'text', text: 'Be brief.' }],
-      tools: [{ name: 'weather', input_schema: schema, strict: true }],
-      tool_choice: { type: 'any', disable_parallel_tool_use: true },
-      thinking: { type: 'adaptive' },
-      output_config: { effort: 'medium' },
-      stop_sequences: ['END', 'STOP'],
-      metadata: { user_id: 'user-1' },
-      messages: [
-        { role: 'user', content: [{ type: 'text', text: 'Rain in Oslo?' }] },
-        {
-          role: 'assistant',
-          content: [{ type: 'tool_use', id: 'abc123XYZ', name: 'weather', input: { city: 'Oslo' } }],
-        },
-        { role: 'user', content: [{ type: 'tool_result', tool_use_id: 'abc123XYZ', content: 'rain' }] },
-      ],
-    },
+    'google',
+    'gemini-3.8-flash',
+    geminiBody({ id: 'abc123XYZ' }, { thoughtSignature: unsigned }, { thinkingLevel: 'medium' }),
   ],
+  // No ids there; told by a budget, and unsigned calls may stay so.
+  ['google-vertex', 'gemini-2.5-pro', geminiBody({}, {}, { thinkingBudget: 8192 })],
 ]
 
-test.each(golden)('%s is asked for %s like this', (providerId, upstreamModel, body) => {
-  const endpoint = builtInProviders.find(({ id }) => id === providerId)?.endpoints[0]
+function bodyFor(providerId: string, upstreamModel: string, wanted?: DialectId): unknown {
+  const provider = builtInProviders.find(({ id }) => id === providerId)
+  const endpoint = provider?.endpoints.find(({ dialect }) => wanted === undefined || dialect === wanted)
   if (endpoint === undefined) throw new Error('no endpoint')
   const { dialect, rules: endpointRules } = endpoint
-  const { translation } = dialect === 'openai-chat' ? openaiChat : anthropicMessages
-  const rendered = translation.renderRequest(asked, {
+  const rendered = translations[dialect].renderRequest(asked, {
     upstreamModel,
     issuer: `${providerId}/${dialect}`,
     rules: rulesFor({ dialect, upstreamModel, endpointRules }),
@@ -143,12 +187,40 @@ test.each(golden)('%s is asked for %s like this', (providerId, upstreamModel, bo
     maxOutputTokens: undefined,
   })
   if (rendered instanceof Failure) throw new Error(rendered.message)
-  expect(JSON.parse(new TextDecoder().decode(rendered.body))).toEqual(
-    JSON.parse(JSON.stringify({ model: upstreamModel, ...body })),
-  )
+  return JSON.parse(new TextDecoder().decode(rendered.body))
+}
+
+const written = (body: object): unknown => JSON.parse(JSON.stringify(body))
+
+test.each(golden)('%s is asked for %s like this', (providerId, upstreamModel, body) => {
+  expect(bodyFor(providerId, upstreamModel)).toEqual(written({ model: upstreamModel, ...body }))
 })
 
-test('these are the ten with the most models, each asked for one it serves', () => {
+test('openai is asked like this where tools and reasoning must go together', () => {
+  const part = (text: string) => [{ type: 'input_text', text }]
+  expect(bodyFor('openai', 'gpt-5.6', 'openai-responses')).toEqual({
+    model: 'gpt-5.6',
+    stream: true,
+    store: false,
+    include: ['reasoning.encrypted_content'],
+    max_output_tokens: 1000,
+    // Sampling settings only go without reasoning; stops, penalties and seeds do not exist.
+    reasoning: { effort: 'medium' },
+    safety_identifier: 'user-1',
+    tools: [{ type: 'function', name: 'weather', parameters: schema, strict: true }],
+    tool_choice: 'required',
+    parallel_tool_calls: false,
+    // In parts, and the system text among them: only parts carry a mark for the cache.
+    input: [
+      { role: 'developer', content: part('Be brief.') },
+      { role: 'user', content: part('Rain in Oslo?') },
+      { type: 'function_call', call_id: 'abc123XYZ', name: 'weather', arguments: '{"city":"Oslo"}' },
+      { type: 'function_call_output', call_id: 'abc123XYZ', output: part('rain') },
+    ],
+  })
+})
+
+test('these are the ones with the most models, each asked for one it serves', () => {
   const counts = new Map<string, number>()
   for (const { routes } of builtInModels) {
     for (const { provider } of routes) counts.set(provider, (counts.get(provider) ?? 0) + 1)

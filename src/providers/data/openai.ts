@@ -16,5 +16,12 @@ export const openai: ProviderData = {
         endUserIdName: 'safety_identifier',
       },
     },
+    // For models that refuse tools while they reason on the other one.
+    {
+      dialect: 'openai-responses',
+      baseUrl: 'https://api.openai.com/v1',
+      auth: 'bearer',
+      rules: { endUserIdName: 'safety_identifier' },
+    },
   ],
 }

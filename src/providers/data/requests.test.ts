@@ -6,13 +6,20 @@ import { call, conversation, result, text, user } from '../../../test/parts/tran
 import { builtInModels } from '../../catalog/data/built-in.ts'
 import { anthropicMessages } from '../../dialects/anthropic-messages/index.ts'
 import type { TargetRules } from '../../dialects/canonical/target-rules.ts'
-import type { Dialects } from '../../dialects/dialect.ts'
+import type { DialectId, Dialects } from '../../dialects/dialect.ts'
+import { gemini } from '../../dialects/gemini/index.ts'
 import { openaiChat } from '../../dialects/openai-chat/index.ts'
+import { openaiResponses } from '../../dialects/openai-responses/index.ts'
 import { Failure } from '../../kernel/failure.ts'
 import { builtInProviders } from '../registry.ts'
 import { rulesFor } from '../rules/rules-for.ts'
 
-const dialects: Dialects = { 'openai-chat': openaiChat, 'anthropic-messages': anthropicMessages }
+const dialects: Dialects = {
+  'openai-chat': openaiChat,
+  'anthropic-messages': anthropicMessages,
+  gemini,
+  'openai-responses': openaiResponses,
+}
 
 const demanding = conversation({
   system: [text('Be brief.')],
@@ -57,13 +64,35 @@ function offences(body: Body, rules: TargetRules): string[] {
   claim(!(rules.temperatureOrTopP && 'temperature' in body && 'top_p' in body), 'temperature and top_p')
   const stops = (body.stop ?? body.stop_sequences ?? []) as readonly string[]
   claim(stops.length <= stopMax, 'stop')
-  const { reasoning_effort: effort } = body
+  const { reasoning_effort: effort = recordOf(body.reasoning).effort } = body
   claim(effort === undefined || efforts === undefined || (efforts as readonly unknown[]).includes(effort), 'effort')
   return found
 }
 
 function isAuto(choice: unknown): boolean {
   return typeof choice === 'object' && choice !== null && 'type' in choice && choice.type === 'auto'
+}
+
+function capNameOf(dialect: DialectId, { outputCapName }: TargetRules): string | undefined {
+  if (dialect === 'openai-chat') return outputCapName
+  return dialect === 'openai-responses' ? 'max_output_tokens' : 'max_tokens'
+}
+
+/** The model stands in the path there, and the settings in an object of their own. */
+function checkGemini(body: Body, { efforts = [], thinking = [], penalties }: TargetRules): void {
+  const settings = recordOf(body.generationConfig)
+  const { thinkingLevel, thinkingBudget } = recordOf(settings.thinkingConfig)
+  expect(body.model).toBeUndefined()
+  expect(settings.maxOutputTokens).toBe(1000)
+  expect(settings.stopSequences).toEqual(['END', 'STOP'])
+  expect('frequencyPenalty' in settings).toBe(penalties !== false)
+  // Told by a word or by a number, never by both.
+  expect(efforts.length > 0 ? efforts : [undefined]).toContain(thinkingLevel as never)
+  expect(thinkingBudget).toBe(thinking.includes('enabled') ? 8192 : undefined)
+}
+
+function recordOf(value: unknown): Body {
+  return typeof value === 'object' && value !== null ? { ...value } : {}
 }
 
 describe('a request to', () => {
@@ -79,18 +108,21 @@ describe('a request to', () => {
     })
     if (rendered instanceof Failure) throw new Error(rendered.message)
     const body = JSON.parse(new TextDecoder().decode(rendered.body)) as Body
+    if (dialect === 'gemini') return checkGemini(body, rules)
     expect(body.model).toBe(upstreamModel)
     expect(offences(body, rules)).toEqual([])
     const caps = Object.entries(body).filter(([name]) => name.startsWith('max_'))
-    expect(caps).toEqual([[dialect === 'openai-chat' ? (rules.outputCapName ?? '') : 'max_tokens', 1000]])
+    expect(caps).toEqual([[String(capNameOf(dialect, rules)), 1000]])
+    const { endUserIdMax = 64 } = rules
     if (dialect === 'anthropic-messages') expect(rendered.headers['anthropic-version']).toBe('2023-06-01')
-    else expect(String(body.user ?? body.safety_identifier).length).toBeLessThanOrEqual(rules.endUserIdMax ?? 64)
+    else if (rules.endUserId === false) expect([body.user, body.safety_identifier]).toEqual([undefined, undefined])
+    else expect(String(body.user ?? body.safety_identifier).length).toBeLessThanOrEqual(endUserIdMax)
   })
 
   test('each provider with models is among them', () => {
     const served = new Set(asked.map(([providerId]) => providerId))
     const without = builtInProviders.map(({ id }) => id).filter((id) => !served.has(id))
-    // Its calls cost a fee besides their tokens.
-    expect(without).toEqual(['perplexity'])
+    // Deployments have the names their owner gives them; and calls that cost a fee besides their tokens.
+    expect(without).toEqual(['azure', 'perplexity'])
   })
 })

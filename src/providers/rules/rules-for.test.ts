@@ -4,13 +4,23 @@ import type { TargetRules } from '../../dialects/canonical/target-rules.ts'
 import { type DialectId, dialectIds } from '../../dialects/dialect.ts'
 import { dialectDefaults, rulesFor, ruleTable } from './rules-for.ts'
 
+const gpts = [
+  ...['gpt-3.5-turbo', 'gpt-4', 'gpt-4-turbo', 'gpt-4o', 'gpt-4o-2024-05-13', 'gpt-4.1-mini', 'chatgpt-4o-latest'],
+  ...['o1', 'o3', 'o3-mini', 'o4-mini', 'gpt-5', 'gpt-5-mini', 'gpt-5-pro', 'gpt-5-chat-latest', 'gpt-5.1'],
+  ...['gpt-5.1-chat-latest', 'gpt-5.2', 'gpt-5.4-mini', 'gpt-5.5', 'gpt-5.6', 'openai/gpt-5.6-sol'],
+  ...['gpt-6-sol', 'gpt-6-luna', 'gpt-6-astra', 'gpt-6.1-terra', 'gpt-6.1-sol'],
+]
+
 /** Names that providers were seen to use. Every row must mean at least one of them. */
 const knownModels: Readonly<Record<DialectId, readonly string[]>> = {
+  'openai-responses': gpts,
+  gemini: [
+    ...['gemini-4-argon', 'gemini-3.8-flash', 'gemini-3.6-flash', 'gemini-3.1-flash-lite', 'gemini-3-flash-preview'],
+    ...['gemini-3.1-pro-preview', 'gemini-3-pro-preview', 'gemini-2.5-flash', 'gemini-2.5-flash-lite'],
+    ...['gemini-2.5-pro', 'gemini-2.0-flash'],
+  ],
   'openai-chat': [
-    ...['gpt-3.5-turbo', 'gpt-4', 'gpt-4-turbo', 'gpt-4o', 'gpt-4o-2024-05-13', 'gpt-4.1-mini', 'chatgpt-4o-latest'],
-    ...['o1', 'o3', 'o3-mini', 'o4-mini', 'gpt-5', 'gpt-5-mini', 'gpt-5-pro', 'gpt-5-chat-latest', 'gpt-5.1'],
-    ...['gpt-5.1-chat-latest', 'gpt-5.2', 'gpt-5.4-mini', 'gpt-5.5', 'gpt-5.6', 'openai/gpt-5.6-sol'],
-    ...['gpt-6-sol', 'gpt-6-luna', 'gpt-6-astra', 'gpt-6.1-terra', 'gpt-6.1-sol', 'openai/gpt-oss-120b'],
+    ...[...gpts, 'openai/gpt-oss-120b'],
     ...['deepseek-v4-pro', 'deepseek-v4-flash', 'kimi-k2.6', 'kimi-k3', 'mistral-small-2603', 'mistral-large-2512'],
     ...['magistral-medium-2509', 'open-mixtral-8x22b', 'grok-3', 'grok-3-mini', 'grok-4', 'grok-4.3'],
     ...['grok-4-1-fast-non-reasoning', 'deepseek-r1:32b', 'qwq-32b', 'Qwen/Qwen3-8B', 'MiniMax-M2.1'],
@@ -119,7 +129,7 @@ function contradictions(dialect: DialectId, rules: TargetRules): string[] {
   )
   claim(rules.toolsWithReasoning !== false || dial.includes('none'), 'tools only without reasoning, which is always on')
   claim(rules.jsonOutput !== 'emulated' || rules.forcedToolChoice !== false, 'JSON by a forced tool, which is refused')
-  claim(dialect !== 'openai-chat' || rules.thinking === undefined, 'modes of another dialect')
+  claim(!dialect.startsWith('openai-') || rules.thinking === undefined, 'modes of another dialect')
   claim(
     dialect !== 'anthropic-messages' || !dial.some((word) => word === 'none' || word === 'minimal'),
     'efforts of another dialect',

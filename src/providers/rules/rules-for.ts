@@ -4,12 +4,20 @@
 import type { TargetRules } from '../../dialects/canonical/target-rules.ts'
 import type { DialectId } from '../../dialects/dialect.ts'
 import { claudeModels } from './claude-models.ts'
+import { geminiModels } from './gemini-models.ts'
 import { openaiModels } from './openai-models.ts'
 import { otherModels } from './other-models.ts'
+import { responsesModels } from './responses-models.ts'
 import type { RuleRow } from './rule-table.ts'
 
 /** In the order in which they are read. */
-export const ruleTable: readonly RuleRow[] = [...openaiModels, ...claudeModels, ...otherModels]
+export const ruleTable: readonly RuleRow[] = [
+  ...openaiModels,
+  ...responsesModels,
+  ...claudeModels,
+  ...geminiModels,
+  ...otherModels,
+]
 
 /** What a dialect's own definition fixes, whoever hosts it. */
 export const dialectDefaults: Readonly<Record<DialectId, TargetRules>> = {
@@ -23,6 +31,29 @@ export const dialectDefaults: Readonly<Record<DialectId, TargetRules>> = {
     toolIdMax: 64,
     toolIdPattern: /^[A-Za-z0-9_-]+$/,
     cacheStyle: 'cache-control',
+    mediaInToolResults: true,
+  },
+  gemini: {
+    temperatureMax: 2,
+    stopMax: 5,
+    toolsMax: 512,
+    toolNameMax: 128,
+    logitBias: false,
+    endUserId: false,
+    customTools: false,
+    images: true,
+    documents: true,
+  },
+  'openai-responses': {
+    temperatureMax: 2,
+    stopMax: 0,
+    toolsMax: 128,
+    toolNameMax: 64,
+    toolIdMax: 64,
+    topK: false,
+    penalties: false,
+    seed: false,
+    logitBias: false,
     mediaInToolResults: true,
   },
 }

@@ -79,7 +79,7 @@ export const callFixtures: readonly ReplyFixture[] = [
     feature: 'A call of a tool for free text',
     says: meaning({ calls: [{ id: 'call_1', name: 'patch', arguments: '*** Begin "x" 🎉\n' }], stop: 'tool-calls' }),
     asks: { chat: { tools: [{ type: 'custom', custom: { name: 'patch' } }] } },
-    madeOf: 'messages',
+    madeOf: ['messages', 'gemini'],
     beyondAccumulators: true,
     chat: chatBytes({
       deltas: [
@@ -104,7 +104,7 @@ export const callFixtures: readonly ReplyFixture[] = [
       messages: { output_config: { format: { type: 'json_schema', schema: placeSchema } } },
     },
     models: { messages: 'claude-opus-4-1' },
-    madeOf: 'messages',
+    madeOf: ['messages'],
     chat: chatBytes({ deltas: [{ content: oslo }], message: { content: oslo }, finish: 'stop' }),
     messages: messagesBytes({ blocks: [callBlock('call_1', 'json', oslo)], stop: 'tool_use' }),
   },

@@ -1,6 +1,7 @@
 // What goes wrong at providers, in the bytes of each dialect, and what callers of either surface get for it.
 
 import type { UpstreamReply } from '../../parts/upstream.ts'
+import { geminiWords, responsesWords } from '../../parts/upstream-only-words.ts'
 import { chatWords, messagesWords, type Words } from '../../parts/upstream-words.ts'
 import type { DialectName } from '../cells.ts'
 
@@ -27,7 +28,12 @@ export interface FaultFixture {
   readonly headers?: Readonly<Record<string, string>>
 }
 
-export const wordsOf: Readonly<Record<DialectName, Words>> = { chat: chatWords, messages: messagesWords }
+export const wordsOf: Readonly<Record<DialectName, Words>> = {
+  chat: chatWords,
+  messages: messagesWords,
+  gemini: geminiWords,
+  responses: responsesWords,
+}
 
 const unserved = { streamed: '404 NOT_FOUND', whole: '404 NOT_FOUND' } as const
 /** Whoever waits for a whole reply has seen nothing of it, so that nothing was interrupted. */

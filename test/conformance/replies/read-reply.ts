@@ -19,10 +19,10 @@ import {
   isChatClient,
   messageClientNames,
 } from '../../parts/official-clients.ts'
-import type { DialectName, Pair, Stage } from '../cells.ts'
+import type { Pair, Stage, SurfaceName } from '../cells.ts'
 import type { Meaning, ReplyFixture } from './reply-fixture.ts'
 
-export const clientsOf: Readonly<Record<DialectName, readonly ClientName[]>> = {
+export const clientsOf: Readonly<Record<SurfaceName, readonly ClientName[]>> = {
   chat: chatClientNames,
   messages: messageClientNames,
 }
@@ -37,7 +37,7 @@ export interface ReadReply {
   readonly body: string
 }
 
-export function readReply(surface: DialectName, body: string, { stream }: Mode): ReadReply {
+export function readReply(surface: SurfaceName, body: string, { stream }: Mode): ReadReply {
   if (stream) {
     const reader = new SseReader()
     const events = [...reader.push(new TextEncoder().encode(body)), ...reader.end()]

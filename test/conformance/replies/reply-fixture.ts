@@ -2,7 +2,7 @@
 // of either surface must read from it.
 
 import type { ToldCall, ToldUsage } from '../../../src/cli/conformance/told.ts'
-import type { DialectName } from '../cells.ts'
+import type { DialectName, SurfaceName } from '../cells.ts'
 
 /** What is said, in no dialect's words. */
 export interface Meaning {
@@ -27,16 +27,22 @@ export interface ReplyFixture {
   readonly chat: ProviderBytes
   /** Absent: such a provider cannot say it. */
   readonly messages?: ProviderBytes
+  readonly gemini?: ProviderBytes
+  readonly responses?: ProviderBytes
   /** What the request has besides; a surface that is not named has no such request. */
-  readonly asks?: Partial<Readonly<Record<DialectName, object>>>
-  /** Providers of this dialect have no word for it: the gateway makes it of something else. */
-  readonly madeOf?: DialectName
+  readonly asks?: Partial<Readonly<Record<SurfaceName, object>>>
+  /** Providers of these dialects have no word for it: the gateway makes it of something else. */
+  readonly madeOf?: readonly DialectName[]
   /** The model to ask, where it takes one that lacks something. */
   readonly models?: Partial<Readonly<Record<DialectName, string>>>
   /** The clients' accumulators cannot put it together, wherever it comes from; they read it whole. */
   readonly beyondAccumulators?: true
   /** Legal but not tidy: a provider of the caller's own dialect passes as it is. */
   readonly untidy?: true
+}
+
+export function isMadeOf({ madeOf = [] }: ReplyFixture, dialect: DialectName): boolean {
+  return madeOf.includes(dialect)
 }
 
 /** Worked out from the prices of the stage: 1.00 in, 2.00 out, 0.10 read, 1.25 written, per million. */

@@ -23,6 +23,12 @@ interface PerDialect {
   readonly messages: Shape
 }
 
+/** The same for a dialect that no caller speaks; without either, it has no word for the thing. */
+export interface Shapes {
+  readonly carried?: Shape
+  readonly emulated?: Shape
+}
+
 export const hi = { role: 'user', content: 'hi' }
 
 /** For requests that are about tools alone: some hosts refuse tools while the model reasons, which has a row of its own. */

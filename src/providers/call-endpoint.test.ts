@@ -1,0 +1,104 @@
+import { describe, expect, test } from 'bun:test'
+import { systemClock } from '../kernel/clock.ts'
+import { Secret } from '../kernel/secret.ts'
+import { callEndpoint } from './call-endpoint.ts'
+import type { AuthScheme, Endpoint, Provider, UpstreamRequest } from './provider.ts'
+import { builtInProviders, createProviders } from './registry.ts'
+import { createSign } from './signing/create-sign.ts'
+
+const usual = { 'content-type': 'application/json', 'accept-encoding': 'identity', 'user-agent': 'tollgate' }
+const { signal } = new AbortController()
+const body = new TextEncoder().encode('{"model":"m","messages":[]}')
+
+/** What is sent, and nothing is. */
+async function sentTo(endpoint: Endpoint, credential: string | undefined): Promise<UpstreamRequest> {
+  let sent: UpstreamRequest | undefined
+  const provider: Provider = {
+    id: 'acme',
+    endpoints: [endpoint],
+    apiKey: credential === undefined ? undefined : new Secret(credential),
+    source: 'a test',
+    transport: async (request) => {
+      sent = request
+      return new Response('{}')
+    },
+  }
+  await callEndpoint(provider, endpoint, { path: '/v1/messages', headers: { 'x-dialect': '1' }, body, signal })
+  if (!sent) throw new Error('nothing was sent')
+  return sent
+}
+
+function endpointWith(auth: AuthScheme): Endpoint {
+  const sign = createSign(auth, { clock: systemClock, operator: undefined })
+  return { dialect: 'openai-chat', baseUrl: 'https://acme.example', auth, ...(sign && { sign }) }
+}
+
+test.each([
+  ['bearer', { authorization: 'Bearer key-1' }],
+  ['x-api-key', { 'x-api-key': 'key-1' }],
+  ['x-goog-api-key', { 'x-goog-api-key': 'key-1' }],
+  ['api-key', { 'api-key': 'key-1' }],
+  ['none', {}],
+  // What is no pair of id and secret is an API key, sent as it is.
+  ['sigv4', { authorization: 'Bearer key-1' }],
+] as const)('the scheme %s sets exactly its headers', async (auth, proof) => {
+  expect((await sentTo(endpointWith(auth), 'key-1')).headers).toEqual({ 'x-dialect': '1', ...usual, ...proof })
+})
+
+test('a pair signs, and the secret is not sent', async () => {
+  const { headers } = await sentTo(endpointWith('sigv4'), 'AKID:shh-secret')
+  expect(Object.keys(headers).sort()).toEqual(
+    ['x-dialect', ...Object.keys(usual), 'authorization', 'x-amz-date'].sort(),
+  )
+  expect(headers.authorization).toStartWith('AWS4-HMAC-SHA256 Credential=AKID/')
+  expect(JSON.stringify(headers)).not.toContain('shh-secret')
+})
+
+test.each(['bearer', 'sigv4'] as const)('without a credential %s adds nothing', async (auth) => {
+  expect((await sentTo(endpointWith(auth), undefined)).headers).toEqual({ 'x-dialect': '1', ...usual })
+})
+
+describe('every built-in provider', () => {
+  const settings = (names: readonly string[]) => names.map((name) => [name, new Secret(`${name.toLowerCase()}-value`)])
+  const opened = builtInProviders.flatMap(({ id, variable, needs = [] }) => {
+    const keys: Record<string, Secret> = Object.fromEntries(settings([variable, ...needs]))
+    const input = {
+      entries: [],
+      keys,
+      sandboxOn: false,
+      sandboxTransport: async () => new Response(),
+      clock: systemClock,
+    }
+    const provider = createProviders(input).get(id)
+    return (provider?.endpoints ?? []).map((endpoint) => [id, endpoint.dialect, endpoint] as const)
+  })
+
+  test('is opened by its variables', () => {
+    expect(new Set(opened.map(([id]) => id)).size).toBe(builtInProviders.length)
+  })
+
+  const secrets = ['authorization', 'x-api-key', 'x-goog-api-key', 'api-key', 'x-amz-date']
+  test.each(opened.filter(([, , { auth }]) => auth !== 'google-oauth'))(
+    '%s is told who asks in %s, once',
+    async (_, __, endpoint) => {
+      const { headers } = await sentTo(endpoint, 'id:secret')
+      const found = Object.keys(headers).filter((name) => secrets.includes(name))
+      const { auth } = endpoint
+      const expected = auth === 'sigv4' ? ['x-amz-date', 'authorization'] : [auth === 'bearer' ? 'authorization' : auth]
+      expect(found).toEqual(expected)
+    },
+  )
+})
+
+test('a host without such a call is not dialled', async () => {
+  const endpoint: Endpoint = { ...endpointWith('none'), dialect: 'anthropic-messages', wrapping: 'invoke-model' }
+  const provider: Provider = {
+    id: 'acme',
+    endpoints: [endpoint],
+    apiKey: undefined,
+    source: 'a test',
+    transport: () => Promise.reject(new Error('dialled')),
+  }
+  const path = '/v1/messages/count_tokens'
+  expect((await callEndpoint(provider, endpoint, { path, headers: {}, body, signal })).status).toBe(404)
+})

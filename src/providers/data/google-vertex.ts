@@ -1,0 +1,37 @@
+import type { ProviderData, ProviderSettings } from '../provider.ts'
+
+const place = 'https://{HOST}/v1/projects/{GOOGLE_CLOUD_PROJECT}/locations/{LOCATION}/publishers'
+
+/** Every region has a host of its own; the global one has none in front. */
+function derived({ GOOGLE_CLOUD_LOCATION: location = 'global' }: ProviderSettings): ProviderSettings {
+  const host = 'aiplatform.googleapis.com'
+  return { LOCATION: location, HOST: location === 'global' ? host : `${location}-${host}` }
+}
+
+// https://docs.cloud.google.com/vertex-ai/generative-ai/docs/partner-models/claude/use-claude, 2026-11
+// https://docs.cloud.google.com/vertex-ai/generative-ai/docs/model-reference/inference, 2026-11
+// The variable holds the path of a service account's key file, as Google's own libraries expect it.
+export const googleVertex: ProviderData = {
+  id: 'google-vertex',
+  variable: 'GOOGLE_APPLICATION_CREDENTIALS',
+  needs: ['GOOGLE_CLOUD_PROJECT'],
+  takes: ['GOOGLE_CLOUD_LOCATION'],
+  derived,
+  endpoints: [
+    {
+      dialect: 'gemini',
+      baseUrl: `${place}/google`,
+      auth: 'google-oauth',
+      // Calls are matched to their results by order; ids are refused. Penalties are taken, also by 2.5.
+      rules: { toolIdMax: 0, penalties: true },
+    },
+    {
+      dialect: 'anthropic-messages',
+      baseUrl: `${place}/anthropic`,
+      auth: 'google-oauth',
+      wrapping: 'raw-predict',
+      betas: ['context-1m-2025-08-07', 'interleaved-thinking-2025-05-14', 'web-search-2025-03-05'],
+      rules: { dialectVersion: '2023-06-01', fastTier: false },
+    },
+  ],
+}

@@ -1,0 +1,99 @@
+// AWS Signature Version 4: proves with a secret that stays here that a request comes from its owner. A pure function of
+// request, credential and time; the service and the region are read from the host's name.
+
+import { createHash, createHmac } from 'node:crypto'
+import type { UnsignedRequest } from '../provider.ts'
+
+export interface AwsCredential {
+  readonly accessKeyId: string
+  readonly secretAccessKey: string
+  readonly sessionToken: string | undefined
+}
+
+export interface SigningScope {
+  readonly region: string
+  readonly service: string
+}
+
+/** `ID:SECRET` or `ID:SECRET:SESSION_TOKEN`; undefined = something else, such as a key that is sent as it is. */
+export function parseAwsCredential(text: string): AwsCredential | undefined {
+  const [accessKeyId, secretAccessKey, ...rest] = text.split(':')
+  if (!accessKeyId || !secretAccessKey) return undefined
+  return { accessKeyId, secretAccessKey, sessionToken: rest.join(':') || undefined }
+}
+
+/** `bedrock-runtime.eu-west-1.amazonaws.com`: what is called bedrock-runtime in addresses is bedrock in signatures. */
+export function scopeOf(url: URL): SigningScope {
+  const [service = '', region = ''] = url.hostname.split('.')
+  if (!/\.amazonaws\.com(\.cn)?$/.test(url.hostname)) return { region: 'us-east-1', service: 'bedrock' }
+  return { region, service: service.replace(/-runtime(-fips)?$/, '') }
+}
+
+/** Headers that every proxy may change, and those that say nothing. */
+const unsigned = new Set(['user-agent', 'accept-encoding', 'connection', 'content-length'])
+
+export function signAws(
+  request: UnsignedRequest,
+  credential: AwsCredential,
+  at: { readonly epochMs: number; readonly scope?: SigningScope; readonly method?: 'POST' | 'GET' },
+): Record<string, string> {
+  const url = new URL(request.url)
+  const { region, service } = at.scope ?? scopeOf(url)
+  const time = `${new Date(at.epochMs).toISOString().slice(0, 19).replace(/[-:]/g, '')}Z`
+  const day = time.slice(0, 8)
+  const token = credential.sessionToken
+  const added = { 'x-amz-date': time, ...(token !== undefined && { 'x-amz-security-token': token }) }
+  const signed = Object.entries({ ...request.headers, ...added, host: url.host })
+    .map(([name, value]) => [name.toLowerCase(), value.trim().replace(/ +/g, ' ')] as const)
+    .filter(([name]) => !unsigned.has(name))
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+  const names = signed.map(([name]) => name).join(';')
+  const canonical = [
+    at.method ?? 'POST',
+    canonicalPath(url.pathname),
+    canonicalQuery(url.searchParams),
+    ...signed.map(([name, value]) => `${name}:${value}`),
+    '',
+    names,
+    hash(request.body),
+  ].join('\n')
+  const scope = `${day}/${region}/${service}/aws4_request`
+  const toSign = ['AWS4-HMAC-SHA256', time, scope, hash(canonical)].join('\n')
+  const key = [day, region, service, 'aws4_request'].reduce(
+    (secret: string | Buffer, part) => hmac(secret, part),
+    `AWS4${credential.secretAccessKey}`,
+  )
+  const signature = hmac(key, toSign).toString('hex')
+  const authorization = `AWS4-HMAC-SHA256 Credential=${credential.accessKeyId}/${scope}, SignedHeaders=${names}, Signature=${signature}`
+  return { ...added, authorization }
+}
+
+/** Each segment is encoded once more than it is sent, as for every service but the object store. */
+function canonicalPath(path: string): string {
+  return path.split('/').map(encode).join('/')
+}
+
+function canonicalQuery(query: URLSearchParams): string {
+  const pairs = [...query].map(([name, value]) => [encode(name), encode(value)] as const)
+  const order = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0)
+  return pairs
+    .sort((a, b) => order(a[0], b[0]) || order(a[1], b[1]))
+    .map(([name, value]) => `${name}=${value}`)
+    .join('&')
+}
+
+/** RFC 3986: everything but letters, digits and -._~ */
+function encode(text: string): string {
+  return encodeURIComponent(text).replace(
+    /[!'()*]/g,
+    (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`,
+  )
+}
+
+function hash(data: string | Uint8Array): string {
+  return createHash('sha256').update(data).digest('hex')
+}
+
+function hmac(key: string | Buffer, data: string): Buffer {
+  return createHmac('sha256', key).update(data).digest()
+}

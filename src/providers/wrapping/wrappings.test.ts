@@ -1,0 +1,132 @@
+import { describe, expect, test } from 'bun:test'
+import { chunkFrame, eventFrame } from '../../../test/parts/event-frames.ts'
+import type { Endpoint } from '../provider.ts'
+import { invokeModel } from './invoke-model.ts'
+import { rawPredict } from './raw-predict.ts'
+
+const endpoint: Endpoint = {
+  dialect: 'anthropic-messages',
+  baseUrl: 'https://host.example',
+  auth: 'none',
+  betas: ['context-1m-2025-08-07'],
+}
+const headers = {
+  'anthropic-version': '2023-06-01',
+  'anthropic-beta': 'context-1m-2025-08-07, tomorrow-2027-01-01',
+  'x-other': '1',
+}
+const encode = (text: string) => new TextEncoder().encode(text)
+const call = (text: string, path = '/v1/messages') => ({ path, headers, body: encode(text) })
+const textOf = (bytes: Uint8Array | undefined) => new TextDecoder().decode(bytes)
+
+describe('InvokeModel', () => {
+  test('has the model and the wish for a stream in its path, the rest as it was', () => {
+    const body = '{"model":"anthropic.claude-v1:0", "messages":[ {"x":1.0} ],"stream":true,"max_tokens":5}'
+    const wrapped = invokeModel.wrap(call(body), endpoint)
+    expect(wrapped?.path).toBe('/model/anthropic.claude-v1%3A0/invoke-with-response-stream')
+    expect(textOf(wrapped?.body)).toBe(
+      '{"anthropic_version":"bedrock-2023-05-31","anthropic_beta":["context-1m-2025-08-07"],"max_tokens":5,"messages":[ {"x":1.0} ]}',
+    )
+    expect(wrapped?.headers).toEqual({ 'x-other': '1', accept: 'application/vnd.amazon.eventstream' })
+  })
+
+  test('asks for a whole reply at another path', () => {
+    const wrapped = invokeModel.wrap({ ...call('{"model":"m","messages":[]}'), headers: {} }, endpoint)
+    expect(wrapped?.path).toBe('/model/m/invoke')
+    expect(textOf(wrapped?.body)).toBe('{"anthropic_version":"bedrock-2023-05-31","messages":[]}')
+  })
+
+  test('has no call that counts tokens', () => {
+    expect(invokeModel.wrap(call('{"model":"m","messages":[]}', '/v1/messages/count_tokens'), endpoint)).toBeUndefined()
+  })
+
+  const framed = (...frames: readonly Uint8Array[]) =>
+    new Response(Buffer.concat(frames), { headers: { 'content-type': 'application/vnd.amazon.eventstream' } })
+
+  test('its frames become the events inside them', async () => {
+    const events = [
+      { type: 'message_start', message: { id: 'msg_1' } },
+      { type: 'message_stop', 'amazon-bedrock-invocationMetrics': { inputTokenCount: 1 } },
+    ]
+    const response = await invokeModel.unwrap(framed(...events.map(chunkFrame)))
+    expect(response.headers.get('content-type')).toBe('text/event-stream')
+    expect(await response.text()).toBe(
+      events.map((event) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`).join(''),
+    )
+  })
+
+  test('a stand-in for the host that puts the event into the frame as it is is understood', async () => {
+    const frame = eventFrame({ ':message-type': 'event', ':event-type': 'chunk' }, '{"type":"ping"}')
+    const response = await invokeModel.unwrap(framed(frame, eventFrame({ ':message-type': 'event' }, '{}')))
+    expect(await response.text()).toBe('event: ping\ndata: {"type":"ping"}\n\n')
+  })
+
+  test.each([
+    ['throttlingException', 'rate_limit_error'],
+    ['serviceUnavailableException', 'overloaded_error'],
+    ['validationException', 'invalid_request_error'],
+    ['modelStreamErrorException', 'api_error'],
+  ])('pitfall 143: an exception in a frame is an error event: %s is a %s', async (exception, type) => {
+    const frame = eventFrame({ ':message-type': 'exception', ':exception-type': exception }, '{"message":"oops"}')
+    const response = await invokeModel.unwrap(framed(frame))
+    expect(await response.text()).toBe(
+      `event: error\ndata: {"type":"error","error":{"type":"${type}","message":"oops"}}\n\n`,
+    )
+  })
+
+  test('an error frame is told by its headers', async () => {
+    const frame = eventFrame({ ':message-type': 'error', ':error-code': 'InternalError', ':error-message': 'no' }, '')
+    const response = await invokeModel.unwrap(framed(frame))
+    expect(await response.text()).toBe(
+      'event: error\ndata: {"type":"error","error":{"type":"api_error","message":"no"}}\n\n',
+    )
+  })
+
+  test('a stream that ends inside a frame is broken', async () => {
+    const frame = chunkFrame({ type: 'ping' })
+    const response = await invokeModel.unwrap(framed(frame.subarray(0, frame.length - 3)))
+    const error = await response.text().catch((reason: unknown) => reason)
+    expect(error).toMatchObject({ code: 'BROKEN_FRAME' })
+  })
+
+  test.each([
+    ['ThrottlingException:http://internal.amazon.com/', 429, 'rate_limit_error'],
+    ['AccessDeniedException', 403, 'permission_error'],
+    ['', 500, 'api_error'],
+  ])('a refusal is told in the words of the dialect: %p', async (errorType, status, type) => {
+    const given = Response.json({ message: 'no' }, { status, headers: { 'x-amzn-errortype': errorType } })
+    const response = await invokeModel.unwrap(given)
+    expect(response.status).toBe(status)
+    expect(await response.json()).toEqual({ type: 'error', error: { type, message: 'no' } })
+  })
+})
+
+describe('rawPredict', () => {
+  test('pitfall 172: the model stands in the path, the version in the body', () => {
+    const wrapped = rawPredict.wrap(call('{"model":"claude@1","stream":true,"messages":[1],"system":"S"}'), endpoint)
+    expect(wrapped?.path).toBe('/models/claude%401:streamRawPredict')
+    expect(textOf(wrapped?.body)).toBe(
+      '{"anthropic_version":"vertex-2023-10-16","stream":true,"system":"S","messages":[1]}',
+    )
+    expect(wrapped?.headers).toEqual({ 'x-other': '1', 'anthropic-beta': 'context-1m-2025-08-07' })
+  })
+
+  test('pitfall 6: what grows stands last, whatever the caller’s order', () => {
+    const wrapped = rawPredict.wrap(call('{"messages":[1],"model":"m","tools":[2],"system":"S"}'), endpoint)
+    expect(wrapped?.path).toBe('/models/m:rawPredict')
+    expect(textOf(wrapped?.body)).toBe(
+      '{"anthropic_version":"vertex-2023-10-16","tools":[2],"system":"S","messages":[1]}',
+    )
+  })
+
+  test('counts tokens at a path of its own, with the model in the body', () => {
+    const wrapped = rawPredict.wrap(call('{"model":"m","messages":[1]}', '/v1/messages/count_tokens'), endpoint)
+    expect(wrapped?.path).toBe('/models/count-tokens:rawPredict')
+    expect(textOf(wrapped?.body)).toBe('{"anthropic_version":"vertex-2023-10-16","model":"m","messages":[1]}')
+  })
+
+  test('replies pass as they are', () => {
+    const response = new Response('x')
+    expect(rawPredict.unwrap(response)).toBe(response)
+  })
+})

@@ -1,0 +1,196 @@
+// Hosts that need more than an address and a key: one whose address comes from a variable and who speaks two dialects,
+// one that has requests signed and frames its streams, and one whose key is exchanged for a token.
+
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { generateKeyPairSync } from 'node:crypto'
+import { systemClock } from '../../src/kernel/clock.ts'
+import { Secret } from '../../src/kernel/secret.ts'
+import { callEndpoint } from '../../src/providers/call-endpoint.ts'
+import type { Endpoint, Provider } from '../../src/providers/provider.ts'
+import { createSign } from '../../src/providers/signing/create-sign.ts'
+import { signAws } from '../../src/providers/signing/sigv4.ts'
+import { chunkFrame } from '../parts/event-frames.ts'
+import { type Gateway, startGateway } from '../parts/gateway.ts'
+import { startUpstream, type Upstream, type UpstreamCall, type UpstreamHandler } from '../parts/upstream.ts'
+import { wantsStream } from '../parts/upstream-only-words.ts'
+import { wordsFor } from '../parts/upstream-words.ts'
+import { type SurfaceName, surfacePaths } from './cells.ts'
+import { readReply } from './replies/read-reply.ts'
+
+const hello: UpstreamHandler = async (call, reply) => {
+  const words = wordsFor(call)
+  if (!wantsStream(call)) return reply.send(200, { 'content-type': 'application/json' }, words.whole)
+  await reply.startStream()
+  await reply.chunk(words.opening + words.says('hello') + words.ending)
+  await reply.finish()
+}
+
+let upstream: Upstream
+let gateway: Gateway
+beforeAll(async () => {
+  upstream = startUpstream(hello)
+  gateway = await startGateway({
+    env: { AZURE_OPENAI_API_KEY: 'azure-secret', AZURE_OPENAI_ENDPOINT: `${upstream.url}/` },
+    config: `providers:
+  - { id: framed, dialect: bedrock, base_url: "${upstream.url}", api_key: "AKID:shh-secret:session-1" }
+models:
+  - { id: test/deployed, price: free, routes: [{ provider: azure, model: gpt-5.6 }] }
+  - { id: test/framed, price: free, max_output_tokens: 100, routes: [{ provider: framed, model: "anthropic.claude-sonnet-4-5-v1:0" }] }
+`,
+  })
+})
+afterAll(async () => {
+  await gateway.stop()
+  upstream.stop()
+})
+
+const schema = { type: 'object', properties: {} }
+const tools = {
+  chat: [{ type: 'function', function: { name: 'look', parameters: schema } }],
+  messages: [{ name: 'look', input_schema: schema }],
+}
+
+async function ask(surface: SurfaceName, body: object, headers: Record<string, string> = {}): Promise<Response> {
+  return fetch(gateway.url + surfacePaths[surface], {
+    method: 'POST',
+    headers: {
+      authorization: `Bearer ${gateway.key}`,
+      'content-type': 'application/json',
+      ...(surface === 'messages' && { 'anthropic-version': '2023-06-01' }),
+      ...headers,
+    },
+    body: JSON.stringify({ max_tokens: 50, messages: [{ role: 'user', content: 'hi' }], ...body }),
+  })
+}
+
+function lastCall(): UpstreamCall {
+  const call = upstream.calls.at(-1)
+  if (!call) throw new Error('nothing was sent')
+  return call
+}
+
+test.each([
+  ['chat', {}, '/openai/v1/chat/completions'],
+  ['chat', { tools: tools.chat }, '/openai/v1/responses'],
+  ['chat', { tools: tools.chat, reasoning_effort: 'high' }, '/openai/v1/responses'],
+  ['chat', { tools: tools.chat, reasoning_effort: 'none' }, '/openai/v1/chat/completions'],
+  ['chat', { tools: [], reasoning_effort: 'high' }, '/openai/v1/chat/completions'],
+  ['messages', {}, '/openai/v1/chat/completions'],
+  ['messages', { tools: tools.messages, thinking: { type: 'adaptive' } }, '/openai/v1/responses'],
+  ['messages', { tools: tools.messages, output_config: { effort: 'low' } }, '/openai/v1/responses'],
+  ['messages', { tools: tools.messages, thinking: { type: 'disabled' } }, '/openai/v1/chat/completions'],
+] as const)('a model that refuses tools while it reasons is asked on %s for %j at %s', async (surface, body, path) => {
+  upstream.handle(hello)
+  for (const stream of [true, false]) {
+    const response = await ask(surface, { model: 'test/deployed', stream, ...body })
+    const { told } = readReply(surface, await response.text(), { stream })
+    expect([response.status, told.text]).toEqual([200, 'hello'])
+    expect(response.headers.get('x-tollgate-warnings') ?? '').not.toContain('reasoning_dropped')
+    expect(lastCall().path).toBe(path)
+    expect(lastCall().headers.get('api-key')).toBe('azure-secret')
+    expect(lastCall().headers.get('authorization')).toBeNull()
+  }
+})
+
+const events = [
+  {
+    type: 'message_start',
+    message: {
+      id: 'msg_1',
+      type: 'message',
+      role: 'assistant',
+      model: 'up',
+      content: [],
+      stop_reason: null,
+      stop_sequence: null,
+      usage: { input_tokens: 3, output_tokens: 1 },
+    },
+  },
+  { type: 'content_block_start', index: 0, content_block: { type: 'text', text: '' } },
+  { type: 'content_block_delta', index: 0, delta: { type: 'text_delta', text: 'Grüße 🎉' } },
+  { type: 'content_block_stop', index: 0 },
+  { type: 'message_delta', delta: { stop_reason: 'end_turn', stop_sequence: null }, usage: { output_tokens: 2 } },
+  { type: 'message_stop', 'amazon-bedrock-invocationMetrics': { inputTokenCount: 3, outputTokenCount: 2 } },
+]
+
+/** In pieces that end inside frames. */
+const framed: UpstreamHandler = async (call, reply) => {
+  if (call.path.endsWith('/invoke')) {
+    const message = { ...events[0]?.message, content: [{ type: 'text', text: 'Grüße 🎉' }], stop_reason: 'end_turn' }
+    return reply.json(200, { ...message, usage: { input_tokens: 3, output_tokens: 2 } })
+  }
+  const stream = Buffer.concat(events.map(chunkFrame))
+  await reply.startStream({ 'content-type': 'application/vnd.amazon.eventstream' })
+  for (let at = 0; at < stream.length; at += 100) await reply.chunk(stream.subarray(at, at + 100))
+  await reply.finish()
+}
+
+/** The signature that the headers of a call should have had. */
+function expectedSignature({ path, headers, body }: UpstreamCall): string {
+  const names = /SignedHeaders=([^,]+)/.exec(headers.get('authorization') ?? '')?.[1]?.split(';') ?? []
+  const time = /^(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z$/.exec(headers.get('x-amz-date') ?? '')?.slice(1) ?? []
+  const [year = 0, month = 0, day = 0, hour = 0, minute = 0, second = 0] = time.map(Number)
+  const given = names.filter((name) => !['host', 'x-amz-date', 'x-amz-security-token'].includes(name))
+  const request = {
+    url: upstream.url + path,
+    headers: Object.fromEntries(given.map((name) => [name, headers.get(name) ?? ''])),
+    body,
+  }
+  const credential = { accessKeyId: 'AKID', secretAccessKey: 'shh-secret', sessionToken: 'session-1' }
+  const epochMs = Date.UTC(year, month - 1, day, hour, minute, second)
+  return signAws(request, credential, { epochMs }).authorization ?? ''
+}
+
+test.each([
+  ['chat', true],
+  ['chat', false],
+  ['messages', true],
+  ['messages', false],
+] as const)('a host that frames its streams and checks signatures serves %s, streamed: %p', async (surface, stream) => {
+  upstream.handle(framed)
+  const beta = { 'anthropic-beta': 'tomorrow-2027-01-01' }
+  const response = await ask(surface, { model: 'test/framed', stream }, surface === 'messages' ? beta : {})
+  const { told } = readReply(surface, await response.text(), { stream })
+  expect([response.status, told.text, told.models]).toEqual([200, 'Grüße 🎉', ['test/framed']])
+  const call = lastCall()
+  // The translation lane streams in any case.
+  const verb = stream || surface === 'chat' ? 'invoke-with-response-stream' : 'invoke'
+  expect(call.path).toBe(`/model/anthropic.claude-sonnet-4-5-v1%3A0/${verb}`)
+  expect(call.json()).toMatchObject({ anthropic_version: 'bedrock-2023-05-31', max_tokens: 50 })
+  expect(Object.keys(call.json())).not.toContain('model')
+  expect(Object.keys(call.json())).not.toContain('anthropic_beta')
+  expect(call.headers.get('authorization')).toBe(expectedSignature(call))
+  expect(call.headers.get('x-amz-security-token')).toBe('session-1')
+  expect(call.headers.get('anthropic-version')).toBeNull()
+})
+
+test('a key that is exchanged for a token is never sent, and the token is', async () => {
+  const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 })
+  const pem = privateKey.export({ type: 'pkcs8', format: 'pem' }).toString()
+  upstream.handle((call, reply) =>
+    call.path === '/token' ? reply.json(200, { access_token: 'ya29.t', expires_in: 3600 }) : hello(call, reply),
+  )
+  const keyFile = { client_email: 'robot@acme.example', private_key: pem, token_uri: `${upstream.url}/token` }
+  const apiKey = new Secret(JSON.stringify(keyFile))
+  const sign = createSign('google-oauth', { clock: systemClock, operator: apiKey })
+  const endpoint: Endpoint = {
+    dialect: 'anthropic-messages',
+    baseUrl: `${upstream.url}/v1/projects/acme/locations/global/publishers/anthropic`,
+    auth: 'google-oauth',
+    wrapping: 'raw-predict',
+    ...(sign && { sign }),
+  }
+  const provider: Provider = { id: 'acme', endpoints: [endpoint], apiKey, source: 'a test' }
+  const body = new TextEncoder().encode('{"model":"claude-opus-5-5","stream":true,"messages":[]}')
+  const { signal } = new AbortController()
+  const before = upstream.calls.length
+  for (let i = 0; i < 2; i++) {
+    const response = await callEndpoint(provider, endpoint, { path: '/v1/messages', headers: {}, body, signal })
+    expect(response.status).toBe(200)
+    await response.text()
+  }
+  const place = '/v1/projects/acme/locations/global/publishers/anthropic/models/claude-opus-5-5:streamRawPredict'
+  expect(upstream.calls.slice(before).map(({ path }) => path)).toEqual(['/token', place, place])
+  expect(lastCall().headers.get('authorization')).toBe('Bearer ya29.t')
+  expect(lastCall().json()).toEqual({ anthropic_version: 'vertex-2023-10-16', stream: true, messages: [] })
+})

@@ -1,0 +1,136 @@
+// A fake provider that nobody here wrote plays every upstream: what its authors know of OpenAI, Anthropic, Google and
+// Bedrock meets what we know of them. Text, a tool call and its result, streamed and not, through both surfaces.
+
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { LLMock } from '@copilotkit/aimock'
+import { type Gateway, startGateway } from '../parts/gateway.ts'
+import { type SurfaceName, surfacePaths } from './cells.ts'
+import { readReply } from './replies/read-reply.ts'
+
+const upstreams = {
+  chat: { dialect: 'openai-chat', path: '/v1', key: 'sk-test', model: 'gpt-4o' },
+  messages: { dialect: 'anthropic-messages', path: '', key: 'sk-ant-test', model: 'claude-sonnet-4-5' },
+  gemini: { dialect: 'gemini', path: '/v1beta', key: 'AIza-test', model: 'gemini-2.5-flash' },
+  vertex: {
+    dialect: 'gemini',
+    path: '/v1/projects/acme/locations/global/publishers/google',
+    key: 'token',
+    model: 'gemini-2.5-pro',
+  },
+  responses: { dialect: 'openai-responses', path: '/v1', key: 'sk-test', model: 'gpt-5.6' },
+  bedrock: { dialect: 'bedrock', path: '', key: 'AKID:secret', model: 'anthropic.claude-sonnet-4-5-20250929-v1:0' },
+} as const
+type UpstreamName = keyof typeof upstreams
+/** Providers that a caller's own bytes go to. */
+const dialectsOf: Readonly<Record<SurfaceName, readonly string[]>> = {
+  chat: ['openai-chat'],
+  messages: ['anthropic-messages', 'bedrock'],
+}
+
+let mock: LLMock
+let gateway: Gateway
+beforeAll(async () => {
+  mock = new LLMock({ port: 0 })
+  mock.on({ userMessage: 'hello' }, { content: 'Grüße — 四 🎉' })
+  mock.on(
+    { userMessage: 'weather', hasToolResult: false },
+    { toolCalls: [{ name: 'look', arguments: '{"city":"Oslo"}' }] },
+  )
+  mock.on({ userMessage: 'weather', hasToolResult: true }, { content: 'It rains in Oslo.' })
+  await mock.start()
+  gateway = await startGateway({ config: configOf(mock.url) })
+})
+afterAll(async () => {
+  await gateway.stop()
+  await mock.stop()
+})
+
+function configOf(url: string): string {
+  const entries = Object.entries(upstreams)
+  const providers = entries.map(
+    ([name, { dialect, path, key }]) =>
+      `  - { id: ${name}, dialect: ${dialect}, base_url: "${url}${path}", api_key: "${key}" }`,
+  )
+  const models = entries.map(
+    ([name, { model }]) =>
+      `  - { id: test/${name}, price: { input: "1.00", output: "2.00" }, max_output_tokens: 8000, routes: [{ provider: ${name}, model: "${model}" }] }`,
+  )
+  return `providers:\n${providers.join('\n')}\nmodels:\n${models.join('\n')}\n`
+}
+
+const parameters = { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] }
+const tools = {
+  chat: [{ type: 'function', function: { name: 'look', description: 'Looks it up.', parameters } }],
+  messages: [{ name: 'look', description: 'Looks it up.', input_schema: parameters }],
+}
+
+async function ask(surface: SurfaceName, upstream: UpstreamName, stream: boolean, messages: readonly object[]) {
+  const body = {
+    model: `test/${upstream}`,
+    max_tokens: 1000,
+    messages,
+    tools: tools[surface],
+    stream,
+    ...(surface === 'chat' && stream && { stream_options: { include_usage: true } }),
+  }
+  const response = await fetch(gateway.url + surfacePaths[surface], {
+    method: 'POST',
+    headers: {
+      authorization: `Bearer ${gateway.key}`,
+      'content-type': 'application/json',
+      'anthropic-version': '2023-06-01',
+    },
+    body: JSON.stringify(body),
+  })
+  const text = await response.text()
+  if (response.status !== 200) throw new Error(`${response.status} ${text}`)
+  return readReply(surface, text, { stream })
+}
+
+/** The conversation with the call and its result in it. */
+function afterCall(surface: SurfaceName, id: string): readonly object[] {
+  const first = { role: 'user', content: 'weather' }
+  if (surface === 'messages') {
+    return [
+      first,
+      { role: 'assistant', content: [{ type: 'tool_use', id, name: 'look', input: { city: 'Oslo' } }] },
+      { role: 'user', content: [{ type: 'tool_result', tool_use_id: id, content: 'rain' }] },
+    ]
+  }
+  const call = { id, type: 'function', function: { name: 'look', arguments: '{"city":"Oslo"}' } }
+  return [
+    first,
+    { role: 'assistant', content: null, tool_calls: [call] },
+    { role: 'tool', tool_call_id: id, content: 'rain' },
+  ]
+}
+
+const cases = (Object.keys(upstreams) as UpstreamName[]).flatMap((upstream) =>
+  (['chat', 'messages'] as const).flatMap((surface) =>
+    [true, false].map((stream) => [upstream, surface, stream] as const),
+  ),
+)
+
+describe.each(cases)('%s through %s, streamed: %p', (upstream, surface, stream) => {
+  test('text arrives, counted and priced', async () => {
+    const { told, violations } = await ask(surface, upstream, stream, [{ role: 'user', content: 'hello' }])
+    expect(told.text).toBe('Grüße — 四 🎉')
+    expect(told.calls).toEqual([])
+    expect(told.models).toEqual([`test/${upstream}`])
+    expect(told.usage?.output).toBeGreaterThan(0)
+    expect(told.usage?.cost).toBeGreaterThan(0)
+    // Between sides of one dialect its own bytes pass, as tidy as they are.
+    if (!dialectsOf[surface].includes(upstreams[upstream].dialect)) expect(violations).toEqual([])
+  })
+
+  test('a tool is called, and its result answered', async () => {
+    const { told } = await ask(surface, upstream, stream, [{ role: 'user', content: 'weather' }])
+    const [call] = told.calls
+    expect(told.calls).toHaveLength(1)
+    expect([call?.name, JSON.parse(call?.arguments ?? '')]).toEqual(['look', { city: 'Oslo' }])
+    expect(told.stop).toBe(surface === 'chat' ? 'tool_calls' : 'tool_use')
+    const after = await ask(surface, upstream, stream, afterCall(surface, call?.id ?? ''))
+    expect(after.told.text).toBe('It rains in Oslo.')
+    expect(after.told.stop).toBe(surface === 'chat' ? 'stop' : 'end_turn')
+  })
+})

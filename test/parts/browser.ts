@@ -1,0 +1,56 @@
+// A real Chromium for the tests of the pages, and what to watch in it: nothing may be reported by the page itself. Where
+// none is installed the tests are skipped by name.
+
+import { test } from 'bun:test'
+import { existsSync } from 'node:fs'
+import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
+
+const executablePath = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find(existsSync)
+
+/** For tests that need a browser. */
+export const browserTest = test.skipIf(executablePath === undefined)
+
+export async function openBrowser(): Promise<Browser | undefined> {
+  if (executablePath === undefined) return undefined
+  // Its own sandbox needs privileges that containers do not have; what it opens here is ours.
+  return await chromium.launch({ executablePath, args: ['--no-sandbox', '--disable-dev-shm-usage'] })
+}
+
+export interface WatchedPage {
+  readonly page: Page
+  /** To another address in the same window, which is quicker than a new one. */
+  go(address: string): Promise<void>
+  /** Errors, blocked content and dialogs, as the browser reported them. */
+  readonly reports: readonly string[]
+  close(): Promise<void>
+}
+
+export async function openPage(
+  browser: Browser | undefined,
+  address: string,
+  options: BrowserContextOptions = {},
+): Promise<WatchedPage> {
+  if (!browser) throw new Error('a test without a browser was not skipped')
+  const context = await browser.newContext(options)
+  const page = await context.newPage()
+  const reports: string[] = []
+  page.on('console', (message) => {
+    if (message.type() === 'error' || message.type() === 'warning') reports.push(message.text())
+  })
+  page.on('pageerror', (error) => reports.push(error.message))
+  page.on('dialog', (dialog) => {
+    reports.push(`dialog: ${dialog.message()}`)
+    void dialog.dismiss()
+  })
+  const go = async (next: string): Promise<void> => {
+    await page.goto(next)
+    if (options.javaScriptEnabled !== false) await page.waitForSelector('html[data-alive]')
+  }
+  await go(address)
+  return { page, go, reports, close: () => context.close() }
+}
+
+/** How many pixels the page is wider than its window. */
+export function sidewaysPixels(page: Page): Promise<unknown> {
+  return page.evaluate('document.documentElement.scrollWidth - document.documentElement.clientWidth')
+}

@@ -1,0 +1,141 @@
+// The web pages on a port of their own, over a catalog that a test can change while pages are open.
+
+import { createHash } from 'node:crypto'
+import { builtInModels } from '../../src/catalog/data/built-in.ts'
+import { sandboxModels } from '../../src/catalog/data/sandbox.ts'
+import type { ModelEntry } from '../../src/catalog/entry.ts'
+import { pathOf } from '../../src/http/path.ts'
+import { type Clock, systemClock } from '../../src/kernel/clock.ts'
+import { Failure } from '../../src/kernel/failure.ts'
+import type { CatalogEntry } from '../../src/web/catalog/entry.ts'
+import { createWeb } from '../../src/web/create-web.ts'
+import { createSessions, type Sessions } from '../../src/web/session.ts'
+
+export interface WebHarness {
+  readonly url: string
+  readonly sessions: Sessions
+  /** The management token that is accepted; a test may change it. */
+  token: string
+  /** What is sold; a test may change it. */
+  entries: readonly CatalogEntry[]
+  isPublic: boolean
+  stop(): Promise<void>
+}
+
+export interface WebHarnessOptions {
+  readonly entries?: readonly CatalogEntry[]
+  readonly clock?: Clock
+}
+
+export function startWeb({ entries = sandboxEntries(), clock = systemClock }: WebHarnessOptions = {}): WebHarness {
+  const state = { token: 'a-management-token-for-tests', entries, isPublic: true }
+  const sessions = createSessions({
+    clock,
+    adminToken: () => ({
+      fingerprint: createHash('sha256').update(state.token).digest('hex').slice(0, 16),
+      matches: (text) => text === state.token,
+    }),
+    publicUrl: () => undefined,
+  })
+  const web = createWeb({
+    clock,
+    sessions,
+    version: '0.0.0-test',
+    tokenPlace: 'It is in the file admin-token of the data folder.',
+    builtInDate: '2026-11-15',
+    catalog: () => state.entries,
+    isPublic: () => state.isPublic,
+    publicUrl: () => undefined,
+    checkToken: async (token) =>
+      token === state.token ? undefined : new Failure('UNAUTHORIZED', 'This is not the management token.'),
+  })
+  const server = Bun.serve({
+    port: 0,
+    hostname: '127.0.0.1',
+    // As the gateway has it.
+    idleTimeout: 60,
+    fetch: (request) => web.handle(request, pathOf(request.url)) ?? new Response('not a page', { status: 404 }),
+  })
+  return {
+    url: `http://127.0.0.1:${server.port}`,
+    sessions,
+    get token() {
+      return state.token
+    },
+    set token(token) {
+      state.token = token
+    },
+    get entries() {
+      return state.entries
+    },
+    set entries(next) {
+      state.entries = next
+    },
+    get isPublic() {
+      return state.isPublic
+    },
+    set isPublic(isPublic) {
+      state.isPublic = isPublic
+    },
+    async stop() {
+      web.close()
+      await server.stop(true)
+    },
+  }
+}
+
+export function sandboxEntries(): readonly CatalogEntry[] {
+  return sandboxModels.map((entry) => shown(entry, true))
+}
+
+/** A large catalog: everything that is built in. */
+export function builtInEntries(): readonly CatalogEntry[] {
+  const all = [...sandboxEntries(), ...builtInModels.map((entry) => shown(entry, false))]
+  return all.sort((a, b) => (a.id < b.id ? -1 : 1))
+}
+
+function shown(entry: ModelEntry, rehearsal: boolean): CatalogEntry {
+  const { price } = entry
+  return {
+    id: entry.id,
+    name: entry.name ?? entry.id,
+    owned_by: entry.owned_by ?? entry.id.slice(0, entry.id.indexOf('/')),
+    context_tokens: entry.context_tokens ?? null,
+    max_output_tokens: entry.max_output_tokens ?? null,
+    tags: entry.tags ?? [],
+    released: entry.released ?? null,
+    source: 'built in',
+    price: price === undefined ? null : price === 'free' ? 'free' : shownPrice(price),
+    price_version: `${entry.id}#1`,
+    price_since: '2026-11-15T00:00:00.000Z',
+    callable: price !== undefined,
+    routes: entry.routes.map((route) => ({
+      provider: route.provider,
+      upstream_model: route.model,
+      priority: route.priority ?? 1,
+      weight: route.weight ?? 1,
+      health: 'healthy',
+      rehearsal,
+      first_event_ms: null,
+      tokens_per_second: null,
+    })),
+  }
+}
+
+type PriceEntry = Exclude<NonNullable<ModelEntry['price']>, 'free'>
+
+function shownPrice({ over, ...row }: PriceEntry) {
+  const tiers = Object.entries(over ?? {}).map(([tokens, tier]) => [tokens, shownRow(tier)] as const)
+  return { ...shownRow(row), ...(tiers.length > 0 && { over: Object.fromEntries(tiers) }) }
+}
+
+function shownRow(row: Omit<PriceEntry, 'over'>) {
+  const cacheWrite = row.cache_write ?? row.input
+  return {
+    input: row.input,
+    output: row.output,
+    cache_read: row.cache_read ?? row.input,
+    cache_write: cacheWrite,
+    cache_write_1h: row.cache_write_1h ?? cacheWrite,
+  }
+}
