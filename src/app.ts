@@ -4,6 +4,7 @@ import manifest from '../package.json' with { type: 'json' }
 import { catalogItems } from './app/catalog-view.ts'
 import { createCredentials } from './app/management.ts'
 import { createObservers } from './app/observe.ts'
+import { createPages } from './app/pages.ts'
 import { createStock } from './app/stock.ts'
 import type { Config } from './config/config.ts'
 import type { ConfigSource } from './config/source.ts'
@@ -24,6 +25,7 @@ import { createManagementApi } from './http/management/api.ts'
 import { createRequestReader } from './http/management/explain-request.ts'
 import { createModelsRoutes } from './http/models-routes.ts'
 import { createStripePayments } from './http/payments/stripe-payments.ts'
+import { createShedding } from './http/shedding.ts'
 import { assert } from './kernel/assert.ts'
 import type { Clock } from './kernel/clock.ts'
 import { createFailpoint } from './kernel/failpoint.ts'
@@ -41,6 +43,7 @@ import { createHealth } from './routing/health/health.ts'
 import type { HealthNotice } from './routing/health/note-outcome.ts'
 import { createRetryBudget } from './routing/health/retry-budget.ts'
 import { createStickyRoutes } from './routing/health/sticky.ts'
+import { createHedgeBudget } from './routing/hedge.ts'
 import { openDataFolder } from './store/data-folder.ts'
 import { lockDataFolder } from './store/folder-lock.ts'
 import { migrate } from './store/migrate.ts'
@@ -68,18 +71,24 @@ export interface App {
   readonly adminToken: Pick<AdminToken, 'source' | 'file'>
   /** What a new installation's wallet starts with, decimal USD. */
   readonly openingCredit: string
+  /** A path with a one-time secret that signs a browser in, valid for a few minutes. */
+  createSignInPath(): string
   /** What the configuration in force switches on. */
   providers(): ReadonlyMap<string, Provider>
   /** How many models a caller without an allowlist can call through a provider. */
   modelCount(providerId: string): number
   /** Stops accepting, finishes what runs, closes everything; answers whether nobody had to be cut off. */
   stop(): Promise<boolean>
+  /** A stop that runs waits only a few seconds more; what still runs then is told, settled and recorded. */
+  hurry(): void
 }
 
 export interface AppDependencies {
   readonly source: ConfigSource
   readonly clock: Clock
   readonly log: Log
+  /** Measures how late the event loop is; absent = nobody is turned away for that. */
+  readonly loopClock?: Clock
   /** A line for a person while the start waits for something. */
   onProgress(line: string): void
   /** For measurements: the ledger as the gateway shall see it. */
@@ -96,8 +105,19 @@ const dialects: Dialects = {
 
 /** Seconds a silent connection may live between requests. */
 const idleSeconds = 60
+const drainDelayMs = 5_000
 
-export async function startApp({ source, clock, log, onProgress, dressLedger }: AppDependencies): Promise<App> {
+/** Never late. */
+const stillClock: Clock = { now: () => 0, monotonicMs: () => 0 }
+
+export async function startApp({
+  source,
+  clock,
+  loopClock = stillClock,
+  log,
+  onProgress,
+  dressLedger,
+}: AppDependencies): Promise<App> {
   const config = source.current
   const folder = openDataFolder(config.dataFolder, (line) => log.warn(line))
   const lock = config.databaseUrl === undefined ? lockDataFolder(config.dataFolder) : undefined
@@ -185,6 +205,7 @@ export async function startApp({ source, clock, log, onProgress, dressLedger }: 
     observe: observers.observe,
     streams: observers.streams,
     sticky: createStickyRoutes({ clock }),
+    hedges: createHedgeBudget(),
     ratios: new InputRatios(),
     replays: createReplays({
       database,
@@ -200,6 +221,13 @@ export async function startApp({ source, clock, log, onProgress, dressLedger }: 
     bodyBytesMax: config.bodyBytesMax,
   }
   const renderFailure = openaiChat.renderFailure
+  const { web, sessions } = createPages({
+    clock,
+    adminToken,
+    health,
+    config: () => source.current,
+    goods: () => goods.current,
+  })
   const payments = createStripePayments({
     database,
     ledger,
@@ -225,8 +253,12 @@ export async function startApp({ source, clock, log, onProgress, dressLedger }: 
     credentials: createCredentials({ keys: keyRing, cache: credentials, goods: () => goods.current }),
     requests: createRequestReader({ database, ledger, requests }),
     catalog: () => catalogItems(goods.current, health),
+    sessionOf: sessions.sessionOf,
     checkout: config.stripe.secretKey && payments?.checkout,
   })
+  // The socket knows how many requests run, and is opened last.
+  let running = (): number => 0
+  const shedding = createShedding({ clock: loopClock, random: randomUnit, running: () => running() })
   const handler = createHandler({
     chat: openaiChat,
     messages: anthropicMessages,
@@ -235,8 +267,10 @@ export async function startApp({ source, clock, log, onProgress, dressLedger }: 
     models: createModelsRoutes({ authenticate, credentials, limiter, offer: () => goods.current.offer }),
     management,
     metrics: observers.metrics,
+    pages: web.handle,
     payments,
     notReady: () => (draining ? shuttingDown() : undefined),
+    overloaded: () => shedding.refusal(),
     notAble: () => (ledger.admits() ? undefined : cannotCharge(1000)),
     onDefect,
     idleSeconds,
@@ -246,12 +280,15 @@ export async function startApp({ source, clock, log, onProgress, dressLedger }: 
     port: config.port,
     idleSeconds,
     handler,
+    // Several replicas stand behind a balancer, which needs a moment to notice.
+    drainDelayMs: database.engine === 'postgres' ? drainDelayMs : 0,
     onDefect(error) {
       const id = createId('req')
       return refuse(openaiChat, logDefect(log, error, id), id)
     },
   })
   if (listening instanceof ListenFault) throw refusedPort(config, listening)
+  running = listening.running
   const uses = setInterval(() => void lastUsed.flush(), lastUsedFlushMs)
   if (config.localModels) void goods.lookForLocalServers([Number(new URL(listening.url).port)])
 
@@ -261,12 +298,16 @@ export async function startApp({ source, clock, log, onProgress, dressLedger }: 
     firstStart,
     adminToken,
     openingCredit: formatUsd(openingCredit),
+    createSignInPath: () => `/console?t=${sessions.createLink()}`,
     providers: () => goods.current.providers,
     modelCount: (providerId) => goods.current.modelCount(providerId),
+    hurry: () => listening.hurry(),
     async stop() {
       draining = true
+      web.close()
       const drained = await listening.stop(source.current.drainMs, () => ticker.expireAll())
       ticker.close()
+      shedding.close()
       source.close()
       // What was charged is committed, then what was asked is written, then the store may go.
       await ledger.close()

@@ -55,7 +55,13 @@ async function serve(): Promise<void> {
   const source = createConfigSource({ initial, load, report: (report) => logReport(log, report) })
   let app: App
   try {
-    app = await startApp({ source, clock: systemClock, log, onProgress: (line) => process.stderr.write(`${line}\n`) })
+    app = await startApp({
+      source,
+      clock: systemClock,
+      loopClock: systemClock,
+      log,
+      onProgress: (line) => process.stderr.write(`${line}\n`),
+    })
   } catch (error) {
     log.flush()
     if (!(error instanceof StartRefusal)) throw error
@@ -82,6 +88,7 @@ function startFacts(app: App, config: Config): StartFacts {
     engine: app.engine,
     firstKey: app.firstStart.firstKey,
     firstKeyFile: shownPath(app.firstStart.firstKeyFile),
+    consoleLink: app.firstStart.firstKey === undefined ? undefined : app.url + app.createSignInPath(),
     managementToken:
       app.adminToken.file === undefined ? app.adminToken.source : `${shownPath(app.adminToken.file)} (0600)`,
     openingCredit: app.firstStart.firstKey === undefined ? undefined : app.openingCredit,
@@ -105,11 +112,7 @@ function shownPath(path: string): string {
 function stopOnSignal(app: App, log: Log): void {
   let stopping = false
   const stop = (): void => {
-    if (stopping) {
-      // Whatever still runs has had its warning.
-      setTimeout(() => process.exit(0), hurryMs).unref()
-      return
-    }
+    if (stopping) return app.hurry()
     stopping = true
     log.info('stopping: running requests are finished first')
     log.flush()
@@ -121,8 +124,6 @@ function stopOnSignal(app: App, log: Log): void {
   process.on('SIGTERM', stop)
   process.on('SIGINT', stop)
 }
-
-const hurryMs = 5_000
 
 function logReport(log: Log, report: ConfigReport): void {
   if (report.kind === 'deleted') {

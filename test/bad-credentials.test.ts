@@ -14,14 +14,13 @@ import {
   type TestSurface,
 } from './parts/surfaces.ts'
 import { startUpstream, type Upstream } from './parts/upstream.ts'
+import { eitherAnswer } from './parts/upstream-words.ts'
 
 let upstream: Upstream
 let gateway: Gateway
 
 beforeAll(async () => {
-  upstream = startUpstream((_, reply) =>
-    reply.json(200, { type: 'message', choices: [], content: [], input_tokens: 1 }),
-  )
+  upstream = startUpstream((_, reply) => reply.json(200, eitherAnswer))
   gateway = await startGateway({ config: upstreamConfig(upstream.url) })
 })
 

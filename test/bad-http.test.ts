@@ -13,6 +13,7 @@ import {
   type TestSurface,
 } from './parts/surfaces.ts'
 import { startUpstream, type Upstream } from './parts/upstream.ts'
+import { eitherAnswer } from './parts/upstream-words.ts'
 
 const bodyBytesMax = 65_536
 
@@ -21,7 +22,7 @@ let gateway: Gateway
 let connection: RawConnection
 
 beforeAll(async () => {
-  upstream = startUpstream((_, reply) => reply.json(200, { type: 'message', choices: [], content: [] }))
+  upstream = startUpstream((_, reply) => reply.json(200, eitherAnswer))
   const limits = `server: { body_bytes_max: ${bodyBytesMax} }\n`
   gateway = await startGateway({ config: upstreamConfig(upstream.url, limits) })
 })

@@ -7,6 +7,7 @@ import { type Gateway, startGateway, upstreamConfig } from './parts/gateway.ts'
 import { connect, type RawConnection, type RawResponse } from './parts/raw-client.ts'
 import { bodyOf, bothSurfaces, requestBytes, type TestSurface } from './parts/surfaces.ts'
 import { startUpstream, type Upstream } from './parts/upstream.ts'
+import { eitherAnswer } from './parts/upstream-words.ts'
 
 const runs = 1500
 
@@ -21,7 +22,7 @@ beforeAll(async () => {
       await reply.chunk('data: {"choices":[{"delta":{"content":"x"}}]}\n\ndata: [DONE]\n\n')
       await reply.chunk('event: content_block_delta\ndata: {}\n\nevent: message_stop\ndata: {}\n\n')
       await reply.finish()
-    } else await reply.json(200, { type: 'message', choices: [], content: [] })
+    } else await reply.json(200, eitherAnswer)
   })
   gateway = await startGateway({ config: upstreamConfig(upstream.url, 'server: { body_bytes_max: 100000 }\n') })
 })

@@ -18,7 +18,10 @@ test("no import that Bun's own scan finds is missed", async () => {
   for (const [path, text] of await readSources(join(import.meta.dir, '..'))) {
     const transpiler = new Bun.Transpiler({ loader: path.endsWith('x') ? 'tsx' : 'ts' })
     const seen = readSource(text).imports.map(({ specifier }) => specifier)
-    const missed = transpiler.scanImports(text).filter((found) => !seen.includes(found.path))
+    const missed = transpiler
+      .scanImports(text)
+      // Bun adds these two for JSX, whatever the file's own pragma says.
+      .filter(({ path: found }) => !/^react(\/|$)/.test(found) && !seen.includes(found))
     expect({ path, missed }).toEqual({ path, missed: [] })
   }
 })

@@ -10,7 +10,10 @@ import type { Health, RouteReading } from '../routing/health/health.ts'
 import type { Goods } from './goods.ts'
 
 /** Models that can be called, and those that only lack a price: an unknown price is shown, not hidden. */
-export function catalogItems({ catalog, providers }: Goods, health: Pick<Health, 'snapshot'>): readonly CatalogItem[] {
+export function catalogItems(
+  { catalog, providers, priceVersions }: Goods,
+  health: Pick<Health, 'snapshot'>,
+): readonly CatalogItem[] {
   const readings = readingsByRoute(health.snapshot())
   return catalog.models
     .filter(({ routes }) => routes.some(({ providerId }) => providers.has(providerId)))
@@ -24,6 +27,7 @@ export function catalogItems({ catalog, providers }: Goods, health: Pick<Health,
       released: model.releasedAt === undefined ? null : isoTime(model.releasedAt).slice(0, 10),
       source: model.source,
       price: model.price ? shownPrice(model.price) : null,
+      price_version: priceVersions.get(model.id) ?? null,
       callable: model.price !== undefined,
       routes: shownRoutes(model, providers, readings),
     }))
@@ -57,6 +61,10 @@ function shownRoutes(model: Model, providers: Goods['providers'], readings: Read
         priority,
         weight,
         health: reading?.standing.state ?? 'healthy',
+        factor: reading?.standing.factor ?? 1,
+        wait_ms: reading?.standing.waitMs ?? null,
+        why: reading?.standing.why ?? null,
+        rehearsal: providers.get(providerId)?.isRehearsal ?? false,
         first_event_ms: figures(reading?.firstEventMs),
         tokens_per_second: figures(reading?.tokensPerSecond),
       }

@@ -24,6 +24,8 @@ export interface Goods {
   readonly offer: Offer
   readonly catalog: Catalog
   readonly providers: ReadonlyMap<string, Provider>
+  /** By model id. */
+  readonly priceVersions: ReadonlyMap<string, string>
   /** For addresses that workspaces bring; undefined = they may not. */
   readonly guard: EgressGuard | undefined
   readonly ownKeyFee: bigint
@@ -66,6 +68,7 @@ export async function stockGoods(
     offer,
     catalog,
     providers,
+    priceVersions,
     guard,
     ownKeyFee: BigInt(config.ownKeys.feeBasisPoints),
     endpointsOf,

@@ -25,6 +25,9 @@ Usage
   tollgate providers      which are on, what the others need; add one to the configuration file
   tollgate config         settings in force; workspaces, projects and keys from a file: plan, apply, export
   tollgate secrets        replace the master secret without downtime: status, rotate
+  tollgate backup FILE    the embedded database in one file, while the gateway serves
+  tollgate restore FILE   put it back into an empty data folder
+  tollgate migrate-to-postgres   from the embedded database to PostgreSQL, proved on both sides
   tollgate connect NAME   point claude, cline, opencode or cursor at the gateway, and back
 
   tollgate NAME --help    more about one of them

@@ -11,6 +11,8 @@ export interface StartFacts {
   /** Only at the first start. */
   readonly firstKey: string | undefined
   readonly firstKeyFile: string
+  /** Signs a browser in once; only at the first start. */
+  readonly consoleLink: string | undefined
   /** A variable or a file, never the token. */
   readonly managementToken: string
   /** Decimal USD in the wallet of the first workspace; only at the first start. */
@@ -32,6 +34,9 @@ export function prettyStart(facts: StartFacts): string {
   const store = facts.engine === 'sqlite' ? `data ${facts.dataFolder} (SQLite)` : 'PostgreSQL'
   const first = facts.firstKey === undefined ? '' : '   first start'
   const lines = [`tollgate ${facts.version}   ${store}${first}`, '']
+  const link =
+    facts.consoleLink === undefined ? `${facts.url}/console` : `${facts.consoleLink}    one-time link, valid 15 minutes`
+  lines.push(`  Console     ${link}`, `  Catalog     ${facts.url}/`)
   lines.push(`  OpenAI      ${facts.url}/v1`, `  Anthropic   ${facts.url}`)
   if (facts.firstKey !== undefined) {
     lines.push(`  API key     ${facts.firstKey}      shown this once; also in ${facts.firstKeyFile} (0600)`)
@@ -54,6 +59,7 @@ export function startLogLines(facts: StartFacts): { readonly message: string; re
       fields: {
         api_key: facts.firstKey,
         file: facts.firstKeyFile,
+        ...(facts.consoleLink !== undefined && { console: facts.consoleLink }),
         ...(facts.openingCredit !== undefined && { opening_credit: facts.openingCredit }),
       },
     })

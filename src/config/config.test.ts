@@ -63,6 +63,7 @@ test('without a file or variables the defaults hold', () => {
     stripe: { secretKey: undefined, webhookSecret: undefined },
     otel: { endpoint: undefined, headers: undefined, serviceName: undefined, samplerArg: undefined },
     requestsRetentionDays: 90,
+    catalogIsPublic: true,
     secret: undefined,
     adminToken: undefined,
     bodyBytesMax: 33_554_432,

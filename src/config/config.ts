@@ -60,6 +60,8 @@ export interface Config {
   /** Where people reach the gateway; undefined = where it listens. */
   readonly publicUrl: string | undefined
   readonly localModels: boolean
+  /** Whether the catalog pages need no session. */
+  readonly catalogIsPublic: boolean
   /** The one that is being replaced; what it sealed can still be opened. */
   readonly secretPrevious: Secret | undefined
   readonly stripe: StripeSecrets
@@ -127,6 +129,7 @@ export function loadConfig(inputs: ConfigInputs): LoadedConfig | RefusedConfig {
     limits: limitDefaults(settings.limits),
     ownKeys: ownKeySettings(settings.ownKeys),
     publicUrl: server.public_url?.replace(/\/+$/, ''),
+    catalogIsPublic: server.catalog !== 'signed-in',
     requestsRetentionDays: server.requests_retention_days ?? 90,
     localModels: server.local_models !== 'off' && server.local_models !== false,
     providers: settings.providers,

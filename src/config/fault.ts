@@ -22,7 +22,7 @@ export function formatPath(path: ConfigPath): string {
   let text = ''
   for (const part of path) {
     if (typeof part === 'number') text += `[${part}]`
-    else if (/^[$A-Za-z_][\w]*$/.test(part)) text += text === '' ? part : `.${part}`
+    else if (/^[$A-Za-z_]\w*$/.test(part) && part === shortened(part)) text += text === '' ? part : `.${part}`
     else text += `[${JSON.stringify(shortened(part))}]`
   }
   return text

@@ -51,6 +51,7 @@ export const serverSchema = z
       .max(36_500)
       .optional()
       .describe('How long the request log is kept; 0 = for ever. Charges are always kept. Default 90.'),
+    catalog: z.enum(['public', 'signed-in']).optional().describe('Who may read the catalog pages. Default public.'),
     local_models: z
       .union([z.enum(['on', 'off']), z.boolean()], { error: 'expected on or off' })
       .optional()

@@ -29,6 +29,7 @@ const serverValues: Shown<ServerSection> = {
   drain_seconds: ({ drainMs }) => drainMs / 1000,
   public_url: ({ publicUrl }) => publicUrl ?? 'where it listens',
   requests_retention_days: ({ requestsRetentionDays }) => requestsRetentionDays,
+  catalog: ({ catalogIsPublic }) => (catalogIsPublic ? 'public' : 'signed-in'),
   local_models: ({ localModels }) => onOff(localModels),
 }
 

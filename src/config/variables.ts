@@ -18,6 +18,7 @@ export const serverVariables = {
   drain_seconds: 'TOLLGATE_DRAIN_SECONDS',
   public_url: 'TOLLGATE_PUBLIC_URL',
   requests_retention_days: 'TOLLGATE_REQUESTS_RETENTION_DAYS',
+  catalog: 'TOLLGATE_CATALOG',
   local_models: 'TOLLGATE_LOCAL_MODELS',
 } as const satisfies Record<keyof z.infer<typeof serverSchema>, string>
 

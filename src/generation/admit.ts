@@ -6,6 +6,7 @@ import { Failure, invalidRequest } from '../kernel/failure.ts'
 import { limitFailure } from '../limits/limit-failure.ts'
 import type { Limiter } from '../limits/limiter.ts'
 import type { Candidate } from '../routing/candidate.ts'
+import { candidateRecords } from '../routing/explain-plan.ts'
 import type { Health } from '../routing/health/health.ts'
 import type { HealthPlan } from '../routing/health/plan-with-health.ts'
 import type { RetryBudget } from '../routing/health/retry-budget.ts'
@@ -89,8 +90,10 @@ export async function admit(
   if (admission.kind === 'refused') return limitFailure(admission, caller.keyName)
   story.admission = admission
 
-  const candidates = offer.candidates(model, surface, caller)
-  return { caller, envelope, model, ...planOf(deps, caller, envelope, model, candidates) }
+  const candidates = offer.candidates(model, surface, caller, envelope)
+  const planned = planOf(deps, caller, envelope, model, candidates)
+  record.candidates = candidateRecords(planned.plan)
+  return { caller, envelope, model, ...planned }
 }
 
 function planOf(
@@ -104,7 +107,7 @@ function planOf(
   const conversation = conversationKey(caller.workspaceId, model.id, envelope)
   const kept = conversation === undefined ? undefined : sticky.find(conversation)
   const probes = budget.level() >= 1 ? 'on' : 'off'
-  return { plan: health.plan(candidates, { sticky: kept, probes }), conversation }
+  return { plan: health.plan(candidates, { sticky: kept, probes, policy: model.routing }), conversation }
 }
 
 function refusedMediaType(headers: Headers): Failure | undefined {

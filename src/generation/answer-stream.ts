@@ -79,6 +79,9 @@ class Pump implements Watched {
   readonly #startedAtMs: number
   /** When bytes last came from the provider. */
   #heardAtMs: number
+  /** When a piece of the answer last came; a provider's pings say that it lives, not that it works. */
+  #contentAtMs: number
+  #contentBytes = 0
   /** When bytes last went to the client. */
   #spokeAtMs: number
   /** Since when the client has not asked for more; undefined while it waits for us. */
@@ -88,7 +91,7 @@ class Pump implements Watched {
 
   constructor(input: StreamAnswerInput) {
     this.#input = input
-    this.#startedAtMs = this.#heardAtMs = this.#spokeAtMs = input.ticker.nowMs
+    this.#startedAtMs = this.#heardAtMs = this.#contentAtMs = this.#spokeAtMs = input.ticker.nowMs
     input.ticker.watch(this)
   }
 
@@ -135,6 +138,8 @@ class Pump implements Watched {
   /** Hands bytes to the client and answers whether they were the last. */
   #forward(controller: Controller, { relay }: OpenStream, bytes: Uint8Array): boolean {
     this.#heardAtMs = this.#input.ticker.nowMs
+    if (relay.outputBytes !== this.#contentBytes) this.#contentAtMs = this.#heardAtMs
+    this.#contentBytes = relay.outputBytes
     if (bytes.length > 0) {
       this.#spokeAtMs = this.#heardAtMs
       controller.enqueue(bytes)
@@ -155,10 +160,9 @@ class Pump implements Watched {
   }
 
   async #interrupt(controller: Controller, how: string): Promise<void> {
-    const stream = this.#stream
-    const provider = stream?.candidate.provider.id ?? 'unknown'
-    const tokens = stream?.relay.usageSoFar ? ` after ${stream.relay.usageSoFar.outputTokens} output tokens` : ''
-    const message = `Provider ${provider} ${how}${tokens}; what came before is all there is. Request ${this.#input.requestId}.`
+    const { candidate, relay } = this.#stream ?? {}
+    const tokens = relay?.usageSoFar ? ` after ${relay.usageSoFar.outputTokens} output tokens` : ''
+    const message = `Provider ${candidate?.provider.id ?? 'unknown'} ${how}${tokens}; what came before is all there is. Request ${this.#input.requestId}.`
     await this.#end(controller, 'interrupted', new Failure('STREAM_INTERRUPTED', message))
   }
 
@@ -200,22 +204,21 @@ class Pump implements Watched {
   tick(nowMs: number): void {
     this.#input.connection.keepOpen()
     const stream = this.#stream
-    if (this.#clientBusySinceMs !== undefined && nowMs - this.#clientBusySinceMs > writeStallMs)
-      return void this.#stall()
-    if (this.#clientBusySinceMs === undefined && nowMs - this.#spokeAtMs >= keepAliveMs) this.#keepAlive(nowMs)
+    const busySinceMs = this.#clientBusySinceMs
+    if (busySinceMs !== undefined && nowMs - busySinceMs > writeStallMs) return void this.#stall()
+    if (busySinceMs === undefined && nowMs - this.#spokeAtMs >= keepAliveMs) this.#keepAlive(nowMs)
     if (!stream) return
     if (nowMs - this.#startedAtMs > stream.timeouts.totalMs) this.#cut(stream, 'took too long')
-    else if (this.#clientBusySinceMs === undefined && nowMs - this.#heardAtMs > stream.timeouts.idleMs) {
-      this.#cut(stream, 'fell silent')
-    }
+    else if (busySinceMs !== undefined) return
+    else if (nowMs - this.#heardAtMs > stream.timeouts.idleMs) this.#cut(stream, 'fell silent')
+    else if (nowMs - this.#contentAtMs > stream.timeouts.contentIdleMs) this.#cut(stream, 'sent only signs of life')
   }
 
   expire(): void {
     const failure = new Failure('STREAM_INTERRUPTED', `Tollgate was shut down. Request ${this.#input.requestId}.`)
     // A client that goes in this very moment has nothing to be told.
-    if (this.#controller && !this.#isOver()) {
-      this.#end(this.#controller, 'ended by us', failure).catch(() => this.leave())
-    }
+    if (!this.#controller || this.#isOver()) return
+    this.#end(this.#controller, 'ended by us', failure).catch(() => this.leave())
   }
 
   #keepAlive(nowMs: number): void {

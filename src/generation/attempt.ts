@@ -63,14 +63,19 @@ export interface AttemptDependencies {
 const staleMs = 1_000
 
 export function createAttempt({ clock, ticker, reach, health }: AttemptDependencies) {
-  return async (call: Call, candidate: Candidate, isFresh: boolean): Promise<Answered | AttemptFault> => {
+  return async (
+    call: Call,
+    candidate: Candidate,
+    isFresh: boolean,
+    lost?: AbortSignal,
+  ): Promise<Answered | AttemptFault> => {
     const isFirst = call.story.record.attempts.length === 0
     if (!isFirst && call.clientGone.aborted) return attemptFault('client left')
     const lane = openLane(call, candidate)
     if (lane instanceof Failure) return cannotCarry(lane)
     const timeouts = timeoutsOf(call, candidate, health)
     const startedMs = clock.monotonicMs()
-    const patience = new Patience(startedMs, firstAnswerMs(call, candidate, timeouts), call)
+    const patience = new Patience(startedMs, firstAnswerMs(call, lane, timeouts), call, lost)
     let isAnswering = false
     ticker.watch(patience)
     try {
@@ -96,8 +101,9 @@ export function createAttempt({ clock, ticker, reach, health }: AttemptDependenc
       // What neither the network nor an abort explains is a defect of ours, and must not pass for the provider's.
       if (!isEnded && !isBroken(error)) throw error
       const fault = patience.fault('broken')
-      const isStale = fault.class === 'broken' && !isAnswering && clock.monotonicMs() - startedMs <= staleMs
-      return isStale ? { ...fault, isStale } : fault
+      if (fault.class !== 'broken' || isAnswering) return fault
+      const isStale = clock.monotonicMs() - startedMs <= staleMs
+      return isStale ? { ...fault, isStale } : { ...fault, isAmbiguous: true }
     } finally {
       patience.end()
       ticker.unwatch(patience)
@@ -137,6 +143,8 @@ async function openStream(
   let first: Uint8Array = new Uint8Array(0)
   while (!relay.meaningful) {
     const { done, value } = await reader.read()
+    // A reply that is collected here goes on past its first event; it is watched like one that is passed on.
+    if (relay.outputBytes > 0) patience.goOn(timeouts)
     const bytes = done ? relay.end() : relay.push(value ?? new Uint8Array(0))
     first = first.length === 0 ? bytes : Buffer.concat([first, bytes])
     if (relay.fault) {
@@ -190,13 +198,17 @@ function timeoutsOf(call: Call, { route, key }: Candidate, health: AttemptDepend
     connectMs: 3_000,
     firstEventMs: health.firstEventLimitMs(key, kind),
     idleMs: 30_000,
-    totalMs: 900_000,
+    contentIdleMs: kind === 'reasoning' ? 300_000 : 120_000,
+    totalMs: call.envelope.stream ? 900_000 : 600_000,
     ...route.timeouts,
   }
 }
 
-/** A whole reply has no first event to wait for: some providers hold back even the headers until the end. */
-function firstAnswerMs(call: Call, candidate: Candidate, timeouts: RouteTimeouts): number {
-  if (call.envelope.stream) return timeouts.firstEventMs
-  return candidate.route.timeouts.totalMs ?? 600_000
+/**
+ * A provider that was not asked for a stream has no first event to wait for: some hold back even the headers until the
+ * end. What earlier attempts took is gone: all of them share one deadline.
+ */
+function firstAnswerMs({ story }: Call, { streamsUpstream }: Lane, { firstEventMs, totalMs }: RouteTimeouts): number {
+  const spentMs = story.record.attempts.reduce((sum, { ms }) => sum + ms, 0)
+  return Math.min(streamsUpstream ? firstEventMs : totalMs, totalMs - spentMs)
 }

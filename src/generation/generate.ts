@@ -74,7 +74,10 @@ export function createGenerate(deps: GenerateDependencies): Generate {
       const trying = tryCandidates(deps, {
         plan: admitted.plan,
         streams: call.envelope.stream,
-        attempt: (candidate, isFresh) => tryOne(candidate, call, isFresh),
+        // The tools of a request may be run by the provider itself: never twice.
+        mayHedge: call.model.hedge && call.envelope.stream && !call.envelope.offersTools,
+        attempt: (candidate, isFresh, lost) => tryOne(candidate, call, isFresh, lost),
+        discard: (answer) => (answer.kind === 'stream' ? answer.abort() : undefined),
         isAnswer: isAnswered,
         isWanted: () => !call.clientGone.aborted,
       })
@@ -102,16 +105,18 @@ export function createGenerate(deps: GenerateDependencies): Generate {
     return new Response(claim.body, { headers: replayHeaders(requestIdHeaders(story.record.id)) })
   }
 
-  async function tryOne(candidate: Candidate, call: Call, isFresh: boolean) {
+  async function tryOne(candidate: Candidate, call: Call, isFresh: boolean, lost?: AbortSignal) {
     const { story } = call
     story.candidate = candidate
     story.bill?.serveBy(candidate)
     story.bill?.markSent()
     const startedMs = clock.monotonicMs()
-    const result = await attempt(call, candidate, isFresh)
+    const result = await attempt(call, candidate, isFresh, lost)
     if (isAnswered(result)) story.noteAttempt(candidate, 'ok', startedMs)
     // A route that could not be asked was not tried.
     else if (!result.failure) story.noteAttempt(candidate, describeFault(result), startedMs)
+    // The last attempt is the one that answered, and a race is lost after it was won.
+    if (lost?.aborted) story.record.attempts.reverse()
     return result
   }
 
@@ -162,6 +167,9 @@ export function createGenerate(deps: GenerateDependencies): Generate {
 /** What the tries came to, as the caller will learn it. */
 function concluded(outcome: Answered | Exhausted, { story, model }: Call): Opened {
   if (outcome instanceof Exhausted) return outcome.clientLeft ? 'client left' : exhaustedFailure(model.id, outcome)
+  // Of two that were asked, the other may have been the last to begin.
+  story.candidate = outcome.candidate
+  story.bill?.serveBy(outcome.candidate)
   story.noteFirstEvent()
   return outcome
 }

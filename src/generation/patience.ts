@@ -1,6 +1,7 @@
 // How long an attempt may take and who may end it: it stops when time is up, the client has gone, or the gateway shuts
 // down, and remembers which, so that none is taken for the provider's fault.
 
+import type { RouteTimeouts } from '../catalog/model.ts'
 import type { ProviderFault } from '../dialects/canonical/provider-fault.ts'
 import { type AttemptFault, attemptFault } from '../routing/fault.ts'
 import type { Watched } from './ticker.ts'
@@ -18,15 +19,25 @@ export class Patience implements Watched {
   seat = -1
   readonly #controller = new AbortController()
   readonly #startedMs: number
-  readonly #limitMs: number
+  #limitMs: number
   readonly #waiting: Waiting
+  /** Since when nothing has come, once an answer has begun; set at the next tick. */
+  #silentSinceMs: number | undefined
+  #idleMs = Number.POSITIVE_INFINITY
   #endedBy: 'clock' | 'shutdown' | undefined
   #watchesClient = false
 
-  constructor(startedMs: number, limitMs: number, waiting: Waiting) {
+  /** `lost`: another route has answered, and this attempt is needed no more. */
+  constructor(
+    startedMs: number,
+    limitMs: number,
+    waiting: Waiting,
+    private readonly lost?: AbortSignal,
+  ) {
     this.#startedMs = startedMs
     this.#limitMs = limitMs
     this.#waiting = waiting
+    lost?.addEventListener('abort', this.#leave)
   }
 
   get signal(): AbortSignal {
@@ -37,7 +48,15 @@ export class Patience implements Watched {
     this.#watchClient()
     const tookMs = monotonicMs - this.#startedMs
     if (tookMs > longMs) this.#waiting.story.connection.keepOpen()
-    if (tookMs >= this.#limitMs) this.#endBy('clock')
+    this.#silentSinceMs ??= monotonicMs
+    if (tookMs >= this.#limitMs || monotonicMs - this.#silentSinceMs > this.#idleMs) this.#endBy('clock')
+  }
+
+  /** A part of the answer has come, and not the last: from here silence counts, and how long all of it takes. */
+  goOn({ idleMs, totalMs }: Pick<RouteTimeouts, 'idleMs' | 'totalMs'>): void {
+    this.#silentSinceMs = undefined
+    this.#idleMs = idleMs
+    this.#limitMs = totalMs
   }
 
   expire(): void {
@@ -50,6 +69,7 @@ export class Patience implements Watched {
 
   /** The fault as the client's going, the clock or our own end explain it, or as it looked from the wire. */
   fault(seen: 'unreachable' | 'broken' | 'garbled', said?: ProviderFault): AttemptFault {
+    if (this.lost?.aborted) return attemptFault('superseded')
     if (this.#waiting.clientGone.aborted) return attemptFault('client left')
     if (this.#endedBy === 'shutdown') return attemptFault('shut down')
     return this.#endedBy === 'clock' ? attemptFault('timed out') : attemptFault(seen, said)
@@ -57,6 +77,7 @@ export class Patience implements Watched {
 
   /** The attempt is over; from here whoever holds the open stream watches the client. */
   end(): void {
+    this.lost?.removeEventListener('abort', this.#leave)
     if (this.#watchesClient) this.#waiting.clientGone.removeEventListener('abort', this.#leave)
   }
 

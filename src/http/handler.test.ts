@@ -18,6 +18,7 @@ const handler = createHandler({
   models: { list: defect, retrieve: defect },
   management: () => undefined,
   metrics: defect,
+  pages: () => undefined,
   payments: undefined,
   notReady: () => undefined,
   notAble: () => undefined,

@@ -30,13 +30,17 @@ export interface HandlerDependencies {
   }
   /** Under /api; undefined = not a path of its. */
   management(request: Request, path: string): Promise<Response> | undefined
+  /** The catalog and the console; undefined = not a page. */
+  pages(request: Request, path: string): Response | Promise<Response> | undefined
   /** For the operator's Prometheus, with the management token. */
   metrics(request: Request): Promise<Response>
   /** undefined = no payment provider is configured, and then its path does not exist. */
   readonly payments: Pick<StripePayments, 'webhook'> | undefined
   /** Why new generations are refused, undefined while they are taken. */
   notReady(): Failure | undefined
-  /** The same, and why they could not be paid for; for probes. */
+  /** Why a new generation would be one too many; probes are answered all the same. */
+  overloaded?(): Failure | undefined
+  /** Why they could not be paid for; for probes. */
   notAble(): Failure | undefined
   /** What the caller is told of a defect of ours; the details go to the log, under the same id. */
   onDefect(error: unknown, id: RequestId): Failure
@@ -60,7 +64,7 @@ export function createHandler(deps: HandlerDependencies): Handler {
   }
   const generation = (run: Generate, surface: Dialect) => (request: Request, server: SocketControl) => {
     if (request.method !== 'POST') return refuse(surface, wrongMethod(request, 'POST'))
-    const unready = deps.notReady()
+    const unready = deps.notReady() ?? deps.overloaded?.()
     if (unready) return withClose(refuse(surface, unready))
     return run(request, surface, pathOf(request.url), new ClientSocket(request, server, deps.idleSeconds))
   }
@@ -93,6 +97,8 @@ export function createHandler(deps: HandlerDependencies): Handler {
     if (exact === metricsPath) return deps.metrics(request)
     // Clients warm up their connection with these before they send a key.
     if (request.method === 'HEAD' && (path === '/' || path === '/api/hello')) return plainText(200)
+    const page = deps.pages(request, exact)
+    if (page) return page
     const managed = deps.management(request, exact)
     if (managed) return managed
     return refuse(path.startsWith('/messages') ? messages : surfaceOf(request), unknownPath(request))

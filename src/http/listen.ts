@@ -20,6 +20,8 @@ export interface ListenOptions {
   readonly port: number
   readonly idleSeconds: number
   readonly handler: Handler
+  /** Other processes of ours listen on the same port, and the kernel deals connections out. Default: a port of its own. */
+  readonly sharesPort?: boolean
   /**
    * How long a stopping gateway still takes connections, to tell them to go elsewhere: a balancer needs a moment to
    * learn that it is not ready any more. Default 0.
@@ -35,14 +37,14 @@ export class ListenFault {
 }
 
 export function listen(options: ListenOptions): Listening | ListenFault {
-  const { host, port, idleSeconds, handler, drainDelayMs = 0, onDefect } = options
+  const { host, port, idleSeconds, handler, sharesPort = false, drainDelayMs = 0, onDefect } = options
   let server: ReturnType<typeof Bun.serve>
   try {
     server = Bun.serve({
       hostname: host,
       port,
       // Otherwise it is on (Bun 1.4.4, development off), and a second process would silently take half of the traffic.
-      reusePort: false,
+      reusePort: sharesPort,
       idleTimeout: idleSeconds,
       // Bodies are bounded where they are read, so that an oversized one gets an answer in the caller's dialect.
       maxRequestBodySize: Number.MAX_SAFE_INTEGER,

@@ -77,6 +77,8 @@ const unreachableCodes = new Set([
   'FailedToOpenSocket',
   'ENOTFOUND',
   'ECONNREFUSED',
+  // A TLS handshake that failed, in the runtime's words.
+  'EPROTO',
   'EHOSTUNREACH',
   'ENETUNREACH',
   'DNSResolutionFailed',

@@ -21,8 +21,8 @@ const isWord = /^[A-Za-z][A-Za-z0-9_.-]{2,63}$/
 export interface FailedAttempt {
   readonly candidate: Candidate
   readonly fault: AttemptFault
-  /** It was not asked: its provider had told us to leave it alone for now. */
-  readonly isParked?: boolean
+  /** It was not asked: its provider had told us to leave it alone for now, or it had failed too often. */
+  readonly heldBackFor?: 'parked' | 'ejected'
 }
 
 /** Why no candidate answered, in the order they were tried. */
@@ -40,7 +40,9 @@ export class Exhausted {
   }
 }
 
-export function exhaustedFailure(model: string, { failed }: Exhausted): Failure {
+export function exhaustedFailure(model: string, { failed: all }: Exhausted): Failure {
+  // What was ejected was not tried and has not failed; the others decide what kind of failure it is.
+  const failed = all.filter(({ heldBackFor }) => heldBackFor !== 'ejected')
   const last = failed.at(-1)
   if (last?.fault.class === "caller's fault") return callersFailure(last)
   if (last?.fault.class === 'shut down') return new Failure('OVERLOADED', shutDownMessage, { retryAfterMs: 1000 })
@@ -50,7 +52,7 @@ export function exhaustedFailure(model: string, { failed }: Exhausted): Failure 
     return new Failure('PAYLOAD_TOO_LARGE', `${names(failed)} refused the request as too large. Send less.`)
   }
   if (failed.length > 0 && failed.every(({ fault }) => fault.class === 'throttled')) return throttledFailure(failed)
-  const reasons = [...new Set(failed.map(reasonFor))].join('; ')
+  const reasons = [...new Set(all.map(reasonFor))].join('; ')
   return new Failure(
     'NOT_FOUND',
     `No route of \`${model}\` can serve now: ${reasons}. Retry later, or use another model.`,
@@ -58,14 +60,15 @@ export function exhaustedFailure(model: string, { failed }: Exhausted): Failure 
   )
 }
 
-function reasonFor({ candidate, fault, isParked }: FailedAttempt): string {
+function reasonFor({ candidate, fault, heldBackFor }: FailedAttempt): string {
   const { provider, isOwn } = candidate
   if (fault.class === 'refused our credential' || fault.class === 'out of quota') {
     const own = fault.class === 'out of quota' ? 'has no quota left for' : 'rejected'
     return isOwn ? `${provider.id} ${own} the workspace's own credential` : `${provider.id} is unavailable`
   }
-  const seconds = isParked ? Math.ceil((fault.provider?.retryAfterMs ?? 0) / 1000) : 0
-  return `${provider.id} ${describeFault(fault)}${seconds > 0 ? `, left alone for ${seconds} s` : ''}`
+  const seconds = heldBackFor ? Math.ceil((fault.provider?.retryAfterMs ?? 0) / 1000) : 0
+  const rest = heldBackFor === 'ejected' ? 'cooling' : 'left alone'
+  return `${provider.id} ${describeFault(fault)}${seconds > 0 ? `, ${rest} for ${seconds} s` : ''}`
 }
 
 /** `503`, `timed out`: for messages and log lines; never a provider's billing or credential text. */

@@ -10,15 +10,23 @@ import type { Health } from './health/health.ts'
 import type { HealthPlan } from './health/plan-with-health.ts'
 import type { RetryBudget } from './health/retry-budget.ts'
 import type { Standing } from './health/standing.ts'
+import { type HedgeBudget, type HedgePair, hedgePair, race } from './hedge.ts'
 
-/** However many routes a model has: a request is not a load test. */
+/** However many routes a model has, replays included: a request is not a load test. */
 const attemptsMax = 3
+
+/** All attempts of a request share one deadline; after it no new one is begun. */
+const deadlineMs = { streamed: 900_000, whole: 600_000 }
 
 /** What a try needs to know of the routes, and to tell of them. */
 export interface TryDependencies {
   readonly clock: Clock
   readonly health: Pick<Health, 'begin' | 'noteOk' | 'noteFault'>
   readonly budget: Pick<RetryBudget, 'earn' | 'spend'>
+  /** In place of real time. */
+  readonly wait?: (milliseconds: number) => Promise<void>
+  /** Absent = no request is hedged. */
+  readonly hedges?: HedgeBudget
   /** A number in [0, 1). */
   random(): number
 }
@@ -27,8 +35,12 @@ export interface Tries<Answer extends object> {
   readonly plan: HealthPlan<Candidate>
   /** Whether the first event of an answer is worth timing. */
   readonly streams: boolean
-  /** `isFresh`: over a connection of its own. */
-  attempt(candidate: Candidate, isFresh: boolean): Promise<Answer | AttemptFault>
+  /** Whether a second route may be asked while the first is slow; absent = not. */
+  readonly mayHedge?: boolean
+  /** `isFresh`: over a connection of its own. `lost`: another route has answered. */
+  attempt(candidate: Candidate, isFresh: boolean, lost?: AbortSignal): Promise<Answer | AttemptFault>
+  /** Ends an answer that nobody needs any more; only where requests are hedged. */
+  discard?(answer: Answer): void
   isAnswer(outcome: Answer | AttemptFault): outcome is Answer
   /** Whether the client is still there to wait. */
   isWanted(): boolean
@@ -42,50 +54,117 @@ export async function tryCandidates<Answer extends object>(
   deps.budget.earn()
   const failed: FailedAttempt[] = []
   let attempts = 0
+  let ambiguousCalls = 0
+  const endMs = deps.clock.monotonicMs() + (tries.streams ? deadlineMs.streamed : deadlineMs.whole)
+  const pair = tries.mayHedge && deps.hedges ? hedgePair(plan, deps.clock) : undefined
+  const done = new Set<Candidate>()
   for (const candidate of plan.ordered) {
+    if (done.has(candidate)) continue
     // A gateway that tries everything three times while everything fails makes it worse.
-    if (attempts > 0 && (attempts >= attemptsMax || !deps.budget.spend())) break
+    if (attempts > 0 && (attempts >= attemptsMax || deps.clock.monotonicMs() >= endMs || !deps.budget.spend())) break
     const begunMs = deps.health.begin(candidate.key, plan.mode)
     if (typeof begunMs !== 'number') {
       failed.push(heldBack(candidate, begunMs))
       continue
     }
-    const isLast = candidate === plan.ordered.at(-1)
-    const outcome = await tryOne(deps, tries, candidate, begunMs, isLast)
-    if (tries.isAnswer(outcome)) return outcome
-    failed.push({ candidate, fault: outcome })
-    // A route that could not be asked cost nothing and does not count.
-    if (!outcome.failure) attempts++
-    if (!faultTable[outcome.class].tryNext) return new Exhausted(failed)
+    const turn = {
+      candidate,
+      begunMs,
+      isLast: candidate === plan.ordered.at(-1),
+      mayRepeat: attempts + 1 < attemptsMax,
+    }
+    const all = pair?.first === candidate ? await tryPair(deps, tries, turn, pair) : [await tryOne(deps, tries, turn)]
+    let ambiguous = 0
+    for (const { candidate: tried, outcome, calls } of all) {
+      if (tries.isAnswer(outcome)) return outcome
+      done.add(tried)
+      failed.push({ candidate: tried, fault: outcome })
+      // A route that could not be asked cost nothing and does not count.
+      if (!outcome.failure) attempts += calls
+      if (outcome.isAmbiguous) ambiguous++
+      if (!faultTable[outcome.class].tryNext) return new Exhausted(failed)
+    }
+    // Each of these may be generating, and billing, for nobody: one more is tried and not a third.
+    ambiguousCalls += ambiguous
+    if (ambiguous > 0 && ambiguousCalls > 1) break
   }
   for (const { candidate, standing } of plan.excluded) failed.push(heldBack(candidate, standing))
   return new Exhausted(failed)
 }
 
+/** A candidate whose turn it is. */
+interface Turn {
+  readonly candidate: Candidate
+  readonly begunMs: number
+  /** No other comes after it. */
+  readonly isLast: boolean
+  /** Whether the request has more than one attempt left. */
+  readonly mayRepeat: boolean
+}
+
+interface Tried<Answer> {
+  readonly candidate: Candidate
+  readonly outcome: Answer | AttemptFault
+  readonly calls: 1 | 2
+}
+
 /** One candidate, twice where that is no second load on it: over a stale socket, or after a wait it asked for. */
 async function tryOne<Answer extends object>(
-  { clock, health, random }: TryDependencies,
-  { attempt, isAnswer, isWanted, streams }: Tries<Answer>,
-  candidate: Candidate,
-  begunMs: number,
-  isLast: boolean,
-): Promise<Answer | AttemptFault> {
+  deps: TryDependencies,
+  tries: Tries<Answer>,
+  turn: Turn,
+  lost?: AbortSignal,
+): Promise<Tried<Answer>> {
+  const { candidate, begunMs } = turn
+  const { clock, health } = deps
   let startedMs = begunMs
-  let outcome = await attempt(candidate, false)
-  if (!isAnswer(outcome) && outcome.isStale && isWanted()) {
+  let calls: 1 | 2 = 1
+  let outcome = await tries.attempt(candidate, false, lost)
+  if (!tries.isAnswer(outcome) && turn.mayRepeat && (await isWorthRepeating(deps, tries, turn, outcome))) {
     startedMs = clock.monotonicMs()
-    outcome = await attempt(candidate, true)
-  } else if (!isAnswer(outcome) && isLast && isShortThrottle(outcome)) {
-    await Bun.sleep((outcome.provider?.retryAfterMs ?? 0) + random() * jitterMs)
-    if (!isWanted()) return outcome
-    startedMs = clock.monotonicMs()
-    outcome = await attempt(candidate, false)
+    calls = 2
+    outcome = await tries.attempt(candidate, outcome.isStale ?? false, lost)
   }
-  if (candidate.provider.isRehearsal) return outcome
-  const tookMs = clock.monotonicMs() - startedMs
-  if (isAnswer(outcome)) health.noteOk(candidate.key, begunMs, streams ? tookMs : undefined)
-  else health.noteFault(candidate.key, begunMs, outcome, streams ? tookMs : undefined)
-  return outcome
+  if (candidate.provider.isRehearsal) return { candidate, outcome, calls }
+  const tookMs = tries.streams ? clock.monotonicMs() - startedMs : undefined
+  if (tries.isAnswer(outcome)) health.noteOk(candidate.key, begunMs, tookMs)
+  else health.noteFault(candidate.key, begunMs, outcome, tookMs)
+  return { candidate, outcome, calls }
+}
+
+/** The first candidate and, when it is slower than usual, a second beside it. */
+function tryPair<Answer extends object>(
+  deps: TryDependencies,
+  tries: Tries<Answer>,
+  turn: Turn,
+  { second, afterMs }: HedgePair,
+): Promise<readonly Tried<Answer>[]> {
+  deps.hedges?.earn()
+  return race<Tried<Answer>>({
+    afterMs,
+    runFirst: (lost) => tryOne(deps, tries, turn, lost),
+    runSecond(lost) {
+      if (!tries.isWanted() || !deps.hedges?.spend() || !deps.budget.spend()) return undefined
+      const begunMs = deps.health.begin(second.key, tries.plan.mode)
+      if (typeof begunMs !== 'number') return undefined
+      return tryOne(deps, tries, { candidate: second, begunMs, isLast: false, mayRepeat: false }, lost)
+    },
+    hasWon: ({ outcome }) => tries.isAnswer(outcome),
+    discard: ({ outcome }) => (tries.isAnswer(outcome) ? tries.discard?.(outcome) : undefined),
+    wait: deps.wait ?? Bun.sleep,
+  })
+}
+
+async function isWorthRepeating<Answer extends object>(
+  { random }: TryDependencies,
+  { isWanted }: Tries<Answer>,
+  { isLast }: Turn,
+  fault: AttemptFault,
+): Promise<boolean> {
+  if (fault.isStale) return isWanted()
+  if (!isLast || !isShortThrottle(fault)) return false
+  await Bun.sleep((fault.provider?.retryAfterMs ?? 0) + random() * jitterMs)
+  return isWanted()
 }
 
 /** Waiting this long is shorter than sending the client away. */
@@ -97,12 +176,12 @@ function isShortThrottle(fault: AttemptFault): boolean {
   return fault.class === 'throttled' && waitMs !== undefined && waitMs <= waitMaxMs
 }
 
-/** Counts in the final answer with the reason it was left out for. */
+/** Stands in the final answer with the reason it was left out for. */
 function heldBack(candidate: Candidate, { state, why = 'failing', waitMs }: Standing): FailedAttempt {
   const fault = attemptFault(why)
-  const isParked = state === 'parked'
-  if (!isParked || waitMs === undefined) return { candidate, fault, isParked }
-  return { candidate, fault: { ...fault, provider: { ...silentProvider, retryAfterMs: waitMs } }, isParked }
+  const heldBackFor = state === 'parked' ? 'parked' : 'ejected'
+  if (waitMs === undefined) return { candidate, fault, heldBackFor }
+  return { candidate, fault: { ...fault, provider: { ...silentProvider, retryAfterMs: waitMs } }, heldBackFor }
 }
 
 const silentProvider = {

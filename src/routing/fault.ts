@@ -37,6 +37,8 @@ export const faultTable = {
   'client left': { tryNext: false },
   /** We are. */
   'shut down': { tryNext: false },
+  /** Another route that was asked beside it began to answer first. */
+  superseded: { tryNext: false },
 } as const satisfies Record<string, FaultRow>
 
 export type FaultClass = keyof typeof faultTable
@@ -48,6 +50,8 @@ export interface AttemptFault {
   readonly provider: ProviderFault | undefined
   /** The connection broke at once and without a word: most likely a pooled one that its other end had closed. */
   readonly isStale?: boolean
+  /** The request was sent and nothing came back: it may be running there all the same. */
+  readonly isAmbiguous?: boolean
   /** What the caller is told where the route could not even be asked. */
   readonly failure?: Failure
 }

@@ -5,6 +5,7 @@
 import { Database } from 'bun:sqlite'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { assertNotFenced } from './copy/fence.ts'
 import { ensurePrivateFile } from './data-folder.ts'
 import { causeText, StartRefusal } from './start-refusal.ts'
 
@@ -35,6 +36,12 @@ export function lockDataFolder(folder: string): FolderLock {
     throw isBusy(thrown) ? inUse(folder, holderFile) : cannotLock(folder, thrown)
   }
   const held = connection
+  try {
+    assertNotFenced(folder)
+  } catch (thrown) {
+    held.close()
+    throw thrown
+  }
   return { release: () => held.close() }
 }
 

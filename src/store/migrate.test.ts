@@ -153,9 +153,11 @@ test('the registry names every file of the folder, in order', async () => {
 
 test('every column is TEXT or BIGINT, and no migration ends its own transaction', () => {
   for (const { name, text } of allMigrations) {
-    const portable = textForEngine(text, 'sqlite').replaceAll(/--.*$/gm, '')
-    const types = [...portable.matchAll(/^ {2}[a-z_0-9]+ ([A-Z]+)/gm)].map((match) => match[1])
-    expect(`${name} ${[...new Set(types)].sort().join(' ')}`).toBe(`${name} BIGINT TEXT`)
+    // SQLite counts rows up by itself only under this type.
+    const portable = textForEngine(text, 'sqlite').replaceAll(/--.*$/gm, '').replaceAll('INTEGER PRIMARY KEY', 'BIGINT')
+    const types = [...portable.matchAll(/(?:^ {2}|ADD COLUMN )[a-z_0-9]+ ([A-Z]+)/gm)].map((match) => match[1])
+    expect({ name, columns: types.length > 0 }).toEqual({ name, columns: true })
+    expect({ name, others: types.filter((type) => type !== 'BIGINT' && type !== 'TEXT') }).toEqual({ name, others: [] })
     expect(portable).not.toMatch(/\b(COMMIT|ROLLBACK|BEGIN TRANSACTION)\b/i)
   }
 })

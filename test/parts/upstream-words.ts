@@ -70,3 +70,12 @@ export function wordsFor(call: UpstreamCall): Words {
   if (call.path.endsWith('/responses')) return responsesWords
   return isGeminiPath(call.path) ? geminiWords : messagesWords
 }
+
+/** A whole answer that is a good one in either dialect, for tests that look at something else. */
+export const eitherAnswer = {
+  type: 'message',
+  stop_reason: 'end_turn',
+  content: [{ type: 'text', text: 'ok' }],
+  choices: [{ index: 0, finish_reason: 'stop', message: { role: 'assistant', content: 'ok' } }],
+  input_tokens: 1,
+}

@@ -3,6 +3,7 @@
 
 import type { CommandDefinition } from '../command.ts'
 import { auditCommands } from './audit.ts'
+import { backupCommands } from './backup.ts'
 import { configCommands } from './config.ts'
 import { connectCommand } from './connect.ts'
 import { credentialCommands } from './credentials.ts'
@@ -36,6 +37,7 @@ export const commands: readonly CommandDefinition[] = [
   ...providerCommands,
   ...configCommands,
   ...secretCommands,
+  ...backupCommands,
   migrateToPostgresCommand,
   connectCommand,
 ]

@@ -35,7 +35,8 @@ export class MessagesStreamRelay extends RecordRelay {
     if (this.isUnterminated && !this.#json.read(record, this.sse.dataStart, this.sse.dataEnd)) return
     switch (this.#typeOf(record)) {
       case 'content_block_delta':
-        this.meaningful = true
+        // Until something was shown another provider may take over; half a record is nothing to show.
+        this.meaningful ||= this.#json.read(record, this.sse.dataStart, this.sse.dataEnd)
         this.outputBytes += textMeter.count(record, this.sse.dataStart, this.sse.dataEnd)
         return this.pass(record)
       case 'message_start':

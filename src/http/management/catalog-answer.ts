@@ -35,6 +35,10 @@ const routeSchema = z.object({
   priority: z.number().describe('Lower is tried first.'),
   weight: z.number().describe('Share among routes of one priority.'),
   health: z.enum(['healthy', 'ejected', 'probing', 'slow start', 'parked']),
+  factor: z.number().describe('The share of its weight that the route gets now, 0 to 1.'),
+  wait_ms: z.number().nullable().describe('How long this state lasts at least.'),
+  why: z.string().nullable().describe('What the last fault was about.'),
+  rehearsal: z.boolean().describe('Served from inside the gateway, with failures on purpose.'),
   first_event_ms: figuresSchema,
   tokens_per_second: figuresSchema,
 })
@@ -48,6 +52,7 @@ export const catalogModelSchema = z.object({
   tags: z.array(z.string()).readonly(),
   released: z.string().nullable().describe('A day, such as `2026-11-15`.'),
   source: z.string().describe('`built in`, or the file and line of the entry.'),
+  price_version: z.string().nullable().describe('As charges carry it.'),
   price: priceSchema.nullable().describe('null = not known, and then the model cannot be called.'),
   callable: z.boolean(),
   routes: z.array(routeSchema),

@@ -56,7 +56,7 @@ test('F2: a blackout of a minute costs five attempts and two probes, and no requ
 test('a model with one route is never without it', () => {
   const { clock, health, candidate } = createBench()
   const only = candidate('a', 1)
-  expect(health.plan([only])).toEqual({ ordered: [only], excluded: [], mode: 'ordinary' })
+  expect(health.plan([only])).toEqual({ reasons: ['the only route'], ordered: [only], excluded: [], mode: 'ordinary' })
   for (let n = 0; n < 50; n++) {
     const plan = health.plan([only])
     expect(plan.ordered).toEqual([only])

@@ -23,6 +23,7 @@ export const effects = {
   'cannot carry the request': 'none',
   'client left': 'none',
   'shut down': 'none',
+  superseded: 'none',
 } as const satisfies Record<FaultClass, Effect>
 
 /** By these a provider says that it has too much to do: a fault, and half the weight for a while. */

@@ -59,6 +59,7 @@ describe('what five attempts of a class do', () => {
     ['cannot carry the request', 'healthy', 'healthy', 'healthy'],
     ['client left', 'healthy', 'healthy', 'healthy'],
     ['shut down', 'healthy', 'healthy', 'healthy'],
+    ['superseded', 'healthy', 'healthy', 'healthy'],
   ]
   test.each(rows)('%s', (faultClass, itself, otherModel, otherCredential) => {
     const { health, route, fail } = createBench()

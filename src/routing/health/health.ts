@@ -39,6 +39,7 @@ export interface Health extends Outcomes {
 }
 
 const noneExcluded: readonly Excluded<never>[] = []
+const onlyRoute: readonly string[] = ['the only route']
 
 export function createHealth(deps: HealthDependencies): Health {
   const { clock, random } = deps
@@ -51,7 +52,7 @@ export function createHealth(deps: HealthDependencies): Health {
       const nowMs = clock.monotonicMs()
       const [only] = candidates
       if (candidates.length === 1 && only && standingOf(only.key, nowMs) === healthy) {
-        return { ordered: candidates, excluded: noneExcluded, mode: 'ordinary' }
+        return { ordered: candidates, reasons: onlyRoute, excluded: noneExcluded, mode: 'ordinary' }
       }
       const rated = candidates.map((candidate) => ({
         candidate,

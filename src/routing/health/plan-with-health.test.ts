@@ -1,5 +1,7 @@
 import { describe, expect, test } from 'bun:test'
+import type { Pico } from '../../kernel/money.ts'
 import type { Quantiles } from './latency.ts'
+import { exclusionReason } from './plan-reason.ts'
 import { type PlanPreferences, planWithHealth, type Rankable, type Rated } from './plan-with-health.ts'
 import { createRouteKeys } from './route-key.ts'
 import { healthy, type Standing } from './standing.ts'
@@ -16,12 +18,15 @@ interface Facts {
   readonly standing?: Standing
   readonly credentialId?: string
   readonly firstEvent?: Quantiles
+  /** What the operator pays for input and output, in pico-dollars per token. */
+  readonly cost?: readonly [input: bigint, output: bigint]
 }
 
 function rated(name: string, facts: Facts = {}): Rated<Named> {
-  const { priority = 1, weight = 1, standing = healthy, credentialId = 'platform', firstEvent } = facts
+  const { priority = 1, weight = 1, standing = healthy, credentialId = 'platform', firstEvent, cost } = facts
   const key = keys.find({ providerId: name, baseUrl: 'https://x', upstreamModel: 'm', credentialId })
-  return { candidate: { name, key, route: { priority, weight } }, standing, firstEvent }
+  const route = { priority, weight, ...(cost && { cost: { input: cost[0] as Pico, output: cost[1] as Pico } }) }
+  return { candidate: { name, key, route }, standing, firstEvent }
 }
 
 /** A linear congruential generator: the same draws in every run. */
@@ -202,5 +207,80 @@ describe('speed', () => {
     const counts = firsts(list, { policy: 'fastest' })
     expect((counts.new ?? 0) + (counts.fast ?? 0)).toBe(1000)
     expect(Math.abs((counts.new ?? 0) - 500)).toBeLessThan(80)
+  })
+})
+
+describe('the cheapest route', () => {
+  const cheap = rated('cheap', { cost: [1_000_000n, 4_000_000n] })
+  const dear = rated('dear', { cost: [2_000_000n, 2_000_000n] })
+
+  test('is first: input counts three times, so 1 and 4 are less than 2 and 2', () => {
+    expect(firsts([dear, cheap], { policy: 'cheapest' })).toEqual({ cheap: 1000 })
+  })
+
+  test('comes after a route of a better priority', () => {
+    const better = rated('better', { priority: 0, cost: [9_000_000n, 9_000_000n] })
+    expect(plan([cheap, better], { policy: 'cheapest' }).ordered).toEqual(['better', 'cheap'])
+  })
+
+  test('is any of those that cost the same, by weight', () => {
+    const { a = 0, b = 0 } = firsts(
+      [rated('a', { weight: 3, cost: [1n, 1n] }), rated('b', { weight: 1, cost: [1n, 1n] })],
+      { policy: 'cheapest' },
+    )
+    expect(a + b).toBe(1000)
+    expect(Math.abs(a - 750)).toBeLessThan(60)
+  })
+
+  test('is never one whose cost is not known, unless none is', () => {
+    expect(firsts([rated('unknown'), dear], { policy: 'cheapest' })).toEqual({ dear: 1000 })
+    const { a = 0, b = 0 } = firsts([rated('a'), rated('b')], { policy: 'cheapest' })
+    expect(Math.min(a, b)).toBeGreaterThan(400)
+  })
+})
+
+describe('reasons', () => {
+  const reasons = (list: readonly Rated<Named>[], preferences: Omit<PlanPreferences, 'random'> = {}) =>
+    planWithHealth(list, { ...preferences, random: () => 0.5 }).reasons
+
+  test('say what decided', () => {
+    const two = [rated('a', { weight: 3 }), rated('b', { priority: 2 })]
+    expect(reasons(two)).toEqual(['priority 1', 'priority 2'])
+    const rivals = [rated('a', { weight: 3 }), rated('b', { weight: 3 })]
+    expect(reasons(rivals)).toEqual(['priority 1, weight 3', 'priority 1, weight 3'])
+    expect(reasons([rated('own', { credentialId: 'cred_1' })])).toEqual(['own credential, priority 1'])
+  })
+
+  test('name the figure that a policy goes by', () => {
+    const cost = [rated('a', { cost: [1_250_000n, 6_000_000n] }), rated('b')]
+    expect(reasons(cost, { policy: 'cheapest' })).toEqual([
+      'priority 1, costs $1.25 / $6.00',
+      'priority 1, cost not known',
+    ])
+    const pace = [rated('a', { firstEvent: measured(120.4, 300) }), rated('b', { firstEvent: measured(200, 300) })]
+    expect(reasons(pace, { policy: 'fastest' })[0]).toBe('priority 1, begins after 120 ms')
+  })
+
+  test('name what a route is held back for, and why it is tried all the same', () => {
+    expect(reasons([rated('a', { standing: slowStart })])).toEqual(['priority 1, slow start at 10 %'])
+    expect(reasons([rated('a', { standing: { ...healthy, factor: 0.5 } })])).toEqual(['priority 1, overloaded at 50 %'])
+    expect(reasons([rated('a', { standing: probe }), rated('b', { priority: 2 })])[0]).toBe(
+      'priority 1, tested after an ejection',
+    )
+    expect(reasons([rated('a', { standing: ejected })])).toEqual([
+      'priority 1, tried because no route is known to work',
+    ])
+  })
+
+  test('tell the route that has the prompt cache', () => {
+    const a = rated('a')
+    const [reason] = reasons([a, rated('b')], { sticky: a.candidate.key })
+    expect(reason).toBe('priority 1, weight 1, has the prompt cache of this conversation')
+  })
+
+  test('of those left out give state, cause and time left', () => {
+    expect(exclusionReason(ejected)).toBe('left out: ejected (failing), 9 s left')
+    expect(exclusionReason(parked)).toBe('left out: parked (throttled), 2 s left')
+    expect(exclusionReason(probeTaken)).toBe('left out: being tested (failing), 3 s left')
   })
 })

@@ -1,14 +1,15 @@
 // Which candidates are tried and in which order, given how each stands. Pure: standings and chance are handed in. Health
 // alone never leaves a request without a candidate; only what its provider told us to leave alone stays out.
 
-import type { Route } from '../../catalog/model.ts'
+import type { Route, RoutingPolicy } from '../../catalog/model.ts'
 import { outlierLimitMs, type Quantiles } from './latency.ts'
+import { placeReason } from './plan-reason.ts'
 import { platformCredential, type RouteKey } from './route-key.ts'
 import type { Standing } from './standing.ts'
 
 /** What a candidate must have to be ranked. */
 export interface Rankable {
-  readonly route: Pick<Route, 'priority' | 'weight'>
+  readonly route: Pick<Route, 'priority' | 'weight' | 'cost'>
   readonly key: RouteKey
 }
 
@@ -23,8 +24,8 @@ export interface Rated<Item extends Rankable> {
 export interface PlanPreferences {
   /** The route that has this conversation's prompt cache. */
   readonly sticky?: RouteKey | undefined
-  /** Inside one priority: share by weight (the default), or take the quickest to begin. */
-  readonly policy?: 'weighted' | 'fastest'
+  /** Inside one priority: share by weight (the default), or take the cheapest or the quickest to begin. */
+  readonly policy?: RoutingPolicy
   /** Off while the retry budget is empty: a probe that failed would be seen. */
   readonly probes?: 'on' | 'off'
   /** A number in [0, 1). */
@@ -38,6 +39,8 @@ export interface Excluded<Item> {
 
 export interface HealthPlan<Item> {
   readonly ordered: readonly Item[]
+  /** Why each of the ordered stands where it does, for people. */
+  readonly reasons: readonly string[]
   readonly excluded: readonly Excluded<Item>[]
   /** Panic: no route is known to work, so all that are not parked are tried. */
   readonly mode: 'ordinary' | 'panic'
@@ -59,7 +62,13 @@ export function planWithHealth<Item extends Rankable>(
     if (isLeftOut(standing, mode, preferences)) excluded.push({ candidate, standing })
     else kept.push(each)
   }
-  return { ordered: inGroups(kept).flatMap((group) => orderGroup(group, mode, preferences)), excluded, mode }
+  const placed = inGroups(kept).flatMap((group) => orderGroup(group, mode, preferences))
+  return {
+    ordered: placed.map(({ candidate }) => candidate),
+    reasons: placed.map(({ reason }) => reason),
+    excluded,
+    mode,
+  }
 }
 
 function isLeftOut(standing: Standing, mode: HealthPlan<unknown>['mode'], { probes }: PlanPreferences): boolean {
@@ -87,23 +96,48 @@ function ownRank({ key }: Rankable): number {
   return key.credentialId === platformCredential ? 1 : 0
 }
 
+interface Placed<Item> {
+  readonly candidate: Item
+  readonly reason: string
+}
+
 function orderGroup<Item extends Rankable>(
   group: readonly Rated<Item>[],
   mode: HealthPlan<unknown>['mode'],
-  { sticky, policy, random }: PlanPreferences,
-): Item[] {
+  { sticky, policy = 'priority', random }: PlanPreferences,
+): Placed<Item>[] {
   const limitMs = outlierLimitMs(group.flatMap(({ firstEvent }) => (firstEvent ? [firstEvent.p95] : [])))
   // A route without figures counts as the best until it has some, or it would never get any.
   const bestMs = Math.min(...group.map(({ firstEvent }) => firstEvent?.p50 ?? Number.POSITIVE_INFINITY))
   const ranked = group.map(({ candidate, standing, firstEvent }) => {
     const isOutlier = firstEvent !== undefined && firstEvent.p95 > limitMs
     const factor = (mode === 'panic' ? 1 : standing.factor) * (isOutlier ? outlierFactor : 1)
-    const pace = policy === 'fastest' && Number.isFinite(bestMs) ? (firstEvent?.p50 ?? bestMs) / factor : 0
-    const turn = turnOf(standing, candidate.key === sticky)
-    return { candidate, turn, pace, draw: weightedDraw(candidate.route.weight * factor, random) }
+    const isSticky = candidate.key === sticky
+    return {
+      candidate,
+      turn: turnOf(standing, isSticky),
+      // What does not have all of its weight has to be that much better to come first.
+      rank: rankBy(policy, candidate, firstEvent?.p50 ?? bestMs) / factor,
+      draw: weightedDraw(candidate.route.weight * factor, random),
+      reason: placeReason({ candidate, standing, firstEvent, policy, mode, isSticky, isOutlier, rivals: group.length }),
+    }
   })
-  ranked.sort((a, b) => a.turn - b.turn || a.pace - b.pace || b.draw - a.draw)
-  return ranked.map(({ candidate }) => candidate)
+  return ranked.sort((a, b) => a.turn - b.turn || compareRanks(a.rank, b.rank) || b.draw - a.draw)
+}
+
+/** Most requests read more than they write. */
+const inputShare = 3
+
+/** Lower comes first; equal ranks share by weight. */
+function rankBy(policy: RoutingPolicy, { route: { cost } }: Rankable, firstEventMs: number): number {
+  if (policy === 'fastest') return Number.isFinite(firstEventMs) ? firstEventMs : 0
+  if (policy === 'priority') return 0
+  return cost === undefined ? Number.POSITIVE_INFINITY : inputShare * Number(cost.input) + Number(cost.output)
+}
+
+/** Two that are not known are alike; subtracting them would be no number. */
+function compareRanks(a: number, b: number): number {
+  return a === b ? 0 : a - b
 }
 
 /** The sticky route first: a lost prompt cache costs more than a later probe. Then the probe, or there would be none. */

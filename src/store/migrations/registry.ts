@@ -8,6 +8,7 @@ import tenancyMore from './0004-tenancy-more.sql' with { type: 'text' }
 import credentials from './0005-credentials.sql' with { type: 'text' }
 import requests from './0006-requests.sql' with { type: 'text' }
 import ownKeys from './0007-own-keys.sql' with { type: 'text' }
+import replicas from './0008-replicas.sql' with { type: 'text' }
 
 export interface Migration {
   /** The file's name without its ending. */
@@ -24,4 +25,5 @@ export const allMigrations: readonly Migration[] = [
   { name: '0005-credentials', text: credentials },
   { name: '0006-requests', text: requests },
   { name: '0007-own-keys', text: ownKeys },
+  { name: '0008-replicas', text: replicas },
 ]

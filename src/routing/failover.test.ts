@@ -1,0 +1,135 @@
+import { describe, expect, test } from 'bun:test'
+import type { Candidate } from './candidate.ts'
+import { Exhausted, exhaustedFailure } from './exhausted.ts'
+import { tryCandidates } from './failover.ts'
+import { type AttemptFault, attemptFault } from './fault.ts'
+import { createHealth } from './health/health.ts'
+import { createRetryBudget } from './health/retry-budget.ts'
+
+interface Answer {
+  readonly text: string
+}
+
+const broken = attemptFault('broken')
+const stale: AttemptFault = { ...broken, isStale: true }
+const ambiguous: AttemptFault = { ...broken, isAmbiguous: true }
+const failing = attemptFault('failing')
+const throttled: AttemptFault = {
+  ...attemptFault('throttled'),
+  provider: {
+    status: 429,
+    type: undefined,
+    code: undefined,
+    message: 'rate_limit_exceeded',
+    param: undefined,
+    details: undefined,
+    retryAfterMs: 9000,
+  },
+}
+
+/** Routes a, b, c and d that meet these fates, one for each call; the last one repeats. */
+function start(fates: Record<string, readonly (AttemptFault | 'ok')[]>) {
+  let nowMs = 0
+  const clock = { now: () => nowMs, monotonicMs: () => nowMs }
+  const random = () => 0.5
+  const health = createHealth({ clock, random })
+  const budget = createRetryBudget({ clock })
+  const candidates = Object.keys(fates).map((id, priority) => {
+    const names = { providerId: id, baseUrl: 'https://x', upstreamModel: 'm', credentialId: 'platform' }
+    const route = { providerId: id, upstreamModel: 'm', priority, weight: 1, timeouts: {} }
+    return { route, provider: { id }, key: health.route(names), isOwn: false } as unknown as Candidate
+  })
+  const calls: string[] = []
+  const dependencies = { clock, health, budget, random }
+  return {
+    calls,
+    health,
+    budget,
+    candidates,
+    async run(tookMs = 0): Promise<Answer | Exhausted> {
+      return await tryCandidates<Answer>(dependencies, {
+        plan: health.plan(candidates),
+        streams: true,
+        async attempt({ provider }, isFresh) {
+          const list = fates[provider.id] ?? []
+          const before = calls.filter((call) => call.startsWith(provider.id)).length
+          calls.push(isFresh ? `${provider.id} fresh` : provider.id)
+          nowMs += tookMs
+          const fate = list[Math.min(before, list.length - 1)] ?? 'ok'
+          return fate === 'ok' ? { text: provider.id } : fate
+        },
+        isAnswer: (outcome): outcome is Answer => 'text' in outcome,
+        isWanted: () => true,
+      })
+    },
+  }
+}
+
+describe('a request is tried three times at most', () => {
+  test('over four routes', async () => {
+    const { run, calls } = start({ a: [failing], b: [failing], c: [failing], d: ['ok'] })
+    expect(await run()).toBeInstanceOf(Exhausted)
+    expect(calls).toEqual(['a', 'b', 'c'])
+  })
+
+  test('a replay over a fresh socket included', async () => {
+    const { run, calls } = start({ a: [stale], b: [stale], c: ['ok'] })
+    expect(await run()).toBeInstanceOf(Exhausted)
+    expect(calls).toEqual(['a', 'a fresh', 'b'])
+  })
+})
+
+test('a stale socket is no fault of the route when the fresh one works', async () => {
+  const { run, calls, health, candidates } = start({ a: [stale, 'ok'], b: ['ok'] })
+  expect(await run()).toEqual({ text: 'a' })
+  expect(calls).toEqual(['a', 'a fresh'])
+  const [a] = candidates
+  expect(a && health.standing(a.key).state).toBe('healthy')
+})
+
+test('after two calls that may be running somewhere for nobody, no third is made', async () => {
+  const { run, calls } = start({ a: [ambiguous], b: [ambiguous], c: ['ok'] })
+  expect(await run()).toBeInstanceOf(Exhausted)
+  expect(calls).toEqual(['a', 'b'])
+})
+
+test('one such call does not keep another kind of failure from moving on', async () => {
+  const { run, calls } = start({ a: [ambiguous], b: [failing], c: ['ok'] })
+  expect(await run()).toEqual({ text: 'c' })
+  expect(calls).toEqual(['a', 'b', 'c'])
+})
+
+test('no attempt begins after a quarter of an hour', async () => {
+  const { run, calls } = start({ a: [failing], b: [failing], c: ['ok'] })
+  expect(await run(450_000)).toBeInstanceOf(Exhausted)
+  expect(calls).toEqual(['a', 'b'])
+})
+
+test('an empty retry budget makes the first failure final', async () => {
+  const { run, calls, budget } = start({ a: [failing], b: ['ok'] })
+  while (budget.spend());
+  expect(await run()).toBeInstanceOf(Exhausted)
+  expect(calls).toEqual(['a'])
+})
+
+test('a route that is ejected has not failed: throttled everywhere else is a 429, and says what cools', async () => {
+  const { run, health, candidates } = start({ a: [failing], b: [throttled] })
+  const [a] = candidates
+  for (let n = 0; n < 5; n++) if (a) health.noteFault(a.key, 0, { ...failing, status: 503 })
+  const outcome = await run()
+  if (!(outcome instanceof Exhausted)) throw new Error('answered')
+  const failure = exhaustedFailure('acme/large', outcome)
+  expect(failure).toMatchObject({ code: 'LIMIT_EXCEEDED', facts: { retryAfterMs: 9000 } })
+})
+
+test('the message names what was left out and for how long', async () => {
+  const { run, health, candidates } = start({ a: ['ok'], b: [failing] })
+  const [a] = candidates
+  for (let n = 0; n < 5; n++) if (a) health.noteFault(a.key, 0, attemptFault('timed out'))
+  const outcome = await run()
+  if (!(outcome instanceof Exhausted)) throw new Error('answered')
+  // The first ejection lasts 15 s; the draw of 0.5 adds and takes nothing.
+  expect(exhaustedFailure('acme/large', outcome).message).toBe(
+    'No route of `acme/large` can serve now: b failing; a timed out, cooling for 15 s. Retry later, or use another model.',
+  )
+})

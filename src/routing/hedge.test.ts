@@ -1,0 +1,146 @@
+import { describe, expect, test } from 'bun:test'
+import type { Candidate } from './candidate.ts'
+import { createHealth } from './health/health.ts'
+import { createHedgeBudget, hedgePair, type Race, race } from './hedge.ts'
+
+const clock = { now: () => 0, monotonicMs: () => 0 }
+
+describe('the budget', () => {
+  test('allows one request in twenty', () => {
+    const budget = createHedgeBudget()
+    let hedged = 0
+    for (let n = 0; n < 1000; n++) {
+      budget.earn()
+      if (budget.spend()) hedged++
+    }
+    expect(hedged).toBe(50)
+  })
+
+  test('saves up five and no more', () => {
+    const budget = createHedgeBudget()
+    for (let n = 0; n < 1000; n++) budget.earn()
+    let hedged = 0
+    while (budget.spend()) hedged++
+    expect(hedged).toBe(5)
+  })
+})
+
+describe('whom to ask', () => {
+  /** Routes at these addresses; the first has a hundred answers behind it, the k-th after k ms. */
+  function plan(urls: readonly string[], more: Partial<Candidate['provider']> = {}, samples = 100) {
+    const health = createHealth({ clock, random: () => 0.5 })
+    const ordered = urls.map((baseUrl, at) => {
+      const key = health.route({ providerId: `p${at}`, baseUrl, upstreamModel: 'm', credentialId: 'platform' })
+      return { provider: { id: `p${at}`, ...more }, key } as unknown as Candidate
+    })
+    const [first] = ordered
+    for (let ms = 1; ms <= samples; ms++) if (first) health.noteOk(first.key, 0, ms)
+    return { ordered, reasons: [], excluded: [], mode: 'ordinary' as const }
+  }
+
+  test('the next route at another host, after the time 95 of 100 answers took', () => {
+    const pair = hedgePair(plan(['https://a.test/v1', 'https://a.test/v2', 'https://b.test/v1']), clock)
+    expect(pair?.first.provider.id).toBe('p0')
+    expect(pair?.second.provider.id).toBe('p2')
+    expect(pair?.afterMs).toBe(95)
+  })
+
+  test('nobody where all are at one host', () => {
+    expect(hedgePair(plan(['https://a.test/v1', 'https://a.test/v2']), clock)).toBeUndefined()
+  })
+
+  test('nobody before twenty answers have been measured', () => {
+    expect(hedgePair(plan(['https://a.test', 'https://b.test'], {}, 19), clock)).toBeUndefined()
+  })
+
+  test('nobody who bills what was cancelled', () => {
+    expect(hedgePair(plan(['https://a.test', 'https://b.test'], { billsOnCancel: true }), clock)).toBeUndefined()
+  })
+
+  test('nobody in a panic', () => {
+    expect(hedgePair({ ...plan(['https://a.test', 'https://b.test']), mode: 'panic' }, clock)).toBeUndefined()
+  })
+})
+
+describe('a race', () => {
+  /** Outcomes that begin with `ok` have won. */
+  function start(more: Partial<Race<string>> = {}) {
+    const first = Promise.withResolvers<string>()
+    const second = Promise.withResolvers<string>()
+    const waited = Promise.withResolvers<void>()
+    const lost: { first?: AbortSignal; second?: AbortSignal } = {}
+    const discarded: string[] = []
+    const result = race<string>({
+      afterMs: 95,
+      runFirst(signal) {
+        lost.first = signal
+        return first.promise
+      },
+      runSecond(signal) {
+        lost.second = signal
+        return second.promise
+      },
+      hasWon: (outcome) => outcome.startsWith('ok'),
+      discard: (outcome) => void discarded.push(outcome),
+      wait: () => waited.promise,
+      ...more,
+    })
+    return { first, second, waited, lost, discarded, result }
+  }
+
+  test('has one runner while that is quick', async () => {
+    const { first, lost, result } = start()
+    first.resolve('ok first')
+    expect(await result).toEqual(['ok first'])
+    expect(lost.second).toBeUndefined()
+  })
+
+  test('has one runner where that fails early: failing over is not hedging', async () => {
+    const { first, result, lost } = start()
+    first.resolve('503')
+    expect(await result).toEqual(['503'])
+    expect(lost.second).toBeUndefined()
+  })
+
+  test('is won by whoever answers first, and the other is ended', async () => {
+    const { first, second, waited, lost, result, discarded } = start()
+    waited.resolve()
+    await Bun.sleep(0)
+    second.resolve('ok second')
+    expect(await result).toEqual(['ok second'])
+    expect(lost.first?.aborted).toBe(true)
+    expect(lost.second?.aborted).toBe(false)
+    // It had answered before it heard of that.
+    first.resolve('ok first')
+    await Bun.sleep(0)
+    expect(discarded).toEqual(['ok first'])
+  })
+
+  test('goes on with the other when one fails', async () => {
+    const { first, second, waited, lost, result } = start()
+    waited.resolve()
+    await Bun.sleep(0)
+    second.resolve('503')
+    await Bun.sleep(0)
+    expect(lost.first?.aborted).toBe(false)
+    first.resolve('ok first')
+    expect(await result).toEqual(['ok first'])
+  })
+
+  test('that nobody wins tells what became of both', async () => {
+    const { first, second, waited, result } = start()
+    waited.resolve()
+    await Bun.sleep(0)
+    second.resolve('503')
+    first.resolve('timed out')
+    expect(await result).toEqual(['timed out', '503'])
+  })
+
+  test('has one runner where no second may start', async () => {
+    const { first, waited, result } = start({ runSecond: () => undefined })
+    waited.resolve()
+    await Bun.sleep(0)
+    first.resolve('ok first')
+    expect(await result).toEqual(['ok first'])
+  })
+})

@@ -1,0 +1,82 @@
+// The pages of the catalog, made from what is sold at this moment: the list, one model, a comparison, and the entries
+// as JSON for pages that are open. Whether the viewer may see them was decided before.
+
+import { nearestNames } from '../../kernel/nearest.ts'
+import { answerJson } from '../answer.ts'
+import { originOf, visitOf } from '../cookies.ts'
+import type { NoticeData, Show } from '../page-data.ts'
+import { stateOf } from './change-feed.ts'
+import { type CatalogEntry, modelPath } from './entry.ts'
+import { parseQuery } from './query.ts'
+import { parseSample } from './shown-price.ts'
+import { snippetsFor } from './snippets.ts'
+
+export interface CatalogPagesDependencies {
+  catalog(): readonly CatalogEntry[]
+  publicUrl(): string | undefined
+  readonly builtInDate?: string
+}
+
+export const comparedMax = 4
+const suggestionsMax = 3
+
+export function createCatalogPages({ catalog, publicUrl, builtInDate }: CatalogPagesDependencies, show: Show) {
+  const list = (request: Request, params: URLSearchParams): Promise<Response> => {
+    const entries = catalog()
+    const shared = { entries, state: stateOf(entries), query: parseQuery(params) }
+    const data = builtInDate === undefined ? shared : { ...shared, builtInDate }
+    return show(request, { kind: 'list', title: 'Catalog', data })
+  }
+  const model = (request: Request, id: string, params: URLSearchParams): Promise<Response> => {
+    const entries = catalog()
+    const entry = entries.find((each) => each.id === id)
+    if (!entry) return show(request, { kind: 'notice', title: 'No such model', data: unknownModel(id, entries) }, 404)
+    const snippets = snippetsFor({
+      address: publicUrl() ?? originOf(visitOf(request, undefined)),
+      modelId: id,
+      maxOutputTokens: entry.max_output_tokens ?? undefined,
+    })
+    const data = { entry, state: stateOf(entries), sample: parseSample(params), snippets }
+    return show(request, { kind: 'model', title: entry.name, data })
+  }
+  const compare = (request: Request, params: URLSearchParams): Promise<Response> => {
+    const entries = catalog()
+    const wanted = [...new Set(params.getAll('m'))].slice(0, comparedMax)
+    const found = wanted.flatMap((id) => entries.find((entry) => entry.id === id) ?? [])
+    const data = { entries: found, state: stateOf(entries), sample: parseSample(params) }
+    return show(request, { kind: 'compare', title: 'Compare', data })
+  }
+
+  return (request: Request, path: string): Promise<Response> | Response => {
+    const params = URL.parse(request.url, 'http://gate')?.searchParams ?? new URLSearchParams()
+    if (path === '/') return list(request, params)
+    if (path === '/compare') return compare(request, params)
+    if (path === '/catalog/entries') {
+      const entries = catalog()
+      return answerJson(request, { state: stateOf(entries), entries })
+    }
+    return model(request, decodePath(path.slice('/catalog/'.length)), params)
+  }
+}
+
+function decodePath(encoded: string): string {
+  try {
+    return decodeURIComponent(encoded)
+  } catch {
+    // Not a percent-encoding, and then not an id either.
+    return encoded
+  }
+}
+
+function unknownModel(id: string, entries: readonly CatalogEntry[]): NoticeData {
+  const near = nearestNames(
+    id,
+    entries.map((entry) => entry.id),
+    suggestionsMax,
+  )
+  return {
+    title: 'No such model',
+    text: `This gateway sells no model called ${id.slice(0, 200)}.${near.length > 0 ? ' Did you mean one of these?' : ''}`,
+    links: [...near.map((each) => ({ href: modelPath(each), label: each })), { href: '/', label: 'The whole catalog' }],
+  }
+}

@@ -1,0 +1,89 @@
+import { expect, test } from 'bun:test'
+import { sandboxEntries } from '../../../test/parts/web.ts'
+import { createChangeFeed } from './change-feed.ts'
+import type { CatalogEntry } from './entry.ts'
+
+/** A feed whose seconds pass when a test says so. */
+function setUp() {
+  const shop = { entries: sandboxEntries() }
+  let look: (() => void) | undefined
+  const feed = createChangeFeed({
+    entries: () => shop.entries,
+    every(_milliseconds, run) {
+      look = run
+      return () => {
+        look = undefined
+      }
+    },
+  })
+  return { shop, feed, isLooking: () => look !== undefined, second: () => look?.() }
+}
+
+async function read(reader: ReturnType<typeof listen>): Promise<string> {
+  const { value, done } = await reader.read()
+  return done ? 'the end' : new TextDecoder().decode(value)
+}
+
+function listen(feed: ReturnType<typeof createChangeFeed>) {
+  const reader = feed.listen(new AbortController().signal)?.getReader()
+  if (!reader) throw new Error('nobody may listen')
+  return reader
+}
+
+function changeFirst(entries: readonly CatalogEntry[], change: (entry: CatalogEntry) => CatalogEntry) {
+  return entries.map((entry, index) => (index === 0 ? change(entry) : entry))
+}
+
+test('a changed price is told at the next look, and once', async () => {
+  const { shop, feed, second } = setUp()
+  const reader = listen(feed)
+  const first = await read(reader)
+  expect(first).toMatch(/^retry: 2000\nevent: changed\ndata: \S+\n\n$/)
+  shop.entries = changeFirst(shop.entries, (entry) => ({ ...entry, price: 'free' }))
+  second()
+  const told = await read(reader)
+  expect(told).toMatch(/^event: changed\ndata: \S+\n\n$/)
+  expect(first).not.toContain(told.slice(told.indexOf('data: ')))
+  for (let seconds = 1; seconds < 15; seconds++) second()
+  // Fourteen looks without a change said nothing; the fifteenth keeps the connection alive.
+  expect(await read(reader)).toBe(': still here\n\n')
+})
+
+test('measurements are told every fifteenth look, and time that passes is none', async () => {
+  const { shop, feed, second } = setUp()
+  const reader = listen(feed)
+  await read(reader)
+  const measure = (samples: number, window: number) =>
+    changeFirst(shop.entries, (entry) => ({
+      ...entry,
+      routes: entry.routes.map((route) => ({
+        ...route,
+        first_event_ms: { p50: 41, p95: 88, samples, window_ms: window },
+      })),
+    }))
+  shop.entries = measure(1, 1000)
+  for (let seconds = 0; seconds < 15; seconds++) second()
+  expect(await read(reader)).toBe('event: measured\ndata: again\n\n')
+  shop.entries = measure(1, 2000)
+  for (let seconds = 0; seconds < 15; seconds++) second()
+  expect(await read(reader)).toBe(': still here\n\n')
+})
+
+test('nobody looks while nobody listens', async () => {
+  const { feed, isLooking } = setUp()
+  expect(isLooking()).toBe(false)
+  const [one, other] = [listen(feed), listen(feed)]
+  await one.cancel()
+  expect(isLooking()).toBe(true)
+  await other.cancel()
+  expect(isLooking()).toBe(false)
+})
+
+test('closing ends every stream', async () => {
+  const { feed, isLooking } = setUp()
+  const reader = listen(feed)
+  await read(reader)
+  feed.close()
+  expect(await read(reader)).toBe('the end')
+  expect(isLooking()).toBe(false)
+})

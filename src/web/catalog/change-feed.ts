@@ -1,0 +1,118 @@
+// Tells open pages that prices, models or health have changed; what is new they ask for themselves. It looks at the
+// catalog once a second while somebody listens, and not at all otherwise.
+
+import type { CatalogEntry } from './entry.ts'
+
+export interface ChangeFeed {
+  /** undefined = too many listen already. */
+  listen(signal: AbortSignal): ReadableStream<Uint8Array> | undefined
+  /** Ends every stream, so that a gateway can stop. */
+  close(): void
+}
+
+export interface ChangeFeedOptions {
+  entries(): readonly CatalogEntry[]
+  /** Calls back every so many milliseconds until the returned function is called; for tests. */
+  every?(milliseconds: number, run: () => void): () => void
+}
+
+const lookMs = 1_000
+/**
+ * Measurements move with every request, and nobody reads them by the second. A word this often also keeps proxies, and
+ * the gateway itself, from taking the connection for dead.
+ */
+const looksPerWord = 15
+/** × one small buffer each; the pages of an office, not of the internet. */
+const listenersMax = 500
+
+const encoder = new TextEncoder()
+
+export function createChangeFeed({ entries, every = everyByTimer }: ChangeFeedOptions): ChangeFeed {
+  const listeners = new Set<ReadableStreamDefaultController<Uint8Array>>()
+  let stopLooking: (() => void) | undefined
+  let looks = 0
+  let state = ''
+  let measured = ''
+
+  const tell = (text: string): void => {
+    const bytes = encoder.encode(text)
+    for (const listener of listeners) {
+      // A page that does not read misses nothing: the next change tells it to ask for everything again.
+      if ((listener.desiredSize ?? 0) > 0) listener.enqueue(bytes)
+    }
+  }
+  const look = (): void => {
+    looks++
+    const [stateBefore, measuredBefore] = [state, measured]
+    const now = entries()
+    state = stateOf(now)
+    if (state !== stateBefore) {
+      // Who asks now gets the measurements too.
+      measured = measurementOf(now)
+      return tell(`event: changed\ndata: ${state}\n\n`)
+    }
+    if (looks % looksPerWord !== 0) return
+    measured = measurementOf(now)
+    tell(measured === measuredBefore ? ': still here\n\n' : 'event: measured\ndata: again\n\n')
+  }
+  const leave = (listener: ReadableStreamDefaultController<Uint8Array>): void => {
+    listeners.delete(listener)
+    if (listeners.size > 0) return
+    stopLooking?.()
+    stopLooking = undefined
+  }
+  const begin = (): void => {
+    const now = entries()
+    state = stateOf(now)
+    measured = measurementOf(now)
+    stopLooking = every(lookMs, look)
+  }
+
+  return {
+    listen(signal) {
+      if (listeners.size >= listenersMax) return undefined
+      let own: ReadableStreamDefaultController<Uint8Array> | undefined
+      return new ReadableStream<Uint8Array>(
+        {
+          start(controller) {
+            own = controller
+            if (listeners.size === 0) begin()
+            listeners.add(controller)
+            // Also for a page that was made a moment before a change, and for one that was away.
+            controller.enqueue(encoder.encode(`retry: 2000\nevent: changed\ndata: ${state}\n\n`))
+            signal.addEventListener('abort', () => leave(controller), { once: true })
+          },
+          cancel() {
+            if (own) leave(own)
+          },
+        },
+        new CountQueuingStrategy({ highWaterMark: 4 }),
+      )
+    },
+    close() {
+      for (const listener of [...listeners]) {
+        leave(listener)
+        listener.close()
+      }
+    },
+  }
+}
+
+/** Names what somebody would want to know at once: everything but what is measured or counts down. */
+export function stateOf(entries: readonly CatalogEntry[]): string {
+  return digest(entries, ['first_event_ms', 'tokens_per_second', 'wait_ms', 'factor'])
+}
+
+function measurementOf(entries: readonly CatalogEntry[]): string {
+  return digest(entries, ['window_ms', 'wait_ms'])
+}
+
+function digest(entries: readonly CatalogEntry[], without: readonly string[]): string {
+  const text = JSON.stringify(entries, (name, value) => (without.includes(name) ? undefined : value))
+  return Bun.hash(text).toString(36)
+}
+
+function everyByTimer(milliseconds: number, run: () => void): () => void {
+  const timer = setInterval(run, milliseconds)
+  return () => clearInterval(timer)
+}

@@ -1,0 +1,27 @@
+// Numbers as they stand on the pages: prices exact and aligned, counts short where they are round. No number is rounded
+// that somebody could take for a bill.
+
+import { formatUsd, type Nano } from '../../kernel/money.ts'
+
+/** `1,048,576` → `1.05M`, `200,000` → `200K`; the exact one belongs into a title beside it. */
+export function shortCount(count: number): string {
+  if (count < 1000) return String(count)
+  const [value, unit] = count < 999_500 ? [count / 1000, 'K'] : [count / 1_000_000, 'M']
+  const digits = value < 10 ? 2 : value < 100 ? 1 : 0
+  return `${Number(value.toFixed(digits))}${unit}`
+}
+
+/** `1234567` → `1,234,567`. The same everywhere: server and page must write the same. */
+export function exactCount(count: number): string {
+  return String(count).replace(/\B(?=(\d{3})+$)/g, ',')
+}
+
+export function usd(amount: Nano): string {
+  const [whole = '0', fraction = ''] = formatUsd(amount).split('.')
+  return `$${whole.replace(/\B(?=(\d{3})+$)/g, ',')}.${fraction}`
+}
+
+/** Milliseconds as people say them: `840 ms`, `1.25 s`. */
+export function shortMs(milliseconds: number): string {
+  return milliseconds < 1000 ? `${Math.round(milliseconds)} ms` : `${Number((milliseconds / 1000).toFixed(2))} s`
+}

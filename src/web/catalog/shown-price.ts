@@ -1,0 +1,76 @@
+// From the price that is shown back to the price that bills, so that the calculator on a page runs the same code as a
+// charge. Both ways are exact; nothing here rounds.
+
+import { freePrice, type Price, type PriceRow } from '../../catalog/price.ts'
+import { assert } from '../../kernel/assert.ts'
+import { type Pico, parsePrice } from '../../kernel/money.ts'
+import { tokensMax, type Usage } from '../../kernel/usage.ts'
+import type { CatalogEntry, ShownPriceRow } from './entry.ts'
+
+/** undefined = no price. */
+export function priceOf({ price }: Pick<CatalogEntry, 'price'>): Price | undefined {
+  if (price === null) return undefined
+  if (price === 'free') return freePrice
+  const tiers = Object.entries(price.over ?? {})
+    .map(([tokens, row]) => ({ overInputTokens: Number(tokens), ...rowOf(row) }))
+    .sort((a, b) => a.overInputTokens - b.overInputTokens)
+  return { free: false, ...rowOf(price), tiers }
+}
+
+function rowOf(row: ShownPriceRow): PriceRow {
+  return {
+    input: exact(row.input),
+    output: exact(row.output),
+    cacheRead: exact(row.cache_read),
+    cacheWrite: exact(row.cache_write),
+    cacheWriteLong: exact(row.cache_write_1h),
+  }
+}
+
+function exact(text: string): Pico {
+  const price = parsePrice(text)
+  assert(price !== undefined, 'a shown price was written by formatPrice')
+  return price
+}
+
+/** What somebody wants to know the cost of. */
+export interface Sample {
+  readonly inputTokens: number
+  readonly outputTokens: number
+  /** Whole percent of the input that is read from a cache. */
+  readonly cachedPercent: number
+  /** How many such calls. */
+  readonly calls: number
+}
+
+export const exampleSample: Sample = { inputTokens: 3000, outputTokens: 500, cachedPercent: 60, calls: 1000 }
+
+const callsMax = 1_000_000_000
+
+/** From a form or an address; what is no number in range keeps the example's value. */
+export function parseSample(query: URLSearchParams): Sample {
+  return {
+    inputTokens: wholeNumber(query.get('in'), tokensMax) ?? exampleSample.inputTokens,
+    outputTokens: wholeNumber(query.get('out'), tokensMax) ?? exampleSample.outputTokens,
+    cachedPercent: wholeNumber(query.get('cached'), 100) ?? exampleSample.cachedPercent,
+    calls: wholeNumber(query.get('calls'), callsMax) ?? exampleSample.calls,
+  }
+}
+
+function wholeNumber(text: string | null, max: number): number | undefined {
+  if (text === null || !/^[0-9]{1,10}$/.test(text)) return undefined
+  const value = Number(text)
+  return value <= max ? value : undefined
+}
+
+export function usageOf({ inputTokens, outputTokens, cachedPercent }: Sample): Usage {
+  const cacheReadTokens = Math.floor((inputTokens * cachedPercent) / 100)
+  return {
+    inputTokens: inputTokens - cacheReadTokens,
+    cacheReadTokens,
+    cacheWriteTokens: 0,
+    cacheWriteLongTokens: 0,
+    outputTokens,
+    source: 'estimated',
+  }
+}

@@ -1,0 +1,84 @@
+// The door of the console: signing in by a one-time link or the management token, and signing out. Opening the link
+// changes nothing by itself, so that a preview or a prefetch of it does not use it up; the page does, by a JSON call.
+
+import { Failure } from '../kernel/failure.ts'
+import { readBody } from '../wire/read-body.ts'
+import { answerJson } from './answer.ts'
+import { isExposed, visitOf } from './cookies.ts'
+import type { Show } from './page-data.ts'
+import { refuseForeign } from './same-origin.ts'
+import type { Sessions } from './session.ts'
+
+export interface ConsolePagesDependencies {
+  readonly sessions: Sessions
+  readonly tokenPlace: string
+  publicUrl(): string | undefined
+  checkToken(token: string, request: Request): Promise<Failure | undefined>
+  onSession?(event: 'signed in by link' | 'signed in by token' | 'signed out'): void | Promise<void>
+}
+
+const sessionPath = '/console/session'
+/** A token has at most a few hundred characters. */
+const bodyBytesMax = 4096
+
+export function createConsolePages(deps: ConsolePagesDependencies, show: Show) {
+  const { sessions, publicUrl, tokenPlace } = deps
+
+  const page = (request: Request): Promise<Response> => {
+    const actor = sessions.sessionOf(request)
+    if (actor && !(actor instanceof Failure)) {
+      return show(request, { kind: 'console', title: 'Console', data: { actor: actor.name } })
+    }
+    const data = { isExposed: isExposed(visitOf(request, publicUrl())), tokenPlace }
+    return show(request, { kind: 'sign-in', title: 'Sign in', data })
+  }
+  const signIn = async (request: Request): Promise<Response> => {
+    const wish = await readWish(request)
+    if (wish instanceof Failure) return refuse(request, wish)
+    const opened = 'link' in wish ? sessions.openByLink(request, wish.link) : await openByToken(request, wish.token)
+    if (opened instanceof Failure) return refuse(request, opened)
+    await deps.onSession?.('link' in wish ? 'signed in by link' : 'signed in by token')
+    return answerJson(request, { signed_in: true }, { headers: { 'set-cookie': opened } })
+  }
+  const openByToken = async (request: Request, token: string): Promise<string | Failure> =>
+    (await deps.checkToken(token, request)) ?? sessions.openByToken(request, token)
+
+  const signOut = async (request: Request): Promise<Response> => {
+    const cookie = sessions.end(request)
+    await deps.onSession?.('signed out')
+    return answerJson(request, { signed_in: false }, { headers: { 'set-cookie': cookie } })
+  }
+
+  return (request: Request, path: string): Promise<Response> | Response | undefined => {
+    if (path === sessionPath && (request.method === 'POST' || request.method === 'DELETE')) {
+      const foreign = refuseForeign(request)
+      if (foreign) return refuse(request, foreign)
+      return request.method === 'POST' ? signIn(request) : signOut(request)
+    }
+    return request.method === 'GET' || request.method === 'HEAD' ? page(request) : undefined
+  }
+}
+
+type Wish = { readonly link: string } | { readonly token: string }
+
+async function readWish(request: Request): Promise<Wish | Failure> {
+  const body = await readBody(request, { bytesMax: bodyBytesMax })
+  const wish: unknown = body instanceof Uint8Array ? parseJson(new TextDecoder().decode(body)) : undefined
+  if (typeof wish === 'object' && wish !== null) {
+    if ('link' in wish && typeof wish.link === 'string') return { link: wish.link }
+    if ('token' in wish && typeof wish.token === 'string') return { token: wish.token.trim() }
+  }
+  return new Failure('INVALID_REQUEST', 'Expected {"link": "…"} or {"token": "…"}.')
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+function refuse(request: Request, { status, code, message }: Failure): Response {
+  return answerJson(request, { error: { code, message } }, { status })
+}

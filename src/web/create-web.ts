@@ -1,0 +1,112 @@
+// The pages of the gateway: which path shows what, and to whom. It reads the catalog through what it is handed and
+// changes nothing but sessions; a path that is not a page's is left to others.
+
+import type { Clock } from '../kernel/clock.ts'
+import { Failure } from '../kernel/failure.ts'
+import { answer, answerAsset, answerEvents, answerHtml, answerJson, redirect } from './answer.ts'
+import { type Assets, assetsPath, buildAssets } from './assets.ts'
+import { createCatalogPages } from './catalog/catalog-pages.ts'
+import { createChangeFeed } from './catalog/change-feed.ts'
+import type { CatalogEntry } from './catalog/entry.ts'
+import { recentEntries } from './catalog/recent-entries.ts'
+import { createConsolePages } from './console-pages.ts'
+import { readCookie } from './cookies.ts'
+import { createPageBudget } from './page-budget.ts'
+import { type Show, themeCookie, themes } from './page-data.ts'
+import { renderDocument } from './pages.js'
+import type { Sessions } from './session.ts'
+
+export interface WebDependencies {
+  readonly clock: Clock
+  readonly version: string
+  readonly sessions: Sessions
+  /** Everything that is sold, by id; the same that the management API's catalog serves. */
+  catalog(): readonly CatalogEntry[]
+  /** Whether the catalog is for everybody, or only for who is signed in to the console. */
+  isPublic(): boolean
+  /** What the operator says the gateway is reached by. */
+  publicUrl(): string | undefined
+  /** The day of the built-in prices, YYYY-MM-DD. */
+  readonly builtInDate?: string
+  /** For messages: where the management token is. */
+  readonly tokenPlace: string
+  /** Refuses a wrong management token, and slows down whoever guesses. */
+  checkToken(token: string, request: Request): Promise<Failure | undefined>
+  /** A session was opened or ended, for the audit log. */
+  onSession?(event: 'signed in by link' | 'signed in by token' | 'signed out'): void | Promise<void>
+}
+
+export interface Web {
+  /** undefined = not a path of a page. */
+  handle(request: Request, path: string): Response | Promise<Response> | undefined
+  /** Ends the streams of open pages, so that the gateway can stop. */
+  close(): void
+}
+
+export function createWeb(deps: WebDependencies): Web {
+  const { sessions } = deps
+  let assets: Promise<Assets> | undefined
+  const bundled = (): Promise<Assets> => {
+    assets ??= buildAssets()
+    return assets
+  }
+  const budget = createPageBudget(deps.clock)
+  const isSignedIn = (request: Request): boolean => isActor(sessions.sessionOf(request))
+  const show: Show = async (request, page, status = 200) => {
+    const { url } = await bundled()
+    const isOperator = isSignedIn(request)
+    if (!isOperator && !budget.admits()) return tooBusy(request)
+    const isConsole = page.kind === 'console' || page.kind === 'sign-in'
+    const frame = {
+      theme: themes.find((theme) => theme === readCookie(request.headers, themeCookie)) ?? 'system',
+      version: deps.version,
+      isSignedIn: isOperator,
+      styleUrl: url('style'),
+      iconUrl: url('icon'),
+      scriptUrl: url(isConsole ? 'console' : 'catalog'),
+    }
+    return answerHtml(
+      request,
+      budget.spend(() => renderDocument(page, frame)),
+      status,
+    )
+  }
+  const entries = recentEntries(deps.catalog, deps.clock)
+  const feed = createChangeFeed({ entries })
+  const catalog = createCatalogPages({ ...deps, catalog: entries }, show)
+  const consolePages = createConsolePages(deps, show)
+
+  const asset = async (request: Request, path: string): Promise<Response> => {
+    const found = (await bundled()).find(path)
+    return found ? answerAsset(request, found) : answerJson(request, { error: 'no such asset' }, { status: 404 })
+  }
+  const events = (request: Request): Response => {
+    const stream = feed.listen(request.signal)
+    return stream ? answerEvents(stream) : answerJson(request, { error: 'too many listen' }, { status: 503 })
+  }
+  const catalogPage = (request: Request, path: string): Response | Promise<Response> | undefined => {
+    const isOpen = path === '/' || path === '/compare' || path.startsWith('/catalog/')
+    if (!isOpen) return undefined
+    if (!deps.isPublic() && !isSignedIn(request)) return redirect('/console')
+    if (path === '/catalog/events') return events(request)
+    return catalog(request, path)
+  }
+
+  return {
+    handle(request, path) {
+      if (path === '/console' || path.startsWith('/console/')) return consolePages(request, path)
+      if (request.method !== 'GET' && request.method !== 'HEAD') return undefined
+      return path.startsWith(assetsPath) ? asset(request, path) : catalogPage(request, path)
+    },
+    close: () => feed.close(),
+  }
+}
+
+function isActor(session: ReturnType<Sessions['sessionOf']>): boolean {
+  return session !== undefined && !(session instanceof Failure)
+}
+
+function tooBusy(request: Request): Response {
+  const body = 'Too many pages are asked for at once. Try again in a moment.\n'
+  return answer(request, { status: 503, type: 'text/plain', body, headers: { 'retry-after': '1' } })
+}

@@ -1,0 +1,103 @@
+/** @jsxImportSource preact */
+// Up to four models side by side: the same lines for each, so that only the numbers differ.
+
+import type { ComponentChildren } from 'preact'
+import { priceUsage } from '../../../catalog/price.ts'
+import { type CatalogEntry, modelPath } from '../../catalog/entry.ts'
+import { exactCount, usd } from '../../catalog/figures.ts'
+import { priceOf, type Sample, usageOf } from '../../catalog/shown-price.ts'
+import { busiest, modelStanding } from '../../catalog/standing.ts'
+import type { CompareData } from '../../page-data.ts'
+import { useLiveEntries } from '../browser/live-entries.ts'
+import { Lamp } from '../shell/lamp.tsx'
+import { Badges, Tags } from './badges.tsx'
+import { LiveLamp } from './live-lamp.tsx'
+import { Measured } from './measured.tsx'
+import { ModelMoney } from './money.tsx'
+
+interface Line {
+  readonly label: string
+  show(entry: CatalogEntry, sample: Sample): ComponentChildren
+}
+
+const lines: readonly Line[] = [
+  { label: 'State', show: (entry) => <Lamp {...modelStanding(entry)} /> },
+  { label: 'Input', show: (entry) => <ModelMoney entry={entry} kind="input" /> },
+  { label: 'Cached input', show: (entry) => <ModelMoney entry={entry} kind="cache_read" /> },
+  { label: 'Cache write', show: (entry) => <ModelMoney entry={entry} kind="cache_write" /> },
+  { label: 'Output', show: (entry) => <ModelMoney entry={entry} kind="output" /> },
+  { label: 'One call like the example', show: exampleCost },
+  { label: 'Context', show: ({ context_tokens }) => count(context_tokens) },
+  { label: 'Longest answer', show: ({ max_output_tokens }) => count(max_output_tokens) },
+  { label: 'Can', show: ({ tags }) => <Tags tags={tags} /> },
+  { label: 'Routes', show: ({ routes }) => routes.map(({ provider }) => provider).join(', ') },
+  { label: 'First token', show: ({ routes }) => <Measured figures={busiest(routes, 'first_event_ms')} unit="time" /> },
+  {
+    label: 'Tokens/s',
+    show: ({ routes }) => <Measured figures={busiest(routes, 'tokens_per_second')} unit="tokens" />,
+  },
+  { label: 'Released', show: ({ released }) => released ?? 'not known' },
+]
+
+export function ComparePage({ entries: initial, state, sample }: CompareData) {
+  const keep = (all: readonly CatalogEntry[]) => initial.flatMap(({ id }) => all.find((entry) => entry.id === id) ?? [])
+  const { entries, live } = useLiveEntries(initial, state, keep)
+  if (entries.length === 0) {
+    return (
+      <section class="notice">
+        <h1>Compare</h1>
+        <p>
+          Nothing is chosen. Tick up to four models in the <a href="/">catalog</a>, or press x on them.
+        </p>
+      </section>
+    )
+  }
+  return (
+    <>
+      <div class="board-head">
+        <h1>Compare</h1>
+        <p class="lede">
+          The example: {exactCount(sample.inputTokens)} tokens in, {sample.cachedPercent} % of them cached,{' '}
+          {exactCount(sample.outputTokens)} out. <a href="/">Choose others</a>
+        </p>
+        <LiveLamp state={live} />
+      </div>
+      <table class="comparison">
+        <caption class="visually-hidden">Models side by side</caption>
+        <thead>
+          <tr>
+            <td />
+            {entries.map((entry) => (
+              <th key={entry.id} scope="col">
+                <a href={modelPath(entry.id)}>{entry.name}</a>
+                <code>{entry.id}</code>
+                <Badges entry={entry} />
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {lines.map(({ label, show }) => (
+            <tr key={label}>
+              <th scope="row">{label}</th>
+              {entries.map((entry) => (
+                <td key={entry.id} data-label={entry.id}>
+                  {show(entry, sample)}
+                </td>
+              ))}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </>
+  )
+}
+
+function exampleCost(entry: CatalogEntry, sample: Sample): string {
+  const price = priceOf(entry)
+  return price ? usd(priceUsage(price, usageOf(sample))) : 'no price'
+}
+
+function count(tokens: number | null): string {
+  return tokens === null ? 'not known' : exactCount(tokens)
+}

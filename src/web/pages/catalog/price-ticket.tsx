@@ -1,0 +1,89 @@
+/** @jsxImportSource preact */
+// The price as a ticket: every kind of token, its price, and where the price comes from. What is printed here is what
+// a charge is computed with.
+
+import type { ComponentChildren } from 'preact'
+import type { CatalogEntry, ShownPrice, ShownPriceRow } from '../../catalog/entry.ts'
+import { exactCount } from '../../catalog/figures.ts'
+import { Money } from './money.tsx'
+
+const kinds: readonly (readonly [keyof ShownPriceRow, string])[] = [
+  ['input', 'Input'],
+  ['cache_read', 'Input, read from a cache'],
+  ['cache_write', 'Input, written to a cache'],
+  ['cache_write_1h', 'Input, written for an hour'],
+  ['output', 'Output, reasoning included'],
+]
+
+export function PriceTicket({ entry }: { readonly entry: CatalogEntry }) {
+  const { price } = entry
+  return (
+    <div class="ticket">
+      <p class="ticket-head">
+        <span>Tariff</span>
+        <span>USD per 1M tokens</span>
+      </p>
+      {price === null && (
+        <p class="ticket-word">No price. The model cannot be called until one is set in tollgate.yaml.</p>
+      )}
+      {price === 'free' && <p class="ticket-word">Free, on purpose: every kind of token costs nothing.</p>}
+      {price !== null && price !== 'free' && <PriceRows price={price} />}
+      <dl class="ticket-foot">
+        <Line label="Price set">{entry.source}</Line>
+        {entry.price_version && <Line label="Version">{entry.price_version}</Line>}
+        {entry.price_since && <Line label="Valid since">{entry.price_since.slice(0, 10)}</Line>}
+        {entry.price_origin && (
+          <Line label="Read from">
+            {entry.price_origin.source}, {entry.price_origin.checked}
+          </Line>
+        )}
+      </dl>
+    </div>
+  )
+}
+
+function PriceRows({ price }: { readonly price: ShownPrice }) {
+  const tiers = Object.entries(price.over ?? {}).sort(([a], [b]) => Number(a) - Number(b))
+  return (
+    <table class="rows">
+      <caption class="visually-hidden">Prices by kind of token</caption>
+      <thead class={tiers.length === 0 ? 'visually-hidden' : undefined}>
+        <tr>
+          <th scope="col">Kind</th>
+          <th scope="col" class="price">
+            Price
+          </th>
+          {tiers.map(([tokens]) => (
+            <th key={tokens} scope="col" class="price">
+              over {exactCount(Number(tokens))} in
+            </th>
+          ))}
+        </tr>
+      </thead>
+      <tbody>
+        {kinds.map(([kind, label]) => (
+          <tr key={kind}>
+            <th scope="row">{label}</th>
+            <td class="price">
+              <Money amount={price[kind]} />
+            </td>
+            {tiers.map(([tokens, row]) => (
+              <td key={tokens} class="price">
+                <Money amount={row[kind]} />
+              </td>
+            ))}
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  )
+}
+
+function Line({ label, children }: { readonly label: string; readonly children: ComponentChildren }) {
+  return (
+    <div>
+      <dt>{label}</dt>
+      <dd>{children}</dd>
+    </div>
+  )
+}

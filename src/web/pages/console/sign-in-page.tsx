@@ -1,0 +1,68 @@
+/** @jsxImportSource preact */
+// The door of the console. A one-time link in the address is used at once, and taken out of the address; otherwise the
+// management token opens it.
+
+import type { TargetedSubmitEvent } from 'preact'
+import { useEffect, useState } from 'preact/hooks'
+import type { SignInData } from '../../page-data.ts'
+import { openSession } from '../browser/session-call.ts'
+
+export function SignInPage({ isExposed, tokenPlace }: SignInData) {
+  const [token, setToken] = useState('')
+  const [isBusy, setBusy] = useState(false)
+  const [problem, setProblem] = useState('')
+  const open = async (wish: { link: string } | { token: string }) => {
+    setBusy(true)
+    const refused = await openSession(wish)
+    if (refused === undefined) return location.replace('/console')
+    setBusy(false)
+    setProblem(refused)
+  }
+  useEffect(() => {
+    const link = new URLSearchParams(location.search).get('t')
+    if (link === null) return
+    history.replaceState(null, '', '/console')
+    void open({ link })
+  }, [])
+  const submit = (event: TargetedSubmitEvent<HTMLFormElement>) => {
+    event.preventDefault()
+    void open({ token })
+  }
+  return (
+    <section class="door">
+      <h1>Console</h1>
+      {isExposed && (
+        <p class="warning" role="note">
+          <strong>This connection is not encrypted.</strong> Anyone between you and the gateway can read what you send.
+          Use https, or open the console on the machine itself.
+        </p>
+      )}
+      <form onSubmit={submit} class="needs-script">
+        <label for="token">Management token</label>
+        <input
+          id="token"
+          type="password"
+          autocomplete="current-password"
+          spellcheck={false}
+          required
+          value={token}
+          aria-describedby="token-place"
+          onInput={({ currentTarget }) => setToken(currentTarget.value)}
+        />
+        <p id="token-place" class="hint">
+          {tokenPlace} Or open a one-time link: <code>tollgate login</code> prints one.
+        </p>
+        <button class="button" type="submit" disabled={isBusy}>
+          {isBusy ? 'Opening …' : 'Open the console'}
+        </button>
+        <p role="alert" class="problem">
+          {problem}
+        </p>
+      </form>
+      <p class="without-script">The console needs JavaScript. The catalog does not.</p>
+      <p>
+        <a href="/">To the catalog</a>
+      </p>
+    </section>
+  )
+}

@@ -1,0 +1,54 @@
+/** @jsxImportSource preact */
+// A page as a whole HTML document, made on the server: everything that can be read is in it before any script runs. The
+// page's data stands beside it for the browser to take over with; it holds no script and no style of its own.
+
+import type { ComponentType } from 'preact'
+import { render } from 'preact-render-to-string'
+import type { Frame, Page, PageData, PageKind } from '../page-data.ts'
+import { ComparePage } from './catalog/compare-page.tsx'
+import { ListPage } from './catalog/list-page.tsx'
+import { ModelPage } from './catalog/model-page.tsx'
+import { ConsolePage } from './console/console-page.tsx'
+import { SignInPage } from './console/sign-in-page.tsx'
+import { NoticePage } from './shell/notice-page.tsx'
+import { type PageComponents, PageView } from './shell/page-view.tsx'
+
+const components: { [Kind in PageKind]: ComponentType<PageData[Kind]> } & PageComponents = {
+  list: ListPage,
+  model: ModelPage,
+  compare: ComparePage,
+  notice: NoticePage,
+  'sign-in': SignInPage,
+  console: ConsolePage,
+}
+
+export function renderDocument(page: Page, frame: Frame): string {
+  return `<!doctype html>${render(
+    <html lang="en" data-theme={frame.theme}>
+      <head>
+        <meta charset="utf-8" />
+        <meta name="viewport" content="width=device-width, initial-scale=1" />
+        <meta name="color-scheme" content="light dark" />
+        <title>{`${page.title} · Tollgate`}</title>
+        <link rel="stylesheet" href={frame.styleUrl} />
+        <link rel="icon" href={frame.iconUrl} type="image/svg+xml" />
+      </head>
+      <body>
+        <div id="root">
+          <PageView page={page} frame={frame} components={components} />
+        </div>
+        <script
+          type="application/json"
+          id="page-data"
+          dangerouslySetInnerHTML={{ __html: dataText({ page, frame }) }}
+        />
+        <script type="module" src={frame.scriptUrl} />
+      </body>
+    </html>,
+  )}`
+}
+
+/** JSON that cannot end the element it stands in. */
+function dataText(data: { readonly page: Page; readonly frame: Frame }): string {
+  return JSON.stringify(data).replaceAll('<', '\\u003c')
+}

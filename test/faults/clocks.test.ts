@@ -1,0 +1,132 @@
+// Providers that are alive and yet get nowhere: signs of life keep a connection open and no more. Time is pushed ahead, a
+// little less than the silence that would end the stream in each step.
+
+import { afterEach, describe, expect, test } from 'bun:test'
+import { type Gateway, startGateway } from '../parts/gateway.ts'
+import { createJumpClock } from '../parts/jump-clock.ts'
+import { connect, type RawConnection } from '../parts/raw-client.ts'
+import { bodyOf, bothSurfaces, requestBytes, type TestSurface } from '../parts/surfaces.ts'
+import { startUpstream, type Upstream, type UpstreamReply } from '../parts/upstream.ts'
+import { chatWords, messagesWords, wordsFor } from '../parts/upstream-words.ts'
+
+/** The gateway looks at its clocks ten times a second. */
+const tickMs = 120
+
+let gateway: Gateway | undefined
+let upstream: Upstream | undefined
+afterEach(async () => {
+  await gateway?.stop()
+  upstream?.stop()
+})
+
+interface Scene {
+  readonly connection: RawConnection
+  readonly reply: UpstreamReply
+  jump(seconds: number): Promise<void>
+}
+
+/** `more` goes into the model, `timeouts` into its only route. */
+function config(surface: TestSurface, url: string, more: string, timeouts: string): string {
+  const isChat = surface.name === 'chat'
+  const provider = `{ id: acme, dialect: ${isChat ? 'openai-chat' : 'anthropic-messages'}, base_url: "${url}${isChat ? '/v1' : ''}", api_key: k }`
+  const route = `{ provider: acme, model: up, timeouts: { ${timeouts} } }`
+  return `providers:\n  - ${provider}\nmodels:\n  - { id: ${surface.model}, price: free, ${more} routes: [${route}] }\n`
+}
+
+/** A stream that has said one word. */
+async function startScene(surface: TestSurface, { more = '', timeouts = '' } = {}): Promise<Scene> {
+  const clock = createJumpClock()
+  const begun = Promise.withResolvers<UpstreamReply>()
+  upstream = startUpstream(async (call, reply) => {
+    const { opening, says } = wordsFor(call)
+    await reply.startStream()
+    await reply.chunk(opening + says('hello'))
+    begun.resolve(reply)
+  })
+  gateway = await startGateway({ config: config(surface, upstream.url, more, timeouts), clock })
+  const connection = await connect(gateway.url)
+  await connection.send(requestBytes(surface, { key: gateway.key, body: bodyOf(surface, { stream: 'true' }) }))
+  const reply = await begun.promise
+  await connection.until('hello')
+  const jump = async (seconds: number): Promise<void> => {
+    clock.jump(seconds)
+    await Bun.sleep(tickMs)
+  }
+  return { connection, reply, jump }
+}
+
+/** A sign of life has come through. */
+async function ping({ connection, reply }: Scene, name: string): Promise<void> {
+  await reply.chunk(`: ${name}\n\n`)
+  await connection.until(`: ${name}\n\n`)
+}
+
+async function expectCut({ connection }: Scene, why: string): Promise<void> {
+  const response = await connection.response()
+  if (response === 'closed') throw new Error('cut off without a word')
+  expect(response.status).toBe(200)
+  expect(response.body).toContain('"code":"STREAM_INTERRUPTED"')
+  expect(response.body).toContain(why)
+}
+
+describe.each([...bothSurfaces])('a stream of the $name surface', (surface) => {
+  test('may bring nothing but signs of life for 120 s', async () => {
+    const scene = await startScene(surface)
+    for (let seconds = 29; seconds <= 116; seconds += 29) {
+      await scene.jump(29)
+      await ping(scene, `at ${seconds}`)
+    }
+    expect(scene.connection.received()).not.toContain('STREAM_INTERRUPTED')
+    await scene.jump(5)
+    await expectCut(scene, 'acme sent only signs of life')
+    await upstream?.calls[0]?.closed
+  })
+
+  test('starts anew with every word', async () => {
+    const scene = await startScene(surface)
+    const { says } = surface.name === 'chat' ? chatWords : messagesWords
+    for (let round = 1; round <= 2; round++) {
+      for (let n = 1; n <= 3; n++) {
+        await scene.jump(29)
+        await ping(scene, `${round} ${n}`)
+      }
+      await scene.reply.chunk(says(`word ${round}`))
+      await scene.connection.until(`word ${round}`)
+    }
+    expect(scene.connection.received()).not.toContain('STREAM_INTERRUPTED')
+    scene.connection.leave()
+  })
+
+  test('of a reasoning model may do so for 300 s', async () => {
+    const scene = await startScene(surface, { more: 'tags: [reasoning],' })
+    for (let seconds = 29; seconds <= 290; seconds += 29) {
+      await scene.jump(29)
+      await ping(scene, `at ${seconds}`)
+    }
+    expect(scene.connection.received()).not.toContain('STREAM_INTERRUPTED')
+    await scene.jump(11)
+    await expectCut(scene, 'acme sent only signs of life')
+  })
+
+  test('may be given another limit by its route', async () => {
+    const scene = await startScene(surface, { timeouts: 'content_idle_ms: 20000' })
+    await scene.jump(19)
+    await ping(scene, 'one')
+    await scene.jump(2)
+    await expectCut(scene, 'acme sent only signs of life')
+  })
+
+  test('that says nothing at all ends after 30 s', async () => {
+    const scene = await startScene(surface)
+    await scene.jump(31)
+    await expectCut(scene, 'acme fell silent')
+  })
+
+  test('ends after a quarter of an hour whatever comes', async () => {
+    const scene = await startScene(surface, { timeouts: 'idle_ms: 900000, content_idle_ms: 900000' })
+    await scene.jump(899)
+    await ping(scene, 'almost')
+    await scene.jump(2)
+    await expectCut(scene, 'acme took too long')
+  })
+})

@@ -1,0 +1,15 @@
+import { expect, test } from 'bun:test'
+import { runCuts } from './run-cuts.ts'
+
+// The short version of `npm run cuts`.
+
+const count = 2_000
+
+test(`of ${count} recorded streams broken off at random, none ends silently and none is given an ending`, async () => {
+  const { counts, violations } = await runCuts({ count, seed: 6 })
+  expect(violations).toEqual([])
+  // Most cuts are before the end, a few behind the terminal marker.
+  expect(counts.told).toBeGreaterThan(count / 2)
+  expect(counts.whole).toBeGreaterThan(0)
+  expect(counts.told + counts.whole).toBe(count)
+}, 60_000)

@@ -1,0 +1,133 @@
+// A gateway for one row of the fault matrix: a model for each cell and each question that is asked of it, each with
+// providers of its own, so that what one learns of its routes touches no other.
+
+import { type Gateway, startGateway } from '../parts/gateway.ts'
+import { createJumpClock, type JumpClock } from '../parts/jump-clock.ts'
+import { startUpstream, type Upstream, type UpstreamCall } from '../parts/upstream.ts'
+import { addressFaults, behave, clockFaults, misbehaviours } from './misbehave.ts'
+
+export const dialectNames = ['chat', 'messages'] as const
+export type DialectName = (typeof dialectNames)[number]
+
+/** Which routes of a model are bad; `alone` has one route. */
+export type Setting = 'first' | 'all' | 'alone'
+
+export interface Cell {
+  readonly upstream: DialectName
+  readonly surface: DialectName
+  readonly stream: boolean
+}
+
+export const cells: readonly Cell[] = dialectNames.flatMap((upstream) =>
+  dialectNames.flatMap((surface) => [true, false].map((stream) => ({ upstream, surface, stream }))),
+)
+
+/** `chat-messages-stream-first`: the model's name and the first part of its providers' names and paths. */
+export function cellName({ upstream, surface, stream }: Cell, setting: Setting): string {
+  return `${upstream}-${surface}-${stream ? 'stream' : 'whole'}-${setting}`
+}
+
+export interface FaultGateway {
+  readonly gateway: Gateway
+  readonly clock: JumpClock
+  /** Calls that a route of a model got. */
+  calls(model: string, place: 0 | 1): readonly UpstreamCall[]
+  /** How a model's first route stands, as the catalog tells everybody. */
+  health(model: string): Promise<string>
+  /** A client has seen the first of its content. */
+  noteSeen(): void
+  /** Time passes as soon as a bad route has been called this often. */
+  hangsUntil(calls: number): void
+  stop(): Promise<void>
+}
+
+export async function startFaultGateway(fault: string): Promise<FaultGateway> {
+  const clock = createJumpClock()
+  const misbehave = misbehaviours[fault]
+  let waitedFor = 1
+  let hanging = 0
+  const content = { begun: 0, seen: 0 }
+  const untilSeen = async (): Promise<void> => {
+    content.begun++
+    while (content.seen < content.begun) await Bun.sleep(1)
+  }
+  const upstream = startUpstream(async (call, reply) => {
+    const streams = call.json().stream === true
+    const isBad = call.path.startsWith('/bad/')
+    const turn = { call, reply, streams, ...(call.path.includes('-stream-') && { untilSeen }) }
+    if (!isBad || !misbehave) return behave(turn)
+    await misbehave(turn)
+    if (!clockFaults.has(fault) || ++hanging < waitedFor) return
+    hanging = 0
+    // Past the clock that ends it: the first event of a stream, or the ten minutes of a whole answer.
+    clock.jump(streams ? 61 : 601)
+  })
+  const dead = addressFaults.has(fault) ? startDeadAddress(fault) : undefined
+  const gateway = await startGateway({ config: configFor(upstream, dead?.url ?? upstream.url), clock })
+  return {
+    gateway,
+    clock,
+    calls: (model, place) => upstream.calls.filter(({ path }) => path.includes(`/${model}-${place}/`)),
+    async health(model) {
+      const answer = await fetch(`${gateway.url}/api/catalog`)
+      const { data } = (await answer.json()) as { data: { id: string; routes: { health: string }[] }[] }
+      return data.find(({ id }) => id === `test/${model}`)?.routes[0]?.health ?? 'unknown'
+    },
+    noteSeen: () => void content.seen++,
+    hangsUntil(calls) {
+      waitedFor = calls
+    },
+    async stop() {
+      await gateway.stop()
+      upstream.stop()
+      dead?.stop()
+    },
+  }
+}
+
+interface DeadAddress {
+  readonly url: string
+  stop(): void
+}
+
+/** An address where no connection comes about. */
+function startDeadAddress(fault: string): DeadAddress {
+  const server = Bun.listen({
+    hostname: '127.0.0.1',
+    port: 0,
+    socket: {
+      data(socket) {
+        // To a client that wants TLS this is no handshake.
+        socket.end('HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n')
+      },
+    },
+  })
+  if (fault === 'TLS failure') return { url: `https://127.0.0.1:${server.port}`, stop: () => server.stop(true) }
+  server.stop(true)
+  return { url: `http://127.0.0.1:${server.port}`, stop: () => {} }
+}
+
+const settings: Readonly<Record<Setting, readonly ('bad' | 'good')[]>> = {
+  first: ['bad', 'good'],
+  all: ['bad', 'bad'],
+  alone: ['bad'],
+}
+
+function configFor(upstream: Upstream, badUrl: string): string {
+  const providers: string[] = []
+  const models: string[] = []
+  for (const cell of cells) {
+    for (const [setting, kinds] of Object.entries(settings)) {
+      const name = cellName(cell, setting as Setting)
+      const dialect = cell.upstream === 'chat' ? 'openai-chat' : 'anthropic-messages'
+      const version = cell.upstream === 'chat' ? '/v1' : ''
+      kinds.forEach((kind, place) => {
+        const base = `${kind === 'bad' ? badUrl : upstream.url}/${kind}/${name}-${place}${version}`
+        providers.push(`{ id: ${name}-${place}, dialect: ${dialect}, base_url: "${base}", api_key: upstream-secret }`)
+      })
+      const routes = kinds.map((_, place) => `{ provider: ${name}-${place}, model: up, priority: ${place} }`)
+      models.push(`{ id: test/${name}, price: free, routes: [${routes.join(', ')}] }`)
+    }
+  }
+  return `providers:\n  - ${providers.join('\n  - ')}\nmodels:\n  - ${models.join('\n  - ')}\n`
+}

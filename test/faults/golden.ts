@@ -1,0 +1,101 @@
+// The fault matrix: what a provider does wrong, and what must come of it. Worked out from the failure table of the
+// routing rules, row by row; nothing here was copied from a run. One row for each fault, read from left to right:
+// what the client sees while another route is healthy, what it sees when every route does the same, how often one bad
+// route is called, and how that route stands after five such requests.
+//
+// What a client sees:
+//   hidden             the answer of the second route, as if nothing had been
+//   hidden, waited     the same, after headers had gone out early: they name the route that was being tried then
+//   CODE words         a failure with that status and code; the message has the words
+//   event CODE words   the same inside a stream, after early headers
+//   interrupted words  content, then STREAM_INTERRUPTED; no ending is made up
+
+/** How one fault is met. */
+export interface Outcome {
+  /** The first of two routes is bad. */
+  readonly first: string
+  /** Both are. */
+  readonly all: string
+  /** Calls that one bad route gets for one request. */
+  readonly calls: number
+  /** How often each route was tried for the caller: when the first is bad, when both are. */
+  readonly attempts: readonly [first: number, all: number]
+}
+
+export interface GoldenRow extends Outcome {
+  readonly fault: string
+  /** As the catalog shows the route after five requests in a row (twenty that had begun to answer). */
+  readonly health: 'ejected' | 'parked' | 'healthy'
+  /** Where an answer that is not streamed makes a difference: nothing is committed before its last byte. */
+  readonly whole?: Outcome
+  /** The same, where the provider too is asked for a whole answer: it is silent until it has finished. */
+  readonly wholeBytes?: Outcome
+}
+
+const notFound = 'NOT_FOUND'
+
+/** Another route may help, and nobody is told which class it was unless all of them fail. */
+const movesOn = (words: string): Outcome => ({
+  first: 'hidden',
+  all: `${notFound} ${words}`,
+  calls: 1,
+  attempts: [2, 2],
+})
+
+/** Found by the clock for the first event, 60 s; headers went out after 10 s. */
+const slow: Outcome = { first: 'hidden, waited', all: 'event NOT_FOUND timed out', calls: 1, attempts: [1, 1] }
+/** The caller waits for the whole in any case; the provider's stream is watched all the same. */
+const slowWhole: Outcome = movesOn('timed out')
+/** A provider that works and one that hangs look the same until the request's own ten minutes are over. */
+const slowWholeBytes: Outcome = { first: 'NOT_FOUND timed out', all: 'NOT_FOUND timed out', calls: 1, attempts: [1, 1] }
+
+/** The request is at fault: no other route is tried, none is blamed. */
+const callers: Outcome = {
+  first: 'INVALID_REQUEST no good',
+  all: 'INVALID_REQUEST no good',
+  calls: 1,
+  attempts: [1, 1],
+}
+
+/** Trouble with our credential is the operator's: it never reads as a 401, and no billing text is shown. */
+const credential = movesOn('is unavailable')
+
+export const golden: readonly GoldenRow[] = [
+  { fault: 'connect refused', ...movesOn('unreachable'), calls: 0, health: 'ejected' },
+  { fault: 'TLS failure', ...movesOn('unreachable'), calls: 1, health: 'ejected' },
+  // Most likely a pooled socket that was dead before: once more over a fresh one, within the three attempts of a request.
+  { fault: 'reset', ...movesOn('broken'), calls: 2, attempts: [3, 3], health: 'ejected' },
+  { fault: 'hang before headers', ...slow, whole: slowWhole, wholeBytes: slowWholeBytes, health: 'ejected' },
+  { fault: 'hang after headers', ...slow, whole: slowWhole, wholeBytes: slowWholeBytes, health: 'ejected' },
+  { fault: 'slow drip', ...slow, whole: slowWhole, wholeBytes: slowWholeBytes, health: 'ejected' },
+  { fault: '400', ...callers, health: 'healthy' },
+  { fault: '401', ...credential, health: 'parked' },
+  { fault: '403', ...credential, health: 'parked' },
+  { fault: '404', ...movesOn('does not know the model'), health: 'parked' },
+  { fault: '408', ...movesOn('408'), health: 'ejected' },
+  { fault: '413', ...movesOn(''), all: 'PAYLOAD_TOO_LARGE too large', health: 'healthy' },
+  { fault: '422', ...callers, health: 'healthy' },
+  { fault: '429', ...movesOn(''), all: 'LIMIT_EXCEEDED 1', health: 'parked' },
+  { fault: '429 with Retry-After: 7', ...movesOn(''), all: 'LIMIT_EXCEEDED 7', health: 'parked' },
+  { fault: '429 with Retry-After: 90', ...movesOn(''), all: 'LIMIT_EXCEEDED 90', health: 'parked' },
+  { fault: 'quota 429', ...credential, health: 'parked' },
+  { fault: '500', ...movesOn('500'), health: 'ejected' },
+  { fault: '502', ...movesOn('502'), health: 'ejected' },
+  { fault: '503', ...movesOn('503'), health: 'ejected' },
+  { fault: '529', ...movesOn('529'), health: 'ejected' },
+  { fault: 'redirect', ...movesOn('redirecting'), health: 'ejected' },
+  { fault: '200 with error event', ...movesOn(''), health: 'ejected' },
+  { fault: '200 with HTML', ...movesOn('garbled'), health: 'ejected' },
+  { fault: 'empty 200', ...movesOn('garbled'), health: 'ejected' },
+  { fault: 'truncated JSON', ...movesOn('garbled'), health: 'ejected' },
+  { fault: 'cut before content', ...movesOn('broken'), health: 'ejected' },
+  {
+    fault: 'cut after content',
+    ...{ first: 'interrupted broke off', all: 'interrupted broke off', calls: 1, attempts: [1, 1] },
+    // Nothing of it has reached the caller yet.
+    whole: movesOn('broken'),
+    health: 'ejected',
+  },
+  { fault: 'oversized event', ...movesOn('garbled'), health: 'ejected' },
+  { fault: 'gzip body', ...movesOn('garbled'), health: 'ejected' },
+]

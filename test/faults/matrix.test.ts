@@ -1,0 +1,150 @@
+// Every fault of the golden table, met by a provider of each dialect, seen from each surface, streamed and not, while
+// another route is healthy and when none is.
+
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { ask } from '../parts/ask.ts'
+import { chat, messages, type TestSurface } from '../parts/surfaces.ts'
+import { type Cell, cellName, cells, type FaultGateway, type Setting, startFaultGateway } from './fault-gateway.ts'
+import { type GoldenRow, golden, type Outcome } from './golden.ts'
+import { addressFaults } from './misbehave.ts'
+
+const surfaces: Readonly<Record<Cell['surface'], TestSurface>> = { chat, messages }
+
+interface Seen {
+  readonly status: number
+  readonly headers: Headers
+  /** Without what only keeps a connection alive. */
+  readonly text: string
+}
+
+async function send({ gateway, noteSeen }: FaultGateway, cell: Cell, setting: Setting): Promise<Seen> {
+  const surface = surfaces[cell.surface]
+  const model = `test/${cellName(cell, setting)}`
+  const body = { model, stream: cell.stream, max_tokens: 5, messages: [{ role: 'user', content: 'hi' }] }
+  const response = await ask(gateway, surface, body)
+  const text = await readText(response, cell.stream ? noteSeen : () => {})
+  const said = text.replaceAll(': keep-alive\n\n', '').replaceAll(/event: ping\n.*\n\n/g, '')
+  return { status: response.status, headers: response.headers, text: said }
+}
+
+async function readText(response: Response, onContent: () => void): Promise<string> {
+  const decoder = new TextDecoder()
+  let text = ''
+  for await (const bytes of response.body ?? []) {
+    const had = text.includes('hello')
+    text += decoder.decode(bytes, { stream: true })
+    if (!had && text.includes('hello')) onContent()
+  }
+  return text
+}
+
+function outcomeFor(row: GoldenRow, { upstream, surface, stream }: Cell): Outcome {
+  if (stream) return row
+  return (upstream === surface ? row.wholeBytes : undefined) ?? row.whole ?? row
+}
+
+/** What the provider's secret is, and what it said about the account, is nobody's business. */
+const secrets = /upstream-secret|API key|billing|quota|account/i
+
+const statuses: Readonly<Record<string, number>> = {
+  INVALID_REQUEST: 400,
+  NOT_FOUND: 404,
+  PAYLOAD_TOO_LARGE: 413,
+  LIMIT_EXCEEDED: 429,
+}
+
+function expectOutcome(seen: Seen, expected: string, cell: Cell): void {
+  expect(seen.headers.get('x-request-id')).toMatch(/^req_/)
+  expect(seen.text).not.toMatch(secrets)
+  if (expected.startsWith('hidden')) return expectWholeAnswer(seen, cell)
+  const [, form, code = '', words = ''] = /^(event |)(\S+) ?(.*)$/.exec(expected) ?? []
+  if (code === 'interrupted') {
+    expect(seen.text).toContain('hello')
+    return expectEvent(seen, cell, 'STREAM_INTERRUPTED', words)
+  }
+  if (form === 'event ') return expectEvent(seen, cell, code, words)
+  expect(`${seen.status} ${seen.text}`).toStartWith(`${statuses[code]} {`)
+  const { error } = JSON.parse(seen.text) as { error: { code: string; message: string } }
+  expect(error.code).toBe(code)
+  if (code !== 'LIMIT_EXCEEDED') expect(error.message).toContain(words)
+  expectRetryHeaders(seen.headers, code, Number(words))
+}
+
+function expectRetryHeaders(headers: Headers, code: string, seconds: number): void {
+  const waits = code === 'LIMIT_EXCEEDED'
+  expect(headers.get('retry-after')).toBe(waits ? String(seconds) : null)
+  expect(headers.get('retry-after-ms')).toBe(waits ? String(seconds * 1000) : null)
+  // Official clients would retry a throttle by themselves, and must not for waits that they cannot keep.
+  const tellsNotTo = code === 'NOT_FOUND' || (waits && seconds > 60)
+  expect(headers.get('x-should-retry')).toBe(tellsNotTo ? 'false' : null)
+}
+
+function expectWholeAnswer({ status, text }: Seen, { surface, stream }: Cell): void {
+  expect(status).toBe(200)
+  expect(text).toContain('hello')
+  if (!stream) return expect(JSON.parse(text)).toMatchObject(surface === 'chat' ? { object: 'chat.completion' } : {})
+  expect(text).toContain(surface === 'chat' ? 'data: [DONE]' : '"message_stop"')
+  expect(text).not.toContain('"error"')
+}
+
+function expectEvent({ status, headers, text }: Seen, { surface }: Cell, code: string, words: string): void {
+  expect(status).toBe(200)
+  expect(headers.get('content-type')).toStartWith('text/event-stream')
+  const last = text.trimEnd().split('\n\n').at(-1) ?? ''
+  const lead = surface === 'chat' ? 'data: ' : 'event: error\ndata: '
+  expect(last).toStartWith(`${lead}{`)
+  const data = JSON.parse(last.slice(lead.length)) as { error: { message: string } }
+  expect<object>(data).toMatchObject({ error: { code, message: expect.stringContaining(words) } })
+  expect(text).not.toMatch(/\[DONE\]|message_stop|"finish_reason":"/)
+}
+
+describe.each(golden)('$fault', (row) => {
+  let faults: FaultGateway
+  beforeAll(async () => {
+    faults = await startFaultGateway(row.fault)
+  })
+  afterAll(() => faults.stop())
+
+  const callsOfBad = addressFaults.has(row.fault) ? () => 0 : (outcome: Outcome) => outcome.calls
+
+  describe.each([...cells])('$upstream provider, $surface surface, streamed: $stream', (cell) => {
+    const outcome = outcomeFor(row, cell)
+
+    test('with a healthy second route', async () => {
+      // The retries that earlier cells spent come back.
+      faults.clock.jump(25)
+      faults.hangsUntil(1)
+      const seen = await send(faults, cell, 'first')
+      expectOutcome(seen, outcome.first, cell)
+      const model = cellName(cell, 'first')
+      expect(faults.calls(model, 0)).toHaveLength(callsOfBad(outcome))
+      expect(faults.calls(model, 1)).toHaveLength(outcome.first.startsWith('hidden') ? 1 : 0)
+      expect(seen.headers.get('x-tollgate-attempts')).toBe(String(outcome.attempts[0]))
+      expect(seen.headers.get('x-tollgate-provider')).toBe(`${model}-${outcome.first === 'hidden' ? 1 : 0}`)
+    })
+
+    test('when every route does the same', async () => {
+      faults.clock.jump(25)
+      faults.hangsUntil(1)
+      const seen = await send(faults, cell, 'all')
+      expectOutcome(seen, outcome.all, cell)
+      const model = cellName(cell, 'all')
+      const isOne = outcome.all === outcome.first
+      const bad = callsOfBad(outcome)
+      expect(faults.calls(model, 0)).toHaveLength(bad)
+      // Three attempts are all a request gets, a replay over a fresh socket included.
+      expect(faults.calls(model, 1)).toHaveLength(isOne ? 0 : Math.min(bad, 3 - bad))
+      expect(seen.headers.get('x-tollgate-attempts')).toBe(String(outcome.attempts[1]))
+      const isEarly = isOne || outcome.all.startsWith('event')
+      expect(seen.headers.get('x-tollgate-provider')).toBe(`${model}-${isEarly ? 0 : 1}`)
+    })
+
+    test('leaves the route as it should', async () => {
+      faults.clock.jump(25)
+      const times = outcome.all.startsWith('interrupted') ? 20 : 5
+      faults.hangsUntil(times)
+      await Promise.all(Array.from({ length: times }, () => send(faults, cell, 'alone')))
+      expect(await faults.health(cellName(cell, 'alone'))).toBe(row.health)
+    })
+  })
+})

@@ -1,0 +1,117 @@
+// What a provider can do wrong, one function for each row of the golden table, in either dialect and whether or not it
+// was asked for a stream.
+
+import { gzipSync } from 'node:zlib'
+import type { UpstreamCall, UpstreamReply } from '../parts/upstream.ts'
+import { wordsFor } from '../parts/upstream-words.ts'
+
+export interface Turn {
+  readonly call: UpstreamCall
+  readonly reply: UpstreamReply
+  /** Whether the gateway asked for a stream. */
+  readonly streams: boolean
+  /** Resolves when the client has seen content, where it gets any before the end. */
+  untilSeen?(): Promise<void>
+}
+
+type Misbehave = (turn: Turn) => void | Promise<void>
+
+const json = { 'content-type': 'application/json' }
+
+const status =
+  (code: number, message: string, headers: Record<string, string> = {}, error: object = {}): Misbehave =>
+  ({ reply }) =>
+    reply.json(code, { type: 'error', error: { type: 'some_error', message, ...error } }, headers)
+
+/** Connecting itself fails; the gateway is given another address for these. */
+export const addressFaults: ReadonlySet<string> = new Set(['connect refused', 'TLS failure'])
+/** Only a clock ends these. */
+export const clockFaults: ReadonlySet<string> = new Set(['hang before headers', 'hang after headers', 'slow drip'])
+
+export const misbehaviours: Readonly<Record<string, Misbehave>> = {
+  reset: ({ reply }) => reply.reset(),
+  'hang before headers': () => {},
+  'hang after headers': beginOf,
+  'slow drip': async (turn) => {
+    await beginOf(turn)
+    const { reply, streams } = turn
+    await (streams ? reply.chunk(': still here\n\n') : reply.write(' '))
+  },
+  '400': status(400, 'temperature is no good'),
+  '401': status(401, 'Incorrect API key provided: upstream-secret'),
+  '403': status(403, 'Your account may not use this'),
+  '404': status(404, 'The model `up` does not exist', {}, { code: 'model_not_found' }),
+  '408': status(408, 'took too long'),
+  '413': status(413, 'the request is too big'),
+  '422': status(422, 'top_p is no good'),
+  '429': status(429, 'slow down'),
+  '429 with Retry-After: 7': status(429, 'slow down', { 'retry-after': '7' }),
+  '429 with Retry-After: 90': status(429, 'slow down', { 'retry-after': '90' }),
+  'quota 429': status(429, 'You exceeded your current quota, check your billing', {}, { code: 'insufficient_quota' }),
+  '500': status(500, 'oh no'),
+  '502': status(502, 'bad gateway'),
+  '503': status(503, 'busy'),
+  '529': status(529, 'Overloaded'),
+  redirect: ({ reply }) => reply.send(307, { location: 'http://127.0.0.1:1/elsewhere' }, ''),
+  '200 with error event': async ({ call, reply, streams }) => {
+    const words = wordsFor(call)
+    if (!streams) return reply.json(200, { type: 'error', error: { type: 'server_error', message: 'fell over' } })
+    await reply.startStream()
+    await reply.chunk(words.opening + words.error)
+    await reply.finish()
+  },
+  '200 with HTML': ({ reply }) => reply.send(200, { 'content-type': 'text/html' }, '<h1>It works!</h1>'),
+  'empty 200': async ({ reply, streams }) => {
+    if (!streams) return reply.send(200, json, '')
+    await reply.startStream()
+    await reply.finish()
+  },
+  'truncated JSON': async ({ call, reply, streams }) => {
+    const { whole, says } = wordsFor(call)
+    if (!streams) return reply.send(200, json, whole.slice(0, -30))
+    await reply.startStream()
+    await reply.chunk(`${says('hello').trimEnd().slice(0, -20)}\n\n`)
+    await reply.finish()
+  },
+  'cut before content': async (turn) => {
+    await beginOf(turn)
+    if (turn.streams) await turn.reply.chunk(wordsFor(turn.call).opening)
+    turn.reply.cut()
+  },
+  'cut after content': async (turn) => {
+    const { call, reply, streams } = turn
+    const words = wordsFor(call)
+    await beginOf(turn)
+    if (streams) await reply.chunk(words.opening + words.says('hello'))
+    else await reply.write(words.whole.slice(0, -10))
+    await turn.untilSeen?.()
+    reply.cut()
+  },
+  'oversized event': async ({ reply, streams }) => {
+    if (!streams)
+      return reply.write('HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 70000000\r\n\r\n{')
+    await reply.startStream()
+    await reply.chunk(`data: ${'x'.repeat(1_100_000)}`)
+  },
+  'gzip body': async ({ call, reply, streams }) => {
+    const { opening, says, ending, whole } = wordsFor(call)
+    const type = streams ? 'text/event-stream' : 'application/json'
+    const body = gzipSync(streams ? opening + says('hello') + ending : whole)
+    await reply.send(200, { 'content-type': type, 'content-encoding': 'gzip' }, body)
+  },
+}
+
+/** The head of an answer that promises more. */
+function beginOf({ reply, streams }: Turn): Promise<void> {
+  if (streams) return reply.startStream()
+  return reply.write('HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 9999\r\n\r\n')
+}
+
+/** A provider that is well. */
+export async function behave({ call, reply, streams }: Turn): Promise<void> {
+  const { opening, says, ending, whole } = wordsFor(call)
+  if (!streams) return reply.send(200, json, whole)
+  await reply.startStream()
+  await reply.chunk(opening + says('hello') + ending)
+  await reply.finish()
+}

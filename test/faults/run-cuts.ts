@@ -1,0 +1,224 @@
+// Recorded streams, broken off at random: at any byte, in any framing, by a clean end or a reset, on every way from
+// provider to caller. A caller must be told of every answer that is not whole; what looks whole must be.
+
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { failoverConfig, type Gateway, startGateway } from '../parts/gateway.ts'
+import { chat, messages, type TestSurface } from '../parts/surfaces.ts'
+import { startUpstream, type Upstream, type UpstreamReply } from '../parts/upstream.ts'
+
+const fixtures = join(import.meta.dir, '../fixtures')
+
+interface Recording {
+  readonly name: string
+  readonly upstream: 'chat' | 'messages'
+  /** Whether it is an event stream, or a whole answer. */
+  readonly streams: boolean
+  readonly bytes: Uint8Array
+  /** Where the provider has said that the answer is whole; with fewer bytes it may not pass for one. */
+  readonly wholeAt: number
+}
+
+/** Some chat hosts close behind their finish reason: nothing of the answer is missing then but the marker. */
+const saysWhole = { chat: /"finish_reason":\s*"\w+"/g, messages: /"message_stop"/g }
+const terminals = { chat: '[DONE]', messages: '"message_stop"' }
+
+export function readRecordings(): readonly Recording[] {
+  return (['chat', 'messages'] as const).flatMap((upstream) =>
+    readdirSync(join(fixtures, upstream))
+      .sort()
+      .map((file) => {
+        const bytes = new Uint8Array(readFileSync(join(fixtures, upstream, file)))
+        const name = `${upstream}/${file}`
+        const text = Buffer.from(bytes).toString('latin1')
+        if (file.endsWith('.json')) {
+          return { name, upstream, streams: false, bytes, wholeAt: text.lastIndexOf('}') + 1 }
+        }
+        const said = [...text.matchAll(saysWhole[upstream])].at(-1)
+        if (!said || !text.includes(terminals[upstream])) throw new Error(`${file} has no end`)
+        return { name, upstream, streams: true, bytes, wholeAt: said.index + said[0].length }
+      }),
+  )
+}
+
+const framings = ['chunked', 'sized', 'until close'] as const
+const endings = ['proper end', 'close', 'reset'] as const
+
+/** One random break. */
+export interface Cut {
+  readonly recording: Recording
+  /** Bytes of the recording that are sent. */
+  readonly at: number
+  readonly framing: (typeof framings)[number]
+  readonly ending: (typeof endings)[number]
+  /** Where the bytes are split into packets. */
+  readonly split: number
+  readonly surface: 'chat' | 'messages'
+  readonly stream: boolean
+}
+
+/** A linear congruential generator: a seed names a run for ever. */
+export function seededRandom(seed: number): () => number {
+  let state = seed >>> 0
+  return () => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0
+    return state / 2 ** 32
+  }
+}
+
+export function drawCut(recordings: readonly Recording[], random: () => number): Cut {
+  const pick = <Item>(list: readonly Item[]): Item => list[Math.floor(random() * list.length)] as Item
+  const recording = pick(recordings)
+  const at = Math.floor(random() * (recording.bytes.length + 1))
+  // Where the dialects differ a provider is always asked for a stream; else it is asked for what the caller wants.
+  const surface = recording.streams ? pick(['chat', 'messages'] as const) : recording.upstream
+  const isSame = surface === recording.upstream
+  return {
+    recording,
+    at,
+    framing: pick(framings),
+    ending: pick(endings),
+    split: Math.floor(random() * (at + 1)),
+    surface,
+    stream: isSame ? recording.streams : random() < 0.5,
+  }
+}
+
+/** `chat/azure.sse cut at 120 of 900, chunked, reset, messages surface, streamed` */
+export function describeCut({ recording, at, framing, ending, surface, stream }: Cut): string {
+  const size = recording.bytes.length
+  return `${recording.name} cut at ${at} of ${size}, ${framing}, ${ending}, ${surface} surface, ${stream ? 'streamed' : 'whole'}`
+}
+
+async function sendCut({ recording, at, framing, ending, split }: Cut, reply: UpstreamReply): Promise<void> {
+  const sent = recording.bytes.subarray(0, at)
+  const pieces = [sent.subarray(0, split), sent.subarray(split)].filter((piece) => piece.length > 0)
+  const head = { chunked: 'transfer-encoding: chunked', sized: `content-length: ${recording.bytes.length}` }
+  const framed = framing === 'until close' ? 'connection: close' : head[framing]
+  const type = recording.streams ? 'text/event-stream' : 'application/json'
+  await reply.write(`HTTP/1.1 200 OK\r\ncontent-type: ${type}\r\n${framed}\r\n\r\n`)
+  for (const piece of pieces) await (framing === 'chunked' ? reply.chunk(piece) : reply.write(piece))
+  if (ending === 'reset') return reply.reset()
+  if (framing === 'chunked' && ending === 'proper end') return reply.finish()
+  reply.cut()
+}
+
+/** Whether nothing is wrong with how the connection ends. */
+function isProper({ framing, ending }: Cut): boolean {
+  return ending === 'proper end' || (framing !== 'chunked' && ending === 'close')
+}
+
+/** What the caller can know: that it has everything, that it has not, or, which must never be, nothing. */
+export type Verdict = 'whole' | 'told' | 'silent'
+
+export interface CutLab {
+  /** What became of a cut; `violation` = what must not be. */
+  run(cut: Cut): Promise<{ readonly verdict: Verdict; readonly violation: string | undefined }>
+  stop(): Promise<void>
+}
+
+const surfaces: Readonly<Record<Cut['surface'], TestSurface>> = { chat, messages }
+
+export async function startCutLab(): Promise<CutLab> {
+  const running = new Map<string, Cut>()
+  const upstream: Upstream = startUpstream((call, reply) => {
+    upstream.calls.length = 0
+    const cut = running.get(JSON.stringify(call.json().messages).replace(/\D/g, ''))
+    return cut ? sendCut(cut, reply) : reply.json(500, {})
+  })
+  const gateway = await startGateway({ config: failoverConfig([upstream.url]) })
+  let count = 0
+  return {
+    async run(cut) {
+      const id = String(++count)
+      running.set(id, cut)
+      const { verdict, text } = await answerTo(gateway, cut, id)
+      running.delete(id)
+      const isMadeUp = verdict === 'whole' && cut.at < cut.recording.wholeAt
+      const isLost = verdict === 'told' && cut.at === cut.recording.bytes.length && isProper(cut)
+      const violation =
+        verdict === 'silent' ? 'silent' : isMadeUp ? 'a made-up ending' : isLost ? 'a whole answer lost' : undefined
+      return { verdict, violation: violation && `${violation}: ${describeCut(cut)}\n${text.slice(-400)}` }
+    },
+    async stop() {
+      await gateway.stop()
+      upstream.stop()
+    },
+  }
+}
+
+async function answerTo(gateway: Gateway, cut: Cut, id: string): Promise<{ verdict: Verdict; text: string }> {
+  const surface = surfaces[cut.surface]
+  const body = {
+    model: `test/${cut.recording.upstream}`,
+    stream: cut.stream,
+    max_tokens: 500,
+    messages: [{ role: 'user', content: id }],
+  }
+  const response = await fetch(gateway.url + surface.path, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${gateway.key}`, 'content-type': 'application/json', ...surface.headers },
+    body: JSON.stringify(body),
+  })
+  const text = await response.text()
+  return { text, verdict: verdictOf(response.status, text, cut) }
+}
+
+function verdictOf(status: number, text: string, { surface, stream }: Cut): Verdict {
+  if (status !== 200) return text.includes('"NOT_FOUND"') ? 'told' : 'silent'
+  if (!stream) return isJson(text) ? 'whole' : 'silent'
+  const last =
+    text
+      .trimEnd()
+      .split(/\r?\n\r?\n/)
+      .at(-1) ?? ''
+  if (last.includes('"error"') && last.includes('"STREAM_INTERRUPTED"')) return 'told'
+  return last.includes(terminals[surface]) ? 'whole' : 'silent'
+}
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text)
+    return true
+  } catch {
+    return false
+  }
+}
+
+export interface CutsSummary {
+  readonly counts: Readonly<Record<Verdict, number>>
+  readonly violations: readonly string[]
+}
+
+export interface RunCutsOptions {
+  readonly count: number
+  readonly seed: number
+  onProgress?(done: number, summary: CutsSummary): void
+}
+
+/** As many at once as keeps two cores busy. */
+const workers = 16
+
+export async function runCuts({ count, seed, onProgress }: RunCutsOptions): Promise<CutsSummary> {
+  const random = seededRandom(seed)
+  const recordings = readRecordings()
+  const counts: Record<Verdict, number> = { whole: 0, told: 0, silent: 0 }
+  const violations: string[] = []
+  const lab = await startCutLab()
+  let begun = 0
+  let done = 0
+  const work = async (): Promise<void> => {
+    while (begun++ < count) {
+      const { verdict, violation } = await lab.run(drawCut(recordings, random))
+      counts[verdict]++
+      if (violation !== undefined) violations.push(violation)
+      onProgress?.(++done, { counts, violations })
+    }
+  }
+  try {
+    await Promise.all(Array.from({ length: workers }, work))
+  } finally {
+    await lab.stop()
+  }
+  return { counts, violations }
+}

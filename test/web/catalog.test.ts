@@ -1,0 +1,212 @@
+// The catalog in a real browser: what a visitor sees, filters, copies and compares, with scripts and without.
+
+import { afterAll, beforeAll, describe, expect } from 'bun:test'
+import type { Browser } from 'playwright-core'
+import type { CatalogEntry } from '../../src/web/catalog/entry.ts'
+import { browserTest, openBrowser, openPage, sidewaysPixels } from '../parts/browser.ts'
+import { builtInEntries, startWeb, type WebHarness } from '../parts/web.ts'
+
+let browser: Browser | undefined
+let web: WebHarness
+
+beforeAll(async () => {
+  browser = await openBrowser()
+  web = startWeb({ entries: builtInEntries() })
+})
+afterAll(async () => {
+  await browser?.close()
+  await web.stop()
+})
+
+describe('the list', () => {
+  browserTest('shows every model with its id, price and state', async () => {
+    const { page, reports, close } = await openPage(browser, web.url)
+    const row = page.locator('[data-model="sandbox/echo"]')
+    expect(await page.locator('[data-model]').count()).toBe(web.entries.length)
+    expect(await row.locator('.model-link').textContent()).toBe('Sandbox Echo')
+    // docs/sandbox.md: $1.00 in, $2.00 out.
+    expect(await row.locator('td[data-label="Input"]').textContent()).toBe('$1.00')
+    expect(await row.locator('td[data-label="Output"]').textContent()).toBe('$2.00')
+    expect(await row.locator('.lamp').textContent()).toBe('always on')
+    expect(await row.locator('td[data-label="First token"]').textContent()).toBe('no traffic yet')
+    expect(await row.locator('.badge').allTextContents()).toEqual(['sandbox'])
+    expect(reports).toEqual([])
+    await close()
+  })
+
+  browserTest('narrows while one types, and keeps the view in the address', async () => {
+    const { page, reports, close } = await openPage(browser, web.url)
+    await page.fill('#q', 'sandbox ECHO')
+    await page.waitForSelector('.tally:has-text("1 of ")')
+    expect(await page.locator('[data-model]').count()).toBe(1)
+    expect(new URL(page.url()).search).toBe('?q=sandbox+ECHO')
+    await page.fill('#q', '')
+    await page.check('input[name=tag][value=vision]')
+    await page.selectOption('select[name=sort]', 'price')
+    await page.waitForURL(/\?tag=vision&sort=price$/)
+    const expected = web.entries.filter(({ tags }) => tags.includes('vision')).length
+    expect(await page.locator('[data-model]').count()).toBe(expected)
+    await page.reload()
+    await page.waitForSelector('html[data-alive]')
+    expect(await page.locator('[data-model]').count()).toBe(expected)
+    expect(reports).toEqual([])
+    await close()
+  })
+
+  browserTest('reads and filters without scripts', async () => {
+    const { page, close } = await openPage(browser, web.url, { javaScriptEnabled: false })
+    expect(await page.locator('[data-model="sandbox/echo"]').isVisible()).toBe(true)
+    await page.fill('#q', 'sandbox/cache')
+    await page.click('text=Apply')
+    expect(await page.locator('[data-model]').count()).toBe(1)
+    await page.check('input[name=m][value="sandbox/cache"]')
+    await page.click('.compare-bar button[type=submit]')
+    expect(new URL(page.url()).pathname).toBe('/compare')
+    expect(await page.locator('.comparison thead th').count()).toBe(1)
+    await close()
+  })
+
+  browserTest('is walked by keyboard alone', async () => {
+    const { page, reports, close } = await openPage(browser, web.url, {
+      permissions: ['clipboard-read', 'clipboard-write'],
+    })
+    const focused = () => page.evaluate('document.activeElement?.closest("[data-model]")?.dataset.model')
+    await page.keyboard.press('/')
+    await page.keyboard.type('sandbox/')
+    await page.waitForSelector('.tally:has-text("9 of ")')
+    await page.keyboard.press('ArrowDown')
+    expect(await focused()).toBe('sandbox/breaks-off')
+    await page.keyboard.press('ArrowDown')
+    expect(await focused()).toBe('sandbox/cache')
+    await page.keyboard.press('c')
+    await page.waitForSelector('[data-model="sandbox/cache"] .copy.copied')
+    expect(await page.evaluate('navigator.clipboard.readText()')).toBe('sandbox/cache')
+    await page.keyboard.press('x')
+    await page.keyboard.press('ArrowUp')
+    await page.keyboard.press('x')
+    expect(await page.locator('.compare-bar [role=status]').textContent()).toBe('2 of 4 chosen')
+    await page.keyboard.press('?')
+    expect(await page.locator('dialog.help').isVisible()).toBe(true)
+    await page.keyboard.press('Escape')
+    expect(await focused()).toBe('sandbox/breaks-off')
+    await page.keyboard.press('Enter')
+    await page.waitForURL(/\/catalog\/sandbox\/breaks-off$/)
+    expect(reports).toEqual([])
+    await close()
+  })
+
+  browserTest('takes no fifth model into a comparison', async () => {
+    const { page, close } = await openPage(browser, `${web.url}/?creator=sandbox`)
+    for (const id of ['echo', 'cache', 'think', 'tools']) await page.check(`input[name=m][value="sandbox/${id}"]`)
+    expect(await page.locator('input[name=m][value="sandbox/slow"]').isDisabled()).toBe(true)
+    await page.click('.compare-bar button[type=submit]')
+    await page.waitForURL(/\/compare\?/)
+    expect(await page.locator('.comparison thead th code').allTextContents()).toHaveLength(4)
+    await close()
+  })
+})
+
+describe('an open page', () => {
+  const row = { input: '7.25', output: '2.00', cache_read: '1.00', cache_write: '1.00', cache_write_1h: '1.00' }
+  const failing = (entry: CatalogEntry): CatalogEntry => ({
+    ...entry,
+    price: row,
+    routes: entry.routes.map((route) => ({ ...route, health: 'ejected', wait_ms: 30_000, why: 'timed out' })),
+  })
+
+  browserTest('shows a changed price and a route that fails, without being asked', async () => {
+    const shop = startWeb()
+    const list = await openPage(browser, shop.url)
+    const model = await openPage(browser, `${shop.url}/catalog/sandbox/echo`)
+    await list.page.waitForSelector('.live .lamp.go')
+    await model.page.waitForSelector('.live .lamp.go')
+    shop.entries = shop.entries.map((entry) => (entry.id === 'sandbox/echo' ? failing(entry) : entry))
+    const line = list.page.locator('[data-model="sandbox/echo"]')
+    await line.locator('td[data-label="Input"]:has-text("$7.25")').waitFor()
+    expect(await line.locator('.lamp').textContent()).toBe('no route now')
+    await model.page.locator('.ticket .rows td:has-text("$7.25")').waitFor()
+    // 1,200 × $7.25/M + 1,800 × $1.00/M + 500 × $2.00/M = $0.0087 + $0.0018 + $0.001, a thousand times.
+    expect(await model.page.locator('.receipt output').textContent()).toBe('$11.50')
+    expect(await model.page.locator('.lanes .why').textContent()).toContain('tried although it fails')
+    expect([...list.reports, ...model.reports]).toEqual([])
+    await list.close()
+    await model.close()
+    await shop.stop()
+  })
+})
+
+describe('the page of a model', () => {
+  browserTest('shows prices with their source, the routes and code that can be copied', async () => {
+    const options = { permissions: ['clipboard-read', 'clipboard-write'] }
+    const { page, reports, close } = await openPage(browser, `${web.url}/catalog/sandbox/echo`, options)
+    expect(await page.locator('h1').textContent()).toBe('Sandbox Echo')
+    expect(await page.locator('.ticket-foot').textContent()).toContain('sandbox/echo#1')
+    expect(await page.locator('.lanes .place').allTextContents()).toEqual(['1'])
+    await page.click('text=OpenAI Python')
+    await page.keyboard.press('ArrowRight')
+    expect(await page.locator('[role=tab][aria-selected=true]').textContent()).toBe('Anthropic JS')
+    await page.click('.panel:not([hidden]) .code-block .copy')
+    await page.waitForSelector('.copy.copied')
+    const copied = String(await page.evaluate('navigator.clipboard.readText()'))
+    expect(copied).toContain(`baseURL: "${web.url}"`)
+    expect(copied).toContain('model: "sandbox/echo"')
+    expect(reports).toEqual([])
+    await close()
+  })
+
+  browserTest('reckons what calls cost while one types, and without scripts by asking', async () => {
+    const address = `${web.url}/catalog/sandbox/echo`
+    const live = await openPage(browser, address)
+    await live.page.fill('input[name=in]', '1000000')
+    await live.page.fill('input[name=cached]', '0')
+    await live.page.fill('input[name=out]', '1000000')
+    await live.page.fill('input[name=calls]', '1')
+    // $1.00 + $2.00.
+    expect(await live.page.locator('.receipt output').textContent()).toBe('$3.00')
+    await live.close()
+    const plain = await openPage(browser, address, { javaScriptEnabled: false })
+    await plain.page.fill('input[name=calls]', '2')
+    await plain.page.click('text=Calculate')
+    // 3,000 × $1.00/M + 500 × $2.00/M = $0.004, twice: cached input costs as much as other input here.
+    expect(await plain.page.locator('.receipt output').textContent()).toBe('$0.008')
+    expect(await plain.page.locator('.panel:visible').count()).toBe(8)
+    await plain.close()
+  })
+
+  browserTest('that does not exist suggests one that does', async () => {
+    const { page, close } = await openPage(browser, `${web.url}/catalog/sandbox/ecco`)
+    expect(await page.locator('main').textContent()).toContain('sandbox/echo')
+    await close()
+  })
+})
+
+browserTest('the colours that were chosen are those of the next page', async () => {
+  const { page, close } = await openPage(browser, `${web.url}/catalog/sandbox/echo`, { colorScheme: 'light' })
+  const background = () => page.evaluate('getComputedStyle(document.body).backgroundColor')
+  const day = await background()
+  await page.click('button.theme')
+  expect(await background()).toBe(day)
+  await page.click('button.theme')
+  const night = await background()
+  expect(night).not.toBe(day)
+  await page.goto(`${web.url}/compare`)
+  expect(await page.locator('html').getAttribute('data-theme')).toBe('dark')
+  expect(await background()).toBe(night)
+  await close()
+})
+
+browserTest('no page scrolls sideways at 360 pixels', async () => {
+  const paths = [
+    '/',
+    '/?creator=anthropic',
+    '/catalog/sandbox/echo',
+    '/compare?m=sandbox/echo&m=sandbox/cache',
+    '/console',
+  ]
+  const { page, go, close } = await openPage(browser, web.url, { viewport: { width: 360, height: 740 } })
+  for (const path of paths) {
+    await go(web.url + path)
+    expect({ path, pixels: await sidewaysPixels(page) }).toEqual({ path, pixels: 0 })
+  }
+  await close()
+})

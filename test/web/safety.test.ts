@@ -1,0 +1,154 @@
+// What the pages must not do, whatever is written into the catalog: run foreign text, load foreign things, or let
+// somebody in who has no session.
+
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import type { Browser } from 'playwright-core'
+import type { CatalogEntry } from '../../src/web/catalog/entry.ts'
+import { browserTest, openBrowser, openPage } from '../parts/browser.ts'
+import { sandboxEntries, startWeb, type WebHarness } from '../parts/web.ts'
+
+let browser: Browser | undefined
+let web: WebHarness
+
+beforeAll(async () => {
+  browser = await openBrowser()
+  web = startWeb()
+})
+afterAll(async () => {
+  await browser?.close()
+  await web.stop()
+})
+
+/** Each would call alert or set a global if it ran. */
+const corpus = [
+  '<script>window.ran=1</script>',
+  '"><img src=x onerror=window.ran=1>',
+  "'><svg onload=window.ran=1>",
+  '</script><script>window.ran=1</script>',
+  '<!--<script>window.ran=1//-->',
+  'javascript:window.ran=1',
+  `\`\${window.ran=1}\``,
+  '</title><script>window.ran=1</script>',
+  '\u2028window.ran=1\u2029',
+  '{{constructor.constructor("window.ran=1")()}}',
+  '<a href="javascript:window.ran=1">x</a>',
+  '&lt;script&gt;window.ran=1&lt;/script&gt;',
+]
+
+function hostile(text: string, index: number): CatalogEntry {
+  const [base] = sandboxEntries()
+  if (!base) throw new Error('the sandbox sells nothing')
+  const [route] = base.routes
+  if (!route) throw new Error('the sandbox has no route')
+  return {
+    ...base,
+    id: `x${index}/${text}`,
+    name: text,
+    owned_by: text,
+    tags: [text],
+    source: text,
+    released: text,
+    retires: text,
+    price_version: text,
+    price_since: text,
+    price_origin: { source: text, checked: text },
+    routes: [{ ...route, provider: text, upstream_model: text, health: text, why: text }],
+  }
+}
+
+describe('text that would like to run', () => {
+  browserTest('does not, on any page that shows it', async () => {
+    const entries = corpus.map(hostile)
+    const shop = startWeb({ entries })
+    const first = encodeURIComponent(entries[0]?.id ?? '')
+    const paths = ['/', `/?q=${encodeURIComponent(corpus[1] ?? '')}`, `/compare?m=${first}`]
+    for (const { id } of entries) paths.push(`/catalog/${id.split('/').map(encodeURIComponent).join('/')}`)
+    paths.push(`/catalog/nobody/${encodeURIComponent('<script>window.ran=1</script>')}`)
+    const { page, go, reports, close } = await openPage(browser, shop.url)
+    for (const path of paths) {
+      await go(shop.url + path)
+      const ran = await page.evaluate('window.ran')
+      // A model that is not there is a 404, which the browser reports; nothing else is.
+      const said = reports.filter((report) => !report.includes('404'))
+      expect({ path, ran, said }).toEqual({ path, ran: undefined, said: [] })
+    }
+    await close()
+    await shop.stop()
+  })
+
+  browserTest('is shown as it was written', async () => {
+    const shop = startWeb({ entries: corpus.map(hostile) })
+    const { page, close } = await openPage(browser, shop.url)
+    const names = await page.locator('.model-link').allTextContents()
+    expect(names.sort()).toEqual([...corpus].sort())
+    await close()
+    await shop.stop()
+  })
+})
+
+describe('every page', () => {
+  const paths = ['/', '/catalog/sandbox/echo', '/catalog/no/model', '/compare', '/console', '/catalog/entries']
+  test('carries the policy that lets nothing foreign in', async () => {
+    for (const path of paths) {
+      const { headers } = await fetch(web.url + path)
+      expect(headers.get('content-security-policy')).toBe(
+        "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'; form-action 'self'",
+      )
+      expect(headers.get('x-content-type-options')).toBe('nosniff')
+      expect(headers.get('referrer-policy')).toBe('no-referrer')
+    }
+  })
+
+  test('has no script or style of its own', async () => {
+    for (const path of paths) {
+      const html = await (await fetch(web.url + path)).text()
+      expect(html.match(/<script(?![^>]* src="\/assets\/)(?! type="application\/json")[^>]*>/)).toBeNull()
+      expect(html.match(/<style|\sstyle="|\son[a-z]+="/)).toBeNull()
+    }
+  })
+})
+
+describe('assets', () => {
+  test('are served under names that change with them, compressed, and kept for ever', async () => {
+    const html = await (await fetch(web.url)).text()
+    const paths = [...new Set(html.match(/\/assets\/[^"]+/g))]
+    expect(paths).toHaveLength(3)
+    for (const path of paths) {
+      const response = await fetch(web.url + path, { headers: { 'accept-encoding': 'gzip' }, decompress: false })
+      expect(response.headers.get('cache-control')).toBe('public, max-age=31536000, immutable')
+      expect(response.headers.get('content-encoding')).toBe('gzip')
+    }
+  })
+
+  test('are small: at most 40 KB of script for the catalog', async () => {
+    const html = await (await fetch(web.url)).text()
+    const script = /\/assets\/catalog-[^"]+\.js/.exec(html)?.[0] ?? ''
+    const response = await fetch(web.url + script, { headers: { 'accept-encoding': 'gzip' }, decompress: false })
+    const { byteLength } = await response.arrayBuffer()
+    expect(byteLength).toBeGreaterThan(1000)
+    expect(byteLength).toBeLessThanOrEqual(40 * 1024)
+  })
+
+  test('are only those: no path leads to a file', async () => {
+    for (const path of [
+      '../package.json',
+      '%2e%2e/package.json',
+      '..%2f..%2fpackage.json',
+      'x%00.js',
+      'assets.ts',
+      '',
+    ]) {
+      expect((await fetch(`${web.url}/assets/${path}`)).status).toBe(404)
+    }
+  })
+})
+
+test('a catalog that is not public sends strangers to the door, its data included', async () => {
+  const shop = startWeb()
+  shop.isPublic = false
+  for (const path of ['/', '/compare', '/catalog/sandbox/echo', '/catalog/entries', '/catalog/events']) {
+    const { status, headers } = await fetch(shop.url + path, { redirect: 'manual' })
+    expect({ path, status, to: headers.get('location') }).toEqual({ path, status: 303, to: '/console' })
+  }
+  await shop.stop()
+})

@@ -1,0 +1,83 @@
+// The door of the console in a real browser: by one-time link, by management token, and out again.
+
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import type { Browser } from 'playwright-core'
+import { browserTest, openBrowser, openPage } from '../parts/browser.ts'
+import { startWeb, type WebHarness } from '../parts/web.ts'
+
+let browser: Browser | undefined
+let web: WebHarness
+
+beforeAll(async () => {
+  browser = await openBrowser()
+  web = startWeb()
+})
+afterAll(async () => {
+  await browser?.close()
+  await web.stop()
+})
+
+browserTest('the link opens the console and leaves nothing of itself in the address', async () => {
+  const { page, reports, close } = await openPage(browser, `${web.url}/console?t=${web.sessions.createLink()}`)
+  await page.waitForSelector('text=You are signed in')
+  expect(page.url()).toBe(`${web.url}/console`)
+  const [cookie, ...others] = await page.context().cookies()
+  expect(others).toEqual([])
+  expect(cookie).toMatchObject({ httpOnly: true, sameSite: 'Strict', secure: false, path: '/' })
+  expect(reports).toEqual([])
+  await close()
+})
+
+browserTest('a link that was used is refused, with words', async () => {
+  const link = `${web.url}/console?t=${web.sessions.createLink()}`
+  const first = await openPage(browser, link)
+  await first.page.waitForSelector('text=You are signed in')
+  const second = await openPage(browser, link)
+  await second.page.waitForSelector('[role=alert]:has-text("was used already")')
+  expect(await second.page.locator('#token').isVisible()).toBe(true)
+  await first.close()
+  await second.close()
+})
+
+browserTest('a link that was only looked at still works', async () => {
+  const link = `${web.url}/console?t=${web.sessions.createLink()}`
+  await (await fetch(link)).text()
+  await fetch(link, { method: 'HEAD' })
+  const { page, close } = await openPage(browser, link)
+  await page.waitForSelector('text=You are signed in')
+  await close()
+})
+
+browserTest('the management token opens it, a wrong one does not, and signing out ends it', async () => {
+  const { page, close } = await openPage(browser, `${web.url}/console`)
+  await page.fill('#token', 'a guess')
+  await page.click('text=Open the console')
+  await page.waitForSelector('[role=alert]:has-text("not the management token")')
+  await page.fill('#token', web.token)
+  await page.click('text=Open the console')
+  await page.waitForSelector('text=You are signed in')
+  const cookies = await page.context().cookies()
+  await page.click('text=Sign out')
+  await page.waitForSelector('#token')
+  expect(await page.context().cookies()).toEqual([])
+  // Also for who kept the cookie.
+  await page.context().addCookies(cookies)
+  await page.goto(`${web.url}/console`)
+  expect(await page.locator('#token').isVisible()).toBe(true)
+  await close()
+})
+
+test('another site cannot sign anybody in or out', async () => {
+  const headers = { 'content-type': 'application/json', 'sec-fetch-site': 'cross-site' }
+  const body = JSON.stringify({ token: web.token })
+  for (const init of [
+    { method: 'POST', headers, body },
+    { method: 'DELETE', headers },
+  ]) {
+    const response = await fetch(`${web.url}/console/session`, init)
+    expect({ status: response.status, cookie: response.headers.get('set-cookie') }).toEqual({
+      status: 403,
+      cookie: null,
+    })
+  }
+})

@@ -1,0 +1,60 @@
+// The code on a model's page, run as it stands there against the real gateway. Python's clients are run by the recipes,
+// whose calls these are.
+
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { join } from 'node:path'
+import { snippetsFor } from '../../src/web/catalog/snippets.ts'
+import { type Gateway, startGateway } from '../parts/gateway.ts'
+
+const root = join(import.meta.dir, '../..')
+let gateway: Gateway
+
+beforeAll(async () => {
+  gateway = await startGateway()
+})
+afterAll(async () => {
+  await gateway.stop()
+})
+
+function snippet(client: string) {
+  const options = { address: gateway.url, modelId: 'sandbox/echo', maxOutputTokens: 64_000 }
+  const found = snippetsFor(options).find((each) => each.client === client)
+  if (!found) throw new Error(`no code for ${client}`)
+  return found
+}
+
+async function run(...command: string[]): Promise<string> {
+  const env = { PATH: process.env.PATH, HOME: '/nonexistent', TOLLGATE_KEY: gateway.key }
+  const child = Bun.spawn(command, { cwd: root, env, stdin: 'ignore', stdout: 'pipe', stderr: 'inherit' })
+  const output = await new Response(child.stdout).text()
+  expect(await child.exited).toBe(0)
+  return output
+}
+
+const hello = 'hello from the other side of the gate'
+
+for (const client of ['OpenAI JS', 'Anthropic JS', 'AI SDK']) {
+  test(`${client} streams an answer and its cost`, async () => {
+    const output = await run(process.execPath, '--eval', snippet(client).code)
+    expect(output).toContain(hello)
+    expect(output).toMatch(/\n\$0\.0000\d+\n$/)
+  })
+}
+
+test('LangChain streams an answer', async () => {
+  expect(await run(process.execPath, '--eval', snippet('LangChain').code)).toContain(hello)
+})
+
+test.skipIf(Bun.which('curl') === null)('curl streams an answer and its cost', async () => {
+  const output = await run('bash', '-c', snippet('curl').code.replace('curl ', 'curl -sS '))
+  expect(output).toMatch(/"cost":0\.0000\d+/)
+  expect(output).toContain('data: [DONE]')
+})
+
+test('text from a catalog cannot leave the quotes it is put into', () => {
+  const options = { address: 'http://gate', modelId: `a/b'"; touch x #`, maxOutputTokens: undefined }
+  const [curl, openai] = snippetsFor(options)
+  // What is in single quotes ends only at a quote, and that one is written outside of them.
+  expect(curl?.code).toContain(`"model": "a/b'\\''\\"; touch x #"`)
+  expect(openai?.code).toContain(`model: "a/b'\\"; touch x #"`)
+})
