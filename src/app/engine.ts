@@ -1,0 +1,150 @@
+// What serves generations: the goods, the health of their routes, the ledger, the limits, and the story of a request over
+// all of them.
+
+import type { ConfigSource } from '../config/source.ts'
+import { anthropicMessages } from '../dialects/anthropic-messages/index.ts'
+import type { Dialects } from '../dialects/dialect.ts'
+import { gemini } from '../dialects/gemini/index.ts'
+import { openaiChat } from '../dialects/openai-chat/index.ts'
+import { openaiResponses } from '../dialects/openai-responses/index.ts'
+import { createCountTokens } from '../generation/count-tokens.ts'
+import { createGenerate, type Generate } from '../generation/generate.ts'
+import { InputRatios } from '../generation/input-ratio.ts'
+import { createTicker, type Ticker } from '../generation/ticker.ts'
+import type { Clock } from '../kernel/clock.ts'
+import { createFailpoint } from '../kernel/failpoint.ts'
+import type { Failure } from '../kernel/failure.ts'
+import type { RequestId } from '../kernel/ids.ts'
+import { randomUnit } from '../kernel/random.ts'
+import { createLedger } from '../ledger/create-ledger.ts'
+import type { Ledger } from '../ledger/ledger.ts'
+import type { Limiter } from '../limits/limiter.ts'
+import { createMemoryLimiter } from '../limits/memory-limiter.ts'
+import { createSandboxTransport } from '../providers/sandbox/transport.ts'
+import { createHealth, type Health } from '../routing/health/health.ts'
+import type { HealthNotice } from '../routing/health/note-outcome.ts'
+import { createRetryBudget } from '../routing/health/retry-budget.ts'
+import { createStickyRoutes } from '../routing/health/sticky.ts'
+import { createHedgeBudget } from '../routing/hedge.ts'
+import type { Log } from '../telemetry/log.ts'
+import { createRequestLog, type RequestLog } from '../telemetry/request-log.ts'
+import { createReplays } from '../tenancy/replays.ts'
+import { errorFields } from './error-fields.ts'
+import type { Goods } from './goods.ts'
+import type { Ground } from './ground.ts'
+import { createObservers, type Observers } from './observe.ts'
+import type { People } from './people.ts'
+import { createStock, type Stock } from './stock.ts'
+
+/** One line per dialect. */
+const dialects: Dialects = {
+  'openai-chat': openaiChat,
+  'anthropic-messages': anthropicMessages,
+  gemini,
+  'openai-responses': openaiResponses,
+}
+
+export interface EngineDependencies {
+  readonly ground: Ground
+  readonly people: People
+  readonly source: ConfigSource
+  readonly clock: Clock
+  readonly log: Log
+  /** For measurements: the ledger as the gateway shall see it. */
+  readonly dressLedger: ((real: Ledger) => Ledger) | undefined
+  onDefect(error: unknown, id: RequestId): Failure
+}
+
+export interface Engine {
+  readonly generate: Generate
+  readonly countTokens: Generate
+  readonly ledger: Ledger
+  readonly requests: RequestLog
+  readonly limiter: Limiter
+  readonly health: Health
+  readonly stock: Stock
+  readonly observers: Observers
+  readonly ticker: Ticker
+  goods(): Goods
+  /** What was charged is committed, then what was asked is written. */
+  close(): Promise<void>
+}
+
+export async function createEngine(deps: EngineDependencies): Promise<Engine> {
+  const { ground, people, source, clock, log, dressLedger, onDefect } = deps
+  const { database } = ground
+  const health = createHealth({ clock, random: randomUnit, onNotice: (notice) => log.warn(describeNotice(notice)) })
+  const sandboxTransport = createSandboxTransport({ clock })
+  const stock = await createStock(source, { sandboxTransport, dialects, health, database, clock, log })
+  const goods = (): Goods => stock.current
+  const kill = (): void => void process.kill(process.pid, 'SIGKILL')
+  const reach = createFailpoint(source.current.failpoints, { random: randomUnit, kill })
+  const books = await createLedger({ database, clock, failpoint: reach })
+  const ledger = dressLedger ? dressLedger(books) : books
+  const requests = createRequestLog({
+    database,
+    onLost: (count, error) => log.warn(`${count} lines of the request log were lost`, errorFields(error)),
+  })
+  const budget = createRetryBudget({ clock })
+  const { adminToken } = ground
+  const observers = createObservers({ source, clock, database, ledger, health, budget, adminToken, log, goods })
+  const ticker = createTicker(clock)
+  const limiter = createMemoryLimiter(clock)
+  const seal = ground.subkeys('idempotency-store')
+  const generation = {
+    clock,
+    log,
+    ticker,
+    ledger,
+    requests,
+    reach,
+    health,
+    limiter,
+    budget,
+    onDefect,
+    credentials: people.credentials,
+    authenticate: people.authenticate,
+    random: randomUnit,
+    observe: observers.observe,
+    streams: observers.streams,
+    sticky: createStickyRoutes({ clock }),
+    hedges: createHedgeBudget(),
+    ratios: new InputRatios(),
+    replays: createReplays({
+      database,
+      clock,
+      sealKey: seal.current,
+      previousSealKey: seal.previous,
+      isCharged: async (id) => (await ledger.transfersOf(id)).length > 0,
+    }),
+    offer: () => goods().offer,
+    get ownKeyFee() {
+      return goods().ownKeyFee
+    },
+    bodyBytesMax: source.current.bodyBytesMax,
+  }
+  return {
+    generate: createGenerate(generation),
+    countTokens: createCountTokens(generation),
+    ledger,
+    requests,
+    limiter,
+    health,
+    stock,
+    observers,
+    ticker,
+    goods,
+    async close() {
+      ticker.close()
+      await ledger.close()
+      await requests.close()
+      await observers.close()
+    },
+  }
+}
+
+function describeNotice({ key, what, why, waitMs }: HealthNotice): string {
+  const route = `${key.providerId} ${key.upstreamModel}`
+  const wait = waitMs > 0 ? ` for ${Math.ceil(waitMs / 1000)} s` : ''
+  return `route ${route}: ${what}${wait}${why === undefined ? '' : ` (${why})`}`
+}

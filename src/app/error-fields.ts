@@ -1,0 +1,5 @@
+// An error as a field of a log line.
+
+export function errorFields(error: unknown): { readonly error: string } {
+  return { error: error instanceof Error ? error.message : String(error) }
+}
