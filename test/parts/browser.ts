@@ -1,11 +1,14 @@
 // A real Chromium for the tests of the pages, and what to watch in it: nothing may be reported by the page itself. Where
 // none is installed the tests are skipped by name.
 
-import { test } from 'bun:test'
+import { setDefaultTimeout, test } from 'bun:test'
 import { existsSync } from 'node:fs'
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
 
 const executablePath = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find(existsSync)
+
+// A browser on a busy machine takes its time, and how long says nothing about the pages.
+setDefaultTimeout(60_000)
 
 /** For tests that need a browser. */
 export const browserTest = test.skipIf(executablePath === undefined)
