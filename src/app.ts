@@ -57,6 +57,8 @@ export interface AppDependencies {
   onProgress(line: string): void
   /** For measurements: the ledger as the gateway shall see it. */
   dressLedger?(real: Ledger): Ledger
+  /** Whether other processes listen on the same port. */
+  readonly sharesPort?: boolean
 }
 
 /** Seconds a silent connection may live between requests. */
@@ -68,7 +70,7 @@ const drainDelayMs = 5_000
 const stillClock: Clock = { now: () => 0, monotonicMs: () => 0 }
 
 export async function startApp(deps: AppDependencies): Promise<App> {
-  const { source, clock, loopClock = stillClock, log, dressLedger } = deps
+  const { source, clock, loopClock = stillClock, log, dressLedger, sharesPort = false } = deps
   const onDefect = (error: unknown, id: RequestId): Failure => logDefect(log, error, id)
   const ground = await layGround(deps)
   const people = createPeople({ ground, source, clock, log })
@@ -103,7 +105,8 @@ export async function startApp(deps: AppDependencies): Promise<App> {
     port,
     idleSeconds,
     handler,
-    drainDelayMs: ground.database.engine === 'postgres' ? drainDelayMs : 0,
+    sharesPort,
+    drainDelayMs: source.current.drainDelayMs ?? (ground.database.engine === 'postgres' ? drainDelayMs : 0),
     onDefect(error) {
       const id = createId('req')
       return refuse(openaiChat, logDefect(log, error, id), id)
@@ -126,6 +129,7 @@ export async function startApp(deps: AppDependencies): Promise<App> {
     async stop() {
       draining = true
       web.close()
+      observers.tail.close()
       const drained = await listening.stop(source.current.drainMs, () => engine.ticker.expireAll())
       shedding.close()
       source.close()

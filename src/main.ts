@@ -9,6 +9,8 @@ import type { ConformanceOptions } from './cli/conformance/options.ts'
 import { runConformance } from './cli/conformance/run.ts'
 import { runCommand } from './cli/run-command.ts'
 import { prettyStart, type StartFacts, startLogLines } from './cli/start-output.ts'
+import { startWorker } from './cli/workers/start-worker.ts'
+import { supervise } from './cli/workers/supervise.ts'
 import { type Config, type ConfigInputs, loadConfig, readProcess } from './config/config.ts'
 import { type ConfigFault, formatFault } from './config/fault.ts'
 import { type ConfigReport, createConfigSource } from './config/source.ts'
@@ -23,7 +25,9 @@ else if (command.kind === 'version') process.stdout.write(`${manifest.version}\n
 else if (command.kind === 'conformance') await conformance(command.options)
 else if (command.kind === 'management') await manage(command.call)
 else if (command.kind === 'unknown') fail(`tollgate: ${command.message}`, 2)
-else await serve()
+else if (command.kind === 'worker') await serve('shared port')
+else if (command.workers === undefined) await serve('own port')
+else await serveWithWorkers(command.workers)
 
 async function conformance(options: ConformanceOptions): Promise<void> {
   process.exitCode = await runConformance(options, {
@@ -40,7 +44,7 @@ function configInputs(): ConfigInputs {
   return { ...readProcess(), providerVariables, builtInProviderIds }
 }
 
-async function serve(): Promise<void> {
+async function serve(port: 'own port' | 'shared port'): Promise<void> {
   const load = () => loadConfig(configInputs())
   const initial = load()
   for (const warning of initial.warnings) process.stderr.write(`warning: ${formatFault(warning)}\n`)
@@ -60,6 +64,7 @@ async function serve(): Promise<void> {
       clock: systemClock,
       loopClock: systemClock,
       log,
+      sharesPort: port === 'shared port',
       onProgress: (line) => process.stderr.write(`${line}\n`),
     })
   } catch (error) {
@@ -71,6 +76,31 @@ async function serve(): Promise<void> {
   }
   announce(app, initial.config, log)
   stopOnSignal(app, log)
+  if (port === 'shared port') process.send?.('ready')
+}
+
+/** Several processes on one port. They share a database, so it cannot be the embedded one, which has a single writer. */
+async function serveWithWorkers(count: number): Promise<void> {
+  const loaded = loadConfig(configInputs())
+  if (!('faults' in loaded)) {
+    const { databaseUrl, port } = loaded.config
+    if (databaseUrl === undefined) {
+      return fail(
+        'tollgate cannot start: --workers needs PostgreSQL, because the embedded database is written by one process. Set DATABASE_URL (docs/operate/scale.md), or leave out --workers.',
+      )
+    }
+    if (port === 0) return fail('tollgate cannot start: --workers needs a port of its own, not 0. Set TOLLGATE_PORT.')
+  }
+  const supervision = supervise({
+    count,
+    clock: systemClock,
+    startWorker,
+    wait: (milliseconds) => Bun.sleep(milliseconds),
+    report: (line) => void process.stderr.write(`tollgate: ${line}\n`),
+  })
+  process.on('SIGTERM', () => supervision.stop('SIGTERM'))
+  process.on('SIGINT', () => supervision.stop('SIGINT'))
+  process.exit(await supervision.done)
 }
 
 function announce(app: App, config: Config, log: Log): void {
@@ -123,6 +153,8 @@ function stopOnSignal(app: App, log: Log): void {
   }
   process.on('SIGTERM', stop)
   process.on('SIGINT', stop)
+  // The process that watches over this one is gone; what runs is finished, and nothing new is taken.
+  process.on('disconnect', stop)
 }
 
 function logReport(log: Log, report: ConfigReport): void {

@@ -1,10 +1,19 @@
-// What one configuration sells, and through whom. A changed configuration, or a model server found on this machine, makes
-// new goods; what runs keeps the ones it began with.
+// What one configuration sells, and through whom. A changed configuration, a price that was set, or a model server found
+// on this machine makes new goods; what runs keeps the ones it began with.
 
 import { type Catalog, createCatalog } from '../catalog/catalog.ts'
 import { builtInModels } from '../catalog/data/built-in.ts'
 import { sandboxModels } from '../catalog/data/sandbox.ts'
 import { modelFromEntry } from '../catalog/entry.ts'
+import type { Model } from '../catalog/model.ts'
+import type { Price } from '../catalog/price.ts'
+import {
+  type LaidPrices,
+  layPriceOverrides,
+  overrideSource,
+  type PriceInForce,
+  readPriceOverrides,
+} from '../catalog/price-overrides.ts'
 import { recordPrices } from '../catalog/price-versions.ts'
 import type { Config } from '../config/config.ts'
 import type { Dialects } from '../dialects/dialect.ts'
@@ -33,6 +42,8 @@ export interface Goods {
   endpointsOf(providerId: string): readonly Endpoint[] | undefined
   /** How many models a caller without an allowlist can call through a provider. */
   modelCount(providerId: string): number
+  /** undefined = there is no such model. */
+  findPrice(modelId: string): PriceInForce | undefined
 }
 
 export interface GoodsDependencies {
@@ -51,8 +62,14 @@ export async function stockGoods(
   { sandboxTransport, dialects, health, database, clock, log }: GoodsDependencies,
 ): Promise<Goods> {
   const providers = providersOf(config, local, sandboxTransport, clock)
-  const catalog = catalogOf(config, local)
-  const { versions: priceVersions, moved } = await recordPrices({ database, clock, models: catalog.models })
+  const priced = pricesOf(config, catalogOf(config, local), await readPriceOverrides(database.sql))
+  const catalog = createCatalog(priced.models)
+  const sourceOf = ({ id, source }: Model): string => (priced.setterOf(id) === 'api' ? overrideSource : source)
+  const recorded = catalog.models.map((model) => ({ ...model, source: sourceOf(model) }))
+  const { versions: priceVersions, moved } = await recordPrices({ database, clock, models: recorded })
+  for (const { id, source } of priced.idle) {
+    log.warn(`the price that was set for ${id} is not in force: ${source} has one`)
+  }
   for (const { modelId, bucket, from, to } of moved) {
     log.warn(`the ${bucket} price of ${modelId} moved more than tenfold: $${formatPrice(from)} → $${formatPrice(to)}`)
   }
@@ -74,6 +91,11 @@ export async function stockGoods(
     endpointsOf,
     modelCount: (id) =>
       catalog.models.filter(({ price, routes }) => price && routes.some(({ providerId }) => providerId === id)).length,
+    findPrice(id) {
+      const model = catalog.find(id)
+      const named = { setter: priced.setterOf(id), version: priceVersions.get(id) }
+      return model && { price: model.price, source: sourceOf(model), ...named }
+    },
   }
 }
 
@@ -99,6 +121,11 @@ function catalogOf(config: Config, local: readonly LocalServer[]): Catalog {
   const builtIn = [...sandboxModels, ...builtInModels].map((entry) => modelFromEntry(entry, 'built in'))
   const found = local.flatMap(({ provider, models }) => models.map((entry) => modelFromEntry(entry, provider.source)))
   return createCatalog([...builtIn, ...found, ...config.models])
+}
+
+function pricesOf(config: Config, { models }: Catalog, overrides: ReadonlyMap<string, Price>): LaidPrices {
+  const pricedByFile = new Set(config.models.flatMap(({ id, price }) => (price ? [id] : [])))
+  return layPriceOverrides(models, overrides, pricedByFile)
 }
 
 /** As the network would say it: the operator has taken the permission back since the credential was stored. */

@@ -66,6 +66,7 @@ export function openOffices({ ground, people, engine, source, clock, log, onDefe
     credentials: createCredentials({ keys: people.keyRing, cache: people.credentials, goods }),
     requests: createRequestReader({ database, ledger, requests: engine.requests }),
     catalog: () => catalogItems(goods(), health),
+    prices: { find: (id) => goods().findPrice(id), renew: () => engine.stock.renew() },
     sessionOf: pages.sessions.sessionOf,
     checkout: config.stripe.secretKey && payments?.checkout,
   })

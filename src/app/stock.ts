@@ -1,4 +1,4 @@
-// The goods in force, renewed when the configuration changes or a model server is found on this machine.
+// The goods in force, renewed when the configuration changes, a price is set, or a model server is found on this machine.
 
 import type { ConfigSource } from '../config/source.ts'
 import { findLocalServers, type LocalServer } from '../providers/local.ts'
@@ -6,6 +6,11 @@ import { type Goods, type GoodsDependencies, stockGoods } from './goods.ts'
 
 export interface Stock {
   readonly current: Goods
+  /**
+   * Takes over what was changed in the database, here or by another replica, for the next request; what runs keeps its
+   * price. False: it could not, which the log says, and what was in force stays.
+   */
+  renew(): Promise<boolean>
   /** Asks the usual ports of this machine, once and in the background; those of configured providers are left alone. */
   lookForLocalServers(exceptPorts: readonly number[]): Promise<void>
 }
@@ -16,23 +21,27 @@ const searchMs = 500
 export async function createStock(source: ConfigSource, deps: GoodsDependencies): Promise<Stock> {
   let local: readonly LocalServer[] = []
   let current = await stockGoods(source.current, local, deps)
-  let renewing = Promise.resolve()
-  const renew = (): Promise<void> => {
+  let renewing: Promise<unknown> = Promise.resolve()
+  const renew = (): Promise<boolean> => {
     // One after the other: the last change wins, whichever takes longer to record its prices.
-    renewing = renewing.then(async () => {
+    const renewed = renewing.then(async () => {
       current = await stockGoods(source.current, local, deps)
+      return true
     })
-    renewing = renewing.catch((error) => {
+    const told = renewed.catch((error: unknown) => {
       const fields = { error: error instanceof Error ? error.message : String(error) }
-      deps.log.error('the changed configuration could not take effect; the last one stays in force', fields)
+      deps.log.error('what was changed could not take effect; what was in force before stays', fields)
+      return false
     })
-    return renewing
+    renewing = told
+    return told
   }
   source.onChange(() => void renew())
   return {
     get current() {
       return current
     },
+    renew,
     async lookForLocalServers(exceptPorts) {
       const configured = source.current.providers.flatMap(({ baseUrl }) => loopbackPort(baseUrl))
       const signal = AbortSignal.timeout(searchMs)

@@ -11,7 +11,7 @@ export interface ApiCall {
   readonly path: string
   /** What is undefined is left out. */
   readonly query?: Readonly<Record<string, string | undefined>>
-  readonly body?: JsonObject
+  readonly body?: JsonObject | string
   readonly idempotencyKey?: string | undefined
   /** What is made belongs to a file from then on; only such calls may change it. */
   readonly managedBy?: 'file'

@@ -7,13 +7,16 @@ import { type ConformanceOptions, conformanceHelp, readConformanceOptions } from
 import { commandHelp, help, nounHelp } from './help.ts'
 import { type ReadInput, readInput } from './read-input.ts'
 import { Refusal } from './refusal.ts'
+import { workerWord } from './workers/start-worker.ts'
 
 export interface ManagementCall extends ReadInput {
   readonly definition: CommandDefinition
 }
 
 export type Command =
-  | { readonly kind: 'serve' | 'version' }
+  | { readonly kind: 'serve'; readonly workers?: number }
+  | { readonly kind: 'worker' }
+  | { readonly kind: 'version' }
   | { readonly kind: 'help'; readonly text: string }
   | { readonly kind: 'conformance'; readonly options: ConformanceOptions }
   | { readonly kind: 'management'; readonly call: ManagementCall }
@@ -31,6 +34,7 @@ const words: Readonly<Record<string, Command>> = {
 export function readArguments(args: readonly string[]): Command {
   const [word, ...rest] = args
   if (word === undefined) return { kind: 'serve' }
+  if (word === workerWord) return { kind: 'worker' }
   // `tollgate help keys create` asks what `tollgate keys create --help` asks.
   if (word === 'help') return rest.length === 0 ? { kind: 'help', text: help } : readArguments([...rest, '--help'])
   const asksForHelp = rest.some((arg) => arg === '--help' || arg === '-h')
@@ -39,10 +43,19 @@ export function readArguments(args: readonly string[]): Command {
   const command = Object.hasOwn(words, word) ? words[word] : undefined
   if (command === undefined) return unknownWord(word)
   if (asksForHelp) return { kind: 'help', text: help }
+  if (command.kind === 'serve' && rest[0]?.startsWith('--workers')) return readWorkers(rest)
   const extra = rest[0]
   return extra === undefined
     ? command
     : { kind: 'unknown', message: `"${extra}" is not understood.\nTry: tollgate --help` }
+}
+
+/** `--workers N` or `--workers=N`. */
+function readWorkers(rest: readonly string[]): Command {
+  const text = rest.join(' ').replace('=', ' ')
+  const count = Number(/^--workers ([1-9][0-9]?)$/.exec(text)?.[1])
+  if (!Number.isNaN(count)) return { kind: 'serve', workers: count }
+  return { kind: 'unknown', message: `"${text}" is not understood.\nTry: tollgate serve --workers 2` }
 }
 
 function unknownWord(word: string): Command {

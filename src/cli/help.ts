@@ -7,7 +7,7 @@ import { optionsOf } from './read-input.ts'
 export const help = `tollgate: one gateway over many models, in the OpenAI and the Anthropic dialect
 
 Usage
-  tollgate [serve]        start the gateway (also: npm start)
+  tollgate [serve]        start the gateway (also: npm start); serve --workers N: N processes on PostgreSQL
   tollgate conformance    check how well any endpoint speaks its dialect
 
   tollgate workspaces     list, create, show
@@ -17,6 +17,7 @@ Usage
   tollgate wallet         balance, topup, transfers
   tollgate credentials    a workspace's own provider keys: list, put, delete
   tollgate models         what is on offer, at what price
+  tollgate prices         what a model costs, changed while running: set, reset, history
   tollgate requests       what was asked, live with --follow; show one
   tollgate explain ID     one charge, to the nano-dollar
   tollgate audit          who changed what

@@ -68,6 +68,7 @@ test('without a file or variables the defaults hold', () => {
     adminToken: undefined,
     bodyBytesMax: 33_554_432,
     drainMs: 120_000,
+    drainDelayMs: undefined,
     limits: { requestsPerMinute: undefined, tokensPerMinute: undefined, concurrentRequests: undefined },
     ownKeys: { feeBasisPoints: 0, mayBringAddress: false, allowHosts: [], plainHttp: false },
     publicUrl: undefined,

@@ -55,6 +55,8 @@ export interface Config {
   readonly failpoints: readonly FailpointPlan[]
   readonly bodyBytesMax: number
   readonly drainMs: number
+  /** undefined = as the engine needs it. */
+  readonly drainDelayMs: number | undefined
   readonly limits: LimitDefaults
   readonly ownKeys: OwnKeySettings
   /** Where people reach the gateway; undefined = where it listens. */
@@ -126,6 +128,7 @@ export function loadConfig(inputs: ConfigInputs): LoadedConfig | RefusedConfig {
     ...secretSettings(variables),
     bodyBytesMax: server.body_bytes_max ?? 32 * 1024 * 1024,
     drainMs: Math.round((server.drain_seconds ?? 120) * 1000),
+    drainDelayMs: server.drain_delay_seconds === undefined ? undefined : server.drain_delay_seconds * 1000,
     limits: limitDefaults(settings.limits),
     ownKeys: ownKeySettings(settings.ownKeys),
     publicUrl: server.public_url?.replace(/\/+$/, ''),

@@ -41,6 +41,14 @@ export const serverSchema = z
       .max(3600)
       .optional()
       .describe('How long a stopping gateway waits for running requests. Default 120.'),
+    drain_delay_seconds: z
+      .number()
+      .min(0)
+      .max(60)
+      .optional()
+      .describe(
+        'How long a stopping gateway still takes requests, so that a balancer can notice. Default 5 with PostgreSQL, else 0.',
+      ),
     public_url: z
       .url({ protocol: /^https?$/, error: 'expected the address people use, such as https://gate.example.com' })
       .optional()

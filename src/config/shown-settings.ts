@@ -27,6 +27,8 @@ const serverValues: Shown<ServerSection> = {
   sandbox: ({ sandbox }) => onOff(sandbox),
   body_bytes_max: ({ bodyBytesMax }) => bodyBytesMax,
   drain_seconds: ({ drainMs }) => drainMs / 1000,
+  drain_delay_seconds: ({ drainDelayMs }) =>
+    drainDelayMs === undefined ? 'as the database needs it' : drainDelayMs / 1000,
   public_url: ({ publicUrl }) => publicUrl ?? 'where it listens',
   requests_retention_days: ({ requestsRetentionDays }) => requestsRetentionDays,
   catalog: ({ catalogIsPublic }) => (catalogIsPublic ? 'public' : 'signed-in'),

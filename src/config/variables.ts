@@ -16,6 +16,7 @@ export const serverVariables = {
   sandbox: 'TOLLGATE_SANDBOX',
   body_bytes_max: 'TOLLGATE_BODY_BYTES_MAX',
   drain_seconds: 'TOLLGATE_DRAIN_SECONDS',
+  drain_delay_seconds: 'TOLLGATE_DRAIN_DELAY_SECONDS',
   public_url: 'TOLLGATE_PUBLIC_URL',
   requests_retention_days: 'TOLLGATE_REQUESTS_RETENTION_DAYS',
   catalog: 'TOLLGATE_CATALOG',
@@ -176,6 +177,7 @@ const numbers: ReadonlySet<string> = new Set([
   serverVariables.port,
   serverVariables.body_bytes_max,
   serverVariables.drain_seconds,
+  serverVariables.drain_delay_seconds,
   serverVariables.requests_retention_days,
 ])
 const switches: ReadonlySet<string> = new Set([serverVariables.sandbox, serverVariables.local_models])

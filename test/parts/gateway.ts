@@ -37,7 +37,13 @@ export async function startGateway({ config, env = {}, clock = systemClock }: Ga
   if (config !== undefined) writeFileSync(configPath, config)
   const load = () =>
     loadConfig({
-      env: { TOLLGATE_PORT: '0', TOLLGATE_DATA: join(folder, 'data'), TOLLGATE_LOG: 'json', ...env },
+      env: {
+        TOLLGATE_PORT: '0',
+        TOLLGATE_DATA: join(folder, 'data'),
+        TOLLGATE_LOG: 'json',
+        TOLLGATE_DRAIN_DELAY_SECONDS: '0',
+        ...env,
+      },
       cwd: folder,
       stdoutIsTerminal: false,
       providerVariables,

@@ -2,6 +2,7 @@
 // route on the way, so that no test can see one that the OpenAPI document does not describe.
 
 import { expect } from 'bun:test'
+import type { PriceInForce } from '../../src/catalog/price-overrides.ts'
 import { openaiChat } from '../../src/dialects/openai-chat/index.ts'
 import { createManagementApi, type ManagementDependencies } from '../../src/http/management/api.ts'
 import type { CatalogItem } from '../../src/http/management/catalog-answer.ts'
@@ -16,6 +17,7 @@ import { Secret } from '../../src/kernel/secret.ts'
 import type { Ledger } from '../../src/ledger/ledger.ts'
 import { openDataFolder } from '../../src/store/data-folder.ts'
 import type { Database } from '../../src/store/database.ts'
+import { createRequestTail } from '../../src/telemetry/request-tail.ts'
 import { loadAdminToken } from '../../src/tenancy/admin-token.ts'
 import { createVerifier } from '../../src/tenancy/api-key.ts'
 import { type Authenticator, createAuthenticator } from '../../src/tenancy/authenticate.ts'
@@ -96,7 +98,9 @@ export async function openManagement(
     invalidate: authenticator.invalidate,
     credentials: testCredentials(forgotten),
     requests: testRequestLog(logged),
+    prices: { find: (id) => (id === 'acme/large' ? unpriced : undefined), renew: async () => true },
     catalog: () => catalog().map((sketch) => ({ ...catalogItem, ...sketch })),
+    tail: createRequestTail({ database, clock, onFault: (error) => void defects.push(error) }),
     version: '1.2.3',
     renderFailure: openaiChat.renderFailure,
     onDefect(error) {
@@ -206,6 +210,8 @@ function testCredentials(forgotten: string[]): Credentials {
     forget: (workspaceId) => void forgotten.push(workspaceId),
   }
 }
+
+const unpriced: PriceInForce = { price: undefined, setter: 'catalog', source: 'built in', version: undefined }
 
 const catalogItem: Omit<CatalogItem, 'id'> = {
   name: 'A model',

@@ -48,7 +48,8 @@ beforeAll(async () => {
 
 afterAll(() => tenancy[Symbol.asyncDispose]())
 
-const pathWith = ({ path }: ManagedCall, id: string) => path.replace('{id}', id).replace('{provider}', 'groq')
+const pathWith = ({ path }: ManagedCall, id: string) =>
+  path.replace('{id}', id).replace('{provider}', 'groq').replace('{model}', 'sandbox/echo')
 const prefixes = { workspace: 'ws', project: 'prj', key: 'key', request: 'req' } as const
 type Kind = keyof typeof prefixes
 

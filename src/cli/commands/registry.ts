@@ -14,6 +14,7 @@ import { ledgerVerifyCommand } from './ledger-verify.ts'
 import { limitCommands } from './limits.ts'
 import { migrateToPostgresCommand } from './migrate-to-postgres.ts'
 import { modelsCommand } from './models.ts'
+import { priceCommands } from './prices.ts'
 import { projectCommands } from './projects.ts'
 import { providerCommands } from './providers.ts'
 import { requestCommands } from './requests.ts'
@@ -29,6 +30,7 @@ export const commands: readonly CommandDefinition[] = [
   ...walletCommands,
   ...credentialCommands,
   modelsCommand,
+  ...priceCommands,
   ...requestCommands,
   explainCommand,
   ...auditCommands,

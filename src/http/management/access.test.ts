@@ -11,7 +11,10 @@ import { managementRoutes, type RouteDependencies } from './route-table.ts'
 const checkout: NonNullable<RouteDependencies['checkout']> = async () => new Failure('NOT_FOUND', 'unused')
 const routes = managementRoutes({ checkout } as RouteDependencies)
 const pathTo = ({ path, kind }: Route) =>
-  path.replace('{id}', kind === undefined ? '' : createId(idPrefixes[kind])).replace('{provider}', 'acme')
+  path
+    .replace('{id}', kind === undefined ? '' : createId(idPrefixes[kind]))
+    .replace('{provider}', 'acme')
+    .replace('{model}', 'acme/large')
 
 forEachEngine((engine) => {
   test('T3: every call × nobody, an API key, a wrong token, the token', async () => {

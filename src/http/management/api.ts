@@ -28,6 +28,9 @@ interface Answer extends StoredAnswer {
   readonly replayed?: boolean
 }
 
+/** A stream is one of events. */
+type Served = Answer | ReadableStream<Uint8Array>
+
 type Call = Parameters<NonNullable<Route['run']>>[0]
 
 const storeRetryMs = 1000
@@ -42,7 +45,7 @@ export function createManagementApi(deps: ManagementDependencies): ManagementApi
   /** Keys of requests that run in this process; a twin elsewhere waits in the database. */
   const running = new Set<string>()
 
-  async function serve(request: Request, path: string, requestId: RequestId): Promise<Answer | Failure> {
+  async function serve(request: Request, path: string, requestId: RequestId): Promise<Served | Failure> {
     const match = matchRoute(request.method, path)
     if (match instanceof Failure) return match
     const { route } = match
@@ -57,6 +60,7 @@ export function createManagementApi(deps: ManagementDependencies): ManagementApi
     const act = { actor: manager ?? actor.name, at: clock.now(), requestId }
     // The id was checked to be of the route's kind; the types of both were lost when the routes became one list.
     const call = { ...checked, id: match.id, provider: match.provider, act } as Call
+    if (route.events) return request.method === 'HEAD' ? { status: 200, body: '' } : route.events(call, request.signal)
     const twin = call.idempotencyKey === undefined ? undefined : `${path} ${call.idempotencyKey}`
     if (twin === undefined) return await run(route, call, undefined)
     if (running.has(twin)) return twinRuns()
@@ -86,7 +90,8 @@ export function createManagementApi(deps: ManagementDependencies): ManagementApi
     const id = createId('req')
     try {
       const outcome = await serve(request, path, id)
-      return outcome instanceof Failure ? refuse(outcome, id) : respond(outcome, id)
+      if (outcome instanceof Failure) return refuse(outcome, id)
+      return outcome instanceof ReadableStream ? respondEvents(outcome, id) : respond(outcome, id)
     } catch (thrown) {
       return refuse(isStoreUnavailable(thrown) ? storeUnavailable() : deps.onDefect(thrown, id), id)
     }
@@ -140,6 +145,11 @@ function respond({ status, body, replayed }: Answer, id: RequestId): Response {
   if (replayed) headers['x-tollgate-replayed'] = 'true'
   if (status === 204) delete headers['content-type']
   return new Response(status === 204 ? null : body, { status, headers })
+}
+
+function respondEvents(stream: ReadableStream<Uint8Array>, id: RequestId): Response {
+  const headers = { ...answerHeaders(id), 'content-type': 'text/event-stream', 'x-accel-buffering': 'no' }
+  return new Response(stream, { headers })
 }
 
 /** Answers may hold a secret that is shown once: no cache may keep it. */

@@ -38,9 +38,9 @@ export async function readJson(request: Request): Promise<Checked | Failure> {
 }
 
 export function checkBody(schema: z.ZodType, json: unknown): Checked | Failure {
-  if (json === null || typeof json !== 'object' || Array.isArray(json)) {
-    return invalidRequest('The body must be a JSON object.')
-  }
+  const isObject = json !== null && typeof json === 'object' && !Array.isArray(json)
+  // A few bodies may also be a single word, such as a price that is "free".
+  if (!isObject && !schema.safeParse(json).success) return invalidRequest('The body must be a JSON object.')
   return check(schema, json, 'field')
 }
 
@@ -57,7 +57,7 @@ function check(schema: z.ZodType, value: unknown, noun: 'field' | 'query paramet
   const result = schema.safeParse(value, { error: plainWords })
   if (result.success) return { value: result.data }
   // A wrong name is told first: what is missing is often only misspelt.
-  const { issues } = result.error
+  const issues = result.error.issues.flatMap(meantIssues)
   const issue = issues.find(({ code }) => code === 'unrecognized_keys') ?? issues[0]
   if (!issue) return invalidRequest(`The ${noun}s are wrong.`)
   if (issue.code !== 'unrecognized_keys') {
@@ -67,6 +67,15 @@ function check(schema: z.ZodType, value: unknown, noun: 'field' | 'query paramet
   const unknown = issue.keys[0] ?? ''
   const param = pathText([...issue.path, unknown])
   return invalidRequest(`There is no ${noun} \`${param}\` here. ${known(schema, issue.path, unknown)}`, param)
+}
+
+/** Of several forms a value may have, the one that was meant: its own faults say more than "none of these". */
+function meantIssues(issue: z.core.$ZodIssue): readonly z.core.$ZodIssue[] {
+  if (issue.code === 'invalid_key') return issue.issues.slice(0, 1).map((inner) => ({ ...inner, path: issue.path }))
+  const meant =
+    issue.code === 'invalid_union' ? issue.errors.find((form) => form.every(({ path }) => path.length > 0)) : undefined
+  if (!meant) return [issue]
+  return meant.flatMap(meantIssues).map((inner) => ({ ...inner, path: [...issue.path, ...inner.path] }))
 }
 
 /** For checks that bring no words of their own. */

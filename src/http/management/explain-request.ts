@@ -42,7 +42,7 @@ export function createRequestReader({ database, ledger, requests }: ReaderDepend
   }
 }
 
-function shownRequest(request: StoredRequest): LoggedRequest {
+export function shownRequest(request: StoredRequest): LoggedRequest {
   return {
     id: request.id,
     started_at: isoTime(request.startedAt),

@@ -1,5 +1,5 @@
 // Finds the route of a path as it was sent: no decoding, no folding of dots or slashes, so that there is one spelling
-// of every path and nothing to disagree about.
+// of every path and nothing to disagree about. Only the id of a model has two: its slash may be sent as %2F.
 
 import { Failure } from '../../kernel/failure.ts'
 import { isId } from '../../kernel/ids.ts'
@@ -11,13 +11,14 @@ export interface Match {
   /** As sent; whether it is one of the route's kind says `hasIdForm`. */
   readonly id: string
   readonly provider: string
+  readonly model: string
 }
 
 export type MatchRoute = (method: string, path: string) => Match | Failure
 
 export function createMatchRoute(routes: readonly Route[]): MatchRoute {
   const byLength = Map.groupBy(
-    routes.map((route) => ({ route, parts: route.path.split('/') })),
+    routes.flatMap((route) => spellings(route.path).map((path) => ({ route, parts: path.split('/') }))),
     ({ parts }) => parts.length,
   )
   const fixedPaths = [...new Set(routes.map(({ path }) => path))].filter((path) => !path.includes('{'))
@@ -37,13 +38,29 @@ export function createMatchRoute(routes: readonly Route[]): MatchRoute {
         found.map(({ route }) => route.method),
       )
     const sentAs = (name: string) => sent[match.parts.indexOf(name)] ?? ''
-    return { route: match.route, id: sentAs('{id}'), provider: sentAs('{provider}') }
+    const model = [sentAs('{creator}'), sentAs('{model}')].filter(Boolean).map(decoded).join('/')
+    return { route: match.route, id: sentAs('{id}'), provider: sentAs('{provider}'), model }
+  }
+}
+
+const namesAnything: ReadonlySet<string> = new Set(['{id}', '{creator}', '{model}'])
+
+function spellings(path: string): readonly string[] {
+  return path.includes('{model}') ? [path, path.replace('{model}', '{creator}/{model}')] : [path]
+}
+
+function decoded(sent: string): string {
+  try {
+    return decodeURIComponent(sent)
+  } catch {
+    // Not a percent-encoding; then it is not a model's id either, and reads as an unknown one.
+    return sent
   }
 }
 
 function fits(part: string, sent: string | undefined): boolean {
   if (part === '{provider}') return sent !== undefined && /^[a-z0-9][a-z0-9-]{0,62}$/.test(sent)
-  return part === '{id}' ? sent !== undefined && sent !== '' : part === sent
+  return namesAnything.has(part) ? sent !== undefined && sent !== '' : part === sent
 }
 
 export function hasIdForm({ route: { kind }, id }: Match): boolean {

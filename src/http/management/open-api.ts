@@ -109,9 +109,10 @@ function operation(route: Route, schemas: ReadonlyMap<string, unknown>): Json {
     'application/json': { schema, ...(example === undefined ? {} : { example }) },
   })
   const { operation: id, body, answer, status } = route
+  const answered = answer && schemaOf(answer, `${id} answer`)
   const success = {
     description: successWords[status],
-    ...(answer ? { content: json(schemaOf(answer, `${id} answer`)) } : {}),
+    ...(answered ? { content: route.events ? { 'text/event-stream': { schema: answered } } : json(answered) } : {}),
   }
   return {
     operationId: id,
@@ -140,7 +141,7 @@ function parameters({ method, path, kind, query }: Route): Json[] {
     name,
     in: 'path',
     required: true,
-    description: name === 'id' ? `The id of the ${kind}.` : 'The id of the provider.',
+    description: name === 'id' ? `The id of the ${kind}.` : `The id of the ${name}.`,
     schema: { type: 'string' },
   }))
   const inQuery = Object.entries(query?.shape ?? {}).map(([name, field]) => {

@@ -7,9 +7,10 @@ import { listAudit } from '../../tenancy/audit.ts'
 import type { Page, PageQuery } from '../../tenancy/page.ts'
 import { auditAnswer, auditSchema } from './answers.ts'
 import { type CatalogItem, catalogModelSchema } from './catalog-answer.ts'
-import { idField } from './fields.ts'
+import { timeField } from './fields.ts'
 import { listAnswer, listSchema, pageFields, pageOf, pageQuery } from './paging.ts'
 import { type ExplainedRequest, explainedRequestSchema, type LoggedRequest, requestSchema } from './request-answer.ts'
+import { requestFilterFields, requestFilters } from './request-filters.ts'
 import { defineRoute, notFound, type Route } from './route.ts'
 
 export type { CatalogItem }
@@ -17,6 +18,11 @@ export type { CatalogItem }
 export interface RequestQuery extends PageQuery {
   readonly workspaceId?: WorkspaceId
   readonly keyId?: KeyId
+  readonly model?: string
+  readonly outcome?: 'ok' | 'failed'
+  /** When they began, epoch milliseconds; `to` is the first moment that is not meant any more. */
+  readonly from?: number
+  readonly to?: number
 }
 
 export interface RequestLog {
@@ -41,17 +47,19 @@ export function observationRoutes({ database, requests, catalog }: ObservationDe
       summary: 'Lists requests, newest first.',
       query: z.strictObject({
         ...pageFields,
-        workspace_id: idField('workspace').optional().describe('Only requests of this workspace.'),
-        key_id: idField('key').optional().describe('Only requests of this key.'),
+        ...requestFilterFields,
+        from: timeField.optional().describe('Only requests that began then or later. ISO 8601, with Z or an offset.'),
+        to: timeField.optional().describe('Only requests that began before. ISO 8601, with Z or an offset.'),
       }),
       answer: listSchema(requestSchema),
       status: 200,
       async run({ query }) {
-        const { workspace_id: workspaceId, key_id: keyId } = query
+        const { from, to } = query
         const { items, nextCursor } = await requests.list({
           ...pageOf(query),
-          ...(workspaceId === undefined ? {} : { workspaceId }),
-          ...(keyId === undefined ? {} : { keyId }),
+          ...requestFilters(query),
+          ...(from !== undefined && { from }),
+          ...(to !== undefined && { to }),
         })
         return listAnswer(items, nextCursor)
       },

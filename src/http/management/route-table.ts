@@ -6,9 +6,11 @@ import { type CredentialDependencies, credentialRoutes } from './credential-rout
 import { type KeyDependencies, keyRoutes } from './key-routes.ts'
 import { limitRoutes } from './limit-routes.ts'
 import { openApiDocument, openApiRoute } from './open-api.ts'
+import { type PriceDependencies, priceRoutes } from './price-routes.ts'
 import { type ProjectDependencies, projectRoutes } from './project-routes.ts'
 import { type ObservationDependencies, observationRoutes } from './request-routes.ts'
 import type { Route } from './route.ts'
+import { type StatsDependencies, statsRoutes } from './stats-routes.ts'
 import { type WorkspaceDependencies, workspaceRoutes } from './workspace-routes.ts'
 
 export interface RouteDependencies
@@ -17,6 +19,8 @@ export interface RouteDependencies
     KeyDependencies,
     CredentialDependencies,
     CheckoutDependencies,
+    PriceDependencies,
+    StatsDependencies,
     ObservationDependencies {
   readonly database: Database
   /** Of the program, for the document. */
@@ -31,6 +35,9 @@ export function managementRoutes(deps: RouteDependencies): readonly Route[] {
     ...keyRoutes(deps),
     ...limitRoutes(deps),
     ...credentialRoutes(deps),
+    ...priceRoutes(deps),
+    // Before the path with an id, which would take `events` for one.
+    ...statsRoutes(deps),
     ...observationRoutes(deps),
   ]
   // Made when somebody asks for it, and once.

@@ -24,6 +24,8 @@ export interface Call<Kind extends ThingKind | undefined, Body, Query> {
   readonly id: Kind extends ThingKind ? IdOf[Kind] : undefined
   /** What stands for `{provider}` in the path; empty in others. */
   readonly provider: string
+  /** What stands for `{model}` in the path, decoded; empty in others. */
+  readonly model: string
   readonly body: Body
   readonly query: Query
   readonly act: Act & { readonly requestId: RequestId }
@@ -40,7 +42,10 @@ export interface Definition<
   Answer extends z.ZodType,
 > {
   readonly method: Method
-  /** `/api/keys/{id}`: `{id}` is checked to be of the kind, `{provider}` to be a provider's name. */
+  /**
+   * `/api/keys/{id}`: `{id}` is checked to be of the kind, `{provider}` to be a provider's name. `{model}` may
+   * have a slash in it, as it is or as %2F; whether it names anything is for the route to say.
+   */
   readonly path: string
   readonly kind?: Kind
   /** Unique; clients generated from the document name their functions after it. */
@@ -52,12 +57,14 @@ export interface Definition<
   readonly body?: Body
   readonly example?: z.input<Body>
   readonly query?: Query
-  /** undefined = the answer has no body. */
+  /** undefined = the answer has no body. Of a stream: the data of each event. */
   readonly answer?: Answer
   readonly status: 200 | 201 | 204
   /** One of the two. `write` runs in a transaction, which a Failure rolls back. */
   run?(call: Call<Kind, z.output<Body>, z.output<Query>>): Promise<z.input<Answer> | Failure>
   write?(sql: Sql, call: Call<Kind, z.output<Body>, z.output<Query>>): Promise<z.input<Answer> | Failure>
+  /** In place of the two: a stream of events that lasts until the caller leaves or the gateway stops. */
+  events?(call: Call<Kind, z.output<Body>, z.output<Query>>, signal: AbortSignal): ReadableStream<Uint8Array> | Failure
   /** After the commit, before the answer: what is cached of the changed thing has to go. */
   committed?(call: Call<Kind, z.output<Body>, z.output<Query>>): void
 }

@@ -9,6 +9,8 @@ import credentials from './0005-credentials.sql' with { type: 'text' }
 import requests from './0006-requests.sql' with { type: 'text' }
 import ownKeys from './0007-own-keys.sql' with { type: 'text' }
 import replicas from './0008-replicas.sql' with { type: 'text' }
+import priceOverrides from './0009-price-overrides.sql' with { type: 'text' }
+import rollups from './0010-rollups.sql' with { type: 'text' }
 
 export interface Migration {
   /** The file's name without its ending. */
@@ -26,4 +28,6 @@ export const allMigrations: readonly Migration[] = [
   { name: '0006-requests', text: requests },
   { name: '0007-own-keys', text: ownKeys },
   { name: '0008-replicas', text: replicas },
+  { name: '0009-price-overrides', text: priceOverrides },
+  { name: '0010-rollups', text: rollups },
 ]

@@ -1,0 +1,129 @@
+// `tollgate backup` and `tollgate restore`: the embedded database in one file, and back. PostgreSQL has tools of its own
+// for both; these commands then say which. No secret is ever printed.
+
+import { existsSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { readRecomputeCharge } from '../../catalog/recompute-charge.ts'
+import { type Verification, verify } from '../../ledger/verify.ts'
+import { backUp } from '../../store/copy/back-up.ts'
+import { restore } from '../../store/copy/restore.ts'
+import { openDataFolder } from '../../store/data-folder.ts'
+import { lockDataFolder } from '../../store/folder-lock.ts'
+import { StartRefusal } from '../../store/start-refusal.ts'
+import { isSecretOnRecord } from '../../tenancy/secrets.ts'
+import { type CommandContext, type CommandDefinition, type CommandInput, printJson } from '../command.ts'
+import { readMasterSecrets } from '../master-secrets.ts'
+import { openReadOnly } from '../read-only-database.ts'
+import { exitCodes, Refusal } from '../refusal.ts'
+import { shownCount } from '../shown-values.ts'
+
+/** Of the data folder, what the database is worth little without. */
+const secretFiles = ['secret', 'admin-token']
+
+const backupCommand: CommandDefinition = {
+  words: ['backup'],
+  summary: 'writes the embedded database into one file, while the gateway serves',
+  details: `FILE must not exist; it is complete when it has its name. Everything that was charged before the command began is in it.
+The secrets of the data folder are not, so that a stolen backup opens nothing; without the file "secret" (or the
+TOLLGATE_SECRET) no API key and no stored provider key of a backup works. Keep it elsewhere, or take it along with
+--with-secrets and guard the file as you guard the secret.`,
+  positionals: [{ name: 'FILE' }],
+  options: { 'with-secrets': { help: `also the files ${secretFiles.join(' and ')} of the data folder` } },
+  examples: ['tollgate backup tollgate-2026-11-15.db', 'tollgate backup all.db --with-secrets'],
+  async run(context, input) {
+    const { databaseUrl, dataFolder } = context.settings
+    if (databaseUrl !== undefined) return usePostgresTool('pg_dump --format=custom --file=FILE "$DATABASE_URL"')
+    return attempt(async () => {
+      const file = fileOf(context, input)
+      const wanted = input.isSet('with-secrets') ? secretFiles : []
+      const outcome = backUp({ dataFolder, file, secretFiles: wanted })
+      if (context.json) return printJson(context, { file, bytes: outcome.bytes, secrets: outcome.secretFiles })
+      const { terminal } = context
+      terminal.print(`${file}: ${shownCount(outcome.bytes)} bytes\n`)
+      if (outcome.secretFiles.length > 0) terminal.complain(`With ${outcome.secretFiles.join(' and ')}: guard it.\n`)
+      else if (existsSync(join(dataFolder, 'secret')))
+        terminal.complain(`Without ${join(dataFolder, 'secret')}, which its keys need: keep that too, elsewhere.\n`)
+      else terminal.complain('Without TOLLGATE_SECRET, which its keys need: keep that too, elsewhere.\n')
+      return undefined
+    })
+  },
+}
+
+const restoreCommand: CommandDefinition = {
+  words: ['restore'],
+  summary: 'puts a backup into a data folder that has no database, and recomputes its books',
+  details: `The folder is TOLLGATE_DATA. Nothing in it is overwritten. What was charged or paid in after the backup is not in it.`,
+  positionals: [{ name: 'FILE' }],
+  examples: ['TOLLGATE_DATA=./restored tollgate restore tollgate-2026-11-15.db'],
+  async run(context, input) {
+    const { databaseUrl } = context.settings
+    if (databaseUrl !== undefined) return usePostgresTool('pg_restore --dbname="$DATABASE_URL" --no-owner FILE')
+    return attempt(() => restoreFile(context, fileOf(context, input)))
+  },
+}
+
+async function restoreFile(context: CommandContext, file: string): Promise<Refusal | undefined> {
+  const { terminal, settings } = context
+  const folder = openDataFolder(settings.dataFolder, () => {})
+  const lock = lockDataFolder(folder.path)
+  try {
+    const outcome = restore({ folder, file })
+    const { verification, secret } = await examine(context)
+    const { findings, wallets, transfers } = verification
+    if (context.json) {
+      const counts = { wallets: Number(wallets), transfers: Number(transfers) }
+      printJson(context, { folder: folder.path, secrets: outcome.secretFiles, ...counts, findings, secret })
+    } else {
+      terminal.print(`${folder.path}: ${shownCount(wallets)} wallets, ${shownCount(transfers)} transfers\n`)
+      if (outcome.secretFiles.length > 0) terminal.complain(`With ${outcome.secretFiles.join(' and ')}.\n`)
+      if (secret !== 'fits') terminal.complain(secretAdvice(secret, folder.file('secret')))
+    }
+    if (findings.length === 0) return undefined
+    return new Refusal(exitCodes.failed, 'the books of this backup are wrong.', 'tollgate ledger verify')
+  } finally {
+    lock.release()
+  }
+}
+
+type SecretState = 'fits' | 'missing' | 'another'
+
+async function examine(
+  context: CommandContext,
+): Promise<{ readonly verification: Verification; readonly secret: SecretState }> {
+  const database = await openReadOnly(undefined, context.settings.dataFolder)
+  try {
+    const verification = await verify(database, { readPrice: readRecomputeCharge })
+    const secrets = readMasterSecrets(context)
+    if (secrets instanceof Refusal) return { verification, secret: 'missing' }
+    const fits = await isSecretOnRecord(database.sql, secrets.current)
+    return { verification, secret: fits ? 'fits' : 'another' }
+  } finally {
+    await database.close()
+  }
+}
+
+function secretAdvice(state: SecretState, path: string): string {
+  const what =
+    state === 'missing' ? 'The secret is not in the backup' : 'The secret found here is not the one of the backup'
+  return `${what}: before the first start put the file "secret" of that gateway to ${path}, or set its TOLLGATE_SECRET.\n`
+}
+
+function fileOf({ inputs }: CommandContext, input: CommandInput): string {
+  return resolve(inputs.cwd, input.positionals[0] ?? '')
+}
+
+function usePostgresTool(command: string): Refusal {
+  return new Refusal(exitCodes.failed, 'DATABASE_URL is set, and PostgreSQL brings its own tools for this.', command)
+}
+
+async function attempt(work: () => Promise<Refusal | undefined>): Promise<Refusal | undefined> {
+  try {
+    return await work()
+  } catch (thrown) {
+    const what = thrown instanceof Error ? thrown.message : String(thrown)
+    if (thrown instanceof StartRefusal) return new Refusal(exitCodes.failed, what)
+    return new Refusal(exitCodes.failed, `it failed, and nothing was left behind: ${what}`)
+  }
+}
+
+export const backupCommands: readonly CommandDefinition[] = [backupCommand, restoreCommand]

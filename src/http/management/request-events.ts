@@ -1,0 +1,57 @@
+// Requests as events of a stream, for pages that stay open. A reader that is too slow misses some and can list them.
+
+import type { LoggedRequest } from '../../telemetry/request-row.ts'
+import type { RequestTail } from '../../telemetry/request-tail.ts'
+import { shownRequest } from './explain-request.ts'
+import type { RequestFilters } from './request-filters.ts'
+
+/** Events that wait for a slow reader. */
+const waitingMax = 100
+/** In looks of the tail, one a second: proxies, and the gateway itself, take a silent connection for dead. */
+const looksPerWord = 15
+
+const encoder = new TextEncoder()
+
+/** undefined = too many listen already. */
+export function requestEvents(
+  tail: RequestTail,
+  filters: RequestFilters,
+  signal: AbortSignal,
+): ReadableStream<Uint8Array> | undefined {
+  let controller: ReadableStreamDefaultController<Uint8Array> | undefined
+  let looks = 0
+  const send = (text: string): void => {
+    if (controller && (controller.desiredSize ?? 0) > 0) controller.enqueue(encoder.encode(text))
+  }
+  const leave = tail.listen({
+    onRequests(requests) {
+      looks++
+      if (looks % looksPerWord === 0) send(': still here\n\n')
+      for (const request of requests) {
+        if (passes(request, filters)) send(`event: request\ndata: ${JSON.stringify(shownRequest(request))}\n\n`)
+      }
+    },
+    onEnd: () => controller?.close(),
+  })
+  if (!leave) return undefined
+  signal.addEventListener('abort', leave, { once: true })
+  return new ReadableStream<Uint8Array>(
+    {
+      start(own) {
+        controller = own
+        send('retry: 2000\n: listening\n\n')
+      },
+      cancel: leave,
+    },
+    new CountQueuingStrategy({ highWaterMark: waitingMax }),
+  )
+}
+
+function passes(request: LoggedRequest, { workspaceId, keyId, model, outcome }: RequestFilters): boolean {
+  return (
+    (workspaceId === undefined || request.workspaceId === workspaceId) &&
+    (keyId === undefined || request.keyId === keyId) &&
+    (model === undefined || request.model === model) &&
+    (outcome === undefined || (request.code === undefined) === (outcome === 'ok'))
+  )
+}

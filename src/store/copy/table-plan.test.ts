@@ -1,0 +1,54 @@
+import { expect, test } from 'bun:test'
+import { forEachEngine, type TestEngine } from '../../../test/parts/engines.ts'
+import { planCopy } from './table-plan.ts'
+
+const engines: TestEngine[] = []
+forEachEngine((engine) => {
+  engines.push(engine)
+  if (engine.name === 'sqlite') return
+
+  test('every table of the migrations is in the plan, after the tables it refers to', async () => {
+    const [embedded] = engines
+    if (embedded === undefined) throw new Error('the embedded engine comes first')
+    await using source = await embedded.openStore()
+    await using target = await engine.openStore()
+    const { tables, left } = await planCopy(source.database.sql, target.database.sql)
+    expect(left).toEqual([])
+    const names = tables.map(({ name }) => name)
+    const known = await source.database.sql<{ name: string }>`SELECT name FROM sqlite_master
+      WHERE type = 'table' AND name NOT LIKE 'sqlite_%' AND name <> 'schema_migrations'`
+    expect(names.toSorted()).toEqual(known.map(({ name }) => name).sort())
+    for (const [parent, child] of [
+      ['workspaces', 'projects'],
+      ['projects', 'api_keys'],
+      ['api_keys', 'rotated_secrets'],
+      ['workspaces', 'accounts'],
+      ['accounts', 'balances'],
+      ['workspaces', 'credentials'],
+    ] as const) {
+      expect([parent, names.indexOf(parent) < names.indexOf(child)]).toEqual([parent, true])
+    }
+  })
+
+  test('every column of every table has one of the two types that can be compared', async () => {
+    await using target = await engine.openStore()
+    const odd = await target.database.sql`SELECT table_name, column_name, data_type FROM information_schema.columns
+      WHERE table_schema = current_schema() AND data_type NOT IN ('text', 'bigint')`
+    expect(odd).toEqual([])
+  })
+
+  test('a table that only the embedded database has is told, and one that differs is refused', async () => {
+    const [embedded] = engines
+    if (embedded === undefined) throw new Error('the embedded engine comes first')
+    await using source = await embedded.openStore()
+    await using target = await engine.openStore()
+    await source.database.transaction((sql) => sql`CREATE TABLE notes (text TEXT)`)
+    expect((await planCopy(source.database.sql, target.database.sql)).left).toEqual(['notes'])
+    await source.database.transaction((sql) => sql`ALTER TABLE prices ADD COLUMN note TEXT`)
+    await expect(planCopy(source.database.sql, target.database.sql)).rejects.toThrow(
+      'The table prices is not the same in both databases',
+    )
+    await source.database.transaction((sql) => sql`DELETE FROM schema_migrations WHERE name = '0007-own-keys'`)
+    await expect(planCopy(source.database.sql, target.database.sql)).rejects.toThrow('another version of Tollgate')
+  })
+})

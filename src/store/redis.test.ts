@@ -1,0 +1,91 @@
+import { describe, expect, test } from 'bun:test'
+import { findRedisProgram, type RedisServer, startRedis } from '../../test/parts/redis.ts'
+import { openRedis, type Redis, redisScript } from './redis.ts'
+
+async function until(condition: () => boolean): Promise<void> {
+  while (!condition()) await Bun.sleep(5)
+}
+
+async function openBench(): Promise<{ readonly server: RedisServer; readonly redis: Redis; readonly lines: string[] }> {
+  const server = await startRedis()
+  const lines: string[] = []
+  const redis = openRedis({ url: server.url, report: (line) => lines.push(line) })
+  await until(() => redis.connected)
+  return { server, redis, lines }
+}
+
+const double = redisScript('return { KEYS[1], ARGV[1] * 2 }')
+
+describe.skipIf(findRedisProgram() === undefined)('redis', () => {
+  test('runs a script, also on a server that has never seen it or was restarted', async () => {
+    const { server, redis, lines } = await openBench()
+    await using _ = server
+    expect(await redis.run(double, ['k'], ['21'])).toEqual(['k', 42])
+    expect(await redis.run(double, ['k'], ['4'])).toEqual(['k', 8])
+    await server.kill()
+    await until(() => !redis.connected)
+    await expect(redis.run(double, ['k'], ['1'])).rejects.toThrow('Redis is not connected')
+    await server.start()
+    await until(() => redis.connected)
+    expect(await redis.run(double, ['k'], ['5'])).toEqual(['k', 10])
+    expect(lines).toEqual(['Redis is away: the connection was closed', 'Redis is there again'])
+    redis.close()
+  })
+
+  test('says what a script says, and goes on', async () => {
+    const { server, redis } = await openBench()
+    await using _ = server
+    await expect(redis.run(redisScript("return redis.error_reply('NO such thing')"), [], [])).rejects.toThrow(
+      'NO such thing',
+    )
+    expect(await redis.run(double, ['k'], ['1'])).toEqual(['k', 2])
+    redis.close()
+  })
+
+  test('a server that hangs is given up, and found again', async () => {
+    const { server, redis } = await openBench()
+    await using _ = server
+    server.hang()
+    expect(await redis.run(double, ['k'], ['1']).catch(() => 'given up')).toBe('given up')
+    server.goOn()
+    await until(() => redis.connected)
+    expect(await redis.run(double, ['k'], ['1'])).toEqual(['k', 2])
+    redis.close()
+  }, 20_000)
+
+  test('a subscription begins anew after a loss', async () => {
+    const { server, redis } = await openBench()
+    await using _ = server
+    const heard: string[] = []
+    let begun = 0
+    const subscription = redis.subscribe('news', {
+      onMessage: (message) => void heard.push(message),
+      onBegin: () => void begun++,
+    })
+    await until(() => begun === 1)
+    await redis.publish('news', 'one')
+    await redis.publish('other', 'not for us')
+    await until(() => heard.length === 1)
+    await server.kill()
+    await server.start()
+    await until(() => begun === 2 && redis.connected)
+    await redis.publish('news', 'two')
+    await until(() => heard.length === 2)
+    expect(heard).toEqual(['one', 'two'])
+    subscription.close()
+    redis.close()
+  })
+
+  test('a password that is wrong is not shown, and not the address either', async () => {
+    const { server, redis } = await openBench()
+    await using _ = server
+    const lines: string[] = []
+    const url = server.url.replace('redis://', 'redis://user:canary@')
+    const refused = openRedis({ url, report: (line) => lines.push(line) })
+    await until(() => lines.length > 0)
+    expect(lines[0]).toStartWith('Redis is away: ')
+    expect(lines[0]).not.toMatch(/canary|127\.0\.0\.1/)
+    refused.close()
+    redis.close()
+  })
+})

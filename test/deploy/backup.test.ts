@@ -1,0 +1,158 @@
+import { Database } from 'bun:sqlite'
+import { expect, setDefaultTimeout, test } from 'bun:test'
+import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { CrashGateway } from '../parts/crash-gateway.ts'
+import { ask, createSite, type Site } from './site.ts'
+
+// Several processes per test, on a machine that may be busy.
+setDefaultTimeout(120_000)
+
+/** Calls without a pause until told to stop; answers with how many were answered. */
+function load({ url, key }: CrashGateway) {
+  let isOver = false
+  let answered = 0
+  const lane = async () => {
+    while (!isOver) {
+      expect((await ask(url, key, 'sandbox/echo')).status).toBe(200)
+      answered++
+    }
+  }
+  const lanes = Promise.all(Array.from({ length: 8 }, lane))
+  return {
+    answered: () => answered,
+    async until(count: number) {
+      while (answered < count) await Bun.sleep(1)
+    },
+    async stop() {
+      isOver = true
+      await lanes
+    },
+  }
+}
+
+/** The same site with another data folder. */
+function elsewhere(site: Site, name: string) {
+  const folder = join(site.folder, name)
+  mkdirSync(folder)
+  const env = { TOLLGATE_DATA: folder, TOLLGATE_CONFIG: join(site.folder, 'tollgate.yaml') }
+  return { folder, run: (...args: string[]) => site.run(args, env) }
+}
+
+function transfersIn(file: string): number {
+  using database = new Database(file, { readonly: true })
+  return database.query<{ n: number }, []>("SELECT COUNT(*) AS n FROM transfers WHERE kind = 'charge'").all()[0]?.n ?? 0
+}
+
+test('a backup under load holds every charge that was answered before it began, and its books are right', async () => {
+  using site = createSite()
+  const gateway = await site.start()
+  const calls = load(gateway)
+  const file = join(site.folder, 'backup.db')
+  await calls.until(50)
+  const answeredBefore = calls.answered()
+  const made = await site.run(['backup', file])
+  const answeredAfter = calls.answered()
+  await calls.until(answeredAfter + 50)
+  await calls.stop()
+  expect(await gateway.stop()).toBe(0)
+
+  expect(made.exit).toBe(0)
+  expect(made.err).toContain('Without ')
+  expect(statSync(file).mode & 0o777).toBe(0o600)
+  expect(transfersIn(file)).toBeGreaterThanOrEqual(answeredBefore)
+  // At most the eight that were charged and not yet counted here.
+  expect(transfersIn(file)).toBeLessThanOrEqual(answeredAfter + 8)
+  expect(readdirSync(site.folder).filter((name) => name.includes('draft'))).toEqual([])
+
+  const other = elsewhere(site, 'restored')
+  const restored = await other.run('restore', file, '--json')
+  expect([restored.exit, restored.err]).toEqual([0, ''])
+  expect(JSON.parse(restored.out)).toMatchObject({ wallets: 1, findings: [], secret: 'missing', secrets: [] })
+  expect(existsSync(join(other.folder, 'secret'))).toBe(false)
+
+  // With the secret from elsewhere the old key is good again.
+  for (const name of ['secret', 'first-key']) copyFileSync(join(site.dataFolder, name), join(other.folder, name))
+  const verified = await other.run('ledger', 'verify')
+  expect([verified.exit, verified.out]).toEqual([0, expect.stringContaining('The books are right')])
+})
+
+test('with its secrets a backup alone is enough to serve again', async () => {
+  using site = createSite()
+  const gateway = await site.start()
+  expect((await ask(gateway.url, gateway.key, 'sandbox/echo')).status).toBe(200)
+  const file = join(site.folder, 'all.db')
+  const made = await site.run(['backup', file, '--with-secrets', '--json'])
+  expect(JSON.parse(made.out)).toMatchObject({ file, secrets: ['secret', 'admin-token'] })
+  expect(await gateway.stop()).toBe(0)
+
+  const secret = readFileSync(join(site.dataFolder, 'secret'), 'utf8').trim()
+  expect(readFileSync(file).includes(secret)).toBe(true)
+  using fresh = createSite()
+  const restored = await fresh.run(['restore', file, '--json'])
+  expect([restored.exit, restored.err]).toEqual([0, ''])
+  expect(JSON.parse(restored.out)).toMatchObject({ secret: 'fits', transfers: 2, findings: [] })
+  // They are files again, and nowhere in the database.
+  expect(readFileSync(join(fresh.dataFolder, 'tollgate.db')).includes(secret)).toBe(false)
+  expect(statSync(join(fresh.dataFolder, 'secret')).mode & 0o777).toBe(0o600)
+  copyFileSync(join(site.dataFolder, 'first-key'), join(fresh.dataFolder, 'first-key'))
+  const again = await fresh.start()
+  expect((await ask(again.url, gateway.key, 'sandbox/echo')).status).toBe(200)
+  expect(await again.stop()).toBe(0)
+})
+
+test('a plain backup has no secret in it', async () => {
+  using site = createSite()
+  const gateway = await site.start()
+  expect(await gateway.stop()).toBe(0)
+  const file = join(site.folder, 'plain.db')
+  expect((await site.run(['backup', file])).exit).toBe(0)
+  const bytes = readFileSync(file)
+  for (const name of ['secret', 'admin-token', 'first-key']) {
+    expect(bytes.includes(readFileSync(join(site.dataFolder, name), 'utf8').trim())).toBe(false)
+  }
+})
+
+test('nothing is overwritten, by a backup or by a restore', async () => {
+  using site = createSite()
+  const gateway = await site.start()
+  expect(await gateway.stop()).toBe(0)
+  const file = join(site.folder, 'backup.db')
+  writeFileSync(file, 'mine')
+  const refused = await site.run(['backup', file])
+  expect([refused.exit, readFileSync(file, 'utf8')]).toEqual([1, 'mine'])
+  expect((await site.run(['backup', `${file}2`])).exit).toBe(0)
+  const before = readFileSync(join(site.dataFolder, 'tollgate.db'))
+  const back = await site.run(['restore', `${file}2`])
+  expect(back.exit).toBe(1)
+  expect(back.err).toContain('tollgate.db is there already')
+  expect(readFileSync(join(site.dataFolder, 'tollgate.db')).equals(before)).toBe(true)
+})
+
+test('what is no whole backup is refused, and the folder stays without a database', async () => {
+  using site = createSite()
+  const gateway = await site.start()
+  expect(await gateway.stop()).toBe(0)
+  const file = join(site.folder, 'backup.db')
+  expect((await site.run(['backup', file])).exit).toBe(0)
+  const whole = readFileSync(file)
+  const other = elsewhere(site, 'restored')
+  for (const bytes of [Buffer.from('not a database'), whole.subarray(0, whole.length - 8192), Buffer.alloc(0)]) {
+    const damaged = join(site.folder, 'damaged.db')
+    writeFileSync(damaged, bytes)
+    const refused = await other.run('restore', damaged)
+    expect(refused.exit).toBe(1)
+    expect(refused.err).toContain(`${damaged} is not a whole backup of Tollgate`)
+    expect(readdirSync(other.folder).filter((name) => name.startsWith('tollgate.db'))).toEqual([])
+  }
+})
+
+test('with PostgreSQL both commands name its own tools', async () => {
+  using site = createSite()
+  const env = { DATABASE_URL: 'postgres://me:hunter2@127.0.0.1:1/x' }
+  const refused = await site.run(['backup', 'x.db'], env)
+  expect(refused.exit).toBe(1)
+  expect(refused.err).toContain('Try: pg_dump --format=custom')
+  expect((await site.run(['restore', 'x.db'], env)).err).toContain('Try: pg_restore --dbname="$DATABASE_URL"')
+  expect(refused.err).not.toContain('hunter2')
+})

@@ -1,0 +1,104 @@
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { CrashGateway } from '../parts/crash-gateway.ts'
+import { findPostgresPrograms, sharedPostgres } from '../parts/postgres.ts'
+import { ask, createSite, root, type Site } from './site.ts'
+
+// Two gateways on one PostgreSQL behind the nginx of the compose file, with only its addresses and paths changed.
+
+setDefaultTimeout(120_000)
+
+const nginx = Bun.which('nginx', { PATH: `${process.env.PATH}:/usr/sbin` })
+const installed = nginx !== null && findPostgresPrograms() !== undefined
+
+describe.skipIf(!installed)('behind the proxy of the compose file', () => {
+  let site: Site
+  let gateways: readonly CrashGateway[]
+  let proxy: Bun.Subprocess
+  let url: string
+
+  // A hook of a skipped group would be counted as a skipped test without a name.
+  if (installed) {
+    beforeAll(async () => {
+      site = createSite()
+      const databaseUrl = await (await sharedPostgres()).createDatabase()
+      gateways = [await site.start(databaseUrl), await site.start(databaseUrl)]
+      url = await startProxy()
+    })
+    afterAll(async () => {
+      proxy.kill('SIGKILL')
+      await Promise.all(gateways.map((gateway) => gateway.kill()))
+      site[Symbol.dispose]()
+    })
+  }
+
+  async function startProxy(): Promise<string> {
+    const listener = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data() {} } })
+    const { port } = listener
+    listener.stop(true)
+    const folder = join(site.folder, 'nginx')
+    mkdirSync(folder)
+    const [first, second] = gateways.map((gateway) => new URL(gateway.url).host)
+    const text = readFileSync(join(root, 'deploy/compose/nginx.conf'), 'utf8')
+      .replace('gateway-1:8080', first ?? '')
+      .replace('gateway-2:8080', second ?? '')
+      .replace('listen 8080', `listen 127.0.0.1:${port}`)
+      .replaceAll('/tmp/', `${folder}/`)
+    const file = join(folder, 'nginx.conf')
+    // One process instead of a family, so that killing it is enough.
+    writeFileSync(file, `daemon off;\nmaster_process off;\n${text}`)
+    const checked = Bun.spawnSync([nginx ?? '', '-t', '-p', folder, '-c', file])
+    expect([checked.exitCode, checked.stderr.toString()]).toEqual([0, expect.stringContaining('test is successful')])
+    proxy = Bun.spawn([nginx ?? '', '-p', folder, '-c', file], { stdout: 'ignore', stderr: 'ignore' })
+    const address = `http://127.0.0.1:${port}`
+    for (;;) {
+      try {
+        await fetch(`${address}/healthz`)
+        return address
+      } catch {
+        await Bun.sleep(20)
+      }
+    }
+  }
+
+  test('both gateways take the same key, and each gets its share', async () => {
+    const key = gateways[0]?.key ?? ''
+    for (let call = 0; call < 10; call++) expect((await ask(url, key, 'sandbox/echo')).status).toBe(200)
+    for (const gateway of gateways) {
+      while (!gateway.lastLines().includes('"message":"request"')) await Bun.sleep(5)
+    }
+  })
+
+  test('metrics are not for callers', async () => {
+    expect((await fetch(`${url}/metrics`)).status).toBe(404)
+  })
+
+  test('an event reaches the client while the answer is still being made', async () => {
+    const response = await fetch(`${url}/v1/chat/completions`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${gateways[0]?.key}`, 'content-type': 'application/json' },
+      body: JSON.stringify({
+        model: 'sandbox/slow',
+        stream: true,
+        messages: [{ role: 'user', content: 'one two three' }],
+      }),
+    })
+    expect(response.status).toBe(200)
+    let reads = 0
+    let text = ''
+    for await (const bytes of response.body ?? []) {
+      reads++
+      text += Buffer.from(bytes).toString()
+    }
+    expect(text).toEndWith('data: [DONE]\n\n')
+    // A proxy that buffers would hand out a few hundred bytes at once.
+    expect(reads).toBeGreaterThan(2)
+  })
+
+  test('with one gateway stopped, every call is answered by the other', async () => {
+    const [first, second] = gateways
+    expect(await first?.stop()).toBe(0)
+    for (let call = 0; call < 20; call++) expect((await ask(url, second?.key ?? '', 'sandbox/echo')).status).toBe(200)
+  })
+})

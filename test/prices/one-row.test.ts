@@ -1,0 +1,77 @@
+// The catalog, /v1/models, the hold, the bill and the explanation of a request read the same row, for every model that
+// comes with the gateway. What they must say is worked out here from the list itself.
+
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { builtInModels } from '../../src/catalog/data/built-in.ts'
+import { usd } from '../money/wallets.ts'
+import { cap, openPriced, type PricedGateway, pico, roughTokens, used } from './priced-gateway.ts'
+
+const providerIds = [...new Set(builtInModels.flatMap(({ routes }) => routes.map(({ provider }) => provider)))]
+const providers = (url: string) =>
+  providerIds.map((id) => `  - { id: ${id}, dialect: openai-chat, base_url: "${url}/v1", api_key: a-key }`).join('\n')
+
+let priced: PricedGateway
+beforeAll(async () => {
+  priced = await openPriced({ config: (url) => `providers:\n${providers(url)}\n` })
+})
+afterAll(() => priced[Symbol.asyncDispose]())
+
+interface Row {
+  readonly input: string
+  readonly output: string
+  readonly cache_read?: string | undefined
+  readonly cache_write?: string | undefined
+  readonly cache_write_1h?: string | undefined
+}
+
+/** What is not listed costs as much as input, and a long cache as much as a short one. */
+function expectedOf(row: Row) {
+  const [input, output] = [pico(row.input), pico(row.output)]
+  const read = row.cache_read === undefined ? input : pico(row.cache_read)
+  const write = row.cache_write === undefined ? input : pico(row.cache_write)
+  const writeLong = row.cache_write_1h === undefined ? write : pico(row.cache_write_1h)
+  const dearest = [input, read, write].reduce((most, each) => (each > most ? each : most))
+  const bill =
+    BigInt(used.input) * input + BigInt(used.read) * read + BigInt(used.write) * write + BigInt(used.output) * output
+  const hold = BigInt(roughTokens) * dearest + BigInt(cap) * output
+  const shown = { input, output, cache_read: read, cache_write: write, cache_write_1h: writeLong }
+  return { shown, cost: usd((bill + 999n) / 1000n), held: usd((hold + 999n) / 1000n) }
+}
+
+const picos = (prices: object) =>
+  Object.fromEntries(Object.entries(prices).map(([name, price]) => [name, pico(String(price))]))
+
+test('for every built-in model the five say the same', async () => {
+  expect(builtInModels.length).toBeGreaterThanOrEqual(150)
+  for (const { id, price } of builtInModels) {
+    expect([id, price === undefined]).toEqual([id, false])
+    const { catalog, isListed, cost, held, explained, version } = await priced.everywhere(id)
+    expect([id, isListed, version]).toEqual([id, true, `${id}#1`])
+    if (price === undefined || price === 'free') {
+      expect([id, catalog, cost, held]).toEqual([id, 'free', '0.00', '0.00'])
+      continue
+    }
+    const expected = expectedOf(price)
+    const { over: _tiers, ...row } = catalog as Record<string, unknown>
+    expect([id, picos(row)]).toEqual([id, expected.shown])
+    const { cache_write_1h: _unused, ...usedPrices } = expected.shown
+    expect([id, picos(explained)]).toEqual([id, usedPrices])
+    expect([id, cost, held]).toEqual([id, expected.cost, expected.held])
+  }
+}, 120_000)
+
+test('a price that was set is the row that all five read from the next request on', async () => {
+  const { id } = builtInModels[0] ?? { id: '' }
+  const price = { input: '3.00', output: '15.00', cache_read: '0.30', cache_write: '3.75', cache_write_1h: '6.00' }
+  const { version } = (await priced.put(id, price)).body
+  expect(version).toBe(`${id}#2`)
+  // 100 × 3 + 20 × 0.3 + 10 × 3.75 + 50 × 15 = 1,093.5 micro-dollars; held 150 × 3.75 + 100 × 15 = 2,062.5.
+  expect(await priced.everywhere(id)).toEqual({
+    catalog: price,
+    isListed: true,
+    cost: '0.0010935',
+    held: '0.0020625',
+    explained: { input: '3.00', cache_read: '0.30', cache_write: '3.75', output: '15.00' },
+    version,
+  })
+})

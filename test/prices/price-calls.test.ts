@@ -1,0 +1,146 @@
+// The three calls and the command line over them: how a model is named, what is refused, and what a restart keeps.
+
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { startApp } from '../../src/app.ts'
+import { loadConfig } from '../../src/config/config.ts'
+import { createConfigSource } from '../../src/config/source.ts'
+import { systemClock } from '../../src/kernel/clock.ts'
+import { builtInProviderIds, providerVariables } from '../../src/providers/registry.ts'
+import { createLog } from '../../src/telemetry/log.ts'
+import { entry } from '../parts/command-line.ts'
+import { createThrowAwayFolder } from '../parts/engines.ts'
+import { openPriced, type PricedGateway } from './priced-gateway.ts'
+
+// A few processes per test, on a machine that may be busy.
+setDefaultTimeout(60_000)
+
+let priced: PricedGateway
+beforeAll(async () => {
+  priced = await openPriced()
+})
+afterAll(() => priced[Symbol.asyncDispose]())
+
+test('a model is named with its slash as it is or as %2F, and what names none is a 404', async () => {
+  const { tenancy } = priced
+  for (const spelling of ['sandbox/think', 'sandbox%2Fthink', 'sandbox%2fthink', 'sandbox/%74hink']) {
+    const { status, body } = await tenancy.api('GET', `/api/models/${spelling}/price`)
+    expect([spelling, status, body.model, body.price?.output]).toEqual([spelling, 200, 'sandbox/think', '8.00'])
+  }
+  for (const spelling of ['sandbox/thinks', 'sandbox%252Fthink', 'sandbox', 'sandbox%2', '/think', 'a/b/c', '%2F']) {
+    for (const [method, body] of [['GET'], ['PUT', 'free'], ['DELETE']] as const) {
+      const reply = await tenancy.api(method, `/api/models/${spelling}/price`, body)
+      expect([method, spelling, reply.status, reply.body.error.code]).toEqual([method, spelling, 404, 'NOT_FOUND'])
+    }
+  }
+  const wrong = await tenancy.api('POST', '/api/models/sandbox/think/price', {})
+  expect([wrong.status, wrong.headers.get('allow')]).toEqual([405, 'GET, PUT, DELETE'])
+})
+
+const refused: readonly (readonly [string, unknown, string | null])[] = [
+  ['a negative price', { input: '-1.00', output: '1.00' }, 'input'],
+  ['a seventh decimal', { input: '1.00', output: '1.0000001' }, 'output'],
+  ['an exponent', { input: '1e3', output: '1.00' }, 'input'],
+  ['a number', { input: 1, output: '1.00' }, 'input'],
+  ['no output', { input: '1.00' }, 'output'],
+  ['a wrong cache price', { input: '1.00', output: '1.00', cache_write_1h: '' }, 'cache_write_1h'],
+  ['an unknown field', { input: '1.00', output: '1.00', cached: '1.00' }, 'cached'],
+  ['a wrong price in a tier', { input: '1.00', output: '1.00', over: { '9': { input: '1.00' } } }, 'over.9.output'],
+  ['a wrong tier', { input: '1.00', output: '1.00', over: { x: { input: '1.00', output: '1.00' } } }, 'over.x'],
+  ['nothing', {}, 'input'],
+  ['another word', 'gratis', null],
+  ['a list', ['free'], null],
+]
+test.each(refused)('%s is refused as in the file, and changes nothing', async (_, body, param) => {
+  const before = await priced.read('sandbox/slow')
+  const { status, body: answer } = await priced.put('sandbox/slow', body)
+  expect([status, answer.error.code, answer.error.param]).toEqual([400, 'INVALID_REQUEST', param])
+  expect((await priced.read('sandbox/slow')).text).toBe(before.text)
+})
+
+test('the command line sets, takes back and lists', async () => {
+  const { gateway } = priced.tenancy
+  const token = readFileSync(join(gateway.dataFolder, 'admin-token'), 'utf8').trim()
+  const run = async (args: string) => {
+    const child = Bun.spawn([process.execPath, '--no-install', entry, 'prices', ...args.split(' ')], {
+      cwd: gateway.dataFolder,
+      env: { PATH: process.env.PATH ?? '', TOLLGATE_URL: gateway.url, TOLLGATE_ADMIN_TOKEN: token },
+      stdout: 'pipe',
+      stderr: 'pipe',
+    })
+    const [exit, out, err] = await Promise.all([
+      child.exited,
+      new Response(child.stdout).text(),
+      new Response(child.stderr).text(),
+    ])
+    return { exit, out, err }
+  }
+  expect(await run('set sandbox/cache --input $2.50 --output 30 --cache-read 0.25')).toEqual({
+    exit: 0,
+    out: 'was  $1.00 in, $2.00 out   sandbox/cache#1, built in\nnow  $2.50 in, $30.00 out   sandbox/cache#2, management API\n',
+    err: 'Warning: `output` moved more than tenfold: $2.00 → $30.00 per million tokens.\n',
+  })
+  expect((await run('set sandbox/cache --free')).out).toContain('now  free   sandbox/cache#3, management API\n')
+  expect((await run('reset sandbox/cache')).out).toContain('now  $1.00 in, $2.00 out   sandbox/cache#4, built in\n')
+  const [head, ...rows] = (await run('history sandbox/cache')).out.trim().split('\n')
+  expect(head).toMatch(/^SINCE \(UTC\) +VERSION +IN \$\/M +OUT \$\/M +READ \$\/M +WRITE \$\/M +1H \$\/M +SET BY$/)
+  const cells = rows.map((row) => row.split(/ {2,}/).slice(1))
+  expect(cells).toEqual([
+    ['sandbox/cache#4', '1.00', '2.00', '0.10', '1.25', '2.00', 'built in'],
+    ['sandbox/cache#3', 'free', 'free', 'free', 'free', 'free', 'management API'],
+    ['sandbox/cache#2', '2.50', '30.00', '0.25', '2.50', '2.50', 'management API'],
+    ['sandbox/cache#1', '1.00', '2.00', '0.10', '1.25', '2.00', 'built in'],
+  ])
+  expect(JSON.parse((await run('history sandbox/cache --json')).out)).toMatchObject({ version: 'sandbox/cache#4' })
+  expect((await run('set sandbox/cache --input 1')).exit).toBe(2)
+  expect((await run('set sandbox/cache --input 1 --output 1 --free')).exit).toBe(2)
+  expect((await run('set acme/filed --input 1 --output 1')).err).toContain('managed by the file')
+  expect((await run('history no/such')).exit).toBe(4)
+})
+
+test('a price that was set outlives a restart, under the version it had', async () => {
+  using folder = createThrowAwayFolder()
+  const first = await startAgain(folder.path)
+  await first.call('PUT', { input: '7.00', output: '9.00' })
+  await first.stop()
+  const second = await startAgain(folder.path)
+  const answer = await second.call('GET')
+  await second.stop()
+  expect(answer).toMatchObject({
+    price: { input: '7.00', output: '9.00' },
+    version: 'sandbox/echo#2',
+    source: 'management API',
+    history: [{ version: 'sandbox/echo#2' }, { version: 'sandbox/echo#1' }],
+  })
+})
+
+/** A gateway over a folder that may have been used before. */
+async function startAgain(folder: string) {
+  const load = () =>
+    loadConfig({
+      env: { TOLLGATE_PORT: '0', TOLLGATE_DATA: join(folder, 'data'), TOLLGATE_LOG: 'json' },
+      cwd: folder,
+      stdoutIsTerminal: false,
+      providerVariables,
+      builtInProviderIds,
+    })
+  const initial = load()
+  if ('faults' in initial) throw new Error('the configuration is wrong')
+  const log = createLog({ format: 'json', clock: systemClock, write: () => {} })
+  const source = createConfigSource({ initial, load, report: () => {} })
+  const app = await startApp({ source, clock: systemClock, log, onProgress: () => {} })
+  const token = readFileSync(join(folder, 'data', 'admin-token'), 'utf8').trim()
+  return {
+    stop: () => app.stop(),
+    async call(method: 'GET' | 'PUT', body?: object) {
+      const response = await fetch(`${app.url}/api/models/sandbox/echo/price`, {
+        method,
+        headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+        ...(body && { body: JSON.stringify(body) }),
+      })
+      expect(response.status).toBe(200)
+      return await response.json()
+    },
+  }
+}
