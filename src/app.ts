@@ -2,6 +2,7 @@
 // rooms it puts together are in app/.
 
 import { createEngine } from './app/engine.ts'
+import { createFleet } from './app/fleet.ts'
 import { layGround, openingCredit } from './app/ground.ts'
 import { openOffices } from './app/offices.ts'
 import { createPeople } from './app/people.ts'
@@ -74,10 +75,24 @@ export async function startApp(deps: AppDependencies): Promise<App> {
   const onDefect = (error: unknown, id: RequestId): Failure => logDefect(log, error, id)
   const ground = await layGround(deps)
   const people = createPeople({ ground, source, clock, log })
-  const engine = await createEngine({ ground, people, source, clock, log, dressLedger, onDefect })
-  const { web, sessions, management, payments } = openOffices({ ground, people, engine, source, clock, log, onDefect })
+  const config = source.current
+  // A price that another replica changed renews what is in stock here.
+  const onPriceChange = (): void => void engine.stock.renew()
+  const fleet = createFleet({ ground, people, config, clock, log, onPriceChange })
+  const { limiter } = fleet
+  const engine = await createEngine({ ground, people, limiter, source, clock, log, dressLedger, onDefect })
+  const { web, sessions, management, payments } = openOffices({
+    ground,
+    people,
+    engine,
+    fleet,
+    source,
+    clock,
+    log,
+    onDefect,
+  })
 
-  const { ledger, limiter, stock, goods } = engine
+  const { ledger, stock, goods } = engine
   const { authenticate, credentials } = people
   let draining = false
   // The socket knows how many requests run, and is opened last.
@@ -95,6 +110,7 @@ export async function startApp(deps: AppDependencies): Promise<App> {
     payments,
     notReady: () => (draining ? shuttingDown() : undefined),
     overloaded: () => shedding.refusal(),
+    degraded: () => fleet.degraded(),
     notAble: () => (ledger.admits() ? undefined : cannotCharge(1000)),
     onDefect,
     idleSeconds,
@@ -129,10 +145,10 @@ export async function startApp(deps: AppDependencies): Promise<App> {
     async stop() {
       draining = true
       web.close()
-      observers.tail.close()
       const drained = await listening.stop(source.current.drainMs, () => engine.ticker.expireAll())
       shedding.close()
       source.close()
+      await fleet.close()
       await engine.close()
       await people.close()
       await ground.close()

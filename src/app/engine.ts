@@ -19,7 +19,6 @@ import { randomUnit } from '../kernel/random.ts'
 import { createLedger } from '../ledger/create-ledger.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import type { Limiter } from '../limits/limiter.ts'
-import { createMemoryLimiter } from '../limits/memory-limiter.ts'
 import { createSandboxTransport } from '../providers/sandbox/transport.ts'
 import { createHealth, type Health } from '../routing/health/health.ts'
 import type { HealthNotice } from '../routing/health/note-outcome.ts'
@@ -47,6 +46,7 @@ const dialects: Dialects = {
 export interface EngineDependencies {
   readonly ground: Ground
   readonly people: People
+  readonly limiter: Limiter
   readonly source: ConfigSource
   readonly clock: Clock
   readonly log: Log
@@ -60,7 +60,6 @@ export interface Engine {
   readonly countTokens: Generate
   readonly ledger: Ledger
   readonly requests: RequestLog
-  readonly limiter: Limiter
   readonly health: Health
   readonly stock: Stock
   readonly observers: Observers
@@ -71,7 +70,7 @@ export interface Engine {
 }
 
 export async function createEngine(deps: EngineDependencies): Promise<Engine> {
-  const { ground, people, source, clock, log, dressLedger, onDefect } = deps
+  const { ground, people, limiter, source, clock, log, dressLedger, onDefect } = deps
   const { database } = ground
   const health = createHealth({ clock, random: randomUnit, onNotice: (notice) => log.warn(describeNotice(notice)) })
   const sandboxTransport = createSandboxTransport({ clock })
@@ -89,7 +88,6 @@ export async function createEngine(deps: EngineDependencies): Promise<Engine> {
   const { adminToken } = ground
   const observers = createObservers({ source, clock, database, ledger, health, budget, adminToken, log, goods })
   const ticker = createTicker(clock)
-  const limiter = createMemoryLimiter(clock)
   const seal = ground.subkeys('idempotency-store')
   const generation = {
     clock,
@@ -128,7 +126,6 @@ export async function createEngine(deps: EngineDependencies): Promise<Engine> {
     countTokens: createCountTokens(generation),
     ledger,
     requests,
-    limiter,
     health,
     stock,
     observers,

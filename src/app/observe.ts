@@ -1,5 +1,5 @@
 // Eyes on the gateway: metrics for Prometheus, traces and metrics over OTLP where an endpoint is set, and what
-// is kept, counted and shown of the request log. Nothing of it can fail or delay a request.
+// is kept and counted of the request log. Nothing of it can fail or delay a request.
 
 import manifest from '../../package.json' with { type: 'json' }
 import type { Config } from '../config/config.ts'
@@ -17,7 +17,6 @@ import { readWallets } from '../telemetry/metrics/read-wallets.ts'
 import { createOtlpExporter, type OtlpExporter } from '../telemetry/otlp/exporter.ts'
 import { readOtlpSettings } from '../telemetry/otlp/settings.ts'
 import type { RequestRecord } from '../telemetry/request-record.ts'
-import { createRequestTail, type RequestTail } from '../telemetry/request-tail.ts'
 import { createRetention } from '../telemetry/retention.ts'
 import { createRollups } from '../telemetry/rollups/rollups.ts'
 import type { AdminToken } from '../tenancy/admin-token.ts'
@@ -40,8 +39,6 @@ export interface Observers {
   observe(record: RequestRecord): void
   readonly streams: { opened(): void; closed(): void }
   metrics(request: Request): Promise<Response>
-  /** Requests as they end, for who looks on. */
-  readonly tail: RequestTail
   close(): Promise<void>
 }
 
@@ -72,13 +69,7 @@ export function createObservers(deps: ObserverDependencies): Observers {
     clock,
     onFault: (error) => log.warn('requests could not be counted', { error: String(error) }),
   })
-  const tail = createRequestTail({
-    database,
-    clock,
-    onFault: (error) => log.warn('new requests could not be shown', { error: String(error) }),
-  })
   return {
-    tail,
     observe(record) {
       metrics.observeRequest(record)
       otlp?.observeRequest(record)
@@ -87,7 +78,6 @@ export function createObservers(deps: ObserverDependencies): Observers {
     metrics: createMetricsRoute({ registry: metrics.registry, adminToken, clock }),
     async close() {
       await otlp?.close()
-      tail.close()
       await rollups.close()
       await retention.close()
       metrics.close()

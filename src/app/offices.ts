@@ -2,17 +2,23 @@
 
 import manifest from '../../package.json' with { type: 'json' }
 import type { ConfigSource } from '../config/source.ts'
+import { anthropicMessages } from '../dialects/anthropic-messages/index.ts'
 import { openaiChat } from '../dialects/openai-chat/index.ts'
 import { createManagementApi, type ManagementApi } from '../http/management/api.ts'
 import { createRequestReader } from '../http/management/explain-request.ts'
+import type { SurfaceName } from '../http/management/plan-routes.ts'
 import { createStripePayments, type StripePayments } from '../http/payments/stripe-payments.ts'
 import type { Clock } from '../kernel/clock.ts'
-import type { Failure } from '../kernel/failure.ts'
+import { Failure } from '../kernel/failure.ts'
 import type { RequestId } from '../kernel/ids.ts'
+import { explainPlan, type PlanExplanation } from '../routing/explain-plan.ts'
 import type { Log } from '../telemetry/log.ts'
+import { createRequestTail } from '../telemetry/request-tail.ts'
+import type { Caller } from '../tenancy/caller.ts'
 import { createIdempotency } from '../tenancy/idempotency.ts'
 import { catalogItems } from './catalog-view.ts'
 import type { Engine } from './engine.ts'
+import type { Fleet } from './fleet.ts'
 import type { Ground } from './ground.ts'
 import { createCredentials } from './management.ts'
 import { createPages, type Pages } from './pages.ts'
@@ -22,6 +28,7 @@ export interface OfficeDependencies {
   readonly ground: Ground
   readonly people: People
   readonly engine: Engine
+  readonly fleet: Fleet
   readonly source: ConfigSource
   readonly clock: Clock
   readonly log: Log
@@ -34,7 +41,16 @@ export interface Offices extends Pages {
   readonly payments: StripePayments | undefined
 }
 
-export function openOffices({ ground, people, engine, source, clock, log, onDefect }: OfficeDependencies): Offices {
+export function openOffices({
+  ground,
+  people,
+  engine,
+  fleet,
+  source,
+  clock,
+  log,
+  onDefect,
+}: OfficeDependencies): Offices {
   const { database, adminToken } = ground
   const { ledger, health, goods } = engine
   const config = source.current
@@ -52,23 +68,66 @@ export function openOffices({ ground, people, engine, source, clock, log, onDefe
     publicUrl: config.publicUrl ?? `http://${config.host}:${config.port}`,
   })
   const seal = ground.subkeys('idempotency-store')
+  const tail = createRequestTail({
+    database,
+    clock,
+    onFault: (error) => log.warn('new requests could not be shown', { error: String(error) }),
+  })
   const management = createManagementApi({
+    tail,
     clock,
     database,
     ledger,
     adminToken,
     onDefect,
     renderFailure,
-    invalidate: people.invalidate,
+    invalidate: fleet.invalidate,
+    onPriceChange: fleet.announcePrice,
+    planOf: (modelId, surface) => planOf(engine, modelId, surface),
     idempotency: createIdempotency(seal.current, seal.previous),
     computeVerifier: people.computeVerifier,
     version: manifest.version,
-    credentials: createCredentials({ keys: people.keyRing, cache: people.credentials, goods }),
+    credentials: createCredentials({ keys: people.keyRing, cache: { forget: fleet.forgetCredentials }, goods }),
     requests: createRequestReader({ database, ledger, requests: engine.requests }),
     catalog: () => catalogItems(goods(), health),
     prices: { find: (id) => goods().findPrice(id), renew: () => engine.stock.renew() },
     sessionOf: pages.sessions.sessionOf,
     checkout: config.stripe.secretKey && payments?.checkout,
   })
-  return { ...pages, management, payments }
+  const web: Offices['web'] = {
+    handle: pages.web.handle,
+    close() {
+      // Open pages listen to both.
+      tail.close()
+      pages.web.close()
+    },
+  }
+  return { ...pages, web, management, payments }
+}
+
+/** Whoever may call everything on the operator's credentials. */
+const anyone: Caller = {
+  keyId: 'key_',
+  keyName: '',
+  projectId: 'prj_',
+  projectName: '',
+  workspaceId: 'ws_',
+  workspaceName: '',
+  allow: [],
+  limits: [],
+  sharesRoutes: true,
+  sources: undefined,
+}
+
+function planOf({ goods, health }: Engine, modelId: string, surface: SurfaceName): PlanExplanation | undefined {
+  const offer = goods().offer.platform
+  const model = offer.find(anyone, modelId)
+  if (model instanceof Failure) return undefined
+  return explainPlan({
+    offer,
+    health,
+    caller: anyone,
+    model,
+    surface: surface === 'chat' ? openaiChat : anthropicMessages,
+  })
 }

@@ -17,6 +17,7 @@ Usage
   tollgate wallet         balance, topup, transfers
   tollgate credentials    a workspace's own provider keys: list, put, delete
   tollgate models         what is on offer, at what price
+  tollgate route MODEL    where a request would go now, and why
   tollgate prices         what a model costs, changed while running: set, reset, history
   tollgate requests       what was asked, live with --follow; show one
   tollgate explain ID     one charge, to the nano-dollar

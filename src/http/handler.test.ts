@@ -22,6 +22,7 @@ const handler = createHandler({
   payments: undefined,
   notReady: () => undefined,
   notAble: () => undefined,
+  degraded: () => undefined,
   onDefect(error, id) {
     reported.push({ error, id })
     return new Failure('INTERNAL', 'Tollgate failed.')

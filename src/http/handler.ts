@@ -42,6 +42,8 @@ export interface HandlerDependencies {
   overloaded?(): Failure | undefined
   /** Why they could not be paid for; for probes. */
   notAble(): Failure | undefined
+  /** What works less well than it should, though all is served; for probes. */
+  degraded(): string | undefined
   /** What the caller is told of a defect of ours; the details go to the log, under the same id. */
   onDefect(error: unknown, id: RequestId): Failure
   /** Seconds a silent connection may live between requests. */
@@ -73,7 +75,7 @@ export function createHandler(deps: HandlerDependencies): Handler {
     '/messages': generation(deps.generate, messages),
     '/messages/count_tokens': generation(deps.countTokens, messages),
     '/healthz': () => plainText(200, 'ok'),
-    '/readyz': () => readiness(deps.notReady() ?? deps.notAble()),
+    '/readyz': () => readiness(deps.notReady() ?? deps.notAble(), deps.degraded()),
   }
   /** Where the path does not say whose client calls, its version header does. */
   const surfaceOf = (request: Request): Dialect => (request.headers.has('anthropic-version') ? messages : chat)
@@ -105,8 +107,9 @@ export function createHandler(deps: HandlerDependencies): Handler {
   }
 }
 
-function readiness(unready: Failure | undefined): Response {
-  return unready ? plainText(unready.status, unready.message) : plainText(200, 'ready')
+function readiness(unready: Failure | undefined, degraded: string | undefined): Response {
+  if (unready) return plainText(unready.status, unready.message)
+  return plainText(200, degraded === undefined ? 'ready' : `ready; ${degraded}`)
 }
 
 /** For probes, which parse nothing. */

@@ -98,6 +98,7 @@ export async function openManagement(
     invalidate: authenticator.invalidate,
     credentials: testCredentials(forgotten),
     requests: testRequestLog(logged),
+    planOf: (model) => (model === 'acme/large' ? { model, mode: 'ordinary', candidates: [] } : undefined),
     prices: { find: (id) => (id === 'acme/large' ? unpriced : undefined), renew: async () => true },
     catalog: () => catalog().map((sketch) => ({ ...catalogItem, ...sketch })),
     tail: createRequestTail({ database, clock, onFault: (error) => void defects.push(error) }),

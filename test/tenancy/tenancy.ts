@@ -107,7 +107,10 @@ export function ask(url: string, surface: TestSurface, key: string, model: strin
 }
 
 export async function replyOf(response: Response): Promise<Reply> {
-  const text = await response.text()
+  // A feed has no end; that it was opened is all there is to see.
+  const isFeed = response.url.endsWith('/events') && response.ok
+  const text = isFeed ? '' : await response.text()
+  if (isFeed) await response.body?.cancel()
   const isJson = response.headers.get('content-type')?.startsWith('application/json') ?? false
   return { status: response.status, headers: response.headers, text, body: isJson ? JSON.parse(text) : undefined }
 }

@@ -18,6 +18,7 @@ import { priceCommands } from './prices.ts'
 import { projectCommands } from './projects.ts'
 import { providerCommands } from './providers.ts'
 import { requestCommands } from './requests.ts'
+import { routeCommand } from './route.ts'
 import { secretCommands } from './secrets.ts'
 import { walletCommands } from './wallet.ts'
 import { workspaceCommands } from './workspaces.ts'
@@ -31,6 +32,7 @@ export const commands: readonly CommandDefinition[] = [
   ...credentialCommands,
   modelsCommand,
   ...priceCommands,
+  routeCommand,
   ...requestCommands,
   explainCommand,
   ...auditCommands,

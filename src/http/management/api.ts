@@ -59,7 +59,7 @@ export function createManagementApi(deps: ManagementDependencies): ManagementApi
     if (manager instanceof Failure) return manager
     const act = { actor: manager ?? actor.name, at: clock.now(), requestId }
     // The id was checked to be of the route's kind; the types of both were lost when the routes became one list.
-    const call = { ...checked, id: match.id, provider: match.provider, act } as Call
+    const call = { ...checked, id: match.id, provider: match.provider, model: match.model, act } as Call
     if (route.events) return request.method === 'HEAD' ? { status: 200, body: '' } : route.events(call, request.signal)
     const twin = call.idempotencyKey === undefined ? undefined : `${path} ${call.idempotencyKey}`
     if (twin === undefined) return await run(route, call, undefined)

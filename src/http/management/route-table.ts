@@ -6,6 +6,7 @@ import { type CredentialDependencies, credentialRoutes } from './credential-rout
 import { type KeyDependencies, keyRoutes } from './key-routes.ts'
 import { limitRoutes } from './limit-routes.ts'
 import { openApiDocument, openApiRoute } from './open-api.ts'
+import { type PlanDependencies, planRoutes } from './plan-routes.ts'
 import { type PriceDependencies, priceRoutes } from './price-routes.ts'
 import { type ProjectDependencies, projectRoutes } from './project-routes.ts'
 import { type ObservationDependencies, observationRoutes } from './request-routes.ts'
@@ -20,6 +21,7 @@ export interface RouteDependencies
     CredentialDependencies,
     CheckoutDependencies,
     PriceDependencies,
+    PlanDependencies,
     StatsDependencies,
     ObservationDependencies {
   readonly database: Database
@@ -36,6 +38,7 @@ export function managementRoutes(deps: RouteDependencies): readonly Route[] {
     ...limitRoutes(deps),
     ...credentialRoutes(deps),
     ...priceRoutes(deps),
+    ...planRoutes(deps),
     // Before the path with an id, which would take `events` for one.
     ...statsRoutes(deps),
     ...observationRoutes(deps),

@@ -41,7 +41,7 @@ CREATE TABLE rollup_cursors (
   last_id TEXT NOT NULL
 );
 
-INSERT INTO rollup_cursors (name, last_id) VALUES ('short', ''), ('long', '');
+INSERT INTO rollup_cursors (name, last_id) VALUES ('short', ''), ('long', ''), ('longest', '');
 
 -- Few requests are in the first two, so they cost next to nothing.
 CREATE INDEX requests_long ON requests (id) WHERE total_ms > 60000;

@@ -1,0 +1,106 @@
+// What several replicas share: limits, and news of what one of them changed. A process on the embedded engine is alone,
+// and then none of it costs anything.
+
+import type { Config } from '../config/config.ts'
+import type { Clock } from '../kernel/clock.ts'
+import type { WorkspaceId } from '../kernel/ids.ts'
+import type { Limiter } from '../limits/limiter.ts'
+import { createMemoryLimiter } from '../limits/memory-limiter.ts'
+import { createLiveReplicas } from '../limits/shared/live-replicas.ts'
+import { createRedisLimiter } from '../limits/shared/redis-limiter.ts'
+import type { LimiterMode, SharedLimiter } from '../limits/shared/shared-limiter.ts'
+import { createSqlLimiter } from '../limits/shared/sql-limiter.ts'
+import { openRedis } from '../store/redis.ts'
+import type { Log } from '../telemetry/log.ts'
+import { type Change, changeOf } from '../tenancy/changes/change.ts'
+import { createChanges } from '../tenancy/changes/changes.ts'
+import { errorFields } from './error-fields.ts'
+import type { Ground } from './ground.ts'
+import type { People } from './people.ts'
+
+export interface FleetDependencies {
+  readonly ground: Ground
+  readonly people: People
+  readonly config: Config
+  readonly clock: Clock
+  readonly log: Log
+  /** A replica has changed a price. */
+  onPriceChange(): void
+}
+
+export interface Fleet {
+  readonly limiter: Limiter
+  /** undefined while limits are counted where they should be. */
+  degraded(): string | undefined
+  /** After a key, a project or a workspace changed: here at once, on the others within seconds. */
+  invalidate: People['invalidate']
+  forgetCredentials(workspaceId: WorkspaceId): void
+  announcePrice(modelId: string): Promise<void>
+  close(): Promise<void>
+}
+
+export function createFleet({ ground, people, config, clock, log, onPriceChange }: FleetDependencies): Fleet {
+  const { database } = ground
+  const isShared = database.engine === 'postgres'
+  const report = (line: string): void => log.warn(line)
+  const redis = isShared && config.redisUrl ? openRedis({ url: config.redisUrl.reveal(), report }) : undefined
+  const live = createLiveReplicas(database)
+  const onMode = (mode: LimiterMode): void => report(describeMode(mode))
+  const counting = { clock, liveReplicas: () => live.count(), onMode }
+  const shared: SharedLimiter | undefined = !isShared
+    ? undefined
+    : redis
+      ? createRedisLimiter({ ...counting, redis })
+      : createSqlLimiter({ ...counting, database })
+  const changes = createChanges({
+    database,
+    ...(redis && { redis }),
+    clock,
+    onChange: (change) => follow(change, people, onPriceChange),
+    // What is remembered lives for seconds only, which is shorter than a gap that is noticed.
+    onGap: () => onPriceChange(),
+    onFault: (error) => log.warn('changes of other replicas could not be read', errorFields(error)),
+  })
+  const announce = (change: Change): void =>
+    void changes.announce(change).catch((error) => log.warn('a change was not announced', errorFields(error)))
+  return {
+    limiter: shared ?? createMemoryLimiter(clock),
+    degraded: () => (shared && shared.mode.kind !== 'shared' ? describeMode(shared.mode) : undefined),
+    invalidate(id) {
+      people.invalidate(id)
+      announce(changeOf(id))
+    },
+    forgetCredentials(workspaceId) {
+      people.credentials.forget(workspaceId)
+      announce({ kind: 'credential', id: workspaceId })
+    },
+    announcePrice: async (modelId) => announce({ kind: 'price', id: modelId }),
+    async close() {
+      await shared?.close()
+      await changes.close()
+      live.close()
+      redis?.close()
+    },
+  }
+}
+
+function follow(change: Change, people: People, onPriceChange: () => void): void {
+  switch (change.kind) {
+    case 'key':
+    case 'project':
+    case 'workspace':
+      return people.invalidate(change.id)
+    case 'credential':
+      return people.credentials.forget(change.id)
+    case 'price':
+      return onPriceChange()
+    case 'config':
+      // Every replica watches its own file.
+      return
+  }
+}
+
+function describeMode(mode: LimiterMode): string {
+  if (mode.kind === 'shared') return 'limits are counted together again'
+  return `limits are counted per replica, each with a share of one in ${mode.replicas}: ${mode.why}`
+}

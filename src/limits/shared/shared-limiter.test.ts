@@ -1,0 +1,261 @@
+import { expect, test } from 'bun:test'
+import { createEngineStore, type EngineStore } from '../../../test/parts/load-store.ts'
+import type { LimitScope, Limits } from '../limit.ts'
+import type { Admission, Refused } from '../limiter.ts'
+import { createSharedLimiter, type LimiterMode, type SharedLimiter } from './shared-limiter.ts'
+
+interface Bench extends Disposable {
+  readonly store: EngineStore
+  readonly limiters: readonly SharedLimiter[]
+  readonly modes: LimiterMode[]
+  nowMs: number
+}
+
+/** Three limiters on one store, all by one clock that stands still. */
+function createBench({ patienceMs = 60_000, leaseMs = 1e9 } = {}): Bench {
+  const modes: LimiterMode[] = []
+  const bench = { nowMs: 1_000_000, modes }
+  const store = createEngineStore(() => bench.nowMs)
+  const clock = { now: () => bench.nowMs, monotonicMs: () => bench.nowMs }
+  const limiters = [1, 2, 3].map(() =>
+    createSharedLimiter({
+      store,
+      clock,
+      patienceMs,
+      leaseMs,
+      liveReplicas: () => 3,
+      onMode: (mode) => modes.push(mode),
+    }),
+  )
+  return Object.assign(bench, {
+    store,
+    limiters,
+    [Symbol.dispose]: () => {
+      for (const limiter of limiters) void limiter.close()
+    },
+  })
+}
+
+const key = (limits: Limits, id = '1'): LimitScope => ({ kind: 'key', id: `key_${id}`, name: 'ci', limits })
+
+function limiterOf({ limiters }: Bench, at: number): SharedLimiter {
+  const limiter = limiters[at]
+  if (!limiter) throw new Error('no such limiter')
+  return limiter
+}
+
+/** Asks until refused; the admissions, and the refusal. */
+async function exhaust(limiter: SharedLimiter, scope: LimitScope, tokens = 0, max = 1000) {
+  const admissions: Admission[] = []
+  let refusal: Refused | undefined
+  while (!refusal && admissions.length < max) {
+    const verdict = await limiter.admit([scope], tokens)
+    if (verdict.kind === 'admitted') admissions.push(verdict)
+    else refusal = verdict
+  }
+  return { admissions, count: admissions.length, refusal }
+}
+
+function storeIsAway(): never {
+  throw new Error('nobody there')
+}
+
+/** The store is asked again after a while; waits for that, not for a time. */
+async function untilShared(...limiters: readonly SharedLimiter[]): Promise<void> {
+  while (limiters.some(({ mode }) => mode.kind !== 'shared')) await Bun.sleep(5)
+}
+
+test('requests without limits are answered at once and never reach the store', () => {
+  using bench = createBench()
+  const limiter = limiterOf(bench, 0)
+  const first = limiter.admit([key({})], 1000)
+  expect(first).not.toBeInstanceOf(Promise)
+  expect(limiter.admit([], 5)).toBe(first)
+  expect(bench.store.batches).toEqual([])
+  expect(limiter.scopeCount).toBe(0)
+})
+
+test('who asks while a batch is under way shares the next one', async () => {
+  using bench = createBench()
+  const limiter = limiterOf(bench, 0)
+  const first = limiter.admit([key({ requestsPerMinute: 50 })], 0)
+  await Promise.resolve()
+  await Promise.resolve()
+  const others = Array.from({ length: 99 }, () => limiter.admit([key({ requestsPerMinute: 50 })], 0))
+  const verdicts = await Promise.all([first, ...others])
+  expect(verdicts.filter(({ kind }) => kind === 'admitted')).toHaveLength(50)
+  expect(bench.store.batches.map(({ operations }) => operations.length)).toEqual([1, 99])
+})
+
+test('three together admit what one would, to the last place', async () => {
+  using bench = createBench()
+  const scope = key({ requestsPerMinute: 100, concurrentRequests: 70 })
+  const asked = bench.limiters.flatMap((limiter) => Array.from({ length: 200 }, () => limiter.admit([scope], 0)))
+  const verdicts = await Promise.all(asked)
+  const admitted = verdicts.filter((verdict) => verdict.kind === 'admitted')
+  expect(admitted).toHaveLength(70)
+  for (const admission of admitted) admission.end(undefined)
+  await Promise.all(bench.limiters.map((limiter) => limiter.settled()))
+  // 100 a minute, 70 made.
+  expect((await exhaust(limiterOf(bench, 1), scope)).count).toBe(30)
+})
+
+test('a store that fails leaves each process its share, and says so', async () => {
+  using bench = createBench()
+  bench.store.behaviour = storeIsAway
+  for (const limiter of bench.limiters) {
+    const { count, refusal } = await exhaust(limiter, key({ requestsPerMinute: 60 }))
+    expect(count).toBe(20)
+    expect(refusal).toMatchObject({ limit: 'requests', max: 20, used: 20, retryAfterMs: 3000 })
+    expect(limiter.mode).toEqual({ kind: 'share', since: 1_000_000, replicas: 3, why: 'nobody there' })
+  }
+})
+
+test('a share is at least one, and nothing of nothing', async () => {
+  using bench = createBench()
+  bench.store.behaviour = storeIsAway
+  const limiter = limiterOf(bench, 0)
+  expect((await exhaust(limiter, key({ requestsPerMinute: 2 }, 'a'))).count).toBe(1)
+  expect((await exhaust(limiter, key({ requestsPerMinute: 0 }, 'b'))).count).toBe(0)
+  expect((await exhaust(limiter, key({ concurrentRequests: 5 }, 'c'))).count).toBe(1)
+  expect((await exhaust(limiter, key({ tokensPerMinute: 300 }, 'd'), 30)).count).toBe(3)
+})
+
+test('of what was left when the store went away everyone has a part', async () => {
+  using bench = createBench()
+  const scope = key({ requestsPerMinute: 60 })
+  const limiter = limiterOf(bench, 0)
+  await exhaust(limiter, scope, 0, 30)
+  bench.store.behaviour = storeIsAway
+  // 30 of 60 are left: 10 of the 20 of this process.
+  expect((await exhaust(limiter, scope)).count).toBe(10)
+  // It has not seen that half was used: its whole share.
+  expect((await exhaust(limiterOf(bench, 1), scope)).count).toBe(20)
+})
+
+test('a share refills at its part of the pace', async () => {
+  using bench = createBench()
+  bench.store.behaviour = storeIsAway
+  const limiter = limiterOf(bench, 0)
+  await exhaust(limiter, key({ requestsPerMinute: 60 }))
+  bench.nowMs += 9000
+  expect((await exhaust(limiter, key({ requestsPerMinute: 60 }))).count).toBe(3)
+})
+
+for (const forgets of [false, true]) {
+  test(`what was let through meanwhile counts when the store is back, also if it ${forgets ? 'forgot' : 'kept'} all`, async () => {
+    using bench = createBench()
+    const scope = key({ requestsPerMinute: 60 })
+    const limiter = limiterOf(bench, 0)
+    await exhaust(limiter, scope, 0, 30)
+    bench.store.behaviour = storeIsAway
+    await exhaust(limiter, scope)
+    bench.store.behaviour = () => {}
+    if (forgets) bench.store.forget()
+    await untilShared(limiter)
+    // 30 before, 10 on the share.
+    expect((await exhaust(limiter, scope)).count).toBe(20)
+    expect(bench.modes.map(({ kind }) => kind)).toEqual(['share', 'shared'])
+  })
+}
+
+test('three that lose the store and find it empty go above the limit only by what they did not know of', async () => {
+  using bench = createBench()
+  const scope = key({ requestsPerMinute: 90, tokensPerMinute: 9000 })
+  let total = 0
+  for (const limiter of bench.limiters) total += (await exhaust(limiter, scope, 100, 20)).count
+  // They know of 20, 40 and 60 that are used: of 30 each, rounded down, so much is left.
+  bench.store.behaviour = storeIsAway
+  const alone = await Promise.all(bench.limiters.map((limiter) => exhaust(limiter, scope, 100)))
+  expect(alone.map(({ count }) => count)).toEqual([23, 16, 10])
+  for (const { count } of alone) total += count
+  bench.store.forget()
+  bench.store.behaviour = () => {}
+  await untilShared(...bench.limiters)
+  await Promise.all(bench.limiters.map((limiter) => limiter.settled()))
+  const [first, ...others] = await Promise.all(bench.limiters.map((limiter) => exhaust(limiter, scope, 100)))
+  // Whoever comes back first says what it knew of, 20 at least, and everyone the 49 that they let through.
+  total += (first?.count ?? 0) + others.reduce((sum, { count }) => sum + count, 0)
+  expect(total).toBeLessThanOrEqual(60 + 49 + (90 - 20 - 49))
+})
+
+test('a store that does not answer keeps nobody waiting, and what it takes late it gives back', async () => {
+  using bench = createBench({ patienceMs: 10 })
+  const limiter = limiterOf(bench, 0)
+  const { promise, resolve } = Promise.withResolvers<void>()
+  bench.store.behaviour = () => promise
+  const scope = key({ tokensPerMinute: 900 })
+  const verdict = await limiter.admit([scope], 200)
+  expect(verdict).toMatchObject({ kind: 'admitted', state: { tokens: { limit: 300, remaining: 100 } } })
+  expect(limiter.mode).toMatchObject({ kind: 'share', why: 'no answer within 10 ms' })
+  resolve()
+  await untilShared(limiter)
+  await limiter.settled()
+  // Taken twice, once by the store and once on the share: counted once.
+  expect((await limiterOf(bench, 1).admit([scope], 0)).state.tokens?.remaining).toBe(700)
+})
+
+test('what runs counts while the store is away, whoever let it through', async () => {
+  using bench = createBench()
+  const limiter = limiterOf(bench, 0)
+  const scope = key({ concurrentRequests: 9 })
+  const [first] = (await exhaust(limiter, scope, 0, 2)).admissions
+  bench.store.behaviour = storeIsAway
+  // Of its share of 3, two run.
+  expect((await exhaust(limiter, scope)).count).toBe(1)
+  first?.end(undefined)
+  expect((await exhaust(limiter, scope)).count).toBe(1)
+  bench.store.behaviour = () => {}
+  await untilShared(limiter)
+  await limiter.settled()
+  // The store knows of the three that run here.
+  expect((await exhaust(limiterOf(bench, 1), scope)).count).toBe(6)
+})
+
+test('corrections that could not be sent are made when the store is back', async () => {
+  using bench = createBench()
+  const limiter = limiterOf(bench, 0)
+  const scope = key({ tokensPerMinute: 900 })
+  const { admissions } = await exhaust(limiter, scope, 900)
+  bench.store.behaviour = storeIsAway
+  await limiter.admit([key({ requestsPerMinute: 1 }, '2')], 0)
+  admissions[0]?.end(100)
+  bench.store.behaviour = () => {}
+  await untilShared(limiter)
+  await limiter.settled()
+  expect((await limiterOf(bench, 1).admit([scope], 0)).state.tokens?.remaining).toBe(800)
+})
+
+test('places of a process that died are free when its time is up', async () => {
+  using bench = createBench({ leaseMs: 15_000 })
+  const scope = key({ concurrentRequests: 3 })
+  await exhaust(limiterOf(bench, 0), scope, 0, 2)
+  await limiterOf(bench, 0).close()
+  expect((await exhaust(limiterOf(bench, 1), scope)).count).toBe(1)
+  bench.nowMs += 14_999
+  expect((await exhaust(limiterOf(bench, 1), scope)).count).toBe(0)
+  bench.nowMs += 1
+  // Its own one was said again with every question.
+  expect((await exhaust(limiterOf(bench, 1), scope)).count).toBe(2)
+})
+
+test('a process that lives says so, where it has something running', async () => {
+  using bench = createBench({ leaseMs: 30 })
+  await limiterOf(bench, 0).admit([key({ concurrentRequests: 3 })], 0)
+  await limiterOf(bench, 0).admit([key({ requestsPerMinute: 3 }, '2')], 0)
+  const isRenewal = ({ operations, scopes }: (typeof bench.store.batches)[number]) =>
+    operations.length === 0 && scopes.length > 0
+  while (!bench.store.batches.some(isRenewal)) await Bun.sleep(5)
+  expect(bench.store.batches.find(isRenewal)?.scopes).toEqual([{ id: 'key_1', running: 1, seed: undefined }])
+})
+
+test('scopes with nothing taken are forgotten as others come', async () => {
+  using bench = createBench()
+  const limiter = limiterOf(bench, 0)
+  for (let n = 0; n < 500; n++) {
+    const verdict = await limiter.admit([key({ requestsPerMinute: 60 }, String(n))], 0)
+    if (verdict.kind === 'admitted') verdict.end(undefined)
+    bench.nowMs += 1000
+  }
+  expect(limiter.scopeCount).toBeLessThan(10)
+})

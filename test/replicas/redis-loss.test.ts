@@ -1,0 +1,93 @@
+// Redis is killed, started empty, and made to hang under load: three limiters go on with their shares, never without a
+// limit, and come back by themselves.
+
+import { describe, expect, test } from 'bun:test'
+import { systemClock } from '../../src/kernel/clock.ts'
+import type { LimitScope } from '../../src/limits/limit.ts'
+import { createRedisLimiter } from '../../src/limits/shared/redis-limiter.ts'
+import type { SharedLimiter } from '../../src/limits/shared/shared-limiter.ts'
+import { openRedis } from '../../src/store/redis.ts'
+import { findRedisProgram, startRedis } from '../parts/redis.ts'
+
+const limit = 600
+const scope: LimitScope = { kind: 'key', id: 'key_1', name: 'ci', limits: { requestsPerMinute: limit } }
+
+interface Load extends AsyncDisposable {
+  readonly limiters: readonly SharedLimiter[]
+  readonly admitted: number
+  readonly askedInAll: number
+  /** What the limit allows in the time that has passed. */
+  allowed(): number
+}
+
+/** Three replicas, each asking all the time. */
+async function startLoad(url: string): Promise<Load> {
+  const clients = [1, 2, 3].map(() => openRedis({ url }))
+  while (!clients.every(({ connected }) => connected)) await Bun.sleep(5)
+  const limiters = clients.map((redis) =>
+    createRedisLimiter({ redis, clock: systemClock, liveReplicas: () => 3, patienceMs: 500 }),
+  )
+  const startedMs = systemClock.monotonicMs()
+  const load = { limiters, admitted: 0, askedInAll: 0 }
+  let stopped = false
+  const ask = async (limiter: SharedLimiter) => {
+    while (!stopped) {
+      load.askedInAll++
+      const verdict = await limiter.admit([scope], 0)
+      if (verdict.kind === 'admitted') {
+        load.admitted++
+        verdict.end(undefined)
+      }
+      await Bun.sleep(1)
+    }
+  }
+  const asking = limiters.map(ask)
+  return Object.assign(load, {
+    allowed: () => limit + (limit * (systemClock.monotonicMs() - startedMs)) / 60_000,
+    async [Symbol.asyncDispose]() {
+      stopped = true
+      await Promise.all(asking)
+      for (const limiter of limiters) await limiter.close()
+      for (const client of clients) client.close()
+    },
+  })
+}
+
+async function until(condition: () => boolean): Promise<void> {
+  while (!condition()) await Bun.sleep(5)
+}
+
+const allIn = (load: Load, kind: 'shared' | 'share') => load.limiters.every(({ mode }) => mode.kind === kind)
+
+describe.skipIf(findRedisProgram() === undefined)('redis under load', () => {
+  test('killed and started empty: one more limit at most, and all are back', async () => {
+    await using server = await startRedis()
+    await using load = await startLoad(server.url)
+    await until(() => load.admitted >= limit / 2)
+    await server.kill()
+    await until(() => allIn(load, 'share'))
+    const before = load.askedInAll
+    // Requests go on being answered.
+    await until(() => load.askedInAll > before + 3000)
+    expect(load.admitted).toBeLessThanOrEqual(load.allowed() + limit)
+    await server.start()
+    await until(() => allIn(load, 'shared'))
+    const back = load.askedInAll
+    await until(() => load.askedInAll > back + 3000 && allIn(load, 'shared'))
+    expect(load.admitted).toBeLessThanOrEqual(load.allowed() + limit)
+  }, 60_000)
+
+  test('that hangs keeps nobody waiting, and all are back when it goes on', async () => {
+    await using server = await startRedis()
+    await using load = await startLoad(server.url)
+    await until(() => load.admitted >= limit / 2)
+    server.hang()
+    await until(() => allIn(load, 'share'))
+    const before = load.askedInAll
+    await until(() => load.askedInAll > before + 3000)
+    server.goOn()
+    await until(() => allIn(load, 'shared'))
+    // What it had counted is still there.
+    expect(load.admitted).toBeLessThanOrEqual(load.allowed() + limit)
+  }, 60_000)
+})
