@@ -15,6 +15,7 @@ import { callEndpoint, isBroken, isUnreachable } from '../providers/call-endpoin
 import type { Candidate } from '../routing/candidate.ts'
 import { type AttemptFault, attemptFault, cannotCarry, classifyFault } from '../routing/fault.ts'
 import type { Health } from '../routing/health/health.ts'
+import { ByteBuffer } from '../wire/byte-buffer.ts'
 import { readResponseBody } from '../wire/read-body.ts'
 import { SseOverflow } from '../wire/sse-splitter.ts'
 import type { Call } from './call.ts'
@@ -51,6 +52,8 @@ export function isAnswered(outcome: Answered | AttemptFault): outcome is Answere
 
 const replyBytesMax = 64 * 1024 * 1024
 const faultBytesMax = 64 * 1024
+/** What may be kept for the client before the first meaningful event: as much as one record. */
+const preludeBytesMax = 4 * 1024 * 1024
 
 export interface AttemptDependencies {
   readonly clock: Clock
@@ -140,19 +143,24 @@ async function openStream(
   const reader = await streamReader(candidate, response, patience)
   if ('class' in reader) return reader
   const relay = lane.relayStream()
-  let first: Uint8Array = new Uint8Array(0)
+  const first = new ByteBuffer()
+  let readBytes = 0
   while (!relay.meaningful) {
     const { done, value } = await reader.read()
     // A reply that is collected here goes on past its first event; it is watched like one that is passed on.
     if (relay.outputBytes > 0) patience.goOn(timeouts)
     const bytes = done ? relay.end() : relay.push(value ?? new Uint8Array(0))
-    first = first.length === 0 ? bytes : Buffer.concat([first, bytes])
+    first.append(bytes)
+    readBytes += value?.length ?? 0
     if (relay.fault) {
       patience.abort()
       return classifyFault(relay.fault)
     }
     // An end without anything before it is an answer in form only.
     if ((done || relay.finished) && !relay.meaningful) return garbled('an empty answer', patience)
+    // Comments and blank lines cost a provider nothing, and would fill our memory for as long as we wait.
+    const isTooMuch = first.length > preludeBytesMax || readBytes > replyBytesMax
+    if (isTooMuch && !relay.meaningful) return garbled('an answer without a beginning or an end', patience)
   }
   const { warnings } = lane
   if (relay.isWhole) {
@@ -161,7 +169,16 @@ async function openStream(
     assert(relay.usage, 'a whole reply has been metered')
     return { kind: 'whole', candidate, warnings, body: relay.terminal, usage: relay.usage }
   }
-  return { kind: 'stream', candidate, warnings, reader, relay, first, timeouts, abort: () => patience.abort() }
+  return {
+    kind: 'stream',
+    candidate,
+    warnings,
+    reader,
+    relay,
+    first: first.take(),
+    timeouts,
+    abort: () => patience.abort(),
+  }
 }
 
 /** The provider's stream; made of its whole reply where it was asked for a stream and sent that. */

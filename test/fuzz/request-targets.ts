@@ -1,0 +1,61 @@
+// Requests of both surfaces, from bytes to what would be sent to a provider of each dialect. Whatever the bytes are, they
+// are carried or refused as the caller's fault, and a refusal does not repeat what was said in the conversation.
+
+import fc from 'fast-check'
+import { anthropicMessages } from '../../src/dialects/anthropic-messages/index.ts'
+import type { TargetRules } from '../../src/dialects/canonical/target-rules.ts'
+import type { Dialect, UpstreamDialect } from '../../src/dialects/dialect.ts'
+import { gemini } from '../../src/dialects/gemini/index.ts'
+import { openaiChat } from '../../src/dialects/openai-chat/index.ts'
+import { openaiResponses } from '../../src/dialects/openai-responses/index.ts'
+import { Failure } from '../../src/kernel/failure.ts'
+import { trouble } from './corpus.ts'
+import { damaged } from './damage.ts'
+import { chatRequests, messagesRequests, promptSecret } from './requests.ts'
+import { type FuzzTarget, insist } from './target.ts'
+
+const targets: readonly UpstreamDialect[] = [openaiChat, anthropicMessages, gemini, openaiResponses]
+const rules: TargetRules = { efforts: ['low', 'high'], thinking: ['enabled', 'disabled'], prefill: true }
+const headers = new Headers({ 'anthropic-version': '2023-06-01' })
+const messageMax = 2_000
+
+function expectRefusal({ status, message, facts }: Failure): void {
+  insist(status >= 400 && status < 500, `refused with ${status}: ${message}`)
+  insist(!message.includes(promptSecret), `a refusal that repeats the prompt: ${message}`)
+  insist(message.length > 0 && message.length < messageMax, `a refusal of ${message.length} characters`)
+  insist((facts.param?.length ?? 0) < messageMax, 'a param without an end')
+}
+
+function check(surface: Dialect, bytes: Uint8Array<ArrayBuffer>): void {
+  const envelope = surface.readEnvelope(bytes, headers)
+  if (envelope instanceof Failure) return expectRefusal(envelope)
+  const edits = { upstreamModel: 'up', defaultOutputCap: 100, outputCapMost: 50, rules }
+  JSON.parse(new TextDecoder().decode(surface.editRequest(envelope, edits)))
+  const parsed = surface.translation.parseRequest(envelope)
+  if (parsed instanceof Failure) return expectRefusal(parsed)
+  for (const { id, translation } of targets) {
+    const facts = { upstreamModel: 'up', issuer: `acme/${id}/up`, defaultOutputCap: 100, maxOutputTokens: 8000 }
+    const rendered = translation.renderRequest(parsed.conversation, { ...facts, rules })
+    if (rendered instanceof Failure) expectRefusal(rendered)
+    else JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(rendered.body))
+  }
+}
+
+function target(name: string, surface: Dialect, requests: readonly Uint8Array[]): FuzzTarget {
+  return {
+    name,
+    shareInputs: 6_000,
+    open() {
+      const corpus = [...trouble(name), ...requests]
+      return {
+        property: fc.property(damaged(corpus), (bytes) => check(surface, bytes)),
+        examples: corpus.map((bytes) => [new Uint8Array(bytes)]),
+      }
+    },
+  }
+}
+
+export const requestTargets: readonly FuzzTarget[] = [
+  target('chat-request', openaiChat, chatRequests),
+  target('messages-request', anthropicMessages, messagesRequests),
+]

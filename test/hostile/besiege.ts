@@ -1,0 +1,32 @@
+// Slow clients by hand: `bun run test/hostile/besiege.ts [--headers 2000] [--readers 500] [--requests 20000]`. Prints what
+// good traffic saw and what memory did, first without the slow ones; exit code 1 if good traffic had an error.
+
+import { parseArgs } from 'node:util'
+import { runSlowClients, type SlowResult } from './slow-clients.ts'
+
+const { values } = parseArgs({
+  options: {
+    headers: { type: 'string', default: '2000' },
+    readers: { type: 'string', default: '500' },
+    requests: { type: 'string', default: '20000' },
+  },
+})
+const [slowHeaders, slowReaders, goodRequests] = [values.headers, values.readers, values.requests].map(Number)
+if (slowHeaders === undefined || slowReaders === undefined || goodRequests === undefined || !(goodRequests > 0)) {
+  console.error('--headers, --readers and --requests take whole numbers')
+  process.exit(2)
+}
+
+function line(name: string, result: SlowResult): string {
+  const { errors, retried, p50Ms, p99Ms, mebibytesBefore, mebibytesMost } = result
+  const memory = `${mebibytesBefore.toFixed(0)} → ${mebibytesMost.toFixed(0)} MiB`
+  return `${name.padEnd(10)} ${errors.length} errors  ${retried} retried  p50 ${p50Ms.toFixed(1)} ms  p99 ${p99Ms.toFixed(1)} ms  ${memory}`
+}
+
+const calm = await runSlowClients({ slowHeaders: 0, slowReaders: 0, goodRequests })
+console.log(line('calm', calm))
+const besieged = await runSlowClients({ slowHeaders, slowReaders, goodRequests, onProgress: console.log })
+console.log(line('besieged', besieged))
+console.log(`at the end ${besieged.openHeaders} slow headers and ${besieged.openReaders} slow readers were still there`)
+for (const error of besieged.errors.slice(0, 10)) console.log(error)
+process.exitCode = besieged.errors.length === 0 ? 0 : 1

@@ -1,0 +1,75 @@
+// The page of promises: every id of the checklist stands on it once, and every test it names is there.
+
+import { describe, expect, test } from 'bun:test'
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+
+const root = join(import.meta.dir, '../..')
+const read = (path: string): string => readFileSync(join(root, path), 'utf8')
+const page = read('docs/security.md')
+
+/** How many rows each part of the checklist has. */
+const parts = { A: 11, T: 8, S: 8, U: 6, K: 6, L: 5, R: 8, W: 7, B: 5, G: 3, H: 8, P: 5 }
+
+interface Row {
+  readonly id: string
+  readonly proof: string
+}
+
+const rows: readonly Row[] = [...page.matchAll(/^\| ([A-Z]\d+) \| [^|]+ \| ([^|]+) \|$/gm)].map(
+  ([, id = '', proof = '']) => ({ id, proof }),
+)
+
+test('every id of the checklist has one row, in order', () => {
+  const ids = Object.entries(parts).flatMap(([part, count]) =>
+    Array.from({ length: count }, (_, at) => part + (at + 1)),
+  )
+  expect(rows.map(({ id }) => id)).toEqual(ids)
+})
+
+describe('a row names a test that is there, or says why there is none:', () => {
+  test.each([...rows])('$id', ({ proof }) => {
+    const [, path, name] = /^`([^`]+)` › (.+)$/.exec(proof) ?? []
+    if (path === undefined || name === undefined) return expect(proof).toMatch(/^none\b.{0,20}: ./)
+    expect({ path, isThere: existsSync(join(root, path)) }).toEqual({ path, isThere: true })
+    expect(read(path)).toContain(name)
+  })
+})
+
+/** Each is there for one purpose: providers, their tokens, local model servers, traces, payments. */
+const dialling = [
+  'src/http/payments/stripe-checkout.ts',
+  'src/providers/call-endpoint.ts',
+  'src/providers/egress/pinned-fetch.ts',
+  'src/providers/local.ts',
+  'src/providers/signing/access-tokens.ts',
+  'src/telemetry/otlp/send.ts',
+]
+
+test('S8: connections are opened in these places and no others', async () => {
+  const paths = await Array.fromAsync(new Bun.Glob('src/**/*.{ts,tsx}').scan({ cwd: root }))
+  // Pages run in a browser, and the command line calls its own gateway.
+  const serving = paths.filter((path) => !/\.test\.|^src\/(web\/pages|cli)\//.test(path))
+  const found = serving.filter((path) => /(?<![.\w])(fetch|Bun\.connect|new WebSocket)\(/.test(codeOf(read(path))))
+  expect(found.sort()).toEqual(dialling)
+})
+
+function codeOf(source: string): string {
+  return source.replaceAll(/^\s*(\/\/|\*|\/\*).*$/gm, '')
+}
+
+interface LockedPackage {
+  readonly dev?: boolean
+  readonly optional?: boolean
+  readonly hasInstallScript?: boolean
+}
+
+test('P1, H6: few packages run, only bun has an install script, and its version is exact', () => {
+  const { packages } = JSON.parse(read('package-lock.json')) as { packages: Record<string, LockedPackage> }
+  const running = Object.entries(packages).filter(([path, { dev, optional }]) => path !== '' && !dev && !optional)
+  expect(running.length).toBeLessThanOrEqual(15)
+  const scripted = running.filter(([, { hasInstallScript }]) => hasInstallScript).map(([path]) => path)
+  expect(scripted).toEqual(['node_modules/bun'])
+  const { dependencies } = JSON.parse(read('package.json')) as { dependencies: Record<string, string> }
+  for (const version of Object.values(dependencies)) expect(version).toMatch(/^\d+\.\d+\.\d+$/)
+})

@@ -1,0 +1,84 @@
+// Hostile providers against the whole gateway: every trick, met by a provider of each dialect, seen from each surface,
+// streamed and not. Whatever the provider does, the client gets something legal, and the next request is served.
+
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { allPaths, openTill, type Path, type Till } from '../money/till.ts'
+import { startUpstream, type Upstream } from '../parts/upstream.ts'
+import { bodyTricks } from './body-tricks.ts'
+import { formTricks } from './form-tricks.ts'
+import { httpTricks } from './http-tricks.ts'
+import { expectFairBooks, expectPrototypesIntact, outcomeOf, residentBytes } from './judge.ts'
+import { toolTricks } from './tool-tricks.ts'
+import { goodBody, mebibyte, respond, type Trick, turnOf } from './turn.ts'
+
+const tricks: readonly Trick[] = [...httpTricks, ...formTricks, ...bodyTricks, ...toolTricks]
+/** What sockets and the garbage of sixteen requests may come to; a held-back answer would be far above. */
+const growthMax = 100
+
+let till: Till
+let canary: Upstream
+beforeAll(async () => {
+  canary = startUpstream((_, reply) => reply.json(200, {}))
+  // A model for each cell, since routes that failed are not asked again for a while.
+  till = await openTill({ models: 4 * tricks.length + 1 })
+  await expectGood()
+})
+afterAll(async () => {
+  await till[Symbol.asyncDispose]()
+  canary.stop()
+})
+
+/** A provider that is well, asked on every path over connections that a hostile one may have left behind. */
+async function expectGood(): Promise<void> {
+  till.upstream.handle((call, reply) => {
+    const turn = turnOf(call, reply, canary.url)
+    return respond(turn, goodBody(turn))
+  })
+  const answers = await Promise.all(allPaths.map((path) => till.ask(path)))
+  for (const { status, text } of answers) {
+    expect(`${status} ${text}`).toMatch(/^200 .*hello/s)
+    expect(text).not.toContain('canary')
+  }
+}
+
+async function play(trick: Trick, path: Path): Promise<void> {
+  const answer = await till.ask(path, till.fresh(path))
+  const streamsUpstream = path.stream || path.surface.name !== path.provider
+  const { outcome: expected } = trick
+  const wanted = typeof expected === 'string' ? expected : expected({ stream: path.stream, streamsUpstream })
+  try {
+    const outcome = outcomeOf(path, answer)
+    if (wanted !== 'legal') expect(outcome).toBe(wanted)
+    expect(answer.text).not.toMatch(/canary-(after|cookie: |poison|id)/)
+    await expectFairBooks(till, answer, outcome)
+  } catch (error) {
+    throw new Error(`${path.name}: ${String(error)}\n${answer.status} ${answer.text.slice(0, 2000)}`)
+  }
+}
+
+async function playEverywhere(trick: Trick): Promise<void> {
+  till.upstream.handle((call, reply) => trick.play(turnOf(call, reply, canary.url)))
+  if (trick.growthMax === undefined) return void (await Promise.all(allPaths.map((path) => play(trick, path))))
+  for (const path of allPaths) await play(trick, path)
+}
+
+describe('U6: both surfaces, both dialects, streamed and whole:', () => {
+  test.each([...tricks])(
+    '$name',
+    async (trick) => {
+      const before = residentBytes()
+      await playEverywhere(trick)
+      await expectGood()
+      expectPrototypesIntact()
+      expect((await till.wallets.read()).held).toBe(0n)
+      expect((residentBytes() - before) / mebibyte).toBeLessThan(trick.growthMax ?? growthMax)
+      // A defect of ours would be one, whatever the client was told.
+      expect(till.gateway.logged().filter(({ level }) => level === 'error')).toEqual([])
+    },
+    30_000,
+  )
+})
+
+test('S4: nobody has called the address that redirects lead to', () => {
+  expect(canary.calls).toEqual([])
+})
