@@ -2,20 +2,13 @@
 // the others here, in the background and in batches, because nothing waits for them and losing the last second of them
 // in a crash loses no money.
 
-import type { KeyId, RequestId, WorkspaceId } from '../kernel/ids.ts'
+import type { RequestId } from '../kernel/ids.ts'
 import type { Database } from '../store/database.ts'
 import { insertNewRows } from '../store/insert-rows.ts'
 import type { NewRow } from '../store/write-batch.ts'
+import { listRequests, type RequestQuery } from './list-requests.ts'
 import type { RequestRecord } from './request-record.ts'
 import { type LoggedRequest, requestFromRow, requestRow, type StoredRow } from './request-row.ts'
-
-export interface RequestQuery {
-  readonly workspaceId?: WorkspaceId
-  readonly keyId?: KeyId
-  readonly limit: number
-  /** The id of the last one of the page before. */
-  readonly before?: RequestId
-}
 
 export interface RequestLog {
   /** Queues the record of a request that was not charged. */
@@ -71,17 +64,7 @@ export function createRequestLog({ database, onLost }: RequestLogOptions): Reque
       else queue.push(row)
       flushSoon()
     },
-    async list({ workspaceId, keyId, limit, before = 'req_~' as RequestId }) {
-      const { sql } = database
-      const rows = BigInt(limit)
-      const found = await (keyId !== undefined
-        ? sql<StoredRow>`SELECT * FROM requests WHERE key_id = ${keyId} AND id < ${before} ORDER BY id DESC LIMIT ${rows}`
-        : workspaceId !== undefined
-          ? sql<StoredRow>`SELECT * FROM requests WHERE workspace_id = ${workspaceId} AND id < ${before}
-              ORDER BY id DESC LIMIT ${rows}`
-          : sql<StoredRow>`SELECT * FROM requests WHERE id < ${before} ORDER BY id DESC LIMIT ${rows}`)
-      return found.map(requestFromRow)
-    },
+    list: (query) => listRequests(database.sql, query),
     async find(id) {
       const [row] = await database.sql<StoredRow>`SELECT * FROM requests WHERE id = ${id}`
       return row && requestFromRow(row)

@@ -1,10 +1,12 @@
-// The door of the console: signing in by a one-time link or the management token, and signing out. Opening the link
-// changes nothing by itself, so that a preview or a prefetch of it does not use it up; the page does, by a JSON call.
+// The console and its door: signing in by a one-time link or the management token, signing out, and the frame of every
+// page behind it. Opening the link changes nothing by itself, so that a preview of it does not use it up; the page does,
+// by a JSON call.
 
 import { Failure } from '../kernel/failure.ts'
 import { readBody } from '../wire/read-body.ts'
 import { answerJson } from './answer.ts'
-import { isExposed, visitOf } from './cookies.ts'
+import { consoleSections, placeOf } from './console-sections.ts'
+import { isExposed, originOf, visitOf } from './cookies.ts'
 import type { Show } from './page-data.ts'
 import { refuseForeign } from './same-origin.ts'
 import type { Sessions } from './session.ts'
@@ -24,10 +26,14 @@ const bodyBytesMax = 4096
 export function createConsolePages(deps: ConsolePagesDependencies, show: Show) {
   const { sessions, publicUrl, tokenPlace } = deps
 
-  const page = (request: Request): Promise<Response> => {
+  const page = (request: Request, path: string): Promise<Response> => {
     const actor = sessions.sessionOf(request)
     if (actor && !(actor instanceof Failure)) {
-      return show(request, { kind: 'console', title: 'Console', data: { actor: actor.name } })
+      const place = placeOf(path)
+      if (!place) return show(request, { kind: 'notice', title: 'Not found', data: noSuchPage }, 404)
+      const title = consoleSections.find(({ name }) => name === place.section)?.label ?? 'Console'
+      const address = publicUrl() ?? originOf(visitOf(request, undefined))
+      return show(request, { kind: 'console', title, data: { ...place, actor: actor.name, address } })
     }
     const data = { isExposed: isExposed(visitOf(request, publicUrl())), tokenPlace }
     return show(request, { kind: 'sign-in', title: 'Sign in', data })
@@ -55,9 +61,15 @@ export function createConsolePages(deps: ConsolePagesDependencies, show: Show) {
       if (foreign) return refuse(request, foreign)
       return request.method === 'POST' ? signIn(request) : signOut(request)
     }
-    return request.method === 'GET' || request.method === 'HEAD' ? page(request) : undefined
+    return request.method === 'GET' || request.method === 'HEAD' ? page(request, path) : undefined
   }
 }
+
+const noSuchPage = {
+  title: 'No such page',
+  text: 'The console has no page at this address.',
+  links: [{ href: '/console', label: 'To the console' }],
+} as const
 
 type Wish = { readonly link: string } | { readonly token: string }
 

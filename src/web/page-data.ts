@@ -5,6 +5,7 @@ import type { CatalogEntry } from './catalog/entry.ts'
 import type { CatalogQuery } from './catalog/query.ts'
 import type { Sample } from './catalog/shown-price.ts'
 import type { Snippet } from './catalog/snippets.ts'
+import type { ConsolePlace } from './console-sections.ts'
 
 /** A page that follows the catalog. */
 interface LiveData {
@@ -45,8 +46,11 @@ export interface SignInData {
   readonly tokenPlace: string
 }
 
-export interface ConsoleData {
+/** What the pages of the console show they ask the management API for. */
+export interface ConsoleData extends ConsolePlace {
   readonly actor: string
+  /** How this gateway is reached, for code that people copy. */
+  readonly address: string
 }
 
 export interface PageData {

@@ -53,8 +53,8 @@ const pathWith = ({ path }: ManagedCall, id: string) =>
 const prefixes = { workspace: 'ws', project: 'prj', key: 'key', request: 'req' } as const
 type Kind = keyof typeof prefixes
 
-/** Payments cannot be started without a key of Stripe's, and that would need a network. */
-const isServedHere = ({ path }: ManagedCall) => !path.endsWith('/checkouts')
+/** Payments cannot be started without a key of Stripe's, and that would need a network; a stream does not end. */
+const isServedHere = ({ path }: ManagedCall) => !path.endsWith('/checkouts') && !path.endsWith('/events')
 
 /** An id of each kind that exists, with a credential and a logged request behind it. */
 async function freshIds(): Promise<Readonly<Record<Kind, string>>> {

@@ -1,31 +1,15 @@
 /** @jsxImportSource preact */
-// The console behind the door.
+// One page of the console in its frame. Which page it is stands in the address; what it shows it asks for itself.
 
-import { useState } from 'preact/hooks'
 import type { ConsoleData } from '../../page-data.ts'
-import { endSession } from '../browser/session-call.ts'
+import { sectionPages } from './section-pages.tsx'
+import { ConsoleShell } from './shell.tsx'
 
-export function ConsolePage({ actor }: ConsoleData) {
-  const [problem, setProblem] = useState('')
-  const signOut = async () => {
-    const refused = await endSession()
-    if (refused === undefined) location.assign('/console')
-    else setProblem(refused)
-  }
+export function ConsolePage(data: ConsoleData) {
+  const Content = sectionPages[data.section]
   return (
-    <section class="notice">
-      <h1>Console</h1>
-      <p>
-        You are signed in ({actor}). What is sold here stands in the <a href="/">catalog</a>.
-      </p>
-      <p>
-        <button type="button" class="button quiet" onClick={signOut}>
-          Sign out
-        </button>
-      </p>
-      <p role="alert" class="problem">
-        {problem}
-      </p>
-    </section>
+    <ConsoleShell {...data}>
+      {Content ? <Content {...data} /> : <p class="empty">This page is not part of this build.</p>}
+    </ConsoleShell>
   )
 }

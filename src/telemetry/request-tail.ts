@@ -1,0 +1,89 @@
+// Tells listeners of requests as they are written, of every replica: it looks at the newest ids of the log once a second
+// while somebody listens, and not at all otherwise. A flood is thinned out: this is for eyes, not for bookkeeping.
+
+import type { Clock } from '../kernel/clock.ts'
+import type { RequestId } from '../kernel/ids.ts'
+import type { Database } from '../store/database.ts'
+import { firstIdAt } from './id-at.ts'
+import { type Every, onTimer } from './metrics/every.ts'
+import { type LoggedRequest, requestFromRow, type StoredRow } from './request-row.ts'
+
+export interface RequestTail {
+  /** Answers with how to stop; undefined = too many listen already. `onEnd`: the gateway stops. */
+  listen(listener: TailListener): (() => void) | undefined
+  close(): void
+}
+
+export interface TailListener {
+  /** Those that are new, oldest first; also called with none, as a sign of life. */
+  onRequests(requests: readonly LoggedRequest[]): void
+  onEnd(): void
+}
+
+export interface RequestTailOptions {
+  readonly database: Database
+  readonly clock: Clock
+  onFault(error: unknown): void
+  readonly every?: Every
+}
+
+const lookMs = 1_000
+/** A request is written at its end, under an id from its beginning: so far back it is looked for. */
+const lookBackMs = 30 * 60_000
+const idsMax = 500
+/** As many as a person could read, and more. */
+const toldMax = 25
+const listenersMax = 100
+
+export function createRequestTail({ database, clock, onFault, every = onTimer }: RequestTailOptions): RequestTail {
+  const listeners = new Set<TailListener>()
+  let known: ReadonlySet<RequestId> | undefined
+  let stop: (() => void) | undefined
+
+  const look = async (): Promise<void> => {
+    try {
+      const since = firstIdAt(Math.max(0, Math.floor(clock.now() - lookBackMs)))
+      const rows = await database.sql<{ id: RequestId }>`SELECT id FROM requests WHERE id >= ${since}
+        ORDER BY id DESC LIMIT ${BigInt(idsMax)}`
+      const before = known
+      known = new Set(rows.map(({ id }) => id))
+      const fresh = before ? rows.filter(({ id }) => !before.has(id)).slice(0, toldMax) : []
+      const requests = await Promise.all(fresh.reverse().map(({ id }) => find(database, id)))
+      const told = requests.filter((request) => request !== undefined)
+      for (const listener of [...listeners]) listener.onRequests(told)
+    } catch (error) {
+      onFault(error)
+    }
+  }
+  const leave = (listener: TailListener): void => {
+    listeners.delete(listener)
+    if (listeners.size > 0) return
+    stop?.()
+    stop = undefined
+    known = undefined
+  }
+
+  return {
+    listen(listener) {
+      if (listeners.size >= listenersMax) return undefined
+      listeners.add(listener)
+      if (!stop) {
+        stop = every(lookMs, look)
+        // What is there already is not new.
+        void look()
+      }
+      return () => leave(listener)
+    },
+    close() {
+      for (const listener of [...listeners]) {
+        leave(listener)
+        listener.onEnd()
+      }
+    },
+  }
+}
+
+async function find(database: Database, id: RequestId): Promise<LoggedRequest | undefined> {
+  const [row] = await database.sql<StoredRow>`SELECT * FROM requests WHERE id = ${id}`
+  return row && requestFromRow(row)
+}

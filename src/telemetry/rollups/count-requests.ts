@@ -1,0 +1,90 @@
+// Counts requests of the log by hour, key and model: one bucket for each that occurs. It only adds up what it is given.
+
+import type { KeyId, ProjectId, WorkspaceId } from '../../kernel/ids.ts'
+import { totalInputTokens, type Usage } from '../../kernel/usage.ts'
+import { firstEventColumns, firstEventPlace } from './first-event.ts'
+
+/** What is read of a request to count it. */
+export interface CountedRow {
+  readonly id: string
+  readonly started_at: bigint
+  readonly workspace_id: WorkspaceId
+  readonly project_id: ProjectId
+  readonly key_id: KeyId
+  readonly model: string | null
+  readonly code: string | null
+  readonly usage: string | null
+  readonly charge: bigint | null
+  readonly first_event_ms: bigint | null
+}
+
+export interface Figures {
+  requests: bigint
+  errors: bigint
+  inputTokens: bigint
+  outputTokens: bigint
+  charge: bigint
+  /** By the places of first-event.ts. */
+  readonly firstEvents: bigint[]
+}
+
+export interface Bucket extends Figures {
+  readonly hour: bigint
+  readonly workspaceId: WorkspaceId
+  readonly projectId: ProjectId
+  readonly keyId: KeyId
+  /** Empty = none was named. */
+  readonly model: string
+}
+
+export const hourMs = 3_600_000
+
+export function noFigures(): Figures {
+  const firstEvents = firstEventColumns.map(() => 0n)
+  return { requests: 0n, errors: 0n, inputTokens: 0n, outputTokens: 0n, charge: 0n, firstEvents }
+}
+
+export function addFigures(sum: Figures, more: Figures): void {
+  sum.requests += more.requests
+  sum.errors += more.errors
+  sum.inputTokens += more.inputTokens
+  sum.outputTokens += more.outputTokens
+  sum.charge += more.charge
+  for (const [place, count] of more.firstEvents.entries()) {
+    sum.firstEvents[place] = (sum.firstEvents[place] ?? 0n) + count
+  }
+}
+
+export function countRequests(rows: readonly CountedRow[]): readonly Bucket[] {
+  const buckets = new Map<string, Bucket>()
+  for (const row of rows) {
+    const hour = row.started_at - (row.started_at % BigInt(hourMs))
+    const model = row.model ?? ''
+    const name = `${hour} ${row.key_id} ${model}`
+    const bucket = buckets.get(name) ?? {
+      hour,
+      workspaceId: row.workspace_id,
+      projectId: row.project_id,
+      keyId: row.key_id,
+      model,
+      ...noFigures(),
+    }
+    buckets.set(name, bucket)
+    addRow(bucket, row)
+  }
+  return [...buckets.values()]
+}
+
+function addRow(bucket: Bucket, { code, usage, charge, first_event_ms: firstEventMs }: CountedRow): void {
+  bucket.requests += 1n
+  if (code !== null) bucket.errors += 1n
+  bucket.charge += charge ?? 0n
+  if (usage !== null) {
+    const used = JSON.parse(usage) as Usage
+    bucket.inputTokens += BigInt(totalInputTokens(used))
+    bucket.outputTokens += BigInt(used.outputTokens)
+  }
+  if (firstEventMs === null) return
+  const place = firstEventPlace(Number(firstEventMs))
+  bucket.firstEvents[place] = (bucket.firstEvents[place] ?? 0n) + 1n
+}

@@ -1,0 +1,55 @@
+// The part of the request log that no rollup has counted yet. Requests that took long are written long after their id was
+// made, so they have a cursor of their own: whatever is behind a cursor can get no company any more.
+
+import type { Sql } from '../../store/sql.ts'
+import { firstIdAt } from '../id-at.ts'
+import type { CountedRow } from './count-requests.ts'
+
+export const cursorNames = ['short', 'long', 'longest'] as const
+export type CursorName = (typeof cursorNames)[number]
+
+/**
+ * How old a request must be to be counted for good: what it may have taken (60 s, ten minutes, and nothing takes six
+ * hours), and 40 s: it is made durable within 30 s or not at all, and clocks differ by a little.
+ */
+const settledMs: Readonly<Record<CursorName, number>> = { short: 100_000, long: 640_000, longest: 6 * 3_600_000 }
+
+/** Greater than every id. */
+const endOfLog = 'req_~'
+
+export function settledBefore(name: CursorName, now: number): string {
+  return firstIdAt(Math.max(0, Math.floor(now - settledMs[name])))
+}
+
+export async function readCursor(sql: Sql, name: CursorName): Promise<string> {
+  const [row] = await sql<{ last_id: string }>`SELECT last_id FROM rollup_cursors WHERE name = ${name}`
+  return row?.last_id ?? ''
+}
+
+export interface Stretch {
+  readonly after: string
+  /** Absent = to the end of the log. */
+  readonly before?: string
+  readonly limit: number
+  /** How many are left out at the beginning. */
+  readonly offset?: number
+}
+
+/** By id, ascending. */
+export function readUncounted(sql: Sql, name: CursorName, stretch: Stretch): Promise<CountedRow[]> {
+  const { after, before = endOfLog } = stretch
+  const limit = BigInt(stretch.limit)
+  const offset = BigInt(stretch.offset ?? 0)
+  if (name === 'short') {
+    return sql`SELECT id, started_at, workspace_id, project_id, key_id, model, code, usage, charge, first_event_ms
+      FROM requests WHERE id > ${after} AND id < ${before} AND total_ms <= 60000 ORDER BY id LIMIT ${limit} OFFSET ${offset}`
+  }
+  // The first bound is the index's, word for word.
+  return name === 'long'
+    ? sql`SELECT id, started_at, workspace_id, project_id, key_id, model, code, usage, charge, first_event_ms
+        FROM requests WHERE id > ${after} AND id < ${before} AND total_ms > 60000 AND total_ms <= 600000
+        ORDER BY id LIMIT ${limit} OFFSET ${offset}`
+    : sql`SELECT id, started_at, workspace_id, project_id, key_id, model, code, usage, charge, first_event_ms
+        FROM requests WHERE id > ${after} AND id < ${before} AND total_ms > 60000 AND total_ms > 600000
+        ORDER BY id LIMIT ${limit} OFFSET ${offset}`
+}

@@ -1,0 +1,52 @@
+/** @jsxImportSource preact */
+// What a call of the playground may cost, and what it did cost by the ledger.
+
+import { formatUsd, parsePrice, picoToNano } from '../../../../kernel/money.ts'
+import { exactCount, shortMs } from '../../../catalog/figures.ts'
+import { Amount, usdText } from '../parts/amount.tsx'
+import type { CatalogItem, ExplainedItem } from '../parts/api-answers.ts'
+import { Refused } from '../parts/resource-view.tsx'
+import { useResource } from '../parts/use-resource.ts'
+import type { PlaygroundAnswer } from './playground-call.ts'
+
+export function CallEstimate({ model, maxTokens }: { readonly model: CatalogItem; readonly maxTokens: number }) {
+  const { price } = model
+  if (price === 'free') return <p class="hint">This model is free.</p>
+  const output = price && parsePrice(price.output)
+  if (!price || !output) return null
+  const most = formatUsd(picoToNano(output * BigInt(maxTokens)))
+  return (
+    <p class="hint">
+      The answer costs at most {usdText(most)} ({exactCount(maxTokens)} tokens × {usdText(price.output)} per million),
+      the message {usdText(price.input)} per million tokens.
+    </p>
+  )
+}
+
+/** As the request log has it; the answer's last bytes come after its charge. */
+export function CallCost({ answer: { requestId, problem } }: { readonly answer: PlaygroundAnswer }) {
+  const { value, refusal, again } = useResource<ExplainedItem>(
+    requestId === '' ? undefined : `/api/requests/${requestId}`,
+  )
+  return (
+    <>
+      {problem !== '' && (
+        <p class="warning" role="alert">
+          {problem}
+        </p>
+      )}
+      {refusal && <Refused refusal={refusal} again={again} />}
+      {value && (
+        <p role="status">
+          Cost{' '}
+          <strong data-cost={value.cost ?? ''}>
+            <Amount usd={value.cost} />
+          </strong>
+          {value.usage && `, ${exactCount(value.usage.input_tokens)} in, ${exactCount(value.usage.output_tokens)} out`}
+          {value.first_event_ms !== null && `, first event after ${shortMs(value.first_event_ms)}`}.{' '}
+          <a href={`/console/requests/${requestId}`}>Explain this charge</a>
+        </p>
+      )}
+    </>
+  )
+}

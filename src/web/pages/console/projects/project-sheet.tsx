@@ -1,0 +1,56 @@
+/** @jsxImportSource preact */
+// Makes a project, or changes its name and the models it may call. What the list comes to stands beside it before it is
+// saved.
+
+import type { TargetedSubmitEvent } from 'preact'
+import { useState } from 'preact/hooks'
+import type { CatalogEntry } from '../../../catalog/entry.ts'
+import { Field } from '../manage/field.tsx'
+import { FormActions } from '../manage/form-actions.tsx'
+import { Sheet } from '../manage/sheet.tsx'
+import type { Project } from '../manage/things.ts'
+import { useIdempotencyKey } from '../manage/use-idempotency-key.ts'
+import { useSubmit } from '../manage/use-submit.ts'
+import { callApi } from '../parts/call-api.ts'
+import { AllowlistPicker } from './allowlist-picker.tsx'
+import { AllowlistPreview } from './allowlist-preview.tsx'
+
+export interface ProjectSheetProps {
+  readonly workspaceId: string
+  /** undefined = a new one. */
+  readonly project: Project | undefined
+  readonly entries: readonly CatalogEntry[]
+  onClose(): void
+  onSaved(): void
+}
+
+export function ProjectSheet({ workspaceId, project, entries, onClose, onSaved }: ProjectSheetProps) {
+  const [name, setName] = useState(project?.name ?? '')
+  const [models, setModels] = useState(project?.models ?? null)
+  const body = { name: name.trim(), ...(project || models ? { models } : {}) }
+  const idempotencyKey = useIdempotencyKey(JSON.stringify(body))
+  const submit = useSubmit()
+  const save = (event: TargetedSubmitEvent<HTMLFormElement>) => {
+    event.preventDefault()
+    const call = () =>
+      project
+        ? callApi(`/api/projects/${project.id}`, { method: 'PATCH', body })
+        : callApi(`/api/workspaces/${workspaceId}/projects`, { method: 'POST', body, idempotencyKey })
+    submit.run(call, onSaved)
+  }
+  return (
+    <Sheet title={project ? `Models of ${project.name}` : 'New project'} onClose={onClose}>
+      <form class="sheet-form" onSubmit={save}>
+        <Field label="Name" value={name} isRequired lengthMax={100} onChange={setName} />
+        <AllowlistPicker entries={entries} models={models} onChange={setModels} />
+        <AllowlistPreview entries={entries} models={models} />
+        <FormActions
+          submit={submit}
+          label={project ? 'Save' : 'Make the project'}
+          busyLabel="Saving …"
+          onCancel={onClose}
+        />
+      </form>
+    </Sheet>
+  )
+}

@@ -1,0 +1,58 @@
+/** @jsxImportSource preact */
+// Requests, newest first: filtered by the address, live while somebody wants that, each leading to its explanation.
+
+import type { ConsoleData } from '../../../page-data.ts'
+import { LiveLamp } from '../../catalog/live-lamp.tsx'
+import { useAddressQuery } from '../parts/address-query.ts'
+import type { RequestItem } from '../parts/api-answers.ts'
+import { withQuery } from '../parts/call-api.ts'
+import { FirstCall } from '../parts/first-call.tsx'
+import { Empty, Loading, Refused } from '../parts/resource-view.tsx'
+import { useList } from '../parts/use-resource.ts'
+import { useWorkspaces } from '../parts/workspaces.tsx'
+import { useLiveRequests } from './live-requests.ts'
+import { RequestFilters, requestFilterNames } from './request-filters.tsx'
+import { RequestTable } from './request-table.tsx'
+
+export function RequestsPage({ address }: ConsoleData) {
+  const [query, change] = useAddressQuery(requestFilterNames)
+  const { chosen } = useWorkspaces()
+  const shared = { workspace_id: chosen?.id, key_id: query.key, model: query.model, outcome: query.outcome }
+  const list = useList<RequestItem>(withQuery('/api/requests', { ...shared, from: query.from, to: query.to }))
+  // What is over cannot be live.
+  const wantsLive = query.live !== 'off' && query.to === ''
+  const live = useLiveRequests({
+    address: wantsLive ? withQuery('/api/requests/events', shared) : undefined,
+    onOpen: list.again,
+    onRequest: list.add,
+  })
+  const isNarrowed = [query.key, query.model, query.outcome, query.from, query.to].some((value) => value !== '')
+  return (
+    <>
+      <div class="console-head">
+        <h1>Requests</h1>
+        {live && <LiveLamp state={live} />}
+      </div>
+      <RequestFilters query={query} change={change} />
+      {list.refusal && <Refused refusal={list.refusal} again={list.again} />}
+      {list.items.length > 0 ? (
+        <RequestTable requests={list.items} />
+      ) : list.isLoading ? (
+        <Loading what="requests" />
+      ) : (
+        !list.refusal && (
+          <Empty title={isNarrowed ? 'No request is like that' : 'No requests yet'}>
+            {isNarrowed ? <p>Take a filter away, or choose another time.</p> : <FirstCall address={address} />}
+          </Empty>
+        )
+      )}
+      {list.hasMore && (
+        <p>
+          <button type="button" class="button quiet" onClick={list.more}>
+            Older requests
+          </button>
+        </p>
+      )}
+    </>
+  )
+}

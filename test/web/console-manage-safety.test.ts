@@ -1,0 +1,150 @@
+// Hostile text in everything that the managing pages of the console show, axe-core over them, and their width on a phone.
+
+import { afterAll, beforeAll, expect } from 'bun:test'
+import { fileURLToPath } from 'node:url'
+import type { Page } from 'playwright-core'
+import { browserTest, sidewaysPixels } from '../parts/browser.ts'
+import { type ConsoleHarness, type Made, patienceMs, startConsole } from './console-manage-harness.ts'
+
+const corpus = [
+  '<script>window.ran=1</script>',
+  '"><img src=x onerror=window.ran=1>',
+  "'><svg onload=window.ran=1>",
+  '</script><script>window.ran=1</script>',
+  'javascript:window.ran=1',
+  `\`\${window.ran=1}\``,
+  '</title><script>window.ran=1</script>',
+  '{{constructor.constructor("window.ran=1")()}}',
+  '<a href="javascript:window.ran=1">x</a>',
+  '&lt;script&gt;window.ran=1&lt;/script&gt;',
+]
+
+const sections = ['keys', 'wallet', 'projects', 'providers', 'settings']
+
+let desk: ConsoleHarness
+
+/** One workspace in which every field that people fill in holds something of the corpus. */
+beforeAll(async () => {
+  desk = await startConsole()
+  const { manage } = desk
+  const answer: unknown = await manage('GET /api/workspaces')
+  const [first] = (answer as { data: readonly Made[] }).data
+  if (!first) throw new Error('the first start made no workspace')
+  await manage(`PATCH /api/workspaces/${first.id}`, { name: corpus[0] })
+  for (const text of corpus) {
+    const project = await manage(`POST /api/workspaces/${first.id}/projects`, { name: text })
+    const key = await manage(`POST /api/projects/${project.id}/keys`, { name: text })
+    await manage(`POST /api/workspaces/${first.id}/topups`, { amount: '1.00', reference: text })
+    await desk.call(key.secret, text)
+  }
+})
+afterAll(() => desk.stop())
+
+/** Waits until it shows its data. */
+async function visit(page: Page, go: (address: string) => Promise<void>, section: string): Promise<void> {
+  await go(`${desk.gateway.url}/console/${section}`)
+  await page.waitForSelector('.console-page .data-table')
+  await page.waitForSelector('.console-page .loading', { state: 'detached' })
+}
+
+browserTest(
+  'text that would like to run is shown as it was written, in rows and in sheets',
+  async () => {
+    const { page, go, reports, close } = await desk.signIn()
+    const said = async () => ({ ran: await page.evaluate('window.ran'), reports })
+    const quiet = { ran: undefined, reports: [] }
+    for (const section of sections) {
+      await visit(page, go, section)
+      expect({ section, ...(await said()) }).toEqual({ section, ...quiet })
+    }
+    await visit(page, go, 'wallet')
+    const references = await page.locator('td[data-label="For"]').allTextContents()
+    for (const text of corpus) expect(references).toContain(text)
+    await visit(page, go, 'projects')
+    const projects = await page.locator('tbody .row-name').allTextContents()
+    for (const text of corpus) expect(projects).toContain(text)
+    await visit(page, go, 'keys')
+    for (const text of corpus) {
+      const row = page.locator('tbody tr').filter({ has: page.locator('.row-name').getByText(text, { exact: true }) })
+      expect(await row.locator('td[data-label="Last used"] .row-note').textContent()).toBe(`by ${text}`)
+      await row.locator('button.revoke').click()
+      await page.waitForSelector('.last-use strong')
+      expect(await page.textContent('.last-use strong')).toBe(text)
+      expect(await page.textContent('dialog.sheet h2')).toBe(`Revoke ${text}?`)
+      await page.keyboard.press('Escape')
+      await page.waitForSelector('dialog.sheet', { state: 'detached' })
+    }
+    expect(await said()).toEqual(quiet)
+    await close()
+  },
+  patienceMs,
+)
+
+browserTest(
+  'the first call of a new key may come from a client with any name, for any model',
+  async () => {
+    const { page, go, reports, close } = await desk.signIn()
+    const hostile = corpus[1] ?? ''
+    await visit(page, go, 'keys')
+    await page.getByRole('button', { name: 'New key' }).click()
+    await page.getByLabel('Name', { exact: true }).fill('hostile')
+    await page.getByRole('button', { name: 'Make the key' }).click()
+    await desk.call((await page.textContent('[data-what=secret]')) ?? '', hostile, hostile)
+    await page.waitForSelector('.first-call:has-text("received")')
+    // A model that nobody sells is not kept by its name.
+    expect(await page.textContent('.first-call a')).toBe('a call, status 404')
+    expect(await page.textContent('.first-call small')).toBe(`from ${hostile}`)
+    expect(await page.evaluate('window.ran')).toBeUndefined()
+    expect(reports).toEqual([])
+    await close()
+  },
+  patienceMs,
+)
+
+interface Found {
+  readonly violations: readonly {
+    readonly id: string
+    readonly impact: string
+    readonly nodes: readonly { readonly html: string }[]
+  }[]
+}
+
+/** Each opens a sheet of its page. */
+const sheets: Readonly<Record<string, string>> = {
+  keys: 'New key',
+  projects: 'New project',
+  providers: 'Add a key',
+  settings: 'New workspace',
+}
+
+for (const colorScheme of ['light', 'dark'] as const) {
+  for (const width of [1280, 360]) {
+    browserTest(
+      `axe finds nothing serious and nothing is too wide, ${colorScheme}, ${width} pixels`,
+      async () => {
+        const axe = await Bun.file(fileURLToPath(import.meta.resolve('axe-core/axe.min.js'))).text()
+        const { page, go, close } = await desk.signIn({ colorScheme, viewport: { width, height: 800 } })
+        const check = async (place: string) => {
+          await page.evaluate(axe)
+          const { violations } = (await page.evaluate('axe.run()')) as Found
+          const serious = violations
+            .filter(({ impact }) => impact === 'serious' || impact === 'critical')
+            .map(({ id, nodes }) => `${id}: ${nodes[0]?.html}`)
+          const sideways = await sidewaysPixels(page)
+          expect({ place, serious, sideways }).toEqual({ place, serious: [], sideways: 0 })
+        }
+        for (const section of sections) {
+          await visit(page, go, section)
+          await check(section)
+          const opener = sheets[section]
+          if (opener === undefined) continue
+          await page.getByRole('button', { name: opener, exact: true }).click()
+          await page.waitForSelector('dialog.sheet[open]')
+          await check(`${section}, ${opener}`)
+        }
+        await close()
+      },
+      patienceMs,
+    )
+  }
+}

@@ -1,0 +1,140 @@
+// Wallet, projects, providers and settings in the console, in a real browser over the real gateway. Every test works in a
+// workspace of its own.
+
+import { afterAll, beforeAll, expect } from 'bun:test'
+import { readFileSync } from 'node:fs'
+import { browserTest } from '../parts/browser.ts'
+import { button, type ConsoleHarness, field, patienceMs, startConsole } from './console-manage-harness.ts'
+
+let desk: ConsoleHarness
+
+beforeAll(async () => {
+  desk = await startConsole()
+})
+afterAll(() => desk.stop())
+
+async function offeredTo(secret: string): Promise<readonly string[]> {
+  const response = await fetch(`${desk.gateway.url}/v1/models`, { headers: { authorization: `Bearer ${secret}` } })
+  const { data } = (await response.json()) as { data: readonly { id: string }[] }
+  return data.map(({ id }) => id).sort()
+}
+
+browserTest(
+  'a top-up comes in once, however often the button is pressed, and the file has every transfer',
+  async () => {
+    const { page, key, close } = await desk.openConsole('topping up', 'wallet')
+    await page.waitForSelector('.figure-tile:has-text("Balance") >> text=$5.00')
+    await field(page, 'Amount in USD').fill('2.5')
+    await field(page, 'Reference').fill('=invoice "17"')
+    await button(page, 'Top up').dblclick()
+    await page.waitForSelector('.done:has-text("$2.50 added; the balance is $7.50.")')
+    await page.waitForSelector('.figure-tile:has-text("Available") >> text=$7.50')
+    expect(await page.locator('tbody tr').count()).toBe(2)
+    expect(await page.locator('td[data-label="Balance after"]').allTextContents()).toEqual(['$7.50', '$5.00'])
+    expect(await desk.call(key.secret)).toBe(200)
+    await page.reload()
+    const link = page.locator('td[data-label="For"] a')
+    expect(await link.getAttribute('href')).toMatch(/^\/console\/requests\/req_/)
+    const [download] = await Promise.all([page.waitForEvent('download'), button(page, 'Download all as CSV').click()])
+    const lines = readFileSync(await download.path(), 'utf8')
+      .trim()
+      .split('\r\n')
+    expect(lines).toHaveLength(4)
+    expect(lines[2]).toMatch(/,topup,in,2\.50,7\.50,,"'=invoice ""17""",,false$/)
+    expect(lines[3]).toMatch(/,topup,in,5\.00,5\.00,,,,false$/)
+    await close()
+  },
+  patienceMs,
+)
+
+browserTest(
+  'a refused top-up says why and under which id',
+  async () => {
+    const { page, close } = await desk.openConsole('refused', 'wallet')
+    await field(page, 'Amount in USD').fill('0')
+    await button(page, 'Top up').click()
+    await page.waitForSelector('[role=alert]:has-text("must be more than 0")')
+    expect(await page.textContent('[role=alert] code')).toMatch(/^req_/)
+    expect(await page.locator('tbody tr').count()).toBe(1)
+    await close()
+  },
+  patienceMs,
+)
+
+browserTest(
+  'a narrowed project: the preview, the page and /v1/models show the same models',
+  async () => {
+    const { page, key, close } = await desk.openConsole('narrowing', 'projects')
+    const preview = async () => (await page.locator('.model-ids code').allTextContents()).sort()
+    const everything = await offeredTo(key.secret)
+    await button(page, 'Models of web').click()
+    expect(await preview()).toEqual([...everything])
+    await field(page, 'Only these').check()
+    await page.waitForSelector('.preview:has-text("every call will be refused")')
+    await field(page, 'Search models and creators').fill('cach')
+    await page.getByLabel('sandbox/cache').check()
+    expect(await preview()).toEqual(['sandbox/cache'])
+    await button(page, 'Save').click()
+    await page.waitForSelector('td:has-text("1 of ")')
+    expect(await offeredTo(key.secret)).toEqual(['sandbox/cache'])
+    await button(page, 'Models of web').click()
+    await page.getByLabel('sandbox/*').check()
+    const sandbox = await preview()
+    expect(sandbox).toEqual(everything.filter((id) => id.startsWith('sandbox/')))
+    await button(page, 'Save').click()
+    await page.waitForSelector('dialog.sheet', { state: 'detached' })
+    expect(await offeredTo(key.secret)).toEqual(sandbox)
+    await close()
+  },
+  patienceMs,
+)
+
+browserTest(
+  'what a file made is only shown, and can be copied as a file',
+  async () => {
+    const { page, workspace, go, close } = await desk.openConsole('by file', 'projects')
+    const body = { name: 'declared', models: ['sandbox/*'] }
+    await desk.manage(`POST /api/workspaces/${workspace.id}/projects`, body, { 'x-tollgate-managed-by': 'file' })
+    await go(`${desk.gateway.url}/console/projects`)
+    const row = page.locator('tr:has-text("declared")')
+    await row.waitFor()
+    expect(await row.getByRole('button', { name: 'Models of declared' }).count()).toBe(0)
+    expect(await row.locator('[data-copy]').getAttribute('data-copy')).toBe(
+      'workspaces:\n  - name: "by file"\n    projects:\n      - name: "declared"\n        models: ["sandbox/*"]\n',
+    )
+    await close()
+  },
+  patienceMs,
+)
+
+browserTest(
+  'an own credential is stored, shown by its last characters only, and deleted',
+  async () => {
+    const { page, close } = await desk.openConsole('own key', 'providers')
+    await button(page, 'Add a key').click()
+    await field(page, 'Provider').fill('anthropic')
+    await field(page, 'Key at the provider').fill('sk-ant-of-my-own-7890')
+    await button(page, 'Store the key').click()
+    await page.waitForSelector('td:has-text("…7890")')
+    expect(await page.content()).not.toContain('of-my-own')
+    await button(page, 'Delete the key for anthropic').click()
+    await button(page, 'Delete the key').click()
+    await page.waitForSelector('text=None yet')
+    expect(await page.locator('section[aria-label="Routes at sandbox"] tbody tr').count()).toBeGreaterThan(5)
+    await close()
+  },
+  patienceMs,
+)
+
+browserTest(
+  'settings list what was changed, and lead out',
+  async () => {
+    const { page, workspace, go, close } = await desk.openConsole('audited', 'keys')
+    await go(`${desk.gateway.url}/console/settings`)
+    await page.waitForSelector(`tr:has-text("wallet.topup"):has-text("${workspace.id}")`)
+    await button(page, 'Sign out of this browser').click()
+    await page.waitForSelector('#token')
+    await close()
+  },
+  patienceMs,
+)
