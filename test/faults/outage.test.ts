@@ -104,9 +104,14 @@ describe.each([...bothSurfaces])('on the $name surface', (surface) => {
       const calls = primary.calls.length + second.calls.length
       expect(calls).toBeLessThanOrEqual(tally.requests * 1.2)
 
-      const before = primary.calls.length
-      await scene.pass(5, surface)
-      expect(primary.calls.length - before).toBe(20)
+      // A test that met the last of the outage doubles the ejection once more: a minute, up to a fifth longer.
+      let served = 0
+      for (let waited = 0; served < 20 && waited < 120; waited += 5) {
+        const before = primary.calls.length
+        await scene.pass(5, surface)
+        served = primary.calls.length - before
+      }
+      expect(served).toBe(20)
       await scene.stop()
     },
     60_000,
