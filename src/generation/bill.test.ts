@@ -178,6 +178,28 @@ test('a charge that could not be recorded is a failure that says so', async () =
 
 test('what is not answered is released', () => {
   const asked = open()
-  asked.bill.release()
+  asked.bill.release(() => {})
   expect(asked.released).toBe(1)
+})
+
+describe('a shared ledger that fails', () => {
+  const failing = {
+    extend: () => Promise.reject(new Error('lost')),
+    release: () => Promise.reject(new Error('lost')),
+  } as unknown as Ledger
+  const facts: SliceFacts = { price, isMarked: false, cap: 20_000, choices: 1, holdsWholeCap: false, capLeast: 0 }
+  const bill = () => new Bill('req_1', failing, model, facts, sliceOf(facts, 100, facts.cap))
+
+  test('to extend has granted nothing: the answer goes on to what is held, and no further', async () => {
+    const failed = bill()
+    expect(failed.grow(9_216)).toBe('enough')
+    await Bun.sleep(0)
+    expect(await failed.grow(12_288)).toBe('over')
+  })
+
+  test('to release says so, and leaves no rejection behind', async () => {
+    const told = Promise.withResolvers<unknown>()
+    bill().release(told.resolve)
+    expect(await told.promise).toEqual(new Error('lost'))
+  })
 })

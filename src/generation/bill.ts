@@ -99,7 +99,10 @@ export class Bill {
     if (usage.source === 'estimated') return this.#held
     const outcome = this.ledger.extend(this.requestId, (charge - this.#held) as Nano)
     // Where other processes share the wallet the answer comes later; the settlement tries again.
-    if (outcome instanceof Promise) return charge
+    if (outcome instanceof Promise) {
+      outcome.catch(() => undefined)
+      return charge
+    }
     if (outcome.kind === 'held') this.#held = charge
     return this.#held
   }
@@ -131,8 +134,10 @@ export class Bill {
   }
 
   /** Ends the hold without a charge. A release that does not come through is made up for by the reaper. */
-  release(): void {
-    void this.ledger.release(this.requestId)
+  release(onFault: (error: unknown) => void): void {
+    const outcome = this.ledger.release(this.requestId)
+    // A rejection that nobody waits for would end the process.
+    if (outcome instanceof Promise) outcome.catch(onFault)
   }
 
   /** The steps from a whole slice down to the least; the first that is granted counts. */
@@ -155,7 +160,11 @@ export class Bill {
       return undefined
     }
     if (!(outcome instanceof Promise)) return take(outcome.kind)
-    return outcome.then(({ kind }) => take(kind))
+    // An extension that fails was not granted; the answer must not end the process with it.
+    return outcome.then(
+      ({ kind }) => take(kind),
+      () => take('unavailable'),
+    )
   }
 
   #nextGrowth(): number {

@@ -200,7 +200,9 @@ export class Story {
 
   /** Without a charge; the record is written on its own. */
   #release(): void {
-    this.bill?.release()
+    this.bill?.release((error) =>
+      this.#deps.log.warn('a hold could not be released; the reaper ends it', { error: String(error) }),
+    )
     this.kept
       ?.free()
       .catch((error) => this.#deps.log.warn('an idempotency key could not be freed', { error: String(error) }))
