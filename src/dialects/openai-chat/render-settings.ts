@@ -1,19 +1,15 @@
 // Sampling, caps, reasoning effort and the other settings, as far as the target takes them. A default that is left out
 // is left out silently; anything else with a warning.
 
-import type { Conversation, Effort, RawJson, ReasoningWish } from '../canonical/conversation.ts'
-import { efforts } from '../canonical/conversation.ts'
+import type { Conversation, Effort, RawJson } from '../canonical/conversation.ts'
 import { placeOf } from '../canonical/places.ts'
 import type { Target } from '../canonical/translation.ts'
-import { effortOfBudget } from '../request/effort-of-budget.ts'
+import { fitEffort } from '../request/fit-effort.ts'
 import { jsonString } from '../request/json-text.ts'
 import { refuseAt } from '../request/request-fields.ts'
 import type { Rendering } from './rendering.ts'
 
 type Member = readonly [name: string, value: RawJson | undefined]
-
-/** What every host with such a dial knows. */
-const usualEfforts: readonly Effort[] = ['low', 'medium', 'high']
 
 /** What to ask of the model; undefined = nothing. `offersTools`: the request has tools, the caller's or one of ours. */
 export function renderEffort(
@@ -22,41 +18,12 @@ export function renderEffort(
   rendering: Rendering,
 ): Effort | undefined {
   const { rules, warnings } = rendering
-  const wanted = fittingEffort(conversation, rendering)
+  const wanted = fitEffort(conversation, rendering)
   if (!offersTools || rules.toolsWithReasoning !== false || wanted === 'none') return wanted
   if (wanted === undefined && !rules.thinksByDefault) return undefined
   // The host refuses tools while the model reasons: the tools are what the caller cannot do without.
   warnings.add('reasoning_dropped', wanted === undefined ? '/tools' : placeOf(conversation, 'reasoning'))
   return 'none'
-}
-
-function fittingEffort(conversation: Conversation, { rules, warnings }: Rendering): Effort | undefined {
-  const { reasoning } = conversation
-  const wanted = reasoning && wantedEffort(reasoning)
-  if (wanted === undefined) return undefined
-  const place = placeOf(conversation, 'reasoning')
-  const known = rules.efforts ?? usualEfforts
-  const [lowest] = known
-  if (known.includes(wanted)) return wanted
-  if (wanted === 'none') {
-    // A model that does not reason by itself has nothing to be turned off.
-    if (!rules.thinksByDefault) return undefined
-    warnings.add('reasoning_not_disabled', place)
-    return lowest
-  }
-  if (lowest === undefined) {
-    warnings.add('reasoning_dropped', place)
-    return undefined
-  }
-  warnings.add('effort_adjusted', place)
-  return known.findLast((effort) => efforts.indexOf(effort) < efforts.indexOf(wanted)) ?? lowest
-}
-
-/** undefined = as the model sees fit. */
-function wantedEffort({ effort, budgetTokens, mode }: ReasoningWish): Effort | undefined {
-  if (mode === 'off' || mode === 'between-tools') return 'none'
-  if (effort !== undefined || budgetTokens === undefined) return effort
-  return effortOfBudget(budgetTokens)
 }
 
 export function renderSampling({ sampling }: Conversation, effort: Effort | undefined, rendering: Rendering): Member[] {
