@@ -2,11 +2,14 @@
 // for each costs 2–3 µs, so they are only set once something was refused, in a second run.
 
 import { SQLiteError } from 'bun:sqlite'
-import type { OperationRefusal, WriteOperation } from './write-batch.ts'
+import type { OperationRefusal, WriteOperation, WriteStep } from './write-batch.ts'
+
+type Operation = WriteOperation<number>
+type Step = WriteStep<number>
 
 /** The part of a prepared statement that is used here. */
 export interface BatchStatement {
-  run(...values: (string | bigint | null)[]): { readonly changes: number }
+  run(values?: (string | bigint | number | null)[]): { readonly changes: number }
 }
 
 type Prepare = (text: string) => BatchStatement
@@ -15,13 +18,11 @@ class Refused extends Error {}
 
 export function runBatch(
   prepare: Prepare,
-  operations: readonly WriteOperation[],
+  operations: readonly Operation[],
 ): readonly (OperationRefusal | undefined)[] {
   try {
-    return inTransaction(prepare, () => {
-      for (const operation of operations) apply(prepare, operation)
-      return operations.map(() => undefined)
-    })
+    inTransaction(prepare, () => applyAll(prepare, operations))
+    return operations.map(() => undefined)
   } catch (thrown) {
     if (!isRefusal(thrown)) throw thrown
     return inTransaction(prepare, () => operations.map((operation) => applyAlone(prepare, operation)))
@@ -47,17 +48,34 @@ function rollBack(prepare: Prepare): void {
   } catch {}
 }
 
-function apply(prepare: Prepare, operation: WriteOperation): void {
-  for (const { text, values } of operation) {
-    const { changes } = prepare(text).run(...values)
-    if (changes !== 1) throw new Refused(`changed ${changes} rows instead of one: ${text}`)
+/** What adds up is made once for each row, after everything else. */
+function applyAll(prepare: Prepare, operations: readonly Operation[]): void {
+  const sums = new Map<string, Step>()
+  for (const operation of operations) {
+    for (const step of operation) {
+      if (step.addsUp) addUp(sums, step)
+      else make(prepare, step)
+    }
   }
+  for (const step of sums.values()) make(prepare, step)
 }
 
-function applyAlone(prepare: Prepare, operation: WriteOperation): OperationRefusal | undefined {
+function addUp(sums: Map<string, Step>, step: Step): void {
+  const [amount, ...row] = step.values
+  const name = `${step.text}\n${row.join('\n')}`
+  const sum = BigInt(sums.get(name)?.values[0] ?? 0) + BigInt(amount ?? 0)
+  sums.set(name, { text: step.text, values: [sum, ...row] })
+}
+
+function make(prepare: Prepare, { text, values }: Step): void {
+  const { changes } = prepare(text).run(values as (string | bigint | number | null)[])
+  if (changes !== 1) throw new Refused(`changed ${changes} rows instead of one: ${text}`)
+}
+
+function applyAlone(prepare: Prepare, operation: Operation): OperationRefusal | undefined {
   prepare('SAVEPOINT operation').run()
   try {
-    apply(prepare, operation)
+    for (const step of operation) make(prepare, step)
     prepare('RELEASE operation').run()
     return undefined
   } catch (thrown) {

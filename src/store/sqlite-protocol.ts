@@ -1,19 +1,21 @@
 // What the thread that writes to SQLite is asked, and what it answers. One question at a time: an answer belongs to
 // the last question.
 
+import type { BatchMessage } from './batch-message.ts'
 import type { SqlValue } from './sql.ts'
-import type { OperationRefusal, WriteOperation } from './write-batch.ts'
+import type { OperationRefusal } from './write-batch.ts'
 
 export type WriterQuestion =
   | { readonly kind: 'open'; readonly file: string; readonly settings: string }
   | { readonly kind: 'run'; readonly text: string; readonly values: readonly SqlValue[] }
   | { readonly kind: 'script'; readonly text: string }
-  | { readonly kind: 'batch'; readonly operations: readonly WriteOperation[] }
+  | BatchMessage
   | { readonly kind: 'close' }
 
 export type WriterAnswer =
   | { readonly kind: 'rows'; readonly rows: unknown[] }
-  | { readonly kind: 'batch'; readonly refusals: readonly (OperationRefusal | undefined)[] }
+  /** Without refusals: everything was committed. */
+  | { readonly kind: 'batch'; readonly refusals?: readonly (OperationRefusal | undefined)[] }
   | { readonly kind: 'done' }
   | { readonly kind: 'fault'; readonly fault: WriterFault }
 

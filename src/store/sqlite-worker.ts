@@ -2,6 +2,7 @@
 // the disk. It does what it is told, one question after the other, and decides nothing.
 
 import { Database, SQLiteError, type Statement } from 'bun:sqlite'
+import { BatchDecoder } from './batch-message.ts'
 import { runBatch } from './sqlite-batch.ts'
 import type { WriterAnswer, WriterFault, WriterQuestion } from './sqlite-protocol.ts'
 
@@ -14,6 +15,8 @@ const openPauseMs = 10
 let connection: Database | undefined
 /** The texts of batches are few and come again; those of transactions are prepared each time. */
 const prepared = new Map<string, Statement>()
+const decoder = new BatchDecoder()
+const committed: WriterAnswer = { kind: 'batch' }
 
 function opened(): Database {
   if (connection) return connection
@@ -54,8 +57,10 @@ function answer(question: WriterQuestion): WriterAnswer {
     case 'script':
       opened().run(question.text)
       return { kind: 'done' }
-    case 'batch':
-      return { kind: 'batch', refusals: runBatch(statement, question.operations) }
+    case 'batch': {
+      const refusals = runBatch(statement, decoder.decode(question))
+      return refusals.some(Boolean) ? { kind: 'batch', refusals } : committed
+    }
     case 'close':
       for (const known of prepared.values()) known.finalize()
       connection?.close()

@@ -2,6 +2,7 @@
 // itself until it ends. It never lets two turns overlap, and never waits for the disk on this thread.
 
 import { SQL } from 'bun'
+import { BatchEncoder } from './batch-message.ts'
 import type { RunScript } from './database.ts'
 import type { Sql } from './sql.ts'
 import type { WriterAnswer, WriterQuestion } from './sqlite-protocol.ts'
@@ -24,14 +25,15 @@ export async function openSqliteWriter(file: string, settings: string): Promise<
     throw thrown
   }
   const takeTurn = createTurns()
+  const encoder = new BatchEncoder()
   let closed: Promise<void> | undefined
 
   return {
     async commitBatch(operations) {
       const endTurn = await takeTurn()
       try {
-        const answer = await thread.ask({ kind: 'batch', operations })
-        return answer.kind === 'batch' ? answer.refusals : []
+        const answer = await thread.ask(encoder.encode(operations))
+        return (answer.kind === 'batch' ? answer.refusals : undefined) ?? operations.map(() => undefined)
       } finally {
         endTurn()
       }

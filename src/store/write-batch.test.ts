@@ -4,7 +4,7 @@ import type { Database } from './database.ts'
 import { insertNewRows } from './insert-rows.ts'
 import { openDatabase } from './open-database.ts'
 import { isStoreUnavailable } from './sql-error.ts'
-import { type BatchWriter, insertStep, type WriteStep } from './write-batch.ts'
+import { type BatchWriter, InsertSteps, type WriteStep } from './write-batch.ts'
 
 interface Setup extends AsyncDisposable {
   readonly database: Database
@@ -28,7 +28,8 @@ async function setUp(): Promise<Setup> {
   }
 }
 
-const add = (id: string, amount: bigint): WriteStep => insertStep({ table: 'wallets', columns: { id, amount } })
+const inserts = new InsertSteps()
+const add = (id: string, amount: bigint): WriteStep => inserts.of({ table: 'wallets', columns: { id, amount } })
 const take = (id: string, amount: bigint): WriteStep => ({
   text: 'UPDATE wallets SET amount = amount - ? WHERE id = ?',
   values: [amount, id],
@@ -69,6 +70,40 @@ test('an operation that is refused leaves nothing of itself and does not spoil t
     undefined,
   ])
   expect(await contents(setup.database)).toBe('a 5, g 9')
+})
+
+test('steps that add up give the same with and without a refusal among the operations', async () => {
+  const spend = (id: string, amount: bigint): WriteStep => ({ ...take(id, amount), addsUp: true })
+  const operations = [
+    [add('a', 2n ** 62n), spend('a', 3n)],
+    [spend('a', 2n ** 61n), add('b', 10n), spend('b', 4n)],
+    [spend('b', 6n)],
+  ]
+  const left = `a ${2n ** 61n - 3n}, b 0`
+  await using together = await setUp()
+  expect(await together.batches.commitBatch(operations)).toEqual([undefined, undefined, undefined])
+  expect(await contents(together.database)).toBe(left)
+
+  await using apart = await setUp()
+  const [, , , refusal] = await apart.batches.commitBatch([...operations, [spend('b', 1n)]])
+  expect(refusal?.message).toBe('CHECK constraint failed: amount >= 0')
+  expect(await contents(apart.database)).toBe(left)
+
+  await using nobody = await setUp()
+  expect(await nobody.batches.commitBatch([[spend('nobody', 1n)], [add('c', 1n)]])).toEqual([
+    { message: 'changed 0 rows instead of one: UPDATE wallets SET amount = amount - ? WHERE id = ?' },
+    undefined,
+  ])
+  expect(await contents(nobody.database)).toBe('c 1')
+})
+
+test('integers cross to the writing thread as they are, whatever their size', async () => {
+  await using setup = await setUp()
+  const amounts = [0n, 1n, 2n ** 31n - 1n, 2n ** 31n, 2n ** 32n, 2n ** 53n, 2n ** 53n + 1n, 2n ** 63n - 1n]
+  await setup.batches.commitBatch(amounts.map((amount, at) => [add(`w${at}`, amount)]))
+  expect(await contents(setup.database)).toBe(amounts.map((amount, at) => `w${at} ${amount}`).join(', '))
+  const types = await setup.database.sql<{ type: string }>`SELECT DISTINCT typeof(amount) AS type FROM wallets`
+  expect([...types]).toEqual([{ type: 'integer' }])
 })
 
 test('a full disk fails the batch as a whole, and the next one works once there is room', async () => {

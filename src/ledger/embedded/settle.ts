@@ -7,7 +7,7 @@ import type { Failpoint } from '../../kernel/failpoint.ts'
 import type { WorkspaceId } from '../../kernel/ids.ts'
 import type { Database } from '../../store/database.ts'
 import { timeToSql } from '../../store/sql.ts'
-import { insertStep, type WriteOperation, type WriteStep } from '../../store/write-batch.ts'
+import { InsertSteps, type WriteOperation, type WriteStep } from '../../store/write-batch.ts'
 import { walletOf } from '../account.ts'
 import { splitBudgetName } from '../budget.ts'
 import type { Settlement, SettleOutcome } from '../ledger.ts'
@@ -30,11 +30,12 @@ export interface SettleDependencies {
 
 export function createSettle(dependencies: SettleDependencies): (settlement: Settlement) => Promise<SettleOutcome> {
   const { book, database, tally } = dependencies
+  const inserts = new InsertSteps()
   return settleOnce(async (settlement) => {
     const { requestId, charge, told } = settlement
     const claim = book.claim(requestId, charge, told)
     if (!claim) return storedOutcome(await readTransfersOf(database.sql, requestId))
-    const outcome = await settleClaim(dependencies, claim, settlement)
+    const outcome = await settleClaim(dependencies, inserts, claim, settlement)
     tally.settled(settlement, outcome, claim.held)
     return outcome
   })
@@ -42,6 +43,7 @@ export function createSettle(dependencies: SettleDependencies): (settlement: Set
 
 async function settleClaim(
   { book, commits, database, clock, reach }: SettleDependencies,
+  inserts: InsertSteps,
   claim: Claim,
   settlement: Settlement,
 ): Promise<SettleOutcome> {
@@ -52,7 +54,7 @@ async function settleClaim(
     throw thrown
   }
   const transfers = settledTransfers(settlement, claim.workspaceId, { charged: claim.charged, now: clock.now() })
-  const end = await commit(commits, book, claim, settleOperation(claim, transfers, settlement))
+  const end = await commit(commits, book, claim, settleOperation(inserts, claim, transfers, settlement))
   switch (end) {
     case 'committed':
       await reach('after_commit')
@@ -113,23 +115,27 @@ function commit(
   )
 }
 
-const spend = `INSERT INTO budgets (scope_id, time_window, spent, held) VALUES (?, ?, ?, 0)
+const pay = 'UPDATE balances SET posted = posted - ? WHERE account_id = ?'
+const spend = `INSERT INTO budgets (spent, scope_id, time_window, held) VALUES (?, ?, ?, 0)
   ON CONFLICT (scope_id, time_window) DO UPDATE SET spent = budgets.spent + excluded.spent`
 
 function settleOperation(
+  inserts: InsertSteps,
   { workspaceId, charged, walletMissing, budgetNames }: Claim,
   { charge, writeoff }: SettledTransfers,
   { rows = [] }: Settlement,
 ): WriteOperation {
   const wallet = walletOf(workspaceId)
   const steps: WriteStep[] = walletMissing ? makeWallet(workspaceId, charge.createdAt) : []
-  steps.push(insertStep({ table: 'transfers', columns: transferColumns(charge, budgetNames) }))
+  steps.push(inserts.of({ table: 'transfers', columns: transferColumns(charge, budgetNames) }))
   if (charged > 0n) {
-    steps.push({ text: 'UPDATE balances SET posted = posted - ? WHERE account_id = ?', values: [charged, wallet] })
-    for (const name of budgetNames) steps.push({ text: spend, values: [...splitBudgetName(name), charged] })
+    steps.push({ text: pay, values: [charged, wallet], addsUp: true })
+    for (const name of budgetNames) {
+      steps.push({ text: spend, values: [charged, ...splitBudgetName(name)], addsUp: true })
+    }
   }
-  if (writeoff) steps.push(insertStep({ table: 'transfers', columns: transferColumns(writeoff) }))
-  for (const row of rows) steps.push(insertStep(row))
+  if (writeoff) steps.push(inserts.of({ table: 'transfers', columns: transferColumns(writeoff) }))
+  for (const row of rows) steps.push(inserts.of(row))
   return steps
 }
 
