@@ -77,16 +77,23 @@ export interface UsageBound {
 
 /** No usage within the bound costs more: every input token at the dearest price it could have. */
 export function priceBound(price: Price, { inputTokens, outputTokens, isMarked }: UsageBound): Nano {
-  let dearest = 0n
-  for (const row of [price, ...price.tiers.filter((tier) => tier.overInputTokens < inputTokens)]) {
-    let input = row.input
-    if (row.cacheRead > input) input = row.cacheRead
-    if (row.cacheWrite > input) input = row.cacheWrite
-    if (isMarked && row.cacheWriteLong > input) input = row.cacheWriteLong
-    const pico = BigInt(inputTokens) * input + BigInt(outputTokens) * row.output
+  const input = BigInt(inputTokens)
+  const output = BigInt(outputTokens)
+  let dearest = input * dearestInput(price, isMarked) + output * price.output
+  for (const tier of price.tiers) {
+    if (tier.overInputTokens >= inputTokens) break
+    const pico = input * dearestInput(tier, isMarked) + output * tier.output
     if (pico > dearest) dearest = pico
   }
   return picoToNano(dearest)
+}
+
+function dearestInput(row: PriceRow, isMarked: boolean): Pico {
+  let dearest = row.input
+  if (row.cacheRead > dearest) dearest = row.cacheRead
+  if (row.cacheWrite > dearest) dearest = row.cacheWrite
+  if (isMarked && row.cacheWriteLong > dearest) dearest = row.cacheWriteLong
+  return dearest
 }
 
 /** A share of every price, in hundredths of a percent, rounded up: what a call on the caller's own credential costs. */

@@ -84,7 +84,9 @@ export async function admit(
   record.model = model.id
   record.priceVersion = model.priceVersion
 
-  const counting = deps.limiter.admit(caller.limits, estimateTokens(envelope, model))
+  // Most keys have no limits, and then nobody asks how long the prompt is.
+  const tokens = caller.limits.length === 0 ? 0 : estimateTokens(envelope, model)
+  const counting = deps.limiter.admit(caller.limits, tokens)
   const admission = counting instanceof Promise ? await counting : counting
   story.limits = admission.state
   if (admission.kind === 'refused') return limitFailure(admission, caller.keyName)

@@ -113,13 +113,13 @@ export class Bill {
   }
 
   /** Resolves when the charge is durable; a Failure if it could not be made so, and then nothing was charged. */
-  async settle(usage: Usage, rows: readonly NewRow[]): Promise<Failure | undefined> {
+  async settle(usage: Usage, rows: readonly NewRow[], usageJson = JSON.stringify(usage)): Promise<Failure | undefined> {
     const outcome = await this.ledger.settle({
       requestId: this.requestId,
       told: this.chargeOf(usage),
       charge: this.#costOf(usage),
       priceVersion: this.#priceVersion,
-      usage: JSON.stringify(usage),
+      usage: usageJson,
       estimated: usage.source === 'estimated',
       rows,
     })

@@ -42,8 +42,9 @@ export function sliceOf(facts: SliceFacts, inputTokens: number, cap: number, mos
  * the whole answer, so that it need not be cut short. A wallet with less is thin.
  */
 export function roomLeast(facts: SliceFacts, usual: Slice): Nano {
-  const whole = sliceOf({ ...facts, holdsWholeCap: true }, usual.inputTokens, usual.cap).amount
   const twice = (usual.amount * 2n) as Nano
+  if (facts.holdsWholeCap) return twice
+  const whole = sliceOf({ ...facts, holdsWholeCap: true }, usual.inputTokens, usual.cap).amount
   return whole > twice ? whole : twice
 }
 

@@ -145,10 +145,11 @@ export class Story {
     record.usage = usage
     assert(bill, 'what is answered was held for')
     record.charge = bill.chargeOf(usage)
-    record.costUsd = formatUsd(record.charge)
+    record.costUsd = this.#priced === usage ? this.#pricedUsd : formatUsd(record.charge)
     record.held = bill.held
-    const row = requestRow(record)
-    const unsettled = await bill.settle(usage, row ? [row] : [])
+    const usageJson = JSON.stringify(usage)
+    const row = requestRow(record, usageJson)
+    const unsettled = await bill.settle(usage, row ? [row] : [], usageJson)
     if (unsettled) {
       this.#note(unsettled.status, unsettled)
       record.charge = undefined
@@ -156,7 +157,7 @@ export class Story {
       this.#release()
     } else {
       await this.kept?.keep(this.keptAnswer)
-      record.balanceUsd = bill.balanceAfter === undefined ? undefined : formatUsd(bill.balanceAfter)
+      record.balance = bill.balanceAfter
       this.#finish()
     }
     return { unsettled, cost: record.costUsd }

@@ -12,28 +12,30 @@ export type TransferId = `tr_${string}`
 export type ReplicaId = `rep_${string}`
 export type IdPrefix = 'req' | 'ws' | 'prj' | 'key' | 'tr' | 'rep'
 
-const alphabet = '0123456789ABCDEFGHJKMNPQRSTVWXYZ'
+const alphabet = Buffer.from('0123456789ABCDEFGHJKMNPQRSTVWXYZ')
 
 const idLength = 26
 const idBody = /^[0-7][0-9A-HJKMNP-TV-Z]{25}$/
+/** A scratch pad: filled and read within one call, never between two. */
+const letters = Buffer.alloc(idLength)
 
 /** Twenty-six characters carry 130 bits; the first one holds only the top three of the 128. */
 function base32(bytes: Uint8Array): string {
-  // Codes first and one string at the end: appending letters would leave a chain of twenty-six strings behind.
-  const codes: number[] = []
   let bits = 0
   let pending = 2
-  for (const byte of bytes) {
-    bits = (bits << 8) | byte
+  let at = 0
+  for (let place = 0; place < bytes.length; place++) {
+    bits = (bits << 8) | (bytes[place] as number)
     pending += 8
     while (pending >= 5) {
       pending -= 5
-      codes.push(alphabet.charCodeAt((bits >>> pending) & 31))
+      letters[at++] = alphabet[(bits >>> pending) & 31] as number
     }
     bits &= (1 << pending) - 1
   }
-  assert(codes.length === idLength, 'an id has 26 characters')
-  return String.fromCharCode(...codes)
+  assert(at === idLength, 'an id has 26 characters')
+  // One native call; letters that are appended one by one would leave a chain of twenty-six strings behind.
+  return letters.toString('latin1')
 }
 
 export function createId<Prefix extends IdPrefix>(prefix: Prefix): `${Prefix}_${string}` {

@@ -48,7 +48,12 @@ export function formatPico(pico: bigint): string {
 
 function decimal(value: bigint, scale: number): string {
   const digits = (value < 0n ? -value : value).toString().padStart(scale + 1, '0')
-  const whole = digits.slice(0, -scale)
-  const fraction = digits.slice(-scale).replace(/0+$/, '').padEnd(2, '0')
-  return `${value < 0n ? '-' : ''}${whole}.${fraction}`
+  const point = digits.length - scale
+  let end = digits.length
+  // Two decimals stay, whatever they are.
+  while (end > point + 2 && digits.charCodeAt(end - 1) === zeroDigit) end--
+  const text = `${digits.slice(0, point)}.${digits.slice(point, end)}`
+  return value < 0n ? `-${text}` : text
 }
+
+const zeroDigit = 0x30

@@ -3,7 +3,7 @@
 
 import { isoTime } from '../kernel/clock.ts'
 import type { KeyId, ProjectId, RequestId, WorkspaceId } from '../kernel/ids.ts'
-import type { Nano } from '../kernel/money.ts'
+import { formatUsd, type Nano } from '../kernel/money.ts'
 import { totalInputTokens, type Usage } from '../kernel/usage.ts'
 import { type Log, timeOfDay } from './log.ts'
 
@@ -56,8 +56,8 @@ export interface RequestRecord {
   usage: Usage | undefined
   /** Decimal, as the caller was told. */
   costUsd: string | undefined
-  /** What the wallet had left then, decimal, where known. */
-  balanceUsd: string | undefined
+  /** What the wallet had left then, where known. */
+  balance: Nano | undefined
   priceVersion: string | undefined
   held: Nano | undefined
   charge: Nano | undefined
@@ -87,7 +87,7 @@ export function createRecord(id: RequestId, startedAt: number, path: string): Re
     stream: false,
     usage: undefined,
     costUsd: undefined,
-    balanceUsd: undefined,
+    balance: undefined,
     priceVersion: undefined,
     held: undefined,
     charge: undefined,
@@ -130,7 +130,7 @@ function prettyRequest(record: RequestRecord): string {
   if (record.firstEventMs !== undefined) columns.push(`ttft ${Math.round(record.firstEventMs)} ms`)
   columns.push(`${Math.round(record.totalMs)} ms`)
   if (record.costUsd !== undefined) columns.push(`$${record.costUsd}`)
-  if (record.balanceUsd !== undefined) columns.push(`left $${record.balanceUsd}`)
+  if (record.balance !== undefined) columns.push(`left $${formatUsd(record.balance)}`)
   columns.push(record.id)
   return columns.join('  ')
 }

@@ -38,9 +38,12 @@ export interface LoggedRequest {
 
 export type RequestRow = Record<string, SqlValue>
 
-/** undefined for a request whose key was not known: there is nobody to show it to. */
-export function requestRow(record: RequestRecord): NewRow | undefined {
-  const { caller, usage } = record
+/**
+ * undefined for a request whose key was not known: there is nobody to show it to. `usage`: as JSON, where somebody has
+ * it already.
+ */
+export function requestRow(record: RequestRecord, usage = usageJson(record)): NewRow | undefined {
+  const { caller } = record
   if (!caller) return undefined
   const served = record.attempts.at(-1)
   return {
@@ -64,7 +67,7 @@ export function requestRow(record: RequestRecord): NewRow | undefined {
       attempts: listJson(record.attempts),
       warnings: listJson(record.warnings),
       notes: listJson(record.notes),
-      usage: usage === undefined ? null : JSON.stringify(usage),
+      usage: usage ?? null,
       price_version: record.priceVersion ?? null,
       held: record.held ?? null,
       charge: record.charge ?? null,
@@ -73,6 +76,10 @@ export function requestRow(record: RequestRecord): NewRow | undefined {
       client: record.client ?? null,
     },
   }
+}
+
+function usageJson({ usage }: RequestRecord): string | undefined {
+  return usage && JSON.stringify(usage)
 }
 
 /** Most lists are empty, and most requests are alike. */

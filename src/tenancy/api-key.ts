@@ -10,6 +10,8 @@ const prefix = 'sk-tg-'
 const randomLength = 28
 const checksumLength = 6
 const bodyLength = prefix.length + randomLength
+/** Of all keys alike. */
+export const apiKeyLength = bodyLength + checksumLength
 const alphabet = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 const form = new RegExp(`^${prefix}[0-9A-Za-z]{${randomLength + checksumLength}}$`)
 

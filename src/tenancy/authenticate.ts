@@ -7,7 +7,7 @@ import { Failure } from '../kernel/failure.ts'
 import type { KeyId, ProjectId, WorkspaceId } from '../kernel/ids.ts'
 import type { Database } from '../store/database.ts'
 import { isStoreUnavailable } from '../store/sql-error.ts'
-import { type ApiKey, createVerifier, hasApiKeyForm, lastFour } from './api-key.ts'
+import { type ApiKey, apiKeyLength, createVerifier, hasApiKeyForm, lastFour } from './api-key.ts'
 import type { Caller } from './caller.ts'
 import { createFindKey, type StoredKey } from './find-key.ts'
 import { createKeyCache } from './key-cache.ts'
@@ -53,8 +53,13 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
   }
 
   function check(text: string): Verdict | Promise<Verdict> {
+    if (text.length !== apiKeyLength) return malformed()
+    // What is remembered under it is a key: the form is looked at when the database would have to be asked.
+    const verifier = computeVerifier(text as ApiKey)
+    const known = cache.peek(verifier)
+    if (known !== undefined) return judgeNow(text as ApiKey, known)
     if (!hasApiKeyForm(text)) return malformed()
-    const found = cache.find(computeVerifier(text), computePrevious && (() => computePrevious(text)))
+    const found = cache.find(verifier, computePrevious && (() => computePrevious(text)))
     if (!(found instanceof Promise)) return judgeNow(text, found)
     return found.then((stored) => judgeNow(text, stored), storeFailure)
   }
@@ -71,10 +76,16 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
   }
 }
 
+const plainBearer = 'Bearer '
+
 /** undefined for other schemes too: a proxy in front may use Basic for itself. */
 function bearerToken(headers: Headers): string | undefined {
   const header = headers.get('authorization')
   if (header === null) return undefined
+  // As nearly every client spells it.
+  if (header.length === plainBearer.length + apiKeyLength && header.startsWith(plainBearer)) {
+    return header.slice(plainBearer.length)
+  }
   return /^\s*bearer +(\S.*)$/i.exec(header)?.[1]?.trim()
 }
 

@@ -22,6 +22,8 @@ export interface KeyCache {
    * the verifier was under the pepper that a rotation of the master secret leaves behind.
    */
   find(verifier: string, previous?: () => string): StoredKey | undefined | Promise<StoredKey | undefined>
+  /** What is remembered of a key that exists, without a query. */
+  peek(verifier: string): StoredKey | undefined
   /** Of a key, or of all keys of a project or workspace. */
   invalidate(id: KeyId | ProjectId | WorkspaceId): void
 }
@@ -60,10 +62,16 @@ export function createKeyCache({ load, clock, ttlMs }: KeyCacheOptions): KeyCach
     else put(known, verifier, entry, knownMax)
   }
 
+  const isYoung = ({ loadedMs }: Entry): boolean => clock.monotonicMs() - loadedMs < ttlMs
+
   return {
+    peek(verifier) {
+      const entry = known.get(verifier)
+      return entry !== undefined && isYoung(entry) ? entry.key : undefined
+    },
     find(verifier, previous) {
       const entry = known.get(verifier) ?? unknown.get(verifier)
-      if (entry !== undefined && clock.monotonicMs() - entry.loadedMs < ttlMs) return entry.key
+      if (entry !== undefined && isYoung(entry)) return entry.key
       return loading.get(verifier) ?? startLoading(verifier, previous)
     },
     invalidate(id) {
