@@ -89,7 +89,10 @@ export async function admit(
   const counting = deps.limiter.admit(caller.limits, tokens)
   const admission = counting instanceof Promise ? await counting : counting
   story.limits = admission.state
-  if (admission.kind === 'refused') return limitFailure(admission, caller.keyName)
+  if (admission.kind === 'refused') {
+    record.limitSource = `${admission.scope.kind} ${admission.limit}`
+    return limitFailure(admission, caller.keyName)
+  }
   story.admission = admission
 
   const candidates = offer.candidates(model, surface, caller, envelope)

@@ -50,6 +50,7 @@ export function createGenerate(deps: GenerateDependencies): Generate {
 
   return async (request, surface, path, connection) => {
     const story = new Story(deps, surface, path, connection)
+    if (deps.beginTrace) story.record.trace = deps.beginTrace(request.headers.get('traceparent'))
     try {
       // 1 authenticate · 2 read the body · 3 envelope · 4 limits · 5 plan
       const admitted = await admit(deps, request, story, surface.readEnvelope, estimateTokens)

@@ -14,7 +14,7 @@ import type { Candidate } from '../routing/candidate.ts'
 import type { OfferedModel } from '../routing/offer.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { RequestLog } from '../telemetry/request-log.ts'
-import { createRecord, logRequest, type RequestRecord } from '../telemetry/request-record.ts'
+import { createRecord, logRequest, type RequestRecord, type TraceContext } from '../telemetry/request-record.ts'
 import { requestRow } from '../telemetry/request-row.ts'
 import { type AnswerHeaders, failureResponse, generationHeaders } from './answer-headers.ts'
 import type { Bill } from './bill.ts'
@@ -46,6 +46,8 @@ export interface StoryDependencies {
   readonly requests: Pick<RequestLog, 'write'>
   /** For metrics and traces; never throws. */
   observe(record: RequestRecord): void
+  /** Where traces are kept: the one that a request belongs to, by its `traceparent`. */
+  readonly beginTrace?: ((traceparent: string | null) => TraceContext) | undefined
 }
 
 /** Nothing is sent with it; it marks the record of a client that left. */
@@ -110,8 +112,15 @@ export class Story {
 
   noteAttempt(candidate: Candidate, outcome: string, startedMs: number): void {
     const { provider, route } = candidate
-    const ms = Math.round(this.#deps.clock.monotonicMs() - startedMs)
-    this.record.attempts.push({ provider: provider.id, upstreamModel: route.upstreamModel, outcome, ms })
+    const waitedMs = this.#deps.clock.monotonicMs() - startedMs
+    this.record.waitedMs += waitedMs
+    this.record.attempts.push({
+      provider: provider.id,
+      upstreamModel: route.upstreamModel,
+      outcome,
+      ms: Math.round(waitedMs),
+      startMs: Math.round(startedMs - this.#startedMs),
+    })
   }
 
   noteFirstEvent(): void {

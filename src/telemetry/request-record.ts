@@ -15,6 +15,8 @@ export interface AttemptRecord {
   readonly outcome: string
   /** Until it answered or failed, in milliseconds. */
   readonly ms: number
+  /** When it began, in milliseconds after the request; requests of older versions do not know. */
+  readonly startMs?: number
 }
 
 /** A route that could have served a request, in the order of the plan. */
@@ -30,6 +32,16 @@ export interface RecordedCaller {
   readonly keyId: KeyId
   readonly projectId: ProjectId
   readonly workspaceId: WorkspaceId
+}
+
+/** Which trace a request belongs to, and what its own span is called there. */
+export interface TraceContext {
+  /** 32 and 16 hexadecimal digits. */
+  readonly traceId: string
+  readonly spanId: string
+  /** The caller's span; undefined = the trace begins here. */
+  readonly parentSpanId: string | undefined
+  readonly sampled: boolean
 }
 
 /** Filled in as the request goes; every field that stays undefined was never known. */
@@ -65,6 +77,12 @@ export interface RequestRecord {
   client: string | undefined
   firstEventMs: number | undefined
   totalMs: number
+  /** How much of it was waiting for providers. */
+  waitedMs: number
+  /** Whose limit refused it, such as `key requests`. */
+  limitSource: string | undefined
+  /** Where traces are kept. */
+  trace: TraceContext | undefined
 }
 
 const noList: readonly never[] = []
@@ -94,6 +112,9 @@ export function createRecord(id: RequestId, startedAt: number, path: string): Re
     client: undefined,
     firstEventMs: undefined,
     totalMs: 0,
+    waitedMs: 0,
+    limitSource: undefined,
+    trace: undefined,
   }
 }
 

@@ -4,6 +4,7 @@ import { expect, test } from 'bun:test'
 import { Secret } from '../../src/kernel/secret.ts'
 import { createOtlpExporter } from '../../src/telemetry/otlp/exporter.ts'
 import { readOtlpSettings } from '../../src/telemetry/otlp/settings.ts'
+import { startGateway } from '../parts/gateway.ts'
 import { openGatewayMetrics } from './gateway-page.ts'
 import { answeredRequest, refusedRequest } from './observed-records.ts'
 
@@ -158,4 +159,26 @@ test('a collector that is not there fails nothing', async () => {
   await exporter.close()
   expect(exporter.dropped().map(({ value }) => value)).toEqual([1, 1])
   expect(lines.length).toBe(1)
+})
+
+test("a whole gateway's spans belong to the trace that the caller named", async () => {
+  using collector = startCollector()
+  const gateway = await startGateway({ env: { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url } })
+  const answer = await fetch(`${gateway.url}/v1/chat/completions`, {
+    method: 'POST',
+    headers: {
+      authorization: `Bearer ${gateway.key}`,
+      'content-type': 'application/json',
+      traceparent: '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01',
+    },
+    body: JSON.stringify({ model: 'sandbox/echo', messages: [{ role: 'user', content: 'hello' }] }),
+  })
+  expect(answer.status).toBe(200)
+  await answer.arrayBuffer()
+  await gateway.stop()
+  const sent = collector.received.filter(({ path }) => path.endsWith('/v1/traces'))
+  const spans = sent.flatMap(({ body }) => body.resourceSpans?.[0]?.scopeSpans[0]?.spans ?? [])
+  expect(spans.map(({ name }) => name)).toEqual(['chat sandbox/echo', 'attempt sandbox'])
+  expect(spans.map(({ traceId }) => traceId)).toEqual(Array(2).fill('4bf92f3577b34da6a3ce929d0e0e4736'))
+  expect(spans[0]?.parentSpanId).toBe('00f067aa0ba902b7')
 })

@@ -3,7 +3,7 @@
 import type { KeyId, ProjectId, RequestId, WorkspaceId } from '../../src/kernel/ids.ts'
 import type { Nano } from '../../src/kernel/money.ts'
 import type { Usage } from '../../src/kernel/usage.ts'
-import type { ObservedRequest } from '../../src/telemetry/metrics/observed-request.ts'
+import type { RequestRecord } from '../../src/telemetry/request-record.ts'
 import { createRecord } from '../../src/telemetry/request-record.ts'
 
 export const usageOf = (inputTokens: number, outputTokens: number): Usage => ({
@@ -16,7 +16,7 @@ export const usageOf = (inputTokens: number, outputTokens: number): Usage => ({
 })
 
 /** A streamed chat that acme answered after 240 ms, of which its call took 200, and that ended after 1,250 ms. */
-export function answeredRequest(facts: Partial<ObservedRequest> = {}): ObservedRequest {
+export function answeredRequest(facts: Partial<RequestRecord> = {}): RequestRecord {
   return {
     ...createRecord('req_00000000000000000000000001' as RequestId, 1_700_000_000_000, '/v1/chat/completions'),
     status: 200,
@@ -29,12 +29,13 @@ export function answeredRequest(facts: Partial<ObservedRequest> = {}): ObservedR
     charge: 450_000n as Nano,
     firstEventMs: 240,
     totalMs: 1250,
+    waitedMs: 200,
     ...facts,
   }
 }
 
 /** Without a key that anybody knows. */
-export function refusedRequest(facts: Partial<ObservedRequest> = {}): ObservedRequest {
+export function refusedRequest(facts: Partial<RequestRecord> = {}): RequestRecord {
   return {
     ...createRecord('req_00000000000000000000000002' as RequestId, 1_700_000_000_000, '/v1/messages'),
     status: 401,

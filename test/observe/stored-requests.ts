@@ -4,14 +4,14 @@ import type { RequestId } from '../../src/kernel/ids.ts'
 import type { Database } from '../../src/store/database.ts'
 import { insertNewRows } from '../../src/store/insert-rows.ts'
 import { firstIdAt } from '../../src/telemetry/id-at.ts'
-import type { ObservedRequest } from '../../src/telemetry/metrics/observed-request.ts'
+import type { RequestRecord } from '../../src/telemetry/request-record.ts'
 import { requestRow } from '../../src/telemetry/request-row.ts'
 import { answeredRequest } from './observed-records.ts'
 
 /** `at` is told apart from others of the same millisecond by its place in the list. */
 export async function storeRequests(
   database: Database,
-  requests: readonly (Partial<ObservedRequest> & { readonly startedAt: number })[],
+  requests: readonly (Partial<RequestRecord> & { readonly startedAt: number })[],
 ): Promise<readonly RequestId[]> {
   const rows = requests.map((facts, place) => {
     const id = `${firstIdAt(facts.startedAt).slice(0, -6)}${String(place + 1).padStart(6, '0')}` as RequestId

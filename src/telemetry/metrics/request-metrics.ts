@@ -2,18 +2,11 @@
 // before. Labels name projects, never keys.
 
 import type { Usage } from '../../kernel/usage.ts'
-import {
-  dialectOf,
-  isGeneration,
-  limitSourceOf,
-  none,
-  type ObservedRequest,
-  overheadMs,
-  warnedField,
-} from './observed-request.ts'
+import type { RequestRecord } from '../request-record.ts'
+import { dialectOf, isGeneration, limitSourceOf, none, overheadMs, warnedField } from './observed-request.ts'
 import type { MetricRegistry } from './registry.ts'
 
-export type ObserveRequest = (record: ObservedRequest) => void
+export type ObserveRequest = (record: RequestRecord) => void
 
 /** From a cached word to a long piece of reasoning. */
 const durationBounds = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 40, 80, 160, 320, 640]
@@ -142,6 +135,6 @@ function countSpend(registry: MetricRegistry): ObserveRequest {
   }
 }
 
-function providerOf({ attempts }: ObservedRequest): string {
+function providerOf({ attempts }: RequestRecord): string {
   return attempts[attempts.length - 1]?.provider ?? none
 }

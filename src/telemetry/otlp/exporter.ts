@@ -3,8 +3,8 @@
 
 import type { Clock } from '../../kernel/clock.ts'
 import { type Every, onTimer } from '../metrics/every.ts'
-import type { ObservedRequest } from '../metrics/observed-request.ts'
 import type { MetricReading, NumberPoint } from '../metrics/reading.ts'
+import type { RequestRecord } from '../request-record.ts'
 import { createGenAiMetrics } from './gen-ai-metrics.ts'
 import type { Sender } from './json-mapping.ts'
 import { metricsPayload } from './metrics-payload.ts'
@@ -17,7 +17,7 @@ export interface OtlpExporter {
   /** At the beginning of a request, with its `traceparent`; what it answers belongs into the record as `trace`. */
   readonly beginTrace: BeginTrace
   /** To be called once per request, when it is over. Returns at once. */
-  observeRequest(record: ObservedRequest): void
+  observeRequest(record: RequestRecord): void
   /** Requests whose spans were given up, and payloads of metrics that did not arrive. */
   dropped(): readonly NumberPoint[]
   /** Sends what is queued, and the metrics. */

@@ -2,14 +2,15 @@
 // them; our own metrics say the same under their own names.
 
 import { totalInputTokens } from '../../kernel/usage.ts'
-import { isGeneration, none, type ObservedRequest } from '../metrics/observed-request.ts'
+import { isGeneration, none } from '../metrics/observed-request.ts'
 import type { MetricReading } from '../metrics/reading.ts'
 import { createRegistry } from '../metrics/registry.ts'
+import type { RequestRecord } from '../request-record.ts'
 import { genAi, genAiMetrics } from './gen-ai-names.ts'
 import { operationOf } from './request-spans.ts'
 
 export interface GenAiMetrics {
-  observeRequest(record: ObservedRequest): void
+  observeRequest(record: RequestRecord): void
   read(): Promise<readonly MetricReading[]>
 }
 

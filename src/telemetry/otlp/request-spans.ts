@@ -2,14 +2,15 @@
 // much; prompts, answers, error texts and keys are not in them.
 
 import { totalInputTokens } from '../../kernel/usage.ts'
-import { isGeneration, none, type ObservedRequest, type TraceContext } from '../metrics/observed-request.ts'
+import { isGeneration, none } from '../metrics/observed-request.ts'
+import type { RequestRecord, TraceContext } from '../request-record.ts'
 import { genAi, genAiSchemaUrl, http, own } from './gen-ai-names.ts'
 import { Attributes, type KeyValue, resourceOf, type Sender, scopeOf, unixNanos } from './json-mapping.ts'
 import { hex } from './trace-context.ts'
 
 /** A record that was drawn to be kept. */
 export interface TracedRequest {
-  readonly record: ObservedRequest
+  readonly record: RequestRecord
   readonly trace: TraceContext
 }
 
@@ -44,7 +45,7 @@ export function requestSpans(request: TracedRequest, randomBytes: (count: number
   return [requestSpan(request), ...attemptSpans(request, randomBytes)]
 }
 
-export function operationOf(record: ObservedRequest): string {
+export function operationOf(record: RequestRecord): string {
   return isGeneration(record) ? 'chat' : 'count_tokens'
 }
 
@@ -66,7 +67,7 @@ function requestSpan({ record, trace }: TracedRequest): Span {
   }
 }
 
-function requestAttributes(record: ObservedRequest, operation: string): readonly KeyValue[] {
+function requestAttributes(record: RequestRecord, operation: string): readonly KeyValue[] {
   const { usage, stream, firstEventMs, caller, charge } = record
   const served = record.attempts.at(-1)
   const attributes = new Attributes()

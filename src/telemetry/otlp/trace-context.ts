@@ -1,7 +1,7 @@
 // Which trace a request belongs to: the caller's, where the header says so (W3C Trace Context), or one of its own. The
 // caller's decision to keep a trace is followed; for the others a share is drawn.
 
-import type { TraceContext } from '../metrics/observed-request.ts'
+import type { TraceContext } from '../request-record.ts'
 
 export interface BeginTraceOptions {
   readonly sampleRatio: number
