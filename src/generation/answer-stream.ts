@@ -171,6 +171,10 @@ class Pump implements Watched {
     const growing = bill.grow(relay.outputBytes)
     const growth = growing instanceof Promise ? await growing : growing
     if (growth === 'enough' || this.#isOver()) return
+    if (growth === 'no ledger') {
+      const message = `Tollgate cannot reach its ledger, so it cannot pay for more of this answer; what came before is all there is. Request ${this.#input.requestId}.`
+      return await this.#end(controller, 'ended by us', new Failure('OVERLOADED', message, { retryAfterMs: 1000 }))
+    }
     const message = `The wallet cannot pay for more of this answer, so it ends here. Top up: console → Wallet, or \`tollgate wallet topup\`. Request ${this.#input.requestId}.`
     await this.#end(controller, 'out of money', new Failure('INSUFFICIENT_BALANCE', message, { shouldRetry: false }))
   }

@@ -194,7 +194,7 @@ describe('a shared ledger that fails', () => {
     const failed = bill()
     expect(failed.grow(9_216)).toBe('enough')
     await Bun.sleep(0)
-    expect(await failed.grow(12_288)).toBe('over')
+    expect(await failed.grow(12_288)).toBe('no ledger')
   })
 
   test('to release says so, and leaves no rejection behind', async () => {

@@ -17,8 +17,8 @@ const bytesPerTokenLeast = 3
 /** More is asked for while there is still something left. */
 const growShare = 0.75
 
-/** Whether the answer may go on; `over`: what is held is used up and no more is to be had. */
-export type Growth = 'enough' | 'over'
+/** Whether the answer may go on; `over`: what is held is used up and the wallet has no more; `no ledger`: nobody can say. */
+export type Growth = 'enough' | 'over' | 'no ledger'
 
 export class Bill {
   /** Bytes of generated text from which `grow` has something to do. */
@@ -30,7 +30,7 @@ export class Bill {
   #priceVersion: string | undefined
   #outputTokens: number
   readonly #outputTokensMost: number
-  #isRefused = false
+  #refusal: Exclude<Growth, 'enough'> | undefined
   #growing: Promise<void> | undefined
   /** What was priced last, and the figure that was told for it: it stays the figure. */
   #priced: Usage | undefined
@@ -67,7 +67,7 @@ export class Bill {
 
   /** Holds more as the answer grows; called when it has reached `growAtBytes`. */
   grow(outputBytes: number): Growth | Promise<Growth> {
-    const isOver = (): Growth => (this.#isRefused && outputBytes >= this.#bytesHeld() ? 'over' : 'enough')
+    const isOver = (): Growth => (outputBytes >= this.#bytesHeld() ? this.#refusal : undefined) ?? 'enough'
     // Refused before, it is asked for once more when all is used up: other requests may have ended meanwhile.
     if (!this.#growing) {
       const growing = this.#extend()
@@ -150,12 +150,13 @@ export class Bill {
       if (kind === 'held') {
         this.#held = amount
         this.#outputTokens = outputTokens
-        this.#isRefused = false
+        this.#refusal = undefined
         this.growAtBytes = this.#nextGrowth()
         return undefined
       }
-      if (more > sliceTokensLeast) return this.#extend(more / 2)
-      this.#isRefused = true
+      const isMoney = kind === 'insufficient' || kind === 'over budget'
+      if (isMoney && more > sliceTokensLeast) return this.#extend(more / 2)
+      this.#refusal = isMoney ? 'over' : 'no ledger'
       this.growAtBytes = this.#bytesHeld()
       return undefined
     }

@@ -12,10 +12,17 @@ import { createSharedLedger } from './shared/shared-ledger.ts'
 /** Longer than any request may take: the default total deadline of a route is 15 minutes. */
 const defaultHoldLifetimeMs = 20 * 60_000
 
+/** Fewer are served as well without a lease: at this rate one commit still serves one or two requests. */
+const defaultHotHoldsPerSecond = 50
+
 export interface CreateLedgerOptions {
   readonly database: Database
   readonly clock: Clock
   readonly holdLifetimeMs?: number
+  /** From how many holds in a second a replica leases a slice of a wallet; Infinity = never. Only where there are replicas. */
+  readonly hotHoldsPerSecond?: number
+  /** Told when work in the background failed; it is tried again by itself. */
+  readonly onFault?: (what: string, error: unknown) => void
   /** For tests. */
   readonly pace?: Pace
   readonly failpoint?: Failpoint
@@ -26,10 +33,12 @@ export function createLedger({
   database,
   clock,
   holdLifetimeMs = defaultHoldLifetimeMs,
+  hotHoldsPerSecond = defaultHotHoldsPerSecond,
+  onFault = () => {},
   pace = realPace,
   failpoint: reach = noFailpoint,
 }: CreateLedgerOptions): Promise<Ledger> {
-  const options = { database, clock, holdLifetimeMs, pace, reach, random: randomUnit }
+  const options = { database, clock, holdLifetimeMs, hotHoldsPerSecond, onFault, pace, reach, random: randomUnit }
   if (database.batches) return createEmbeddedLedger(options, database.batches)
   return createSharedLedger(options)
 }

@@ -6,7 +6,7 @@ import { type Failpoint, noFailpoint } from '../kernel/failpoint.ts'
 import { createId, type WorkspaceId } from '../kernel/ids.ts'
 import type { Nano } from '../kernel/money.ts'
 import { type Sql, timeToSql } from '../store/sql.ts'
-import { ensureWallet, postedMax, transferMax, walletOf } from './account.ts'
+import { ensureWallet, postedMax, transferMax, type WalletId, walletOf } from './account.ts'
 import { readPayment, readTransfer, type Transfer, transferColumns } from './transfer.ts'
 import type { Unavailable } from './unavailable.ts'
 
@@ -59,16 +59,24 @@ export async function recordFunding(
     await freeKey(sql, funding)
     return { kind: 'out_of_range', max: postedMax }
   }
+  const posted = balance.posted - (await spentByLeases(sql, wallet))
   const transfer = transferFor(funding, now)
   const inserted =
     await sql`INSERT INTO transfers ${sql([transferColumns(transfer)])} ON CONFLICT DO NOTHING RETURNING id`
   if (inserted.length === 0) {
     await sql`UPDATE balances SET posted = posted - ${amount} WHERE account_id = ${wallet}`
-    return await earlierPayment(sql, funding, (balance.posted - amount) as Nano)
+    return await earlierPayment(sql, funding, (posted - amount) as Nano)
   }
   await reach('in_topup')
-  await rememberOutcome(sql, funding, transfer, balance.posted)
-  return { kind: 'funded', transfer, posted: balance.posted as Nano, repeated: false }
+  await rememberOutcome(sql, funding, transfer, posted)
+  return { kind: 'funded', transfer, posted: posted as Nano, repeated: false }
+}
+
+/** Charges that the wallet's row does not know yet; it is locked here, so they cannot come home meanwhile. */
+async function spentByLeases(sql: Sql, wallet: WalletId): Promise<bigint> {
+  const [row] = await sql<{ spent: bigint }>`SELECT COALESCE(CAST(SUM(spent) AS BIGINT), 0) AS spent FROM leases
+    WHERE wallet_id = ${wallet}`
+  return row?.spent ?? 0n
 }
 
 function transferFor(funding: Funding, now: number): Transfer {

@@ -6,12 +6,15 @@ import type { CommitStats } from './stats.ts'
 
 const outstandingMaxMs = 2000
 
+/** `undecided`: it says nothing about the store. `withdrawn`: nor was there anything to commit. */
+export type CommitEnd = 'committed' | 'failed' | 'undecided' | 'withdrawn'
+
 export interface Gate {
   admits(): boolean
   /** Whether the last commit failed, so that someone should try whether the next one works. */
   failed(): boolean
-  /** Marks the begin of a commit; to be called with its end, once. `undecided`: it says nothing about the store. */
-  begin(): (end: 'committed' | 'failed' | 'undecided') => void
+  /** Marks the begin of a commit; to be called with its end, once. */
+  begin(): (end: CommitEnd) => void
   stats(): CommitStats
 }
 
@@ -19,7 +22,8 @@ export function createGate(clock: Clock): Gate {
   const startsMs = new Set<{ readonly at: number }>()
   let lastFailed = false
   const stats = { commits: 0, commitsFailed: 0, commitMsLast: 0, commitMsTotal: 0 }
-  const count = (end: 'committed' | 'failed' | 'undecided', milliseconds: number) => {
+  const count = (end: CommitEnd, milliseconds: number) => {
+    if (end === 'withdrawn') return
     if (end !== 'committed') {
       stats.commitsFailed++
       return
@@ -41,7 +45,7 @@ export function createGate(clock: Clock): Gate {
       startsMs.add(start)
       return (end) => {
         startsMs.delete(start)
-        if (end !== 'undecided') lastFailed = end === 'failed'
+        if (end === 'committed' || end === 'failed') lastFailed = end === 'failed'
         count(end, clock.monotonicMs() - start.at)
       }
     },

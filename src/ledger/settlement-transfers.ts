@@ -12,6 +12,11 @@ export interface SettledTransfers {
   readonly writeoff: Transfer | undefined
 }
 
+/** What the wallet pays if it can: no more than was told. */
+export function dueOf({ charge, told = charge }: Settlement): Nano {
+  return told < charge ? told : charge
+}
+
 /** `charged` leaves the wallet; the rest of the settlement's charge is the operator's loss. */
 export function settledTransfers(
   settlement: Settlement,

@@ -5,13 +5,20 @@ import type { RequestId } from '../../kernel/ids.ts'
 import type { Nano } from '../../kernel/money.ts'
 import { insertNewRows, insertRows } from '../../store/insert-rows.ts'
 import type { Sql, SqlValue } from '../../store/sql.ts'
-import { ensureWallet } from '../account.ts'
+import { ensureWallet, type WalletId } from '../account.ts'
 import type { SettleOutcome } from '../ledger.ts'
-import { settledTransfers, storedOutcome } from '../settlement-transfers.ts'
+import { dueOf, settledTransfers, storedOutcome } from '../settlement-transfers.ts'
 import { readTransfersOf, transferColumns } from '../transfer.ts'
-import { type EndedHold, endHolds, insertHolds, lowerHold, markHoldsSent, type Owner, raiseHolds } from './hold-rows.ts'
-import { type ExtendOperation, ofKind, type SettleOperation, type SharedOperation } from './operation.ts'
-import { type Served, serveWallets } from './serve-wallets.ts'
+import { endHolds, insertHolds, lowerHold, markHoldsSent, type Owner, raiseHolds } from './hold-rows.ts'
+import {
+  type ExtendOperation,
+  ofKind,
+  type ReleaseOperation,
+  type SettleOperation,
+  type SharedOperation,
+} from './operation.ts'
+import { type Ended, type Served, serveWallets } from './serve-wallets.ts'
+import { takeLeased } from './take-leased.ts'
 
 /** Gives one answer. */
 export type Answer = () => void
@@ -21,11 +28,11 @@ export async function applyBatch(
   sql: Sql,
   owner: Owner,
   batch: readonly SharedOperation[],
-  now: number,
+  { now, tried, isFinal }: BatchTerms,
 ): Promise<readonly Answer[]> {
-  const taken = await takeHolds(sql, owner, batch)
+  const taken = await takeHolds(sql, owner, batch, tried)
   const live = batch.filter((operation) => isLive(operation, taken))
-  const served = await serveWallets(sql, live, taken.ended)
+  const served = await serveWallets(sql, live, taken, isFinal)
 
   const holds = ofKind(batch, 'hold').filter((operation) => served.granted(operation))
   await insertHolds(sql, owner, holds)
@@ -34,28 +41,44 @@ export async function applyBatch(
     ...(await writeSettlements(sql, ofKind(live, 'settle'), { taken, served, now })),
     ...(await readSettlements(sql, ofKind(batch, 'settle'), taken)),
   ])
-  return batch.map((operation) => () => answer(operation, { taken, served, settled }))
+  return [taken.leased.learn, ...batch.map((operation) => () => answer(operation, { taken, served, settled }))]
 }
 
-/** The rows of holds that this batch has got hold of. */
-interface Taken {
-  /** Settled and released ones. */
-  readonly ended: ReadonlyMap<RequestId, EndedHold>
+export interface BatchTerms {
+  readonly now: number
+  /** Requests whose operation may have been committed before, by a commit whose answer was lost. */
+  readonly tried: ReadonlySet<RequestId>
+  /** Whether the wallet may be told that it cannot pay: the slices of it have been asked for. */
+  isFinal(wallet: WalletId): boolean
+}
+
+/** The rows of holds, and the parts of leases, that this batch has got hold of. */
+interface Taken extends Ended {
   readonly raised: ReadonlySet<ExtendOperation>
 }
 
-async function takeHolds(sql: Sql, owner: Owner, batch: readonly SharedOperation[]): Promise<Taken> {
-  const ids = (kind: SharedOperation['kind']) => ofKind(batch, kind).map(({ requestId }) => requestId)
-  await markHoldsSent(sql, owner, ids('sent'))
+async function takeHolds(
+  sql: Sql,
+  owner: Owner,
+  batch: readonly SharedOperation[],
+  tried: ReadonlySet<RequestId>,
+): Promise<Taken> {
+  const ids = (kind: 'settle' | 'release') =>
+    ofKind(batch, kind).flatMap(({ requestId, hasRow }) => (hasRow ? [requestId] : []))
+  const sent = ofKind(batch, 'sent').map(({ requestId }) => requestId)
+  await markHoldsSent(sql, owner, sent)
   const settled = await endHolds(sql, owner, 'settled', ids('settle'))
   const released = await endHolds(sql, owner, 'released', ids('release'))
   const raised = await raiseHolds(sql, owner, ofKind(batch, 'extend'))
-  return { ended: new Map([...settled, ...released]), raised }
+  const leased = await takeLeased(sql, owner.id, batch, tried)
+  return { ended: new Map([...settled, ...released]), raised, leased }
 }
 
-function isLive(operation: SharedOperation, { ended, raised }: Taken): boolean {
+function isLive(operation: SharedOperation, { ended, raised, leased }: Taken): boolean {
   if (operation.kind === 'extend') return raised.has(operation)
-  return operation.kind === 'hold' || ended.has(operation.requestId)
+  if (operation.kind === 'hold' || ended.has(operation.requestId)) return true
+  // What was admitted from a lease is paid even if the lease is gone meanwhile.
+  return operation.kind === 'settle' && operation.leased !== undefined && !leased.charged.has(operation.requestId)
 }
 
 async function writeSettlements(
@@ -67,11 +90,10 @@ async function writeSettlements(
   const transfers: Record<string, SqlValue>[] = []
   for (const operation of operations) {
     const { settlement, workspaceId, requestId } = operation
-    const { amount: held = 0n, budgets } = taken.ended.get(requestId) ?? {}
-    const isCovered = settlement.charge <= held || served.granted(operation)
-    const payable = isCovered ? settlement.charge : held
-    const { told = payable } = settlement
-    const charged = (told < payable ? told : payable) as Nano
+    const { amount = 0n, budgets } = taken.ended.get(requestId) ?? {}
+    const held = amount + (taken.leased.covered.get(requestId) ?? 0n)
+    const due = dueOf(settlement)
+    const charged = (due <= held || served.granted(operation) ? due : held) as Nano
     const { charge, writeoff } = settledTransfers(settlement, workspaceId, { charged, now })
     transfers.push(transferColumns(charge, budgets))
     if (writeoff) transfers.push(transferColumns(writeoff))
@@ -92,11 +114,12 @@ async function writeSettlements(
 async function readSettlements(
   sql: Sql,
   operations: readonly SettleOperation[],
-  { ended }: Taken,
+  taken: Taken,
 ): Promise<Map<RequestId, SettleOutcome>> {
   const outcomes = new Map<RequestId, SettleOutcome>()
-  for (const { requestId } of operations) {
-    if (ended.has(requestId)) continue
+  for (const operation of operations) {
+    if (isLive(operation, taken)) continue
+    const { requestId } = operation
     outcomes.set(requestId, storedOutcome(await readTransfersOf(sql, requestId)))
   }
   return outcomes
@@ -117,8 +140,12 @@ function answer(operation: SharedOperation, { taken, served, settled }: Results)
     case 'settle':
       return operation.answer(settled.get(operation.requestId) ?? { kind: 'gone' })
     case 'release':
-      return operation.answer({ kind: taken.ended.has(operation.requestId) ? 'released' : 'gone' })
+      return operation.answer({ kind: isEnded(operation, taken) ? 'released' : 'gone' })
     case 'sent':
       return operation.answer(undefined)
   }
+}
+
+function isEnded({ requestId, leased }: ReleaseOperation, { ended }: Taken): boolean {
+  return leased !== undefined || ended.has(requestId)
 }

@@ -4,13 +4,23 @@
 import type { RequestId, WorkspaceId } from '../../kernel/ids.ts'
 import type { Nano } from '../../kernel/money.ts'
 import type { Budget } from '../budget.ts'
+import type { HoldRequest } from '../ledger.ts'
 import type { HoldStats } from '../stats.ts'
+import type { LeasedPart } from './lease-book.ts'
 
 export interface OpenHold {
   readonly workspaceId: WorkspaceId
   readonly budgets: readonly Budget[]
   readonly heldAt: number
   amount: bigint
+  /** What of the amount is part of a lease. */
+  readonly leased: LeasedPart | undefined
+  /** Whether the rest is a row in the database. */
+  hasRow: boolean
+  /** Of what has no row: whether the body has gone upstream, and when the hold is over. */
+  sent: boolean
+  readonly expiresAt: number
+  readonly request: HoldRequest
   /** Not taken out yet. */
   listed: boolean
 }
@@ -22,6 +32,8 @@ export interface OpenHolds {
   raise(hold: OpenHold, more: bigint): void
   /** Out of the list, so that nobody else here ends it. */
   take(requestId: RequestId): OpenHold | undefined
+  /** Those with a part of a lease that are past their lifetime. */
+  expired(now: number): readonly (readonly [RequestId, OpenHold])[]
   stats(): HoldStats
 }
 
@@ -46,6 +58,7 @@ export function createOpenHolds(): OpenHolds {
       total -= hold.amount
       return hold
     },
+    expired: (now) => [...holds].filter(([, hold]) => hold.leased !== undefined && hold.expiresAt < now),
     stats() {
       const oldest = holds.values().next().value
       return { openHolds: holds.size, heldTotal: total as Nano, oldestHoldAt: oldest?.heldAt }

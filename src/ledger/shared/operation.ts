@@ -5,6 +5,7 @@ import type { RequestId, WorkspaceId } from '../../kernel/ids.ts'
 import type { Nano } from '../../kernel/money.ts'
 import type { Budget } from '../budget.ts'
 import type { ExtendOutcome, HoldOutcome, HoldRequest, ReleaseOutcome, Settlement, SettleOutcome } from '../ledger.ts'
+import type { LeasedPart } from './lease-book.ts'
 
 interface Common<Kind extends string, Outcome> {
   readonly kind: Kind
@@ -28,11 +29,17 @@ export interface ExtendOperation extends Common<'extend', ExtendOutcome> {
   readonly budgets: readonly Budget[]
 }
 
-export interface SettleOperation extends Common<'settle', SettleOutcome> {
+/** What a hold that ends consists of: a row, or a part of a lease, or, where an extension did not fit, both. */
+interface End {
+  readonly hasRow: boolean
+  readonly leased?: LeasedPart | undefined
+}
+
+export interface SettleOperation extends Common<'settle', SettleOutcome>, End {
   readonly settlement: Settlement
 }
 
-export type ReleaseOperation = Common<'release', ReleaseOutcome>
+export interface ReleaseOperation extends Common<'release', ReleaseOutcome>, End {}
 
 /** Nobody waits for its answer. */
 export type SentOperation = Common<'sent', unknown>

@@ -13,6 +13,7 @@ import { type CleanOptions, portionMax as cleanMax, cleanPortions } from '../cle
 import type { ReapReport } from '../ledger.ts'
 import { lockBudgets, writeBudgets } from './budget-rows.ts'
 import { databaseNow } from './hold-rows.ts'
+import { takeBackDead } from './lease-rows.ts'
 
 /** Four heartbeats. */
 const silenceOfDeathMs = 20_000n
@@ -35,6 +36,9 @@ export async function reapHolds(database: Database, reach: Failpoint): Promise<r
     reports.push(...rows.map(reportOf))
     if (rows.length < Number(portionMax)) break
   }
+  await insist(() =>
+    database.transaction(async (sql) => takeBackDead(sql, (await databaseNow(sql)) - silenceOfDeathMs)),
+  )
   return reports
 }
 

@@ -10,11 +10,20 @@ import { databaseNow, type Owner } from './hold-rows.ts'
 export const heartbeatMs = 5000
 /** Without a heartbeat for so long others may think this process dead any moment, so it admits nothing more. */
 const silenceMaxMs = 15_000
+/** A silence of our own longer than this was the database's, and then the others could not be heard either. */
+const outageMs = 10_000
+/** After which whoever lives has had the time to say so. */
+const steadyMs = 7500
 
 export interface Replica {
   owner(): Owner
   /** Whether the last heartbeat is young enough to admit requests. */
   isAlive(): boolean
+  /**
+   * Whether the silence of another means that it is dead. Not just after the database was away: all were silent then, and
+   * whoever came back first would take from the others what they hold for running requests.
+   */
+  mayJudge(): boolean
   /** Never throws; a heartbeat that fails closes the gate, one that succeeds opens it. */
   beat(): Promise<void>
   /** Takes the row away: whatever is still held may be reaped at once. */
@@ -26,6 +35,7 @@ export async function joinReplicas(database: Database, clock: Clock, gate: Gate)
   let epoch = 1n
   /** When the last heartbeat was written: here, and there. From its begin: what others see may be as old as that. */
   let last = { monotonicMs: clock.monotonicMs(), databaseMs: 0n }
+  let steadySinceMs = last.monotonicMs
 
   const register = () =>
     database.transaction(async (sql) => {
@@ -50,11 +60,14 @@ export async function joinReplicas(database: Database, clock: Clock, gate: Gate)
   return {
     owner: () => ({ id, epoch, now: last.databaseMs + BigInt(Math.round(silentMs())) }),
     isAlive: () => silentMs() <= silenceMaxMs,
+    mayJudge: () => silentMs() <= outageMs && clock.monotonicMs() - steadySinceMs >= steadyMs,
     async beat() {
       const monotonicMs = clock.monotonicMs()
       const end = gate.begin()
       try {
-        last = { monotonicMs, databaseMs: await writeHeartbeat() }
+        const databaseMs = await writeHeartbeat()
+        if (silentMs() > outageMs) steadySinceMs = clock.monotonicMs()
+        last = { monotonicMs, databaseMs }
         end('committed')
       } catch {
         end('failed')

@@ -7,9 +7,12 @@ import type { Sql } from '../../store/sql.ts'
 import { type WalletId, walletOf } from '../account.ts'
 import { type Budget, budgetNames, noBudgets } from '../budget.ts'
 import type { HoldOutcome } from '../ledger.ts'
+import { dueOf } from '../settlement-transfers.ts'
 import type { EndedHold } from './hold-rows.ts'
+import { judgeRefusals } from './judge-refusals.ts'
 import { type Demand, grantAll, type MoveOutcome, moveBalances, type WalletMove } from './move-balance.ts'
 import type { SharedOperation } from './operation.ts'
+import type { LeasedEnds } from './take-leased.ts'
 
 export interface Served {
   /** True also for what demanded nothing beyond its own hold. */
@@ -17,19 +20,33 @@ export interface Served {
   outcome(operation: SharedOperation): HoldOutcome
 }
 
-/** `live`: without those whose hold is gone. `ended`: the holds that end in this batch. */
+/** What ends in a batch. */
+export interface Ended {
+  /** Settled and released holds. */
+  readonly ended: ReadonlyMap<RequestId, EndedHold>
+  readonly leased: LeasedEnds
+}
+
+/** `live`: without those whose hold is gone. Throws a SlicesOut where a wallet must not be told yet that it cannot pay. */
 export async function serveWallets(
   sql: Sql,
   live: readonly SharedOperation[],
-  ended: ReadonlyMap<RequestId, EndedHold>,
+  { ended, leased }: Ended,
+  isFinal: (wallet: WalletId) => boolean,
 ): Promise<Served> {
   const demands = new Map<SharedOperation, Demand>()
   const moves = new Map<WalletId, WalletMove>()
+  for (const [wallet, { charged, freed }] of leased.moves) {
+    const move = moveOf(moves, wallet)
+    move.charged += charged
+    move.freed += freed
+  }
   for (const operation of [...live].sort((a, b) => ranks[a.kind] - ranks[b.kind])) {
     const move = moveOf(moves, walletOf(operation.workspaceId))
     const hold = ended.get(operation.requestId)
-    if (hold) addEnd(move, operation, hold)
-    const demand = demandOf(operation, hold)
+    const fromLease = leased.covered.get(operation.requestId) ?? 0n
+    if (hold) addEnd(move, operation, { hold, fromLease })
+    const demand = demandOf(operation, fromLease, hold)
     if (demand === undefined) continue
     move.demands.push(demand)
     demands.set(operation, demand)
@@ -37,6 +54,7 @@ export async function serveWallets(
   const all = [...moves.values()]
   const outcomes = await moveBalances(sql, all.filter(movesSomething))
   for (const move of all) if (!movesSomething(move)) outcomes.set(move.wallet, untouched(move))
+  await judgeRefusals(sql, { moves: all, outcomes, isFinal })
   return servedFrom(demands, outcomes)
 }
 
@@ -51,21 +69,28 @@ function moveOf(moves: Map<WalletId, WalletMove>, wallet: WalletId): WalletMove 
   return fresh
 }
 
-function addEnd(move: WalletMove, operation: SharedOperation, { amount, budgets }: EndedHold): void {
-  const charged = operation.kind === 'settle' ? smaller(operation.settlement.charge, amount) : 0n
+interface PaidEnd {
+  readonly hold: EndedHold
+  /** What the request's lease pays of its charge. */
+  readonly fromLease: bigint
+}
+
+function addEnd(move: WalletMove, operation: SharedOperation, { hold, fromLease }: PaidEnd): void {
+  const { amount, budgets } = hold
+  const charged = operation.kind === 'settle' ? smaller(dueOf(operation.settlement) - fromLease, amount) : 0n
   move.freed += amount
   move.charged += charged
   if (budgets.length > 0) move.budgetEnds.push({ budgets, freed: amount, charged })
 }
 
-function demandOf(operation: SharedOperation, hold: EndedHold | undefined): Demand | undefined {
+function demandOf(operation: SharedOperation, fromLease: bigint, hold: EndedHold | undefined): Demand | undefined {
   switch (operation.kind) {
     case 'hold':
       return reservation(operation.request.amount, operation.request.budgets, operation.request.roomLeast)
     case 'extend':
       return reservation(operation.more, operation.budgets)
     case 'settle': {
-      const amount = operation.settlement.charge - (hold?.amount ?? 0n)
+      const amount = dueOf(operation.settlement) - fromLease - (hold?.amount ?? 0n)
       if (amount <= 0n) return undefined
       return { amount, room: amount, takes: 'posted', caps: noBudgets, budgets: hold?.budgets ?? [] }
     }

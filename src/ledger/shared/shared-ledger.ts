@@ -1,23 +1,24 @@
 // The ledger of one replica among several on PostgreSQL. Holds are rows, committed before anything goes upstream; this
 // process only remembers which of them are its own, and the database decides everything.
 
-import type { WorkspaceId } from '../../kernel/ids.ts'
-import type { Nano } from '../../kernel/money.ts'
-import type { Database } from '../../store/database.ts'
 import { isContention, isStoreUnavailable } from '../../store/sql-error.ts'
-import { walletOf } from '../account.ts'
+import type { WalletId } from '../account.ts'
 import { clean, cleanMs } from '../clean.ts'
 import { type Funding, type FundOutcome, recordFunding } from '../fund.ts'
 import { createGate, type Gate } from '../gate.ts'
-import type { Ledger, Wallet } from '../ledger.ts'
+import type { Ledger } from '../ledger.ts'
 import type { LedgerOptions } from '../options.ts'
 import { createTally } from '../tally.ts'
 import { listTransfers, readTransfersOf } from '../transfer.ts'
 import { unavailable } from '../unavailable.ts'
 import { createBatchQueue } from './batch-queue.ts'
 import { readBudget } from './budget-rows.ts'
+import { createLeaseBook } from './lease-book.ts'
+import { createLeaseKeeper, leaseRoundMs } from './lease-keeper.ts'
 import { createOwnHolds } from './own-holds.ts'
+import { readWallet } from './read-wallet.ts'
 import { clearEnded, reapHolds } from './reap.ts'
+import { recallSlices } from './recall.ts'
 import { heartbeatMs, joinReplicas } from './replica.ts'
 
 const probeMs = 1000
@@ -25,17 +26,23 @@ const reapMs = 10_000
 const fundRetriesMax = 3
 
 export async function createSharedLedger(options: LedgerOptions): Promise<Ledger> {
-  const { database, clock, pace, reach, holdLifetimeMs, random } = options
+  const { database, clock, pace, reach, holdLifetimeMs, hotHoldsPerSecond, onFault, random } = options
   const gate = createGate(clock)
   const replica = await joinReplicas(database, clock, gate)
-  const queue = createBatchQueue({ database, clock, gate, pace, random, owner: () => replica.owner() })
+  const owner = () => replica.owner()
+  const book = createLeaseBook(() => clock.monotonicMs())
+  const closeOwn = (wallet: WalletId) => keeper.close(wallet)
+  const recall = (wallet: WalletId) => recallSlices({ database, pace, closeOwn, onFault }, wallet)
+  const queue = createBatchQueue({ database, clock, gate, pace, random, owner, recall })
+  const keeper = createLeaseKeeper({ database, clock, gate, queue, book, hotHoldsPerSecond, owner, onFault })
   const tally = createTally()
-  const holds = createOwnHolds({ queue, database, reach, holdLifetimeMs, clock, tally })
+  const holds = createOwnHolds({ queue, database, reach, holdLifetimeMs, clock, tally, book, keeper })
 
   const admits = () => gate.admits() && replica.isAlive()
   const reap = async () => {
-    const reports = await reapHolds(database, reach)
-    holds.forget(reports.map(({ requestId }) => requestId))
+    const reaped = await reapHolds(database, reach)
+    holds.forget(reaped.map(({ requestId }) => requestId))
+    const reports = [...reaped, ...holds.reapLeased()]
     tally.reaped(reports)
     return reports
   }
@@ -43,9 +50,13 @@ export async function createSharedLedger(options: LedgerOptions): Promise<Ledger
     pace.every(heartbeatMs, () => replica.beat()),
     // Once a commit failed, only a successful one opens the gate again.
     pace.every(probeMs, async () => void (gate.failed() && (await replica.beat()))),
+    pace.every(leaseRoundMs, () => keeper.round()),
     // What fails now is tried again in the next round.
-    pace.every(reapMs, () => reap().catch(() => {})),
-    pace.every(cleanMs, () => cleanAll(options).catch(() => {})),
+    pace.every(reapMs, async () => {
+      if (!replica.mayJudge()) return
+      await reap().catch((error) => onFault('holds of dead replicas could not be ended', error))
+    }),
+    pace.every(cleanMs, () => cleanAll(options).catch((error) => onFault('old rows could not be removed', error))),
   ]
 
   return {
@@ -55,7 +66,7 @@ export async function createSharedLedger(options: LedgerOptions): Promise<Ledger
     settle: holds.settle,
     release: holds.release,
     fund: (funding) => fund(options, gate, funding),
-    wallet: (workspaceId) => readWallet(database, workspaceId),
+    wallet: (workspaceId) => readWallet(database, workspaceId, { owner: owner().id, book }),
     budget: (scopeId, window) => readBudget(database, scopeId, window),
     transfers: (workspaceId, query) => listTransfers(database.sql, workspaceId, query),
     transfersOf: (requestId) => readTransfersOf(database.sql, requestId),
@@ -65,6 +76,7 @@ export async function createSharedLedger(options: LedgerOptions): Promise<Ledger
     async close() {
       for (const stop of stops) stop()
       await queue.drain()
+      await keeper.leave()
       // A row that stays is only found dead later.
       await replica.leave().catch(() => {})
     },
@@ -91,11 +103,4 @@ async function fund({ database, clock, reach }: LedgerOptions, gate: Gate, fundi
       throw thrown
     }
   }
-}
-
-async function readWallet(database: Database, workspaceId: WorkspaceId): Promise<Wallet> {
-  const [row] = await database.sql<{ posted: bigint; held: bigint }>`SELECT posted, held FROM balances
-    WHERE account_id = ${walletOf(workspaceId)}`
-  const { posted, held } = row ?? { posted: 0n, held: 0n }
-  return { posted: posted as Nano, held: held as Nano, available: (posted - held) as Nano }
 }

@@ -11,6 +11,8 @@ import ownKeys from './0007-own-keys.sql' with { type: 'text' }
 import replicas from './0008-replicas.sql' with { type: 'text' }
 import priceOverrides from './0009-price-overrides.sql' with { type: 'text' }
 import rollups from './0010-rollups.sql' with { type: 'text' }
+import requestSums from './0011-request-sums.sql' with { type: 'text' }
+import leases from './0012-leases.sql' with { type: 'text' }
 
 export interface Migration {
   /** The file's name without its ending. */
@@ -30,4 +32,6 @@ export const allMigrations: readonly Migration[] = [
   { name: '0008-replicas', text: replicas },
   { name: '0009-price-overrides', text: priceOverrides },
   { name: '0010-rollups', text: rollups },
+  { name: '0011-request-sums', text: requestSums },
+  { name: '0012-leases', text: leases },
 ]

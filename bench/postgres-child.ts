@@ -1,0 +1,83 @@
+// One process of the PostgreSQL benchmark: a ledger that holds, marks and settles as fast as it is answered, so many
+// requests at a time, and prints one JSON line with how many it charged in the window. Run by postgres.ts.
+
+import { systemClock } from '../src/kernel/clock.ts'
+import { createId, type RequestId, type WorkspaceId } from '../src/kernel/ids.ts'
+import type { Nano } from '../src/kernel/money.ts'
+import { createLedger } from '../src/ledger/create-ledger.ts'
+import { openDatabase } from '../src/store/open-database.ts'
+import type { NewRow } from '../src/store/write-batch.ts'
+
+export interface ChildPlan {
+  readonly url: string
+  readonly workspaceIds: readonly WorkspaceId[]
+  readonly isLeased: boolean
+  readonly concurrency: number
+  readonly warmupMs: number
+  readonly windowMs: number
+}
+
+export interface ChildResult {
+  readonly charged: number
+  readonly refused: number
+  readonly cpuMicros: number
+  readonly seconds: number
+}
+
+const held = 40_000_000n as Nano
+const charge = 3_000_000n as Nano
+
+/** The request's record, which the gateway writes with every charge. */
+function recordOf(id: RequestId, workspaceId: WorkspaceId): NewRow {
+  const who = {
+    id,
+    workspace_id: workspaceId,
+    project_id: 'prj_1',
+    key_id: 'key_1',
+    started_at: BigInt(systemClock.now()),
+  }
+  const what = { path: '/v1/chat/completions', stream: 0n, model: 'bench/model', status: 200n, lane: 'bytes' }
+  const lists = { candidates: '[]', attempts: '[]', warnings: '[]', notes: '[]', usage: '{}' }
+  return { table: 'requests', columns: { ...who, ...what, ...lists, held, charge, total_ms: 1n } }
+}
+
+async function run(plan: ChildPlan): Promise<ChildResult> {
+  const database = await openDatabase({ url: plan.url, dataFolder: '' })
+  const hotHoldsPerSecond = plan.isLeased ? 50 : Number.POSITIVE_INFINITY
+  const ledger = await createLedger({ database, clock: systemClock, hotHoldsPerSecond })
+  const counts = { charged: 0, refused: 0, next: 0, isOver: false }
+
+  const spend = async () => {
+    while (!counts.isOver) {
+      const workspaceId = plan.workspaceIds[counts.next++ % plan.workspaceIds.length] as WorkspaceId
+      const requestId = createId('req')
+      const { kind } = await ledger.hold({ requestId, workspaceId, keyId: 'key_1', projectId: 'prj_1', amount: held })
+      if (kind !== 'held') {
+        counts.refused++
+        await Bun.sleep(1)
+        continue
+      }
+      ledger.markSent(requestId)
+      // The answer's time: holds of several requests are open beside each other, as they are behind a provider.
+      await Bun.sleep(0)
+      const rows = [recordOf(requestId, workspaceId)]
+      const settlement = { requestId, charge, priceVersion: undefined, usage: '{}', estimated: false, rows }
+      const settled = await ledger.settle(settlement)
+      if (settled.kind === 'settled') counts.charged++
+    }
+  }
+  const running = Array.from({ length: plan.concurrency }, spend)
+  await Bun.sleep(plan.warmupMs)
+  const before = { ...counts, cpu: process.cpuUsage(), atMs: systemClock.monotonicMs() }
+  await Bun.sleep(plan.windowMs)
+  const cpu = process.cpuUsage(before.cpu)
+  const seconds = (systemClock.monotonicMs() - before.atMs) / 1000
+  const result = { charged: counts.charged - before.charged, refused: counts.refused - before.refused }
+  counts.isOver = true
+  await Promise.all(running)
+  await ledger.close()
+  await database.close()
+  return { ...result, cpuMicros: cpu.user + cpu.system, seconds }
+}
+
+console.log(JSON.stringify(await run(JSON.parse(await Bun.stdin.text()) as ChildPlan)))
