@@ -2,46 +2,53 @@
 // the table. Contenders stay up through the whole run and only one is under load at a time.
 
 import { mkdtempSync, rmSync } from 'node:fs'
-import { cpus, tmpdir } from 'node:os'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Cell, PATHS, requestBody, requestHeaders } from './cells.ts'
 import type { Contender, Running, Setting } from './contenders/contender.ts'
-import { launch } from './contenders/launch.ts'
+import { startUpstream } from './contenders/start-upstream.ts'
+import { tollgate } from './contenders/tollgate.ts'
+import { judge, renderVerdicts } from './limits.ts'
 import type { LoadPlan, LoadResult } from './load.ts'
-import { type Options, readOptions, USAGE } from './options.ts'
+import { type Options, readOptions } from './options.ts'
+import { kindOf, type Probe, probe, type Refusal } from './probe.ts'
+import { machineFacts, machineLine, type RequestsReport, writeResult } from './results.ts'
+import { runLoad } from './run-load.ts'
 import { type Measurement, summarize } from './summary.ts'
-import { renderErrors, renderLimits, renderTable } from './table.ts'
+import { renderNotes, renderTable } from './table.ts'
+import { writeReadme } from './write-readme.ts'
 
 interface Entry {
   readonly contender: Contender
   readonly version: string
   readonly running: Running
+  /** By kind of cell. */
+  readonly probes: ReadonlyMap<string, Probe>
 }
 
 async function main(): Promise<number> {
   const options = readOptions(Bun.argv.slice(2))
-  if ('wrong' in options) {
-    console.error(options.wrong ? `${options.wrong}\n\n${USAGE}` : USAGE)
-    return options.wrong ? 2 : 0
+  if ('told' in options) {
+    console[options.isWrong ? 'error' : 'log'](options.told)
+    return options.isWrong ? 2 : 0
+  }
+  if (options.render) {
+    writeReadme()
+    return 0
   }
   const folder = mkdtempSync(join(tmpdir(), 'tollgate-bench-'))
   const stops: (() => Promise<void>)[] = []
   const interruption = new AbortController()
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => interruption.abort())
   try {
-    const upstream = await launch({
-      name: 'upstream',
-      folder,
-      command: [process.execPath, '--no-install', join(import.meta.dir, 'upstream.ts')],
-    })
-    if ('failed' in upstream) throw new Error(`the fake upstream ${upstream.failed}`)
+    const upstream = await startUpstream(folder)
     stops.push(upstream.stop)
-    const upstreamUrl = `http://127.0.0.1:${upstream.port}`
-    const setting = { upstreamUrl, upstreamPid: upstream.pid, folder, peers: options.peers }
-    const { entries, absent } = await startAll(options.contenders, setting, stops)
+    const { peersFolder, installPeers } = options
+    const setting = { upstreamUrl: upstream.url, upstreamPid: upstream.pid, folder, peersFolder, installPeers }
+    const { entries, absent } = await startAll(options, setting, stops)
     const measurements = await measureRounds(entries, options, interruption.signal)
     if (interruption.signal.aborted) return 130
-    print(measurements, entries, absent, options)
+    report(measurements, entries, absent, options)
     return 0
   } finally {
     await Promise.all(stops.map((stop) => stop()))
@@ -49,20 +56,31 @@ async function main(): Promise<number> {
   }
 }
 
-async function startAll(contenders: readonly Contender[], setting: Setting, stops: (() => Promise<void>)[]) {
+async function startAll({ contenders, cells }: Options, setting: Setting, stops: (() => Promise<void>)[]) {
   const entries: Entry[] = []
   const absent: string[] = []
   for (const contender of contenders) {
     progress(`starting ${contender.name}`)
     const start = await contender.start(setting)
     if ('absent' in start) {
+      // A table without the one it is about would only look like a result.
+      if (contender === tollgate) throw new Error(`tollgate: ${start.absent}`)
       absent.push(`${contender.name}: ${start.absent}`)
       continue
     }
     stops.push(start.running.stop)
-    entries.push({ contender, version: start.version, running: start.running })
+    const probes = new Map<string, Probe>()
+    for (const cell of cells) {
+      const kind = kindOf(cell)
+      if (isFor(contender, cell) && !probes.has(kind)) probes.set(kind, await probe(start.running, cell))
+    }
+    entries.push({ contender, version: start.version, running: start.running, probes })
   }
   return { entries, absent }
+}
+
+function isFor(contender: Contender, cell: Cell): boolean {
+  return contender.cells === 'all' || cell.events > 0
 }
 
 async function measureRounds(
@@ -71,12 +89,14 @@ async function measureRounds(
   interrupted: AbortSignal,
 ): Promise<Measurement[]> {
   const measurements: Measurement[] = []
+  await warmUp(entries, options, interrupted)
   for (let round = 1; round <= options.rounds; round++) {
     for (const cell of options.cells) {
       for (const entry of entries) {
-        if (entry.contender.cells === 'streams' && cell.events === 0) continue
+        const probed = entry.probes.get(kindOf(cell))
+        if (!isFor(entry.contender, cell) || !probed || 'refused' in probed) continue
         progress(`round ${round} of ${options.rounds}: ${cell.id}, ${entry.contender.name}`)
-        const result = await measure(entry, cell, options, interrupted)
+        const result = await measure(entry.running, cell, probed.eventsFewer, options, interrupted)
         if (interrupted.aborted) return measurements
         if (result) measurements.push({ cell: cell.id, contender: entry.contender.name, round, result })
       }
@@ -86,55 +106,89 @@ async function measureRounds(
   return measurements
 }
 
+/** Compilers and lazy imports are done with before anything counts. */
+async function warmUp(entries: readonly Entry[], options: Options, interrupted: AbortSignal): Promise<void> {
+  for (const { contender, running, probes } of entries) {
+    for (const [kind, probed] of probes) {
+      const cell = options.cells.find((candidate) => kindOf(candidate) === kind)
+      if (!cell || 'refused' in probed || interrupted.aborted) continue
+      progress(`warming up ${contender.name}`)
+      const few = { ...cell, connections: 8, arrivalsPerSecond: 0, waitMs: 0, promptBytes: 1_000 }
+      const short = { ...options, warmupMs: 0, windowMs: Math.min(500, options.windowMs) }
+      await measure(running, few, probed.eventsFewer, short, interrupted)
+    }
+  }
+}
+
 async function measure(
-  { running }: Entry,
+  running: Running,
   cell: Cell,
+  eventsFewer: number,
   options: Options,
   interrupted: AbortSignal,
 ): Promise<LoadResult | undefined> {
-  const call = running.call(cell.surface)
+  const call = running.call(cell.surface, cell.provider)
   if (!call) return undefined
   const plan: LoadPlan = {
     port: running.port,
-    path: PATHS[cell.surface],
+    path: call.path ?? PATHS[cell.surface],
     headers: [call.headers, ...(call.otherHeaders ?? [])].map((headers) => ({
       ...requestHeaders(cell.surface),
       ...headers,
     })),
-    body: requestBody(cell, call.model),
+    bodies: [requestBody(cell, call.model)],
     connections: cell.connections,
-    warmupMs: options.warmupMs,
-    windowMs: options.windowMs,
+    arrivalsPerSecond: cell.arrivalsPerSecond,
+    // Once round all streams, so that they no longer begin together.
+    warmupMs: options.warmupMs + cell.waitMs,
+    windowMs: options.windowMs + 2 * cell.waitMs,
     pid: running.pid,
-    eventsExpected: Math.max(0, cell.events - (call.eventsFewer ?? 0)),
+    eventsExpected: Math.max(0, cell.events - eventsFewer),
   }
-  const load = Bun.spawn([process.execPath, '--no-install', join(import.meta.dir, 'load.ts')], {
-    stdin: new Blob([JSON.stringify(plan)]),
-    stdout: 'pipe',
-    stderr: 'inherit',
-    signal: interrupted,
-  })
-  const output = await new Response(load.stdout).text()
-  return interrupted.aborted ? undefined : (JSON.parse(output) as LoadResult)
+  return runLoad(plan, interrupted)
 }
 
-function print(measurements: Measurement[], entries: readonly Entry[], absent: string[], options: Options): void {
+function report(
+  measurements: readonly Measurement[],
+  entries: readonly Entry[],
+  absent: readonly string[],
+  options: Options,
+): void {
+  const { cells, rounds, windowMs } = options
+  const facts = machineFacts()
   const versions = entries.map((entry) => `${entry.contender.name}: ${entry.version}`)
-  const machine = `${cpus().length} × ${cpus()[0]?.model.trim() ?? 'unknown processor'}, Bun ${Bun.version}`
-  if (options.json) {
-    console.log(JSON.stringify({ machine, versions, absent, measurements }))
-    return
+  if (options.json) console.log(JSON.stringify({ ...facts, versions, absent, measurements }))
+  const run: RequestsReport = {
+    ...facts,
+    method: `medians of ${rounds} rounds of ${windowMs / 1000} s in turns; × = ratio to bare, within rounds`,
+    versions,
+    absent,
+    cells: cells.map(({ id }) => id),
+    rows: summarize(measurements, cells),
+    refusals: refusalsOf(entries, cells),
+    verdicts: judge(measurements, cells),
   }
-  const rows = summarize(measurements, options.cells)
-  const seconds = options.windowMs / 1000
-  console.log(
-    `${machine}; medians of ${options.rounds} rounds of ${seconds} s in turns; × = ratio to bare, within rounds`,
-  )
+  if (options.write) {
+    writeResult('requests', run)
+    writeReadme()
+  }
+  if (options.json) return
+  console.log(`${machineLine(run)}; ${run.method}`)
   console.log(versions.join(' · '))
   for (const line of absent) console.log(`skipped ${line}`)
-  console.log(`\n${renderTable(rows, options.cells)}\n`)
-  for (const line of renderErrors(rows)) console.log(line)
-  for (const line of renderLimits(measurements, options.cells)) console.log(line)
+  console.log(`\n${renderTable(run.rows, cells, run.refusals)}\n`)
+  for (const line of [...renderNotes(run.rows, run.refusals), ...renderVerdicts(run.verdicts)]) console.log(line)
+}
+
+function refusalsOf(entries: readonly Entry[], cells: readonly Cell[]): Refusal[] {
+  return entries.flatMap(({ contender, probes }) =>
+    [...probes].flatMap(([kind, probed]) => {
+      // The yardsticks are not expected to; their place in such a cell is their twin's.
+      if (!('refused' in probed) || ['direct', 'bare', 'bare-rewrite', 'nginx'].includes(contender.name)) return []
+      const ofKind = cells.filter((cell) => kindOf(cell) === kind).map(({ id }) => id)
+      return [{ contender: contender.name, reason: probed.refused, cells: ofKind }]
+    }),
+  )
 }
 
 /** One line that replaces itself on a terminal; nothing where output is kept. */

@@ -1,42 +1,111 @@
-// What is measured: one row of data per cell. A new dialect pair, connection count or prompt size is a new row.
+// What is measured: one row of data per cell, the whole matrix made by multiplication, and the request bodies of a cell.
+// A new dialect pair, connection count or prompt size is a new entry in the lists below.
 
 export type Surface = 'chat' | 'messages'
 
 export interface Cell {
   readonly id: string
+  /** What the caller speaks. */
   readonly surface: Surface
+  /** What the upstream speaks. */
+  readonly provider: Surface
   /** Events of the upstream's stream; 0 asks for a plain JSON reply. */
   readonly events: number
+  /** Milliseconds between two events of a stream. */
+  readonly paceMs: number
+  /** Median of the upstream's time to its first byte; 0 answers at once. */
+  readonly waitMs: number
+  /** In an open loop the most that may be open at a time. */
   readonly connections: number
   readonly promptBytes: number
-  /** Measured without being named by --cells. */
+  /** Requests begun in a second, however long the answers take; 0 is a closed loop. */
+  readonly arrivalsPerSecond: number
+  /** The cell whose `direct` and `bare` this one is told against, where they cannot do its own work. */
+  readonly twin: string
+  /** Measured without being named by --cells or asked for by --all. */
   readonly byDefault: boolean
 }
 
-// Streams run on few connections because the upstream paces them: 16 streams of one event per millisecond leave the
-// bare proxy about a quarter of a core, so events stay apart and CPU per event means the same for every contender that keeps up.
-export const CELLS: readonly Cell[] = [
-  { id: 'chat', surface: 'chat', events: 0, connections: 32, promptBytes: 1_000, byDefault: true },
-  { id: 'chat-alone', surface: 'chat', events: 0, connections: 1, promptBytes: 1_000, byDefault: true },
-  { id: 'chat-20k', surface: 'chat', events: 0, connections: 32, promptBytes: 20_000, byDefault: true },
-  { id: 'chat-stream', surface: 'chat', events: 100, connections: 16, promptBytes: 1_000, byDefault: true },
-  { id: 'chat-long-stream', surface: 'chat', events: 1_000, connections: 16, promptBytes: 1_000, byDefault: true },
-  { id: 'messages', surface: 'messages', events: 0, connections: 32, promptBytes: 1_000, byDefault: false },
-  { id: 'messages-stream', surface: 'messages', events: 100, connections: 16, promptBytes: 1_000, byDefault: false },
+type Shape = Partial<Omit<Cell, 'id' | 'twin' | 'surface' | 'provider'>>
+
+const PAIRS: readonly (readonly [surface: Surface, provider: Surface])[] = [
+  ['chat', 'chat'],
+  ['messages', 'messages'],
+  ['chat', 'messages'],
+  ['messages', 'chat'],
 ]
+const CONNECTIONS = [1, 32, 512]
+const PROMPT_BYTES = [1_000, 20_000, 200_000]
+
+// The upstream sends about 16 events per millisecond in all: the bare proxy then needs a quarter of a core, events stay
+// apart, and CPU per event means the same for every contender that keeps up. Of 512 streams each is slower and shorter, so that
+// one still ends within a second.
+const PACES: Readonly<Record<number, { readonly events: number; readonly paceMs: number }>> = {
+  1: { events: 100, paceMs: 1 },
+  32: { events: 100, paceMs: 2 },
+  512: { events: 30, paceMs: 32 },
+}
+
+/** `chat`, `messages`, `chat-to-messages` …, with what differs from 32 connections and 1 KB behind it. */
+function matrix(): Cell[] {
+  const byDefault = new Set(['chat', 'chat-stream', 'chat-to-messages', 'chat-to-messages-stream'])
+  return PAIRS.flatMap(([surface, provider]) =>
+    [false, true].flatMap((isStreamed) =>
+      CONNECTIONS.flatMap((connections) =>
+        PROMPT_BYTES.map((promptBytes) => {
+          const ending =
+            (isStreamed ? '-stream' : '') +
+            (connections === 32 ? '' : `-${connections}c`) +
+            (promptBytes === 1_000 ? '' : `-${promptBytes / 1000}k`)
+          const id = (surface === provider ? surface : `${surface}-to-${provider}`) + ending
+          const pace = isStreamed ? PACES[connections] : undefined
+          return cell(surface, provider, id, surface + ending, {
+            ...pace,
+            connections,
+            promptBytes,
+            byDefault: byDefault.has(id),
+          })
+        }),
+      ),
+    ),
+  )
+}
+
+/** What the matrix has not: long streams, an upstream that takes its time, and open loops. */
+function singles(): Cell[] {
+  const chat = (id: string, shape: Shape) => cell('chat', 'chat', id, id, shape)
+  const slowly = { waitMs: 300, connections: 512 }
+  return [
+    chat('chat-long-stream', { events: 1_000, paceMs: 2 }),
+    chat('chat-real', slowly),
+    chat('chat-stream-real', { ...slowly, events: 50, paceMs: 20 }),
+    chat('chat-open-100', { arrivalsPerSecond: 100, connections: 512 }),
+    chat('chat-open', { arrivalsPerSecond: 1_000, connections: 512, byDefault: true }),
+    chat('chat-open-3000', { arrivalsPerSecond: 3_000, connections: 512 }),
+    chat('chat-open-real', { ...slowly, arrivalsPerSecond: 300 }),
+    chat('chat-stream-open', { arrivalsPerSecond: 100, connections: 512, events: 50, paceMs: 2 }),
+  ]
+}
+
+function cell(surface: Surface, provider: Surface, id: string, twin: string, shape: Shape): Cell {
+  const plain = { events: 0, paceMs: 1, waitMs: 0, connections: 32, promptBytes: 1_000, arrivalsPerSecond: 0 }
+  return { id, surface, provider, twin, byDefault: false, ...plain, ...shape }
+}
+
+export const CELLS: readonly Cell[] = [...matrix(), ...singles()]
 
 export const PATHS: Record<Surface, string> = { chat: '/v1/chat/completions', messages: '/v1/messages' }
 
 /**
- * The request body of a cell. The wish for a number of events stands in the prompt because that is the one part which every
+ * The request body of a cell. What is wished from the upstream stands in the prompt because that is the one part which every
  * proxy hands on unchanged.
  */
-export function requestBody(cell: Cell, model: string): string {
-  const mark = cell.events > 0 ? `[events=${cell.events}] ` : ''
+export function requestBody(wish: Wish, model: string): string {
+  const { surface, events, promptBytes } = wish
   const filler = 'The quick brown fox jumps over the lazy dog. '
-  const text = (mark + filler.repeat(Math.ceil(cell.promptBytes / filler.length))).slice(0, cell.promptBytes)
-  const stream = cell.events > 0
-  if (cell.surface === 'messages') {
+  const text = (upstreamWish(wish) + filler.repeat(Math.ceil(promptBytes / filler.length))).slice(0, promptBytes)
+  const stream = events > 0
+  if (surface === 'messages') {
     return JSON.stringify({ model, max_tokens: 2048, stream, messages: [{ role: 'user', content: text }] })
   }
   return JSON.stringify({
@@ -49,8 +118,29 @@ export function requestBody(cell: Cell, model: string): string {
   })
 }
 
+export interface Wish extends Pick<Cell, 'surface' | 'events' | 'paceMs' | 'waitMs' | 'promptBytes'> {
+  /** Text of one event of a stream, where it is not to be a word. */
+  readonly eventBytes?: number
+}
+
+function upstreamWish({ events, paceMs, waitMs, eventBytes = 0 }: Wish): string {
+  const wait = waitMs > 0 ? `[wait=${waitMs}] ` : ''
+  return events > 0 ? `${wait}[events=${events} pace=${paceMs} size=${eventBytes}] ` : wait
+}
+
 export function requestHeaders(surface: Surface): Record<string, string> {
   return surface === 'messages'
     ? { 'content-type': 'application/json', 'anthropic-version': '2023-06-01' }
     : { 'content-type': 'application/json' }
+}
+
+export function describeCell(cell: Cell): string {
+  const reply = cell.events > 0 ? `streams of ${cell.events} events` : 'JSON'
+  const load =
+    cell.arrivalsPerSecond > 0
+      ? `open loop, ${cell.arrivalsPerSecond} begun per second`
+      : `${cell.connections} connection${cell.connections === 1 ? '' : 's'}`
+  const wait = cell.waitMs > 0 ? `, upstream takes ${cell.waitMs} ms` : ''
+  const translated = cell.surface === cell.provider ? '' : `, × of ${cell.twin}'s bare`
+  return `${cell.id}: ${reply}, ${load}, ${cell.promptBytes / 1000} KB prompt${wait}${translated}`
 }

@@ -1,21 +1,25 @@
-// The load generator: a process of its own that keeps N connections busy in a closed loop on raw sockets, with the request
-// prepared once, and prints one JSON line. It reads the contender's CPU time itself, at the very edges of the window.
+// The load generator: a process of its own that sends prepared requests, in a closed loop (each connection again and
+// again) or in an open one (so many begun per second, latency from when each was meant to begin), and prints one JSON
+// line. It reads the contender's CPU time itself, at the very edges of the window.
 
-import type { Socket } from 'bun'
 import { systemClock } from '../src/kernel/clock.ts'
-import { MessageReader } from './http-framing.ts'
+import { type Client, Counters, openClient } from './load-client.ts'
 import { costOf } from './measure.ts'
 import { percentile } from './statistics.ts'
 
 export interface LoadPlan {
   readonly port: number
   readonly path: string
-  /** One set for each caller; connections take turns with them. */
+  /** One set for each caller and one body for each wish; requests take turns with both. */
   readonly headers: readonly Readonly<Record<string, string>>[]
-  readonly body: string
+  readonly bodies: readonly string[]
   readonly connections: number
+  /** 0 is a closed loop. */
+  readonly arrivalsPerSecond: number
   readonly warmupMs: number
   readonly windowMs: number
+  /** How long running requests may take to end after the window before their connections are cut; five seconds. */
+  readonly drainMs?: number
   /** Root of the process tree whose cost is read. */
   readonly pid: number
   /** Events a whole stream must have at least; 0 for JSON replies. */
@@ -26,200 +30,168 @@ export interface LoadResult {
   readonly seconds: number
   readonly requests: number
   readonly events: number
-  /** Reads that carried body bytes; events ÷ reads above 1 means events arrived glued together. */
+  /** Reads that carried bytes; events ÷ reads above 1 means events arrived glued together. */
   readonly reads: number
   readonly cpuMicros: number
   readonly rssBytes: number
   /** Whole request for JSON replies, first event for streams; null where none fell into the window. */
   readonly p50Ms: number | null
   readonly p99Ms: number | null
+  /** Of an open loop: meant to begin in the window and without an answer some seconds after it. */
+  readonly unanswered: number
   readonly errors: number
   readonly firstError: string | null
 }
 
-/** How long running requests may take to end after the window before their connections are cut. */
-const DRAIN_MS = 3_000
-const LF = 10
+const DRAIN_MS = 5_000
+/** Shares no factor with sizes in use, so that neighbours are not asked for one after the other. */
+const STEP = 7_919
+const CONNECTIONS_AT_FIRST = 32
 
-class Counters {
-  requests = 0
-  events = 0
-  reads = 0
-  errors = 0
-  firstError: string | null = null
-  latenciesMs: number[] = []
-  stopping = false
-
-  restart(): void {
-    this.requests = this.events = this.reads = 0
-    this.latenciesMs = []
-  }
-
-  failed(reason: string): void {
-    this.errors++
-    this.firstError ??= reason
-  }
-}
-
-class Client {
-  readonly #socket: Socket<Client>
+class Generator {
+  readonly counters = new Counters()
   readonly #plan: LoadPlan
-  readonly #counters: Counters
-  readonly #request: Buffer
-  readonly reader: MessageReader
-  idle = true
-  #unsent: Buffer | undefined
-  #startedAt = 0
-  #eventsSeen = 0
-  #endedOnLineFeed = false
-  #status = ''
-  #bodyStart = ''
+  readonly #requests: readonly Buffer[]
+  readonly #clients: Client[] = []
+  readonly #idle: Client[] = []
+  /** When the requests that wait for a connection were meant to begin. */
+  readonly #waiting: number[] = []
+  #opening = 0
+  #sent = 0
+  #isStopping = false
 
-  constructor(socket: Socket<Client>, plan: LoadPlan, counters: Counters, request: Buffer) {
-    this.#socket = socket
+  constructor(plan: LoadPlan) {
     this.#plan = plan
-    this.#counters = counters
-    this.#request = request
-    this.reader = new MessageReader({
-      head: (head) => {
-        this.#status = head.slice(9, 12)
-      },
-      body: (bytes) => this.#readBody(bytes),
-      end: () => this.#finish(),
-    })
+    this.#requests = preparedRequests(plan)
   }
 
-  send(): void {
-    this.idle = false
-    this.#eventsSeen = 0
-    this.#endedOnLineFeed = false
-    this.#bodyStart = ''
-    this.#startedAt = systemClock.monotonicMs()
-    this.#write(this.#request)
+  async open(): Promise<void> {
+    const { connections, arrivalsPerSecond } = this.#plan
+    const count = arrivalsPerSecond > 0 ? Math.min(CONNECTIONS_AT_FIRST, connections) : connections
+    await Promise.all(Array.from({ length: count }, () => this.#openOne()))
   }
 
-  #write(bytes: Buffer): void {
-    const taken = this.#socket.write(bytes)
-    this.#unsent = taken < bytes.length ? bytes.subarray(Math.max(0, taken)) : undefined
-  }
-
-  drain(): void {
-    if (this.#unsent) this.#write(this.#unsent)
-  }
-
-  #readBody(bytes: Uint8Array): void {
-    if (this.#status !== '200') {
-      if (this.#bodyStart.length < 300) this.#bodyStart += Buffer.from(bytes).toString('utf8')
+  /** Begins requests until stopped. */
+  start(): void {
+    const { arrivalsPerSecond } = this.#plan
+    if (arrivalsPerSecond === 0) {
+      for (const client of this.#clients) this.#send(client, systemClock.monotonicMs())
       return
     }
-    if (this.#plan.eventsExpected === 0) return
-    const events = this.#countEvents(bytes)
-    if (events > 0 && this.#eventsSeen === 0) this.#counters.latenciesMs.push(this.#elapsedMs())
-    this.#eventsSeen += events
-    this.#counters.events += events
+    const startedAt = systemClock.monotonicMs()
+    let begun = 0
+    const timer = setInterval(() => {
+      if (this.#isStopping) return clearInterval(timer)
+      const now = systemClock.monotonicMs()
+      for (; ; begun++) {
+        const meantAt = startedAt + (begun * 1000) / arrivalsPerSecond
+        if (meantAt > now) return
+        this.#arrive(meantAt)
+      }
+    }, 1)
   }
 
-  /** Blank lines that end in these bytes; the last one's first line feed may have come with the bytes before. */
-  #countEvents(bytes: Uint8Array): number {
-    let count = 0
-    let previous = this.#endedOnLineFeed ? -1 : -2
-    for (let at = bytes.indexOf(LF); at >= 0; at = bytes.indexOf(LF, at + 1)) {
-      if (at === previous + 1) {
-        count++
-        previous = -2
-      } else previous = at
+  /** Ends the load and tells how many requests of the window were left without an answer, each with its time so far. */
+  async stop(): Promise<number> {
+    this.#isStopping = true
+    const drainUntil = systemClock.monotonicMs() + (this.#plan.drainMs ?? DRAIN_MS)
+    const isBusy = () => this.#waiting.length > 0 || this.#clients.some((client) => !client.isIdle)
+    while (isBusy() && systemClock.monotonicMs() < drainUntil) await Bun.sleep(5)
+    let unanswered = 0
+    if (this.#plan.arrivalsPerSecond > 0) {
+      const running = this.#clients.filter((client) => !client.isIdle).map((client) => client.meantAtMs)
+      // A stream that has begun has left its latency; only what has not even begun counts.
+      const unbegun = this.#plan.eventsExpected > 0 ? this.#waiting : [...this.#waiting, ...running]
+      const before = this.counters.latenciesMs.length
+      for (const meantAt of unbegun) this.counters.took(meantAt)
+      unanswered = this.counters.latenciesMs.length - before
     }
-    this.#endedOnLineFeed = previous === bytes.length - 1
-    return count
+    for (const client of this.#clients) client.end()
+    return unanswered
   }
 
-  #finish(): void {
-    const { eventsExpected } = this.#plan
-    if (this.#status !== '200') this.#counters.failed(`status ${this.#status}: ${this.#bodyStart.slice(0, 300)}`)
-    else if (this.#eventsSeen < eventsExpected) {
-      this.#counters.failed(`${this.#eventsSeen} of ${eventsExpected} events`)
-    } else {
-      this.#counters.requests++
-      if (eventsExpected === 0) this.#counters.latenciesMs.push(this.#elapsedMs())
+  async #openOne(): Promise<void> {
+    this.#opening++
+    const { port, eventsExpected } = this.#plan
+    try {
+      const client = await openClient({ port, eventsExpected, counters: this.counters, free: (it) => this.#free(it) })
+      this.#clients.push(client)
+      if (this.#plan.arrivalsPerSecond > 0) this.#free(client)
+    } catch (error) {
+      this.counters.failed(`cannot connect: ${error}`)
+    } finally {
+      this.#opening--
     }
-    this.idle = true
-    if (!this.#counters.stopping) this.send()
   }
 
-  #elapsedMs(): number {
-    return systemClock.monotonicMs() - this.#startedAt
+  #arrive(meantAt: number): void {
+    let client = this.#idle.pop()
+    while (client && !client.isOpen) client = this.#idle.pop()
+    if (client) return this.#send(client, meantAt)
+    this.#waiting.push(meantAt)
+    const open = this.#clients.reduce((count, { isOpen }) => count + Number(isOpen), this.#opening)
+    if (open < this.#plan.connections) void this.#openOne()
+  }
+
+  #free(client: Client): void {
+    if (this.#plan.arrivalsPerSecond === 0) {
+      if (!this.#isStopping) this.#send(client, systemClock.monotonicMs())
+      return
+    }
+    const meantAt = this.#waiting.shift()
+    if (meantAt === undefined) this.#idle.push(client)
+    else this.#send(client, meantAt)
+  }
+
+  #send(client: Client, meantAt: number): void {
+    const request = this.#requests[(this.#sent++ * STEP) % this.#requests.length]
+    if (request) client.send(request, meantAt)
   }
 }
 
 export async function generateLoad(plan: LoadPlan): Promise<LoadResult> {
-  const counters = new Counters()
-  const prepared = plan.headers.map((headers) => preparedRequest(plan, headers))
-  const attempts = await Promise.allSettled(
-    Array.from({ length: plan.connections }, (_, at) =>
-      connect(plan, counters, prepared[at % prepared.length] as Buffer),
-    ),
-  )
-  const sockets: Socket<Client>[] = []
-  for (const attempt of attempts) {
-    if (attempt.status === 'fulfilled') sockets.push(attempt.value)
-    else counters.failed(`cannot connect: ${attempt.reason}`)
-  }
+  const generator = new Generator(plan)
+  const { counters } = generator
+  await generator.open()
+  generator.start()
   await Bun.sleep(plan.warmupMs)
-  counters.restart()
   const startedAt = systemClock.monotonicMs()
+  const window = { fromMs: startedAt, untilMs: Number.POSITIVE_INFINITY }
+  counters.restart(plan.arrivalsPerSecond > 0 ? window : undefined)
   const before = costOf(plan.pid)
   await Bun.sleep(plan.windowMs)
   const after = costOf(plan.pid)
-  const seconds = (systemClock.monotonicMs() - startedAt) / 1000
+  window.untilMs = systemClock.monotonicMs()
   const { requests, events, reads, latenciesMs } = counters
-  counters.stopping = true
-  const drainUntil = systemClock.monotonicMs() + DRAIN_MS
-  while (sockets.some((socket) => !socket.data.idle) && systemClock.monotonicMs() < drainUntil) await Bun.sleep(5)
-  for (const socket of sockets) socket.end()
+  const closedLatencies = [...latenciesMs]
+  const unanswered = await generator.stop()
+  // In a closed loop what ends after the window no longer counts; in an open one it is the very thing that must not be left out.
+  const latencies = plan.arrivalsPerSecond > 0 ? counters.latenciesMs : closedLatencies
   return {
-    seconds,
+    seconds: (window.untilMs - startedAt) / 1000,
     requests,
     events,
     reads,
     cpuMicros: after.cpuMicros - before.cpuMicros,
     rssBytes: after.rssBytes,
-    p50Ms: latenciesMs.length > 0 ? percentile(latenciesMs, 50) : null,
-    p99Ms: latenciesMs.length > 0 ? percentile(latenciesMs, 99) : null,
+    p50Ms: latencies.length > 0 ? percentile(latencies, 50) : null,
+    p99Ms: latencies.length > 0 ? percentile(latencies, 99) : null,
+    unanswered,
     errors: counters.errors,
     firstError: counters.firstError,
   }
 }
 
-function connect(plan: LoadPlan, counters: Counters, request: Buffer): Promise<Socket<Client>> {
-  return Bun.connect<Client>({
-    hostname: '127.0.0.1',
-    port: plan.port,
-    socket: {
-      open(socket) {
-        socket.setNoDelay(true)
-        socket.data = new Client(socket, plan, counters, request)
-        socket.data.send()
-      },
-      data(socket, bytes) {
-        counters.reads++
-        socket.data.reader.read(bytes)
-      },
-      drain: (socket) => socket.data.drain(),
-      close: (socket) => {
-        if (!socket.data.idle) counters.failed('connection closed during a request')
-        socket.data.idle = true
-      },
-      error: (_socket, error) => counters.failed(error.message),
-    },
+function preparedRequests(plan: LoadPlan): Buffer[] {
+  const bodies = plan.bodies.map((text) => ({ text, bytes: Buffer.byteLength(text) }))
+  const heads = plan.headers.map((headers) => {
+    const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
+    return `POST ${plan.path} HTTP/1.1\r\nhost: 127.0.0.1:${plan.port}\r\n${lines.join('')}content-length: `
   })
-}
-
-function preparedRequest(plan: LoadPlan, headers: Readonly<Record<string, string>>): Buffer {
-  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
-  const length = Buffer.byteLength(plan.body)
-  return Buffer.from(
-    `POST ${plan.path} HTTP/1.1\r\nhost: 127.0.0.1:${plan.port}\r\n${lines.join('')}content-length: ${length}\r\n\r\n${plan.body}`,
-  )
+  return Array.from({ length: Math.max(heads.length, bodies.length) }, (_, at) => {
+    const body = bodies[at % bodies.length]
+    return Buffer.from(`${heads[at % heads.length]}${body?.bytes}\r\n\r\n${body?.text}`)
+  })
 }
 
 if (import.meta.main) {

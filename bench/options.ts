@@ -1,9 +1,11 @@
 // The benchmark's command line.
 
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { CELLS, type Cell } from './cells.ts'
 import type { Contender } from './contenders/contender.ts'
-import { CONTENDERS } from './contenders/index.ts'
+import { CONTENDERS, PEERS } from './contenders/index.ts'
 
 export interface Options {
   readonly rounds: number
@@ -11,47 +13,85 @@ export interface Options {
   readonly warmupMs: number
   readonly cells: readonly Cell[]
   readonly contenders: readonly Contender[]
-  readonly peers: boolean
+  readonly peersFolder: string
+  readonly installPeers: boolean
   readonly json: boolean
+  readonly write: boolean
+  /** Draw README and plots again from what was measured before. */
+  readonly render: boolean
 }
 
-export const USAGE = `npm run bench -- [options]
-  --rounds N        rounds over all contenders (5)
-  --seconds N       length of one measurement (2)
-  --only a,b        contenders: ${CONTENDERS.map((contender) => contender.name).join(', ')}; direct and bare always run
-  --cells a,b       cells: ${CELLS.map((cell) => cell.id).join(', ')}
-  --no-peers        do not install and run other people's gateways
-  --quick           2 rounds of 1 second
-  --json            every measurement as JSON instead of the table`
+/** Every figure is told against these two. */
+const ALWAYS = ['direct', 'bare']
 
-export function readOptions(args: readonly string[]): Options | { readonly wrong: string } {
+const defaultCells = CELLS.filter((cell) => cell.byDefault)
+  .map(({ id }) => id)
+  .join(', ')
+
+export const USAGE = `npm run bench -- [options]
+  --rounds N        rounds over all contenders (3)
+  --seconds N       length of one measurement (1)
+  --quick           1 round of half a second
+  --all             every cell and every contender; about an hour
+  --cells a,b       cells by id, or with * for any rest: chat-*; default ${defaultCells}
+  --only a,b        contenders: ${CONTENDERS.map(({ name }) => name).join(', ')}; direct and bare always run
+  --no-peers        leave out ${PEERS.map(({ name }) => name).join(', ')}; otherwise those that are installed run
+  --install-peers   download the ones that are missing
+  --peers-folder F  where they are installed and looked for (tollgate-bench-peers in the temporary folder)
+  --json            every measurement as JSON instead of the table
+  --write           keep the run in bench/results and write the tables and plots of bench/README.md again
+  --render          measure nothing; write tables and plots again from bench/results
+  --list            the ids of all cells`
+
+export function readOptions(args: readonly string[]): Options | { readonly told: string; readonly isWrong: boolean } {
   let values: ReturnType<typeof parsed>
   try {
     values = parsed(args)
   } catch (error) {
-    return { wrong: error instanceof Error ? error.message : String(error) }
+    return wrong(error instanceof Error ? error.message : String(error))
   }
-  if (values.help) return { wrong: '' }
-  const rounds = Number(values.rounds ?? (values.quick ? 2 : 5))
-  const seconds = Number(values.seconds ?? (values.quick ? 1 : 2))
-  if (!(Number.isInteger(rounds) && rounds >= 1)) return { wrong: '--rounds wants a whole number of at least 1' }
-  if (!(seconds >= 0.1)) return { wrong: '--seconds wants a number of at least 0.1' }
-  const cellIds = values.cells?.split(',')
+  if (values.help) return { told: USAGE, isWrong: false }
+  if (values.list) return { told: CELLS.map(({ id }) => id).join('\n'), isWrong: false }
+  const rounds = Number(values.rounds ?? (values.quick ? 1 : 3))
+  const seconds = Number(values.seconds ?? (values.quick ? 0.5 : 1))
+  if (!(Number.isInteger(rounds) && rounds >= 1)) return wrong('--rounds wants a whole number of at least 1')
+  if (!(seconds >= 0.1)) return wrong('--seconds wants a number of at least 0.1')
+  const patterns = values.cells?.split(',')
   const names = values.only?.split(',')
   const unknown =
-    cellIds?.find((id) => !CELLS.some((cell) => cell.id === id)) ??
+    patterns?.find((pattern) => !CELLS.some(({ id }) => matches(id, pattern))) ??
     names?.find((name) => !CONTENDERS.some((contender) => contender.name === name))
-  if (unknown !== undefined) return { wrong: `there is no ${unknown}` }
+  if (unknown !== undefined) return wrong(`there is no ${unknown}`)
+  const isWanted = (contender: Contender) =>
+    ALWAYS.includes(contender.name) ||
+    (names?.includes(contender.name) ??
+      ((values.all || contender.byDefault) && !(values['no-peers'] && isPeer(contender))))
   return {
     rounds,
     windowMs: seconds * 1000,
     warmupMs: Math.min(500, seconds * 250),
-    cells: CELLS.filter((cell) => cellIds?.includes(cell.id) ?? cell.byDefault),
-    // Every figure is told against these two.
-    contenders: CONTENDERS.filter(({ name }) => !names || names.includes(name) || name === 'direct' || name === 'bare'),
-    peers: !values['no-peers'],
+    cells: CELLS.filter(
+      ({ id, byDefault }) => patterns?.some((pattern) => matches(id, pattern)) ?? (values.all || byDefault),
+    ),
+    contenders: CONTENDERS.filter(isWanted),
+    peersFolder: values['peers-folder'] ?? join(tmpdir(), 'tollgate-bench-peers'),
+    installPeers: values['install-peers'] ?? false,
     json: values.json ?? false,
+    write: values.write ?? false,
+    render: values.render ?? false,
   }
+}
+
+function wrong(message: string) {
+  return { told: `${message}\n\n${USAGE}`, isWrong: true }
+}
+
+function isPeer(contender: Contender): boolean {
+  return PEERS.includes(contender)
+}
+
+function matches(id: string, pattern: string): boolean {
+  return pattern.endsWith('*') ? id.startsWith(pattern.slice(0, -1)) : id === pattern
 }
 
 function parsed(args: readonly string[]) {
@@ -62,9 +102,15 @@ function parsed(args: readonly string[]) {
       seconds: { type: 'string' },
       only: { type: 'string' },
       cells: { type: 'string' },
+      all: { type: 'boolean' },
       'no-peers': { type: 'boolean' },
+      'install-peers': { type: 'boolean' },
+      'peers-folder': { type: 'string' },
       quick: { type: 'boolean' },
       json: { type: 'boolean' },
+      write: { type: 'boolean' },
+      render: { type: 'boolean' },
+      list: { type: 'boolean' },
       help: { type: 'boolean' },
     },
   }).values

@@ -5,13 +5,18 @@ import { type Measurement, ratioBetween, summarize } from './summary.ts'
 
 const JSON_CELL: Cell = {
   id: 'chat',
+  twin: 'chat',
   surface: 'chat',
+  provider: 'chat',
   events: 0,
+  paceMs: 1,
+  waitMs: 0,
   connections: 32,
   promptBytes: 1000,
+  arrivalsPerSecond: 0,
   byDefault: true,
 }
-const STREAM_CELL: Cell = { ...JSON_CELL, id: 'stream', events: 100 }
+const STREAM_CELL: Cell = { ...JSON_CELL, id: 'stream', twin: 'stream', events: 100 }
 
 function measured(contender: string, round: number, result: Partial<LoadResult>, cell = 'chat'): Measurement {
   return {
@@ -27,6 +32,7 @@ function measured(contender: string, round: number, result: Partial<LoadResult>,
       rssBytes: 50_000_000,
       p50Ms: 1,
       p99Ms: 2,
+      unanswered: 0,
       errors: 0,
       firstError: null,
       ...result,
@@ -83,4 +89,18 @@ test('keeps the first error and the sum of errors of a row', () => {
   )
   expect(row?.errors).toBe(3)
   expect(row?.firstError).toBe('status 500')
+})
+
+test('tells a translated cell against the bare proxy and the upstream of its twin', () => {
+  const translated: Cell = { ...JSON_CELL, id: 'chat-to-messages', provider: 'messages' }
+  const rows = summarize(
+    [
+      measured('direct', 1, { p50Ms: 1 }),
+      measured('bare', 1, { cpuMicros: 100_000 }),
+      measured('tollgate', 1, { cpuMicros: 300_000, p50Ms: 4 }, 'chat-to-messages'),
+    ],
+    [translated],
+  )
+  expect(rows[0]?.figures.cpuMicrosPerRequest).toEqual({ value: 300, ratio: 3 })
+  expect(rows[0]?.figures.addedP50Ms.value).toBe(3)
 })

@@ -18,6 +18,8 @@ export const METRICS = [
   'cpuMicrosPerEvent',
   'addedP50Ms',
   'addedP99Ms',
+  'p50Ms',
+  'p99Ms',
   'rssMegabytes',
   'eventsPerRead',
 ] as const
@@ -26,7 +28,7 @@ export type Metric = (typeof METRICS)[number]
 
 export interface Figure {
   readonly value: number
-  /** To the bare proxy in the same rounds; NaN where there is none. */
+  /** To the bare proxy in the same rounds, of the cell's twin where it cannot do this one; NaN where there is none. */
   readonly ratio: number
 }
 
@@ -38,6 +40,8 @@ export interface Row {
   readonly figures: Readonly<Record<Metric, Figure>>
   readonly errors: number
   readonly firstError: string | null
+  /** Of open loops: requests without an answer some seconds after the window, whose latency is told too low. */
+  readonly unanswered: number
 }
 
 export const BASE = 'bare'
@@ -48,7 +52,7 @@ export function summarize(measurements: readonly Measurement[], cells: readonly 
   for (const cell of cells) {
     const inCell = measurements.filter((measurement) => measurement.cell === cell.id)
     for (const contender of new Set(inCell.map((measurement) => measurement.contender))) {
-      rows.push(rowOf(cell, contender, inCell))
+      rows.push(rowOf(cell, contender, measurements))
     }
   }
   return rows
@@ -61,9 +65,9 @@ export function ratioBetween(
   metric: Metric,
   pair: { readonly of: string; readonly to: string },
 ): number {
-  const inCell = measurements.filter((measurement) => measurement.cell === cell.id)
-  const above = valuesByRound(cell, pair.of, inCell, metric)
-  const below = valuesByRound(cell, pair.to, inCell, metric)
+  const above = valuesByRound(cell, pair.of, measurements, metric)
+  const own = valuesByRound(cell, pair.to, measurements, metric)
+  const below = own.size > 0 ? own : valuesByRound({ ...cell, id: cell.twin }, pair.to, measurements, metric)
   const ratios: number[] = []
   for (const [round, value] of above) {
     const base = below.get(round)
@@ -73,42 +77,37 @@ export function ratioBetween(
   return median(ratios)
 }
 
-function rowOf(cell: Cell, contender: string, inCell: readonly Measurement[]): Row {
+function rowOf(cell: Cell, contender: string, measurements: readonly Measurement[]): Row {
   const figure = (metric: Metric): Figure => ({
-    value: median([...valuesByRound(cell, contender, inCell, metric).values()]),
-    ratio: contender === UNPROXIED ? Number.NaN : ratioBetween(inCell, cell, metric, { of: contender, to: BASE }),
+    value: median([...valuesByRound(cell, contender, measurements, metric).values()]),
+    ratio: contender === UNPROXIED ? Number.NaN : ratioBetween(measurements, cell, metric, { of: contender, to: BASE }),
   })
-  const own = inCell.filter((measurement) => measurement.contender === contender)
+  const own = measurements.filter((measurement) => measurement.cell === cell.id && measurement.contender === contender)
   return {
     cell: cell.id,
     contender,
     rounds: own.length,
-    figures: {
-      requestsPerSecond: figure('requestsPerSecond'),
-      cpuMicrosPerRequest: figure('cpuMicrosPerRequest'),
-      cpuMicrosPerEvent: figure('cpuMicrosPerEvent'),
-      addedP50Ms: figure('addedP50Ms'),
-      addedP99Ms: figure('addedP99Ms'),
-      rssMegabytes: figure('rssMegabytes'),
-      eventsPerRead: figure('eventsPerRead'),
-    },
+    figures: Object.fromEntries(METRICS.map((metric) => [metric, figure(metric)])) as Record<Metric, Figure>,
     errors: own.reduce((sum, measurement) => sum + measurement.result.errors, 0),
     firstError: own.find((measurement) => measurement.result.firstError)?.result.firstError ?? null,
+    unanswered: own.reduce((sum, measurement) => sum + measurement.result.unanswered, 0),
   }
 }
 
 function valuesByRound(
   cell: Cell,
   contender: string,
-  inCell: readonly Measurement[],
+  measurements: readonly Measurement[],
   metric: Metric,
 ): Map<number, number> {
   const values = new Map<number, number>()
-  for (const measurement of inCell) {
-    if (measurement.contender !== contender) continue
-    const unproxied = inCell.find((other) => other.contender === UNPROXIED && other.round === measurement.round)
-    const value = metricOf(metric, cell, measurement.result, unproxied?.result)
-    if (Number.isFinite(value)) values.set(measurement.round, value)
+  for (const { cell: id, contender: name, round, result } of measurements) {
+    if (id !== cell.id || name !== contender) continue
+    const unproxied = measurements.find(
+      (other) => other.contender === UNPROXIED && other.round === round && other.cell === cell.twin,
+    )
+    const value = metricOf(metric, cell, result, unproxied?.result)
+    if (Number.isFinite(value)) values.set(round, value)
   }
   return values
 }
@@ -126,6 +125,10 @@ function metricOf(metric: Metric, cell: Cell, result: LoadResult, unproxied: Loa
       return unproxied === result ? Number.NaN : added(result.p50Ms, unproxied?.p50Ms)
     case 'addedP99Ms':
       return unproxied === result ? Number.NaN : added(result.p99Ms, unproxied?.p99Ms)
+    case 'p50Ms':
+      return result.p50Ms ?? Number.NaN
+    case 'p99Ms':
+      return result.p99Ms ?? Number.NaN
     case 'rssMegabytes':
       return result.rssBytes / 1_000_000
     case 'eventsPerRead':

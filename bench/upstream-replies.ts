@@ -18,8 +18,9 @@ export function jsonReply(surface: Surface): Buffer {
 }
 
 /** The writes of one stream, each to be sent on its own; the head travels with the first event. */
-export function streamReply(surface: Surface, events: number): Buffer[] {
-  const texts = surface === 'chat' ? chatStream(events) : messagesStream(events)
+export function streamReply(surface: Surface, events: number, eventBytes = 0): Buffer[] {
+  const word = (index: number) => (eventBytes > 0 ? 'x'.repeat(eventBytes) : ` word${index}`)
+  const texts = surface === 'chat' ? chatStream(events, word) : messagesStream(events, word)
   const head = 'HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n'
   return texts.map((text, index) => {
     const chunk = `${Buffer.byteLength(text).toString(16)}\r\n${text}\r\n`
@@ -57,7 +58,7 @@ const CHAT_USAGE = {
 }
 
 /** Content chunks, the finish, the usage and `[DONE]`: `count` events in all. */
-function chatStream(count: number): string[] {
+function chatStream(count: number, word: (index: number) => string): string[] {
   const chunk = (choices: object[], usage: object | null) =>
     `data: ${JSON.stringify({
       id: 'chatcmpl-BxQ2mZ7vKcT4eYw9LrUj3nPaSdFgH',
@@ -70,7 +71,7 @@ function chatStream(count: number): string[] {
     })}\n\n`
   const events: string[] = []
   for (let index = 0; index < count - 3; index++) {
-    const delta = index === 0 ? { role: 'assistant', content: '' } : { content: ` word${index}` }
+    const delta = index === 0 ? { role: 'assistant', content: '' } : { content: word(index) }
     events.push(chunk([{ index: 0, delta, logprobs: null, finish_reason: null }], null))
   }
   events.push(chunk([{ index: 0, delta: {}, logprobs: null, finish_reason: 'stop' }], null))
@@ -92,7 +93,7 @@ function messagesReply(): object {
   }
 }
 
-function messagesStream(count: number): string[] {
+function messagesStream(count: number, word: (index: number) => string): string[] {
   const event = (type: string, fields: object) => `event: ${type}\ndata: ${JSON.stringify({ type, ...fields })}\n\n`
   const opening = { ...messagesReply(), content: [], stop_reason: null }
   const events = [
@@ -100,7 +101,7 @@ function messagesStream(count: number): string[] {
     event('content_block_start', { index: 0, content_block: { type: 'text', text: '' } }),
   ]
   for (let index = 0; index < count - 5; index++) {
-    const delta = { type: 'text_delta', text: ` word${index}` }
+    const delta = { type: 'text_delta', text: word(index) }
     events.push(event('content_block_delta', { index: 0, delta }))
   }
   events.push(event('content_block_stop', { index: 0 }))

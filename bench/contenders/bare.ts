@@ -2,6 +2,7 @@
 // JSON work is the same, so the second one runs in streams alone.
 
 import { join } from 'node:path'
+import type { Surface } from '../cells.ts'
 import type { Contender } from './contender.ts'
 import { launch } from './launch.ts'
 
@@ -12,6 +13,7 @@ function bareContender(name: string, streams: 'pass' | 'rewrite'): Contender {
   return {
     name,
     cells: streams === 'pass' ? 'all' : 'streams',
+    byDefault: true,
     async start(setting) {
       const program = join(import.meta.dir, '..', 'bare-proxy.ts')
       const launched = await launch({
@@ -22,7 +24,8 @@ function bareContender(name: string, streams: 'pass' | 'rewrite'): Contender {
         environment: { BUN_CONFIG_MAX_HTTP_REQUESTS: '65000' },
       })
       if ('failed' in launched) return { absent: launched.failed }
-      const call = () => ({ model: 'bench/chat', headers: { authorization: 'Bearer x' } })
+      const call = (surface: Surface, provider: Surface) =>
+        surface === provider ? { model: 'bench/chat', headers: { authorization: 'Bearer x' } } : undefined
       return { version: `Bun ${Bun.version}`, running: { ...launched, call } }
     },
   }

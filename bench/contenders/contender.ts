@@ -8,27 +8,29 @@ export interface Setting {
   readonly upstreamPid: number
   /** A folder of this run for logs, configuration and data; removed afterwards. */
   readonly folder: string
-  /** Install programs that are not part of this repository. */
-  readonly peers: boolean
+  /** Where other people's gateways are installed, one folder each; kept between runs. */
+  readonly peersFolder: string
+  /** Download the ones that are missing there. */
+  readonly installPeers: boolean
 }
 
 export interface Running {
   /** Root of the process tree whose CPU and memory count. */
   readonly pid: number
   readonly port: number
-  /** Undefined where the contender does not offer the surface. */
-  call(surface: Surface): Call | undefined
+  /** Undefined where the contender does not offer the surface, or not over an upstream of that dialect. */
+  call(surface: Surface, provider: Surface): Call | undefined
   stop(): Promise<void>
 }
 
 export interface Call {
   readonly model: string
+  /** The dialect's own where nothing is said. */
+  readonly path?: string
   /** Beside content type and dialect version, which the cell sets. */
   readonly headers: Readonly<Record<string, string>>
-  /** The headers of further callers; connections take turns with them. */
+  /** The headers of further callers; requests take turns with them. */
   readonly otherHeaders?: readonly Readonly<Record<string, string>>[]
-  /** Events at the borders of a stream that the upstream's dialect has and the caller's has not. */
-  readonly eventsFewer?: number
 }
 
 export type Start = { readonly running: Running; readonly version: string } | { readonly absent: string }
@@ -37,5 +39,7 @@ export interface Contender {
   readonly name: string
   /** `streams` for one that differs from another contender in streams alone. */
   readonly cells: 'all' | 'streams'
+  /** Measured without being named by --only or asked for by --all. */
+  readonly byDefault: boolean
   start(setting: Setting): Promise<Start>
 }

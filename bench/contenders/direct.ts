@@ -6,13 +6,14 @@ import type { Contender } from './contender.ts'
 export const direct: Contender = {
   name: 'direct',
   cells: 'all',
+  byDefault: true,
   async start(setting) {
     return {
       version: 'the upstream itself',
       running: {
         pid: setting.upstreamPid,
         port: Number(new URL(setting.upstreamUrl).port),
-        call: () => ({ model: 'direct', headers: {} }),
+        call: (surface, provider) => (surface === provider ? { model: 'direct', headers: {} } : undefined),
         stop: async () => {},
       },
     }

@@ -1,20 +1,26 @@
 // Everyone who runs, in the order of the table. A new contender: a file beside this one and a line here.
 
 import { bare, bareRewrite } from './bare.ts'
+import { bifrost } from './bifrost.ts'
 import type { Contender } from './contender.ts'
 import { direct } from './direct.ts'
+import { litellm } from './litellm.ts'
 import { nginx } from './nginx.ts'
 import { portkey } from './portkey.ts'
-import { tollgate, tollgateTranslated, tollgateUnbilled, tollgateWallets } from './tollgate.ts'
+import { tollgate, tollgateUnbilled, tollgateWallets } from './tollgate.ts'
 
 export const CONTENDERS: readonly Contender[] = [
   direct,
+  nginx,
   bare,
   bareRewrite,
   tollgate,
   tollgateUnbilled,
   tollgateWallets,
-  tollgateTranslated,
-  nginx,
+  bifrost,
   portkey,
+  litellm,
 ]
+
+/** Other people's gateways: each in a folder of its name in the peers' folder. */
+export const PEERS: readonly Contender[] = [bifrost, portkey, litellm]

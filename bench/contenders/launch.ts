@@ -13,6 +13,8 @@ export interface Launch {
   readonly environment?: Readonly<Record<string, string>>
   /** The port it was told to listen on; without it, the one in its line `listening on http://…`. */
   readonly port?: number
+  /** How long it may take until it accepts. */
+  readonly startMsMax?: number
 }
 
 export interface Launched {
@@ -42,7 +44,8 @@ export async function launch(plan: Launch): Promise<Launched | { readonly failed
     await child.exited
     clearTimeout(force)
   }
-  const giveUpAt = systemClock.monotonicMs() + START_MS_MAX
+  const startMsMax = plan.startMsMax ?? START_MS_MAX
+  const giveUpAt = systemClock.monotonicMs() + startMsMax
   while (systemClock.monotonicMs() < giveUpAt && child.exitCode === null && child.signalCode === null) {
     const port = plan.port ?? announcedPort(readFileSync(logPath, 'utf8'))
     if (port !== undefined && (await accepts(port))) return { pid: child.pid, port, stop }
@@ -50,7 +53,7 @@ export async function launch(plan: Launch): Promise<Launched | { readonly failed
   }
   const ended = child.exitCode !== null || child.signalCode !== null
   await stop()
-  const reason = ended ? `ended with ${child.exitCode ?? child.signalCode}` : `silent for ${START_MS_MAX / 1000} s`
+  const reason = ended ? `ended with ${child.exitCode ?? child.signalCode}` : `silent for ${startMsMax / 1000} s`
   return { failed: `did not start (${reason})${lastLine(readFileSync(logPath, 'utf8'))}` }
 }
 

@@ -3,12 +3,14 @@
 
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import type { Surface } from '../cells.ts'
 import type { Contender } from './contender.ts'
 import { freePort, launch } from './launch.ts'
 
 export const nginx: Contender = {
   name: 'nginx',
   cells: 'all',
+  byDefault: true,
   async start(setting) {
     // Debian keeps it outside a user's PATH.
     const program = Bun.which('nginx', { PATH: `${process.env.PATH ?? ''}:/usr/sbin:/usr/local/sbin` })
@@ -20,7 +22,8 @@ export const nginx: Contender = {
     const command = [program, '-p', prefix, '-c', join(prefix, 'nginx.conf'), '-e', join(prefix, 'error.log')]
     const launched = await launch({ name: 'nginx', folder: setting.folder, command, port })
     if ('failed' in launched) return { absent: launched.failed }
-    const call = () => ({ model: 'bench/chat', headers: { authorization: 'Bearer x' } })
+    const call = (surface: Surface, provider: Surface) =>
+      surface === provider ? { model: 'bench/chat', headers: { authorization: 'Bearer x' } } : undefined
     return { version: versionOf(program), running: { ...launched, call } }
   },
 }

@@ -1,10 +1,11 @@
-// Portkey's open-source gateway from npm, on Node, with its defaults. It is installed by name into a folder outside this
-// repository that is kept between runs, and started as its own command would be.
+// Portkey's open-source gateway from npm, on Node, with its defaults: installed by name into the peers' folder and started
+// as its own command would be.
 
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import type { Surface } from '../cells.ts'
 import type { Contender } from './contender.ts'
+import { runInstaller } from './install.ts'
 import { freePort, launch } from './launch.ts'
 
 const PACKAGE = '@portkey-ai/gateway'
@@ -12,63 +13,51 @@ const PACKAGE = '@portkey-ai/gateway'
 // https://github.com/Portkey-AI/gateway/issues/1389 (open since 2025-10, tried with Portkey 1.15.2 on Node 20).
 const SERVER_PACKAGE = '@hono/node-server'
 const SERVER_VERSION = '1.14.1'
-const INSTALL_MS_MAX = 180_000
 
 export const portkey: Contender = {
   name: 'portkey',
   cells: 'all',
+  byDefault: true,
   async start(setting) {
-    if (!setting.peers) return { absent: 'left out by --no-peers' }
     const node = Bun.which('node')
     if (!node) return { absent: 'needs node' }
-    const installed = install()
-    if ('failed' in installed) return { absent: installed.failed }
+    const folder = join(setting.peersFolder, 'portkey')
+    const modules = join(folder, 'node_modules')
+    if (!versionOf(modules, PACKAGE) || versionOf(modules, SERVER_PACKAGE) !== SERVER_VERSION) {
+      if (!setting.installPeers) return { absent: `not installed in ${folder} (--install-peers does it)` }
+      const failed = install(folder)
+      if (failed) return { absent: failed }
+    }
     const port = await freePort()
     const launched = await launch({
       name: 'portkey',
       folder: setting.folder,
-      command: [node, join(installed.folder, 'build', 'start-server.js'), `--port=${port}`, '--headless'],
+      command: [node, join(modules, PACKAGE, 'build', 'start-server.js'), `--port=${port}`, '--headless'],
       environment: { NODE_ENV: 'production' },
       port,
     })
     if ('failed' in launched) return { absent: launched.failed }
-    const call = (surface: 'chat' | 'messages') => ({
-      model: 'bench/chat',
+    const call = (_surface: Surface, provider: Surface) => ({
+      model: 'bench-large',
       headers: {
         authorization: 'Bearer x',
-        'x-portkey-provider': surface === 'chat' ? 'openai' : 'anthropic',
+        'x-portkey-provider': provider === 'chat' ? 'openai' : 'anthropic',
         'x-portkey-custom-host': `${setting.upstreamUrl}/v1`,
       },
     })
-    return { version: `${PACKAGE} ${installed.version}`, running: { ...launched, call } }
+    return { version: `${PACKAGE} ${versionOf(modules, PACKAGE)}`, running: { ...launched, call } }
   },
 }
 
-function install(): { folder: string; version: string } | { failed: string } {
-  const folder = join(tmpdir(), 'tollgate-bench-peers', 'portkey')
-  const modules = join(folder, 'node_modules')
-  if (!versionOf(modules, PACKAGE) || versionOf(modules, SERVER_PACKAGE) !== SERVER_VERSION) {
-    const npm = Bun.which('npm')
-    if (!npm) return { failed: 'needs npm' }
-    // A lock file of an earlier install would win over the override.
-    rmSync(folder, { recursive: true, force: true })
-    mkdirSync(folder, { recursive: true })
-    const overrides = { [SERVER_PACKAGE]: SERVER_VERSION }
-    writeFileSync(join(folder, 'package.json'), JSON.stringify({ private: true, overrides }))
-    const { success, stderr } = Bun.spawnSync(
-      [npm, 'install', '--ignore-scripts', '--no-audit', '--no-fund', PACKAGE],
-      {
-        cwd: folder,
-        stdin: 'ignore',
-        stdout: 'ignore',
-        stderr: 'pipe',
-        timeout: INSTALL_MS_MAX,
-      },
-    )
-    if (!success) return { failed: `could not be installed: ${stderr.toString().trim().split('\n')[0] ?? ''}` }
-  }
-  const version = versionOf(modules, PACKAGE)
-  return version ? { folder: join(modules, PACKAGE), version } : { failed: 'could not be installed' }
+function install(folder: string): string | undefined {
+  const npm = Bun.which('npm')
+  if (!npm) return 'needs npm'
+  // A lock file of an earlier install would win over the override.
+  rmSync(folder, { recursive: true, force: true })
+  mkdirSync(folder, { recursive: true })
+  const overrides = { [SERVER_PACKAGE]: SERVER_VERSION }
+  writeFileSync(join(folder, 'package.json'), JSON.stringify({ private: true, overrides }))
+  return runInstaller([npm, 'install', '--ignore-scripts', '--no-audit', '--no-fund', PACKAGE], folder)
 }
 
 function versionOf(modules: string, name: string): string | undefined {

@@ -11,33 +11,26 @@ import { launch } from './launch.ts'
 
 const FIRST_KEY_MS_MAX = 5_000
 
-/** The byte lane: each surface is served by a provider of its own dialect. */
-export const tollgate = contender('tollgate', { chat: 'chat', messages: 'messages' })
+/** Both lanes: the model decides which provider is behind a surface. */
+export const tollgate = contender('tollgate', {})
 
 /** The same without holds and charges. */
-export const tollgateUnbilled = contender('unbilled', { chat: 'chat', messages: 'messages' }, { isBilled: false })
+export const tollgateUnbilled = contender('unbilled', { isBilled: false })
 
 /** The same with a wallet for each connection. */
-export const tollgateWallets = contender('many-wallets', { chat: 'chat', messages: 'messages' }, { wallets: 32 })
-
-/** The translation lane: each surface is served by a provider of the other dialect. */
-export const tollgateTranslated = contender('translated', { chat: 'messages', messages: 'chat' })
+export const tollgateWallets = contender('many-wallets', { wallets: 32 })
 
 interface Variation {
   readonly isBilled?: boolean
   readonly wallets?: number
 }
 
-function contender(name: string, providerOf: Readonly<Record<Surface, Surface>>, variation: Variation = {}): Contender {
-  return { name, cells: 'all', start: (setting) => start(name, providerOf, setting, variation) }
+function contender(name: string, variation: Variation): Contender {
+  const byDefault = Object.keys(variation).length === 0
+  return { name, cells: 'all', byDefault, start: (setting) => start(name, setting, variation) }
 }
 
-async function start(
-  name: string,
-  providerOf: Readonly<Record<Surface, Surface>>,
-  setting: Setting,
-  { isBilled = true, wallets = 1 }: Variation,
-): Promise<Start> {
+async function start(name: string, setting: Setting, { isBilled = true, wallets = 1 }: Variation): Promise<Start> {
   const root = join(import.meta.dir, '..', '..')
   const data = join(setting.folder, `${name}-data`)
   mkdirSync(data, { recursive: true, mode: 0o700 })
@@ -65,11 +58,10 @@ async function start(
   }
   const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { version: string }
   const others = wallets > 1 ? await openWallets(launched.port, data, wallets - 1) : []
-  const call = (surface: Surface) => ({
-    model: `bench/${providerOf[surface]}`,
+  const call = (_surface: Surface, provider: Surface) => ({
+    model: `bench/${provider}`,
     headers: { authorization: `Bearer ${key}` },
     otherHeaders: others.map((other) => ({ authorization: `Bearer ${other}` })),
-    ...(providerOf[surface] === surface ? {} : { eventsFewer: 5 }),
   })
   return { version: manifest.version, running: { ...launched, call } }
 }

@@ -1,0 +1,74 @@
+// What the pages ask the gateway for, as they do it: the paths of each page, in order.
+
+import { systemClock } from '../src/kernel/clock.ts'
+import { seededModel, type Tenant } from './seed-log.ts'
+
+export interface PageCalls {
+  readonly page: string
+  readonly paths: readonly string[]
+}
+
+/** Pages of the lists are as long as the console's. */
+const pageLength = 50
+const dayMs = 86_400_000
+
+// biome-ignore lint/suspicious/noExplicitAny: answers of the gateway's own API, of which only ids and cursors are read
+type Read = (path: string) => Promise<any>
+
+/** `read` finds the ids and cursors that some pages begin from. */
+export async function pageCalls(read: Read, tenant: Tenant | undefined): Promise<readonly PageCalls[]> {
+  if (!tenant) throw new Error('there is no tenant to look at')
+  const { workspaceId, keyId } = tenant
+  const workspace = `/api/workspaces/${workspaceId}`
+  const ago = (days: number): string => new Date(systemClock.now() - days * dayMs).toISOString()
+  const stats = (days: number, more: string): string => `/api/stats?from=${ago(days)}${more}`
+  const list = (more: string): string => `/api/requests?limit=${pageLength}${more}`
+  const model = encodeURIComponent(seededModel(7))
+  const request = (await read(list(''))).data[0].id
+  const older = (await read(list(`&to=${ago(15)}`))).next_cursor
+  const middle = (await read(`${workspace}/transfers?limit=${pageLength}`)).next_cursor
+  const overview = (days: number, more: string) => [
+    '/api/workspaces?limit=200',
+    stats(days, more),
+    `${workspace}/wallet`,
+  ]
+  return [
+    { page: 'catalog', paths: ['/'] },
+    { page: 'catalog, again when something changed', paths: ['/catalog/entries'] },
+    { page: 'model', paths: ['/catalog/sandbox/echo'] },
+    { page: 'overview, 24 hours, by model', paths: overview(1, '&group=model') },
+    { page: 'overview, 7 days, by key', paths: overview(7, '&group=key') },
+    { page: 'overview, 30 days, by model', paths: overview(30, '&group=model') },
+    { page: 'overview, 30 days, by project', paths: overview(30, '&group=project') },
+    { page: 'overview, 30 days, one workspace', paths: overview(30, `&group=model&workspace_id=${workspaceId}`) },
+    { page: 'requests', paths: ['/api/workspaces?limit=200', '/api/catalog', list('')] },
+    { page: 'requests of a workspace', paths: [list(`&workspace_id=${workspaceId}`)] },
+    { page: 'requests of a key', paths: [list(`&key_id=${keyId}`)] },
+    { page: 'requests for a model', paths: [list(`&model=${model}`)] },
+    { page: 'requests for a model, of a workspace', paths: [list(`&model=${model}&workspace_id=${workspaceId}`)] },
+    { page: 'requests that failed', paths: [list('&outcome=failed')] },
+    { page: 'requests that failed, of a key', paths: [list(`&outcome=failed&key_id=${keyId}`)] },
+    { page: 'requests, fifteen days ago', paths: [list(`&to=${ago(15)}`)] },
+    { page: 'requests, the page after that', paths: [list(`&cursor=${older}`)] },
+    { page: 'one request, explained', paths: [`/api/requests/${request}`] },
+    {
+      page: 'keys',
+      paths: [
+        workspace,
+        `${workspace}/projects`,
+        `/api/keys?workspace_id=${workspaceId}`,
+        `/api/requests?workspace_id=${workspaceId}&limit=200`,
+        stats(30, `&group=key&workspace_id=${workspaceId}`),
+      ],
+    },
+    {
+      page: 'projects',
+      paths: [workspace, `${workspace}/projects`, `/api/keys?workspace_id=${workspaceId}`, '/api/catalog'],
+    },
+    { page: 'wallet', paths: [`${workspace}/wallet`, `${workspace}/transfers?limit=${pageLength}`] },
+    { page: 'wallet, older transfers', paths: [`${workspace}/transfers?limit=${pageLength}&cursor=${middle}`] },
+    { page: 'wallet as a file, the first part', paths: [`${workspace}/transfers?limit=200`] },
+    { page: 'providers', paths: ['/api/catalog', workspace, `${workspace}/credentials`] },
+    { page: 'settings and audit log', paths: ['/api/workspaces', '/api/audit?limit=50'] },
+  ]
+}

@@ -1,0 +1,183 @@
+// How long the gateway takes for what each page asks of it, with a small log and with a large one, on both engines: the
+// pages must not become slow with success. Two gateways are asked in turns, so that the machine's moods meet both.
+
+import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+import { systemClock } from '../src/kernel/clock.ts'
+import { findPostgresPrograms, sharedPostgres } from '../test/parts/postgres.ts'
+import { type PageCalls, pageCalls } from './console-calls.ts'
+import { type Launched, launch } from './contenders/launch.ts'
+import { seedLog, type Tenant } from './seed-log.ts'
+import { median } from './statistics.ts'
+
+const usage = `bun run bench/console-scale.ts [options]
+  --requests N    rows of the large log (1000000); it has a charge for every tenth
+  --rounds N      how often each page is asked (21)
+  --engine NAME   sqlite or postgres; both unless told`
+
+const smallRequests = 1_000
+const ratioMax = 3
+const engines = ['sqlite', 'postgres'] as const
+type Engine = (typeof engines)[number]
+
+interface Gate {
+  readonly launched: Launched
+  readonly pages: readonly PageCalls[]
+  readonly token: string
+}
+
+interface Timing {
+  readonly page: string
+  readonly smallMs: number
+  readonly largeMs: number
+}
+
+async function main(): Promise<number> {
+  const { values } = parseArgs({
+    options: {
+      requests: { type: 'string', default: '1000000' },
+      rounds: { type: 'string', default: '21' },
+      engine: { type: 'string' },
+      help: { type: 'boolean', default: false },
+    },
+  })
+  if (values.help) {
+    console.log(usage)
+    return 0
+  }
+  const wanted = engines.filter((engine) => values.engine === undefined || values.engine === engine)
+  const [requests, rounds] = [Number(values.requests), Number(values.rounds)]
+  if (wanted.length === 0 || !Number.isInteger(requests) || !Number.isInteger(rounds) || rounds < 1) {
+    console.error(usage)
+    return 2
+  }
+  let isSlow = false
+  for (const engine of wanted) {
+    if (engine === 'postgres' && findPostgresPrograms() === undefined) {
+      console.log('postgres: skipped, it is not installed')
+      continue
+    }
+    const timings = await measureEngine(engine, requests, rounds)
+    console.log(`\n${engine}, medians of ${rounds} rounds in turns, milliseconds\n\n${table(timings, requests)}`)
+    isSlow ||= timings.some(({ smallMs, largeMs }) => largeMs > ratioMax * smallMs)
+  }
+  console.log(isSlow ? `\nsome page takes more than ${ratioMax} times as long` : '\nevery page stays within bounds')
+  return isSlow ? 1 : 0
+}
+
+async function measureEngine(engine: Engine, requests: number, rounds: number): Promise<readonly Timing[]> {
+  const folder = mkdtempSync(join(tmpdir(), 'tollgate-console-scale-'))
+  const gates: Gate[] = []
+  try {
+    for (const [name, count] of [['small', smallRequests] as const, ['large', requests] as const]) {
+      const url = engine === 'postgres' ? await (await sharedPostgres()).createDatabase() : undefined
+      gates.push(await openGate({ folder, name: `${engine}-${name}`, url, requests: count }))
+    }
+    const [small, large] = gates
+    return small && large ? await ask(small, large, rounds) : []
+  } finally {
+    for (const { launched } of gates) await launched.stop()
+    rmSync(folder, { recursive: true, force: true })
+    progress('')
+  }
+}
+
+interface GatePlan {
+  readonly folder: string
+  readonly name: string
+  readonly url: string | undefined
+  readonly requests: number
+}
+
+/** Tenants are made by a running gateway; the log is written while it is away. */
+async function openGate({ folder, name, url, requests }: GatePlan): Promise<Gate> {
+  const dataFolder = join(folder, name)
+  mkdirSync(dataFolder, { mode: 0o700 })
+  const environment = {
+    TOLLGATE_PORT: '0',
+    TOLLGATE_DATA: dataFolder,
+    TOLLGATE_LOG: 'json',
+    ...(url !== undefined && { DATABASE_URL: url }),
+  }
+  const start = async (): Promise<Launched> => {
+    const command = [join(import.meta.dir, '..', 'bin', 'tollgate')]
+    const launched = await launch({ name, folder, command, environment })
+    if ('failed' in launched) throw new Error(`the gateway ${launched.failed}`)
+    return launched
+  }
+  const first = await start()
+  const token = readFileSync(join(dataFolder, 'admin-token'), 'utf8').trim()
+  const tenants = await makeTenants(first.port, token)
+  await first.stop()
+  await seedLog({
+    url,
+    dataFolder,
+    tenants,
+    requests,
+    // A small ledger has as many, so that both have a second page.
+    transfers: Math.max(Math.min(requests, smallRequests), Math.floor(requests / 10)),
+    progress: (done) => progress(`${name}: ${done}`),
+  })
+  const launched = await start()
+  const read = (path: string) => call(launched.port, token, 'GET', path)
+  return { launched, token, pages: await pageCalls(read, tenants[0]) }
+}
+
+async function makeTenants(port: number, token: string): Promise<readonly Tenant[]> {
+  const tenants: Tenant[] = []
+  const post = async (path: string, body: object): Promise<string> => (await call(port, token, 'POST', path, body)).id
+  for (let workspace = 0; workspace < 5; workspace++) {
+    const workspaceId = await post('/api/workspaces', { name: `tenant ${workspace}` })
+    for (let project = 0; project < 2; project++) {
+      const projectId = await post(`/api/workspaces/${workspaceId}/projects`, { name: `project ${project}` })
+      for (let key = 0; key < 2; key++) {
+        tenants.push({ workspaceId, projectId, keyId: await post(`/api/projects/${projectId}/keys`, { name: 'ci' }) })
+      }
+    }
+  }
+  return tenants
+}
+
+async function call(port: number, token: string, method: string, path: string, body?: object) {
+  const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
+  const init = { method, headers, ...(body && { body: JSON.stringify(body) }) }
+  const response = await fetch(`http://127.0.0.1:${port}${path}`, init)
+  const text = await response.text()
+  if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${text.slice(0, 300)}`)
+  return response.headers.get('content-type')?.startsWith('application/json') ? JSON.parse(text) : text
+}
+
+async function ask(small: Gate, large: Gate, rounds: number): Promise<readonly Timing[]> {
+  const timings: Timing[] = []
+  for (const [place, { page }] of small.pages.entries()) {
+    progress(`asking for ${page}`)
+    const taken: Record<'small' | 'large', number[]> = { small: [], large: [] }
+    for (let round = -3; round < rounds; round++) {
+      for (const [name, gate] of [['small', small] as const, ['large', large] as const]) {
+        const before = systemClock.monotonicMs()
+        for (const path of gate.pages[place]?.paths ?? []) await call(gate.launched.port, gate.token, 'GET', path)
+        if (round >= 0) taken[name].push(systemClock.monotonicMs() - before)
+      }
+    }
+    timings.push({ page, smallMs: median(taken.small), largeMs: median(taken.large) })
+  }
+  return timings
+}
+
+function table(timings: readonly Timing[], requests: number): string {
+  const lines = timings.map(({ page, smallMs, largeMs }) => {
+    const ratio = largeMs / smallMs
+    return `| ${page} | ${smallMs.toFixed(1)} | ${largeMs.toFixed(1)} | ${ratio.toFixed(1)}${ratio > ratioMax ? ' (!)' : ''} |`
+  })
+  const count = (value: number) => value.toLocaleString('en-US')
+  return [`| page | ${count(smallRequests)} | ${count(requests)} | × |`, '|---|---|---|---|', ...lines].join('\n')
+}
+
+/** One line that replaces itself on a terminal; nothing where output is kept. */
+function progress(text: string): void {
+  if (process.stderr.isTTY) process.stderr.write(`\r\x1b[K${text}`)
+}
+
+process.exitCode = await main()

@@ -1,0 +1,95 @@
+// What this project holds itself to, and whether a run kept it. Every limit is a ratio to someone measured in the same
+// rounds, because absolute figures are the machine's.
+
+import type { Cell } from './cells.ts'
+import { type Measurement, type Metric, ratioBetween } from './summary.ts'
+
+interface Limit {
+  readonly metric: Metric
+  readonly cell: string
+  /** `tollgate` where nothing is said. */
+  readonly of?: string
+  readonly to: string
+  readonly most?: number
+  readonly least?: number
+  readonly text: string
+}
+
+const REQUEST = 'CPU per request'
+const THROUGHPUT = 'Requests per second'
+
+const LIMITS: readonly Limit[] = [
+  { metric: 'cpuMicrosPerRequest', cell: 'chat', to: 'bare', most: 1.6, text: REQUEST },
+  { metric: 'cpuMicrosPerRequest', cell: 'chat', to: 'nginx', most: 4.5, text: REQUEST },
+  { metric: 'cpuMicrosPerRequest', cell: 'chat', to: 'portkey', most: 1 / 8, text: REQUEST },
+  { metric: 'cpuMicrosPerRequest', cell: 'chat', to: 'bifrost', most: 1 / 4, text: REQUEST },
+  { metric: 'cpuMicrosPerRequest', cell: 'chat', to: 'litellm', most: 1 / 30, text: REQUEST },
+  { metric: 'requestsPerSecond', cell: 'chat', to: 'bare', least: 1 / 1.6, text: THROUGHPUT },
+  { metric: 'requestsPerSecond', cell: 'chat', to: 'nginx', least: 1 / 4.5, text: THROUGHPUT },
+  { metric: 'requestsPerSecond', cell: 'chat', to: 'portkey', least: 8, text: THROUGHPUT },
+  { metric: 'requestsPerSecond', cell: 'chat', to: 'bifrost', least: 4, text: THROUGHPUT },
+  { metric: 'requestsPerSecond', cell: 'chat', to: 'litellm', least: 30, text: THROUGHPUT },
+  { metric: 'addedP99Ms', cell: 'chat', to: 'bare', most: 3, text: 'Added p99' },
+  { metric: 'cpuMicrosPerEvent', cell: 'chat-stream', to: 'bare', most: 1.2, text: 'CPU per event' },
+  { metric: 'cpuMicrosPerEvent', cell: 'chat-stream', to: 'bare-rewrite', text: 'CPU per event' },
+  { metric: 'addedP50Ms', cell: 'chat-stream', to: 'bare', most: 1.5, text: 'Added time to the first event' },
+  {
+    metric: 'cpuMicrosPerEvent',
+    cell: 'chat-to-messages-stream',
+    to: 'bare',
+    most: 1.8,
+    text: 'CPU per event, translated',
+  },
+  {
+    metric: 'cpuMicrosPerEvent',
+    cell: 'messages-to-chat-stream',
+    to: 'bare',
+    most: 1.8,
+    text: 'CPU per event, translated',
+  },
+  { metric: 'cpuMicrosPerEvent', cell: 'chat-long-stream', to: 'bare', text: 'CPU per event, 1,000-event streams' },
+  { metric: 'cpuMicrosPerRequest', cell: 'chat', to: 'unbilled', most: 1.25, text: 'CPU per request, billed' },
+  {
+    metric: 'requestsPerSecond',
+    cell: 'chat',
+    to: 'many-wallets',
+    least: 0.7,
+    text: 'Requests per second of one hot wallet',
+  },
+]
+
+export interface Verdict {
+  readonly text: string
+  readonly cell: string
+  readonly to: string
+  readonly ratio: number
+  /** `at most 1.60`; empty for a figure that is shown without being held to a limit. */
+  readonly limit: string
+  readonly isKept: boolean
+}
+
+/** One line for each limit whose two sides were measured. */
+export function judge(measurements: readonly Measurement[], cells: readonly Cell[]): Verdict[] {
+  const verdicts: Verdict[] = []
+  for (const { metric, cell: id, of = 'tollgate', to, most, least, text } of LIMITS) {
+    const cell = cells.find((candidate) => candidate.id === id)
+    if (!cell) continue
+    const ratio = ratioBetween(measurements, cell, metric, { of, to })
+    if (!Number.isFinite(ratio)) continue
+    const limit = most !== undefined ? `at most ${short(most)}` : least !== undefined ? `at least ${short(least)}` : ''
+    const isKept = ratio <= (most ?? Number.POSITIVE_INFINITY) && ratio >= (least ?? 0)
+    verdicts.push({ text, cell: id, to, ratio, limit, isKept })
+  }
+  return verdicts
+}
+
+export function renderVerdicts(verdicts: readonly Verdict[]): string[] {
+  return verdicts.map(({ text, cell, to, ratio, limit, isKept }) => {
+    const verdict = limit === '' ? '' : `, ${limit}: ${isKept ? 'kept' : 'broken'}`
+    return `${text} (${cell}): ${short(ratio)} × ${to}${verdict}`
+  })
+}
+
+function short(value: number): string {
+  return value >= 0.2 ? value.toFixed(2) : value.toFixed(3)
+}
