@@ -11,7 +11,7 @@ import { wordsFor } from './parts/upstream-words.ts'
 
 const mebibyte = 1024 * 1024
 const offeredBytes = 200 * mebibyte
-/** What the sockets of the system may hold on two hops, which is not ours to bound, and our eight reads. */
+/** What the sockets of the system may hold on two hops, which is not ours to bound, and what we read ahead. */
 const takenBytesMax = 48 * mebibyte
 const rssGrowthMax = 40 * mebibyte
 
