@@ -17,6 +17,8 @@ export interface ApiCall {
   readonly managedBy?: 'file'
   /** Without the token. */
   readonly isPublic?: true
+  /** Where 30 s may not be enough. */
+  readonly timeoutMs?: number
 }
 
 /** As the API says it. */
@@ -29,6 +31,8 @@ export interface ApiClient {
   readonly url: string
   /** An empty object where the answer has no body. */
   call(call: ApiCall): Promise<JsonObject | Refusal>
+  /** A file, piece by piece and however long it takes; throws if it breaks off. */
+  download(path: string): Promise<AsyncIterable<Uint8Array> | Refusal>
   /** Up to so many items, over as many pages as it takes. */
   list(path: string, query: ApiCall['query'], most: number): Promise<ApiList | Refusal>
 }
@@ -44,15 +48,9 @@ const timeoutMs = 30_000
 const pageMax = 200
 
 export function createApiClient({ url, token, tokenAbsence }: ApiClientOptions): ApiClient {
-  async function call({ method = 'GET', path, query = {}, body, idempotencyKey, managedBy, isPublic }: ApiCall) {
-    if (!isPublic && token === undefined) {
-      const message = `there is no management token: ${tokenAbsence}.`
-      return new Refusal(
-        exitCodes.unauthorized,
-        message,
-        'TOLLGATE_ADMIN_TOKEN=… , or TOLLGATE_DATA=FOLDER of the gateway',
-      )
-    }
+  async function call(wanted: ApiCall) {
+    const { method = 'GET', path, query = {}, body, idempotencyKey, managedBy, isPublic } = wanted
+    if (!isPublic && token === undefined) return tokenMissing(tokenAbsence)
     const given = Object.entries(query).filter((entry): entry is [string, string] => entry[1] !== undefined)
     const search = given.length === 0 ? '' : `?${new URLSearchParams(given)}`
     const headers: Record<string, string> = {}
@@ -65,7 +63,7 @@ export function createApiClient({ url, token, tokenAbsence }: ApiClientOptions):
         method,
         headers,
         redirect: 'manual',
-        signal: AbortSignal.timeout(timeoutMs),
+        signal: AbortSignal.timeout(wanted.timeoutMs ?? timeoutMs),
         ...(body === undefined ? {} : { body: JSON.stringify(body) }),
       })
       return readAnswer(response, await response.text(), url)
@@ -77,6 +75,18 @@ export function createApiClient({ url, token, tokenAbsence }: ApiClientOptions):
   return {
     url,
     call,
+    async download(path) {
+      if (token === undefined) return tokenMissing(tokenAbsence)
+      try {
+        const headers = { authorization: `Bearer ${token.reveal()}` }
+        const response = await fetch(url + path, { headers, redirect: 'manual' })
+        if (response.ok && response.body) return response.body
+        const refused = readAnswer(response, await response.text(), url)
+        return refused instanceof Refusal ? refused : unreachable(url, undefined)
+      } catch (thrown) {
+        return unreachable(url, thrown)
+      }
+    },
     async list(path, query, most) {
       const data: JsonObject[] = []
       let cursor: string | undefined
@@ -90,6 +100,11 @@ export function createApiClient({ url, token, tokenAbsence }: ApiClientOptions):
       }
     },
   }
+}
+
+function tokenMissing(tokenAbsence: string): Refusal {
+  const message = `there is no management token: ${tokenAbsence}.`
+  return new Refusal(exitCodes.unauthorized, message, 'TOLLGATE_ADMIN_TOKEN=… , or TOLLGATE_DATA=FOLDER of the gateway')
 }
 
 function readAnswer(response: Response, text: string, url: string): JsonObject | Refusal {

@@ -31,6 +31,8 @@ export interface CommandDefinition {
   readonly isDefault?: true
   /** About the settings themselves: runs also where they are wrong, and `settings` then holds what can be guessed. */
   readonly isLocal?: true
+  /** Works on the database or the data folder, and never calls the gateway: runs also where its port is not known. */
+  readonly isOffline?: true
   readonly summary: string
   readonly details?: string
   readonly positionals?: readonly Positional[]

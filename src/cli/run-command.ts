@@ -29,7 +29,7 @@ export async function runCommand(call: ManagementCall, { inputs, clock }: RunCom
 
 /** A command about the settings gets the address that the gateway would have with its defaults. */
 function settingsFor({ definition }: ManagementCall, inputs: ConfigInputs): ClientSettings | RefusedClientSettings {
-  const settings = readClientSettings(inputs)
+  const settings = readClientSettings(inputs, definition.isOffline ? 'not called' : 'called')
   if (!('faults' in settings) || !definition.isLocal) return settings
   const port = /^[1-9][0-9]{0,4}$/.exec(inputs.env.TOLLGATE_PORT ?? '')?.[0] ?? '8080'
   return readClientSettings({ ...inputs, env: { ...inputs.env, TOLLGATE_URL: `http://127.0.0.1:${port}` } })

@@ -35,14 +35,18 @@ export interface RefusedClientSettings {
   readonly faults: readonly ConfigFault[]
 }
 
-export function readClientSettings(inputs: ConfigInputs): ClientSettings | RefusedClientSettings {
+/** `not called`: for what works on the database alone; a port that nobody knows is then no fault. */
+export function readClientSettings(
+  inputs: ConfigInputs,
+  gateway: 'called' | 'not called' = 'called',
+): ClientSettings | RefusedClientSettings {
   const { env, cwd } = inputs
   const given = variable(env, 'TOLLGATE_URL')
   const loaded = loadConfig(inputs)
   // With an address of its own the command needs no file, and a gateway elsewhere does not care about this one.
   if ('faults' in loaded && given === undefined) return { faults: loaded.faults }
   const config = 'faults' in loaded ? undefined : loaded.config
-  const address = given === undefined ? listenAddress(config) : givenAddress(given)
+  const address = given === undefined ? listenAddress(config, gateway) : givenAddress(given)
   if ('fault' in address) return { faults: [address.fault] }
 
   const dataFolder = config?.dataFolder ?? resolve(cwd, variable(env, 'TOLLGATE_DATA') ?? 'data')
@@ -72,9 +76,9 @@ function givenAddress(text: string): Address {
 }
 
 /** What listens on every address is reached at the loopback one. */
-function listenAddress(config: Config | undefined): Address {
+function listenAddress(config: Config | undefined, gateway: 'called' | 'not called'): Address {
   const { host, port } = config ?? { host: '127.0.0.1', port: 8080 }
-  if (port === 0)
+  if (port === 0 && gateway === 'called')
     return addressFault('TOLLGATE_PORT', 'is 0, any free port; set TOLLGATE_URL to what the gateway printed')
   const reached = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host
   return { url: `http://${reached.includes(':') ? `[${reached}]` : reached}:${port}` }

@@ -62,7 +62,11 @@ const secretValues: Readonly<Record<string, { readonly of: (config: Config) => u
 export function listSettings(inputs: ConfigInputs): readonly ShownSetting[] | RefusedConfig {
   const loaded = loadConfig(inputs)
   if ('faults' in loaded) return loaded
-  const { config } = loaded
+  return shownSettings(loaded.config, inputs)
+}
+
+/** Of a configuration that may be in force for long: its file is looked at now, for the lines. */
+export function shownSettings(config: Config, inputs: ConfigInputs): readonly ShownSetting[] {
   const file = openFile(config, inputs)
   const fromFile = (path: ConfigPath) => file.source(path) ?? 'default'
   const section = (name: string, values: Readonly<Record<string, (config: Config) => unknown>>) =>
@@ -116,6 +120,10 @@ function openFile(config: Config, inputs: ConfigInputs) {
 
 function parse(path: string, name: string, { readFile }: ConfigInputs): ConfigDocument | undefined {
   const read = readFile ?? ((file: string) => readFileSync(file, 'utf8'))
-  const document = readDocument(name, read(path))
-  return 'faults' in document ? undefined : document
+  try {
+    const document = readDocument(name, read(path))
+    return 'faults' in document ? undefined : document
+  } catch {
+    return undefined
+  }
 }

@@ -4,6 +4,7 @@
 import { Secret } from '../kernel/secret.ts'
 import { type Config, frozenConfig, type LoadedConfig, type RefusedConfig } from './config.ts'
 import type { ConfigFault } from './fault.ts'
+import type { ShownSetting } from './shown-settings.ts'
 import { watchConfigFile } from './watch.ts'
 
 export type ConfigReport =
@@ -20,6 +21,8 @@ export interface ConfigSource {
   onChange(listener: (config: Config) => void): () => void
   /** Told when a changed file was wrong and the last good configuration stays. Must not throw. */
   onRefused(listener: () => void): void
+  /** Each setting in force and where it came from; secrets are "set". */
+  settings(): readonly ShownSetting[]
   /** Loads now, whether or not the file changed: key files it refers to may have. */
   reload(): void
   close(): void
@@ -29,6 +32,8 @@ export interface ConfigSourceOptions {
   readonly initial: LoadedConfig
   readonly load: () => LoadedConfig | RefusedConfig
   readonly report: (report: ConfigReport) => void
+  /** Absent = nothing is told of them. */
+  readonly describe?: (config: Config) => readonly ShownSetting[]
   readonly intervalMs?: number
 }
 
@@ -80,6 +85,7 @@ export function createConfigSource(options: ConfigSourceOptions): ConfigSource {
       return () => void listeners.delete(listener)
     },
     onRefused: (listener) => void refusalListeners.add(listener),
+    settings: () => options.describe?.(current) ?? [],
     reload,
     close: () => watch.close(),
   }

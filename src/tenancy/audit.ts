@@ -95,6 +95,12 @@ export async function listAudit(sql: Sql, page: PageQuery): Promise<Page<AuditRo
   return { items, nextCursor: rows.length > limit ? String(items.at(-1)?.sequence) : undefined }
 }
 
+/** What was done to one thing, oldest first. */
+export async function listAuditOf(sql: Sql, object: string): Promise<readonly AuditRow[]> {
+  const rows = await sql<StoredAudit>`SELECT * FROM audit WHERE object = ${object} ORDER BY sequence`
+  return rows.map(auditFromRow)
+}
+
 function auditFromRow(row: StoredAudit): AuditRow {
   return {
     sequence: Number(row.sequence),

@@ -124,6 +124,11 @@ async function insertOrRead(sql: Sql, request: KeyedGeneration, now: number): Pr
   return row
 }
 
+/** Every answer that is kept for a workspace, inside a transaction of the caller's. */
+export async function forgetReplays(sql: Sql, workspaceId: WorkspaceId): Promise<void> {
+  await sql`DELETE FROM idempotency WHERE scope = ${scopeOf({ workspaceId })}`
+}
+
 async function remove(database: Database, request: KeyedGeneration): Promise<void> {
   await database.transaction((sql) => {
     return sql`DELETE FROM idempotency
@@ -131,7 +136,7 @@ async function remove(database: Database, request: KeyedGeneration): Promise<voi
   })
 }
 
-function scopeOf({ workspaceId }: KeyedGeneration): string {
+function scopeOf({ workspaceId }: Pick<KeyedGeneration, 'workspaceId'>): string {
   return `generation:${workspaceId}`
 }
 

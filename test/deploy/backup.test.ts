@@ -77,6 +77,25 @@ test('a backup under load holds every charge that was answered before it began, 
   expect([verified.exit, verified.out]).toEqual([0, expect.stringContaining('The books are right')])
 })
 
+test('where the gateway takes any free port, what reads the database alone does not ask which', async () => {
+  using site = createSite()
+  const gateway = await site.start()
+  expect((await ask(gateway.url, gateway.key, 'sandbox/echo')).status).toBe(200)
+  const env = { TOLLGATE_PORT: '0' }
+  const file = join(site.folder, 'backup.db')
+  expect((await site.run(['backup', file], env)).exit).toBe(0)
+  expect(await site.run(['ledger', 'verify'], env)).toMatchObject({ exit: 0, err: '' })
+  expect(await site.run(['secrets', 'status'], env)).toMatchObject({ exit: 0 })
+  const asked = await site.run(['workspaces'], env)
+  expect([asked.exit, asked.err]).toEqual([1, expect.stringContaining('set TOLLGATE_URL to what the gateway printed')])
+  expect(await gateway.stop()).toBe(0)
+  const other = elsewhere(site, 'restored')
+  expect((await site.run(['restore', file], { ...env, TOLLGATE_DATA: other.folder })).exit).toBe(0)
+  // A wrong file still stops them: it may have named another data folder.
+  writeFileSync(join(site.folder, 'tollgate.yaml'), 'server: { port: 0, dat: /elsewhere }\n')
+  expect((await site.run(['ledger', 'verify'])).err).toContain('server.dat')
+})
+
 test('with its secrets a backup alone is enough to serve again', async () => {
   using site = createSite()
   const gateway = await site.start()

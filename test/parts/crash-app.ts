@@ -28,6 +28,8 @@ export async function startCrashApp(data: CrashData, clock: Clock): Promise<Cras
         TOLLGATE_DATA: data.dataFolder,
         TOLLGATE_CONFIG: data.configPath,
         TOLLGATE_LOG: 'json',
+        // No balancer has to notice.
+        TOLLGATE_DRAIN_DELAY_SECONDS: '0',
         ...(data.databaseUrl !== undefined && { DATABASE_URL: data.databaseUrl }),
       },
       cwd: data.dataFolder,

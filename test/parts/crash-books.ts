@@ -9,13 +9,15 @@ import type { Sql } from '../../src/store/sql.ts'
 import type { Receipt } from './crash-client.ts'
 import type { CrashData } from './crash-gateway.ts'
 
-/** What the outside world knows of one wallet. */
+/** What the outside world knows of the wallets. */
 export interface Outside {
-  /** Everything paid in, the opening credit included, in nano-dollars. */
+  /** Everything paid into all wallets, the opening credit included, in nano-dollars. */
   readonly paidIn: bigint
   readonly receipts: readonly Receipt[]
   /** Calls that were made, answered or not. */
   readonly asked: number
+  /** How many wallets there are; absent = one. */
+  readonly wallets?: number
 }
 
 /** What the first start gives. */
@@ -64,15 +66,18 @@ export async function countOpenHolds(sql: Sql): Promise<number> {
 }
 
 /** M1 and M4, without a look at what `verify` does. */
-async function checkBalance(sql: Sql, { paidIn }: Outside, charges: ReadonlyMap<string, bigint>): Promise<string[]> {
+async function checkBalance(
+  sql: Sql,
+  { paidIn, wallets: expected = 1 }: Outside,
+  charges: ReadonlyMap<string, bigint>,
+): Promise<string[]> {
   const wallets = await sql<{ posted: bigint; held: bigint }>`SELECT posted, held FROM balances`
-  const [wallet] = wallets
-  if (wallet === undefined || wallets.length !== 1) return [`expected one wallet, found ${wallets.length}`]
+  if (wallets.length !== expected) return [`expected ${expected} wallet(s), found ${wallets.length}`]
   const charged = [...charges.values()].reduce((sum, amount) => sum + amount, 0n)
-  const faults: string[] = []
-  if (wallet.posted !== paidIn - charged)
-    faults.push(`balance ${wallet.posted}, but ${paidIn} was paid in and ${charged} charged`)
-  if (wallet.posted < 0n || wallet.posted < wallet.held) faults.push(`overdrawn: ${wallet.posted}, held ${wallet.held}`)
+  const left = wallets.reduce((sum, { posted }) => sum + posted, 0n)
+  const overdrawn = wallets.filter(({ posted, held }) => posted < 0n || posted < held)
+  const faults = overdrawn.map(({ posted, held }) => `overdrawn: ${posted}, held ${held}`)
+  if (left !== paidIn - charged) faults.push(`balance ${left}, but ${paidIn} was paid in and ${charged} charged`)
   return faults
 }
 

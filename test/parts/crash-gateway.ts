@@ -37,13 +37,20 @@ export interface CrashStart {
   readonly failpoints?: string
   /** Put before the command, such as a tracer. */
   readonly prefix?: readonly string[]
+  /** Run in place of the entry under this Bun, such as the launcher. */
+  readonly command?: readonly string[]
+  /** Beside the gateway's own variables. */
+  readonly env?: Readonly<Record<string, string>>
+  /** Sees every line as it is printed. */
+  onLine?(line: string): void
 }
 
 const keptLines = 50
 
 /** Resolves when it listens; rejects with what it printed if it ends before. */
 export async function startCrashGateway(data: CrashData, start: CrashStart = {}): Promise<CrashGateway> {
-  const child = Bun.spawn([...(start.prefix ?? []), process.execPath, join(root, 'src/main.ts')], {
+  const command = start.command ?? [process.execPath, join(root, 'src/main.ts')]
+  const child = Bun.spawn([...(start.prefix ?? []), ...command], {
     cwd: data.dataFolder,
     env: environmentOf(data, start),
     stdin: 'ignore',
@@ -54,6 +61,7 @@ export async function startCrashGateway(data: CrashData, start: CrashStart = {})
   const lines: string[] = []
   const errors: string[] = []
   const take = (line: string) => {
+    start.onLine?.(line)
     lines.push(line)
     if (lines.length > keptLines) lines.shift()
     if (line.includes('"level":"error"')) errors.push(line)
@@ -77,7 +85,10 @@ export async function startCrashGateway(data: CrashData, start: CrashStart = {})
   }
   return {
     url,
-    key: readFileSync(join(data.dataFolder, 'first-key'), 'utf8').trim(),
+    // Of several gateways on one database only the first one's folder has it.
+    get key() {
+      return readFileSync(join(data.dataFolder, 'first-key'), 'utf8').trim()
+    },
     pid: child.pid,
     ended,
     isAlive: () => child.exitCode === null && child.signalCode === null,
@@ -89,7 +100,7 @@ export async function startCrashGateway(data: CrashData, start: CrashStart = {})
 }
 
 /** Nothing of the caller's environment but the path: a provider's key in it would switch that provider on. */
-function environmentOf(data: CrashData, { failpoints }: CrashStart): Record<string, string> {
+function environmentOf(data: CrashData, { failpoints, env }: CrashStart): Record<string, string> {
   return {
     PATH: process.env.PATH ?? '',
     HOME: data.dataFolder,
@@ -100,6 +111,7 @@ function environmentOf(data: CrashData, { failpoints }: CrashStart): Record<stri
     TOLLGATE_TEST: '1',
     ...(data.databaseUrl !== undefined && { DATABASE_URL: data.databaseUrl }),
     ...(failpoints !== undefined && { TOLLGATE_FAILPOINTS: failpoints }),
+    ...env,
   }
 }
 

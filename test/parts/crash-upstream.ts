@@ -16,7 +16,7 @@ export function promptOf({ inputTokens, outputTokens, pieces, pauseMs }: Order):
   return `order:${inputTokens}:${outputTokens}:${pieces}:${pauseMs}`
 }
 
-function orderOf(call: UpstreamCall): Order {
+export function orderOf(call: UpstreamCall): Order {
   const text = new TextDecoder().decode(call.body)
   const [, ...numbers] = /order:(\d+):(\d+):(\d+):(\d+)/.exec(text) ?? []
   const [inputTokens = 1, outputTokens = 1, pieces = 1, pauseMs = 0] = numbers.map(Number)
@@ -29,7 +29,7 @@ export function costOf({ inputTokens, outputTokens }: Order): bigint {
 }
 
 /** The words of the call's dialect with the usage of the order: they are written for 3 tokens in and 2 out. */
-function orderedWords(call: UpstreamCall, { inputTokens, outputTokens }: Order): Words {
+export function orderedWords(call: UpstreamCall, { inputTokens, outputTokens }: Order): Words {
   const words = wordsFor(call)
   const rewrite = (text: string) =>
     text

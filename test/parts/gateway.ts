@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type App, startApp } from '../../src/app.ts'
 import { loadConfig } from '../../src/config/config.ts'
+import { shownSettings } from '../../src/config/shown-settings.ts'
 import { createConfigSource } from '../../src/config/source.ts'
 import { type Clock, systemClock } from '../../src/kernel/clock.ts'
 import { builtInProviderIds, providerVariables } from '../../src/providers/registry.ts'
@@ -35,20 +36,20 @@ export async function startGateway({ config, env = {}, clock = systemClock }: Ga
   const folder = mkdtempSync(join(tmpdir(), 'tollgate-gateway-'))
   const configPath = join(folder, 'tollgate.yaml')
   if (config !== undefined) writeFileSync(configPath, config)
-  const load = () =>
-    loadConfig({
-      env: {
-        TOLLGATE_PORT: '0',
-        TOLLGATE_DATA: join(folder, 'data'),
-        TOLLGATE_LOG: 'json',
-        TOLLGATE_DRAIN_DELAY_SECONDS: '0',
-        ...env,
-      },
-      cwd: folder,
-      stdoutIsTerminal: false,
-      providerVariables,
-      builtInProviderIds,
-    })
+  const inputs = {
+    env: {
+      TOLLGATE_PORT: '0',
+      TOLLGATE_DATA: join(folder, 'data'),
+      TOLLGATE_LOG: 'json',
+      TOLLGATE_DRAIN_DELAY_SECONDS: '0',
+      ...env,
+    },
+    cwd: folder,
+    stdoutIsTerminal: false,
+    providerVariables,
+    builtInProviderIds,
+  }
+  const load = () => loadConfig(inputs)
   const initial = load()
   if ('faults' in initial) throw new Error(`the test's configuration is wrong: ${JSON.stringify(initial.faults)}`)
   let text = ''
@@ -59,7 +60,13 @@ export async function startGateway({ config, env = {}, clock = systemClock }: Ga
       text += more
     },
   })
-  const source = createConfigSource({ initial, load, report: (report) => log.info(report.kind), intervalMs: 20 })
+  const source = createConfigSource({
+    initial,
+    load,
+    report: (report) => log.info(report.kind),
+    describe: (config) => shownSettings(config, inputs),
+    intervalMs: 20,
+  })
   const app = await startApp({ source, clock, log, onProgress: () => {} })
   const dataFolder = join(folder, 'data')
   return {

@@ -8,6 +8,7 @@ import { createManagementApi, type ManagementDependencies } from '../../src/http
 import type { CatalogItem } from '../../src/http/management/catalog-answer.ts'
 import type { Credentials } from '../../src/http/management/credential-routes.ts'
 import { createMatchRoute } from '../../src/http/management/match-route.ts'
+import type { ShownProvider } from '../../src/http/management/provider-routes.ts'
 import type { ExplainedRequest, LoggedRequest } from '../../src/http/management/request-answer.ts'
 import type { RequestLog } from '../../src/http/management/request-routes.ts'
 import { managementRoutes } from '../../src/http/management/route-table.ts'
@@ -98,6 +99,14 @@ export async function openManagement(
     invalidate: authenticator.invalidate,
     credentials: testCredentials(forgotten),
     requests: testRequestLog(logged),
+    providers: {
+      list: () => [shownProvider],
+      test: async (id) => (id === 'acme' ? { verdict: 'refused', status: 401 } : undefined),
+      testOwn: async (_workspaceId, id) =>
+        id === 'acme' ? { verdict: 'accepted', status: 400 } : new Failure('NOT_FOUND', 'There is none.'),
+    },
+    settings: () => [{ name: 'server.port', value: '8080', source: 'default' }],
+    modelsOf: async ({ models }) => (models ?? ['a/one']).map((id) => ({ id, owned_by: 'acme', own_key: false })),
     planOf: (model) => (model === 'acme/large' ? { model, mode: 'ordinary', candidates: [] } : undefined),
     prices: { find: (id) => (id === 'acme/large' ? unpriced : undefined), renew: async () => true },
     catalog: () => catalog().map((sketch) => ({ ...catalogItem, ...sketch })),
@@ -173,7 +182,7 @@ function createAsk(url: string, deps: ManagementDependencies): TestManagement['a
       status: response.status,
       headers: response.headers,
       text,
-      body: text === '' ? undefined : JSON.parse(text),
+      body: text === '' || !isJsonAnswer(response.headers) ? undefined : JSON.parse(text),
     }
     expect(response.headers.get('x-request-id')).toMatch(/^req_/)
     expect(response.headers.get('request-id')).toBe(response.headers.get('x-request-id'))
@@ -183,6 +192,10 @@ function createAsk(url: string, deps: ManagementDependencies): TestManagement['a
     else if (!(match instanceof Failure) && match.route.answer && !isFeed) checkAnswer(match.route.answer, reply.body)
     return reply
   }
+}
+
+function isJsonAnswer(headers: Headers): boolean {
+  return headers.get('content-type') === 'application/json'
 }
 
 function checkAnswer(schema: { parse(value: unknown): unknown }, body: unknown): void {
@@ -213,6 +226,15 @@ function testCredentials(forgotten: string[]): Credentials {
     list: listCredentials,
     forget: (workspaceId) => void forgotten.push(workspaceId),
   }
+}
+
+const shownProvider: ShownProvider = {
+  id: 'acme',
+  origin: 'environment',
+  source: 'ACME_API_KEY',
+  last4: '9f3e',
+  address: 'api.acme.test',
+  models: 1,
 }
 
 const unpriced: PriceInForce = { price: undefined, setter: 'catalog', source: 'built in', version: undefined }
@@ -262,11 +284,12 @@ function testRequestLog(logged: readonly Sketch[]): RequestLog {
   const listed = (sketch: Sketch): LoggedRequest => ({ ...loggedRequest, ...sketch })
   const explained = (sketch: Sketch): ExplainedRequest => ({ ...loggedRequest, charge: null, transfers: [], ...sketch })
   return {
-    async list({ limit, cursor, workspaceId, keyId }) {
+    async list({ limit, cursor, workspaceId, projectId, keyId }) {
       const found = logged.filter(
         (request) =>
           (cursor === undefined || request.id < cursor) &&
           (workspaceId === undefined || request.workspace_id === workspaceId) &&
+          (projectId === undefined || request.project_id === projectId) &&
           (keyId === undefined || request.key_id === keyId),
       )
       const items = found.sort((a, b) => (a.id < b.id ? 1 : -1)).slice(0, limit)

@@ -7,7 +7,7 @@ import type { ModelEntry } from '../../src/catalog/entry.ts'
 import { pathOf } from '../../src/http/path.ts'
 import { type Clock, systemClock } from '../../src/kernel/clock.ts'
 import { Failure } from '../../src/kernel/failure.ts'
-import type { CatalogEntry } from '../../src/web/catalog/entry.ts'
+import type { CatalogEntry, DatedPrice } from '../../src/web/catalog/entry.ts'
 import { createWeb } from '../../src/web/create-web.ts'
 import { createSessions, type Sessions } from '../../src/web/session.ts'
 
@@ -19,6 +19,8 @@ export interface WebHarness {
   /** What is sold; a test may change it. */
   entries: readonly CatalogEntry[]
   isPublic: boolean
+  /** Prices that were in force, by model id; a test may add some. */
+  readonly histories: Record<string, readonly DatedPrice[]>
   stop(): Promise<void>
 }
 
@@ -28,7 +30,8 @@ export interface WebHarnessOptions {
 }
 
 export function startWeb({ entries = sandboxEntries(), clock = systemClock }: WebHarnessOptions = {}): WebHarness {
-  const state = { token: 'a-management-token-for-tests', entries, isPublic: true }
+  const histories: Record<string, readonly DatedPrice[]> = {}
+  const state = { token: 'a-management-token-for-tests', entries, isPublic: true, histories }
   const sessions = createSessions({
     clock,
     adminToken: () => ({
@@ -44,6 +47,7 @@ export function startWeb({ entries = sandboxEntries(), clock = systemClock }: We
     tokenPlace: 'It is in the file admin-token of the data folder.',
     builtInDate: '2026-11-15',
     catalog: () => state.entries,
+    priceHistory: async (id) => state.histories[id] ?? [],
     isPublic: () => state.isPublic,
     publicUrl: () => undefined,
     checkToken: async (token) =>
@@ -59,6 +63,7 @@ export function startWeb({ entries = sandboxEntries(), clock = systemClock }: We
   return {
     url: `http://127.0.0.1:${server.port}`,
     sessions,
+    histories,
     get token() {
       return state.token
     },

@@ -22,6 +22,7 @@ const secretFiles = ['secret', 'admin-token']
 
 const backupCommand: CommandDefinition = {
   words: ['backup'],
+  isOffline: true,
   summary: 'writes the embedded database into one file, while the gateway serves',
   details: `FILE must not exist; it is complete when it has its name. Everything that was charged before the command began is in it.
 The secrets of the data folder are not, so that a stolen backup opens nothing; without the file "secret" (or the
@@ -51,6 +52,7 @@ TOLLGATE_SECRET) no API key and no stored provider key of a backup works. Keep i
 
 const restoreCommand: CommandDefinition = {
   words: ['restore'],
+  isOffline: true,
   summary: 'puts a backup into a data folder that has no database, and recomputes its books',
   details: `The folder is TOLLGATE_DATA. Nothing in it is overwritten. What was charged or paid in after the backup is not in it.`,
   positionals: [{ name: 'FILE' }],

@@ -12,6 +12,7 @@ import { renderTable } from '../table.ts'
 
 export const ledgerVerifyCommand: CommandDefinition = {
   words: ['ledger', 'verify'],
+  isOffline: true,
   summary: 'recomputes every balance and every charge, and names what differs',
   details:
     'Reads the database of TOLLGATE_DATA or DATABASE_URL, in one snapshot, also while the gateway serves. It changes nothing.',

@@ -21,6 +21,7 @@ import { shownCount } from '../shown-values.ts'
 
 export const migrateToPostgresCommand: CommandDefinition = {
   words: ['migrate-to-postgres'],
+  isOffline: true,
   summary: 'copies the embedded database to PostgreSQL, proves it, and fences the old one',
   details: `Stop the gateway first. The target must be an empty database. Every balance is recomputed from the transfers on both
 sides, and every row is compared; if anything differs, nothing is committed. Stopped half-way, it starts over the next

@@ -28,6 +28,7 @@ It may be stopped at any time and run again.`
 
 const secretsStatus: CommandDefinition = {
   words: ['secrets', 'status'],
+  isOffline: true,
   isDefault: true,
   summary: 'tells what still hangs on the previous master secret',
   details: 'Reads the database of TOLLGATE_DATA or DATABASE_URL, with the TOLLGATE_SECRET of the gateway.',
@@ -52,6 +53,7 @@ const secretsStatus: CommandDefinition = {
 
 const rotate: CommandDefinition = {
   words: ['secrets', 'rotate'],
+  isOffline: true,
   summary: 'moves stored provider keys to the new master secret, while the gateway serves',
   details: steps,
   examples: ['TOLLGATE_SECRET=… TOLLGATE_SECRET_PREVIOUS=… tollgate secrets rotate'],

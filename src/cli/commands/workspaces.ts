@@ -6,6 +6,7 @@ import { type JsonObject, shownAt, textAt } from '../json-members.ts'
 import { Refusal } from '../refusal.ts'
 import { shownLimits, shownTime, shownUsd } from '../shown-values.ts'
 import { cleanText, renderFacts, renderTable } from '../table.ts'
+import { workspaceDataCommands } from './workspace-data.ts'
 
 const allOfThem = 10_000
 
@@ -61,6 +62,7 @@ export const workspaceCommands: readonly CommandDefinition[] = [
       return id instanceof Refusal ? id : await showWorkspace(context, id)
     },
   },
+  ...workspaceDataCommands,
 ]
 
 async function showWorkspace(context: CommandContext, id: string): Promise<Refusal | undefined> {

@@ -1,0 +1,122 @@
+// Promises of docs/security.md that are kept by what the source does not do. Each is looked for in the text itself, so
+// that whoever breaks one hears of it.
+
+import { describe, expect, test } from 'bun:test'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+const root = join(import.meta.dir, '../..')
+const read = (path: string): string => readFileSync(join(root, path), 'utf8')
+
+async function sources(pattern: string): Promise<readonly { readonly path: string; readonly code: string }[]> {
+  const paths = await Array.fromAsync(new Bun.Glob(pattern).scan({ cwd: root }))
+  const own = paths.filter((path) => !path.includes('.test.'))
+  expect(own.length).toBeGreaterThan(0)
+  return own.map((path) => ({ path, code: read(path).replaceAll(/^\s*(\/\/|\*|\/\*|--).*$/gm, '') }))
+}
+
+const found = (files: Awaited<ReturnType<typeof sources>>, form: RegExp) =>
+  files.flatMap(({ path, code }) => [...code.matchAll(form)].map(([text]) => `${path}: ${text.trim()}`))
+
+/** Everything that is compared with a secret, or with what is made from one. */
+const comparing = [
+  'src/http/payments/stripe-signature.ts',
+  'src/tenancy/admin-token.ts',
+  'src/tenancy/find-key.ts',
+  'src/tenancy/secrets.ts',
+]
+
+test('A3: what is made from a secret is compared in constant time, and nowhere with ===', async () => {
+  for (const path of comparing) expect([path, read(path).includes('timingSafeEqual(')]).toEqual([path, true])
+  const serving = await sources('src/{tenancy,http,web,app}/**/*.ts')
+  const compared =
+    /[^\n]*\b(?:verifier|digest|signature|adminToken|secret|bearer)(?:\.\w+\(\))? [!=]== (?!undefined|null)[^\n]*/g
+  expect(found(serving, compared)).toEqual([])
+})
+
+test('A3: a key is looked up by its HMAC, and the secret itself is in no statement', async () => {
+  const statements = found(await sources('src/**/*.ts'), /sql`[^`]*\$\{(?:key\.key|apiKey|secret|bearer)\}[^`]*`/g)
+  expect(statements).toEqual([])
+})
+
+test('R5: no statement matches by a pattern, so that none can be made slow by one', async () => {
+  const patterns = /\b(?:I?LIKE|SIMILAR TO|GLOB|REGEXP)\b[^\n]*|~\*? '[^\n]*/g
+  expect(found(await sources('src/{store,ledger,tenancy,telemetry,catalog,limits}/**/*.{ts,sql}'), patterns)).toEqual(
+    [],
+  )
+})
+
+describe('W5:', () => {
+  test('pages link to paths of the gateway alone, or without giving the other page a hold on ours', async () => {
+    const pages = await sources('src/web/**/*.tsx')
+    const links = pages.flatMap(({ path, code }) =>
+      [...code.matchAll(/<(?:a|form|area)\b[^>]*?(?:href|action)=(?:"([^"]*)"|\{`([^`]*)`\})[^>]*>/gs)].map(
+        (match) => ({
+          path,
+          to: match[1] ?? match[2] ?? '',
+          tag: match[0],
+        }),
+      ),
+    )
+    expect(links.length).toBeGreaterThan(10)
+    const foreign = links.filter(({ to, tag }) => !/^[/#?]/.test(to) && !/\brel="[^"]*noopener/.test(tag))
+    expect(foreign).toEqual([])
+  })
+
+  test('no page opens another, and no link is made from an address that somebody else wrote', async () => {
+    const pages = await sources('src/web/**/*.{ts,tsx}')
+    expect(
+      found(pages, /target="_blank"|window\.open\([^\n]*|href=\{[^}]*(?:\burl\b|baseUrl|base_url|source)[^}]*\}/gi),
+    ).toEqual([])
+  })
+})
+
+test('W6: there are no passwords: nothing hashes one, and no table has a place for one', async () => {
+  expect(found(await sources('src/**/*.ts'), /Bun\.password|\b(?:argon2|bcrypt|scrypt|pbkdf2)\w*/gi)).toEqual([])
+  expect(found(await sources('src/store/migrations/*.sql'), /[^\n]*password[^\n]*/gi)).toEqual([])
+})
+
+test('P2: what CI runs publishes nothing and asks for no secret', () => {
+  const script = read('.ci/run')
+  expect(script).toContain('npm test')
+  expect(script).not.toMatch(/publish|push|login|TOKEN|SECRET|PASSWORD|\bgpg\b|curl .*(-d|--data|-T)/i)
+  expect(JSON.parse(read('package.json'))).toMatchObject({ private: true })
+})
+
+interface Lock {
+  readonly packages: Readonly<Record<string, { readonly dev?: boolean; readonly devDependencies?: unknown }>>
+}
+
+/** What `npm ci --omit=dev` would install. npm's own `sbom --omit=dev` also leaves out what tools use as well. */
+function withoutTools(folder: string): void {
+  const lock = JSON.parse(read('package-lock.json')) as Lock
+  const kept = Object.entries(lock.packages).filter(([, { dev }]) => dev !== true)
+  const packages = Object.fromEntries(kept.map(([path, each]) => [path, { ...each, devDependencies: undefined }]))
+  writeFileSync(join(folder, 'package-lock.json'), JSON.stringify({ ...lock, packages }))
+  const manifest = { ...JSON.parse(read('package.json')), devDependencies: undefined }
+  writeFileSync(join(folder, 'package.json'), JSON.stringify(manifest))
+}
+
+test('P4: the bill of materials names what runs, each with its version and its licence', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'tollgate-sbom-'))
+  try {
+    withoutTools(folder)
+    const child = Bun.spawn(['npm', 'sbom', '--sbom-format=cyclonedx', '--package-lock-only', '--offline'], {
+      cwd: folder,
+      stdin: 'ignore',
+      stdout: 'pipe',
+      stderr: 'ignore',
+    })
+    const bill = (await child.stdout.json()) as {
+      components: { name: string; version: string; licenses?: unknown[] }[]
+    }
+    const named = bill.components.map(({ name, version }) => `${name} ${version}`)
+    const { dependencies } = JSON.parse(read('package.json')) as { dependencies: Record<string, string> }
+    for (const [name, version] of Object.entries(dependencies)) expect(named).toContain(`${name} ${version}`)
+    const unlicensed = bill.components.filter(({ licenses }) => (licenses?.length ?? 0) === 0)
+    expect(unlicensed.map(({ name }) => name)).toEqual([])
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+}, 60_000)

@@ -1,0 +1,139 @@
+// One soak from start to end: a gateway, a provider that goes wrong at times and clients that leave, each a process of
+// its own; samples while they run, and once more when it is quiet again. What the figures mean is judged elsewhere.
+
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type CrashGateway, startCrashGateway } from '../parts/crash-gateway.ts'
+import { type SoakChild, startSoakChild } from './child.ts'
+import type { ProviderCounts, TrafficCounts, TrafficPlan } from './counts.ts'
+import { isBack, type SoakRun } from './judge.ts'
+import { type Sample, type SampleSource, takeSample } from './sample.ts'
+import { addTenants, createManager, soakConfig, type Tenants } from './tenants.ts'
+
+export interface SoakOptions {
+  readonly minutes: number
+  readonly callsPerSecond: number
+  readonly warmUpSeconds: number
+  readonly sampleSeconds: number
+  /** How long what is left after the traffic may take to go. */
+  readonly quietSecondsMax: number
+  onSample?(sample: Sample, traffic: TrafficCounts, provider: ProviderCounts): void
+}
+
+const leaveShare = 0.2
+const faultShare = 0.055
+const launcher = join(import.meta.dir, '..', '..', 'bin', 'tollgate')
+/** After this a call that has no end will have none: a route's `total_ms`, four routes, and some. */
+const lastCallSeconds = 150
+
+export async function runSoak(options: SoakOptions): Promise<SoakRun> {
+  const folder = mkdtempSync(join(tmpdir(), 'tollgate-soak-'))
+  await using provider = await startSoakChild<ProviderCounts>('provider-child.ts', [`--fault-share=${faultShare}`])
+  const dataFolder = join(folder, 'data')
+  const configPath = join(folder, 'tollgate.yaml')
+  const probePath = join(folder, 'probe')
+  mkdirSync(dataFolder, { mode: 0o700 })
+  writeFileSync(configPath, soakConfig(await provider.firstLine))
+  const gateway = await startCrashGateway(
+    { dataFolder, databaseUrl: undefined, configPath },
+    {
+      command: [launcher],
+      env: { BUN_OPTIONS: `--preload ${join(import.meta.dir, 'probe.ts')}`, SOAK_PROBE: probePath },
+    },
+  )
+  try {
+    const manager = createManager(gateway.url, dataFolder)
+    const tenants = await addTenants(manager, options.callsPerSecond)
+    const figures = await soak(options, {
+      gateway,
+      provider,
+      tenants,
+      source: { pid: gateway.pid, manager, probePath },
+    })
+    const books = await verifyBooks(dataFolder, configPath)
+    return { ...figures, books, isAlive: gateway.isAlive(), errorLines: gateway.errors().slice(0, 20) }
+  } finally {
+    await gateway.kill()
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+interface Scene {
+  readonly gateway: CrashGateway
+  readonly provider: SoakChild<ProviderCounts>
+  readonly tenants: Tenants
+  readonly source: SampleSource
+}
+
+async function soak(
+  options: SoakOptions,
+  { gateway, provider, tenants, source }: Scene,
+): Promise<Omit<SoakRun, 'books' | 'isAlive' | 'errorLines'>> {
+  const { minutes, callsPerSecond, warmUpSeconds, onSample = () => {} } = options
+  // What the first request of all opens for ever, such as readers of the database, is no leak.
+  await callSandbox(gateway)
+  const baseline = await takeSample(source, 0, 'collect')
+  const plan: TrafficPlan = { url: gateway.url, callsPerSecond, leaveShare, keys: tenants.keys }
+  await using traffic = await startSoakChild<TrafficCounts>('traffic-child.ts', [JSON.stringify(plan)])
+  const startedMs = performance.now()
+  const second = () => (performance.now() - startedMs) / 1000
+  const samples: Sample[] = []
+  while (second() < minutes * 60 && gateway.isAlive()) {
+    await Bun.sleep(options.sampleSeconds * 1000)
+    // At any pace of samples its wallet is empty for some of the time.
+    if (samples.length % 5 === 0) await tenants.feedThePoor()
+    const sample = await takeSample(source, second(), 'read')
+    samples.push(sample)
+    const [asked, answered] = [traffic.last(), provider.last()]
+    if (asked && answered) onSample(sample, asked, answered)
+  }
+  traffic.say('stop')
+  await Promise.race([traffic.exited, Bun.sleep(lastCallSeconds * 1000)])
+  const counts = { traffic: traffic.last(), provider: provider.last() }
+  if (!counts.traffic || !counts.provider) throw new Error('a child ended without a count')
+  // Their connections go with them, and are the gateway's to close.
+  await traffic.end()
+  await provider.end()
+  const quietStartedMs = performance.now()
+  const quietSecond = () => (performance.now() - quietStartedMs) / 1000
+  let quiet = await takeSample(source, second(), 'collect')
+  while (!isBack(baseline, quiet) && quietSecond() < options.quietSecondsMax) {
+    await Bun.sleep(1000)
+    quiet = await takeSample(source, second(), 'collect')
+  }
+  return {
+    minutes,
+    callsPerSecond,
+    warmUpSeconds,
+    baseline,
+    samples,
+    quiet,
+    quietSeconds: quietSecond(),
+    traffic: counts.traffic,
+    provider: counts.provider,
+  }
+}
+
+async function callSandbox({ url, key }: CrashGateway): Promise<void> {
+  for (const stream of [true, false]) {
+    const response = await fetch(`${url}/v1/chat/completions`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json', connection: 'close' },
+      body: JSON.stringify({ model: 'sandbox/echo', stream, messages: [{ role: 'user', content: 'hello' }] }),
+    })
+    await response.text()
+    if (response.status !== 200) throw new Error(`the sandbox answered with ${response.status}`)
+  }
+}
+
+async function verifyBooks(dataFolder: string, configPath: string): Promise<SoakRun['books']> {
+  const child = Bun.spawn([launcher, 'ledger', 'verify'], {
+    env: { PATH: process.env.PATH ?? '', HOME: dataFolder, TOLLGATE_DATA: dataFolder, TOLLGATE_CONFIG: configPath },
+    stdin: 'ignore',
+    stdout: 'pipe',
+    stderr: 'pipe',
+  })
+  const [exit, out, err] = await Promise.all([child.exited, child.stdout.text(), child.stderr.text()])
+  return { exit, text: (out + err).trim() }
+}
