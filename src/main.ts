@@ -13,6 +13,7 @@ import { startWorker } from './cli/workers/start-worker.ts'
 import { supervise } from './cli/workers/supervise.ts'
 import { type Config, type ConfigInputs, loadConfig, readProcess } from './config/config.ts'
 import { type ConfigFault, formatFault } from './config/fault.ts'
+import { shownSettings } from './config/shown-settings.ts'
 import { type ConfigReport, createConfigSource } from './config/source.ts'
 import { systemClock } from './kernel/clock.ts'
 import { builtInProviderIds, builtInProviders, providerVariables } from './providers/registry.ts'
@@ -56,7 +57,12 @@ async function serve(port: 'own port' | 'shared port'): Promise<void> {
     clock: systemClock,
     write: (text) => void process.stdout.write(text),
   })
-  const source = createConfigSource({ initial, load, report: (report) => logReport(log, report) })
+  const source = createConfigSource({
+    initial,
+    load,
+    report: (report) => logReport(log, report),
+    describe: (config) => shownSettings(config, configInputs()),
+  })
   let app: App
   try {
     app = await startApp({

@@ -2,10 +2,9 @@
 // credential is in it.
 
 import type { Model } from '../catalog/model.ts'
-import type { Price, PriceRow } from '../catalog/price.ts'
+import { showPrice } from '../catalog/show-price.ts'
 import type { CatalogItem } from '../http/management/request-routes.ts'
 import { isoTime } from '../kernel/clock.ts'
-import { formatPrice } from '../kernel/money.ts'
 import type { Health, RouteReading } from '../routing/health/health.ts'
 import type { Goods } from './goods.ts'
 
@@ -26,28 +25,11 @@ export function catalogItems(
       tags: model.tags,
       released: model.releasedAt === undefined ? null : isoTime(model.releasedAt).slice(0, 10),
       source: model.source,
-      price: model.price ? shownPrice(model.price) : null,
+      price: model.price ? showPrice(model.price) : null,
       price_version: priceVersions.get(model.id) ?? null,
       callable: model.price !== undefined,
       routes: shownRoutes(model, providers, readings),
     }))
-}
-
-function shownPrice(price: Price) {
-  if (price.free) return 'free'
-  const tiers = price.tiers.map((tier) => [String(tier.overInputTokens), shownRow(tier)] as const)
-  return { ...shownRow(price), ...(tiers.length > 0 && { over: Object.fromEntries(tiers) }) }
-}
-
-/** USD per million tokens. */
-function shownRow(row: PriceRow) {
-  return {
-    input: formatPrice(row.input),
-    output: formatPrice(row.output),
-    cache_read: formatPrice(row.cacheRead),
-    cache_write: formatPrice(row.cacheWrite),
-    cache_write_1h: formatPrice(row.cacheWriteLong),
-  }
 }
 
 function shownRoutes(model: Model, providers: Goods['providers'], readings: ReadonlyMap<string, RouteReading>) {

@@ -31,12 +31,12 @@ import { createReplays } from '../tenancy/replays.ts'
 import { errorFields } from './error-fields.ts'
 import type { Goods } from './goods.ts'
 import type { Ground } from './ground.ts'
-import { createObservers, type Observers } from './observe.ts'
+import { createObservers, type ObserverDependencies, type Observers } from './observe.ts'
 import type { People } from './people.ts'
 import { createStock, type Stock } from './stock.ts'
 
 /** One line per dialect. */
-const dialects: Dialects = {
+export const dialects: Dialects = {
   'openai-chat': openaiChat,
   'anthropic-messages': anthropicMessages,
   gemini,
@@ -47,6 +47,7 @@ export interface EngineDependencies {
   readonly ground: Ground
   readonly people: People
   readonly limiter: Limiter
+  limiterMode: ObserverDependencies['limiterMode']
   readonly source: ConfigSource
   readonly clock: Clock
   readonly log: Log
@@ -78,7 +79,12 @@ export async function createEngine(deps: EngineDependencies): Promise<Engine> {
   const goods = (): Goods => stock.current
   const kill = (): void => void process.kill(process.pid, 'SIGKILL')
   const reach = createFailpoint(source.current.failpoints, { random: randomUnit, kill })
-  const books = await createLedger({ database, clock, failpoint: reach })
+  const books = await createLedger({
+    database,
+    clock,
+    failpoint: reach,
+    onFault: (what, error) => log.warn(what, errorFields(error)),
+  })
   const ledger = dressLedger ? dressLedger(books) : books
   const requests = createRequestLog({
     database,
@@ -86,7 +92,10 @@ export async function createEngine(deps: EngineDependencies): Promise<Engine> {
   })
   const budget = createRetryBudget({ clock })
   const { adminToken } = ground
-  const observers = createObservers({ source, clock, database, ledger, health, budget, adminToken, log, goods })
+  const { limiterMode } = deps
+  const observers = createObservers({
+    ...{ source, clock, database, ledger, health, budget, adminToken, log, goods, limiterMode },
+  })
   const ticker = createTicker(clock)
   const seal = ground.subkeys('idempotency-store')
   const generation = {
@@ -104,6 +113,7 @@ export async function createEngine(deps: EngineDependencies): Promise<Engine> {
     authenticate: people.authenticate,
     random: randomUnit,
     observe: observers.observe,
+    beginTrace: observers.beginTrace,
     streams: observers.streams,
     sticky: createStickyRoutes({ clock }),
     hedges: createHedgeBudget(),

@@ -24,14 +24,16 @@ export interface FleetDependencies {
   readonly config: Config
   readonly clock: Clock
   readonly log: Log
-  /** A replica has changed a price. */
-  onPriceChange(): void
+  /** A replica has changed a price. False: it is not in force here yet. */
+  onPriceChange(): Promise<boolean>
 }
 
 export interface Fleet {
   readonly limiter: Limiter
   /** undefined while limits are counted where they should be. */
   degraded(): string | undefined
+  /** share: their common store is away, and this process lets through its part of each limit. */
+  limiterMode(): 'shared' | 'share'
   /** After a key, a project or a workspace changed: here at once, on the others within seconds. */
   invalidate: People['invalidate']
   forgetCredentials(workspaceId: WorkspaceId): void
@@ -39,32 +41,47 @@ export interface Fleet {
   close(): Promise<void>
 }
 
+/** A price that could not be taken over, because the database was away just then, is tried for again after this. */
+const priceRetryMs = 2000
+
 export function createFleet({ ground, people, config, clock, log, onPriceChange }: FleetDependencies): Fleet {
   const { database } = ground
   const isShared = database.engine === 'postgres'
   const report = (line: string): void => log.warn(line)
   const redis = isShared && config.redisUrl ? openRedis({ url: config.redisUrl.reveal(), report }) : undefined
   const live = createLiveReplicas(database)
-  const onMode = (mode: LimiterMode): void => report(describeMode(mode))
+  const onMode = (mode: LimiterMode): void => {
+    report(describeMode(mode))
+    // The share is that of those who live now, not of those who did some seconds ago.
+    if (mode.kind === 'share') void live.refresh()
+  }
   const counting = { clock, liveReplicas: () => live.count(), onMode }
   const shared: SharedLimiter | undefined = !isShared
     ? undefined
     : redis
       ? createRedisLimiter({ ...counting, redis })
       : createSqlLimiter({ ...counting, database })
+  let retry: ReturnType<typeof setTimeout> | undefined
+  const followPrice = async (): Promise<void> => {
+    clearTimeout(retry)
+    if (await onPriceChange()) return
+    retry = setTimeout(() => void followPrice(), priceRetryMs)
+    retry.unref()
+  }
   const changes = createChanges({
     database,
     ...(redis && { redis }),
     clock,
-    onChange: (change) => follow(change, people, onPriceChange),
+    onChange: (change) => follow(change, people, () => void followPrice()),
     // What is remembered lives for seconds only, which is shorter than a gap that is noticed.
-    onGap: () => onPriceChange(),
+    onGap: () => void onPriceChange(),
     onFault: (error) => log.warn('changes of other replicas could not be read', errorFields(error)),
   })
   const announce = (change: Change): void =>
     void changes.announce(change).catch((error) => log.warn('a change was not announced', errorFields(error)))
   return {
     limiter: shared ?? createMemoryLimiter(clock),
+    limiterMode: () => (shared?.mode.kind === 'share' ? 'share' : 'shared'),
     degraded: () => (shared && shared.mode.kind !== 'shared' ? describeMode(shared.mode) : undefined),
     invalidate(id) {
       people.invalidate(id)
@@ -78,6 +95,7 @@ export function createFleet({ ground, people, config, clock, log, onPriceChange 
     async close() {
       await shared?.close()
       await changes.close()
+      clearTimeout(retry)
       live.close()
       redis?.close()
     },

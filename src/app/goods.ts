@@ -38,6 +38,8 @@ export interface Goods {
   /** For addresses that workspaces bring; undefined = they may not. */
   readonly guard: EgressGuard | undefined
   readonly ownKeyFee: bigint
+  /** To an address that a workspace brought; refuses where they may not. */
+  guardedTransport(baseUrl: string): Transport
   /** Of every provider there is, whether or not the operator has a key for it. */
   endpointsOf(providerId: string): readonly Endpoint[] | undefined
   /** How many models a caller without an allowlist can call through a provider. */
@@ -87,6 +89,7 @@ export async function stockGoods(
     providers,
     priceVersions,
     guard,
+    guardedTransport,
     ownKeyFee: BigInt(config.ownKeys.feeBasisPoints),
     endpointsOf,
     modelCount: (id) =>

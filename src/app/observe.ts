@@ -12,7 +12,7 @@ import type { Health } from '../routing/health/health.ts'
 import type { RetryBudget } from '../routing/health/retry-budget.ts'
 import type { Database } from '../store/database.ts'
 import type { Log } from '../telemetry/log.ts'
-import { createGatewayMetrics } from '../telemetry/metrics/gateway-metrics.ts'
+import { createGatewayMetrics, type GatewayMetricsOptions } from '../telemetry/metrics/gateway-metrics.ts'
 import { readWallets } from '../telemetry/metrics/read-wallets.ts'
 import { createOtlpExporter, type OtlpExporter } from '../telemetry/otlp/exporter.ts'
 import { readOtlpSettings } from '../telemetry/otlp/settings.ts'
@@ -33,17 +33,20 @@ export interface ObserverDependencies {
   readonly adminToken: AdminToken
   readonly log: Log
   goods(): Goods
+  limiterMode: GatewayMetricsOptions['limiterMode']
 }
 
 export interface Observers {
   observe(record: RequestRecord): void
+  /** undefined = nobody collects traces. */
+  readonly beginTrace: OtlpExporter['beginTrace'] | undefined
   readonly streams: { opened(): void; closed(): void }
   metrics(request: Request): Promise<Response>
   close(): Promise<void>
 }
 
 export function createObservers(deps: ObserverDependencies): Observers {
-  const { source, clock, database, ledger, health, budget, adminToken, log, goods } = deps
+  const { source, clock, database, ledger, health, budget, adminToken, log, goods, limiterMode } = deps
   let otlp: OtlpExporter | undefined
   const metrics = createGatewayMetrics({
     clock,
@@ -54,6 +57,7 @@ export function createObservers(deps: ObserverDependencies): Observers {
     routes: () => routeStates(goods(), health),
     unpricedModels: () => goods().catalog.models.filter(({ price }) => !price).length,
     retryBudget: budget,
+    limiterMode,
     telemetryDropped: () => otlp?.dropped() ?? [],
   })
   source.onRefused(() => metrics.configRefused())
@@ -74,6 +78,7 @@ export function createObservers(deps: ObserverDependencies): Observers {
       metrics.observeRequest(record)
       otlp?.observeRequest(record)
     },
+    beginTrace: otlp?.beginTrace,
     streams: { opened: () => metrics.streamOpened(), closed: () => metrics.streamClosed() },
     metrics: createMetricsRoute({ registry: metrics.registry, adminToken, clock }),
     async close() {

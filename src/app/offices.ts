@@ -6,6 +6,7 @@ import { anthropicMessages } from '../dialects/anthropic-messages/index.ts'
 import { openaiChat } from '../dialects/openai-chat/index.ts'
 import { createManagementApi, type ManagementApi } from '../http/management/api.ts'
 import { createRequestReader } from '../http/management/explain-request.ts'
+import type { OfferedItem } from '../http/management/offer-routes.ts'
 import type { SurfaceName } from '../http/management/plan-routes.ts'
 import { createStripePayments, type StripePayments } from '../http/payments/stripe-payments.ts'
 import type { Clock } from '../kernel/clock.ts'
@@ -14,15 +15,18 @@ import type { RequestId } from '../kernel/ids.ts'
 import { explainPlan, type PlanExplanation } from '../routing/explain-plan.ts'
 import type { Log } from '../telemetry/log.ts'
 import { createRequestTail } from '../telemetry/request-tail.ts'
+import { createAllowlist } from '../tenancy/allowlist.ts'
 import type { Caller } from '../tenancy/caller.ts'
 import { createIdempotency } from '../tenancy/idempotency.ts'
+import type { Project } from '../tenancy/projects.ts'
 import { catalogItems } from './catalog-view.ts'
-import type { Engine } from './engine.ts'
+import { dialects, type Engine } from './engine.ts'
 import type { Fleet } from './fleet.ts'
 import type { Ground } from './ground.ts'
 import { createCredentials } from './management.ts'
 import { createPages, type Pages } from './pages.ts'
 import type { People } from './people.ts'
+import { createProviderDesk } from './provider-desk.ts'
 
 export interface OfficeDependencies {
   readonly ground: Ground
@@ -55,7 +59,7 @@ export function openOffices({
   const { ledger, health, goods } = engine
   const config = source.current
   const { renderFailure } = openaiChat
-  const pages = createPages({ clock, adminToken, health, config: () => source.current, goods })
+  const pages = createPages({ clock, database, adminToken, health, config: () => source.current, goods })
   const payments = createStripePayments({
     database,
     ledger,
@@ -84,10 +88,13 @@ export function openOffices({
     invalidate: fleet.invalidate,
     onPriceChange: fleet.announcePrice,
     planOf: (modelId, surface) => planOf(engine, modelId, surface),
+    modelsOf: (project) => modelsOf(engine, people, project),
     idempotency: createIdempotency(seal.current, seal.previous),
     computeVerifier: people.computeVerifier,
     version: manifest.version,
     credentials: createCredentials({ keys: people.keyRing, cache: { forget: fleet.forgetCredentials }, goods }),
+    providers: createProviderDesk({ dialects, credentials: people.credentials, goods }),
+    settings: () => source.settings(),
     requests: createRequestReader({ database, ledger, requests: engine.requests }),
     catalog: () => catalogItems(goods(), health),
     prices: { find: (id) => goods().findPrice(id), renew: () => engine.stock.renew() },
@@ -117,6 +124,18 @@ const anyone: Caller = {
   limits: [],
   sharesRoutes: true,
   sources: undefined,
+}
+
+async function modelsOf(
+  { goods }: Engine,
+  { credentials }: People,
+  { workspaceId, models }: Project,
+): Promise<readonly OfferedItem[]> {
+  const offer = goods().offer.with(await credentials.open(workspaceId))
+  const allow = models === undefined ? [] : [createAllowlist(models)]
+  return offer
+    .list({ ...anyone, allow })
+    .map((model) => ({ id: model.id, owned_by: model.ownedBy, own_key: offer.isOwn(model) }))
 }
 
 function planOf({ goods, health }: Engine, modelId: string, surface: SurfaceName): PlanExplanation | undefined {

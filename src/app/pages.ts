@@ -1,19 +1,24 @@
 // The pages: the public catalog and the console, with sessions that the management token opens.
 
 import manifest from '../../package.json' with { type: 'json' }
+import { readPriceHistory } from '../catalog/price-overrides.ts'
+import { showPrice } from '../catalog/show-price.ts'
 import type { Config } from '../config/config.ts'
 import { createAuthorize } from '../http/management/authorize.ts'
-import type { Clock } from '../kernel/clock.ts'
+import { type Clock, isoTime } from '../kernel/clock.ts'
 import { Failure } from '../kernel/failure.ts'
 import type { Health } from '../routing/health/health.ts'
+import type { Database } from '../store/database.ts'
 import type { AdminToken } from '../tenancy/admin-token.ts'
+import { appendAudit } from '../tenancy/audit.ts'
 import { createWeb, type Web } from '../web/create-web.ts'
-import { createSessions, type Sessions } from '../web/session.ts'
+import { createSessions, type SessionEvent, type Sessions } from '../web/session.ts'
 import { catalogItems } from './catalog-view.ts'
 import type { Goods } from './goods.ts'
 
 export interface PageDependencies {
   readonly clock: Clock
+  readonly database: Database
   readonly adminToken: AdminToken
   readonly health: Health
   config(): Config
@@ -25,7 +30,14 @@ export interface Pages {
   readonly sessions: Sessions
 }
 
-export function createPages({ clock, adminToken, health, config, goods }: PageDependencies): Pages {
+const auditedAs = {
+  'signed in by link': { action: 'session.open', details: { by: 'link' } },
+  'signed in by token': { action: 'session.open', details: { by: 'token' } },
+  'signed out': { action: 'session.end' },
+  'signed out everywhere': { action: 'session.end_all' },
+} as const satisfies Readonly<Record<SessionEvent, object>>
+
+export function createPages({ clock, database, adminToken, health, config, goods }: PageDependencies): Pages {
   const publicUrl = (): string | undefined => config().publicUrl
   const sessions = createSessions({ clock, adminToken: () => adminToken, publicUrl })
   // The same brake on guesses as the management API has.
@@ -37,10 +49,23 @@ export function createPages({ clock, adminToken, health, config, goods }: PageDe
     publicUrl,
     isPublic: () => config().catalogIsPublic,
     catalog: () => catalogItems(goods(), health),
+    async priceHistory(modelId) {
+      const history = await readPriceHistory(database.sql, modelId)
+      return history.map(({ version, price, source, effectiveFrom }) => ({
+        version,
+        price: showPrice(price),
+        source,
+        since: isoTime(effectiveFrom),
+      }))
+    },
     tokenPlace:
       adminToken.file === undefined
         ? `It is in ${adminToken.source}.`
         : 'It is in the file admin-token of the data folder.',
+    onSession: (event) =>
+      database.transaction((sql) =>
+        appendAudit(sql, { actor: 'console session', at: clock.now(), object: 'console', ...auditedAs[event] }),
+      ),
     async checkToken(token) {
       const headers = { authorization: `Bearer ${token}` }
       const found = await authorize(new Request('http://gate/', { headers }))

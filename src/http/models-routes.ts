@@ -29,8 +29,9 @@ export function createModelsRoutes(deps: ModelsDependencies) {
       const seen = await see(deps, request, address)
       if (seen instanceof Failure) return refuse(surface, seen)
       const models = seen.offer.list(seen.caller)
-      if (!isPaged(request)) return jsonResponse({ object: 'list', data: models.map(modelItem) })
-      const page = pageOf(models, queryOf(request.url))
+      if (!isPaged(request))
+        return jsonResponse({ object: 'list', data: models.map((model) => modelItem(model, seen.offer)) })
+      const page = pageOf(models, queryOf(request.url), seen.offer)
       return page instanceof Failure ? refuse(surface, page) : jsonResponse(page)
     },
     /** `encodedId` is the rest of the path: ids contain slashes, raw or as %2F. */
@@ -44,7 +45,7 @@ export function createModelsRoutes(deps: ModelsDependencies) {
       if (seen instanceof Failure) return refuse(surface, seen)
       const model = seen.offer.find(seen.caller, decodeId(encodedId))
       if (model instanceof Failure) return refuse(surface, model)
-      return jsonResponse(isPaged(request) ? pagedItem(model) : modelItem(model))
+      return jsonResponse(isPaged(request) ? pagedItem(model, seen.offer) : modelItem(model, seen.offer))
     },
   }
 }
@@ -77,18 +78,20 @@ function decodeId(encoded: string): string {
   }
 }
 
-function modelItem(model: OfferedModel) {
+/** `own_key` stands where a credential of the workspace's own is used, and nowhere else. */
+function modelItem(model: OfferedModel, { isOwn }: WorkspaceOffer) {
   return {
     id: model.id,
     object: 'model',
     created: Math.floor((model.releasedAt ?? 0) / 1000),
     owned_by: model.ownedBy,
+    ...(isOwn(model) && { own_key: true }),
   }
 }
 
-function pagedItem(model: OfferedModel) {
+function pagedItem(model: OfferedModel, offer: WorkspaceOffer) {
   return {
-    ...modelItem(model),
+    ...modelItem(model, offer),
     type: 'model',
     display_name: model.name,
     created_at: isoTime(model.releasedAt ?? 0),
@@ -98,7 +101,7 @@ function pagedItem(model: OfferedModel) {
 }
 
 /** `after_id` and `before_id` name the neighbour of the page; `limit` counts from there. */
-function pageOf(models: readonly OfferedModel[], query: URLSearchParams): object | Failure {
+function pageOf(models: readonly OfferedModel[], query: URLSearchParams, offer: WorkspaceOffer): object | Failure {
   const limitText = query.get('limit')
   const limit = limitText === null ? pageLimitDefault : Number(limitText)
   if (!Number.isInteger(limit) || limit < 1 || limit > pageLimitMax) {
@@ -110,7 +113,7 @@ function pageOf(models: readonly OfferedModel[], query: URLSearchParams): object
   const page = before !== null && after === null ? range.slice(-limit) : range.slice(0, limit)
   return {
     object: 'list',
-    data: page.map(pagedItem),
+    data: page.map((model) => pagedItem(model, offer)),
     has_more: page.length < range.length,
     first_id: page[0]?.id ?? null,
     last_id: page.at(-1)?.id ?? null,

@@ -6,6 +6,7 @@ import type { Database } from '../store/database.ts'
 import { type Sql, timeToSql } from '../store/sql.ts'
 import { firstIdAt } from './id-at.ts'
 import { type Every, onTimer } from './metrics/every.ts'
+import { lastPlaces, type PlacedRow } from './request-lists.ts'
 
 export interface RetentionOptions {
   readonly database: Database
@@ -71,8 +72,12 @@ export function createRetention(options: RetentionOptions): Retention {
 
 async function removePortion(sql: Sql, before: number): Promise<number> {
   // The id finds them; the time decides, should a clock ever have been wrong.
-  const rows = await sql`DELETE FROM requests WHERE id IN (SELECT id FROM requests
+  const rows = await sql<PlacedRow>`DELETE FROM requests WHERE id IN (SELECT id FROM requests
     WHERE id < ${firstIdAt(before)} AND started_at < ${timeToSql(before)} ORDER BY id LIMIT ${BigInt(portionMax)})
-    RETURNING 1 AS removed`
+    RETURNING id, workspace_id, key_id, model, code`
+  // The oldest go first, so that of each list none before these is left.
+  for (const [list, last] of lastPlaces(rows)) {
+    await sql`DELETE FROM request_lists WHERE list = ${list} AND id <= ${last}`
+  }
   return rows.length
 }

@@ -4,6 +4,7 @@
 import type { WorkspaceId } from '../kernel/ids.ts'
 import type { Database } from '../store/database.ts'
 import { timeToSql } from '../store/sql.ts'
+import { csvLine as csvCells } from '../wire/csv.ts'
 import { firstIdAt } from './id-at.ts'
 import { type LoggedRequest, requestFromRow, type StoredRow } from './request-row.ts'
 import { type ExportColumn, requestColumns, sumRequests, type UsageGroup } from './usage-lines.ts'
@@ -64,15 +65,9 @@ function csvHeader(columns: readonly ExportColumn<never>[]): string {
 }
 
 function csvLine<Item>(columns: readonly ExportColumn<Item>[], item: Item): string {
-  return `${columns.map(({ value }) => csvField(value(item))).join(',')}\n`
+  return `${csvCells(columns.map(({ value }) => value(item)))}\n`
 }
 
 function jsonLine<Item>(columns: readonly ExportColumn<Item>[], item: Item): string {
   return `${JSON.stringify(Object.fromEntries(columns.map(({ name, value }) => [name, value(item)])))}\n`
-}
-
-function csvField(value: string | number | boolean | null): string {
-  if (value === null) return ''
-  const text = String(value)
-  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
 }

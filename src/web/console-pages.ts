@@ -9,17 +9,18 @@ import { consoleSections, placeOf } from './console-sections.ts'
 import { isExposed, originOf, visitOf } from './cookies.ts'
 import type { Show } from './page-data.ts'
 import { refuseForeign } from './same-origin.ts'
-import type { Sessions } from './session.ts'
+import type { SessionEvent, Sessions } from './session.ts'
 
 export interface ConsolePagesDependencies {
   readonly sessions: Sessions
   readonly tokenPlace: string
   publicUrl(): string | undefined
   checkToken(token: string, request: Request): Promise<Failure | undefined>
-  onSession?(event: 'signed in by link' | 'signed in by token' | 'signed out'): void | Promise<void>
+  onSession?(event: SessionEvent): void | Promise<void>
 }
 
 const sessionPath = '/console/session'
+const sessionsPath = '/console/sessions'
 /** A token has at most a few hundred characters. */
 const bodyBytesMax = 4096
 
@@ -55,14 +56,28 @@ export function createConsolePages(deps: ConsolePagesDependencies, show: Show) {
     return answerJson(request, { signed_in: false }, { headers: { 'set-cookie': cookie } })
   }
 
+  /** Only for who has a session: a stranger must not be able to throw everybody out. */
+  const signOutEverywhere = async (request: Request): Promise<Response> => {
+    const actor = sessions.sessionOf(request)
+    if (actor === undefined || actor instanceof Failure) return refuse(request, actor ?? noSession())
+    const { cookie, ended } = sessions.endAll(request)
+    await deps.onSession?.('signed out everywhere')
+    return answerJson(request, { signed_in: false, ended }, { headers: { 'set-cookie': cookie } })
+  }
+
   return (request: Request, path: string): Promise<Response> | Response | undefined => {
     if (path === sessionPath && (request.method === 'POST' || request.method === 'DELETE')) {
       const foreign = refuseForeign(request)
       if (foreign) return refuse(request, foreign)
       return request.method === 'POST' ? signIn(request) : signOut(request)
     }
+    if (path === sessionsPath && request.method === 'DELETE') return signOutEverywhere(request)
     return request.method === 'GET' || request.method === 'HEAD' ? page(request, path) : undefined
   }
+}
+
+function noSession(): Failure {
+  return new Failure('UNAUTHORIZED', 'Only somebody who is signed in can sign everybody out.')
 }
 
 const noSuchPage = {

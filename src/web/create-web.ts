@@ -7,14 +7,14 @@ import { answer, answerAsset, answerEvents, answerHtml, answerJson, redirect } f
 import { type Assets, assetsPath, buildAssets } from './assets.ts'
 import { createCatalogPages } from './catalog/catalog-pages.ts'
 import { createChangeFeed } from './catalog/change-feed.ts'
-import type { CatalogEntry } from './catalog/entry.ts'
+import type { CatalogEntry, DatedPrice } from './catalog/entry.ts'
 import { recentEntries } from './catalog/recent-entries.ts'
 import { createConsolePages } from './console-pages.ts'
 import { readCookie } from './cookies.ts'
 import { createPageBudget } from './page-budget.ts'
 import { type Show, themeCookie, themes } from './page-data.ts'
 import { renderDocument } from './pages.js'
-import type { Sessions } from './session.ts'
+import type { SessionEvent, Sessions } from './session.ts'
 
 export interface WebDependencies {
   readonly clock: Clock
@@ -22,6 +22,8 @@ export interface WebDependencies {
   readonly sessions: Sessions
   /** Everything that is sold, by id; the same that the management API's catalog serves. */
   catalog(): readonly CatalogEntry[]
+  /** Every price that a model had, newest first. */
+  priceHistory(modelId: string): Promise<readonly DatedPrice[]>
   /** Whether the catalog is for everybody, or only for who is signed in to the console. */
   isPublic(): boolean
   /** What the operator says the gateway is reached by. */
@@ -33,7 +35,7 @@ export interface WebDependencies {
   /** Refuses a wrong management token, and slows down whoever guesses. */
   checkToken(token: string, request: Request): Promise<Failure | undefined>
   /** A session was opened or ended, for the audit log. */
-  onSession?(event: 'signed in by link' | 'signed in by token' | 'signed out'): void | Promise<void>
+  onSession?(event: SessionEvent): void | Promise<void>
 }
 
 export interface Web {
@@ -73,7 +75,7 @@ export function createWeb(deps: WebDependencies): Web {
   }
   const entries = recentEntries(deps.catalog, deps.clock)
   const feed = createChangeFeed({ entries })
-  const catalog = createCatalogPages({ ...deps, catalog: entries }, show)
+  const catalog = createCatalogPages({ ...deps, catalog: entries, isSignedIn }, show)
   const consolePages = createConsolePages(deps, show)
 
   const asset = async (request: Request, path: string): Promise<Response> => {

@@ -1,7 +1,7 @@
 // What each page is made from: plain JSON, since the server renders a page with it and the browser takes the page over
 // with the same. Anything in here is readable by whoever may open the page.
 
-import type { CatalogEntry } from './catalog/entry.ts'
+import type { CatalogEntry, DatedPrice } from './catalog/entry.ts'
 import type { CatalogQuery } from './catalog/query.ts'
 import type { Sample } from './catalog/shown-price.ts'
 import type { Snippet } from './catalog/snippets.ts'
@@ -18,12 +18,16 @@ export interface ListData extends LiveData {
   readonly query: CatalogQuery
   /** Of the built-in prices; absent = not known. */
   readonly builtInDate?: string
+  /** The viewer may ask what a project can use. */
+  readonly isSignedIn: boolean
 }
 
 export interface ModelData extends LiveData {
   readonly entry: CatalogEntry
   readonly sample: Sample
   readonly snippets: readonly Snippet[]
+  /** Every price that was in force, newest first. */
+  readonly history: readonly DatedPrice[]
 }
 
 export interface CompareData extends LiveData {

@@ -168,3 +168,17 @@ describe('a change through a session', () => {
     expect(sessions.sessionOf(request({ method: 'POST', headers: json }))).toBeUndefined()
   })
 })
+
+describe('signing out everywhere', () => {
+  test('ends every session and every link that nobody has used, and says how many', () => {
+    const { sessions } = setUp()
+    const [here, there] = [1, 2].map(() => cookieOf(sessions.openByLink(request(), sessions.createLink())))
+    const unused = sessions.createLink()
+    const { cookie, ended } = sessions.endAll(request({ cookie: here ?? '' }))
+    expect(ended).toBe(2)
+    expect(cookie).toContain('Max-Age=0')
+    for (const old of [here, there]) expect(sessions.sessionOf(request({ cookie: old ?? '' }))).toBeUndefined()
+    expect(sessions.openByLink(request(), unused)).toBeInstanceOf(Failure)
+    expect(typeof sessions.openByToken(request(), 'the management token')).toBe('string')
+  })
+})

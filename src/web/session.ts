@@ -13,6 +13,9 @@ export interface SessionActor {
   readonly name: string
 }
 
+/** What happens to sessions, for the audit log. */
+export type SessionEvent = 'signed in by link' | 'signed in by token' | 'signed out' | 'signed out everywhere'
+
 export interface SessionDependencies {
   readonly clock: Clock
   /** The one in force: a session opened under another is void. */
@@ -29,6 +32,8 @@ export interface Sessions {
   openByToken(request: Request, token: string): string | Failure
   /** Answers with the Set-Cookie line that takes the cookie away. */
   end(request: Request): string
+  /** Ends every session there is, this browser's too, and every link nobody has used; answers as `end`, with how many. */
+  endAll(request: Request): { readonly cookie: string; readonly ended: number }
   /** undefined without a session, a Failure where the session may not do this; for the management API. */
   sessionOf(request: Request): SessionActor | Failure | undefined
 }
@@ -112,6 +117,12 @@ export function createSessions({ clock, adminToken, publicUrl }: SessionDependen
       if (key !== undefined) sessions.delete(key)
       return setSessionCookie(visit(request), '', 0)
     },
+    endAll(request) {
+      const ended = sessions.size
+      sessions.clear()
+      links.clear()
+      return { cookie: setSessionCookie(visit(request), '', 0), ended }
+    },
     sessionOf: (request) => (find(request) ? (refuseForeign(request) ?? actor) : undefined),
   }
 }
@@ -130,7 +141,7 @@ function hash(secret: string): string {
 function deadLink(): Failure {
   return new Failure(
     'UNAUTHORIZED',
-    'This sign-in link was used already, or is older than 15 minutes. Make a new one with `tollgate login`, or sign in with the management token.',
+    'This sign-in link was used already, or is older than 15 minutes. Sign in with the management token.',
   )
 }
 

@@ -3,6 +3,9 @@
 import { expect, test } from 'bun:test'
 import { effectiveLimits } from '../../src/web/pages/console/manage/effective-limits.ts'
 import type { Transfer } from '../../src/web/pages/console/manage/things.ts'
+import { lastsText, paceOf } from '../../src/web/pages/console/overview/pace.ts'
+import { paletteEntries } from '../../src/web/pages/console/palette/palette-entries.ts'
+import type { StatFigures, StatsAnswer } from '../../src/web/pages/console/parts/api-answers.ts'
 import { csvText, withBalances } from '../../src/web/pages/console/wallet/running-balance.ts'
 
 const key = { who: 'this key', limits: { requests_per_minute: 100, spend_per_day: '2.50' } }
@@ -58,4 +61,56 @@ test('no cell of the file is a formula, and quotes stay inside their cell', () =
   const [head, line] = csvText([row]).split('\r\n')
   expect(head).toBe('created_at,id,kind,direction,amount,balance,request_id,reference,price_version,estimated')
   expect(line).toBe(`2026-11-15T00:00:00.000Z,tr_1,charge,out,1.00,1.00,,"'=HYPERLINK(""http://x"",""y"")",,false`)
+})
+
+const figures = (cost: string): StatFigures => {
+  return { requests: 1, errors: 0, input_tokens: 1, output_tokens: 1, cost, first_event_ms: null }
+}
+
+const week = (cost: string, firstHour: string | undefined): StatsAnswer => ({
+  from: '2026-11-08T12:00:00.000Z',
+  to: '2026-11-15T12:00:00.000Z',
+  counted_until: '2026-11-15T12:00:00.000Z',
+  total: figures(cost),
+  hours: firstHour === undefined ? [] : [{ start: firstHour, ...figures(cost) }],
+  groups: [],
+  groups_left_off: 0,
+})
+
+test('the pace is that of the week, or since the first request in it, and an hour at least', () => {
+  // 14.00 in 7 days are 2.00 a day; 30.00 then last 15 days.
+  const whole = paceOf(week('14.00', '2026-11-08T12:00:00.000Z'))
+  expect(whole).toEqual({ perDay: 2, span: '7 days' })
+  expect(whole && lastsText('30.00', whole)).toBe('≈ 15 days')
+  // 1.00 in 6 hours are 4.00 a day; 2.00 last 12 hours.
+  const young = paceOf(week('1.00', '2026-11-15T06:00:00.000Z'))
+  expect(young).toEqual({ perDay: 4, span: '6 hours' })
+  expect(young && lastsText('2.00', young)).toBe('≈ 12 hours')
+  expect(young && lastsText('0.00', young)).toBe('less than an hour')
+  expect(young && lastsText('4000.00', young)).toBe('more than 999 days')
+  // A burst of a moment counts as an hour: 0.50 × 24.
+  expect(paceOf(week('0.50', '2026-11-15T12:00:00.000Z'))).toEqual({ perDay: 12, span: 'hour' })
+})
+
+test('without a charge there is no pace', () => {
+  expect(paceOf(week('0.00', '2026-11-15T06:00:00.000Z'))).toBeUndefined()
+  expect(paceOf(week('0.00', undefined))).toBeUndefined()
+})
+
+test('the palette finds pages, models, keys and requests, what begins with the word first', () => {
+  const things = {
+    models: [
+      { id: 'acme/wallaby', name: 'Acme Wallaby' },
+      { id: 'acme/large', name: 'Acme Large' },
+    ],
+    keys: [{ id: 'key_1', name: 'wall display', last4: '9f3e' }],
+  }
+  const found = (typed: string) => paletteEntries(typed, things).map(({ label }) => label)
+  expect(found('wal')).toEqual(['Wallet', 'wall display', 'acme/wallaby'])
+  expect(found('acme large')).toEqual(['acme/large'])
+  expect(found('9f3e')).toEqual(['wall display'])
+  expect(found('no such thing')).toEqual([])
+  expect(found('').slice(0, 2)).toEqual(['Overview', 'Requests'])
+  const id = 'req_01M7F3J2VBE4M8EPPQGBJ2MB2A'
+  expect(paletteEntries(` ${id.toLowerCase()} `, things)[0]?.href).toBe(`/console/requests/${id}`)
 })

@@ -5,7 +5,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
 import { openBrowser, openPage, type WatchedPage } from '../parts/browser.ts'
-import { type Gateway, startGateway } from '../parts/gateway.ts'
+import { type Gateway, type GatewayOptions, startGateway } from '../parts/gateway.ts'
 
 /** Slow machines open a page in seconds. */
 export const patienceMs = 60_000
@@ -34,9 +34,12 @@ export interface ConsoleHarness {
   stop(): Promise<void>
 }
 
-export async function startConsole(): Promise<ConsoleHarness> {
+export async function startConsole({ config }: Pick<GatewayOptions, 'config'> = {}): Promise<ConsoleHarness> {
   const browser: Browser | undefined = await openBrowser()
-  const gateway = await startGateway({ env: { ANTHROPIC_API_KEY: 'not-a-key' } })
+  const gateway = await startGateway({
+    env: { ANTHROPIC_API_KEY: 'not-a-key' },
+    ...(config !== undefined && { config }),
+  })
   const token = readFileSync(join(gateway.dataFolder, 'admin-token'), 'utf8').trim()
 
   const manage: ConsoleHarness['manage'] = async (call, body, more = {}) => {

@@ -23,9 +23,18 @@ const sections = ['keys', 'wallet', 'projects', 'providers', 'settings']
 
 let desk: ConsoleHarness
 
+/** Ids of models have no room for anything; names, makers and the names that providers use have. */
+const hostileModels = `models:\n${corpus
+  .map((text, at) => {
+    const said = JSON.stringify(text)
+    const routes = `[{ provider: anthropic, model: ${said} }]`
+    return `  - { id: "hostile/m${at}", name: ${said}, owned_by: ${said}, price: free, routes: ${routes} }\n`
+  })
+  .join('')}`
+
 /** One workspace in which every field that people fill in holds something of the corpus. */
 beforeAll(async () => {
-  desk = await startConsole()
+  desk = await startConsole({ config: hostileModels })
   const { manage } = desk
   const answer: unknown = await manage('GET /api/workspaces')
   const [first] = (answer as { data: readonly Made[] }).data
@@ -75,6 +84,42 @@ browserTest(
       await page.waitForSelector('dialog.sheet', { state: 'detached' })
     }
     expect(await said()).toEqual(quiet)
+    await close()
+  },
+  patienceMs,
+)
+
+browserTest(
+  'what a file calls its models is shown as it was written, wherever models are named',
+  async () => {
+    const { page, go, reports, close } = await desk.signIn()
+    await visit(page, go, 'providers')
+    const routes = page.locator('section[aria-label="Routes at anthropic"] tbody tr', { hasText: 'hostile/' })
+    await routes.first().waitFor()
+    const upstream = await routes.locator('th .row-note code').allTextContents()
+    for (const text of corpus) expect(upstream).toContain(text)
+    await page.keyboard.press('Control+k')
+    await page.waitForSelector('.palette [role=option]')
+    await page.keyboard.type('hostile/m')
+    await page.waitForSelector('[role=option]:has-text("hostile/m9")')
+    const notes = await page.locator('[role=option] small').allTextContents()
+    for (const text of corpus) expect(notes).toContain(`model, ${text}`)
+    await page.keyboard.press('Escape')
+    await visit(page, go, 'projects')
+    await page.getByRole('button', { name: 'New project', exact: true }).click()
+    await page.waitForSelector('.model-ids >> text=hostile/m9')
+    await go(`${desk.gateway.url}/console/playground?model=hostile/m1&other=hostile/m2`)
+    await page.waitForSelector('[data-answer="hostile/m2"]')
+    for (const path of ['/', '/catalog/hostile/m0', '/catalog/hostile/m1', '/compare?m=hostile/m0&m=hostile/m3']) {
+      await go(desk.gateway.url + path)
+      const text = await page.textContent('main')
+      expect({ path, isShown: text?.includes(corpus[path.endsWith('m1') ? 1 : 0] ?? '') }).toEqual({
+        path,
+        isShown: true,
+      })
+      expect({ path, ran: await page.evaluate('window.ran') }).toEqual({ path, ran: undefined })
+    }
+    expect(reports).toEqual([])
     await close()
   },
   patienceMs,

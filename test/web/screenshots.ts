@@ -1,41 +1,121 @@
-// Makes the pictures in docs/screenshots from real pages over a real gateway's catalog: `bun test/web/screenshots.ts`.
+// Makes the pictures in docs/screenshots: every page of the catalog and the console, by day and by night, wide and on a
+// phone, over a real gateway with sandbox traffic. `npm run screenshots`, or with names of pages to make only those.
 // Providers are only listed, with keys that are none; nobody is called.
 
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { CatalogEntry } from '../../src/web/catalog/entry.ts'
+import type { Page } from 'playwright-core'
+import { systemClock } from '../../src/kernel/clock.ts'
 import { openBrowser, openPage } from '../parts/browser.ts'
 import { startGateway } from '../parts/gateway.ts'
-import { startWeb } from '../parts/web.ts'
+import { makeTraffic } from './screenshot-traffic.ts'
+import { shrinkPng } from './shrink-png.ts'
 
 const folder = join(import.meta.dir, '../../docs/screenshots')
 
-const pages = [
-  { name: 'catalog', path: '/' },
-  { name: 'model', path: '/catalog/anthropic/claude-sonnet-4.5' },
-  { name: 'compare', path: '/compare?m=anthropic/claude-sonnet-4.5&m=openai/gpt-5.1&m=sandbox/echo' },
-  { name: 'sign-in', path: '/console' },
-] as const
+/** Behind the time at first, so that the calls are spread over a day; on time when the pictures are taken. */
+let behindMs = 22 * 3_600_000
+const clock = { now: () => systemClock.now() - behindMs, monotonicMs: systemClock.monotonicMs }
+
+const gateway = await startGateway({
+  clock,
+  env: { ANTHROPIC_API_KEY: 'not-a-key-of-anybody-4Qxa', OPENAI_API_KEY: 'not-a-key-of-anybody-Tz81' },
+})
+const token = readFileSync(join(gateway.dataFolder, 'admin-token'), 'utf8').trim()
+const { key, flaky } = await makeTraffic(gateway, token, (share) => {
+  behindMs = Math.round(22 * 3_600_000 * (1 - share))
+})
+
+interface Picture {
+  readonly name: string
+  readonly path: string
+  /** Shown when it is ready. */
+  readonly ready: string
+  act?(page: Page): Promise<void>
+}
+
+const pictures: readonly Picture[] = [
+  { name: 'catalog', path: '/', ready: '.live .lamp.go' },
+  { name: 'model', path: '/catalog/anthropic/claude-sonnet-4.5', ready: '.live .lamp.go' },
+  {
+    name: 'compare',
+    path: '/compare?m=anthropic/claude-sonnet-4.5&m=openai/gpt-5.1&m=sandbox/echo',
+    ready: '.live .lamp.go',
+  },
+  { name: 'overview', path: '/console', ready: '.charts' },
+  { name: 'requests', path: '/console/requests', ready: '.live .lamp.go' },
+  { name: 'request', path: `/console/requests/${flaky}`, ready: '.waterfall' },
+  {
+    name: 'playground',
+    path: '/console/playground?model=sandbox/tools&other=sandbox/think',
+    ready: '.answers',
+    act: ask,
+  },
+  { name: 'keys', path: '/console/keys', ready: '.data-table' },
+  { name: 'projects', path: '/console/projects', ready: '.data-table' },
+  { name: 'allowlist', path: '/console/projects', ready: '.data-table', act: openAllowlist },
+  { name: 'wallet', path: '/console/wallet', ready: '.data-table' },
+  { name: 'providers', path: '/console/providers', ready: '.live .lamp.go' },
+  { name: 'settings', path: '/console/settings', ready: '.data-table' },
+  {
+    name: 'palette',
+    path: '/console/requests',
+    ready: '.data-table',
+    async act(page) {
+      await page.keyboard.press('Control+k')
+      await page.waitForSelector('.palette [role=option]')
+      await page.keyboard.type('claude')
+      await page.waitForSelector('[role=option]:has-text("claude")')
+    },
+  },
+]
+
+async function ask(page: Page): Promise<void> {
+  await page.fill('input[type=password]', key)
+  await page.getByLabel(/^Offer a tool/).check()
+  await page.click('button:text-is("Send")')
+  await page.waitForSelector('[data-answer="sandbox/tools"] [data-cost]')
+  await page.waitForSelector('[data-answer="sandbox/think"] [data-cost]')
+  await page.locator('.answers').scrollIntoViewIfNeeded()
+}
+
+async function openAllowlist(page: Page): Promise<void> {
+  await page.getByRole('button', { name: 'Models of web' }).click()
+  await page.waitForSelector('dialog.sheet[open]')
+}
 
 const windows = [
   { name: 'wide', viewport: { width: 1280, height: 860 } },
   { name: 'phone', viewport: { width: 360, height: 760 } },
 ] as const
 
-const gateway = await startGateway({ env: { ANTHROPIC_API_KEY: 'not-a-key', OPENAI_API_KEY: 'not-a-key' } })
-const { data } = (await (await fetch(`${gateway.url}/api/catalog`)).json()) as { data: readonly CatalogEntry[] }
-await gateway.stop()
-
-const web = startWeb({ entries: data })
+const wanted = process.argv.slice(2)
+const isWanted = (name: string) => wanted.length === 0 || wanted.includes(name)
 const browser = await openBrowser()
-for (const { name, path } of pages) {
-  for (const { name: size, viewport } of windows) {
-    for (const colorScheme of ['light', 'dark'] as const) {
-      const { page, close } = await openPage(browser, web.url + path, { viewport, colorScheme })
-      if (path !== '/console') await page.waitForSelector('.live .lamp.go')
-      await page.screenshot({ path: join(folder, `${name}-${size}-${colorScheme}.png`) })
-      await close()
+
+async function take(page: Page, name: string): Promise<void> {
+  const png = await page.screenshot({ animations: 'disabled', caret: 'hide' })
+  await Bun.write(join(folder, `${name}.png`), shrinkPng(png))
+}
+
+for (const { name: size, viewport } of windows) {
+  for (const colorScheme of ['light', 'dark'] as const) {
+    const options = { viewport, colorScheme, timezoneId: 'UTC' }
+    const door = await openPage(browser, `${gateway.url}/console`, options)
+    if (isWanted('sign-in')) await take(door.page, `sign-in-${size}-${colorScheme}`)
+    await door.close()
+    const { page, go, close } = await openPage(browser, gateway.url + gateway.app.createSignInPath(), options)
+    await page.waitForSelector('.console')
+    for (const { name, path, ready, act } of pictures.filter((picture) => isWanted(picture.name))) {
+      await go(gateway.url + path)
+      await page.waitForSelector(ready)
+      await page.waitForSelector('.loading', { state: 'detached' })
+      await act?.(page)
+      await take(page, `${name}-${size}-${colorScheme}`)
     }
+    await close()
+    process.stdout.write(`${size}, ${colorScheme}: done\n`)
   }
 }
 await browser?.close()
-await web.stop()
+await gateway.stop()

@@ -11,7 +11,8 @@ import { queryOf } from '../path.ts'
 import { type AuthorizeDependencies, createAuthorize } from './authorize.ts'
 import { checkBody, checkQuery, readJson } from './check-input.ts'
 import { createMatchRoute, hasIdForm, type Match } from './match-route.ts'
-import { notFound, type Route } from './route.ts'
+import { pieceStream } from './piece-stream.ts'
+import { type Download, notFound, type Route } from './route.ts'
 import { managementRoutes, type RouteDependencies } from './route-table.ts'
 import { createRunWrite } from './run-write.ts'
 
@@ -29,7 +30,7 @@ interface Answer extends StoredAnswer {
 }
 
 /** A stream is one of events. */
-type Served = Answer | ReadableStream<Uint8Array>
+type Served = Answer | Download | ReadableStream<Uint8Array>
 
 type Call = Parameters<NonNullable<Route['run']>>[0]
 
@@ -61,6 +62,7 @@ export function createManagementApi(deps: ManagementDependencies): ManagementApi
     // The id was checked to be of the route's kind; the types of both were lost when the routes became one list.
     const call = { ...checked, id: match.id, provider: match.provider, model: match.model, act } as Call
     if (route.events) return request.method === 'HEAD' ? { status: 200, body: '' } : route.events(call, request.signal)
+    if (route.download) return request.method === 'HEAD' ? { status: 200, body: '' } : route.download(call)
     const twin = call.idempotencyKey === undefined ? undefined : `${path} ${call.idempotencyKey}`
     if (twin === undefined) return await run(route, call, undefined)
     if (running.has(twin)) return twinRuns()
@@ -91,7 +93,9 @@ export function createManagementApi(deps: ManagementDependencies): ManagementApi
     try {
       const outcome = await serve(request, path, id)
       if (outcome instanceof Failure) return refuse(outcome, id)
-      return outcome instanceof ReadableStream ? respondEvents(outcome, id) : respond(outcome, id)
+      if (outcome instanceof ReadableStream) return respondEvents(outcome, id)
+      if (!('pieces' in outcome)) return respond(outcome, id)
+      return respondFile(outcome, id, (thrown) => void deps.onDefect(thrown, id))
     } catch (thrown) {
       return refuse(isStoreUnavailable(thrown) ? storeUnavailable() : deps.onDefect(thrown, id), id)
     }
@@ -150,6 +154,17 @@ function respond({ status, body, replayed }: Answer, id: RequestId): Response {
 function respondEvents(stream: ReadableStream<Uint8Array>, id: RequestId): Response {
   const headers = { ...answerHeaders(id), 'content-type': 'text/event-stream', 'x-accel-buffering': 'no' }
   return new Response(stream, { headers })
+}
+
+/** What goes wrong on the way cuts the answer off: half a file must not look like a whole one. */
+function respondFile({ type, name, pieces }: Download, id: RequestId, onFault: (thrown: unknown) => void): Response {
+  const headers = {
+    ...answerHeaders(id),
+    'content-type': type,
+    'content-disposition': `attachment; filename="${name}"`,
+    'x-content-type-options': 'nosniff',
+  }
+  return new Response(pieceStream(pieces, onFault), { headers })
 }
 
 /** Answers may hold a secret that is shown once: no cache may keep it. */

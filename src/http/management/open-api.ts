@@ -113,6 +113,9 @@ function operation(route: Route, schemas: ReadonlyMap<string, unknown>): Json {
   const success = {
     description: successWords[status],
     ...(answered ? { content: route.events ? { 'text/event-stream': { schema: answered } } : json(answered) } : {}),
+    ...(route.fileTypes && {
+      content: Object.fromEntries(route.fileTypes.map((type) => [type, { schema: { type: 'string' } }])),
+    }),
   }
   return {
     operationId: id,

@@ -3,7 +3,7 @@
 
 import { z } from 'zod'
 import { modelEntrySchema, priceFromEntry } from '../../catalog/entry.ts'
-import type { Price, PriceRow } from '../../catalog/price.ts'
+import type { Price } from '../../catalog/price.ts'
 import { priceJumps } from '../../catalog/price-jump.ts'
 import {
   type DatedPrice,
@@ -12,6 +12,7 @@ import {
   putPriceOverride,
   readPriceHistory,
 } from '../../catalog/price-overrides.ts'
+import { showPrice } from '../../catalog/show-price.ts'
 import { isoTime } from '../../kernel/clock.ts'
 import { Failure, invalidRequest } from '../../kernel/failure.ts'
 import { formatPrice } from '../../kernel/money.ts'
@@ -39,7 +40,6 @@ export interface PriceDependencies {
 const path = '/api/models/{model}/price'
 const renewRetryMs = 1000
 const priceField = catalogModelSchema.shape.price
-type ShownPrice = z.input<typeof priceField>
 
 const datedPriceSchema = z.object({
   version: z.string().describe('Charges name it: `creator/model#3`.'),
@@ -91,7 +91,7 @@ export function priceRoutes(deps: PriceDependencies): readonly Route[] {
         const price = priceFromEntry(body)
         await deps.database.transaction(async (sql) => {
           await putPriceOverride(sql, { modelId: model, price, setAt: act.at })
-          const details = { price: shownPrice(price) }
+          const details = { price: showPrice(price) }
           await appendAudit(sql, { ...act, action: 'price.set', object: model, details })
         })
         return await renewedAnswer(deps, model, before)
@@ -141,7 +141,7 @@ async function priceAnswer(
   const since = history.find(({ version }) => version === found?.version)?.effectiveFrom
   return {
     model,
-    price: found?.price ? shownPrice(found.price) : null,
+    price: found?.price ? showPrice(found.price) : null,
     source: found?.price ? found.source : null,
     version: found?.version ?? null,
     effective_from: since === undefined ? null : isoTime(since),
@@ -151,23 +151,7 @@ async function priceAnswer(
 }
 
 function shownDatedPrice({ version, price, source, effectiveFrom }: DatedPrice) {
-  return { version, price: shownPrice(price), source, effective_from: isoTime(effectiveFrom) }
-}
-
-function shownPrice(price: Price): ShownPrice {
-  if (price.free) return 'free'
-  const tiers = price.tiers.map((tier) => [String(tier.overInputTokens), shownRow(tier)] as const)
-  return { ...shownRow(price), ...(tiers.length > 0 && { over: Object.fromEntries(tiers) }) }
-}
-
-function shownRow(row: PriceRow) {
-  return {
-    input: formatPrice(row.input),
-    output: formatPrice(row.output),
-    cache_read: formatPrice(row.cacheRead),
-    cache_write: formatPrice(row.cacheWrite),
-    cache_write_1h: formatPrice(row.cacheWriteLong),
-  }
+  return { version, price: showPrice(price), source, effective_from: isoTime(effectiveFrom) }
 }
 
 const bucketNames = {

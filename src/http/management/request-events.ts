@@ -47,9 +47,10 @@ export function requestEvents(
   )
 }
 
-function passes(request: LoggedRequest, { workspaceId, keyId, model, outcome }: RequestFilters): boolean {
+function passes(request: LoggedRequest, { workspaceId, projectId, keyId, model, outcome }: RequestFilters): boolean {
   return (
     (workspaceId === undefined || request.workspaceId === workspaceId) &&
+    (projectId === undefined || request.projectId === projectId) &&
     (keyId === undefined || request.keyId === keyId) &&
     (model === undefined || request.model === model) &&
     (outcome === undefined || (request.code === undefined) === (outcome === 'ok'))

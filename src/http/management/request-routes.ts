@@ -1,7 +1,7 @@
 // What happened and what is on offer: the request log, the audit log, the catalog. Nothing is changed here.
 
 import { z } from 'zod'
-import type { KeyId, RequestId, WorkspaceId } from '../../kernel/ids.ts'
+import type { RequestId } from '../../kernel/ids.ts'
 import type { Database } from '../../store/database.ts'
 import { listAudit } from '../../tenancy/audit.ts'
 import type { Page, PageQuery } from '../../tenancy/page.ts'
@@ -10,16 +10,12 @@ import { type CatalogItem, catalogModelSchema } from './catalog-answer.ts'
 import { timeField } from './fields.ts'
 import { listAnswer, listSchema, pageFields, pageOf, pageQuery } from './paging.ts'
 import { type ExplainedRequest, explainedRequestSchema, type LoggedRequest, requestSchema } from './request-answer.ts'
-import { requestFilterFields, requestFilters } from './request-filters.ts'
+import { type RequestFilters, requestFilterFields, requestFilters } from './request-filters.ts'
 import { defineRoute, notFound, type Route } from './route.ts'
 
 export type { CatalogItem }
 
-export interface RequestQuery extends PageQuery {
-  readonly workspaceId?: WorkspaceId
-  readonly keyId?: KeyId
-  readonly model?: string
-  readonly outcome?: 'ok' | 'failed'
+export interface RequestQuery extends PageQuery, RequestFilters {
   /** When they began, epoch milliseconds; `to` is the first moment that is not meant any more. */
   readonly from?: number
   readonly to?: number

@@ -2,23 +2,31 @@
 
 import type { Database } from '../../store/database.ts'
 import { type CheckoutDependencies, checkoutRoutes } from './checkout-routes.ts'
+import { type ConfigDependencies, configRoutes } from './config-routes.ts'
 import { type CredentialDependencies, credentialRoutes } from './credential-routes.ts'
 import { type KeyDependencies, keyRoutes } from './key-routes.ts'
 import { limitRoutes } from './limit-routes.ts'
+import { type OfferDependencies, offerRoutes } from './offer-routes.ts'
 import { openApiDocument, openApiRoute } from './open-api.ts'
 import { type PlanDependencies, planRoutes } from './plan-routes.ts'
 import { type PriceDependencies, priceRoutes } from './price-routes.ts'
 import { type ProjectDependencies, projectRoutes } from './project-routes.ts'
+import { type ProviderDependencies, providerRoutes } from './provider-routes.ts'
+import { requestFileRoutes } from './request-file-routes.ts'
 import { type ObservationDependencies, observationRoutes } from './request-routes.ts'
 import type { Route } from './route.ts'
 import { type StatsDependencies, statsRoutes } from './stats-routes.ts'
+import { workspaceDataRoutes } from './workspace-data-routes.ts'
 import { type WorkspaceDependencies, workspaceRoutes } from './workspace-routes.ts'
 
 export interface RouteDependencies
   extends WorkspaceDependencies,
     ProjectDependencies,
+    OfferDependencies,
     KeyDependencies,
     CredentialDependencies,
+    ProviderDependencies,
+    ConfigDependencies,
     CheckoutDependencies,
     PriceDependencies,
     PlanDependencies,
@@ -32,15 +40,20 @@ export interface RouteDependencies
 export function managementRoutes(deps: RouteDependencies): readonly Route[] {
   const routes: Route[] = [
     ...workspaceRoutes(deps),
+    ...workspaceDataRoutes(deps),
     ...checkoutRoutes(deps),
     ...projectRoutes(deps),
+    ...offerRoutes(deps),
     ...keyRoutes(deps),
     ...limitRoutes(deps),
     ...credentialRoutes(deps),
+    ...providerRoutes(deps),
+    ...configRoutes(deps),
     ...priceRoutes(deps),
     ...planRoutes(deps),
-    // Before the path with an id, which would take `events` for one.
+    // Both before the path with an id, which would take `events` and `export` for one.
     ...statsRoutes(deps),
+    ...requestFileRoutes(deps),
     ...observationRoutes(deps),
   ]
   // Made when somebody asks for it, and once.

@@ -19,6 +19,15 @@ export type ThingKind = keyof IdOf
 
 export const idPrefixes = { workspace: 'ws', project: 'prj', key: 'key', request: 'req' } as const
 
+/** A file of any length, sent as it is read. */
+export interface Download {
+  /** One of the route's `fileTypes`. */
+  readonly type: string
+  readonly name: string
+  /** Read no faster than the caller takes them, and not to the end if the caller leaves. */
+  readonly pieces: AsyncIterable<string>
+}
+
 /** A checked request. */
 export interface Call<Kind extends ThingKind | undefined, Body, Query> {
   readonly id: Kind extends ThingKind ? IdOf[Kind] : undefined
@@ -65,6 +74,9 @@ export interface Definition<
   write?(sql: Sql, call: Call<Kind, z.output<Body>, z.output<Query>>): Promise<z.input<Answer> | Failure>
   /** In place of the two: a stream of events that lasts until the caller leaves or the gateway stops. */
   events?(call: Call<Kind, z.output<Body>, z.output<Query>>, signal: AbortSignal): ReadableStream<Uint8Array> | Failure
+  /** In place of the three: a file. `fileTypes` are the content types it may have. */
+  download?(call: Call<Kind, z.output<Body>, z.output<Query>>): Download | Promise<Download | Failure>
+  readonly fileTypes?: readonly string[]
   /** After the commit, before the answer: what is cached of the changed thing has to go. */
   committed?(call: Call<Kind, z.output<Body>, z.output<Query>>): void
 }

@@ -7,7 +7,7 @@ import { formatUsd, type Nano } from '../../kernel/money.ts'
 import type { Database } from '../../store/database.ts'
 import type { RequestTail } from '../../telemetry/request-tail.ts'
 import type { Figures } from '../../telemetry/rollups/count-requests.ts'
-import { quantile } from '../../telemetry/rollups/first-event.ts'
+import { firstEventsOf } from '../../telemetry/rollups/first-event.ts'
 import { readStats, type StatGroup, statGroups } from '../../telemetry/rollups/read-stats.ts'
 import { time, usd } from './answers.ts'
 import { idField, must, timeField } from './fields.ts'
@@ -112,17 +112,13 @@ export function statsRoutes({ database, clock, tail }: StatsDependencies): reado
 }
 
 function shown(figures: Figures) {
-  const { firstEvents } = figures
-  const p50 = quantile(firstEvents, 0.5)
-  const p95 = quantile(firstEvents, 0.95)
-  const count = Number(firstEvents.reduce((sum, each) => sum + each, 0n))
   return {
     requests: Number(figures.requests),
     errors: Number(figures.errors),
     input_tokens: Number(figures.inputTokens),
     output_tokens: Number(figures.outputTokens),
     cost: formatUsd(figures.charge as Nano),
-    first_event_ms: p50 === undefined || p95 === undefined ? null : { count, p50, p95 },
+    first_event_ms: firstEventsOf(figures.firstEvents),
   }
 }
 

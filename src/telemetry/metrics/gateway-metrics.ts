@@ -35,6 +35,7 @@ export function createGatewayMetrics(options: GatewayMetricsOptions): GatewayMet
     routes: () => options.routes(),
     unpricedModels: () => options.unpricedModels(),
     retryBudget: options.retryBudget,
+    limiterMode: () => options.limiterMode(),
     now: () => clock.now(),
   })
   let activeStreams = 0

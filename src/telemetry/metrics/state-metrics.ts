@@ -24,6 +24,9 @@ export interface LedgerReading {
 /** The worse, the larger: of several routes under one name the worst is shown. */
 export const routeStates = { healthy: 0, 'slow start': 1, probing: 2, parked: 3, ejected: 4 } as const
 
+/** Where limits are counted: with the other replicas (or alone where there are none), or on this one's share of each. */
+export const limiterModes = { shared: 0, share: 1 } as const
+
 export interface RouteStateReading {
   readonly model: string
   readonly provider: string
@@ -42,6 +45,7 @@ export interface StateSources {
   routes(): Iterable<RouteStateReading>
   unpricedModels(): number
   readonly retryBudget: { level(): number; refused(): number }
+  limiterMode(): keyof typeof limiterModes
   /** Epoch milliseconds. */
   now(): number
 }
@@ -79,6 +83,12 @@ export function defineStateMetrics(registry: MetricRegistry, sources: StateSourc
     type: 'counter',
     help: 'Extra attempts that were not made because the budget was spent.',
     read: () => sources.retryBudget.refused(),
+  })
+  registry.ask({
+    name: 'tollgate_limiter_mode',
+    type: 'gauge',
+    help: 'Limits: 0 counted together with the other replicas, 1 per replica, because their store is away.',
+    read: () => limiterModes[sources.limiterMode()],
   })
 }
 

@@ -1,12 +1,12 @@
 // Counts requests of the log by hour, key and model: one bucket for each that occurs. It only adds up what it is given.
 
-import type { KeyId, ProjectId, WorkspaceId } from '../../kernel/ids.ts'
+import type { KeyId, ProjectId, RequestId, WorkspaceId } from '../../kernel/ids.ts'
 import { totalInputTokens, type Usage } from '../../kernel/usage.ts'
 import { firstEventColumns, firstEventPlace } from './first-event.ts'
 
 /** What is read of a request to count it. */
 export interface CountedRow {
-  readonly id: string
+  readonly id: RequestId
   readonly started_at: bigint
   readonly workspace_id: WorkspaceId
   readonly project_id: ProjectId
@@ -44,14 +44,18 @@ export function noFigures(): Figures {
   return { requests: 0n, errors: 0n, inputTokens: 0n, outputTokens: 0n, charge: 0n, firstEvents }
 }
 
-export function addFigures(sum: Figures, more: Figures): void {
-  sum.requests += more.requests
-  sum.errors += more.errors
-  sum.inputTokens += more.inputTokens
-  sum.outputTokens += more.outputTokens
-  sum.charge += more.charge
-  for (const [place, count] of more.firstEvents.entries()) {
-    sum.firstEvents[place] = (sum.firstEvents[place] ?? 0n) + count
+/** `sign` −1 takes away. */
+export function addFigures(sum: Figures, more: Figures, sign = 1n): void {
+  sum.requests += sign * more.requests
+  sum.errors += sign * more.errors
+  sum.inputTokens += sign * more.inputTokens
+  sum.outputTokens += sign * more.outputTokens
+  sum.charge += sign * more.charge
+  const { firstEvents } = more
+  for (let place = 0; place < firstEvents.length; place++) {
+    const count = firstEvents[place] ?? 0n
+    // Most are, and adding to a bigint makes a new one.
+    if (count !== 0n) sum.firstEvents[place] = (sum.firstEvents[place] ?? 0n) + sign * count
   }
 }
 

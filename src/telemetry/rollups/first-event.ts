@@ -14,14 +14,28 @@ export function firstEventPlace(milliseconds: number): number {
   return place < 0 ? firstEventBounds.length : place
 }
 
-/** Milliseconds; undefined where nothing was measured. Beyond the last bound that bound is all that is known. */
-export function quantile(counts: readonly bigint[], share: number): number | undefined {
-  const total = counts.reduce((sum, count) => sum + count, 0n)
-  if (total === 0n) return undefined
-  const wanted = share * Number(total)
+export interface FirstEvents {
+  /** How many were measured. */
+  readonly count: number
+  /** Milliseconds, estimated. */
+  readonly p50: number
+  readonly p95: number
+}
+
+/** null where nothing was measured. */
+export function firstEventsOf(counts: readonly bigint[]): FirstEvents | null {
+  // Counts of requests: far from where numbers become inexact.
+  const numbers = counts.map(Number)
+  const count = numbers.reduce((sum, each) => sum + each, 0)
+  return count === 0 ? null : { count, p50: quantile(numbers, count, 0.5), p95: quantile(numbers, count, 0.95) }
+}
+
+/** Beyond the last bound that bound is all that is known. */
+function quantile(counts: readonly number[], total: number, share: number): number {
+  const wanted = share * total
   let before = 0
-  for (const [place, each] of counts.entries()) {
-    const count = Number(each)
+  for (let place = 0; place < counts.length; place++) {
+    const count = counts[place] ?? 0
     if (count > 0 && before + count >= wanted) {
       const low = firstEventBounds[place - 1] ?? 0
       const high = firstEventBounds[place] ?? low
@@ -29,5 +43,5 @@ export function quantile(counts: readonly bigint[], share: number): number | und
     }
     before += count
   }
-  return firstEventBounds.at(-1)
+  return firstEventBounds[firstEventBounds.length - 1] ?? 0
 }

@@ -14,9 +14,9 @@ import {
   hourMs,
   noFigures,
 } from './count-requests.ts'
-import { firstEventColumns } from './first-event.ts'
-import { dayMs, type Grain } from './grains.ts'
-import { cursorNames, readCursor, readUncounted } from './uncounted.ts'
+import { allWorkspaces } from './grains.ts'
+import { addTo, readEnd, readHours, readSubjects } from './read-sums.ts'
+import { type Cursors, cursorNames, readCursors, readUncounted } from './uncounted.ts'
 
 export const statGroups = ['model', 'project', 'key'] as const
 export type StatGroup = (typeof statGroups)[number]
@@ -42,72 +42,49 @@ export interface Stats {
 }
 
 /** More are left to the next round of counting: reading them would hold up generations. */
-const uncountedMax = 3_000
+const uncountedMax = 1_000
+/** How often it is read without a snapshot, which is a connection of its own on the embedded engine. */
+const triesMax = 3
 
 export async function readStats(database: Database, clock: Clock, query: StatsQuery): Promise<Stats> {
+  for (let tries = 1; tries <= triesMax; tries++) {
+    const before = await readCursors(database.sql)
+    const stats = await readOnce(database.sql, before, clock, query)
+    const after = await readCursors(database.sql)
+    // Sums change together with a cursor, so between two looks at the same place nothing was counted.
+    if (cursorNames.every((name) => before[name] === after[name])) return stats
+  }
+  return await database.snapshot(async (sql) => await readOnce(sql, await readCursors(sql), clock, query))
+}
+
+async function readOnce(sql: Sql, cursors: Cursors, clock: Clock, query: StatsQuery): Promise<Stats> {
   const from = Math.floor(query.from / hourMs) * hourMs
   const to = Math.ceil(query.to / hourMs) * hourMs
-  const span = { ...query, from, to }
-  return await database.snapshot(async (sql) => {
-    const hours: Sums = new Map()
-    await addSums(hours, sql, 'start_at', { grain: 'total', ...span })
-    const groups: Sums = new Map()
-    for (const part of partsOf(span)) await addSums(groups, sql, groupColumns[query.group], part)
-    const { buckets, cutAt } = await readRest(sql)
-    for (const bucket of buckets) {
-      if (bucket.hour < timeToSql(from) || bucket.hour >= timeToSql(to)) continue
-      if (query.workspaceId !== undefined && bucket.workspaceId !== query.workspaceId) continue
-      add(hours, String(bucket.hour), bucket)
-      add(groups, groupOf(bucket, query.group), bucket)
-    }
-    const total = noFigures()
-    for (const figures of hours.values()) addFigures(total, figures)
-    return {
-      from,
-      to,
-      countedUntil: Math.min(to, cutAt ?? clock.now()),
-      total,
-      hours: [...hours]
-        .map(([start, figures]) => ({ start: Number(start), figures }))
-        .sort((a, b) => a.start - b.start),
-      groups: [...groups].map(([id, figures]) => ({ id, figures })).sort(byWeight),
-    }
-  })
-}
-
-type Sums = Map<string, Figures>
-type Column = 'start_at' | 'model' | 'project_id' | 'key_id'
-
-const groupColumns = { model: 'model', project: 'project_id', key: 'key_id' } as const satisfies Record<
-  StatGroup,
-  Column
->
-
-interface Part extends Pick<StatsQuery, 'from' | 'to' | 'workspaceId'> {
-  readonly grain: Grain
-}
-
-/** Whole days where there are any, and the hours before and after them. */
-function partsOf(span: StatsQuery): readonly Part[] {
-  const firstDay = Math.ceil(span.from / dayMs) * dayMs
-  const lastDay = Math.floor(span.to / dayMs) * dayMs
-  if (firstDay >= lastDay) return [{ ...span, grain: 'hour' }]
-  const parts: readonly Part[] = [
-    { ...span, grain: 'hour', to: firstDay },
-    { ...span, grain: 'day', from: firstDay, to: lastDay },
-    { ...span, grain: 'hour', from: lastDay },
-  ]
-  return parts.filter(({ from, to }) => from < to)
+  const span = { from, to, end: await readEnd(sql), workspaceId: query.workspaceId ?? allWorkspaces }
+  const hours = await readHours(sql, span)
+  const groups = await readSubjects(sql, query.group, span)
+  const { buckets, cutAt } = await readRest(sql, cursors)
+  for (const bucket of buckets) {
+    if (bucket.hour < timeToSql(from) || bucket.hour >= timeToSql(to)) continue
+    if (query.workspaceId !== undefined && bucket.workspaceId !== query.workspaceId) continue
+    addTo(hours, String(bucket.hour), bucket)
+    addTo(groups, groupOf(bucket, query.group), bucket)
+  }
+  const total = noFigures()
+  // Every request is in one group; there are fewer of them than hours.
+  for (const figures of groups.values()) addFigures(total, figures)
+  return {
+    from,
+    to,
+    countedUntil: Math.min(to, cutAt ?? clock.now()),
+    total,
+    hours: [...hours].map(([start, figures]) => ({ start: Number(start), figures })).sort((a, b) => a.start - b.start),
+    groups: [...groups].map(([id, figures]) => ({ id, figures })).sort(byWeight),
+  }
 }
 
 function groupOf({ model, projectId, keyId }: Bucket, group: StatGroup): string {
   return { model, project: projectId, key: keyId }[group]
-}
-
-function add(sums: Sums, id: string, figures: Figures): void {
-  const sum = sums.get(id) ?? noFigures()
-  addFigures(sum, figures)
-  sums.set(id, sum)
 }
 
 function byWeight(a: { readonly figures: Figures }, b: { readonly figures: Figures }): number {
@@ -116,48 +93,18 @@ function byWeight(a: { readonly figures: Figures }, b: { readonly figures: Figur
 }
 
 /** What no rollup has counted; where that is too much, nothing of it and since when. */
-async function readRest(sql: Sql): Promise<{ readonly buckets: readonly Bucket[]; readonly cutAt?: number }> {
+async function readRest(
+  sql: Sql,
+  cursors: Cursors,
+): Promise<{ readonly buckets: readonly Bucket[]; readonly cutAt?: number }> {
   const rows: CountedRow[] = []
   let cutAt: number | undefined
   for (const name of cursorNames) {
-    const after = await readCursor(sql, name)
-    const isTooMuch = (await readUncounted(sql, name, { after, limit: 1, offset: uncountedMax })).length > 0
-    const found = await readUncounted(sql, name, { after, limit: isTooMuch ? 1 : uncountedMax })
+    const found = await readUncounted(sql, name, { after: cursors[name], limit: uncountedMax + 1 })
+    if (found.length > uncountedMax) {
+      cutAt = Math.min(cutAt ?? Number.POSITIVE_INFINITY, Number(found[0]?.started_at ?? 0))
+    }
     rows.push(...found)
-    if (isTooMuch) cutAt = Math.min(cutAt ?? Number.POSITIVE_INFINITY, Number(found[0]?.started_at ?? 0))
   }
   return cutAt === undefined ? { buckets: countRequests(rows) } : { buckets: [], cutAt }
-}
-
-type SumRow = { readonly id: string | bigint } & Readonly<Record<string, bigint>>
-
-async function addSums(sums: Sums, sql: Sql, name: Column, { grain, from, to, workspaceId }: Part): Promise<void> {
-  const workspace = workspaceId ?? null
-  const column = sql(name)
-  const rows = await sql<SumRow>`SELECT ${column} AS id, CAST(SUM(requests) AS BIGINT) AS requests,
-      CAST(SUM(errors) AS BIGINT) AS errors, CAST(SUM(input_tokens) AS BIGINT) AS input_tokens,
-      CAST(SUM(output_tokens) AS BIGINT) AS output_tokens, CAST(SUM(charge) AS BIGINT) AS charge,
-      CAST(SUM(first_25) AS BIGINT) AS first_25, CAST(SUM(first_50) AS BIGINT) AS first_50,
-      CAST(SUM(first_100) AS BIGINT) AS first_100, CAST(SUM(first_200) AS BIGINT) AS first_200,
-      CAST(SUM(first_350) AS BIGINT) AS first_350, CAST(SUM(first_500) AS BIGINT) AS first_500,
-      CAST(SUM(first_750) AS BIGINT) AS first_750, CAST(SUM(first_1000) AS BIGINT) AS first_1000,
-      CAST(SUM(first_1500) AS BIGINT) AS first_1500, CAST(SUM(first_2500) AS BIGINT) AS first_2500,
-      CAST(SUM(first_5000) AS BIGINT) AS first_5000, CAST(SUM(first_10000) AS BIGINT) AS first_10000,
-      CAST(SUM(first_30000) AS BIGINT) AS first_30000, CAST(SUM(first_later) AS BIGINT) AS first_later
-    FROM request_rollups WHERE grain = ${grain} AND start_at >= ${timeToSql(from)}
-      AND start_at < ${timeToSql(to)}
-      AND (CAST(${workspace} AS TEXT) IS NULL OR workspace_id = ${workspace})
-    GROUP BY ${column}`
-  for (const row of rows) add(sums, String(row.id), figuresOf(row))
-}
-
-function figuresOf(row: Readonly<Record<string, bigint>>): Figures {
-  return {
-    requests: row.requests ?? 0n,
-    errors: row.errors ?? 0n,
-    inputTokens: row.input_tokens ?? 0n,
-    outputTokens: row.output_tokens ?? 0n,
-    charge: row.charge ?? 0n,
-    firstEvents: firstEventColumns.map((column) => row[column] ?? 0n),
-  }
 }

@@ -1,4 +1,4 @@
-import { expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { forEachEngine } from '../../../test/parts/engines.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import type { KeyId, WorkspaceId } from '../../kernel/ids.ts'
@@ -7,8 +7,9 @@ import { insertRows } from '../../store/insert-rows.ts'
 import type { SqlValue } from '../../store/sql.ts'
 import { firstIdAt } from '../id-at.ts'
 import { type Figures, hourMs } from './count-requests.ts'
-import { quantile } from './first-event.ts'
+import { firstEventsOf } from './first-event.ts'
 import { readStats, type StatGroup } from './read-stats.ts'
+import { partsOf } from './read-sums.ts'
 import { createRollups } from './rollups.ts'
 
 /** The beginning of an hour. */
@@ -200,9 +201,70 @@ forEachEngine((engine) => {
 })
 
 test('a quantile lies between the bounds of its count, in proportion', () => {
-  // Ten up to 25 ms, ten more up to 50 ms: the half is at 25, three quarters halfway to 50.
+  // Ten up to 25 ms, ten more up to 50 ms: the half is at 25; 95 % is nine tenths of the way from there to 50.
   const counts = [10n, 10n, ...Array.from({ length: 12 }, () => 0n)]
-  expect([quantile(counts, 0.5), quantile(counts, 0.75), quantile(counts, 1)]).toEqual([25, 38, 50])
-  expect(quantile([0n, 0n], 0.5)).toBeUndefined()
-  expect(quantile([...Array.from({ length: 13 }, () => 0n), 4n], 0.95)).toBe(30_000)
+  expect(firstEventsOf(counts)).toEqual({ count: 20, p50: 25, p95: 48 })
+  expect(firstEventsOf([0n, 0n])).toBeNull()
+  // Beyond the last bound only that is known.
+  const late = [...Array.from({ length: 13 }, () => 0n), 4n]
+  expect(firstEventsOf(late)).toEqual({ count: 4, p50: 30_000, p95: 30_000 })
+})
+
+describe('a span is read in the longest pieces that fit', () => {
+  // Noon of a Sunday, 15 November 2026; weeks begin on Thursdays, the 15th of October and so on.
+  const at = (day: number, hour: number) => Date.UTC(2026, 9, day, hour)
+  const now = noon + hourMs
+  const pieces = (from: number, to: number, end: number) => partsOf({ from, to, end, workspaceId: '' })
+  const told = (from: number, to: number, end: number) =>
+    pieces(from, to, end).map(
+      ({ grain, from: start, to: stop, sign }) => `${sign * BigInt((stop - start) / hourMs)} h by ${grain}`,
+    )
+
+  test('with what is too much taken away', () => {
+    // Five weeks from the 15th, of which the first 38 hours are not meant: two days without ten hours. Nor is what comes
+    // after now: eleven hours of today and the whole of tomorrow, the last day with requests.
+    expect(told(at(16, 14), now, now + 24 * hourMs)).toEqual([
+      '840 h by week',
+      '-48 h by day',
+      '10 h by hour',
+      '-24 h by day',
+      '-11 h by hour',
+    ])
+    // Two days and thirteen hours are less than half of the week that begins on the 12th: it is left out.
+    expect(told(at(22, 0), now - 24 * hourMs, now + 24 * hourMs)).toEqual([
+      '504 h by week',
+      '72 h by day',
+      '-11 h by hour',
+    ])
+  })
+
+  test('to the end of what nothing follows', () => {
+    expect(told(at(16, 14), now, now)).toEqual(['840 h by week', '-48 h by day', '10 h by hour'])
+  })
+
+  test('and by the hour where they are few', () => {
+    expect(told(noon - hourMs, noon, now)).toEqual(['1 h by hour'])
+  })
+
+  test('so that every hour counts once, wherever it begins and ends', () => {
+    const [start, hours] = [at(12, 0), 24 * 40]
+    for (let from = 0; from < hours; from += 7) {
+      for (let to = from + 1; to <= hours; to += 31) {
+        for (const end of [to, to + 5, hours + 100]) {
+          const counts = new Map<number, number>()
+          for (const piece of pieces(start + from * hourMs, start + to * hourMs, start + end * hourMs)) {
+            for (let hour = piece.from; hour < Math.min(piece.to, start + end * hourMs); hour += hourMs) {
+              counts.set(hour, (counts.get(hour) ?? 0) + Number(piece.sign))
+            }
+          }
+          const wrong = [...counts].filter(([hour, count]) => {
+            const isMeant = hour >= start + from * hourMs && hour < start + to * hourMs
+            return count !== (isMeant ? 1 : 0)
+          })
+          const missing = to - from - [...counts.values()].filter((count) => count === 1).length
+          expect({ from, to, end, wrong, missing }).toEqual({ from, to, end, wrong: [], missing: 0 })
+        }
+      }
+    }
+  })
 })

@@ -26,30 +26,36 @@ export async function readCursor(sql: Sql, name: CursorName): Promise<string> {
   return row?.last_id ?? ''
 }
 
+/** The last request that was counted, of each kind. */
+export type Cursors = Readonly<Record<CursorName, string>>
+
+export async function readCursors(sql: Sql): Promise<Cursors> {
+  const rows = await sql<{ name: CursorName; last_id: string }>`SELECT name, last_id FROM rollup_cursors`
+  const found = new Map(rows.map(({ name, last_id }) => [name, last_id]))
+  return { short: found.get('short') ?? '', long: found.get('long') ?? '', longest: found.get('longest') ?? '' }
+}
+
 export interface Stretch {
   readonly after: string
   /** Absent = to the end of the log. */
   readonly before?: string
   readonly limit: number
-  /** How many are left out at the beginning. */
-  readonly offset?: number
 }
 
 /** By id, ascending. */
 export function readUncounted(sql: Sql, name: CursorName, stretch: Stretch): Promise<CountedRow[]> {
   const { after, before = endOfLog } = stretch
   const limit = BigInt(stretch.limit)
-  const offset = BigInt(stretch.offset ?? 0)
   if (name === 'short') {
     return sql`SELECT id, started_at, workspace_id, project_id, key_id, model, code, usage, charge, first_event_ms
-      FROM requests WHERE id > ${after} AND id < ${before} AND total_ms <= 60000 ORDER BY id LIMIT ${limit} OFFSET ${offset}`
+      FROM requests WHERE id > ${after} AND id < ${before} AND total_ms <= 60000 ORDER BY id LIMIT ${limit}`
   }
   // The first bound is the index's, word for word.
   return name === 'long'
     ? sql`SELECT id, started_at, workspace_id, project_id, key_id, model, code, usage, charge, first_event_ms
         FROM requests WHERE id > ${after} AND id < ${before} AND total_ms > 60000 AND total_ms <= 600000
-        ORDER BY id LIMIT ${limit} OFFSET ${offset}`
+        ORDER BY id LIMIT ${limit}`
     : sql`SELECT id, started_at, workspace_id, project_id, key_id, model, code, usage, charge, first_event_ms
         FROM requests WHERE id > ${after} AND id < ${before} AND total_ms > 60000 AND total_ms > 600000
-        ORDER BY id LIMIT ${limit} OFFSET ${offset}`
+        ORDER BY id LIMIT ${limit}`
 }

@@ -6,7 +6,7 @@ import { answerJson } from '../answer.ts'
 import { originOf, visitOf } from '../cookies.ts'
 import type { NoticeData, Show } from '../page-data.ts'
 import { stateOf } from './change-feed.ts'
-import { type CatalogEntry, modelPath } from './entry.ts'
+import { type CatalogEntry, type DatedPrice, modelPath } from './entry.ts'
 import { parseQuery } from './query.ts'
 import { parseSample } from './shown-price.ts'
 import { snippetsFor } from './snippets.ts'
@@ -15,19 +15,24 @@ export interface CatalogPagesDependencies {
   catalog(): readonly CatalogEntry[]
   publicUrl(): string | undefined
   readonly builtInDate?: string
+  /** Of one model, newest first; none for a model that is not there. */
+  priceHistory(modelId: string): Promise<readonly DatedPrice[]>
+  isSignedIn(request: Request): boolean
 }
 
 export const comparedMax = 4
 const suggestionsMax = 3
 
-export function createCatalogPages({ catalog, publicUrl, builtInDate }: CatalogPagesDependencies, show: Show) {
+export function createCatalogPages(deps: CatalogPagesDependencies, show: Show) {
+  const { catalog, publicUrl, builtInDate, priceHistory } = deps
   const list = (request: Request, params: URLSearchParams): Promise<Response> => {
     const entries = catalog()
-    const shared = { entries, state: stateOf(entries), query: parseQuery(params) }
+    const isSignedIn = deps.isSignedIn(request)
+    const shared = { entries, state: stateOf(entries), query: parseQuery(params), isSignedIn }
     const data = builtInDate === undefined ? shared : { ...shared, builtInDate }
     return show(request, { kind: 'list', title: 'Catalog', data })
   }
-  const model = (request: Request, id: string, params: URLSearchParams): Promise<Response> => {
+  const model = async (request: Request, id: string, params: URLSearchParams): Promise<Response> => {
     const entries = catalog()
     const entry = entries.find((each) => each.id === id)
     if (!entry) return show(request, { kind: 'notice', title: 'No such model', data: unknownModel(id, entries) }, 404)
@@ -36,7 +41,8 @@ export function createCatalogPages({ catalog, publicUrl, builtInDate }: CatalogP
       modelId: id,
       maxOutputTokens: entry.max_output_tokens ?? undefined,
     })
-    const data = { entry, state: stateOf(entries), sample: parseSample(params), snippets }
+    const history = await priceHistory(id)
+    const data = { entry, state: stateOf(entries), sample: parseSample(params), snippets, history }
     return show(request, { kind: 'model', title: entry.name, data })
   }
   const compare = (request: Request, params: URLSearchParams): Promise<Response> => {
@@ -47,6 +53,13 @@ export function createCatalogPages({ catalog, publicUrl, builtInDate }: CatalogP
     return show(request, { kind: 'compare', title: 'Compare', data })
   }
 
+  /** For pages that are open when a price changes. */
+  const history = async (request: Request, params: URLSearchParams): Promise<Response> => {
+    const id = params.get('model') ?? ''
+    const isSold = catalog().some((entry) => entry.id === id)
+    return answerJson(request, { history: isSold ? await priceHistory(id) : [] })
+  }
+
   return (request: Request, path: string): Promise<Response> | Response => {
     const params = URL.parse(request.url, 'http://gate')?.searchParams ?? new URLSearchParams()
     if (path === '/') return list(request, params)
@@ -55,6 +68,7 @@ export function createCatalogPages({ catalog, publicUrl, builtInDate }: CatalogP
       const entries = catalog()
       return answerJson(request, { state: stateOf(entries), entries })
     }
+    if (path === '/catalog/history') return history(request, params)
     return model(request, decodePath(path.slice('/catalog/'.length)), params)
   }
 }

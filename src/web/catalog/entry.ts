@@ -23,7 +23,20 @@ export interface CatalogEntry {
   /** Where a built-in price was read, and when. */
   readonly price_origin?: { readonly source: string; readonly checked: string } | null
   readonly callable: boolean
+  /** A credential of the viewer's workspace is used for it; only known where the list is narrowed to a key or project. */
+  readonly own_key?: boolean
   readonly routes: readonly CatalogRoute[]
+}
+
+/** A price that was in force from then on, until the next one. */
+export interface DatedPrice {
+  /** As charges carry it: `creator/model#3`. */
+  readonly version: string
+  readonly price: ShownPrice | 'free'
+  /** `management API`, `built in`, or the file and line of the entry. */
+  readonly source: string
+  /** ISO time. */
+  readonly since: string
 }
 
 /** Decimal strings of USD per million tokens. */

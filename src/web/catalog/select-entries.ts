@@ -4,6 +4,7 @@
 import { type Pico, parsePrice } from '../../kernel/money.ts'
 import { type CatalogEntry, sourceFile } from './entry.ts'
 import type { CatalogQuery, SortKind } from './query.ts'
+import { isPrivate } from './seen-entries.ts'
 import { busiest, isTelling } from './standing.ts'
 
 export function selectEntries(entries: readonly CatalogEntry[], query: CatalogQuery): readonly CatalogEntry[] {
@@ -94,7 +95,7 @@ export function describeSources(entries: readonly CatalogEntry[], builtInDate: s
   for (const { source, price } of entries) {
     if (price !== null) counts.set(sourceFile(source), (counts.get(sourceFile(source)) ?? 0) + 1)
   }
-  const unpriced = entries.filter(({ price }) => price === null).length
+  const unpriced = entries.filter((entry) => entry.price === null && !isPrivate(entry)).length
   const parts = [...counts].map(([source, count]) =>
     source === 'built in'
       ? `${count} built in${builtInDate === undefined ? '' : `, ${builtInDate}`}`

@@ -3,6 +3,7 @@
 
 import { samplesMin } from '../../routing/health/latency.ts'
 import type { CatalogEntry, CatalogRoute, Figures } from './entry.ts'
+import { isPrivate } from './seen-entries.ts'
 
 /** For the lamp: its colour and shape. */
 export type Signal = 'go' | 'caution' | 'stop' | 'off'
@@ -38,6 +39,7 @@ export function routeStanding({ health, wait_ms, why, rehearsal }: CatalogRoute)
 export function modelStanding(entry: CatalogEntry): ShownStanding {
   const { routes } = entry
   if (!entry.callable) return { signal: 'off', word: 'not callable', detail: 'It has no price.' }
+  if (isPrivate(entry)) return { signal: 'go', word: 'own key', detail: 'Served with the workspace’s own credential.' }
   if (routes.length === 0) return { signal: 'off', word: 'no route', detail: 'No provider that serves it is on.' }
   const standings = routes.map(routeStanding)
   const open = standings.filter(({ signal }) => signal !== 'stop').length

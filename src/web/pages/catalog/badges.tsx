@@ -2,6 +2,7 @@
 // What has to be known of a model before anything else: that it is pretended, free, without a price, or about to go.
 
 import { type CatalogEntry, isRehearsal } from '../../catalog/entry.ts'
+import { isPrivate } from '../../catalog/seen-entries.ts'
 
 export function Badges({ entry }: { readonly entry: CatalogEntry }) {
   return (
@@ -12,7 +13,12 @@ export function Badges({ entry }: { readonly entry: CatalogEntry }) {
         </span>
       )}
       {entry.price === 'free' && <span class="badge">free</span>}
-      {entry.price === null && <span class="badge alarm">no price (not callable)</span>}
+      {entry.own_key && (
+        <span class="badge" title="Served with a credential of the workspace’s own">
+          own key
+        </span>
+      )}
+      {entry.price === null && !isPrivate(entry) && <span class="badge alarm">no price (not callable)</span>}
       {entry.retires && <span class="badge alarm">retires {entry.retires}</span>}
     </>
   )

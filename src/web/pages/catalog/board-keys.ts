@@ -2,6 +2,7 @@
 // typed into a field stay there.
 
 import { useEffect } from 'preact/hooks'
+import { focusOn, isTyping, openKeyHelp } from '../shell/key-help.tsx'
 
 export const boardKeys: readonly (readonly [string, string])[] = [
   ['/', 'search'],
@@ -12,15 +13,11 @@ export const boardKeys: readonly (readonly [string, string])[] = [
   ['?', 'this help'],
 ]
 
-export const keyHelpId = 'key-help'
-
 export function useBoardKeys(choose: (id: string) => void): void {
   useEffect(() => {
     const onKey = (event: KeyboardEvent) => {
       if (event.ctrlKey || event.metaKey || event.altKey) return
-      const { target } = event
-      const isTyping = target instanceof HTMLElement && target.matches('input:not([type=checkbox]), select, textarea')
-      if (isTyping && !isStep(event, target)) return
+      if (isTyping(event) && !isStep(event)) return
       if (act(event.key, choose)) event.preventDefault()
     }
     document.addEventListener('keydown', onKey)
@@ -29,16 +26,16 @@ export function useBoardKeys(choose: (id: string) => void): void {
 }
 
 /** From the search field an arrow leads to the first model. */
-function isStep({ key }: KeyboardEvent, target: HTMLElement): boolean {
-  return key === 'ArrowDown' && target.id === 'q'
+function isStep({ key, target }: KeyboardEvent): boolean {
+  return key === 'ArrowDown' && target instanceof HTMLElement && target.id === 'q'
 }
 
 /** Whether the key meant something. */
 function act(key: string, choose: (id: string) => void): boolean {
-  if (key === '/') return focus(document.getElementById('q'))
+  if (key === '/') return focusOn(document.getElementById('q'))
   if (key === 'ArrowDown') return step(1)
   if (key === 'ArrowUp') return step(-1)
-  if (key === '?') return openHelp()
+  if (key === '?') return openKeyHelp()
   const row = document.activeElement?.closest<HTMLElement>('[data-model]')
   if (!row) return false
   if (key === 'c') row.querySelector<HTMLElement>('[data-copy]')?.click()
@@ -51,16 +48,5 @@ function step(by: 1 | -1): boolean {
   const links = [...document.querySelectorAll<HTMLElement>('.board .model-link')]
   const row = document.activeElement?.closest('[data-model]')
   const at = links.findIndex((link) => link.closest('[data-model]') === row)
-  return focus(at < 0 ? links[0] : links[at + by])
-}
-
-function focus(element: HTMLElement | null | undefined): boolean {
-  element?.focus()
-  return element !== null && element !== undefined
-}
-
-function openHelp(): boolean {
-  const dialog = document.getElementById(keyHelpId)
-  if (dialog instanceof HTMLDialogElement && !dialog.open) dialog.showModal()
-  return true
+  return focusOn(at < 0 ? links[0] : links[at + by])
 }

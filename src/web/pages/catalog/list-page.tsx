@@ -5,20 +5,25 @@
 import { useEffect, useMemo, useState } from 'preact/hooks'
 import type { CatalogEntry } from '../../catalog/entry.ts'
 import { type CatalogQuery, emptyQuery, isNarrowed, renderQuery } from '../../catalog/query.ts'
+import { seenEntries } from '../../catalog/seen-entries.ts'
 import { choicesOf, creatorOf, describeSources, selectEntries } from '../../catalog/select-entries.ts'
 import type { ListData } from '../../page-data.ts'
 import { useLiveEntries } from '../browser/live-entries.ts'
-import { useBoardKeys } from './board-keys.ts'
+import { useNarrowing } from '../browser/use-narrowing.ts'
+import { KeyHelp } from '../shell/key-help.tsx'
+import { boardKeys, useBoardKeys } from './board-keys.ts'
 import { CompareBar, comparedMax } from './compare-bar.tsx'
 import { FilterForm } from './filter-form.tsx'
-import { KeyHelp } from './key-help.tsx'
 import { LiveLamp } from './live-lamp.tsx'
 import { ModelRow } from './model-row.tsx'
+import { NarrowingForm } from './narrowing-form.tsx'
 
 const all = (entries: readonly CatalogEntry[]) => entries
 
-export function ListPage({ entries: initial, state, query: initialQuery, builtInDate }: ListData) {
-  const { entries, live } = useLiveEntries(initial, state, all)
+export function ListPage({ entries: initial, state, query: initialQuery, builtInDate, isSignedIn }: ListData) {
+  const { entries: sold, live } = useLiveEntries(initial, state, all)
+  const narrowing = useNarrowing()
+  const entries = useMemo(() => seenEntries(sold, narrowing.seen), [sold, narrowing.seen])
   const [query, setQuery] = useState(initialQuery)
   const [chosen, setChosen] = useState<readonly string[]>([])
   const shown = useMemo(() => selectEntries(entries, query), [entries, query])
@@ -38,6 +43,7 @@ export function ListPage({ entries: initial, state, query: initialQuery, builtIn
         <p class="lede">{describeSources(entries, builtInDate)}.</p>
         <LiveLamp state={live} />
       </div>
+      <NarrowingForm narrowing={narrowing} isSignedIn={isSignedIn} />
       <FilterForm query={query} choices={choices} change={change} />
       <p class="tally" role="status">
         {tallyText(shown.length, entries.length)}
@@ -59,10 +65,10 @@ export function ListPage({ entries: initial, state, query: initialQuery, builtIn
       {shown.length > 0 ? (
         <Board entries={shown} isGrouped={query.sort === 'name'} chosen={chosen} choose={choose} />
       ) : (
-        <NothingFound isEmpty={entries.length === 0} />
+        <NothingFound isEmpty={sold.length === 0} isNarrowed={narrowing.seen !== undefined && entries.length === 0} />
       )}
       <CompareBar chosen={chosen} clear={() => setChosen([])} />
-      <KeyHelp />
+      <KeyHelp keys={boardKeys} />
     </>
   )
 }
@@ -135,7 +141,8 @@ function Board({ entries, isGrouped, chosen, choose }: BoardProps) {
   )
 }
 
-function NothingFound({ isEmpty }: { readonly isEmpty: boolean }) {
+function NothingFound({ isEmpty, isNarrowed }: { readonly isEmpty: boolean; readonly isNarrowed: boolean }) {
+  if (isNarrowed) return <p class="empty">It can use none of the models. The allowlist of its project says which.</p>
   return (
     <p class="empty">
       {isEmpty

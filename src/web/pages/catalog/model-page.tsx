@@ -6,20 +6,24 @@ import { exactCount } from '../../catalog/figures.ts'
 import { modelStanding } from '../../catalog/standing.ts'
 import type { ModelData } from '../../page-data.ts'
 import { useLiveEntries } from '../browser/live-entries.ts'
+import { useHistory } from '../browser/use-history.ts'
 import { CopyButton } from '../shell/copy-button.tsx'
 import { Lamp } from '../shell/lamp.tsx'
 import { Badges, Tags } from './badges.tsx'
 import { Calculator } from './calculator.tsx'
 import { CodeTabs } from './code-tabs.tsx'
 import { LiveLamp } from './live-lamp.tsx'
+import { PriceHistory } from './price-history.tsx'
 import { PriceTicket } from './price-ticket.tsx'
 import { RouteTable } from './route-table.tsx'
 
-export function ModelPage({ entry: initial, state, sample, snippets }: ModelData) {
+export function ModelPage({ entry: initial, state, sample, snippets, history: initialHistory }: ModelData) {
   const keep = (all: readonly CatalogEntry[]) => all.filter(({ id }) => id === initial.id)
   const { entries, live } = useLiveEntries([initial], state, keep)
   // A model that was taken off the list stays readable; its page says so.
   const entry = entries[0] ?? initial
+  const history = useHistory(entry, initialHistory)
+  const inForce = history.find(({ version }) => version === entry.price_version)
   return (
     <article class="model-page">
       <p class="crumbs">
@@ -46,7 +50,7 @@ export function ModelPage({ entry: initial, state, sample, snippets }: ModelData
       <section aria-labelledby="pay">
         <h2 id="pay">What you pay</h2>
         <div class="pay">
-          <PriceTicket entry={entry} />
+          <PriceTicket entry={entry} inForce={inForce} />
           <Calculator entry={entry} sample={sample} />
         </div>
       </section>
@@ -57,6 +61,10 @@ export function ModelPage({ entry: initial, state, sample, snippets }: ModelData
       <section aria-labelledby="call">
         <h2 id="call">Call it</h2>
         <CodeTabs snippets={snippets} />
+      </section>
+      <section aria-labelledby="history">
+        <h2 id="history">Prices so far</h2>
+        <PriceHistory history={history} />
       </section>
     </article>
   )

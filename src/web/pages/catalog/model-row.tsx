@@ -3,6 +3,7 @@
 
 import { type CatalogEntry, modelPath } from '../../catalog/entry.ts'
 import { exactCount, shortCount } from '../../catalog/figures.ts'
+import { isPrivate } from '../../catalog/seen-entries.ts'
 import { busiest, modelStanding } from '../../catalog/standing.ts'
 import { CopyButton } from '../shell/copy-button.tsx'
 import { Lamp } from '../shell/lamp.tsx'
@@ -36,9 +37,14 @@ export function ModelRow({ entry, isChosen, isFull, choose }: ModelRowProps) {
         />
       </td>
       <th scope="row" class="model">
-        <a class="model-link" href={modelPath(id)}>
-          {name}
-        </a>
+        {isPrivate(entry) ? (
+          // It has no page: there is nothing about it that everybody may read.
+          <span class="model-link">{name}</span>
+        ) : (
+          <a class="model-link" href={modelPath(id)}>
+            {name}
+          </a>
+        )}
         <Badges entry={entry} />
         <span class="id">
           <code>{id}</code>

@@ -3,7 +3,7 @@
 // a charge is computed with.
 
 import type { ComponentChildren } from 'preact'
-import type { CatalogEntry, ShownPrice, ShownPriceRow } from '../../catalog/entry.ts'
+import type { CatalogEntry, DatedPrice, ShownPrice, ShownPriceRow } from '../../catalog/entry.ts'
 import { exactCount } from '../../catalog/figures.ts'
 import { Money } from './money.tsx'
 
@@ -15,8 +15,15 @@ const kinds: readonly (readonly [keyof ShownPriceRow, string])[] = [
   ['output', 'Output, reasoning included'],
 ]
 
-export function PriceTicket({ entry }: { readonly entry: CatalogEntry }) {
+export interface PriceTicketProps {
+  readonly entry: CatalogEntry
+  /** Who set the price, and when; undefined = not known. */
+  readonly inForce: DatedPrice | undefined
+}
+
+export function PriceTicket({ entry, inForce }: PriceTicketProps) {
   const { price } = entry
+  const since = inForce?.since ?? entry.price_since
   return (
     <div class="ticket">
       <p class="ticket-head">
@@ -29,9 +36,9 @@ export function PriceTicket({ entry }: { readonly entry: CatalogEntry }) {
       {price === 'free' && <p class="ticket-word">Free, on purpose: every kind of token costs nothing.</p>}
       {price !== null && price !== 'free' && <PriceRows price={price} />}
       <dl class="ticket-foot">
-        <Line label="Price set">{entry.source}</Line>
+        <Line label="Price set">{inForce?.source ?? entry.source}</Line>
         {entry.price_version && <Line label="Version">{entry.price_version}</Line>}
-        {entry.price_since && <Line label="Valid since">{entry.price_since.slice(0, 10)}</Line>}
+        {since && <Line label="Valid since">{since.slice(0, 10)}</Line>}
         {entry.price_origin && (
           <Line label="Read from">
             {entry.price_origin.source}, {entry.price_origin.checked}

@@ -1,12 +1,16 @@
 /** @jsxImportSource preact */
-// What stands around every page of the console: the menu, the choice of workspace and time zone, the keys, the way out.
+// What stands around every page of the console: the menu, the choice of workspace and time zone, the keys, the palette, the
+// way out.
 
 import type { ComponentChildren } from 'preact'
-import { useState } from 'preact/hooks'
+import { useEffect, useRef, useState } from 'preact/hooks'
 import { consoleSections, sectionPath } from '../../console-sections.ts'
 import type { ConsoleData } from '../../page-data.ts'
 import { endSession } from '../browser/session-call.ts'
-import { ConsoleKeyHelp, useConsoleKeys } from './parts/console-keys.tsx'
+import { KeyHelp } from '../shell/key-help.tsx'
+import { Palette } from './palette/palette.tsx'
+import { consoleKeys, useConsoleKeys } from './parts/console-keys.ts'
+import { ToastProvider } from './parts/toast.tsx'
 import { WorkspaceProvider, WorkspaceSwitch } from './parts/workspaces.tsx'
 import { ZoneProvider, ZoneSwitch } from './parts/zone.tsx'
 
@@ -21,24 +25,41 @@ export function ConsoleShell({ section, actor, children }: ConsoleShellProps) {
       <WorkspaceProvider>
         <div class="console">
           <aside class="console-side">
-            <nav aria-label="Console" class="console-menu">
-              {consoleSections.map(({ name, label }) => (
-                <a key={name} href={sectionPath(name)} aria-current={name === section ? 'page' : undefined}>
-                  {label}
-                </a>
-              ))}
-            </nav>
+            <ConsoleMenu section={section} />
             <div class="console-choices">
               <WorkspaceSwitch />
               <ZoneSwitch />
             </div>
+            <Palette />
             <Leave actor={actor} />
           </aside>
-          <div class="console-page">{children}</div>
+          <ToastProvider>
+            <div class="console-page">{children}</div>
+          </ToastProvider>
         </div>
-        <ConsoleKeyHelp />
+        <KeyHelp keys={consoleKeys} />
       </WorkspaceProvider>
     </ZoneProvider>
+  )
+}
+
+function ConsoleMenu({ section }: Pick<ConsoleData, 'section'>) {
+  const menu = useRef<HTMLElement>(null)
+  useEffect(() => {
+    // On a phone the menu is one row that is pushed aside; scrollIntoView would push the page as well.
+    const current = menu.current?.querySelector<HTMLElement>('[aria-current]')
+    if (menu.current && current) {
+      menu.current.scrollLeft = current.offsetLeft - (menu.current.clientWidth - current.offsetWidth) / 2
+    }
+  }, [])
+  return (
+    <nav aria-label="Console" class="console-menu" ref={menu}>
+      {consoleSections.map(({ name, label }) => (
+        <a key={name} href={sectionPath(name)} aria-current={name === section ? 'page' : undefined}>
+          {label}
+        </a>
+      ))}
+    </nav>
   )
 }
 

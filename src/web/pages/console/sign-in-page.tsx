@@ -50,7 +50,7 @@ export function SignInPage({ isExposed, tokenPlace }: SignInData) {
           onInput={({ currentTarget }) => setToken(currentTarget.value)}
         />
         <p id="token-place" class="hint">
-          {tokenPlace} Or open a one-time link: <code>tollgate login</code> prints one.
+          {tokenPlace} The first start also prints a link that signs in once.
         </p>
         <button class="button" type="submit" disabled={isBusy}>
           {isBusy ? 'Opening …' : 'Open the console'}

@@ -85,6 +85,7 @@ function KeysView({ workspaceId, address }: KeysViewProps) {
           limits={open.key.limits}
           onClose={close}
           onSaved={closeAndLoad}
+          onUndone={loaded.again}
         />
       )}
       {open?.sheet === 'secret' && (

@@ -95,7 +95,7 @@ const columns: readonly Column<Row>[] = [
       </>
     ),
   },
-  { label: 'This month', show: (row) => <Spent {...row} /> },
+  { label: 'This month', isNumber: true, show: (row) => <Spent {...row} /> },
   { label: 'Limits', show: (row) => <LimitsList holders={holdersOf(row)} /> },
   {
     label: 'May call',

@@ -4,6 +4,7 @@
 import type { TargetedSubmitEvent } from 'preact'
 import { useState } from 'preact/hooks'
 import { callApi } from '../parts/call-api.ts'
+import { useToast } from '../parts/toast.tsx'
 import { FormActions } from './form-actions.tsx'
 import { LimitsDiff, LimitsFields, limitsOf, textsOf } from './limits-fields.tsx'
 import { Sheet } from './sheet.tsx'
@@ -18,14 +19,24 @@ export interface LimitsSheetProps {
   readonly limits: Limits
   onClose(): void
   onSaved(): void
+  /** The limits are as they were before. */
+  onUndone(): void
 }
 
-export function LimitsSheet({ whose, path, limits, onClose, onSaved }: LimitsSheetProps) {
+export function LimitsSheet({ whose, path, limits, onClose, onSaved, onUndone }: LimitsSheetProps) {
   const [texts, setTexts] = useState(textsOf(limits))
   const submit = useSubmit()
+  const offerUndo = useToast()
   const save = (event: TargetedSubmitEvent<HTMLFormElement>) => {
     event.preventDefault()
-    submit.run(() => callApi<Limits>(path, { method: 'PUT', body: limitsOf(texts) }), onSaved)
+    const put = (body: Limits) => callApi<Limits>(path, { method: 'PUT', body })
+    submit.run(
+      () => put(limitsOf(texts)),
+      () => {
+        onSaved()
+        offerUndo({ text: `Limits of the ${whose} changed.`, undo: () => put(limits), onUndone })
+      },
+    )
   }
   return (
     <Sheet title={`Limits of the ${whose}`} onClose={onClose}>

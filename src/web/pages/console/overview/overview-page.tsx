@@ -13,6 +13,7 @@ import { Empty, Loading, Refused } from '../parts/resource-view.tsx'
 import { useResource } from '../parts/use-resource.ts'
 import { useWorkspaces } from '../parts/workspaces.tsx'
 import { useZone } from '../parts/zone.tsx'
+import { FirstSteps } from './first-steps.tsx'
 import { StatCharts } from './stat-charts.tsx'
 import { StatGroups } from './stat-groups.tsx'
 import { StatTiles } from './stat-tiles.tsx'
@@ -29,7 +30,8 @@ const refreshMs = 30_000
 export function OverviewPage({ address }: ConsoleData) {
   const [query, change] = useAddressQuery(['range', 'group'])
   const range = ranges.find(({ name }) => name === query.range) ?? ranges[0]
-  const { chosen } = useWorkspaces()
+  const { workspaces, chosen } = useWorkspaces()
+  const workspace = chosen ?? (workspaces?.length === 1 ? workspaces[0] : undefined)
   const now = useNow()
   const from = now === undefined ? '' : new Date(now - range.days * dayMs).toISOString()
   const group = query.group === '' ? 'model' : query.group
@@ -57,7 +59,8 @@ export function OverviewPage({ address }: ConsoleData) {
       {stats && (
         <>
           <Span stats={stats} />
-          <StatTiles stats={stats} days={range.days} />
+          <StatTiles stats={stats} now={now ?? 0} />
+          {workspace && <FirstSteps workspaceId={workspace.id} now={now ?? 0} />}
           {stats.total.requests === 0 ? (
             <Empty title="No requests in this time">
               <FirstCall address={address} />

@@ -38,9 +38,3 @@ function added(column: StatColumn, hour: StatFigures): StatColumn {
     cost: formatUsd(cost as Nano),
   }
 }
-
-/** How many days the money lasts if it goes on like this; undefined = nothing was spent. */
-export function daysLeft(available: string, spent: string, days: number): number | undefined {
-  const perDay = Number(spent) / days
-  return perDay > 0 ? Number(available) / perDay : undefined
-}

@@ -32,7 +32,7 @@ const figures: readonly Column<Group>[] = [
 export function StatGroups({ stats, group, choose }: StatGroupsProps) {
   const label = { model: 'Model', project: 'Project', key: 'Key' }[group] ?? 'Model'
   const { from, groups, groups_left_off: leftOff } = stats
-  const filter = { model: 'model', key: 'key' }[group]
+  const filter = { model: 'model', project: 'project', key: 'key' }[group]
   const hrefOf = ({ id }: Group) => withQuery('/console/requests', { from, ...(filter && { [filter]: id }) })
   return (
     <section class="card" aria-labelledby="groups">

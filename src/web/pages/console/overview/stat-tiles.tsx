@@ -8,9 +8,17 @@ import { withQuery } from '../parts/call-api.ts'
 import { FigureTile } from '../parts/figure-tile.tsx'
 import { useResource } from '../parts/use-resource.ts'
 import { useWorkspaces } from '../parts/workspaces.tsx'
-import { daysLeft } from './stat-columns.ts'
+import { lastsText, paceDays, paceOf } from './pace.ts'
 
-export function StatTiles({ stats, days }: { readonly stats: StatsAnswer; readonly days: number }) {
+const dayMs = 86_400_000
+
+export interface StatTilesProps {
+  readonly stats: StatsAnswer
+  /** Epoch milliseconds. */
+  readonly now: number
+}
+
+export function StatTiles({ stats, now }: StatTilesProps) {
   const { total, from } = stats
   const requests = withQuery('/console/requests', { from })
   const failed = withQuery('/console/requests', { from, outcome: 'failed' })
@@ -35,26 +43,38 @@ export function StatTiles({ stats, days }: { readonly stats: StatsAnswer; readon
         value={exactCount(total.input_tokens + total.output_tokens)}
         note={`${exactCount(total.input_tokens)} in, ${exactCount(total.output_tokens)} out`}
       />
-      <WalletTile spent={total.cost} days={days} />
+      <WalletTiles now={now} />
     </dl>
   )
 }
 
 /** Of the chosen workspace, or of the only one: money of several is in several wallets. */
-function WalletTile({ spent, days }: { readonly spent: string; readonly days: number }) {
+function WalletTiles({ now }: { readonly now: number }) {
   const { workspaces, chosen } = useWorkspaces()
   const workspace = chosen ?? (workspaces?.length === 1 ? workspaces[0] : undefined)
+  const from = new Date(now - paceDays * dayMs).toISOString()
   const { value: wallet } = useResource<WalletAnswer>(workspace && `/api/workspaces/${workspace.id}/wallet`)
+  const { value: week } = useResource<StatsAnswer>(
+    workspace && withQuery('/api/stats', { from, workspace_id: workspace.id }),
+  )
   if (!workspace) return <FigureTile label="Available" value="–" note="choose a workspace" />
-  if (!wallet) return <FigureTile label="Available" value="…" />
-  const left = daysLeft(wallet.available, spent, days)
-  const pace = left === undefined ? 'nothing spent in this time' : `${lasts(left)} at the pace of this time`
-  return <FigureTile label="Available" value={<Amount usd={wallet.available} />} note={pace} href="/console/wallet" />
-}
-
-function lasts(days: number): string {
-  if (days > 999) return 'more than 999 days'
-  return days < 2 ? `≈ ${Math.round(days * 24)} hours` : `≈ ${Math.round(days)} days`
+  const pace = week && paceOf(week)
+  return (
+    <>
+      <FigureTile label="Available" value={wallet ? <Amount usd={wallet.available} /> : '…'} href="/console/wallet" />
+      {!wallet || !week ? (
+        <FigureTile label="Lasts at this pace" value="…" />
+      ) : pace ? (
+        <FigureTile
+          label="Lasts at this pace"
+          value={lastsText(wallet.available, pace)}
+          note={`as spent in the last ${pace.span}`}
+        />
+      ) : (
+        <FigureTile label="Lasts at this pace" value="no spend yet" note={`in the last ${paceDays} days`} />
+      )}
+    </>
+  )
 }
 
 function percent(share: number): string {

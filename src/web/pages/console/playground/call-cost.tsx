@@ -9,16 +9,24 @@ import { Refused } from '../parts/resource-view.tsx'
 import { useResource } from '../parts/use-resource.ts'
 import type { PlaygroundAnswer } from './playground-call.ts'
 
-export function CallEstimate({ model, maxTokens }: { readonly model: CatalogItem; readonly maxTokens: number }) {
+export interface CallEstimateProps {
+  readonly model: CatalogItem
+  readonly maxTokens: number
+  /** Beside another one it is named. */
+  readonly isNamed: boolean
+}
+
+export function CallEstimate({ model, maxTokens, isNamed }: CallEstimateProps) {
   const { price } = model
-  if (price === 'free') return <p class="hint">This model is free.</p>
+  if (price === 'free') return <p class="hint">{isNamed ? model.id : 'This model'} is free.</p>
   const output = price && parsePrice(price.output)
   if (!price || !output) return null
   const most = formatUsd(picoToNano(output * BigInt(maxTokens)))
   return (
     <p class="hint">
-      The answer costs at most {usdText(most)} ({exactCount(maxTokens)} tokens × {usdText(price.output)} per million),
-      the message {usdText(price.input)} per million tokens.
+      {isNamed && <code class="wrap">{model.id}: </code>}The answer costs at most {usdText(most)} (
+      {exactCount(maxTokens)} tokens × {usdText(price.output)} per million), the message {usdText(price.input)} per
+      million tokens.
     </p>
   )
 }
@@ -42,7 +50,7 @@ export function CallCost({ answer: { requestId, problem } }: { readonly answer: 
           <strong data-cost={value.cost ?? ''}>
             <Amount usd={value.cost} />
           </strong>
-          {value.usage && `, ${exactCount(value.usage.input_tokens)} in, ${exactCount(value.usage.output_tokens)} out`}
+          {value.usage && `: ${exactCount(value.usage.input_tokens)} in, ${exactCount(value.usage.output_tokens)} out`}
           {value.first_event_ms !== null && `, first event after ${shortMs(value.first_event_ms)}`}.{' '}
           <a href={`/console/requests/${requestId}`}>Explain this charge</a>
         </p>

@@ -12,6 +12,7 @@ import type { Project } from '../manage/things.ts'
 import { useIdempotencyKey } from '../manage/use-idempotency-key.ts'
 import { useSubmit } from '../manage/use-submit.ts'
 import { callApi } from '../parts/call-api.ts'
+import { useToast } from '../parts/toast.tsx'
 import { AllowlistPicker } from './allowlist-picker.tsx'
 import { AllowlistPreview } from './allowlist-preview.tsx'
 
@@ -22,24 +23,35 @@ export interface ProjectSheetProps {
   readonly entries: readonly CatalogEntry[]
   onClose(): void
   onSaved(): void
+  /** The project is as it was before. */
+  onUndone(): void
 }
 
-export function ProjectSheet({ workspaceId, project, entries, onClose, onSaved }: ProjectSheetProps) {
+export function ProjectSheet({ workspaceId, project, entries, ...on }: ProjectSheetProps) {
   const [name, setName] = useState(project?.name ?? '')
   const [models, setModels] = useState(project?.models ?? null)
   const body = { name: name.trim(), ...(project || models ? { models } : {}) }
   const idempotencyKey = useIdempotencyKey(JSON.stringify(body))
   const submit = useSubmit()
+  const offerUndo = useToast()
   const save = (event: TargetedSubmitEvent<HTMLFormElement>) => {
     event.preventDefault()
-    const call = () =>
-      project
-        ? callApi(`/api/projects/${project.id}`, { method: 'PATCH', body })
-        : callApi(`/api/workspaces/${workspaceId}/projects`, { method: 'POST', body, idempotencyKey })
-    submit.run(call, onSaved)
+    if (!project) {
+      const path = `/api/workspaces/${workspaceId}/projects`
+      return submit.run(() => callApi(path, { method: 'POST', body, idempotencyKey }), on.onSaved)
+    }
+    const patch = (next: object) => callApi(`/api/projects/${project.id}`, { method: 'PATCH', body: next })
+    submit.run(
+      () => patch(body),
+      () => {
+        on.onSaved()
+        const before = { name: project.name, models: project.models }
+        offerUndo({ text: `Project ${body.name} changed.`, undo: () => patch(before), onUndone: on.onUndone })
+      },
+    )
   }
   return (
-    <Sheet title={project ? `Models of ${project.name}` : 'New project'} onClose={onClose}>
+    <Sheet title={project ? `Models of ${project.name}` : 'New project'} onClose={on.onClose}>
       <form class="sheet-form" onSubmit={save}>
         <Field label="Name" value={name} isRequired lengthMax={100} onChange={setName} />
         <AllowlistPicker entries={entries} models={models} onChange={setModels} />
@@ -48,7 +60,7 @@ export function ProjectSheet({ workspaceId, project, entries, onClose, onSaved }
           submit={submit}
           label={project ? 'Save' : 'Make the project'}
           busyLabel="Saving …"
-          onCancel={onClose}
+          onCancel={on.onClose}
         />
       </form>
     </Sheet>

@@ -62,6 +62,7 @@ function ProjectsView({ workspaceId }: { readonly workspaceId: string }) {
               entries={entries}
               onClose={close}
               onSaved={closeAndLoad}
+              onUndone={loaded.again}
             />
           )}
           {open?.sheet === 'limits' && (
@@ -71,6 +72,7 @@ function ProjectsView({ workspaceId }: { readonly workspaceId: string }) {
               limits={open.project.limits}
               onClose={close}
               onSaved={closeAndLoad}
+              onUndone={loaded.again}
             />
           )}
           {open?.sheet === 'workspace limits' && (
@@ -80,6 +82,7 @@ function ProjectsView({ workspaceId }: { readonly workspaceId: string }) {
               limits={workspace.limits}
               onClose={close}
               onSaved={closeAndLoad}
+              onUndone={loaded.again}
             />
           )}
         </>

@@ -115,6 +115,7 @@ export function DeleteCredentialSheet({ workspaceId, provider, onClose, onDelete
   )
 }
 
-function credentialPath(workspaceId: string, provider: string): string {
+/** Of the API. */
+export function credentialPath(workspaceId: string, provider: string): string {
   return `/api/workspaces/${workspaceId}/credentials/${encodeURIComponent(provider.trim())}`
 }

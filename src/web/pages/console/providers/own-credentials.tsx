@@ -11,9 +11,11 @@ import { useSubmit } from '../manage/use-submit.ts'
 import { callApi } from '../parts/call-api.ts'
 import { DataTable } from '../parts/data-table.tsx'
 import { Empty, Refused } from '../parts/resource-view.tsx'
+import { useToast } from '../parts/toast.tsx'
 import type { ListAnswer } from '../parts/use-resource.ts'
 import { Moment } from '../parts/zone.tsx'
-import { CredentialSheet, DeleteCredentialSheet } from './credential-sheet.tsx'
+import { CredentialSheet, credentialPath, DeleteCredentialSheet } from './credential-sheet.tsx'
+import { KeyTest } from './key-test.tsx'
 
 export interface OwnCredentialsProps {
   readonly workspaceId: string
@@ -47,7 +49,7 @@ export function OwnCredentials({ workspaceId, providers }: OwnCredentialsProps) 
       <LoadedView what="the credentials" loaded={loaded}>
         {([workspace, { data }]) => (
           <>
-            <CredentialTable credentials={data} onAct={setOpen} />
+            <CredentialTable workspaceId={workspaceId} credentials={data} onAct={setOpen} />
             <SharesRoutes workspace={workspace} onSaved={loaded.again} />
           </>
         )}
@@ -74,11 +76,12 @@ export function OwnCredentials({ workspaceId, providers }: OwnCredentialsProps) 
 }
 
 interface CredentialTableProps {
+  readonly workspaceId: string
   readonly credentials: readonly Credential[]
   onAct(open: Open): void
 }
 
-function CredentialTable({ credentials, onAct }: CredentialTableProps) {
+function CredentialTable({ workspaceId, credentials, onAct }: CredentialTableProps) {
   if (credentials.length === 0) {
     return (
       <Empty title="None yet">
@@ -92,7 +95,14 @@ function CredentialTable({ credentials, onAct }: CredentialTableProps) {
   const columns = [
     { label: 'Provider', show: ({ provider }: Credential) => <span class="row-name">{provider}</span> },
     { label: 'Key', show: ({ last4 }: Credential) => <code>…{last4}</code> },
+    { label: 'From', show: () => 'this workspace' },
     { label: 'Address', show: ({ base_url }: Credential) => base_url ?? 'the provider’s own' },
+    {
+      label: 'Test',
+      show: ({ provider, updated_at }: Credential) => (
+        <KeyTest key={updated_at} provider={provider} path={`${credentialPath(workspaceId, provider)}/test`} />
+      ),
+    },
     { label: 'Stored', show: ({ updated_at }: Credential) => <Moment at={updated_at} /> },
     {
       label: 'Actions',
@@ -128,9 +138,18 @@ interface SharesRoutesProps {
 
 function SharesRoutes({ workspace, onSaved }: SharesRoutesProps) {
   const submit = useSubmit()
-  const path = `/api/workspaces/${workspace.id}`
+  const offerUndo = useToast()
+  const patch = (sharesRoutes: boolean) =>
+    callApi(`/api/workspaces/${workspace.id}`, { method: 'PATCH', body: { shares_routes: sharesRoutes } })
   const change = (sharesRoutes: boolean) =>
-    submit.run(() => callApi(path, { method: 'PATCH', body: { shares_routes: sharesRoutes } }), onSaved)
+    submit.run(
+      () => patch(sharesRoutes),
+      () => {
+        onSaved()
+        const text = sharesRoutes ? 'The operator’s routes may follow now.' : 'The operator’s routes do not follow now.'
+        offerUndo({ text, undo: () => patch(!sharesRoutes), onUndone: onSaved })
+      },
+    )
   return (
     <>
       <label class="tick">

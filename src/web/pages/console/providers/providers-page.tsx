@@ -6,6 +6,7 @@ import { useLiveEntries } from '../../browser/live-entries.ts'
 import { LiveLamp } from '../../catalog/live-lamp.tsx'
 import { OfWorkspace } from '../manage/of-workspace.tsx'
 import { Empty, Loading } from '../parts/resource-view.tsx'
+import { OperatorProviders } from './operator-providers.tsx'
 import { OwnCredentials } from './own-credentials.tsx'
 import { providersOf, RoutesTable } from './routes-table.tsx'
 
@@ -22,6 +23,7 @@ export function ProvidersPage() {
           <OwnCredentials workspaceId={workspaceId} providers={providers.map(({ provider }) => provider)} />
         )}
       </OfWorkspace>
+      <OperatorProviders providers={providers} />
       <header class="console-head">
         <h2>Routes</h2>
         <LiveLamp state={live} />

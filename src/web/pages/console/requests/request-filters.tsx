@@ -6,9 +6,10 @@ import { useEffect, useState } from 'preact/hooks'
 import type { AddressQuery } from '../parts/address-query.ts'
 import type { CatalogItem } from '../parts/api-answers.ts'
 import { type ListAnswer, useResource } from '../parts/use-resource.ts'
+import { useWorkspaces } from '../parts/workspaces.tsx'
 import { useZone } from '../parts/zone.tsx'
 
-export const requestFilterNames = ['model', 'outcome', 'key', 'from', 'to', 'live'] as const
+export const requestFilterNames = ['model', 'outcome', 'project', 'key', 'from', 'to', 'live'] as const
 export type RequestQuery = AddressQuery<(typeof requestFilterNames)[number]>
 
 export interface RequestFiltersProps {
@@ -30,6 +31,7 @@ export function RequestFilters({ query, change }: RequestFiltersProps) {
           <option value="failed">failed</option>
         </select>
       </label>
+      <ProjectField project={query.project} choose={(project) => change({ project })} />
       <FindRequest />
       <label class="tick">
         <input
@@ -74,6 +76,39 @@ function ModelField({ model, models, choose }: ModelFieldProps) {
           <option key={id} value={id} />
         ))}
       </datalist>
+    </label>
+  )
+}
+
+interface ProjectItem {
+  readonly id: string
+  readonly name: string
+}
+
+interface ProjectFieldProps {
+  readonly project: string
+  choose(project: string): void
+}
+
+/** Of the chosen workspace, or of the only one; of all of them there would be too many. */
+function ProjectField({ project, choose }: ProjectFieldProps) {
+  const { workspaces, chosen } = useWorkspaces()
+  const workspace = chosen ?? (workspaces?.length === 1 ? workspaces[0] : undefined)
+  const path = workspace && `/api/workspaces/${workspace.id}/projects?limit=200`
+  const projects = useResource<ListAnswer<ProjectItem>>(path).value?.data ?? []
+  const isListed = project === '' || projects.some(({ id }) => id === project)
+  return (
+    <label class="field">
+      <span>Project</span>
+      <select value={project} onChange={({ currentTarget }) => choose(currentTarget.value)}>
+        <option value="">{workspace ? 'all' : 'all (choose a workspace)'}</option>
+        {!isListed && <option value={project}>{project}</option>}
+        {projects.map(({ id, name }) => (
+          <option key={id} value={id}>
+            {name}
+          </option>
+        ))}
+      </select>
     </label>
   )
 }

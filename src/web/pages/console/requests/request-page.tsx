@@ -107,7 +107,12 @@ function Facts({ request }: { readonly request: ExplainedItem }) {
         {request.key_id}
       </a>,
     ],
-    ['Project', request.project_id],
+    [
+      'Project',
+      <a key="project" href={`/console/requests?project=${request.project_id}`}>
+        {request.project_id}
+      </a>,
+    ],
   ] as const
   return (
     <dl class="facts-grid">

@@ -17,16 +17,18 @@ import { RequestTable } from './request-table.tsx'
 export function RequestsPage({ address }: ConsoleData) {
   const [query, change] = useAddressQuery(requestFilterNames)
   const { chosen } = useWorkspaces()
-  const shared = { workspace_id: chosen?.id, key_id: query.key, model: query.model, outcome: query.outcome }
-  const list = useList<RequestItem>(withQuery('/api/requests', { ...shared, from: query.from, to: query.to }))
+  const { key, project, model, outcome, from, to } = query
+  const shared = { workspace_id: chosen?.id, project_id: project, key_id: key, model, outcome }
+  const filters = { ...shared, from, to }
+  const list = useList<RequestItem>(withQuery('/api/requests', filters))
   // What is over cannot be live.
-  const wantsLive = query.live !== 'off' && query.to === ''
+  const wantsLive = query.live !== 'off' && to === ''
   const live = useLiveRequests({
     address: wantsLive ? withQuery('/api/requests/events', shared) : undefined,
     onOpen: list.again,
     onRequest: list.add,
   })
-  const isNarrowed = [query.key, query.model, query.outcome, query.from, query.to].some((value) => value !== '')
+  const isNarrowed = [key, project, model, outcome, from, to].some((value) => value !== '')
   return (
     <>
       <div class="console-head">
@@ -34,6 +36,7 @@ export function RequestsPage({ address }: ConsoleData) {
         {live && <LiveLamp state={live} />}
       </div>
       <RequestFilters query={query} change={change} />
+      {list.items.length > 0 && <Files filters={filters} />}
       {list.refusal && <Refused refusal={list.refusal} again={list.again} />}
       {list.items.length > 0 ? (
         <RequestTable requests={list.items} />
@@ -54,5 +57,24 @@ export function RequestsPage({ address }: ConsoleData) {
         </p>
       )}
     </>
+  )
+}
+
+interface FilesProps {
+  readonly filters: Readonly<Record<string, string | undefined>>
+}
+
+/** Links, so that the browser itself writes what may be a very long file. */
+function Files({ filters }: FilesProps) {
+  return (
+    <p class="files">
+      <span class="hint">All that pass the filters, as a file:</span>{' '}
+      <a href={withQuery('/api/requests/export', { ...filters, format: 'csv' })} download="requests.csv">
+        CSV
+      </a>{' '}
+      <a href={withQuery('/api/requests/export', { ...filters, format: 'jsonl' })} download="requests.jsonl">
+        JSON lines
+      </a>
+    </p>
   )
 }

@@ -1,6 +1,7 @@
 // The balance after each transfer, reckoned back from the one there is now, and the list as a file for spreadsheets.
 
 import { formatUsd, type Nano, parseUsd } from '../../../../kernel/money.ts'
+import { csvLine } from '../../../../wire/csv.ts'
 import type { Transfer } from '../manage/things.ts'
 
 export interface LedgerRow extends Transfer {
@@ -39,13 +40,6 @@ const columns = [
 ] as const satisfies readonly (keyof LedgerRow)[]
 
 export function csvText(rows: readonly LedgerRow[]): string {
-  const lines = rows.map((row) => columns.map((column) => cell(row[column])).join(','))
+  const lines = rows.map((row) => csvLine(columns.map((column) => row[column])))
   return `${[columns.join(','), ...lines].join('\r\n')}\r\n`
-}
-
-/** A spreadsheet runs what begins like a formula; an apostrophe keeps it a text. */
-function cell(value: string | boolean | null): string {
-  const text = value === null ? '' : String(value)
-  const safe = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text
-  return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe
 }

@@ -1,11 +1,10 @@
-/** @jsxImportSource preact */
-// The keys of the console: g and a letter for a page, / to search, j and k from row to row, ? for help; a pasted request
-// id opens that request. Keys that are typed into a field stay there.
+// The keys of the console: g and a letter for a page, / to search, j and k from row to row, u to undo, ? for help; a pasted
+// request id opens that request. Keys that are typed into a field stay there.
 
 import { useEffect } from 'preact/hooks'
 import { consoleSections, sectionPath } from '../../../console-sections.ts'
+import { focusOn, isTyping, openKeyHelp } from '../../shell/key-help.tsx'
 
-const helpId = 'console-keys'
 /** How long `g` waits for its letter. */
 const chordMs = 1_500
 
@@ -41,10 +40,6 @@ export function useConsoleKeys(): void {
   }, [])
 }
 
-function isTyping({ target }: Event): boolean {
-  return target instanceof HTMLElement && target.matches('input:not([type=checkbox]), select, textarea')
-}
-
 function goTo(key: string): boolean {
   const section = consoleSections.find((each) => each.key === key)
   if (section) location.assign(sectionPath(section.name))
@@ -53,55 +48,32 @@ function goTo(key: string): boolean {
 
 /** Whether the key meant something. */
 function act(key: string): boolean {
-  if (key === '/') return focus(document.querySelector<HTMLElement>('[data-search]'))
+  if (key === '/') return focusOn(document.querySelector<HTMLElement>('[data-search]'))
   if (key === 'j' || key === 'ArrowDown') return step(1)
   if (key === 'k' || key === 'ArrowUp') return step(-1)
-  if (key !== '?') return false
-  const dialog = document.getElementById(helpId)
-  if (dialog instanceof HTMLDialogElement && !dialog.open) dialog.showModal()
-  return true
+  if (key === 'u') return press(document.querySelector<HTMLElement>('[data-undo]'))
+  return key === '?' && openKeyHelp()
 }
 
 function step(by: 1 | -1): boolean {
   const links = [...document.querySelectorAll<HTMLElement>('.data-table .row-link')]
   const row = document.activeElement?.closest('tr')
   const at = links.findIndex((link) => link.closest('tr') === row)
-  return focus(row && at >= 0 ? links[at + by] : links[0])
+  return focusOn(row && at >= 0 ? links[at + by] : links[0])
 }
 
-function focus(element: HTMLElement | null | undefined): boolean {
-  element?.focus()
-  return element !== null && element !== undefined
+function press(element: HTMLElement | null): boolean {
+  element?.click()
+  return element !== null
 }
 
-/** In a dialog, which the browser closes with Esc and then gives the focus back. */
-export function ConsoleKeyHelp() {
-  const keys = [
-    ...consoleSections.map(({ key, label }) => [`g ${key}`, label] as const),
-    ['/', 'search'],
-    ['j k', 'from row to row'],
-    ['Enter', 'open it'],
-    ['?', 'this help'],
-    ['paste', 'a request id, to open it'],
-  ] as const
-  return (
-    <dialog id={helpId} class="help" aria-labelledby="console-keys-title">
-      <form method="dialog">
-        <h2 id="console-keys-title">Keys</h2>
-        <dl>
-          {keys.map(([key, meaning]) => (
-            <div key={key}>
-              <dt>
-                <kbd>{key}</kbd>
-              </dt>
-              <dd>{meaning}</dd>
-            </div>
-          ))}
-        </dl>
-        <button type="submit" class="button quiet">
-          Close
-        </button>
-      </form>
-    </dialog>
-  )
-}
+export const consoleKeys: readonly (readonly [string, string])[] = [
+  ['⌘K', 'or Ctrl K: jump to a page, model, key or request'],
+  ...consoleSections.map(({ key, label }) => [`g ${key}`, label] as const),
+  ['/', 'search'],
+  ['j k', 'from row to row'],
+  ['Enter', 'open it'],
+  ['u', 'undo the last change, while that is offered'],
+  ['?', 'this help'],
+  ['paste', 'a request id, to open it'],
+]

@@ -1,0 +1,50 @@
+// What the keys of a project can call now: the same models as GET /v1/models answers to such a key. Nothing is changed.
+
+import { z } from 'zod'
+import type { Database } from '../../store/database.ts'
+import { getProject, type Project } from '../../tenancy/projects.ts'
+import { defineRoute, notFound, type Route } from './route.ts'
+
+export interface OfferedItem {
+  readonly id: string
+  readonly owned_by: string
+  /** A credential of the workspace's own is used for it. */
+  readonly own_key: boolean
+}
+
+export interface OfferDependencies {
+  readonly database: Database
+  /** By id; for a key that has no allowlist of its own. */
+  modelsOf(project: Project): Promise<readonly OfferedItem[]>
+}
+
+const offeredSchema = z.object({
+  data: z
+    .array(
+      z.object({
+        id: z.string(),
+        owned_by: z.string(),
+        own_key: z.boolean().describe('A credential of the workspace’s own is used for it.'),
+      }),
+    )
+    .readonly()
+    .describe('By id.'),
+})
+
+export function offerRoutes({ database, modelsOf }: OfferDependencies): readonly Route[] {
+  return [
+    defineRoute({
+      method: 'GET',
+      path: '/api/projects/{id}/models',
+      kind: 'project',
+      operation: 'listProjectModels',
+      summary: 'Lists what the keys of a project can call now, as GET /v1/models does for such a key.',
+      answer: offeredSchema,
+      status: 200,
+      async run({ id }) {
+        const project = await getProject(database.sql, id)
+        return project === 'not found' ? notFound('project', id) : { data: await modelsOf(project) }
+      },
+    }),
+  ]
+}

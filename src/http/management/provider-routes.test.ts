@@ -1,0 +1,108 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { type Gateway, startGateway } from '../../../test/parts/gateway.ts'
+
+/** A provider that knows one key, counts its calls, and quotes a wrong key as some do. */
+const calls: string[] = []
+const provider = Bun.serve({
+  hostname: '127.0.0.1',
+  port: 0,
+  async fetch(request) {
+    const key = request.headers.get('authorization') ?? ''
+    calls.push(`${new URL(request.url).pathname} ${await request.text()}`)
+    if (!key.includes('good')) return Response.json({ error: { message: `wrong key ${key}` } }, { status: 401 })
+    return Response.json({ error: { message: 'you must provide a model parameter' } }, { status: 400 })
+  },
+})
+const address = `http://127.0.0.1:${provider.port}/v1`
+
+let gateway: Gateway
+let token = ''
+let workspace = ''
+
+beforeAll(async () => {
+  gateway = await startGateway({
+    env: { GROQ_API_KEY: 'canary-of-the-operator' },
+    config: `
+providers:
+  - { id: acme, dialect: openai-chat, base_url: "${address}", api_key: canary-good-9f3e }
+  - { id: acme-eu, dialect: openai-chat, base_url: "${address}", api_key: canary-bad-77aa }
+  - { id: closed, dialect: openai-chat, base_url: "http://127.0.0.1:1/v1", api_key: canary-good }
+own_keys: { base_urls: true }
+`,
+  })
+  token = readFileSync(join(gateway.dataFolder, 'admin-token'), 'utf8').trim()
+  const { data } = await ask('GET', '/api/workspaces')
+  workspace = data[0].id
+})
+afterAll(async () => {
+  await gateway.stop()
+  await provider.stop(true)
+})
+
+// biome-ignore lint/suspicious/noExplicitAny: the test looks into every kind of answer.
+async function ask(method: string, path: string, body?: object): Promise<any> {
+  const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
+  const response = await fetch(gateway.url + path, { method, headers, ...(body && { body: JSON.stringify(body) }) })
+  const text = await response.text()
+  expect(text).not.toContain('canary')
+  return { status: response.status, ...JSON.parse(text) }
+}
+
+test('providers are listed with where they were switched on, and of keys only the last four characters', async () => {
+  const { data } = await ask('GET', '/api/providers')
+  // biome-ignore lint/suspicious/noExplicitAny: as above.
+  const byId = Object.fromEntries(data.map((each: any) => [each.id, each]))
+  expect(byId.groq).toMatchObject({ origin: 'environment', source: 'GROQ_API_KEY', last4: 'ator' })
+  expect(byId.acme).toMatchObject({ origin: 'file', source: 'tollgate.yaml:3', last4: '9f3e' })
+  expect(byId.acme.address).toBe(`127.0.0.1:${provider.port}`)
+  expect(byId.sandbox).toMatchObject({ origin: 'built_in', last4: null, address: null })
+  expect(byId.sandbox.models).toBeGreaterThan(5)
+})
+
+test('a key is tried with an empty request, and the provider is not quoted', async () => {
+  calls.length = 0
+  const verdicts = []
+  for (const id of ['acme', 'acme-eu', 'closed', 'sandbox']) {
+    const { verdict, status, message } = await ask('POST', `/api/providers/${id}/test`)
+    verdicts.push([id, verdict, status])
+    expect(message).toEndWith('.')
+  }
+  // The status of the answer stands over the member of the same name, which says what the provider answered with.
+  expect(verdicts).toEqual([
+    ['acme', 'ok', 400],
+    ['acme-eu', 'refused', 401],
+    ['closed', 'unreachable', null],
+    ['sandbox', 'ok', null],
+  ])
+  expect(calls).toEqual(['/v1/chat/completions {}', '/v1/chat/completions {}'])
+  expect(await ask('POST', '/api/providers/nobody/test')).toMatchObject({ status: 404 })
+})
+
+test("a workspace's own key is tried where it would be sent, and nowhere the guard forbids", async () => {
+  const path = `/api/workspaces/${workspace}/credentials/acme`
+  expect(await ask('POST', `${path}/test`)).toMatchObject({ status: 404 })
+  await ask('PUT', path, { api_key: 'canary-good-of-my-own' })
+  expect(await ask('POST', `${path}/test`)).toMatchObject({ verdict: 'ok', status: 400 })
+  await ask('PUT', path, { api_key: 'canary-bad-of-my-own' })
+  expect(await ask('POST', `${path}/test`)).toMatchObject({ verdict: 'refused', status: 401 })
+  calls.length = 0
+  // The guard refuses the address when it is stored; what is tried is what was stored.
+  expect(await ask('PUT', path, { api_key: 'canary', base_url: address })).toMatchObject({ status: 400 })
+  expect(calls).toEqual([])
+  const nobody = `/api/workspaces/ws_00000000000000000000000000/credentials/acme/test`
+  expect(await ask('POST', nobody)).toMatchObject({ status: 404 })
+})
+
+test('the configuration in force is told with its sources and without a secret', async () => {
+  const { data } = await ask('GET', '/api/config')
+  const of = (name: string) => data.find((each: { name: string }) => each.name === name)
+  expect(of('server.port')).toEqual({ name: 'server.port', value: '0', source: 'TOLLGATE_PORT' })
+  expect(of('server.sandbox')).toEqual({ name: 'server.sandbox', value: 'on', source: 'default' })
+  expect(of('GROQ_API_KEY')).toEqual({ name: 'GROQ_API_KEY', value: 'set', source: 'GROQ_API_KEY' })
+  expect(of('own_keys.base_urls')).toMatchObject({ value: 'true', source: 'tollgate.yaml:6' })
+  expect(of('providers.acme')).toMatchObject({ value: `openai-chat, ${address}, key set`, source: 'tollgate.yaml:3' })
+  const response = await fetch(`${gateway.url}/api/config`)
+  expect(response.status).toBe(401)
+})

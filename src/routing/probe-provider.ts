@@ -1,0 +1,102 @@
+// Whether a provider takes a key, asked with one call that costs nothing: a request without a model or a message is refused
+// by everybody, but a wrong key is refused first. What a provider says may quote the key, so none of it is passed on.
+
+import type { ProviderFault } from '../dialects/canonical/provider-fault.ts'
+import type { Dialect, DialectId, UpstreamDialect } from '../dialects/dialect.ts'
+import { callEndpoint } from '../providers/call-endpoint.ts'
+import type { Endpoint, Provider } from '../providers/provider.ts'
+import { readResponseBody } from '../wire/read-body.ts'
+import { classifyFault } from './fault.ts'
+
+export type ProbeVerdict =
+  /** It answered as it answers to a good key, or needs none. */
+  | 'accepted'
+  | 'refused'
+  /** The key is good, and nothing is left to spend on it. */
+  | 'out of credit'
+  | 'throttled'
+  | 'failing'
+  | 'redirecting'
+  /** Somebody answers there, but not a provider of this dialect. */
+  | 'wrong address'
+  | 'unreachable'
+  /** It lives in this process: there is nothing to call. */
+  | 'inside'
+
+export interface Probe {
+  readonly verdict: ProbeVerdict
+  /** undefined = no answer came. */
+  readonly status?: number
+  /** Why no answer came: a code, or that the time was up. */
+  readonly why?: string
+  /** What the answer said the time was, epoch milliseconds. */
+  readonly date?: number
+}
+
+export type ProbedDialects = Readonly<Record<DialectId, UpstreamDialect | Dialect>>
+
+export const probeMs = 10_000
+const answerBytesMax = 65_536
+
+export async function probeProvider(
+  provider: Pick<Provider, 'id' | 'endpoints' | 'apiKey' | 'source' | 'transport'>,
+  dialects: ProbedDialects,
+  signal: AbortSignal = AbortSignal.timeout(probeMs),
+): Promise<Probe> {
+  const [endpoint] = provider.endpoints
+  if (endpoint === undefined || isInside(provider, endpoint)) return { verdict: 'inside' }
+  const dialect = dialects[endpoint.dialect]
+  try {
+    const response = await callEndpoint(provider, endpoint, {
+      path: dialect.generationPath('doctor'),
+      headers: 'forwardedHeaders' in dialect ? dialect.forwardedHeaders(new Headers()) : {},
+      body: new TextEncoder().encode('{}'),
+      signal,
+    })
+    const { status, headers } = response
+    const date = Date.parse(headers.get('date') ?? '')
+    const body = await readResponseBody(response, answerBytesMax)
+    const text = body === 'too-large' ? '' : new TextDecoder().decode(body)
+    const verdict = response.ok ? 'accepted' : verdictOf(dialect.readFault(status, headers, text))
+    return { verdict, status, ...(!Number.isNaN(date) && { date }) }
+  } catch (thrown) {
+    return { verdict: 'unreachable', why: signal.aborted ? `no answer in ${probeMs / 1000} s` : codeOf(thrown) }
+  }
+}
+
+/** A workspace's own address has a transport too, the guarded one; only the sandbox has no address. */
+function isInside({ transport }: Pick<Provider, 'transport'>, { baseUrl }: Endpoint): boolean {
+  return transport !== undefined && !/^https?:/.test(baseUrl)
+}
+
+function verdictOf(fault: ProviderFault): ProbeVerdict {
+  const status = fault.status ?? 0
+  // Said with a 400 by one of them.
+  if (status === 400 && /api.?key/i.test(`${fault.message} ${JSON.stringify(fault.details ?? '')}`)) return 'refused'
+  switch (classifyFault(fault).class) {
+    case 'refused our credential':
+      return 'refused'
+    case 'out of quota':
+      return 'out of credit'
+    case 'throttled':
+      return 'throttled'
+    case 'failing':
+      return 'failing'
+    case 'redirecting':
+      return 'redirecting'
+    case 'does not know the model':
+      // A request without a model is a 400 elsewhere; a 404 that speaks of none is a wrong address.
+      return isAddressFault(fault) ? 'wrong address' : 'accepted'
+    default:
+      return 'accepted'
+  }
+}
+
+function isAddressFault({ status, message, code, type }: ProviderFault): boolean {
+  return status === 404 && !/model/i.test(`${message} ${code ?? ''} ${type ?? ''}`)
+}
+
+/** Of the runtime's errors only the code: a message may quote an address with a password. */
+function codeOf(thrown: unknown): string {
+  return thrown instanceof Error && 'code' in thrown ? String(thrown.code) : 'the call failed'
+}

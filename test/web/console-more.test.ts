@@ -1,0 +1,335 @@
+// What runs through several pages of the console, in a real browser over the real gateway: files of requests, the palette,
+// undo, two models side by side, keys tried at their providers, first steps, and signing out everywhere.
+
+import { afterAll, beforeAll, expect } from 'bun:test'
+import { readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import type { Page } from 'playwright-core'
+import { browserTest, sidewaysPixels } from '../parts/browser.ts'
+import { button, type ConsoleHarness, field, patienceMs, startConsole } from './console-manage-harness.ts'
+
+let desk: ConsoleHarness
+let axe = ''
+/** The last four characters are all that pages may show of it. */
+const upstream = Bun.serve({
+  hostname: '127.0.0.1',
+  port: 0,
+  fetch: (request) =>
+    request.headers.get('authorization')?.includes('good')
+      ? Response.json({ error: { message: 'you must provide a model parameter' } }, { status: 400 })
+      : Response.json({ error: { message: 'wrong key' } }, { status: 401 }),
+})
+
+beforeAll(async () => {
+  const address = `http://127.0.0.1:${upstream.port}/v1`
+  desk = await startConsole({
+    config: `
+providers:
+  - { id: acme, dialect: openai-chat, base_url: "${address}", api_key: canary-good-9f3e }
+  - { id: acme-eu, dialect: openai-chat, base_url: "${address}", api_key: canary-bad-77aa }
+models:
+  - { id: acme/large, price: { input: "1.00", output: "2.00" }, routes: [{ provider: acme, model: large }] }
+`,
+  })
+  axe = await Bun.file(fileURLToPath(import.meta.resolve('axe-core/axe.min.js'))).text()
+}, patienceMs)
+afterAll(async () => {
+  await desk.stop()
+  await upstream.stop(true)
+})
+
+async function seriousFaults(page: Page): Promise<readonly string[]> {
+  await page.evaluate(axe)
+  const { violations } = (await page.evaluate('axe.run()')) as {
+    violations: readonly { id: string; impact: string; nodes: readonly { html: string }[] }[]
+  }
+  return violations
+    .filter(({ impact }) => impact === 'serious' || impact === 'critical')
+    .map(({ id, nodes }) => `${id}: ${nodes[0]?.html}`)
+}
+
+const focused = (page: Page) => page.evaluate('document.activeElement.ariaLabel ?? document.activeElement.textContent')
+
+browserTest(
+  'requests are narrowed to a project, and the files have what the filter lets through',
+  async () => {
+    const { page, workspace, project, key, go, reports, close } = await desk.openConsole('files', 'keys')
+    const other = await desk.manage(`POST /api/workspaces/${workspace.id}/projects`, { name: 'batch' })
+    const otherKey = await desk.manage(`POST /api/projects/${other.id}/keys`, { name: 'nightly' })
+    await desk.call(key.secret, '=cmd()')
+    await desk.call(key.secret)
+    await desk.call(otherKey.secret)
+    await go(`${desk.gateway.url}/console/requests?live=off`)
+    await page.waitForSelector('tbody tr:nth-child(3)')
+    await page.getByLabel('Project').selectOption({ label: 'web' })
+    await page.waitForSelector('tbody tr:nth-child(3)', { state: 'detached' })
+    expect(new URL(page.url()).searchParams.get('project')).toBe(project.id)
+    const ids = await page.locator('tbody tr').evaluateAll((rows) => rows.map((row) => row.getAttribute('data-row')))
+    expect(ids).toHaveLength(2)
+    const download = async (name: string) => {
+      const [file] = await Promise.all([page.waitForEvent('download'), page.getByRole('link', { name }).click()])
+      return { name: file.suggestedFilename(), text: readFileSync(await file.path(), 'utf8') }
+    }
+    const csv = await download('CSV')
+    expect(csv.name).toBe('requests.csv')
+    const lines = csv.text.trimEnd().split('\r\n').slice(1)
+    expect(lines.map((line) => line.split(',')[1] ?? null)).toEqual(ids)
+    expect(lines[1]).toContain(",'=cmd(),")
+    const jsonl = await download('JSON lines')
+    const objects = jsonl.text
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line))
+    expect([jsonl.name, ...objects.map(({ id }) => id)]).toEqual(['requests.jsonl', ...ids])
+    // A request that comes in now is not in the project, and stays out of the live list too.
+    await go(`${desk.gateway.url}/console/requests?project=${project.id}`)
+    await page.waitForSelector('.live .lamp.go')
+    await desk.call(otherKey.secret)
+    await desk.call(key.secret)
+    await page.waitForSelector('tbody tr:nth-child(3)')
+    expect(await page.locator('tbody tr').count()).toBe(3)
+    expect(reports).toEqual([])
+    await close()
+  },
+  patienceMs,
+)
+
+browserTest(
+  'Ctrl K jumps to pages, models, keys and requests, from the keyboard alone',
+  async () => {
+    const { page, key, go, reports, close } = await desk.openConsole('jumping', 'keys')
+    await page.waitForSelector('tbody tr')
+    const box = page.getByRole('combobox', { name: 'Page, model, key or request id' })
+    const active = async () => {
+      const id = await box.getAttribute('aria-activedescendant')
+      return await page.locator(`#${id} > span`).textContent()
+    }
+    await button(page, 'New key').focus()
+    await page.keyboard.press('Control+k')
+    await box.waitFor()
+    expect(await focused(page)).toBe('Page, model, key or request id')
+    expect(await active()).toBe('Overview')
+    await page.keyboard.press('ArrowDown')
+    expect(await active()).toBe('Requests')
+    expect(await page.locator('[role=option][aria-selected=true]').count()).toBe(1)
+    expect(await seriousFaults(page)).toEqual([])
+    await page.keyboard.press('Escape')
+    await box.waitFor({ state: 'detached' })
+    expect(await focused(page)).toBe('New key')
+    // Not over a sheet, whose content would be lost.
+    await page.keyboard.press('Enter')
+    await page.waitForSelector('dialog.sheet[open]')
+    await page.keyboard.press('Control+k')
+    expect(await box.count()).toBe(0)
+    await page.keyboard.press('Escape')
+    await page.waitForSelector('dialog.sheet', { state: 'detached' })
+
+    const jump = async (typed: string, landed: RegExp) => {
+      await page.keyboard.press('Meta+k')
+      await box.waitFor()
+      await page.keyboard.type(typed)
+      await page.waitForSelector(`[role=option][aria-selected=true]`)
+      await page.keyboard.press('Enter')
+      await page.waitForURL(landed)
+      await go(`${desk.gateway.url}/console/keys`)
+    }
+    await page.keyboard.press('Control+k')
+    await box.waitFor()
+    await page.keyboard.type('acme/lar')
+    await page.waitForSelector('[role=option]:has-text("acme/large")')
+    await page.keyboard.press('Enter')
+    await page.waitForURL(/\/catalog\/acme\/large$/)
+    await go(`${desk.gateway.url}/console/keys`)
+    await jump('wal', /\/console\/wallet$/)
+    await jump('req_00000000000000000000000000', /\/console\/requests\/req_0{26}$/)
+    await page.keyboard.press('Control+k')
+    await box.waitFor()
+    await page.keyboard.type('ci')
+    const option = page.locator(`[role=option][data-href="/console/requests?key=${key.id}"]`)
+    await option.waitFor()
+    await option.click()
+    await page.waitForURL((url) => url.searchParams.get('key') === key.id)
+    await page.waitForSelector('html[data-alive]')
+    await page.keyboard.press('Control+k')
+    await box.waitFor()
+    await page.keyboard.type('nothing is called that')
+    await page.waitForSelector('[role=status]:has-text("Nothing is called that.")')
+    expect(reports.filter((report) => !report.includes('404'))).toEqual([])
+    await close()
+  },
+  patienceMs,
+)
+
+browserTest(
+  'a changed allowlist and changed limits can be undone, by the mouse or by a key',
+  async () => {
+    const { page, project, close } = await desk.openConsole('undoing', 'projects')
+    const models = async () => (await desk.manage(`GET /api/projects/${project.id}`)) as unknown as { models: unknown }
+    await button(page, 'Models of web').click()
+    await field(page, 'Only these').check()
+    await page.getByLabel('sandbox/cache').check()
+    await button(page, 'Save').click()
+    await page.waitForSelector('.toast:has-text("Project web changed.")')
+    expect(await models()).toMatchObject({ models: ['sandbox/cache'] })
+    expect(await seriousFaults(page)).toEqual([])
+    await button(page, 'Undo').click()
+    await page.waitForSelector('.toast:has-text("Undone")')
+    await page.waitForSelector('td:has-text("every model")')
+    expect(await models()).toMatchObject({ models: null })
+    await button(page, 'Limits of web').click()
+    await field(page, 'Requests per minute').fill('7')
+    await button(page, 'Save limits').click()
+    await page.waitForSelector('.limits:has-text("7 requests/min")')
+    await page.keyboard.press('u')
+    await page.waitForSelector('.limits:has-text("7 requests/min")', { state: 'detached' })
+    expect(await models()).toMatchObject({ limits: {} })
+    await close()
+  },
+  patienceMs,
+)
+
+for (const dialect of ['chat', 'messages'] as const) {
+  browserTest(
+    `two models answer side by side through ${dialect}, one with a tool call, each with its cost`,
+    async () => {
+      const { page, key, go, reports, close } = await desk.openConsole(`side by side ${dialect}`, 'keys')
+      await go(`${desk.gateway.url}/console/playground?model=sandbox/tools&other=sandbox/think&dialect=${dialect}`)
+      await page.fill('input[type=password]', key.secret)
+      await page.getByLabel(/^Offer a tool/).check()
+      await page.getByLabel('Parameters, a JSON Schema').fill('no schema')
+      await page.waitForSelector('[role=alert]:has-text("not a JSON object")')
+      const schema = { type: 'object', properties: { city: { enum: ['Ulm'] } }, required: ['city'] }
+      await page.getByLabel('Parameters, a JSON Schema').fill(JSON.stringify(schema))
+      await button(page, 'Send').click()
+      const first = page.locator('[data-answer="sandbox/tools"]')
+      const second = page.locator('[data-answer="sandbox/think"]')
+      await first.locator('[data-cost]').waitFor()
+      await second.locator('[data-cost]').waitFor()
+      expect((await first.locator('.tool-call code').textContent())?.replaceAll(' ', '')).toBe(
+        'get_weather({"city":"Ulm"})',
+      )
+      expect(await second.locator('.conversation').textContent()).toContain('After some thought: hello')
+      for (const answer of [first, second]) {
+        expect(await answer.locator('[data-cost]').textContent()).toMatch(/^\$0\.0000?\d+$/)
+      }
+      const hrefs = await page
+        .getByText('Explain this charge')
+        .evaluateAll((links) => links.map((a) => a.getAttribute('href')))
+      expect(new Set(hrefs).size).toBe(2)
+      if (dialect === 'chat') expect(await seriousFaults(page)).toEqual([])
+      expect(reports).toEqual([])
+      await close()
+    },
+    patienceMs,
+  )
+}
+
+browserTest(
+  'a key is tried at its provider, and providers say where they come from',
+  async () => {
+    const { page, reports, close } = await desk.openConsole('testing', 'providers')
+    const row = (name: string) =>
+      page.locator('section[aria-label="Providers that are switched on"] tbody tr', { hasText: name })
+    await row('acme-eu').waitFor()
+    expect(await row('acme-eu').locator('td[data-label="From"]').textContent()).toBe('filetollgate.yaml:4')
+    expect(await row('anthropic').locator('td[data-label="From"]').textContent()).toBe('environmentANTHROPIC_API_KEY')
+    expect(await row('acme-eu').locator('td[data-label="Key"]').textContent()).toBe('…77aa')
+    await button(page, 'Test the key for acme-eu').click()
+    await row('acme-eu').locator('.lamp.stop:has-text("refused")').waitFor()
+    await button(page, 'Test the key for acme').click()
+    await page.locator('.lamp.go:has-text("ok")').first().waitFor()
+    await page.waitForSelector('text=It answered 400.')
+    await button(page, 'Add a key').click()
+    await field(page, 'Provider').fill('acme')
+    await field(page, 'Key at the provider').fill('canary-bad-of-my-own-1234')
+    await button(page, 'Store the key').click()
+    const own = page.locator('section[aria-label="Own credentials"] tbody tr')
+    await own.waitFor()
+    expect(await own.locator('td[data-label="From"]').textContent()).toBe('this workspace')
+    await own.getByRole('button', { name: 'Test the key for acme' }).click()
+    await own.locator('.lamp.stop:has-text("refused")').waitFor()
+    expect(await page.content()).not.toContain('canary')
+    expect(await seriousFaults(page)).toEqual([])
+    expect(reports).toEqual([])
+    await close()
+  },
+  patienceMs,
+)
+
+browserTest(
+  'first steps are counted down, and the money left is told with the pace it was taken from',
+  async () => {
+    const { page, workspace, key, go, close } = await desk.openConsole('first steps', 'keys')
+    const tile = page.locator('.figure-tile', { hasText: 'Lasts at this pace' })
+    await go(`${desk.gateway.url}/console`)
+    await page.waitForSelector('.steps')
+    expect(await tile.textContent()).toContain('no spend yet')
+    expect(await page.locator('.steps li:not(.done-step) a').allTextContents()).toEqual(['The first call'])
+    expect(await seriousFaults(page)).toEqual([])
+    await desk.call(key.secret)
+    await go(`${desk.gateway.url}/console`)
+    await page.waitForSelector('.figure-tile:has-text("as spent in the last hour")')
+    // 5 dollars, at some hundred-thousandths of a dollar in an hour.
+    expect(await tile.locator('strong').textContent()).toBe('more than 999 days')
+    await page.waitForSelector('.chart')
+    expect(await page.locator('.steps').count()).toBe(0)
+    // By project, and from there to its requests.
+    await page.getByLabel('Group by').selectOption('project')
+    await page.locator('.data-table .row-link', { hasText: 'web' }).click()
+    await page.waitForSelector('tbody tr')
+    expect(new URL(page.url()).searchParams.get('project')).toMatch(/^prj_/)
+    expect(workspace.id).toMatch(/^ws_/)
+    await close()
+  },
+  patienceMs,
+)
+
+browserTest(
+  'on a phone the menu shows the page one is on, and nothing new is too wide',
+  async () => {
+    const { page, go, close } = await desk.signIn({ viewport: { width: 360, height: 760 } })
+    for (const section of ['', '/requests', '/providers', '/settings', '/playground?other=sandbox/echo']) {
+      await go(`${desk.gateway.url}/console${section}`)
+      const box = await page.locator('.console-menu [aria-current]').boundingBox()
+      const [left, right] = [box?.x ?? -1, (box?.x ?? 0) + (box?.width ?? 0)]
+      expect({ section, isSeen: left >= 0 && right <= 360 }).toEqual({ section, isSeen: true })
+      expect({ section, pixels: await sidewaysPixels(page) }).toEqual({ section, pixels: 0 })
+    }
+    await page.keyboard.press('Control+k')
+    await page.waitForSelector('.palette')
+    expect(await sidewaysPixels(page)).toBe(0)
+    expect(await seriousFaults(page)).toEqual([])
+    await close()
+  },
+  patienceMs,
+)
+
+browserTest(
+  'settings tell the configuration in force, and sign every browser out at once, which the audit log keeps',
+  async () => {
+    const [here, elsewhere] = [await desk.signIn(), await desk.signIn()]
+    const link = desk.gateway.url + desk.gateway.app.createSignInPath()
+    const { page } = here
+    await here.go(`${desk.gateway.url}/console/settings`)
+    const setting = page.locator('section[aria-label=Configuration] tr', { hasText: 'TOLLGATE_PORT' })
+    expect(await setting.textContent()).toBe('server.port0TOLLGATE_PORT')
+    expect(await page.locator('section[aria-label=Configuration] tr', { hasText: 'ANTHROPIC' }).textContent()).toBe(
+      'ANTHROPIC_API_KEYsetANTHROPIC_API_KEY',
+    )
+    await button(page, 'Sign out everywhere').click()
+    await page.waitForSelector('dialog.sheet[open]')
+    await button(page, 'Stay').click()
+    await button(page, 'Sign out everywhere').click()
+    await page.locator('dialog.sheet').getByRole('button', { name: 'Sign out everywhere' }).click()
+    await page.waitForSelector('#token')
+    await elsewhere.page.reload()
+    await elsewhere.page.waitForSelector('#token')
+    await here.go(link)
+    await page.waitForSelector('[role=alert]:has-text("used already")')
+    const { data } = (await desk.manage('GET /api/audit?limit=5')) as unknown as { data: readonly { action: string }[] }
+    expect(data.map(({ action }) => action)).toContain('session.end_all')
+    await here.close()
+    await elsewhere.close()
+  },
+  patienceMs,
+)
