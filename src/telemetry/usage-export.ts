@@ -1,5 +1,5 @@
-// What was used and charged, for a spreadsheet or a warehouse: one line per request, or sums by whatever is asked for.
-// Read page by page, so that a year of requests never stands in memory. Prompts, answers and error texts are not in it.
+// What was used and charged, added up by whatever is asked for, for a spreadsheet or a warehouse. The log is read page by
+// page, so that a year of requests never stands in memory; only the sums do.
 
 import type { WorkspaceId } from '../kernel/ids.ts'
 import type { Database } from '../store/database.ts'
@@ -7,7 +7,7 @@ import { timeToSql } from '../store/sql.ts'
 import { csvLine as csvCells } from '../wire/csv.ts'
 import { firstIdAt } from './id-at.ts'
 import { type LoggedRequest, requestFromRow, type StoredRow } from './request-row.ts'
-import { type ExportColumn, requestColumns, sumRequests, type UsageGroup } from './usage-lines.ts'
+import { type ExportColumn, sumRequests, type UsageGroup } from './usage-sums.ts'
 
 export interface UsageExport {
   readonly database: Database
@@ -15,8 +15,7 @@ export interface UsageExport {
   readonly from: number
   readonly to: number
   readonly format: 'csv' | 'jsonl'
-  /** Absent = one line per request. */
-  readonly groupBy?: readonly UsageGroup[]
+  readonly groupBy: readonly UsageGroup[]
   readonly workspaceId?: WorkspaceId
 }
 
@@ -27,15 +26,7 @@ const marginMs = 60_000
 /** Pieces of the text, in order. */
 export async function* exportUsage(options: UsageExport): AsyncGenerator<string, void, undefined> {
   const render = options.format === 'csv' ? csvLine : jsonLine
-  const { groupBy } = options
-  if (groupBy === undefined) {
-    if (options.format === 'csv') yield csvHeader(requestColumns)
-    for await (const page of readPages(options)) {
-      yield page.map((request) => render(requestColumns, request)).join('')
-    }
-    return
-  }
-  const sums = sumRequests(groupBy)
+  const sums = sumRequests(options.groupBy)
   for await (const page of readPages(options)) for (const request of page) sums.add(request)
   if (options.format === 'csv') yield csvHeader(sums.columns)
   for (const sum of sums.list()) yield render(sums.columns, sum)

@@ -20,6 +20,7 @@ import { providerCommands } from './providers.ts'
 import { requestCommands } from './requests.ts'
 import { routeCommand } from './route.ts'
 import { secretCommands } from './secrets.ts'
+import { usageCommand } from './usage.ts'
 import { walletCommands } from './wallet.ts'
 import { workspaceCommands } from './workspaces.ts'
 
@@ -35,6 +36,7 @@ export const commands: readonly CommandDefinition[] = [
   routeCommand,
   ...requestCommands,
   explainCommand,
+  usageCommand,
   ...auditCommands,
   ledgerVerifyCommand,
   doctorCommand,

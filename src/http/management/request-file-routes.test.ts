@@ -41,6 +41,27 @@ forEachEngine((engine) => {
     expect(objects.at(-1)).toMatchObject({ reason: '=HYPERLINK("http://x","y")', client: '@SUM(A1)' })
   })
 
+  test('usage is a file of sums, for whoever has the token, and wrong questions are named', async () => {
+    await using management = await openManagement(engine)
+    expect((await management.ask('GET', '/api/usage/export', { token: null })).status).toBe(401)
+    const empty = await management.ask('GET', '/api/usage/export?group_by=workspace,day&format=csv')
+    expect(empty.headers.get('content-disposition')).toBe('attachment; filename="usage.csv"')
+    expect(empty.text).toBe(
+      'workspace_id,day,requests,failed_requests,estimated_requests,input_tokens,cache_read_tokens,' +
+        'cache_write_tokens,cache_write_1h_tokens,output_tokens,cost_usd\n',
+    )
+    for (const [query, param] of [
+      ['group_by=hour', 'group_by'],
+      ['group_by=', 'group_by'],
+      ['format=xlsx', 'format'],
+      ['workspace_id=key_1', 'workspace_id'],
+      ['from=yesterday', 'from'],
+    ]) {
+      const reply = await management.ask('GET', `/api/usage/export?${query}`)
+      expect([param, reply.status, reply.body.error.param]).toEqual([param, 400, param])
+    }
+  })
+
   test('the file is for whoever has the token, and wrong filters are named', async () => {
     await using management = await openManagement(engine)
     expect((await management.ask('GET', '/api/requests/export', { token: null })).status).toBe(401)

@@ -16,6 +16,7 @@ import { requestFileRoutes } from './request-file-routes.ts'
 import { type ObservationDependencies, observationRoutes } from './request-routes.ts'
 import type { Route } from './route.ts'
 import { type StatsDependencies, statsRoutes } from './stats-routes.ts'
+import { usageRoutes } from './usage-routes.ts'
 import { workspaceDataRoutes } from './workspace-data-routes.ts'
 import { type WorkspaceDependencies, workspaceRoutes } from './workspace-routes.ts'
 
@@ -54,6 +55,7 @@ export function managementRoutes(deps: RouteDependencies): readonly Route[] {
     // Both before the path with an id, which would take `events` and `export` for one.
     ...statsRoutes(deps),
     ...requestFileRoutes(deps),
+    ...usageRoutes(deps),
     ...observationRoutes(deps),
   ]
   // Made when somebody asks for it, and once.

@@ -1,5 +1,5 @@
-// The columns of an export of usage, as data: of single requests, and of sums over them. Money is a decimal string in
-// USD and adds up exactly; tokens are in kinds that never overlap.
+// Sums over requests, and their columns in an export. Money is a decimal string in USD and adds up exactly; tokens are in
+// kinds that never overlap.
 
 import { isoTime } from '../kernel/clock.ts'
 import { formatUsd, type Nano, zeroNano } from '../kernel/money.ts'
@@ -24,27 +24,6 @@ const tokenColumns = {
 } as const satisfies Record<string, keyof Usage>
 
 const tokenNames = Object.entries(tokenColumns)
-
-export const requestColumns: readonly ExportColumn<LoggedRequest>[] = [
-  { name: 'time', value: ({ startedAt }) => isoTime(startedAt) },
-  { name: 'request_id', value: ({ id }) => id },
-  { name: 'workspace_id', value: ({ workspaceId }) => workspaceId },
-  { name: 'project_id', value: ({ projectId }) => projectId },
-  { name: 'key_id', value: ({ keyId }) => keyId },
-  { name: 'model', value: ({ model }) => model ?? null },
-  { name: 'provider', value: ({ provider }) => provider ?? null },
-  { name: 'upstream_model', value: ({ upstreamModel }) => upstreamModel ?? null },
-  { name: 'status', value: ({ status }) => status },
-  { name: 'code', value: ({ code }) => code ?? null },
-  { name: 'stream', value: ({ stream }) => stream },
-  ...tokenNames.map(([name, bucket]) => ({ name, value: ({ usage }: LoggedRequest) => usage?.[bucket] ?? null })),
-  { name: 'reasoning_tokens', value: ({ usage }) => usage?.reasoningTokens ?? null },
-  { name: 'usage_source', value: ({ usage }) => usage?.source ?? null },
-  { name: 'cost_usd', value: ({ charge }) => (charge === undefined ? null : formatUsd(charge)) },
-  { name: 'price_version', value: ({ priceVersion }) => priceVersion ?? null },
-  { name: 'first_event_ms', value: ({ firstEventMs }) => firstEventMs ?? null },
-  { name: 'total_ms', value: ({ totalMs }) => totalMs },
-]
 
 const groupColumns: Readonly<Record<UsageGroup, ExportColumn<LoggedRequest>>> = {
   day: { name: 'day', value: ({ startedAt }) => isoTime(startedAt).slice(0, 10) },
