@@ -1,13 +1,19 @@
 // The yardstick: the least a Bun program can do and still do a gateway's JSON work. It parses and writes again every
 // request and JSON reply; streams are passed through (`--streams=pass`) or parsed and written again event by event
-// (`--streams=rewrite`). No keys, limits, money or records: what those cost is the gateway's ratio to this.
+// (`--streams=rewrite`), or read and handed on by JavaScript without a look at them (`--streams=loop`). No keys, limits,
+// money or records: what those cost is the gateway's ratio to this. `--durable=FOLDER` writes two rows per request and
+// syncs them to the disk before the answer ends: what any program pays that promises not to lose a charge.
 
+import { openDurableRows } from './durable-rows.ts'
 import { UPSTREAM_MODEL } from './upstream-replies.ts'
 
 type Fields = Record<string, unknown>
 
-function startBareProxy(upstreamUrl: string, streams: 'pass' | 'rewrite'): void {
+type Streams = 'pass' | 'loop' | 'rewrite'
+
+function startBareProxy(upstreamUrl: string, streams: Streams, durableFolder: string | undefined): void {
   let tokensSeen = 0
+  const writeRow = durableFolder === undefined ? undefined : openDurableRows(durableFolder)
 
   async function handle(request: Request): Promise<Response> {
     const body = (await request.json()) as Fields
@@ -20,13 +26,17 @@ function startBareProxy(upstreamUrl: string, streams: 'pass' | 'rewrite'): void 
     })
     const contentType = reply.headers.get('content-type') ?? ''
     if (contentType.startsWith('text/event-stream') && reply.body) {
-      const stream = streams === 'pass' ? reply.body : rewritten(reply.body, model)
+      const stream = streamOf(reply.body, streams, model)
       return new Response(stream, { status: reply.status, headers: { 'content-type': contentType } })
     }
     const answer = (await reply.json()) as Fields
     answer.model = model
     const usage = answer.usage as Fields | undefined
     tokensSeen += Number(usage?.total_tokens ?? usage?.output_tokens ?? 0)
+    if (writeRow) {
+      const now = Date.now()
+      await writeRow([Bun.randomUUIDv7(), now, 'key', String(model), reply.status, JSON.stringify(usage)])
+    }
     return new Response(JSON.stringify(answer), {
       status: reply.status,
       headers: { 'content-type': 'application/json', 'x-tokens-seen': String(tokensSeen) },
@@ -35,6 +45,29 @@ function startBareProxy(upstreamUrl: string, streams: 'pass' | 'rewrite'): void 
 
   const server = Bun.serve({ hostname: '127.0.0.1', port: 0, idleTimeout: 255, fetch: handle })
   console.log(`listening on ${server.url.origin}`)
+}
+
+function streamOf(upstream: ReadableStream<Uint8Array>, streams: Streams, model: unknown): ReadableStream<Uint8Array> {
+  if (streams === 'pass') return upstream
+  return streams === 'loop' ? handedOn(upstream) : rewritten(upstream, model)
+}
+
+/** As the gateway's own loop, without what it does to an event. */
+function handedOn(upstream: ReadableStream<Uint8Array>): ReadableStream<Uint8Array> {
+  const reader = upstream.getReader()
+  return new ReadableStream(
+    {
+      async pull(controller) {
+        while ((controller.desiredSize ?? 0) > 0) {
+          const { done, value } = await reader.read()
+          if (done) return controller.close()
+          controller.enqueue(value)
+        }
+      },
+      cancel: (reason) => reader.cancel(reason),
+    },
+    { highWaterMark: 64 * 1024, size: (chunk) => chunk?.byteLength ?? 0 },
+  )
 }
 
 function rewritten(upstream: ReadableStream<Uint8Array>, model: unknown): ReadableStream<Uint8Array> {
@@ -69,5 +102,6 @@ function rewrittenEvent(event: string, model: unknown): string {
   return `${event.slice(0, data)}data: ${JSON.stringify(fields)}`
 }
 
-const [upstreamUrl = '', streams = ''] = Bun.argv.slice(2)
-startBareProxy(upstreamUrl, streams === '--streams=rewrite' ? 'rewrite' : 'pass')
+const [upstreamUrl = '', ...options] = Bun.argv.slice(2)
+const optionOf = (name: string) => options.find((option) => option.startsWith(name))?.slice(name.length)
+startBareProxy(upstreamUrl, (optionOf('--streams=') ?? 'pass') as Streams, optionOf('--durable='))

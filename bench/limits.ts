@@ -31,6 +31,8 @@ const LIMITS: readonly Limit[] = [
   { metric: 'requestsPerSecond', cell: 'chat', to: 'litellm', least: 30, text: THROUGHPUT },
   { metric: 'addedP99Ms', cell: 'chat', to: 'bare', most: 3, text: 'Added p99' },
   { metric: 'cpuMicrosPerEvent', cell: 'chat-stream', to: 'bare', most: 1.2, text: 'CPU per event' },
+  { metric: 'cpuMicrosPerRequest', cell: 'chat', to: 'bare-durable', text: REQUEST },
+  { metric: 'cpuMicrosPerEvent', cell: 'chat-stream', to: 'bare-loop', text: 'CPU per event' },
   { metric: 'cpuMicrosPerEvent', cell: 'chat-stream', to: 'bare-rewrite', text: 'CPU per event' },
   { metric: 'addedP50Ms', cell: 'chat-stream', to: 'bare', most: 1.5, text: 'Added time to the first event' },
   {

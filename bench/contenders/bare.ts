@@ -1,25 +1,34 @@
-// The bare Bun proxy, twice: `bare` passes streams through, `bare-rewrite` parses and writes again every event. Their
-// JSON work is the same, so the second one runs in streams alone.
+// The bare Bun proxy, four times. `bare` passes streams through; `bare-loop` hands them on in JavaScript, unread, and
+// `bare-rewrite` parses and writes again every event: these two differ in streams alone. `bare-durable` writes what it
+// served to the disk before the answer ends. The last three are floors: what each promise costs before a gateway begins.
 
 import { join } from 'node:path'
 import type { Surface } from '../cells.ts'
 import type { Contender } from './contender.ts'
 import { launch } from './launch.ts'
 
-export const bare = bareContender('bare', 'pass')
-export const bareRewrite = bareContender('bare-rewrite', 'rewrite')
+interface Variation {
+  readonly streams: 'pass' | 'loop' | 'rewrite'
+  readonly isDurable?: boolean
+}
 
-function bareContender(name: string, streams: 'pass' | 'rewrite'): Contender {
+export const bare = bareContender('bare', { streams: 'pass' })
+export const bareLoop = bareContender('bare-loop', { streams: 'loop' })
+export const bareRewrite = bareContender('bare-rewrite', { streams: 'rewrite' })
+export const bareDurable = bareContender('bare-durable', { streams: 'pass', isDurable: true })
+
+function bareContender(name: string, { streams, isDurable = false }: Variation): Contender {
   return {
     name,
     cells: streams === 'pass' ? 'all' : 'streams',
     byDefault: true,
     async start(setting) {
       const program = join(import.meta.dir, '..', 'bare-proxy.ts')
+      const options = [`--streams=${streams}`, ...(isDurable ? [`--durable=${setting.folder}`] : [])]
       const launched = await launch({
         name,
         folder: setting.folder,
-        command: [process.execPath, '--no-install', program, setting.upstreamUrl, `--streams=${streams}`],
+        command: [process.execPath, '--no-install', program, setting.upstreamUrl, ...options],
         // The gateway's launcher sets it too; see bin/tollgate.
         environment: { BUN_CONFIG_MAX_HTTP_REQUESTS: '65000' },
       })

@@ -1,6 +1,6 @@
 // Everyone who runs, in the order of the table. A new contender: a file beside this one and a line here.
 
-import { bare, bareRewrite } from './bare.ts'
+import { bare, bareDurable, bareLoop, bareRewrite } from './bare.ts'
 import { bifrost } from './bifrost.ts'
 import type { Contender } from './contender.ts'
 import { direct } from './direct.ts'
@@ -13,6 +13,8 @@ export const CONTENDERS: readonly Contender[] = [
   direct,
   nginx,
   bare,
+  bareDurable,
+  bareLoop,
   bareRewrite,
   tollgate,
   tollgateUnbilled,
