@@ -23,6 +23,7 @@ import { formatUsd } from './kernel/money.ts'
 import { randomUnit } from './kernel/random.ts'
 import type { Ledger } from './ledger/ledger.ts'
 import type { Provider } from './providers/provider.ts'
+import { isStoreUnavailable } from './store/sql-error.ts'
 import { StartRefusal } from './store/start-refusal.ts'
 import type { Log } from './telemetry/log.ts'
 import type { AdminToken } from './tenancy/admin-token.ts'
@@ -72,15 +73,21 @@ const stillClock: Clock = { now: () => 0, monotonicMs: () => 0 }
 
 export async function startApp(deps: AppDependencies): Promise<App> {
   const { source, clock, loopClock = stillClock, log, dressLedger, sharesPort = false } = deps
-  const onDefect = (error: unknown, id: RequestId): Failure => logDefect(log, error, id)
+  // A database that is away is no defect; whoever needed it may come again.
+  const onDefect = (error: unknown, id: RequestId): Failure =>
+    isStoreUnavailable(error) ? cannotCharge(1000) : logDefect(log, error, id)
   const ground = await layGround(deps)
   const people = createPeople({ ground, source, clock, log })
   const config = source.current
   // A price that another replica changed renews what is in stock here.
-  const onPriceChange = (): void => void engine.stock.renew()
-  const fleet = createFleet({ ground, people, config, clock, log, onPriceChange })
-  const { limiter } = fleet
-  const engine = await createEngine({ ground, people, limiter, source, clock, log, dressLedger, onDefect })
+  // One that is heard of before there is any stock is tried for again.
+  let onPriceChange = async (): Promise<boolean> => false
+  const fleet = createFleet({ ground, people, config, clock, log, onPriceChange: () => onPriceChange() })
+  const { limiter, limiterMode } = fleet
+  const engine = await createEngine({
+    ...{ ground, people, limiter, limiterMode, source, clock, log, dressLedger, onDefect },
+  })
+  onPriceChange = () => engine.stock.renew()
   const { web, sessions, management, payments } = openOffices({
     ground,
     people,
@@ -94,6 +101,8 @@ export async function startApp(deps: AppDependencies): Promise<App> {
 
   const { ledger, stock, goods } = engine
   const { authenticate, credentials } = people
+  // First it says that it goes and still takes requests, until a balancer had the time to notice; then it takes none.
+  let leaving = false
   let draining = false
   // The socket knows how many requests run, and is opened last.
   let running = (): number => 0
@@ -111,18 +120,23 @@ export async function startApp(deps: AppDependencies): Promise<App> {
     notReady: () => (draining ? shuttingDown() : undefined),
     overloaded: () => shedding.refusal(),
     degraded: () => fleet.degraded(),
-    notAble: () => (ledger.admits() ? undefined : cannotCharge(1000)),
+    notAble: () => {
+      if (leaving) return shuttingDown()
+      return ledger.admits() ? undefined : cannotCharge(1000)
+    },
     onDefect,
     idleSeconds,
   })
   const { host, port, localModels } = source.current
+  const delayMs = source.current.drainDelayMs ?? (ground.database.engine === 'postgres' ? drainDelayMs : 0)
   const listening = listen({
     host,
     port,
     idleSeconds,
-    handler,
+    // A proxy that keeps connections must not find one closed in the very moment in which it sends the next request.
+    handler: (request, socket) => (leaving ? lastOnItsConnection(handler(request, socket)) : handler(request, socket)),
     sharesPort,
-    drainDelayMs: source.current.drainDelayMs ?? (ground.database.engine === 'postgres' ? drainDelayMs : 0),
+    drainDelayMs: delayMs,
     onDefect(error) {
       const id = createId('req')
       return refuse(openaiChat, logDefect(log, error, id), id)
@@ -141,9 +155,14 @@ export async function startApp(deps: AppDependencies): Promise<App> {
     createSignInPath: () => `/console?t=${sessions.createLink()}`,
     providers: () => goods().providers,
     modelCount: (providerId) => goods().modelCount(providerId),
-    hurry: () => listening.hurry(),
-    async stop() {
+    hurry() {
       draining = true
+      listening.hurry()
+    },
+    async stop() {
+      leaving = true
+      draining = delayMs === 0
+      if (!draining) setTimeout(() => (draining = true), delayMs).unref()
       web.close()
       const drained = await listening.stop(source.current.drainMs, () => engine.ticker.expireAll())
       shedding.close()
@@ -156,6 +175,12 @@ export async function startApp(deps: AppDependencies): Promise<App> {
       return drained
     },
   }
+}
+
+async function lastOnItsConnection(answer: Response | Promise<Response>): Promise<Response> {
+  const response = await answer
+  response.headers.set('connection', 'close')
+  return response
 }
 
 function shuttingDown(): Failure {

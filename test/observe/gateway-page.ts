@@ -33,6 +33,7 @@ export function openGatewayMetrics(options: Partial<GatewayMetricsOptions> = {})
     ],
     unpricedModels: () => 1,
     retryBudget: { level: () => 3.2, refused: () => 7 },
+    limiterMode: () => 'share',
     telemetryDropped: () => [{ values: ['traces'], value: 9 }],
     ...options,
   })

@@ -74,7 +74,9 @@ async function checkBalance(
   const wallets = await sql<{ posted: bigint; held: bigint }>`SELECT posted, held FROM balances`
   if (wallets.length !== expected) return [`expected ${expected} wallet(s), found ${wallets.length}`]
   const charged = [...charges.values()].reduce((sum, amount) => sum + amount, 0n)
-  const left = wallets.reduce((sum, { posted }) => sum + posted, 0n)
+  // What was charged to a lease and is not taken off the wallet yet.
+  const [lease] = await sql<{ spent: bigint | null }>`SELECT CAST(SUM(spent) AS BIGINT) AS spent FROM leases`
+  const left = wallets.reduce((sum, { posted }) => sum + posted, 0n) - (lease?.spent ?? 0n)
   const overdrawn = wallets.filter(({ posted, held }) => posted < 0n || posted < held)
   const faults = overdrawn.map(({ posted, held }) => `overdrawn: ${posted}, held ${held}`)
   if (left !== paidIn - charged) faults.push(`balance ${left}, but ${paidIn} was paid in and ${charged} charged`)

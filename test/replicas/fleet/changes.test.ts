@@ -1,0 +1,23 @@
+// The short version of what `npm run replicas` shows of changes: a revoked key, an allowlist, a price. With Redis a change
+// takes milliseconds; how long it takes is judged there, because the tests may run on a busy machine.
+
+import { describe, expect, test } from 'bun:test'
+import { findPostgresPrograms } from '../../parts/postgres.ts'
+import { findRedisProgram } from '../../parts/redis.ts'
+import { runChanges } from './changes.ts'
+
+const withinMs = 15_000
+
+describe.skipIf(findPostgresPrograms() === undefined)('what one replica is told reaches all three', () => {
+  test.skipIf(findRedisProgram() === undefined)(
+    'with redis',
+    async () => {
+      expect((await runChanges({ redis: true, rounds: 1, withinMs })).faults).toEqual([])
+    },
+    120_000,
+  )
+
+  test('on postgres alone', async () => {
+    expect((await runChanges({ redis: false, rounds: 1, withinMs })).faults).toEqual([])
+  }, 120_000)
+})

@@ -1,0 +1,104 @@
+// What one replica is told, all of them do: a revoked key, a narrower allowlist, another price, each measured from the
+// answer to the change to the last request that was still served by the old state.
+
+import { chat } from '../../parts/surfaces.ts'
+import { type Fleet, startFleet } from './fleet.ts'
+import type { Proof } from './proof.ts'
+
+export interface ChangesOptions {
+  readonly redis: boolean
+  readonly rounds: number
+  readonly withinMs: number
+}
+
+interface Answer {
+  readonly status: number
+  readonly text: string
+}
+
+const priced = 'sandbox/echo'
+
+export async function runChanges({ redis, rounds, withinMs }: ChangesOptions): Promise<Proof> {
+  await using fleet = await startFleet({ redis })
+  const { data: workspaces } = await fleet.manage('GET', '/api/workspaces')
+  const slowest = { key: 0, allowlist: 0, price: 0 }
+  for (let round = 1; round <= rounds; round++) {
+    const project = await fleet.manage('POST', `/api/workspaces/${workspaces[0].id}/projects`, { name: `p${round}` })
+    const key = await fleet.manage('POST', `/api/projects/${project.id}/keys`, { name: 'told' })
+    const note = (what: keyof typeof slowest, ms: number) => {
+      slowest[what] = Math.max(slowest[what], ms)
+    }
+    await untilAll(fleet, key.secret, ({ status }) => status === 200)
+    // Dollars per million tokens are millionths of a dollar per token.
+    const input = `${round + 10}.00`
+    await fleet.manage('PUT', `/api/models/${priced}/price`, { input, output: '0.00' })
+    note(
+      'price',
+      await untilAll(fleet, key.secret, ({ text }) => microsOf(text) === inputTokensOf(text) * (round + 10)),
+    )
+    await fleet.manage('PATCH', `/api/projects/${project.id}`, { models: ['test/*'] })
+    note('allowlist', await untilAll(fleet, key.secret, ({ status }) => status === 404))
+    await fleet.manage('PATCH', `/api/projects/${project.id}`, { models: null })
+    await untilAll(fleet, key.secret, ({ status }) => status === 200)
+    await fleet.manage('POST', `/api/keys/${key.id}/revoke`, {})
+    note('key', await untilAll(fleet, key.secret, ({ status }) => status === 401))
+  }
+  const late = Object.entries(slowest).filter(([, ms]) => ms > withinMs)
+  return {
+    faults: [...late.map(([what, ms]) => `a changed ${what} took ${Math.round(ms)} ms`), ...fleet.errors()],
+    figures: {
+      rounds,
+      'slowest revoked key, ms': Math.round(slowest.key),
+      'slowest allowlist, ms': Math.round(slowest.allowlist),
+      'slowest price, ms': Math.round(slowest.price),
+    },
+  }
+}
+
+const askEveryMs = 10
+const inFlightMax = 6
+const patienceMs = 20_000
+
+/**
+ * Asks every replica again and again until it answers so. How long after the beginning the last request began that was
+ * answered otherwise: how long an answer takes on a busy machine does not count.
+ */
+async function untilAll(fleet: Fleet, key: string, isSo: (answer: Answer) => boolean): Promise<number> {
+  const startedMs = performance.now()
+  const settle = async (url: string): Promise<number> => {
+    const inFlight = new Set<Promise<void>>()
+    let lastOldMs = 0
+    let isSettled = false
+    while (!isSettled && lastOldMs < patienceMs) {
+      const askedMs = performance.now() - startedMs
+      const asking = ask(url, key).then((answer) => {
+        inFlight.delete(asking)
+        if (isSo(answer)) isSettled = true
+        else lastOldMs = Math.max(lastOldMs, askedMs)
+      })
+      inFlight.add(asking)
+      await Promise.race([asking, Bun.sleep(askEveryMs)])
+      if (inFlight.size >= inFlightMax) await Promise.race(inFlight)
+    }
+    await Promise.all(inFlight)
+    return lastOldMs
+  }
+  return Math.max(...(await Promise.all(fleet.members.map(({ url }) => settle(url)))))
+}
+
+async function ask(url: string, key: string): Promise<Answer> {
+  const response = await fetch(url + chat.path, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ model: priced, max_tokens: 20, messages: [{ role: 'user', content: 'hi' }] }),
+  })
+  return { status: response.status, text: await response.text() }
+}
+
+function microsOf(text: string): number {
+  return Math.round(Number(/"cost":([0-9.]+)/.exec(text)?.[1]) * 1e6)
+}
+
+function inputTokensOf(text: string): number {
+  return Number(/"prompt_tokens":([0-9]+)/.exec(text)?.[1])
+}

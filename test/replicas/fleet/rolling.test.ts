@@ -1,0 +1,21 @@
+// The short version of what `npm run replicas` shows of a rolling restart.
+
+import { describe, expect, test } from 'bun:test'
+import { findPostgresPrograms } from '../../parts/postgres.ts'
+import { findRedisProgram } from '../../parts/redis.ts'
+import { runRolling } from './rolling.ts'
+
+const isMissing = findPostgresPrograms() === undefined || findRedisProgram() === undefined
+
+describe.skipIf(isMissing)('three replicas behind a balancer that looks at /readyz', () => {
+  test('are restarted one after the other under streams, and not one request fails', async () => {
+    const { faults, figures } = await runRolling({
+      rounds: 1,
+      drainDelaySeconds: 1,
+      streams: 24,
+      front: { probeMs: 100 },
+    })
+    expect(faults).toEqual([])
+    expect(figures['streams running when one was told to go, together']).toBeGreaterThanOrEqual(36)
+  }, 120_000)
+})

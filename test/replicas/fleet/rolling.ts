@@ -1,0 +1,75 @@
+// A rolling restart under streams: one replica after the other is stopped and started, and whoever looks at /readyz
+// loses not one request.
+
+import { checkBooks, openingCredit } from '../../parts/crash-books.ts'
+import type { Receipt } from '../../parts/crash-client.ts'
+import { startLoad } from '../../parts/crash-load.ts'
+import { balanceByReadiness } from './balancer.ts'
+import { startFleet } from './fleet.ts'
+import { startNginx } from './nginx.ts'
+import { countEnds, type Progress, type Proof, until, verifyByCommand } from './proof.ts'
+
+export interface RollingOptions {
+  /** How often all of them are restarted. */
+  readonly rounds: number
+  /** How long a stopping gateway is still there to say that it goes; undefined = as it comes. */
+  readonly drainDelaySeconds?: number
+  readonly streams: number
+  /** Who is in front: one that looks at /readyz this often, or nginx as it is shipped, which looks at answers only. */
+  readonly front: { readonly probeMs: number } | 'nginx'
+  readonly onProgress?: Progress
+}
+
+const wholes = 4
+
+export async function runRolling(options: RollingOptions): Promise<Proof> {
+  const { rounds, drainDelaySeconds = 5, streams, front, onProgress = () => {} } = options
+  await using fleet = await startFleet({
+    redis: true,
+    env: { TOLLGATE_DRAIN_DELAY_SECONDS: String(drainDelaySeconds) },
+  })
+  await using balancer = front === 'nginx' ? await startNginx(fleet) : balanceByReadiness(fleet, front.probeMs)
+  const load = startLoad({ gateway: balancer, streams, wholes })
+  const faults: string[] = []
+  let running = 0
+  for (let round = 1; round <= rounds; round++) {
+    for (const member of fleet.members) {
+      const before = load.receipts.length
+      await until(() => load.receipts.length >= before + 2 * streams && load.runningStreams() >= streams / 2)
+      running += load.runningStreams()
+      const end = await member.stop()
+      if (end !== 0) faults.push(`a replica did not stop properly: ${end}`)
+      await member.start()
+    }
+    onProgress(`round ${round} of ${rounds}: ${load.asked()} asked`)
+  }
+  const before = load.receipts.length
+  await until(() => load.receipts.length >= before + 2 * streams)
+  const receipts = await load.end()
+  const ends = countEnds(receipts)
+  const shed = receipts.filter(isShed)
+  const failed = receipts.filter((receipt) => !['complete', 'left'].includes(receipt.end) && !isShed(receipt))
+  faults.push(
+    ...failed.slice(0, 3).map(({ end, status, text }) => `${end}: ${status} ${text.slice(-200)}`),
+    ...(await checkBooks(fleet.database, { paidIn: openingCredit, receipts, asked: load.asked() })),
+    ...(await verifyByCommand(fleet)),
+    ...fleet.errors(),
+  )
+  return {
+    faults,
+    figures: {
+      restarts: rounds * fleet.members.length,
+      'streams running when one was told to go, together': running,
+      'requests asked': load.asked(),
+      'seen complete': ends.complete,
+      'left by the client': ends.left,
+      'turned away because this machine was busy': shed.length,
+      failed: failed.length,
+    },
+  }
+}
+
+/** All processes together have more to do than this machine can: that has nothing to do with a restart. */
+function isShed({ status, text }: Receipt): boolean {
+  return status === 503 && text.includes('too busy')
+}
