@@ -13,7 +13,7 @@ import { Failure } from '../kernel/failure.ts'
 import type { Usage } from '../kernel/usage.ts'
 import { callEndpoint, isBroken, isUnreachable } from '../providers/call-endpoint.ts'
 import type { Candidate } from '../routing/candidate.ts'
-import { type AttemptFault, attemptFault, cannotCarry, classifyFault } from '../routing/fault.ts'
+import { type AttemptFault, attemptFault, cannotCarry, classifyFault, refusesReasoning } from '../routing/fault.ts'
 import type { Health } from '../routing/health/health.ts'
 import { ByteBuffer } from '../wire/byte-buffer.ts'
 import { readResponseBody } from '../wire/read-body.ts'
@@ -89,7 +89,7 @@ export function createAttempt({ clock, ticker, reach, health }: AttemptDependenc
       isAnswering = true
       const paused = reach('after_send')
       if (paused) await paused
-      if (response.status !== 200) return await refusal(candidate, response)
+      if (response.status !== 200) return await refusal(call, candidate, response)
       if (response.headers.has('content-encoding')) return garbled('an encoded answer', patience)
       if (!lane.streamsUpstream) return await readReply(call, candidate, response, patience)
       const opened = await openStream(candidate, lane, response, timeouts, patience)
@@ -114,10 +114,15 @@ export function createAttempt({ clock, ticker, reach, health }: AttemptDependenc
   }
 }
 
-async function refusal(candidate: Candidate, response: Response): Promise<AttemptFault> {
+async function refusal(call: Call, candidate: Candidate, response: Response): Promise<AttemptFault> {
   const body = await readResponseBody(response, faultBytesMax)
-  const text = body === 'too-large' ? '' : new TextDecoder().decode(body)
-  return classifyFault(candidate.dialect.readFault(response.status, response.headers, text))
+  const isReadable = body !== 'too-large' && !response.headers.has('content-encoding')
+  const text = isReadable ? new TextDecoder().decode(body) : ''
+  const said = candidate.dialect.readFault(response.status, response.headers, text)
+  const fault = classifyFault(said)
+  // On the byte lane the history is the caller's, and its own clients know what to do about it.
+  const isMendable = candidate.dialect !== call.surface && refusesReasoning(said) && call.forgetReasoning()
+  return isMendable ? { ...fault, isRepeatable: true } : fault
 }
 
 async function readReply(

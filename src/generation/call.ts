@@ -4,6 +4,7 @@ import type { RelayContext, StreamRelay } from '../dialects/byte-lane/relay.ts'
 import type { Envelope } from '../dialects/canonical/envelope.ts'
 import type { ParsedRequest, RenderContext } from '../dialects/canonical/translation.ts'
 import type { Dialect } from '../dialects/dialect.ts'
+import { forgetReasoning } from '../dialects/request/forget-reasoning.ts'
 import { Failure } from '../kernel/failure.ts'
 import type { Usage } from '../kernel/usage.ts'
 import type { OfferedModel } from '../routing/offer.ts'
@@ -83,6 +84,14 @@ export class Call implements RelayContext {
   conversation(): ParsedRequest | Failure {
     this.#parsed ??= this.surface.translation.parseRequest(this.envelope)
     return this.#parsed
+  }
+
+  /** A provider does not know its own reasoning again: from here on it is left out. false = there is none. */
+  forgetReasoning(): boolean {
+    const parsed = this.conversation()
+    const forgotten = parsed instanceof Failure ? undefined : forgetReasoning(parsed)
+    this.#parsed = forgotten ?? this.#parsed
+    return forgotten !== undefined
   }
 
   renderContext(): RenderContext {

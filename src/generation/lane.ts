@@ -1,6 +1,7 @@
 // How a request travels to a candidate. Bytes: the endpoint speaks the caller's dialect and gets the caller's bytes.
 // Translation: it speaks another, and both meet in the canonical form. What follows is the same for both.
 
+import { mustStream } from '../dialects/byte-lane/must-stream.ts'
 import type { StreamRelay } from '../dialects/byte-lane/relay.ts'
 import type { Conversation } from '../dialects/canonical/conversation.ts'
 import { issuerName } from '../dialects/canonical/signature.ts'
@@ -23,7 +24,8 @@ export interface Lane {
 }
 
 export function openLane(call: Call, candidate: Candidate): Lane | Failure {
-  const isSame = candidate.dialect === call.surface
+  const { envelope, model, surface } = call
+  const isSame = candidate.dialect === surface && !mustStream(envelope, candidate.rules, model.defaultMaxTokens)
   call.story.record.lane = isSame ? 'bytes' : 'translation'
   return isSame ? byteLane(call, candidate) : translationLane(call, candidate)
 }

@@ -1,5 +1,6 @@
 import { expect, test } from 'bun:test'
 import { Secret } from '../kernel/secret.ts'
+import { invokedClaude } from './data/amazon-bedrock.ts'
 import { endpointOfEntry, providerEntrySchema, resolveProviderEntry } from './entry.ts'
 
 const acme = { id: 'acme', dialect: 'openai-chat', base_url: 'http://127.0.0.1:9000/v1' }
@@ -55,11 +56,17 @@ test.each([
   ['anthropic-messages', { dialect: 'anthropic-messages', auth: 'x-api-key' }],
   ['gemini', { dialect: 'gemini', auth: 'x-goog-api-key' }],
   ['openai-responses', { dialect: 'openai-responses', auth: 'bearer' }],
-  ['bedrock', { dialect: 'anthropic-messages', auth: 'sigv4', wrapping: 'invoke-model' }],
+  ['bedrock', invokedClaude],
 ] as const)('a provider of %s is called as that dialect has it', (dialect, endpoint) => {
   const entry = { id: 'acme', dialect, baseUrl: 'https://acme.example/x', source: 'tollgate.yaml:2' }
   expect(endpointOfEntry({ ...entry, apiKey: new Secret('k') })).toEqual({ ...endpoint, baseUrl: entry.baseUrl })
   expect(endpointOfEntry({ ...entry, apiKey: undefined })?.auth).toBe('none')
+})
+
+test('pitfall 150: one of bedrock is sent the flags that the host knows, and its rules hold', () => {
+  expect(invokedClaude).toMatchObject({ dialect: 'anthropic-messages', auth: 'sigv4', wrapping: 'invoke-model' })
+  expect(invokedClaude.betas).toContain('context-1m-2025-08-07')
+  expect(invokedClaude.rules).toMatchObject({ mediaUrls: false })
 })
 
 test('gemini without a version in its address is told to have one', () => {

@@ -4,6 +4,7 @@
 import { z } from 'zod'
 import { type DialectId, dialectIds } from '../dialects/dialect.ts'
 import type { Secret } from '../kernel/secret.ts'
+import { invokedClaude } from './data/amazon-bedrock.ts'
 import type { AuthScheme, Endpoint } from './provider.ts'
 import { sandboxId } from './sandbox/provider.ts'
 
@@ -20,7 +21,7 @@ const endpointOf: Readonly<Record<Exclude<EntryDialect, typeof sandboxId>, Omit<
   'anthropic-messages': { dialect: 'anthropic-messages', auth: 'x-api-key' },
   gemini: { dialect: 'gemini', auth: 'x-goog-api-key' },
   'openai-responses': { dialect: 'openai-responses', auth: 'bearer' },
-  bedrock: { dialect: 'anthropic-messages', auth: 'sigv4', wrapping: 'invoke-model' },
+  bedrock: invokedClaude,
 }
 
 /** Dialects whose paths begin with the version. */

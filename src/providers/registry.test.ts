@@ -15,7 +15,14 @@ const ruleNames: Readonly<Record<keyof TargetRules, true>> = {
   ...{ jsonOutput: true, strictTools: true, customTools: true, images: true, documents: true, stopMax: true },
   ...{ toolsMax: true, toolNameMax: true, toolIdMax: true, toolIdPattern: true, outputCapName: true },
   ...{ systemRole: true, systemAsParts: true, reasoningEcho: true, cacheStyle: true, endUserIdMax: true },
-  ...{ endUserId: true, streamUsage: true },
+  ...{
+    endUserId: true,
+    streamUsage: true,
+    reasoningMembers: true,
+    unstreamedOutputMax: true,
+    mediaUrls: true,
+    attributionLine: true,
+  },
   ...{ endUserIdName: true, parallelFlag: true, allowedTools: true, emptyContent: true, assistantAfterTool: true },
   ...{ dialectVersion: true, thinkTags: true, fastTier: true, mediaInToolResults: true },
 }

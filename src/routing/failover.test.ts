@@ -1,8 +1,9 @@
 import { describe, expect, test } from 'bun:test'
+import { replyFault } from '../dialects/canonical/provider-fault.ts'
 import type { Candidate } from './candidate.ts'
 import { Exhausted, exhaustedFailure } from './exhausted.ts'
 import { tryCandidates } from './failover.ts'
-import { type AttemptFault, attemptFault } from './fault.ts'
+import { type AttemptFault, attemptFault, classifyFault } from './fault.ts'
 import { createHealth } from './health/health.ts'
 import { createRetryBudget } from './health/retry-budget.ts'
 
@@ -85,6 +86,16 @@ test('a stale socket is no fault of the route when the fresh one works', async (
   expect(calls).toEqual(['a', 'a fresh'])
   const [a] = candidates
   expect(a && health.standing(a.key).state).toBe('healthy')
+})
+
+test('pitfall 119: a slip of the model is asked about once more, then another route is', async () => {
+  const slip = classifyFault({ ...replyFault('MALFORMED_FUNCTION_CALL'), isChance: true })
+  const lucky = start({ a: [slip, 'ok'], b: ['ok'] })
+  expect(await lucky.run()).toEqual({ text: 'a' })
+  expect(lucky.calls).toEqual(['a', 'a'])
+  const unlucky = start({ a: [slip], b: ['ok'] })
+  expect(await unlucky.run()).toEqual({ text: 'b' })
+  expect(unlucky.calls).toEqual(['a', 'a', 'b'])
 })
 
 test('after two calls that may be running somewhere for nobody, no third is made', async () => {

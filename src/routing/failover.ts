@@ -108,7 +108,7 @@ interface Tried<Answer> {
   readonly calls: 1 | 2
 }
 
-/** One candidate, twice where that is no second load on it: over a stale socket, or after a wait it asked for. */
+/** One candidate, twice where that may help: over a stale socket, after a wait it asked for, after a slip of its model. */
 async function tryOne<Answer extends object>(
   deps: TryDependencies,
   tries: Tries<Answer>,
@@ -161,7 +161,7 @@ async function isWorthRepeating<Answer extends object>(
   { isLast }: Turn,
   fault: AttemptFault,
 ): Promise<boolean> {
-  if (fault.isStale) return isWanted()
+  if (fault.isStale || fault.isRepeatable) return isWanted()
   if (!isLast || !isShortThrottle(fault)) return false
   await Bun.sleep((fault.provider?.retryAfterMs ?? 0) + random() * jitterMs)
   return isWanted()

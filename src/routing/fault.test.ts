@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import { faultFromError } from '../dialects/canonical/provider-fault.ts'
-import { classifyFault, type FaultClass, faultTable } from './fault.ts'
+import { classifyFault, type FaultClass, faultTable, refusesReasoning } from './fault.ts'
 
 interface Said {
   readonly type?: string
@@ -20,6 +20,8 @@ const rows: readonly [status: number | undefined, said: Said, faultClass: FaultC
   [404, { message: 'no' }, 'does not know the model'],
   [408, {}, 'failing'],
   [409, {}, 'failing'],
+  // Google's CANCELLED: it was not the caller who did.
+  [499, { message: 'The operation was cancelled.' }, 'failing'],
   [413, { message: 'too big' }, 'too large'],
   [429, { message: 'slow down' }, 'throttled'],
   [429, { code: 'insufficient_quota' }, 'out of quota'],
@@ -47,4 +49,14 @@ test.each([400, 413, 422, 500, 502, undefined])(
 
 test.each([401, 403, 404, 429])('under a status of %p the same words are about something else', (status) => {
   expect(classifyFault(faultFromError(status, undefined, tooLong)).class).not.toBe("caller's fault")
+})
+
+test.each([
+  [400, { code: 'invalid_encrypted_content', message: 'The encrypted content could not be verified.' }, true],
+  [400, { message: 'Corrupted thought signature.' }, true],
+  [400, { message: 'messages.1.content.0: Invalid `signature` in `thinking` block' }, true],
+  [400, { message: 'The signature of this request is invalid' }, false],
+  [500, { code: 'invalid_encrypted_content', message: 'no' }, false],
+])('pitfall 88: a %p that says %j is about reasoning: %p', (status, said, isAbout) => {
+  expect(refusesReasoning(faultFromError(status, undefined, said))).toBe(isAbout)
 })

@@ -52,6 +52,8 @@ export interface AttemptFault {
   readonly isStale?: boolean
   /** The request was sent and nothing came back: it may be running there all the same. */
   readonly isAmbiguous?: boolean
+  /** Asked once more, the same route may well answer. */
+  readonly isRepeatable?: true
   /** What the caller is told where the route could not even be asked. */
   readonly failure?: Failure
 }
@@ -71,7 +73,16 @@ const quotaWords =
 const modelWords = /model_not_found|(unknown|no such|invalid) model|model.{0,80}(not found|does not exist)/i
 
 export function classifyFault(fault: ProviderFault): AttemptFault {
-  return attemptFault(faultClass(fault), fault)
+  const attempted = attemptFault(faultClass(fault), fault)
+  return fault.isChance ? { ...attempted, isRepeatable: true } : attempted
+}
+
+/** Words by which providers refuse reasoning of their own: it belongs to another organisation, region or model. */
+const reasoningWords = /invalid_encrypted_content|thought.?signature|invalid `?signature`? in `?thinking`?/i
+
+/** Whether the same request without the reasoning in its history would be taken. */
+export function refusesReasoning({ status, code, message }: ProviderFault): boolean {
+  return status === 400 && reasoningWords.test(`${code ?? ''} ${message}`)
 }
 
 function faultClass(fault: ProviderFault): FaultClass {
@@ -87,7 +98,7 @@ function faultClass(fault: ProviderFault): FaultClass {
   if (status === 404 || (status === 400 && modelWords.test(words))) return 'does not know the model'
   if (status === 413) return 'too large'
   if (status === 429) return 'throttled'
-  if (status === 408 || status === 409) return 'failing'
+  if (status === 408 || status === 409 || status === 499) return 'failing'
   if (status >= 400 && status < 500) return "caller's fault"
   if (status >= 300 && status < 400) return 'redirecting'
   return 'failing'

@@ -30,6 +30,8 @@ export interface WorkspaceOffer {
   /** Sorted by id. */
   list(caller: Caller): readonly OfferedModel[]
   find(caller: Caller, id: string): OfferedModel | Failure
+  /** Whether a credential of the workspace's own opens a route to it. */
+  isOwn(model: OfferedModel): boolean
   /** In no particular order; at least one. */
   candidates(model: OfferedModel, surface: Dialect, caller: Caller, wishes?: PlanWishes): readonly Candidate[]
 }
@@ -99,9 +101,10 @@ function createWorkspaceOffer(
     allow.length === 0 ? all : all.filter((model) => allowsModel(allow, model.id))
   return {
     list,
+    isOwn: ({ routes }) => own.size > 0 && routes.some(({ providerId }) => own.has(providerId)),
     find(caller, id) {
-      const model = byId.get(id)
-      if (model && allowsModel(caller.allow, id)) return model
+      const model = byId.get(id) ?? byId.get(id.replace(windowSuffix, ''))
+      if (model && allowsModel(caller.allow, model.id)) return model
       const seen = list(caller).map((each) => each.id)
       return unknownModel(id, seen)
     },
@@ -119,6 +122,8 @@ function createWorkspaceOffer(
   }
 }
 
+/** Claude Code's word for a long context, which the beta flag beside it asks for (tombii/better-ccflare#243, 2026-09). */
+const windowSuffix = /\[1m\]$/i
 const suggestionsMax = 3
 
 function unknownModel(id: string, seen: readonly string[]): Failure {

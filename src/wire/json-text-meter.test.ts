@@ -37,3 +37,15 @@ test('broken JSON ends the count and nothing else', () => {
   expect(count('{"content":"ab","content":"never closed')).toBe(2)
   expect(count('{"content":"\\')).toBe(0)
 })
+
+test('watched names are seen where a string stands under them, once for each count', () => {
+  const watching = new JsonTextMeter(['content'], ['end', 'content'])
+  const seen = (json: string) => {
+    watching.count(new TextEncoder().encode(json), 0, json.length)
+    return watching.seen
+  }
+  expect(seen('[{"delta":{"content":"a"},"end":"stop"}]')).toBe(0b11)
+  expect(seen('[{"delta":{"content":"a"},"end":null,"other":"end"}]')).toBe(0b10)
+  expect(seen('[{"delta":{"content":""},"end":""}]')).toBe(0)
+  expect(seen('[{"end":{"by":"us"}}]')).toBe(0)
+})

@@ -5,28 +5,49 @@ import { backslash, colon, comma, lowerU, openBrace, openBracket, quote } from '
 
 /** Made once for the names one is looking for, then used for event after event. */
 export class JsonTextMeter {
+  /** Of the last count: a bit for each watched name under which a string stood that is not empty. */
+  seen = 0
   readonly #names: readonly Uint8Array[]
+  readonly #watched: readonly Uint8Array[]
 
-  constructor(names: readonly string[]) {
+  /** `watched`: names that are looked out for, counted or not. */
+  constructor(names: readonly string[], watched: readonly string[] = []) {
     this.#names = names.map((name) => new TextEncoder().encode(name))
+    this.#watched = watched.map((name) => new TextEncoder().encode(name))
   }
 
   count(data: Uint8Array, start: number, end: number): number {
     let bytes = 0
     let isCounted = false
+    let bit = 0
+    this.seen = 0
     for (let at = start; at < end; at++) {
       const byte = data[at]
       if (byte === quote) {
         const close = closingQuote(data, at + 1, end)
         if (close === -1) return bytes
-        if (isName(data, close + 1, end)) isCounted = this.#has(data, at + 1, close)
-        else if (isCounted) bytes += textBytes(data, at + 1, close)
+        if (isName(data, close + 1, end)) {
+          isCounted = this.#has(data, at + 1, close)
+          bit = this.#bitOf(data, at + 1, close)
+        } else {
+          if (isCounted) bytes += textBytes(data, at + 1, close)
+          if (close > at + 1) this.seen |= bit
+        }
         at = close
       } else if (byte === comma || byte === openBrace || byte === openBracket) {
         isCounted = false
+        bit = 0
       }
     }
     return bytes
+  }
+
+  #bitOf(data: Uint8Array, start: number, end: number): number {
+    for (let i = 0; i < this.#watched.length; i++) {
+      const name = this.#watched[i] as Uint8Array
+      if (name.length === end - start && equals(data, start, name)) return 1 << i
+    }
+    return 0
   }
 
   #has(data: Uint8Array, start: number, end: number): boolean {

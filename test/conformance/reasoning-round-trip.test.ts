@@ -76,6 +76,17 @@ const checks: Readonly<Record<DialectName, (sent: Readonly<Record<string, unknow
     ]),
 }
 
+/** As clients send it back that keep no more of reasoning than Google's extension of calls. */
+function nextWithProofOnCall(pair: Pair, extraContent: unknown): object {
+  const call = { ...wholeCall('call_1', 'look', '{}'), extra_content: extraContent }
+  const messages = [
+    { role: 'user', content: 'go' },
+    { role: 'assistant', content: null, tool_calls: [call] },
+    { role: 'tool', tool_call_id: 'call_1', content: 'rain' },
+  ]
+  return { ...firstBody(pair), messages }
+}
+
 /** The conversation with the answer in it, as a program of the surface would send it back. */
 function nextBody(pair: Pair, proofs: readonly unknown[]): object {
   const first = { role: 'user', content: 'go' }
@@ -113,3 +124,48 @@ describe.each(replyPairs)('$upstream → $surface and back', (pair) => {
     checks[pair.upstream](sent)
   })
 })
+
+const proving = replyPairs.filter(
+  ({ surface, upstream }) => surface === 'chat' && upstream !== 'messages' && upstream !== 'chat',
+)
+
+test.each(proving)('pitfall 80: $upstream → chat and back on the call alone', async (pair) => {
+  stage.upstream.handle(answerWith((dialect) => bytes[dialect]))
+  const response = await stage.ask(pair, { ...firstBody(pair), stream: false })
+  const { choices } = (await response.json()) as {
+    choices: [{ message: { tool_calls: [{ extra_content: unknown }] } }]
+  }
+  const again = await stage.ask(pair, nextWithProofOnCall(pair, choices[0].message.tool_calls[0].extra_content))
+  await again.text()
+  const sent = membersOf(stage.upstream.calls.at(-1)?.json())
+  checks[pair.upstream](sent)
+})
+
+const refusals: Partial<Record<DialectName, object>> = {
+  gemini: { error: { code: 400, message: 'Corrupted thought signature.', status: 'INVALID_ARGUMENT' } },
+  responses: { error: { message: 'The encrypted content could not be verified.', code: 'invalid_encrypted_content' } },
+}
+
+test.each(replyPairs.filter(({ upstream }) => refusals[upstream]))(
+  'pitfall 88: $upstream → $surface: what is refused all the same is left out, and asked for once more',
+  async (pair) => {
+    stage.upstream.handle(answerWith((dialect) => bytes[dialect]))
+    const response = await stage.ask(pair, { ...firstBody(pair), stream: true })
+    const { told } = readReply(pair.surface, await response.text(), { stream: true })
+
+    const before = stage.upstream.calls.length
+    stage.upstream.handle((call, reply) =>
+      stage.upstream.calls.length === before + 1
+        ? reply.send(400, { 'content-type': 'application/json' }, JSON.stringify(refusals[pair.upstream]))
+        : answerWith((dialect) => bytes[dialect])(call, reply),
+    )
+    const again = await stage.ask(pair, { ...nextBody(pair, told.proof), stream: true })
+    await again.text()
+    expect([again.status, again.headers.get('x-tollgate-warnings')]).toEqual([
+      200,
+      expect.stringContaining('thinking_dropped'),
+    ])
+    const sent = stage.upstream.calls.slice(before).map((call) => JSON.stringify(call.json()).includes(proof))
+    expect(sent).toEqual([true, false])
+  },
+)

@@ -123,6 +123,8 @@ test('pitfall 152: an encoded answer is none, and no encoding or length of the p
         const response = await say(surface, model)
         const text = await response.text()
         JSON.parse(text)
+        // What cannot be read is not shown either.
+        expect(text).not.toContain('\ufffd')
         expect(response.headers.get('content-encoding')).toBeNull()
         expect(response.headers.get('x-provider')).toBeNull()
         expect(Number(response.headers.get('content-length'))).toBe(Buffer.byteLength(text))
@@ -232,5 +234,16 @@ describe('names', () => {
         expect(headers.get('x-tollgate-upstream-model')).toBe(upstreamModel)
       }
     }
+  })
+
+  test('pitfall 163: the suffix for a long context is not part of an id, and any other is', async () => {
+    const response = await say(messages, 'test/messages[1m]')
+    expect(((await response.json()) as { model: string }).model).toBe('test/messages')
+    expect(upstream.calls.at(-1)?.json().model).toBe('upstream-messages-1')
+    expect((await say(messages, 'test/messages[2m]')).status).toBe(404)
+    const item = await fetch(`${gateway.url}/v1/models/${encodeURIComponent('test/messages[1m]')}`, {
+      headers: { 'x-api-key': gateway.key },
+    })
+    expect(((await item.json()) as { id: string }).id).toBe('test/messages')
   })
 })

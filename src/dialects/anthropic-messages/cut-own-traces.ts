@@ -12,11 +12,11 @@ import {
   readJsonValueMembers,
 } from '../../wire/json-members.ts'
 import type { JsonSpan } from '../../wire/json-spans.ts'
+import { cutSpans } from '../byte-lane/cut-spans.ts'
 import { isOwnSignature } from '../canonical/signature.ts'
 
 /** A body that holds none of these, as almost every one, is not looked at any further. Writers differ in the space. */
 const traces = ['"tg1.', '"text":""', '"text": ""'].map((text) => Buffer.from(text))
-const nothing = new Uint8Array(0)
 
 /** In order and not overlapping. */
 export function ownTraceEdits(body: Uint8Array, members: JsonMembers): ByteEdit[] {
@@ -26,7 +26,7 @@ export function ownTraceEdits(body: Uint8Array, members: JsonMembers): ByteEdit[
   if (!messages || memberKind(body, messages) !== 'array') return []
   const spans = readJsonElements(body, messages.valueStart, messages.valueEnd)
   const inside = spans.map((span) => cutsInMessage(body, span))
-  const whole = cutElements(spans, (i) => inside[i] === 'all')
+  const whole = cutSpans(spans, (i) => inside[i] === 'all')
   const parts = inside.flatMap((cuts) => (cuts === 'all' ? [] : cuts))
   return [...whole, ...parts].sort((a, b) => a.start - b.start)
 }
@@ -39,7 +39,7 @@ function cutsInMessage(body: Uint8Array, span: JsonSpan): ByteEdit[] | 'all' {
   const blocks = readJsonElements(body, content.valueStart, content.valueEnd)
   const cut = blocks.map((block) => isOwnTrace(body, block))
   if (cut.length > 0 && cut.every(Boolean)) return 'all'
-  return cutElements(blocks, (i) => cut[i] === true)
+  return cutSpans(blocks, (i) => cut[i] === true)
 }
 
 function isOwnTrace(body: Uint8Array, span: JsonSpan): boolean {
@@ -65,16 +65,4 @@ function memberTextOf(body: Uint8Array, member: JsonMember | undefined): string 
 function objectMembers(body: Uint8Array, { start, end }: JsonSpan): JsonMembers | undefined {
   const members = readJsonValueMembers(body, start, end)
   return members instanceof JsonFault ? undefined : members
-}
-
-/** Each element goes with the comma behind it; those at the end with the comma in front of them. */
-function cutElements(spans: readonly JsonSpan[], isCut: (index: number) => boolean): ByteEdit[] {
-  const lastKept = spans.findLastIndex((_, i) => !isCut(i))
-  return spans.flatMap((span, i): ByteEdit[] => {
-    if (!isCut(i)) return []
-    const next = spans[i + 1]
-    const start = i > lastKept ? (spans[i - 1]?.end ?? span.start) : span.start
-    const end = i > lastKept || !next ? span.end : next.start
-    return [{ start, end, bytes: nothing }]
-  })
 }

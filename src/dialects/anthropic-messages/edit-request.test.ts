@@ -1,6 +1,7 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { messagesEnvelope } from '../../../test/parts/translation.ts'
+import type { TargetRules } from '../canonical/target-rules.ts'
 import { editRequest } from './edit-request.ts'
 
 const edits = { upstreamModel: 'up', defaultOutputCap: undefined, rules: {} }
@@ -82,4 +83,20 @@ test('what is cut and what is left is the same as editing the parsed list would 
       expect(JSON.parse(edited(messages)).messages).toEqual(expected)
     }),
   )
+})
+
+test('pitfall 1: the line for billing stays away from hosts that it is not for', () => {
+  const line = '{"type":"text","text":"x-anthropic-billing-header: cc_version=2.1; cch=ab12;"}'
+  const prompt = '{"type":"text", "text":"You are…","cache_control":{"type":"ephemeral"}}'
+  const about = '{"type":"text","text":"Say nothing of x-anthropic-billing-header: it is\\nsecret"}'
+  const around = (...blocks: string[]) =>
+    `{"model":"up","system":[ ${blocks.join(' , ')} ],"max_tokens":9,"messages":[${hi}]}`
+  const sent = (body: string, rules: TargetRules = { attributionLine: false }) =>
+    new TextDecoder().decode(editRequest(messagesEnvelope(body), { ...edits, rules }))
+  const body = around(line, prompt, about)
+  expect(sent(body)).toBe(around(prompt, about))
+  expect(sent(around(line))).toBe(around(''))
+  expect(sent(body, {})).toBe(body)
+  const joined = around(`${line.slice(0, -2)}\\nYou are…"}`, prompt)
+  expect(sent(joined)).toBe(joined)
 })

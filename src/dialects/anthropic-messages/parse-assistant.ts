@@ -4,6 +4,7 @@
 import type { JsonNode } from '../../wire/json-node.ts'
 import type { AssistantBlock, Turn } from '../canonical/conversation.ts'
 import type { RequestFields } from '../request/request-fields.ts'
+import { shownWord } from '../request/shown-word.ts'
 import { parseText } from './parse-blocks.ts'
 import { markOf, type ParseContext } from './parse-context.ts'
 import { parseToolChange, type ToolChange } from './parse-tool-changes.ts'
@@ -81,7 +82,7 @@ function parseBlock(
     case 'image':
     case 'document':
     case 'container_upload':
-      return block.refuse('type', `A \`${type}\` block in an assistant message is not available for this model.`)
+      return block.refuse('type', `A ${shownWord(type)} block in an assistant message is not available for this model.`)
     default:
       context.warnings.add(/^\w{1,64}$/.test(type) ? `${type}_dropped` : 'block_dropped', block.at)
       return undefined
@@ -92,10 +93,11 @@ function parseToolUse(block: RequestFields, node: () => JsonNode | undefined): A
   const caller = block.optionalObject('caller')
   const callerType = caller?.text('type') ?? 'direct'
   if (caller && callerType !== 'direct') {
-    caller.refuse('type', `Tool calls made by \`${callerType}\` can only be continued at Anthropic.`)
+    caller.refuse('type', `Tool calls made by ${shownWord(callerType)} can only be continued at Anthropic.`)
   }
   const input = block.value('input')
-  const raw = input === undefined ? '{}' : node()?.member('input')?.text
+  // Some clients replay the text of the object, or the empty text of a call without arguments.
+  const raw = typeof input === 'string' ? input : input === undefined ? '{}' : node()?.member('input')?.text
   if (raw === undefined) block.refuse('input', 'A member of this block stands twice.')
   return {
     kind: 'tool-call',

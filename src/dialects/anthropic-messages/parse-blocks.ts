@@ -2,7 +2,9 @@
 // block for becomes text, in its place.
 
 import type { DocumentBlock, ImageBlock, MediaSource, TextBlock } from '../canonical/conversation.ts'
+import { knownMediaType } from '../request/media-type.ts'
 import type { RequestFields } from '../request/request-fields.ts'
+import { shownWord } from '../request/shown-word.ts'
 import { markOf, type ParseContext } from './parse-context.ts'
 
 export type ContentBlock = TextBlock | ImageBlock | DocumentBlock
@@ -29,17 +31,30 @@ export function parseText(fields: RequestFields, { warnings }: ParseContext): Te
   return { kind: 'text', text: fields.text('text'), ...markOf(fields) }
 }
 
-function parseImage(fields: RequestFields, { warnings }: ParseContext): ImageBlock {
+/** By what its bytes are: a PDF that came as an image is a document. */
+function parseImage(fields: RequestFields, { warnings }: ParseContext): ImageBlock | DocumentBlock {
   if (fields.value('transformations') !== undefined) {
     warnings.add('transformations_dropped', fields.pointer('transformations'))
   }
   const source = fields.optionalObject('source') ?? fields.missing('source')
-  return { kind: 'image', source: parseMedia(source), ...markOf(fields) }
+  const media = parseMedia(source)
+  if (media.kind === 'data' && media.mediaType === 'application/pdf') {
+    return { kind: 'document', source: media, ...markOf(fields) }
+  }
+  if (media.kind === 'data' && !imageTypes.includes(media.mediaType)) {
+    source.refuse('media_type', 'Images of this type are not supported; send JPEG, PNG, GIF or WebP.')
+  }
+  return { kind: 'image', source: media, ...markOf(fields) }
 }
+
+const imageTypes = ['image/jpeg', 'image/png', 'image/gif', 'image/webp']
 
 function parseMedia(source: RequestFields): MediaSource {
   const type = source.text('type')
-  if (type === 'base64') return { kind: 'data', mediaType: source.text('media_type'), base64: source.text('data') }
+  if (type === 'base64') {
+    const base64 = source.text('data')
+    return { kind: 'data', mediaType: knownMediaType(base64, source.text('media_type')), base64 }
+  }
   if (type === 'url') return { kind: 'url', url: source.text('url') }
   if (type === 'file') {
     return source.refuse(
@@ -47,7 +62,7 @@ function parseMedia(source: RequestFields): MediaSource {
       'Files by id are kept by Anthropic and not available for this model; send the data.',
     )
   }
-  return source.refuse('type', `The source type \`${type}\` is not supported for this model.`)
+  return source.refuse('type', `The source type ${shownWord(type)} is not supported for this model.`)
 }
 
 /** A document made of blocks falls apart into its texts and images, in order; the mark stays at the end. */
@@ -70,7 +85,7 @@ function parseDocument(fields: RequestFields, context: ParseContext): ContentBlo
     const partType = part.text('type')
     if (partType === 'image') return parseImage(part, context)
     if (partType === 'text') return document({ kind: 'text', text: part.text('text') })
-    return part.refuse('type', `A document cannot hold a \`${partType}\` block.`)
+    return part.refuse('type', `A document cannot hold a ${shownWord(partType)} block.`)
   })
   const last = parts.at(-1)
   return last ? [...parts.slice(0, -1), { ...last, ...markOf(fields) }] : []

@@ -44,6 +44,14 @@ describe('roles', () => {
     expect(warnings).toEqual([])
   })
 
+  test('pitfall 1: where it was joined with the prompt, only the line goes', () => {
+    const line = 'x-anthropic-billing-header: cc_version=2.1; cch=ab12'
+    for (const system of [`${line}\nYou are…\nkind`, [{ type: 'text', text: `${line}\r\nYou are…\nkind` }]]) {
+      expect(parsed({ system, messages: [hi] }).conversation.system).toEqual([text('You are…\nkind')])
+    }
+    expect(parsed({ system: line, messages: [hi] }).conversation.system).toEqual([])
+  })
+
   test('pitfall 31: a system message in mid-conversation stays where it is', () => {
     const messages = [
       hi,
@@ -224,6 +232,16 @@ describe('assistant content', () => {
         custom: false,
       },
     ])
+  })
+
+  test.each([
+    ['""', ''],
+    ['"{\\"a\\": 12345678901234567890}"', '{"a": 12345678901234567890}'],
+    ['null', '{}'],
+  ])('pitfall 54 and 55: an input of %s is the text of an object, or none', (input, text) => {
+    const call = `{"type":"tool_use","id":"t","name":"f","input":${input}}`
+    const body = `{"model":"a/b","max_tokens":9,"messages":[{"role":"user","content":"hi"},{"role":"assistant","content":[${call}]}]}`
+    expect(parsed(body).turns[1]?.blocks).toMatchObject([{ kind: 'tool-call', arguments: text }])
   })
 
   test('vector 45: thinking, text and calls in their order', () => {

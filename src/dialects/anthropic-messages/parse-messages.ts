@@ -4,6 +4,7 @@
 import type { JsonNode } from '../../wire/json-node.ts'
 import type { TextBlock, ToolResultBlock, Turn, UserBlock } from '../canonical/conversation.ts'
 import { RequestFields } from '../request/request-fields.ts'
+import { shownWord } from '../request/shown-word.ts'
 import { parseAssistant } from './parse-assistant.ts'
 import { parseContentBlock, parseText } from './parse-blocks.ts'
 import { markOf, type ParseContext } from './parse-context.ts'
@@ -46,7 +47,7 @@ export function parseMessages(list: readonly unknown[], raw: JsonNode, context: 
       if (turns.length === 0) leading = leading.concat(system.blocks)
       else if (system.blocks.length > 0) turns.push({ role: 'system', blocks: system.blocks, place: message.at })
     } else {
-      message.refuse('role', `\`messages[${i}].role\` must be user, assistant or system, not \`${roles[i]}\`.`)
+      message.refuse('role', `\`messages[${i}].role\` must be user, assistant or system, not ${shownWord(roles[i])}.`)
     }
   }
   return { leading, turns, toolChanges }
@@ -65,7 +66,7 @@ function parseUser(message: RequestFields, node: () => JsonNode | undefined, con
     if (type === 'tool_result') {
       return [parseToolResult(block, () => node()?.member('content')?.element(i)?.member('content'), context)]
     }
-    return block.refuse('type', `A \`${type}\` block in a user message is not available for this model.`)
+    return block.refuse('type', `A ${shownWord(type)} block in a user message is not available for this model.`)
   })
 }
 

@@ -10,6 +10,7 @@ import type { ParsedRequest } from '../canonical/translation.ts'
 import { readCacheControl } from '../request/cache-control.ts'
 import { RequestFields, readRequest } from '../request/request-fields.ts'
 import { WarningList } from '../request/warning-list.ts'
+import { withoutAttribution } from './attribution-line.ts'
 import { parseText } from './parse-blocks.ts'
 import type { ParseContext } from './parse-context.ts'
 import { parseMessages } from './parse-messages.ts'
@@ -24,12 +25,6 @@ import {
 } from './parse-settings.ts'
 import { applyToolChanges } from './parse-tool-changes.ts'
 import { parseTools } from './parse-tools.ts'
-
-/**
- * Claude Code's first system block: a line for Anthropic's billing that changes with every call, no prompt text. Who is
- * parsed here goes to another dialect, so that none of them ever sees it.
- */
-const attributionPrefix = 'x-anthropic-billing-header'
 
 export function parseRequest(envelope: Envelope): ParsedRequest | Failure {
   return readRequest(() => {
@@ -90,7 +85,11 @@ function parseSystem(fields: RequestFields, context: ParseContext): TextBlock[] 
           block.optionalWord('type', ['text'])
           return parseText(block, context)
         })
-  return blocks.filter(({ text }) => !text.startsWith(attributionPrefix))
+  // Who is parsed here goes to another dialect, so that none of them ever sees it.
+  return blocks.flatMap((block) => {
+    const text = withoutAttribution(block.text)
+    return text === undefined ? [] : [{ ...block, text }]
+  })
 }
 
 function parseSampling(fields: RequestFields): Sampling {

@@ -4,6 +4,7 @@
 import type { JsonNode } from '../../wire/json-node.ts'
 import type { Tool } from '../canonical/conversation.ts'
 import type { RequestFields } from '../request/request-fields.ts'
+import { shownWord } from '../request/shown-word.ts'
 import type { ParseContext } from './parse-context.ts'
 import { parseTool } from './parse-tools.ts'
 
@@ -19,7 +20,7 @@ export function parseToolChange(
 ): ToolChange | undefined {
   const type = block.text('type')
   if (type !== 'tool_addition' && type !== 'tool_removal') {
-    return block.refuse('type', `A \`${type}\` block in a system message is not available for this model.`)
+    return block.refuse('type', `A ${shownWord(type)} block in a system message is not available for this model.`)
   }
   context.warnings.add(`${type}_merged`, block.at)
   const subject = block.optionalObject('tool') ?? block.missing('tool')

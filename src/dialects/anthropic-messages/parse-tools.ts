@@ -3,6 +3,7 @@
 import type { JsonNode } from '../../wire/json-node.ts'
 import type { Tool } from '../canonical/conversation.ts'
 import { RequestFields } from '../request/request-fields.ts'
+import { shownWord } from '../request/shown-word.ts'
 import { clientTools } from './client-tools.ts'
 import { markOf, type ParseContext } from './parse-context.ts'
 
@@ -78,7 +79,7 @@ function requireDirectCalls(fields: RequestFields): void {
   const callers = fields.optionalList('allowed_callers')
   if (!callers || callers.includes('direct')) return
   const name = fields.optionalText('name') ?? fields.optionalText('type')
-  fields.refuse('allowed_callers', `The tool \`${name}\` may only be called by code that runs at Anthropic.`)
+  fields.refuse('allowed_callers', `The tool ${shownWord(name)} may only be called by code that runs at Anthropic.`)
 }
 
 function withExamples(fields: RequestFields, node: () => JsonNode | undefined): string | undefined {

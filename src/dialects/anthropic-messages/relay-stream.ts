@@ -1,6 +1,7 @@
 // Messages streams on the byte lane: every record passes as it came, but for the model's name in message_start and the
 // cost in the usage of message_delta.
 
+import { closeBrace } from '../../wire/ascii.ts'
 import { spliceBytes } from '../../wire/json-members.ts'
 import { JsonSpans } from '../../wire/json-spans.ts'
 import { JsonTextMeter } from '../../wire/json-text-meter.ts'
@@ -32,11 +33,11 @@ export class MessagesStreamRelay extends RecordRelay {
   }
 
   protected read(record: Uint8Array): void {
-    if (this.isUnterminated && !this.#json.read(record, this.sse.dataStart, this.sse.dataEnd)) return
+    // One bad record does not spoil a stream: it is left out, and a stream without its end still fails.
+    if (!this.#isWhole(record)) return
     switch (this.#typeOf(record)) {
       case 'content_block_delta':
-        // Until something was shown another provider may take over; half a record is nothing to show.
-        this.meaningful ||= this.#json.read(record, this.sse.dataStart, this.sse.dataEnd)
+        this.meaningful = true
         this.outputBytes += textMeter.count(record, this.sse.dataStart, this.sse.dataEnd)
         return this.pass(record)
       case 'message_start':
@@ -57,6 +58,14 @@ export class MessagesStreamRelay extends RecordRelay {
         // ping, content_block_stop, and event types of tomorrow
         return this.pass(record)
     }
+  }
+
+  /** Whether the data is an object. Deltas end with two braces, and half of one hardly ever does: those are not read. */
+  #isWhole(record: Uint8Array): boolean {
+    const { dataStart, dataEnd } = this.sse
+    const endsTwice = record[dataEnd - 1] === closeBrace && record[dataEnd - 2] === closeBrace
+    if (endsTwice && this.meaningful && !this.isUnterminated) return true
+    return this.#json.read(record, dataStart, dataEnd)
   }
 
   /** The event line names the type; a host that leaves it out says it in the data. */

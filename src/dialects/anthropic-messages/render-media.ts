@@ -3,7 +3,7 @@
 import type { DocumentBlock, ImageBlock, MediaSource, RawJson } from '../canonical/conversation.ts'
 import type { TargetRules } from '../canonical/target-rules.ts'
 import { jsonObject, jsonString } from '../request/json-text.ts'
-import { sniffMediaType } from '../request/media-type.ts'
+import { knownMediaType } from '../request/media-type.ts'
 import { refuseAt } from '../request/request-fields.ts'
 import { textBlock, type WireBlock } from './wire-block.ts'
 
@@ -12,9 +12,10 @@ const imageTypes = ['image/jpeg', 'image/png', 'image/gif', 'image/webp']
 /** `place` names the message in a refusal. */
 export function renderImage(image: ImageBlock, rules: TargetRules, place: string): WireBlock {
   const { source, cacheMark } = image
-  const mediaType = source.kind === 'data' ? mediaTypeOf(source) : undefined
+  const mediaType = source.kind === 'data' ? knownMediaType(source.base64, source.mediaType) : undefined
   if (mediaType === 'application/pdf') return renderDocument({ ...image, kind: 'document' }, rules, place)
   if (rules.images === false) refuseAt(place, 'This model does not take images.')
+  refuseAddress(source, rules, place)
   if (mediaType !== undefined && !imageTypes.includes(mediaType)) {
     refuseAt(place, `An image of type \`${mediaType}\` is not supported; send JPEG, PNG, GIF or WebP.`)
   }
@@ -37,15 +38,23 @@ export function renderDocument(document: DocumentBlock, rules: TargetRules, plac
 /** undefined = it holds nothing. */
 function renderDocumentSource(source: DocumentBlock['source'], rules: TargetRules, place: string): RawJson | undefined {
   if (source.kind === 'text') return renderPlainText(source.text)
-  const mediaType = source.kind === 'data' ? mediaTypeOf(source) : undefined
+  const mediaType = source.kind === 'data' ? knownMediaType(source.base64, source.mediaType) : undefined
   if (source.kind === 'data' && mediaType && /^text\/|^application\/json$/.test(mediaType)) {
     return renderPlainText(Buffer.from(source.base64, 'base64').toString())
   }
   if (rules.documents === false) refuseAt(place, 'This model does not take documents.')
+  refuseAddress(source, rules, place)
   if (mediaType !== undefined && mediaType !== 'application/pdf') {
     refuseAt(place, `A document of type \`${mediaType}\` is not supported; send PDF or plain text.`)
   }
   return renderSource(source, mediaType)
+}
+
+/** The gateway fetches nothing either; another route of the model may be able to. */
+function refuseAddress({ kind }: MediaSource, { mediaUrls }: TargetRules, place: string): void {
+  if (kind === 'url' && mediaUrls === false) {
+    refuseAt(place, 'This model does not take images and documents by URL here; send the data instead.')
+  }
 }
 
 function renderPlainText(text: string): RawJson | undefined {
@@ -55,11 +64,6 @@ function renderPlainText(text: string): RawJson | undefined {
     ['media_type', '"text/plain"'],
     ['data', jsonString(text)],
   ])
-}
-
-function mediaTypeOf({ mediaType, base64 }: Extract<MediaSource, { kind: 'data' }>): string {
-  const label = mediaType.toLowerCase()
-  return sniffMediaType(base64) ?? (label === 'image/jpg' ? 'image/jpeg' : label)
 }
 
 function renderSource(source: MediaSource, mediaType: string | undefined): RawJson {

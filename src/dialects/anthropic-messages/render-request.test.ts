@@ -1,5 +1,14 @@
 import { describe, expect, test } from 'bun:test'
-import { models, refusalOf, renderMessagesBody, target, text, user } from '../../../test/parts/translation.ts'
+import {
+  assistant,
+  call,
+  models,
+  refusalOf,
+  renderMessagesBody,
+  target,
+  text,
+  user,
+} from '../../../test/parts/translation.ts'
 import type { CacheMark, Conversation, ImageBlock, TextBlock, UserBlock } from '../canonical/conversation.ts'
 
 const png = 'iVBORw0KGgoAAAANSUhEUgAAAAE='
@@ -130,6 +139,16 @@ describe('media', () => {
     ])
     const zip: UserBlock = { kind: 'document', source: { kind: 'data', mediaType: 'application/zip', base64: 'UEs=' } }
     expect(refusalOf({ turns: [user(zip)] }).message).toContain('application/zip')
+  })
+
+  test('pitfall 93: by address they are refused for a host that fetches nothing, wherever they stand', () => {
+    const picture: UserBlock = { kind: 'image', source: { kind: 'url', url: 'https://x/i.png' } }
+    const document: UserBlock = { kind: 'document', source: { kind: 'url', url: 'https://x/d.pdf' } }
+    const inResult: UserBlock = { kind: 'tool-result', callId: 'a', content: [picture], isError: false }
+    for (const turns of [[user(picture)], [user(document)], [user('u'), assistant(call('a')), user(inResult)]]) {
+      expect(refusalOf({ turns }, { mediaUrls: false }).message).toContain('by URL')
+    }
+    expect(contentOf(image('image/png', png))).toHaveLength(1)
   })
 
   test('a model that takes no media refuses them', () => {
@@ -316,6 +335,10 @@ describe('around the request', () => {
   test('tiers: fast only where it is served, with the flag that unlocks it', () => {
     expect(renderMessagesBody({ serviceTier: 'standard' }).body.service_tier).toBe('standard_only')
     expect(renderMessagesBody({ serviceTier: 'auto' }).body.service_tier).toBe('auto')
+    for (const serviceTier of ['standard', 'auto'] as const) {
+      const { body, warnings } = renderMessagesBody({ serviceTier }, { fastTier: false })
+      expect([body.service_tier, warnings]).toEqual([undefined, []])
+    }
     expect(renderMessagesBody({ serviceTier: 'economy' }).warnings).toEqual(['service_tier_dropped;/service_tier'])
     expect(renderMessagesBody({ serviceTier: 'fast' }).warnings).toEqual(['service_tier_dropped;/service_tier'])
     const fast = renderMessagesBody({ serviceTier: 'fast' }, { fastTier: true })

@@ -21,7 +21,10 @@ export function renderServing(conversation: Conversation, rules: TargetRules, wa
   if (serviceTier === 'economy' || (serviceTier === 'fast' && !fast)) {
     warnings.add('service_tier_dropped', placeOf(conversation, 'serviceTier'))
   }
-  const tier = serviceTier === 'auto' ? '"auto"' : serviceTier === 'standard' ? '"standard_only"' : undefined
+  // A host without tiers serves everything as standard, and refuses the field.
+  const tiers: Partial<Record<string, RawJson>> =
+    rules.fastTier === false ? {} : { auto: '"auto"', standard: '"standard_only"' }
+  const tier = serviceTier && tiers[serviceTier]
   const userId = endUserId && shortened(endUserId, rules.endUserIdMax ?? userIdUsualMax)
   return {
     members: [

@@ -5,6 +5,7 @@ import { placeOf } from '../canonical/places.ts'
 import type { TargetRules } from '../canonical/target-rules.ts'
 import { jsonObject, jsonString } from '../request/json-text.ts'
 import { refuseAt } from '../request/request-fields.ts'
+import { shownWord } from '../request/shown-word.ts'
 import type { WarningList } from '../request/warning-list.ts'
 import type { ToolContext, WireTool } from './render-tools.ts'
 
@@ -44,7 +45,10 @@ export function chooseTool(conversation: Conversation, offered: readonly Tool[])
       return { type: 'any' }
     case 'named':
       if (offered.some(({ name }) => name === toolChoice.name)) return { type: 'tool', name: toolChoice.name }
-      return refuseAt('/tool_choice', `\`tool_choice\` names \`${toolChoice.name}\`, which is not among the tools.`)
+      return refuseAt(
+        '/tool_choice',
+        `\`tool_choice\` names ${shownWord(toolChoice.name)}, which is not among the tools.`,
+      )
     case 'allowed': {
       if (!toolChoice.force) return { type: 'auto' }
       const [only] = offered

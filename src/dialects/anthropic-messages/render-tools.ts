@@ -5,6 +5,7 @@ import type { CacheMark, FunctionTool, RawJson, Tool } from '../canonical/conver
 import type { TargetRules } from '../canonical/target-rules.ts'
 import { jsonObject, jsonString } from '../request/json-text.ts'
 import { refuseAt } from '../request/request-fields.ts'
+import { shownWord } from '../request/shown-word.ts'
 import type { ToolNames } from '../request/tool-names.ts'
 import type { WarningList } from '../request/warning-list.ts'
 import { fitsSubset } from './schema-subset.ts'
@@ -36,7 +37,7 @@ export function renderTools(tools: readonly Tool[], context: ToolContext): WireT
   let strictLeft = strictToolsMax
   return tools.map((tool, i) => {
     const place = tool.place ?? `/tools/${i}`
-    if (seen.has(tool.name)) refuseAt(place, `The tool \`${tool.name}\` stands twice in \`tools\`.`)
+    if (seen.has(tool.name)) refuseAt(place, `The tool ${shownWord(tool.name)} stands twice in \`tools\`.`)
     seen.add(tool.name)
     if (tool.kind === 'function') {
       const rendered = renderFunction(tool, place, strictLeft > 0, context)
@@ -44,7 +45,7 @@ export function renderTools(tools: readonly Tool[], context: ToolContext): WireT
       return rendered
     }
     if (tool.grammar !== undefined) {
-      refuseAt(place, `The grammar of the custom tool \`${tool.name}\` cannot be enforced by this model.`)
+      refuseAt(place, `The grammar of the custom tool ${shownWord(tool.name)} cannot be enforced by this model.`)
     }
     return wireTool(tool, inputOnly, tool.description, context)
   })
@@ -64,7 +65,7 @@ function renderFunction(tool: FunctionTool, place: string, strictAllowed: boolea
 
 function objectSchema(tool: FunctionTool, place: string, warnings: WarningList): { schema: RawJson; note?: string } {
   const result = toolSchema(tool.schema)
-  if (typeof result === 'string') return refuseAt(place, `The tool \`${tool.name}\` cannot be used: ${result}.`)
+  if (typeof result === 'string') return refuseAt(place, `The tool ${shownWord(tool.name)} cannot be used: ${result}.`)
   if (result.folded) warnings.add('tool_schema_merged', place)
   return result
 }

@@ -13,6 +13,8 @@ export interface ProviderFault {
   readonly param: string | undefined
   readonly details: unknown
   readonly retryAfterMs: number | undefined
+  /** The model wrote something that is no reply; asked again, it may well write one. */
+  readonly isChance?: true
 }
 
 const textMax = 4096

@@ -40,6 +40,8 @@ export interface TargetRules {
   readonly images?: boolean
   /** Documents by value (PDF). */
   readonly documents?: boolean
+  /** false = media by address are refused: the host fetches nothing. */
+  readonly mediaUrls?: boolean
   /** How many stop sequences; 0 = none, the gateway matches them itself. */
   readonly stopMax?: number
   readonly toolsMax?: number
@@ -53,6 +55,8 @@ export interface TargetRules {
   readonly systemAsParts?: boolean
   /** Whether assistant reasoning text is sent back, and under which name. */
   readonly reasoningEcho?: { readonly field: string; readonly when: 'always' | 'tool-turns' }
+  /** false = a member of a message that holds reasoning is refused, whoever wrote it. */
+  readonly reasoningMembers?: boolean
   /** How prompt caching is asked for. */
   readonly cacheStyle?: 'cache-control' | 'breakpoint' | 'implicit'
   /** false = a member for the end user's id is refused. */
@@ -62,6 +66,8 @@ export interface TargetRules {
   readonly endUserIdName?: 'user' | 'safety_identifier'
   /** false = asking for usage in a stream is refused; such a host counts without being asked, or not at all. */
   readonly streamUsage?: boolean
+  /** A longer answer than this many tokens is only given as a stream. */
+  readonly unstreamedOutputMax?: number
   readonly parallelFlag?: boolean
   /** A choice may be narrowed to some of the tools without leaving the others out. */
   readonly allowedTools?: boolean
@@ -69,6 +75,8 @@ export interface TargetRules {
   readonly emptyContent?: 'null' | 'string'
   /** A short assistant turn must stand between a tool result and a user message. */
   readonly assistantAfterTool?: boolean
+  /** false = the line for billing that Claude Code puts before the prompt is not for this host, and spoils its cache. */
+  readonly attributionLine?: boolean
   /** Values of the dialect's version header to send. */
   readonly dialectVersion?: string
   /** Reasoning is written as <think>…</think> inside the text. */

@@ -3,11 +3,9 @@
 
 import type { DocumentBlock, ImageBlock, MediaSource, RawJson, TextBlock } from '../canonical/conversation.ts'
 import { jsonObject, jsonString } from '../request/json-text.ts'
-import { sniffMediaType } from '../request/media-type.ts'
+import { knownMediaType } from '../request/media-type.ts'
 import { refuseAt } from '../request/request-fields.ts'
 import type { Rendering } from './rendering.ts'
-
-type DataSource = Extract<MediaSource, { kind: 'data' }>
 
 /** What the provider reads (docs of 2026-11). */
 const imageTypes = ['image/png', 'image/jpeg', 'image/webp', 'image/heic', 'image/heif']
@@ -93,12 +91,7 @@ function typeOf(source: MediaSource): string | undefined {
     const [, ending = ''] = /\.(\w+)(?:[?#].*)?$/.exec(source.url) ?? []
     return Object.hasOwn(typeOfEnding, ending.toLowerCase()) ? typeOfEnding[ending.toLowerCase()] : undefined
   }
-  return labelOf(source)
-}
-
-function labelOf({ mediaType, base64 }: DataSource): string {
-  const label = mediaType.toLowerCase()
-  return sniffMediaType(base64) ?? (label === 'image/jpg' ? 'image/jpeg' : label)
+  return knownMediaType(source.base64, source.mediaType)
 }
 
 function mediaPart(source: MediaSource, mediaType: string | undefined): RawJson {

@@ -7,6 +7,7 @@
 import type { Conversation, RawJson, Tool, ToolChoice } from '../canonical/conversation.ts'
 import { jsonArray, jsonObject, jsonString } from '../request/json-text.ts'
 import { refuseAt } from '../request/request-fields.ts'
+import { shownWord } from '../request/shown-word.ts'
 import type { Rendering } from './rendering.ts'
 
 /** The tools that are declared: all, unless only some are allowed and the target has no way to say so. */
@@ -42,7 +43,7 @@ function refuseUnknown(choice: ToolChoice | undefined, tools: readonly Tool[]): 
     refuseAt('/tool_choice', '`tool_choice` demands a tool call, but the request offers no tools.')
   }
   if (choice?.kind === 'named' && !tools.some(({ name }) => name === choice.name)) {
-    refuseAt('/tool_choice', `\`tool_choice\` names \`${choice.name}\`, which is not among the tools.`)
+    refuseAt('/tool_choice', `\`tool_choice\` names ${shownWord(choice.name)}, which is not among the tools.`)
   }
 }
 

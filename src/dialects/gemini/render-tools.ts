@@ -5,6 +5,7 @@ import type { Conversation, RawJson, Tool } from '../canonical/conversation.ts'
 import { placeOf } from '../canonical/places.ts'
 import { jsonArray, jsonObject, jsonString } from '../request/json-text.ts'
 import { refuseAt } from '../request/request-fields.ts'
+import { shownWord } from '../request/shown-word.ts'
 import { chooseMode, offeredTools } from './render-tool-choice.ts'
 import type { Rendering } from './rendering.ts'
 import { toolParameters } from './tool-parameters.ts'
@@ -56,7 +57,7 @@ export function renderTools(
 function refuseTwice(tools: readonly Tool[]): void {
   const seen = new Set<string>()
   for (const { name, place } of tools) {
-    if (seen.has(name)) refuseAt(place ?? '/tools', `The tool \`${name}\` stands twice in \`tools\`.`)
+    if (seen.has(name)) refuseAt(place ?? '/tools', `The tool ${shownWord(name)} stands twice in \`tools\`.`)
     seen.add(name)
   }
 }
@@ -66,12 +67,12 @@ function renderTool(tool: Tool, { names, warnings }: Rendering): RawJson {
   const place = tool.place ?? '/tools'
   if (tool.kind === 'custom') {
     if (tool.grammar !== undefined) {
-      refuseAt(place, `The grammar of the custom tool \`${tool.name}\` cannot be enforced by this model.`)
+      refuseAt(place, `The grammar of the custom tool ${shownWord(tool.name)} cannot be enforced by this model.`)
     }
     return declaration(name, tool.description, inputOnly)
   }
   const parameters = toolParameters(tool.schema)
-  if (typeof parameters === 'string') refuseAt(place, `The tool \`${tool.name}\` cannot be used: ${parameters}.`)
+  if (typeof parameters === 'string') refuseAt(place, `The tool ${shownWord(tool.name)} cannot be used: ${parameters}.`)
   if (parameters.loosened) warnings.add('tool_schema_loosened', place)
   return declaration(name, tool.description, parameters.schema)
 }

@@ -43,7 +43,7 @@ const failures: ReadonlySet<string> = new Set([
 ])
 
 export function readStop({ finish, message, hasCalls }: ReplyEnding): Stop | { readonly fault: ProviderFault } {
-  if (failures.has(finish)) return { fault: { ...replyFault(saying(finish, message)), code: finish } }
+  if (failures.has(finish)) return { fault: { ...replyFault(saying(finish, message)), code: finish, isChance: true } }
   if (finish === 'STOP') return { unified: hasCalls ? 'tool-calls' : 'end', raw: finish }
   if (lengths.has(finish)) return { unified: 'length', raw: finish }
   if (refusals.has(finish)) {

@@ -59,6 +59,103 @@ describe('a host that refuses end users', () => {
   })
 })
 
+describe('a host that knows one name for the cap', () => {
+  const older: TargetRules = { outputCapName: 'max_tokens' }
+  const newer: TargetRules = { outputCapName: 'max_completion_tokens' }
+
+  test.each([
+    [newer, '"max_tokens":5,"max_completion_tokens":7', '"max_completion_tokens":7'],
+    [newer, '"max_completion_tokens":7,"max_tokens":5', '"max_completion_tokens":7'],
+    [older, '"max_tokens":5, "max_completion_tokens":7', '"max_tokens":7'],
+    [older, '"max_tokens":null,"max_completion_tokens":7', '"max_tokens":7'],
+    [newer, '"max_tokens":5,"max_completion_tokens":null', '"max_completion_tokens":5'],
+    [older, '"max_tokens":null,"max_completion_tokens":null', '"max_tokens":null'],
+  ])('pitfall 3: gets one, the caller’s newer one: %o %s', (rules, caps, sent) => {
+    expect(edited(`{"model":"m",${caps},${plain}}`, rules)).toBe(`{"model":"up",${sent},${plain}}`)
+    expect(edited(`{"model":"m",${plain},${caps}}`, rules)).toBe(`{"model":"up",${plain},${sent}}`)
+  })
+
+  test('pitfall 3: also where the wallet pays for less', () => {
+    const lowered = (caps: string, rules: TargetRules) => {
+      const edits = { upstreamModel: 'up', defaultOutputCap: undefined, outputCapMost: 3, rules }
+      return new TextDecoder().decode(editRequest(envelopeOf(`{"model":"m",${caps},${plain}}`), edits))
+    }
+    expect(lowered('"max_tokens":5,"max_completion_tokens":7', older)).toBe(`{"model":"up","max_tokens":3,${plain}}`)
+    expect(lowered('"max_tokens":5,"max_completion_tokens":7', {})).toBe(
+      `{"model":"up","max_tokens":3,"max_completion_tokens":3,${plain}}`,
+    )
+  })
+
+  test('one that knows nothing of it gets what the caller wrote', () => {
+    const body = `{"model":"up","max_tokens":5,"max_completion_tokens":7,${plain}}`
+    expect(edited(body, {})).toBe(body)
+  })
+})
+
+describe('messages', () => {
+  const around = (...messages: string[]) => `{"model":"up","messages":[ ${messages.join(' , ')} ],"temperature":1.0}`
+  const user = '{"role":"user","content":"as a \\"developer\\" with \\"reasoning\\" I say"}'
+  const developer = '{"content":"be kind", "role" : "developer"}'
+  const thoughtful = (details: string) =>
+    `{"role":"assistant","reasoning_content":"hm", "content":"hi","reasoning_details":${details},"tool_calls":[{"id":"a","n":1.0}]}`
+  const real = '{"type":"reasoning.text","text":"hm","signature":"EqoB"}'
+  const own = '{"type":"reasoning.text","text":"hm","signature":"tg1.eyJ"}'
+  const sealed = '{"type":"reasoning.encrypted","data":"tg1.eyJ"}'
+
+  test('pitfall 30: the role developer becomes system where the host knows no other', () => {
+    const body = around(developer, user, developer)
+    const system = '{"content":"be kind", "role" : "system"}'
+    expect(edited(body, { systemRole: 'system' })).toBe(around(system, user, system))
+    expect(edited(body, { systemRole: 'developer' })).toBe(body)
+    expect(edited(body, {})).toBe(body)
+  })
+
+  test('pitfall 83, 175, 176 and 183: reasoning in the history stays away from a host that refuses it', () => {
+    const body = around(user, thoughtful(`[${real}]`), user)
+    const bare = '{"role":"assistant","content":"hi","tool_calls":[{"id":"a","n":1.0}]}'
+    expect(edited(body, { reasoningMembers: false })).toBe(around(user, bare, user))
+    expect(edited(around(thoughtful(`[${own},${real}]`)), { reasoningMembers: false })).toBe(around(bare))
+    expect(edited(body, {})).toBe(body)
+  })
+
+  test('pitfall 82: a host that misses reasoning in the history gets it empty, and never twice', () => {
+    const said = '{"role":"assistant","content":"hi"}'
+    const called = '{"role":"assistant","tool_calls":[{"id":"a"}] }'
+    const echoed = '{"role":"assistant","content":"hi","reasoning_content":"hm"}'
+    const body = around(user, said, called, echoed)
+    const empty = ',"reasoning_content":""'
+    const always = { reasoningEcho: { field: 'reasoning_content', when: 'always' } } as const
+    expect(edited(body, always)).toBe(
+      around(
+        user,
+        `{"role":"assistant","content":"hi"${empty}}`,
+        `{"role":"assistant","tool_calls":[{"id":"a"}]${empty} }`,
+        echoed,
+      ),
+    )
+    const onCalls = { reasoningEcho: { field: 'reasoning_content', when: 'tool-turns' } } as const
+    expect(edited(body, onCalls)).toBe(
+      around(user, said, `{"role":"assistant","tool_calls":[{"id":"a"}]${empty} }`, echoed),
+    )
+    // Behind what is cut at the end of a message, too.
+    const own = `{"role":"assistant","content":"hi","reasoning_details":[${sealed}]}`
+    expect(edited(around(own), always)).toBe(around(`{"role":"assistant","content":"hi"${empty}}`))
+  })
+
+  test('pitfall 79: reasoning that we have signed goes to nobody else, and a real signature is not touched', () => {
+    const sent = (...details: string[]) => edited(around(user, thoughtful(`[${details.join(',')}]`)), {})
+    expect(sent(own, real, sealed)).toBe(around(user, thoughtful(`[${real}]`)))
+    expect(sent(real)).toBe(around(user, thoughtful(`[${real}]`)))
+    const proof = (signature: string) => `"extra_content":{"google":{"thought_signature":"${signature}"}}`
+    const calls = (...members: string[]) => `{"role":"assistant","tool_calls":[{${members.join(',')}}]}`
+    expect(edited(around(calls('"id":"a"', proof('tg1.x'), '"n":1.0')), {})).toBe(around(calls('"id":"a"', '"n":1.0')))
+    expect(edited(around(calls('"id":"tg1."', proof('Eq'))), {})).toBe(around(calls('"id":"tg1."', proof('Eq'))))
+    expect(sent(own, sealed)).toBe(
+      around(user, '{"role":"assistant","reasoning_content":"hm", "content":"hi","tool_calls":[{"id":"a","n":1.0}]}'),
+    )
+  })
+})
+
 test.each([
   ['"tools":[{}]', true, undefined],
   ['"functions":[{}]', true, undefined],

@@ -10,9 +10,12 @@ import {
   readJsonValueMembers,
   spliceBytes,
 } from '../../wire/json-members.ts'
+import { cutSpans } from '../byte-lane/cut-spans.ts'
 import type { RequestEdits } from '../byte-lane/relay.ts'
 import type { Envelope } from '../canonical/envelope.ts'
+import { messageEdits } from './edit-messages.ts'
 
+/** The older first. */
 const capNames = ['max_tokens', 'max_completion_tokens']
 const endUserNames = ['user', 'safety_identifier']
 
@@ -24,8 +27,13 @@ export function editRequest(envelope: Envelope, edits: RequestEdits): Uint8Array
   if (model) changes.push(replaceValue(model, JSON.stringify(edits.upstreamModel)))
   changes.push(...capEdits(envelope, edits, added))
   const { streamUsage, endUserId } = edits.rules
-  const refused = [...(streamUsage === false ? ['stream_options'] : []), ...(endUserId === false ? endUserNames : [])]
+  const refused = [
+    ...(streamUsage === false ? ['stream_options'] : []),
+    ...(endUserId === false ? endUserNames : []),
+    ...otherCap(envelope, edits),
+  ]
   changes.push(...cutMembers(members, refused))
+  changes.push(...messageEdits(envelope, edits.rules))
   if (envelope.stream && !envelope.wantsStreamUsage && streamUsage !== false) {
     changes.push(...usageEdits(envelope, added))
   }
@@ -40,45 +48,49 @@ export function editRequest(envelope: Envelope, edits: RequestEdits): Uint8Array
 }
 
 /** The cap under the name the host knows: renamed where the caller used the other one, added where it sent none. */
-function capEdits({ members, outputCap }: Envelope, edits: RequestEdits, added: string[]): ByteEdit[] {
+function capEdits(envelope: Envelope, edits: RequestEdits, added: string[]): ByteEdit[] {
+  const { members, outputCap } = envelope
   const wanted = edits.rules.outputCapName
-  const most = edits.outputCapMost
-  if (outputCap !== undefined && most !== undefined && outputCap > most) return loweredCap(members, wanted, most)
+  const most = edits.outputCapMost ?? Number.POSITIVE_INFINITY
+  const written = capNames.map((name) => members.find(name)).filter((member) => member !== undefined)
+  const counting = countingCap(envelope)
   if (outputCap === undefined) {
-    const nullCap = capNames.map((name) => members.find(name)).find((member) => member !== undefined)
-    const cap = Math.min(edits.defaultOutputCap ?? Number.POSITIVE_INFINITY, most ?? Number.POSITIVE_INFINITY)
+    const cap = Math.min(edits.defaultOutputCap ?? Number.POSITIVE_INFINITY, most)
     if (cap === Number.POSITIVE_INFINITY) return []
-    if (nullCap) return [replaceMember(nullCap, wanted ?? nullCap.name, cap)]
+    if (counting) return [replaceMember(counting, wanted ?? counting.name, cap)]
     added.push(`"${wanted ?? 'max_tokens'}":${cap}`)
     return []
   }
-  if (wanted === undefined || members.find(wanted)) return []
-  const other = capNames.map((name) => members.find(name)).find((member) => member !== undefined)
-  return other ? [{ ...nameSpan(other), bytes: encode(`"${wanted}":`) }] : []
+  if (outputCap > most) {
+    // Where nobody knows which of two the host obeys, both are lowered.
+    const lowered = wanted === undefined ? written : written.filter((member) => member === counting)
+    return lowered.map((member) => replaceMember(member, wanted ?? member.name, most))
+  }
+  if (wanted === undefined || !counting || counting.name === wanted) return []
+  return [{ ...nameSpan(counting), bytes: encode(`"${wanted}":`) }]
 }
 
-/** Under every name the caller wrote it: hosts differ in which of two they obey. */
-function loweredCap(members: Envelope['members'], wanted: string | undefined, most: number): ByteEdit[] {
-  const written = capNames.map((name) => members.find(name)).filter((member) => member !== undefined)
-  const isKnown = written.some(({ name }) => name === wanted)
-  return written.map((member) => replaceMember(member, isKnown ? member.name : (wanted ?? member.name), most))
+/** Of two caps the one that counts: the newer name before the older, a number before null. */
+function countingCap({ body, members }: Envelope): JsonMember | undefined {
+  const written = capNames.flatMap((name) => members.find(name) ?? [])
+  return written.findLast((member) => memberKind(body, member) !== 'null') ?? written[0]
+}
+
+/** A host that knows one name gets one cap: some refuse two, and others a name that they do not know. */
+function otherCap(envelope: Envelope, { rules }: RequestEdits): string[] {
+  const counting = countingCap(envelope)
+  if (rules.outputCapName === undefined || !counting) return []
+  return capNames.filter((name) => name !== counting.name)
 }
 
 function replaceMember(member: JsonMember, name: string, value: number): ByteEdit {
   return { start: member.start, end: member.valueEnd, bytes: encode(`"${name}":${value}`) }
 }
 
-/** Members that the host refuses: each goes with the comma behind it, those at the end with the one in front. */
 function cutMembers({ list }: Envelope['members'], names: readonly string[]): ByteEdit[] {
   if (names.length === 0) return []
-  const isCut = ({ name }: JsonMember): boolean => names.includes(name)
-  const lastKept = list.findLastIndex((member) => !isCut(member))
-  return list.flatMap((member, i): ByteEdit[] => {
-    if (!isCut(member)) return []
-    const bytes = new Uint8Array(0)
-    if (i > lastKept) return [{ start: list[i - 1]?.valueEnd ?? member.start, end: member.valueEnd, bytes }]
-    return [{ start: member.start, end: list[i + 1]?.start ?? member.valueEnd, bytes }]
-  })
+  const spans = list.map(({ start, valueEnd }) => ({ start, end: valueEnd }))
+  return cutSpans(spans, (i) => names.includes(list[i]?.name ?? ''))
 }
 
 /** Usage is always asked of the provider; where the caller did not ask, the relay keeps the extra record back. */

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import { parsed, refusedParse } from '../../../test/parts/chat-requests.ts'
+import { writeSignature } from '../canonical/signature.ts'
 
 const text = (words: string) => ({ kind: 'text', text: words }) as const
 
@@ -139,6 +140,17 @@ describe('assistant messages', () => {
     const { turns, warned } = parsed({ messages: [{ role: 'assistant', tool_calls: [signed] }] })
     expect(turns[0]?.blocks).toHaveLength(1)
     expect(warned).toEqual(['thinking_dropped /messages/0/tool_calls/0/extra_content'])
+  })
+
+  test('pitfall 80: ours is thinking before its call, where the details did not come back', () => {
+    const signature = writeSignature({ issuer: 'google/gemini/g', blob: 'S1' })
+    const signed = { ...call, extra_content: { google: { thought_signature: signature } } }
+    const thought = { kind: 'thinking', text: '', signature }
+    const read = (members: object) => parsed({ messages: [{ role: 'assistant', tool_calls: [signed], ...members }] })
+    expect(read({}).turns[0]?.blocks).toMatchObject([thought, { kind: 'tool-call' }])
+    expect(read({}).warned).toEqual([])
+    const details = [{ type: 'reasoning.text', text: '', signature, format: 'unknown', index: 0 }]
+    expect(read({ reasoning_details: details }).turns[0]?.blocks).toMatchObject([thought, { kind: 'tool-call' }])
   })
 
   test('audio of an earlier answer is refused', () => {

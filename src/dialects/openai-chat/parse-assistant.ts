@@ -1,6 +1,8 @@
 // One assistant message of the history: reasoning first, as it was produced, then what was said, then the calls.
 
 import type { AssistantBlock, ToolCallBlock } from '../canonical/conversation.ts'
+import { recordOf } from '../canonical/json-value.ts'
+import { isOwnSignature } from '../canonical/signature.ts'
 import { type RequestFields, wrongType } from '../request/request-fields.ts'
 import { markOf, type ParseContext } from './parse-context.ts'
 import { parseTextPart, refusePart } from './parse-parts.ts'
@@ -18,7 +20,9 @@ export function parseAssistant(message: RequestFields, legacyId: string, context
     ...(inContent ? [] : parseReasoningFields(message, context)),
     ...said,
     ...(refusal ? [{ kind: 'refusal', text: refusal } as const] : []),
-    ...message.objects('tool_calls').map((call) => parseCall(call, context)),
+    ...message
+      .objects('tool_calls')
+      .flatMap((call) => [...parseProof(call, message, context), parseCall(call, context)]),
     ...parseLegacyCall(message, legacyId, context),
   ]
 }
@@ -46,14 +50,22 @@ function parseContent(message: RequestFields, context: ParseContext): AssistantB
   })
 }
 
+/** Ours, of the thinking before a call; it counts where the details did not come back. Google's own nobody can read. */
+function parseProof(call: RequestFields, message: RequestFields, context: ParseContext): AssistantBlock[] {
+  if (call.value('extra_content') === undefined) return []
+  const signature = recordOf(recordOf(call.value('extra_content')).google).thought_signature
+  if (typeof signature !== 'string' || !isOwnSignature(signature)) {
+    context.warnings.add('thinking_dropped', call.pointer('extra_content'))
+    return []
+  }
+  const hasDetails = message.objects('reasoning_details').length > 0
+  return hasDetails ? [] : [{ kind: 'thinking', text: '', signature }]
+}
+
 function parseCall(call: RequestFields, context: ParseContext): ToolCallBlock {
   const id = nonEmpty(call, 'id')
   const type = call.optionalWord('type', ['function', 'custom']) ?? 'function'
   const detail = call.optionalObject(type) ?? call.missing(type)
-  // Google's proof of the thinking before a call, which nobody else can read.
-  if (call.value('extra_content') !== undefined) {
-    context.warnings.add('thinking_dropped', call.pointer('extra_content'))
-  }
   return {
     kind: 'tool-call',
     id,

@@ -2,6 +2,7 @@
 
 import type { TextBlock, ToolResultBlock, Turn, UserBlock } from '../canonical/conversation.ts'
 import type { RequestFields } from '../request/request-fields.ts'
+import { shownWord } from '../request/shown-word.ts'
 import { parseAssistant } from './parse-assistant.ts'
 import { markOf, type ParseContext, readMark } from './parse-context.ts'
 import { type ContentBlock, parsePart, parseTextPart, refusePart } from './parse-parts.ts'
@@ -47,7 +48,7 @@ export function parseMessages(body: RequestFields, context: ParseContext): Parse
   for (const [index, message] of body.objects('messages').entries()) {
     const role = message.text('role')
     const known = knownMembers.get(role)
-    if (!known) return message.refuse('role', `The role \`${role}\` does not exist.`)
+    if (!known) return message.refuse('role', `The role ${shownWord(role)} does not exist.`)
     message.warnUnknown(known, context.warnings)
     // A tool's name repeats what its call said; anywhere else a name is lost.
     if (role !== 'tool' && role !== 'function' && message.optionalText('name')) {
@@ -130,7 +131,8 @@ function parseResultContent(fields: RequestFields, context: ParseContext): Conte
 function answeredLegacyId(message: RequestFields, legacy: LegacyCall[]): string {
   const name = message.text('name')
   const call = legacy.findIndex((open) => open.name === name)
-  if (call === -1) return message.refuse('name', `The function message for \`${name}\` answers no function call.`)
+  if (call === -1)
+    return message.refuse('name', `The function message for ${shownWord(name)} answers no function call.`)
   return legacy.splice(call, 1)[0]?.id ?? ''
 }
 

@@ -89,4 +89,13 @@ describe('content parts', () => {
     expect(lifeOf(conversation.tools[0])).toBe('short')
     expect(conversation.automaticCache).toEqual({ life: 'short' })
   })
+
+  test('pitfall 105: and inside the description of a tool, where unknown members are told', () => {
+    const { tools, warned } = parsed({
+      messages: [{ role: 'user', content: 'hi' }],
+      tools: [{ type: 'function', function: { name: 'f', cache_control: { type: 'ephemeral' }, colour: 'red' } }],
+    })
+    expect(lifeOf(tools[0])).toBe('short')
+    expect(warned).toEqual(['field_dropped /tools/0/function/colour'])
+  })
 })

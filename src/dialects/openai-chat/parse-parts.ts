@@ -4,6 +4,7 @@
 import type { DocumentBlock, ImageBlock, TextBlock } from '../canonical/conversation.ts'
 import { isWebUrl, readDataUrl, sniffMediaType } from '../request/media-type.ts'
 import { type RequestFields, refuseAt } from '../request/request-fields.ts'
+import { shownWord } from '../request/shown-word.ts'
 import { paramOf } from '../request/warning-list.ts'
 import { markOf, type ParseContext } from './parse-context.ts'
 
@@ -35,7 +36,7 @@ export function parseTextPart(part: RequestFields, context: ParseContext): TextB
 
 export function refusePart(part: RequestFields, role: string): never {
   const type = part.text('type')
-  return part.refuse('type', `A content part of type \`${type}\` is not supported in a ${role} message.`)
+  return part.refuse('type', `A content part of type ${shownWord(type)} is not supported in a ${role} message.`)
 }
 
 function parseImageUrl(part: RequestFields, { warnings }: ParseContext): ImageBlock | DocumentBlock {
@@ -101,5 +102,5 @@ function parseSource(part: RequestFields): ImageBlock | DocumentBlock {
     case 'text':
       if (kind === 'document') return { kind, source: { kind: 'text', text: source.text('data') }, ...named }
   }
-  return source.refuse('type', `The source type \`${source.text('type')}\` is not supported in an ${kind}.`)
+  return source.refuse('type', `The source type ${shownWord(source.text('type'))} is not supported in an ${kind}.`)
 }

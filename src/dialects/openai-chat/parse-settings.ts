@@ -4,6 +4,7 @@
 import type { OutputFormat, ReasoningWish, Sampling } from '../canonical/conversation.ts'
 import { efforts } from '../canonical/conversation.ts'
 import { type RequestFields, wrongType } from '../request/request-fields.ts'
+import { shownWord } from '../request/shown-word.ts'
 import type { ParseContext } from './parse-context.ts'
 
 export function parseSampling(body: RequestFields, context: ParseContext): Sampling {
@@ -93,7 +94,7 @@ export function parseOutputFormat(body: RequestFields, context: ParseContext): O
   if (type === 'text') return undefined
   if (type === 'json_object') return { kind: 'json-object' }
   if (type !== 'json_schema') {
-    return format.refuse('type', `The response format \`${type}\` is not available for this model.`)
+    return format.refuse('type', `The response format ${shownWord(type)} is not available for this model.`)
   }
   const wanted = format.optionalObject('json_schema') ?? format.missing('json_schema')
   const schema = wanted.optionalObject('schema')

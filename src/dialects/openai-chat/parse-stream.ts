@@ -15,7 +15,7 @@ import { type DeltaPiece, readCalls, readDetails, readPieces } from './read-delt
 import { ReasoningBlob } from './reasoning-blob.ts'
 import { readStop } from './stop-reason.ts'
 import { ToolCallMerge } from './tool-call-merge.ts'
-import { readUsage } from './usage.ts'
+import { readUsage, usageIn } from './usage.ts'
 
 export function parseStream(target: Target): StreamParser {
   return new ChatStreamParser(target)
@@ -83,9 +83,7 @@ class ChatStreamParser implements StreamParser {
     const choices: unknown[] = Array.isArray(chunk.choices) ? chunk.choices : []
     const place = choices.findIndex(isRecord)
     const choice = recordOf(choices[place])
-    // Hosts differ in where it stands, and in which chunk.
-    const reported = chunk.usage ?? choice.usage ?? recordOf(chunk.x_groq).usage
-    this.#usage = readUsage(reported) ?? this.#usage
+    this.#usage = readUsage(usageIn(chunk)) ?? this.#usage
     if (place < 0) return
     const finish = textOf(choice.finish_reason)
     const error = choice.error ?? null

@@ -4,6 +4,7 @@
 import type { RawJson, Tool, ToolChoice } from '../canonical/conversation.ts'
 import { jsonObject, jsonString } from '../request/json-text.ts'
 import { type RequestFields, wrongType } from '../request/request-fields.ts'
+import { shownWord } from '../request/shown-word.ts'
 import { markOf, type ParseContext } from './parse-context.ts'
 
 const marks = ['cache_control', 'prompt_cache_breakpoint']
@@ -25,13 +26,14 @@ function parseTool(entry: RequestFields, context: ParseContext): Tool {
   if (type === 'function' || messagesShaped)
     return parseFunction(entry, entry.optionalObject('function') ?? entry, context)
   if (type === 'missing') return entry.missing('type')
-  return entry.refuse('type', `The tool type \`${type}\` is not available for this model.`)
+  return entry.refuse('type', `The tool type ${shownWord(type)} is not available for this model.`)
 }
 
 /** `detail` holds the description; in flat entries it is the entry itself. */
 function parseFunction(entry: RequestFields, detail: RequestFields, context: ParseContext): Tool {
   const schemaName = detail.value('input_schema') === undefined ? 'parameters' : 'input_schema'
   const schema = detail.optionalObject(schemaName)
+  if (detail !== entry) detail.warnUnknown(knownMembers, context.warnings)
   return {
     kind: 'function',
     name: toolName(detail),
@@ -39,6 +41,8 @@ function parseFunction(entry: RequestFields, detail: RequestFields, context: Par
     schema: schema && context.rawText(schema.at),
     strict: detail.optionalBoolean('strict'),
     place: entry.at,
+    // Some clients mark the description instead of the entry.
+    ...markOf(detail, context),
     ...markOf(entry, context),
   }
 }

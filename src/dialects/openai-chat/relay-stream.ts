@@ -9,12 +9,12 @@ import { utf8Text } from '../../wire/utf8.ts'
 import { RecordRelay } from '../byte-lane/record-relay.ts'
 import { costEdit, isObject, isPresent, parseSpan, spliceReply, usageEdit } from '../byte-lane/reply-edits.ts'
 import { recordOf } from '../canonical/json-value.ts'
-import { jsonObject } from '../request/json-text.ts'
+import { jsonArray, jsonObject } from '../request/json-text.ts'
 import { readErrorObject } from './failure.ts'
 import { isMeaningfulChunk } from './meaningful.ts'
-import { outputMeter } from './output-meter.ts'
+import { outputMeter, seenCall, seenEnd } from './output-meter.ts'
 import { renderUsage } from './render-usage.ts'
-import { readUsage } from './usage.ts'
+import { readUsage, usageIn } from './usage.ts'
 
 const done = new TextEncoder().encode('[DONE]')
 /** Anything but a comment breaks chat clients. */
@@ -23,6 +23,8 @@ export const keepAlive = sseComment('keep-alive')
 export class ChatStreamRelay extends RecordRelay {
   readonly #json = new JsonSpans(['model', 'usage', 'choices', 'error'])
   #last: Uint8Array | undefined
+  /** What the meter has seen in all chunks so far. */
+  #seen = 0
 
   keepAlive(): Uint8Array {
     return keepAlive
@@ -31,6 +33,7 @@ export class ChatStreamRelay extends RecordRelay {
   protected read(record: Uint8Array): void {
     const { dataStart, dataEnd } = this.sse
     if (isDone(record, dataStart, dataEnd)) {
+      if ((this.#seen & seenEnd) === 0 && this.meaningful) this.#passOwnEnd()
       if (this.usage === undefined) this.#passOwnUsage()
       return this.finish(record)
     }
@@ -46,6 +49,7 @@ export class ChatStreamRelay extends RecordRelay {
     }
     if (!this.meaningful) this.meaningful = isMeaningfulChunk(utf8Text(record, dataStart, dataEnd))
     this.outputBytes += outputMeter.count(record, choices.start, choices.end)
+    this.#seen |= outputMeter.seen
     this.#last = record
     if (!isObject(record, usage)) {
       if (model.start < 0) return this.pass(record)
@@ -69,21 +73,44 @@ export class ChatStreamRelay extends RecordRelay {
     return usage === reported ? costEdit(record, span, cost) : usageEdit(record, span, renderUsage(usage, cost))
   }
 
-  /** A caller that asked for usage gets it, also where the provider sends none. */
+  /** Strict clients throw an answer away that says nowhere how it ended, although its provider has said that it did. */
+  #passOwnEnd(): void {
+    const reason = (this.#seen & seenCall) === 0 ? '"stop"' : '"tool_calls"'
+    const choice = jsonObject([
+      ['index', '0'],
+      ['delta', '{}'],
+      ['finish_reason', reason],
+    ])
+    this.#passOwn([['choices', jsonArray([choice])]])
+  }
+
+  /** A caller that asked for usage gets it, also where the provider sends none, or has another place for it. */
   #passOwnUsage(): void {
-    const usage = this.context.finalUsage(undefined, undefined, () => this.outputBytes)
+    const usage = this.context.finalUsage(readUsage(usageIn(this.#lastChunk())), undefined, () => this.outputBytes)
     this.usage = usage
     if (!this.context.wantsStreamUsage || this.#last === undefined) return
-    const chunk = recordOf(parseSpan(this.#last, { start: this.#last.indexOf(openBrace), end: this.#last.length }))
-    const json = jsonObject([
-      ['id', JSON.stringify(chunk.id)],
-      ['object', '"chat.completion.chunk"'],
-      ['created', JSON.stringify(chunk.created)],
-      ['model', utf8Text(this.context.modelJson, 0, this.context.modelJson.length)],
+    this.#passOwn([
       ['choices', '[]'],
       ['usage', renderUsage(usage, this.context.costOf(usage))],
     ])
+  }
+
+  /** A chunk of ours, which says of itself what the last one said. */
+  #passOwn(members: readonly (readonly [string, string])[]): void {
+    const { id, created } = this.#lastChunk()
+    const json = jsonObject([
+      ['id', JSON.stringify(id)],
+      ['object', '"chat.completion.chunk"'],
+      ['created', JSON.stringify(created)],
+      ['model', utf8Text(this.context.modelJson, 0, this.context.modelJson.length)],
+      ...members,
+    ])
     this.pass(sseEvent(undefined, json))
+  }
+
+  #lastChunk(): Readonly<Record<string, unknown>> {
+    const last = this.#last ?? new Uint8Array(0)
+    return recordOf(parseSpan(last, { start: last.indexOf(openBrace), end: last.length }))
   }
 }
 

@@ -2,7 +2,7 @@
 // its issuer wants to see again.
 
 import type { RawJson } from '../canonical/conversation.ts'
-import { isOwnSignature } from '../canonical/signature.ts'
+import { isOwnSignature, readSignature } from '../canonical/signature.ts'
 import { jsonObject, jsonString } from '../request/json-text.ts'
 
 /** The entry for a block that can be read. `place` is that of the block in the reply. */
@@ -28,4 +28,13 @@ export function renderSealedDetail(data: string, place: number): RawJson {
 /** The names that this extension has for them. */
 function formatOf(proof: string): RawJson {
   return isOwnSignature(proof) ? '"unknown"' : '"anthropic-claude-v1"'
+}
+
+/**
+ * The proof of the thinking before a call, on the call itself: clients that drop `reasoning_details` bring this extension
+ * of Google's back (@ai-sdk/openai-compatible 3.0.90). Only for a proof that says all by itself.
+ */
+export function callProof(signature: string | undefined): RawJson | undefined {
+  if (readSignature(signature ?? '')?.blob === undefined) return undefined
+  return `{"google":${jsonObject([['thought_signature', jsonString(signature ?? '')]])}}`
 }

@@ -11,6 +11,7 @@ import {
   thinking,
 } from '../../../test/parts/reply-events.ts'
 import type { ReplyEvent } from '../canonical/reply-event.ts'
+import { writeSignature } from '../canonical/signature.ts'
 import { renderReply } from './render-reply.ts'
 
 const toolCalls = ended({ unified: 'tool-calls', raw: 'tool_use' })
@@ -87,6 +88,17 @@ describe('the message', () => {
       { id: '1', type: 'function', function: { name: 'f', arguments: '{"a":12345678901234567890}' } },
       { id: '2', type: 'custom', custom: { name: 'p', input: 'x\ny' } },
     ])
+  })
+
+  test('pitfall 80: has the proof of the thinking right before a call on the call, too', () => {
+    const proof = writeSignature({ issuer: 'google/gemini/g', blob: 'S1' })
+    const [first, second] = message(
+      ...thinking([], proof),
+      ...call('1', 'f', '{}'),
+      ...call('2', 'f', '{}'),
+      toolCalls,
+    ).tool_calls
+    expect([first.extra_content, second.extra_content]).toEqual([{ google: { thought_signature: proof } }, undefined])
   })
 
   test('has reasoning of several blocks as paragraphs, and sealed reasoning in the details only', () => {

@@ -6,7 +6,7 @@ import type { ReplyEvent, Stop } from '../canonical/reply-event.ts'
 import type { RenderContext } from '../canonical/translation.ts'
 import { jsonArray, jsonObject, jsonString } from '../request/json-text.ts'
 import { Paragraphs } from './paragraphs.ts'
-import { renderSealedDetail, renderThinkingDetail } from './render-reasoning.ts'
+import { callProof, renderSealedDetail, renderThinkingDetail } from './render-reasoning.ts'
 import { renderUsage } from './render-usage.ts'
 import { finishMembers, refusalText, replyHead } from './reply-head.ts'
 
@@ -27,7 +27,7 @@ function renderMessage(blocks: readonly CollectedBlock[], stop: Stop): RawJson {
   const content = joinTexts(blocks)
   const thinking = joinThinking(blocks)
   const refusal = refusalOf(blocks, stop)
-  const calls = blocks.flatMap((block) => (block.kind === 'tool-call' ? [renderCall(block)] : []))
+  const calls = blocks.flatMap((block, i) => (block.kind === 'tool-call' ? [renderCall(block, blocks[i - 1])] : []))
   const details = blocks.flatMap(renderDetail)
   // Nothing said beside a call or a refusal is null, nothing said at all is an empty text.
   const isSilent = content === '' && (calls.length > 0 || refusal !== undefined)
@@ -67,7 +67,7 @@ function renderDetail(block: CollectedBlock, place: number): RawJson[] {
   return [renderThinkingDetail(block.text, block.signature?.toWellFormed(), place)]
 }
 
-function renderCall(call: CollectedBlock & { kind: 'tool-call' }): RawJson {
+function renderCall(call: CollectedBlock & { kind: 'tool-call' }, before: CollectedBlock | undefined): RawJson {
   const name = ['name', jsonString(call.name.toWellFormed())] as const
   const called = call.custom
     ? jsonObject([name, ['input', jsonString(call.arguments)]])
@@ -76,5 +76,6 @@ function renderCall(call: CollectedBlock & { kind: 'tool-call' }): RawJson {
     ['id', jsonString(call.id.toWellFormed())],
     ['type', call.custom ? '"custom"' : '"function"'],
     [call.custom ? 'custom' : 'function', called],
+    ['extra_content', before?.kind === 'thinking' ? callProof(before.signature?.toWellFormed()) : undefined],
   ])
 }

@@ -13,6 +13,7 @@ import {
 } from '../../../test/parts/reply-events.ts'
 import { Failure } from '../../kernel/failure.ts'
 import type { ReplyEvent } from '../canonical/reply-event.ts'
+import { writeSignature } from '../canonical/signature.ts'
 import type { RenderContext } from '../canonical/translation.ts'
 import { renderStreamFailure } from './failure.ts'
 import { renderStream } from './render-stream.ts'
@@ -214,6 +215,30 @@ describe('reasoning', () => {
     expect(said.filter((delta) => Object.hasOwn(delta as object, 'reasoning_content'))).toEqual([
       { reasoning_content: 't1' },
       { reasoning_content: '\n\nt3' },
+    ])
+  })
+
+  test('pitfall 80: the proof of the thinking right before a call stands on the call, too', () => {
+    const proof = writeSignature({ issuer: 'google/gemini/g', blob: '{"part":"call","id":"1","signature":"S1"}' })
+    const onlyToRead = writeSignature({ issuer: 'google/gemini/g', blob: undefined })
+    const said = deltas(
+      ...thinking([], proof),
+      ...call('1', 'f', '{}'),
+      ...call('2', 'f', '{}'),
+      ...thinking(['t'], onlyToRead),
+      ...call('3', 'f', '{}'),
+      ...thinking(['t'], 'sig'),
+      ...call('4', 'f', '{}'),
+      toolCalls,
+    )
+    const openings = said
+      .flatMap((delta) => (delta as { tool_calls?: { id?: string; extra_content?: unknown }[] }).tool_calls ?? [])
+      .filter(({ id }) => id !== undefined)
+    expect(openings.map(({ id, extra_content }) => [id, extra_content])).toEqual([
+      ['1', { google: { thought_signature: proof } }],
+      ['2', undefined],
+      ['3', undefined],
+      ['4', undefined],
     ])
   })
 

@@ -8,7 +8,7 @@ import type { RenderContext, StreamRenderer } from '../canonical/translation.ts'
 import { BlockRenderer } from '../reply/block-renderer.ts'
 import { jsonArray, jsonObject, jsonString } from '../request/json-text.ts'
 import { Paragraphs } from './paragraphs.ts'
-import { renderSealedDetail, renderThinkingDetail } from './render-reasoning.ts'
+import { callProof, renderSealedDetail, renderThinkingDetail } from './render-reasoning.ts'
 import { renderUsage } from './render-usage.ts'
 import { finishMembers, refusalText, replyHead } from './reply-head.ts'
 
@@ -30,6 +30,8 @@ class ChatStreamRenderer extends BlockRenderer {
   #hasArguments = false
   #hasRefusal = false
   #thinking = ''
+  /** Of the thinking block that ended last, until something else begins. */
+  #proof: RawJson | undefined
 
   protected start(id: string | undefined): string {
     if (this.#head !== '') return ''
@@ -40,6 +42,8 @@ class ChatStreamRenderer extends BlockRenderer {
   protected startBlock(block: ReplyBlock): string {
     this.#blocks += 1
     if (block.kind !== 'text' || block.apart) this.#texts.break()
+    const proof = this.#proof
+    this.#proof = undefined
     switch (block.kind) {
       case 'thinking':
         this.#thoughts.break()
@@ -55,6 +59,7 @@ class ChatStreamRenderer extends BlockRenderer {
           ['id', jsonString(block.id.toWellFormed())],
           ['type', block.custom ? '"custom"' : '"function"'],
           calledMember(block.custom, [['name', jsonString(block.name.toWellFormed())]], ''),
+          ...(proof === undefined ? [] : [['extra_content', proof] as const]),
         ])
       default:
         return ''
@@ -81,7 +86,9 @@ class ChatStreamRenderer extends BlockRenderer {
 
   protected endBlock(block: ReplyBlock): string {
     if (block.kind === 'thinking') {
-      this.#details.push(renderThinkingDetail(this.#thinking, this.signature?.toWellFormed(), this.#blocks - 1))
+      const signature = this.signature?.toWellFormed()
+      this.#details.push(renderThinkingDetail(this.#thinking, signature, this.#blocks - 1))
+      this.#proof = callProof(signature)
     }
     // A call without arguments has written nothing, and that is no JSON.
     const isEmptyCall = block.kind === 'tool-call' && !block.custom && !this.#hasArguments

@@ -3,6 +3,7 @@
 import type { Conversation, RawJson, Tool, ToolChoice } from '../canonical/conversation.ts'
 import { jsonArray, jsonObject, jsonString } from '../request/json-text.ts'
 import { refuseAt } from '../request/request-fields.ts'
+import { shownWord } from '../request/shown-word.ts'
 import { paramOf } from '../request/warning-list.ts'
 import type { Rendering } from './rendering.ts'
 import { isStrictSchema } from './strict-schema.ts'
@@ -70,7 +71,10 @@ export function renderTools(
 /** A choice among some of the tools, for hosts without a word for it: the others are left out. */
 function narrowed({ tools, toolChoice }: Conversation, { rules, warnings }: Rendering): Offer {
   if (toolChoice?.kind === 'named' && tools.length > 0 && !tools.some(({ name }) => name === toolChoice.name)) {
-    return refuseAt('/tool_choice', `\`tool_choice\` names \`${toolChoice.name}\`, which is not among the tools.`)
+    return refuseAt(
+      '/tool_choice',
+      `\`tool_choice\` names ${shownWord(toolChoice.name)}, which is not among the tools.`,
+    )
   }
   if (toolChoice?.kind !== 'allowed') return { tools, choice: toolChoice }
   const allowed = tools.filter(({ name }) => toolChoice.names.includes(name))
@@ -116,7 +120,10 @@ function renderTool(tool: Tool, rendering: Rendering): RawJson {
   }
   if (tool.grammar !== undefined) {
     const place = tool.place ?? '/tools'
-    return refuseAt(place, `\`${paramOf(place)}\` (${tool.name}) has a grammar, which this model cannot follow.`)
+    return refuseAt(
+      place,
+      `\`${paramOf(place)}\` (${shownWord(tool.name)}) has a grammar, which this model cannot follow.`,
+    )
   }
   return wrapped('function', marks.memberOf(tool), [
     ['name', name],

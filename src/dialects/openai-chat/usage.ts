@@ -3,7 +3,10 @@
 //
 //   OpenAI, most          prompt_tokens_details.cached_tokens, .cache_write_tokens
 //   DeepSeek              prompt_cache_hit_tokens
+//   Moonshot              cached_tokens (promptfoo/promptfoo#10132, 2026-07)
 //   gateways (LiteLLM …)  cache_read_input_tokens, cache_creation_input_tokens
+//
+// One host counts reasoning beside completion_tokens (xAI: vercel/ai#12425, 2026-02), which its total tells.
 //
 // The next host with another spelling is a row here and a case in the test.
 
@@ -20,19 +23,27 @@ export function readUsage(value: unknown): Usage | undefined {
   const reads =
     tokenCount(promptDetails.cached_tokens) ??
     tokenCount(value.prompt_cache_hit_tokens) ??
-    tokenCount(value.cache_read_input_tokens)
+    tokenCount(value.cache_read_input_tokens) ??
+    tokenCount(value.cached_tokens)
   const writes = tokenCount(promptDetails.cache_write_tokens) ?? tokenCount(value.cache_creation_input_tokens)
   const cacheRead = Math.min(prompt, reads ?? 0)
   const cacheWrite = Math.min(prompt - cacheRead, writes ?? 0)
   const reasoning = tokenCount(outputDetails.reasoning_tokens)
+  const isBeside = reasoning !== undefined && value.total_tokens === prompt + output + reasoning
   return {
     inputTokens: prompt - cacheRead - cacheWrite,
     cacheReadTokens: cacheRead,
     cacheWriteTokens: cacheWrite,
     cacheWriteLongTokens: 0,
-    outputTokens: output,
+    outputTokens: isBeside ? output + reasoning : output,
     ...(reasoning === undefined ? {} : { reasoningTokens: reasoning }),
     ...cacheReport(reads, writes),
     source: 'reported',
   }
+}
+
+/** What a chunk counts. Hosts differ in where it stands: beside the choices, in the last of them, or in a corner of theirs. */
+export function usageIn(chunk: Readonly<Record<string, unknown>>): unknown {
+  const choices: unknown[] = Array.isArray(chunk.choices) ? chunk.choices : []
+  return chunk.usage ?? recordOf(choices.find(isRecord)).usage ?? recordOf(chunk.x_groq).usage
 }

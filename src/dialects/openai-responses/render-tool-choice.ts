@@ -3,6 +3,7 @@
 import type { Conversation, RawJson, Tool, ToolChoice } from '../canonical/conversation.ts'
 import { jsonArray, jsonObject, jsonString } from '../request/json-text.ts'
 import { refuseAt } from '../request/request-fields.ts'
+import { shownWord } from '../request/shown-word.ts'
 import { type Rendering, takesCustom } from './rendering.ts'
 
 /** What is left of the caller's tools and choice once the target's ways are considered. */
@@ -14,7 +15,10 @@ export interface Offer {
 /** A choice among some of the tools, for hosts without a word for it: the others are left out. */
 export function offerOf({ tools, toolChoice }: Conversation, { rules, warnings }: Rendering): Offer {
   if (toolChoice?.kind === 'named' && tools.length > 0 && !tools.some(({ name }) => name === toolChoice.name)) {
-    return refuseAt('/tool_choice', `\`tool_choice\` names \`${toolChoice.name}\`, which is not among the tools.`)
+    return refuseAt(
+      '/tool_choice',
+      `\`tool_choice\` names ${shownWord(toolChoice.name)}, which is not among the tools.`,
+    )
   }
   if (toolChoice?.kind !== 'allowed') return { tools, choice: toolChoice }
   const allowed = tools.filter(({ name }) => toolChoice.names.includes(name))

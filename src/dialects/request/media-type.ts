@@ -16,6 +16,12 @@ export function sniffMediaType(base64: string): string | undefined {
   return signatures.find(([, signature]) => startsLike(head, signature))?.[0]
 }
 
+/** The same, or else what the label says, in its proper spelling. */
+export function knownMediaType(base64: string, label: string): string {
+  const spelt = label.trim().toLowerCase()
+  return sniffMediaType(base64) ?? (spelt === 'image/jpg' ? 'image/jpeg' : spelt)
+}
+
 function startsLike(head: string, signature: string): boolean {
   if (head.length < signature.length) return false
   for (let i = 0; i < signature.length; i++) {

@@ -3,6 +3,7 @@
 
 import { type Failure, invalidRequest } from '../../kernel/failure.ts'
 import type { AssistantBlock, ToolResultBlock, Turn, UserBlock } from '../canonical/conversation.ts'
+import { shownCallId } from './shown-word.ts'
 import { type ToolIdRule, ToolIds } from './tool-ids.ts'
 import { paramOf, type WarningList } from './warning-list.ts'
 
@@ -65,7 +66,7 @@ function renamedResult(
   const calls = open.get(block.callId)
   if (!calls) {
     return invalidRequest(
-      `The tool result for \`${block.callId}\` answers no tool call of the assistant message before it.`,
+      `The tool result for ${shownCallId(block.callId)} answers no tool call of the assistant message before it.`,
       paramOf(place ?? '/messages'),
     )
   }
@@ -82,7 +83,7 @@ function unanswered(open: ReadonlyMap<string, OpenCalls>, place: string): Failur
   for (const [id, { sentIds, answered }] of open) {
     if (answered === sentIds.length) continue
     return invalidRequest(
-      `The tool call \`${id}\` has no tool result. Each call must be answered before the next assistant message.`,
+      `The tool call ${shownCallId(id)} has no tool result. Each call must be answered before the next assistant message.`,
       paramOf(place),
     )
   }

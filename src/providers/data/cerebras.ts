@@ -10,7 +10,14 @@ export const cerebras: ProviderData = {
       baseUrl: 'https://api.cerebras.ai/v1',
       auth: 'bearer',
       // Each of the three is a 400 there: https://hexdocs.pm/req_llm/cerebras.html, 2026-11.
-      rules: { outputCapName: 'max_completion_tokens', penalties: false, logitBias: false, parallelFlag: false },
+      // So is reasoning in the history: Kilo-Org/kilocode#10375, 2026-09.
+      rules: {
+        outputCapName: 'max_completion_tokens',
+        penalties: false,
+        logitBias: false,
+        parallelFlag: false,
+        reasoningMembers: false,
+      },
     },
   ],
 }

@@ -16,7 +16,7 @@ export const deepseek: ProviderData = {
       baseUrl: 'https://api.deepseek.com/anthropic',
       auth: 'x-api-key',
       // Blocks of documents were named there as not supported (2025-12).
-      rules: { dialectVersion: '2023-06-01', documents: false },
+      rules: { dialectVersion: '2023-06-01', documents: false, attributionLine: false },
     },
   ],
 }

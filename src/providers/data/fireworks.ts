@@ -10,13 +10,14 @@ export const fireworks: ProviderData = {
       dialect: 'openai-chat',
       baseUrl: 'https://api.fireworks.ai/inference/v1',
       auth: 'bearer',
-      rules: { outputCapName: 'max_tokens', systemRole: 'system', topK: true },
+      // A larger cap without a stream is a 400: nullclaw/nullclaw#231, 2026-03.
+      rules: { outputCapName: 'max_tokens', systemRole: 'system', topK: true, unstreamedOutputMax: 4096 },
     },
     {
       dialect: 'anthropic-messages',
       baseUrl: 'https://api.fireworks.ai/inference',
       auth: 'bearer',
-      rules: { dialectVersion: '2023-06-01' },
+      rules: { dialectVersion: '2023-06-01', attributionLine: false },
     },
   ],
 }

@@ -9,9 +9,9 @@ export const groq: ProviderData = {
       dialect: 'openai-chat',
       baseUrl: 'https://api.groq.com/openai/v1',
       auth: 'bearer',
-      // The older name of the cap is deprecated there; logit_bias is a 400. No reasoning is echoed: an unknown member
-      // of a message is an error (tashfeenahmed/freellmapi#1070), and no echo is the rule unless one is set.
-      rules: { outputCapName: 'max_completion_tokens', logitBias: false },
+      // The older name of the cap is deprecated there; logit_bias is a 400, and so is a member of a message that it does
+      // not know (tashfeenahmed/freellmapi#1070).
+      rules: { outputCapName: 'max_completion_tokens', logitBias: false, reasoningMembers: false },
     },
   ],
 }

@@ -12,7 +12,7 @@ export const minimax: ProviderData = {
       baseUrl: 'https://api.minimax.io/anthropic',
       auth: 'bearer',
       // stop_sequences and top_k were ignored there (2025-12), so that stops are matched here; documents are not taken.
-      rules: { dialectVersion: '2023-06-01', stopMax: 0, topK: false, documents: false },
+      rules: { dialectVersion: '2023-06-01', stopMax: 0, topK: false, documents: false, attributionLine: false },
     },
     {
       dialect: 'openai-chat',

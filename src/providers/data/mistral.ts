@@ -11,7 +11,8 @@ export const mistral: ProviderData = {
       auth: 'bearer',
       // A member it does not know is a 422: the cap's newer name (editor-code-assistant/eca#231), seed (it says
       // random_seed), logit_bias, stream_options (openai/openai-agents-python#442; usage comes without being asked for),
-      // user. Ids of tool calls and the turn after a result are rules of its models.
+      // user, reasoning_content in a message (charmbracelet/crush#1590). Ids of tool calls and the turn after a result
+      // are rules of its models.
       rules: {
         outputCapName: 'max_tokens',
         systemRole: 'system',
@@ -19,6 +20,7 @@ export const mistral: ProviderData = {
         logitBias: false,
         streamUsage: false,
         endUserId: false,
+        reasoningMembers: false,
       },
     },
   ],

@@ -24,7 +24,7 @@ export const moonshot: ProviderData = {
       dialect: 'anthropic-messages',
       baseUrl: 'https://api.moonshot.ai/anthropic',
       auth: 'bearer',
-      rules: { dialectVersion: '2023-06-01' },
+      rules: { dialectVersion: '2023-06-01', attributionLine: false },
     },
   ],
 }

@@ -14,6 +14,8 @@ export const openai: ProviderData = {
         outputCapName: 'max_completion_tokens',
         systemAsParts: true,
         endUserIdName: 'safety_identifier',
+        // It gives none away here and wants none back; members that it does not know are a 400.
+        reasoningMembers: false,
       },
     },
     // For models that refuse tools while they reason on the other one.

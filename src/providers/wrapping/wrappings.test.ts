@@ -30,6 +30,33 @@ describe('InvokeModel', () => {
     expect(wrapped?.headers).toEqual({ 'x-other': '1', accept: 'application/vnd.amazon.eventstream' })
   })
 
+  test('pitfall 8: a member goes with the flag that unlocks it, and stays away with one that the host does not know', () => {
+    const management = '"context_management":{"edits":[]}'
+    const body = `{"model":"m",${management},"diagnostics":{"previous_message_id":null},"thinking":{"type":"adaptive","block_binding":{"prefix_mismatch_behavior":"drop_block"}, "display":"omitted"},"output_config":{"task_budget":{"type":"tokens","total":9}},"messages":[]}`
+    const betas = ['context-management-2025-06-27', 'thinking-binding-controls-2026-08-01', 'task-budgets-2026-03-13']
+    const asked = { ...call(body), headers: { 'anthropic-beta': betas.join(',') } }
+    const bodyAt = (known: readonly string[]) => textOf(invokeModel.wrap(asked, { ...endpoint, betas: known })?.body)
+    const head = (flags: readonly string[]) => `"anthropic_version":"bedrock-2023-05-31","anthropic_beta":["${flags}"]`
+    expect(bodyAt(betas.slice(0, 1))).toBe(
+      `{${head(betas.slice(0, 1))},${management},"thinking":{"type":"adaptive","display":"omitted"},"output_config":{},"messages":[]}`,
+    )
+    expect(bodyAt([])).toBe(
+      '{"anthropic_version":"bedrock-2023-05-31","thinking":{"type":"adaptive","display":"omitted"},"output_config":{},"messages":[]}',
+    )
+    expect(JSON.parse(bodyAt(betas))).toMatchObject({
+      anthropic_beta: betas,
+      context_management: { edits: [] },
+      thinking: { block_binding: { prefix_mismatch_behavior: 'drop_block' } },
+      output_config: { task_budget: { total: 9 } },
+    })
+  })
+
+  test('pitfall 8: what needs no flag, or promises something, goes as it is', () => {
+    const rest = '"output_config":{"effort":"high"},"mcp_servers":[{}],"tomorrow":1,"messages":[]'
+    const wrapped = rawPredict.wrap({ ...call(`{"model":"m",${rest}}`), headers: {} }, endpoint)
+    expect(textOf(wrapped?.body)).toBe(`{"anthropic_version":"vertex-2023-10-16",${rest}}`)
+  })
+
   test('asks for a whole reply at another path', () => {
     const wrapped = invokeModel.wrap({ ...call('{"model":"m","messages":[]}'), headers: {} }, endpoint)
     expect(wrapped?.path).toBe('/model/m/invoke')

@@ -12,10 +12,8 @@ export const pitfallReasons: Topics = {
   99: converse,
   136: 'No test sits out five minutes. The runtime’s limit is off (`src/providers/call-endpoint.ts`); the gateway’s own limits are tested with a clock that jumps (`test/keep-alives.test.ts`).',
   161: 'A matter of names in the catalog, not of a dialect: ids that hold `anthropic` or `claude` are listed; aliases for others are not built.',
-  163: 'A matter of names in the catalog, not of a dialect: an id with a suffix is unknown, and the answer names the nearest.',
   170: converse,
   171: converse,
-  179: 'Not applicable yet: Fireworks; comes with that provider’s data. The translation lane streams in any case (137), and records without choices are read (112).',
 }
 
 /** What the tests of a number leave out. */
