@@ -48,8 +48,13 @@ beforeAll(async () => {
 
 afterAll(() => tenancy[Symbol.asyncDispose]())
 
+/** The only provider that is switched on here is the sandbox; the tenant brings a key for another. */
 const pathWith = ({ path }: ManagedCall, id: string) =>
-  path.replace('{id}', id).replace('{provider}', 'groq').replace('{model}', 'sandbox/echo')
+  path
+    .replace('/providers/{provider}', '/providers/sandbox')
+    .replace('{id}', id)
+    .replace('{provider}', 'groq')
+    .replace('{model}', 'sandbox/echo')
 const prefixes = { workspace: 'ws', project: 'prj', key: 'key', request: 'req' } as const
 type Kind = keyof typeof prefixes
 
