@@ -12,7 +12,12 @@ interface Outcome {
   readonly passed: number
   readonly failed: readonly string[]
   readonly skipped: readonly string[]
+  /** Files and the seconds that their tests took, longest first. */
+  readonly slowest: readonly string[]
 }
+
+/** So that a file which makes everyone wait is noticed. */
+const slowestShown = 10
 
 async function runTests(args: readonly string[]): Promise<Outcome> {
   const files = args.length > 0 ? [] : await testFiles()
@@ -56,22 +61,23 @@ async function testFiles(): Promise<string[]> {
 function readReport(xml: string, files: readonly string[]): Outcome {
   const failed: string[] = []
   const skipped: string[] = []
-  const reported = new Set<string>()
+  const seconds = new Map<string, number>()
   let passed = 0
   for (const [, attributes = '', inside = ''] of xml.matchAll(/<testcase ([^>]*?)(?:\/>|>(.*?)<\/testcase>)/gs)) {
     const file = attribute(attributes, 'file')
     // Bun writes the inner group first.
     const groups = attribute(attributes, 'classname').split(' > ').filter(Boolean).reverse()
     const name = `${file}: ${[...groups, attribute(attributes, 'name')].join(' > ')}`
-    reported.add(`./${file}`)
+    seconds.set(file, (seconds.get(file) ?? 0) + Number(attribute(attributes, 'time')))
     if (/<(?:failure|error)\b/.test(inside)) failed.push(name)
     else if (inside.includes('<skipped')) skipped.push(name)
     else passed += 1
   }
   for (const file of files) {
-    if (!reported.has(file)) failed.push(`${file.slice(2)}: could not be loaded, or holds no test`)
+    if (!seconds.has(file.slice(2))) failed.push(`${file.slice(2)}: could not be loaded, or holds no test`)
   }
-  return { passed, failed, skipped }
+  const slowest = [...seconds].sort(([, a], [, b]) => b - a).slice(0, slowestShown)
+  return { passed, failed, skipped, slowest: slowest.map(([file, took]) => `${took.toFixed(0)} s  ${file}`) }
 }
 
 const entities: Record<string, string> = { '&lt;': '<', '&gt;': '>', '&quot;': '"', '&apos;': "'", '&amp;': '&' }
@@ -91,6 +97,7 @@ const tests = await runTests(process.argv.slice(2))
 
 const failed = [...brokenChecks, ...tests.failed]
 const passed = checks.length - brokenChecks.length + tests.passed
+if (process.argv.length === 2) list('Slowest', tests.slowest)
 list('Skipped', tests.skipped)
 list('Failed', failed)
 const counts = [`${passed} passed`, `${failed.length} failed`]

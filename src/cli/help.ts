@@ -20,6 +20,7 @@ Usage
   tollgate route MODEL    where a request would go now, and why
   tollgate prices         what a model costs, changed while running: set, reset, history
   tollgate requests       what was asked, live with --follow; show one
+  tollgate usage          tokens and cost added up by day, model, project, as CSV
   tollgate explain ID     one charge, to the nano-dollar
   tollgate audit          who changed what
   tollgate ledger verify  recompute the books

@@ -7,6 +7,7 @@ import type { Failpoint } from '../../kernel/failpoint.ts'
 import type { RequestId, WorkspaceId } from '../../kernel/ids.ts'
 import type { Nano } from '../../kernel/money.ts'
 import type { Database } from '../../store/database.ts'
+import { isStoreUnavailable } from '../../store/sql-error.ts'
 import { walletOf } from '../account.ts'
 import { noBudgets } from '../budget.ts'
 import type {
@@ -24,6 +25,7 @@ import { storedOutcome } from '../settlement-transfers.ts'
 import type { HoldStats } from '../stats.ts'
 import type { Tally } from '../tally.ts'
 import { readTransfersOf } from '../transfer.ts'
+import { unavailable } from '../unavailable.ts'
 import { type BatchQueue, settlePatienceMs as patienceMs } from './batch-queue.ts'
 import type { LeaseBook, LeasedPart } from './lease-book.ts'
 import type { LeaseKeeper } from './lease-keeper.ts'
@@ -113,7 +115,7 @@ export function createOwnHolds(dependencies: OwnHoldsDependencies): OwnHolds {
     const { requestId, charge } = settlement
     assert(charge >= 0n, 'a charge is not negative')
     const own = open.take(requestId)
-    if (own === undefined) return storedOutcome(await readTransfersOf(database.sql, requestId))
+    if (own === undefined) return await readStored(database, requestId)
     const { workspaceId, leased, hasRow } = own
     const operation = { kind: 'settle', requestId, workspaceId, patienceMs, settlement, leased, hasRow } as const
     try {
@@ -183,6 +185,16 @@ export function createOwnHolds(dependencies: OwnHoldsDependencies): OwnHolds {
       })
     },
     stats: open.stats,
+  }
+}
+
+/** What an earlier call has come to; a database that cannot be asked is an answer too. */
+async function readStored(database: Database, requestId: RequestId): Promise<SettleOutcome> {
+  try {
+    return storedOutcome(await readTransfersOf(database.sql, requestId))
+  } catch (thrown) {
+    if (isStoreUnavailable(thrown)) return unavailable
+    throw thrown
   }
 }
 

@@ -1,0 +1,158 @@
+// The books of a simulated world once nothing moves any more: every row is explained by something that was asked for, every
+// answer that was given has its row, and the sums are those of plain arithmetic.
+
+import type { WorkspaceId } from '../../src/kernel/ids.ts'
+import { verify } from '../../src/ledger/verify.ts'
+import type { BookRows, TransferRow } from './backend.ts'
+import type { RequestModel } from './request-model.ts'
+import type { World } from './world.ts'
+
+export async function checkBooks(world: World, what: 'dead processes' | 'everything'): Promise<void> {
+  const rows = await world.scheduler.alone('reads the books', () => world.backend.readBooks())
+  checkDead(world, rows)
+  if (what === 'dead processes') return
+  checkCharges(world, rows)
+  checkFundings(world, rows)
+  checkSums(world, rows)
+  checkBudgets(world, rows)
+  await checkWallets(world, rows)
+  const [live] = world.processes
+  const { findings } = live ? await world.scheduler.alone('verifies', () => verify(live.database)) : { findings: [] }
+  for (const { check, id, detail } of findings) world.oracle.violate(`verify: ${check}: ${id}: ${detail}`)
+}
+
+/** M5 */
+function checkDead({ processes, oracle }: World, { holds }: BookRows): void {
+  const live = new Set(processes.filter(({ isDead }) => !isDead).map(({ name }) => name))
+  for (const { request_id: id, state } of holds) {
+    const request = oracle.requests.get(id)
+    if (state === 'open' && request && !live.has(request.process)) {
+      oracle.violate(`M5: ${id} is still held, a minute after its process died`)
+    }
+  }
+}
+
+/** M3, M7, M8 */
+function checkCharges({ oracle }: World, { transfers, holds, records }: BookRows): void {
+  const charges = Map.groupBy(
+    transfers.filter(({ kind }) => kind === 'charge'),
+    ({ request_id }) => request_id ?? '',
+  )
+  const writeoffs = Map.groupBy(
+    transfers.filter(({ kind }) => kind === 'writeoff'),
+    ({ request_id }) => request_id ?? '',
+  )
+  const recorded = Map.groupBy(records, ({ object }) => object)
+  for (const id of [...charges.keys(), ...writeoffs.keys(), ...recorded.keys()]) {
+    if (!oracle.requests.has(id)) oracle.violate(`M3: there is a charge for ${id}, which nobody asked for`)
+  }
+  for (const request of oracle.requests.values()) {
+    const { id } = request
+    const [charge, ...more] = charges.get(id) ?? []
+    const [writeoff, ...moreOff] = writeoffs.get(id) ?? []
+    if (more.length + moreOff.length > 0) oracle.violate(`M3: ${id} was charged more than once`)
+    if ((recorded.get(id)?.length ?? 0) !== (charge ? 1 : 0)) oracle.violate(`M3: ${id} and its record are not one`)
+    checkCharge(oracle.violate.bind(oracle), request, charge, writeoff?.amount ?? 0n)
+    if (charge && !request.charge) {
+      const found = { transferId: charge.id, amount: charge.amount, writtenOff: writeoff?.amount ?? 0n }
+      const fault = oracle.chargeFault(request, found)
+      if (fault) oracle.violate(fault)
+      request.end(found)
+    } else if (!charge && request.state !== 'refused') request.end()
+  }
+  for (const { request_id: id, state } of holds) {
+    if (state === 'open') oracle.violate(`M5: ${id} is still held, though everything is over`)
+    if ((state === 'settled') !== charges.has(id)) oracle.violate(`M3: the hold of ${id} is ${state}`)
+  }
+}
+
+function checkCharge(
+  violate: (text: string) => void,
+  { id, charge: known, state }: RequestModel,
+  found: TransferRow | undefined,
+  writtenOff: bigint,
+): void {
+  if (known && !found) violate(`M2: ${id} was told that it is charged, and the charge is lost`)
+  if (
+    known &&
+    found &&
+    (known.transferId !== found.id || known.amount !== found.amount || known.writtenOff !== writtenOff)
+  )
+    violate(`M3: ${id} was told of another charge than is stored`)
+  if (!known && found && (state === 'ended' || state === 'refused')) violate(`M3: ${id} had ended, and was charged`)
+}
+
+function checkFundings({ fundings, oracle }: World, { transfers }: BookRows): void {
+  const made = Map.groupBy(
+    transfers.filter(({ kind }) => kind === 'topup' || kind === 'grant'),
+    ({ reference }) => reference ?? '',
+  )
+  for (const [name, rows] of made) {
+    const model = fundings.all.get(name)
+    if (!model) oracle.violate(`there is a top-up ${name} that nobody asked for`)
+    if (rows.length > 1) oracle.violate(`top-up ${name} was made ${rows.length} times`)
+    for (const { id, amount } of rows) {
+      if (!model?.amounts.has(amount)) oracle.violate(`top-up ${name} came to ${amount}`)
+      if (model?.made && model.made.transferId !== id) oracle.violate(`top-up ${name} is not the one that was told`)
+      fundings.make(name, id, amount)
+    }
+  }
+  for (const [name, model] of fundings.all) {
+    if (made.has(name)) continue
+    if (model.made) oracle.violate(`M2: top-up ${name} was said to be made, and is lost`)
+    fundings.unmade(name)
+  }
+}
+
+/** M1 */
+function checkSums({ oracle }: World, { transfers, balances }: BookRows): void {
+  const sums = new Map<string, bigint>()
+  for (const { debit_account, credit_account, amount } of transfers) {
+    sums.set(debit_account, (sums.get(debit_account) ?? 0n) - amount)
+    sums.set(credit_account, (sums.get(credit_account) ?? 0n) + amount)
+  }
+  const total = [...sums.values()].reduce((sum, amount) => sum + amount, 0n)
+  if (total !== 0n) oracle.violate(`M1: the ledger sums to ${total}`)
+  for (const { account_id, posted, held } of balances) {
+    if (posted !== (sums.get(account_id) ?? 0n))
+      oracle.violate(`M1: ${account_id} says ${posted}, transfers ${sums.get(account_id) ?? 0n}`)
+    if (held !== 0n) oracle.violate(`M5: ${account_id} holds ${held}, though everything is over`)
+  }
+}
+
+function checkBudgets({ oracle }: World, { budgets, transfers }: BookRows): void {
+  const spent = new Map<string, bigint>()
+  for (const { budgets: names, amount } of transfers) {
+    for (const name of names?.split(',') ?? []) spent.set(name, (spent.get(name) ?? 0n) + amount)
+  }
+  for (const { name, low, high } of oracle.rooms.values()) {
+    if (name.startsWith('wallet:')) continue
+    const row = budgets.find(({ scope_id, time_window }) => `${scope_id} ${time_window}` === name)
+    const found = { row: row?.spent ?? 0n, transfers: spent.get(name) ?? 0n }
+    if (found.row !== -low || found.transfers !== -low || low !== high || (row?.held ?? 0n) !== 0n) {
+      oracle.violate(
+        `budget ${name}: ${found.row} spent, ${row?.held ?? 0n} held, transfers say ${found.transfers}, requests ${-low}`,
+      )
+    }
+  }
+}
+
+/** What every live process says, what the rows say and what the answers add up to is one figure. */
+async function checkWallets({ oracle, processes, workspaces }: World, { balances }: BookRows): Promise<void> {
+  for (const workspaceId of workspaces) {
+    const { low, high } = oracle.room(`wallet:${workspaceId}`)
+    if (low !== high || low < 0n) oracle.violate(`M4: ${workspaceId} should have ${low} to ${high}`)
+    const row = balances.find(({ account_id }) => account_id === `wallet:${workspaceId}`)
+    if ((row?.posted ?? 0n) !== low)
+      oracle.violate(`M1: ${workspaceId} has ${row?.posted ?? 0n} and should have ${low}`)
+    for (const process of processes) {
+      const wallet = await process.call('wallet', (ledger) => ledger.wallet(workspaceId as WorkspaceId))
+      if ('kind' in wallet) continue
+      if (wallet.posted !== low || wallet.held !== 0n) {
+        oracle.violate(
+          `M1: ${process.name} says ${wallet.posted} (held ${wallet.held}) of ${workspaceId}, it is ${low}`,
+        )
+      }
+    }
+  }
+}

@@ -1,0 +1,141 @@
+// The database handle of one simulated process on a memory disk. Statements, transactions and batches are those of the
+// real store (its template, its batch, its order of turns); what is simulated is when they happen and how they fail.
+
+import { SQLiteError } from 'bun:sqlite'
+import { SQL } from 'bun'
+import type { Database } from '../../src/store/database.ts'
+import type { Sql } from '../../src/store/sql.ts'
+import { runBatch } from '../../src/store/sqlite-batch.ts'
+import { sqlOver } from '../../src/store/sqlite-statement.ts'
+import type { OperationRefusal, WriteOperation } from '../../src/store/write-batch.ts'
+import type { MemoryDisk } from './memory-disk.ts'
+import type { Scheduler, Turns } from './scheduler.ts'
+import type { StoreFaults } from './store-faults.ts'
+
+export interface EmbeddedStoreOptions {
+  readonly scheduler: Scheduler
+  readonly disk: MemoryDisk
+  readonly faults: StoreFaults
+  readonly owner: Turns
+  /** A broken disk that says "written" first and writes afterwards. */
+  readonly acknowledgesEarly: boolean
+}
+
+const fullDisk = () => new SQL.SQLiteError('database or disk is full', { code: 'SQLITE_FULL', errno: 13 })
+
+export function openEmbeddedStore(options: EmbeddedStoreOptions): Database {
+  const { scheduler, disk, owner } = options
+  const takeTurn = createTurns()
+  const run = (text: string, values: readonly (string | bigint | null)[]) => {
+    try {
+      return disk.all(text, values) as unknown[]
+    } catch (thrown) {
+      // As the thread that writes hands it over.
+      if (thrown instanceof SQLiteError)
+        throw new SQL.SQLiteError(thrown.message, { code: thrown.code ?? '', errno: thrown.errno })
+      throw thrown
+    }
+  }
+  const statement = (label: string) =>
+    sqlOver(async (text, values) => {
+      await scheduler.turn(owner, `${label} ${text.trim().slice(0, 40)}`)
+      return run(text, values)
+    })
+  // There is one connection, on which a read would see what is not committed yet; so a read waits for the writer.
+  const reader = sqlOver(async (text, values) => {
+    const endTurn = await takeTurn()
+    try {
+      await scheduler.turn(owner, `reads ${text.trim().slice(0, 40)}`)
+      return run(text, values)
+    } finally {
+      endTurn()
+    }
+  })
+  const transaction = async <T>(work: (sql: Sql) => Promise<T>): Promise<T> => {
+    const endTurn = await takeTurn()
+    try {
+      await scheduler.turn(owner, 'begins')
+      disk.run('BEGIN IMMEDIATE')
+      return await untilCommit(options, work(statement('  runs')))
+    } finally {
+      endTurn()
+    }
+  }
+  return {
+    engine: 'sqlite',
+    sql: reader,
+    transaction,
+    batches: {
+      async commitBatch(operations) {
+        const endTurn = await takeTurn()
+        try {
+          const refusals = await commitBatch(options, operations)
+          options.faults.lastCommitFailed = false
+          return refusals
+        } catch (thrown) {
+          options.faults.lastCommitFailed = true
+          throw thrown
+        } finally {
+          endTurn()
+        }
+      },
+    },
+    snapshot: (work) => work(sqlOver(async (text, values) => run(text, values))),
+    schemaTransaction: async () => 'busy',
+    close: async () => {},
+  }
+}
+
+async function untilCommit<T>({ scheduler, disk, faults, owner }: EmbeddedStoreOptions, work: Promise<T>): Promise<T> {
+  try {
+    const result = await work
+    await scheduler.turn(owner, 'commits')
+    if (faults.commit(scheduler.now) === 'fails') throw fullDisk()
+    disk.run('COMMIT')
+    await scheduler.turn(owner, 'hears that it is committed')
+    faults.lastCommitFailed = false
+    return result
+  } catch (thrown) {
+    disk.cut()
+    throw thrown
+  }
+}
+
+async function commitBatch(
+  { scheduler, disk, faults, owner, acknowledgesEarly }: EmbeddedStoreOptions,
+  operations: readonly WriteOperation[],
+): Promise<readonly (OperationRefusal | undefined)[]> {
+  await scheduler.turn(owner, `sends a batch of ${operations.length}`)
+  const delayMs = faults.delayMs()
+  if (delayMs > 0) await scheduler.sleep(delayMs, owner)
+  // None that fails though it was written: SQLite undoes a commit that it cannot sync, and a writer that is lost is lost for
+  // good, so the batch writer promises that nothing was written when it throws.
+  if (faults.commit(scheduler.now) === 'fails') throw fullDisk()
+  const write = () => {
+    const refusals = runBatch(disk.prepare, operations)
+    disk.onCommit()
+    return refusals
+  }
+  if (acknowledgesEarly) {
+    const writeAtLast = () => void (disk.isBusy ? scheduler.soon(owner, 'writes later', writeAtLast) : write())
+    scheduler.soon(owner, 'writes at last', writeAtLast)
+    return operations.map(() => undefined)
+  }
+  const refusals = write()
+  await scheduler.turn(owner, 'hears of its batch')
+  return refusals
+}
+
+/** One after the other, in the order of asking. */
+function createTurns(): () => Promise<() => void> {
+  let last = Promise.resolve()
+  return async () => {
+    const before = last
+    let end = () => {}
+    last = new Promise((resolve) => {
+      end = resolve
+    })
+    await before
+    return end
+  }
+}

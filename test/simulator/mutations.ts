@@ -1,0 +1,101 @@
+// Deliberate mistakes, each of which the simulator must catch within few seeds. A new one is a row: the text it replaces
+// must stand in the file exactly once, and the engine is the one whose code it is in.
+
+export interface Edit {
+  /** Under src. */
+  readonly file: string
+  readonly from: string | RegExp
+  readonly to: string
+}
+
+export interface Mutation {
+  readonly name: string
+  readonly engine: 'embedded' | 'shared'
+  readonly edits: readonly Edit[]
+  /** The mistake is in the disk and not in the code. */
+  readonly acknowledgesEarly?: boolean
+}
+
+export const mutations: readonly Mutation[] = [
+  {
+    name: 'settling twice is not one settlement',
+    engine: 'embedded',
+    edits: [
+      {
+        file: 'ledger/settle-once.ts',
+        from: /const first = running\.get\(requestId\)/,
+        to: 'const first = undefined as Promise<SettleOutcome> | undefined',
+      },
+    ],
+  },
+  {
+    name: 'a hold looks at a balance without the other holds',
+    engine: 'embedded',
+    edits: [
+      { file: 'ledger/embedded/wallet-book.ts', from: /if \(posted - reserved < needed\)/, to: 'if (posted < needed)' },
+    ],
+  },
+  {
+    name: 'the reaper releases holds whose time is not over',
+    engine: 'embedded',
+    edits: [{ file: 'ledger/embedded/wallet-book.ts', from: /expiresAt > now\b/, to: 'expiresAt > now + 20_000' }],
+  },
+  { name: 'a commit is acknowledged before it is written', engine: 'embedded', edits: [], acknowledgesEarly: true },
+  {
+    name: 'an extension is granted and not counted',
+    engine: 'embedded',
+    edits: [
+      {
+        file: 'ledger/embedded/wallet-book.ts',
+        from: /return hold && this\.#reserve\(hold, more\)/,
+        to: "return hold && { kind: 'held' }",
+      },
+    ],
+  },
+  {
+    name: 'a charge is rounded down',
+    engine: 'embedded',
+    edits: [{ file: 'kernel/money.ts', from: /\(pico \+ 999n\) \/ 1000n/, to: 'pico / 1000n' }],
+  },
+  {
+    name: 'a top-up that is asked for again is made again',
+    engine: 'embedded',
+    edits: [
+      {
+        file: 'ledger/fund.ts',
+        from: /const earlier = await claimKey\(sql, funding, now\)/,
+        to: 'const earlier = undefined as Exclude<FundOutcome, Unavailable> | undefined',
+      },
+    ],
+  },
+  {
+    name: 'what the wallet could not pay is not written off',
+    engine: 'embedded',
+    edits: [
+      { file: 'ledger/settlement-transfers.ts', from: /if \(lost === 0n\) return/, to: 'if (lost >= 0n) return' },
+    ],
+  },
+  {
+    name: 'a hold that ends does not leave its budgets',
+    engine: 'embedded',
+    edits: [
+      {
+        file: 'ledger/embedded/wallet-book.ts',
+        from: /this\.budgets\.free\(hold\.budgetNames, hold\.amount\)/,
+        to: '',
+      },
+    ],
+  },
+  {
+    name: 'the reaper takes a replica for dead between two heartbeats',
+    engine: 'shared',
+    edits: [{ file: 'ledger/shared/reap.ts', from: /silenceOfDeathMs = 20_000n/, to: 'silenceOfDeathMs = 2_000n' }],
+  },
+  {
+    name: 'the reaper ends a hold and keeps its money',
+    engine: 'shared',
+    edits: [
+      { file: 'ledger/shared/reap.ts', from: /SET held = held - (?=\$\{amount\})/, to: 'SET held = held - 0 * ' },
+    ],
+  },
+]

@@ -1,0 +1,216 @@
+// The independent judge of a simulated world. It hears what was asked and answered, keeps by plain arithmetic what money.md
+// promises (M1–M8), and names every answer that cannot be. It reads no code of the ledger and asks it nothing.
+
+import type { ExtendOutcome, HoldOutcome, ReleaseOutcome, SettleOutcome } from '../../src/ledger/ledger.ts'
+import { type AskedSettlement, type CappedRoom, RequestModel } from './request-model.ts'
+import { type Demand, Room } from './room.ts'
+
+export interface AskedHold {
+  readonly id: string
+  readonly process: string
+  readonly wallet: Room
+  readonly budgets: readonly CappedRoom[]
+  readonly amount: bigint
+  /** What must be free for it, at least the amount. */
+  readonly room: bigint
+  readonly expiresAt: number
+}
+
+/** Answers, or `lost`: the process died or threw before it gave one. */
+export type Heard<Outcome> = Outcome | { readonly kind: 'lost' }
+
+type Reservation = Heard<HoldOutcome | ExtendOutcome>
+
+export class Oracle {
+  readonly requests = new Map<string, RequestModel>()
+  readonly violations: string[] = []
+  readonly rooms = new Map<string, Room>()
+
+  constructor(readonly hasFaults: boolean) {}
+
+  violate(text: string): void {
+    this.violations.push(text)
+  }
+
+  room(name: string): Room {
+    const known = this.rooms.get(name) ?? new Room(name)
+    this.rooms.set(name, known)
+    return known
+  }
+
+  tick(now: number): void {
+    for (const request of this.requests.values()) {
+      if (request.state === 'open' && !request.isLoose && request.expiresAt <= now) this.loosen(request)
+    }
+  }
+
+  loosen(request: RequestModel): void {
+    request.isLoose = true
+    request.refresh()
+  }
+
+  /** M4: whatever is still on its way, no wallet can be below zero. Caps may be passed by what was delivered. */
+  checkRooms(): void {
+    for (const { name, high } of this.rooms.values()) {
+      if (name.startsWith('wallet:') && high < 0n) this.violate(`M4: ${name} is overdrawn by ${-high}`)
+    }
+  }
+
+  hold(asked: AskedHold): (heard: Heard<HoldOutcome>) => void {
+    const { id, process, wallet, budgets, amount, expiresAt } = asked
+    const request = new RequestModel(id, process, wallet, budgets, amount, expiresAt, this.hasFaults)
+    this.requests.set(id, request)
+    request.refresh()
+    const judge = this.#demand(request, id, asked.amount, asked.room)
+    return (heard) => {
+      judge(heard, `hold of ${amount} for ${id}`)
+      request.state = heard.kind === 'held' ? 'open' : isUnclear(heard) ? 'unknown' : 'refused'
+      request.refresh()
+    }
+  }
+
+  extend(request: RequestModel, more: bigint): (heard: Heard<ExtendOutcome>) => void {
+    const extension = { more }
+    const mayBeGone = request.mayBeGone()
+    const part = request.id
+    request.extending.add(extension)
+    request.refresh()
+    const judge = this.#demand(request, part, more, more, request)
+    return (heard) => {
+      if (heard.kind === 'gone' && !mayBeGone && !request.mayBeGone()) {
+        this.violate(`M5: extension of ${request.id} finds no hold, and nothing had ended it`)
+      }
+      judge(heard, `extension by ${more} of ${request.id}`)
+      request.extending.delete(extension)
+      if (heard.kind === 'held') request.held += more
+      if (isUnclear(heard)) request.extendedMaybe += more
+      request.refresh()
+    }
+  }
+
+  /** `isOwner`: whether the process that is asked holds the request; another one knows only what is stored. */
+  settle(request: RequestModel, asked: AskedSettlement, isOwner: boolean): (heard: Heard<SettleOutcome>) => void {
+    const mayBeGone = request.mayBeGone()
+    if (isOwner) {
+      request.asked.push(asked)
+      request.settling++
+      request.refresh()
+    }
+    const demand = request.wallet.demand(request.id)
+    return (heard) => {
+      request.wallet.end(demand)
+      if (isOwner) request.settling--
+      if (heard.kind === 'settled') this.#settled(request, heard, demand)
+      else if (heard.kind === 'gone' && isOwner) this.#gone(request, mayBeGone, 'settlement')
+      else if (isOwner && request.state !== 'ended') request.isUnclear = true
+      request.refresh()
+    }
+  }
+
+  release(request: RequestModel, isOwner: boolean): (heard: Heard<ReleaseOutcome>) => void {
+    const mayBeGone = request.mayBeGone()
+    if (isOwner) request.releasing++
+    request.refresh()
+    return (heard) => {
+      if (isOwner) request.releasing--
+      if (heard.kind === 'released') {
+        if (request.state === 'ended') this.violate(`M3: ${request.id} was released after it had ended`)
+        if (request.charge) this.violate(`M3: ${request.id} was released after it was charged`)
+        request.end()
+      } else if (heard.kind === 'gone' && isOwner) {
+        // Where connections break, a release whose commit nobody heard of is tried again and finds itself.
+        if (this.hasFaults && request.state === 'open') this.loosen(request)
+        if (!mayBeGone && !request.mayBeGone()) this.violate(`M5: release of ${request.id} finds no hold`)
+      } else if (isOwner && request.state === 'open') this.loosen(request)
+      request.refresh()
+    }
+  }
+
+  reaped(id: string): void {
+    const request = this.requests.get(id)
+    if (!request) return
+    if (request.charge) this.violate(`M3: ${id} was reaped after it was charged`)
+    if (!request.mayBeGone()) this.violate(`M5: ${id} was reaped though it and its process are alive`)
+    if (request.state === 'ended') this.violate(`M3: ${id} was reaped after it had ended`)
+    if (request.settling > 0 || request.state === 'asked') request.isLoose = true
+    else request.end()
+  }
+
+  #settled(request: RequestModel, heard: Extract<SettleOutcome, { kind: 'settled' }>, demand: Demand): void {
+    const { transfer, writtenOff, repeated } = heard
+    const { charge } = request
+    const found = { transferId: transfer.id, amount: transfer.amount, writtenOff }
+    if (!repeated && ++request.chargers > 1) this.violate(`M3: ${request.id} was charged twice`)
+    if (charge) {
+      if (charge.transferId !== found.transferId || charge.amount !== found.amount || charge.writtenOff !== writtenOff)
+        this.violate(`M3: ${request.id} hears of another charge than before`)
+      return
+    }
+    if (request.state === 'ended') this.violate(`M3: ${request.id} was charged after it had ended without a charge`)
+    if (repeated && request.asked.length < 1) this.violate(`M3: ${request.id} has a charge that nobody asked for`)
+    const fault = this.chargeFault(request, found, request.isUnclear ? undefined : demand)
+    if (fault) this.violate(fault)
+    request.end(found)
+  }
+
+  /** What is wrong with the amounts of a charge; undefined = one of the settlements that were asked for explains them. */
+  chargeFault(
+    request: RequestModel,
+    { amount, writtenOff }: { readonly amount: bigint; readonly writtenOff: bigint },
+    demand?: Demand,
+  ): string | undefined {
+    const explains = ({ charge, told }: AskedSettlement): boolean => {
+      if (amount + writtenOff !== charge) return false
+      if (amount === told) return told <= request.heldMost() || demand === undefined || demand.high >= told
+      // Less than was told only where the hold was less and the free part did not cover the rest.
+      const isHold = amount >= request.held && amount <= request.heldMost()
+      return isHold && amount < told && (demand === undefined || demand.low < told)
+    }
+    if (request.asked.some(explains)) return undefined
+    const wanted = request.asked.map(({ charge, told }) => `${charge} (told ${told})`).join(' or ')
+    return `M7: ${request.id} held ${request.held} and cost ${wanted}; charged ${amount}, written off ${writtenOff}`
+  }
+
+  #gone(request: RequestModel, mayBeGone: boolean, what: string): void {
+    if (request.charge) this.violate(`M3: the ${what} of ${request.id} hears that it is gone, but it was charged`)
+    else if (!mayBeGone && !request.mayBeGone()) this.violate(`M5: the ${what} of ${request.id} finds no hold`)
+    // A release that is on its way may be what has ended it, and says so later.
+    else if (request.releasing > 0) this.loosen(request)
+    else if (request.state !== 'asked') request.end()
+  }
+
+  /** Judges whether room was granted or refused with reason. */
+  #demand(request: RequestModel, part: string, amount: bigint, room: bigint, extended?: RequestModel) {
+    // An extension needs room beside its own hold; leaving out the whole part, that is both together.
+    const heldLeast = extended?.held ?? 0n
+    const heldMost = () => (extended ? extended.heldMost() - amount : 0n)
+    const demands = [request.wallet, ...request.budgets.map((budget) => budget.room)].map((where) => ({
+      where,
+      demand: where.demand(part),
+    }))
+    return (heard: Reservation, what: string): void => {
+      for (const { where, demand } of demands) where.end(demand)
+      const [wallet, ...budgets] = demands.map(({ demand }) => demand)
+      if (!wallet) return
+      const walletHigh = wallet.high - heldLeast
+      const walletLow = wallet.low - heldMost()
+      const isOver = (at: number, side: 'low' | 'high') =>
+        (budgets[at]?.[side] ?? 0n) - (side === 'low' ? heldMost() : heldLeast) + (request.budgets[at]?.cap ?? 0n) <
+        amount
+      const fault = (text: string) => this.violate(`M4: ${what} ${text}`)
+      if (heard.kind === 'held') {
+        if (walletHigh < room) fault(`was granted, with at most ${walletHigh} free`)
+        if (amount > 0n && budgets.some((_, at) => isOver(at, 'high'))) fault('was granted over its cap')
+      } else if (heard.kind === 'insufficient') {
+        if (walletLow >= room) fault(`was refused, with at least ${walletLow} free`)
+      } else if (heard.kind === 'over budget') {
+        if (walletHigh < room) fault('was refused for a cap, though the wallet cannot pay')
+        if (amount === 0n || !budgets.some((_, at) => isOver(at, 'low'))) fault('was refused for a cap that has room')
+      }
+    }
+  }
+}
+
+function isUnclear(heard: { readonly kind: string }): boolean {
+  return heard.kind === 'lost' || heard.kind === 'unavailable'
+}

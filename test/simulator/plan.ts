@@ -1,0 +1,79 @@
+// What happens in the world of a seed, decided beforehand: how many processes, wallets and caps there are, who asks for what
+// and when, and what goes wrong. Every actor has dice of its own, so that one can be left out without changing the others.
+
+import { Dice } from './dice.ts'
+
+export type EngineName = 'embedded' | 'shared'
+
+export interface Trouble {
+  readonly kind: 'crash' | 'freeze' | 'outage'
+  readonly process: number
+  readonly atMs: number
+  readonly lastsMs: number
+}
+
+export interface Plan {
+  readonly seed: number
+  readonly engine: EngineName
+  readonly processes: number
+  readonly wallets: number
+  readonly startsAt: number
+  readonly hasFaults: boolean
+  /** How likely a failpoint kills. */
+  readonly killShare: number
+  readonly troubles: readonly Trouble[]
+  /** From how many holds in a second a replica leases a slice of a wallet. */
+  readonly hotHoldsPerSecond: number
+  /** Of the first top-up of each wallet. */
+  readonly funds: bigint
+  readonly caps: readonly [day: bigint, month: bigint]
+  readonly actors: readonly ActorKind[]
+}
+
+export type ActorKind = 'request' | 'fund' | 'reap'
+
+/** Five seconds before a new month. */
+const newMonthAt = Date.UTC(2027, 0, 31, 23, 59, 55)
+const quietAt = Date.UTC(2027, 0, 15, 11, 0, 0)
+
+export function planOf(seed: number, engine: EngineName): Plan {
+  const dice = new Dice(seed)
+  const processes = engine === 'embedded' ? 1 : dice.int(2, 3)
+  const hasFaults = dice.chance(0.5)
+  const troubles = Array.from({ length: dice.chance(0.6) ? dice.int(1, 3) : 0 }, () =>
+    troubleOf(dice, engine, processes, hasFaults),
+  )
+  const actors = Array.from({ length: dice.int(6, 18) }, () =>
+    dice.pick<ActorKind>(['request', 'request', 'request', 'request', 'fund', 'reap']),
+  )
+  const plan: Plan = {
+    seed,
+    engine,
+    processes,
+    wallets: dice.int(1, 2),
+    startsAt: dice.chance(0.3) ? newMonthAt : quietAt,
+    hasFaults,
+    killShare: troubles.length > 0 ? 0.01 : 0,
+    troubles,
+    funds: BigInt(dice.int(0, 12_000)),
+    caps: [BigInt(dice.int(0, 12_000)), BigInt(dice.int(2_000, 20_000))],
+    actors,
+    hotHoldsPerSecond: 50,
+  }
+  // A thin wallet is not leased from, so these have more money, and caps that let it be spent.
+  if (engine === 'embedded' || dice.chance(0.4)) return plan
+  const [day, month] = plan.caps
+  return { ...plan, hotHoldsPerSecond: 1, funds: plan.funds * 20n, caps: [day * 5n, month * 5n] }
+}
+
+function troubleOf(dice: Dice, engine: EngineName, processes: number, hasFaults: boolean): Trouble {
+  const kinds: Trouble['kind'][] = ['crash', 'crash']
+  if (engine === 'shared') kinds.push('freeze')
+  if (hasFaults) kinds.push('outage')
+  return {
+    kind: dice.pick(kinds),
+    process: dice.int(0, processes - 1),
+    atMs: dice.chance(0.7) ? dice.int(0, 1500) : dice.int(0, 20_000),
+    lastsMs: dice.pick([100, 3000, 18_000, 26_000, 45_000]),
+  }
+}

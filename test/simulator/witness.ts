@@ -1,0 +1,181 @@
+// Asks the ledger of a simulated process and tells the oracle what was asked and what was heard, in the same turn in which
+// the ledger decides, so that the oracle's view of the moment is the ledger's.
+
+import type { RequestId, WorkspaceId } from '../../src/kernel/ids.ts'
+import type { Nano } from '../../src/kernel/money.ts'
+import type { Budget } from '../../src/ledger/budget.ts'
+import type { Funding, FundOutcome } from '../../src/ledger/fund.ts'
+import type { HoldOutcome, Ledger, SettleOutcome } from '../../src/ledger/ledger.ts'
+import type { AskedSettlement, RequestModel } from './request-model.ts'
+import { type Lost, lost, type SimulatedProcess } from './simulated-process.ts'
+import type { World } from './world.ts'
+
+export interface HoldWish {
+  readonly id: string
+  readonly workspaceId: string
+  readonly amount: bigint
+  readonly roomLeast: bigint | undefined
+  readonly lifetimeMs: number
+  readonly budgets: readonly Budget[]
+}
+
+export class Witness {
+  constructor(private readonly world: World) {}
+
+  hold(process: SimulatedProcess, wish: HoldWish): Promise<HoldOutcome | Lost> {
+    const { oracle, scheduler } = this.world
+    const { id, workspaceId, amount, roomLeast = amount, lifetimeMs, budgets } = wish
+    return this.#ask(process, `hold ${amount} for ${id}`, (ledger) => {
+      const mustRefuse = this.world.faultsOf(process).lastCommitFailed && this.world.plan.engine === 'embedded'
+      const hear = oracle.hold({
+        id,
+        process: process.name,
+        wallet: oracle.room(`wallet:${workspaceId}`),
+        budgets: budgets.map(({ scopeId, window, cap }) => ({ room: oracle.room(`${scopeId} ${window}`), cap })),
+        amount,
+        room: roomLeast > amount ? roomLeast : amount,
+        expiresAt: Math.floor(scheduler.now) + lifetimeMs - 2,
+      })
+      const asked = {
+        requestId: id as RequestId,
+        workspaceId: workspaceId as WorkspaceId,
+        keyId: 'key_1',
+        projectId: 'prj_1',
+        amount: amount as Nano,
+        ...(wish.roomLeast === undefined ? {} : { roomLeast: wish.roomLeast as Nano }),
+        lifetimeMs,
+        budgets,
+      } as const
+      return [
+        () => ledger.hold(asked),
+        (heard) => {
+          if (mustRefuse && heard.kind === 'held') oracle.violate(`M6: ${id} was held while commits fail`)
+          hear(heard)
+        },
+      ]
+    })
+  }
+
+  extend(process: SimulatedProcess, request: RequestModel, more: bigint) {
+    return this.#ask(process, `extend ${request.id} by ${more}`, (ledger) => [
+      () => ledger.extend(request.id as RequestId, more as Nano),
+      request.process === process.name ? this.world.oracle.extend(request, more) : () => {},
+    ])
+  }
+
+  settle(
+    process: SimulatedProcess,
+    request: RequestModel,
+    asked: AskedSettlement & { readonly priced: bigint; readonly usage: string },
+  ) {
+    const { oracle, backend } = this.world
+    const { charge, told, priced, usage } = asked
+    return this.#ask<SettleOutcome>(process, `settle ${request.id} for ${charge}, told ${told}`, (ledger) => {
+      const hear = oracle.settle(request, { charge, told }, request.process === process.name)
+      const settlement = {
+        requestId: request.id as RequestId,
+        charge: priced as Nano,
+        told: (told < priced ? told : priced) as Nano,
+        priceVersion: undefined,
+        usage,
+        estimated: false,
+        rows: [{ table: 'changes', columns: { kind: 'simulated', object: request.id, at: 0n } }],
+      }
+      return [
+        () => ledger.settle(settlement),
+        (heard) => {
+          if (heard.kind === 'settled' && backend.isDurable(heard.transfer.id) === false) {
+            oracle.violate(`M2: ${request.id} hears that it is charged, and the charge is not on the disk`)
+          }
+          hear(heard)
+        },
+      ]
+    })
+  }
+
+  release(process: SimulatedProcess, request: RequestModel) {
+    return this.#ask(process, `release ${request.id}`, (ledger) => [
+      () => ledger.release(request.id as RequestId),
+      this.world.oracle.release(request, request.process === process.name),
+    ])
+  }
+
+  markSent(process: SimulatedProcess, request: RequestModel) {
+    return this.#ask(process, `${request.id} is sent`, (ledger) => [
+      () => {
+        ledger.markSent(request.id as RequestId)
+        return { kind: 'done' } as const
+      },
+      () => {},
+    ])
+  }
+
+  reap(process: SimulatedProcess) {
+    return this.#ask(process, 'reap', (ledger) => [
+      async () => {
+        // The reaper throws while the store cannot be reached, and comes again.
+        const reports = await ledger.reap().catch((thrown: unknown) => {
+          if (this.world.plan.hasFaults) return []
+          throw thrown
+        })
+        for (const { requestId } of reports) this.world.oracle.reaped(requestId)
+        return { kind: 'done' } as const
+      },
+      () => {},
+    ])
+  }
+
+  fund(process: SimulatedProcess, funding: Funding): Promise<FundOutcome | Lost> {
+    const { fundings, backend, oracle } = this.world
+    return this.#ask(process, `fund ${funding.reference} with ${funding.amount}`, (ledger) => [
+      () => ledger.fund(funding),
+      ((hear) => (heard) => {
+        if (heard.kind === 'funded' && backend.isDurable(heard.transfer.id) === false) {
+          oracle.violate(`M2: ${funding.reference} hears that it is funded, and it is not on the disk`)
+        }
+        hear(heard)
+      })(fundings.asked(funding)),
+    ])
+  }
+
+  /** `begin` runs in the turn of the process: it tells the oracle, and answers with the call and who hears its outcome. */
+  #ask<Outcome extends { readonly kind: string }>(
+    process: SimulatedProcess,
+    label: string,
+    begin: (ledger: Ledger) => readonly [() => Outcome | Promise<Outcome>, (heard: Outcome | Lost) => void],
+  ): Promise<Outcome | Lost> {
+    const { trace, oracle } = this.world
+    let hear: ((heard: Outcome | Lost) => void) | undefined
+    /** Once. */
+    const tell = (heard: Outcome | Lost) => {
+      hear?.(heard)
+      hear = undefined
+    }
+    const asked = process.call(label, async (ledger) => {
+      const [run, listener] = begin(ledger)
+      hear = listener
+      try {
+        const heard = await run()
+        // A process that died in this very turn says nothing any more.
+        if (process.isDead) return await new Promise<never>(() => {})
+        trace(`          ${process.name.padEnd(4)} ${label} → ${describe(heard)}`)
+        tell(heard)
+        return heard
+      } catch (thrown) {
+        const text = String(thrown instanceof Error ? thrown.message : thrown)
+        if (!text.startsWith('failpoint')) oracle.violate(`${label} threw: ${text}`)
+        trace(`          ${process.name.padEnd(4)} ${label} → ${text}`)
+        tell(lost)
+        return lost
+      }
+    })
+    return asked.then((heard) => {
+      if (process.isDead) tell(lost)
+      return heard
+    })
+  }
+}
+
+function describe(heard: { readonly kind: string }): string {
+  return JSON.stringify(heard, (_key, value) => (typeof value === 'bigint' ? String(value) : value))
+}
