@@ -4,11 +4,11 @@
 -- milliseconds.
 
 CREATE TABLE request_sums (
-  grain TEXT NOT NULL CHECK (grain IN ('hour', 'day')),
+  grain TEXT NOT NULL CHECK (grain IN ('hour', 'day', 'week')),
   series TEXT NOT NULL CHECK (series IN ('total', 'model', 'project', 'key')),
   -- Empty = of all workspaces.
   workspace_id TEXT NOT NULL,
-  -- When the hour or day begins, in UTC.
+  -- When the hour, day or week begins, in UTC; weeks begin on Thursdays, as time itself did.
   start_at BIGINT NOT NULL,
   -- The model or the id; empty in totals, and where no model was named.
   subject TEXT NOT NULL,
@@ -52,6 +52,14 @@ INSERT INTO request_sums
   ) s
   WHERE r.grain <> 'total'
   GROUP BY 1, 2, 3, 4, 5;
+
+INSERT INTO request_sums
+  SELECT 'week', series, workspace_id, start_at - start_at % 604800000, subject,
+    SUM(requests), SUM(errors), SUM(input_tokens), SUM(output_tokens), SUM(charge),
+    SUM(first_25), SUM(first_50), SUM(first_100), SUM(first_200), SUM(first_350), SUM(first_500),
+    SUM(first_750), SUM(first_1000), SUM(first_1500), SUM(first_2500), SUM(first_5000), SUM(first_10000),
+    SUM(first_30000), SUM(first_later)
+  FROM request_sums WHERE grain = 'day' GROUP BY 1, 2, 3, 4, 5;
 
 DROP TABLE request_rollups;
 

@@ -1,0 +1,33 @@
+// A price as people and programs read it: decimal strings of US dollars per million tokens, exact. The one place that
+// turns the price that bills into the price that is shown.
+
+import { formatPrice } from '../kernel/money.ts'
+import type { Price, PriceRow } from './price.ts'
+
+/** USD per million tokens. */
+export interface ShownPriceRow {
+  input: string
+  output: string
+  cache_read: string
+  cache_write: string
+  cache_write_1h: string
+}
+
+/** `over`: prices of requests with more input tokens than the name says. */
+export type ShownPrice = 'free' | (ShownPriceRow & { over?: Record<string, ShownPriceRow> })
+
+export function showPrice(price: Price): ShownPrice {
+  if (price.free) return 'free'
+  const tiers = price.tiers.map((tier) => [String(tier.overInputTokens), showRow(tier)] as const)
+  return { ...showRow(price), ...(tiers.length > 0 && { over: Object.fromEntries(tiers) }) }
+}
+
+function showRow(row: PriceRow): ShownPriceRow {
+  return {
+    input: formatPrice(row.input),
+    output: formatPrice(row.output),
+    cache_read: formatPrice(row.cacheRead),
+    cache_write: formatPrice(row.cacheWrite),
+    cache_write_1h: formatPrice(row.cacheWriteLong),
+  }
+}
