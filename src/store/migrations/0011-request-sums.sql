@@ -64,21 +64,12 @@ INSERT INTO request_sums
 DROP TABLE request_rollups;
 
 -- Requests that were counted, by what they are looked for: `model acme/large`, `failed`, `failed of key key_…`.
--- sqlite:
-CREATE TABLE request_lists (
-  list TEXT NOT NULL,
-  id TEXT NOT NULL,
-  workspace_id TEXT NOT NULL,
-  PRIMARY KEY (list, id)
-) WITHOUT ROWID;
--- postgres:
 CREATE TABLE request_lists (
   list TEXT NOT NULL,
   id TEXT NOT NULL,
   workspace_id TEXT NOT NULL,
   PRIMARY KEY (list, id)
 );
--- both:
 
 INSERT INTO request_lists
   SELECT CASE l.kind WHEN 1 THEN 'model ' || r.model WHEN 2 THEN 'failed' WHEN 3 THEN 'failed of key ' || r.key_id
