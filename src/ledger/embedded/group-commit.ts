@@ -7,6 +7,14 @@ import type { Gate } from '../gate.ts'
 import type { Pace } from '../pace.ts'
 
 const batchMax = 512
+/**
+ * A commit costs as much as several operations, whatever is in it: two threads are woken and a disk is synced. When the
+ * last one had company, just now, more is on its way, and a millisecond is given to it, unless there is enough already.
+ */
+const gatherMs = 1
+const companyLeast = 3
+const companyMs = 10
+const enough = 64
 /** How long an operation is tried before its submitter is told that it did not work. */
 const patienceMs = 30_000
 const firstRetryMs = 50
@@ -47,7 +55,9 @@ export function createGroupCommit({ writer, clock, gate, pace }: GroupCommitOpti
   let queue: Entry[] = []
   let running: readonly Entry[] = []
   let busy: Promise<void> | undefined
+  let last = { size: 0, endedMs: 0 }
 
+  const isBusyTime = () => last.size >= companyLeast && clock.monotonicMs() - last.endedMs < companyMs
   const isOld = (entry: Entry) => clock.monotonicMs() - entry.submittedMs > patienceMs
 
   /** Operations that wait are taken out; of those on their way to the disk nobody can say how they will end. */
@@ -83,8 +93,10 @@ export function createGroupCommit({ writer, clock, gate, pace }: GroupCommitOpti
   const work = async () => {
     let pauseMs = firstRetryMs
     while (queue.length > 0) {
+      if (isBusyTime() && queue.length < enough) await pace.wait(gatherMs)
       const batch = queue.splice(0, batchMax)
       const refusals = await commitOnce(batch)
+      last = { size: batch.length, endedMs: clock.monotonicMs() }
       if (refusals) {
         tell(batch, refusals)
         pauseMs = firstRetryMs
