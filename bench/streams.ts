@@ -15,6 +15,7 @@ import { costOf } from './measure.ts'
 import { machineFacts, machineLine, type StreamsReport, type StreamsRow, writeResult } from './results.ts'
 import { runLoad } from './run-load.ts'
 import type { StreamPlan, StreamTotals } from './stream-load.ts'
+import { aligned } from './table.ts'
 import { writeReadme } from './write-readme.ts'
 
 interface Case {
@@ -234,7 +235,23 @@ function judge(rows: readonly StreamsRow[]): string[] {
 
 function print(report: StreamsReport): void {
   console.log(machineLine(report))
-  console.log(report.rows, report.beside)
+  const whole = (value: number | null) => (value === null ? '–' : value.toFixed(0))
+  console.log(
+    aligned([
+      ['', 'streams', 'errors', 'MB before', 'at most', 'after', 'KB per stream'],
+      ...report.rows.map((row) => [
+        row.name,
+        ...[row.streams, row.errors, row.rssMegabytesBefore, row.rssMegabytesAt, row.rssMegabytesAfter].map(whole),
+        whole(row.kilobytesPerStream),
+      ]),
+    ]),
+  )
+  console.log(
+    aligned([
+      ['small requests', 'p50 ms', 'p99 ms', 'errors'],
+      ...report.beside.map(({ name, p50Ms, p99Ms, errors }) => [name, whole(p50Ms), whole(p99Ms), whole(errors)]),
+    ]),
+  )
   for (const line of [...report.verdicts, ...report.notes]) console.log(line)
 }
 
