@@ -62,14 +62,17 @@ export class SseSpans {
   }
 }
 
+/** A scratch pad: filled and read within one call, never between two. */
+const spans = new SseSpans()
+
 export function readSseRecord(record: Uint8Array): SseRecord {
-  const spans = new SseSpans()
-  const isSingle = spans.read(record)
-  return {
-    event: spans.eventStart === -1 ? '' : utf8Text(record, spans.eventStart, spans.eventEnd),
-    data: isSingle ? utf8Text(record, spans.dataStart, spans.dataEnd) : joinedData(record),
-    hasControlLines: spans.hasControlLines,
-  }
+  spans.read(record)
+  const { dataLines, dataStart, dataEnd, eventStart, eventEnd, hasControlLines } = spans
+  const event = eventStart === -1 ? '' : utf8Text(record, eventStart, eventEnd)
+  // A provider may send thousands of comments; they leave nothing behind.
+  if (dataLines === 0) return { event, data: undefined, hasControlLines }
+  const data = dataLines === 1 ? utf8Text(record, dataStart, dataEnd) : joinedData(record)
+  return { event, data, hasControlLines }
 }
 
 /** The record without its `id:` and `retry:` lines, every other byte as it was; the record itself if it has none. */
@@ -94,7 +97,7 @@ export function withoutControlLines(record: Uint8Array): Uint8Array {
   return kept.subarray(0, length + record.length - from)
 }
 
-function joinedData(record: Uint8Array): string | undefined {
+function joinedData(record: Uint8Array): string {
   const values: string[] = []
   const lines = new SseLines()
   lines.open(record, firstLine(record))
@@ -102,7 +105,7 @@ function joinedData(record: Uint8Array): string | undefined {
     const data = fieldValue(dataField, record, lines.start, lines.end)
     if (data !== -1) values.push(utf8Text(record, data, lines.end))
   }
-  return values.length === 0 ? undefined : values.join('\n')
+  return values.join('\n')
 }
 
 /** Only the first record of a stream begins with a byte order mark, and there it means nothing. */

@@ -218,8 +218,6 @@ const streams: readonly Trick[] = [
   {
     name: '50,000 comments before the answer',
     outcome: 'answered',
-    // Each record is a view of its own until it is passed on.
-    growthMax: 150,
     play: (turn) =>
       turn.streams ? stream(turn, ': canary\n\n'.repeat(50_000) + goodBody(turn)) : respond(turn, goodBody(turn)),
   },
