@@ -34,7 +34,7 @@ const LIMITS: readonly Limit[] = [
   { metric: 'cpuMicrosPerRequest', cell: 'chat', to: 'bare-durable', text: REQUEST },
   { metric: 'cpuMicrosPerEvent', cell: 'chat-stream', to: 'bare-loop', text: 'CPU per event' },
   { metric: 'cpuMicrosPerEvent', cell: 'chat-stream', to: 'bare-rewrite', text: 'CPU per event' },
-  { metric: 'addedP50Ms', cell: 'chat-stream', to: 'bare', most: 1.5, text: 'Added time to the first event' },
+  { metric: 'addedP50Ms', cell: 'chat-stream', to: 'bare', most: 1.5, text: 'Added time to the first token' },
   {
     metric: 'cpuMicrosPerEvent',
     cell: 'chat-to-messages-stream',

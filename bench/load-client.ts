@@ -4,6 +4,7 @@
 import type { Socket } from 'bun'
 import { systemClock } from '../src/kernel/clock.ts'
 import { MessageReader } from './http-framing.ts'
+import { TOKEN } from './upstream-replies.ts'
 
 const LF = 10
 
@@ -55,6 +56,7 @@ export class Client {
   meantAtMs = 0
   #unsent: Buffer | undefined
   #eventsSeen = 0
+  #hasToken = false
   #endedOnLineFeed = false
   #status = ''
   #bodyStart = ''
@@ -74,6 +76,7 @@ export class Client {
   send(request: Buffer, meantAtMs: number): void {
     this.isIdle = false
     this.#eventsSeen = 0
+    this.#hasToken = false
     this.#endedOnLineFeed = false
     this.#bodyStart = ''
     this.meantAtMs = meantAtMs
@@ -109,7 +112,10 @@ export class Client {
     const { eventsExpected, counters } = this.#plan
     if (eventsExpected === 0) return
     const events = this.#countEvents(bytes)
-    if (events > 0 && this.#eventsSeen === 0) counters.took(this.meantAtMs)
+    if (!this.#hasToken && includes(bytes, TOKEN)) {
+      this.#hasToken = true
+      counters.took(this.meantAtMs)
+    }
     this.#eventsSeen += events
     counters.events += events
   }
@@ -139,6 +145,10 @@ export class Client {
     this.isIdle = true
     this.#plan.free(this)
   }
+}
+
+function includes(bytes: Uint8Array, text: string): boolean {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).includes(text)
 }
 
 export function openClient(plan: ClientPlan): Promise<Client> {

@@ -34,7 +34,7 @@ export interface LoadResult {
   readonly reads: number
   readonly cpuMicros: number
   readonly rssBytes: number
-  /** Whole request for JSON replies, first event for streams; null where none fell into the window. */
+  /** Whole request for JSON replies, first token for streams; null where none fell into the window. */
   readonly p50Ms: number | null
   readonly p99Ms: number | null
   /** Of an open loop: meant to begin in the window and without an answer some seconds after it. */

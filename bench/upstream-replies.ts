@@ -3,6 +3,9 @@
 
 import type { Surface } from './cells.ts'
 
+/** How every piece of text in a stream begins; what comes before the first is form, which a gateway may keep back. */
+export const TOKEN = ' word'
+
 /** What the fake upstream calls its model; contenders put their own name in its place. */
 export const UPSTREAM_MODEL = 'fake-large-2026-01-15'
 
@@ -19,7 +22,7 @@ export function jsonReply(surface: Surface): Buffer {
 
 /** The writes of one stream, each to be sent on its own; the head travels with the first event. */
 export function streamReply(surface: Surface, events: number, eventBytes = 0): Buffer[] {
-  const word = (index: number) => (eventBytes > 0 ? 'x'.repeat(eventBytes) : ` word${index}`)
+  const word = (index: number) => (eventBytes > 0 ? 'x'.repeat(eventBytes) : `${TOKEN}${index}`)
   const texts = surface === 'chat' ? chatStream(events, word) : messagesStream(events, word)
   const head = 'HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n'
   return texts.map((text, index) => {
