@@ -74,7 +74,8 @@ export class SseSplitter {
   #record(chunk: Uint8Array, start: number, end: number): Uint8Array {
     assert(end > start, 'a record has bytes')
     this.#checkSize(end - start)
-    const rest = chunk.subarray(start, end)
+    // A provider mostly sends one event at a time, and a view of all of it would be the dearest step here.
+    const rest = start === 0 && end === chunk.length ? chunk : chunk.subarray(start, end)
     if (this.#pending.length === 0) return rest
     this.#pending.append(rest)
     return this.#pending.take()
