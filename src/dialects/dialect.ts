@@ -3,6 +3,7 @@
 
 import type { Failure } from '../kernel/failure.ts'
 import type { RequestId } from '../kernel/ids.ts'
+import type { JsonSpan } from '../wire/json-spans.ts'
 import type { RelayContext, RelayedReply, RequestEdits, StreamRelay } from './byte-lane/relay.ts'
 import type { Envelope } from './canonical/envelope.ts'
 import type { LimitHeaders } from './canonical/limit-view.ts'
@@ -38,6 +39,8 @@ export interface Dialect extends UpstreamDialect {
   readEnvelope(body: Uint8Array<ArrayBuffer>, headers: Headers): Envelope | Failure
   /** Where the dialect has a call that counts tokens without generating. */
   readonly tokenCount?: TokenCount
+  /** The parts of a body by which one conversation is told from another, as the turns of it begin alike. */
+  conversationSpans(envelope: Envelope): readonly JsonSpan[]
   editRequest(envelope: Envelope, edits: RequestEdits): Uint8Array<ArrayBuffer>
   /** The caller's headers that belong to the dialect and travel on, such as version and beta flags. */
   forwardedHeaders(client: Headers): Record<string, string>

@@ -96,20 +96,21 @@ export async function admit(
   story.admission = admission
 
   const candidates = offer.candidates(model, surface, caller, envelope)
-  const planned = planOf(deps, caller, envelope, model, candidates)
+  const planned = planOf(deps, story, caller, envelope, model, candidates)
   record.candidates = candidateRecords(planned.plan)
   return { caller, envelope, model, ...planned }
 }
 
 function planOf(
   { health, budget, sticky }: AdmitDependencies,
+  { surface }: Story,
   caller: Caller,
   envelope: Envelope,
   model: OfferedModel,
   candidates: readonly Candidate[],
 ): Pick<Admitted, 'plan' | 'conversation'> {
   if (candidates.length === 1) return { plan: health.plan(candidates), conversation: undefined }
-  const conversation = conversationKey(caller.workspaceId, model.id, envelope)
+  const conversation = conversationKey(caller.workspaceId, model.id, surface, envelope)
   const kept = conversation === undefined ? undefined : sticky.find(conversation)
   const probes = budget.level() >= 1 ? 'on' : 'off'
   return { plan: health.plan(candidates, { sticky: kept, probes, policy: model.routing }), conversation }

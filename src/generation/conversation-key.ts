@@ -2,22 +2,23 @@
 // ones have no name: no provider caches them.
 
 import type { Envelope } from '../dialects/canonical/envelope.ts'
+import type { Dialect } from '../dialects/dialect.ts'
 
 /** No provider caches less than about a thousand tokens. */
 const cacheableBytes = 4096
-/** Enough to tell system prompts apart, and over before the first turn that differs. */
+/** Of each part; enough to tell one from another. */
 const headBytes = 1024
 
-export function conversationKey(workspaceId: string, modelId: string, { body, members }: Envelope): string | undefined {
-  const parts: Uint8Array[] = []
-  let size = 0
-  for (const name of ['system', 'tools', 'messages']) {
-    const member = members.find(name)
-    if (!member) continue
-    size += member.valueEnd - member.valueStart
-    parts.push(body.subarray(member.valueStart, Math.min(member.valueEnd, member.valueStart + headBytes)))
+export function conversationKey(
+  workspaceId: string,
+  modelId: string,
+  surface: Pick<Dialect, 'conversationSpans'>,
+  envelope: Envelope,
+): string | undefined {
+  if (envelope.body.length < cacheableBytes) return undefined
+  let hash = 0n
+  for (const { start, end } of surface.conversationSpans(envelope)) {
+    hash = Bun.hash.wyhash(envelope.body.subarray(start, Math.min(end, start + headBytes)), hash)
   }
-  if (size < cacheableBytes) return undefined
-  const hash = parts.reduce((seed, part) => Bun.hash.wyhash(part, seed), 0n)
   return `${workspaceId} ${modelId} ${hash}`
 }

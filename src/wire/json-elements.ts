@@ -8,6 +8,16 @@ import type { JsonSpan } from './json-spans.ts'
 
 /** [start, end) is an array of a body that readJsonMembers has accepted. */
 export function readJsonElements(body: Uint8Array, start: number, end: number): JsonSpan[] {
+  return readJsonElementsUntil(body, start, end, () => false)
+}
+
+/** The same up to the first that is the last one wanted, and it too; what lies behind is not looked at. */
+export function readJsonElementsUntil(
+  body: Uint8Array,
+  start: number,
+  end: number,
+  isLast: (span: JsonSpan) => boolean,
+): JsonSpan[] {
   const scanner = new JsonScanner(body, start, end, jsonDepthMax)
   assert(scanner.peek() === openBracket, 'the span of an array')
   scanner.at++
@@ -16,7 +26,9 @@ export function readJsonElements(body: Uint8Array, start: number, end: number): 
   while (next !== closeBracket) {
     const from = scanner.at
     assert(scanner.passValue(1), 'an element of a body that has been checked')
-    spans.push({ start: from, end: scanner.at })
+    const span = { start: from, end: scanner.at }
+    spans.push(span)
+    if (isLast(span)) return spans
     next = scanner.peek()
     if (next !== comma) break
     scanner.at++

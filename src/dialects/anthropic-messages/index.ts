@@ -1,6 +1,7 @@
 // Anthropic's Messages API, as clients speak it to us and as we speak it to providers.
 
 import type { Dialect } from '../dialect.ts'
+import { conversationSpans } from './conversation-spans.ts'
 import { editRequest } from './edit-request.ts'
 import { readCountEnvelope, readEnvelope } from './envelope.ts'
 import { readFault, renderFailure, renderStreamFailure } from './failure.ts'
@@ -19,6 +20,7 @@ export const anthropicMessages: Dialect = {
   id: 'anthropic-messages',
   generationPath: () => '/v1/messages',
   readEnvelope,
+  conversationSpans,
   tokenCount: { path: '/v1/messages/count_tokens', readEnvelope: readCountEnvelope },
   editRequest,
   forwardedHeaders,

@@ -1,6 +1,7 @@
 // OpenAI's Chat Completions, as clients speak it to us and as we speak it to providers.
 
 import type { Dialect } from '../dialect.ts'
+import { conversationSpans } from './conversation-spans.ts'
 import { editRequest } from './edit-request.ts'
 import { readEnvelope } from './envelope.ts'
 import { readFault, renderFailure, renderStreamFailure } from './failure.ts'
@@ -18,6 +19,7 @@ export const openaiChat: Dialect = {
   id: 'openai-chat',
   generationPath: () => '/chat/completions',
   readEnvelope,
+  conversationSpans,
   editRequest,
   forwardedHeaders: () => ({}),
   relayStream: (context) => new ChatStreamRelay(context),

@@ -1,0 +1,82 @@
+// Two routes that share the load evenly: the turns of one conversation go where its first one went, since that is where
+// its prompt cache is, and other conversations are spread as before.
+
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { ask } from '../parts/ask.ts'
+import { type Gateway, startGateway } from '../parts/gateway.ts'
+import { bodyOf, bothSurfaces, type TestSurface } from '../parts/surfaces.ts'
+import { startUpstream, type Upstream } from '../parts/upstream.ts'
+import { behave } from './misbehave.ts'
+
+let upstreams: Upstream[]
+let gateway: Gateway
+
+beforeAll(async () => {
+  upstreams = [0, 1].map(() =>
+    startUpstream((call, reply) => behave({ call, reply, streams: call.json().stream === true })),
+  )
+  gateway = await startGateway({ config: config(upstreams.map(({ url }) => url)) })
+})
+
+afterAll(async () => {
+  await gateway.stop()
+  for (const upstream of upstreams) upstream.stop()
+})
+
+function config(urls: readonly string[]): string {
+  const providers = urls.flatMap((url, i) => [
+    `  - { id: chat-${i}, dialect: openai-chat, base_url: "${url}/v1", api_key: secret }`,
+    `  - { id: messages-${i}, dialect: anthropic-messages, base_url: "${url}", api_key: secret }`,
+  ])
+  const models = ['chat', 'messages'].map(
+    (name) =>
+      `  - { id: test/${name}, price: { input: "1.00", output: "2.00" }, routes: [{ provider: ${name}-0, model: up }, { provider: ${name}-1, model: up }] }`,
+  )
+  return ['providers:', ...providers, 'models:', ...models].join('\n')
+}
+
+const prompt = 'You are careful. '.repeat(300)
+const turnsEach = 3
+const conversations = 40
+
+/** What one turn sends; on Messages with the line that Claude Code puts first, which is another one every time. */
+function turnBody(surface: TestSurface, conversation: number, turn: number): string {
+  const history = Array.from({ length: turn }, () => [
+    { role: 'assistant', content: 'Hello' },
+    { role: 'user', content: 'And then?' },
+  ]).flat()
+  const turns = [{ role: 'user', content: `Question ${conversation}` }, ...history]
+  if (surface.name === 'chat') {
+    return bodyOf(surface, { messages: JSON.stringify([{ role: 'system', content: prompt }, ...turns]) })
+  }
+  const system = [`x-anthropic-billing-header: cc_version=2.1.100; cch=${conversation}${turn};`, prompt]
+  return bodyOf(surface, {
+    system: JSON.stringify(system.map((text) => ({ type: 'text', text }))),
+    messages: JSON.stringify(turns),
+  })
+}
+
+/** Which upstream a request went to. */
+async function routeOf(surface: TestSurface, body: string): Promise<number> {
+  const before = upstreams.map(({ calls }) => calls.length)
+  const response = await ask(gateway, surface, body)
+  await response.text()
+  expect(response.status).toBe(200)
+  return upstreams.findIndex(({ calls }, i) => calls.length > (before[i] ?? 0))
+}
+
+describe.each(bothSurfaces)('$name', (surface) => {
+  test('every turn of a conversation goes where the first one went, and conversations are spread', async () => {
+    const places: number[] = []
+    for (let conversation = 0; conversation < conversations; conversation++) {
+      const routes: number[] = []
+      for (let turn = 0; turn < turnsEach; turn++) {
+        routes.push(await routeOf(surface, turnBody(surface, conversation, turn)))
+      }
+      expect(new Set(routes).size).toBe(1)
+      places.push(routes[0] ?? -1)
+    }
+    // All forty in one place by chance: once in 500 billion runs.
+    expect(new Set(places).size).toBe(2)
+  })
+})
