@@ -1,7 +1,7 @@
 // What the pages ask the gateway for, as they do it: the paths of each page, in order.
 
 import { systemClock } from '../src/kernel/clock.ts'
-import { seededModel, type Tenant } from './seed-log.ts'
+import { exampleModel, seededModel, type Tenant } from './seed-log.ts'
 
 export interface PageCalls {
   readonly page: string
@@ -9,7 +9,7 @@ export interface PageCalls {
 }
 
 /** Pages of the lists are as long as the console's. */
-const pageLength = 50
+export const pageLength = 50
 const dayMs = 86_400_000
 
 // biome-ignore lint/suspicious/noExplicitAny: answers of the gateway's own API, of which only ids and cursors are read
@@ -23,7 +23,7 @@ export async function pageCalls(read: Read, tenant: Tenant | undefined): Promise
   const ago = (days: number): string => new Date(systemClock.now() - days * dayMs).toISOString()
   const stats = (days: number, more: string): string => `/api/stats?from=${ago(days)}${more}`
   const list = (more: string): string => `/api/requests?limit=${pageLength}${more}`
-  const model = encodeURIComponent(seededModel(7))
+  const model = encodeURIComponent(seededModel(exampleModel))
   const request = (await read(list(''))).data[0].id
   const older = (await read(list(`&to=${ago(15)}`))).next_cursor
   const middle = (await read(`${workspace}/transfers?limit=${pageLength}`)).next_cursor

@@ -24,6 +24,11 @@ export interface Seed {
   readonly transfers: number
   /** How many there are in the log. */
   readonly models?: number
+  /**
+   * At least so many requests, spread over the whole log, are of the first tenant, for one model and failed: so that a list
+   * narrowed to any of these is as long in a small log as in a large one. None unless told.
+   */
+  readonly examples?: number
   progress(done: string): void
 }
 
@@ -34,6 +39,9 @@ const portion = 5_000
 const modelsUsual = 40
 /** Nano-dollars of each charge; the wallets get as much back, so that their balances stay true. */
 const charge = 25_000
+
+/** Which of the models those are for. */
+export const exampleModel = 7
 
 export const seededModel = (at: number): string => `acme/model-${at}`
 
@@ -55,7 +63,7 @@ export async function seedLog(seed: Seed): Promise<void> {
     const charged = places.filter((at) => isCharged(at, seed))
     await writer.insert(
       'transfers',
-      charged.map((at) => chargeRow(idOf(at), startOf(at), at, seed.tenants)),
+      charged.map((at) => chargeRow(idOf(at), startOf(at), at, seed)),
     )
     seed.progress(`${from + size} of ${seed.requests} requests written`)
   }
@@ -85,15 +93,21 @@ function scattered(at: number, among: number, salt: number): number {
   return ((mixed ^ (mixed >>> 16)) >>> 0) % among
 }
 
-function tenantOf(at: number, tenants: readonly Tenant[]): Tenant {
-  const tenant = tenants[scattered(at, tenants.length, 1)]
+function isExample(at: number, { requests, examples = 0 }: Seed): boolean {
+  return examples > 0 && at % Math.max(1, Math.floor(requests / examples)) === 0
+}
+
+function tenantOf(at: number, seed: Seed): Tenant {
+  const { tenants } = seed
+  const tenant = tenants[isExample(at, seed) ? 0 : scattered(at, tenants.length, 1)]
   if (!tenant) throw new Error('there is no tenant to write requests for')
   return tenant
 }
 
-function requestRow(id: string, startedAt: number, at: number, { tenants, models = modelsUsual }: Seed): Row {
-  const { workspaceId, projectId, keyId } = tenantOf(at, tenants)
-  const isFailed = scattered(at, 50, 2) === 0
+function requestRow(id: string, startedAt: number, at: number, seed: Seed): Row {
+  const { workspaceId, projectId, keyId } = tenantOf(at, seed)
+  const isFailed = isExample(at, seed) || scattered(at, 50, 2) === 0
+  const model = isExample(at, seed) ? exampleModel : scattered(at, seed.models ?? modelsUsual, 4)
   const isLong = scattered(at, 200, 3) === 0
   const candidate = { provider: 'acme', upstreamModel: 'acme-large-v1', why: 'priority 1; 100 % of the first tries' }
   const usage = { inputTokens: 900, cacheReadTokens: 100, cacheWriteTokens: 0, cacheWriteLongTokens: 0 }
@@ -105,7 +119,7 @@ function requestRow(id: string, startedAt: number, at: number, { tenants, models
     key_id: keyId,
     path: '/v1/chat/completions',
     stream: 1,
-    model: seededModel(scattered(at, models, 4)),
+    model: seededModel(model),
     status: isFailed ? 502 : 200,
     code: isFailed ? 'PROVIDER_ERROR' : null,
     provider: 'acme',
@@ -125,12 +139,12 @@ function requestRow(id: string, startedAt: number, at: number, { tenants, models
   }
 }
 
-function chargeRow(requestId: string, createdAt: number, at: number, tenants: readonly Tenant[]): Row {
+function chargeRow(requestId: string, createdAt: number, at: number, seed: Seed): Row {
   return {
     ...transferRow(`tr_${requestId.slice(4)}`, createdAt),
     kind: 'charge',
     request_id: requestId,
-    debit_account: `wallet:${tenantOf(at, tenants).workspaceId}`,
+    debit_account: `wallet:${tenantOf(at, seed).workspaceId}`,
     credit_account: 'revenue',
     amount: charge,
   }
@@ -140,7 +154,7 @@ function refunds(seed: Seed, createdAt: number): readonly Row[] {
   const spent = new Map<string, number>()
   for (let at = 0; at < seed.requests; at++) {
     if (!isCharged(at, seed)) continue
-    const { workspaceId } = tenantOf(at, seed.tenants)
+    const { workspaceId } = tenantOf(at, seed)
     spent.set(workspaceId, (spent.get(workspaceId) ?? 0) + charge)
   }
   return [...spent].map(([workspaceId, amount]) => ({

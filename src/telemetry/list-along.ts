@@ -24,8 +24,8 @@ export interface ListQuery {
 export async function listAlong(sql: Sql, list: string, query: ListQuery): Promise<StoredRow[]> {
   // Whatever is counted from here on is still at the end of the log for us; it may be found twice, and is not missed.
   const cursors = await readCursors(sql)
-  const uncounted = await readEnds(sql, cursors, query)
-  const found = new Map([...uncounted, ...(await readListed(sql, list, query))].map((row) => [row.id, row]))
+  const [uncounted, listed] = await Promise.all([readEnds(sql, cursors, query), readListed(sql, list, query)])
+  const found = new Map([...uncounted, ...listed].map((row) => [row.id, row]))
   return [...found.values()].sort((a, b) => (a.id < b.id ? 1 : -1)).slice(0, Number(query.limit))
 }
 

@@ -4,6 +4,7 @@
 import type { Clock } from '../kernel/clock.ts'
 import type { RequestId } from '../kernel/ids.ts'
 import type { Database } from '../store/database.ts'
+import { breathe } from './breathe.ts'
 import { firstIdAt } from './id-at.ts'
 import { type Every, onTimer } from './metrics/every.ts'
 import { type LoggedRequest, requestFromRow, type StoredRow } from './request-row.ts'
@@ -33,6 +34,8 @@ const lookBackMs = 30 * 60_000
 const idsMax = 500
 /** As many as a person could read, and more. */
 const toldMax = 25
+/** Read without a breath between them. */
+const portionMax = 5
 const listenersMax = 100
 
 export function createRequestTail({ database, clock, onFault, every = onTimer }: RequestTailOptions): RequestTail {
@@ -48,8 +51,7 @@ export function createRequestTail({ database, clock, onFault, every = onTimer }:
       const before = known
       known = new Set(rows.map(({ id }) => id))
       const fresh = before ? rows.filter(({ id }) => !before.has(id)).slice(0, toldMax) : []
-      const requests = await Promise.all(fresh.reverse().map(({ id }) => find(database, id)))
-      const told = requests.filter((request) => request !== undefined)
+      const told = await findAll(database, fresh.reverse())
       for (const listener of [...listeners]) listener.onRequests(told)
     } catch (error) {
       onFault(error)
@@ -81,6 +83,17 @@ export function createRequestTail({ database, clock, onFault, every = onTimer }:
       }
     },
   }
+}
+
+async function findAll(database: Database, places: readonly { readonly id: RequestId }[]): Promise<LoggedRequest[]> {
+  const found: LoggedRequest[] = []
+  for (let from = 0; from < places.length; from += portionMax) {
+    await breathe()
+    const portion = places.slice(from, from + portionMax)
+    for (const request of await Promise.all(portion.map(({ id }) => find(database, id))))
+      if (request) found.push(request)
+  }
+  return found
 }
 
 async function find(database: Database, id: RequestId): Promise<LoggedRequest | undefined> {

@@ -5,46 +5,54 @@ import type { RequestTail } from '../../telemetry/request-tail.ts'
 import { shownRequest } from './explain-request.ts'
 import type { RequestFilters } from './request-filters.ts'
 
-/** Events that wait for a slow reader. */
-const waitingMax = 100
+/** Answers with a stream; undefined = too many listen already. */
+export type FollowRequests = (filters: RequestFilters, signal: AbortSignal) => ReadableStream<Uint8Array> | undefined
+
+/** Words that wait for a slow reader: what a few looks of the tail found. */
+const waitingMax = 8
 /** In looks of the tail, one a second: proxies, and the gateway itself, take a silent connection for dead. */
 const looksPerWord = 15
 
 const encoder = new TextEncoder()
 
-/** undefined = too many listen already. */
-export function requestEvents(
-  tail: RequestTail,
-  filters: RequestFilters,
-  signal: AbortSignal,
-): ReadableStream<Uint8Array> | undefined {
-  let controller: ReadableStreamDefaultController<Uint8Array> | undefined
-  let looks = 0
-  const send = (text: string): void => {
-    if (controller && (controller.desiredSize ?? 0) > 0) controller.enqueue(encoder.encode(text))
+export function createFollowRequests(tail: RequestTail): FollowRequests {
+  /** Written out once, however many follow. */
+  const written = new WeakMap<LoggedRequest, string>()
+  const eventOf = (request: LoggedRequest): string => {
+    const event = written.get(request) ?? `event: request\ndata: ${JSON.stringify(shownRequest(request))}\n\n`
+    written.set(request, event)
+    return event
   }
-  const leave = tail.listen({
-    onRequests(requests) {
-      looks++
-      if (looks % looksPerWord === 0) send(': still here\n\n')
-      for (const request of requests) {
-        if (passes(request, filters)) send(`event: request\ndata: ${JSON.stringify(shownRequest(request))}\n\n`)
-      }
-    },
-    onEnd: () => controller?.close(),
-  })
-  if (!leave) return undefined
-  signal.addEventListener('abort', leave, { once: true })
-  return new ReadableStream<Uint8Array>(
-    {
-      start(own) {
-        controller = own
-        send('retry: 2000\n: listening\n\n')
+
+  return (filters, signal) => {
+    let controller: ReadableStreamDefaultController<Uint8Array> | undefined
+    let looks = 0
+    const send = (text: string): void => {
+      if (controller && (controller.desiredSize ?? 0) > 0) controller.enqueue(encoder.encode(text))
+    }
+    const leave = tail.listen({
+      onRequests(requests) {
+        looks++
+        // All that a look found goes out at once: each word is a write to the socket.
+        const events = requests.filter((request) => passes(request, filters)).map(eventOf)
+        if (looks % looksPerWord === 0) events.push(': still here\n\n')
+        if (events.length > 0) send(events.join(''))
       },
-      cancel: leave,
-    },
-    new CountQueuingStrategy({ highWaterMark: waitingMax }),
-  )
+      onEnd: () => controller?.close(),
+    })
+    if (!leave) return undefined
+    signal.addEventListener('abort', leave, { once: true })
+    return new ReadableStream<Uint8Array>(
+      {
+        start(own) {
+          controller = own
+          send('retry: 2000\n: listening\n\n')
+        },
+        cancel: leave,
+      },
+      new CountQueuingStrategy({ highWaterMark: waitingMax }),
+    )
+  }
 }
 
 function passes(request: LoggedRequest, { workspaceId, projectId, keyId, model, outcome }: RequestFilters): boolean {

@@ -12,7 +12,7 @@ import { readStats, type StatGroup, statGroups } from '../../telemetry/rollups/r
 import { time, usd } from './answers.ts'
 import { idField, must, timeField } from './fields.ts'
 import { requestSchema } from './request-answer.ts'
-import { requestEvents } from './request-events.ts'
+import { createFollowRequests } from './request-events.ts'
 import { requestFilterFields, requestFilters } from './request-filters.ts'
 import { defineRoute, type Route } from './route.ts'
 
@@ -58,6 +58,7 @@ const statsSchema = z.object({
 })
 
 export function statsRoutes({ database, clock, tail }: StatsDependencies): readonly Route[] {
+  const follow = createFollowRequests(tail)
   return [
     defineRoute({
       method: 'GET',
@@ -104,7 +105,7 @@ export function statsRoutes({ database, clock, tail }: StatsDependencies): reado
       answer: requestSchema,
       status: 200,
       events({ query }, signal) {
-        const stream = requestEvents(tail, requestFilters(query), signal)
+        const stream = follow(requestFilters(query), signal)
         return stream ?? new Failure('OVERLOADED', 'Too many follow the requests already.', { retryAfterMs: 10_000 })
       },
     }),

@@ -5,18 +5,11 @@ import type { Clock } from '../../kernel/clock.ts'
 import type { WorkspaceId } from '../../kernel/ids.ts'
 import type { Database } from '../../store/database.ts'
 import { type Sql, timeToSql } from '../../store/sql.ts'
-import {
-  addFigures,
-  type Bucket,
-  type CountedRow,
-  countRequests,
-  type Figures,
-  hourMs,
-  noFigures,
-} from './count-requests.ts'
+import { breathe } from '../breathe.ts'
+import { addFigures, type Bucket, countRequests, type Figures, hourMs, noFigures } from './count-requests.ts'
 import { allWorkspaces } from './grains.ts'
 import { addTo, readEnd, readHours, readSubjects } from './read-sums.ts'
-import { type Cursors, cursorNames, readCursors, readUncounted } from './uncounted.ts'
+import { type CursorName, type Cursors, cursorNames, findFirstOfMany, readCursors, readUncounted } from './uncounted.ts'
 
 export const statGroups = ['model', 'project', 'key'] as const
 export type StatGroup = (typeof statGroups)[number]
@@ -43,6 +36,8 @@ export interface Stats {
 
 /** More are left to the next round of counting: reading them would hold up generations. */
 const uncountedMax = 1_000
+/** Read and added up without a breath between them. */
+const portionMax = 100
 /** How often it is read without a snapshot, which is a connection of its own on the embedded engine. */
 const triesMax = 3
 
@@ -62,7 +57,9 @@ async function readOnce(sql: Sql, cursors: Cursors, clock: Clock, query: StatsQu
   const to = Math.ceil(query.to / hourMs) * hourMs
   const span = { from, to, end: await readEnd(sql), workspaceId: query.workspaceId ?? allWorkspaces }
   const hours = await readHours(sql, span)
+  await breathe()
   const groups = await readSubjects(sql, query.group, span)
+  await breathe()
   const { buckets, cutAt } = await readRest(sql, cursors)
   for (const bucket of buckets) {
     if (bucket.hour < timeToSql(from) || bucket.hour >= timeToSql(to)) continue
@@ -97,14 +94,27 @@ async function readRest(
   sql: Sql,
   cursors: Cursors,
 ): Promise<{ readonly buckets: readonly Bucket[]; readonly cutAt?: number }> {
-  const rows: CountedRow[] = []
-  let cutAt: number | undefined
+  // Asked first and without reading them: of a busy gateway there are too many at every look.
+  const cuts: number[] = []
   for (const name of cursorNames) {
-    const found = await readUncounted(sql, name, { after: cursors[name], limit: uncountedMax + 1 })
-    if (found.length > uncountedMax) {
-      cutAt = Math.min(cutAt ?? Number.POSITIVE_INFINITY, Number(found[0]?.started_at ?? 0))
-    }
-    rows.push(...found)
+    const first = await findFirstOfMany(sql, name, { after: cursors[name], limit: uncountedMax })
+    if (first !== undefined) cuts.push(first)
   }
-  return cutAt === undefined ? { buckets: countRequests(rows) } : { buckets: [], cutAt }
+  if (cuts.length > 0) return { buckets: [], cutAt: Math.min(...cuts) }
+  const buckets: Bucket[] = []
+  for (const name of cursorNames) buckets.push(...(await countRest(sql, name, cursors[name])))
+  return { buckets }
+}
+
+async function countRest(sql: Sql, name: CursorName, cursor: string): Promise<readonly Bucket[]> {
+  const buckets: Bucket[] = []
+  let after = cursor
+  for (let portions = uncountedMax / portionMax; portions > 0; portions--) {
+    const rows = await readUncounted(sql, name, { after, limit: portionMax })
+    buckets.push(...countRequests(rows))
+    after = rows.at(-1)?.id ?? after
+    if (rows.length < portionMax) break
+    await breathe()
+  }
+  return buckets
 }

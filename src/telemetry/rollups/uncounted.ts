@@ -1,7 +1,7 @@
 // The part of the request log that no rollup has counted yet. Requests that took long are written long after their id was
 // made, so they have a cursor of their own: whatever is behind a cursor can get no company any more.
 
-import type { Sql } from '../../store/sql.ts'
+import { type Sql, timeFromSql } from '../../store/sql.ts'
 import { firstIdAt } from '../id-at.ts'
 import type { CountedRow } from './count-requests.ts'
 
@@ -58,4 +58,22 @@ export function readUncounted(sql: Sql, name: CursorName, stretch: Stretch): Pro
     : sql`SELECT id, started_at, workspace_id, project_id, key_id, model, code, usage, charge, first_event_ms
         FROM requests WHERE id > ${after} AND id < ${before} AND total_ms > 60000 AND total_ms > 600000
         ORDER BY id LIMIT ${limit}`
+}
+
+/** When the first one began, should there be more than `limit`; undefined = there are not. No more than that are looked at. */
+export async function findFirstOfMany(sql: Sql, name: CursorName, stretch: Stretch): Promise<number | undefined> {
+  const { after, before = endOfLog } = stretch
+  const offset = BigInt(stretch.limit)
+  const [next] =
+    name === 'short'
+      ? await sql`SELECT id FROM requests WHERE id > ${after} AND id < ${before} AND total_ms <= 60000
+          ORDER BY id LIMIT 1 OFFSET ${offset}`
+      : name === 'long'
+        ? await sql`SELECT id FROM requests WHERE id > ${after} AND id < ${before}
+            AND total_ms > 60000 AND total_ms <= 600000 ORDER BY id LIMIT 1 OFFSET ${offset}`
+        : await sql`SELECT id FROM requests WHERE id > ${after} AND id < ${before}
+            AND total_ms > 60000 AND total_ms > 600000 ORDER BY id LIMIT 1 OFFSET ${offset}`
+  if (!next) return undefined
+  const [first] = await readUncounted(sql, name, { ...stretch, limit: 1 })
+  return first && timeFromSql(first.started_at)
 }
