@@ -4,7 +4,7 @@
 import { createEngine } from './app/engine.ts'
 import { createFleet } from './app/fleet.ts'
 import { layGround, openingCredit } from './app/ground.ts'
-import { openOffices } from './app/offices.ts'
+import { type Offices, openOffices } from './app/offices.ts'
 import { createPeople } from './app/people.ts'
 import type { Config } from './config/config.ts'
 import type { ConfigSource } from './config/source.ts'
@@ -82,22 +82,21 @@ export async function startApp(deps: AppDependencies): Promise<App> {
   // A price that another replica changed renews what is in stock here.
   // One that is heard of before there is any stock is tried for again.
   let onPriceChange = async (): Promise<boolean> => false
-  const fleet = createFleet({ ground, people, config, clock, log, onPriceChange: () => onPriceChange() })
+  // Nobody is signed in, and no page open, before there are any.
+  let offices: Offices | undefined
+  const fleet = createFleet({
+    ...{ ground, people, config, clock, log },
+    onPriceChange: () => onPriceChange(),
+    onAccessChange: () => offices?.web.accessChanged(),
+    onSignOut: (certainty) => void offices?.followSignOut(certainty),
+  })
   const { limiter, limiterMode } = fleet
   const engine = await createEngine({
     ...{ ground, people, limiter, limiterMode, source, clock, log, dressLedger, onDefect },
   })
   onPriceChange = () => engine.stock.renew()
-  const { web, sessions, management, payments } = openOffices({
-    ground,
-    people,
-    engine,
-    fleet,
-    source,
-    clock,
-    log,
-    onDefect,
-  })
+  offices = openOffices({ ground, people, engine, fleet, source, clock, log, onDefect })
+  const { web, sessions, management, payments } = offices
 
   const { ledger, stock, goods } = engine
   const { authenticate, credentials } = people

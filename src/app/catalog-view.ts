@@ -10,7 +10,7 @@ import type { Goods } from './goods.ts'
 
 /** Models that can be called, and those that only lack a price: an unknown price is shown, not hidden. */
 export function catalogItems(
-  { catalog, providers, priceVersions }: Goods,
+  { catalog, providers, priceVersions, findPrice }: Goods,
   health: Pick<Health, 'snapshot'>,
 ): readonly CatalogItem[] {
   const readings = readingsByRoute(health.snapshot())
@@ -26,6 +26,7 @@ export function catalogItems(
       released: model.releasedAt === undefined ? null : isoTime(model.releasedAt).slice(0, 10),
       source: model.source,
       price: model.price ? showPrice(model.price) : null,
+      price_source: model.price ? (findPrice(model.id)?.source ?? model.source) : null,
       price_version: priceVersions.get(model.id) ?? null,
       callable: model.price !== undefined,
       routes: shownRoutes(model, providers, readings),

@@ -26,6 +26,10 @@ export interface FleetDependencies {
   readonly log: Log
   /** A replica has changed a price. False: it is not in force here yet. */
   onPriceChange(): Promise<boolean>
+  /** What keys and projects can use may be something else now, by this replica or another. */
+  onAccessChange(): void
+  /** Another replica has signed everybody out; `maybe`: it is not known what the others did for a while. */
+  onSignOut(certainty: 'surely' | 'maybe'): void
 }
 
 export interface Fleet {
@@ -38,13 +42,16 @@ export interface Fleet {
   invalidate: People['invalidate']
   forgetCredentials(workspaceId: WorkspaceId): void
   announcePrice(modelId: string): Promise<void>
+  /** False: the others do not know that everybody is signed out. */
+  announceSignOut(): Promise<boolean>
   close(): Promise<void>
 }
 
 /** A price that could not be taken over, because the database was away just then, is tried for again after this. */
 const priceRetryMs = 2000
 
-export function createFleet({ ground, people, config, clock, log, onPriceChange }: FleetDependencies): Fleet {
+export function createFleet(deps: FleetDependencies): Fleet {
+  const { ground, people, config, clock, log, onPriceChange, onAccessChange } = deps
   const { database } = ground
   const isShared = database.engine === 'postgres'
   const report = (line: string): void => log.warn(line)
@@ -72,9 +79,13 @@ export function createFleet({ ground, people, config, clock, log, onPriceChange 
     database,
     ...(redis && { redis }),
     clock,
-    onChange: (change) => follow(change, people, () => void followPrice()),
-    // What is remembered lives for seconds only, which is shorter than a gap that is noticed.
-    onGap: () => void onPriceChange(),
+    onChange: (change) => follow(change, deps, () => void followPrice()),
+    // What is remembered of keys lives for seconds only, which is shorter than a gap that is noticed.
+    onGap() {
+      void onPriceChange()
+      onAccessChange()
+      deps.onSignOut('maybe')
+    },
     onFault: (error) => log.warn('changes of other replicas could not be read', errorFields(error)),
   })
   const announce = (change: Change): void =>
@@ -85,13 +96,16 @@ export function createFleet({ ground, people, config, clock, log, onPriceChange 
     degraded: () => (shared && shared.mode.kind !== 'shared' ? describeMode(shared.mode) : undefined),
     invalidate(id) {
       people.invalidate(id)
+      onAccessChange()
       announce(changeOf(id))
     },
     forgetCredentials(workspaceId) {
       people.credentials.forget(workspaceId)
+      onAccessChange()
       announce({ kind: 'credential', id: workspaceId })
     },
     announcePrice: async (modelId) => announce({ kind: 'price', id: modelId }),
+    announceSignOut: () => changes.announce({ kind: 'sign-out', id: 'console' }),
     async close() {
       await shared?.close()
       await changes.close()
@@ -102,16 +116,24 @@ export function createFleet({ ground, people, config, clock, log, onPriceChange 
   }
 }
 
-function follow(change: Change, people: People, onPriceChange: () => void): void {
+function follow(
+  change: Change,
+  { people, onAccessChange, onSignOut }: FleetDependencies,
+  onPriceChange: () => void,
+): void {
   switch (change.kind) {
     case 'key':
     case 'project':
     case 'workspace':
-      return people.invalidate(change.id)
+      people.invalidate(change.id)
+      return onAccessChange()
     case 'credential':
-      return people.credentials.forget(change.id)
+      people.credentials.forget(change.id)
+      return onAccessChange()
     case 'price':
       return onPriceChange()
+    case 'sign-out':
+      return onSignOut('surely')
     case 'config':
       // Every replica watches its own file.
       return

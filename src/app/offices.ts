@@ -59,7 +59,11 @@ export function openOffices({
   const { ledger, health, goods } = engine
   const config = source.current
   const { renderFailure } = openaiChat
-  const pages = createPages({ clock, database, adminToken, health, config: () => source.current, goods })
+  const { announceSignOut } = fleet
+  const pages = createPages({
+    ...{ clock, database, adminToken, health, goods, announceSignOut },
+    config: () => source.current,
+  })
   const payments = createStripePayments({
     database,
     ledger,
@@ -102,7 +106,7 @@ export function openOffices({
     checkout: config.stripe.secretKey && payments?.checkout,
   })
   const web: Offices['web'] = {
-    handle: pages.web.handle,
+    ...pages.web,
     close() {
       // Open pages listen to both.
       tail.close()

@@ -17,6 +17,8 @@ export interface ConsolePagesDependencies {
   publicUrl(): string | undefined
   checkToken(token: string, request: Request): Promise<Failure | undefined>
   onSession?(event: SessionEvent): void | Promise<void>
+  /** Tells the other replicas that everybody is signed out. False: they do not all know. */
+  announceSignOut?(): Promise<boolean>
 }
 
 const sessionPath = '/console/session'
@@ -60,8 +62,10 @@ export function createConsolePages(deps: ConsolePagesDependencies, show: Show) {
   const signOutEverywhere = async (request: Request): Promise<Response> => {
     const actor = sessions.sessionOf(request)
     if (actor === undefined || actor instanceof Failure) return refuse(request, actor ?? noSession())
-    const { cookie, ended } = sessions.endAll(request)
+    // First what may fail: whoever is told that it did not work is still here to try again.
     await deps.onSession?.('signed out everywhere')
+    if ((await deps.announceSignOut?.()) === false) return refuse(request, othersUntold())
+    const { cookie, ended } = sessions.endAll(request)
     return answerJson(request, { signed_in: false, ended }, { headers: { 'set-cookie': cookie } })
   }
 
@@ -78,6 +82,11 @@ export function createConsolePages(deps: ConsolePagesDependencies, show: Show) {
 
 function noSession(): Failure {
   return new Failure('UNAUTHORIZED', 'Only somebody who is signed in can sign everybody out.')
+}
+
+function othersUntold(): Failure {
+  const message = 'The other replicas could not be told, so nobody was signed out. Try again in a moment.'
+  return new Failure('OVERLOADED', message)
 }
 
 const noSuchPage = {

@@ -36,11 +36,15 @@ export interface WebDependencies {
   checkToken(token: string, request: Request): Promise<Failure | undefined>
   /** A session was opened or ended, for the audit log. */
   onSession?(event: SessionEvent): void | Promise<void>
+  /** Tells the other replicas that everybody is signed out. False: they do not all know. */
+  announceSignOut?(): Promise<boolean>
 }
 
 export interface Web {
   /** undefined = not a path of a page. */
   handle(request: Request, path: string): Response | Promise<Response> | undefined
+  /** What keys and projects can use may be something else now: open pages that show it ask again. */
+  accessChanged(): void
   /** Ends the streams of open pages, so that the gateway can stop. */
   close(): void
 }
@@ -100,6 +104,7 @@ export function createWeb(deps: WebDependencies): Web {
       if (request.method !== 'GET' && request.method !== 'HEAD') return undefined
       return path.startsWith(assetsPath) ? asset(request, path) : catalogPage(request, path)
     },
+    accessChanged: () => feed.accessChanged(),
     close: () => feed.close(),
   }
 }

@@ -34,6 +34,8 @@ export interface Sessions {
   end(request: Request): string
   /** Ends every session there is, this browser's too, and every link nobody has used; answers as `end`, with how many. */
   endAll(request: Request): { readonly cookie: string; readonly ended: number }
+  /** Ends what was opened or handed out up to that moment, as another replica wants it. */
+  endUntil(moment: number): void
   /** undefined without a session, a Failure where the session may not do this; for the management API. */
   sessionOf(request: Request): SessionActor | Failure | undefined
 }
@@ -56,6 +58,7 @@ interface Session {
 }
 
 interface Link {
+  readonly createdAt: number
   readonly expiresAt: number
   readonly fingerprint: string
 }
@@ -100,7 +103,9 @@ export function createSessions({ clock, adminToken, publicUrl }: SessionDependen
     createLink() {
       const secret = randomBytes(secretBytes).toString('base64url')
       makeRoom(links, linksMax)
-      links.set(hash(secret), { expiresAt: clock.now() + linkLifeMs, fingerprint: adminToken().fingerprint })
+      const createdAt = clock.now()
+      const { fingerprint } = adminToken()
+      links.set(hash(secret), { createdAt, expiresAt: createdAt + linkLifeMs, fingerprint })
       return secret
     },
     openByLink(request, secret) {
@@ -122,6 +127,10 @@ export function createSessions({ clock, adminToken, publicUrl }: SessionDependen
       sessions.clear()
       links.clear()
       return { cookie: setSessionCookie(visit(request), '', 0), ended }
+    },
+    endUntil(moment) {
+      for (const [key, { openedAt }] of sessions) if (openedAt <= moment) sessions.delete(key)
+      for (const [key, { createdAt }] of links) if (createdAt <= moment) links.delete(key)
     },
     sessionOf: (request) => (find(request) ? (refuseForeign(request) ?? actor) : undefined),
   }

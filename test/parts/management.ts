@@ -246,6 +246,7 @@ const catalogItem: Omit<CatalogItem, 'id'> = {
   max_output_tokens: null,
   tags: [],
   released: null,
+  price_source: null,
   price_version: null,
   source: 'built in',
   price: 'free',

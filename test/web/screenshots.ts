@@ -26,6 +26,15 @@ const { key, flaky } = await makeTraffic(gateway, token, (share) => {
   behindMs = Math.round(22 * 3_600_000 * (1 - share))
 })
 
+// A model that the traffic does not use, so that no charge changes with it.
+for (const price of ['1.20', '0.90']) {
+  await fetch(`${gateway.url}/api/models/sandbox%2Fslow/price`, {
+    method: 'PUT',
+    headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ input: price, output: '2.00' }),
+  })
+}
+
 interface Picture {
   readonly name: string
   readonly path: string
@@ -36,7 +45,9 @@ interface Picture {
 
 const pictures: readonly Picture[] = [
   { name: 'catalog', path: '/', ready: '.live .lamp.go' },
+  { name: 'narrowed', path: '/', ready: '.live .lamp.go', act: narrow },
   { name: 'model', path: '/catalog/anthropic/claude-sonnet-4.5', ready: '.live .lamp.go' },
+  { name: 'history', path: '/catalog/sandbox/slow', ready: '.live .lamp.go', act: showHistory },
   {
     name: 'compare',
     path: '/compare?m=anthropic/claude-sonnet-4.5&m=openai/gpt-5.1&m=sandbox/echo',
@@ -77,6 +88,19 @@ async function ask(page: Page): Promise<void> {
   await page.waitForSelector('[data-answer="sandbox/tools"] [data-cost]')
   await page.waitForSelector('[data-answer="sandbox/think"] [data-cost]')
   await page.locator('.answers').scrollIntoViewIfNeeded()
+}
+
+/** To what a project with an allowlist can use. */
+async function narrow(page: Page): Promise<void> {
+  await page.click('summary:has-text("What can my key use?")')
+  await page.focus('#viewer-project')
+  await page.locator('#viewer-project option:has-text("/ web")').waitFor({ state: 'attached' })
+  await page.selectOption('#viewer-project', { label: 'default / web' })
+  await page.waitForSelector('.viewer:has-text("Narrowed to")')
+}
+
+async function showHistory(page: Page): Promise<void> {
+  await page.locator('.history').scrollIntoViewIfNeeded()
 }
 
 async function openAllowlist(page: Page): Promise<void> {

@@ -52,6 +52,10 @@ export const catalogModelSchema = z.object({
   tags: z.array(z.string()).readonly(),
   released: z.string().nullable().describe('A day, such as `2026-11-15`.'),
   source: z.string().describe('`built in`, or the file and line of the entry.'),
+  price_source: z
+    .string()
+    .nullable()
+    .describe('Who set the price: `management API`, or as `source`; null where there is none.'),
   price_version: z.string().nullable().describe('As charges carry it.'),
   price: priceSchema.nullable().describe('null = not known, and then the model cannot be called.'),
   callable: z.boolean(),

@@ -74,8 +74,10 @@ describe('the list', () => {
 
   test('says where prices come from', () => {
     const set = entry('bolt/own', { source: 'tollgate.yaml:14' })
-    expect(describeSources([...entries, set], '2026-11-15')).toBe(
-      '5 models from 1 provider; prices: 3 built in, 2026-11-15; 1 set in tollgate.yaml; 1 without a price',
+    // It is built in, and its price is not.
+    const changed = entry('bolt/changed', { price_source: 'management API' })
+    expect(describeSources([...entries, set, changed], '2026-11-15')).toBe(
+      '6 models from 1 provider; prices: 3 built in, 2026-11-15; 1 set in tollgate.yaml; 1 set by the management API; 1 without a price',
     )
   })
 })

@@ -87,3 +87,26 @@ test('closing ends every stream', async () => {
   expect(await read(reader)).toBe('the end')
   expect(isLooking()).toBe(false)
 })
+
+test('that somebody can use something else is told to all at the next look, once, and to who did not read when they do', async () => {
+  const { shop, feed, second } = setUp()
+  const [quick, slow] = [listen(feed), listen(feed)]
+  await read(quick)
+  // The first word and three more are all that waits for somebody who does not read.
+  for (const price of ['free', null, 'free'] as const) {
+    shop.entries = changeFirst(shop.entries, (entry) => ({ ...entry, price }))
+    second()
+    await read(quick)
+  }
+  feed.accessChanged()
+  feed.accessChanged()
+  second()
+  expect(await read(quick)).toBe('event: access\ndata: changed\n\n')
+  second()
+  for (let word = 1; word <= 4; word++) expect(await read(slow)).toContain('event: changed')
+  second()
+  expect(await read(slow)).toBe('event: access\ndata: changed\n\n')
+  shop.entries = changeFirst(shop.entries, (entry) => ({ ...entry, price: null }))
+  second()
+  for (const reader of [quick, slow]) expect(await read(reader)).toContain('event: changed')
+})

@@ -1,11 +1,13 @@
-// Tells open pages that prices, models or health have changed; what is new they ask for themselves. It looks at the
-// catalog once a second while somebody listens, and not at all otherwise.
+// Tells open pages that prices, models or health have changed, or what somebody can use; what is new they ask for
+// themselves. It looks at the catalog once a second while somebody listens, and not at all otherwise.
 
 import type { CatalogEntry } from './entry.ts'
 
 export interface ChangeFeed {
   /** undefined = too many listen already. */
   listen(signal: AbortSignal): ReadableStream<Uint8Array> | undefined
+  /** Whoever shows what one key or project can use has to ask again; told with the next look. */
+  accessChanged(): void
   /** Ends every stream, so that a gateway can stop. */
   close(): void
 }
@@ -26,6 +28,7 @@ const looksPerWord = 15
 const listenersMax = 500
 
 const encoder = new TextEncoder()
+const accessWord = encoder.encode('event: access\ndata: changed\n\n')
 
 export function createChangeFeed({ entries, every = everyByTimer }: ChangeFeedOptions): ChangeFeed {
   const listeners = new Set<ReadableStreamDefaultController<Uint8Array>>()
@@ -33,6 +36,8 @@ export function createChangeFeed({ entries, every = everyByTimer }: ChangeFeedOp
   let looks = 0
   let state = ''
   let measured = ''
+  /** Who is still to be told that somebody can use something else; one who does not read stays in it until it does. */
+  const owed = new Set<ReadableStreamDefaultController<Uint8Array>>()
 
   const tell = (text: string): void => {
     const bytes = encoder.encode(text)
@@ -41,8 +46,16 @@ export function createChangeFeed({ entries, every = everyByTimer }: ChangeFeedOp
       if ((listener.desiredSize ?? 0) > 0) listener.enqueue(bytes)
     }
   }
+  const tellOwed = (): void => {
+    for (const listener of owed) {
+      if ((listener.desiredSize ?? 0) <= 0) continue
+      listener.enqueue(accessWord)
+      owed.delete(listener)
+    }
+  }
   const look = (): void => {
     looks++
+    tellOwed()
     const [stateBefore, measuredBefore] = [state, measured]
     const now = entries()
     state = stateOf(now)
@@ -57,6 +70,7 @@ export function createChangeFeed({ entries, every = everyByTimer }: ChangeFeedOp
   }
   const leave = (listener: ReadableStreamDefaultController<Uint8Array>): void => {
     listeners.delete(listener)
+    owed.delete(listener)
     if (listeners.size > 0) return
     stopLooking?.()
     stopLooking = undefined
@@ -88,6 +102,9 @@ export function createChangeFeed({ entries, every = everyByTimer }: ChangeFeedOp
         },
         new CountQueuingStrategy({ highWaterMark: 4 }),
       )
+    },
+    accessChanged() {
+      for (const listener of listeners) owed.add(listener)
     },
     close() {
       for (const listener of [...listeners]) {

@@ -16,6 +16,8 @@ export interface CatalogEntry {
   readonly source: string
   /** USD per million tokens; null = no price, therefore not callable. */
   readonly price: ShownPrice | 'free' | null
+  /** `management API`, or as `source`; null without a price. */
+  readonly price_source?: string | null
   /** Names the price for ever, as charges carry it. */
   readonly price_version?: string | null
   /** Since when the price has been in force, ISO time. */

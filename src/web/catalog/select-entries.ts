@@ -92,14 +92,15 @@ export function choicesOf(entries: readonly CatalogEntry[]): Choices {
 export function describeSources(entries: readonly CatalogEntry[], builtInDate: string | undefined): string {
   const providers = new Set(entries.flatMap(({ routes }) => routes.map(({ provider }) => provider))).size
   const counts = new Map<string, number>()
-  for (const { source, price } of entries) {
-    if (price !== null) counts.set(sourceFile(source), (counts.get(sourceFile(source)) ?? 0) + 1)
+  for (const { source, price_source, price } of entries) {
+    const setter = sourceFile(price_source ?? source)
+    if (price !== null) counts.set(setter, (counts.get(setter) ?? 0) + 1)
   }
   const unpriced = entries.filter((entry) => entry.price === null && !isPrivate(entry)).length
   const parts = [...counts].map(([source, count]) =>
     source === 'built in'
       ? `${count} built in${builtInDate === undefined ? '' : `, ${builtInDate}`}`
-      : `${count} set in ${source}`,
+      : `${count} set ${source === 'management API' ? 'by the' : 'in'} ${source}`,
   )
   if (unpriced > 0) parts.push(`${unpriced} without a price`)
   const from = `${plural(entries.length, 'model')} from ${plural(providers, 'provider')}`

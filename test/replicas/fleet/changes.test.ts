@@ -1,4 +1,4 @@
-// The short version of what `npm run replicas` shows of changes: a revoked key, an allowlist, a price. With Redis a change
+// The short version of what `npm run replicas` shows of changes: a revoked key, an allowlist, a price, a sign-out. With Redis a change
 // takes milliseconds; how long it takes is judged there, because the tests may run on a busy machine.
 
 import { describe, expect, test } from 'bun:test'

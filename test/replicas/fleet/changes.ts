@@ -1,7 +1,8 @@
-// What one replica is told, all of them do: a revoked key, a narrower allowlist, another price, each measured from the
-// answer to the change to the last request that was still served by the old state.
+// What one replica is told, all of them do: a revoked key, a narrower allowlist, another price, everybody signed out of the
+// console, each measured from the answer to the change to the last request that was still served by the old state.
 
 import { chat } from '../../parts/surfaces.ts'
+import { type ConsoleVisit, signIn } from './console-visit.ts'
 import { type Fleet, startFleet } from './fleet.ts'
 import type { Proof } from './proof.ts'
 
@@ -21,13 +22,16 @@ const priced = 'sandbox/echo'
 export async function runChanges({ redis, rounds, withinMs }: ChangesOptions): Promise<Proof> {
   await using fleet = await startFleet({ redis })
   const { data: workspaces } = await fleet.manage('GET', '/api/workspaces')
-  const slowest = { key: 0, allowlist: 0, price: 0 }
+  const slowest = { key: 0, allowlist: 0, price: 0, 'sign-out': 0 }
+  const thrownOut: string[] = []
   for (let round = 1; round <= rounds; round++) {
     const project = await fleet.manage('POST', `/api/workspaces/${workspaces[0].id}/projects`, { name: `p${round}` })
     const key = await fleet.manage('POST', `/api/projects/${project.id}/keys`, { name: 'told' })
     const note = (what: keyof typeof slowest, ms: number) => {
       slowest[what] = Math.max(slowest[what], ms)
     }
+    const { ms, back } = await signOut(fleet)
+    note('sign-out', ms)
     await untilAll(fleet, key.secret, ({ status }) => status === 200)
     // Dollars per million tokens are millionths of a dollar per token.
     const input = `${round + 10}.00`
@@ -42,17 +46,41 @@ export async function runChanges({ redis, rounds, withinMs }: ChangesOptions): P
     await untilAll(fleet, key.secret, ({ status }) => status === 200)
     await fleet.manage('POST', `/api/keys/${key.id}/revoke`, {})
     note('key', await untilAll(fleet, key.secret, ({ status }) => status === 401))
+    // By now it has read its own word, too.
+    if (!(await back.isSignedIn())) thrownOut.push(`round ${round}: who came back was signed out again`)
   }
   const late = Object.entries(slowest).filter(([, ms]) => ms > withinMs)
   return {
-    faults: [...late.map(([what, ms]) => `a changed ${what} took ${Math.round(ms)} ms`), ...fleet.errors()],
+    faults: [
+      ...late.map(([what, ms]) => `a changed ${what} took ${Math.round(ms)} ms`),
+      ...thrownOut,
+      ...fleet.errors(),
+    ],
     figures: {
       rounds,
       'slowest revoked key, ms': Math.round(slowest.key),
       'slowest allowlist, ms': Math.round(slowest.allowlist),
       'slowest price, ms': Math.round(slowest.price),
+      'slowest sign-out, ms': Math.round(slowest['sign-out']),
     },
   }
+}
+
+/** Somebody is signed in to each; one signs all of them out, and comes back. How long the last of the others stayed. */
+async function signOut(fleet: Fleet): Promise<{ readonly ms: number; readonly back: ConsoleVisit }> {
+  const [here, ...others] = await Promise.all(fleet.members.map(({ url }) => signIn(url)))
+  await here?.signOutEverywhere()
+  const startedMs = performance.now()
+  const back = await signIn(fleet.members[0]?.url ?? '')
+  const stays = others.map(async (visit) => {
+    let lastMs = 0
+    while (lastMs < patienceMs && (await visit.isSignedIn())) {
+      lastMs = performance.now() - startedMs
+      await Bun.sleep(askEveryMs)
+    }
+    return lastMs
+  })
+  return { ms: Math.max(...(await Promise.all(stays))), back }
 }
 
 const askEveryMs = 10
@@ -61,27 +89,30 @@ const patienceMs = 20_000
 
 /**
  * Asks every replica again and again until it answers so. How long after the beginning the last request began that was
- * answered otherwise: how long an answer takes on a busy machine does not count.
+ * answered otherwise: how long an answer takes on a busy machine does not count, nor does one that turns away with 503
+ * before it looks at the key.
  */
 async function untilAll(fleet: Fleet, key: string, isSo: (answer: Answer) => boolean): Promise<number> {
   const startedMs = performance.now()
   const settle = async (url: string): Promise<number> => {
     const inFlight = new Set<Promise<void>>()
     let lastOldMs = 0
+    let lastAskedMs = 0
     let isSettled = false
-    while (!isSettled && lastOldMs < patienceMs) {
+    while (!isSettled && lastAskedMs < patienceMs) {
       const askedMs = performance.now() - startedMs
+      lastAskedMs = askedMs
       const asking = ask(url, key).then((answer) => {
         inFlight.delete(asking)
         if (isSo(answer)) isSettled = true
-        else lastOldMs = Math.max(lastOldMs, askedMs)
+        else if (answer.status !== 503) lastOldMs = Math.max(lastOldMs, askedMs)
       })
       inFlight.add(asking)
       await Promise.race([asking, Bun.sleep(askEveryMs)])
       if (inFlight.size >= inFlightMax) await Promise.race(inFlight)
     }
     await Promise.all(inFlight)
-    return lastOldMs
+    return isSettled ? lastOldMs : patienceMs
   }
   return Math.max(...(await Promise.all(fleet.members.map(({ url }) => settle(url)))))
 }

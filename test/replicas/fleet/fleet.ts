@@ -55,7 +55,7 @@ export interface Fleet extends AsyncDisposable {
   errors(): readonly string[]
 }
 
-const adminToken = 'token-of-the-operator-0123456789'
+export const adminToken = 'token-of-the-operator-0123456789'
 const secret = Buffer.from(Array.from({ length: 32 }, (_, at) => at * 7 + 1)).toString('base64')
 
 export async function startFleet({ redis: withRedis, size = 3, postgres, env = {} }: FleetOptions): Promise<Fleet> {

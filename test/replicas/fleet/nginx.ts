@@ -10,13 +10,18 @@ import { until } from './proof.ts'
 
 export interface Nginx extends Balancer, AsyncDisposable {}
 
+export interface Fronted extends Pick<Fleet, 'key'> {
+  readonly members: readonly Pick<Fleet['members'][number], 'url'>[]
+}
+
 const shipped = join(import.meta.dir, '..', '..', '..', 'deploy', 'compose', 'nginx.conf')
 
 export function findNginx(): string | undefined {
   return Bun.which('nginx') ?? undefined
 }
 
-export async function startNginx(fleet: Fleet): Promise<Nginx> {
+/** In front of these, some of which may not listen. */
+export async function startNginx(fleet: Fronted): Promise<Nginx> {
   const program = findNginx()
   if (program === undefined) throw new Error('nginx is not installed; ask findNginx first')
   const folder = createThrowAwayFolder()

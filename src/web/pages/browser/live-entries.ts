@@ -8,6 +8,8 @@ export type LiveState = 'waiting' | 'live' | 'lost'
 export interface LiveEntries {
   readonly entries: readonly CatalogEntry[]
   readonly live: LiveState
+  /** Grows whenever what a key or a project can use may have changed. */
+  readonly accessTurn: number
 }
 
 interface Answer {
@@ -23,6 +25,7 @@ export function useLiveEntries(
 ): LiveEntries {
   const [entries, setEntries] = useState(initial)
   const [live, setLive] = useState<LiveState>('waiting')
+  const [accessTurn, setAccessTurn] = useState(0)
   const known = useRef(initialState)
   const choose = useRef(keep)
   choose.current = keep
@@ -36,14 +39,29 @@ export function useLiveEntries(
     }
     // A page that cannot ask now is told again with the next change.
     const askQuietly = () => void ask().catch(() => setLive('lost'))
+    const noteAccess = () => setAccessTurn((before) => before + 1)
+    let wasLost = false
     return followEvents({
-      onOpen: () => setLive('live'),
-      onLost: () => setLive('lost'),
-      onChanged: (state) => state !== known.current && askQuietly(),
+      onOpen() {
+        setLive('live')
+        // Nobody told us while we were away.
+        if (wasLost) noteAccess()
+        wasLost = false
+      },
+      onLost() {
+        setLive('lost')
+        wasLost = true
+      },
+      onChanged(state) {
+        if (state === known.current) return
+        askQuietly()
+        noteAccess()
+      },
+      onAccess: noteAccess,
       onMeasured: askQuietly,
     })
   }, [])
-  return { entries, live }
+  return { entries, live, accessTurn }
 }
 
 interface Followers {
@@ -51,6 +69,7 @@ interface Followers {
   onLost(): void
   onChanged(state: string): void
   onMeasured(): void
+  onAccess(): void
 }
 
 /** A browser tries again by itself after a lost connection, but not after a refusal; then we do. */
@@ -66,6 +85,7 @@ function followEvents(followers: Followers): () => void {
     opened.addEventListener('open', followers.onOpen)
     opened.addEventListener('changed', ({ data }) => followers.onChanged(String(data)))
     opened.addEventListener('measured', followers.onMeasured)
+    opened.addEventListener('access', followers.onAccess)
     opened.addEventListener('error', () => {
       followers.onLost()
       if (opened.readyState === EventSource.CLOSED) timer = setTimeout(open, retryMs)

@@ -1,7 +1,7 @@
 // Whose catalog is shown: everybody's, or what one key or one project can use. What was chosen stays in this tab and is
 // gone with it; a key is sent to GET /v1/models and nowhere else.
 
-import { useEffect, useState } from 'preact/hooks'
+import { useEffect, useRef, useState } from 'preact/hooks'
 import type { SeenModel } from '../../catalog/seen-entries.ts'
 
 export type Viewer =
@@ -14,7 +14,7 @@ export interface Narrowing {
   /** What the viewer can use; absent = everything is shown. */
   readonly seen?: readonly SeenModel[]
   readonly isAsking: boolean
-  /** Why the list is not narrowed. */
+  /** Why the list is not narrowed, or not as it is now. */
   readonly refusal: string
   ask(viewer: Viewer): void
   clear(): void
@@ -31,11 +31,16 @@ interface State {
 
 const everybody: State = { isAsking: false, refusal: '' }
 
-export function useNarrowing(): Narrowing {
+/** `accessTurn` grows when what the viewer can use may have changed; then it is asked for again. */
+export function useNarrowing(accessTurn: number): Narrowing {
   const [state, setState] = useState(everybody)
+  /** The answer to a question that is not the last one is thrown away. */
+  const questions = useRef(0)
   const ask = async (viewer: Viewer) => {
+    const question = ++questions.current
     setState({ ...everybody, isAsking: true })
     const seen = await readSeen(viewer)
+    if (question !== questions.current) return
     if (typeof seen === 'string') {
       sessionStorage.removeItem(place)
       return setState({ ...everybody, refusal: seen })
@@ -43,6 +48,16 @@ export function useNarrowing(): Narrowing {
     sessionStorage.setItem(place, JSON.stringify(viewer))
     setState({ ...everybody, viewer, seen })
   }
+  /** What is shown stays until there is something newer; a refusal is shown beside it. */
+  const follow = async (viewer: Viewer) => {
+    const question = ++questions.current
+    const seen = await readSeen(viewer)
+    if (question !== questions.current) return
+    setState((before) => (typeof seen === 'string' ? { ...before, refusal: seen } : { ...everybody, viewer, seen }))
+  }
+  useEffect(() => {
+    if (accessTurn > 0 && state.viewer) void follow(state.viewer)
+  }, [accessTurn])
   useEffect(() => {
     const kept = sessionStorage.getItem(place)
     if (kept !== null) void ask(JSON.parse(kept) as Viewer)
@@ -51,6 +66,7 @@ export function useNarrowing(): Narrowing {
     ...state,
     ask: (viewer) => void ask(viewer),
     clear() {
+      questions.current++
       sessionStorage.removeItem(place)
       setState(everybody)
     },

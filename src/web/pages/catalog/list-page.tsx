@@ -21,8 +21,8 @@ import { NarrowingForm } from './narrowing-form.tsx'
 const all = (entries: readonly CatalogEntry[]) => entries
 
 export function ListPage({ entries: initial, state, query: initialQuery, builtInDate, isSignedIn }: ListData) {
-  const { entries: sold, live } = useLiveEntries(initial, state, all)
-  const narrowing = useNarrowing()
+  const { entries: sold, live, accessTurn } = useLiveEntries(initial, state, all)
+  const narrowing = useNarrowing(accessTurn)
   const entries = useMemo(() => seenEntries(sold, narrowing.seen), [sold, narrowing.seen])
   const [query, setQuery] = useState(initialQuery)
   const [chosen, setChosen] = useState<readonly string[]>([])

@@ -14,15 +14,16 @@ export function NarrowingForm({ narrowing, isSignedIn }: NarrowingFormProps) {
   const { viewer, isAsking, refusal, clear } = narrowing
   if (viewer) {
     return (
-      <p class="viewer" role="status">
-        Narrowed to what {viewer.kind === 'key' ? 'your key' : `the project ${viewer.name}`} can use.{' '}
-        <button type="button" class="button quiet" disabled={isAsking} onClick={() => narrowing.ask(viewer)}>
+      <div class="viewer" role="status">
+        <p>Narrowed to what {viewer.kind === 'key' ? 'your key' : `the project ${viewer.name}`} can use.</p>
+        <button type="button" class="button quiet small" disabled={isAsking} onClick={() => narrowing.ask(viewer)}>
           Ask again
-        </button>{' '}
-        <button type="button" class="button quiet" onClick={clear}>
+        </button>
+        <button type="button" class="button quiet small" onClick={clear}>
           {viewer.kind === 'key' ? 'Forget the key' : 'Show the whole catalog'}
         </button>
-      </p>
+        {refusal !== '' && <p class="warning">This is what it could use before: {refusal}</p>}
+      </div>
     )
   }
   return (

@@ -36,7 +36,7 @@ export function PriceTicket({ entry, inForce }: PriceTicketProps) {
       {price === 'free' && <p class="ticket-word">Free, on purpose: every kind of token costs nothing.</p>}
       {price !== null && price !== 'free' && <PriceRows price={price} />}
       <dl class="ticket-foot">
-        <Line label="Price set">{inForce?.source ?? entry.source}</Line>
+        <Line label="Price set">{inForce?.source ?? entry.price_source ?? entry.source}</Line>
         {entry.price_version && <Line label="Version">{entry.price_version}</Line>}
         {since && <Line label="Valid since">{since.slice(0, 10)}</Line>}
         {entry.price_origin && (

@@ -91,7 +91,11 @@ const columns: readonly Column<Row>[] = [
     show: ({ apiKey, call }) => (
       <>
         <LastUse at={lastUse(apiKey, call)} />
-        {call?.client && <small class="row-note">by {call.client}</small>}
+        {call?.client && (
+          <small class="row-note" title={call.client}>
+            by {shortClient(call.client)}
+          </small>
+        )}
       </>
     ),
   },
@@ -188,3 +192,8 @@ function Actions({ apiKey, workspace, project, onAct }: Row) {
 
 const fileActs = [{ act: 'rotate', label: 'Rotate' }] as const
 const ownActs = [...fileActs, { act: 'limits', label: 'Limits' }, { act: 'revoke', label: 'Revoke' }] as const
+
+/** Browsers call themselves by everything that ever was one. */
+function shortClient(client: string): string {
+  return client.startsWith('Mozilla/') ? 'a browser' : client
+}

@@ -104,13 +104,13 @@ function Facts({ request }: { readonly request: ExplainedItem }) {
     [
       'Key',
       <a key="key" href={`/console/requests?key=${request.key_id}`}>
-        {request.key_id}
+        <code>{request.key_id}</code>
       </a>,
     ],
     [
       'Project',
       <a key="project" href={`/console/requests?project=${request.project_id}`}>
-        {request.project_id}
+        <code>{request.project_id}</code>
       </a>,
     ],
   ] as const
