@@ -38,7 +38,7 @@ export interface App {
   /** What a new installation's wallet starts with, decimal USD. */
   readonly openingCredit: string
   /** A path with a one-time secret that signs a browser in, valid for a few minutes. */
-  createSignInPath(): string
+  createSignInPath(): Promise<string>
   /** What the configuration in force switches on. */
   providers(): ReadonlyMap<string, Provider>
   /** How many models a caller without an allowlist can call through a provider. */
@@ -88,7 +88,6 @@ export async function startApp(deps: AppDependencies): Promise<App> {
     ...{ ground, people, config, clock, log },
     onPriceChange: () => onPriceChange(),
     onAccessChange: () => offices?.web.accessChanged(),
-    onSignOut: (certainty) => void offices?.followSignOut(certainty),
   })
   const { limiter, limiterMode } = fleet
   const engine = await createEngine({
@@ -151,7 +150,7 @@ export async function startApp(deps: AppDependencies): Promise<App> {
     firstStart: ground.firstStart,
     adminToken: ground.adminToken,
     openingCredit: formatUsd(openingCredit),
-    createSignInPath: () => `/console?t=${sessions.createLink()}`,
+    createSignInPath: async () => `/console?t=${await sessions.createLink()}`,
     providers: () => goods().providers,
     modelCount: (providerId) => goods().modelCount(providerId),
     hurry() {

@@ -28,8 +28,6 @@ export interface FleetDependencies {
   onPriceChange(): Promise<boolean>
   /** What keys and projects can use may be something else now, by this replica or another. */
   onAccessChange(): void
-  /** Another replica has signed everybody out; `maybe`: it is not known what the others did for a while. */
-  onSignOut(certainty: 'surely' | 'maybe'): void
 }
 
 export interface Fleet {
@@ -42,8 +40,6 @@ export interface Fleet {
   invalidate: People['invalidate']
   forgetCredentials(workspaceId: WorkspaceId): void
   announcePrice(modelId: string): Promise<void>
-  /** False: the others do not know that everybody is signed out. */
-  announceSignOut(): Promise<boolean>
   close(): Promise<void>
 }
 
@@ -84,7 +80,6 @@ export function createFleet(deps: FleetDependencies): Fleet {
     onGap() {
       void onPriceChange()
       onAccessChange()
-      deps.onSignOut('maybe')
     },
     onFault: (error) => log.warn('changes of other replicas could not be read', errorFields(error)),
   })
@@ -105,7 +100,6 @@ export function createFleet(deps: FleetDependencies): Fleet {
       announce({ kind: 'credential', id: workspaceId })
     },
     announcePrice: async (modelId) => announce({ kind: 'price', id: modelId }),
-    announceSignOut: () => changes.announce({ kind: 'sign-out', id: 'console' }),
     async close() {
       await shared?.close()
       await changes.close()
@@ -116,11 +110,7 @@ export function createFleet(deps: FleetDependencies): Fleet {
   }
 }
 
-function follow(
-  change: Change,
-  { people, onAccessChange, onSignOut }: FleetDependencies,
-  onPriceChange: () => void,
-): void {
+function follow(change: Change, { people, onAccessChange }: FleetDependencies, onPriceChange: () => void): void {
   switch (change.kind) {
     case 'key':
     case 'project':
@@ -132,8 +122,6 @@ function follow(
       return onAccessChange()
     case 'price':
       return onPriceChange()
-    case 'sign-out':
-      return onSignOut('surely')
     case 'config':
       // Every replica watches its own file.
       return

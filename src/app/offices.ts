@@ -59,9 +59,8 @@ export function openOffices({
   const { ledger, health, goods } = engine
   const config = source.current
   const { renderFailure } = openaiChat
-  const { announceSignOut } = fleet
   const pages = createPages({
-    ...{ clock, database, adminToken, health, goods, announceSignOut },
+    ...{ clock, database, adminToken, health, goods },
     config: () => source.current,
   })
   const payments = createStripePayments({

@@ -10,7 +10,8 @@ import { Failure } from '../kernel/failure.ts'
 import type { Health } from '../routing/health/health.ts'
 import type { Database } from '../store/database.ts'
 import type { AdminToken } from '../tenancy/admin-token.ts'
-import { appendAudit, lastAuditAt } from '../tenancy/audit.ts'
+import { appendAudit } from '../tenancy/audit.ts'
+import { createConsoleSessions } from '../tenancy/console-sessions.ts'
 import { createWeb, type Web } from '../web/create-web.ts'
 import { createSessions, type SessionEvent, type Sessions } from '../web/session.ts'
 import { catalogItems } from './catalog-view.ts'
@@ -23,21 +24,13 @@ export interface PageDependencies {
   readonly health: Health
   config(): Config
   goods(): Goods
-  /** Tells the other replicas that everybody is signed out. False: they do not all know. */
-  announceSignOut(): Promise<boolean>
 }
 
 export interface Pages {
   readonly web: Web
   readonly sessions: Sessions
-  /** As another replica has told; `maybe`: as one may have told while this one could not hear. */
-  followSignOut(certainty: 'surely' | 'maybe'): Promise<void>
 }
 
-/** By how much the clocks of two replicas may differ, and a little more. */
-const clocksDifferMs = 10_000
-
-const auditObject = 'console'
 const auditedAs = {
   'signed in by link': { action: 'session.open', details: { by: 'link' } },
   'signed in by token': { action: 'session.open', details: { by: 'token' } },
@@ -46,9 +39,12 @@ const auditedAs = {
 } as const satisfies Readonly<Record<SessionEvent, object>>
 
 export function createPages(deps: PageDependencies): Pages {
-  const { clock, database, adminToken, health, config, goods, announceSignOut } = deps
+  const { clock, database, adminToken, health, config, goods } = deps
   const publicUrl = (): string | undefined => config().publicUrl
-  const sessions = createSessions({ clock, adminToken: () => adminToken, publicUrl })
+  const sessions = createSessions({
+    ...{ clock, publicUrl, rows: createConsoleSessions(database) },
+    adminToken: () => adminToken,
+  })
   // The same brake on guesses as the management API has.
   const authorize = createAuthorize({ adminToken, clock })
   const web = createWeb({
@@ -73,26 +69,13 @@ export function createPages(deps: PageDependencies): Pages {
         : 'It is in the file admin-token of the data folder.',
     onSession: (event) =>
       database.transaction((sql) =>
-        appendAudit(sql, { actor: 'console session', at: clock.now(), object: auditObject, ...auditedAs[event] }),
+        appendAudit(sql, { actor: 'console session', at: clock.now(), object: 'console', ...auditedAs[event] }),
       ),
-    announceSignOut,
     async checkToken(token) {
       const headers = { authorization: `Bearer ${token}` }
       const found = await authorize(new Request('http://gate/', { headers }))
       return found instanceof Failure ? found : undefined
     },
   })
-  return {
-    web,
-    sessions,
-    async followSignOut(certainty) {
-      // Also who came in a moment later, by this clock or that one: nobody may stay who should not.
-      if (certainty === 'surely') return sessions.endUntil(Number.POSITIVE_INFINITY)
-      const { action } = auditedAs['signed out everywhere']
-      const looking = lastAuditAt(database.sql, { object: auditObject, action })
-      // Who cannot find out assumes the worst.
-      const endedAt = await looking.catch(() => Number.POSITIVE_INFINITY)
-      if (endedAt !== undefined) sessions.endUntil(endedAt + clocksDifferMs)
-    },
-  }
+  return { web, sessions }
 }

@@ -73,16 +73,6 @@ export async function appendAudit(sql: Sql, entry: AuditEntry): Promise<void> {
   await sql`UPDATE audit_head SET hash = ${hash} WHERE id = 1`
 }
 
-/** When that was last done to it; undefined = never. */
-export async function lastAuditAt(
-  sql: Sql,
-  { object, action }: Pick<AuditEntry, 'object' | 'action'>,
-): Promise<number | undefined> {
-  const [row] = await sql<{ at: bigint }>`SELECT at FROM audit WHERE object = ${object} AND action = ${action}
-    ORDER BY sequence DESC LIMIT 1`
-  return row && timeFromSql(row.at)
-}
-
 /** SHA-256 over the row as JSON, in the order of its columns; a JSON array leaves no doubt where one ends. */
 export function auditHash(row: Omit<StoredAudit, 'hash'>): string {
   const { sequence, at, actor, action, object, details, request_id, previous_hash } = row

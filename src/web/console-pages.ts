@@ -3,6 +3,7 @@
 // by a JSON call.
 
 import { Failure } from '../kernel/failure.ts'
+import { isStoreUnavailable } from '../store/sql-error.ts'
 import { readBody } from '../wire/read-body.ts'
 import { answerJson } from './answer.ts'
 import { consoleSections, placeOf } from './console-sections.ts'
@@ -17,8 +18,6 @@ export interface ConsolePagesDependencies {
   publicUrl(): string | undefined
   checkToken(token: string, request: Request): Promise<Failure | undefined>
   onSession?(event: SessionEvent): void | Promise<void>
-  /** Tells the other replicas that everybody is signed out. False: they do not all know. */
-  announceSignOut?(): Promise<boolean>
 }
 
 const sessionPath = '/console/session'
@@ -29,65 +28,86 @@ const bodyBytesMax = 4096
 export function createConsolePages(deps: ConsolePagesDependencies, show: Show) {
   const { sessions, publicUrl, tokenPlace } = deps
 
-  const page = (request: Request, path: string): Promise<Response> => {
-    const actor = sessions.sessionOf(request)
+  const page = async (request: Request, path: string): Promise<Response> => {
+    const actor = await sessions.sessionOf(request)
     if (actor && !(actor instanceof Failure)) {
       const place = placeOf(path)
-      if (!place) return show(request, { kind: 'notice', title: 'Not found', data: noSuchPage }, 404)
+      if (!place) return await show(request, { kind: 'notice', title: 'Not found', data: noSuchPage }, 404)
       const title = consoleSections.find(({ name }) => name === place.section)?.label ?? 'Console'
       const address = publicUrl() ?? originOf(visitOf(request, undefined))
-      return show(request, { kind: 'console', title, data: { ...place, actor: actor.name, address } })
+      return await show(request, { kind: 'console', title, data: { ...place, actor: actor.name, address } })
     }
     const data = { isExposed: isExposed(visitOf(request, publicUrl())), tokenPlace }
-    return show(request, { kind: 'sign-in', title: 'Sign in', data })
+    return await show(request, { kind: 'sign-in', title: 'Sign in', data })
   }
   const signIn = async (request: Request): Promise<Response> => {
     const wish = await readWish(request)
     if (wish instanceof Failure) return refuse(request, wish)
-    const opened = 'link' in wish ? sessions.openByLink(request, wish.link) : await openByToken(request, wish.token)
+    const opened = await ('link' in wish ? sessions.openByLink(request, wish.link) : openByToken(request, wish.token))
     if (opened instanceof Failure) return refuse(request, opened)
     await deps.onSession?.('link' in wish ? 'signed in by link' : 'signed in by token')
     return answerJson(request, { signed_in: true }, { headers: { 'set-cookie': opened } })
   }
   const openByToken = async (request: Request, token: string): Promise<string | Failure> =>
-    (await deps.checkToken(token, request)) ?? sessions.openByToken(request, token)
+    (await deps.checkToken(token, request)) ?? (await sessions.openByToken(request, token))
 
   const signOut = async (request: Request): Promise<Response> => {
-    const cookie = sessions.end(request)
+    const cookie = await sessions.end(request)
     await deps.onSession?.('signed out')
     return answerJson(request, { signed_in: false }, { headers: { 'set-cookie': cookie } })
   }
 
   /** Only for who has a session: a stranger must not be able to throw everybody out. */
   const signOutEverywhere = async (request: Request): Promise<Response> => {
-    const actor = sessions.sessionOf(request)
+    const actor = await sessions.sessionOf(request)
     if (actor === undefined || actor instanceof Failure) return refuse(request, actor ?? noSession())
     // First what may fail: whoever is told that it did not work is still here to try again.
     await deps.onSession?.('signed out everywhere')
-    if ((await deps.announceSignOut?.()) === false) return refuse(request, othersUntold())
-    const { cookie, ended } = sessions.endAll(request)
+    const { cookie, ended } = await sessions.endAll(request)
     return answerJson(request, { signed_in: false, ended }, { headers: { 'set-cookie': cookie } })
   }
 
-  return (request: Request, path: string): Promise<Response> | Response | undefined => {
+  const answer = (request: Request, path: string): Promise<Response> | Response | undefined => {
     if (path === sessionPath && (request.method === 'POST' || request.method === 'DELETE')) {
       const foreign = refuseForeign(request)
       if (foreign) return refuse(request, foreign)
       return request.method === 'POST' ? signIn(request) : signOut(request)
     }
     if (path === sessionsPath && request.method === 'DELETE') return signOutEverywhere(request)
-    return request.method === 'GET' || request.method === 'HEAD' ? page(request, path) : undefined
+    return isLook(request) ? page(request, path) : undefined
   }
+
+  return (request: Request, path: string): Promise<Response> | Response | undefined => {
+    const answered = answer(request, path)
+    if (!(answered instanceof Promise)) return answered
+    return answered.catch((thrown: unknown) => {
+      if (!isStoreUnavailable(thrown)) throw thrown
+      if (!isLook(request)) return refuse(request, noDatabase())
+      return show(request, { kind: 'notice', title: 'Not now', data: noDatabasePage }, noDatabase().status)
+    })
+  }
+}
+
+function isLook({ method }: Request): boolean {
+  return method === 'GET' || method === 'HEAD'
+}
+
+function noDatabase(): Failure {
+  return new Failure(
+    'OVERLOADED',
+    'The database cannot be reached, so nobody can sign in or out. Try again in a moment.',
+  )
 }
 
 function noSession(): Failure {
   return new Failure('UNAUTHORIZED', 'Only somebody who is signed in can sign everybody out.')
 }
 
-function othersUntold(): Failure {
-  const message = 'The other replicas could not be told, so nobody was signed out. Try again in a moment.'
-  return new Failure('OVERLOADED', message)
-}
+const noDatabasePage = {
+  title: 'The database cannot be reached',
+  text: 'Tollgate runs and tries again by itself. The management token works on, for calls that need no database.',
+  links: [{ href: '/console', label: 'Try again' }],
+} as const
 
 const noSuchPage = {
   title: 'No such page',

@@ -36,8 +36,6 @@ export interface WebDependencies {
   checkToken(token: string, request: Request): Promise<Failure | undefined>
   /** A session was opened or ended, for the audit log. */
   onSession?(event: SessionEvent): void | Promise<void>
-  /** Tells the other replicas that everybody is signed out. False: they do not all know. */
-  announceSignOut?(): Promise<boolean>
 }
 
 export interface Web {
@@ -57,10 +55,15 @@ export function createWeb(deps: WebDependencies): Web {
     return assets
   }
   const budget = createPageBudget(deps.clock)
-  const isSignedIn = (request: Request): boolean => isActor(sessions.sessionOf(request))
+  // Who cannot be looked up is a visitor: prices are shown also while the database is away.
+  const isSignedIn = (request: Request): Promise<boolean> =>
+    sessions.sessionOf(request).then(
+      (session) => session !== undefined && !(session instanceof Failure),
+      () => false,
+    )
   const show: Show = async (request, page, status = 200) => {
     const { url } = await bundled()
-    const isOperator = isSignedIn(request)
+    const isOperator = await isSignedIn(request)
     if (!isOperator && !budget.admits()) return tooBusy(request)
     const isConsole = page.kind === 'console' || page.kind === 'sign-in'
     const frame = {
@@ -90,12 +93,14 @@ export function createWeb(deps: WebDependencies): Web {
     const stream = feed.listen(request.signal)
     return stream ? answerEvents(stream) : answerJson(request, { error: 'too many listen' }, { status: 503 })
   }
-  const catalogPage = (request: Request, path: string): Response | Promise<Response> | undefined => {
+  const catalogPage = (request: Request, path: string): Promise<Response> | undefined => {
     const isOpen = path === '/' || path === '/compare' || path.startsWith('/catalog/')
-    if (!isOpen) return undefined
-    if (!deps.isPublic() && !isSignedIn(request)) return redirect('/console')
+    return isOpen ? openPage(request, path) : undefined
+  }
+  const openPage = async (request: Request, path: string): Promise<Response> => {
+    if (!deps.isPublic() && !(await isSignedIn(request))) return redirect('/console')
     if (path === '/catalog/events') return events(request)
-    return catalog(request, path)
+    return await catalog(request, path)
   }
 
   return {
@@ -107,10 +112,6 @@ export function createWeb(deps: WebDependencies): Web {
     accessChanged: () => feed.accessChanged(),
     close: () => feed.close(),
   }
-}
-
-function isActor(session: ReturnType<Sessions['sessionOf']>): boolean {
-  return session !== undefined && !(session instanceof Failure)
 }
 
 function tooBusy(request: Request): Response {

@@ -1,10 +1,11 @@
-// Sessions of the console: opened by a one-time link or the management token, kept in memory by the hash of what the
-// browser holds, and all void when the management token changes. What a session may do is decided where it is used.
+// Sessions of the console: opened by a one-time link or the management token, kept by the hash of what the browser
+// holds, and all void when the management token changes. What a session may do is decided where it is used.
 
 import { createHash, randomBytes } from 'node:crypto'
 import type { Clock } from '../kernel/clock.ts'
 import { Failure } from '../kernel/failure.ts'
 import type { AdminToken } from '../tenancy/admin-token.ts'
+import type { ConsoleSessions } from '../tenancy/console-sessions.ts'
 import { readCookie, sessionCookieName, setSessionCookie, type Visit, visitOf } from './cookies.ts'
 import { refuseForeign } from './same-origin.ts'
 
@@ -18,128 +19,91 @@ export type SessionEvent = 'signed in by link' | 'signed in by token' | 'signed 
 
 export interface SessionDependencies {
   readonly clock: Clock
+  readonly rows: ConsoleSessions
   /** The one in force: a session opened under another is void. */
   adminToken(): Pick<AdminToken, 'fingerprint' | 'matches'>
   /** What the operator says the gateway is reached by. */
   publicUrl(): string | undefined
 }
 
+/** All of them reject when the database is away. */
 export interface Sessions {
   /** The secret of a new one-time link, `/console?t=…`; whoever has it is the operator. */
-  createLink(): string
+  createLink(): Promise<string>
   /** Answers with the Set-Cookie line of a new session; the browser's old one ends. */
-  openByLink(request: Request, secret: string): string | Failure
-  openByToken(request: Request, token: string): string | Failure
+  openByLink(request: Request, secret: string): Promise<string | Failure>
+  openByToken(request: Request, token: string): Promise<string | Failure>
   /** Answers with the Set-Cookie line that takes the cookie away. */
-  end(request: Request): string
+  end(request: Request): Promise<string>
   /** Ends every session there is, this browser's too, and every link nobody has used; answers as `end`, with how many. */
-  endAll(request: Request): { readonly cookie: string; readonly ended: number }
-  /** Ends what was opened or handed out up to that moment, as another replica wants it. */
-  endUntil(moment: number): void
+  endAll(request: Request): Promise<{ readonly cookie: string; readonly ended: number }>
   /** undefined without a session, a Failure where the session may not do this; for the management API. */
-  sessionOf(request: Request): SessionActor | Failure | undefined
+  sessionOf(request: Request): Promise<SessionActor | Failure | undefined>
 }
 
 export const linkLifeMs = 15 * 60_000
 const idleMs = 12 * 3_600_000
 const absoluteMs = 7 * 24 * 3_600_000
-/** More are nobody's: the oldest go first. */
-const sessionsMax = 1000
-const linksMax = 100
+/** That a session was used is written down this often. */
+const useMs = 5 * 60_000
 const secretBytes = 32
 
 const actor: SessionActor = Object.freeze({ name: 'console session' })
 
-interface Session {
-  readonly openedAt: number
-  usedAt: number
-  /** Of the management token under which it was opened. */
-  readonly fingerprint: string
-}
-
-interface Link {
-  readonly createdAt: number
-  readonly expiresAt: number
-  readonly fingerprint: string
-}
-
-export function createSessions({ clock, adminToken, publicUrl }: SessionDependencies): Sessions {
-  const sessions = new Map<string, Session>()
-  const links = new Map<string, Link>()
+export function createSessions({ clock, rows, adminToken, publicUrl }: SessionDependencies): Sessions {
   const visit = (request: Request): Visit => visitOf(request, publicUrl())
+  const agesAt = (now: number) => ({ openedAfter: now - absoluteMs, usedAfter: now - idleMs })
 
   const held = (request: Request): string | undefined => {
     const value = readCookie(request.headers, sessionCookieName(visit(request)))
     return value === undefined ? undefined : hash(value)
   }
-  const open = (request: Request): string => {
-    const before = held(request)
-    if (before !== undefined) sessions.delete(before)
+  const open = async (request: Request): Promise<string> => {
     const secret = randomBytes(secretBytes).toString('base64url')
     const now = clock.now()
-    makeRoom(sessions, sessionsMax)
-    sessions.set(hash(secret), { openedAt: now, usedAt: now, fingerprint: adminToken().fingerprint })
+    const session = { openedAt: now, usedAt: now, fingerprint: adminToken().fingerprint }
+    await rows.open(hash(secret), held(request), session, agesAt(now))
     return setSessionCookie(visit(request), secret, absoluteMs / 1000)
   }
   /** Uses it: a session lives on by being used. */
-  const find = (request: Request): Session | undefined => {
+  const isOpen = async (request: Request): Promise<boolean> => {
     const key = held(request)
-    const session = key === undefined ? undefined : sessions.get(key)
-    if (key === undefined || !session) return undefined
+    const session = key === undefined ? undefined : await rows.find(key)
+    if (key === undefined || !session) return false
     const now = clock.now()
+    const { openedAfter, usedAfter } = agesAt(now)
     const isOver =
-      now - session.usedAt >= idleMs ||
-      now - session.openedAt >= absoluteMs ||
-      session.fingerprint !== adminToken().fingerprint
-    if (isOver) {
-      sessions.delete(key)
-      return undefined
-    }
-    session.usedAt = now
-    return session
+      session.usedAt <= usedAfter || session.openedAt <= openedAfter || session.fingerprint !== adminToken().fingerprint
+    if (isOver) await rows.end(key)
+    else if (now - session.usedAt >= useMs) await rows.use(key, now)
+    return !isOver
   }
 
   return {
-    createLink() {
+    async createLink() {
       const secret = randomBytes(secretBytes).toString('base64url')
-      makeRoom(links, linksMax)
-      const createdAt = clock.now()
-      const { fingerprint } = adminToken()
-      links.set(hash(secret), { createdAt, expiresAt: createdAt + linkLifeMs, fingerprint })
+      const now = clock.now()
+      await rows.addLink(hash(secret), { expiresAt: now + linkLifeMs, fingerprint: adminToken().fingerprint }, now)
       return secret
     },
-    openByLink(request, secret) {
-      const key = hash(secret)
-      const link = links.get(key)
+    async openByLink(request, secret) {
       // Gone whatever comes of it: a link is tried once.
-      links.delete(key)
+      const link = await rows.takeLink(hash(secret))
       const isGood = link && clock.now() < link.expiresAt && link.fingerprint === adminToken().fingerprint
-      return isGood ? open(request) : deadLink()
+      return isGood ? await open(request) : deadLink()
     },
-    openByToken: (request, token) => (adminToken().matches(token) ? open(request) : wrongToken()),
-    end(request) {
+    openByToken: async (request, token) => (adminToken().matches(token) ? await open(request) : wrongToken()),
+    async end(request) {
       const key = held(request)
-      if (key !== undefined) sessions.delete(key)
+      if (key !== undefined) await rows.end(key)
       return setSessionCookie(visit(request), '', 0)
     },
-    endAll(request) {
-      const ended = sessions.size
-      sessions.clear()
-      links.clear()
+    async endAll(request) {
+      const ended = await rows.endAll()
       return { cookie: setSessionCookie(visit(request), '', 0), ended }
     },
-    endUntil(moment) {
-      for (const [key, { openedAt }] of sessions) if (openedAt <= moment) sessions.delete(key)
-      for (const [key, { createdAt }] of links) if (createdAt <= moment) links.delete(key)
-    },
-    sessionOf: (request) => (find(request) ? (refuseForeign(request) ?? actor) : undefined),
+    sessionOf: async (request) => ((await isOpen(request)) ? (refuseForeign(request) ?? actor) : undefined),
   }
-}
-
-/** A map keeps the order of its making, so that the first is the oldest. */
-function makeRoom(map: Map<string, unknown>, max: number): void {
-  const [oldest] = map.keys()
-  if (map.size >= max && oldest !== undefined) map.delete(oldest)
 }
 
 /** What is kept cannot be used as a cookie. */

@@ -48,7 +48,7 @@ export function createThrowAwayFolder(): { readonly path: string } & Disposable 
   return { path, [Symbol.dispose]: () => rmSync(path, { recursive: true, force: true }) }
 }
 
-function createEngine(name: Database['engine']): TestEngine {
+export function createEngine(name: Database['engine']): TestEngine {
   async function createPlace(): Promise<Place> {
     const url = name === 'postgres' ? await (await sharedPostgres()).createDatabase() : undefined
     const folder = createThrowAwayFolder()

@@ -7,9 +7,11 @@ import type { ModelEntry } from '../../src/catalog/entry.ts'
 import { pathOf } from '../../src/http/path.ts'
 import { type Clock, systemClock } from '../../src/kernel/clock.ts'
 import { Failure } from '../../src/kernel/failure.ts'
+import { createConsoleSessions } from '../../src/tenancy/console-sessions.ts'
 import type { CatalogEntry, DatedPrice } from '../../src/web/catalog/entry.ts'
 import { createWeb } from '../../src/web/create-web.ts'
 import { createSessions, type Sessions } from '../../src/web/session.ts'
+import { createEngine } from './engines.ts'
 
 export interface WebHarness {
   readonly url: string
@@ -21,6 +23,8 @@ export interface WebHarness {
   isPublic: boolean
   /** Prices that were in force, by model id; a test may add some. */
   readonly histories: Record<string, readonly DatedPrice[]>
+  /** Sessions cannot be looked up from here on. */
+  loseDatabase(): Promise<void>
   stop(): Promise<void>
 }
 
@@ -29,11 +33,14 @@ export interface WebHarnessOptions {
   readonly clock?: Clock
 }
 
-export function startWeb({ entries = sandboxEntries(), clock = systemClock }: WebHarnessOptions = {}): WebHarness {
+export async function startWeb(options: WebHarnessOptions = {}): Promise<WebHarness> {
+  const { entries = sandboxEntries(), clock = systemClock } = options
+  const store = await createEngine('sqlite').openStore(clock)
   const histories: Record<string, readonly DatedPrice[]> = {}
   const state = { token: 'a-management-token-for-tests', entries, isPublic: true, histories }
   const sessions = createSessions({
     clock,
+    rows: createConsoleSessions(store.database),
     adminToken: () => ({
       fingerprint: createHash('sha256').update(state.token).digest('hex').slice(0, 16),
       matches: (text) => text === state.token,
@@ -82,9 +89,11 @@ export function startWeb({ entries = sandboxEntries(), clock = systemClock }: We
     set isPublic(isPublic) {
       state.isPublic = isPublic
     },
+    loseDatabase: () => store.database.close(),
     async stop() {
       web.close()
       await server.stop(true)
+      await store[Symbol.asyncDispose]()
     },
   }
 }

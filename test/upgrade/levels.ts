@@ -119,4 +119,6 @@ export const fills: Readonly<Record<string, Fill>> = {
   '0011-request-sums': nothing,
   // Of running replicas alone; none is left when all of them have stopped.
   '0012-leases': nothing,
+  // Whoever was signed in then signs in again.
+  '0013-console-sessions': nothing,
 }

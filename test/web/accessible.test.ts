@@ -13,7 +13,7 @@ let axe = ''
 beforeAll(async () => {
   browser = await openBrowser()
   const some = builtInEntries().filter(({ id }) => /^(sandbox\/|anthropic\/claude-opus)/.test(id))
-  web = startWeb({
+  web = await startWeb({
     entries: some.map((entry, index) =>
       index % 3 === 0
         ? { ...entry, price: null, callable: false }

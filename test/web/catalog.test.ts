@@ -11,7 +11,7 @@ let web: WebHarness
 
 beforeAll(async () => {
   browser = await openBrowser()
-  web = startWeb({ entries: builtInEntries() })
+  web = await startWeb({ entries: builtInEntries() })
 })
 afterAll(async () => {
   await browser?.close()
@@ -115,7 +115,7 @@ describe('an open page', () => {
   })
 
   browserTest('shows a changed price and a route that fails, without being asked', async () => {
-    const shop = startWeb()
+    const shop = await startWeb()
     const list = await openPage(browser, shop.url)
     const model = await openPage(browser, `${shop.url}/catalog/sandbox/echo`)
     await list.page.waitForSelector('.live .lamp.go')

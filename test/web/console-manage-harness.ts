@@ -51,7 +51,7 @@ export async function startConsole({ config }: Pick<GatewayOptions, 'config'> = 
     return (await response.json()) as Made
   }
   const signIn: ConsoleHarness['signIn'] = async (options = {}) => {
-    const opened = await openPage(browser, gateway.url + gateway.app.createSignInPath(), options)
+    const opened = await openPage(browser, gateway.url + (await gateway.app.createSignInPath()), options)
     await opened.page.waitForSelector('.console')
     return opened
   }

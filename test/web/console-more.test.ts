@@ -308,7 +308,7 @@ browserTest(
   'settings tell the configuration in force, and sign every browser out at once, which the audit log keeps',
   async () => {
     const [here, elsewhere] = [await desk.signIn(), await desk.signIn()]
-    const link = desk.gateway.url + desk.gateway.app.createSignInPath()
+    const link = desk.gateway.url + (await desk.gateway.app.createSignInPath())
     const { page } = here
     await here.go(`${desk.gateway.url}/console/settings`)
     const setting = page.locator('section[aria-label=Configuration] tr', { hasText: 'TOLLGATE_PORT' })

@@ -43,7 +43,7 @@ async function ask(model: string, more: object = {}): Promise<string> {
 }
 
 async function signIn(options: Parameters<typeof openPage>[2] = {}): Promise<WatchedPage> {
-  const watched = await openPage(browser, gateway.url + gateway.app.createSignInPath(), options)
+  const watched = await openPage(browser, gateway.url + (await gateway.app.createSignInPath()), options)
   await watched.page.waitForSelector('text=You are signed in')
   return watched
 }
@@ -52,7 +52,7 @@ browserTest(
   'a newcomer is shown the call to make, and then the request and its charge to the last digit',
   async () => {
     const fresh = await startGateway()
-    const { page, go, reports, close } = await openPage(browser, fresh.url + fresh.app.createSignInPath())
+    const { page, go, reports, close } = await openPage(browser, fresh.url + (await fresh.app.createSignInPath()))
     await page.waitForSelector('text=No requests in this time')
     await page.waitForSelector(`text=curl -N ${fresh.url}/v1/chat/completions`)
     await go(`${fresh.url}/console/requests`)

@@ -12,7 +12,7 @@ let web: WebHarness
 
 beforeAll(async () => {
   browser = await openBrowser()
-  web = startWeb()
+  web = await startWeb()
 })
 afterAll(async () => {
   await browser?.close()
@@ -59,7 +59,7 @@ function hostile(text: string, index: number): CatalogEntry {
 describe('text that would like to run', () => {
   browserTest('does not, on any page that shows it', async () => {
     const entries = corpus.map(hostile)
-    const shop = startWeb({ entries })
+    const shop = await startWeb({ entries })
     const first = encodeURIComponent(entries[0]?.id ?? '')
     const paths = ['/', `/?q=${encodeURIComponent(corpus[1] ?? '')}`, `/compare?m=${first}`]
     for (const { id } of entries) paths.push(`/catalog/${id.split('/').map(encodeURIComponent).join('/')}`)
@@ -77,7 +77,7 @@ describe('text that would like to run', () => {
   })
 
   browserTest('is shown as it was written', async () => {
-    const shop = startWeb({ entries: corpus.map(hostile) })
+    const shop = await startWeb({ entries: corpus.map(hostile) })
     const { page, close } = await openPage(browser, shop.url)
     const names = await page.locator('.model-link').allTextContents()
     expect(names.sort()).toEqual([...corpus].sort())
@@ -144,7 +144,7 @@ describe('assets', () => {
 })
 
 test('a catalog that is not public sends strangers to the door, its data included', async () => {
-  const shop = startWeb()
+  const shop = await startWeb()
   shop.isPublic = false
   for (const path of ['/', '/compare', '/catalog/sandbox/echo', '/catalog/entries', '/catalog/events']) {
     const { status, headers } = await fetch(shop.url + path, { redirect: 'manual' })

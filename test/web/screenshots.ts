@@ -128,7 +128,7 @@ for (const { name: size, viewport } of windows) {
     const door = await openPage(browser, `${gateway.url}/console`, options)
     if (isWanted('sign-in')) await take(door.page, `sign-in-${size}-${colorScheme}`)
     await door.close()
-    const { page, go, close } = await openPage(browser, gateway.url + gateway.app.createSignInPath(), options)
+    const { page, go, close } = await openPage(browser, gateway.url + (await gateway.app.createSignInPath()), options)
     await page.waitForSelector('.console')
     for (const { name, path, ready, act } of pictures.filter((picture) => isWanted(picture.name))) {
       await go(gateway.url + path)

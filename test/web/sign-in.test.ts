@@ -10,7 +10,7 @@ let web: WebHarness
 
 beforeAll(async () => {
   browser = await openBrowser()
-  web = startWeb()
+  web = await startWeb()
 })
 afterAll(async () => {
   await browser?.close()
@@ -18,7 +18,7 @@ afterAll(async () => {
 })
 
 browserTest('the link opens the console and leaves nothing of itself in the address', async () => {
-  const { page, reports, close } = await openPage(browser, `${web.url}/console?t=${web.sessions.createLink()}`)
+  const { page, reports, close } = await openPage(browser, `${web.url}/console?t=${await web.sessions.createLink()}`)
   await page.waitForSelector('text=You are signed in')
   expect(page.url()).toBe(`${web.url}/console`)
   const [cookie, ...others] = await page.context().cookies()
@@ -30,7 +30,7 @@ browserTest('the link opens the console and leaves nothing of itself in the addr
 })
 
 browserTest('a link that was used is refused, with words', async () => {
-  const link = `${web.url}/console?t=${web.sessions.createLink()}`
+  const link = `${web.url}/console?t=${await web.sessions.createLink()}`
   const first = await openPage(browser, link)
   await first.page.waitForSelector('text=You are signed in')
   const second = await openPage(browser, link)
@@ -41,7 +41,7 @@ browserTest('a link that was used is refused, with words', async () => {
 })
 
 browserTest('a link that was only looked at still works', async () => {
-  const link = `${web.url}/console?t=${web.sessions.createLink()}`
+  const link = `${web.url}/console?t=${await web.sessions.createLink()}`
   await (await fetch(link)).text()
   await fetch(link, { method: 'HEAD' })
   const { page, close } = await openPage(browser, link)

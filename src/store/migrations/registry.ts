@@ -13,6 +13,7 @@ import priceOverrides from './0009-price-overrides.sql' with { type: 'text' }
 import rollups from './0010-rollups.sql' with { type: 'text' }
 import requestSums from './0011-request-sums.sql' with { type: 'text' }
 import leases from './0012-leases.sql' with { type: 'text' }
+import consoleSessions from './0013-console-sessions.sql' with { type: 'text' }
 
 export interface Migration {
   /** The file's name without its ending. */
@@ -34,4 +35,5 @@ export const allMigrations: readonly Migration[] = [
   { name: '0010-rollups', text: rollups },
   { name: '0011-request-sums', text: requestSums },
   { name: '0012-leases', text: leases },
+  { name: '0013-console-sessions', text: consoleSessions },
 ]

@@ -12,8 +12,6 @@ export type Change =
   /** Of a model. */
   | { readonly kind: 'price'; readonly id: string }
   | { readonly kind: 'config'; readonly id: string }
-  /** Everybody is signed out of the console. */
-  | { readonly kind: 'sign-out'; readonly id: string }
 
 /** The number is absent where the database could not be told. */
 export interface NumberedChange {
@@ -32,7 +30,7 @@ export function readChange(kind: string, id: string): Change | undefined {
   if (kind === 'key') return isKey(id) ? { kind, id } : undefined
   if (kind === 'project') return isProject(id) ? { kind, id } : undefined
   if (kind === 'workspace' || kind === 'credential') return isWorkspace(id) ? { kind, id } : undefined
-  return kind === 'price' || kind === 'config' || kind === 'sign-out' ? { kind, id } : undefined
+  return kind === 'price' || kind === 'config' ? { kind, id } : undefined
 }
 
 export function renderChange({ change: { kind, id }, sequence }: NumberedChange): string {

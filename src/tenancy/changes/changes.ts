@@ -9,11 +9,8 @@ import { type Change, type NumberedChange, parseChange, renderChange } from './c
 import { clearOldChanges, overlapMs, readChanges, writeChange } from './change-rows.ts'
 
 export interface Changes {
-  /**
-   * After the change is committed, and after this process has acted on it itself. Never throws; false: it does not stand
-   * in the database, and some may not have heard of it.
-   */
-  announce(change: Change): Promise<boolean>
+  /** After the change is committed, and after this process has acted on it itself. Never throws. */
+  announce(change: Change): Promise<void>
   /** Looks now instead of within a second. */
   poll(): Promise<void>
   close(): void
@@ -38,7 +35,7 @@ const defaultPollMs = 1000
 const cleanEveryMs = 600_000
 
 /** On the embedded engine there is nobody to tell. */
-export const noChanges: Changes = { announce: async () => true, poll: async () => {}, close: () => {} }
+export const noChanges: Changes = { announce: async () => {}, poll: async () => {}, close: () => {} }
 
 export function createChanges(options: ChangesOptions): Changes {
   const { database, redis, onFault = () => {}, pollMs = defaultPollMs } = options
@@ -71,7 +68,6 @@ export function createChanges(options: ChangesOptions): Changes {
       }
       // The table tells it too, only later.
       await redis?.publish(channel, renderChange({ change, sequence })).catch(() => {})
-      return sequence !== undefined
     },
     poll: reader.poll,
     close() {

@@ -17,7 +17,7 @@ export interface CatalogPagesDependencies {
   readonly builtInDate?: string
   /** Of one model, newest first; none for a model that is not there. */
   priceHistory(modelId: string): Promise<readonly DatedPrice[]>
-  isSignedIn(request: Request): boolean
+  isSignedIn(request: Request): Promise<boolean>
 }
 
 export const comparedMax = 4
@@ -25,12 +25,12 @@ const suggestionsMax = 3
 
 export function createCatalogPages(deps: CatalogPagesDependencies, show: Show) {
   const { catalog, publicUrl, builtInDate, priceHistory } = deps
-  const list = (request: Request, params: URLSearchParams): Promise<Response> => {
+  const list = async (request: Request, params: URLSearchParams): Promise<Response> => {
     const entries = catalog()
-    const isSignedIn = deps.isSignedIn(request)
+    const isSignedIn = await deps.isSignedIn(request)
     const shared = { entries, state: stateOf(entries), query: parseQuery(params), isSignedIn }
     const data = builtInDate === undefined ? shared : { ...shared, builtInDate }
-    return show(request, { kind: 'list', title: 'Catalog', data })
+    return await show(request, { kind: 'list', title: 'Catalog', data })
   }
   const model = async (request: Request, id: string, params: URLSearchParams): Promise<Response> => {
     const entries = catalog()

@@ -1,26 +1,33 @@
-// Somebody at the console of one replica, as a page of its own does it.
+// Somebody at the console of several replicas, as a page does it behind a balancer: one address, whoever answers.
 
 import { adminToken } from './fleet.ts'
 
 export interface ConsoleVisit {
-  isSignedIn(): Promise<boolean>
-  signOutEverywhere(): Promise<void>
+  /** By the word of one replica. */
+  isSignedIn(url: string): Promise<boolean>
+  signOutEverywhere(url: string): Promise<void>
 }
 
+/** The balancer's, by which the browser files its cookie. */
+const host = 'gate.test:8080'
+
 export async function signIn(url: string): Promise<ConsoleVisit> {
-  const call = (method: string, path: string, cookie: string, body?: object): Promise<Response> =>
-    fetch(url + path, {
+  const call = (at: string, method: string, path: string, cookie: string, body?: object): Promise<Response> =>
+    fetch(at + path, {
       method,
-      headers: { cookie, origin: url, 'sec-fetch-site': 'same-origin', 'content-type': 'application/json' },
+      headers: {
+        ...{ host, cookie, origin: `http://${host}` },
+        ...{ 'sec-fetch-site': 'same-origin', 'content-type': 'application/json' },
+      },
       ...(body && { body: JSON.stringify(body) }),
     })
-  const opened = await call('POST', '/console/session', '', { token: adminToken })
+  const opened = await call(url, 'POST', '/console/session', '', { token: adminToken })
   const cookie = opened.headers.get('set-cookie')?.split(';')[0]
   if (cookie === undefined) throw new Error(`nobody was signed in: ${opened.status} ${await opened.text()}`)
   return {
-    isSignedIn: async () => (await call('GET', '/api/workspaces', cookie)).status === 200,
-    async signOutEverywhere() {
-      const answer = await call('DELETE', '/console/sessions', cookie)
+    isSignedIn: async (at) => (await call(at, 'GET', '/api/workspaces', cookie)).status === 200,
+    async signOutEverywhere(at) {
+      const answer = await call(at, 'DELETE', '/console/sessions', cookie)
       if (!answer.ok) throw new Error(`not everybody was signed out: ${answer.status} ${await answer.text()}`)
     },
   }
