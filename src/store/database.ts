@@ -12,7 +12,7 @@ export interface Database {
    * Runs the work in one transaction: committed durably when it resolves, rolled back when it throws. On SQLite one
    * runs at a time, so the work must not wait for anything but its statements, nor start a transaction of its own.
    */
-  transaction<T>(work: (sql: Sql) => Promise<T>): Promise<T>
+  transaction<T>(work: (sql: Sql) => Promise<T>, shape?: TransactionShape): Promise<T>
   /** Commits many decided operations at once; undefined where several processes write to the database. */
   readonly batches: BatchWriter | undefined
   /** Reads that all see one moment, without a time limit; for sums over whole tables. */
@@ -24,6 +24,12 @@ export interface Database {
   schemaTransaction<T>(work: (sql: Sql, runScript: RunScript) => Promise<T>): Promise<{ readonly result: T } | 'busy'>
   close(): Promise<void>
 }
+
+/**
+ * `at_once`: the work makes all its statements before it waits for any of them, and only a statement that fails undoes
+ * them, not what the work throws afterwards. PostgreSQL then gets all of it, begin and commit included, in one message.
+ */
+export type TransactionShape = 'at_once'
 
 /** Runs fixed text of our own, several statements, no parameters. */
 export type RunScript = (text: string) => Promise<void>

@@ -2,7 +2,7 @@
 // server's own defaults cannot weaken them.
 
 import { SQL } from 'bun'
-import type { Database } from './database.ts'
+import type { Database, TransactionShape } from './database.ts'
 import type { Sql } from './sql.ts'
 import { causeText, StartRefusal } from './start-refusal.ts'
 
@@ -72,8 +72,10 @@ function postgresDatabase(pool: SQL): Database {
     engine: 'postgres',
     sql: pool as Sql,
     batches: undefined,
-    transaction: async <T>(work: (sql: Sql) => Promise<T>) =>
-      (await pool.begin(readWrite, (transaction) => work(transaction as Sql))) as T,
+    transaction: async <T>(work: (sql: Sql) => Promise<T>, shape?: TransactionShape) =>
+      shape === 'at_once'
+        ? await transactAtOnce(pool, work)
+        : ((await pool.begin(readWrite, (transaction) => work(transaction as Sql))) as T),
     schemaTransaction: async (work) =>
       await pool.begin(readWrite, async (transaction) => {
         await transaction`SET LOCAL statement_timeout = 0`
@@ -88,4 +90,30 @@ function postgresDatabase(pool: SQL): Database {
       })) as T,
     close: () => pool.close({ timeout: connectTimeoutSeconds }),
   }
+}
+
+/** One round trip: the server works through the statements in order, and a commit after one that failed undoes them. */
+async function transactAtOnce<T>(pool: SQL, work: (sql: Sql) => Promise<T>): Promise<T> {
+  const connection = await pool.reserve()
+  try {
+    const begun = connection`BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE`.execute()
+    const worked = work(eager(connection))
+    const committed = connection`COMMIT`.execute()
+    const ends = await Promise.allSettled([worked, begun, committed] as const)
+    for (const end of ends) if (end.status === 'rejected') throw end.reason
+    return await worked
+  } finally {
+    connection.release()
+  }
+}
+
+/** Bun's statements are lazy: these start in the order in which they are made. */
+function eager(connection: SQL): Sql {
+  const call = connection as unknown as (...args: unknown[]) => SQL.Query<unknown>
+  const tag = (...args: unknown[]) => {
+    const made = call(...args)
+    const isStatement = Array.isArray(args[0]) && 'raw' in args[0]
+    return isStatement ? made.execute() : made
+  }
+  return tag as unknown as Sql
 }

@@ -2,12 +2,10 @@
 // error that says so, paid as far as it got (row 10 of the settlement matrix).
 
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { connect } from '../parts/raw-client.ts'
-import { requestBytes } from '../parts/surfaces.ts'
-import type { UpstreamCall, UpstreamReply } from '../parts/upstream.ts'
-import { dialectOf, usageIn, wordsOf } from './provider-words.ts'
-import { openTill, type Path, streamedPaths, type Till } from './till.ts'
-import { type Purse, usd } from './wallets.ts'
+import { growStream } from './growing-stream.ts'
+import { usageIn, wordsOf } from './provider-words.ts'
+import { openTill, streamedPaths, type Till } from './till.ts'
+import { usd } from './wallets.ts'
 
 /** A tenth of a cent in, a cent out; no prompt counts for more than the thousand tokens that the model takes. */
 const price = '{ input: "1000", output: "10000" }'
@@ -21,53 +19,13 @@ beforeAll(async () => {
 })
 afterAll(() => till[Symbol.asyncDispose]())
 
-interface Growing {
-  readonly call: UpstreamCall
-  readonly reply: UpstreamReply
-  /** Sends this many bytes of text, and waits until the client has them. */
-  send(bytes: number): Promise<void>
-  /** All that the client got, up to its end. */
-  rest(): Promise<string>
-}
-
-/** A stream whose provider says what the test wants it to. */
-async function grow(path: Path, members: object, purse: Purse): Promise<Growing> {
-  const arrived = Promise.withResolvers<{ call: UpstreamCall; reply: UpstreamReply }>()
-  till.upstream.handle(async (call, reply) => {
-    const words = wordsOf(dialectOf(call))
-    await reply.startStream()
-    await reply.chunk(words.opening({ usage: { input_tokens: 9, output_tokens: 1 } }) + words.text('x'))
-    arrived.resolve({ call, reply })
-  })
-  const connection = await connect(till.gateway.url)
-  await connection.send(requestBytes(path.surface, { key: purse.key, body: till.bodyFor(path, members) }))
-  const { call, reply } = await arrived.promise
-  const { text } = wordsOf(dialectOf(call))
-  let sent = 1
-  return {
-    call,
-    reply,
-    async send(bytes) {
-      const mark = `[${sent}]`
-      sent += bytes
-      await reply.chunk(text('x'.repeat(bytes - mark.length) + mark))
-      await connection.until(mark)
-    },
-    async rest() {
-      const response = await connection.response()
-      connection.leave()
-      return response === 'closed' ? '' : response.body
-    },
-  }
-}
-
 describe.each([...streamedPaths])('$name, a hold that grows', (path) => {
   // Three bytes are taken for a token: 75 % of 4,096 tokens are 9,216 bytes.
   const members = { max_tokens: 20_000 }
 
   test('by 4,096 tokens when three quarters are used, up to the cap', async () => {
     const purse = await till.wallets.open('100000.00')
-    const stream = await grow(path, members, purse)
+    const stream = await growStream(till, path, members, purse)
     const held = async () => (await till.wallets.read(purse.workspaceId)).held
     const atFirst = await held()
     await stream.send(9_000)
@@ -92,7 +50,7 @@ describe.each([...streamedPaths])('$name, a hold that grows', (path) => {
   test('not at all, because others hold the rest: ends with an error that says so, and is paid as far as it got', async () => {
     // Enough for 19,900 tokens by itself; but another one holds what lies beyond the first slice.
     const purse = await till.wallets.open('200.00')
-    const stream = await grow(path, members, purse)
+    const stream = await growStream(till, path, members, purse)
     const { held: first } = await till.wallets.read(purse.workspaceId)
     expect(first).toBe(strictInput + 4096n * nanosOut)
     const other = Promise.withResolvers<void>()

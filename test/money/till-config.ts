@@ -1,6 +1,7 @@
 // The configuration of a till: priced models in either dialect, each at providers of its own.
 
 import type { Clock } from '../../src/kernel/clock.ts'
+import type { Ledger } from '../../src/ledger/ledger.ts'
 import type { Upstream } from '../parts/upstream.ts'
 
 /** Per token: 350 nano-dollars in, 2.8 read, 437.5 written, 700 written for an hour, 1,050 out; twice or so beyond 1,000. */
@@ -17,6 +18,8 @@ export interface TillOptions {
   /** YAML of the section of the configuration file. */
   readonly server?: string
   readonly clock?: Clock
+  /** The ledger as the gateway shall see it. */
+  dressLedger?(real: Ledger): Ledger
   /** A second provider of each dialect, asked when the first one fails. */
   readonly spare?: Upstream
   /** How many models of each dialect there are, each at a provider of its own; 1 unless tests are about failures. */

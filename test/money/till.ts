@@ -94,9 +94,9 @@ export interface Till extends AsyncDisposable {
 
 export async function openTill(options: TillOptions = {}): Promise<Till> {
   const upstream = startUpstream(() => {})
-  const { clock } = options
+  const { clock, dressLedger } = options
   const config = tillConfig(upstream.url, options)
-  const gateway = await startGateway({ config, ...(clock && { clock }) })
+  const gateway = await startGateway({ config, ...(clock && { clock }), ...(dressLedger && { dressLedger }) })
   const books = new Database(join(gateway.dataFolder, 'tollgate.db'), { readonly: true, safeIntegers: true })
   const bodyFor: Till['bodyFor'] = ({ surface, provider, stream }, members = {}) =>
     JSON.stringify({

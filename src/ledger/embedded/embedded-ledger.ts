@@ -16,6 +16,7 @@ import { type Funding, type FundOutcome, recordFunding } from '../fund.ts'
 import { createGate, type Gate } from '../gate.ts'
 import type { Ledger } from '../ledger.ts'
 import type { LedgerOptions } from '../options.ts'
+import { noLeases } from '../stats.ts'
 import { createTally } from '../tally.ts'
 import { listTransfers, readTransfersOf } from '../transfer.ts'
 import { unavailable } from '../unavailable.ts'
@@ -69,7 +70,7 @@ export async function createEmbeddedLedger(options: LedgerOptions, writer: Batch
     transfersOf: (requestId) => readTransfersOf(database.sql, requestId),
     reap,
     admits: () => gate.admits(),
-    stats: () => ({ ...book.stats(), ...gate.stats(), ...tally.stats }),
+    stats: () => ({ ...book.stats(), ...gate.stats(), ...tally.stats, leases: noLeases }),
     async close() {
       for (const stop of stops) stop()
       await commits.idle()

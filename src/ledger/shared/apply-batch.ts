@@ -3,7 +3,7 @@
 
 import type { RequestId } from '../../kernel/ids.ts'
 import type { Nano } from '../../kernel/money.ts'
-import { insertNewRows, insertRows } from '../../store/insert-rows.ts'
+import { insertList, insertNewLists } from '../../store/insert-list.ts'
 import type { Sql, SqlValue } from '../../store/sql.ts'
 import { ensureWallet, type WalletId } from '../account.ts'
 import type { SettleOutcome } from '../ledger.ts'
@@ -102,8 +102,8 @@ async function writeSettlements(
     const writtenOff = (settlement.charge - charged) as Nano
     outcomes.set(requestId, { kind: 'settled', transfer: charge, writtenOff, repeated: false })
   }
-  await insertRows(sql, 'transfers', transfers)
-  await insertNewRows(
+  await insertList(sql, 'transfers', transfers)
+  await insertNewLists(
     sql,
     operations.flatMap(({ settlement }) => settlement.rows ?? []),
   )

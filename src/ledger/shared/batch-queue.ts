@@ -2,20 +2,21 @@
 // wallet costs one statement per batch instead of one per request. One transaction at a time is faster than several, in
 // throughput and in CPU: the batches are larger, and the database is asked less often.
 
-import type { Clock } from '../../kernel/clock.ts'
-import type { WorkspaceId } from '../../kernel/ids.ts'
 import type { Database } from '../../store/database.ts'
 import { isContention, isStoreUnavailable } from '../../store/sql-error.ts'
-import { type WalletId, walletOf } from '../account.ts'
+import type { WalletId } from '../account.ts'
 import type { Gate } from '../gate.ts'
 import type { Pace } from '../pace.ts'
 import { unavailable } from '../unavailable.ts'
 import { applyBatch } from './apply-batch.ts'
 import type { Owner } from './hold-rows.ts'
 import { SlicesOut } from './judge-refusals.ts'
+import type { LeaseTally } from './lease-tally.ts'
 import type { SharedOperation } from './operation.ts'
+import { isPlain, payLeased } from './pay-leased.ts'
+import { createRecalls, type RecallsOptions } from './recalls.ts'
+import { type Entry, takeBatch } from './take-batch.ts'
 
-const batchMax = 256
 const contentionRetriesMax = 3
 const contentionPauseMs = 20
 const firstRetryMs = 50
@@ -26,9 +27,6 @@ export const settlePatienceMs = 30_000
 const watchMs = 1000
 const hangMs = 5000
 
-/** A wallet that was asked about so recently is told what it has. */
-const recallFreshMs = 1000
-
 export interface BatchQueue {
   submit(operation: SharedOperation): void
   /** Runs the work while no batch does. */
@@ -37,32 +35,27 @@ export interface BatchQueue {
   drain(): Promise<void>
 }
 
-export interface BatchQueueOptions {
+export interface BatchQueueOptions extends RecallsOptions {
   readonly database: Database
-  readonly clock: Clock
   readonly gate: Gate
   readonly pace: Pace
   random(): number
   owner(): Owner
-  /** Asks for the slices of a wallet; true when there are none left to ask for. Never throws. */
-  recall(wallet: WalletId): Promise<boolean>
-}
-
-interface Entry {
-  readonly operation: SharedOperation
-  readonly submittedMs: number
-  /** It may have been committed by a commit whose answer was lost. */
-  tried: boolean
+  readonly leaseTally: LeaseTally
 }
 
 /** undefined = every operation was answered, or failed by its own fault; otherwise nothing was committed, as far as known. */
 type BatchEnd = undefined | 'unavailable' | SlicesOut
 
 export function createBatchQueue(options: BatchQueueOptions): BatchQueue {
-  const { clock, pace } = options
+  const { clock, pace, leaseTally } = options
   let queue: Entry[] = []
   const turns: (() => Promise<void>)[] = []
   const recalls = createRecalls(options)
+  const isFinal = (wallet: WalletId) => {
+    leaseTally.refusalsJudged++
+    return recalls.isFresh(wallet)
+  }
   let wake = () => {}
   let busy: Promise<void> | undefined
   let patienceMaxMs = Number.POSITIVE_INFINITY
@@ -100,17 +93,19 @@ export function createBatchQueue(options: BatchQueueOptions): BatchQueue {
           await watched([], () => Promise.race([...recalls.running(), woken()]))
         continue
       }
-      const end = await watched(batch, () => commit(options, batch, recalls.isFresh))
+      const rest = await watched(batch, () => payFromLeases(options, batch))
+      const end = await watched(rest, () => commit(options, rest, isFinal))
       if (end === undefined) {
         pauseMs = firstRetryMs
         continue
       }
       if (end instanceof SlicesOut) {
-        queue.unshift(...batch)
+        queue.unshift(...rest)
+        leaseTally.recalls += end.wallets.length
         for (const wallet of end.wallets) recalls.begin(wallet)
         continue
       }
-      queue.unshift(...stillPatient(batch, 0))
+      queue.unshift(...stillPatient(rest, 0))
       if (queue.length > 0) await pace.wait(pauseMs)
       pauseMs = Math.min(2 * pauseMs, retryMaxMs)
     }
@@ -140,52 +135,24 @@ export function createBatchQueue(options: BatchQueueOptions): BatchQueue {
   }
 }
 
-interface Recalls {
-  begin(wallet: WalletId): void
-  isRunning(workspaceId: WorkspaceId): boolean
-  /** Whether the wallet's slices have just been asked for. */
-  isFresh(wallet: WalletId): boolean
-  running(): Iterable<Promise<void>>
-}
-
-function createRecalls({ clock, recall }: BatchQueueOptions): Recalls {
-  const running = new Map<WalletId, Promise<void>>()
-  const endedMs = new Map<WalletId, number>()
-  return {
-    begin(wallet) {
-      for (const [known, atMs] of endedMs) if (clock.monotonicMs() - atMs > recallFreshMs) endedMs.delete(known)
-      const ending = recall(wallet).then((isDone) => {
-        running.delete(wallet)
-        if (isDone) endedMs.set(wallet, clock.monotonicMs())
-      })
-      running.set(wallet, ending)
-    },
-    isRunning: (workspaceId) => running.size > 0 && running.has(walletOf(workspaceId)),
-    isFresh: (wallet) => clock.monotonicMs() - (endedMs.get(wallet) ?? Number.NEGATIVE_INFINITY) <= recallFreshMs,
-    running: () => running.values(),
+/** Returns what is not done with; after a failure too, which shows itself again where the rest is committed. */
+async function payFromLeases(
+  { database, clock, gate, owner }: BatchQueueOptions,
+  batch: readonly Entry[],
+): Promise<readonly Entry[]> {
+  const operations = batch.flatMap(({ operation, tried }) => (!tried && isPlain(operation) ? [operation] : []))
+  if (operations.length === 0) return batch
+  const paid = new Set<SharedOperation>(operations)
+  const end = gate.begin()
+  try {
+    const unpaid = await payLeased(database, owner(), operations, clock.now())
+    end('committed')
+    return batch.filter(({ operation }) => unpaid.has(operation) || !paid.has(operation))
+  } catch (thrown) {
+    end(isStoreUnavailable(thrown) ? 'failed' : 'undecided')
+    for (const entry of batch) if (paid.has(entry.operation)) entry.tried = true
+    return batch
   }
-}
-
-/** What comes first, up to an operation on a request that is in the batch already: its turn is after the commit. */
-function takeBatch(queue: Entry[], recalls: Recalls): Entry[] {
-  const batch: Entry[] = []
-  const seen = new Set<string>()
-  let from = 0
-  // Those whose wallet's slices are being asked for stay where they are.
-  const waiting: Entry[] = []
-  for (; from < queue.length && batch.length < batchMax; from++) {
-    const entry = queue[from] as Entry
-    const { operation } = entry
-    if (recalls.isRunning(operation.workspaceId)) {
-      waiting.push(entry)
-      continue
-    }
-    if (seen.has(operation.requestId)) break
-    seen.add(operation.requestId)
-    batch.push(entry)
-  }
-  queue.splice(0, from, ...waiting)
-  return batch
 }
 
 async function commit(
@@ -193,6 +160,7 @@ async function commit(
   batch: readonly Entry[],
   isFinal: (wallet: WalletId) => boolean,
 ): Promise<BatchEnd> {
+  if (batch.length === 0) return undefined
   try {
     const answers = await transact(options, batch, isFinal)
     for (const answer of answers) answer()

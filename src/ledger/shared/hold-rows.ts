@@ -2,7 +2,7 @@
 // epoch, so that a hold is ended once, by whoever comes first, and never by a process that was taken for dead.
 
 import type { ReplicaId, RequestId } from '../../kernel/ids.ts'
-import { insertRows } from '../../store/insert-rows.ts'
+import { insertList } from '../../store/insert-list.ts'
 import { type Sql, timeToSql } from '../../store/sql.ts'
 import { walletOf } from '../account.ts'
 import { type BudgetName, budgetNames, noBudgets, parseBudgetNames, renderBudgetNames } from '../budget.ts'
@@ -82,7 +82,7 @@ export async function insertHolds(sql: Sql, owner: Owner, operations: readonly H
     sent_at: null,
     budgets: renderBudgetNames(budgetNames(request.budgets ?? noBudgets)),
   }))
-  await insertRows(sql, 'holds', rows)
+  await insertList(sql, 'holds', rows)
 }
 
 export async function markHoldsSent(sql: Sql, owner: Owner, ids: readonly RequestId[]): Promise<void> {

@@ -14,6 +14,7 @@ import type { Owner } from './hold-rows.ts'
 import type { Lease, LeaseBook } from './lease-book.ts'
 import { LeaseHeat } from './lease-heat.ts'
 import { type LeaseName, leaseLifetimeMs, readWanted } from './lease-rows.ts'
+import type { LeaseTally } from './lease-tally.ts'
 
 /** Whether others want a lease back is looked up this often. */
 export const leaseRoundMs = 250
@@ -34,6 +35,7 @@ export interface LeaseKeeperOptions {
   readonly gate: Gate
   readonly queue: Pick<BatchQueue, 'alone'>
   readonly book: LeaseBook
+  readonly leaseTally: LeaseTally
   /** A wallet is hot from so many holds in a second. */
   readonly hotHoldsPerSecond: number
   owner(): Owner
@@ -54,7 +56,7 @@ export interface LeaseKeeper {
 }
 
 export function createLeaseKeeper(options: LeaseKeeperOptions): LeaseKeeper {
-  const { database, clock, gate, queue, book, hotHoldsPerSecond, owner, onFault } = options
+  const { database, clock, gate, queue, book, leaseTally, hotHoldsPerSecond, owner, onFault } = options
   const heat = new LeaseHeat()
   const pausedUntilMs = new Map<WalletId, number>()
   const taking = new Set<WalletId>()
@@ -101,6 +103,7 @@ export function createLeaseKeeper(options: LeaseKeeperOptions): LeaseKeeper {
     const times = { renewedMs: begunMs, validUntilMs: begunMs + leaseLifetimeMs - marginMs }
     const { amount: left, walletFree } = slice
     book.add({ wallet, epoch: name.epoch, left, inUse: 0n, walletFree, ...times, ...flags })
+    leaseTally.taken++
   }
   const renew = async (lease: Lease): Promise<void> => {
     if (lease.isLost || lease.isClosing) return
@@ -128,7 +131,9 @@ export function createLeaseKeeper(options: LeaseKeeperOptions): LeaseKeeper {
     lease.renewedMs = nowMs()
     const { inUse } = lease
     await commit((sql) => closeLease(sql, nameOf(lease), inUse))
-    if (inUse === 0n) book.remove(lease)
+    if (inUse > 0n) return
+    book.remove(lease)
+    leaseTally.returned++
   }
   const close = async (wallet: WalletId) => {
     const lease = book.find(wallet)
@@ -185,6 +190,7 @@ export function createLeaseKeeper(options: LeaseKeeperOptions): LeaseKeeper {
         lease.isWanted = true
         await turn(closing, () => commit((sql) => closeLease(sql, nameOf(lease), 0n)))
         book.lose(lease)
+        leaseTally.returned++
       }
     },
   }

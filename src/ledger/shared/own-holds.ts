@@ -29,6 +29,7 @@ import { unavailable } from '../unavailable.ts'
 import { type BatchQueue, settlePatienceMs as patienceMs } from './batch-queue.ts'
 import type { LeaseBook, LeasedPart } from './lease-book.ts'
 import type { LeaseKeeper } from './lease-keeper.ts'
+import type { LeaseTally } from './lease-tally.ts'
 import { createOpenHolds, type OpenHold } from './open-holds.ts'
 import type { SharedOperation } from './operation.ts'
 import { shareOf } from './take-leased.ts'
@@ -48,12 +49,13 @@ export interface OwnHoldsDependencies {
   readonly holdLifetimeMs: number
   readonly clock: Clock
   readonly tally: Tally
+  readonly leaseTally: LeaseTally
   readonly book: LeaseBook
   readonly keeper: LeaseKeeper
 }
 
 export function createOwnHolds(dependencies: OwnHoldsDependencies): OwnHolds {
-  const { queue, database, reach, holdLifetimeMs, clock, tally, book, keeper } = dependencies
+  const { queue, database, reach, holdLifetimeMs, clock, tally, leaseTally, book, keeper } = dependencies
   const open = createOpenHolds()
 
   const addOpen = (request: HoldRequest, leased: LeasedPart | undefined): void => {
@@ -75,8 +77,10 @@ export function createOwnHolds(dependencies: OwnHoldsDependencies): OwnHolds {
     const wallet = walletOf(workspaceId)
     keeper.note(wallet, amount)
     const part = book.take(wallet, amount, roomLeast > amount ? roomLeast : amount)
-    if (part) addOpen(request, part)
-    else keeper.ranOut(wallet)
+    if (part) {
+      addOpen(request, part)
+      leaseTally.holds++
+    } else keeper.ranOut(wallet)
     return part !== undefined
   }
   const holdExact = async (request: HoldRequest): Promise<HoldOutcome> => {

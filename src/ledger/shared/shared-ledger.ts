@@ -15,6 +15,7 @@ import { createBatchQueue } from './batch-queue.ts'
 import { readBudget } from './budget-rows.ts'
 import { createLeaseBook } from './lease-book.ts'
 import { createLeaseKeeper, leaseRoundMs } from './lease-keeper.ts'
+import { createLeaseTally, leaseStats } from './lease-tally.ts'
 import { createOwnHolds } from './own-holds.ts'
 import { readWallet } from './read-wallet.ts'
 import { clearEnded, reapHolds } from './reap.ts'
@@ -33,10 +34,21 @@ export async function createSharedLedger(options: LedgerOptions): Promise<Ledger
   const book = createLeaseBook(() => clock.monotonicMs())
   const closeOwn = (wallet: WalletId) => keeper.close(wallet)
   const recall = (wallet: WalletId) => recallSlices({ database, pace, closeOwn, onFault }, wallet)
-  const queue = createBatchQueue({ database, clock, gate, pace, random, owner, recall })
-  const keeper = createLeaseKeeper({ database, clock, gate, queue, book, hotHoldsPerSecond, owner, onFault })
+  const leaseTally = createLeaseTally()
+  const queue = createBatchQueue({ database, clock, gate, pace, random, owner, recall, leaseTally })
+  const keeper = createLeaseKeeper({
+    database,
+    clock,
+    gate,
+    queue,
+    book,
+    leaseTally,
+    hotHoldsPerSecond,
+    owner,
+    onFault,
+  })
   const tally = createTally()
-  const holds = createOwnHolds({ queue, database, reach, holdLifetimeMs, clock, tally, book, keeper })
+  const holds = createOwnHolds({ queue, database, reach, holdLifetimeMs, clock, tally, leaseTally, book, keeper })
 
   const admits = () => gate.admits() && replica.isAlive()
   const reap = async () => {
@@ -72,7 +84,7 @@ export async function createSharedLedger(options: LedgerOptions): Promise<Ledger
     transfersOf: (requestId) => readTransfersOf(database.sql, requestId),
     reap,
     admits,
-    stats: () => ({ ...holds.stats(), ...gate.stats(), ...tally.stats }),
+    stats: () => ({ ...holds.stats(), ...gate.stats(), ...tally.stats, leases: leaseStats(leaseTally, book) }),
     async close() {
       for (const stop of stops) stop()
       await queue.drain()

@@ -1,6 +1,7 @@
 // How things stand, asked for when somebody reads: wallets and holds, routes, budgets, the configuration. It knows
 // nobody who knows these things; app.ts passes the questions in.
 
+import { defineLeaseMetrics, type LeaseReading } from './lease-metrics.ts'
 import type { NumberPoint } from './reading.ts'
 import type { MetricRegistry } from './registry.ts'
 
@@ -19,6 +20,7 @@ export interface LedgerReading {
   readonly writtenOff: bigint
   readonly reaped: number
   readonly reapedSent: number
+  readonly leases: LeaseReading
 }
 
 /** The worse, the larger: of several routes under one name the worst is shown. */
@@ -55,6 +57,7 @@ const nanosPerUsd = 1e9
 export function defineStateMetrics(registry: MetricRegistry, sources: StateSources): void {
   defineWalletMetrics(registry, sources)
   defineLedgerMetrics(registry, sources)
+  defineLeaseMetrics(registry, () => sources.ledger().leases)
   registry.ask({
     name: 'tollgate_route_state',
     type: 'gauge',
