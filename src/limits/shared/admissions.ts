@@ -14,6 +14,8 @@ export interface Desk {
   readonly locals: LocalScopes
   readMs(): number
   liveReplicas(): number
+  /** How long it counts what others had running when the store last spoke of them. */
+  readonly knownMs: number
   /** To be told to the store. */
   submit(entry: EndEntry): void
 }
@@ -24,7 +26,7 @@ export function answerShared({ locals, readMs, submit }: Desk, entry: AdmitEntry
   const own = scopes.map((scope) => locals.of(scope))
   for (const [at, load] of answer.loads.entries()) {
     const scope = own[at]
-    if (scope) locals.hear(scope, load, nowMs)
+    if (scope) locals.hear(scope, load, { nowMs, admitted: answer.admitted })
   }
   if (entry.answered) {
     // Its caller was answered without the store; what the store took for it goes back.
@@ -65,10 +67,13 @@ export function answerAlone(desk: Desk, entry: AdmitEntry): void {
 
 /** On the share of this process. */
 export function admitAlone(desk: Desk, scopes: readonly LimitScope[], tokens: number): Admission | Refused {
-  const { locals, readMs, liveReplicas } = desk
+  const { locals, readMs, liveReplicas, knownMs } = desk
   const replicas = Math.max(1, liveReplicas())
-  const shares = scopes.map((scope): LimitScope => ({ ...scope, limits: shareOf(scope.limits, replicas) }))
   const own = scopes.map((scope) => locals.of(scope))
+  const sinceMs = readMs() - knownMs
+  const shares = scopes.map((scope, at): LimitScope => {
+    return { ...scope, limits: shareOf(scope.limits, replicas, own[at]?.places, sinceMs) }
+  })
   const answer = locals.admit(own, shares, tokens, readMs())
   if (!answer.admitted) return refusal(shares, answer.loads, tokens)
   const reserved = own.flatMap(({ share }, at): ShareReservation[] =>

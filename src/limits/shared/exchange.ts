@@ -1,6 +1,6 @@
 // Talks with the store for all requests of this process: while one batch is under way what comes queues, and the next
 // takes it all. When the store does not answer in time or fails, whoever waits is answered without it, and the store is
-// asked now and then until it is back.
+// asked now and then until it is back: it answers, and in time.
 
 import type { AdmitAnswer } from './batch.ts'
 
@@ -22,6 +22,8 @@ export interface ExchangeOptions<Entry> {
   giveUp(entry: Entry, sent: boolean): boolean
   onLoss(why: string): void
   onReturn(): void
+  /** What the store shall be told when it is asked whether it is back: late as it may be, others count by it. */
+  probe(): readonly Entry[]
   /** How long the store may take before the process decides alone. */
   readonly patienceMs: number
 }
@@ -32,7 +34,7 @@ const probeMs = 250
 const hangMs = 3000
 
 export function createExchange<Entry>(options: ExchangeOptions<Entry>): Exchange<Entry> {
-  const { send, done, giveUp, onLoss, onReturn, patienceMs } = options
+  const { send, done, giveUp, onLoss, onReturn, probe: probeEntries, patienceMs } = options
   let queue: Entry[] = []
   let busy: Promise<void> | undefined
   let isAway = false
@@ -54,16 +56,20 @@ export function createExchange<Entry>(options: ExchangeOptions<Entry>): Exchange
   }
   const exchange = async (entries: readonly Entry[]): Promise<void> => {
     let ended = false
-    const watch = setTimeout(() => {
-      // What has arrived while this process was busy is read before it is called late.
-      setImmediate(() => ended || leave(`no answer within ${patienceMs} ms`, entries))
-    }, patienceMs)
+    let isLate = false
+    const callLate = () => {
+      if (ended) return
+      isLate = true
+      leave(`no answer within ${patienceMs} ms`, entries)
+    }
+    // What has arrived while this process was busy is read before it is called late.
+    const watch = setTimeout(() => setImmediate(callLate), patienceMs)
     const outcome = await within(hangMs, send(entries)).catch(failureOf)
     ended = true
     clearTimeout(watch)
     if (outcome instanceof Error) return leave(outcome.message, entries)
     try {
-      comeBack()
+      if (!isLate) comeBack()
       done(entries, outcome)
     } catch (thrown) {
       // A defect here must not leave anyone waiting.
@@ -72,7 +78,9 @@ export function createExchange<Entry>(options: ExchangeOptions<Entry>): Exchange
   }
   const work = async (): Promise<void> => {
     do {
-      await exchange(queue.splice(0, batchMax))
+      const entries = queue.splice(0, batchMax)
+      if (isAway) entries.push(...probeEntries().slice(0, batchMax - entries.length))
+      await exchange(entries)
     } while (queue.length > 0 && !isAway)
     busy = undefined
     if (!isAway || closed) return

@@ -14,9 +14,17 @@ export interface LocalScope {
   running: number
   /** What the store said, with the time it was heard here. */
   seen: Buckets
+  places: Places | undefined
   share: Share | undefined
   /** The last loss of the store after which it has been told what it missed. */
   toldLoss: number
+}
+
+/** Who had how much running when the store last spoke of it. */
+export interface Places {
+  readonly here: number
+  readonly elsewhere: number
+  readonly atMs: number
 }
 
 type Buckets = Pick<LoadReading, 'requests' | 'tokens'>
@@ -40,7 +48,12 @@ export interface ShareReservation {
   readonly sequence: number | undefined
 }
 
-const here = 'here'
+interface Hearing {
+  readonly nowMs: number
+  readonly admitted: boolean
+}
+
+const self = 'here'
 /** For each scope that may be added, two are looked at, so that a round ends before as many new ones are there. */
 const looksPerScope = 2
 
@@ -52,7 +65,7 @@ export class LocalScopes {
   of({ id, limits }: LimitScope): LocalScope {
     let scope = this.#scopes.get(id)
     if (!scope) {
-      scope = { id, limits, running: 0, seen: {}, share: undefined, toldLoss: this.#losses }
+      scope = { id, limits, running: 0, seen: {}, places: undefined, share: undefined, toldLoss: this.#losses }
       this.#scopes.set(id, scope)
     }
     scope.limits = limits
@@ -79,7 +92,10 @@ export class LocalScopes {
     this.#losses++
   }
 
-  hear(scope: LocalScope, { requests, tokens }: LoadReading, nowMs: number): void {
+  /** `admitted`: the reading counts a request that is not among those running here yet. */
+  hear(scope: LocalScope, { requests, tokens, running }: LoadReading, { nowMs, admitted }: Hearing): void {
+    const here = scope.running + (admitted ? 1 : 0)
+    scope.places = { here, elsewhere: Math.max(0, running - here), atMs: nowMs }
     scope.seen = {
       requests: requests && { ...requests, atMs: nowMs },
       tokens: tokens && { ...tokens, atMs: nowMs },
@@ -111,7 +127,7 @@ export class LocalScopes {
     const [answer] = applyBatch(
       loads,
       {
-        replica: here,
+        replica: self,
         leaseMs: Number.POSITIVE_INFINITY,
         scopes: locals.map(({ id, running }) => ({ id, running })),
         operations: [{ kind: 'admit', tokens, scopes: shares.map(({ limits }, at) => ({ at, limits })) }],
@@ -138,14 +154,22 @@ export class LocalScopes {
   }
 }
 
-/** `limit ÷ replicas`, at least 1: who has a limit of 2 shall not be shut out by three replicas. */
-export function shareOf(limits: Limits, replicas: number): Limits {
+/**
+ * `limit ÷ replicas`, at least 1: who has a limit of 2 shall not be shut out by three replicas. Of places that were free
+ * when the store last spoke, after `sinceMs`, everyone has a part only: others may still be in theirs.
+ */
+export function shareOf(limits: Limits, replicas: number, places?: Places, sinceMs = 0): Limits {
   const part = (limit: number | undefined) =>
     limit === undefined || limit === 0 ? limit : Math.max(1, Math.floor(limit / replicas))
+  const partOfPlaces = (share: number | undefined) => {
+    if (share === undefined || !places || places.atMs < sinceMs) return share
+    const free = Math.max(0, (limits.concurrentRequests ?? 0) - places.here - places.elsewhere)
+    return Math.min(share, places.here + Math.max(Math.min(1, free), Math.floor(free / replicas)))
+  }
   return {
     requestsPerMinute: part(limits.requestsPerMinute),
     tokensPerMinute: part(limits.tokensPerMinute),
-    concurrentRequests: part(limits.concurrentRequests),
+    concurrentRequests: partOfPlaces(part(limits.concurrentRequests)),
   }
 }
 

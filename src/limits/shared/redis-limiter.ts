@@ -21,8 +21,11 @@ export interface RedisLimiterOptions {
   nowMs?(): number
 }
 
-/** A hundred times what it takes, so that a busy moment here does not pass for a loss there. */
-const defaultPatienceMs = 100
+/**
+ * A thousand times what it takes: as long as the store is only slow, it counts for all, and a share beside its count
+ * would let through more than the limit.
+ */
+const defaultPatienceMs = 1000
 
 /** The number names the form of what is stored: another form has other keys. */
 const keyPrefix = 'tollgate:limits:1:'

@@ -30,7 +30,7 @@ export interface SharedLimiterOptions {
   readonly clock: Clock
   /** Processes that live, this one included, as far as known; at least 1. Asked while the store is away. */
   liveReplicas(): number
-  /** How long a request may wait for the store. */
+  /** How long a request may wait for the store, before that counts as away. */
   readonly patienceMs: number
   /** Places of a process that died are free after this; a process says three times in it that it lives. */
   readonly leaseMs?: number | undefined
@@ -81,9 +81,10 @@ export function createSharedLimiter(options: SharedLimiterOptions): SharedLimite
       enter(sharedMode)
       for (const scope of locals.untold()) exchange.submit({ kind: 'tell', scope })
     },
+    probe: () => locals.untold().map((scope) => ({ kind: 'tell', scope })),
   })
 
-  const desk: Desk = { locals, readMs, liveReplicas, submit: (entry) => exchange.submit(entry) }
+  const desk: Desk = { locals, readMs, liveReplicas, knownMs: leaseMs, submit: (entry) => exchange.submit(entry) }
   const renew = (): void => {
     if (exchange.isAway) return
     for (const scope of locals.withPlaces()) exchange.submit({ kind: 'tell', scope })

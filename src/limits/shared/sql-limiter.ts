@@ -24,8 +24,8 @@ export interface SqlLimiterOptions {
   nowMs?(): number
 }
 
-/** Rows are waited for while other replicas have them; the ledger is slower than this too when the database is slow. */
-const defaultPatienceMs = 500
+/** Rows are waited for while other replicas have them; as long as the store is only slow, it counts for all. */
+const defaultPatienceMs = 1000
 const contentionRetriesMax = 3
 const cleanEveryMs = 60_000
 const cleanMax = 1000n
