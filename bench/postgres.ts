@@ -1,10 +1,11 @@
-// What the ledger costs on PostgreSQL: `bun run bench/postgres.ts [seconds per cell]`. One and two processes on one hot
-// wallet, exact and with leases, and on many wallets, against a private server that really syncs; one table at the end.
+// What the ledger costs on PostgreSQL:
+// `bun run bench/postgres.ts [seconds per cell] [ms per round trip] [requests at a time] [rounds]`. One and two processes
+// on one hot wallet, exact and with leases, and on many wallets, against a private server that really syncs: once on the
+// loopback, and once with the delay that a network between two machines has, since the rows that a commit locks stay
+// locked over its round trips. One table for each, medians of rounds in which every cell has a turn.
 
-import { chownSync, mkdtempSync, rmSync } from 'node:fs'
-import { cpus, tmpdir } from 'node:os'
+import { cpus } from 'node:os'
 import { join } from 'node:path'
-import { SQL } from 'bun'
 import { systemClock } from '../src/kernel/clock.ts'
 import { createId, type WorkspaceId } from '../src/kernel/ids.ts'
 import type { Nano } from '../src/kernel/money.ts'
@@ -14,12 +15,18 @@ import type { Database } from '../src/store/database.ts'
 import { migrate } from '../src/store/migrate.ts'
 import { openDatabase } from '../src/store/open-database.ts'
 import { findPostgresPrograms } from '../test/parts/postgres.ts'
+import { startSlowNetwork } from '../test/parts/slow-network.ts'
 import { costOf } from './measure.ts'
 import type { ChildPlan, ChildResult } from './postgres-child.ts'
+import { type Server, startServer } from './postgres-server.ts'
+import { median } from './statistics.ts'
 
-const concurrency = 64
 const warmupMs = 1500
 const manyWallets = 200
+/** Between two machines of one data centre, with a switch or two and a load balancer between them. */
+const defaultRoundTripMs = 1
+/** In each process: who adds a process has callers for it. */
+const defaultConcurrency = 64
 /** A million dollars, the most that one top-up takes: no cell ends for want of money. */
 const funds = 1_000_000_000_000_000n as Nano
 
@@ -30,75 +37,98 @@ interface Cell {
   readonly processes: number
 }
 
-const cells: readonly Cell[] = [
-  { name: 'one wallet, exact', wallets: 1, isLeased: false, processes: 1 },
-  { name: 'one wallet, leases', wallets: 1, isLeased: true, processes: 1 },
-  { name: 'one wallet, exact', wallets: 1, isLeased: false, processes: 2 },
-  { name: 'one wallet, leases', wallets: 1, isLeased: true, processes: 2 },
-  { name: `${manyWallets} wallets, exact`, wallets: manyWallets, isLeased: false, processes: 1 },
-  { name: `${manyWallets} wallets, exact`, wallets: manyWallets, isLeased: false, processes: 2 },
-]
+const exact = 'one wallet, exact'
+const leased = 'one wallet, leases'
+const many = `${manyWallets} wallets, exact`
+const cells: readonly Cell[] = [1, 2].flatMap((processes) => [
+  { name: exact, wallets: 1, isLeased: false, processes },
+  { name: leased, wallets: 1, isLeased: true, processes },
+  { name: many, wallets: manyWallets, isLeased: false, processes },
+])
 
 interface Row extends Cell {
   readonly perSecond: number
   readonly gatewayMicros: number
   readonly serverMicros: number
-  readonly commitsPerSecond: number
+  readonly chargesPerCommit: number
+  /** Of the rows of wallets; each is a lock until its commit. */
+  readonly walletWritesPerCharge: number
+  /** undefined = not counted on the loopback. */
+  readonly tripsPerCommit: number | undefined
   readonly refused: number
 }
 
 async function main(): Promise<number> {
-  const [seconds = 3] = process.argv.slice(2).map(Number)
+  const given = process.argv.slice(2).map(Number)
+  const [seconds = 2, roundTripMs = defaultRoundTripMs, concurrency = defaultConcurrency, rounds = 3] = given
   const programs = findPostgresPrograms()
-  if (programs === undefined || !(seconds > 0)) {
-    console.error(programs ? 'expected a number of seconds for each cell' : 'PostgreSQL is not installed')
+  if (programs === undefined || !given.every((number) => number > 0)) {
+    console.error(
+      programs ? 'expected seconds, ms per round trip, requests at a time, rounds' : 'PostgreSQL is not installed',
+    )
     return 2
   }
   await using server = await startServer(programs)
-  const rows: Row[] = []
-  for (const cell of cells) {
-    console.error(`${cell.name}, ${cell.processes} process${cell.processes > 1 ? 'es' : ''}`)
-    rows.push(await measure(server, cell, seconds * 1000))
+  const machine = `${cpus().length} × ${cpus()[0]?.model.trim() ?? 'unknown processor'}, Bun ${Bun.version}`
+  const load = `${concurrency} requests at a time in each process`
+  console.log(`${machine}; ${load}, ${rounds} rounds with ${seconds} s for each cell, fsync on`)
+  for (const delayMs of [0, roundTripMs]) {
+    const measured: Row[][] = []
+    for (let round = 1; round <= rounds; round++) {
+      const rows: Row[] = []
+      for (const cell of cells) {
+        console.error(`${delayMs} ms, round ${round}: ${cell.name}, processes: ${cell.processes}`)
+        rows.push(await measure(server, cell, { windowMs: seconds * 1000, delayMs, concurrency }))
+      }
+      measured.push(rows)
+    }
+    print(measured, delayMs)
   }
-  print(rows, seconds)
   return 0
 }
 
-async function measure(server: Server, cell: Cell, windowMs: number): Promise<Row> {
+interface Terms {
+  readonly windowMs: number
+  readonly delayMs: number
+  readonly concurrency: number
+}
+
+async function measure(server: Server, cell: Cell, { windowMs, delayMs, concurrency }: Terms): Promise<Row> {
   const url = await server.createDatabase()
   const database = await openDatabase({ url, dataFolder: '' })
+  using network = startSlowNetwork(server.port, delayMs)
   try {
     await migrate({ database, clock: systemClock })
     const workspaceIds = await fundWallets(database, cell.wallets)
-    const share = { isLeased: cell.isLeased, concurrency: Math.ceil(concurrency / cell.processes) }
-    const plan: ChildPlan = { url, workspaceIds, ...share, warmupMs, windowMs }
+    const seenUrl = delayMs > 0 ? url.replace(`:${server.port}/`, `:${network.port}/`) : url
+    const plan: ChildPlan = { url: seenUrl, workspaceIds, isLeased: cell.isLeased, concurrency, warmupMs, windowMs }
     const running = Array.from({ length: cell.processes }, () => runChild(plan))
-    await Bun.sleep(warmupMs + 300)
-    const before = {
-      cpu: costOf(server.pid).cpuMicros,
-      commits: await commitsOf(database),
-      charged: await chargesOf(database),
+    const look = async () => {
+      const [commits, charged] = [await commitsOf(database), await chargesOf(database)]
+      return { commits, charged, cpu: costOf(server.pid).cpuMicros, sends: network.sends }
     }
+    await Bun.sleep(warmupMs + 300)
+    const before = await look()
     await Bun.sleep(windowMs - 600)
-    const [commits, charged] = [await commitsOf(database), await chargesOf(database)]
-    const serverCpu = costOf(server.pid).cpuMicros - before.cpu
+    const after = await look()
     const results = await Promise.all(running)
     const { findings } = await verify(database)
     if (findings.length > 0) throw new Error(`the books are wrong: ${JSON.stringify(findings.slice(0, 3))}`)
     const total = (pick: (result: ChildResult) => number) => results.reduce((sum, result) => sum + pick(result), 0)
-    const seen = Math.max(1, charged - before.charged)
-    const perSecond = total(({ charged, seconds }) => charged / seconds)
+    const charged = Math.max(1, after.charged - before.charged)
+    const commits = Math.max(1, after.commits - before.commits)
+    const inWindow = Math.max(
+      1,
+      total((result) => result.charged),
+    )
     return {
       ...cell,
-      perSecond,
-      gatewayMicros:
-        total(({ cpuMicros }) => cpuMicros) /
-        Math.max(
-          1,
-          total(({ charged }) => charged),
-        ),
-      serverMicros: serverCpu / seen,
-      commitsPerSecond: ((commits - before.commits) / seen) * perSecond,
+      perSecond: total((result) => result.charged / result.seconds),
+      gatewayMicros: total(({ cpuMicros }) => cpuMicros) / inWindow,
+      serverMicros: (after.cpu - before.cpu) / charged,
+      chargesPerCommit: charged / commits,
+      walletWritesPerCharge: (await walletWritesOf(database)) / Math.max(1, await chargesOf(database)),
+      tripsPerCommit: delayMs > 0 ? (after.sends - before.sends) / commits : undefined,
       refused: total(({ refused }) => refused),
     }
   } finally {
@@ -139,78 +169,47 @@ async function commitsOf({ sql }: Database): Promise<number> {
   return Number(row?.n ?? 0)
 }
 
-function print(rows: readonly Row[], seconds: number): void {
-  const machine = `${cpus().length} × ${cpus()[0]?.model.trim() ?? 'unknown processor'}, Bun ${Bun.version}`
-  console.log(`${machine}; ${seconds} s for each cell, ${concurrency} requests at a time, fsync on`)
-  console.log(line(['', 'processes', 'charges/s', 'µs gateway', 'µs server', 'commits/s', 'charges/commit', 'refused']))
-  for (const row of rows) {
-    const { perSecond, gatewayMicros, serverMicros, commitsPerSecond } = row
-    const figures = [perSecond, gatewayMicros, serverMicros, commitsPerSecond].map((figure) => figure.toFixed(0))
-    const batch = (perSecond / Math.max(1, commitsPerSecond)).toFixed(1)
-    console.log(line([row.name, String(row.processes), ...figures, batch, String(row.refused)]))
+/** In all; complete once the processes that wrote are gone. */
+async function walletWritesOf({ sql }: Database): Promise<number> {
+  const [row] = await sql<{ n: bigint }>`SELECT n_tup_upd AS n FROM pg_stat_user_tables WHERE relname = 'balances'`
+  return Number(row?.n ?? 0n)
+}
+
+const columns = ['processes', 'charges/s', 'µs gateway', 'µs server', 'charges/commit', 'wallet/charge', 'trips/commit']
+
+function print(rounds: readonly (readonly Row[])[], delayMs: number): void {
+  console.log(`\n${delayMs === 0 ? 'on the loopback' : `${delayMs} ms for each round trip to the server`}`)
+  console.log(line(['', ...columns, 'refused']))
+  for (const [at, cell] of cells.entries()) {
+    const figure = (pick: (row: Row) => number | undefined, digits = 0) => {
+      const figures = rounds.flatMap((rows) => (rows[at] && pick(rows[at])) ?? [])
+      return figures.length === 0 ? '-' : median(figures).toFixed(digits)
+    }
+    const rates = [
+      figure((row) => row.perSecond),
+      figure((row) => row.gatewayMicros),
+      figure((row) => row.serverMicros),
+    ]
+    const counts = [figure((row) => row.chargesPerCommit, 1), figure((row) => row.walletWritesPerCharge, 3)]
+    const rest = [figure((row) => row.tripsPerCommit, 1), figure((row) => row.refused)]
+    console.log(line([cell.name, String(cell.processes), ...rates, ...counts, ...rest]))
   }
-  const rateOf = (name: string, processes: number) =>
-    rows.find((row) => row.name === name && row.processes === processes)?.perSecond ?? 0
-  for (const processes of [1, 2]) {
-    const ratio = rateOf('one wallet, leases', processes) / rateOf('one wallet, exact', processes)
-    console.log(`leases against exact, ${processes} process${processes > 1 ? 'es' : ''}: ${ratio.toFixed(2)} ×`)
+  const compare = (what: string, one: readonly [string, number], other: readonly [string, number]) => {
+    const ratios = rounds.map((rows) => rateIn(rows, one) / rateIn(rows, other)).sort((a, b) => a - b)
+    const range = `${ratios[0]?.toFixed(2)} to ${ratios.at(-1)?.toFixed(2)}`
+    console.log(`${what}: ${median(ratios).toFixed(2)} × (${range})`)
   }
+  compare('leases against exact, 1 process', [leased, 1], [exact, 1])
+  compare('leases against exact, 2 processes', [leased, 2], [exact, 2])
+  for (const name of [exact, leased, many]) compare(`2 processes against 1, ${name}`, [name, 2], [name, 1])
+}
+
+function rateIn(rows: readonly Row[], [name, processes]: readonly [string, number]): number {
+  return rows.find((row) => row.name === name && row.processes === processes)?.perSecond ?? 0
 }
 
 function line([name = '', ...figures]: readonly string[]): string {
   return `${name.padEnd(20)}${figures.map((figure) => figure.padStart(16)).join('')}`
-}
-
-interface Server extends AsyncDisposable {
-  readonly pid: number
-  createDatabase(): Promise<string>
-}
-
-async function startServer(programs: string): Promise<Server> {
-  const folder = mkdtempSync(join(tmpdir(), 'tollgate-bench-pg-'))
-  const port = freePort()
-  const asUser = ordinaryUser(folder)
-  const data = join(folder, 'data')
-  const init = [join(programs, 'initdb'), '-D', data, '-U', 'tollgate', '--auth=trust', '--locale=C', '--encoding=UTF8']
-  const made = Bun.spawnSync([...asUser, ...init], { cwd: folder })
-  if (made.exitCode !== 0) throw new Error(made.stderr.toString())
-  const settings = ['-c', 'listen_addresses=127.0.0.1', '-c', 'shared_buffers=256MB', '-c', 'max_wal_size=2GB']
-  const command = [join(programs, 'postgres'), '-D', data, '-p', String(port), '-k', folder, ...settings]
-  const child = Bun.spawn([...asUser, ...command], { cwd: folder, stdout: 'ignore', stderr: 'ignore' })
-  const url = (name: string) => `postgres://tollgate@127.0.0.1:${port}/${name}`
-  const admin = new SQL({ adapter: 'postgres', url: url('postgres'), max: 1 })
-  while (!(await admin`SELECT 1`.catch(() => undefined))) await Bun.sleep(50)
-  let count = 0
-  return {
-    pid: child.pid,
-    async createDatabase() {
-      const name = `bench_${++count}`
-      await admin.unsafe(`CREATE DATABASE ${name}`)
-      return url(name)
-    },
-    async [Symbol.asyncDispose]() {
-      await admin.close()
-      child.kill('SIGINT')
-      await child.exited
-      rmSync(folder, { recursive: true, force: true })
-    },
-  }
-}
-
-/** PostgreSQL refuses to run as root; Debian's package brings a user for it. */
-function ordinaryUser(folder: string): string[] {
-  if (process.getuid?.() !== 0) return []
-  const idOf = (flag: string) => Number(Bun.spawnSync(['id', flag, 'postgres']).stdout.toString())
-  const [user, group] = [idOf('-u'), idOf('-g')]
-  chownSync(folder, user, group)
-  return ['setpriv', `--reuid=${user}`, `--regid=${group}`, '--clear-groups']
-}
-
-function freePort(): number {
-  const listener = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data() {} } })
-  const { port } = listener
-  listener.stop(true)
-  return port
 }
 
 process.exitCode = await main()
