@@ -2,34 +2,10 @@ import { Database } from 'bun:sqlite'
 import { expect, setDefaultTimeout, test } from 'bun:test'
 import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { CrashGateway } from '../parts/crash-gateway.ts'
-import { ask, createSite, type Site } from './site.ts'
+import { ask, createSite, load, type Site } from './site.ts'
 
 // Several processes per test, on a machine that may be busy.
 setDefaultTimeout(120_000)
-
-/** Calls without a pause until told to stop; answers with how many were answered. */
-function load({ url, key }: CrashGateway) {
-  let isOver = false
-  let answered = 0
-  const lane = async () => {
-    while (!isOver) {
-      expect((await ask(url, key, 'sandbox/echo')).status).toBe(200)
-      answered++
-    }
-  }
-  const lanes = Promise.all(Array.from({ length: 8 }, lane))
-  return {
-    answered: () => answered,
-    async until(count: number) {
-      while (answered < count) await Bun.sleep(1)
-    },
-    async stop() {
-      isOver = true
-      await lanes
-    },
-  }
-}
 
 /** The same site with another data folder. */
 function elsewhere(site: Site, name: string) {

@@ -70,6 +70,25 @@ describe.skipIf(!installed)('behind the proxy of the compose file', () => {
     }
   })
 
+  test('a browser that signed in stays signed in, whichever page or call comes next', async () => {
+    const token = readFileSync(join(site.dataFolder, 'admin-token'), 'utf8').trim()
+    const opened = await fetch(`${url}/console/session`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', origin: url },
+      body: JSON.stringify({ token }),
+    })
+    const cookie = opened.headers.get('set-cookie')?.split(';')[0] ?? ''
+    const statuses = new Set<number>()
+    for (let call = 0; call < 10; call++) {
+      // A connection of its own, as a browser has several.
+      const headers = { cookie, connection: 'close' }
+      statuses.add((await fetch(`${url}/api/workspaces`, { headers })).status)
+      const page = await (await fetch(`${url}/console`, { headers })).text()
+      expect(page).not.toContain('Management token')
+    }
+    expect([opened.status, ...statuses]).toEqual([200, 200])
+  })
+
   test('metrics are not for callers', async () => {
     expect((await fetch(`${url}/metrics`)).status).toBe(404)
   })

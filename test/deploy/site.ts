@@ -124,6 +124,30 @@ export async function ask(url: string, key: string, model: string): Promise<Resp
   }
 }
 
+/** Calls without a pause until told to stop; answers with how many were answered. */
+export function load({ url, key }: Pick<CrashGateway, 'url' | 'key'>) {
+  let isOver = false
+  let answered = 0
+  const lane = async () => {
+    while (!isOver) {
+      const { status } = await ask(url, key, 'sandbox/echo')
+      if (status !== 200) throw new Error(`a call under load was answered with ${status}`)
+      answered++
+    }
+  }
+  const lanes = Promise.all(Array.from({ length: 8 }, lane))
+  return {
+    answered: () => answered,
+    async until(count: number) {
+      while (answered < count) await Bun.sleep(1)
+    },
+    async stop() {
+      isOver = true
+      await lanes
+    },
+  }
+}
+
 /** Balance of every workspace, by id. */
 export async function balances(site: Site, url: string): Promise<Record<string, string>> {
   const { data } = await manage(site, url, 'GET', '/api/workspaces')

@@ -1,0 +1,52 @@
+// The proxy of the compose file while one gateway is gone and the others have too much to do: callers hear what the
+// gateways say, whichever of them was asked last.
+
+import { describe, expect, test } from 'bun:test'
+import { bothSurfaces } from '../parts/surfaces.ts'
+import { findNginx, startNginx } from '../replicas/fleet/nginx.ts'
+
+const said = '{"error":{"code":"OVERLOADED","message":"Tollgate is too busy to take this request. Retry in a moment."}}'
+
+function startBusy() {
+  return Bun.serve({
+    hostname: '127.0.0.1',
+    port: 0,
+    fetch: ({ url }) =>
+      url.endsWith('/healthz')
+        ? new Response('ok')
+        : new Response(said, {
+            status: 503,
+            headers: { 'retry-after': '1', 'content-type': 'application/json' },
+          }),
+  })
+}
+
+/** Nobody listens there any more. */
+function urlOfGone(): string {
+  const gone = Bun.serve({ hostname: '127.0.0.1', port: 0, fetch: () => new Response() })
+  const { port } = gone
+  gone.stop(true)
+  return `http://127.0.0.1:${port}`
+}
+
+describe.skipIf(findNginx() === undefined)('behind nginx, one gateway gone and two busy', () => {
+  test('every call is told 503 with Retry-After, in its own dialect', async () => {
+    const [first, second] = [startBusy(), startBusy()]
+    const members = [urlOfGone(), `http://127.0.0.1:${first.port}`, `http://127.0.0.1:${second.port}`]
+    await using nginx = await startNginx({ key: '', members: members.map((url) => ({ url })) })
+    const statuses = new Set<number>()
+    for (const { path, name } of bothSurfaces) {
+      const calls = Array.from({ length: 24 }, () => fetch(nginx.url + path, { method: 'POST', body: '{}' }))
+      for (const response of await Promise.all(calls)) {
+        statuses.add(response.status)
+        expect(response.headers.get('retry-after')).toMatch(/^[12]$/)
+        const answer = (await response.json()) as { type?: string; error: Record<string, unknown> }
+        expect(answer.error).toMatchObject({ code: 'OVERLOADED', message: expect.stringContaining('too busy') })
+        // What the proxy says itself is in the surface's own form.
+        if (answer.error.type !== undefined) expect(answer.type).toBe(name === 'messages' ? 'error' : undefined)
+      }
+    }
+    expect([...statuses]).toEqual([503])
+    await Promise.all([first.stop(true), second.stop(true)])
+  }, 60_000)
+})
