@@ -9,6 +9,7 @@ import type { ConformanceOptions } from './cli/conformance/options.ts'
 import { runConformance } from './cli/conformance/run.ts'
 import { runCommand } from './cli/run-command.ts'
 import { prettyStart, type StartFacts, startLogLines } from './cli/start-output.ts'
+import { startWithRoom } from './cli/start-with-room.ts'
 import { startWorker } from './cli/workers/start-worker.ts'
 import { supervise } from './cli/workers/supervise.ts'
 import { type Config, type ConfigInputs, loadConfig, readProcess } from './config/config.ts'
@@ -27,8 +28,7 @@ else if (command.kind === 'conformance') await conformance(command.options)
 else if (command.kind === 'management') await manage(command.call)
 else if (command.kind === 'unknown') fail(`tollgate: ${command.message}`, 2)
 else if (command.kind === 'worker') await serve('shared port')
-else if (command.workers === undefined) await serve('own port')
-else await serveWithWorkers(command.workers)
+else await start(command.workers)
 
 async function conformance(options: ConformanceOptions): Promise<void> {
   process.exitCode = await runConformance(options, {
@@ -43,6 +43,12 @@ async function manage(call: ManagementCall): Promise<void> {
 
 function configInputs(): ConfigInputs {
   return { ...readProcess(), providerVariables, builtInProviderIds }
+}
+
+async function start(workers: number | undefined): Promise<void> {
+  startWithRoom(readProcess().env, process.argv.slice(2))
+  if (workers === undefined) await serve('own port')
+  else await serveWithWorkers(workers)
 }
 
 async function serve(port: 'own port' | 'shared port'): Promise<void> {
@@ -80,7 +86,7 @@ async function serve(port: 'own port' | 'shared port'): Promise<void> {
     // What was opened before the refusal, a database connection say, would keep the process waiting for work.
     process.exit()
   }
-  announce(app, initial.config, log)
+  await announce(app, initial.config, log)
   stopOnSignal(app, log)
   if (port === 'shared port') process.send?.('ready')
 }
@@ -109,14 +115,15 @@ async function serveWithWorkers(count: number): Promise<void> {
   process.exit(await supervision.done)
 }
 
-function announce(app: App, config: Config, log: Log): void {
-  const facts = startFacts(app, config)
+async function announce(app: App, config: Config, log: Log): Promise<void> {
+  const facts = await startFacts(app, config)
   if (config.logFormat === 'pretty') process.stdout.write(prettyStart(facts))
   else for (const { message, fields } of startLogLines(facts)) log.info(message, fields)
 }
 
-function startFacts(app: App, config: Config): StartFacts {
+async function startFacts(app: App, config: Config): Promise<StartFacts> {
   const providers = app.providers()
+  const isFirst = app.firstStart.firstKey !== undefined
   return {
     version: manifest.version,
     url: app.url,
@@ -124,10 +131,10 @@ function startFacts(app: App, config: Config): StartFacts {
     engine: app.engine,
     firstKey: app.firstStart.firstKey,
     firstKeyFile: shownPath(app.firstStart.firstKeyFile),
-    consoleLink: app.firstStart.firstKey === undefined ? undefined : app.url + app.createSignInPath(),
+    consoleLink: isFirst ? app.url + (await app.createSignInPath()) : undefined,
     managementToken:
       app.adminToken.file === undefined ? app.adminToken.source : `${shownPath(app.adminToken.file)} (0600)`,
-    openingCredit: app.firstStart.firstKey === undefined ? undefined : app.openingCredit,
+    openingCredit: isFirst ? app.openingCredit : undefined,
     providersOn: [...providers.values()].map(({ id, source, transport }) => ({
       id,
       source,

@@ -26,7 +26,13 @@ type Variables = Record<string, string>
 function spawn(args: string[], env: Variables) {
   const child = Bun.spawn([process.execPath, '--no-install', entry, ...args], {
     cwd: folder,
-    env: { PATH: process.env.PATH ?? '', HOME: folder, TOLLGATE_LOG: 'json', ...env },
+    env: {
+      PATH: process.env.PATH ?? '',
+      HOME: folder,
+      TOLLGATE_LOG: 'json',
+      BUN_CONFIG_MAX_HTTP_REQUESTS: '65000',
+      ...env,
+    },
     stdin: 'ignore',
     stdout: 'pipe',
     stderr: 'pipe',
@@ -142,6 +148,15 @@ models: [{ id: acme/m, price: free, routes: [{ provider: acme, model: m }] }]
     return response.ok ? JSON.parse(text).choices[0].message.content : `${response.status} ${text}`
   }
 
+  /** A gateway on a busy machine turns calls away for a moment, whoever asks. */
+  async function answerTo(tenant: Tenant): Promise<string> {
+    for (;;) {
+      const content = await call(tenant)
+      if (content !== undefined) return content
+      await Bun.sleep(50)
+    }
+  }
+
   const tenants = await Promise.all(Array.from({ length: workspaces }, (_, at) => createTenant(at)))
   const busy = tenants.slice(0, busyWorkspaces)
   const failures: string[] = []
@@ -185,14 +200,14 @@ models: [{ id: acme/m, price: free, routes: [{ provider: acme, model: m }] }]
   expect(waiting.waiting).toEqual({ keys: workspaces - busyWorkspaces + 1, overlaps: 0, credentials: 0 })
 
   const firstKey = readFileSync(join(folder, 'data', 'first-key'), 'utf8').trim()
-  expect(await call({ key: firstKey, ownKey: '' })).toBe('platform-key')
-  for (const tenant of tenants) expect(await call(tenant)).toBe(tenant.ownKey)
+  expect(await answerTo({ key: firstKey, ownKey: '' })).toBe('platform-key')
+  for (const tenant of tenants) expect(await answerTo(tenant)).toBe(tenant.ownKey)
   let status = await run('secrets', both)
   while (!status.out.includes('Nothing hangs on the previous secret')) status = await run('secrets', both)
 
   await gateway.stop()
   gateway = await startGateway({ TOLLGATE_SECRET: newSecret })
-  for (const tenant of tenants) expect(await call(tenant)).toBe(tenant.ownKey)
+  for (const tenant of tenants) expect(await answerTo(tenant)).toBe(tenant.ownKey)
   isOver = true
   await Promise.all(callers)
   expect(failures).toEqual([])

@@ -153,5 +153,6 @@ export async function createEngine(deps: EngineDependencies): Promise<Engine> {
 function describeNotice({ key, what, why, waitMs }: HealthNotice): string {
   const route = `${key.providerId} ${key.upstreamModel}`
   const wait = waitMs > 0 ? ` for ${Math.ceil(waitMs / 1000)} s` : ''
-  return `route ${route}: ${what}${wait}${why === undefined ? '' : ` (${why})`}`
+  const hint = why === 'refused our credential' ? '; is its key good? tollgate doctor' : ''
+  return `route ${route}: ${what}${wait}${why === undefined ? '' : ` (${why})`}${hint}`
 }

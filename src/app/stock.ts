@@ -2,6 +2,8 @@
 
 import type { ConfigSource } from '../config/source.ts'
 import { findLocalServers, type LocalServer } from '../providers/local.ts'
+import type { Provider } from '../providers/provider.ts'
+import { platformCredential } from '../routing/health/route-key.ts'
 import { type Goods, type GoodsDependencies, stockGoods } from './goods.ts'
 
 export interface Stock {
@@ -25,7 +27,13 @@ export async function createStock(source: ConfigSource, deps: GoodsDependencies)
   const renew = (): Promise<boolean> => {
     // One after the other: the last change wins, whichever takes longer to record its prices.
     const renewed = renewing.then(async () => {
+      const before = current.providers
       current = await stockGoods(source.current, local, deps)
+      for (const provider of current.providers.values()) {
+        if (isAnotherAccount(before.get(provider.id), provider)) {
+          deps.health.renewCredential({ providerId: provider.id, credentialId: platformCredential })
+        }
+      }
       return true
     })
     const told = renewed.catch((error: unknown) => {
@@ -53,6 +61,13 @@ export async function createStock(source: ConfigSource, deps: GoodsDependencies)
       }
     },
   }
+}
+
+/** What a provider said of a key, or of an address, says nothing of a new one. */
+function isAnotherAccount(before: Provider | undefined, now: Provider): boolean {
+  const addresses = ({ endpoints }: Provider) => endpoints.map(({ baseUrl }) => baseUrl).join(' ')
+  if (before === undefined) return true
+  return before.apiKey?.reveal() !== now.apiKey?.reveal() || addresses(before) !== addresses(now)
 }
 
 function loopbackPort(baseUrl: string | undefined): number[] {

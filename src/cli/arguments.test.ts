@@ -44,6 +44,7 @@ const refused: readonly (readonly [line: string, message: string])[] = [
   ['serve now', '"now" is not understood.\nTry: tollgate --help'],
   ['keys crate', 'keys cannot "crate".\nTry: tollgate keys create'],
   ['wallet tpup 5', 'wallet cannot "tpup".\nTry: tollgate wallet topup'],
+  ['wallet acme-eu', 'wallet cannot "acme-eu".\nTry: tollgate wallet show acme-eu'],
   ['ledger', 'say what to do with ledger: verify.\nTry: tollgate ledger --help'],
   ['keys create --nmae ci', 'there is no option --nmae. Did you mean --name?\nTry: tollgate keys create --help'],
   ['keys create --zzzzzzz', 'there is no option --zzzzzzz.\nTry: tollgate keys create --help'],

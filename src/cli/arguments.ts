@@ -97,5 +97,11 @@ function unknownVerb(noun: string, verb: string | undefined, own: readonly Comma
   const verbs = own.flatMap(({ words: [, each] }) => (each === undefined ? [] : [each]))
   const near = verb === undefined ? undefined : nearestNames(verb, verbs, 1)[0]
   const what = verb === undefined ? `say what to do with ${noun}: ${verbs.join(', ')}.` : `${noun} cannot "${verb}".`
-  return { kind: 'unknown', message: `${what}\nTry: tollgate ${noun} ${near ?? '--help'}` }
+  return { kind: 'unknown', message: `${what}\nTry: tollgate ${noun} ${near ?? meantName(verb, own) ?? '--help'}` }
+}
+
+/** A name where the default command takes an id: `wallet acme` is `wallet show acme`. */
+function meantName(word: string | undefined, own: readonly CommandDefinition[]): string | undefined {
+  const command = own.find(({ isDefault, positionals }) => isDefault && positionals?.[0]?.prefix !== undefined)
+  return word === undefined || !command?.words[1] ? undefined : `${command.words[1]} ${word}`
 }

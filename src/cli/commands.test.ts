@@ -152,6 +152,10 @@ onSqlite((engine) => {
     const lines = [{ kind: 'output', tokens: 8, price_per_million: '2.50', amount: '0.00002' }]
     world.management.logged.push({ ...request, id: right, charge: { lines, total: '0.00002' }, transfers: [] })
     world.management.logged.push({ ...request, id: wrong, charge: { lines, total: '0.00003' }, transfers: [] })
+    // A name does as well as an id; one that nothing has is not found.
+    for (const command of ['requests --workspace', 'usage --workspace', 'requests --project']) {
+      expect([command, (await world.run(`${command} nobody`)).exit]).toEqual([command, 4])
+    }
     const listed = (await world.run('requests')).out.split('\n')
     expect(listed[1]).toBe(
       `2027-01-15 08:00:00     200  acme/large  acme      1  12    8  41 ms  310 ms  $0.00002  ${wrong}`,

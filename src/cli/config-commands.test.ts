@@ -101,6 +101,23 @@ onSqlite((engine) => {
     expect((await world.json('workspaces')).data[0].limits).toEqual({ spend_per_month: '500.00' })
   })
 
+  test('with a wrong file a running gateway is still found, and what is wrong is said beside its answer', async () => {
+    await using world = await openWorld(engine)
+    const env = { TOLLGATE_URL: '', TOLLGATE_PORT: new URL(world.management.url).port }
+    const file = join(world.folder, 'tollgate.yaml')
+    writeFileSync(file, 'models: all\n')
+    const asked = await world.run('workspaces --json', { env })
+    expect([asked.exit, JSON.parse(asked.out).data]).toEqual([0, []])
+    expect(asked.err).toContain(
+      'the configuration is wrong. A running gateway keeps the last good one; it is looked for at',
+    )
+    expect(asked.err).toContain('tollgate.yaml:1:9  models  expected a list')
+    // The gateway has its key from where it was started; that this shell has not is nothing to tell.
+    const entry = "{ id: acme, dialect: openai-chat, base_url: 'http://127.0.0.1:1/v1', api_key: '$KEY' }"
+    writeFileSync(file, `providers: [${entry.replace('$KEY', '$' + '{ACME_KEY}')}]\n`)
+    expect(await world.run('workspaces --json', { env })).toMatchObject({ exit: 0, err: '' })
+  })
+
   test('each setting is shown with where it came from, and no secret with its value', async () => {
     await using world = await openWorld(engine)
     writeFileSync(

@@ -21,9 +21,10 @@ export async function runCommand(call: ManagementCall, { inputs, clock }: RunCom
   if ('faults' in settings) {
     const lines = settings.faults.map((fault) => `  ${formatFault(fault)}`).join('\n')
     process.stderr.write(`tollgate: the gateway cannot be found, the configuration is wrong:\n${lines}\n`)
-    process.stderr.write('Try: TOLLGATE_URL=http://HOST:PORT of the gateway\n')
+    process.stderr.write('Try: mend them, or TOLLGATE_URL=http://HOST:PORT of a gateway that runs\n')
     return exitCodes.failed
   }
+  tellDoubts(call, settings)
   return await runWith(call, settings, { inputs, clock })
 }
 
@@ -33,6 +34,17 @@ function settingsFor({ definition }: ManagementCall, inputs: ConfigInputs): Clie
   if (!('faults' in settings) || !definition.isLocal) return settings
   const port = /^[1-9][0-9]{0,4}$/.exec(inputs.env.TOLLGATE_PORT ?? '')?.[0] ?? '8080'
   return readClientSettings({ ...inputs, env: { ...inputs.env, TOLLGATE_URL: `http://127.0.0.1:${port}` } })
+}
+
+/** Commands about the settings tell faults themselves; what only this shell cannot see is no fault of the file. */
+function tellDoubts({ definition }: ManagementCall, { doubts, url, dataFolder }: ClientSettings): void {
+  const told = doubts.filter(({ isMissingHere }) => isMissingHere !== true)
+  if (told.length === 0 || definition.isLocal) return
+  const place = definition.isOffline ? `the data folder is taken to be ${dataFolder}` : `it is looked for at ${url}`
+  const lines = told.map((fault) => `  ${formatFault(fault)}\n`).join('')
+  process.stderr.write(
+    `tollgate: the configuration is wrong. A running gateway keeps the last good one; ${place}.\n${lines}`,
+  )
 }
 
 async function runWith(

@@ -5,14 +5,12 @@ import { createThrowAwayFolder } from '../../test/parts/engines.ts'
 import { type ClientSettings, readClientSettings } from './client-settings.ts'
 import { formatFault } from './fault.ts'
 
+function inputsOf(cwd: string, env: Record<string, string>) {
+  return { env, cwd, stdoutIsTerminal: true, providerVariables: [], builtInProviderIds: [] }
+}
+
 function read(cwd: string, env: Record<string, string>): ClientSettings | string {
-  const settings = readClientSettings({
-    env,
-    cwd,
-    stdoutIsTerminal: true,
-    providerVariables: [],
-    builtInProviderIds: [],
-  })
+  const settings = readClientSettings(inputsOf(cwd, env))
   return 'faults' in settings ? settings.faults.map(formatFault).join('\n') : settings
 }
 
@@ -41,6 +39,43 @@ test('what does not say where the gateway is, is refused with what would', () =>
   writeFileSync(join(folder.path, 'tollgate.yaml'), 'server: { prt: 9001 }')
   expect(read(folder.path, {})).toContain('prt')
   expect(settingsOf(folder.path, { TOLLGATE_URL: 'http://gate.example' }).url).toBe('http://gate.example')
+})
+
+test('a file that is wrong elsewhere still says where the gateway is, and what is wrong with it', () => {
+  using folder = createThrowAwayFolder()
+  const withFile = (text: string, env: Record<string, string> = {}) => {
+    writeFileSync(join(folder.path, 'tollgate.yaml'), text)
+    const { url, dataFolder, doubts } = settingsOf(folder.path, env)
+    return [url, dataFolder.slice(folder.path.length), ...doubts.map(({ field }) => field)]
+  }
+  const wrongModels = 'server: { port: 9001, data: here }\nmodels: all\n'
+  expect(withFile(wrongModels)).toEqual(['http://127.0.0.1:9001', '/here', 'models'])
+  expect(withFile(wrongModels, { TOLLGATE_PORT: '9002' })[0]).toBe('http://127.0.0.1:9002')
+  expect(withFile('server: { port: 9001 }\nmodels: [\n').slice(0, 2)).toEqual(['http://127.0.0.1:9001', '/data'])
+  expect(withFile('server: { port: 9001, log: loud }')).toEqual(['http://127.0.0.1:9001', '/data', 'server.log'])
+  // With an address of its own the file does not matter.
+  expect(withFile(wrongModels, { TOLLGATE_URL: 'http://gate.example' })).toEqual(['http://gate.example', '/here'])
+  // What works on the data folder unasked does not guess which one a broken file meant.
+  writeFileSync(join(folder.path, 'tollgate.yaml'), 'server: { port: 9001 }\nmodels: [\n')
+  const unasked = (env: Record<string, string>) =>
+    'faults' in readClientSettings(inputsOf(folder.path, env), 'not called')
+  expect([unasked({}), unasked({ TOLLGATE_DATA: 'here' })]).toEqual([true, false])
+  writeFileSync(join(folder.path, 'tollgate.yaml'), 'server: { port: many }')
+  expect(read(folder.path, {})).toContain('server.port')
+  writeFileSync(join(folder.path, 'tollgate.yaml'), wrongModels)
+  expect(read(folder.path, { DATABASE_URL: 'mysql://db' })).toContain('DATABASE_URL')
+})
+
+test('a key that only the gateway can see is told apart from a fault of the file', () => {
+  using folder = createThrowAwayFolder()
+  const provider = (key: string) =>
+    `{ id: acme, dialect: openai-chat, base_url: 'http://a.example', api_key: '${key}' }`
+  const references = [`\${ACME_KEY}`, 'file:acme.key', `a\${ACME_KEY}`]
+  const kinds = references.map((key) => {
+    writeFileSync(join(folder.path, 'tollgate.yaml'), `providers: [${provider(key)}]`)
+    return settingsOf(folder.path, {}).doubts.map(({ isMissingHere }) => isMissingHere ?? false)
+  })
+  expect(kinds).toEqual([[true], [true], [false]])
 })
 
 test("the data folder's token is for this machine only; the variable goes anywhere", () => {

@@ -5,8 +5,9 @@ import { readFileSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { Secret } from '../kernel/secret.ts'
-import { type Config, type ConfigInputs, loadConfig } from './config.ts'
+import { type ConfigInputs, loadConfig } from './config.ts'
 import type { ConfigFault } from './fault.ts'
+import { type GatewayPlace, readGatewayPlace } from './gateway-place.ts'
 import { type Environment, travelsInHeader, variable } from './references.ts'
 
 export interface ClientSettings {
@@ -28,9 +29,11 @@ export interface ClientSettings {
   readonly claudeFolder: string | undefined
   /** False under NO_COLOR, or on a terminal that has none. */
   readonly allowsColor: boolean
+  /** What is wrong with settings that only tell where the gateway is; it may run on with the last good ones. */
+  readonly doubts: readonly ConfigFault[]
 }
 
-/** Faults of a file that would have said where the gateway listens. */
+/** Faults of settings that would have said where the gateway listens. */
 export interface RefusedClientSettings {
   readonly faults: readonly ConfigFault[]
 }
@@ -44,23 +47,26 @@ export function readClientSettings(
   const given = variable(env, 'TOLLGATE_URL')
   const loaded = loadConfig(inputs)
   // With an address of its own the command needs no file, and a gateway elsewhere does not care about this one.
-  if ('faults' in loaded && given === undefined) return { faults: loaded.faults }
-  const config = 'faults' in loaded ? undefined : loaded.config
-  const address = given === undefined ? listenAddress(config, gateway) : givenAddress(given)
+  const faults = 'faults' in loaded ? loaded.faults : []
+  const place = 'faults' in loaded ? readGatewayPlace(inputs, faults, gateway) : loaded.config
+  if (place === undefined && given === undefined) return { faults }
+  const address = given === undefined ? listenAddress(place, gateway) : givenAddress(given)
   if ('fault' in address) return { faults: [address.fault] }
 
-  const dataFolder = config?.dataFolder ?? resolve(cwd, variable(env, 'TOLLGATE_DATA') ?? 'data')
+  const dataFolder = place?.dataFolder ?? resolve(cwd, variable(env, 'TOLLGATE_DATA') ?? 'data')
+  const databaseUrl = variable(env, 'DATABASE_URL')
   const homeFolder = variable(env, 'HOME') ?? homedir()
   return {
     url: address.url,
     ...findToken(env, dataFolder, new URL(address.url)),
     apiKey: secretVariable(env, 'TOLLGATE_KEY'),
     dataFolder,
-    databaseUrl: config?.databaseUrl ?? secretVariable(env, 'DATABASE_URL'),
+    databaseUrl: databaseUrl === undefined ? undefined : new Secret(databaseUrl),
     homeFolder,
     configFolder: variable(env, 'XDG_CONFIG_HOME') ?? join(homeFolder, '.config'),
     claudeFolder: variable(env, 'CLAUDE_CONFIG_DIR'),
     allowsColor: variable(env, 'NO_COLOR') === undefined && variable(env, 'TERM') !== 'dumb',
+    doubts: given === undefined ? faults : [],
   }
 }
 
@@ -76,8 +82,8 @@ function givenAddress(text: string): Address {
 }
 
 /** What listens on every address is reached at the loopback one. */
-function listenAddress(config: Config | undefined, gateway: 'called' | 'not called'): Address {
-  const { host, port } = config ?? { host: '127.0.0.1', port: 8080 }
+function listenAddress(place: GatewayPlace | undefined, gateway: 'called' | 'not called'): Address {
+  const { host, port } = place ?? { host: '127.0.0.1', port: 8080 }
   if (port === 0 && gateway === 'called')
     return addressFault('TOLLGATE_PORT', 'is 0, any free port; set TOLLGATE_URL to what the gateway printed')
   const reached = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host

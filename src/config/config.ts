@@ -95,12 +95,17 @@ export interface LoadedConfig {
   readonly warnings: readonly ConfigFault[]
   /** What the file contained, for noticing that it changed; undefined without a file. */
   readonly fileDigest: string | undefined
+  readonly keyFiles: KeyFiles
 }
 
 export interface RefusedConfig {
   readonly faults: readonly ConfigFault[]
   readonly warnings: readonly ConfigFault[]
+  readonly keyFiles: KeyFiles
 }
+
+/** Files that hold keys, by path, with the digest of what they contained; undefined = it could not be read. */
+export type KeyFiles = ReadonlyMap<string, string | undefined>
 
 export function readProcess(): Pick<ConfigInputs, 'env' | 'cwd' | 'stdoutIsTerminal'> {
   return { env: { ...process.env }, cwd: process.cwd(), stdoutIsTerminal: process.stdout.isTTY === true }
@@ -110,13 +115,13 @@ export function loadConfig(inputs: ConfigInputs): LoadedConfig | RefusedConfig {
   const { env, cwd } = inputs
   const configPath = resolve(cwd, variable(env, 'TOLLGATE_CONFIG') ?? 'tollgate.yaml')
   const variables = readVariables(env, inputs.providerVariables)
-  const { reading, fileDigest } = readFile(configPath, inputs)
+  const { reading, fileDigest, keyFiles } = readFile(configPath, inputs)
 
   const alsoKnown = [...inputs.providerVariables, ...reading.referenced]
   const warnings = [...variables.warnings, ...unknownVariables(env, alsoKnown), ...reading.warnings]
   const faults = [...variables.faults, ...reading.faults]
   const { settings } = reading
-  if (settings === undefined || faults.length > 0) return { faults, warnings }
+  if (settings === undefined || faults.length > 0) return { faults, warnings, keyFiles }
 
   const server = { ...settings.server, ...variables.server }
   const config: Config = {
@@ -140,13 +145,17 @@ export function loadConfig(inputs: ConfigInputs): LoadedConfig | RefusedConfig {
     configPath,
     configFileExists: fileDigest !== undefined,
   }
-  return { config: frozenConfig(config), warnings, fileDigest }
+  return { config: frozenConfig(config), warnings, fileDigest, keyFiles }
 }
 
-function readFile(
-  path: string,
-  inputs: ConfigInputs,
-): { readonly reading: FileReading; readonly fileDigest: string | undefined } {
+interface ReadFile {
+  readonly reading: FileReading
+  readonly fileDigest: string | undefined
+  readonly keyFiles: KeyFiles
+}
+
+function readFile(path: string, inputs: ConfigInputs): ReadFile {
+  const keyFiles = new Map<string, string | undefined>()
   const read = inputs.readFile ?? ((file: string) => readFileSync(file, 'utf8'))
   const inside = relative(inputs.cwd, path)
   const fileName = inside.startsWith('..') ? path : inside
@@ -156,16 +165,23 @@ function readFile(
   } catch (error) {
     const code = errorCode(error)
     const named = variable(inputs.env, 'TOLLGATE_CONFIG') !== undefined
-    if (code === 'ENOENT' && !named) return { reading: noFile, fileDigest: undefined }
+    if (code === 'ENOENT' && !named) return { reading: noFile, fileDigest: undefined, keyFiles }
     const message = `the configuration file cannot be read (${code})${named ? '; TOLLGATE_CONFIG names it' : ''}`
     return {
       reading: { ...noFile, settings: undefined, faults: [{ where: fileName, field: '', message }] },
       fileDigest: undefined,
+      keyFiles,
     }
   }
   const { env, builtInProviderIds } = inputs
-  const reading = readConfigFile(text, { fileName, folder: dirname(path), env, readFile: read, builtInProviderIds })
-  return { reading, fileDigest: contentDigest(text) }
+  const readKey = (file: string) => {
+    keyFiles.set(file, undefined)
+    const key = read(file)
+    keyFiles.set(file, contentDigest(key))
+    return key
+  }
+  const reading = readConfigFile(text, { fileName, folder: dirname(path), env, readFile: readKey, builtInProviderIds })
+  return { reading, fileDigest: contentDigest(text), keyFiles }
 }
 
 const noFile: FileReading = {

@@ -10,6 +10,8 @@ export interface ConfigFault {
   /** `models[0].price.input`, or a variable's name; empty where the whole file is meant. */
   readonly field: string
   readonly message: string
+  /** A variable or a file that this process cannot see, and the one that serves perhaps can. */
+  readonly isMissingHere?: true
 }
 
 export type ConfigPath = readonly (string | number)[]
@@ -40,6 +42,7 @@ export interface SchemaFault {
   readonly path: ConfigPath
   readonly at: 'value' | 'key'
   readonly message: string
+  readonly isMissingHere?: true
 }
 
 /** Checks a value; answers with the typed value or with every fault in it. */

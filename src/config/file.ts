@@ -14,7 +14,13 @@ import {
   suggestion,
   valueAt,
 } from './fault.ts'
-import { interpolate, type ReferenceContext, referencedVariables, resolveSecret } from './references.ts'
+import {
+  interpolate,
+  type ReferenceContext,
+  type ReferenceFault,
+  referencedVariables,
+  resolveSecret,
+} from './references.ts'
 import { configFileSchema, type LimitsSection, type OwnKeysSection, type ServerSection } from './schema.ts'
 
 export interface FileSettings {
@@ -74,9 +80,9 @@ export function readConfigFile(text: string, inputs: FileInputs): FileReading {
 
 /** From top to bottom, as one goes through a file to mend it. */
 function inOrder(document: ConfigDocument, found: readonly SchemaFault[]): ConfigFault[] {
-  const located = found.map(({ path, at, message }) => {
+  const located = found.map(({ path, at, ...rest }) => {
     const offset = document.offset(path, at)
-    return { offset, fault: { where: document.place(offset), field: formatPath(path), message } }
+    return { offset, fault: { where: document.place(offset), field: formatPath(path), ...rest } }
   })
   return located.sort((a, b) => a.offset - b.offset).map(({ fault }) => fault)
 }
@@ -100,18 +106,22 @@ function resolveReferences(root: unknown, context: ReferenceContext): ResolvedRe
       referenced.push(...referencedVariables(key))
       const secret = resolveSecret(key, context)
       if (secret instanceof Secret) keys.set(index, secret)
-      else faults.push({ path: ['providers', index, 'api_key'], at: 'value', message: secret.fault })
+      else faults.push(referenceFault(['providers', index, 'api_key'], secret))
     }
     if (typeof url !== 'string' || !url.includes('${')) return entry
     referenced.push(...referencedVariables(url))
     const address = interpolate(url, context.env)
     if ('text' in address) return { ...mapping(entry), base_url: address.text }
-    faults.push({ path: ['providers', index, 'base_url'], at: 'value', message: address.fault })
+    faults.push(referenceFault(['providers', index, 'base_url'], address))
     // Reported already; a stand-in keeps the schema from refusing the same field again.
     return { ...mapping(entry), base_url: 'http://unresolved.invalid' }
   })
   const replaced = providers.length === 0 ? root : { ...mapping(root), providers }
   return { root: replaced, keys, faults, referenced }
+}
+
+function referenceFault(path: ConfigPath, { fault, ...rest }: ReferenceFault): SchemaFault {
+  return { path, at: 'value', message: fault, ...rest }
 }
 
 function repeatedIds(document: ConfigDocument, root: unknown, section: 'providers' | 'models'): SchemaFault[] {

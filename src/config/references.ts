@@ -22,7 +22,13 @@ export function variable(env: Environment, name: string): string | undefined {
   return value === '' ? undefined : value
 }
 
-export function resolveSecret(text: string, context: ReferenceContext): Secret | { readonly fault: string } {
+export interface ReferenceFault {
+  readonly fault: string
+  /** Nothing is wrong with the reference; what it names is not to be seen from here. */
+  readonly isMissingHere?: true
+}
+
+export function resolveSecret(text: string, context: ReferenceContext): Secret | ReferenceFault {
   const found = secretText(text, context)
   if (typeof found !== 'string') return found
   return travelsInHeader(found) ? new Secret(found) : { fault: 'has characters that cannot be sent in a header' }
@@ -33,31 +39,35 @@ export function travelsInHeader(credential: string): boolean {
   return /^[\x21-\x7e]+$/.test(credential)
 }
 
-function secretText(text: string, { env, folder, readFile }: ReferenceContext): string | { readonly fault: string } {
+function secretText(text: string, { env, folder, readFile }: ReferenceContext): string | ReferenceFault {
   const name = wholeReference.exec(text)?.[1]
-  if (name !== undefined) return variable(env, name) ?? { fault: `the variable ${name} is not set` }
+  if (name !== undefined) return variable(env, name) ?? missingVariable(name)
   if (text.includes('${')) return { fault: `expected \${VARIABLE} to stand alone, with nothing before or after it` }
   if (!text.startsWith('file:')) return text
   try {
     const content = readFile(resolve(folder, text.slice('file:'.length))).trim()
     return content === '' ? { fault: 'the file it names is empty' } : content
   } catch (error) {
-    return { fault: `the file it names cannot be read (${errorCode(error)})` }
+    return { fault: `the file it names cannot be read (${errorCode(error)})`, isMissingHere: true }
   }
 }
 
+function missingVariable(name: string): ReferenceFault {
+  return { fault: `the variable ${name} is not set`, isMissingHere: true }
+}
+
 /** Puts values in the place of every `${VARIABLE}` of a text. */
-export function interpolate(text: string, env: Environment): { readonly text: string } | { readonly fault: string } {
-  const faults: string[] = []
-  const malformed = `expected the name of a variable between \${ and }`
+export function interpolate(text: string, env: Environment): { readonly text: string } | ReferenceFault {
+  const faults: ReferenceFault[] = []
+  const malformed = { fault: `expected the name of a variable between \${ and }` }
   const replaced = text.replace(innerReference, (_, name: string) => {
     if (!variableName.test(name)) faults.push(malformed)
-    else if (variable(env, name) === undefined) faults.push(`the variable ${name} is not set`)
+    else if (variable(env, name) === undefined) faults.push(missingVariable(name))
     return variable(env, name) ?? ''
   })
   if (/\$\{[^}]*$/.test(text)) faults.push(malformed)
   const [fault] = faults
-  return fault === undefined ? { text: replaced } : { fault }
+  return fault === undefined ? { text: replaced } : fault
 }
 
 /** `${…}` of a text that name a variable, whether or not it is set. */

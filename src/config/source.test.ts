@@ -63,6 +63,24 @@ test('a good change is in force and handed to the listeners before it is reporte
   source.close()
 })
 
+test('a key that is renewed in its file is in force, also one whose file was missing', async () => {
+  const provider = (id: string) =>
+    `{ id: ${id}, dialect: openai-chat, base_url: 'http://127.0.0.1:1', api_key: 'file:${id}.key' }`
+  const { source, path, nextReport } = start(model('a/one'))
+  const keyFile = (id: string) => join(path, '..', `${id}.key`)
+  const keys = () => source.current.providers.map(({ apiKey }) => apiKey?.reveal())
+  writeFileSync(keyFile('acme'), 'first')
+  writeFileSync(path, `providers: [${provider('acme')}]\n`)
+  expect([(await nextReport()).kind, keys()]).toEqual(['applied', ['first']])
+  writeFileSync(keyFile('acme'), 'second')
+  expect([(await nextReport()).kind, keys()]).toEqual(['applied', ['second']])
+  writeFileSync(path, `providers: [${provider('acme')}, ${provider('beta')}]\n`)
+  expect([(await nextReport()).kind, keys()]).toEqual(['refused', ['second']])
+  writeFileSync(keyFile('beta'), 'third')
+  expect([(await nextReport()).kind, keys()]).toEqual(['applied', ['second', 'third']])
+  source.close()
+})
+
 test('a wrong change is reported and the last good one stays in force, until it is mended', async () => {
   const { source, path, nextReport } = start(model('a/one'))
   const before = source.current

@@ -2,10 +2,10 @@
 // reported and the last good one stays. What cannot change while running keeps its value and is named.
 
 import { Secret } from '../kernel/secret.ts'
-import { type Config, frozenConfig, type LoadedConfig, type RefusedConfig } from './config.ts'
+import { type Config, frozenConfig, type KeyFiles, type LoadedConfig, type RefusedConfig } from './config.ts'
 import type { ConfigFault } from './fault.ts'
 import type { ShownSetting } from './shown-settings.ts'
-import { watchConfigFile } from './watch.ts'
+import { type FileWatch, watchConfigFile } from './watch.ts'
 
 export type ConfigReport =
   /** In force now, except the settings that need a restart. */
@@ -23,7 +23,7 @@ export interface ConfigSource {
   onRefused(listener: () => void): void
   /** Each setting in force and where it came from; secrets are "set". */
   settings(): readonly ShownSetting[]
-  /** Loads now, whether or not the file changed: key files it refers to may have. */
+  /** Loads now, whether or not a file changed. */
   reload(): void
   close(): void
 }
@@ -54,8 +54,11 @@ export function createConfigSource(options: ConfigSourceOptions): ConfigSource {
   const refusalListeners = new Set<() => void>()
   let current = initial.config
 
+  const keyWatches = new Map<string, FileWatch>()
+
   const reload = (): void => {
     const outcome = load()
+    watchKeys(outcome.keyFiles)
     if ('faults' in outcome) {
       for (const listener of refusalListeners) listener()
       report({ kind: 'refused', faults: outcome.faults, warnings: fromFile(outcome.warnings) })
@@ -70,11 +73,23 @@ export function createConfigSource(options: ConfigSourceOptions): ConfigSource {
     for (const listener of listeners) listener(config)
     report({ kind: 'applied', needsRestart, warnings: fromFile(outcome.warnings) })
   }
-  const watch = watchConfigFile(current.configPath, {
-    onChange: reload,
-    known: { digest: initial.fileDigest },
-    ...(options.intervalMs !== undefined && { intervalMs: options.intervalMs }),
-  })
+  const watchFile = (path: string, digest: string | undefined) =>
+    watchConfigFile(path, {
+      onChange: reload,
+      known: { digest },
+      ...(options.intervalMs !== undefined && { intervalMs: options.intervalMs }),
+    })
+  /** A key that is renewed in its file is used from then on, and one that was missing mends the configuration. */
+  const watchKeys = (keyFiles: KeyFiles): void => {
+    for (const [path, watch] of keyWatches) {
+      if (keyFiles.has(path)) continue
+      watch.close()
+      keyWatches.delete(path)
+    }
+    for (const [path, digest] of keyFiles) if (!keyWatches.has(path)) keyWatches.set(path, watchFile(path, digest))
+  }
+  const watch = watchFile(current.configPath, initial.fileDigest)
+  watchKeys(initial.keyFiles)
 
   return {
     get current() {
@@ -87,7 +102,9 @@ export function createConfigSource(options: ConfigSourceOptions): ConfigSource {
     onRefused: (listener) => void refusalListeners.add(listener),
     settings: () => options.describe?.(current) ?? [],
     reload,
-    close: () => watch.close(),
+    close() {
+      for (const each of [watch, ...keyWatches.values()]) each.close()
+    },
   }
 }
 

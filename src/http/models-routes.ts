@@ -6,6 +6,7 @@ import { isoTime } from '../kernel/clock.ts'
 import { Failure, invalidRequest } from '../kernel/failure.ts'
 import { limitFailure } from '../limits/limit-failure.ts'
 import type { Limiter } from '../limits/limiter.ts'
+import { listedId, plainId } from '../routing/model-alias.ts'
 import type { Offer, OfferedModel, WorkspaceOffer } from '../routing/offer.ts'
 import type { Caller } from '../tenancy/caller.ts'
 import type { CredentialCache } from '../tenancy/credentials/credential-cache.ts'
@@ -31,7 +32,7 @@ export function createModelsRoutes(deps: ModelsDependencies) {
       const models = seen.offer.list(seen.caller)
       if (!isPaged(request))
         return jsonResponse({ object: 'list', data: models.map((model) => modelItem(model, seen.offer)) })
-      const page = pageOf(models, queryOf(request.url), seen.offer)
+      const page = pageOf(models, request, seen.offer)
       return page instanceof Failure ? refuse(surface, page) : jsonResponse(page)
     },
     /** `encodedId` is the rest of the path: ids contain slashes, raw or as %2F. */
@@ -101,21 +102,26 @@ function pagedItem(model: OfferedModel, offer: WorkspaceOffer) {
 }
 
 /** `after_id` and `before_id` name the neighbour of the page; `limit` counts from there. */
-function pageOf(models: readonly OfferedModel[], query: URLSearchParams, offer: WorkspaceOffer): object | Failure {
+function pageOf(models: readonly OfferedModel[], request: Request, offer: WorkspaceOffer): object | Failure {
+  const query = queryOf(request.url)
   const limitText = query.get('limit')
   const limit = limitText === null ? pageLimitDefault : Number(limitText)
   if (!Number.isInteger(limit) || limit < 1 || limit > pageLimitMax) {
     return invalidRequest(`\`limit\` must be a whole number from 1 to ${pageLimitMax}.`, 'limit')
   }
-  const after = query.get('after_id')
-  const before = query.get('before_id')
+  const neighbour = (name: string): string | null => {
+    const id = query.get(name)
+    return id === null || models.some((model) => model.id === id) ? id : plainId(id)
+  }
+  const [after, before] = [neighbour('after_id'), neighbour('before_id')]
   const range = models.filter((model) => (after === null || model.id > after) && (before === null || model.id < before))
   const page = before !== null && after === null ? range.slice(-limit) : range.slice(0, limit)
+  const data = page.map((model) => ({ ...pagedItem(model, offer), id: listedId(model.id, request.headers) }))
   return {
     object: 'list',
-    data: page.map((model) => pagedItem(model, offer)),
-    has_more: page.length < range.length,
-    first_id: page[0]?.id ?? null,
-    last_id: page.at(-1)?.id ?? null,
+    data,
+    has_more: data.length < range.length,
+    first_id: data[0]?.id ?? null,
+    last_id: data.at(-1)?.id ?? null,
   }
 }

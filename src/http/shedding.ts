@@ -25,7 +25,8 @@ export interface SheddingDependencies {
   readonly memoryBytesMax?: number
 }
 
-const sampleMs = 20
+/** How often it looks. */
+export const sampleMs = 20
 /** Five seconds. */
 const samples = 250
 /** More than one sample in a hundred later than this: the 99th percentile is. */

@@ -13,6 +13,7 @@ import type { Caller } from '../tenancy/caller.ts'
 import type { WorkspaceCredentials } from '../tenancy/credentials/credential.ts'
 import type { Candidate } from './candidate.ts'
 import type { Health } from './health/health.ts'
+import { plainId } from './model-alias.ts'
 import { type OwnProvider, type OwnProvidersInput, ownProviders } from './own-providers.ts'
 import { candidatesOf, type PlanInput, type PlanWishes, rememberRules } from './plan.ts'
 
@@ -103,7 +104,7 @@ function createWorkspaceOffer(
     list,
     isOwn: ({ routes }) => own.size > 0 && routes.some(({ providerId }) => own.has(providerId)),
     find(caller, id) {
-      const model = byId.get(id) ?? byId.get(id.replace(windowSuffix, ''))
+      const model = byId.get(id) ?? byId.get(plainId(id))
       if (model && allowsModel(caller.allow, model.id)) return model
       const seen = list(caller).map((each) => each.id)
       return unknownModel(id, seen)
@@ -122,8 +123,6 @@ function createWorkspaceOffer(
   }
 }
 
-/** Claude Code's word for a long context, which the beta flag beside it asks for (tombii/better-ccflare#243, 2026-09). */
-const windowSuffix = /\[1m\]$/i
 const suggestionsMax = 3
 
 function unknownModel(id: string, seen: readonly string[]): Failure {

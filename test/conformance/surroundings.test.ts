@@ -222,6 +222,22 @@ describe('names', () => {
     }
   })
 
+  test("pitfall 161: Claude Code's picker gets names that it keeps, and they are the models they stand for", async () => {
+    const headers = { 'x-api-key': gateway.key, 'anthropic-version': '2023-06-01' }
+    const idsFor = async (agent: string, query = '?limit=1000') => {
+      const response = await fetch(`${gateway.url}/v1/models${query}`, { headers: { ...headers, 'user-agent': agent } })
+      return ((await response.json()) as { data: { id: string }[] }).data.map(({ id }) => id)
+    }
+    expect(await idsFor('claude-cli/2.1.0 (external, cli)')).toEqual(['claude/test/chat', 'claude/test/messages'])
+    expect(await idsFor('claude-cli/2.1.0', '?after_id=claude/test/chat')).toEqual(['claude/test/messages'])
+    expect(await idsFor('Anthropic/JS 1.8.0')).toEqual(models)
+    for (const alias of ['claude/test/chat', 'claude/test/chat[1m]']) {
+      const response = await say(messages, alias)
+      expect(((await response.json()) as { model: string }).model).toBe('test/chat')
+    }
+    expect((await say(messages, 'claude/claude/test/chat')).status).toBe(404)
+  })
+
   test.each([...bothSurfaces])('pitfall 162: replies on $name carry the id the caller passed', async (surface) => {
     for (const model of models) {
       const whole = await say(surface, model)

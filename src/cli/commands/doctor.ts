@@ -3,7 +3,7 @@
 
 import { relative } from 'node:path'
 import { type Config, loadConfig } from '../../config/config.ts'
-import { formatFault } from '../../config/fault.ts'
+import { type ConfigFault, formatFault } from '../../config/fault.ts'
 import { type CommandContext, type CommandDefinition, printJson } from '../command.ts'
 import { checkGateway } from '../doctor/check-gateway.ts'
 import { checkClock, checkProxy, checkVersion } from '../doctor/check-machine.ts'
@@ -63,9 +63,13 @@ function configFindings(loaded: ReturnType<typeof loadConfig>, cwd: string): rea
   const area = 'configuration'
   const warnings = loaded.warnings.map((warning) => note(area, formatFault(warning), 'mend or unset it'))
   if ('faults' in loaded) {
-    return [...loaded.faults.map((fault) => wrong(area, formatFault(fault), 'mend it there')), ...warnings]
+    return [...loaded.faults.map((fault) => wrong(area, formatFault(fault), adviceFor(fault))), ...warnings]
   }
   return [ok(area, fileText(loaded.config, cwd)), ...warnings]
+}
+
+function adviceFor({ isMissingHere }: ConfigFault): string {
+  return isMissingHere ? 'set it where the gateway is started; here too, to check the rest' : 'mend it there'
 }
 
 function fileText({ configPath, configFileExists }: Config, cwd: string): string {

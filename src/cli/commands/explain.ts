@@ -13,6 +13,9 @@ export const explainCommand: CommandDefinition = {
   examples: ['tollgate explain req_…', 'tollgate explain req_… --json'],
   async run(context, input) {
     const request = await context.api.call({ path: `/api/requests/${encodeURIComponent(input.positionals[0] ?? '')}` })
+    if (request instanceof Refusal && request.exit === exitCodes.notFound) {
+      return new Refusal(request.exit, request.message, 'tollgate requests')
+    }
     if (request instanceof Refusal) return request
     const fault = sumCharge(request)?.fault
     if (context.json) printJson(context, request)

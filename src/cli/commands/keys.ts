@@ -34,7 +34,7 @@ const listKeys: CommandDefinition = {
       `…${shownAt(key, 'last4')}`,
       shownAt(key, 'status'),
       shownAt(key, 'project_id'),
-      shownModels(key),
+      ownModels(key),
       shownLimits(key.limits),
       shownTime(textAt(key, 'expires_at')).slice(0, 10),
       shownTime(textAt(key, 'last_used_at')),
@@ -151,8 +151,13 @@ function printSecret(context: CommandContext, key: JsonObject, done: string): un
   if (context.json) return printJson(context, key)
   const { terminal } = context
   terminal.complain(`Key "${cleanText(shownAt(key, 'name'))}" ${done}: ${shownAt(key, 'id')}\n`)
-  terminal.complain(`Limits ${shownLimits(key.limits)}; models ${cleanText(shownModels(key))}. Shown this once:\n`)
+  terminal.complain(`Limits ${shownLimits(key.limits)}; models ${cleanText(ownModels(key))}. Shown this once:\n`)
   terminal.print(`${shownAt(key, 'secret')}\n`)
+}
+
+/** Without a list of its own a key may what its project may, which need not be everything. */
+function ownModels(key: JsonObject): string {
+  return Array.isArray(key.models) ? shownModels(key) : "its project's"
 }
 
 export const keyCommands: readonly CommandDefinition[] = [listKeys, createKey, revokeKey, rotateKey]

@@ -2,6 +2,7 @@
 
 import { type CommandContext, type CommandDefinition, type CommandInput, printJson } from '../command.ts'
 import { explainText } from '../explain-text.ts'
+import { findProject, findWorkspace } from '../find-things.ts'
 import { type JsonObject, numberAt, objectOf, objectsOf, shownAt, textAt, textsOf } from '../json-members.ts'
 import { listLimitOption, readListLimit } from '../read-values.ts'
 import { Refusal } from '../refusal.ts'
@@ -45,9 +46,14 @@ const listRequests: CommandDefinition = {
   async run(context, input) {
     const limit = readListLimit(input)
     if (limit instanceof Refusal) return limit
+    const [workspace, project] = [input.text('workspace'), input.text('project')]
+    const workspaceId = workspace === undefined ? undefined : await findWorkspace(context.api, workspace)
+    if (workspaceId instanceof Refusal) return workspaceId
+    const projectId = project === undefined ? undefined : await findProject(context.api, project, workspaceId)
+    if (projectId instanceof Refusal) return projectId
     const query = {
-      workspace_id: input.text('workspace'),
-      project_id: input.text('project'),
+      workspace_id: workspaceId,
+      project_id: projectId,
       key_id: input.text('key'),
       model: input.text('model'),
     }

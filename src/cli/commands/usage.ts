@@ -1,6 +1,7 @@
 // `tollgate usage`: tokens and cost added up, as CSV or JSON lines for whoever writes the invoices.
 
 import type { CommandDefinition } from '../command.ts'
+import { findWorkspace } from '../find-things.ts'
 import { readTime } from '../read-values.ts'
 import { exitCodes, Refusal } from '../refusal.ts'
 
@@ -19,13 +20,11 @@ Groups: day, workspace, project, key, model, provider.`,
   examples: ['tollgate usage', 'tollgate usage --by workspace,model --from 2026-11-01 --to 2026-12-01 > november.csv'],
   async run({ api, terminal, clock, json }, input) {
     const query = new URLSearchParams({ format: json ? 'jsonl' : 'csv' })
-    for (const [name, option] of [
-      ['group_by', 'by'],
-      ['workspace_id', 'workspace'],
-    ] as const) {
-      const text = input.text(option)
-      if (text !== undefined) query.set(name, text)
-    }
+    const [groups, wanted] = [input.text('by'), input.text('workspace')]
+    if (groups !== undefined) query.set('group_by', groups)
+    const workspace = wanted === undefined ? undefined : await findWorkspace(api, wanted)
+    if (workspace instanceof Refusal) return workspace
+    if (workspace !== undefined) query.set('workspace_id', workspace)
     for (const name of ['from', 'to'] as const) {
       const text = input.text(name)
       const time = text === undefined ? undefined : readTime(text, `--${name}`, clock.now())

@@ -24,7 +24,7 @@ export function startWorker(): Worker {
 }
 
 /** The single-file program is its own script; otherwise Bun is told which one to run. */
-function ownArguments(): readonly string[] {
+export function ownArguments(bunOptions: readonly string[] = ['--no-install']): readonly string[] {
   const isSingleFile = Bun.main.startsWith('/$bunfs/') || Bun.main.startsWith('B:/~BUN/')
-  return isSingleFile ? [] : ['--no-install', Bun.main]
+  return isSingleFile ? [] : [...bunOptions, Bun.main]
 }

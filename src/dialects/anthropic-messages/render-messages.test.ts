@@ -15,6 +15,20 @@ import type { AssistantBlock, UserBlock } from '../canonical/conversation.ts'
 const block = (words: string) => ({ type: 'text', text: words })
 const says = (role: string, ...words: string[]) => ({ role, content: words.map(block) })
 
+test('a chat that begins with the assistant gets an opening of the user, which stays as the chat grows', () => {
+  const opening = says('user', '(The conversation begins with the assistant.)')
+  const turns = [assistant('Welcome!'), user('hi')]
+  const { body, warnings } = renderMessagesBody({ turns }, models.opus55)
+  expect(body.messages).toEqual([opening, says('assistant', 'Welcome!'), says('user', 'hi')])
+  expect(warnings).toEqual(['opening_added;/messages'])
+  const grown = renderMessagesBody({ turns: [...turns, assistant('a'), user('b')] }, models.opus55)
+  expect(grown.body.messages.slice(0, 3)).toEqual(body.messages)
+  // A system message that has to be the user's text opens the conversation as well.
+  const inlined = renderMessagesBody({ turns: [system('S'), ...turns] }, models.s45)
+  expect(inlined.body.messages[0]).toEqual(says('user', '<system_message>\nS\n</system_message>'))
+  expect(inlined.warnings).toEqual(['system_inlined;/messages'])
+})
+
 describe('system text', () => {
   test('vector 1: leading system texts become one block each, in order', () => {
     const { body } = renderMessagesBody({ system: [text('A'), text('B')], turns: [user('hi')] })

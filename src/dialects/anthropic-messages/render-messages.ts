@@ -26,8 +26,13 @@ export function renderMessages(turns: readonly Turn[], context: TurnContext): Wi
   }
   const list = messages.end()
   if (list.length === 0) refuseAt('/messages', '`messages` hold no content: at least one user message is needed.')
-  return list
+  if (list[0]?.role !== 'assistant') return list
+  context.warnings.add('opening_added', turns[0]?.place ?? '/messages')
+  return [{ role: 'user', blocks: [textBlock(openingText)] }, ...list]
 }
+
+/** The first message must be the user's; chats that begin with a greeting of the assistant have none there. */
+const openingText = '(The conversation begins with the assistant.)'
 
 /** Joins turns of one role, and holds system messages back until they may stand. */
 class MessageList {

@@ -2,7 +2,7 @@
 
 import { join } from 'node:path'
 import { pitfalls } from './pitfalls.ts'
-import { pitfallReasons, type Topics, vectorReasons, vectorRemarks } from './topics.ts'
+import { pitfallReasons, pitfallRemarks, type Topics, vectorReasons, vectorRemarks } from './topics.ts'
 import { vectors } from './vectors.ts'
 
 const root = join(import.meta.dir, '../../..')
@@ -23,7 +23,7 @@ interface List {
 
 export const lists: Readonly<Record<Kind, List>> = {
   vector: { topics: vectors, reasons: vectorReasons, remarks: vectorRemarks },
-  pitfall: { topics: pitfalls, reasons: pitfallReasons, remarks: {} },
+  pitfall: { topics: pitfalls, reasons: pitfallReasons, remarks: pitfallRemarks },
 }
 
 /** The beginning of a name: `vector 5:`, `pitfall 8, 10 and 150:`, `vector 95, pitfall 146:`. */
