@@ -1,0 +1,131 @@
+// Loaded into the gateway's process before it, in each of its threads: counts the statements that are run on SQLite and
+// the bytes that the program's own calls copy, and answers on a socket. It changes nothing of what the gateway does.
+
+import { heapStats } from 'bun:jsc'
+import { Database, type Statement } from 'bun:sqlite'
+import { openSync, writeSync } from 'node:fs'
+
+/** What one line on the socket asks for; a mark is only written to /dev/null, where a trace shows it. */
+export type WorkQuestion = 'read' | 'collect' | `mark ${string}`
+
+export interface ThreadWork {
+  readonly statements: number
+  readonly commits: number
+  /** By the program's own calls: typed arrays, buffers, encoders, decoders, whole bodies. */
+  readonly copiedBytes: number
+  /** As they stand; of what is alive only after `collect`. */
+  readonly heapBytes: number
+  readonly objects: number
+}
+
+let statements = 0
+let commits = 0
+let copiedBytes = 0
+
+type Method = (this: unknown, ...args: unknown[]) => unknown
+
+/** Puts a function in the place of another and calls that one with the same. */
+function wrap(owner: object, name: string, seen: (result: unknown, args: readonly unknown[]) => void): void {
+  const real = Reflect.get(owner, name) as Method
+  const counted: Method = function (...args) {
+    const result = real.apply(this, args)
+    seen(result, args)
+    return result
+  }
+  Reflect.set(owner, name, counted)
+}
+
+function countStatement(text: string): void {
+  statements++
+  if (/^\s*COMMIT\b/i.test(text)) commits++
+}
+
+function countScript(text: unknown): void {
+  for (const part of String(text).split(';')) if (part.trim() !== '') countStatement(part)
+}
+
+/** The methods of a statement are its own, so each that is prepared is wrapped. */
+function countStatements(): void {
+  wrap(Database.prototype, 'prepare', (statement, [text]) => {
+    for (const name of ['run', 'all', 'get', 'values', 'iterate'])
+      wrap(statement as Statement, name, () => countStatement(String(text)))
+  })
+  wrap(Database.prototype, 'run', (_, [text]) => countScript(text))
+}
+
+const lengthOf = (value: unknown): number => {
+  if (typeof value === 'string') return value.length
+  if (typeof value === 'object' && value !== null && 'byteLength' in value) return Number(value.byteLength)
+  return 0
+}
+const countResult = (result: unknown): void => {
+  copiedBytes += lengthOf(result)
+}
+const countInput = (_: unknown, [input]: readonly unknown[]): void => {
+  copiedBytes += lengthOf(input)
+}
+const countWhole = (result: unknown): void => {
+  void Promise.resolve(result).then(countResult, () => {})
+}
+
+function countCopies(): void {
+  const typedArray = Object.getPrototypeOf(Uint8Array.prototype) as object
+  wrap(typedArray, 'set', countInput)
+  wrap(typedArray, 'slice', countResult)
+  wrap(ArrayBuffer.prototype, 'slice', countResult)
+  wrap(Buffer, 'concat', countResult)
+  wrap(Buffer.prototype, 'toString', countResult)
+  wrap(Buffer.prototype, 'copy', (result) => {
+    copiedBytes += Number(result)
+  })
+  wrap(TextEncoder.prototype, 'encode', countResult)
+  wrap(TextDecoder.prototype, 'decode', countInput)
+  for (const body of [Request.prototype, Response.prototype])
+    for (const name of ['arrayBuffer', 'bytes', 'text']) wrap(body, name, countWhole)
+}
+
+/** A thread does not load what its process was told to load. */
+function countThreads(): void {
+  const RealWorker = globalThis.Worker
+  globalThis.Worker = class extends RealWorker {
+    constructor(url: string | URL, options: WorkerOptions = {}) {
+      super(url, { ...options, preload: [import.meta.path] })
+    }
+  }
+}
+
+/** What a collection finds dead may let go of more, in a later turn of the event loop. */
+async function collect(): Promise<void> {
+  for (let round = 0; round < 4; round++) {
+    Bun.gc(true)
+    await Bun.sleep(50)
+  }
+  Bun.gc(true)
+}
+
+async function read(question: string): Promise<ThreadWork> {
+  if (question === 'collect') await collect()
+  const { heapSize, objectCount } = heapStats()
+  return { statements, commits, copiedBytes, heapBytes: heapSize, objects: objectCount }
+}
+
+const socketPath = process.env.WORK_PROBE
+if (socketPath !== undefined) {
+  countStatements()
+  if (Bun.isMainThread) {
+    countCopies()
+    countThreads()
+  }
+  const nowhere = openSync('/dev/null', 'w')
+  Bun.listen({
+    // One thread answers requests, the other writes.
+    unix: `${socketPath}-${Bun.isMainThread ? 'main' : 'writer'}`,
+    socket: {
+      async data(socket, bytes) {
+        const question = bytes.toString('latin1').trim()
+        if (question.startsWith('mark ')) writeSync(nowhere, question)
+        socket.end(`${JSON.stringify(await read(question))}\n`)
+      },
+    },
+  }).unref()
+}

@@ -1,0 +1,236 @@
+// Starts the gateway as a process on SQLite, sends it a fixed number of requests, and answers with what each of them made
+// it do: counts from inside the process, from a trace of its calls to the kernel, and from the collector's own log.
+
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Ask } from '../parts/crash-client.ts'
+import { type CrashGateway, loadedBefore, neverBusyFile, startCrashGateway } from '../parts/crash-gateway.ts'
+import { readTrace, type TracedCall, tracer } from '../parts/crash-trace.ts'
+import { upstreamConfig } from '../parts/gateway.ts'
+import { allocatedBytes } from './collector-log.ts'
+import type { ThreadWork, WorkQuestion } from './count-work.ts'
+import { kinds, mixed, type Provider, send, startProvider } from './workload.ts'
+
+/** What one request costs while nothing else runs. */
+export interface AloneWork {
+  readonly kind: string
+  /** On the connection that writes, with the begin and the commit. */
+  readonly statements: number
+  /** On the connections that only read. */
+  readonly reads: number
+  readonly commits: number
+  readonly syncs: number
+  readonly databaseBytes: number
+  /** By the program's own calls, for each byte that the provider said. */
+  readonly copiesPerByte: number
+  readonly clientWrites: number
+}
+
+export interface Work {
+  readonly alone: readonly AloneWork[]
+  /** Of a wave of requests that end at the same moment, for each of them. */
+  readonly together: {
+    readonly statements: number
+    readonly commits: number
+    readonly syncs: number
+    readonly databaseBytes: number
+  }
+  /** For 1,000 requests, after a collection, in the middle one of three rounds: what is made once is no leak. */
+  readonly heapGrowthBytes: number
+  readonly objectGrowth: number
+  /** For a request, on the heap of the thread that answers, with what the counting itself takes; the least of the rounds. */
+  readonly allocatedBytes: number
+}
+
+const warmUp = 640
+const aloneTimes = 4
+const wave = 64
+const heapRounds = 3
+const heapRequests = 320
+const atOnce = 16
+const triesMax = 10
+
+export async function measureWork(): Promise<Work> {
+  const folder = mkdtempSync(join(tmpdir(), 'tollgate-work-'))
+  const provider = startProvider()
+  const configPath = join(folder, 'tollgate.yaml')
+  writeFileSync(configPath, upstreamConfig(provider.url))
+  const probePath = join(folder, 'probe')
+  const tracePath = join(folder, 'trace')
+  const lines: string[] = []
+  try {
+    const gateway = await startCrashGateway(
+      { dataFolder: folder, databaseUrl: undefined, configPath },
+      {
+        prefix: tracer(tracePath, 64),
+        env: {
+          // A traced process is slow, and would turn requests away for that.
+          ...loadedBefore(neverBusyFile, join(import.meta.dir, 'count-work.ts')),
+          WORK_PROBE: probePath,
+          BUN_JSC_logGC: '1',
+          // None between those that are asked for, and none that is told in pieces because it runs beside the program.
+          BUN_JSC_largeHeapSize: String(2 ** 30),
+          BUN_JSC_useConcurrentGC: '0',
+        },
+        onLine: (line) => lines.push(line),
+      },
+    )
+    const scene = { gateway, provider, ask: (question: WorkQuestion) => askThreads(probePath, question) }
+    await send(gateway, mixed(warmUp), atOnce)
+    const heap = await measureHeap(scene, lines)
+    const alone = await measureAlone(scene)
+    const together = await measureTogether(scene)
+    await gateway.stop()
+    const calls = readTrace(await wholeTrace(tracePath, gateway.pid))
+    const port = Number(new URL(gateway.url).port)
+    const both = alone.map((work) => ({ ...work, ...traced(calls, work.mark, port, aloneTimes) }))
+    return {
+      alone: kinds.map(({ name }) => lesser(name, both)),
+      together: { ...together, ...traced(calls, together.mark, port, wave) },
+      ...heap,
+    }
+  } finally {
+    provider.stop()
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+interface Scene {
+  readonly gateway: CrashGateway
+  readonly provider: Provider
+  ask(question: WorkQuestion): Promise<Threads>
+}
+
+interface Threads {
+  readonly main: ThreadWork
+  readonly writer: ThreadWork
+}
+
+async function measureHeap({ gateway, ask }: Scene, lines: readonly string[]) {
+  const growths: { bytes: number; objects: number; allocated: number }[] = []
+  let before = (await ask('collect')).main
+  for (let round = 0; round < heapRounds; round++) {
+    const from = lines.length
+    await send(gateway, mixed(heapRequests), atOnce)
+    const after = (await ask('collect')).main
+    growths.push({
+      bytes: after.heapBytes - before.heapBytes,
+      objects: after.objects - before.objects,
+      allocated: allocatedBytes(lines, from),
+    })
+    before = after
+  }
+  const per = (requests: number, of: (growth: (typeof growths)[number]) => number) =>
+    growths.map((growth) => (of(growth) * requests) / heapRequests).sort((one, other) => one - other)
+  const [, heapGrowthBytes = Number.NaN] = per(1000, ({ bytes }) => bytes)
+  const [, objectGrowth = Number.NaN] = per(1000, ({ objects }) => objects)
+  const [leastAllocated = Number.NaN] = per(1, ({ allocated }) => allocated)
+  return { heapGrowthBytes, objectGrowth, allocatedBytes: leastAllocated }
+}
+
+/** Twice, and the lesser of both: now and then the gateway does its own housekeeping in between. */
+async function measureAlone(scene: Scene) {
+  const work = []
+  for (const { name, ask } of kinds) {
+    for (let time = 0; time < 2; time++) {
+      const said = scene.provider.saidBytes()
+      const counted = await between(scene, `${name} ${time}`, Array(aloneTimes).fill(ask), 1)
+      const copiesPerByte = counted.copiedBytes / ((scene.provider.saidBytes() - said) / aloneTimes)
+      work.push({ ...counted, kind: name, copiesPerByte })
+    }
+  }
+  return work
+}
+
+function lesser(kind: string, work: readonly AloneWork[]): AloneWork {
+  const least = (of: (one: AloneWork) => number) => Math.min(...work.filter((one) => one.kind === kind).map(of))
+  return {
+    kind,
+    statements: least(({ statements }) => statements),
+    reads: least(({ reads }) => reads),
+    commits: least(({ commits }) => commits),
+    syncs: least(({ syncs }) => syncs),
+    databaseBytes: least(({ databaseBytes }) => databaseBytes),
+    copiesPerByte: least(({ copiesPerByte }) => copiesPerByte),
+    clientWrites: least(({ clientWrites }) => clientWrites),
+  }
+}
+
+async function measureTogether(scene: Scene) {
+  return await between(scene, 'together', mixed(wave), wave)
+}
+
+/** What each of the requests took, by the counts before and after; again where the gateway turned one away. */
+async function between(scene: Scene, name: string, asks: readonly Ask[], atOnceNow: number) {
+  const { gateway, provider, ask } = scene
+  for (let tries = 1; tries <= triesMax; tries++) {
+    if (atOnceNow > 1) provider.gather(asks.length)
+    const mark = `${name} ${tries}`
+    const before = await ask(`mark ${mark}`)
+    const refusals = await send(gateway, asks, atOnceNow)
+    const after = await ask('mark end')
+    if (refusals > 0) continue
+    const each = (of: (threads: Threads) => number) => (of(after) - of(before)) / asks.length
+    return {
+      mark,
+      statements: each(({ writer }) => writer.statements),
+      reads: each(({ main }) => main.statements),
+      copiedBytes: each(({ main }) => main.copiedBytes),
+      commits: each(({ writer }) => writer.commits),
+    }
+  }
+  throw new Error(`the gateway turned calls away again and again (${name}); is this machine busy?`)
+}
+
+/** What lies between a mark and the next. */
+function traced(calls: readonly TracedCall[], mark: string, port: number, requests: number) {
+  const from = calls.findIndex(({ text }) => text.includes(`"mark ${mark}"`))
+  const to = calls.findIndex(({ text }, at) => at > from && text.includes('"mark end"'))
+  if (from === -1 || to === -1) throw new Error(`not in the trace: ${mark}`)
+  const between = calls.slice(from, to)
+  const stored = between.filter(({ target }) => target.includes('/tollgate.db'))
+  const isSync = ({ name }: TracedCall) => name === 'fsync' || name === 'fdatasync'
+  const writes = stored.filter((call) => !isSync(call))
+  const toClient = between.filter(({ target }) => target.startsWith(`TCP:[127.0.0.1:${port}->`))
+  return {
+    syncs: stored.filter(isSync).length / requests,
+    databaseBytes: writes.reduce((sum, { result }) => sum + result, 0) / requests,
+    clientWrites: toClient.length / requests,
+  }
+}
+
+/** The tracer outlives the traced by a moment. */
+async function wholeTrace(file: string, pid: number): Promise<string> {
+  for (;;) {
+    const trace = readFileSync(file, 'utf8')
+    if (new RegExp(`^${pid}\\s+\\+\\+\\+ exited`, 'm').test(trace)) return trace
+    await Bun.sleep(10)
+  }
+}
+
+async function askThreads(path: string, question: WorkQuestion): Promise<Threads> {
+  const main = await askThread(`${path}-main`, question)
+  const writer = await askThread(`${path}-writer`, 'read')
+  return { main, writer }
+}
+
+function askThread(path: string, question: WorkQuestion): Promise<ThreadWork> {
+  const answer = Promise.withResolvers<ThreadWork>()
+  let text = ''
+  void Bun.connect({
+    unix: path,
+    socket: {
+      open: (socket) => void socket.write(`${question}\n`),
+      data: (_, bytes) => {
+        text += bytes.toString('utf8')
+      },
+      close: () => {
+        if (text.endsWith('\n')) answer.resolve(JSON.parse(text) as ThreadWork)
+        else answer.reject(new Error(`the counter broke off: ${text}`))
+      },
+      error: (_, error) => answer.reject(error),
+    },
+  }).catch(answer.reject)
+  return answer.promise
+}
