@@ -1,10 +1,11 @@
 // `npm test`: every check, then every test beside the code and in test/, and a last line that counts them. Arguments
 // are passed on to `bun test` (`npm test -- src/wire`, `npm test -- -t 'a sentence'`).
 
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { availableParallelism, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { runChecks } from './check.ts'
+import { slowFiles } from './slow-files.ts'
 
 const root = join(import.meta.dir, '..')
 
@@ -12,7 +13,7 @@ interface Outcome {
   readonly passed: number
   readonly failed: readonly string[]
   readonly skipped: readonly string[]
-  /** Files and the seconds that their tests took, longest first. */
+  /** Files and the seconds that they took, longest first. */
   readonly slowest: readonly string[]
 }
 
@@ -24,7 +25,9 @@ async function runTests(args: readonly string[]): Promise<Outcome> {
   const folder = await mkdtemp(join(tmpdir(), 'tollgate-test-'))
   try {
     const report = join(folder, 'report.xml')
-    const child = Bun.spawn([...bunTest(report), ...args, ...files], {
+    const timings = join(folder, 'timings.json')
+    await writeFile(timings, timingsOf(files))
+    const child = Bun.spawn([...bunTest(report, timings), ...args, ...files], {
       cwd: root,
       stdio: ['ignore', 'inherit', 'inherit'],
     })
@@ -39,17 +42,30 @@ async function runTests(args: readonly string[]): Promise<Outcome> {
   }
 }
 
-/** One process per core, each file in a fresh global; a process that dies fails its file and not the run. */
-function bunTest(report: string): string[] {
+/**
+ * Each file in a fresh global; a process that dies fails its file and not the run. Three processes for two cores: half of
+ * what journeys take they wait, for a provider, a browser or a server that starts.
+ */
+function bunTest(report: string, timings: string): string[] {
   return [
     process.execPath,
     'test',
-    `--parallel=${availableParallelism()}`,
+    `--parallel=${Math.ceil(1.5 * availableParallelism())}`,
+    `--timings=${timings}`,
     // Journeys start servers and databases; on a busy machine that takes longer than Bun's five seconds.
     '--timeout=30000',
     '--reporter=junit',
     `--reporter-outfile=${report}`,
   ]
+}
+
+/** In Bun's format, in milliseconds. A file that is not in it would be taken for the slowest of all. */
+function timingsOf(files: readonly string[]): string {
+  const names = files.map((file) => file.slice(2))
+  return JSON.stringify({
+    version: 1,
+    files: Object.fromEntries(names.map((name) => [name, 1000 * (slowFiles[name] ?? 1)])),
+  })
 }
 
 async function testFiles(): Promise<string[]> {
@@ -68,10 +84,16 @@ function readReport(xml: string, files: readonly string[]): Outcome {
     // Bun writes the inner group first.
     const groups = attribute(attributes, 'classname').split(' > ').filter(Boolean).reverse()
     const name = `${file}: ${[...groups, attribute(attributes, 'name')].join(' > ')}`
-    seconds.set(file, (seconds.get(file) ?? 0) + Number(attribute(attributes, 'time')))
+    seconds.set(file, 0)
     if (/<(?:failure|error)\b/.test(inside)) failed.push(name)
     else if (inside.includes('<skipped')) skipped.push(name)
     else passed += 1
+  }
+  // A file is a group of its own. The times of its tests do not add up to its time where they run at once.
+  for (const [, attributes = ''] of xml.matchAll(/<testsuite ([^>]*)>/g)) {
+    const file = attribute(attributes, 'file')
+    if (attribute(attributes, 'name') === file && seconds.has(file))
+      seconds.set(file, Number(attribute(attributes, 'time')))
   }
   for (const file of files) {
     if (!seconds.has(file.slice(2))) failed.push(`${file.slice(2)}: could not be loaded, or holds no test`)

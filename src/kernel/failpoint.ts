@@ -22,11 +22,12 @@ export const noFailpoint: Failpoint = () => undefined
 
 export const failpointActions = ['kill', 'throw', 'hang'] as const
 
-/** What happens at a place, and to how many of those who come by (0 to 1). */
+/** What happens at a place, to how many of those who come by (0 to 1), and how many are let pass before. */
 export interface FailpointPlan {
   readonly name: FailpointName
   readonly action: (typeof failpointActions)[number]
   readonly share: number
+  readonly passes: number
 }
 
 const hangMs = 30_000
@@ -40,9 +41,13 @@ export interface FailpointMeans {
 
 export function createFailpoint(plans: readonly FailpointPlan[], { random, kill }: FailpointMeans): Failpoint {
   if (plans.length === 0) return noFailpoint
+  const passed = new Map<FailpointName, number>()
   return (name) => {
     const plan = plans.find((each) => each.name === name)
-    if (!plan || random() >= plan.share) return undefined
+    if (!plan) return undefined
+    const before = passed.get(name) ?? 0
+    passed.set(name, before + 1)
+    if (before < plan.passes || random() >= plan.share) return undefined
     if (plan.action === 'throw') throw new Error(`failpoint ${name}`)
     if (plan.action === 'hang') return Bun.sleep(hangMs)
     kill()
@@ -51,15 +56,16 @@ export function createFailpoint(plans: readonly FailpointPlan[], { random, kill 
   }
 }
 
-/** `before_settle=kill:0.01,after_hold=throw`; undefined if it is not of this form. */
+/** `before_settle=kill:0.01,after_hold=throw,mid_stream=kill:1:500`; undefined if it is not of this form. */
 export function parseFailpoints(text: string): readonly FailpointPlan[] | undefined {
   const plans: FailpointPlan[] = []
   for (const part of text.split(',')) {
-    const [, place = '', does = '', share = '1'] = /^\s*([a-z_]+)=([a-z]+)(?::([0-9.]+))?\s*$/.exec(part) ?? []
+    const [, place = '', does = '', share = '1', passes = '0'] =
+      /^\s*([a-z_]+)=([a-z]+)(?::([0-9.]+)(?::([0-9]+))?)?\s*$/.exec(part) ?? []
     const name = failpointNames.find((each) => each === place)
     const action = failpointActions.find((each) => each === does)
     if (!name || !action || !(Number(share) >= 0 && Number(share) <= 1)) return undefined
-    plans.push({ name, action, share: Number(share) })
+    plans.push({ name, action, share: Number(share), passes: Number(passes) })
   }
   return plans
 }

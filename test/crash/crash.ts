@@ -54,6 +54,7 @@ async function crash(engine: Engine, cycles: number): Promise<boolean> {
   const summary = await runCycles({
     engine,
     cycles,
+    satOutEvery: 10,
     onCycle(result, counted) {
       console.log(cycleLine(engine, result, counted, cycles))
       for (const violation of result.violations) console.log(`    ${violation}`)

@@ -2,17 +2,27 @@
 // every promise of the ledger is checked against what the clients saw.
 
 import type { FailpointName } from '../../src/kernel/failpoint.ts'
+import type { Database } from '../../src/store/database.ts'
 import { checkBooks, countCharges, countOpenHolds, openingCredit, withBooks } from '../parts/crash-books.ts'
 import { askForReceipt, askKinds, type Receipt } from '../parts/crash-client.ts'
-import { type CrashData, type CrashGateway, startCrashGateway } from '../parts/crash-gateway.ts'
+import {
+  type CrashData,
+  type CrashGateway,
+  loadedBefore,
+  neverBusyFile,
+  startCrashGateway,
+} from '../parts/crash-gateway.ts'
 import { startLoad } from '../parts/crash-load.ts'
 import type { Payer } from '../parts/crash-topups.ts'
+import type { TakeTurn } from '../parts/turns.ts'
 
 /** Data that goes from crash to crash, and what the outside world knows of it. */
 export interface Site extends CrashData {
   readonly payer: Payer
   asked: number
   readonly receipts: Receipt[]
+  /** Charges in its ledger after the last cycle. */
+  transfers: number
   /** What was found before and is still so: told once. */
   readonly known: Set<string>
 }
@@ -40,64 +50,83 @@ export interface CycleResult {
 export const runningLeast = 50
 const streamPlaces = 72
 const wholePlaces = 8
-/** Our own kill comes at a random moment between these, where the failpoint did not come first. */
-const ownKillMs = { least: 1500, most: 5000 }
+/** Our own kill comes at a random moment between these after enough streams ran, where the failpoint did not come first. */
+const ownKillMs = { least: 2000, most: 4000 }
+/** The same where the failpoint cannot come first: nobody reaps so early. */
+const randomKillMs = { least: 0, most: 1500 }
+/** Where enough streams never ran it is killed all the same. */
+const patienceMs = 10_000
 /** M5. */
 const reapedWithinMs = 60_000
+/** What the ledger takes for death on PostgreSQL, and a heartbeat: after so long there is no doubt. */
+const silenceMs = 25_000n
 
 /**
- * One in so many who come by is killed, by how often the place is passed: some 200 calls a second, most of them streams
- * of a dozen events. In a reap, every few: there are two places in each, and one round in ten seconds.
+ * How many are let pass, and one in how many is killed then. A place that every call passes is passed by all places of
+ * the load before enough streams run, and then some 100 times a second; an end is passed only by calls that got so far;
+ * a stream has eight events. In a reap, every few: there are two places in each, and one round in ten seconds.
  */
-const shares: Record<FailpointName, number> = {
-  after_hold: 1 / 400,
-  after_send: 1 / 400,
-  after_first_byte: 1 / 300,
-  mid_stream: 1 / 2500,
-  before_settle: 1 / 300,
-  after_commit: 1 / 300,
-  after_terminal: 1 / 200,
-  in_reap: 1 / 3,
-  in_topup: 1 / 60,
+const plans: Record<FailpointName, { readonly passes: number; readonly oneIn: number }> = {
+  after_hold: { passes: 100, oneIn: 30 },
+  after_send: { passes: 100, oneIn: 30 },
+  after_first_byte: { passes: 100, oneIn: 30 },
+  mid_stream: { passes: 450, oneIn: 200 },
+  before_settle: { passes: 40, oneIn: 30 },
+  after_commit: { passes: 40, oneIn: 30 },
+  after_terminal: { passes: 40, oneIn: 30 },
+  in_reap: { passes: 0, oneIn: 3 },
+  in_topup: { passes: 20, oneIn: 10 },
+}
+
+/** On a machine that is short of time a gateway would turn calls away for that. */
+const env = loadedBefore(neverBusyFile)
+
+function startArmed(site: Site, failpoint: FailpointName): Promise<CrashGateway> {
+  const { passes, oneIn } = plans[failpoint]
+  return startCrashGateway(site, { env, failpoints: `${failpoint}=kill:${1 / oneIn}:${passes}` })
 }
 
 export interface CycleOptions {
   readonly failpoint: FailpointName
-  /** Only one cycle at a time may have this machine's cores; answers with how to give them back. */
-  takeTurn(): Promise<() => void>
+  /** Few cycles at a time may have this machine's cores. */
+  readonly takeTurn: TakeTurn
+  /**
+   * How the silence passes after which a process counts as dead on PostgreSQL: sat out, or the dead one's last heartbeat
+   * is made older from outside. What follows is the gateway's own doing either way.
+   */
+  readonly silence: 'sat out' | 'skipped'
 }
 
-export async function runCycle(site: Site, { failpoint, takeTurn }: CycleOptions): Promise<CycleResult> {
-  const before = await withBooks(site, ({ sql }) => countCharges(sql))
+export async function runCycle(site: Site, options: CycleOptions): Promise<CycleResult> {
+  const { failpoint } = options
   const seen = site.receipts.length
-  const endTurn = await takeTurn()
+  const endTurn = await options.takeTurn()
   let died: Awaited<ReturnType<typeof killUnderLoad>>
+  let next: CrashGateway
+  let holdsLeft: number
   try {
     died = await killUnderLoad(site, failpoint)
+    site.asked += died.asked
+    site.receipts.push(...died.receipts)
+    holdsLeft = await withBooks(site, (database) => lookAtDead(database, options.silence))
+    next = await (failpoint === 'in_reap' ? startArmed(site, 'in_reap') : startCrashGateway(site, { env }))
   } finally {
     endTurn()
   }
-  const violations = [...died.violations]
-  site.asked += died.asked
-  site.receipts.push(...died.receipts)
-  const holdsLeft = await withBooks(site, ({ sql }) => countOpenHolds(sql))
-
-  const recovered = await recover(site, failpoint, died.atMs)
-  violations.push(...recovered.violations)
-  const { transfers, faults } = await withBooks(site, async (database) => ({
-    transfers: (await countCharges(database.sql)) - before,
-    faults: await checkBooks(database, { ...site, paidIn: openingCredit + site.payer.paidIn }),
-  }))
-  const ended = await recovered.gateway.stop()
-  if (ended !== 0) violations.push(`the restarted gateway did not stop properly: ${ended}`)
+  const recovered = await recover(site, next, { ...options, diedAtMs: died.atMs })
+  const violations = [...died.violations, ...recovered.violations]
+  const { transfers, faults } = recovered.books
   violations.push(...faults.filter((fault) => !site.known.has(fault)), ...recovered.gateway.errors())
   for (const fault of faults) site.known.add(fault)
   const receipts = site.receipts.slice(seen)
   const complete = receipts.filter(({ end }) => end === 'complete').length
   const { killedBy, running } = died
   const asked = receipts.length
+  const before = site.transfers
+  site.transfers = transfers
   return {
-    ...{ failpoint, killedBy, running, asked, complete, transfers, holdsLeft },
+    ...{ failpoint, killedBy, running, asked, complete, holdsLeft },
+    transfers: transfers - before,
     reapedMs: recovered.reapedMs,
     topUpsLost: recovered.topUpsLost,
     laterKills: recovered.kills,
@@ -105,28 +134,39 @@ export async function runCycle(site: Site, { failpoint, takeTurn }: CycleOptions
   }
 }
 
+/** Answers with the holds that the dead process left open. Nobody else lives on this database. */
+async function lookAtDead(database: Database, silence: CycleOptions['silence']): Promise<number> {
+  const holds = await countOpenHolds(database.sql)
+  if (database.engine === 'postgres' && silence === 'skipped')
+    await database.transaction((sql) => sql`UPDATE replicas SET heartbeat_at = heartbeat_at - ${silenceMs}`)
+  return holds
+}
+
 async function killUnderLoad(site: Site, failpoint: FailpointName) {
-  const gateway = await startCrashGateway(site, { failpoints: `${failpoint}=kill:${shares[failpoint]}` })
+  const gateway = await startArmed(site, failpoint)
   const load = startLoad({ gateway, streams: streamPlaces, wholes: wholePlaces })
   const paying = site.payer.payWhileAlive(gateway)
   let killedBy: CycleResult['killedBy'] = 'failpoint'
   // Looked at all the time: its death cuts the streams a moment before it is known here.
   const counts: number[] = []
+  let killAtMs = performance.now() + patienceMs
+  let ranEnough = false
+  const { least, most } = failpoint === 'in_reap' ? randomKillMs : ownKillMs
   const count = setInterval(() => {
     counts.push(load.runningStreams())
     if (counts.length > 40) counts.shift()
+    const now = performance.now()
+    if (!ranEnough && load.runningStreams() >= runningLeast) {
+      ranEnough = true
+      killAtMs = now + least + Math.random() * (most - least)
+    }
+    if (now < killAtMs || killedBy === 'kill -9') return
+    killedBy = 'kill -9'
+    void gateway.kill()
   }, 5)
-  const ownKill = setTimeout(
-    () => {
-      killedBy = 'kill -9'
-      void gateway.kill()
-    },
-    ownKillMs.least + Math.random() * (ownKillMs.most - ownKillMs.least),
-  )
   const ended = await gateway.ended
   const atMs = performance.now()
   clearInterval(count)
-  clearTimeout(ownKill)
   const running = Math.max(0, ...counts)
   const receipts = await load.end()
   await paying
@@ -135,12 +175,13 @@ async function killUnderLoad(site: Site, failpoint: FailpointName) {
   return { killedBy, running, asked: load.asked(), receipts, atMs, violations }
 }
 
-/** The next gateway on the data: it ends what the dead one left, and serves. */
-async function recover(site: Site, failpoint: FailpointName, diedAtMs: number) {
-  let gateway = await startCrashGateway(
-    site,
-    failpoint === 'in_reap' ? { failpoints: `in_reap=kill:${shares.in_reap}` } : {},
-  )
+interface Recovery extends CycleOptions {
+  readonly diedAtMs: number
+}
+
+/** The next gateway on the data: it ends what the dead one left, serves, and ends when told. */
+async function recover(site: Site, first: CrashGateway, { failpoint, diedAtMs, takeTurn }: Recovery) {
+  let gateway = first
   const violations: string[] = []
   let kills = 0
   const holdsEnd = await withBooks(site, async ({ sql }) => {
@@ -148,7 +189,7 @@ async function recover(site: Site, failpoint: FailpointName, diedAtMs: number) {
       // It may be killed in the middle of reaping; the one after it must get through.
       if (!gateway.isAlive()) {
         kills++
-        gateway = await startCrashGateway(site)
+        gateway = await startCrashGateway(site, { env })
       }
       if ((await countOpenHolds(sql)) === 0) return performance.now()
       if (performance.now() - diedAtMs > reapedWithinMs) return undefined
@@ -156,17 +197,28 @@ async function recover(site: Site, failpoint: FailpointName, diedAtMs: number) {
     }
   })
   if (holdsEnd === undefined) violations.push('holds of the dead process were open after 60 s')
-  if (failpoint === 'in_reap') gateway = await replaced(site, gateway)
-  const { lost, faults } = await site.payer.payAgain(gateway)
-  violations.push(...faults, ...(await serves(site, gateway)))
-  const reapedMs = Math.round((holdsEnd ?? performance.now()) - diedAtMs)
-  return { gateway, violations, kills, reapedMs, topUpsLost: lost }
+  const endTurn = await takeTurn()
+  try {
+    if (failpoint === 'in_reap') gateway = await replaced(site, gateway)
+    const { lost, faults } = await site.payer.payAgain(gateway)
+    violations.push(...faults, ...(await serves(site, gateway)))
+    const books = await withBooks(site, async (database) => ({
+      transfers: await countCharges(database.sql),
+      faults: await checkBooks(database, { ...site, paidIn: openingCredit + site.payer.paidIn }),
+    }))
+    const ended = await gateway.stop()
+    if (ended !== 0) violations.push(`the restarted gateway did not stop properly: ${ended}`)
+    const reapedMs = Math.round((holdsEnd ?? performance.now()) - diedAtMs)
+    return { gateway, violations, kills, reapedMs, topUpsLost: lost, books }
+  } finally {
+    endTurn()
+  }
 }
 
 /** A gateway without failpoints in place of one that may still be killed. */
 async function replaced(site: Site, gateway: CrashGateway): Promise<CrashGateway> {
   await gateway.kill()
-  return await startCrashGateway(site)
+  return await startCrashGateway(site, { env })
 }
 
 async function serves(site: Site, gateway: CrashGateway): Promise<readonly string[]> {

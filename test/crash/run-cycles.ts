@@ -1,9 +1,8 @@
-// Crash after crash on one engine: data folders and databases, turns on the machine, and the sums at the end. On
-// PostgreSQL several sites take turns, because a dead replica's holds are open for some twenty seconds and waiting
-// needs no core.
+// Crash after crash on one engine: data folders and databases, turns on the machine, and the sums at the end. Several
+// sites take turns: on PostgreSQL a dead replica's holds are open for ten seconds and more, and waiting needs no core.
 
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { availableParallelism, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type FailpointName, failpointNames } from '../../src/kernel/failpoint.ts'
 import { startCrashGateway } from '../parts/crash-gateway.ts'
@@ -11,6 +10,7 @@ import { Payer } from '../parts/crash-topups.ts'
 import { type CrashUpstream, startCrashUpstream } from '../parts/crash-upstream.ts'
 import { upstreamConfig } from '../parts/gateway.ts'
 import { sharedPostgres } from '../parts/postgres.ts'
+import { createTurns, type TakeTurn } from '../parts/turns.ts'
 import { type CycleResult, runCycle, runningLeast, type Site } from './cycle.ts'
 
 export type Engine = 'sqlite' | 'postgres'
@@ -18,6 +18,10 @@ export type Engine = 'sqlite' | 'postgres'
 export interface CyclesOptions {
   readonly engine: Engine
   readonly cycles: number
+  /** Shared by all who use this machine's cores at the same time; absent = nobody else does. */
+  readonly takeTurn?: TakeTurn
+  /** Of so many cycles on PostgreSQL one sits out the whole silence; absent = only the first does. */
+  readonly satOutEvery?: number
   onCycle?(result: CycleResult, counted: number): void
 }
 
@@ -33,20 +37,27 @@ export interface CyclesSummary {
 const earlyMax = 5
 const tooEarly = `the gateway died again and again before ${runningLeast} streams ran; is this machine busy?`
 
-const sitesMax: Record<Engine, number> = { sqlite: 1, postgres: 5 }
+/** Each keeps a gateway, and on PostgreSQL a dozen of the server's connections. */
+const sitesMax: Record<Engine, number> = { sqlite: 2, postgres: 8 }
 
-export async function runCycles({ engine, cycles, onCycle = () => {} }: CyclesOptions): Promise<CyclesSummary> {
+export async function runCycles(options: CyclesOptions): Promise<CyclesSummary> {
+  const {
+    engine,
+    cycles,
+    takeTurn = createTurns(availableParallelism()),
+    satOutEvery = Number.POSITIVE_INFINITY,
+    onCycle = () => {},
+  } = options
   const crashUpstream = startCrashUpstream()
   const sites: Site[] = []
   const results: CycleResult[] = []
-  const takeTurn = createTurns()
   const nextFailpoint = shuffledFailpoints()
   let begun = 0
   let counted = 0
   const runSite = async (site: Site) => {
     while (begun < cycles) {
-      begun++
-      const result = await runCycle(site, { failpoint: nextFailpoint(), takeTurn })
+      const silence = begun++ % satOutEvery === 0 ? 'sat out' : 'skipped'
+      const result = await runCycle(site, { failpoint: nextFailpoint(), takeTurn, silence })
       results.push(result)
       crashUpstream.upstream.calls.length = 0
       if (result.running >= runningLeast) counted++
@@ -56,8 +67,14 @@ export async function runCycles({ engine, cycles, onCycle = () => {} }: CyclesOp
     }
   }
   try {
-    for (let at = 0; at < Math.min(cycles, sitesMax[engine]); at++) sites.push(await createSite(engine, crashUpstream))
-    await Promise.all(sites.map(runSite))
+    const count = Math.min(cycles, sitesMax[engine])
+    await Promise.all(
+      Array.from({ length: count }, async () => {
+        const site = await inTurn(takeTurn, () => createSite(engine, crashUpstream))
+        sites.push(site)
+        await runSite(site)
+      }),
+    )
     return { cycles: counted, early: results.length - counted, results }
   } finally {
     crashUpstream.upstream.stop()
@@ -74,26 +91,27 @@ export async function createSite(engine: Engine, { upstream }: CrashUpstream): P
   const data = { dataFolder, databaseUrl, configPath }
   const gateway = await startCrashGateway(data)
   await gateway.stop()
-  return { ...data, payer: new Payer(dataFolder), asked: 0, receipts: [], known: new Set() }
+  return { ...data, payer: new Payer(dataFolder), asked: 0, receipts: [], transfers: 0, known: new Set() }
 }
 
-/** All nine before any comes again, in a new order each time. */
+/** All nine before any comes again, in a new order each time; the one with the longest wait first. */
 function shuffledFailpoints(): () => FailpointName {
   let left: FailpointName[] = []
   return () => {
-    if (left.length === 0) left = [...failpointNames]
+    if (left.length === 0) {
+      left = failpointNames.filter((name) => name !== 'in_reap')
+      return 'in_reap'
+    }
     const [name = 'mid_stream'] = left.splice(Math.floor(Math.random() * left.length), 1)
     return name
   }
 }
 
-function createTurns(): () => Promise<() => void> {
-  let last = Promise.resolve()
-  return async () => {
-    const before = last
-    const turn = Promise.withResolvers<void>()
-    last = turn.promise
-    await before
-    return turn.resolve
+async function inTurn<T>(takeTurn: TakeTurn, work: () => Promise<T>): Promise<T> {
+  const endTurn = await takeTurn()
+  try {
+    return await work()
+  } finally {
+    endTurn()
   }
 }

@@ -104,7 +104,8 @@ describe('SIGTERM', () => {
     upstream.stop()
   }, 30_000)
 
-  test.each([...bothSurfaces])(
+  // Five seconds each, in which nothing happens.
+  test.concurrent.each([...bothSurfaces])(
     'and another signal end a stream of the $name surface with an error event after five seconds, and it still exits 0',
     async (surface) => {
       // It begins every answer and never ends one.

@@ -1,20 +1,12 @@
 // Providers that keep a request busy without ever giving it anything: a byte now and then, a ping now and then, a head
 // that does not end. A clock of ours ends each of them, on a clock that is pushed and not waited for.
 
-import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
-import { allPaths, openTill, type Path, type Till } from '../money/till.ts'
+import { describe, expect, test } from 'bun:test'
+import { allPaths, openTill, type Path } from '../money/till.ts'
 import { createJumpClock, type JumpClock } from '../parts/jump-clock.ts'
 import type { UpstreamCall } from '../parts/upstream.ts'
 import { expectFairBooks, outcomeOf } from './judge.ts'
 import { chunkedHead, type Outcome, type Turn, turnOf } from './turn.ts'
-
-let clock: JumpClock
-let till: Till
-beforeEach(async () => {
-  clock = createJumpClock()
-  till = await openTill({ clock })
-})
-afterEach(() => till[Symbol.asyncDispose]())
 
 interface Drip {
   readonly name: string
@@ -51,7 +43,7 @@ const drips: readonly Drip[] = [
 ]
 
 /** Drops while the clock runs, until the gateway hangs up. */
-async function dripOn(drip: Drip, turn: Turn): Promise<void> {
+async function dripOn(drip: Drip, turn: Turn, clock: JumpClock): Promise<void> {
   const { call } = turn
   await drip.begin(turn)
   while (!call.isClosed()) {
@@ -63,13 +55,16 @@ async function dripOn(drip: Drip, turn: Turn): Promise<void> {
 }
 
 describe.each([...drips])('U6, R7: $name', (drip) => {
-  test.each([...allPaths])(
+  // Each waits for its gateway's clock most of the time.
+  test.concurrent.each([...allPaths])(
     '$name: is given up',
     async (path) => {
+      const clock = createJumpClock()
+      await using till = await openTill({ clock })
       let called: UpstreamCall | undefined
       till.upstream.handle((call, reply) => {
         called = call
-        return dripOn(drip, turnOf(call, reply, ''))
+        return dripOn(drip, turnOf(call, reply, ''), clock)
       })
       const answer = await till.ask(path)
       expect({ streamed: streamsUpstream(path), outcome: outcomeOf(path, answer) }).toEqual({

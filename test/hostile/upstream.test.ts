@@ -2,7 +2,7 @@
 // streamed and not. Whatever the provider does, the client gets something legal, and the next request is served.
 
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { allPaths, openTill, type Path, type Till } from '../money/till.ts'
+import { type Answer, allPaths, openTill, type Path, type Till } from '../money/till.ts'
 import { startUpstream, type Upstream } from '../parts/upstream.ts'
 import { bodyTricks } from './body-tricks.ts'
 import { formTricks } from './form-tricks.ts'
@@ -41,8 +41,9 @@ async function expectGood(): Promise<void> {
   }
 }
 
-async function play(trick: Trick, path: Path): Promise<void> {
-  const answer = await till.ask(path, till.fresh(path))
+const askOn = (path: Path): Promise<Answer> => till.ask(path, till.fresh(path))
+
+async function judge(trick: Trick, path: Path, answer: Answer): Promise<void> {
   const streamsUpstream = path.stream || path.surface.name !== path.provider
   const { outcome: expected } = trick
   const wanted = typeof expected === 'string' ? expected : expected({ stream: path.stream, streamsUpstream })
@@ -58,8 +59,11 @@ async function play(trick: Trick, path: Path): Promise<void> {
 
 async function playEverywhere(trick: Trick): Promise<void> {
   till.upstream.handle((call, reply) => trick.play(turnOf(call, reply, canary.url)))
-  if (trick.growthMax === undefined) return void (await Promise.all(allPaths.map((path) => play(trick, path))))
-  for (const path of allPaths) await play(trick, path)
+  const answers: Answer[] = []
+  if (trick.growthMax === undefined) answers.push(...(await Promise.all(allPaths.map(askOn))))
+  else for (const path of allPaths) answers.push(await askOn(path))
+  // At once: what was refused is written down a moment later, and that is waited for.
+  await Promise.all(allPaths.map((path, at) => judge(trick, path, answers[at] as Answer)))
 }
 
 describe('U6: both surfaces, both dialects, streamed and whole:', () => {

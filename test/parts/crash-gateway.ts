@@ -47,6 +47,13 @@ export interface CrashStart {
 
 const keptLines = 50
 
+export const neverBusyFile = join(import.meta.dir, 'never-busy.ts')
+
+/** The variable that makes a gateway load these files before it starts. */
+export function loadedBefore(...files: readonly string[]): Readonly<Record<string, string>> {
+  return { BUN_OPTIONS: files.map((file) => `--preload ${file}`).join(' ') }
+}
+
 /** Resolves when it listens; rejects with what it printed if it ends before. */
 export async function startCrashGateway(data: CrashData, start: CrashStart = {}): Promise<CrashGateway> {
   const command = start.command ?? [process.execPath, join(root, 'src/main.ts')]
@@ -109,6 +116,10 @@ function environmentOf(data: CrashData, { failpoints, env }: CrashStart): Record
     TOLLGATE_CONFIG: data.configPath,
     TOLLGATE_LOG: 'json',
     TOLLGATE_TEST: '1',
+    // As the launcher does, so that it need not start a second time.
+    BUN_CONFIG_MAX_HTTP_REQUESTS: '65000',
+    // No balancer has to notice that it leaves.
+    TOLLGATE_DRAIN_DELAY_SECONDS: '0',
     ...(data.databaseUrl !== undefined && { DATABASE_URL: data.databaseUrl }),
     ...(failpoints !== undefined && { TOLLGATE_FAILPOINTS: failpoints }),
     ...env,

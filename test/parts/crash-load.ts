@@ -2,6 +2,7 @@
 // surfaces and through both lanes. It ends when the gateway is gone, or when told.
 
 import { type Ask, askForReceipt, askKinds, type Receipt } from './crash-client.ts'
+import { createTurns } from './turns.ts'
 
 export interface LoadOptions {
   readonly gateway: { readonly url: string; readonly key: string; isAlive(): boolean }
@@ -22,6 +23,9 @@ export interface Load {
 
 /** One stream in twenty is left in the middle. */
 const leaveShare = 0.05
+/** So many places at once wait for their first answer: a gateway that was just started turns calls away when all come. */
+const beginningMax = 6
+const refusedPauseMs = 200
 
 export function startLoad({ gateway, streams, wholes }: LoadOptions): Load {
   const receipts: Receipt[] = []
@@ -29,25 +33,33 @@ export function startLoad({ gateway, streams, wholes }: LoadOptions): Load {
   let running = 0
   let isEnding = false
 
-  const callOnce = async (stream: boolean) => {
+  const takeTurn = createTurns(beginningMax)
+
+  const callOnce = async (stream: boolean, onBegun = () => {}) => {
     let began = false
     asked++
     const onBytes = () => {
-      if (began || !stream) return
+      if (began) return
       began = true
-      running++
+      running += stream ? 1 : 0
+      onBegun()
     }
     const receipt = await askForReceipt(gateway, randomAsk(stream), { onBytes })
-    if (began) running--
+    if (!began) onBegun()
+    else if (stream) running--
     receipts.push(receipt)
     return receipt
   }
   const fill = async (stream: boolean) => {
+    let onBegun: (() => void) | undefined = await takeTurn()
     while (!isEnding && gateway.isAlive()) {
-      const receipt = await callOnce(stream)
+      const receipt = await callOnce(stream, onBegun)
+      onBegun = undefined
       // Nobody listens any more, or nothing is taken just now.
-      if (receipt.status !== 200) await Bun.sleep(20)
+      if (receipt.status !== 200 && gateway.isAlive()) await Bun.sleep(refusedPauseMs)
     }
+    // The others, who wait, must see that it is over.
+    onBegun?.()
   }
   const places = [
     ...Array.from({ length: streams }, () => fill(true)),
@@ -71,8 +83,8 @@ function randomAsk(stream: boolean): Ask {
   const order = {
     inputTokens: 1 + below(500),
     outputTokens: 1 + below(300),
-    pieces: stream ? 4 + below(20) : 1,
-    pauseMs: stream ? 20 + below(60) : below(60),
+    pieces: stream ? 3 + below(10) : 1,
+    pauseMs: stream ? 40 + below(120) : below(60),
   }
   const leaves = stream && Math.random() < leaveShare
   return { ...kind, stream, order, ...(leaves && { leaveAfterBytes: 300 + below(2000) }) }

@@ -19,10 +19,22 @@ export const tracedCalls = 'fdatasync,fsync,pwrite64,pwritev,write,writev,sendto
 
 /**
  * To be put before a command. The tracer is a grandchild, so that the process started is the traced one, and gets its
- * signals; -yy names what a descriptor leads to, -s shows whole pages.
+ * signals; -yy names what a descriptor leads to, -s shows whole pages, or as much as is asked for.
  */
-export function tracer(file: string): readonly string[] {
-  return ['strace', '-D', '-f', '-yy', '-s', '65536', '-e', `trace=${tracedCalls}`, '-o', file]
+export function tracer(file: string, shownBytes = 65536): readonly string[] {
+  return [
+    'strace',
+    '-D',
+    '-f',
+    '--seccomp-bpf',
+    '-yy',
+    '-s',
+    String(shownBytes),
+    '-e',
+    `trace=${tracedCalls}`,
+    '-o',
+    file,
+  ]
 }
 
 export function readTrace(trace: string): readonly TracedCall[] {

@@ -9,6 +9,7 @@ import { loadConfig } from '../../src/config/config.ts'
 import { shownSettings } from '../../src/config/shown-settings.ts'
 import { createConfigSource } from '../../src/config/source.ts'
 import { type Clock, systemClock } from '../../src/kernel/clock.ts'
+import type { Ledger } from '../../src/ledger/ledger.ts'
 import { builtInProviderIds, providerVariables } from '../../src/providers/registry.ts'
 import { createLog } from '../../src/telemetry/log.ts'
 
@@ -30,9 +31,12 @@ export interface GatewayOptions {
   readonly env?: Record<string, string>
   /** In place of the system's, for waits that no test can sit out. */
   readonly clock?: Clock
+  /** The ledger as the gateway shall see it. */
+  dressLedger?(real: Ledger): Ledger
 }
 
-export async function startGateway({ config, env = {}, clock = systemClock }: GatewayOptions = {}): Promise<Gateway> {
+export async function startGateway(options: GatewayOptions = {}): Promise<Gateway> {
+  const { config, env = {}, clock = systemClock, dressLedger } = options
   const folder = mkdtempSync(join(tmpdir(), 'tollgate-gateway-'))
   const configPath = join(folder, 'tollgate.yaml')
   if (config !== undefined) writeFileSync(configPath, config)
@@ -67,7 +71,7 @@ export async function startGateway({ config, env = {}, clock = systemClock }: Ga
     describe: (config) => shownSettings(config, inputs),
     intervalMs: 20,
   })
-  const app = await startApp({ source, clock, log, onProgress: () => {} })
+  const app = await startApp({ source, clock, log, onProgress: () => {}, ...(dressLedger && { dressLedger }) })
   const dataFolder = join(folder, 'data')
   return {
     url: app.url,
