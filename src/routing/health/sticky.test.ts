@@ -47,6 +47,19 @@ test('another route that answered takes its place, without the long cache', () =
   expect(sticky.find('talk')).toBeUndefined()
 })
 
+test('conversations that nobody goes on with are forgotten, each when its cache has ended', () => {
+  const { clock, sticky, a } = createBench()
+  sticky.remember('long', a, 'long')
+  for (let n = 0; n < 100; n++) sticky.remember(`short ${n}`, a, 'short')
+  clock.jump(5 * minute)
+  sticky.remember('another', a, 'short')
+  expect(sticky.size()).toBe(2)
+  expect(sticky.find('long')).toBe(a)
+  clock.jump(55 * minute)
+  sticky.remember('another', a, 'short')
+  expect(sticky.size()).toBe(1)
+})
+
 test('is bounded: the conversation longest unused goes first', () => {
   const { sticky, a } = createBench()
   for (let n = 0; n < 20_000; n++) sticky.remember(`talk ${n}`, a, 'short')

@@ -6,8 +6,6 @@ import type { RouteKey } from './route-key.ts'
 
 /** About 200 bytes each: 4 MB at most. */
 const entriesMax = 20_000
-const shortMs = 300_000
-const longMs = 3_600_000
 
 export interface StickyRoutes {
   /** `conversation` names workspace, model and cacheable prefix, or the client's own session. */
@@ -19,35 +17,64 @@ export interface StickyRoutes {
 
 interface Entry {
   readonly route: RouteKey
-  readonly lastsMs: number
   readonly usedMs: number
 }
 
-export function createStickyRoutes({ clock }: { clock: Clock }): StickyRoutes {
-  /** In the order of last use. */
-  const entries = new Map<string, Entry>()
+/** Conversations of one kind of cache, in the order of last use, which is the order in which they end. */
+class Shelf {
+  readonly entries = new Map<string, Entry>()
 
-  function find(conversation: string): Entry | undefined {
-    const entry = entries.get(conversation)
-    if (entry === undefined || clock.monotonicMs() - entry.usedMs < entry.lastsMs) return entry
-    entries.delete(conversation)
+  constructor(readonly lastsMs: number) {}
+
+  find(conversation: string, nowMs: number): Entry | undefined {
+    const entry = this.entries.get(conversation)
+    if (entry === undefined || nowMs - entry.usedMs < this.lastsMs) return entry
+    this.entries.delete(conversation)
     return undefined
   }
 
+  /** Most conversations are never asked for again, and nobody else would take them away. */
+  clear(nowMs: number): void {
+    for (const [conversation, { usedMs }] of this.entries) {
+      if (nowMs - usedMs < this.lastsMs) return
+      this.entries.delete(conversation)
+    }
+  }
+
+  /** When the one longest unused was used. */
+  oldestMs(): number {
+    const [oldest] = this.entries.values()
+    return oldest?.usedMs ?? Number.POSITIVE_INFINITY
+  }
+
+  dropOldest(): void {
+    const [oldest] = this.entries.keys()
+    if (oldest !== undefined) this.entries.delete(oldest)
+  }
+}
+
+export function createStickyRoutes({ clock }: { clock: Clock }): StickyRoutes {
+  const short = new Shelf(300_000)
+  const long = new Shelf(3_600_000)
+  const size = (): number => short.entries.size + long.entries.size
+
   return {
-    find: (conversation) => find(conversation)?.route,
-    remember(conversation, route, cache) {
-      const before = find(conversation)
-      // A long cache that is read stays: each use begins its hour anew.
-      const staysLong = before?.route === route && before.lastsMs === longMs
-      const lastsMs = cache === 'long' || staysLong ? longMs : shortMs
-      entries.delete(conversation)
-      entries.set(conversation, { route, lastsMs, usedMs: clock.monotonicMs() })
-      if (entries.size > entriesMax) {
-        const oldest = entries.keys().next()
-        if (!oldest.done) entries.delete(oldest.value)
-      }
+    find(conversation) {
+      const nowMs = clock.monotonicMs()
+      return (short.find(conversation, nowMs) ?? long.find(conversation, nowMs))?.route
     },
-    size: () => entries.size,
+    remember(conversation, route, cache) {
+      const usedMs = clock.monotonicMs()
+      // A long cache that is read stays: each use begins its hour anew.
+      const staysLong = long.find(conversation, usedMs)?.route === route
+      short.entries.delete(conversation)
+      long.entries.delete(conversation)
+      const shelf = cache === 'long' || staysLong ? long : short
+      shelf.entries.set(conversation, { route, usedMs })
+      short.clear(usedMs)
+      long.clear(usedMs)
+      if (size() > entriesMax) (short.oldestMs() <= long.oldestMs() ? short : long).dropOldest()
+    },
+    size,
   }
 }
