@@ -3,6 +3,7 @@
 
 import type { Clock } from '../kernel/clock.ts'
 import { Failure } from '../kernel/failure.ts'
+import { isStoreUnavailable } from '../store/sql-error.ts'
 import { answer, answerAsset, answerEvents, answerHtml, answerJson, redirect } from './answer.ts'
 import { type Assets, assetsPath, buildAssets } from './assets.ts'
 import { createCatalogPages } from './catalog/catalog-pages.ts'
@@ -59,7 +60,10 @@ export function createWeb(deps: WebDependencies): Web {
   const isSignedIn = (request: Request): Promise<boolean> =>
     sessions.sessionOf(request).then(
       (session) => session !== undefined && !(session instanceof Failure),
-      () => false,
+      (thrown: unknown) => {
+        if (isStoreUnavailable(thrown)) return false
+        throw thrown
+      },
     )
   const show: Show = async (request, page, status = 200) => {
     const { url } = await bundled()
