@@ -1,9 +1,10 @@
 // The private PostgreSQL of a benchmark: unlike that of the tests it syncs, because that is what is measured.
 
-import { chownSync, mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { SQL } from 'bun'
+import { asOrdinaryUser, freePort } from '../test/parts/postgres.ts'
 
 export interface Server extends AsyncDisposable {
   readonly pid: number
@@ -14,7 +15,7 @@ export interface Server extends AsyncDisposable {
 export async function startServer(programs: string): Promise<Server> {
   const folder = mkdtempSync(join(tmpdir(), 'tollgate-bench-pg-'))
   const port = freePort()
-  const asUser = ordinaryUser(folder)
+  const asUser = asOrdinaryUser(folder)
   const data = join(folder, 'data')
   const init = [join(programs, 'initdb'), '-D', data, '-U', 'tollgate', '--auth=trust', '--locale=C', '--encoding=UTF8']
   const made = Bun.spawnSync([...asUser, ...init], { cwd: folder })
@@ -41,20 +42,4 @@ export async function startServer(programs: string): Promise<Server> {
       rmSync(folder, { recursive: true, force: true })
     },
   }
-}
-
-/** PostgreSQL refuses to run as root; Debian's package brings a user for it. */
-function ordinaryUser(folder: string): string[] {
-  if (process.getuid?.() !== 0) return []
-  const idOf = (flag: string) => Number(Bun.spawnSync(['id', flag, 'postgres']).stdout.toString())
-  const [user, group] = [idOf('-u'), idOf('-g')]
-  chownSync(folder, user, group)
-  return ['setpriv', `--reuid=${user}`, `--regid=${group}`, '--clear-groups']
-}
-
-function freePort(): number {
-  const listener = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data() {} } })
-  const { port } = listener
-  listener.stop(true)
-  return port
 }

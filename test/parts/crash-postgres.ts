@@ -1,11 +1,11 @@
 // A private PostgreSQL server that can be stopped and started again on the same data and port, for tests of what the
 // gateway does without it. Gone with the test process, however that ends.
 
-import { chownSync, mkdtempSync } from 'node:fs'
+import { mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { SQL } from 'bun'
-import { findPostgresPrograms } from './postgres.ts'
+import { asOrdinaryUser, findPostgresPrograms, freePort } from './postgres.ts'
 
 export interface CrashPostgres extends AsyncDisposable {
   /** A new, empty database; its URL. */
@@ -99,20 +99,4 @@ async function untilReady(url: string): Promise<void> {
       await Bun.sleep(20)
     }
   }
-}
-
-/** PostgreSQL refuses to run as root; Debian's package brings a user for it. */
-function asOrdinaryUser(folder: string): string[] {
-  if (process.getuid?.() !== 0) return []
-  const idOf = (flag: string) => Number(Bun.spawnSync(['id', flag, 'postgres']).stdout.toString())
-  const [user, group] = [idOf('-u'), idOf('-g')]
-  chownSync(folder, user, group)
-  return ['setpriv', `--reuid=${user}`, `--regid=${group}`, '--clear-groups']
-}
-
-function freePort(): number {
-  const listener = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data() {} } })
-  const { port } = listener
-  listener.stop(true)
-  return port
 }

@@ -117,7 +117,7 @@ async function untilReady(admin: SQL, keeper: Bun.Subprocess<'pipe', 'ignore', '
 }
 
 /** PostgreSQL refuses to run as root; Debian's package brings a user for it. */
-function asOrdinaryUser(folder: string): string[] {
+export function asOrdinaryUser(folder: string): string[] {
   if (process.getuid?.() !== 0) return []
   const idOf = (flag: string) => Number(Bun.spawnSync(['id', flag, 'postgres']).stdout.toString())
   const [user, group] = [idOf('-u'), idOf('-g')]
@@ -127,7 +127,7 @@ function asOrdinaryUser(folder: string): string[] {
   return ['setpriv', `--reuid=${user}`, `--regid=${group}`, '--clear-groups']
 }
 
-function freePort(): number {
+export function freePort(): number {
   const listener = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data() {} } })
   const { port } = listener
   listener.stop(true)

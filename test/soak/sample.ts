@@ -1,6 +1,7 @@
 // What a gateway occupies at one moment, read from the system, from the probe inside it and from its own metrics.
 
 import { readdirSync, readFileSync } from 'node:fs'
+import { askSocket } from '../parts/ask-socket.ts'
 import type { ProbeQuestion, ProbeReading } from './probe.ts'
 import type { Manager } from './tenants.ts'
 
@@ -25,7 +26,7 @@ export interface SampleSource {
 
 export async function takeSample(source: SampleSource, second: number, question: ProbeQuestion): Promise<Sample> {
   const metrics = await source.manager.metrics()
-  const probe = await askProbe(source.probePath, question)
+  const probe = await askSocket<ProbeReading>(source.probePath, question)
   const status = readFileSync(`/proc/${source.pid}/status`, 'utf8')
   const kibibytes = (name: string) => Number(new RegExp(`^${name}:\\s+(\\d+)`, 'm').exec(status)?.[1] ?? Number.NaN)
   return {
@@ -38,24 +39,4 @@ export async function takeSample(source: SampleSource, second: number, question:
     activeStreams: metrics.get('tollgate_active_streams') ?? Number.NaN,
     probe,
   }
-}
-
-function askProbe(path: string, question: ProbeQuestion): Promise<ProbeReading> {
-  const answer = Promise.withResolvers<ProbeReading>()
-  let text = ''
-  void Bun.connect({
-    unix: path,
-    socket: {
-      open: (socket) => void socket.write(`${question}\n`),
-      data: (_, bytes) => {
-        text += bytes.toString('utf8')
-      },
-      close: () => {
-        if (text.endsWith('\n')) answer.resolve(JSON.parse(text) as ProbeReading)
-        else answer.reject(new Error(`the probe broke off: ${text}`))
-      },
-      error: (_, error) => answer.reject(error),
-    },
-  }).catch(answer.reject)
-  return answer.promise
 }

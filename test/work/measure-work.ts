@@ -4,6 +4,7 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { askSocket } from '../parts/ask-socket.ts'
 import type { Ask } from '../parts/crash-client.ts'
 import { type CrashGateway, loadedBefore, neverBusyFile, startCrashGateway } from '../parts/crash-gateway.ts'
 import { readTrace, type TracedCall, tracer } from '../parts/crash-trace.ts'
@@ -210,27 +211,7 @@ async function wholeTrace(file: string, pid: number): Promise<string> {
 }
 
 async function askThreads(path: string, question: WorkQuestion): Promise<Threads> {
-  const main = await askThread(`${path}-main`, question)
-  const writer = await askThread(`${path}-writer`, 'read')
+  const main = await askSocket<ThreadWork>(`${path}-main`, question)
+  const writer = await askSocket<ThreadWork>(`${path}-writer`, 'read' satisfies WorkQuestion)
   return { main, writer }
-}
-
-function askThread(path: string, question: WorkQuestion): Promise<ThreadWork> {
-  const answer = Promise.withResolvers<ThreadWork>()
-  let text = ''
-  void Bun.connect({
-    unix: path,
-    socket: {
-      open: (socket) => void socket.write(`${question}\n`),
-      data: (_, bytes) => {
-        text += bytes.toString('utf8')
-      },
-      close: () => {
-        if (text.endsWith('\n')) answer.resolve(JSON.parse(text) as ThreadWork)
-        else answer.reject(new Error(`the counter broke off: ${text}`))
-      },
-      error: (_, error) => answer.reject(error),
-    },
-  }).catch(answer.reject)
-  return answer.promise
 }
