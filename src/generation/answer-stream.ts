@@ -96,8 +96,8 @@ class Pump implements Watched {
 
   constructor(input: StreamAnswerInput) {
     this.#input = input
-    this.#startedAtMs = this.#heardAtMs = this.#contentAtMs = this.#spokeAtMs = input.ticker.nowMs
     input.ticker.watch(this)
+    this.#startedAtMs = this.#heardAtMs = this.#contentAtMs = this.#spokeAtMs = input.ticker.nowMs
   }
 
   async pull(controller: Controller): Promise<void> {

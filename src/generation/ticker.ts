@@ -13,7 +13,7 @@ export interface Watched {
 }
 
 export interface Ticker {
-  /** The time of the last tick: good enough for what is watched by ticks, and free. */
+  /** The time of the last tick, or of the last watch that began: good enough for what is judged by ticks, and free. */
   readonly nowMs: number
   watch(watched: Watched): void
   unwatch(watched: Watched): void
@@ -23,13 +23,19 @@ export interface Ticker {
 }
 
 const tickMs = 100
+/** A tick this late follows a pause of the whole process: what came meanwhile waits in its sockets, unheard. */
+const pausedMs = 1_000
 
 export function createTicker(clock: Clock): Ticker {
   // A list whose last entry takes a freed seat. A set would hash every request and be rescanned by every collection.
   const all: Watched[] = []
-  let nowMs = clock.monotonicMs()
+  let tickedMs = clock.monotonicMs()
+  let nowMs = tickedMs
   const timer = setInterval(() => {
-    nowMs = clock.monotonicMs()
+    const passedMs = clock.monotonicMs() - tickedMs
+    nowMs = tickedMs += passedMs
+    // Whoever seems silent may not have been: it is heard first, and judged by the next tick.
+    if (passedMs > pausedMs) return
     // Backwards, since one that leaves while it is asked is replaced by the last, which has been asked already.
     for (let seat = all.length - 1; seat >= 0; seat--) all[seat]?.tick(nowMs)
   }, tickMs)
@@ -39,6 +45,7 @@ export function createTicker(clock: Clock): Ticker {
       return nowMs
     },
     watch(watched) {
+      nowMs = clock.monotonicMs()
       watched.seat = all.length
       all.push(watched)
     },

@@ -1,0 +1,44 @@
+import { afterEach, expect, test } from 'bun:test'
+import { createJumpClock } from '../../test/parts/jump-clock.ts'
+import { createTicker, type Ticker, type Watched } from './ticker.ts'
+
+let ticker: Ticker | undefined
+afterEach(() => ticker?.close())
+
+interface Seen extends Watched {
+  readonly ticks: number[]
+}
+
+function seeing(): Seen {
+  const ticks: number[] = []
+  return { seat: -1, ticks, tick: (nowMs) => void ticks.push(nowMs) }
+}
+
+test('who begins between two ticks begins now, not at the last tick', () => {
+  const clock = createJumpClock()
+  ticker = createTicker(clock)
+  clock.jump(50)
+  ticker.watch(seeing())
+  expect(ticker.nowMs).toBe(50_000)
+})
+
+test('after a pause of the process everybody is heard before anybody is judged', async () => {
+  const clock = createJumpClock()
+  ticker = createTicker(clock)
+  const seen = seeing()
+  ticker.watch(seen)
+  clock.jump(61)
+  // The first tick only takes note of the time: bytes that came in the pause are read after it.
+  while (ticker.nowMs < 61_000) await Bun.sleep(5)
+  expect(seen.ticks).not.toContain(61_000)
+  while (!seen.ticks.includes(61_000)) await Bun.sleep(5)
+})
+
+test('one that leaves while it is asked leaves nobody out', async () => {
+  ticker = createTicker(createJumpClock())
+  const all = [seeing(), seeing(), seeing()] as const
+  const leaver: Watched = { seat: -1, tick: () => ticker?.unwatch(leaver) }
+  for (const watched of [all[0], leaver, all[1], all[2]]) ticker.watch(watched)
+  while (leaver.seat !== -1) await Bun.sleep(5)
+  expect(all.map(({ ticks }) => ticks.length)).toEqual([1, 1, 1])
+})
