@@ -20,6 +20,7 @@ import { createLedger } from '../ledger/create-ledger.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import type { Limiter } from '../limits/limiter.ts'
 import { createSandboxTransport } from '../providers/sandbox/transport.ts'
+import { createSoundings } from '../providers/soundings.ts'
 import { createHealth, type Health } from '../routing/health/health.ts'
 import type { HealthNotice } from '../routing/health/note-outcome.ts'
 import { createRetryBudget } from '../routing/health/retry-budget.ts'
@@ -97,11 +98,13 @@ export async function createEngine(deps: EngineDependencies): Promise<Engine> {
     ...{ source, clock, database, ledger, health, budget, adminToken, log, goods, limiterMode },
   })
   const ticker = createTicker(clock)
+  const soundings = createSoundings({ isProxied: source.current.isProxied })
   const seal = ground.subkeys('idempotency-store')
   const generation = {
     clock,
     log,
     ticker,
+    soundings,
     ledger,
     requests,
     reach,
@@ -143,6 +146,7 @@ export async function createEngine(deps: EngineDependencies): Promise<Engine> {
     goods,
     async close() {
       ticker.close()
+      soundings.close()
       await ledger.close()
       await requests.close()
       await observers.close()

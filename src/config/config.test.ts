@@ -73,6 +73,7 @@ test('without a file or variables the defaults hold', () => {
     ownKeys: { feeBasisPoints: 0, mayBringAddress: false, allowHosts: [], plainHttp: false },
     publicUrl: undefined,
     localModels: true,
+    isProxied: false,
     providers: [],
     models: [],
     providerKeys: {},

@@ -10,6 +10,7 @@ import { Secret } from '../kernel/secret.ts'
 import type { ProviderEntry } from '../providers/entry.ts'
 import type { ConfigFault } from './fault.ts'
 import { type FileReading, readConfigFile } from './file.ts'
+import { setProxyVariables } from './proxy.ts'
 import { type Environment, errorCode, variable } from './references.ts'
 import type { LimitsSection, OwnKeysSection } from './schema.ts'
 import {
@@ -62,6 +63,8 @@ export interface Config {
   /** Where people reach the gateway; undefined = where it listens. */
   readonly publicUrl: string | undefined
   readonly localModels: boolean
+  /** Whether the runtime sends calls through a proxy of the environment's. */
+  readonly isProxied: boolean
   /** Whether the catalog pages need no session. */
   readonly catalogIsPublic: boolean
   /** The one that is being replaced; what it sealed can still be opened. */
@@ -140,6 +143,7 @@ export function loadConfig(inputs: ConfigInputs): LoadedConfig | RefusedConfig {
     catalogIsPublic: server.catalog !== 'signed-in',
     requestsRetentionDays: server.requests_retention_days ?? 90,
     localModels: server.local_models !== 'off' && server.local_models !== false,
+    isProxied: setProxyVariables(env).length > 0,
     providers: settings.providers,
     models: settings.models,
     configPath,

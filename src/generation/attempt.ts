@@ -12,6 +12,7 @@ import type { Failpoint } from '../kernel/failpoint.ts'
 import { Failure } from '../kernel/failure.ts'
 import type { Usage } from '../kernel/usage.ts'
 import { callEndpoint, isBroken, isUnreachable } from '../providers/call-endpoint.ts'
+import type { Soundings } from '../providers/soundings.ts'
 import type { Candidate } from '../routing/candidate.ts'
 import { type AttemptFault, attemptFault, cannotCarry, classifyFault, refusesReasoning } from '../routing/fault.ts'
 import type { Health } from '../routing/health/health.ts'
@@ -60,12 +61,13 @@ export interface AttemptDependencies {
   readonly ticker: Ticker
   readonly reach: Failpoint
   readonly health: Pick<Health, 'firstEventLimitMs'>
+  readonly soundings: Pick<Soundings, 'isSilent' | 'heard'>
 }
 
 /** A connection that breaks this soon and without a byte was most likely dead before. */
 const staleMs = 1_000
 
-export function createAttempt({ clock, ticker, reach, health }: AttemptDependencies) {
+export function createAttempt({ clock, ticker, reach, health, soundings }: AttemptDependencies) {
   return async (
     call: Call,
     candidate: Candidate,
@@ -78,7 +80,10 @@ export function createAttempt({ clock, ticker, reach, health }: AttemptDependenc
     if (lane instanceof Failure) return cannotCarry(lane)
     const timeouts = timeoutsOf(call, candidate, health)
     const startedMs = clock.monotonicMs()
-    const patience = new Patience(startedMs, firstAnswerMs(call, lane, timeouts), call, lost)
+    const { connectMs } = timeouts
+    const isSilent = (nowMs: number) =>
+      nowMs - startedMs >= connectMs && soundings.isSilent(candidate, connectMs, nowMs)
+    const patience = new Patience(startedMs, firstAnswerMs(call, lane, timeouts), call, lost, isSilent)
     let isAnswering = false
     ticker.watch(patience)
     try {
@@ -87,6 +92,8 @@ export function createAttempt({ clock, ticker, reach, health }: AttemptDependenc
       const path = dialect.generationPath(candidate.route.upstreamModel)
       const response = await callEndpoint(provider, endpoint, { path, headers, body, signal: patience.signal, isFresh })
       isAnswering = true
+      patience.heard()
+      soundings.heard(candidate)
       const paused = reach('after_send')
       if (paused) await paused
       if (response.status !== 200) return await refusal(call, candidate, response)

@@ -7,6 +7,7 @@ import { noFailpoint } from '../kernel/failpoint.ts'
 import { Failure } from '../kernel/failure.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import { createMemoryLimiter } from '../limits/memory-limiter.ts'
+import { createSoundings } from '../providers/soundings.ts'
 import { createHealth } from '../routing/health/health.ts'
 import { createRetryBudget } from '../routing/health/retry-budget.ts'
 import { createStickyRoutes } from '../routing/health/sticky.ts'
@@ -33,6 +34,7 @@ const deps: GenerateDependencies = {
   clock: systemClock,
   log,
   ticker: createTicker(systemClock),
+  soundings: createSoundings({ isProxied: false }),
   authenticate: () => ({
     keyId: 'key_1',
     keyName: 'k',

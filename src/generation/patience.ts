@@ -1,5 +1,5 @@
-// How long an attempt may take and who may end it: it stops when time is up, the client has gone, or the gateway shuts
-// down, and remembers which, so that none is taken for the provider's fault.
+// How long an attempt may take and who may end it: it stops when time is up, nobody is there, the client has gone, or
+// the gateway shuts down, and remembers which, so that none is taken for the provider's fault.
 
 import type { RouteTimeouts } from '../catalog/model.ts'
 import type { ProviderFault } from '../dialects/canonical/provider-fault.ts'
@@ -15,6 +15,9 @@ export interface Waiting {
   readonly story: { readonly connection: { keepOpen(): void } }
 }
 
+/** Whether nobody is there who could answer; asked while nothing has come. */
+export type IsSilent = (monotonicMs: number) => boolean
+
 export class Patience implements Watched {
   seat = -1
   readonly #controller = new AbortController()
@@ -24,7 +27,8 @@ export class Patience implements Watched {
   /** Since when nothing has come, once an answer has begun; set at the next tick. */
   #silentSinceMs: number | undefined
   #idleMs = Number.POSITIVE_INFINITY
-  #endedBy: 'clock' | 'shutdown' | undefined
+  #endedBy: 'clock' | 'silence' | 'shutdown' | undefined
+  #isAnswering = false
   #watchesClient = false
 
   /** `lost`: another route has answered, and this attempt is needed no more. */
@@ -33,6 +37,7 @@ export class Patience implements Watched {
     limitMs: number,
     waiting: Waiting,
     private readonly lost?: AbortSignal,
+    private readonly isSilent?: IsSilent,
   ) {
     this.#startedMs = startedMs
     this.#limitMs = limitMs
@@ -50,6 +55,12 @@ export class Patience implements Watched {
     if (tookMs > longMs) this.#waiting.story.connection.keepOpen()
     this.#silentSinceMs ??= monotonicMs
     if (tookMs >= this.#limitMs || monotonicMs - this.#silentSinceMs > this.#idleMs) this.#endBy('clock')
+    else if (!this.#isAnswering && this.isSilent?.(monotonicMs)) this.#endBy('silence')
+  }
+
+  /** The head of an answer has come. */
+  heard(): void {
+    this.#isAnswering = true
   }
 
   /** A part of the answer has come, and not the last: from here silence counts, and how long all of it takes. */
@@ -72,6 +83,7 @@ export class Patience implements Watched {
     if (this.lost?.aborted) return attemptFault('superseded')
     if (this.#waiting.clientGone.aborted) return attemptFault('client left')
     if (this.#endedBy === 'shutdown') return attemptFault('shut down')
+    if (this.#endedBy === 'silence') return attemptFault('unreachable')
     return this.#endedBy === 'clock' ? attemptFault('timed out') : attemptFault(seen, said)
   }
 
@@ -90,7 +102,7 @@ export class Patience implements Watched {
     else clientGone.addEventListener('abort', this.#leave)
   }
 
-  #endBy(whom: 'clock' | 'shutdown'): void {
+  #endBy(whom: 'clock' | 'silence' | 'shutdown'): void {
     if (this.#controller.signal.aborted) return
     this.#endedBy = whom
     this.#controller.abort()

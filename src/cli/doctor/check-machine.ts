@@ -1,5 +1,6 @@
 // The machine: the program itself, proxies that calls would take, and its clock.
 
+import { setProxyVariables } from '../../config/proxy.ts'
 import { type Environment, variable } from '../../config/references.ts'
 import { isoTime } from '../../kernel/clock.ts'
 import { readManifest } from '../manifest.ts'
@@ -12,12 +13,11 @@ export function checkVersion(): Finding {
   return note('version', what, `it was tested on Bun ${bun}: npm ci`)
 }
 
-const proxyVariables = ['HTTPS_PROXY', 'HTTP_PROXY', 'https_proxy', 'http_proxy']
 const noProxyVariables = ['NO_PROXY', 'no_proxy']
 
 /** The runtime sends every call through these, also those to this machine, unless NO_PROXY names it. */
 export function checkProxy(env: Environment): readonly Finding[] {
-  const set = proxyVariables.filter((name) => variable(env, name) !== undefined)
+  const set = setProxyVariables(env)
   if (set.length === 0) return [ok('proxy', 'none: providers are called directly')]
   const exempt = noProxyVariables.flatMap((name) => (variable(env, name) ?? '').split(',')).map((host) => host.trim())
   const sparesLocal = exempt.some((host) => host === '*' || host === '127.0.0.1')
