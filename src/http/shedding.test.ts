@@ -7,19 +7,21 @@ const gigabyte = 2 ** 30
 /** A gateway whose time and load are told; the timer never gets a turn inside a test. */
 function start(facts: Partial<SheddingDependencies> = {}) {
   let nowMs = 0
+  let workedMs = 0
   const clock = { now: () => nowMs, monotonicMs: () => nowMs }
   const usual = { clock, random: () => 0.5, running: () => 10, rssBytes: () => gigabyte, memoryBytesMax: 4 * gigabyte }
-  const shedding = createShedding({ ...usual, ...facts })
+  const shedding = createShedding({ ...usual, workedMs: () => workedMs, ...facts })
   return {
     shedding,
-    /** So many samples in time, then one that comes this late. */
-    pass(inTime: number, lateMs = 0) {
+    /** So many samples in time, then one that comes this late, after so much work of our own. */
+    pass(inTime: number, lateMs = 0, ownShare = 1) {
       for (let n = 0; n < inTime; n++) {
         nowMs += 20
         shedding.sample()
       }
       if (lateMs === 0) return
       nowMs += 20 + lateMs
+      workedMs += (20 + lateMs) * ownShare
       shedding.sample()
     },
   }
@@ -49,6 +51,15 @@ describe('the event loop', () => {
     const { shedding, pass } = start()
     for (let n = 0; n < 50; n++) pass(1, 100)
     expect(shedding.refusal()).toBeUndefined()
+    shedding.close()
+  })
+
+  test('may be held up by others on its machine, or by a pause of the whole of it', () => {
+    const { shedding, pass } = start()
+    for (let n = 0; n < 50; n++) pass(1, 980, 0.249)
+    expect(shedding.refusal()).toBeUndefined()
+    for (let n = 0; n < 3; n++) pass(1, 980, 0.25)
+    expect(shedding.refusal()).toMatchObject({ code: 'OVERLOADED' })
     shedding.close()
   })
 

@@ -1,5 +1,5 @@
 // Whether new generations are turned away before their body is read, because those that run would suffer: the event loop
-// lags, memory runs out, or too many run already. Running streams are never touched, and probes never ask here.
+// lags under our own work, memory runs out, or too many run already. Running streams are never touched, and probes never ask here.
 
 import { totalmem } from 'node:os'
 import type { Clock } from '../kernel/clock.ts'
@@ -23,6 +23,8 @@ export interface SheddingDependencies {
   /** What this process has in memory. */
   rssBytes?(): number
   readonly memoryBytesMax?: number
+  /** What this process has worked so far, in all its threads. */
+  workedMs?(): number
 }
 
 /** How often it looks. */
@@ -32,6 +34,8 @@ const samples = 250
 /** More than one sample in a hundred later than this: the 99th percentile is. */
 const lateMs = 100
 const lateMax = samples / 100
+/** Late for reasons of its own: a process that worked less than this of the time waited for others on its machine. */
+const ownShare = 0.25
 
 const memoryEverySamples = 50
 const memoryShare = 0.85
@@ -46,15 +50,21 @@ const runningMaxDefault = 10_000
 export function createShedding(deps: SheddingDependencies): Shedding {
   const { clock, random, running, runningMax = runningMaxDefault } = deps
   const { rssBytes = () => process.memoryUsage.rss(), memoryBytesMax = memoryLimit() } = deps
+  const { workedMs = processWorkedMs } = deps
   const lateness = new LatenessRing()
   let sampledMs = clock.monotonicMs()
+  let workedBeforeMs = workedMs()
   let untilMemory = 0
   let rss = 0
 
   function sample(): void {
     const nowMs = clock.monotonicMs()
-    lateness.add(nowMs - sampledMs - sampleMs > lateMs)
+    const tookMs = nowMs - sampledMs
+    const workedNowMs = workedMs()
+    // To turn requests away helps against what they cause. Against a busy neighbour it only makes a delay a refusal.
+    lateness.add(tookMs - sampleMs > lateMs && workedNowMs - workedBeforeMs >= tookMs * ownShare)
     sampledMs = nowMs
+    workedBeforeMs = workedNowMs
     if (untilMemory-- > 0) return
     untilMemory = memoryEverySamples
     rss = rssBytes()
@@ -92,6 +102,11 @@ class LatenessRing {
     this.#ring[this.#at] = value
     this.#at = (this.#at + 1) % samples
   }
+}
+
+function processWorkedMs(): number {
+  const { user, system } = process.cpuUsage()
+  return (user + system) / 1000
 }
 
 /** Of the container, where there is one that limits it; else the machine's. */
