@@ -49,16 +49,14 @@ test('what comes from there by another call is a word, too', async () => {
   expect(soundings.isSilent(address, 3000, 3000)).toBe(false)
 })
 
-test('a handshake that nobody answers is silence; a connection without TLS is not', async () => {
+test('who takes a connection is there, whatever its program is busy with', async () => {
   const { port, seen } = startListener()
   const soundings = sounding()
-  const plain = at(`http://127.0.0.1:${port}`)
-  const secure = at(`https://127.0.0.1:${port}`)
-  for (const address of [plain, secure]) soundings.isSilent(address, 3000, 0)
+  const addresses = [at(`http://127.0.0.1:${port}`), at(`https://127.0.0.1:${port}`)]
+  for (const address of addresses) soundings.isSilent(address, 3000, 0)
   while (seen.connections < 2) await Bun.sleep(1)
   await Bun.sleep(20)
-  expect(soundings.isSilent(plain, 3000, 3000)).toBe(false)
-  expect(soundings.isSilent(secure, 3000, 3000)).toBe(true)
+  for (const address of addresses) expect(soundings.isSilent(address, 3000, 3000)).toBe(false)
 })
 
 test('a refusal is a word: who goes on serving may take nobody new', async () => {

@@ -2,8 +2,7 @@
 // line looks like one that thinks. A call that hears nothing for long therefore has its address dialled, once for all
 // calls to it: who neither takes nor refuses a connection in time is not thinking.
 
-import { connect as connectPlain, type Socket } from 'node:net'
-import { connect as connectTls } from 'node:tls'
+import { connect, type Socket } from 'node:net'
 import type { Provider } from './provider.ts'
 
 export interface Soundings {
@@ -68,16 +67,13 @@ export function createSoundings({ isProxied }: { readonly isProxied: boolean }):
   }
 }
 
-/** `onWord`: it was connected, with TLS where there shall be, or refused. */
+/** `onWord`: it was connected or refused. Without TLS: that is the program's to answer, which may be busy thinking. */
 function openSocket(baseUrl: string, onWord: () => void): Socket {
   const { protocol, hostname, port } = new URL(baseUrl)
   const host = hostname.replace(/^\[(.*)\]$/, '$1')
-  const isTls = protocol === 'https:'
-  const socket = isTls
-    ? connectTls({ host, port: Number(port || 443) })
-    : connectPlain({ host, port: Number(port || 80) })
-  return socket
-    .once(isTls ? 'secureConnect' : 'connect', onWord)
+  const usualPort = protocol === 'https:' ? 443 : 80
+  return connect({ host, port: Number(port) || usualPort })
+    .once('connect', onWord)
     .on('error', onWord)
     .unref()
 }
