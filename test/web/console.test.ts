@@ -77,6 +77,10 @@ browserTest(
     const charge = `$0.${String(micros).padStart(6, '0').replace(/0+$/, '')}`
     expect(await page.locator('[data-charge]').textContent()).toBe(charge)
     await page.waitForSelector(`text=moved ${charge} out of the wallet`)
+    // Who asked is told by name; the link leads to all that it asked.
+    await page.click('.facts-grid a:has-text("first-key")')
+    await page.waitForSelector('button:has-text("key first-key")')
+    await page.waitForSelector('[data-row]')
     expect(reports).toEqual([])
     await close()
     await fresh.stop()

@@ -1,10 +1,11 @@
 /** @jsxImportSource preact */
 // The filters of the list of requests; each is part of the address.
 
-import type { TargetedSubmitEvent } from 'preact'
+import type { ComponentChildren, TargetedSubmitEvent } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import type { AddressQuery } from '../parts/address-query.ts'
 import type { CatalogItem } from '../parts/api-answers.ts'
+import { NameOf } from '../parts/name-of.tsx'
 import { type ListAnswer, useResource } from '../parts/use-resource.ts'
 import { useWorkspaces } from '../parts/workspaces.tsx'
 import { useZone } from '../parts/zone.tsx'
@@ -41,9 +42,13 @@ export function RequestFilters({ query, change }: RequestFiltersProps) {
         />
         <span>Live</span>
       </label>
-      {query.key !== '' && <Chip label={`key ${query.key}`} remove={() => change({ key: '' })} />}
-      {query.from !== '' && <Chip label={`from ${moment(query.from)}`} remove={() => change({ from: '' })} />}
-      {query.to !== '' && <Chip label={`before ${moment(query.to)}`} remove={() => change({ to: '' })} />}
+      {query.key !== '' && (
+        <Chip remove={() => change({ key: '' })}>
+          key <NameOf kind="keys" id={query.key} />
+        </Chip>
+      )}
+      {query.from !== '' && <Chip remove={() => change({ from: '' })}>from {moment(query.from)}</Chip>}
+      {query.to !== '' && <Chip remove={() => change({ to: '' })}>before {moment(query.to)}</Chip>}
     </div>
   )
 }
@@ -133,10 +138,10 @@ function FindRequest() {
   )
 }
 
-function Chip({ label, remove }: { readonly label: string; remove(): void }) {
+function Chip({ children, remove }: { readonly children: ComponentChildren; remove(): void }) {
   return (
     <button type="button" class="button quiet small" onClick={remove}>
-      {label} <span aria-hidden="true">×</span>
+      {children} <span aria-hidden="true">×</span>
       <span class="visually-hidden">: take this filter away</span>
     </button>
   )

@@ -5,6 +5,7 @@ import { exactCount, shortMs } from '../../../catalog/figures.ts'
 import type { ConsoleData } from '../../../page-data.ts'
 import { CopyButton } from '../../shell/copy-button.tsx'
 import type { ExplainedItem } from '../parts/api-answers.ts'
+import { NameOf } from '../parts/name-of.tsx'
 import { Outcome } from '../parts/outcome.tsx'
 import { CodeBlock, Loading, Refused } from '../parts/resource-view.tsx'
 import { useResource } from '../parts/use-resource.ts'
@@ -104,13 +105,13 @@ function Facts({ request }: { readonly request: ExplainedItem }) {
     [
       'Key',
       <a key="key" href={`/console/requests?key=${request.key_id}`}>
-        <code>{request.key_id}</code>
+        <NameOf kind="keys" id={request.key_id} />
       </a>,
     ],
     [
       'Project',
       <a key="project" href={`/console/requests?project=${request.project_id}`}>
-        <code>{request.project_id}</code>
+        <NameOf kind="projects" id={request.project_id} />
       </a>,
     ],
   ] as const
