@@ -17,7 +17,7 @@ export const layers: readonly (readonly string[])[] = [
 
 /** The files directly in src/, by the part of the house they are. */
 export const topFiles: readonly { readonly pattern: RegExp; readonly part: string }[] = [
-  { pattern: /^main\.ts$/, part: 'main' },
+  { pattern: /^(main|serve)\.ts$/, part: 'main' },
   { pattern: /^app\.ts$/, part: 'app' },
 ]
 

@@ -1,0 +1,167 @@
+// Serving: configuration → app → listening → drain. Everything that can stop a start is told here in a sentence,
+// without a stack.
+
+import { relative } from 'node:path'
+import manifest from '../package.json' with { type: 'json' }
+import { type App, startApp } from './app.ts'
+import { configInputs } from './cli/config-inputs.ts'
+import { prettyStart, type StartFacts, startLogLines } from './cli/start-output.ts'
+import { startWithRoom } from './cli/start-with-room.ts'
+import { startWorker } from './cli/workers/start-worker.ts'
+import { supervise } from './cli/workers/supervise.ts'
+import { type Config, loadConfig, readProcess } from './config/config.ts'
+import { type ConfigFault, formatFault } from './config/fault.ts'
+import { shownSettings } from './config/shown-settings.ts'
+import { type ConfigReport, createConfigSource } from './config/source.ts'
+import { systemClock } from './kernel/clock.ts'
+import { builtInProviders } from './providers/registry.ts'
+import { StartRefusal } from './store/start-refusal.ts'
+import { createLog, type Log } from './telemetry/log.ts'
+
+export async function start(workers: number | undefined): Promise<void> {
+  startWithRoom(readProcess().env, process.argv.slice(2))
+  if (workers === undefined) await serve('own port')
+  else await serveWithWorkers(workers)
+}
+
+export async function serve(port: 'own port' | 'shared port'): Promise<void> {
+  const load = () => loadConfig(configInputs())
+  const initial = load()
+  for (const warning of initial.warnings) process.stderr.write(`warning: ${formatFault(warning)}\n`)
+  if ('faults' in initial)
+    return fail(`tollgate cannot start, the configuration is wrong:\n${faultLines(initial.faults)}`)
+
+  const log = createLog({
+    format: initial.config.logFormat,
+    clock: systemClock,
+    write: (text) => void process.stdout.write(text),
+  })
+  const source = createConfigSource({
+    initial,
+    load,
+    report: (report) => logReport(log, report),
+    describe: (config) => shownSettings(config, configInputs()),
+  })
+  let app: App
+  try {
+    app = await startApp({
+      source,
+      clock: systemClock,
+      loopClock: systemClock,
+      log,
+      sharesPort: port === 'shared port',
+      onProgress: (line) => process.stderr.write(`${line}\n`),
+    })
+  } catch (error) {
+    log.flush()
+    if (!(error instanceof StartRefusal)) throw error
+    fail(`tollgate cannot start: ${error.message}`)
+    // What was opened before the refusal, a database connection say, would keep the process waiting for work.
+    process.exit()
+  }
+  await announce(app, initial.config, log)
+  stopOnSignal(app, log)
+  if (port === 'shared port') process.send?.('ready')
+}
+
+/** Several processes on one port. They share a database, so it cannot be the embedded one, which has a single writer. */
+async function serveWithWorkers(count: number): Promise<void> {
+  const loaded = loadConfig(configInputs())
+  if (!('faults' in loaded)) {
+    const { databaseUrl, port } = loaded.config
+    if (databaseUrl === undefined) {
+      return fail(
+        'tollgate cannot start: --workers needs PostgreSQL, because the embedded database is written by one process. Set DATABASE_URL (docs/operate/scale.md), or leave out --workers.',
+      )
+    }
+    if (port === 0) return fail('tollgate cannot start: --workers needs a port of its own, not 0. Set TOLLGATE_PORT.')
+  }
+  const supervision = supervise({
+    count,
+    clock: systemClock,
+    startWorker,
+    wait: (milliseconds) => Bun.sleep(milliseconds),
+    report: (line) => void process.stderr.write(`tollgate: ${line}\n`),
+  })
+  process.on('SIGTERM', () => supervision.stop('SIGTERM'))
+  process.on('SIGINT', () => supervision.stop('SIGINT'))
+  process.exit(await supervision.done)
+}
+
+async function announce(app: App, config: Config, log: Log): Promise<void> {
+  const facts = await startFacts(app, config)
+  if (config.logFormat === 'pretty') process.stdout.write(prettyStart(facts))
+  else for (const { message, fields } of startLogLines(facts)) log.info(message, fields)
+}
+
+async function startFacts(app: App, config: Config): Promise<StartFacts> {
+  const providers = app.providers()
+  const isFirst = app.firstStart.firstKey !== undefined
+  return {
+    version: manifest.version,
+    url: app.url,
+    dataFolder: shownPath(config.dataFolder),
+    engine: app.engine,
+    firstKey: app.firstStart.firstKey,
+    firstKeyFile: shownPath(app.firstStart.firstKeyFile),
+    consoleLink: isFirst ? app.url + (await app.createSignInPath()) : undefined,
+    managementToken:
+      app.adminToken.file === undefined ? app.adminToken.source : `${shownPath(app.adminToken.file)} (0600)`,
+    openingCredit: isFirst ? app.openingCredit : undefined,
+    providersOn: [...providers.values()].map(({ id, source, transport }) => ({
+      id,
+      source,
+      models: app.modelCount(id),
+      offline: transport !== undefined,
+    })),
+    providersOff: builtInProviders.filter(({ id }) => !providers.has(id)),
+  }
+}
+
+/** As a person in this folder would write it. */
+function shownPath(path: string): string {
+  const inside = relative(process.cwd(), path)
+  return inside.startsWith('..') ? path : `./${inside}`
+}
+
+/** The first signal drains; a second one shortens the wait. */
+function stopOnSignal(app: App, log: Log): void {
+  let stopping = false
+  const stop = (): void => {
+    if (stopping) return app.hurry()
+    stopping = true
+    log.info('stopping: running requests are finished first')
+    log.flush()
+    void app.stop().then((drained) => {
+      if (!drained) process.stderr.write('tollgate: some requests did not end in time and were cut off\n')
+      process.exit(0)
+    })
+  }
+  process.on('SIGTERM', stop)
+  process.on('SIGINT', stop)
+  // The process that watches over this one is gone; what runs is finished, and nothing new is taken.
+  process.on('disconnect', stop)
+}
+
+function logReport(log: Log, report: ConfigReport): void {
+  if (report.kind === 'deleted') {
+    return log.warn(`${report.configPath} is gone; the last configuration stays in force`)
+  }
+  if (report.kind === 'refused') {
+    return log.error(
+      `the changed configuration is wrong; the last good one stays in force\n${faultLines(report.faults)}`,
+    )
+  }
+  for (const warning of report.warnings) log.warn(formatFault(warning))
+  if (report.needsRestart.length > 0) log.warn(`needs a restart to take effect: ${report.needsRestart.join(', ')}`)
+  log.info('configuration changed and in force')
+}
+
+function faultLines(faults: readonly ConfigFault[]): string {
+  return faults.map((fault) => `  ${formatFault(fault)}`).join('\n')
+}
+
+function fail(message: string): void {
+  process.stderr.write(`${message}\n`)
+  process.exitCode = 1
+}
