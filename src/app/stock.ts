@@ -44,7 +44,7 @@ export async function createStock(source: ConfigSource, deps: GoodsDependencies)
     renewing = told
     return told
   }
-  source.onChange(() => void renew())
+  source.onChange(renew)
   return {
     get current() {
       return current

@@ -54,7 +54,10 @@ const model = (id: string) => `models:\n  - { id: ${id}, price: free, routes: [{
 test('a good change is in force and handed to the listeners before it is reported', async () => {
   const { source, path, nextReport } = start(model('a/one'))
   const heard: string[] = []
-  source.onChange((config) => heard.push(...config.models.map(({ id }) => id)))
+  source.onChange((config) => {
+    heard.push(...config.models.map(({ id }) => id))
+    return undefined
+  })
   writeFileSync(path, model('a/two'))
   expect(await nextReport()).toEqual({ kind: 'applied', needsRestart: [], warnings: [] })
   expect(heard).toEqual(['a/two'])
@@ -85,7 +88,7 @@ test('a wrong change is reported and the last good one stays in force, until it 
   const { source, path, nextReport } = start(model('a/one'))
   const before = source.current
   let heard = 0
-  source.onChange(() => heard++)
+  source.onChange(() => void heard++)
   writeFileSync(path, model('nonsense'))
   const report = await nextReport()
   expect(report.kind === 'refused' && report.faults.map(formatFault)).toEqual([
@@ -157,10 +160,36 @@ test('a reload that is asked for reads key files again', async () => {
   source.close()
 })
 
+test('what a listener takes over later is reported later, and not at all if it could not', async () => {
+  const { source, path, nextReport } = start(model('a/one'))
+  const taking: PromiseWithResolvers<boolean>[] = []
+  source.onChange(() => {
+    const turn = Promise.withResolvers<boolean>()
+    taking.push(turn)
+    return turn.promise
+  })
+  const reported = nextReport()
+  let isReported = false
+  void reported.then(() => {
+    isReported = true
+  })
+  writeFileSync(path, model('a/two'))
+  while (taking.length === 0) await Bun.sleep(5)
+  taking[0]?.resolve(false)
+  await Bun.sleep(0)
+  expect(isReported).toBe(false)
+  source.reload()
+  await Bun.sleep(0)
+  expect(isReported).toBe(false)
+  taking[1]?.resolve(true)
+  expect(await reported).toMatchObject({ kind: 'applied' })
+  source.close()
+})
+
 test('a listener that left hears nothing', () => {
   const { source } = start(model('a/one'))
   let heard = 0
-  const leave = source.onChange(() => heard++)
+  const leave = source.onChange(() => void heard++)
   source.reload()
   leave()
   source.reload()

@@ -15,10 +15,13 @@ export type ConfigReport =
   /** The file is gone; the last good configuration stays in force. */
   | { readonly kind: 'deleted'; readonly configPath: string }
 
+/** Must not throw or reject. One that takes its time promises whether the change is in force. */
+export type ConfigListener = (config: Config) => Promise<boolean> | undefined
+
 export interface ConfigSource {
   readonly current: Config
-  /** Answers with the way to stop listening. Listeners must not throw. */
-  onChange(listener: (config: Config) => void): () => void
+  /** Answers with the way to stop listening. */
+  onChange(listener: ConfigListener): () => void
   /** Told when a changed file was wrong and the last good configuration stays. Must not throw. */
   onRefused(listener: () => void): void
   /** Each setting in force and where it came from; secrets are "set". */
@@ -50,7 +53,7 @@ const fixedSettings = {
 
 export function createConfigSource(options: ConfigSourceOptions): ConfigSource {
   const { initial, load, report } = options
-  const listeners = new Set<(config: Config) => void>()
+  const listeners = new Set<ConfigListener>()
   const refusalListeners = new Set<() => void>()
   let current = initial.config
 
@@ -70,8 +73,11 @@ export function createConfigSource(options: ConfigSourceOptions): ConfigSource {
     }
     const { config, needsRestart } = keepFixedSettings(current, outcome.config)
     current = config
-    for (const listener of listeners) listener(config)
-    report({ kind: 'applied', needsRestart, warnings: fromFile(outcome.warnings) })
+    const taking = [...listeners].flatMap((listener) => listener(config) ?? [])
+    const tell = () => report({ kind: 'applied', needsRestart, warnings: fromFile(outcome.warnings) })
+    if (taking.length === 0) return tell()
+    // Whoever could not take it over has said so.
+    void Promise.all(taking).then((taken) => taken.every(Boolean) && tell())
   }
   const watchFile = (path: string, digest: string | undefined) =>
     watchConfigFile(path, {
