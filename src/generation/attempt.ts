@@ -177,7 +177,7 @@ async function openStream(
   const { warnings } = lane
   if (relay.isWhole) {
     // The provider may still be talking, behind an ending that was ours to find.
-    patience.abort()
+    if (!('isRead' in reader)) patience.abort()
     assert(relay.usage, 'a whole reply has been metered')
     return { kind: 'whole', candidate, warnings, body: relay.terminal, usage: relay.usage }
   }
@@ -193,12 +193,18 @@ async function openStream(
   }
 }
 
+/** Of which nothing is left at the provider. */
+interface ReadReply {
+  readonly isRead: true
+  read(): Promise<{ done: boolean; value: Uint8Array | undefined }>
+}
+
 /** The provider's stream; made of its whole reply where it was asked for a stream and sent that. */
 async function streamReader(
   candidate: Candidate,
   response: Response,
   patience: Patience,
-): Promise<OpenStream['reader'] | AttemptFault> {
+): Promise<OpenStream['reader'] | ReadReply | AttemptFault> {
   const type = response.headers.get('content-type') ?? ''
   if (type.startsWith('text/event-stream') && response.body) return response.body.getReader()
   if (!type.includes('json')) return garbled('an answer that is no event stream', patience)
@@ -208,6 +214,7 @@ async function streamReader(
   if ('fault' in stream) return classifyFault(stream.fault)
   const pieces = [stream]
   return {
+    isRead: true,
     read() {
       const value = pieces.pop()
       return Promise.resolve({ done: value === undefined, value })

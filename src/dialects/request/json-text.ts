@@ -10,9 +10,14 @@ export function jsonString(text: string): RawJson {
 export function jsonObject(members: readonly (readonly [name: string, value: RawJson | undefined])[]): RawJson {
   let text = ''
   for (const [name, value] of members) {
-    if (value !== undefined) text += `${text === '' ? '' : ','}${JSON.stringify(name)}:${value}`
+    if (value !== undefined) text += `${text === '' ? '' : ','}${quotedName(name)}:${value}`
   }
   return `{${text}}`
+}
+
+/** Nearly every name is one of a dialect's own, and those have nothing to escape. */
+function quotedName(name: string): RawJson {
+  return /^\w+$/.test(name) ? `"${name}"` : JSON.stringify(name)
 }
 
 export function jsonArray(elements: readonly RawJson[]): RawJson {
