@@ -34,6 +34,18 @@ test('after a pause of the process everybody is heard before anybody is judged',
   while (!seen.ticks.includes(61_000)) await Bun.sleep(5)
 })
 
+test('a process that is paused again and again still judges', async () => {
+  const clock = createJumpClock()
+  ticker = createTicker(clock)
+  const seen = seeing()
+  ticker.watch(seen)
+  while (seen.ticks.length < 3) {
+    clock.jump(2)
+    await Bun.sleep(20)
+  }
+  expect(seen.ticks.every((ms) => ms >= 2000)).toBe(true)
+})
+
 test('one that leaves while it is asked leaves nobody out', async () => {
   ticker = createTicker(createJumpClock())
   const all = [seeing(), seeing(), seeing()] as const

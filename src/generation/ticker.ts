@@ -31,11 +31,13 @@ export function createTicker(clock: Clock): Ticker {
   const all: Watched[] = []
   let tickedMs = clock.monotonicMs()
   let nowMs = tickedMs
+  let isListening = false
   const timer = setInterval(() => {
     const passedMs = clock.monotonicMs() - tickedMs
     nowMs = tickedMs += passedMs
-    // Whoever seems silent may not have been: it is heard first, and judged by the next tick.
-    if (passedMs > pausedMs) return
+    // Whoever seems silent may not have been: it is heard first, and judged by the next tick, however late that is.
+    isListening = passedMs > pausedMs && !isListening
+    if (isListening) return
     // Backwards, since one that leaves while it is asked is replaced by the last, which has been asked already.
     for (let seat = all.length - 1; seat >= 0; seat--) all[seat]?.tick(nowMs)
   }, tickMs)
