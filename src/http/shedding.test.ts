@@ -10,7 +10,7 @@ function start(facts: Partial<SheddingDependencies> = {}) {
   let workedMs = 0
   const clock = { now: () => nowMs, monotonicMs: () => nowMs }
   const usual = { clock, random: () => 0.5, running: () => 10, rssBytes: () => gigabyte, memoryBytesMax: 4 * gigabyte }
-  const shedding = createShedding({ ...usual, workedMs: () => workedMs, ...facts })
+  const shedding = createShedding({ ...usual, workedMs: () => workedMs, coreShare: 1, ...facts })
   return {
     shedding,
     /** So many samples in time, then one that comes this late, after so much work of our own. */
@@ -59,6 +59,13 @@ describe('the event loop', () => {
     for (let n = 0; n < 50; n++) pass(1, 980, 0.249)
     expect(shedding.refusal()).toBeUndefined()
     for (let n = 0; n < 3; n++) pass(1, 980, 0.25)
+    expect(shedding.refusal()).toMatchObject({ code: 'OVERLOADED' })
+    shedding.close()
+  })
+
+  test('is its own fault in a container that may use a tenth of a core, and uses it', () => {
+    const { shedding, pass } = start({ coreShare: 0.1 })
+    for (let n = 0; n < 3; n++) pass(1, 980, 0.09)
     expect(shedding.refusal()).toMatchObject({ code: 'OVERLOADED' })
     shedding.close()
   })

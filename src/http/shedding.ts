@@ -1,6 +1,7 @@
 // Whether new generations are turned away before their body is read, because those that run would suffer: the event loop
 // lags under our own work, memory runs out, or too many run already. Running streams are never touched, and probes never ask here.
 
+import { readFileSync } from 'node:fs'
 import { totalmem } from 'node:os'
 import type { Clock } from '../kernel/clock.ts'
 import { Failure } from '../kernel/failure.ts'
@@ -25,6 +26,8 @@ export interface SheddingDependencies {
   readonly memoryBytesMax?: number
   /** What this process has worked so far, in all its threads. */
   workedMs?(): number
+  /** How much of a core it may use, 1 = all of one. */
+  readonly coreShare?: number
 }
 
 /** How often it looks. */
@@ -34,7 +37,7 @@ const samples = 250
 /** More than one sample in a hundred later than this: the 99th percentile is. */
 const lateMs = 100
 const lateMax = samples / 100
-/** Late for reasons of its own: a process that worked less than this of the time waited for others on its machine. */
+/** Late for reasons of its own: a process that worked less than this of what it may waited for others on its machine. */
 const ownShare = 0.25
 
 const memoryEverySamples = 50
@@ -50,7 +53,7 @@ const runningMaxDefault = 10_000
 export function createShedding(deps: SheddingDependencies): Shedding {
   const { clock, random, running, runningMax = runningMaxDefault } = deps
   const { rssBytes = () => process.memoryUsage.rss(), memoryBytesMax = memoryLimit() } = deps
-  const { workedMs = processWorkedMs } = deps
+  const { workedMs = processWorkedMs, coreShare = readCoreShare() } = deps
   const lateness = new LatenessRing()
   let sampledMs = clock.monotonicMs()
   let workedBeforeMs = workedMs()
@@ -62,7 +65,7 @@ export function createShedding(deps: SheddingDependencies): Shedding {
     const tookMs = nowMs - sampledMs
     const workedNowMs = workedMs()
     // To turn requests away helps against what they cause. Against a busy neighbour it only makes a delay a refusal.
-    lateness.add(tookMs - sampleMs > lateMs && workedNowMs - workedBeforeMs >= tookMs * ownShare)
+    lateness.add(tookMs - sampleMs > lateMs && workedNowMs - workedBeforeMs >= tookMs * coreShare * ownShare)
     sampledMs = nowMs
     workedBeforeMs = workedNowMs
     if (untilMemory-- > 0) return
@@ -107,6 +110,17 @@ class LatenessRing {
 function processWorkedMs(): number {
   const { user, system } = process.cpuUsage()
   return (user + system) / 1000
+}
+
+/** A container with a quota stands still for the rest of each period, late by its own work though it is mostly idle. */
+function readCoreShare(): number {
+  try {
+    const [quota, period] = readFileSync('/sys/fs/cgroup/cpu.max', 'utf8').split(' ').map(Number)
+    const share = (quota ?? Number.NaN) / (period ?? Number.NaN)
+    return share > 0 && share < 1 ? share : 1
+  } catch {
+    return 1
+  }
 }
 
 /** Of the container, where there is one that limits it; else the machine's. */
