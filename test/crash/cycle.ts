@@ -5,13 +5,7 @@ import type { FailpointName } from '../../src/kernel/failpoint.ts'
 import type { Database } from '../../src/store/database.ts'
 import { checkBooks, countCharges, countOpenHolds, openingCredit, withBooks } from '../parts/crash-books.ts'
 import { askForReceipt, askKinds, type Receipt } from '../parts/crash-client.ts'
-import {
-  type CrashData,
-  type CrashGateway,
-  loadedBefore,
-  neverBusyFile,
-  startCrashGateway,
-} from '../parts/crash-gateway.ts'
+import { type CrashData, type CrashGateway, startCrashGateway } from '../parts/crash-gateway.ts'
 import { startLoad } from '../parts/crash-load.ts'
 import type { Payer } from '../parts/crash-topups.ts'
 import type { TakeTurn } from '../parts/turns.ts'
@@ -78,12 +72,9 @@ const plans: Record<FailpointName, { readonly passes: number; readonly oneIn: nu
   in_topup: { passes: 20, oneIn: 10 },
 }
 
-/** On a machine that is short of time a gateway would turn calls away for that. */
-const env = loadedBefore(neverBusyFile)
-
 function startArmed(site: Site, failpoint: FailpointName): Promise<CrashGateway> {
   const { passes, oneIn } = plans[failpoint]
-  return startCrashGateway(site, { env, failpoints: `${failpoint}=kill:${1 / oneIn}:${passes}` })
+  return startCrashGateway(site, { failpoints: `${failpoint}=kill:${1 / oneIn}:${passes}` })
 }
 
 export interface CycleOptions {
@@ -109,7 +100,7 @@ export async function runCycle(site: Site, options: CycleOptions): Promise<Cycle
     site.asked += died.asked
     site.receipts.push(...died.receipts)
     holdsLeft = await withBooks(site, (database) => lookAtDead(database, options.silence))
-    next = await (failpoint === 'in_reap' ? startArmed(site, 'in_reap') : startCrashGateway(site, { env }))
+    next = await (failpoint === 'in_reap' ? startArmed(site, 'in_reap') : startCrashGateway(site))
   } finally {
     endTurn()
   }
@@ -189,7 +180,7 @@ async function recover(site: Site, first: CrashGateway, { failpoint, diedAtMs, t
       // It may be killed in the middle of reaping; the one after it must get through.
       if (!gateway.isAlive()) {
         kills++
-        gateway = await startCrashGateway(site, { env })
+        gateway = await startCrashGateway(site)
       }
       if ((await countOpenHolds(sql)) === 0) return performance.now()
       if (performance.now() - diedAtMs > reapedWithinMs) return undefined
@@ -218,7 +209,7 @@ async function recover(site: Site, first: CrashGateway, { failpoint, diedAtMs, t
 /** A gateway without failpoints in place of one that may still be killed. */
 async function replaced(site: Site, gateway: CrashGateway): Promise<CrashGateway> {
   await gateway.kill()
-  return await startCrashGateway(site, { env })
+  return await startCrashGateway(site)
 }
 
 async function serves(site: Site, gateway: CrashGateway): Promise<readonly string[]> {

@@ -23,9 +23,15 @@ function line(name: string, result: SlowResult): string {
   return `${name.padEnd(10)} ${errors.length} errors  ${retried} retried  p50 ${p50Ms.toFixed(1)} ms  p99 ${p99Ms.toFixed(1)} ms  ${memory}`
 }
 
-const calm = await runSlowClients({ slowHeaders: 0, slowReaders: 0, goodRequests })
+const calm = await runSlowClients({ slowHeaders: 0, slowReaders: 0, goodRequests, isAlone: true })
 console.log(line('calm', calm))
-const besieged = await runSlowClients({ slowHeaders, slowReaders, goodRequests, onProgress: console.log })
+const besieged = await runSlowClients({
+  slowHeaders,
+  slowReaders,
+  goodRequests,
+  isAlone: true,
+  onProgress: console.log,
+})
 console.log(line('besieged', besieged))
 console.log(`at the end ${besieged.openHeaders} slow headers and ${besieged.openReaders} slow readers were still there`)
 for (const error of besieged.errors.slice(0, 10)) console.log(error)

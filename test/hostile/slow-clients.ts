@@ -17,6 +17,8 @@ export interface SlowOptions {
   readonly slowReaders: number
   /** Good requests, some at a time, while the slow ones are there. */
   readonly goodRequests: number
+  /** Nobody else uses the machine. */
+  readonly isAlone?: boolean
   onProgress?(text: string): void
 }
 
@@ -52,7 +54,8 @@ export async function runSlowClients(options: SlowOptions): Promise<SlowResult> 
   writeFileSync(configPath, failoverConfig([upstream.url]))
   // As the launcher does: without it the 257th stream would wait for one of the others to end.
   const prefix = ['env', 'BUN_CONFIG_MAX_HTTP_REQUESTS=65000']
-  const gateway = await startCrashGateway({ dataFolder, databaseUrl: undefined, configPath }, { prefix })
+  const { isAlone = false } = options
+  const gateway = await startCrashGateway({ dataFolder, databaseUrl: undefined, configPath }, { prefix, isAlone })
   try {
     return await besiege(gateway, options)
   } finally {

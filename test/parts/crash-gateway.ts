@@ -41,18 +41,18 @@ export interface CrashStart {
   readonly command?: readonly string[]
   /** Beside the gateway's own variables. */
   readonly env?: Readonly<Record<string, string>>
+  /** Files that are loaded into it before it starts. */
+  readonly preload?: readonly string[]
+  /** It has the machine to itself, and may turn calls away when it is too busy. */
+  readonly isAlone?: boolean
   /** Sees every line as it is printed. */
   onLine?(line: string): void
 }
 
 const keptLines = 50
 
-export const neverBusyFile = join(import.meta.dir, 'never-busy.ts')
-
-/** The variable that makes a gateway load these files before it starts. */
-export function loadedBefore(...files: readonly string[]): Readonly<Record<string, string>> {
-  return { BUN_OPTIONS: files.map((file) => `--preload ${file}`).join(' ') }
-}
+/** On a machine that it shares with other tests it would turn calls away for being late. */
+const neverBusyFile = join(import.meta.dir, 'never-busy.ts')
 
 /** Resolves when it listens; rejects with what it printed if it ends before. */
 export async function startCrashGateway(data: CrashData, start: CrashStart = {}): Promise<CrashGateway> {
@@ -107,7 +107,9 @@ export async function startCrashGateway(data: CrashData, start: CrashStart = {})
 }
 
 /** Nothing of the caller's environment but the path: a provider's key in it would switch that provider on. */
-function environmentOf(data: CrashData, { failpoints, env }: CrashStart): Record<string, string> {
+function environmentOf(data: CrashData, start: CrashStart): Record<string, string> {
+  const { failpoints, env, command, preload = [], isAlone = command !== undefined } = start
+  const files = isAlone ? preload : [neverBusyFile, ...preload]
   return {
     PATH: process.env.PATH ?? '',
     HOME: data.dataFolder,
@@ -122,6 +124,7 @@ function environmentOf(data: CrashData, { failpoints, env }: CrashStart): Record
     TOLLGATE_DRAIN_DELAY_SECONDS: '0',
     ...(data.databaseUrl !== undefined && { DATABASE_URL: data.databaseUrl }),
     ...(failpoints !== undefined && { TOLLGATE_FAILPOINTS: failpoints }),
+    ...(files.length > 0 && { BUN_OPTIONS: files.map((file) => `--preload ${file}`).join(' ') }),
     ...env,
   }
 }

@@ -39,7 +39,8 @@ export async function runSoak(options: SoakOptions): Promise<SoakRun> {
     { dataFolder, databaseUrl: undefined, configPath },
     {
       command: [launcher],
-      env: { BUN_OPTIONS: `--preload ${join(import.meta.dir, 'probe.ts')}`, SOAK_PROBE: probePath },
+      preload: [join(import.meta.dir, 'probe.ts')],
+      env: { SOAK_PROBE: probePath },
     },
   )
   try {

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { askSocket } from '../parts/ask-socket.ts'
 import type { Ask } from '../parts/crash-client.ts'
-import { type CrashGateway, loadedBefore, neverBusyFile, startCrashGateway } from '../parts/crash-gateway.ts'
+import { type CrashGateway, startCrashGateway } from '../parts/crash-gateway.ts'
 import { readTrace, type TracedCall, tracer } from '../parts/crash-trace.ts'
 import { upstreamConfig } from '../parts/gateway.ts'
 import { allocatedBytes } from './collector-log.ts'
@@ -65,9 +65,8 @@ export async function measureWork(): Promise<Work> {
       { dataFolder: folder, databaseUrl: undefined, configPath },
       {
         prefix: tracer(tracePath, 64),
+        preload: [join(import.meta.dir, 'count-work.ts')],
         env: {
-          // A traced process is slow, and would turn requests away for that.
-          ...loadedBefore(neverBusyFile, join(import.meta.dir, 'count-work.ts')),
           WORK_PROBE: probePath,
           BUN_JSC_logGC: '1',
           // None between those that are asked for, and none that is told in pieces because it runs beside the program.
