@@ -1,5 +1,6 @@
 // Whether new generations are turned away before their body is read, because those that run would suffer: the event loop
-// lags under our own work, memory runs out, or too many run already. Running streams are never touched, and probes never ask here.
+// lags under our own work, memory runs out, or too many run already. Running streams are never touched, and probes never
+// ask here.
 
 import { readFileSync } from 'node:fs'
 import { totalmem } from 'node:os'
