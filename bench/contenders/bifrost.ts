@@ -19,7 +19,7 @@ export const bifrost: Contender = {
     const folder = join(setting.peersFolder, 'bifrost')
     const program = join(folder, 'bin', 'bifrost-http')
     if (!existsSync(program)) {
-      if (!setting.installPeers) return { absent: `not installed in ${folder} (--install-peers does it)` }
+      if (!setting.installPeers) return { absent: 'not installed (--install-peers does it)' }
       const failed = install(folder)
       if (failed) return { absent: failed }
     }

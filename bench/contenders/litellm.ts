@@ -22,7 +22,7 @@ export const litellm: Contender = {
     const folder = join(setting.peersFolder, 'litellm')
     const program = join(folder, 'bin', 'litellm')
     if (!existsSync(program)) {
-      if (!setting.installPeers) return { absent: `not installed in ${folder} (--install-peers does it)` }
+      if (!setting.installPeers) return { absent: 'not installed (--install-peers does it)' }
       const failed = install(folder)
       if (failed) return { absent: failed }
     }

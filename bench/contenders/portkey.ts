@@ -24,7 +24,7 @@ export const portkey: Contender = {
     const folder = join(setting.peersFolder, 'portkey')
     const modules = join(folder, 'node_modules')
     if (!versionOf(modules, PACKAGE) || versionOf(modules, SERVER_PACKAGE) !== SERVER_VERSION) {
-      if (!setting.installPeers) return { absent: `not installed in ${folder} (--install-peers does it)` }
+      if (!setting.installPeers) return { absent: 'not installed (--install-peers does it)' }
       const failed = install(folder)
       if (failed) return { absent: failed }
     }

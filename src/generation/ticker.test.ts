@@ -24,14 +24,24 @@ test('who begins between two ticks begins now, not at the last tick', () => {
 
 test('after a pause of the process everybody is heard before anybody is judged', async () => {
   const clock = createJumpClock()
-  ticker = createTicker(clock)
-  const seen = seeing()
-  ticker.watch(seen)
+  let looks = 0
+  ticker = createTicker({
+    now: clock.now,
+    monotonicMs() {
+      looks++
+      return clock.monotonicMs()
+    },
+  })
+  const judgedAtLook: number[] = []
+  ticker.watch({ seat: -1, tick: () => void judgedAtLook.push(looks) })
+  while (judgedAtLook.length === 0) await Bun.sleep(5)
+  // From here to the next tick nobody else has a turn.
+  judgedAtLook.length = 0
+  looks = 0
   clock.jump(61)
-  // The first tick only takes note of the time: bytes that came in the pause are read after it.
-  while (ticker.nowMs < 61_000) await Bun.sleep(5)
-  expect(seen.ticks).not.toContain(61_000)
-  while (!seen.ticks.includes(61_000)) await Bun.sleep(5)
+  while (judgedAtLook.length === 0) await Bun.sleep(5)
+  // The first look only takes note of the time: bytes that came in the pause are read after it.
+  expect(judgedAtLook[0]).toBe(2)
 })
 
 test('a process that is paused again and again still judges', async () => {
@@ -52,5 +62,7 @@ test('one that leaves while it is asked leaves nobody out', async () => {
   const leaver: Watched = { seat: -1, tick: () => ticker?.unwatch(leaver) }
   for (const watched of [all[0], leaver, all[1], all[2]]) ticker.watch(watched)
   while (leaver.seat !== -1) await Bun.sleep(5)
-  expect(all.map(({ ticks }) => ticks.length)).toEqual([1, 1, 1])
+  const asked = all.map(({ ticks }) => ticks.length)
+  expect(Math.min(...asked)).toBeGreaterThan(0)
+  expect(Math.max(...asked)).toBe(Math.min(...asked))
 })

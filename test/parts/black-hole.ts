@@ -1,6 +1,11 @@
 // An address on this machine that neither takes nor refuses connections: a listener whose queue is full, so that the
 // system drops whoever else knocks. Firewalls and dead lines look the same.
 
+import { test } from 'bun:test'
+
+/** For tests that need one; where there is no Python to open it they are skipped by name. */
+export const holeTest = test.skipIf(Bun.which('python3') === null)
+
 const program = `
 import socket, sys
 listener = socket.socket()
