@@ -11,7 +11,7 @@ import type { RequestId } from '../kernel/ids.ts'
 import { isBroken } from '../providers/call-endpoint.ts'
 import { SseOverflow } from '../wire/sse-splitter.ts'
 import type { Answered, OpenStream } from './attempt.ts'
-import type { Bill } from './bill.ts'
+import { type Bill, cutShort } from './bill.ts'
 import type { Ending } from './settlement.ts'
 import type { Connection, Settled } from './story.ts'
 import type { Ticker, Watched } from './ticker.ts'
@@ -171,17 +171,13 @@ class Pump implements Watched {
     await this.#end(controller, 'interrupted', new Failure('STREAM_INTERRUPTED', message))
   }
 
-  /** The hold follows the answer; where it cannot, the answer ends with what the wallet paid for. */
+  /** The hold follows the answer; where it cannot, the answer ends with what was paid for. */
   async #grow(controller: Controller, { relay }: OpenStream, bill: Pick<Bill, 'grow'>): Promise<void> {
     const growing = bill.grow(relay.outputBytes)
     const growth = growing instanceof Promise ? await growing : growing
     if (growth === 'enough' || this.#isOver()) return
-    if (growth === 'no ledger') {
-      const message = `Tollgate cannot reach its ledger, so it cannot pay for more of this answer; what came before is all there is. Request ${this.#input.requestId}.`
-      return await this.#end(controller, 'ended by us', new Failure('OVERLOADED', message, { retryAfterMs: 1000 }))
-    }
-    const message = `The wallet cannot pay for more of this answer, so it ends here. Top up: console → Wallet, or \`tollgate wallet topup\`. Request ${this.#input.requestId}.`
-    await this.#end(controller, 'out of money', new Failure('INSUFFICIENT_BALANCE', message, { shouldRetry: false }))
+    const ending = growth === 'no ledger' ? 'ended by us' : 'out of money'
+    await this.#end(controller, ending, cutShort(growth, this.#input.requestId))
   }
 
   async #end(controller: Controller, ending: Ending, failure: Failure | undefined): Promise<void> {

@@ -4,7 +4,7 @@ import type { Nano, Pico } from '../kernel/money.ts'
 import type { Usage } from '../kernel/usage.ts'
 import type { ExtendOutcome, Ledger, Settlement, SettleOutcome } from '../ledger/ledger.ts'
 import type { OfferedModel } from '../routing/offer.ts'
-import { Bill } from './bill.ts'
+import { Bill, cutShort } from './bill.ts'
 import { type SliceFacts, sliceOf } from './slice.ts'
 
 // The bill of one request over a ledger that says what the test wants.
@@ -20,6 +20,7 @@ interface Asked {
   released: number
   /** What the wallet has left for extensions. */
   free: bigint
+  refusesWith: ExtendOutcome['kind'] | undefined
 }
 
 function open(more: Partial<SliceFacts> = {}, { isShared = false } = {}): Asked {
@@ -36,6 +37,7 @@ function open(more: Partial<SliceFacts> = {}, { isShared = false } = {}): Asked 
   const settled: Settlement[] = []
   const extend = (_: unknown, amount: Nano): ExtendOutcome => {
     extended.push(amount)
+    if (asked.refusesWith) return { kind: asked.refusesWith } as ExtendOutcome
     if (amount > asked.free) return { kind: 'insufficient', posted: asked.free as Nano, held: 0n as Nano }
     asked.free -= amount
     return { kind: 'held' }
@@ -52,7 +54,7 @@ function open(more: Partial<SliceFacts> = {}, { isShared = false } = {}): Asked 
     },
   } as unknown as Ledger
   const bill = new Bill('req_1', ledger, model, facts, sliceOf(facts, 100, facts.cap))
-  const asked: Asked = { bill, extended, settled, released: 0, free: 1_000_000n }
+  const asked: Asked = { bill, extended, settled, released: 0, free: 1_000_000n, refusesWith: undefined }
   return asked
 }
 
@@ -135,7 +137,19 @@ describe('a hold grows', () => {
     expect(asked.bill.grow(9_216)).toBe('enough')
     expect(asked.extended).toHaveLength(5)
     expect(asked.bill.growAtBytes).toBe(12_288)
-    expect(asked.bill.grow(12_288)).toBe('over')
+    expect(asked.bill.grow(12_288)).toBe('out of money')
+  })
+
+  test.each([
+    ['insufficient', 'out of money', 'INSUFFICIENT_BALANCE'],
+    ['over budget', 'over limit', 'LIMIT_EXCEEDED'],
+    ['unavailable', 'no ledger', 'OVERLOADED'],
+  ] as const)('no more for want of room: %s', (kind, growth, code) => {
+    const asked = open()
+    asked.refusesWith = kind
+    asked.bill.grow(9_216)
+    expect(asked.bill.grow(12_288)).toBe(growth)
+    expect(cutShort(growth, 'req_1')).toMatchObject({ code })
   })
 
   test('after all, if there is money again when it is used up', () => {
@@ -161,7 +175,7 @@ describe('a hold that is asked for over the network', () => {
   test('is waited for when all is used up', async () => {
     const asked = open({}, { isShared: true })
     asked.free = 0n
-    expect(await asked.bill.grow(12_288)).toBe('over')
+    expect(await asked.bill.grow(12_288)).toBe('out of money')
     const lucky = open({}, { isShared: true })
     expect(await lucky.bill.grow(12_288)).toBe('enough')
   })

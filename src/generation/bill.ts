@@ -2,11 +2,12 @@
 // Whatever happens to the request, exactly one of settle and release ends it.
 
 import { freePrice, type Price, priceBound, priceUsage } from '../catalog/price.ts'
+import { unreachable } from '../kernel/assert.ts'
 import { Failure } from '../kernel/failure.ts'
 import type { RequestId } from '../kernel/ids.ts'
 import { type Nano, zeroNano } from '../kernel/money.ts'
 import type { Usage } from '../kernel/usage.ts'
-import type { Ledger } from '../ledger/ledger.ts'
+import type { ExtendOutcome, Ledger } from '../ledger/ledger.ts'
 import type { Candidate } from '../routing/candidate.ts'
 import type { OfferedModel } from '../routing/offer.ts'
 import type { NewRow } from '../store/write-batch.ts'
@@ -17,8 +18,8 @@ const bytesPerTokenLeast = 3
 /** More is asked for while there is still something left. */
 const growShare = 0.75
 
-/** Whether the answer may go on; `over`: what is held is used up and the wallet has no more; `no ledger`: nobody can say. */
-export type Growth = 'enough' | 'over' | 'no ledger'
+/** Whether the answer may go on; if not, what is held is used up and there is no more of it, or nobody can say. */
+export type Growth = 'enough' | 'out of money' | 'over limit' | 'no ledger'
 
 export class Bill {
   /** Bytes of generated text from which `grow` has something to do. */
@@ -52,7 +53,7 @@ export class Bill {
     this.growAtBytes = this.#nextGrowth()
   }
 
-  /** The cap to send upstream where the wallet cannot pay for the one that was asked for. */
+  /** The cap to send upstream where there is no room for the one that was asked for. */
   get loweredCap(): number | undefined {
     return this.slice.cap < this.facts.cap ? this.slice.cap : undefined
   }
@@ -146,7 +147,7 @@ export class Bill {
     const { price, isMarked } = this.facts
     const amount = priceBound(price, { inputTokens: this.slice.inputTokens, outputTokens, isMarked })
     const outcome = this.ledger.extend(this.requestId, (amount - this.#held) as Nano)
-    const take = (kind: string): Promise<void> | undefined => {
+    const take = (kind: ExtendOutcome['kind']): Promise<void> | undefined => {
       if (kind === 'held') {
         this.#held = amount
         this.#outputTokens = outputTokens
@@ -156,7 +157,7 @@ export class Bill {
       }
       const isMoney = kind === 'insufficient' || kind === 'over budget'
       if (isMoney && more > sliceTokensLeast) return this.#extend(more / 2)
-      this.#refusal = isMoney ? 'over' : 'no ledger'
+      this.#refusal = kind === 'insufficient' ? 'out of money' : kind === 'over budget' ? 'over limit' : 'no ledger'
       this.growAtBytes = this.#bytesHeld()
       return undefined
     }
@@ -174,5 +175,31 @@ export class Bill {
 
   #bytesHeld(): number {
     return this.#outputTokens * bytesPerTokenLeast
+  }
+}
+
+/** What the client of an answer is told that ends because no more could be held for it. */
+export function cutShort(growth: Exclude<Growth, 'enough'>, requestId: RequestId): Failure {
+  switch (growth) {
+    case 'no ledger':
+      return new Failure(
+        'OVERLOADED',
+        `Tollgate cannot reach its ledger, so it cannot pay for more of this answer; what came before is all there is. Request ${requestId}.`,
+        { retryAfterMs: 1000 },
+      )
+    case 'out of money':
+      return new Failure(
+        'INSUFFICIENT_BALANCE',
+        `The wallet cannot pay for more of this answer, so it ends here. Top up: console → Wallet, or \`tollgate wallet topup\`. Request ${requestId}.`,
+        { shouldRetry: false },
+      )
+    case 'over limit':
+      return new Failure(
+        'LIMIT_EXCEEDED',
+        `A spend limit leaves no room for more of this answer, so it ends here. Raise the limit: console → Keys, or \`tollgate limits put\`. Request ${requestId}.`,
+        { shouldRetry: false },
+      )
+    default:
+      return unreachable(growth)
   }
 }

@@ -18,6 +18,7 @@ import { type AdmitDependencies, admit, type EstimateTokens } from './admit.ts'
 import { type AnswerHeaders, failureResponse, requestIdHeaders, streamHeaders } from './answer-headers.ts'
 import { answerStream, type Opened } from './answer-stream.ts'
 import { type Answered, createAttempt, isAnswered, type OpenStream, type WholeReply } from './attempt.ts'
+import type { Bill } from './bill.ts'
 import { Call, type Measured } from './call.ts'
 import { estimateAllTokens, type HoldDependencies, hold } from './hold.ts'
 import { claimKey, replayHeaders } from './idempotent.ts'
@@ -209,16 +210,17 @@ async function endedEarly(opened: Opened, call: Call): Promise<Response | undefi
 }
 
 function addWarnings(headers: AnswerHeaders, { warnings }: Answered, { story }: Call): void {
-  const lowered = story.bill?.loweredCap
+  const lowered = story.bill && loweredCapWarning(story.bill)
   if (warnings.length === 0 && lowered === undefined) return
-  const all = lowered === undefined ? warnings : [loweredCapWarning(lowered), ...warnings]
+  const all = lowered === undefined ? warnings : [lowered, ...warnings]
   headers['x-tollgate-warnings'] = warningsHeader(all)
   story.record.warnings = all.map(({ code, field }) => `${code} ${field}`)
 }
 
-/** The wallet pays for this much of an answer and no more. */
-function loweredCapWarning(cap: number): Warning {
-  return { code: `max_tokens_lowered_by_balance=${cap}`, field: '/max_tokens' }
+/** The wallet, or a spend limit, has room for this much of an answer and no more. */
+function loweredCapWarning({ loweredCap, slice }: Bill): Warning | undefined {
+  if (loweredCap === undefined) return undefined
+  return { code: `max_tokens_lowered_by_${slice.within ?? 'balance'}=${loweredCap}`, field: '/max_tokens' }
 }
 
 /** What the promise brings, or `not yet` when it takes longer. */

@@ -114,6 +114,44 @@ describe('a refused one', () => {
     })
   })
 
+  describe('by a spend limit', () => {
+    const over = (cap: bigint, spent: bigint, held = 0n): HoldOutcome => ({
+      kind: 'over budget',
+      scopeId: 'key_1',
+      window: 'day:1970-01-01',
+      cap: cap as Nano,
+      spent: spent as Nano,
+      held: held as Nano,
+    })
+
+    test('comes with the cap that the limit has room for, and says so', async () => {
+      const { outcome, requests } = await ask({ outputCap: 900, outcomes: [over(6_000n, 570n), { kind: 'held' }] })
+      expect(requests.at(-1)).toMatchObject({ amount: 5_424n })
+      expect(outcome).toMatchObject({ loweredCap: 400, slice: { within: 'limit' } })
+    })
+
+    test('is fitted to the tightest of wallet and limits, whoever refuses first', async () => {
+      const outcomes = [thin(9_000n), over(8_000n, 0n), over(7_000n, 1_570n), { kind: 'held' }] as const
+      const { outcome, requests } = await ask({ outputCap: 900, stream: false, outcomes })
+      expect(requests.map(({ amount }) => amount)).toEqual([9_150n, 8_994n, 7_994n, 5_424n] as Nano[])
+      expect(outcome).toMatchObject({ loweredCap: 400, slice: { within: 'limit' } })
+    })
+
+    test('is for the rest of the day where nothing fits, and is not tried again', async () => {
+      const { outcome, requests } = await ask({ outcomes: [over(5_000n, 1_017n)] })
+      expect(requests).toHaveLength(1)
+      expect(outcome).toMatchObject({
+        code: 'LIMIT_EXCEEDED',
+        facts: { shouldRetry: false, retryAfterMs: 86_400_000 },
+      })
+    })
+
+    test('is for a moment where running requests take the room', async () => {
+      const { outcome } = await ask({ outputCap: 300, outcomes: [over(5_000n, 500n, 4_000n)] })
+      expect(outcome).toMatchObject({ code: 'LIMIT_EXCEEDED', facts: { shouldRetry: true, retryAfterMs: 5000 } })
+    })
+  })
+
   test('is in flight where others hold the money, with a time to come back', async () => {
     const { outcome, requests } = await ask({ outputCap: 5000, outcomes: [thin(1_000_000n, 999_000n)] })
     expect(requests.slice(1).map(({ amount }) => amount - 1_424n)).toEqual([

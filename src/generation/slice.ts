@@ -1,5 +1,5 @@
 // How much is held for a request: its input at the dearest price it could have, and a slice of its output. Rules for
-// small wallets are here too; nobody is locked out by a large default cap, and nobody is served beyond what they have.
+// small wallets and nearly used limits are here too; nobody is locked out by a large default cap, and nobody is served beyond what they have.
 
 import { type Price, priceBound } from '../catalog/price.ts'
 import type { Nano } from '../kernel/money.ts'
@@ -22,8 +22,10 @@ export interface Slice {
   readonly inputTokens: number
   /** Over all choices. */
   readonly outputTokens: number
-  /** The most output tokens of one answer, as far as the wallet can pay for it. */
+  /** The most output tokens of one answer, as far as there is room for it. */
   readonly cap: number
+  /** What the cap was fitted to: the wallet's balance, or a spend limit. */
+  readonly within?: 'balance' | 'limit'
 }
 
 /** Output tokens held at a time while an answer streams. */
@@ -53,9 +55,9 @@ export function leastSlice(facts: SliceFacts, inputTokens: number): Slice {
   return sliceOf({ ...facts, holdsWholeCap: true }, inputTokens, Math.min(facts.cap, sliceTokensLeast))
 }
 
-/** The slices to try, largest first, for a thin wallet; none = it cannot pay at all. */
-export function thinSlices(facts: SliceFacts, inputTokens: number, posted: Nano): readonly Slice[] {
-  const cap = affordableCap(facts, inputTokens, posted)
+/** The slices to try, largest first, where there is little room; none = there is too little for any. */
+export function thinSlices(facts: SliceFacts, inputTokens: number, room: Nano): readonly Slice[] {
+  const cap = affordableCap(facts, inputTokens, room)
   if (cap < Math.min(facts.cap, sliceTokensLeast) || cap < Math.min(facts.cap, facts.capLeast)) return []
   if (facts.holdsWholeCap) return [sliceOf(facts, inputTokens, cap)]
   const slices: Slice[] = []
@@ -66,11 +68,11 @@ export function thinSlices(facts: SliceFacts, inputTokens: number, posted: Nano)
   return slices
 }
 
-/** The largest cap whose whole price the wallet could pay if nothing else ran. */
-function affordableCap(facts: SliceFacts, inputTokens: number, posted: Nano): number {
+/** The largest cap whose whole price there is room for. */
+function affordableCap(facts: SliceFacts, inputTokens: number, room: Nano): number {
   const { price, isMarked, choices } = facts
   const pays = (cap: number): boolean =>
-    priceBound(price, { inputTokens, outputTokens: cap * choices, isMarked }) <= posted
+    priceBound(price, { inputTokens, outputTokens: cap * choices, isMarked }) <= room
   if (pays(facts.cap)) return facts.cap
   let low = -1
   let high = facts.cap

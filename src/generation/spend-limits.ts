@@ -21,14 +21,24 @@ export function budgetsOf({ limits }: Caller, clock: Clock): readonly Budget[] |
   return budgets
 }
 
-export function overBudget({ keyName, limits }: Caller, over: OverBudget, now: number): Failure {
-  const { scopeId, window, spent, held, cap } = over
+/** `inFlightRetryMs`: given where it is only running requests that leave too little, and one of them may soon end. */
+export function overBudget(
+  { keyName, limits }: Caller,
+  { scopeId, window, spent, held, cap }: OverBudget,
+  now: number,
+  inFlightRetryMs?: number,
+): Failure {
   const scope = limits.find(({ id }) => id === scopeId)
   const whose = scope && scope.kind !== 'key' ? ` (limit of ${scope.kind} "${scope.name}")` : ''
   const period = window.startsWith('day:') ? 'day' : 'month'
+  const limit = `$${formatUsd(cap)} per ${period}${whose}`
+  if (inFlightRetryMs !== undefined) {
+    const message = `Key "${keyName}" has used $${formatUsd(spent)} of ${limit}, and running requests hold $${formatUsd(held)}; this one does not fit beside them. Retry in ${inFlightRetryMs / 1000} s.`
+    return new Failure('LIMIT_EXCEEDED', message, { retryAfterMs: inFlightRetryMs, shouldRetry: true })
+  }
   const retryAfterMs = Math.max(1000, (windowEnd(window) ?? now) - now)
   const used = formatUsd((spent + held) as Nano)
-  const message = `Key "${keyName}" has used $${used} of $${formatUsd(cap)} per ${period}${whose}; this request does not fit. The ${period} ends in ${duration(retryAfterMs)} (UTC). Raise the limit: console → Keys, or \`tollgate limits put\`.`
+  const message = `Key "${keyName}" has used $${used} of ${limit}; this request does not fit. The ${period} ends in ${duration(retryAfterMs)} (UTC). Raise the limit: console → Keys, or \`tollgate limits put\`.`
   // Official clients disagree on waits this long, so they are told not to try by themselves.
   return new Failure('LIMIT_EXCEEDED', message, { retryAfterMs, shouldRetry: false })
 }

@@ -29,12 +29,12 @@ export class BudgetCounters {
     return { spent: spent as Nano, held: held as Nano }
   }
 
-  /** undefined = all of them have room. What costs nothing always has. */
-  refusal(budgets: readonly Budget[], amount: bigint): OverBudget | undefined {
-    if (amount === 0n) return undefined
+  /** undefined = all of them have that much room. What costs nothing needs none. */
+  refusal(budgets: readonly Budget[], room: bigint): OverBudget | undefined {
+    if (room === 0n) return undefined
     for (const { scopeId, window, cap } of budgets) {
       const { spent, held } = this.state(budgetName(scopeId, window))
-      if (spent + held + amount > cap) return { kind: 'over budget', scopeId, window, spent, held, cap }
+      if (spent + held + room > cap) return { kind: 'over budget', scopeId, window, spent, held, cap }
     }
     return undefined
   }

@@ -18,7 +18,7 @@ export interface HoldRequest {
   readonly projectId: ProjectId
   /** 0 is always granted, even without a wallet: a call that costs nothing still leaves its transfer. */
   readonly amount: Nano
-  /** Granted only to a wallet whose free part covers this much, though no more than the amount is held. */
+  /** Granted only where wallet and spend limits have this much free, though no more than the amount is held. */
   readonly roomLeast?: Nano
   /** After this long the hold is reaped even if its process lives; must exceed the request's total deadline. */
   readonly lifetimeMs?: number

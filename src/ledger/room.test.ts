@@ -3,7 +3,7 @@ import { forEachEngine } from '../../test/parts/engines.ts'
 import { addWorkspace, expectBooksRight, holdOf, openLedger } from '../../test/parts/ledger.ts'
 import type { Nano } from '../kernel/money.ts'
 
-// A hold that is only granted to a wallet with more room than it takes.
+// A hold that is only granted where there is more room than it takes.
 
 forEachEngine((engine) => {
   test('a hold that wants room is refused to a wallet without, to the last unit, and takes no more than its amount', async () => {
@@ -38,5 +38,23 @@ forEachEngine((engine) => {
     // 100, 90, 80, 70, 60 and 50 are room enough.
     expect(outcomes.filter(({ kind }) => kind === 'held')).toHaveLength(6)
     expect(await ledger.wallet(workspaceId)).toMatchObject({ posted: 100n, held: 60n })
+  })
+
+  test('a spend limit must have the room too, and is told as a limit', async () => {
+    await using store = await engine.openStore()
+    const { database } = store
+    await using books = await openLedger(database)
+    const { ledger } = books
+    const workspaceId = await addWorkspace(database)
+    await ledger.fund({ workspaceId, amount: 1000n as Nano, kind: 'topup' })
+    const budgets = [{ scopeId: 'key_1', window: 'day:2100-01-01', cap: 100n as Nano }]
+    const ask = (amount: bigint, room: bigint) =>
+      ledger.hold({ ...holdOf(workspaceId, amount), roomLeast: room as Nano, budgets })
+    expect(await ask(10n, 101n)).toMatchObject({ kind: 'over budget', spent: 0n, held: 0n, cap: 100n })
+    expect(await ask(10n, 100n)).toMatchObject({ kind: 'held' })
+    expect(await ask(10n, 91n)).toMatchObject({ kind: 'over budget', held: 10n })
+    expect(await ask(90n, 5n)).toMatchObject({ kind: 'held' })
+    expect(await ledger.budget('key_1', 'day:2100-01-01')).toMatchObject({ spent: 0n, held: 100n })
+    await expectBooksRight(database)
   })
 })

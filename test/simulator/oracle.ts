@@ -196,7 +196,7 @@ export class Oracle {
       const walletLow = wallet.low - heldMost()
       const isOver = (at: number, side: 'low' | 'high') =>
         (budgets[at]?.[side] ?? 0n) - (side === 'low' ? heldMost() : heldLeast) + (request.budgets[at]?.cap ?? 0n) <
-        amount
+        room
       const fault = (text: string) => this.violate(`M4: ${what} ${text}`)
       if (heard.kind === 'held') {
         if (walletHigh < room) fault(`was granted, with at most ${walletHigh} free`)

@@ -74,18 +74,33 @@ forEachEngine((engine) => {
     let refused = 0
     const replies = Array.from({ length: 50 }, async () => {
       const reply = await call(key)
-      if (reply.status === 429) refused++
-      return reply.status
+      if (reply.status !== 429) return reply.status
+      refused++
+      // Room comes back as soon as one of the five ends.
+      return [reply.headers.get('retry-after'), reply.headers.get('x-should-retry')].join(' ')
     })
     await until(() => upstream.calls.length - before + refused === 50)
     expect([upstream.calls.length - before, refused]).toEqual([5, 45])
     gate.resolve()
     gate = undefined
-    expect((await Promise.all(replies)).filter((status) => status === 200)).toHaveLength(5)
+    const ends = await Promise.all(replies)
+    expect([ends.filter((end) => end === 200).length, ends.filter((end) => end === '5 true').length]).toEqual([5, 45])
     // $0.00025 are spent; four more end with $0.00045.
     expect((await callsUntilRefused(key))[0]).toBe(4)
     const { balance } = await tenancy.must('GET', `/api/workspaces/${workspaceId}/wallet`)
     expect(balance).toBe('0.99955')
+  })
+
+  test('an answer that could cost more than is left is capped to that, and says so', async () => {
+    const { key } = await tenancy.tenant({ credit: '1', with: { limits: { spend_per_day: '0.0005' } } })
+    let left = 500
+    for (const surface of bothSurfaces) {
+      const reply = await tenancy.generate(surface, key, 'acme/large', { max_tokens: 900 })
+      expect(reply.status).toBe(200)
+      expect(upstream.calls.at(-1)?.json().max_tokens).toBe(left)
+      expect(reply.headers.get('x-tollgate-warnings')).toContain(`max_tokens_lowered_by_limit=${left}`)
+      left -= 50
+    }
   })
 
   test('a month counts over its days, and both surfaces are told in their own shape', async () => {

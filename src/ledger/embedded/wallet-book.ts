@@ -181,7 +181,7 @@ export class WalletBook {
     const { posted, held: reserved } = hold.balance
     const needed = roomLeast > amount ? roomLeast : amount
     if (posted - reserved < needed) return { kind: 'insufficient', posted: posted as Nano, held: reserved as Nano }
-    const over = this.budgets.refusal(hold.budgets, amount)
+    const over = this.budgets.refusal(hold.budgets, needed)
     if (over) return over
     this.#add(hold, amount)
     return held

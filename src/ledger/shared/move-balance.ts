@@ -12,7 +12,7 @@ import { lockBudgets, writeBudgets } from './budget-rows.ts'
 /** An amount that is taken only if the wallet's free part covers it. */
 export interface Demand {
   readonly amount: bigint
-  /** What the free part must cover for it, at least the amount. */
+  /** What the free part, and each cap, must leave for it: at least the amount. */
   readonly room: bigint
   /** Whether it leaves the wallet at once (the rest of a charge) or is reserved. */
   readonly takes: 'posted' | 'held'
@@ -119,7 +119,7 @@ function share({ charged, freed, demands, budgetEnds }: WalletMove, row: Balance
   for (const demand of demands) {
     const { amount, room, budgets } = demand
     if (posted - held < room) continue
-    const over = counters.refusal(demand.caps, amount)
+    const over = counters.refusal(demand.caps, room)
     if (over) {
       overBudget.set(demand, over)
       continue
