@@ -6,12 +6,12 @@
 import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { parseArgs } from 'node:util'
 import { systemClock } from '../src/kernel/clock.ts'
+import { refuseOptions, scriptOptions } from '../test/parts/script-options.ts'
 import { launch } from './contenders/launch.ts'
 import { likelyRange, median, percentile } from './statistics.ts'
 
-const usage = `bun run bench/console-open.ts [options]
+const usage = `npm run bench:console-open -- [options]
   --rate N      calls a second (100)
   --seconds N   of each window (5)
   --rounds N    windows of each kind, in turns (18)`
@@ -41,18 +41,14 @@ interface Window {
 }
 
 async function main(): Promise<number> {
-  const { values } = parseArgs({
-    options: {
-      rate: { type: 'string', default: '100' },
-      seconds: { type: 'string', default: '5' },
-      rounds: { type: 'string', default: '18' },
-      help: { type: 'boolean', default: false },
-    },
+  const values = scriptOptions(usage, {
+    rate: { type: 'string', default: '100' },
+    seconds: { type: 'string', default: '5' },
+    rounds: { type: 'string', default: '18' },
   })
   const [rate, seconds, rounds] = [Number(values.rate), Number(values.seconds), Number(values.rounds)]
-  if (values.help || ![rate, seconds, rounds].every((each) => Number.isInteger(each) && each > 0)) {
-    console.log(usage)
-    return values.help ? 0 : 2
+  if (![rate, seconds, rounds].every((each) => Number.isInteger(each) && each > 0)) {
+    return refuseOptions('--rate, --seconds and --rounds take whole numbers above 0', usage)
   }
   const folder = mkdtempSync(join(tmpdir(), 'tollgate-console-open-'))
   const dataFolder = join(folder, 'data')

@@ -5,15 +5,15 @@
 import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { parseArgs } from 'node:util'
 import { systemClock } from '../src/kernel/clock.ts'
 import { findPostgresPrograms, sharedPostgres } from '../test/parts/postgres.ts'
+import { refuseOptions, scriptOptions } from '../test/parts/script-options.ts'
 import { type PageCalls, pageCalls, pageLength } from './console-calls.ts'
 import { type Launched, launch } from './contenders/launch.ts'
 import { seedLog, type Tenant } from './seed-log.ts'
 import { median } from './statistics.ts'
 
-const usage = `bun run bench/console-scale.ts [options]
+const usage = `npm run bench:console-scale -- [options]
   --requests N    rows of the large log (1000000); it has a charge for every tenth
   --rounds N      how often each page is asked (21)
   --engine NAME   sqlite or postgres; both unless told`
@@ -39,23 +39,15 @@ interface Timing {
 }
 
 async function main(): Promise<number> {
-  const { values } = parseArgs({
-    options: {
-      requests: { type: 'string', default: '1000000' },
-      rounds: { type: 'string', default: '21' },
-      engine: { type: 'string' },
-      help: { type: 'boolean', default: false },
-    },
+  const values = scriptOptions(usage, {
+    requests: { type: 'string', default: '1000000' },
+    rounds: { type: 'string', default: '21' },
+    engine: { type: 'string' },
   })
-  if (values.help) {
-    console.log(usage)
-    return 0
-  }
   const wanted = engines.filter((engine) => values.engine === undefined || values.engine === engine)
   const [requests, rounds] = [Number(values.requests), Number(values.rounds)]
   if (wanted.length === 0 || !Number.isInteger(requests) || !Number.isInteger(rounds) || rounds < 1) {
-    console.error(usage)
-    return 2
+    return refuseOptions('--requests and --rounds take whole numbers, --engine sqlite or postgres', usage)
   }
   let isSlow = false
   let isUnfair = false

@@ -5,7 +5,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { parseArgs } from 'node:util'
+import { refuseOptions, scriptOptions } from '../test/parts/script-options.ts'
 import { PATHS, requestHeaders } from './cells.ts'
 import { startUpstream } from './contenders/start-upstream.ts'
 import { type Grown, startGrown } from './grown-gateway.ts'
@@ -74,22 +74,30 @@ interface Options {
   readonly largest: number
 }
 
+const usage = `npm run bench:growth -- [options]
+  --only NAME   ${DIMENSIONS.map(({ name }) => `"${name}"`).join(' or ')}; more than once for several
+  --rounds N    rounds over all sizes (5)
+  --seconds N   length of one measurement (2)
+  --quick       1 round of half a second, up to thousands
+  --write       keep the run in bench/results and write the tables and plots of bench/README.md again`
+
 async function main(): Promise<void> {
-  const { values } = parseArgs({
-    options: {
-      quick: { type: 'boolean' },
-      write: { type: 'boolean' },
-      only: { type: 'string' },
-      rounds: { type: 'string' },
-      seconds: { type: 'string' },
-    },
+  const values = scriptOptions(usage, {
+    quick: { type: 'boolean' },
+    write: { type: 'boolean' },
+    only: { type: 'string', multiple: true },
+    rounds: { type: 'string' },
+    seconds: { type: 'string' },
   })
   const options: Options = {
     rounds: Number(values.rounds ?? (values.quick ? 1 : 5)),
     windowMs: Number(values.seconds ?? (values.quick ? 0.5 : 2)) * 1000,
     largest: values.quick ? 10_000 : Number.POSITIVE_INFINITY,
   }
-  const wanted = values.only?.split(',')
+  const wanted = values.only
+  const unknown = wanted?.find((name) => !DIMENSIONS.some((dimension) => dimension.name === name))
+  if (unknown !== undefined) refuseOptions(`there is no ${unknown}`, usage)
+  if (!(options.rounds >= 1 && options.windowMs >= 100)) refuseOptions('--rounds from 1, --seconds from 0.1', usage)
   const folder = mkdtempSync(join(tmpdir(), 'tollgate-growth-'))
   const upstream = await startUpstream(folder)
   try {

@@ -4,8 +4,8 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { parseArgs } from 'node:util'
 import { systemClock } from '../src/kernel/clock.ts'
+import { scriptOptions } from '../test/parts/script-options.ts'
 import { PATHS, requestBody, requestHeaders } from './cells.ts'
 import type { Call, Running } from './contenders/contender.ts'
 import { startUpstream } from './contenders/start-upstream.ts'
@@ -46,8 +46,12 @@ const AFTER_RATIO_MAX = 1.1
 const AFTER_MS_MAX = 60_000
 const BIG_BODY_BYTES = 20_000_000
 
+const usage = `npm run bench:streams -- [options]
+  --quick   fewer and shorter streams
+  --write   keep the run in bench/results and write the tables and plots of bench/README.md again`
+
 async function main(): Promise<void> {
-  const { values } = parseArgs({ options: { quick: { type: 'boolean' }, write: { type: 'boolean' } } })
+  const values = scriptOptions(usage, { quick: { type: 'boolean' }, write: { type: 'boolean' } })
   const folder = mkdtempSync(join(tmpdir(), 'tollgate-streams-'))
   const stops: (() => Promise<void>)[] = []
   try {

@@ -1,20 +1,25 @@
-// `npm run crash -- [--cycles N] [--engine sqlite|postgres|both]`: kills the gateway N times on each engine while streams
+// `npm run crash`: kills the gateway N times on each engine while streams
 // run and checks the ledger after every restart. A line per cycle, a summary, and exit code 0 if nothing was broken.
 
-import { parseArgs } from 'node:util'
 import { findPostgresPrograms } from '../parts/postgres.ts'
+import { refuseOptions, scriptOptions } from '../parts/script-options.ts'
 import type { CycleResult } from './cycle.ts'
 import { type CyclesSummary, type Engine, runCycles } from './run-cycles.ts'
 
-function readOptions(): { readonly cycles: number; readonly engines: readonly Engine[] } | string {
-  const { values } = parseArgs({
-    options: { cycles: { type: 'string', default: '50' }, engine: { type: 'string', default: 'both' } },
+const usage = `npm run crash -- [options]
+  --cycles N   kills on each engine (50)
+  --engine E   sqlite, postgres or both (both)`
+
+function readOptions(): { readonly cycles: number; readonly engines: readonly Engine[] } {
+  const values = scriptOptions(usage, {
+    cycles: { type: 'string', default: '50' },
+    engine: { type: 'string', default: 'both' },
   })
   const cycles = Number(values.cycles)
-  if (!Number.isInteger(cycles) || cycles < 1) return '--cycles takes a whole number from 1'
+  if (!Number.isInteger(cycles) || cycles < 1) return refuseOptions('--cycles takes a whole number from 1', usage)
   if (values.engine === 'both') return { cycles, engines: ['sqlite', 'postgres'] }
   if (values.engine === 'sqlite' || values.engine === 'postgres') return { cycles, engines: [values.engine] }
-  return '--engine takes sqlite, postgres or both'
+  return refuseOptions('--engine takes sqlite, postgres or both', usage)
 }
 
 function cycleLine(engine: Engine, result: CycleResult, counted: number, cycles: number): string {
@@ -68,10 +73,6 @@ async function crash(engine: Engine, cycles: number): Promise<boolean> {
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => process.exit(1))
 
 const options = readOptions()
-if (typeof options === 'string') {
-  console.error(options)
-  process.exit(2)
-}
 let isSound = true
 for (const engine of options.engines) {
   if (engine === 'postgres' && findPostgresPrograms() === undefined) {

@@ -1,25 +1,25 @@
-// Fuzzing by hand: `bun run test/fuzz/fuzz.ts [--target NAME] [--inputs N] [--seed S]`. Shows how far it is on a terminal,
+// Fuzzing by hand, `npm run fuzz`. Shows how far it is on a terminal,
 // prints a violation so that it can be run again, and ends with exit code 1 if there was one.
 
-import { parseArgs } from 'node:util'
+import { refuseOptions, scriptOptions } from '../parts/script-options.ts'
 import { fuzz } from './target.ts'
 import { targets } from './targets.ts'
 
-const { values } = parseArgs({
-  options: {
-    target: { type: 'string' },
-    inputs: { type: 'string', default: '1000000' },
-    seed: { type: 'string' },
-  },
+const usage = `npm run fuzz -- [options]
+  --target NAME   one of ${targets.map(({ name }) => name).join(', ')}; otherwise all
+  --inputs N      inputs for each target (1000000)
+  --seed N        the same inputs again`
+
+const values = scriptOptions(usage, {
+  target: { type: 'string' },
+  inputs: { type: 'string', default: '1000000' },
+  seed: { type: 'string' },
 })
 const inputs = Number(values.inputs)
 const seed = values.seed === undefined ? Math.floor(Math.random() * 2 ** 31) : Number(values.seed)
 const chosen = targets.filter(({ name }) => values.target === undefined || name === values.target)
 if (chosen.length === 0 || !Number.isSafeInteger(inputs) || inputs < 1 || !Number.isSafeInteger(seed)) {
-  console.error(
-    `--target is one of ${targets.map(({ name }) => name).join(', ')}; --inputs and --seed are whole numbers`,
-  )
-  process.exit(2)
+  refuseOptions('--target is one of those below; --inputs and --seed are whole numbers', usage)
 }
 
 const isTerminal = process.stderr.isTTY === true

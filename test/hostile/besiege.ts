@@ -1,20 +1,21 @@
-// Slow clients by hand: `bun run test/hostile/besiege.ts [--headers 2000] [--readers 500] [--requests 20000]`. Prints what
-// good traffic saw and what memory did, first without the slow ones; exit code 1 if good traffic had an error.
+// Slow clients by hand, `npm run besiege`. Prints what good traffic saw and what memory did, first without the slow ones; exit code 1 if good traffic had an error.
 
-import { parseArgs } from 'node:util'
+import { refuseOptions, scriptOptions } from '../parts/script-options.ts'
 import { runSlowClients, type SlowResult } from './slow-clients.ts'
 
-const { values } = parseArgs({
-  options: {
-    headers: { type: 'string', default: '2000' },
-    readers: { type: 'string', default: '500' },
-    requests: { type: 'string', default: '20000' },
-  },
+const usage = `npm run besiege -- [options]
+  --headers N    clients that never end their headers (2000)
+  --readers N    clients that hardly read their answers (500)
+  --requests N   good requests beside them (20000)`
+
+const values = scriptOptions(usage, {
+  headers: { type: 'string', default: '2000' },
+  readers: { type: 'string', default: '500' },
+  requests: { type: 'string', default: '20000' },
 })
 const [slowHeaders, slowReaders, goodRequests] = [values.headers, values.readers, values.requests].map(Number)
 if (slowHeaders === undefined || slowReaders === undefined || goodRequests === undefined || !(goodRequests > 0)) {
-  console.error('--headers, --readers and --requests take whole numbers')
-  process.exit(2)
+  refuseOptions('--headers, --readers and --requests take whole numbers', usage)
 }
 
 function line(name: string, result: SlowResult): string {

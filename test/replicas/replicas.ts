@@ -1,9 +1,9 @@
-// `npm run replicas -- [--requests N] [--only storm,limits,…]`: whole gateways on PostgreSQL and Redis, killed, restarted
+// `npm run replicas`: whole gateways on PostgreSQL and Redis, killed, restarted
 // and cut off from both, and what they must keep meanwhile. Ends with the figures, and with 0 if nothing was broken.
 
-import { parseArgs } from 'node:util'
 import { findPostgresPrograms } from '../parts/postgres.ts'
 import { findRedisProgram } from '../parts/redis.ts'
+import { refuseOptions, scriptOptions } from '../parts/script-options.ts'
 import { runChanges } from './fleet/changes.ts'
 import { findNginx } from './fleet/nginx.ts'
 import { runPostgresRestart } from './fleet/postgres-restart.ts'
@@ -44,16 +44,18 @@ function partsOf(requests: number): Record<string, readonly Part[]> {
   }
 }
 
-function readOptions(): { readonly parts: readonly Part[] } | string {
-  const { values } = parseArgs({
-    options: { requests: { type: 'string', default: '10000' }, only: { type: 'string' } },
-  })
+const usage = `npm run replicas -- [options]
+  --requests N   requests of the storm (10000)
+  --only a,b     parts: ${Object.keys(partsOf(1)).join(', ')}`
+
+function readOptions(): { readonly parts: readonly Part[] } {
+  const values = scriptOptions(usage, { requests: { type: 'string', default: '10000' }, only: { type: 'string' } })
   const requests = Number(values.requests)
-  if (!Number.isInteger(requests) || requests < 1) return '--requests takes a whole number from 1'
+  if (!Number.isInteger(requests) || requests < 1) return refuseOptions('--requests takes a whole number from 1', usage)
   const known = partsOf(requests)
   const names = values.only?.split(',') ?? Object.keys(known)
   const unknown = names.find((name) => known[name] === undefined)
-  if (unknown !== undefined) return `--only takes ${Object.keys(known).join(', ')}, not ${unknown}`
+  if (unknown !== undefined) return refuseOptions(`there is no part ${unknown}`, usage)
   return { parts: names.flatMap((name) => known[name] ?? []) }
 }
 
@@ -68,8 +70,8 @@ function summaryOf(title: string, { figures, faults }: Proof): string {
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => process.exit(1))
 
 const options = readOptions()
-if (typeof options === 'string' || findPostgresPrograms() === undefined || findRedisProgram() === undefined) {
-  console.error(typeof options === 'string' ? options : 'This needs PostgreSQL, and Redis or Valkey; install both')
+if (findPostgresPrograms() === undefined || findRedisProgram() === undefined) {
+  console.error('This needs PostgreSQL, and Redis or Valkey; install both')
   process.exit(2)
 }
 const summaries: string[] = []

@@ -2,29 +2,35 @@
 // `npm run simulate -- --seed S [--trace] [--without 3,7]`: one world, again. Exit code 1 if a promise was broken.
 
 import { availableParallelism } from 'node:os'
-import { parseArgs } from 'node:util'
+import { refuseOptions, scriptOptions } from '../parts/script-options.ts'
 import { type EngineName, planOf } from './plan.ts'
 import { runJobs } from './run-jobs.ts'
 import { runSeeds } from './run-seeds.ts'
 import { simulateSeed } from './simulate-seed.ts'
 
-const { values } = parseArgs({
-  options: {
-    seeds: { type: 'string', default: '1000' },
-    first: { type: 'string', default: '1' },
-    seed: { type: 'string' },
-    engine: { type: 'string', default: 'embedded' },
-    jobs: { type: 'string', default: String(availableParallelism()) },
-    trace: { type: 'boolean', default: false },
-    without: { type: 'string', default: '' },
-    /** Set for the processes of a run: progress as lines of JSON. */
-    child: { type: 'boolean', default: false },
-  },
+const usage = `npm run simulate -- [options]
+  --seeds N       worlds to simulate (1000)
+  --first N       the first of their seeds (1)
+  --engine E      embedded or shared (embedded)
+  --jobs N        processes (one for each processor)
+  --seed N        one world alone
+  --trace         with --seed: every step
+  --without a,b   with --seed: leave out these actors`
+
+const values = scriptOptions(usage, {
+  seeds: { type: 'string', default: '1000' },
+  first: { type: 'string', default: '1' },
+  seed: { type: 'string' },
+  engine: { type: 'string', default: 'embedded' },
+  jobs: { type: 'string', default: String(availableParallelism()) },
+  trace: { type: 'boolean', default: false },
+  without: { type: 'string', default: '' },
+  /** Set for the processes of a run: progress as lines of JSON. */
+  child: { type: 'boolean', default: false },
 })
 
 function fail(text: string): never {
-  console.error(text)
-  process.exit(2)
+  return refuseOptions(text, usage)
 }
 
 function whole(name: 'seeds' | 'first' | 'seed' | 'jobs'): number {

@@ -1,30 +1,33 @@
-// `npm run soak -- [--minutes 60] [--rate 70] [--results FOLDER]`: mixed traffic with leaving clients and a faulty provider
+// `npm run soak`: mixed traffic with leaving clients and a faulty provider
 // for an hour; a line every ten seconds, a summary, soak.json and soak.svg in the folder, and exit code 1 on a violation.
 
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { parseArgs } from 'node:util'
+import { refuseOptions, scriptOptions } from '../parts/script-options.ts'
 import { letIn } from './counts.ts'
 import { type SoakRun, slopesOf, violationsOf } from './judge.ts'
 import { renderPlot } from './plot.ts'
 import { runSoak } from './run-soak.ts'
 import type { Line } from './slope.ts'
 
-const { values } = parseArgs({
-  options: {
-    minutes: { type: 'string', default: '60' },
-    rate: { type: 'string', default: '70' },
-    'warm-up': { type: 'string' },
-    results: { type: 'string' },
-  },
+const usage = `npm run soak -- [options]
+  --minutes N   how long the traffic lasts (60)
+  --rate N      calls begun per second (70)
+  --warm-up N   minutes that memory is not judged by (a third)
+  --results F   a folder for soak.json and soak.svg`
+
+const values = scriptOptions(usage, {
+  minutes: { type: 'string', default: '60' },
+  rate: { type: 'string', default: '70' },
+  'warm-up': { type: 'string' },
+  results: { type: 'string' },
 })
 const minutes = Number(values.minutes)
 const callsPerSecond = Number(values.rate)
 /** A third: heap, pools and page caches have found their size. */
 const warmUpMinutes = Number(values['warm-up'] ?? minutes / 3)
 if (!(minutes > 0 && callsPerSecond > 0 && warmUpMinutes >= 0 && warmUpMinutes < minutes)) {
-  console.error('--minutes, --rate and --warm-up take numbers above 0, and the warm-up is shorter than the whole')
-  process.exit(2)
+  refuseOptions('--minutes, --rate and --warm-up take numbers above 0; the warm-up is shorter than the whole', usage)
 }
 
 const mebibytes = (bytes: number) => `${(bytes / 1024 / 1024).toFixed(1)} MiB`
