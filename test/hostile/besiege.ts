@@ -1,4 +1,5 @@
-// Slow clients by hand, `npm run besiege`. Prints what good traffic saw and what memory did, first without the slow ones; exit code 1 if good traffic had an error.
+// Slow clients by hand, `npm run besiege`. Prints what good traffic saw and what memory did, first without the slow ones;
+// exit code 1 if good traffic had an error.
 
 import { refuseOptions, scriptOptions } from '../parts/script-options.ts'
 import { runSlowClients, type SlowResult } from './slow-clients.ts'
