@@ -1,5 +1,5 @@
 // Turns what a charge has stored, a usage and a price version, into the amount it must have: the proof that a bill can be
-// reproduced. Also the form in which a usage is stored with its charge.
+// reproduced.
 
 import { z } from 'zod'
 import type { Nano } from '../kernel/money.ts'
@@ -18,10 +18,6 @@ const usageSchema = z.looseObject({
   cacheWriteLongTokens: tokens,
   outputTokens: tokens,
 })
-
-export function renderStoredUsage(usage: Usage): string {
-  return JSON.stringify(usage)
-}
 
 /** undefined = the version does not exist, or one of the two texts is not what it should be. */
 export type RecomputeCharge = (priceVersion: string, usageJson: string) => Nano | undefined

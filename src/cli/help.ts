@@ -22,7 +22,7 @@ Usage
   tollgate requests       what was asked, live with --follow; show one
   tollgate usage          tokens and cost added up by day, model, project, as CSV
   tollgate explain ID     one charge, to the nano-dollar
-  tollgate audit          who changed what
+  tollgate audit          who changed what; verify: that nobody changed the log
   tollgate ledger verify  recompute the books
   tollgate doctor         what is wrong, and what to do about it
   tollgate providers      which are on, what the others need; add one to the configuration file

@@ -8,6 +8,9 @@ import type { Database } from '../store/database.ts'
 import { openPostgres } from '../store/postgres.ts'
 import type { Sql } from '../store/sql.ts'
 import { StartRefusal } from '../store/start-refusal.ts'
+import type { CommandContext } from './command.ts'
+import { exitCodes, Refusal } from './refusal.ts'
+import { shownCount } from './shown-values.ts'
 
 /** Long enough for a checkpoint on a slow disk. */
 const busyTimeoutMs = 5000
@@ -29,5 +32,33 @@ export async function openReadOnly(url: string | undefined, dataFolder: string):
     snapshot: async <T>(work: (sql: Sql) => Promise<T>) =>
       (await connection.begin('deferred', (transaction) => work(transaction as Sql))) as T,
     close: () => connection.close(),
+  }
+}
+
+export type OnProgress = (done: number, total: number) => void
+
+/** For a command that goes through the database: how far it is, on a terminal, and a Refusal where it cannot be read. */
+export async function goThrough<T>(
+  { settings, terminal }: CommandContext,
+  names: { readonly whole: string; readonly parts: string },
+  work: (database: Database, onProgress: OnProgress) => Promise<T>,
+): Promise<T | Refusal> {
+  const onProgress: OnProgress = (done, total) => {
+    if (!terminal.isWatched) return
+    terminal.complain(`\r\u001b[Kchecking ${names.parts}: ${shownCount(done)} of ${shownCount(total)}`)
+  }
+  try {
+    const database = await openReadOnly(settings.databaseUrl?.reveal(), settings.dataFolder)
+    try {
+      return await work(database, onProgress)
+    } finally {
+      if (terminal.isWatched) terminal.complain('\r\u001b[K')
+      await database.close()
+    }
+  } catch (thrown) {
+    const attempt = 'TOLLGATE_DATA=FOLDER or DATABASE_URL=postgres://… of the gateway'
+    if (thrown instanceof StartRefusal) return new Refusal(exitCodes.failed, thrown.message, attempt)
+    const what = `${names.whole} cannot be read: ${thrown instanceof Error ? thrown.message : String(thrown)}`
+    return new Refusal(exitCodes.failed, what, attempt)
   }
 }

@@ -3,7 +3,7 @@
 import type { KeyId, ProjectId, RequestId, WorkspaceId } from '../kernel/ids.ts'
 import type { Nano } from '../kernel/money.ts'
 import type { Usage } from '../kernel/usage.ts'
-import { type SqlValue, timeFromSql, timeToSql } from '../store/sql.ts'
+import { timeFromSql, timeToSql } from '../store/sql.ts'
 import type { NewRow } from '../store/write-batch.ts'
 import type { AttemptRecord, CandidateRecord, RequestRecord } from './request-record.ts'
 
@@ -35,8 +35,6 @@ export interface LoggedRequest {
   readonly totalMs: number
   readonly client: string | undefined
 }
-
-export type RequestRow = Record<string, SqlValue>
 
 /**
  * undefined for a request whose key was not known: there is nobody to show it to. `usage`: as JSON, where somebody has

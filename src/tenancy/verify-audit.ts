@@ -14,19 +14,34 @@ export interface AuditVerification {
   /** Empty = the chain is whole. The first ones, if there are many. */
   readonly findings: readonly AuditFinding[]
   readonly rows: number
-  /**
-   * Where the chain ends. Noted somewhere else, it also proves later that nobody wrote the whole chain anew: who can
-   * change every row can make every hash fit.
-   */
-  readonly head: { readonly sequence: number; readonly hash: string }
+  /** Where the chain ends. */
+  readonly head: AuditHead
+}
+
+/**
+ * An entry by its number and its hash. That of a head, noted somewhere else, proves later that nobody wrote the whole
+ * chain anew: who can change every row can make every hash fit.
+ */
+export interface AuditHead {
+  readonly sequence: number
+  readonly hash: string
+}
+
+export interface VerifyAuditOptions {
+  /** A head from before that must still be in the chain. */
+  readonly noted?: AuditHead | undefined
+  onProgress?(done: number, total: number): void
 }
 
 const portion = 1000n
 const findingsMax = 20
 
-export function verifyAudit(database: Database): Promise<AuditVerification> {
+export function verifyAudit(database: Database, options: VerifyAuditOptions = {}): Promise<AuditVerification> {
+  const { noted, onProgress } = options
   return database.snapshot(async (sql) => {
     const findings: AuditFinding[] = []
+    const head = await readHead(sql)
+    let isNotedThere = noted === undefined
     let last = { sequence: 0n, hash: '' }
     let rows = 0
     for (;;) {
@@ -38,12 +53,19 @@ export function verifyAudit(database: Database): Promise<AuditVerification> {
         // On with the hash it carries, so that one changed row is one finding and not all that follow.
         last = row
         rows++
+        isNotedThere ||= row.sequence === BigInt(noted?.sequence ?? 0) && row.hash === noted?.hash
       }
+      onProgress?.(rows, Number(head.sequence))
     }
-    const head = await readHead(sql)
     if (head.sequence !== last.sequence || head.hash !== last.hash) {
       const detail = `the head of the log names entry ${head.sequence}, the last one is ${last.sequence}: entries at the end were removed, added or changed`
       findings.push({ sequence: Number(last.sequence), detail })
+    }
+    if (noted && !isNotedThere) {
+      findings.push({
+        sequence: noted.sequence,
+        detail: 'it is not the entry that was noted: the log was written anew',
+      })
     }
     return { findings, rows, head: { sequence: Number(head.sequence), hash: head.hash } }
   })

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { composeCatalog } from '../../../scripts/compose-catalog.ts'
 import { modelEntrySchema, modelFromEntry } from '../entry.ts'
-import { builtInModels, modelsServedBy } from './built-in.ts'
+import { builtInModels } from './built-in.ts'
 
 const day = /^20\d\d-\d\d-\d\d$/
 const models = builtInModels.map((model) => [model.id, model] as const)
@@ -84,10 +84,4 @@ test.each(prices)('%s costs %s in, %s out, %s from a cache', (id, input, output,
 test('a price above a bound of input tokens is kept', () => {
   const haiku = builtInModels.find(({ id }) => id === 'anthropic/claude-haiku-5.5')
   expect(haiku?.price).toMatchObject({ input: '0.10', over: { '100000': { input: '0.50', output: '2.50' } } })
-})
-
-test('only what a provider serves is asked for', () => {
-  expect(modelsServedBy(new Set<string>())).toEqual([])
-  const served = modelsServedBy(new Set(['cerebras']))
-  expect(served.map(({ id }) => id)).toEqual(['openai/gpt-oss-120b', 'qwen/qwen3.8-27b'])
 })

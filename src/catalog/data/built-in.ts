@@ -22,8 +22,3 @@ export interface BuiltInModel extends ModelEntry {
 
 // A test holds every line against the schema, so that a start need not.
 export const builtInModels: readonly BuiltInModel[] = models as unknown as readonly BuiltInModel[]
-
-/** Those that at least one of the providers serves: a provider that is switched off costs nothing but this question. */
-export function modelsServedBy(providers: { has(id: string): boolean }): readonly BuiltInModel[] {
-  return builtInModels.filter(({ routes }) => routes.some(({ provider }) => providers.has(provider)))
-}

@@ -3,9 +3,8 @@
 
 import { readRecomputeCharge } from '../../catalog/recompute-charge.ts'
 import { type Verification, verify } from '../../ledger/verify.ts'
-import { StartRefusal } from '../../store/start-refusal.ts'
 import { type CommandContext, type CommandDefinition, printJson } from '../command.ts'
-import { openReadOnly } from '../read-only-database.ts'
+import { goThrough } from '../read-only-database.ts'
 import { exitCodes, Refusal } from '../refusal.ts'
 import { shownCount } from '../shown-values.ts'
 import { renderTable } from '../table.ts'
@@ -18,33 +17,16 @@ export const ledgerVerifyCommand: CommandDefinition = {
     'Reads the database of TOLLGATE_DATA or DATABASE_URL, in one snapshot, also while the gateway serves. It changes nothing.',
   examples: ['tollgate ledger verify', 'DATABASE_URL=postgres://… tollgate ledger verify --json'],
   async run(context) {
-    const verification = await verifyBooks(context)
+    const names = { whole: 'the books', parts: 'charges' }
+    const verification = await goThrough(context, names, (database, onProgress) =>
+      verify(database, { readPrice: readRecomputeCharge, onProgress }),
+    )
     if (verification instanceof Refusal) return verification
     const isRight = verification.findings.length === 0
     if (context.json) printJson(context, jsonOf(verification))
     else context.terminal.print(isRight ? rightText(verification) : wrongText(context, verification))
     return isRight ? undefined : new Refusal(exitCodes.failed, 'the books are wrong.', 'tollgate ledger verify --json')
   },
-}
-
-async function verifyBooks({ settings, terminal }: CommandContext): Promise<Verification | Refusal> {
-  const onProgress = (done: number, total: number): void => {
-    if (terminal.isWatched) terminal.complain(`\r\u001b[Kchecking charges: ${shownCount(done)} of ${shownCount(total)}`)
-  }
-  try {
-    const database = await openReadOnly(settings.databaseUrl?.reveal(), settings.dataFolder)
-    try {
-      return await verify(database, { readPrice: readRecomputeCharge, onProgress })
-    } finally {
-      if (terminal.isWatched) terminal.complain('\r\u001b[K')
-      await database.close()
-    }
-  } catch (thrown) {
-    const attempt = 'TOLLGATE_DATA=FOLDER or DATABASE_URL=postgres://… of the gateway'
-    if (thrown instanceof StartRefusal) return new Refusal(exitCodes.failed, thrown.message, attempt)
-    const what = `the books cannot be read: ${thrown instanceof Error ? thrown.message : String(thrown)}`
-    return new Refusal(exitCodes.failed, what, attempt)
-  }
 }
 
 /** Counts are small enough for a JSON number for some thousand years. */

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { createBeginTrace, readTraceparent, traceparentOf } from './trace-context.ts'
+import { createBeginTrace, readTraceparent } from './trace-context.ts'
 
 const traceId = '4bf92f3577b34da6a3ce929d0e0e4736'
 const spanId = '00f067aa0ba902b7'
@@ -60,9 +60,4 @@ describe('a header begins a new trace if it is', () => {
   test('not if it is of a later version, which may have more', () => {
     expect(readTraceparent(`01-${traceId}-${spanId}-03-more`)).toEqual({ traceId, spanId, sampled: true })
   })
-})
-
-test('what is passed on names our span, and is nothing for a trace that is not kept', () => {
-  expect(traceparentOf({ traceId, spanId, parentSpanId: undefined, sampled: true })).toBe(`00-${traceId}-${spanId}-01`)
-  expect(traceparentOf({ traceId, spanId, parentSpanId: undefined, sampled: false })).toBeUndefined()
 })

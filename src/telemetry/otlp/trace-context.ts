@@ -49,11 +49,6 @@ export function readTraceparent(text: string | null): Traceparent | undefined {
   return { traceId, spanId, sampled: (Number.parseInt(flags, 16) & 1) === 1 }
 }
 
-/** The header for a call that belongs to the request's span; undefined where nothing is kept. */
-export function traceparentOf({ traceId, spanId, sampled }: TraceContext): string | undefined {
-  return sampled ? `00-${traceId}-${spanId}-01` : undefined
-}
-
 export function hex(bytes: Uint8Array): string {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('hex')
 }

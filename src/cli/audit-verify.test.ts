@@ -1,0 +1,78 @@
+import { expect, setDefaultTimeout, test } from 'bun:test'
+import { entry } from '../../test/parts/command-line.ts'
+import { forEachEngine, type Place } from '../../test/parts/engines.ts'
+import type { Database } from '../store/database.ts'
+import { appendAudit, auditHash, listAudit, type StoredAudit } from '../tenancy/audit.ts'
+
+setDefaultTimeout(120_000)
+
+async function verify(place: Pick<Place, 'url' | 'dataFolder'>, ...args: string[]) {
+  const child = Bun.spawn([process.execPath, '--no-install', entry, 'audit', 'verify', ...args], {
+    cwd: place.dataFolder,
+    env: {
+      PATH: process.env.PATH ?? '',
+      TOLLGATE_DATA: place.dataFolder,
+      ...(place.url === undefined ? {} : { DATABASE_URL: place.url }),
+    },
+    stdin: 'ignore',
+    stdout: 'pipe',
+    stderr: 'pipe',
+  })
+  const [exit, out, err] = await Promise.all([
+    child.exited,
+    new Response(child.stdout).text(),
+    new Response(child.stderr).text(),
+  ])
+  return { exit, out, err }
+}
+
+function append(database: Database, object: string): Promise<void> {
+  const entry = { actor: 'cli', at: 1, action: 'key.revoke', object, details: {} } as const
+  return database.transaction((sql) => appendAudit(sql, entry))
+}
+
+/** Somebody who owns the database, knows how hashes are made, and makes the whole chain anew. */
+async function rewrite(database: Database, engine: string): Promise<void> {
+  const triggers = engine === 'sqlite' ? ['audit_not_updated', 'audit_not_deleted'] : ['audit_append_only ON audit']
+  await database.schemaTransaction(async (sql, runScript) => {
+    for (const trigger of triggers) await runScript(`DROP TRIGGER ${trigger}`)
+    await sql`UPDATE audit SET object = 'key_innocent' WHERE sequence = 2`
+    let last = ''
+    for (const row of await sql<StoredAudit>`SELECT * FROM audit ORDER BY sequence`) {
+      const hash = auditHash({ ...row, previous_hash: last })
+      await sql`UPDATE audit SET previous_hash = ${last}, hash = ${hash} WHERE sequence = ${row.sequence}`
+      last = hash
+    }
+    await sql`UPDATE audit_head SET hash = ${last}`
+  })
+}
+
+forEachEngine((engine) => {
+  test('G1: the command says that the log is whole and where it ends, and a log made anew is found by the note of that', async () => {
+    await using store = await engine.openStore()
+    const { database, place } = store
+    expect(await verify(place)).toEqual({ exit: 0, out: 'The audit log is empty.\n', err: '' })
+    for (let n = 1; n <= 3; n++) await append(database, `key_${n}`)
+    const { items } = await listAudit(database.sql, { limit: 1 })
+    const head = `3:${items[0]?.hash}`
+    const whole = { exit: 0, out: `The audit log is whole: 3 entries. It ends with ${head}\n`, err: '' }
+    expect(await verify(place)).toEqual(whole)
+    await append(database, 'key_4')
+    expect((await verify(place, '--noted', head)).exit).toBe(0)
+
+    await rewrite(database, engine.name)
+    expect((await verify(place)).exit).toBe(0)
+    const { exit, out, err } = await verify(place, '--noted', head, '--json')
+    expect(exit).toBe(1)
+    expect(JSON.parse(out)).toMatchObject({ ok: false, rows: 4, findings: [{ sequence: 3 }] })
+    expect(err).toBe('tollgate: the audit log was tampered with.\nTry: tollgate audit verify --json\n')
+    await database.transaction((sql) => sql`DELETE FROM audit WHERE sequence = 1`)
+    const broken = await verify(place)
+    expect([broken.exit, broken.out]).toEqual([1, expect.stringContaining('entries are missing')])
+  })
+})
+
+test('a note that is none is refused with how it is used', async () => {
+  const { exit, err } = await verify({ url: undefined, dataFolder: import.meta.dir }, '--noted', '54')
+  expect([exit, err]).toEqual([2, expect.stringContaining('--noted takes the end of the chain')])
+})
