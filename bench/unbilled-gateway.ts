@@ -28,9 +28,10 @@ function settled({ requestId, charge, priceVersion, usage, estimated }: Settleme
   return { kind: 'settled', transfer, writtenOff: 0n as Nano, repeated: false }
 }
 
-const unbilled: Pick<Ledger, 'hold' | 'extend' | 'markSent' | 'settle' | 'release' | 'admits'> = {
+const unbilled: Pick<Ledger, 'hold' | 'extend' | 'cover' | 'markSent' | 'settle' | 'release' | 'admits'> = {
   hold: () => ({ kind: 'held' }),
   extend: () => ({ kind: 'held' }),
+  cover: (_requestId, more) => more,
   markSent() {},
   settle: async (settlement) => settled(settlement),
   release: () => ({ kind: 'released' }),

@@ -43,6 +43,12 @@ function open(more: Partial<SliceFacts> = {}, { isShared = false } = {}): Asked 
     return { kind: 'held' }
   }
   const ledger = {
+    cover(_: unknown, more: Nano) {
+      if (isShared) return undefined
+      const covered = more < asked.free ? more : asked.free
+      asked.free -= covered
+      return covered as Nano
+    },
     extend: (id: unknown, amount: Nano) => (isShared ? Promise.resolve(extend(id, amount)) : extend(id, amount)),
     settle: (settlement: Settlement) => {
       settled.push(settlement)
@@ -73,9 +79,9 @@ describe('a charge', () => {
     const asked = open({ cap: 10 })
     asked.free = 100n
     const used = usage(30)
-    expect(asked.bill.chargeOf(used)).toBe(200n as Nano)
+    expect(asked.bill.chargeOf(used)).toBe(300n as Nano)
     await asked.bill.settle(used, [])
-    expect(asked.settled).toMatchObject([{ told: 200n, charge: 400n }])
+    expect(asked.settled).toMatchObject([{ told: 300n, charge: 400n }])
   })
 
   test('never exceeds the hold where it is an estimate', () => {
@@ -178,6 +184,45 @@ describe('a hold that is asked for over the network', () => {
     expect(await asked.bill.grow(12_288)).toBe('out of money')
     const lucky = open({}, { isShared: true })
     expect(await lucky.bill.grow(12_288)).toBe('enough')
+  })
+})
+
+describe('an answer that cost more than was held', () => {
+  /** 100 in and 41,000 ahead of the 4,096 that were held: 41,060 held, 410,100 to pay. */
+  const large = usage(41_000)
+
+  test('is paid as far as the wallet goes, and told so', () => {
+    const rich = open()
+    expect(rich.bill.chargeOf(large)).toBe(410_100n as Nano)
+    const poor = open()
+    poor.free = 5n
+    expect(poor.bill.chargeOf(large)).toBe(41_065n as Nano)
+    expect(poor.bill.held).toBe(41_065n as Nano)
+  })
+
+  test('is told in full where others share the wallet: the settlement takes what there is', () => {
+    const { bill, extended } = open({}, { isShared: true })
+    expect(bill.chargeOf(large)).toBe(410_100n as Nano)
+    expect(extended).toEqual([])
+  })
+
+  test('by the count of a provider that counts on the way, still grows with what comes', () => {
+    const { bill, extended } = open({ cap: 100_000 })
+    expect(bill.chargeOf(large)).toBe(410_100n as Nano)
+    // The next slice is bounded by less than is held by now; nothing negative is asked for.
+    expect(bill.grow(9_216)).toBe('enough')
+    expect(extended).toEqual([0n])
+    expect(bill.held).toBe(410_100n as Nano)
+  })
+
+  test('is priced again when another route answers', () => {
+    const { bill } = open()
+    const seen = usage(10)
+    expect(bill.chargeOf(seen)).toBe(200n as Nano)
+    bill.serveBy({ isOwn: true })
+    expect([bill.chargeOf(seen), bill.priceVersion]).toEqual([0n as Nano, undefined])
+    bill.serveBy({ isOwn: false })
+    expect([bill.chargeOf(seen), bill.priceVersion]).toEqual([200n as Nano, 'v1'])
   })
 })
 

@@ -79,8 +79,14 @@ export class Bill {
     return isOver()
   }
 
+  /** undefined on the workspace's own credential, which has no price of ours. */
+  get priceVersion(): string | undefined {
+    return this.#priceVersion
+  }
+
   /** Who answers decides what it costs: on the workspace's own credential its provider sends the bill, and we at most a fee. */
   serveBy({ isOwn }: Pick<Candidate, 'isOwn'>): void {
+    this.#priced = undefined
     this.#price = isOwn ? this.ownPrice : this.model.price
     this.#priceVersion = isOwn ? undefined : this.model.priceVersion
   }
@@ -98,13 +104,9 @@ export class Bill {
   /** What the wallet can pay of more than was held: what it is told now is what it pays, the rest is the operator's loss. */
   #payable(charge: Nano, usage: Usage): Nano {
     if (usage.source === 'estimated') return this.#held
-    const outcome = this.ledger.extend(this.requestId, (charge - this.#held) as Nano)
-    // Where other processes share the wallet the answer comes later; the settlement tries again.
-    if (outcome instanceof Promise) {
-      outcome.catch(() => undefined)
-      return charge
-    }
-    if (outcome.kind === 'held') this.#held = charge
+    const covered = this.ledger.cover(this.requestId, (charge - this.#held) as Nano)
+    if (covered === undefined) return charge
+    this.#held = (this.#held + covered) as Nano
     return this.#held
   }
 
@@ -145,7 +147,9 @@ export class Bill {
   #extend(more = sliceTokens): Promise<void> | undefined {
     const outputTokens = Math.min(this.#outputTokens + more * this.facts.choices, this.#outputTokensMost)
     const { price, isMarked } = this.facts
-    const amount = priceBound(price, { inputTokens: this.slice.inputTokens, outputTokens, isMarked })
+    const bound = priceBound(price, { inputTokens: this.slice.inputTokens, outputTokens, isMarked })
+    // A provider that counts on the way may have cost more by now than was thought.
+    const amount = bound > this.#held ? bound : this.#held
     const outcome = this.ledger.extend(this.requestId, (amount - this.#held) as Nano)
     const take = (kind: ExtendOutcome['kind']): Promise<void> | undefined => {
       if (kind === 'held') {

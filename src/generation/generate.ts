@@ -14,7 +14,7 @@ import type { Health } from '../routing/health/health.ts'
 import type { RetryBudget } from '../routing/health/retry-budget.ts'
 import type { StickyRoutes } from '../routing/health/sticky.ts'
 import type { Replays } from '../tenancy/replays.ts'
-import { type AdmitDependencies, admit, type EstimateTokens } from './admit.ts'
+import { type AdmitDependencies, type Admitted, admit, type EstimateTokens } from './admit.ts'
 import { type AnswerHeaders, failureResponse, requestIdHeaders, streamHeaders } from './answer-headers.ts'
 import { answerStream, type Opened } from './answer-stream.ts'
 import { type Answered, createAttempt, isAnswered, type OpenStream, type WholeReply } from './attempt.ts'
@@ -49,14 +49,14 @@ const earlyHeadersMs = 10_000
 export function createGenerate(deps: GenerateDependencies): Generate {
   const { clock, ticker } = deps
   const attempt = createAttempt(deps)
-  const estimateTokens: EstimateTokens = (envelope, model) => estimateAllTokens(envelope, model, deps.ratios)
 
   return async (request, surface, path, connection) => {
     const story = new Story(deps, surface, path, connection)
     if (deps.beginTrace) story.record.trace = deps.beginTrace(request.headers.get('traceparent'))
     try {
       // 1 authenticate · 2 read the body · 3 envelope · 4 limits · 5 plan
-      const admitted = await admit(deps, request, story, surface.readEnvelope, estimateTokens)
+      const estimate: EstimateTokens = (envelope, model) => estimateAllTokens(surface, envelope, model, deps.ratios)
+      const admitted = await admit(deps, request, story, surface.readEnvelope, estimate)
       if (admitted instanceof Failure) return story.refuse(admitted, request.signal)
 
       // The same request again gets the first one's answer and is not paid for.
@@ -79,7 +79,7 @@ export function createGenerate(deps: GenerateDependencies): Generate {
         plan: admitted.plan,
         streams: call.envelope.stream,
         // The tools of a request may be run by the provider itself: never twice.
-        mayHedge: call.model.hedge && call.envelope.stream && !call.envelope.offersTools,
+        mayHedge: call.model.hedge && call.envelope.stream && !call.envelope.offersTools && !isMixed(admitted.plan),
         attempt: (candidate, isFresh, lost) => tryOne(candidate, call, isFresh, lost),
         discard: (answer) => (answer.kind === 'stream' ? answer.abort() : undefined),
         isAnswer: isAnswered,
@@ -159,13 +159,25 @@ export function createGenerate(deps: GenerateDependencies): Generate {
       onDefect: (error) => deps.onDefect(error, story.record.id),
       bill: story.bill,
       reach: deps.reach,
-      settle(ending, failure, relay) {
+      async settle(ending, failure, relay) {
         deps.streams.closed()
-        return settle(deps, call, ending, failure, relay)
+        try {
+          return await settle(deps, call, ending, failure, relay)
+        } catch (error) {
+          // Nobody else ends the story of a stream, and its client must hear of an end.
+          const defect = deps.onDefect(error, story.record.id)
+          story.refuse(defect)
+          return { unsettled: defect }
+        }
       },
     })
     return new Response(body, { headers })
   }
+}
+
+/** Own and shared routes differ in who pays: what they are asked at the same time would be priced by the wrong one. */
+function isMixed({ ordered }: Admitted['plan']): boolean {
+  return ordered.some(({ isOwn }) => isOwn !== ordered[0]?.isOwn)
 }
 
 /** What the tries came to, as the caller will learn it. */
@@ -191,7 +203,9 @@ function settle(
   const usage = measured?.usage
   if (usage) ratios.learn(model.id, envelope.body, usage)
   if (candidate && answeredMs !== undefined) {
-    if (ending === 'interrupted') health.noteInterrupted(candidate.key, answeredMs, 'broken')
+    const { isRehearsal } = candidate.provider
+    // One that rehearses breaks off on purpose, every time.
+    if (ending === 'interrupted' && !isRehearsal) health.noteInterrupted(candidate.key, answeredMs, 'broken')
     else if (usage && envelope.stream)
       health.noteSpeed(candidate.key, usage.outputTokens, clock.monotonicMs() - answeredMs)
     if (usage && conversation !== undefined) {

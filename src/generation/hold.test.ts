@@ -81,6 +81,12 @@ describe('the first thing asked for', () => {
     const { requests } = await ask({ totalMs: [1_800_000, undefined] })
     // Twice half an hour, and five minutes.
     expect(requests[0]?.lifetimeMs).toBe(3_900_000)
+    // A route that is left after a minute must not end the hold of the next one, which has its quarter of an hour.
+    const short = await ask({ totalMs: [60_000, undefined] })
+    expect(short.requests[0]?.lifetimeMs).toBe(2_100_000)
+    // Nor is any hold shorter than the ledger's own.
+    const both = await ask({ totalMs: [60_000, 60_000] })
+    expect(both.requests[0]?.lifetimeMs).toBe(1_200_000)
   })
 })
 

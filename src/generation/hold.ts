@@ -2,12 +2,15 @@
 // without one.
 
 import { type Price, sharePrice } from '../catalog/price.ts'
+import type { Conversation } from '../dialects/canonical/conversation.ts'
 import type { Envelope } from '../dialects/canonical/envelope.ts'
+import type { ParsedRequest } from '../dialects/canonical/translation.ts'
+import type { Dialect } from '../dialects/dialect.ts'
 import type { Clock } from '../kernel/clock.ts'
-import type { Failure } from '../kernel/failure.ts'
+import { Failure } from '../kernel/failure.ts'
 import type { Nano } from '../kernel/money.ts'
 import type { Budget } from '../ledger/budget.ts'
-import type { HoldOutcome, Ledger } from '../ledger/ledger.ts'
+import { type HoldOutcome, type Ledger, usualHoldLifetimeMs } from '../ledger/ledger.ts'
 import type { OfferedModel } from '../routing/offer.ts'
 import type { Admitted } from './admit.ts'
 import { Bill } from './bill.ts'
@@ -17,6 +20,7 @@ import type { InputRatios } from './input-ratio.ts'
 import { roomLeast, type SliceFacts, sliceOf } from './slice.ts'
 import { budgetsOf } from './spend-limits.ts'
 import { type Holder, thinHold } from './thin-hold.ts'
+import { usualTotalMs } from './total-ms.ts'
 
 export interface HoldDependencies {
   readonly ledger: Ledger
@@ -34,7 +38,13 @@ const lifetimeMarginMs = 5 * 60_000
 export function hold(deps: HoldDependencies, call: Call, admitted: Admitted): Bill | Failure | Promise<Bill | Failure> {
   const holder = holderOf(deps, call, admitted)
   const { facts, billOf, ask } = holder
-  const rough = within(call.model.contextTokens, roughInputTokens(call.envelope.body, deps.ratios.of(call.model.id)))
+  const { envelope, model } = call
+  const rough = roughInputTokens(
+    envelope.body,
+    deps.ratios.of(model.id),
+    () => conversationOf(call.conversation()),
+    model,
+  )
   const usual = sliceOf(facts, rough, facts.cap)
   const conclude = (outcome: HoldOutcome): Bill | Failure | Promise<Bill | Failure> =>
     outcome.kind === 'held' ? billOf(facts, usual) : thinHold(call, admitted.caller, holder, outcome)
@@ -56,9 +66,19 @@ function holderOf({ ledger, ownKeyFee, clock }: HoldDependencies, call: Call, ad
 }
 
 /** Input and output together, as limits count them until the real number is known. */
-export function estimateAllTokens(envelope: Envelope, model: OfferedModel, ratios: InputRatios): number {
-  const input = within(model.contextTokens, roughInputTokens(envelope.body, ratios.of(model.id)))
+export function estimateAllTokens(
+  { translation }: Dialect,
+  envelope: Envelope,
+  model: OfferedModel,
+  ratios: InputRatios,
+): number {
+  const read = () => conversationOf(translation.parseRequest(envelope))
+  const input = roughInputTokens(envelope.body, ratios.of(model.id), read, model)
   return input + capOf(envelope, model) * envelope.choices
+}
+
+function conversationOf(parsed: ParsedRequest | Failure): Conversation | undefined {
+  return parsed instanceof Failure ? undefined : parsed.conversation
 }
 
 /** The most output tokens of one answer. */
@@ -80,8 +100,6 @@ function factsOf(call: Call, price: Price): SliceFacts {
 }
 
 function holdRequest(call: Call, { caller, plan }: Admitted, amount: Nano, budgets: readonly Budget[] | undefined) {
-  let longest = 0
-  for (const { route } of plan.ordered) longest = Math.max(longest, route.timeouts.totalMs ?? 0)
   return {
     requestId: call.story.record.id,
     workspaceId: caller.workspaceId,
@@ -89,10 +107,13 @@ function holdRequest(call: Call, { caller, plan }: Admitted, amount: Nano, budge
     projectId: caller.projectId,
     amount,
     budgets,
-    ...(longest > 0 && { lifetimeMs: longest * plan.ordered.length + lifetimeMarginMs }),
+    ...lifetimeOf(call, plan),
   }
 }
 
-function within(contextTokens: number | undefined, tokens: number): number {
-  return contextTokens === undefined ? tokens : Math.min(contextTokens, tokens)
+/** The ledger's own lifetime is for requests whose routes have the usual deadlines; nothing shortens it. */
+function lifetimeOf({ envelope }: Call, { ordered }: Admitted['plan']): { readonly lifetimeMs?: number } {
+  if (ordered.every(({ route }) => route.timeouts.totalMs === undefined)) return {}
+  const totals = ordered.map(({ route }) => route.timeouts.totalMs ?? usualTotalMs(envelope))
+  return { lifetimeMs: Math.max(usualHoldLifetimeMs, Math.max(...totals) * ordered.length + lifetimeMarginMs) }
 }

@@ -38,26 +38,67 @@ const pictures = {
     messagesBody([{ type: 'image', source: { type: 'base64', media_type: 'image/png', data: base64 } }]),
 }
 
+const rough = ({ body, conversation }: { body: Uint8Array; conversation: Conversation }): number =>
+  roughInputTokens(body, 1, () => conversation, unknownContext)
+
 describe('roughly', () => {
-  test('four bytes are a token, times what the model makes of it', () => {
-    expect(roughInputTokens(new Uint8Array(1000), 1)).toBe(250)
-    expect(roughInputTokens(new Uint8Array(1001), 1.5)).toBe(376)
+  const unread = (): never => {
+    throw new Error('nobody should read it')
+  }
+
+  test('four bytes are a token, times what the model makes of it; nothing is read for that', () => {
+    const plain = { ...chatBody('hi'), body: new Uint8Array(1001) }
+    expect(roughInputTokens(new Uint8Array(1000), 1, unread, unknownContext)).toBe(250)
+    expect(roughInputTokens(plain.body, 1.5, unread, unknownContext)).toBe(376)
+    expect(roughInputTokens(plain.body, 1.5, unread, { contextTokens: 300 })).toBe(300)
+  })
+
+  test('tools with a parameter that is called url are no reason to read it', () => {
+    const schema = { type: 'object', properties: { url: { type: 'string' } }, required: ['url'] }
+    const { body } = messagesBody('hi', { tools: [{ name: 'fetch', input_schema: schema }] })
+    expect(roughInputTokens(body, 1, unread, unknownContext)).toBe(Math.ceil(body.length / 4))
   })
 
   test.each(Object.entries(pictures))('%s counts as one, whatever its size', (_, make) => {
-    const { body } = make()
-    expect(roughInputTokens(body, 1)).toBe(Math.ceil((body.length - base64.length) / 4) + 5000)
+    const asked = make()
+    expect(rough(asked)).toBe(Math.ceil((asked.body.length - base64.length) / 4) + 5000)
   })
 
   test('a document counts by its size', () => {
     const source = { type: 'base64', media_type: 'application/pdf', data: base64 }
-    const { body } = messagesBody([{ type: 'document', source }])
-    expect(roughInputTokens(body, 1)).toBe(Math.ceil((body.length - base64.length) / 4) + 4000)
+    const asked = messagesBody([{ type: 'document', source }])
+    expect(rough(asked)).toBe(Math.ceil((asked.body.length - base64.length) / 4) + 4000)
   })
 
-  test('text that only speaks of base64 is text', () => {
-    const { body } = chatBody('the word base64, and "data" behind it')
-    expect(roughInputTokens(body, 1)).toBe(Math.ceil(body.length / 4))
+  test('a picture and a document by address count as the most they may be', () => {
+    const url = 'https://pictures.test/a'
+    const picture = messagesBody([{ type: 'image', source: { type: 'url', url } }])
+    expect(rough(picture)).toBe(Math.ceil(picture.body.length / 4) + 5000)
+    const chat = chatBody([{ type: 'image_url', image_url: { url } }])
+    expect(rough(chat)).toBe(Math.ceil(chat.body.length / 4) + 5000)
+    const document = messagesBody([{ type: 'document', source: { type: 'url', url } }])
+    expect(rough(document)).toBe(Math.ceil(document.body.length / 4) + 300_000)
+  })
+
+  test('text that looks like a picture is text', () => {
+    const prose = `data:image/png;base64,${'all about the case '.repeat(2000)}`
+    for (const asked of [chatBody(prose), messagesBody([{ type: 'text', text: prose }])]) {
+      expect(rough(asked)).toBe(Math.ceil(asked.body.length / 4))
+    }
+    const call = { type: 'tool_use', id: 't', name: 'n', input: { type: 'base64', data: prose } }
+    const turns = [
+      { role: 'user', content: 'hi' },
+      { role: 'assistant', content: [call] },
+    ]
+    const results = { role: 'user', content: [{ type: 'tool_result', tool_use_id: 't', content: 'ok' }] }
+    const asked = parsed(anthropicMessages, { model: 'a/b', max_tokens: 9, messages: [...turns, results] })
+    expect(rough(asked)).toBe(Math.ceil(asked.body.length / 4))
+  })
+
+  test('what only the provider can read counts as all that fits', () => {
+    const search = messagesBody('hi', { tools: [{ type: 'web_search_20250305', name: 'web_search' }] })
+    expect(roughInputTokens(search.body, 1, () => search.conversation, { contextTokens: 200_000 })).toBe(200_000)
+    expect(roughInputTokens(search.body, 1, () => undefined, unknownContext)).toBe(search.body.length + 1024)
   })
 })
 

@@ -1,5 +1,6 @@
-// How many input tokens a body may come to. Roughly, from its bytes alone, for wallets with room; for thin ones strictly,
-// from what was read of it. Pictures and documents are megabytes of body and a few thousand tokens.
+// How many input tokens a body may come to. Roughly, by its bytes, for wallets with room; for thin ones strictly. Pictures
+// and documents are megabytes of body and a few thousand tokens, or an address and a hundred pages: a body that may
+// have any is read for them, and what only looks like one counts as text.
 
 import type { Conversation, DocumentBlock, ImageBlock } from '../dialects/canonical/conversation.ts'
 
@@ -12,45 +13,84 @@ const pictureTokens = 5_000
 const documentBytesPerToken = 10
 /** A document at an address: nobody knows its size, but providers take a hundred pages of 3,000 tokens at most. */
 const documentTokensMost = 300_000
-/** A shorter one is text that happens to speak of base64. */
-const mediaBytesMin = 1024
 
-const base64Word = Buffer.from('base64')
-const dataName = Buffer.from('"data"')
-const pdfWord = Buffer.from('application/pdf')
 const cacheWord = Buffer.from('cache_control')
-/** How far behind the word the data may begin. */
-const reach = 200
-
-const semicolon = 0x3b
-const quote = 0x22
+/** In bodies with pictures, documents, files, or tools that the provider runs. Text may speak of them too. */
+const mediaWords = ['base64', '"image_url"', '"file_id"', '"file_url"', 'web_search', '_202'].map((word) =>
+  Buffer.from(word),
+)
+/** As a value, `"type": "url"`; as a name it stands in the schemas of many tools. */
+const urlWord = Buffer.from('"url"')
+const colon = 0x3a
+const space = 0x20
 
 /** Whether something is to be kept in a provider's cache. */
 export function hasCacheMark(body: Uint8Array): boolean {
   return buffer(body).includes(cacheWord)
 }
 
-/** `ratio`: how many tokens the model has made of what four bytes were taken to be one. */
-export function roughInputTokens(body: Uint8Array, ratio: number): number {
-  const { textBytes, mediaTokens } = measure(body)
-  return Math.ceil((textBytes / bytesPerToken) * ratio) + mediaTokens
+/** Whether its bytes alone may say little about its tokens. */
+export function mayHaveMedia(body: Uint8Array): boolean {
+  const bytes = buffer(body)
+  return mediaWords.some((word) => bytes.includes(word)) || hasUrlValue(bytes)
 }
 
-/**
- * No tokenizer makes more than one token of a byte. Only what was read as a medium counts as one: text that looks like
- * one would be a cheap way to a long prompt. Of what only the provider can read, such as its own tools, anything may
- * come that fits into the model.
- */
+function hasUrlValue(bytes: Buffer): boolean {
+  for (let at = bytes.indexOf(urlWord); at !== -1; at = bytes.indexOf(urlWord, at + 1)) {
+    let before = at - 1
+    while (before > 0 && (bytes[before] ?? 0) <= space) before--
+    if (bytes[before] === colon) return true
+  }
+  return false
+}
+
+/** `ratio`: how many tokens the model has made of what four bytes were taken to be one. */
+export function textTokens(bytes: number, ratio: number): number {
+  return Math.ceil((Math.max(0, bytes) / bytesPerToken) * ratio)
+}
+
+/** `read`: what was read of it; asked for only where it may matter. undefined = it could not be read. */
+export function roughInputTokens(
+  body: Uint8Array,
+  ratio: number,
+  read: () => Conversation | undefined,
+  { contextTokens }: ContextBound,
+): number {
+  if (!mayHaveMedia(body)) return within(contextTokens, textTokens(body.length, ratio))
+  const conversation = read()
+  if (!isKnown(conversation)) return contextTokens ?? body.length + overheadTokens
+  let textBytes = body.length
+  let tokens = 0
+  for (const block of mediaOf(conversation)) {
+    textBytes -= bytesInBody(block)
+    tokens += mediaTokens(block)
+  }
+  return within(contextTokens, textTokens(textBytes, ratio) + tokens)
+}
+
+interface ContextBound {
+  readonly contextTokens: number | undefined
+}
+
+/** Of what only the provider can read, such as its own tools and files, anything may come that fits into the model. */
+function isKnown(conversation: Conversation | undefined): conversation is Conversation {
+  return conversation !== undefined && !conversation.leftovers.some(({ refuse }) => refuse)
+}
+
+function within(contextTokens: number | undefined, tokens: number): number {
+  return contextTokens === undefined ? tokens : Math.min(contextTokens, tokens)
+}
+
+/** No tokenizer makes more than one token of a byte. */
 export function strictInputTokens(
   body: Uint8Array,
   conversation: Conversation | undefined,
-  { contextTokens }: { readonly contextTokens: number | undefined },
+  { contextTokens }: ContextBound,
 ): number {
-  const isKnown = conversation !== undefined && !conversation.leftovers.some(({ refuse }) => refuse)
-  if (!isKnown && contextTokens !== undefined) return contextTokens
+  if (!isKnown(conversation) && contextTokens !== undefined) return contextTokens
   let tokens = body.length + overheadTokens
-  for (const block of conversation ? mediaOf(conversation) : []) tokens += mediaTokensOf(block)
-  return contextTokens === undefined ? tokens : Math.min(contextTokens, tokens)
+  for (const block of conversation ? mediaOf(conversation) : []) tokens += mediaTokens(block) - bytesInBody(block)
+  return within(contextTokens, tokens)
 }
 
 type MediaBlock = ImageBlock | DocumentBlock
@@ -63,39 +103,15 @@ function mediaOf({ turns }: Conversation): readonly MediaBlock[] {
   })
 }
 
-/** Beyond the bytes that it has in the body; below zero for one that stands there in full. */
-function mediaTokensOf({ kind, source }: MediaBlock): number {
+function mediaTokens({ kind, source }: MediaBlock): number {
   if (source.kind === 'text') return 0
   if (source.kind === 'url') return kind === 'image' ? pictureTokens : documentTokensMost
-  const { length } = source.base64
-  return (kind === 'image' ? pictureTokens : Math.ceil(length / documentBytesPerToken)) - length
+  return kind === 'image' ? pictureTokens : Math.ceil(source.base64.length / documentBytesPerToken)
 }
 
-function measure(body: Uint8Array): { textBytes: number; mediaTokens: number } {
-  const bytes = buffer(body)
-  let textBytes = bytes.length
-  let mediaTokens = 0
-  for (let at = bytes.indexOf(base64Word); at !== -1; at = bytes.indexOf(base64Word, at + 1)) {
-    const start = dataStart(bytes, at)
-    const end = start === -1 ? -1 : bytes.indexOf(quote, start)
-    const length = end - start
-    if (end === -1 || length < mediaBytesMin) continue
-    const isDocument = bytes.subarray(Math.max(0, at - reach), start).includes(pdfWord)
-    textBytes -= length
-    mediaTokens += isDocument ? Math.ceil(length / documentBytesPerToken) : pictureTokens
-    at = end
-  }
-  return { textBytes, mediaTokens }
-}
-
-/** Of `data:…;base64,…` right behind the word; of `"type":"base64", … "data":"…"` in the member of that name. */
-function dataStart(bytes: Buffer, at: number): number {
-  const behind = at + base64Word.length
-  if (bytes[at - 1] === semicolon) return behind + 1
-  const name = bytes.subarray(behind, behind + reach).indexOf(dataName)
-  if (name === -1) return -1
-  const open = bytes.indexOf(quote, behind + name + dataName.length)
-  return open === -1 ? -1 : open + 1
+/** Those that are no text. */
+function bytesInBody({ source }: MediaBlock): number {
+  return source.kind === 'data' ? source.base64.length : 0
 }
 
 function buffer(body: Uint8Array): Buffer {

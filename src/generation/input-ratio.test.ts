@@ -38,6 +38,8 @@ test('what was read from a cache is input too', () => {
 test('nothing is learned from an estimate, from a small body, or beyond reason', () => {
   const ratios = new InputRatios()
   ratios.learn('a/b', body, usage(3000, 'estimated'))
+  const picture = new TextEncoder().encode(`{"image_url": "https://pictures.test/${'a'.repeat(4000)}"}`)
+  ratios.learn('a/b', picture, usage(3000))
   ratios.learn('a/b', new Uint8Array(1000), usage(3000))
   expect(ratios.of('a/b')).toBe(1.5)
   ratios.learn('a/b', body, usage(900_000))

@@ -3,7 +3,7 @@
 
 import type { Usage } from '../kernel/usage.ts'
 import { totalInputTokens } from '../kernel/usage.ts'
-import { roughInputTokens } from './input-bound.ts'
+import { mayHaveMedia, textTokens } from './input-bound.ts'
 
 const firstGuess = 1.5
 /** Whatever a provider reports, a hold stays within reason. */
@@ -21,8 +21,9 @@ export class InputRatios {
   }
 
   learn(modelId: string, body: Uint8Array, usage: Usage): void {
-    if (usage.source !== 'reported' || body.length < bodyBytesMin) return
-    const seen = totalInputTokens(usage) / roughInputTokens(body, 1)
+    // What a picture or a tool of the provider's adds says nothing about text.
+    if (usage.source !== 'reported' || body.length < bodyBytesMin || mayHaveMedia(body)) return
+    const seen = totalInputTokens(usage) / textTokens(body.length, 1)
     const known = this.#byModel.get(modelId) ?? firstGuess
     this.#byModel.set(modelId, Math.min(ratioMax, Math.max(seen, known * forgetting + seen * (1 - forgetting), 1)))
   }

@@ -154,22 +154,42 @@ export class Story {
     record.usage = usage
     assert(bill, 'what is answered was held for')
     record.charge = bill.chargeOf(usage)
+    record.priceVersion = bill.priceVersion
     record.costUsd = this.#priced === usage ? this.#pricedUsd : formatUsd(record.charge)
     record.held = bill.held
     const usageJson = JSON.stringify(usage)
     const row = requestRow(record, usageJson)
-    const unsettled = await bill.settle(usage, row ? [row] : [], usageJson)
+    let unsettled: Failure | undefined
+    try {
+      unsettled = await bill.settle(usage, row ? [row] : [], usageJson)
+    } catch (error) {
+      this.#forgetCharge()
+      throw error
+    }
     if (unsettled) {
       this.#note(unsettled.status, unsettled)
-      record.charge = undefined
-      record.costUsd = undefined
+      this.#forgetCharge()
       this.#release()
     } else {
-      await this.kept?.keep(this.keptAnswer)
+      await this.#keepAnswer()
       record.balance = bill.balanceAfter
       this.#finish()
     }
     return { unsettled, cost: record.costUsd }
+  }
+
+  #forgetCharge(): void {
+    this.record.charge = undefined
+    this.record.costUsd = undefined
+  }
+
+  /** It is paid for, so whatever becomes of its key, the answer goes out and the key is not free for a second one. */
+  async #keepAnswer(): Promise<void> {
+    try {
+      await this.kept?.keep(this.keptAnswer)
+    } catch (error) {
+      this.#deps.log.warn('an answer could not be kept for its idempotency key', { error: String(error) })
+    }
   }
 
   /** Ends a request that costs nothing and had no hold. */

@@ -56,8 +56,8 @@ const tables: Record<string, string> = {
     settle a 60           → charged 60
     budget day            → spent 60 held 0
     hold b 10 day<=90     → held
-    settle b 70           → charged 10, lost 60
-    budget day            → spent 70 held 0`,
+    settle b 70           → charged 40, lost 30
+    budget day            → spent 100 held 0`,
 
   'what costs nothing is granted also where the budget is used up, or was lowered below what was spent': `
     topup 100             → funded, posted 100

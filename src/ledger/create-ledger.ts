@@ -5,12 +5,9 @@ import { type Failpoint, noFailpoint } from '../kernel/failpoint.ts'
 import { randomUnit } from '../kernel/random.ts'
 import type { Database } from '../store/database.ts'
 import { createEmbeddedLedger } from './embedded/embedded-ledger.ts'
-import type { Ledger } from './ledger.ts'
+import { type Ledger, usualHoldLifetimeMs } from './ledger.ts'
 import { type Pace, realPace } from './pace.ts'
 import { createSharedLedger } from './shared/shared-ledger.ts'
-
-/** Longer than any request may take: the default total deadline of a route is 15 minutes. */
-const defaultHoldLifetimeMs = 20 * 60_000
 
 /** Fewer are served as well without a lease: at this rate one commit still serves one or two requests. */
 const defaultHotHoldsPerSecond = 50
@@ -32,7 +29,7 @@ export interface CreateLedgerOptions {
 export function createLedger({
   database,
   clock,
-  holdLifetimeMs = defaultHoldLifetimeMs,
+  holdLifetimeMs = usualHoldLifetimeMs,
   hotHoldsPerSecond = defaultHotHoldsPerSecond,
   onFault = () => {},
   pace = realPace,

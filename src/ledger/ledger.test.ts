@@ -64,14 +64,16 @@ const tables: Record<string, string> = {
     settle b 20    → charged 20
     wallet         → posted 0 held 0 free 0`,
 
-  'what the free part does not cover is written off, and the wallet stays whole': `
+  'what was delivered is paid as far as the free part goes, and the rest is written off': `
     topup 100      → funded, posted 100
     hold a 30      → held
     hold b 20      → held
-    settle a 81    → charged 30, lost 51
-    transfers a    → charge wallet>revenue 30, writeoff writeoff>revenue 51
-    settle a 81    → found 30, lost 51
-    wallet         → posted 70 held 20 free 50`,
+    settle a 81    → charged 80, lost 1
+    transfers a    → charge wallet>revenue 80, writeoff writeoff>revenue 1
+    settle a 81    → found 80, lost 1
+    wallet         → posted 20 held 20 free 0
+    settle b 25    → charged 20, lost 5
+    wallet         → posted 0 held 0 free 0`,
 
   'a hold is settled once, whatever is asked later': `
     topup 100      → funded, posted 100

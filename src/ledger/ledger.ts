@@ -10,6 +10,9 @@ import type { LedgerStats } from './stats.ts'
 import type { Transfer, TransferPage, TransferQuery } from './transfer.ts'
 import type { Unavailable } from './unavailable.ts'
 
+/** Longer than a request may take whose routes have the usual deadlines: 15 minutes. */
+export const usualHoldLifetimeMs = 20 * 60_000
+
 export interface HoldRequest {
   /** Minted for this request; a second hold under the same id is a defect. */
   readonly requestId: RequestId
@@ -94,6 +97,11 @@ export interface Ledger {
   /** Answers at once, without a promise, on the embedded engine. Nothing may go upstream before `held`. */
   hold(request: HoldRequest): HoldOutcome | Promise<HoldOutcome>
   extend(requestId: RequestId, more: Nano): ExtendOutcome | Promise<ExtendOutcome>
+  /**
+   * Holds more for what was delivered already, as far as the wallet has it: spend limits are not asked. Answers how much;
+   * undefined where others share the wallet, and only the settlement can know.
+   */
+  cover(requestId: RequestId, more: Nano): Nano | undefined
   /** The body goes upstream now. Not durable by itself. */
   markSent(requestId: RequestId): void
   /** Resolves when the charge is durable. A second call answers with the charge of the first. */

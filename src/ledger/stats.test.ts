@@ -32,7 +32,8 @@ forEachEngine((engine) => {
     expect(ledger.stats()).toMatchObject({ openHolds: 2, heldTotal: 52n, oldestHoldAt: startedAt + 5, charges: 1 })
     expect(ledger.stats()).toMatchObject({ estimated: 0, overruns: 0, writtenOff: 0n, commits: commits + 1 })
     await ledger.settle({ ...settlementOf(second.requestId, 1000n), estimated: true })
-    expect(ledger.stats()).toMatchObject({ charges: 2, estimated: 1, overruns: 1, writtenOff: 978n })
+    // Its own 22, and the 44 that nobody holds.
+    expect(ledger.stats()).toMatchObject({ charges: 2, estimated: 1, overruns: 1, writtenOff: 934n })
 
     clock.advance(1)
     // The database's own clock must have moved too.

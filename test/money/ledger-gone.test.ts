@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import type { Ledger } from '../../src/ledger/ledger.ts'
 import { unavailable } from '../../src/ledger/unavailable.ts'
 import { growStream } from './growing-stream.ts'
-import { wordsOf } from './provider-words.ts'
+import { say, usageIn, wordsOf } from './provider-words.ts'
 import { openTill, type Path, streamedPaths, type Till } from './till.ts'
 import { usd } from './wallets.ts'
 
@@ -15,13 +15,14 @@ const nanosOut = 10_000_000n
 const funds = 100_000_000_000_000n
 
 /** What of the ledger does not answer. */
-const gone = { extensions: false, settlements: false }
+const gone = { extensions: false, settlements: false, isRefusing: false }
 
 function dressLedger(real: Ledger): Ledger {
   return {
     ...real,
     extend: (requestId, more) => (gone.extensions ? Promise.resolve(unavailable) : real.extend(requestId, more)),
     async settle(settlement) {
+      if (gone.isRefusing) throw new Error('the database refused it')
       if (!gone.settlements) return await real.settle(settlement)
       // As after thirty seconds of trying.
       await real.release(settlement.requestId)
@@ -88,5 +89,23 @@ describe.each([...streamedPaths])('$name, while no ledger answers', (path) => {
     expect(error).toMatchObject({ code: 'OVERLOADED' })
     expect(error.message).toContain('Nothing was charged')
     expect(await till.wallets.read(purse.workspaceId)).toEqual({ posted: funds, held: 0n })
+  })
+})
+
+describe.each([...streamedPaths])('$name, whose settlement is refused', (path) => {
+  test('ends with an error and is over: its key has its place back', async () => {
+    Object.assign(gone, { extensions: false, settlements: false, isRefusing: true })
+    // A place that is not given back would refuse the second.
+    const purse = await till.wallets.open('100000.00', { concurrent_requests: 1 })
+    till.upstream.handle((call, reply) =>
+      say(call, reply, { texts: ['hello'], usage: usageIn(path.provider, { input: 9, output: 2 }) }),
+    )
+    for (let n = 0; n < 2; n++) {
+      const { status, text, requestId } = await till.ask(path, { max_tokens: 20 }, { purse })
+      expect([status, text]).toEqual([200, expect.stringContaining('"code":"INTERNAL"')])
+      expect(text).not.toMatch(/\[DONE\]|message_stop/)
+      expect(await till.line(requestId)).toMatchObject({ status: 500n, code: 'INTERNAL', charge: null })
+    }
+    gone.isRefusing = false
   })
 })

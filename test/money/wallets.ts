@@ -11,7 +11,7 @@ export interface Purse {
 
 export interface Wallets {
   /** A workspace of its own with this much in it, in decimal USD; none if absent. */
-  open(amount?: string): Promise<Purse>
+  open(amount?: string, limits?: object): Promise<Purse>
   topUp(workspaceId: string, amount: string): Promise<void>
   /** In nano-dollars; of the first workspace if none is named. */
   read(workspaceId?: string): Promise<{ readonly posted: bigint; readonly held: bigint }>
@@ -46,10 +46,10 @@ export function createWallets({ url, dataFolder }: Managed): Wallets {
   }
   return {
     topUp,
-    async open(amount) {
+    async open(amount, limits = {}) {
       const { id: workspaceId = '' } = await ask('/api/workspaces', { name: 'small' })
       const { id } = await ask(`/api/workspaces/${workspaceId}/projects`, { name: 'project' })
-      const { secret: key = '' } = await ask(`/api/projects/${id}/keys`, { name: 'key' })
+      const { secret: key = '' } = await ask(`/api/projects/${id}/keys`, { name: 'key', limits })
       if (amount !== undefined) await topUp(workspaceId, amount)
       return { workspaceId, key }
     },

@@ -162,9 +162,9 @@ export class Oracle {
     const explains = ({ charge, told }: AskedSettlement): boolean => {
       if (amount + writtenOff !== charge) return false
       if (amount === told) return told <= request.heldMost() || demand === undefined || demand.high >= told
-      // Less than was told only where the hold was less and the free part did not cover the rest.
-      const isHold = amount >= request.held && amount <= request.heldMost()
-      return isHold && amount < told && (demand === undefined || demand.low < told)
+      // Less than was told only where hold and free part together did not cover it, and then all of both.
+      if (amount > told || amount < request.held) return false
+      return demand === undefined || (amount >= demand.low && amount <= demand.high)
     }
     if (request.asked.some(explains)) return undefined
     const wanted = request.asked.map(({ charge, told }) => `${charge} (told ${told})`).join(' or ')

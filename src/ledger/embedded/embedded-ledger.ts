@@ -35,7 +35,7 @@ export async function createEmbeddedLedger(options: LedgerOptions, writer: Batch
 
   const reap = async () => {
     await reach('in_reap')
-    const reports = book.releaseExpired(clock.now())
+    const reports = book.releaseExpired(clock.monotonicMs())
     tally.reaped(reports)
     return reports
   }
@@ -54,12 +54,14 @@ export async function createEmbeddedLedger(options: LedgerOptions, writer: Batch
   return {
     hold({ requestId, workspaceId, amount, roomLeast, lifetimeMs = holdLifetimeMs, budgets }) {
       if (!gate.admits()) return unavailable
-      const outcome = book.hold(requestId, workspaceId, { amount, roomLeast, now: clock.now(), lifetimeMs, budgets })
+      const expiresAtMs = clock.monotonicMs() + lifetimeMs
+      const outcome = book.hold(requestId, workspaceId, { amount, roomLeast, now: clock.now(), expiresAtMs, budgets })
       const pause = outcome.kind === 'held' ? reach('after_hold') : undefined
       return pause ? pause.then(() => outcome) : outcome
     },
     // A closed gate is no reason to end what is running: the hold is in memory, and its settlement is tried for long.
     extend: (requestId, more) => book.extend(requestId, more) ?? { kind: 'gone' },
+    cover: (requestId, more) => book.cover(requestId, more),
     markSent: (requestId) => book.markSent(requestId),
     settle: createSettle({ book, commits, database, clock, reach, tally }),
     release: (requestId) => (book.release(requestId) ? { kind: 'released' } : { kind: 'gone' }),

@@ -22,7 +22,7 @@ interface Hold {
   readonly budgets: readonly Budget[]
   readonly budgetNames: readonly BudgetName[]
   readonly heldAt: number
-  readonly expiresAt: number
+  readonly expiresAtMs: number
   amount: bigint
   sent: boolean
   claimed: boolean
@@ -48,7 +48,8 @@ export interface HoldTerms {
   readonly amount: Nano
   readonly roomLeast: Nano | undefined
   readonly now: number
-  readonly lifetimeMs: number
+  /** By the monotonic clock: a clock that is set must end no hold. */
+  readonly expiresAtMs: number
   readonly budgets: readonly Budget[] | undefined
 }
 
@@ -81,7 +82,7 @@ export class WalletBook {
   }
 
   hold(requestId: RequestId, workspaceId: WorkspaceId, terms: HoldTerms): Reservation {
-    const { amount, roomLeast = amount, now, lifetimeMs, budgets = noBudgets } = terms
+    const { amount, roomLeast = amount, now, expiresAtMs, budgets = noBudgets } = terms
     assert(amount >= 0n, 'a hold is not negative')
     assert(!this.#holds.has(requestId), `${requestId} holds already`)
     const hold: Hold = {
@@ -90,7 +91,7 @@ export class WalletBook {
       budgets,
       budgetNames: budgetNames(budgets),
       heldAt: now,
-      expiresAt: now + lifetimeMs,
+      expiresAtMs,
       amount: 0n,
       sent: false,
       claimed: false,
@@ -107,6 +108,12 @@ export class WalletBook {
     return hold && this.#reserve(hold, more)
   }
 
+  /** Holds more for what was delivered, as far as the wallet has it, whatever the budgets say; answers how much. */
+  cover(requestId: RequestId, more: Nano): Nano {
+    const hold = this.#open(requestId)
+    return (hold ? this.#cover(hold, more) : 0n) as Nano
+  }
+
   markSent(requestId: RequestId): void {
     const hold = this.#open(requestId)
     if (hold) hold.sent = true
@@ -119,9 +126,8 @@ export class WalletBook {
     if (!hold) return undefined
     hold.claimed = true
     const { amount, balance, workspaceId, budgetNames } = hold
-    const rest = told - amount
     // The rest is reserved at once, so that what is committed later is covered whatever happens until then.
-    if (rest > 0n && balance.posted - balance.held >= rest) this.#add(hold, rest)
+    this.#cover(hold, told - amount)
     const charged = (told < hold.amount ? told : hold.amount) as Nano
     const writtenOff = (charge - charged) as Nano
     return { requestId, workspaceId, held: amount, charged, writtenOff, walletMissing: !balance.stored, budgetNames }
@@ -154,10 +160,10 @@ export class WalletBook {
   }
 
   /** Ends what is past its lifetime and not being settled. */
-  releaseExpired(now: number): readonly ReapReport[] {
+  releaseExpired(nowMs: number): readonly ReapReport[] {
     const reports: ReapReport[] = []
-    for (const [requestId, { claimed, expiresAt, sent, amount }] of this.#holds) {
-      if (claimed || expiresAt > now) continue
+    for (const [requestId, { claimed, expiresAtMs, sent, amount }] of this.#holds) {
+      if (claimed || expiresAtMs > nowMs) continue
       this.#end(requestId)
       reports.push({ requestId, amount: amount as Nano, sent })
     }
@@ -185,6 +191,14 @@ export class WalletBook {
     if (over) return over
     this.#add(hold, amount)
     return held
+  }
+
+  #cover(hold: Hold, more: bigint): bigint {
+    const { posted, held: reserved } = hold.balance
+    const amount = more < posted - reserved ? more : posted - reserved
+    if (amount <= 0n) return 0n
+    this.#add(hold, amount)
+    return amount
   }
 
   #add(hold: Hold, amount: bigint): void {

@@ -93,7 +93,7 @@ async function writeSettlements(
     const { amount = 0n, budgets } = taken.ended.get(requestId) ?? {}
     const held = amount + (taken.leased.covered.get(requestId) ?? 0n)
     const due = dueOf(settlement)
-    const charged = (due <= held || served.granted(operation) ? due : held) as Nano
+    const charged = (due <= held || served.granted(operation) ? due : held + served.inPart(operation)) as Nano
     const { charge, writeoff } = settledTransfers(settlement, workspaceId, { charged, now })
     transfers.push(transferColumns(charge, budgets))
     if (writeoff) transfers.push(transferColumns(writeoff))

@@ -9,7 +9,7 @@ import type { Budget, BudgetName, OverBudget } from '../budget.ts'
 import { BudgetCounters } from '../budget-counters.ts'
 import { lockBudgets, writeBudgets } from './budget-rows.ts'
 
-/** An amount that is taken only if the wallet's free part covers it. */
+/** An amount that is taken if the wallet's free part covers it; what leaves at once is taken as far as it does. */
 export interface Demand {
   readonly amount: bigint
   /** What the free part, and each cap, must leave for it: at least the amount. */
@@ -42,6 +42,8 @@ export interface WalletMove {
 
 export interface MoveOutcome {
   readonly granted: ReadonlySet<Demand>
+  /** What was taken for those that were granted in part. */
+  readonly inPart: ReadonlyMap<Demand, bigint>
   /** Those that the wallet would have covered. */
   readonly overBudget: ReadonlyMap<Demand, OverBudget>
   /** As they stand afterwards. */
@@ -103,7 +105,8 @@ async function moveLocked(sql: Sql, moves: readonly WalletMove[]): Promise<Map<W
 const nothing: BalanceRow = { posted: 0n, held: 0n }
 
 export function grantAll(demands: readonly Demand[], { posted, held }: BalanceRow): MoveOutcome {
-  return { granted: new Set(demands), overBudget: new Map(), posted: posted as Nano, held: held as Nano }
+  const none = new Map<Demand, never>()
+  return { granted: new Set(demands), inPart: none, overBudget: none, posted: posted as Nano, held: held as Nano }
 }
 
 /** Serves the demands one by one from what is left once the holds that end are taken off. */
@@ -115,10 +118,17 @@ function share({ charged, freed, demands, budgetEnds }: WalletMove, row: Balance
     counters.spend(end.budgets, end.charged)
   }
   const granted = new Set<Demand>()
+  const inPart = new Map<Demand, bigint>()
   const overBudget = new Map<Demand, OverBudget>()
   for (const demand of demands) {
     const { amount, room, budgets } = demand
-    if (posted - held < room) continue
+    if (posted - held < room) {
+      const rest = demand.takes === 'posted' ? larger(posted - held, 0n) : 0n
+      inPart.set(demand, rest)
+      posted -= rest
+      counters.spend(budgets, rest)
+      continue
+    }
     const over = counters.refusal(demand.caps, room)
     if (over) {
       overBudget.set(demand, over)
@@ -133,7 +143,7 @@ function share({ charged, freed, demands, budgetEnds }: WalletMove, row: Balance
       counters.hold(budgets, amount)
     }
   }
-  return { granted, overBudget, posted: posted as Nano, held: held as Nano }
+  return { granted, inPart, overBudget, posted: posted as Nano, held: held as Nano }
 }
 
 function larger(a: bigint, b: bigint): bigint {

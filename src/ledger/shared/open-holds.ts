@@ -19,7 +19,7 @@ export interface OpenHold {
   hasRow: boolean
   /** Of what has no row: whether the body has gone upstream, and when the hold is over. */
   sent: boolean
-  readonly expiresAt: number
+  readonly expiresAtMs: number
   readonly request: HoldRequest
   /** Not taken out yet. */
   listed: boolean
@@ -33,7 +33,7 @@ export interface OpenHolds {
   /** Out of the list, so that nobody else here ends it. */
   take(requestId: RequestId): OpenHold | undefined
   /** Those with a part of a lease that are past their lifetime. */
-  expired(now: number): readonly (readonly [RequestId, OpenHold])[]
+  expired(nowMs: number): readonly (readonly [RequestId, OpenHold])[]
   stats(): HoldStats
 }
 
@@ -58,7 +58,7 @@ export function createOpenHolds(): OpenHolds {
       total -= hold.amount
       return hold
     },
-    expired: (now) => [...holds].filter(([, hold]) => hold.leased !== undefined && hold.expiresAt < now),
+    expired: (nowMs) => [...holds].filter(([, hold]) => hold.leased !== undefined && hold.expiresAtMs < nowMs),
     stats() {
       const oldest = holds.values().next().value
       return { openHolds: holds.size, heldTotal: total as Nano, oldestHoldAt: oldest?.heldAt }

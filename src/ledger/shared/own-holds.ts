@@ -61,7 +61,7 @@ export function createOwnHolds(dependencies: OwnHoldsDependencies): OwnHolds {
   const addOpen = (request: HoldRequest, leased: LeasedPart | undefined): void => {
     const { requestId, workspaceId, amount, lifetimeMs = holdLifetimeMs, budgets = noBudgets } = request
     const heldAt = clock.now()
-    const times = { heldAt, expiresAt: heldAt + lifetimeMs }
+    const times = { heldAt, expiresAtMs: clock.monotonicMs() + lifetimeMs }
     const hasRow = leased === undefined
     open.add(requestId, { workspaceId, budgets, amount, request, leased, hasRow, sent: false, ...times })
   }
@@ -101,7 +101,7 @@ export function createOwnHolds(dependencies: OwnHoldsDependencies): OwnHolds {
   /** What the lease has no room for becomes a row of its own beside the leased part. */
   const addRow = async (requestId: RequestId, own: OpenHold, more: Nano): Promise<ExtendOutcome> => {
     const { workspaceId } = own
-    const lifetimeMs = Math.max(0, own.expiresAt - clock.now())
+    const lifetimeMs = Math.max(0, own.expiresAtMs - clock.monotonicMs())
     const request = { ...own.request, amount: more, roomLeast: more }
     own.hasRow = true
     const outcome = await submit(queue, { kind: 'hold', requestId, workspaceId, patienceMs: 0, request, lifetimeMs })
@@ -181,7 +181,7 @@ export function createOwnHolds(dependencies: OwnHoldsDependencies): OwnHolds {
       for (const requestId of requestIds) end(open.take(requestId)?.leased, true, 0n)
     },
     reapLeased() {
-      return open.expired(clock.now()).map(([requestId, own]) => {
+      return open.expired(clock.monotonicMs()).map(([requestId, own]) => {
         open.take(requestId)
         const released = release(requestId, own)
         if (released instanceof Promise) released.catch(() => {})

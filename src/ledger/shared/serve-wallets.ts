@@ -17,6 +17,8 @@ import type { LeasedEnds } from './take-leased.ts'
 export interface Served {
   /** True also for what demanded nothing beyond its own hold. */
   granted(operation: SharedOperation): boolean
+  /** What the wallet paid of a demand that it could not pay in full. */
+  inPart(operation: SharedOperation): bigint
   outcome(operation: SharedOperation): HoldOutcome
 }
 
@@ -122,6 +124,10 @@ function servedFrom(
   }
   return {
     granted,
+    inPart(operation) {
+      const demand = demands.get(operation)
+      return (demand && outcomeOf(operation)?.inPart.get(demand)) ?? 0n
+    },
     outcome(operation) {
       if (granted(operation)) return { kind: 'held' }
       const { posted = zeroNano, held = zeroNano, overBudget } = outcomeOf(operation) ?? {}

@@ -74,6 +74,7 @@ export async function createSharedLedger(options: LedgerOptions): Promise<Ledger
   return {
     hold: (request) => (admits() ? holds.hold(request) : unavailable),
     extend: holds.extend,
+    cover: () => undefined,
     markSent: holds.markSent,
     settle: holds.settle,
     release: holds.release,
