@@ -33,7 +33,7 @@ export function createProviderDesk(deps: ProviderDeskDependencies): ProviderDepe
       if (!credential) return new Failure('NOT_FOUND', `The workspace has no credential for the provider ${id}.`)
       if ('fault' in credential) return unreadable(id)
       const own = ownProviders(new Map([[id, credential]]), goods()).get(id)
-      return own ? await probeProvider(own.provider, dialects) : notSendable(id)
+      return own && !own.refusal ? await probeProvider(own.provider, dialects) : notSendable(id)
     },
   }
 }

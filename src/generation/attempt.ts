@@ -11,7 +11,7 @@ import type { Clock } from '../kernel/clock.ts'
 import type { Failpoint } from '../kernel/failpoint.ts'
 import { Failure } from '../kernel/failure.ts'
 import type { Usage } from '../kernel/usage.ts'
-import { callEndpoint, isBroken, isUnreachable } from '../providers/call-endpoint.ts'
+import { callEndpoint, isBadCredential, isBroken, isUnreachable } from '../providers/call-endpoint.ts'
 import type { Soundings } from '../providers/soundings.ts'
 import type { Candidate } from '../routing/candidate.ts'
 import { type AttemptFault, attemptFault, cannotCarry, classifyFault, refusesReasoning } from '../routing/fault.ts'
@@ -19,6 +19,7 @@ import type { Health } from '../routing/health/health.ts'
 import { ByteBuffer } from '../wire/byte-buffer.ts'
 import { readResponseBody } from '../wire/read-body.ts'
 import { SseOverflow } from '../wire/sse-splitter.ts'
+import { AttemptTime } from './attempt-time.ts'
 import type { Call } from './call.ts'
 import { type Lane, openLane } from './lane.ts'
 import { Patience } from './patience.ts'
@@ -67,6 +68,15 @@ export interface AttemptDependencies {
 /** A connection that breaks this soon and without a byte was most likely dead before. */
 const staleMs = 1_000
 
+/** An attempt that is under way. */
+interface Running {
+  readonly call: Call
+  readonly candidate: Candidate
+  readonly lane: Lane
+  readonly time: AttemptTime
+  readonly patience: Patience
+}
+
 export function createAttempt({ clock, ticker, reach, health, soundings }: AttemptDependencies) {
   return async (
     call: Call,
@@ -78,12 +88,13 @@ export function createAttempt({ clock, ticker, reach, health, soundings }: Attem
     if (!isFirst && call.clientGone.aborted) return attemptFault('client left')
     const lane = openLane(call, candidate)
     if (lane instanceof Failure) return cannotCarry(lane)
-    const timeouts = timeoutsOf(call, candidate, health)
+    const time = new AttemptTime(call, candidate, health)
     const startedMs = clock.monotonicMs()
-    const { connectMs } = timeouts
+    const { connectMs } = time.timeouts
     const isSilent = (nowMs: number) =>
       nowMs - startedMs >= connectMs && soundings.isSilent(candidate, connectMs, nowMs)
-    const patience = new Patience(startedMs, firstAnswerMs(call, lane, timeouts), call, lost, isSilent)
+    const patience = new Patience(startedMs, time.firstAnswerMs(lane), call, lost, isSilent)
+    const running: Running = { call, candidate, lane, time, patience }
     let isAnswering = false
     ticker.watch(patience)
     try {
@@ -96,24 +107,25 @@ export function createAttempt({ clock, ticker, reach, health, soundings }: Attem
       soundings.heard(candidate)
       const paused = reach('after_send')
       if (paused) await paused
-      if (response.status !== 200) return await refusal(call, candidate, response)
+      if (response.status !== 200) return await refusal(running, response)
       if (response.headers.has('content-encoding')) return garbled('an encoded answer', patience)
-      if (!lane.streamsUpstream) return await readReply(call, candidate, response, patience)
-      const opened = await openStream(candidate, lane, response, timeouts, patience)
+      if (!lane.streamsUpstream) return await readReply(running, response)
+      const opened = await openStream(running, response)
       const held = reach('after_first_byte')
       if (held) await held
       return opened
     } catch (error) {
       const isEnded = patience.signal.aborted
       patience.abort()
+      if (isBadCredential(error)) return attemptFault('refused our credential')
       if (isUnreachable(error)) return patience.fault('unreachable')
       if (error instanceof SseOverflow) return patience.fault('garbled')
       // What neither the network nor an abort explains is a defect of ours, and must not pass for the provider's.
       if (!isEnded && !isBroken(error)) throw error
-      const fault = patience.fault('broken')
+      const tookMs = clock.monotonicMs() - startedMs
+      const fault = time.explain(patience.fault('broken'), tookMs)
       if (fault.class !== 'broken' || isAnswering) return fault
-      const isStale = clock.monotonicMs() - startedMs <= staleMs
-      return isStale ? { ...fault, isStale } : { ...fault, isAmbiguous: true }
+      return tookMs <= staleMs ? { ...fault, isStale: true } : { ...fault, isAmbiguous: true }
     } finally {
       patience.end()
       ticker.unwatch(patience)
@@ -121,38 +133,31 @@ export function createAttempt({ clock, ticker, reach, health, soundings }: Attem
   }
 }
 
-async function refusal(call: Call, candidate: Candidate, response: Response): Promise<AttemptFault> {
+async function refusal({ call, candidate, lane }: Running, response: Response): Promise<AttemptFault> {
   const body = await readResponseBody(response, faultBytesMax)
   const isReadable = body !== 'too-large' && !response.headers.has('content-encoding')
   const text = isReadable ? new TextDecoder().decode(body) : ''
   const said = candidate.dialect.readFault(response.status, response.headers, text)
-  const fault = classifyFault(said)
+  const fault = classifyFault(said, lane.body)
   // On the byte lane the history is the caller's, and its own clients know what to do about it.
   const isMendable = candidate.dialect !== call.surface && refusesReasoning(said) && call.forgetReasoning()
   return isMendable ? { ...fault, isRepeatable: true } : fault
 }
 
 async function readReply(
-  call: Call,
-  candidate: Candidate,
+  { call, candidate, lane, patience }: Running,
   response: Response,
-  patience: Patience,
 ): Promise<WholeReply | AttemptFault> {
   const body = await readResponseBody(response, replyBytesMax)
   if (body === 'too-large') return garbled(`an answer of over ${replyBytesMax} bytes`, patience)
   const reply = call.surface.relayReply(body, call)
-  if ('fault' in reply) return classifyFault(reply.fault)
+  if ('fault' in reply) return classifyFault(reply.fault, lane.body)
   return { kind: 'whole', candidate, warnings: [], body: reply.body, usage: reply.usage }
 }
 
-async function openStream(
-  candidate: Candidate,
-  lane: Lane,
-  response: Response,
-  timeouts: RouteTimeouts,
-  patience: Patience,
-): Promise<Answered | AttemptFault> {
-  const reader = await streamReader(candidate, response, patience)
+async function openStream(running: Running, response: Response): Promise<Answered | AttemptFault> {
+  const { candidate, lane, time, patience } = running
+  const reader = await streamReader(running, response)
   if ('class' in reader) return reader
   const relay = lane.relayStream()
   const first = new ByteBuffer()
@@ -160,13 +165,13 @@ async function openStream(
   while (!relay.meaningful) {
     const { done, value } = await reader.read()
     // A reply that is collected here goes on past its first event; it is watched like one that is passed on.
-    if (relay.outputBytes > 0) patience.goOn(timeouts)
+    if (relay.outputBytes > 0) patience.goOn(time.whileCollecting)
     const bytes = done ? relay.end() : relay.push(value ?? new Uint8Array(0))
     first.append(bytes)
     readBytes += value?.length ?? 0
     if (relay.fault) {
       patience.abort()
-      return classifyFault(relay.fault)
+      return classifyFault(relay.fault, lane.body)
     }
     // An end without anything before it is an answer in form only.
     if ((done || relay.finished) && !relay.meaningful) return garbled('an empty answer', patience)
@@ -181,16 +186,9 @@ async function openStream(
     assert(relay.usage, 'a whole reply has been metered')
     return { kind: 'whole', candidate, warnings, body: relay.terminal, usage: relay.usage }
   }
-  return {
-    kind: 'stream',
-    candidate,
-    warnings,
-    reader,
-    relay,
-    first: first.take(),
-    timeouts,
-    abort: () => patience.abort(),
-  }
+  const { timeouts } = time
+  const abort = () => patience.abort()
+  return { kind: 'stream', candidate, warnings, reader, relay, first: first.take(), timeouts, abort }
 }
 
 /** Of which nothing is left at the provider. */
@@ -201,9 +199,8 @@ interface ReadReply {
 
 /** The provider's stream; made of its whole reply where it was asked for a stream and sent that. */
 async function streamReader(
-  candidate: Candidate,
+  { candidate, lane, patience }: Running,
   response: Response,
-  patience: Patience,
 ): Promise<OpenStream['reader'] | ReadReply | AttemptFault> {
   const type = response.headers.get('content-type') ?? ''
   if (type.startsWith('text/event-stream') && response.body) return response.body.getReader()
@@ -211,7 +208,7 @@ async function streamReader(
   const body = await readResponseBody(response, replyBytesMax)
   if (body === 'too-large') return garbled(`an answer of over ${replyBytesMax} bytes`, patience)
   const stream = candidate.dialect.replyAsStream(body)
-  if ('fault' in stream) return classifyFault(stream.fault)
+  if ('fault' in stream) return classifyFault(stream.fault, lane.body)
   const pieces = [stream]
   return {
     isRead: true,
@@ -225,26 +222,4 @@ async function streamReader(
 function garbled(what: string, patience: Patience): AttemptFault {
   patience.abort()
   return patience.fault('garbled', replyFault(what))
-}
-
-function timeoutsOf(call: Call, { route, key }: Candidate, health: AttemptDependencies['health']): RouteTimeouts {
-  // A model that reasons may be silent for minutes before it says anything.
-  const kind = call.model.tags.includes('reasoning') ? 'reasoning' : 'ordinary'
-  return {
-    connectMs: 3_000,
-    firstEventMs: health.firstEventLimitMs(key, kind),
-    idleMs: 30_000,
-    contentIdleMs: kind === 'reasoning' ? 300_000 : 120_000,
-    totalMs: call.envelope.stream ? 900_000 : 600_000,
-    ...route.timeouts,
-  }
-}
-
-/**
- * A provider that was not asked for a stream has no first event to wait for: some hold back even the headers until the
- * end. What earlier attempts took is gone: all of them share one deadline.
- */
-function firstAnswerMs({ story }: Call, { streamsUpstream }: Lane, { firstEventMs, totalMs }: RouteTimeouts): number {
-  const spentMs = story.record.attempts.reduce((sum, { ms }) => sum + ms, 0)
-  return Math.min(streamsUpstream ? firstEventMs : totalMs, totalMs - spentMs)
 }

@@ -14,7 +14,7 @@ export interface EndpointCall {
   readonly isFresh?: boolean
 }
 
-/** Rejects as the runtime does when the call never becomes a response; isUnreachable tells one kind of that apart. */
+/** Rejects as the runtime does when the call never becomes a response; isUnreachable and isBadCredential tell its kinds apart. */
 export function callEndpoint(provider: Provider, endpoint: Endpoint, call: EndpointCall): Promise<Response> {
   const wrapping = endpoint.wrapping && wrappings[endpoint.wrapping]
   const wrapped = wrapping ? wrapping.wrap(call, endpoint) : call
@@ -83,13 +83,18 @@ const unreachableCodes = new Set([
   'ENETUNREACH',
   'DNSResolutionFailed',
   'EGRESS_REFUSED',
-  'NO_ACCESS_TOKEN',
+  'NO_TOKEN_ISSUER',
 ])
 
 /** Whether nothing was sent: no address, no connection, no handshake. */
 export function isUnreachable(error: unknown): boolean {
   const code = codeOf(error) ?? ''
   return unreachableCodes.has(code) || /CERT|TLS|SSL/i.test(code)
+}
+
+/** Whether nothing was sent because the credential itself is of no use: a verdict on it, and on nobody else's. */
+export function isBadCredential(error: unknown): boolean {
+  return codeOf(error) === 'NO_ACCESS_TOKEN'
 }
 
 /** Whether the connection failed; the runtime gives every such error a code, and our own mistakes have none. */

@@ -3,6 +3,7 @@
 import type { Route } from '../catalog/model.ts'
 import type { TargetRules } from '../dialects/canonical/target-rules.ts'
 import type { UpstreamDialect } from '../dialects/dialect.ts'
+import type { Failure } from '../kernel/failure.ts'
 import type { Endpoint, Provider } from '../providers/provider.ts'
 import type { RouteKey } from './health/route-key.ts'
 
@@ -20,4 +21,6 @@ export interface Candidate {
   readonly key: RouteKey
   /** On the workspace's own credential: the provider bills the workspace, not the operator. */
   readonly isOwn: boolean
+  /** It is not asked at all, and no other credential in its place: what the caller is told instead. */
+  readonly refusal?: Failure
 }

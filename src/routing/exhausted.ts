@@ -45,6 +45,7 @@ export function exhaustedFailure(model: string, { failed: all }: Exhausted): Fai
   const failed = all.filter(({ heldBackFor }) => heldBackFor !== 'ejected')
   const last = failed.at(-1)
   if (last?.fault.class === "caller's fault") return callersFailure(last)
+  if (last && failed.every(({ fault }) => isNamedLack(fault))) return callersFailure(last)
   if (last?.fault.class === 'shut down') return new Failure('OVERLOADED', shutDownMessage, { retryAfterMs: 1000 })
   const refusal = failed[0]?.fault.failure
   if (refusal && failed.every(({ fault }) => fault.failure)) return refusal
@@ -61,7 +62,8 @@ export function exhaustedFailure(model: string, { failed: all }: Exhausted): Fai
 }
 
 function reasonFor({ candidate, fault, heldBackFor }: FailedAttempt): string {
-  const { provider, isOwn } = candidate
+  const { provider, isOwn, refusal } = candidate
+  if (refusal) return `${provider.id} cannot be asked with the workspace's own key`
   if (fault.class === 'refused our credential' || fault.class === 'out of quota') {
     const own = fault.class === 'out of quota' ? 'has no quota left for' : 'rejected'
     return isOwn ? `${provider.id} ${own} the workspace's own credential` : `${provider.id} is unavailable`
@@ -76,12 +78,19 @@ export function describeFault(fault: AttemptFault): string {
   return fault.class === 'failing' && fault.status !== undefined ? String(fault.status) : fault.class
 }
 
+/** In the words of the provider's API. A 404 without any may be some proxy's, at an address that the operator got wrong. */
+function isNamedLack({ class: faultClass, provider }: AttemptFault): boolean {
+  const word = provider?.type ?? provider?.code
+  return faultClass === 'lacks what was asked for' && word !== undefined
+}
+
 function callersFailure({ candidate, fault }: FailedAttempt): Failure {
   const said = fault.provider
   return new Failure('INVALID_REQUEST', maskKeys((said?.message ?? '').slice(0, providerTextMax)), {
     refusal: {
       provider: candidate.provider.id,
       dialect: candidate.dialect.id,
+      status: fault.status,
       word: said?.code !== undefined && isWord.test(said.code) && said.code !== said.type ? said.code : undefined,
       overflow: said && readOverflow(said),
     },

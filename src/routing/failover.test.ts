@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import { replyFault } from '../dialects/canonical/provider-fault.ts'
+import { Failure } from '../kernel/failure.ts'
 import type { Candidate } from './candidate.ts'
 import { Exhausted, exhaustedFailure } from './exhausted.ts'
 import { tryCandidates } from './failover.ts'
@@ -121,6 +122,66 @@ test('an empty retry budget makes the first failure final', async () => {
   while (budget.spend());
   expect(await run()).toBeInstanceOf(Exhausted)
   expect(calls).toEqual(['a'])
+})
+
+test.each([
+  // Fifteen minutes but for one second.
+  [899_000, ['a', 'b']],
+  [899_001, ['a']],
+])('after %p ms of a stream these have been asked: %j', async (tookMs, asked) => {
+  const { run, calls } = start({ a: [failing], b: ['ok'] })
+  await run(tookMs)
+  expect(calls).toEqual(asked)
+})
+
+test('nor is a route asked once more with less than a second left', async () => {
+  const { run, calls } = start({ a: [{ ...failing, isRepeatable: true }] })
+  await run(899_001)
+  expect(calls).toEqual(['a'])
+})
+
+describe('a candidate that refuses', () => {
+  const refusal = new Failure('NOT_FOUND', 'the key is broken')
+
+  test('is not asked, costs no retry, and leaves the turn to the next', async () => {
+    const { run, calls, budget, candidates } = start({ a: ['ok'], b: ['ok'] })
+    Object.assign(candidates[0] ?? {}, { refusal })
+    while (budget.spend());
+    expect(await run()).toEqual({ text: 'b' })
+    expect(calls).toEqual(['b'])
+  })
+
+  test('alone is told in its own words, and its health stays as it was', async () => {
+    const { run, calls, health, candidates } = start({ a: ['ok'] })
+    Object.assign(candidates[0] ?? {}, { refusal })
+    for (let n = 0; n < 6; n++) {
+      const outcome = await run()
+      if (!(outcome instanceof Exhausted)) throw new Error('answered')
+      expect(exhaustedFailure('acme/large', outcome)).toBe(refusal)
+    }
+    expect(calls).toEqual([])
+    expect(candidates[0] && health.standing(candidates[0].key).state).toBe('healthy')
+  })
+})
+
+const noFile = { status: 404, type: 'not_found_error', message: 'File not found: file_1' }
+
+test('what every route lacks is told as the caller’s, in the words of the last', async () => {
+  const lacking = classifyFault({ ...replyFault(noFile.message), ...noFile })
+  const { run, candidates } = start({ a: [lacking], b: [lacking] })
+  for (const each of candidates) Object.assign(each, { dialect: { id: 'anthropic-messages' } })
+  const outcome = await run()
+  if (!(outcome instanceof Exhausted)) throw new Error('answered')
+  expect(exhaustedFailure('acme/large', outcome)).toMatchObject({ code: 'INVALID_REQUEST', message: noFile.message })
+})
+
+test('a 404 in nobody’s words is no fault of the caller’s', async () => {
+  const { run } = start({ a: [classifyFault({ ...replyFault('<h1>nginx</h1>'), status: 404 })] })
+  const outcome = await run()
+  if (!(outcome instanceof Exhausted)) throw new Error('answered')
+  expect(exhaustedFailure('acme/large', outcome).message).toBe(
+    'No route of `acme/large` can serve now: a lacks what was asked for. Retry later, or use another model.',
+  )
 })
 
 test('a route that is ejected has not failed: throttled everywhere else is a 429, and says what cools', async () => {

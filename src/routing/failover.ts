@@ -5,7 +5,7 @@
 import type { Clock } from '../kernel/clock.ts'
 import type { Candidate } from './candidate.ts'
 import { Exhausted, type FailedAttempt } from './exhausted.ts'
-import { type AttemptFault, attemptFault, faultTable } from './fault.ts'
+import { type AttemptFault, attemptFault, cannotCarry, faultTable } from './fault.ts'
 import type { Health } from './health/health.ts'
 import type { HealthPlan } from './health/plan-with-health.ts'
 import type { RetryBudget } from './health/retry-budget.ts'
@@ -17,6 +17,8 @@ const attemptsMax = 3
 
 /** All attempts of a request share one deadline; after it no new one is begun. */
 const deadlineMs = { streamed: 900_000, whole: 600_000 }
+/** Nor shortly before: in less time than this hardly any route answers, and the call would be paid for in vain. */
+const timeLeastMs = 1_000
 
 /** What a try needs to know of the routes, and to tell of them. */
 export interface TryDependencies {
@@ -55,24 +57,27 @@ export async function tryCandidates<Answer extends object>(
   const failed: FailedAttempt[] = []
   let attempts = 0
   let ambiguousCalls = 0
-  const endMs = deps.clock.monotonicMs() + (tries.streams ? deadlineMs.streamed : deadlineMs.whole)
+  const totalMs = tries.streams ? deadlineMs.streamed : deadlineMs.whole
+  const lastBeginMs = deps.clock.monotonicMs() + totalMs - timeLeastMs
+  const last = plan.ordered.findLast(({ refusal }) => !refusal)
   const pair = tries.mayHedge && deps.hedges ? hedgePair(plan, deps.clock) : undefined
   const done = new Set<Candidate>()
   for (const candidate of plan.ordered) {
     if (done.has(candidate)) continue
+    if (candidate.refusal) {
+      failed.push({ candidate, fault: cannotCarry(candidate.refusal) })
+      continue
+    }
+    const isLate = deps.clock.monotonicMs() > lastBeginMs
     // A gateway that tries everything three times while everything fails makes it worse.
-    if (attempts > 0 && (attempts >= attemptsMax || deps.clock.monotonicMs() >= endMs || !deps.budget.spend())) break
+    if (attempts > 0 && (attempts >= attemptsMax || isLate || !deps.budget.spend())) break
     const begunMs = deps.health.begin(candidate.key, plan.mode)
     if (typeof begunMs !== 'number') {
       failed.push(heldBack(candidate, begunMs))
       continue
     }
-    const turn = {
-      candidate,
-      begunMs,
-      isLast: candidate === plan.ordered.at(-1),
-      mayRepeat: attempts + 1 < attemptsMax,
-    }
+    const mayRepeat = attempts + 1 < attemptsMax
+    const turn = { candidate, begunMs, lastBeginMs, isLast: candidate === last, mayRepeat }
     const all = pair?.first === candidate ? await tryPair(deps, tries, turn, pair) : [await tryOne(deps, tries, turn)]
     let ambiguous = 0
     for (const { candidate: tried, outcome, calls } of all) {
@@ -96,6 +101,8 @@ export async function tryCandidates<Answer extends object>(
 interface Turn {
   readonly candidate: Candidate
   readonly begunMs: number
+  /** When an attempt of the request may begin at the latest. */
+  readonly lastBeginMs: number
   /** No other comes after it. */
   readonly isLast: boolean
   /** Whether the request has more than one attempt left. */
@@ -147,7 +154,7 @@ function tryPair<Answer extends object>(
       if (!tries.isWanted() || !deps.hedges?.spend() || !deps.budget.spend()) return undefined
       const begunMs = deps.health.begin(second.key, tries.plan.mode)
       if (typeof begunMs !== 'number') return undefined
-      return tryOne(deps, tries, { candidate: second, begunMs, isLast: false, mayRepeat: false }, lost)
+      return tryOne(deps, tries, { ...turn, candidate: second, begunMs, isLast: false, mayRepeat: false }, lost)
     },
     hasWon: ({ outcome }) => tries.isAnswer(outcome),
     discard: ({ outcome }) => (tries.isAnswer(outcome) ? tries.discard?.(outcome) : undefined),
@@ -156,11 +163,12 @@ function tryPair<Answer extends object>(
 }
 
 async function isWorthRepeating<Answer extends object>(
-  { random }: TryDependencies,
+  { random, clock }: TryDependencies,
   { isWanted }: Tries<Answer>,
-  { isLast }: Turn,
+  { isLast, lastBeginMs }: Turn,
   fault: AttemptFault,
 ): Promise<boolean> {
+  if (clock.monotonicMs() > lastBeginMs) return false
   if (fault.isStale || fault.isRepeatable) return isWanted()
   if (!isLast || !isShortThrottle(fault)) return false
   await Bun.sleep((fault.provider?.retryAfterMs ?? 0) + random() * jitterMs)

@@ -17,7 +17,11 @@ const rows: readonly [status: number | undefined, said: Said, faultClass: FaultC
   [401, { message: 'no' }, 'refused our credential'],
   [402, { message: 'pay' }, 'refused our credential'],
   [403, { message: 'no' }, 'refused our credential'],
-  [404, { message: 'no' }, 'does not know the model'],
+  [403, {}, 'refused our credential'],
+  [403, { code: 'model_not_found', message: 'no' }, 'does not know the model'],
+  [404, { code: 'model_not_found', message: 'no' }, 'does not know the model'],
+  [404, { message: 'no' }, 'lacks what was asked for'],
+  [404, { type: 'not_found_error', message: 'File not found: file_1' }, 'lacks what was asked for'],
   [408, {}, 'failing'],
   [409, {}, 'failing'],
   // Google's CANCELLED: it was not the caller who did.
@@ -55,7 +59,17 @@ test.each([
   [400, { code: 'invalid_encrypted_content', message: 'The encrypted content could not be verified.' }, true],
   [400, { message: 'Corrupted thought signature.' }, true],
   [400, { message: 'messages.1.content.0: Invalid `signature` in `thinking` block' }, true],
+  [
+    400,
+    {
+      message:
+        'messages.3.content.1: `thinking` or `redacted_thinking` blocks in the latest assistant message cannot be modified. These blocks must remain as they were in the original response.',
+    },
+    true,
+  ],
+  [400, { message: 'messages.1: The final block in an assistant message cannot be `thinking`.' }, true],
   [400, { message: 'The signature of this request is invalid' }, false],
+  [400, { message: 'The latest assistant message cannot be modified' }, false],
   [500, { code: 'invalid_encrypted_content', message: 'no' }, false],
 ])('pitfall 88: a %p that says %j is about reasoning: %p', (status, said, isAbout) => {
   expect(refusesReasoning(faultFromError(status, undefined, said))).toBe(isAbout)

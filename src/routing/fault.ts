@@ -4,6 +4,7 @@
 import { readOverflow } from '../dialects/canonical/context-overflow.ts'
 import type { ProviderFault } from '../dialects/canonical/provider-fault.ts'
 import type { Failure } from '../kernel/failure.ts'
+import { refusesContent, refusesThing, saysOutOfQuota, saysUnknownModel } from './fault-words.ts'
 
 interface FaultRow {
   /** Whether another candidate may be tried. */
@@ -27,12 +28,16 @@ export const faultTable = {
   /** The account behind our credential has no money or quota left. */
   'out of quota': { tryNext: true },
   'does not know the model': { tryNext: true },
+  /** A file or a feature that the request names is not there for this account. Another provider may have it. */
+  'lacks what was asked for': { tryNext: true },
   redirecting: { tryNext: true },
   'too large': { tryNext: true },
   /** The request itself is at fault: every route would say the same. */
   "caller's fault": { tryNext: false },
   /** The request asks for something this route's dialect or model cannot carry; nothing was sent. */
   'cannot carry the request': { tryNext: true },
+  /** The request's own deadline came before the route's: the others had used up the time. */
+  'had too little time': { tryNext: false },
   /** The client is gone. */
   'client left': { tryNext: false },
   /** We are. */
@@ -66,36 +71,47 @@ export function cannotCarry(failure: Failure): AttemptFault {
   return { class: 'cannot carry the request', status: undefined, provider: undefined, failure }
 }
 
-/** Words by which providers say that waiting will not help, whatever the status. */
-const quotaWords =
-  /insufficient_quota|billing_hard_limit_reached|enforced_spend_limit_reached|credit balance is too low/i
-/** Words by which a 404 or 400 says that the provider has no such model. */
-const modelWords = /model_not_found|(unknown|no such|invalid) model|model.{0,80}(not found|does not exist)/i
-
-export function classifyFault(fault: ProviderFault): AttemptFault {
-  const attempted = attemptFault(faultClass(fault), fault)
+/** `sent`: the body that was answered with it, which the provider may quote. */
+export function classifyFault(fault: ProviderFault, sent?: Uint8Array): AttemptFault {
+  const attempted = attemptFault(faultClass(fault, sent), fault)
   return fault.isChance ? { ...attempted, isRepeatable: true } : attempted
 }
 
-/** Words by which providers refuse reasoning of their own: it belongs to another organisation, region or model. */
-const reasoningWords = /invalid_encrypted_content|thought.?signature|invalid `?signature`? in `?thinking`?/i
+/**
+ * Words by which providers refuse reasoning of their own: it belongs to another organisation, region or model, or a caller
+ * has moved it or left out what it led to.
+ */
+const reasoningWords = new RegExp(
+  [
+    'invalid_encrypted_content',
+    'thought.?signature',
+    'invalid `?signature`? in `?thinking`?',
+    'thinking`? blocks in the latest assistant message cannot be modified',
+    'final block in an assistant message cannot be `?(redacted_)?thinking',
+  ].join('|'),
+  'i',
+)
 
 /** Whether the same request without the reasoning in its history would be taken. */
 export function refusesReasoning({ status, code, message }: ProviderFault): boolean {
   return status === 400 && reasoningWords.test(`${code ?? ''} ${message}`)
 }
 
-function faultClass(fault: ProviderFault): FaultClass {
+/** Statuses under which providers say that an account has run dry; waiting does not help, whichever it is. */
+const quotaStatuses: ReadonlySet<number> = new Set([400, 402, 403, 429])
+const modelStatuses: ReadonlySet<number> = new Set([400, 403, 404])
+
+function faultClass(fault: ProviderFault, sent: Uint8Array | undefined): FaultClass {
   const { status } = fault
   if (isOverflow(fault)) return "caller's fault"
   // An error under a 200 that says nothing about whose fault it is.
   if (status === undefined) return 'garbled'
-  const words = `${fault.type ?? ''} ${fault.code ?? ''} ${fault.message}`
-  if (quotaWords.test(words) && (status === 400 || status === 402 || status === 403 || status === 429)) {
-    return 'out of quota'
-  }
+  if (quotaStatuses.has(status) && saysOutOfQuota(fault, sent)) return 'out of quota'
+  if (modelStatuses.has(status) && saysUnknownModel(fault, sent)) return 'does not know the model'
+  if (status === 403 && refusesContent(fault)) return "caller's fault"
+  // Callers name files and features as they like: what is not there for one of them says nothing about the rest.
+  if (status === 404 || (status === 403 && refusesThing(fault))) return 'lacks what was asked for'
   if (status === 401 || status === 402 || status === 403) return 'refused our credential'
-  if (status === 404 || (status === 400 && modelWords.test(words))) return 'does not know the model'
   if (status === 413) return 'too large'
   if (status === 429) return 'throttled'
   if (status === 408 || status === 409 || status === 499) return 'failing'

@@ -40,7 +40,7 @@ export interface HedgePair {
 
 /** undefined = there is nobody to ask, or no telling yet what slow means. */
 export function hedgePair({ ordered, mode }: HealthPlan<Candidate>, clock: Clock): HedgePair | undefined {
-  const [first, ...others] = ordered
+  const [first, ...others] = ordered.filter(({ refusal }) => !refusal)
   if (!first || mode === 'panic' || !stopsOnCancel(first)) return undefined
   const figures = first.key.latency.firstEventMs.reliable(clock.monotonicMs())
   const second = others.find((other) => isElsewhere(first, other) && stopsOnCancel(other))

@@ -5,6 +5,7 @@
 import type { Model, Route } from '../catalog/model.ts'
 import type { TargetRules } from '../dialects/canonical/target-rules.ts'
 import type { Dialect, Dialects } from '../dialects/dialect.ts'
+import type { Failure } from '../kernel/failure.ts'
 import type { Endpoint, Provider } from '../providers/provider.ts'
 import { rulesFor } from '../providers/rules/rules-for.ts'
 import type { Candidate } from './candidate.ts'
@@ -39,9 +40,9 @@ export function candidatesOf(input: PlanInput): readonly Candidate[] {
   for (const route of model.routes) {
     const found = own.get(route.providerId)
     const candidate = found && candidateFor(input, route, found.provider, found.credentialId)
-    if (candidate) candidates.push(candidate)
+    if (candidate) candidates.push(found.refusal ? refusing(candidate, found.refusal) : candidate)
   }
-  // What the workspace pays its provider for is not billed by us as well, unless it said so.
+  // What the workspace pays its provider for is not billed by us as well, unless it said so; with a broken key neither.
   if (candidates.length > 0 && !sharesRoutes) return candidates
   for (const route of model.routes) {
     const provider = platform.get(route.providerId)
@@ -66,6 +67,10 @@ function candidateFor(input: PlanInput, route: Route, provider: Provider, creden
     isOwn: credentialId !== platformCredential,
     ...(why !== undefined && { why }),
   }
+}
+
+function refusing(candidate: Candidate, refusal: Failure): Candidate {
+  return { ...candidate, refusal, why: 'its key cannot be used' }
 }
 
 interface ChosenEndpoint {

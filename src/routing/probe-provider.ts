@@ -3,7 +3,7 @@
 
 import type { ProviderFault } from '../dialects/canonical/provider-fault.ts'
 import type { Dialect, DialectId, UpstreamDialect } from '../dialects/dialect.ts'
-import { callEndpoint } from '../providers/call-endpoint.ts'
+import { callEndpoint, isBadCredential } from '../providers/call-endpoint.ts'
 import type { Endpoint, Provider } from '../providers/provider.ts'
 import { readResponseBody } from '../wire/read-body.ts'
 import { classifyFault } from './fault.ts'
@@ -60,6 +60,7 @@ export async function probeProvider(
     const verdict = response.ok ? 'accepted' : verdictOf(dialect.readFault(status, headers, text))
     return { verdict, status, ...(!Number.isNaN(date) && { date }) }
   } catch (thrown) {
+    if (isBadCredential(thrown)) return { verdict: 'refused' }
     return { verdict: 'unreachable', why: signal.aborted ? `no answer in ${probeMs / 1000} s` : codeOf(thrown) }
   }
 }
@@ -85,6 +86,7 @@ function verdictOf(fault: ProviderFault): ProbeVerdict {
     case 'redirecting':
       return 'redirecting'
     case 'does not know the model':
+    case 'lacks what was asked for':
       // A request without a model is a 400 elsewhere; a 404 that speaks of none is a wrong address.
       return isAddressFault(fault) ? 'wrong address' : 'accepted'
     default:

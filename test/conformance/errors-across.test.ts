@@ -220,7 +220,7 @@ describe.each(both)('other refusals (streamed: %p)', (stream) => {
 
   test('pitfall 144: what fails before the first byte has a status, and is no empty 200', async () => {
     for (const status of [401, 403, 404, 500]) {
-      refuseWith(status, { message: 'no', type: 'x' })
+      refuseWith(status, { message: 'no such model', type: 'x' })
       for (const surface of bothSurfaces) {
         for (const model of ['test/chat', 'test/messages']) {
           const refused = await refusal(surface, model, stream)

@@ -57,6 +57,9 @@ const callers: Outcome = {
   attempts: [1, 1],
 }
 
+/** Something that the request names is not there. Another route may have it, and none is blamed. */
+const lacking: Outcome = { ...movesOn(''), all: 'INVALID_REQUEST no good' }
+
 /** Trouble with our credential is the operator's: it never reads as a 401, and no billing text is shown. */
 const credential = movesOn('is unavailable')
 
@@ -71,6 +74,8 @@ export const golden: readonly GoldenRow[] = [
   { fault: '400', ...callers, health: 'healthy' },
   { fault: '401', ...credential, health: 'parked' },
   { fault: '403', ...credential, health: 'parked' },
+  { fault: '403 of a file', ...lacking, health: 'healthy' },
+  { fault: '404 of a file', ...lacking, health: 'healthy' },
   { fault: '404', ...movesOn('does not know the model'), health: 'parked' },
   { fault: '408', ...movesOn('408'), health: 'ejected' },
   { fault: '413', ...movesOn(''), all: 'PAYLOAD_TOO_LARGE too large', health: 'healthy' },

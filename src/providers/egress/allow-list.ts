@@ -21,7 +21,7 @@ export function parseAllowList(entries: readonly string[]): AllowList {
     const host = range === undefined ? parseHostName(entry) : undefined
     if (range !== undefined) ranges.push(range)
     else if (host !== undefined) hosts.add(host)
-    else throw new StartRefusal(`egress.allow: "${entry}": ${expected}.`)
+    else throw new StartRefusal(`own_keys.allow_hosts: "${entry}": ${expected}.`)
   }
   return { hosts, ranges }
 }

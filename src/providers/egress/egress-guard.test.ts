@@ -139,7 +139,7 @@ test('a list that was misunderstood is not in force', () => {
     '[::1]',
   ]) {
     expect(() => createEgressGuard({ allow: [entry] })).toThrow(StartRefusal)
-    expect(() => createEgressGuard({ allow: [entry] })).toThrow(`egress.allow: "${entry}": expected`)
+    expect(() => createEgressGuard({ allow: [entry] })).toThrow(`own_keys.allow_hosts: "${entry}": expected`)
   }
 })
 

@@ -117,7 +117,7 @@ function judgeAddresses(
   allow: AllowList,
 ): { readonly addresses: readonly string[]; readonly listed: boolean } | EgressRefusal {
   // One sentence for both: whether a name exists inside the operator's network is not a tenant's business.
-  const message = 'must be a host with public addresses; others only if the operator lists them in egress.allow'
+  const message = 'must be a host with public addresses; others only if the operator lists them in own_keys.allow_hosts'
   if (addresses.length === 0) return new EgressRefusal('unresolved', message, `${hostname} has no address`)
   const hostListed = allow.hosts.has(withoutRootDot(hostname))
   let listed = true

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createJumpClock } from '../../../test/parts/jump-clock.ts'
 import { Secret } from '../../kernel/secret.ts'
-import { isUnreachable } from '../call-endpoint.ts'
+import { isBadCredential, isUnreachable } from '../call-endpoint.ts'
 import { AccessTokens } from './access-tokens.ts'
 import { usualTokenUrl } from './service-account.ts'
 
@@ -83,27 +83,36 @@ test('calls that come together ask once', async () => {
   expect(forms).toHaveLength(1)
 })
 
-test('a refused exchange fails as a host that cannot be reached, and is tried again by the next call', async () => {
+test('a refused exchange is a verdict on the credential, and is tried again by the next call', async () => {
   const operator = new Secret(JSON.stringify(keyFile))
   const { tokens } = open(operator)
   const works = answer
   answer = () => Response.json({ error: 'invalid_grant' }, { status: 400 })
   const error = await tokens.tokenFor(operator).catch((reason: unknown) => reason)
-  expect(isUnreachable(error)).toBe(true)
+  expect([isBadCredential(error), isUnreachable(error)]).toEqual([true, false])
   answer = works
   expect(await tokens.tokenFor(operator)).toBe('token-2')
 })
 
+test('an answer without a token is a refusal', async () => {
+  answer = () => Response.json({ token_type: 'Bearer' })
+  const operator = new Secret(JSON.stringify(keyFile))
+  const error = await open(operator)
+    .tokens.tokenFor(operator)
+    .catch((reason: unknown) => reason)
+  expect([isBadCredential(error), isUnreachable(error)]).toEqual([true, false])
+})
+
 test.each([
   ['no JSON', () => new Response('hello')],
-  ['no token', () => Response.json({ token_type: 'Bearer' })],
-])('an answer with %s is no token', async (_, given) => {
+  ['a failure of its own', () => Response.json({ error: 'internal_failure' }, { status: 503 })],
+])('an issuer that answers with %s is out of reach, and no credential is to blame', async (_, given) => {
   answer = given
   const operator = new Secret(JSON.stringify(keyFile))
   const error = await open(operator)
     .tokens.tokenFor(operator)
     .catch((reason: unknown) => reason)
-  expect(isUnreachable(error)).toBe(true)
+  expect([isBadCredential(error), isUnreachable(error)]).toEqual([false, true])
 })
 
 test('the operator may name a file', async () => {
@@ -122,7 +131,7 @@ test.each([
   const error = await open(operator)
     .tokens.tokenFor(operator)
     .catch((reason: unknown) => reason)
-  expect(isUnreachable(error)).toBe(true)
+  expect([isBadCredential(error), isUnreachable(error)]).toEqual([true, false])
   expect(String(error)).not.toContain(text)
   expect(String(error)).not.toContain('shh')
 })

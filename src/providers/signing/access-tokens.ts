@@ -1,5 +1,6 @@
 // Access tokens of Google service accounts: asked for once, shared by all calls, renewed before they end. A token that
-// cannot be had fails the call like a host that cannot be reached, so that another route is tried.
+// cannot be had fails the call before anything is sent, so that another route is tried; whether the credential or whoever
+// gives out tokens is to blame is told apart, or one bad key would count against everybody's.
 
 import { readFile } from 'node:fs/promises'
 import type { Clock } from '../../kernel/clock.ts'
@@ -71,6 +72,7 @@ export class AccessTokens {
   }
 }
 
+/** What the issuer says of a token it gives; nothing where it refuses the claim. */
 async function askForToken(url: string, assertion: string): Promise<Readonly<Record<string, unknown>>> {
   try {
     const response = await fetch(url, {
@@ -80,12 +82,13 @@ async function askForToken(url: string, assertion: string): Promise<Readonly<Rec
       signal: AbortSignal.timeout(exchangeMs),
     })
     const body = await readResponseBody(response, answerBytesMax)
-    if (response.status !== 200 || body === 'too-large') return {}
+    if (response.status >= 400 && response.status < 500) return {}
+    if (response.status !== 200 || body === 'too-large') throw new Error('no answer of an issuer')
     const answer: unknown = JSON.parse(new TextDecoder().decode(body))
     return typeof answer === 'object' && answer !== null ? { ...answer } : {}
   } catch {
-    // Unreachable, cut off, too slow, or not JSON: in each case there is no token.
-    return {}
+    // Unreachable, cut off, too slow, failing, or not JSON: none of it says anything about the claim.
+    throw coded('access tokens cannot be had now', 'NO_TOKEN_ISSUER')
   }
 }
 
@@ -97,7 +100,11 @@ async function readKeyFile(path: string): Promise<string> {
   }
 }
 
-/** Has a code, as what the network says: nothing was sent, so that the next route is safe to try. */
 function noToken(message: string): Error {
-  return Object.assign(new Error(message), { code: 'NO_ACCESS_TOKEN' })
+  return coded(message, 'NO_ACCESS_TOKEN')
+}
+
+/** As what the network says: nothing was sent, so that the next route is safe to try. */
+function coded(message: string, code: 'NO_ACCESS_TOKEN' | 'NO_TOKEN_ISSUER'): Error {
+  return Object.assign(new Error(message), { code })
 }

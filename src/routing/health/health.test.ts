@@ -54,6 +54,8 @@ describe('what five attempts of a class do', () => {
     ['refused our credential', 'parked', 'parked', 'healthy'],
     ['out of quota', 'parked', 'parked', 'healthy'],
     ['does not know the model', 'parked', 'healthy', 'healthy'],
+    ['lacks what was asked for', 'healthy', 'healthy', 'healthy'],
+    ['had too little time', 'healthy', 'healthy', 'healthy'],
     ['too large', 'healthy', 'healthy', 'healthy'],
     ["caller's fault", 'healthy', 'healthy', 'healthy'],
     ['cannot carry the request', 'healthy', 'healthy', 'healthy'],

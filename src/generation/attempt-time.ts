@@ -1,0 +1,66 @@
+// How long an attempt may take. The clocks of a route begin with its own attempt; what is left of the request's deadline,
+// which all of its attempts share, may be less, and is then nothing that the route can be blamed for.
+
+import type { RouteTimeouts } from '../catalog/model.ts'
+import type { Candidate } from '../routing/candidate.ts'
+import { type AttemptFault, attemptFault } from '../routing/fault.ts'
+import type { Health } from '../routing/health/health.ts'
+import type { AttemptRecord } from '../telemetry/request-record.ts'
+import type { Call } from './call.ts'
+import type { Lane } from './lane.ts'
+import { usualTotalMs } from './total-ms.ts'
+
+export class AttemptTime {
+  /** The route's own. */
+  readonly timeouts: RouteTimeouts
+  readonly #leftMs: number
+
+  constructor(call: Call, { route, key }: Candidate, health: Pick<Health, 'firstEventLimitMs'>) {
+    const { envelope, model, story } = call
+    // A model that reasons may be silent for minutes before it says anything.
+    const kind = model.tags.includes('reasoning') ? 'reasoning' : 'ordinary'
+    const usualMs = usualTotalMs(envelope)
+    this.timeouts = {
+      connectMs: 3_000,
+      firstEventMs: health.firstEventLimitMs(key, kind),
+      idleMs: 30_000,
+      contentIdleMs: kind === 'reasoning' ? 300_000 : 120_000,
+      totalMs: usualMs,
+      ...route.timeouts,
+    }
+    // A route that is given more than is usual has that for the request as well.
+    this.#leftMs = Math.max(usualMs, this.timeouts.totalMs) - spentMs(story.record.attempts)
+  }
+
+  /**
+   * Until the first of an answer. A provider that was not asked for a stream has no first event to wait for: some hold
+   * back even the headers until the end.
+   */
+  firstAnswerMs({ streamsUpstream }: Pick<Lane, 'streamsUpstream'>): number {
+    const { firstEventMs } = this.timeouts
+    return streamsUpstream ? Math.min(firstEventMs, this.#totalMs) : this.#totalMs
+  }
+
+  /** For an answer that is collected here and goes on past its first event. */
+  get whileCollecting(): Pick<RouteTimeouts, 'idleMs' | 'totalMs'> {
+    return { idleMs: this.timeouts.idleMs, totalMs: this.#totalMs }
+  }
+
+  /** The fault as the request's deadline explains it, where that ended the attempt. */
+  explain(fault: AttemptFault, tookMs: number): AttemptFault {
+    const isCutShort = this.#leftMs < this.timeouts.totalMs && tookMs >= this.#leftMs
+    return fault.class === 'timed out' && isCutShort ? attemptFault('had too little time') : fault
+  }
+
+  get #totalMs(): number {
+    return Math.min(this.timeouts.totalMs, this.#leftMs)
+  }
+}
+
+/** From the beginning of the first to the end of the last: two that were asked side by side took no longer than one. */
+function spentMs(attempts: readonly AttemptRecord[]): number {
+  const [first] = attempts
+  if (!first) return 0
+  const startMs = Math.min(...attempts.map((attempt) => attempt.startMs ?? 0))
+  return Math.max(...attempts.map((attempt) => (attempt.startMs ?? 0) + attempt.ms)) - startMs
+}

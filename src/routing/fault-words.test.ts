@@ -1,0 +1,113 @@
+import { describe, expect, test } from 'bun:test'
+import { faultFromError } from '../dialects/canonical/provider-fault.ts'
+import { classifyFault, type FaultClass } from './fault.ts'
+
+interface Said {
+  readonly type?: string
+  readonly code?: string
+  readonly message?: string
+}
+
+function classOf(status: number, said: Said, sent: string): FaultClass {
+  return classifyFault(faultFromError(status, undefined, said), new TextEncoder().encode(sent)).class
+}
+
+const ordinary = JSON.stringify({ model: 'm', messages: [{ role: 'user', content: 'hi' }] })
+
+describe('what providers say of an account that has run dry', () => {
+  test.each([
+    [
+      'Your credit balance is too low to access the Anthropic API. Please go to Plans & Billing to upgrade or purchase credits.',
+    ],
+    ['You have reached your specified API usage limits. You will regain access on 2026-04-01 at 00:00 UTC.'],
+  ])('%s', (message) => {
+    expect(classOf(400, { type: 'invalid_request_error', message }, ordinary)).toBe('out of quota')
+  })
+})
+
+describe('what providers say of a model they do not have', () => {
+  const sentences: readonly [status: number, message: string][] = [
+    [404, 'model: claude-nope'],
+    [404, 'The model `gpt-nope` does not exist or you do not have access to it.'],
+    [404, 'models/gemini-nope is not found for API version v1beta, or is not supported for generateContent.'],
+    [404, 'Publisher Model `projects/p/locations/l/publishers/anthropic/models/nope` was not found or your project …'],
+    [404, "model 'nope' not found, try pulling it first"],
+    [404, 'Model not found, inaccessible, and/or not deployed'],
+    [404, 'Not found the model nope or Permission denied'],
+    [404, 'Unable to access model nope. Please visit https://api.example/models'],
+    [404, 'Could not resolve the foundation model from the provided model identifier.'],
+    [404, 'This model version has reached the end of its life.'],
+    [404, 'No endpoints found for acme/nope.'],
+    [400, 'Model Not Exist'],
+    [400, 'Invalid model: nope'],
+    [400, "Invalid model 'nope'. Permitted models can be found in the documentation."],
+    [400, 'The provided model identifier is invalid.'],
+  ]
+  test.each(sentences)('%p %s', (status, message) => {
+    expect(classOf(status, { type: 'some_error', message }, ordinary)).toBe('does not know the model')
+  })
+
+  test.each([
+    ['model_not_found'],
+    ['model_not_available'],
+    ['model_decommissioned'],
+    ['invalid_model'],
+    ['DeploymentNotFound'],
+  ])('the code %s', (code) => {
+    expect(classOf(404, { code, message: 'no' }, ordinary)).toBe('does not know the model')
+  })
+})
+
+describe('what a caller has a provider say', () => {
+  /** A body, and the answer in which a provider quotes it. */
+  const quotes: readonly [status: number, sent: string, message: string, faultClass: FaultClass][] = [
+    [400, '{"role":"insufficient_quota"}', "Invalid value: 'insufficient_quota'.", "caller's fault"],
+    [400, '{"role":"no such model"}', "Invalid value: 'no such model'.", "caller's fault"],
+    [400, '{"role":"model_not_found"}', 'model_not_found is no role', "caller's fault"],
+    // A member that a provider does not know comes first in its complaint.
+    [
+      400,
+      '{"Your credit balance is too low":1}',
+      'Your credit balance is too low: Extra inputs are not permitted',
+      "caller's fault",
+    ],
+    [
+      400,
+      '{"\\u0059our credit b\\u0061lance is too low":1}',
+      'Your credit balance is too low: Extra inputs are not permitted',
+      "caller's fault",
+    ],
+    [400, '{"INVALID MODEL":1}', 'Invalid model: Extra inputs are not permitted', "caller's fault"],
+    [400, '{"effort":"x not found"}', "The model `m` does not support the effort 'x not found'", "caller's fault"],
+    [404, '{"file_id":"model: m"}', 'File not found: model: m', 'lacks what was asked for'],
+    [404, '{"tools":[]}', 'No endpoints found that support tool use.', 'lacks what was asked for'],
+  ]
+  test.each(quotes)('a %p to %s that says "%s" is %s', (status, sent, message, faultClass) => {
+    expect(classOf(status, { type: 'invalid_request_error', message }, sent)).toBe(faultClass)
+  })
+})
+
+describe('a 403', () => {
+  const rows: readonly [said: Said, faultClass: FaultClass][] = [
+    [
+      { type: 'PERMISSION_DENIED', message: 'You do not have permission to access the File abc or it may not exist.' },
+      'lacks what was asked for',
+    ],
+    [
+      { type: 'PERMISSION_DENIED', message: 'CachedContent not found (or permission denied)' },
+      'lacks what was asked for',
+    ],
+    [{ type: 'permission_error', message: 'This beta is not open to you.' }, 'lacks what was asked for'],
+    [{ message: 'Content violates usage guidelines. Failed check: SAFETY_CHECK_TYPE_BIO' }, "caller's fault"],
+    [{ code: '403', message: 'Your input was flagged' }, "caller's fault"],
+    [{ code: 'content_policy_violation', message: 'no' }, "caller's fault"],
+    [{ type: 'permission_error', message: 'Your API key may not use this.' }, 'refused our credential'],
+    [{ code: 'unsupported_country_region_territory', message: 'Country not supported' }, 'refused our credential'],
+    // Of the account's policies, not of what was written.
+    [{ message: 'not authorized, because no identity-based policy allows the action' }, 'refused our credential'],
+    [{}, 'refused our credential'],
+  ]
+  test.each(rows)('that says %j is %s', (said, faultClass) => {
+    expect(classOf(403, said, ordinary)).toBe(faultClass)
+  })
+})

@@ -1,0 +1,93 @@
+// A route has the time that its own clocks give it, however long others took before it. Only the request's own deadline
+// is shared: it leaves a late route less, and that is not the route's fault.
+
+import { afterEach, expect, test } from 'bun:test'
+import { ask } from '../parts/ask.ts'
+import { type Gateway, startGateway } from '../parts/gateway.ts'
+import { createJumpClock } from '../parts/jump-clock.ts'
+import { bothSurfaces, chat } from '../parts/surfaces.ts'
+import { startUpstream, type Upstream } from '../parts/upstream.ts'
+import { wordsFor } from '../parts/upstream-words.ts'
+
+let gateway: Gateway
+let upstream: Upstream
+afterEach(async () => {
+  await gateway.stop()
+  upstream.stop()
+})
+
+interface RouteWish {
+  readonly does: 'hang' | 'answer'
+  readonly timeouts?: string
+  /** How much time passes once it has been asked. */
+  readonly passSeconds?: number
+}
+
+/** The gateway looks at its clocks ten times a second: by then it has. */
+const looksMs = 250
+
+/** One model per dialect over these routes, in their order, each at a provider `chat-0`, `messages-1` and so on. */
+async function start(routes: readonly RouteWish[]) {
+  const clock = createJumpClock()
+  upstream = startUpstream(async (call, reply) => {
+    const { does, passSeconds = 0 } = routes[Number(call.path.split('/')[1])] ?? { does: 'answer' }
+    clock.jump(passSeconds)
+    if (does === 'hang') return
+    await Bun.sleep(looksMs)
+    await reply.send(200, { 'content-type': 'application/json' }, wordsFor(call).whole)
+  })
+  const providers: string[] = []
+  const models = bothSurfaces.map(({ name, model }) => {
+    const listed = routes.map(({ timeouts = '' }, at) => {
+      const [dialect, version] = name === 'chat' ? ['openai-chat', '/v1'] : ['anthropic-messages', '']
+      providers.push(
+        `{ id: ${name}-${at}, dialect: ${dialect}, base_url: "${upstream.url}/${at}${version}", api_key: k }`,
+      )
+      return `{ provider: ${name}-${at}, model: up, priority: ${at}, timeouts: { ${timeouts} } }`
+    })
+    return `{ id: ${model}, price: free, routes: [${listed.join(', ')}] }`
+  })
+  const config = `providers:\n  - ${providers.join('\n  - ')}\nmodels:\n  - ${models.join('\n  - ')}\n`
+  gateway = await startGateway({ config, clock })
+}
+
+async function healthOf(model: string): Promise<readonly string[]> {
+  const { data } = (await (await fetch(`${gateway.url}/api/catalog`)).json()) as {
+    data: { id: string; routes: { health: string }[] }[]
+  }
+  return data.find(({ id }) => id === model)?.routes.map(({ health }) => health) ?? []
+}
+
+const body = { max_tokens: 5, messages: [{ role: 'user', content: 'hi' }] }
+
+test.each([...bothSurfaces])('on the $name surface the next route has all of its own time', async (surface) => {
+  await start([
+    { does: 'hang', timeouts: 'total_ms: 3000', passSeconds: 3.1 },
+    { does: 'answer', timeouts: 'total_ms: 3000', passSeconds: 2 },
+  ])
+  const response = await ask(gateway, surface, { model: surface.model, ...body })
+  expect([response.status, response.headers.get('x-tollgate-provider')]).toEqual([200, `${surface.name}-1`])
+  expect(response.headers.get('x-tollgate-attempts')).toBe('2')
+})
+
+test('a route that the request’s own deadline cuts short is not blamed for it', async () => {
+  // Ten minutes for a whole answer: 595 s are gone, and the second has five left of its ten minutes.
+  await start([
+    { does: 'hang', timeouts: 'total_ms: 595000', passSeconds: 595 },
+    { does: 'hang', passSeconds: 5.1 },
+  ])
+  for (let n = 0; n < 5; n++) {
+    const response = await ask(gateway, chat, { model: chat.model, ...body })
+    expect(response.status).toBe(404)
+    const { error } = (await response.json()) as { error: { message: string } }
+    expect(error.message).toContain('chat-1 had too little time')
+  }
+  expect(await healthOf(chat.model)).toEqual(['ejected', 'healthy'])
+})
+
+test('with hardly any of it left no other route is asked', async () => {
+  await start([{ does: 'hang', timeouts: 'total_ms: 599500', passSeconds: 599.5 }, { does: 'answer' }])
+  const response = await ask(gateway, chat, { model: chat.model, ...body })
+  expect(response.status).toBe(404)
+  expect(upstream.calls).toHaveLength(1)
+})
