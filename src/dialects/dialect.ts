@@ -8,7 +8,7 @@ import type { RelayContext, RelayedReply, RequestEdits, StreamRelay } from './by
 import type { Envelope } from './canonical/envelope.ts'
 import type { LimitHeaders } from './canonical/limit-view.ts'
 import type { ProviderFault } from './canonical/provider-fault.ts'
-import type { Translation, UpstreamTranslation } from './canonical/translation.ts'
+import type { Translation, UpstreamTranslation, Warning } from './canonical/translation.ts'
 
 /** Those that callers speak as well. */
 export const surfaceIds = ['openai-chat', 'anthropic-messages'] as const
@@ -19,6 +19,12 @@ export interface TokenCount {
   /** Appended to an endpoint's base URL. */
   readonly path: string
   readEnvelope(body: Uint8Array<ArrayBuffer>, headers: Headers): Envelope | Failure
+}
+
+/** A body on its way to a provider of the same dialect. */
+export interface EditedRequest {
+  readonly body: Uint8Array<ArrayBuffer>
+  readonly warnings: readonly Warning[]
 }
 
 /** A wire format in which providers are called. */
@@ -41,7 +47,7 @@ export interface Dialect extends UpstreamDialect {
   readonly tokenCount?: TokenCount
   /** The parts of a body by which one conversation is told from another, as the turns of it begin alike. */
   conversationSpans(envelope: Envelope): readonly JsonSpan[]
-  editRequest(envelope: Envelope, edits: RequestEdits): Uint8Array<ArrayBuffer>
+  editRequest(envelope: Envelope, edits: RequestEdits): EditedRequest
   /** The caller's headers that belong to the dialect and travel on, such as version and beta flags. */
   forwardedHeaders(client: Headers): Record<string, string>
   relayStream(context: RelayContext): StreamRelay

@@ -12,6 +12,7 @@ import { isBroken } from '../providers/call-endpoint.ts'
 import { SseOverflow } from '../wire/sse-splitter.ts'
 import type { Answered, OpenStream } from './attempt.ts'
 import { type Bill, cutShort } from './bill.ts'
+import { hearOut, type Reading } from './hear-out.ts'
 import type { Ending } from './settlement.ts'
 import type { Connection, Settled } from './story.ts'
 import type { Ticker, Watched } from './ticker.ts'
@@ -93,6 +94,8 @@ class Pump implements Watched {
   #clientBusySinceMs: number | undefined
   /** Why we cut the provider off, where we did. */
   #cutFor: string | undefined
+  /** A read of the provider that is under way. */
+  #reading: Reading | undefined
 
   constructor(input: StreamAnswerInput) {
     this.#input = input
@@ -109,10 +112,12 @@ class Pump implements Watched {
       const { bill, reach } = this.#input
       // One promise per read and nothing else: this loop runs for every event of every stream.
       while (stream && this.#phase === 'flowing' && (controller.desiredSize ?? 0) > 0) {
-        const { done, value } = await stream.reader.read()
+        this.#reading = stream.reader.read()
+        const { done, value } = await this.#reading
         const paused = reach('mid_stream')
         if (paused) await paused
         if (this.#isOver()) return
+        this.#reading = undefined
         const bytes = done ? stream.relay.end() : stream.relay.push(value ?? nothing)
         if (this.#forward(controller, stream, bytes)) await this.#conclude(controller, stream)
         else if (done) await this.#interrupt(controller, 'closed the stream')
@@ -196,14 +201,13 @@ class Pump implements Watched {
   /** The client has gone, by cancelling, by its connection, or by taking nothing for too long. */
   async leave(): Promise<void> {
     if (this.#phase === 'ended') return
+    const stream = this.#stream
+    this.#phase = 'ended'
+    if (stream?.relay.isOwed) await hearOut(stream, this.#reading)
     this.#close()
-    const relay = this.#stream?.relay
-    const ending = relay?.meaningful ? 'client left after content' : 'client left before content'
-    try {
-      await this.#input.settle(ending, undefined, relay)
-    } catch (error) {
-      this.#input.onDefect(error)
-    }
+    const relay = stream?.relay
+    const left = relay?.meaningful ? 'client left after content' : 'client left before content'
+    await this.#input.settle(relay?.finished ? 'complete' : left, undefined, relay)
   }
 
   tick(nowMs: number): void {

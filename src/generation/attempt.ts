@@ -17,7 +17,7 @@ import type { Candidate } from '../routing/candidate.ts'
 import { type AttemptFault, attemptFault, cannotCarry, classifyFault, refusesReasoning } from '../routing/fault.ts'
 import type { Health } from '../routing/health/health.ts'
 import { ByteBuffer } from '../wire/byte-buffer.ts'
-import { readResponseBody } from '../wire/read-body.ts'
+import { readResponseBody, readResponseStart } from '../wire/read-body.ts'
 import { SseOverflow } from '../wire/sse-splitter.ts'
 import { AttemptTime } from './attempt-time.ts'
 import type { Call } from './call.ts'
@@ -134,9 +134,8 @@ export function createAttempt({ clock, ticker, reach, health, soundings }: Attem
 }
 
 async function refusal({ call, candidate, lane }: Running, response: Response): Promise<AttemptFault> {
-  const body = await readResponseBody(response, faultBytesMax)
-  const isReadable = body !== 'too-large' && !response.headers.has('content-encoding')
-  const text = isReadable ? new TextDecoder().decode(body) : ''
+  const body = await readResponseStart(response, faultBytesMax)
+  const text = response.headers.has('content-encoding') ? '' : new TextDecoder().decode(body)
   const said = candidate.dialect.readFault(response.status, response.headers, text)
   const fault = classifyFault(said, lane.body)
   // On the byte lane the history is the caller's, and its own clients know what to do about it.
@@ -152,7 +151,7 @@ async function readReply(
   if (body === 'too-large') return garbled(`an answer of over ${replyBytesMax} bytes`, patience)
   const reply = call.surface.relayReply(body, call)
   if ('fault' in reply) return classifyFault(reply.fault, lane.body)
-  return { kind: 'whole', candidate, warnings: [], body: reply.body, usage: reply.usage }
+  return { kind: 'whole', candidate, warnings: lane.warnings, body: reply.body, usage: reply.usage }
 }
 
 async function openStream(running: Running, response: Response): Promise<Answered | AttemptFault> {

@@ -101,6 +101,7 @@ export class Call implements RelayContext {
       requestId: record.id,
       createdSeconds: Math.floor(record.startedAt / 1000),
       wantsStreamUsage: this.envelope.wantsStreamUsage,
+      legacyCalls: this.envelope.legacyCalls ?? false,
       estimatedInputTokens: this.#estimatedTokens(),
       costOf: (usage) => this.costOf(usage),
       finalUsage: (reported, atStart, outputBytes) => this.finalUsage(reported, atStart, outputBytes),

@@ -1,8 +1,10 @@
 // Counting the tokens of a request without generating: asked of a provider whose dialect has a call for it, estimated
 // here for every other. It is not billed and not counted against a provider's health.
 
+import { parseJson, recordOf } from '../dialects/canonical/json-value.ts'
 import { assert } from '../kernel/assert.ts'
 import { Failure } from '../kernel/failure.ts'
+import { tokenCount } from '../kernel/usage.ts'
 import { callEndpoint, isUnreachable } from '../providers/call-endpoint.ts'
 import type { Candidate } from '../routing/candidate.ts'
 import { describeFault, Exhausted, exhaustedFailure } from '../routing/exhausted.ts'
@@ -20,6 +22,7 @@ interface Count {
   readonly body: Uint8Array<ArrayBuffer>
 }
 
+/** For a route that does not say how soon it answers. */
 const countMs = 30_000
 const answerBytesMax = 64 * 1024
 
@@ -56,7 +59,7 @@ export function createCountTokens(deps: GenerateDependencies): Generate {
   async function askProvider(candidate: Candidate, call: Call, path: string): Promise<Count | AttemptFault> {
     call.story.candidate = candidate
     const startedMs = deps.clock.monotonicMs()
-    const patience = new Patience(startedMs, countMs, call)
+    const patience = new Patience(startedMs, candidate.route.timeouts.firstEventMs ?? countMs, call)
     deps.ticker.watch(patience)
     const result = await askCount(candidate, call, path, patience)
     patience.end()
@@ -91,17 +94,20 @@ async function askCount(
   patience: Patience,
 ): Promise<Count | AttemptFault> {
   const { provider, endpoint, route, rules } = candidate
+  const edits = { upstreamModel: route.upstreamModel, defaultOutputCap: undefined, rules }
   try {
     const response = await callEndpoint(provider, endpoint, {
       path,
       headers: surface.forwardedHeaders(request.headers),
-      body: surface.editRequest(envelope, { upstreamModel: route.upstreamModel, defaultOutputCap: undefined, rules }),
+      body: surface.editRequest(envelope, edits).body,
       signal: patience.signal,
     })
     const body = await readResponseBody(response, answerBytesMax)
     if (body === 'too-large') return attemptFault('garbled')
-    if (response.status === 200) return { body }
-    return classifyFault(surface.readFault(response.status, response.headers, new TextDecoder().decode(body)))
+    const text = new TextDecoder().decode(body)
+    if (response.status !== 200) return classifyFault(surface.readFault(response.status, response.headers, text))
+    // A page of some proxy, or nothing: counted here it is at least a count.
+    return tokenCount(recordOf(parseJson(text)).input_tokens) === undefined ? attemptFault('garbled') : { body }
   } catch (error) {
     patience.abort()
     return patience.fault(isUnreachable(error) ? 'unreachable' : 'broken')

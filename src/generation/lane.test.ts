@@ -6,25 +6,40 @@ import type { Candidate } from '../routing/candidate.ts'
 import type { Call } from './call.ts'
 import { openLane } from './lane.ts'
 
-function laneOf(members: object, rules: TargetRules) {
+function openedLane(members: object, rules: TargetRules, headers: Record<string, string> = {}) {
   const body = new TextEncoder().encode(
     JSON.stringify({ model: 'a/b', messages: [{ role: 'user', content: 'hi' }], ...members }),
   )
-  const request = new Request('http://x', { method: 'POST' })
+  const request = new Request('http://x', { method: 'POST', headers })
   const envelope = openaiChat.readEnvelope(body, request.headers)
   if (envelope instanceof Failure) throw new Error(envelope.message)
   const record: { lane?: string } = {}
   const call = {
-    ...{ request, envelope, surface: openaiChat, model: { defaultMaxTokens: 8000 }, story: { record } },
+    ...{
+      request,
+      envelope,
+      surface: openaiChat,
+      model: { defaultMaxTokens: 8000, maxOutputTokens: 10_000 },
+      story: { record },
+    },
     conversation: () => openaiChat.translation.parseRequest(envelope),
   } as unknown as Call
   const candidate = {
     ...{ dialect: openaiChat, rules, provider: { id: 'p' }, endpoint: { dialect: 'openai-chat' } },
     route: { upstreamModel: 'up' },
   } as unknown as Candidate
-  const lane = openLane(call, candidate)
+  return { lane: openLane(call, candidate), record }
+}
+
+function laneOf(members: object, rules: TargetRules) {
+  const { lane, record } = openedLane(members, rules)
   if (lane instanceof Failure) throw new Error(lane.message)
-  return { lane: record.lane, ...JSON.parse(new TextDecoder().decode(lane.body)), asks: lane.streamsUpstream }
+  return {
+    lane: record.lane,
+    warnings: lane.warnings,
+    ...JSON.parse(new TextDecoder().decode(lane.body)),
+    asks: lane.streamsUpstream,
+  }
 }
 
 const rules: TargetRules = { unstreamedOutputMax: 4096 }
@@ -39,4 +54,20 @@ test('pitfall 179: a short one, one that streams anyway, and any at other hosts 
   expect(laneOf({ max_tokens: 4096 }, rules)).toMatchObject({ lane: 'bytes', asks: false })
   expect(laneOf({ max_tokens: 9000, stream: true }, rules)).toMatchObject({ lane: 'bytes', asks: true })
   expect(laneOf({ max_tokens: 9000 }, {})).toMatchObject({ lane: 'bytes', asks: false })
+})
+
+test('what is not held for is lowered or left out, on either lane alike, and told', () => {
+  const clamped = { code: 'max_tokens_clamped', field: '/max_tokens' }
+  const dropped = { code: 'service_tier_dropped', field: '/service_tier' }
+  const asked = { max_tokens: 50_000, service_tier: 'priority' }
+  for (const [lane, limits] of [
+    ['bytes', {}],
+    ['translation', rules],
+  ] as const) {
+    const sent = laneOf(asked, limits)
+    expect(sent).toMatchObject({ lane, max_tokens: 10_000, warnings: [clamped, dropped] })
+    expect(sent.service_tier).toBeUndefined()
+    expect(laneOf({ max_tokens: 10_000 }, limits)).toMatchObject({ lane, max_tokens: 10_000, warnings: [] })
+    expect(openedLane(asked, limits, { 'x-tollgate-strict': 'true' }).lane).toBeInstanceOf(Failure)
+  }
 })

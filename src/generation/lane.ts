@@ -37,19 +37,20 @@ function affordable(conversation: Conversation, { outputCapMost, model }: Call):
   return { ...conversation, outputCap: Math.min(asked, outputCapMost) }
 }
 
-const noWarnings: readonly Warning[] = []
-
-function byteLane(call: Call, { route, rules }: Candidate): Lane {
-  const { envelope, model, surface: dialect } = call
+function byteLane(call: Call, { route, rules }: Candidate): Lane | Failure {
+  const { envelope, model, surface: dialect, request } = call
+  const { body, warnings } = dialect.editRequest(envelope, {
+    upstreamModel: route.upstreamModel,
+    defaultOutputCap: model.defaultMaxTokens,
+    outputCapMost: call.outputCapMost,
+    maxOutputTokens: model.maxOutputTokens,
+    rules,
+  })
+  if (warnings.length > 0 && request.headers.get('x-tollgate-strict') === 'true') return strictRefusal(warnings)
   return {
-    headers: dialect.forwardedHeaders(call.request.headers),
-    body: dialect.editRequest(envelope, {
-      upstreamModel: route.upstreamModel,
-      defaultOutputCap: model.defaultMaxTokens,
-      outputCapMost: call.outputCapMost,
-      rules,
-    }),
-    warnings: noWarnings,
+    headers: dialect.forwardedHeaders(request.headers),
+    body,
+    warnings,
     streamsUpstream: envelope.stream,
     relayStream: () => dialect.relayStream(call),
   }

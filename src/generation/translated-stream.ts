@@ -55,7 +55,7 @@ abstract class TranslatedRelay implements StreamRelay {
   }
 
   get usageSoFar(): Usage | undefined {
-    return this.#meter.usageSoFar
+    return this.#parser.usageSoFar ?? this.#meter.usageSoFar
   }
 
   get outputBytes(): number {

@@ -49,6 +49,8 @@ export interface ProviderRefusal {
   readonly provider: string
   /** The dialect it spoke. */
   readonly dialect: string
+  /** Its HTTP status; absent where the refusal stood inside a 200. */
+  readonly status?: number | undefined
   /** Its own word for what is wrong, such as `content_filter`; undefined where it gave none. */
   readonly word: string | undefined
   /** It says that the prompt does not fit into the model. */

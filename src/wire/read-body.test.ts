@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from 'bun:test'
 import { connect, createServer, type Socket } from 'node:net'
-import { BodyFault, readBody, readResponseBody } from './read-body.ts'
+import { BodyFault, readBody, readResponseBody, readResponseStart } from './read-body.ts'
 
 type Outcome = number | 'too-large' | 'aborted'
 const cleanups: (() => void)[] = []
@@ -186,6 +186,16 @@ describe('an answer from a provider', () => {
   test('in chunks is refused at the limit, without waiting for its end', async () => {
     const url = await rawAnswer(`HTTP/1.1 200 OK\r\n${chunked}\r\n\r\n${chunk('hello!')}`, 'wait')
     expect(await readResponseBody(await fetch(url), 5)).toBe('too-large')
+  })
+
+  test('can be read for its start alone', async () => {
+    const endless = await rawAnswer(
+      `HTTP/1.1 400 Bad Request\r\n${chunked}\r\n\r\n${chunk('hel')}${chunk('lo!')}`,
+      'wait',
+    )
+    expect(await readResponseStart(await fetch(endless), 5)).toEqual(new TextEncoder().encode('hello'))
+    const short = await rawAnswer('HTTP/1.1 400 Bad Request\r\nContent-Length: 2\r\n\r\nno', 'wait')
+    expect(await readResponseStart(await fetch(short), 5)).toEqual(new TextEncoder().encode('no'))
   })
 
   test('that is over the limit is cancelled', async () => {

@@ -38,6 +38,21 @@ export function readResponseBody(response: Response, bytesMax: number): Promise<
   return readWithin(response, announced, bytesMax)
 }
 
+/** The first bytes of an answer, and no more of it. Rejects where the connection does. */
+export async function readResponseStart(response: Response, bytesMax: number): Promise<Uint8Array<ArrayBuffer>> {
+  if (response.body === null) return new Uint8Array(0)
+  const reader = response.body.getReader()
+  const collected = new ByteBuffer()
+  for (;;) {
+    const { done, value } = await reader.read()
+    if (done) return collected.take()
+    collected.append(value.subarray(0, bytesMax - collected.length))
+    if (collected.length < bytesMax) continue
+    cancel(reader)
+    return collected.take()
+  }
+}
+
 function readWithin(
   message: Request | Response,
   announced: number | undefined,

@@ -13,7 +13,7 @@ const failure = new Failure('STREAM_INTERRUPTED', 'Provider test broke off.')
 function openRelay(recording: Recording): StreamRelay {
   const { dialect, model } = surfaces[surfaceOf(recording)]
   const modelJson = new TextEncoder().encode(JSON.stringify(model))
-  return dialect.relayStream({ ...context, modelJson, wantsStreamUsage: true })
+  return dialect.relayStream({ ...context, modelJson, wantsStreamUsage: true, envelope: { choices: 1 } })
 }
 
 /** The events a client that keeps to the standard sees: a record counts when its blank line has come. */
@@ -28,10 +28,17 @@ function expectedEvents(recording: Recording): SseEvent[] {
   return events(expectedBytes({ ...recording, spans }, true))
 }
 
+/** How many of the events it takes until the provider has said that its answer is complete. */
+function eventsUntilEnd(recording: Recording, all: readonly SseEvent[]): number {
+  if (surfaceOf(recording) === 'messages') return all.length
+  return all.findIndex(({ data }) => /"finish_reason":"/.test(data)) + 1
+}
+
 for (const recording of streams) {
   describe(recording.file, () => {
     const bytes = recordedBytes(recording)
     const all = expectedEvents(recording)
+    const untilEnd = eventsUntilEnd(recording, all)
     const { dialect } = surfaces[surfaceOf(recording)]
 
     test('that breaks off anywhere is passed in whole records, and its failure is one more', () => {
@@ -42,12 +49,13 @@ for (const recording of streams) {
         const got = events(Buffer.concat([...passed, last]))
         const wholeRecords = events(bytes.subarray(0, cut)).length
 
-        const own = relay.finished ? got : got.slice(0, -1)
-        // Several times faster than toEqual, which only has to explain.
-        if (!Bun.deepEquals(own, all.slice(0, own.length))) expect(own).toEqual(all.slice(0, own.length))
+        // An end that only lacks its marker gets it from us, and the usage before it where that has not come either.
+        const told = got.findIndex((event, at) => !Bun.deepEquals(event, all[at]))
+        const own = told < 0 ? got : got.slice(0, told)
+        expect(got.length - own.length).toBeLessThanOrEqual(relay.finished ? 2 : 1)
         expect(own.length).toBeGreaterThanOrEqual(wholeRecords)
-        expect(relay.finished).toBe(own.length === all.length)
-        if (!relay.finished) expect(events(last)).toEqual(got.slice(-1))
+        expect(relay.finished).toBe(own.length >= untilEnd)
+        expect(got.at(-1)).toEqual(relay.finished ? all.at(-1) : events(last)[0])
       }
     }, 30_000)
   })

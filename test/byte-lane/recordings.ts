@@ -139,6 +139,8 @@ export const streams: readonly Recording[] = [
       span('{ "model" : "odd/model:1.0" ,', '{ "model" : "test/chat" ,'),
       span('"1":2,"model":"odd/model:1.0"', '"1":2,"model":"test/chat"'),
       span('"choices":[],"model":"odd/model:1.0"', '"choices":[],"model":"test/chat"'),
+      // Every chunk names the model, also where the provider's does not.
+      span('{"choices":[{"delta":{},', '{"model":"test/chat","choices":[{"delta":{},'),
       span('"extra":1e3 }', '"extra":1e3,"cost":0.00002 }'),
       // Without its blank line a client that keeps to the standard would never see the end.
       span('data: [DONE]', 'data: [DONE]\n\n'),

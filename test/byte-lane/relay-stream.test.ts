@@ -31,6 +31,7 @@ function openRelay(recording: Recording, wantsStreamUsage: boolean): StreamRelay
   return dialect.relayStream({
     modelJson: new TextEncoder().encode(JSON.stringify(model)),
     wantsStreamUsage,
+    envelope: { choices: 1 },
     costOf,
     finalUsage: context.finalUsage,
   })
@@ -109,15 +110,26 @@ describe('the terminal bytes', () => {
     }
   })
 
-  test('are missing when the provider closes before them, so that nothing is made up', () => {
-    for (const recording of streams) {
+  test('are missing when a Messages provider closes before them, so that nothing is made up', () => {
+    for (const recording of streams.filter((one) => surfaceOf(one) === 'messages')) {
       const bytes = recordedBytes(recording)
-      const last = surfaceOf(recording) === 'chat' ? '[DONE]' : 'event: message_stop'
       const relay = openRelay(recording, true)
-      relay.push(bytes.subarray(0, bytes.lastIndexOf(last)))
+      relay.push(bytes.subarray(0, bytes.lastIndexOf('event: message_stop')))
       relay.end()
       expect([relay.finished, relay.terminal.length]).toEqual([false, 0])
       expect(relay.usage).toEqual(recording.usage)
+    }
+  })
+
+  test('are ours where a chat provider closes behind all the rest', () => {
+    for (const recording of streams.filter((one) => surfaceOf(one) === 'chat')) {
+      const bytes = recordedBytes(recording)
+      const relay = openRelay(recording, true)
+      const passed = [relay.push(bytes.subarray(0, bytes.lastIndexOf('data: [DONE]'))), relay.end()]
+      const expected = expectedBytes(recording, true)
+      expectSame(Buffer.concat(passed), expected.subarray(0, expected.lastIndexOf('data: [DONE]')), recording.file)
+      expect(Buffer.from(relay.terminal).toString()).toBe('data: [DONE]\n\n')
+      expect([relay.finished, relay.usage]).toEqual([true, recording.usage])
     }
   })
 })

@@ -67,17 +67,17 @@ const chatBodies: readonly Sent[] = [
   {
     says: 'a cap of null under the newer name',
     body: `{"model":"test/chat","max_completion_tokens":null,${user}}`,
-    edits: [model, ['"max_completion_tokens":null', '"max_completion_tokens":4096']],
+    edits: [model, ['"max_completion_tokens":null', '"max_tokens":4096']],
   },
   {
     says: 'a cap under the newer name',
     body: `{"model":"test/chat","max_completion_tokens":11,${user}}`,
-    edits: [model],
+    edits: [model, ['"max_completion_tokens"', '"max_tokens"']],
   },
   {
     says: 'caps under both names',
     body: `{"model":"test/chat","max_completion_tokens":11,"max_tokens":12,${user}}`,
-    edits: [model],
+    edits: [model, ['"max_completion_tokens":11,"max_tokens":12', '"max_tokens":11']],
   },
   {
     says: 'a stream without options or cap',
@@ -206,7 +206,7 @@ describe('a host that knows one name of the cap', () => {
     const whole = (text: string, id: string) => text.replace('M', `"model":"${id}",${user}`)
     const envelope = openaiChat.readEnvelope(new TextEncoder().encode(whole(body, 'a/b')), new Headers())
     if (envelope instanceof Failure) throw new Error(envelope.message)
-    const sent = openaiChat.editRequest(envelope, {
+    const { body: sent } = openaiChat.editRequest(envelope, {
       upstreamModel: 'up',
       defaultOutputCap: 4096,
       rules: { outputCapName },

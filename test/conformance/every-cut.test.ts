@@ -29,6 +29,7 @@ const dialects: Readonly<Record<DialectName, UpstreamDialect>> = {
 const relayContext = {
   modelJson: new TextEncoder().encode('"acme/large"'),
   wantsStreamUsage: true,
+  envelope: { choices: 1 },
   costOf: context.costOf,
   finalUsage: context.finalUsage,
 }

@@ -3,10 +3,10 @@
 
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { listOf, membersOf } from '../../src/cli/conformance/violation.ts'
-import { type DialectName, openStage, type Pair, replyPairs, type Stage } from './cells.ts'
+import { type DialectName, openStage, type Pair, replyPairs, type Stage, withModel } from './cells.ts'
 import { callOpening, chatBytes, wholeCall } from './replies/chat-bytes.ts'
 import { callPart, geminiBytes, thoughtPart } from './replies/gemini-bytes.ts'
-import { callBlock, messagesBytes, sealedBlock, thinkingBlock } from './replies/messages-bytes.ts'
+import { callBlock, messagesBytes, sealedBlock, textBlock, thinkingBlock } from './replies/messages-bytes.ts'
 import { readReply } from './replies/read-reply.ts'
 import { callItem, reasoningItem, responsesBytes } from './replies/responses-bytes.ts'
 import { answerWith } from './reply-cells.ts'
@@ -125,6 +125,44 @@ describe.each(replyPairs)('$upstream → $surface and back', (pair) => {
   })
 })
 
+const interleaved = messagesBytes({
+  blocks: [
+    thinkingBlock('sigA==', 'A'),
+    textBlock('One'),
+    textBlock(' moment.'),
+    thinkingBlock('sigB==', 'B'),
+    callBlock('call_1', 'look'),
+    sealedBlock('EmwKAhgB'),
+    callBlock('call_2', 'look'),
+  ],
+  stop: 'tool_use',
+})
+
+test('pitfall 72: messages → chat and back with thinking between text and calls', async () => {
+  const pair = withModel({ surface: 'chat', upstream: 'messages', model: '', upstreamModel: '' }, 'claude-sonnet-4-5')
+  stage.upstream.handle(answerWith(() => interleaved))
+  const whole = await stage.ask(pair, { ...firstBody(pair), stream: false })
+  const { message } = membersOf(listOf(membersOf(await whole.json()).choices)[0])
+  const streamed = await stage.ask(pair, { ...firstBody(pair), stream: true })
+  const { told } = readReply('chat', await streamed.text(), { stream: true })
+  expect(told.proof).toEqual(listOf(membersOf(message).reasoning_details))
+
+  const results = ['call_1', 'call_2'].map((id) => ({ role: 'tool', tool_call_id: id, content: 'rain' }))
+  const messages = [{ role: 'user', content: 'go' }, message, ...results]
+  const again = await stage.ask(pair, { ...firstBody(pair), messages })
+  await again.text()
+  expect([again.status, again.headers.get('x-tollgate-warnings')]).toEqual([200, null])
+  const sent = membersOf(listOf(membersOf(stage.upstream.calls.at(-1)?.json()).messages)[1])
+  expect(sent.content).toEqual([
+    { type: 'thinking', thinking: 'A', signature: 'sigA==' },
+    { type: 'text', text: 'One moment.' },
+    { type: 'thinking', thinking: 'B', signature: 'sigB==' },
+    { type: 'tool_use', id: 'call_1', name: 'look', input: {} },
+    { type: 'redacted_thinking', data: 'EmwKAhgB' },
+    { type: 'tool_use', id: 'call_2', name: 'look', input: {} },
+  ])
+})
+
 const proving = replyPairs.filter(
   ({ surface, upstream }) => surface === 'chat' && upstream !== 'messages' && upstream !== 'chat',
 )
@@ -144,9 +182,17 @@ test.each(proving)('pitfall 80: $upstream → chat and back on the call alone', 
 const refusals: Partial<Record<DialectName, object>> = {
   gemini: { error: { code: 400, message: 'Corrupted thought signature.', status: 'INVALID_ARGUMENT' } },
   responses: { error: { message: 'The encrypted content could not be verified.', code: 'invalid_encrypted_content' } },
+  messages: {
+    type: 'error',
+    error: {
+      type: 'invalid_request_error',
+      message:
+        'messages.1.content.0: `thinking` or `redacted_thinking` blocks in the latest assistant message cannot be modified.',
+    },
+  },
 }
 
-test.each(replyPairs.filter(({ upstream }) => refusals[upstream]))(
+test.each(replyPairs.filter(({ upstream, surface }) => refusals[upstream] && upstream !== surface))(
   'pitfall 88: $upstream → $surface: what is refused all the same is left out, and asked for once more',
   async (pair) => {
     stage.upstream.handle(answerWith((dialect) => bytes[dialect]))
@@ -165,7 +211,8 @@ test.each(replyPairs.filter(({ upstream }) => refusals[upstream]))(
       200,
       expect.stringContaining('thinking_dropped'),
     ])
-    const sent = stage.upstream.calls.slice(before).map((call) => JSON.stringify(call.json()).includes(proof))
+    const given = pair.upstream === 'messages' ? signature : proof
+    const sent = stage.upstream.calls.slice(before).map((call) => JSON.stringify(call.json()).includes(given))
     expect(sent).toEqual([true, false])
   },
 )

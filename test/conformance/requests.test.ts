@@ -53,15 +53,17 @@ describe.each(pairs)('$surface → $upstream ($upstreamModel)', (pair) => {
     }
   })
 
-  test('a provider of the caller’s dialect gets every field as it was sent', async () => {
+  test('a provider of the caller’s dialect gets every field as it was sent, but what nobody pays for', async () => {
     if (pair.surface !== pair.upstream) return
     for (const fixture of [...requestFixtures.values()].flat()) {
       const { mark, notes } = await requestCell(stage, pair, fixture, { stream: false })
-      // Threads would have to be kept here; nothing else is judged on the way.
+      // Threads would have to be kept here; nothing else that is paid for is judged on the way.
       expect([fixture.feature, mark, notes]).toBeOneOf([
         [fixture.feature, 'P', []],
         [fixture.feature, '–', []],
         ['Threads kept by the provider', 'R', ['thread']],
+        ['Output cap above the model’s', 'W', ['max_tokens_clamped']],
+        ['Faster processing for money', 'W', ['service_tier_dropped']],
       ])
     }
   })

@@ -164,6 +164,32 @@ describe('counting', () => {
     },
   )
 
+  test.each(['<html>busy</html>', '', '[]', '{"tokens":7}', '{"input_tokens":"many"}'])(
+    'a count that is none is estimated instead: %j',
+    async (garbage) => {
+      upstream.handle((_, reply) => reply.send(200, { 'content-type': 'application/json' }, garbage))
+      const response = await ask(gateway, countPath, {
+        model: 'test/messages',
+        messages: [{ role: 'user', content: 'hi' }],
+      })
+      expect([response.status, response.headers.get('x-tollgate-usage')]).toEqual([200, 'estimated'])
+      expect(await response.json()).toEqual({ input_tokens: expect.any(Number) })
+    },
+  )
+
+  test('a provider that is slow to count is waited for no longer than its route says', async () => {
+    const timeouts = 'timeouts: { first_event_ms: 1 }'
+    const extra = `  - { id: test/hasty, price: free, routes: [{ provider: messy, model: slow, ${timeouts} }] }\n`
+    const hasty = await startGateway({ config: upstreamConfig(upstream.url, extra) })
+    upstream.handle(() => {})
+    const response = await ask(hasty, countPath, {
+      model: 'test/hasty',
+      messages: [{ role: 'user', content: 'hi' }],
+    })
+    expect([response.status, response.headers.get('x-tollgate-usage')]).toEqual([200, 'estimated'])
+    await hasty.stop()
+  })
+
   test('a request that is at fault is refused as the provider refuses it', async () => {
     upstream.handle((_, reply) => reply.json(400, { error: { type: 'invalid_request_error', message: 'bad turn' } }))
     const response = await ask(gateway, countPath, {

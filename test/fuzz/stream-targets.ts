@@ -111,7 +111,7 @@ function checkTranslation(from: UpstreamDialect, pieces: readonly Uint8Array[]):
 /** The byte lane of a dialect that callers speak: bytes pass, and are counted. */
 function checkRelay(dialect: Dialect, pieces: readonly Uint8Array[]): void {
   const modelJson = new TextEncoder().encode('"acme/large"')
-  const relay = dialect.relayStream({ ...context, modelJson })
+  const relay = dialect.relayStream({ ...context, modelJson, envelope: { choices: 1 } })
   for (const piece of pieces) relay.push(piece)
   relay.end()
   insist(Number.isSafeInteger(relay.outputBytes) && relay.outputBytes >= 0, `${relay.outputBytes} bytes of output`)
@@ -165,7 +165,7 @@ function replyTarget(dialect: UpstreamDialect): FuzzTarget {
         insist(fault.message.length <= 4096, 'a fault without an end')
         if ('relayReply' in dialect) {
           const modelJson = new TextEncoder().encode('"acme/large"')
-          const reply = (dialect as Dialect).relayReply(bytes, { ...context, modelJson })
+          const reply = (dialect as Dialect).relayReply(bytes, { ...context, modelJson, envelope: { choices: 1 } })
           if (!('fault' in reply)) checkCounts(reply.usage)
         }
       }

@@ -76,6 +76,38 @@ describe.each([...streamedPaths])('row 6, after content: $name', (path) => {
   })
 })
 
+const fromMessages = streamedPaths.filter(({ provider }) => provider === 'messages')
+
+test.each([...fromMessages])('row 6, counted but not ended: $name pays what was counted', async (path) => {
+  till.upstream.handle(async (call, reply) => {
+    const words = wordsOf(dialectOf(call))
+    const [counted = ''] = words.ending({ usage: { output_tokens: 9 } }).split('event: message_stop')
+    await reply.startStream()
+    await reply.chunk(words.opening({ usage: usageAtStart }) + words.text('hello') + counted)
+    await reply.finish()
+  })
+  const answer = await till.ask(path, till.fresh(path))
+  expect(answer.text).toContain('STREAM_INTERRUPTED')
+  // Three in, and nine out: more than the two of the text that came.
+  await expectPaid(till, answer, 3n * 350n + 9n * 1_050n, 'estimated')
+})
+
+const fromChat = streamedPaths.filter(({ provider }) => provider === 'chat')
+
+test.each([...fromChat])('a stream that lacks nothing but [DONE] is complete: $name', async (path) => {
+  till.upstream.handle(async (call, reply) => {
+    const words = wordsOf(dialectOf(call))
+    const usage = usageIn('chat', { input: 3, output: 9 })
+    await reply.startStream()
+    await reply.chunk(words.opening({ usage }) + words.text('hello'))
+    await reply.chunk(words.ending({ usage }).replace('data: [DONE]\n\n', ''))
+    await reply.finish()
+  })
+  const answer = await till.ask(path, till.fresh(path))
+  expect(answer.text).toMatch(/\[DONE\]|message_stop/)
+  await expectPaid(till, answer, 3n * 350n + 9n * 1_050n, 'reported')
+})
+
 interface Refusal {
   readonly name: string
   readonly status: number

@@ -125,6 +125,47 @@ describe.each([...streamedPaths])('$name', (path) => {
   })
 })
 
+describe('chat from chat (bytes), left between the end of the answer and its count', () => {
+  const [path] = streamedPaths
+  if (!path) throw new Error('there is no path')
+  const usage = usageIn('chat', { input: 3, output: 4000 })
+  const { opening, text, ending } = wordsOf('chat')
+  /** The end that clients see, and the count with the terminal marker, which come apart. */
+  const [finish = '', count = ''] = ending({ usage }).split(/(?=data: [^\n]*"choices":\[\])/)
+
+  test('pays what was counted: leaving there does not make hidden reasoning free', async () => {
+    const mayCount = Promise.withResolvers<void>()
+    const called = nextCall(async (_, reply) => {
+      await reply.startStream()
+      await reply.chunk(opening({ usage }) + text(token(1)) + finish)
+      await mayCount.promise
+      await reply.chunk(count)
+      await reply.finish()
+    })
+    const connection = await send(path)
+    await connection.until('"finish_reason":"stop"')
+    connection.leave()
+    // The gateway has noticed by the time it has nothing more to send to this client.
+    await Bun.sleep(50)
+    mayCount.resolve()
+    await called
+    // 3 × 350 and 4,000 × 1,050, beyond a thousand tokens of input neither.
+    await expectPaid(till, { requestId: await ended() }, 4_201_050n, 'reported')
+  })
+
+  test('pays what it was sent where the count never comes, and is not waited for long', async () => {
+    const called = nextCall(async (_, reply) => {
+      await reply.startStream()
+      await reply.chunk(opening({ usage }) + text(token(1)) + finish)
+    })
+    const connection = await send(path)
+    await connection.until('"finish_reason":"stop"')
+    connection.leave()
+    await (await called).closed
+    await expectPaid(till, { requestId: await ended() }, price(path, 1), 'estimated')
+  })
+})
+
 describe.each([...wholePaths])('$name', (path) => {
   test.each(['nothing', 'half of it'])('left when the provider has sent %s: pays nothing', async (what) => {
     const called = nextCall(async (call, reply) => {

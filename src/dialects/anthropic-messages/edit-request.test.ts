@@ -1,6 +1,7 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { messagesEnvelope } from '../../../test/parts/translation.ts'
+import type { RequestEdits } from '../byte-lane/relay.ts'
 import type { TargetRules } from '../canonical/target-rules.ts'
 import { editRequest } from './edit-request.ts'
 
@@ -8,7 +9,8 @@ const edits = { upstreamModel: 'up', defaultOutputCap: undefined, rules: {} }
 /** A body around the text of its messages, with a spelling that only bytes can keep. */
 const around = (messages: string, model = '"a/b"') =>
   `{ "messages":[${messages}] , "temperature":1.0,"model":${model},\n "max_tokens":9}`
-const edited = (messages: string) => new TextDecoder().decode(editRequest(messagesEnvelope(around(messages)), edits))
+const edited = (messages: string) =>
+  new TextDecoder().decode(editRequest(messagesEnvelope(around(messages)), edits).body)
 const becomes = (messages: string) => around(messages, '"up"')
 
 const hi = '{"role":"user","content":"hi"}'
@@ -92,11 +94,31 @@ test('pitfall 1: the line for billing stays away from hosts that it is not for',
   const around = (...blocks: string[]) =>
     `{"model":"up","system":[ ${blocks.join(' , ')} ],"max_tokens":9,"messages":[${hi}]}`
   const sent = (body: string, rules: TargetRules = { attributionLine: false }) =>
-    new TextDecoder().decode(editRequest(messagesEnvelope(body), { ...edits, rules }))
+    new TextDecoder().decode(editRequest(messagesEnvelope(body), { ...edits, rules }).body)
   const body = around(line, prompt, about)
   expect(sent(body)).toBe(around(prompt, about))
   expect(sent(around(line))).toBe(around(''))
   expect(sent(body, {})).toBe(body)
   const joined = around(`${line.slice(0, -2)}\\nYou are…"}`, prompt)
   expect(sent(joined)).toBe(joined)
+})
+
+test('what is not paid for: a cap above what the model writes, and speed at a higher price', () => {
+  const sent = (members: string, more: Partial<RequestEdits>) => {
+    const body = `{"model":"up",${members},"messages":[${hi}]}`
+    const { body: bytes, warnings } = editRequest(messagesEnvelope(body), { ...edits, ...more })
+    const text = new TextDecoder().decode(bytes)
+    return [text.slice('{"model":"up",'.length, text.indexOf(',"messages"')), ...warnings]
+  }
+  const clamped = { code: 'max_tokens_clamped', field: '/max_tokens' }
+  expect(sent('"max_tokens":5000', { maxOutputTokens: 50 })).toEqual(['"max_tokens":50', clamped])
+  expect(sent('"max_tokens":5E1', { maxOutputTokens: 50 })).toEqual(['"max_tokens":5E1'])
+  expect(sent('"max_tokens":90', { maxOutputTokens: 50, outputCapMost: 40 })).toEqual(['"max_tokens":40'])
+  const dropped = { code: 'service_tier_dropped', field: '/speed' }
+  expect(sent('"speed":"fast","max_tokens":9', {})).toEqual(['"max_tokens":9', dropped])
+  expect(sent('"max_tokens":9,"speed" : "fast"', {})).toEqual(['"max_tokens":9', dropped])
+  expect(sent('"speed":"fast","max_tokens":9', { rules: { fastTier: true } })).toEqual([
+    '"speed":"fast","max_tokens":9',
+  ])
+  expect(sent('"speed":"standard","max_tokens":9', {})).toEqual(['"speed":"standard","max_tokens":9'])
 })

@@ -1,28 +1,38 @@
 // What changes in a Messages body on the way to a provider of the same dialect: the model's name, traces of the gateway
-// itself in the history, a cap that the wallet cannot pay for, and, for hosts that have none, Anthropic's billing line.
+// itself in the history, a cap or a speed that is not paid for, and, for hosts that have none, Anthropic's billing line.
 // Everything else is forwarded byte for byte.
 
-import { spliceBytes } from '../../wire/json-members.ts'
+import { type JsonMember, spliceBytes } from '../../wire/json-members.ts'
+import { cutMembers } from '../byte-lane/cut-spans.ts'
+import { capWarnings, dearerMember, sentCap, tierWarnings } from '../byte-lane/paid-limits.ts'
 import type { RequestEdits } from '../byte-lane/relay.ts'
 import type { Envelope } from '../canonical/envelope.ts'
+import type { EditedRequest } from '../dialect.ts'
 import { attributionEdits } from './attribution-line.ts'
 import { ownTraceEdits } from './cut-own-traces.ts'
 
-export function editRequest({ body, members, outputCap = 0 }: Envelope, edits: RequestEdits): Uint8Array<ArrayBuffer> {
+/** Processing for several times the price. */
+const dearerSpeeds = ['fast']
+
+export function editRequest(envelope: Envelope, edits: RequestEdits): EditedRequest {
+  const { body, members, outputCap } = envelope
   const changes = ownTraceEdits(body, members)
   if (edits.rules.attributionLine === false) changes.push(...attributionEdits(body, members))
+  const replace = (member: JsonMember, jsonText: string) =>
+    changes.push({ start: member.valueStart, end: member.valueEnd, bytes: new TextEncoder().encode(jsonText) })
   const model = members.find('model')
-  if (model) {
-    const bytes = new TextEncoder().encode(JSON.stringify(edits.upstreamModel))
-    changes.push({ start: model.valueStart, end: model.valueEnd, bytes })
+  if (model) replace(model, JSON.stringify(edits.upstreamModel))
+  const written = members.find('max_tokens')
+  const cap = sentCap(envelope, edits)
+  if (written && cap !== outputCap) replace(written, String(cap))
+  const speed = dearerMember(envelope, edits, 'speed', dearerSpeeds)
+  // The flag that unlocks it says nothing without it, and may stay.
+  if (speed) changes.push(...cutMembers(members, [speed.name]))
+  return {
+    body: spliceBytes(
+      body,
+      changes.sort((a, b) => a.start - b.start),
+    ),
+    warnings: [...capWarnings(envelope, edits, written), ...tierWarnings(speed)],
   }
-  const cap = members.find('max_tokens')
-  const most = edits.outputCapMost
-  if (cap && most !== undefined && outputCap > most) {
-    changes.push({ start: cap.valueStart, end: cap.valueEnd, bytes: new TextEncoder().encode(String(most)) })
-  }
-  return spliceBytes(
-    body,
-    changes.sort((a, b) => a.start - b.start),
-  )
 }

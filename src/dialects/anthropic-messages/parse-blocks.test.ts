@@ -5,11 +5,13 @@ import { messagesEnvelope } from '../../../test/parts/translation.ts'
 import { Failure } from '../../kernel/failure.ts'
 import { parseRequest } from './parse-request.ts'
 
-function firstBlock(content: readonly object[]) {
+function blocksIn(content: readonly object[]): readonly object[] {
   const request = parseRequest(messagesEnvelope({ messages: [{ role: 'user', content }] }))
   if (request instanceof Failure) throw new Error(request.message)
-  return request.conversation.turns[0]?.blocks[0]
+  return request.conversation.turns[0]?.blocks ?? []
 }
+
+const firstBlock = (content: readonly object[]) => blocksIn(content)[0]
 
 const base64 = (latin1: string) => Buffer.from(latin1, 'latin1').toString('base64')
 const image = (label: string, data: string) => ({ type: 'image', source: { type: 'base64', media_type: label, data } })
@@ -36,6 +38,32 @@ test('pitfall 92: a type that is none of theirs is refused', () => {
   const content = [image('image/bmp', 'Qk0=')]
   const refused = parseRequest(messagesEnvelope({ messages: [{ role: 'user', content }] }))
   expect(refused instanceof Failure && refused.facts.param).toBe('messages[0].content[0].source.media_type')
+})
+
+test('the title and context of a document made of blocks are said once, around all of them', () => {
+  const picture = image('image/jpeg', jpeg)
+  const shown = { kind: 'image', source: { kind: 'data', mediaType: 'image/jpeg', base64: jpeg } }
+  const text = (words: string) => ({ kind: 'document', source: { kind: 'text', text: words } })
+  const blocksOf = (...content: object[]) =>
+    blocksIn([
+      {
+        type: 'document',
+        title: 'T',
+        context: 'C',
+        source: { type: 'content', content },
+        cache_control: { type: 'ephemeral' },
+      },
+    ])
+  const mark = { cacheMark: { life: 'short' } }
+  const words = (said: string) => ({ type: 'text', text: said })
+  expect(blocksOf(words('a'), picture, words('b'))).toEqual([
+    { ...text('a'), title: 'T' },
+    shown,
+    { ...text('b'), context: 'C', ...mark },
+  ])
+  expect(blocksOf(words('a'))).toEqual([{ ...text('a'), title: 'T', context: 'C', ...mark }])
+  expect(blocksOf(picture)).toEqual([{ kind: 'text', text: 'T' }, shown, { kind: 'text', text: 'C', ...mark }])
+  expect(blocksOf()).toEqual([])
 })
 
 test('pitfall 96: a PDF that came as an image is a document', () => {

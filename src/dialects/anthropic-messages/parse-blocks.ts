@@ -65,7 +65,6 @@ function parseMedia(source: RequestFields): MediaSource {
   return source.refuse('type', `The source type ${shownWord(type)} is not supported for this model.`)
 }
 
-/** A document made of blocks falls apart into its texts and images, in order; the mark stays at the end. */
 function parseDocument(fields: RequestFields, context: ParseContext): ContentBlock[] {
   const source = fields.optionalObject('source') ?? fields.missing('source')
   if (fields.optionalObject('citations')?.optionalBoolean('enabled')) {
@@ -81,14 +80,38 @@ function parseDocument(fields: RequestFields, context: ParseContext): ContentBlo
   if (typeof source.value('content') === 'string') {
     return [{ ...document({ kind: 'text', text: source.text('content') }), ...markOf(fields) }]
   }
-  const parts = source.objects('content').map((part): ContentBlock => {
-    const partType = part.text('type')
-    if (partType === 'image') return parseImage(part, context)
-    if (partType === 'text') return document({ kind: 'text', text: part.text('text') })
-    return part.refuse('type', `A document cannot hold a ${shownWord(partType)} block.`)
-  })
+  const parts = namedParts(parseParts(source, context), named)
   const last = parts.at(-1)
   return last ? [...parts.slice(0, -1), { ...last, ...markOf(fields) }] : []
+}
+
+/** A document made of blocks falls apart into its texts and images, in order. */
+function parseParts(source: RequestFields, context: ParseContext): (ImageBlock | DocumentBlock)[] {
+  return source.objects('content').map((part) => {
+    const type = part.text('type')
+    if (type === 'image') return parseImage(part, context)
+    if (type === 'text') return { kind: 'document', source: { kind: 'text', text: part.text('text') } }
+    return part.refuse('type', `A document cannot hold a ${shownWord(type)} block.`)
+  })
+}
+
+/** What names the whole is said once: the title before everything, the rest behind it, as of one document. */
+function namedParts(
+  parts: readonly (ImageBlock | DocumentBlock)[],
+  { title, context }: Pick<DocumentBlock, 'title' | 'context'>,
+): ContentBlock[] {
+  const named: ContentBlock[] = [...parts]
+  const [first] = named
+  if (title && first) {
+    if (first.kind === 'document') named[0] = { ...first, title }
+    else named.unshift({ kind: 'text', text: title })
+  }
+  const last = named.at(-1)
+  if (context && last) {
+    if (last.kind === 'document') named[named.length - 1] = { ...last, context }
+    else named.push({ kind: 'text', text: context })
+  }
+  return named
 }
 
 function parseSearchResult(fields: RequestFields, context: ParseContext): TextBlock {

@@ -1,6 +1,7 @@
 // A provider's Messages stream, read into canonical events. The dialect has blocks of its own; what only its provider
 // can make use of (server tools and their results) is left out.
 
+import type { Usage } from '../../kernel/usage.ts'
 import { type SseEvent, SseReader } from '../../wire/sse-reader.ts'
 import { parseRecord, recordOf, textOf } from '../canonical/json-value.ts'
 import type { ReplyEvent } from '../canonical/reply-event.ts'
@@ -33,6 +34,10 @@ class MessagesStreamParser implements StreamParser {
   #index: unknown
   /** Arguments that came with the start of a call; they count if no others follow. */
   #startInput = ''
+
+  get usageSoFar(): Usage | undefined {
+    return readUsage(this.#usage)
+  }
 
   push(chunk: Uint8Array): readonly ReplyEvent[] {
     for (const event of this.#reader.push(chunk)) this.#read(event)

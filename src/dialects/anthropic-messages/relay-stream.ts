@@ -8,7 +8,7 @@ import { JsonTextMeter } from '../../wire/json-text-meter.ts'
 import { sseComment, sseEvent } from '../../wire/sse-writer.ts'
 import { utf8Text } from '../../wire/utf8.ts'
 import { RecordRelay } from '../byte-lane/record-relay.ts'
-import { costEdit, isObject, parseSpan, usageEdit } from '../byte-lane/reply-edits.ts'
+import { costEdit, isObject, modelEdit, parseSpan, usageEdit } from '../byte-lane/reply-edits.ts'
 import { recordOf } from '../canonical/json-value.ts'
 import { readErrorObject } from './failure.ts'
 import { renderDeltaUsage } from './render-usage.ts'
@@ -86,8 +86,8 @@ export class MessagesStreamRelay extends RecordRelay {
     if (!read) return this.pass(record)
     const { model, usage } = this.#message.of
     this.#merge(parseSpan(record, usage))
-    if (model.start < 0) return this.pass(record)
-    this.passEdited(record, model.start, model.end, this.context.modelJson)
+    const named = modelEdit(record, model, this.context.modelJson, message.start)
+    this.passEdited(record, named.start, named.end, named.bytes)
   }
 
   /** A block of text or thinking starts empty; any other is output by itself. */

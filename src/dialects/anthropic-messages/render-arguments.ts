@@ -1,6 +1,7 @@
 // The arguments of one streamed call as `partial_json`, which must add up to an object. Text that begins like one is
 // passed as it comes; whatever else a model writes is kept to the end, where it is put into an object.
 
+import { ArgumentScan } from '../reply/argument-scan.ts'
 import { argumentsObject } from '../request/arguments-object.ts'
 import { jsonString } from '../request/json-text.ts'
 
@@ -12,19 +13,25 @@ export interface ArgumentsRenderer {
 
 export class JsonArguments implements ArgumentsRenderer {
   #held = ''
-  #isObject = false
+  /** held: no object has begun · passing: one comes in pieces · done: all of it is written. */
+  #state: 'held' | 'passing' | 'done' = 'held'
 
   push(text: string): string {
-    if (this.#isObject) return text
+    if (this.#state === 'done') return ''
+    if (this.#state === 'passing') return text
     this.#held += text
     if (!this.#held.trimStart().startsWith('{')) return ''
-    this.#isObject = true
-    return this.#held
+    const scan = new ArgumentScan()
+    scan.push(this.#held)
+    this.#state = scan.complete ? 'done' : 'passing'
+    // An object that is there at once can still be mended where it is none; official clients fail on what they cannot
+    // parse.
+    return scan.complete ? argumentsObject(this.#held) : this.#held
   }
 
   /** No arguments are no text: clients read that as an empty object. */
   end(): string {
-    return this.#isObject || this.#held.trim() === '' ? '' : argumentsObject(this.#held)
+    return this.#state !== 'held' || this.#held.trim() === '' ? '' : argumentsObject(this.#held)
   }
 }
 

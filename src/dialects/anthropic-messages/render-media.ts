@@ -4,6 +4,7 @@ import type { DocumentBlock, ImageBlock, MediaSource, RawJson } from '../canonic
 import type { TargetRules } from '../canonical/target-rules.ts'
 import { jsonObject, jsonString } from '../request/json-text.ts'
 import { knownMediaType } from '../request/media-type.ts'
+import { refuseAddress, refuseSound } from '../request/refuse-media.ts'
 import { refuseAt } from '../request/request-fields.ts'
 import { textBlock, type WireBlock } from './wire-block.ts'
 
@@ -42,19 +43,13 @@ function renderDocumentSource(source: DocumentBlock['source'], rules: TargetRule
   if (source.kind === 'data' && mediaType && /^text\/|^application\/json$/.test(mediaType)) {
     return renderPlainText(Buffer.from(source.base64, 'base64').toString())
   }
+  refuseSound(source, place)
   if (rules.documents === false) refuseAt(place, 'This model does not take documents.')
   refuseAddress(source, rules, place)
   if (mediaType !== undefined && mediaType !== 'application/pdf') {
     refuseAt(place, `A document of type \`${mediaType}\` is not supported; send PDF or plain text.`)
   }
   return renderSource(source, mediaType)
-}
-
-/** The gateway fetches nothing either; another route of the model may be able to. */
-function refuseAddress({ kind }: MediaSource, { mediaUrls }: TargetRules, place: string): void {
-  if (kind === 'url' && mediaUrls === false) {
-    refuseAt(place, 'This model does not take images and documents by URL here; send the data instead.')
-  }
 }
 
 function renderPlainText(text: string): RawJson | undefined {

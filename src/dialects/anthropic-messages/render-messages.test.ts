@@ -231,6 +231,19 @@ describe('tool calls and results', () => {
     ])
   })
 
+  test('sound is refused by name', () => {
+    const sound: UserBlock = { kind: 'document', source: { kind: 'data', mediaType: 'audio/wav', base64: 'UklG' } }
+    expect(refusalOf({ turns: [user(sound)] }, { documents: false }).message).toContain('does not take audio')
+  })
+
+  test('a cache of nothing but what is marked is what there is, unless the host has a way of its own', () => {
+    const promptCacheOptions = { written: '{"mode":"explicit"}', onlyMarked: true }
+    expect(renderMessagesBody({ promptCacheOptions }).warnings).toEqual([])
+    expect(renderMessagesBody({ promptCacheOptions }, { cacheStyle: 'implicit' }).warnings).toEqual([
+      'prompt_cache_options_dropped;/prompt_cache_options',
+    ])
+  })
+
   test('an input of a custom tool goes out as its one string', () => {
     const custom: AssistantBlock = { kind: 'tool-call', id: 'c', name: 'patch', arguments: '*** "x"', custom: true }
     const { body } = renderMessagesBody({ turns: [user('u'), assistant(custom), user(result('c'))] })

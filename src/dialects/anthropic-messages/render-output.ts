@@ -7,24 +7,37 @@ import { jsonObject, jsonString } from '../request/json-text.ts'
 import { refuseAt } from '../request/request-fields.ts'
 import { jsonTool, type ToolContext, type WireTool } from './render-tools.ts'
 import { subsetSchema } from './schema-subset.ts'
+import { toolSchema } from './tool-schema.ts'
 
 export interface WireOutput {
   readonly format?: RawJson
   readonly tool?: WireTool
 }
 
-export function chooseOutput(conversation: Conversation, { rules, names, warnings }: ToolContext): WireOutput {
+/** What is taken natively counts against what strict tools may hold, so that this comes before them. */
+export function chooseOutput(conversation: Conversation, context: ToolContext): WireOutput {
+  const { rules, names, warnings } = context
   const format = conversation.outputFormat
   if (format?.kind !== 'json-schema') return {}
   const place = placeOf(conversation, 'outputFormat')
+  const byTool = () => ({ tool: jsonTool(names.unused('json'), format.schema, format.description, place) })
   if (rules.jsonOutput !== undefined && rules.jsonOutput !== 'schema') {
     if (rules.forcedToolChoice === false) refuseAt(place, 'This model cannot be held to a JSON schema.')
-    return { tool: jsonTool(names.unused('json'), format.schema, format.description, place) }
+    return byTool()
   }
-  if (format.description) warnings.add('description_dropped', place)
   const result = subsetSchema(format.schema)
   if (typeof result === 'string') return refuseAt(place, `The schema of the output format cannot be used: ${result}.`)
+  const isTaken = !result.tightened && context.strictBudget.take(result.schema)
+  // A tool takes objects with any fields, and is no part of what the provider compiles.
+  const input = isTaken || rules.forcedToolChoice === false ? undefined : toolSchema(format.schema)
+  if (typeof input === 'object') {
+    if (format.strict) warnings.add('strict_dropped', place)
+    if (input.folded) warnings.add('output_schema_loosened', place)
+    return byTool()
+  }
+  if (format.description) warnings.add('description_dropped', place)
   if (result.loosened) warnings.add('output_schema_loosened', place)
+  if (result.tightened) warnings.add('output_schema_tightened', place)
   return {
     format: jsonObject([
       ['type', '"json_schema"'],

@@ -249,6 +249,44 @@ describe('the form of the answer', () => {
     )
   })
 
+  test('an object for any fields is asked for by a tool, and closed with a warning where that cannot be', () => {
+    const map = '{"type":"object","additionalProperties":{"type":"number"}}'
+    const open = [map, '{"type":"object"}', '{"properties":{"a":{"type":"string"}},"additionalProperties":true}']
+    for (const schema of open) {
+      const { body, rendered, warnings } = renderMessagesBody({ outputFormat: format(schema) })
+      expect(body.output_config).toBeUndefined()
+      expect(body.tools[0].input_schema).toEqual({ type: 'object', ...JSON.parse(schema) })
+      expect(body.tool_choice).toEqual({ type: 'tool', name: 'json' })
+      expect(rendered.undo.jsonTool).toBe('json')
+      expect(warnings).toEqual(['strict_dropped;/response_format'])
+      const unforced = renderMessagesBody({ outputFormat: format(schema) }, { forcedToolChoice: false })
+      expect(unforced.body.tools).toBeUndefined()
+      expect(unforced.body.output_config.format.schema.additionalProperties).toBe(false)
+      expect(unforced.warnings).toEqual(['output_schema_tightened;/response_format'])
+    }
+    // Alternatives at the root of a tool's input can only be told.
+    const choice = renderMessagesBody({ outputFormat: format(`{"anyOf":[${map},{"properties":{"a":{}}}]}`) })
+    expect(choice.body.tools[0].input_schema).toEqual({ type: 'object', properties: { a: {} } })
+    expect(choice.warnings).toEqual(['strict_dropped;/response_format', 'output_schema_loosened;/response_format'])
+    // A tool's input is an object, and this answer is none.
+    const list = renderMessagesBody({ outputFormat: format(`{"type":"array","items":${map}}`) })
+    expect(list.body.output_config.format.schema.items).toEqual({ type: 'object', additionalProperties: false })
+    expect(list.warnings).toEqual(['output_schema_tightened;/response_format'])
+  })
+
+  test('a schema with more than the provider compiles is asked for by a tool', () => {
+    const fields = (count: number, schema: string) => Array.from({ length: count }, (_, i) => `"f${i}":${schema}`)
+    const optional = (count: number) =>
+      `{"type":"object","properties":{${fields(count, '{"type":"string"}')}},"additionalProperties":false}`
+    const within = renderMessagesBody({ outputFormat: format(optional(24)) })
+    expect(within.body.output_config.format.schema).toEqual(JSON.parse(optional(24)))
+    expect(within.warnings).toEqual([])
+    const over = renderMessagesBody({ outputFormat: format(optional(25)) })
+    expect(over.body.output_config).toBeUndefined()
+    expect(over.body.tools[0]).toMatchObject({ name: 'json', input_schema: JSON.parse(optional(25)) })
+    expect(over.warnings).toEqual(['strict_dropped;/response_format'])
+  })
+
   test('pitfall 21: thinking with a budget yields to the tool that stands for the answer', () => {
     const { body, warnings } = renderMessagesBody(
       { outputFormat: format('{}'), reasoning: { effort: 'low' }, outputCap: 9000 },
@@ -284,17 +322,33 @@ describe('cache marks', () => {
       tools: [{ kind: 'function', name: 'f', description: undefined, schema: undefined, strict: undefined, ...mark }],
       system: [marked('A')],
       turns: [user(marked('b'), marked('c'))],
-      automaticCache: { life: 'long' },
+      automaticCache: { life: 'short' },
     })
     expect(body.tools[0].cache_control).toBeUndefined()
     expect(body.system[0].cache_control).toEqual(short)
-    expect(body.cache_control).toEqual({ type: 'ephemeral', ttl: '1h' })
+    expect(body.cache_control).toEqual(short)
   })
 
   test('pitfall 107: a short life never stands before a long one', () => {
     const { body, warnings } = renderMessagesBody({ turns: [user(marked('a'), marked('b', 'long'))] })
     expect(body.messages[0].content.map((one: { cache_control?: object }) => one.cache_control)).toEqual([short, short])
     expect(warnings).toEqual(['cache_life_shortened;/messages'])
+  })
+
+  test('pitfall 107: the automatic mark stands behind all others', () => {
+    const long = { type: 'ephemeral', ttl: '1h' }
+    const sent = (life: CacheMark['life'], automatic: CacheMark['life'], ...more: string[]) => {
+      const turns = [user(marked('a', life), ...more)]
+      const { body, warnings } = renderMessagesBody({ turns, automaticCache: { life: automatic } })
+      return [body.messages[0].content[0].cache_control, body.cache_control, warnings]
+    }
+    expect(sent('short', 'long', 'b')).toEqual([short, short, ['cache_life_shortened;/messages']])
+    expect(sent('long', 'short', 'b')).toEqual([long, short, []])
+    expect(sent('long', 'long', 'b')).toEqual([long, long, []])
+    // On one and the same block there is one life.
+    expect(sent('long', 'short')).toEqual([long, undefined, []])
+    expect(sent('short', 'long')).toEqual([short, short, ['cache_life_shortened;/messages']])
+    expect(renderMessagesBody({ automaticCache: { life: 'long' } }).body.cache_control).toEqual(long)
   })
 
   test('pitfall 108: a host that does not know marks gets none, with one warning', () => {

@@ -20,6 +20,7 @@ import { isReasoning, writeThinking } from './render-thinking.ts'
 import { chooseTool, jsonToolChoice, offeredTools, relaxChoice, writeChoice } from './render-tool-choice.ts'
 import { renderTools, type ToolContext, writeTool } from './render-tools.ts'
 import { restoreThinking } from './restore-thinking.ts'
+import { StrictBudget } from './strict-budget.ts'
 import { limitMarks, writeBlock, writeMark } from './wire-block.ts'
 
 const idRule = { pattern: /^[A-Za-z0-9_-]{1,64}$/, max: 64 }
@@ -39,7 +40,7 @@ function render(conversation: Conversation, target: Target): RenderedRequest {
   if (refused) refuse(refused)
   warnHints(conversation, warnings)
   const names = new ToolNames(toolNamesIn(conversation), rules.toolNameMax ?? toolNameUsualMax)
-  const context: ToolContext = { rules, names, warnings }
+  const context: ToolContext = { rules, names, warnings, strictBudget: new StrictBudget() }
 
   const offered = offeredTools(conversation, warnings)
   const output = chooseOutput(conversation, context)
@@ -58,10 +59,9 @@ function render(conversation: Conversation, target: Target): RenderedRequest {
   const stop = renderStop(conversation, rules, warnings)
   const serving = renderServing(conversation, rules, warnings)
 
-  const marks = rules.cacheStyle === undefined || rules.cacheStyle === 'cache-control'
-  const automatic = marks ? conversation.automaticCache : undefined
+  const supported = rules.cacheStyle === undefined || rules.cacheStyle === 'cache-control'
   const marked = [...tools, ...system, ...messages.flatMap(({ blocks }) => blocks)]
-  limitMarks(marked, { others: automatic ? 1 : 0, supported: marks }, warnings)
+  const automatic = limitMarks(marked, { automatic: conversation.automaticCache, supported }, warnings)
   // Asked for from the first turn on: what is sent before the messages must not change when thinking comes back.
   const dropStale = rules.thinkingBindingControls === true && isReasoning(thinking, {})
   const body = jsonObject([

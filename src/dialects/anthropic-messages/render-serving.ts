@@ -3,6 +3,7 @@
 import type { Conversation, RawJson } from '../canonical/conversation.ts'
 import { placeOf } from '../canonical/places.ts'
 import type { TargetRules } from '../canonical/target-rules.ts'
+import { warnCacheOptions } from '../request/cache-control.ts'
 import { jsonArray, jsonObject, jsonString } from '../request/json-text.ts'
 import type { WarningList } from '../request/warning-list.ts'
 
@@ -21,6 +22,8 @@ export function renderServing(conversation: Conversation, rules: TargetRules, wa
   if (serviceTier === 'economy' || (serviceTier === 'fast' && !fast)) {
     warnings.add('service_tier_dropped', placeOf(conversation, 'serviceTier'))
   }
+  // What is marked is all that is cached, unless a host has a way of its own.
+  if (rules.cacheStyle !== undefined && rules.cacheStyle !== 'cache-control') warnCacheOptions(conversation, warnings)
   // A host without tiers serves everything as standard, and refuses the field.
   const tiers: Partial<Record<string, RawJson>> =
     rules.fastTier === false ? {} : { auto: '"auto"', standard: '"standard_only"' }

@@ -198,6 +198,11 @@ describe('arguments', () => {
     [['"{\\"a\\":1}"'], '{"a":1}'],
     [['oh ', 'no'], '{"raw_arguments":"oh no"}'],
     [['{"cut'], '{"cut'],
+    // There at once and no JSON: official clients would fail on it.
+    [['{"a":1,}'], '{"raw_arguments":"{\\"a\\":1,}"}'],
+    [['{"path":"C:\\dir"}'], '{"raw_arguments":"{\\"path\\":\\"C:\\\\dir\\"}"}'],
+    [[' ', '{"a":"b\nc"}', ''], '{"raw_arguments":" {\\"a\\":\\"b\\nc\\"}"}'],
+    [['{"a":{"b":"}"}}'], '{"a":{"b":"}"}}'],
   ]
   test.each(cases)('pitfall 54: %j become the text of an object where that can still be done', (pieces, json) => {
     expect(partial(...pieces)).toBe(json)

@@ -33,6 +33,18 @@ describe('no reasoning', () => {
     expect(asked(none, models.s45).thinking).toEqual({ type: 'disabled' })
   })
 
+  test('a word on whether it is shown does not turn it on', () => {
+    const nothing = { thinking: undefined, effort: undefined, warnings: [] }
+    for (const visible of [true, false]) {
+      expect(asked({ visible }, {})).toEqual(nothing)
+      expect(asked({ visible }, models.opus48)).toEqual(nothing)
+      expect(asked({ visible }, models.s45)).toEqual(nothing)
+      expect(asked({ visible }, { thinking: [], efforts: [] })).toEqual(nothing)
+    }
+    expect(asked({ visible: false }, models.opus55)).toEqual(nothing)
+    expect(asked({ visible: true }, models.opus55).thinking).toEqual({ type: 'adaptive', display: 'summarized' })
+  })
+
   test('pitfall 20: an explicit off never turns into adaptive', () => {
     expect(asked({ mode: 'off' }, models.opus48).thinking).toEqual({ type: 'disabled' })
     expect(asked({ mode: 'off' }, { thinking: [], thinksByDefault: false, efforts: [] })).toEqual({

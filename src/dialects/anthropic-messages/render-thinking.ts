@@ -44,11 +44,18 @@ export function chooseThinking(
   if (isOff || wish.mode === 'between-tools') {
     return quiet(wish, modes, rules, effort, () => warnings.add('reasoning_not_disabled', place))
   }
+  // Whether reasoning is shown has its place only in a mode, and a mode turns on what is off by default.
+  if (isAboutShowing(wish) && !(rules.thinksByDefault && wish.visible)) return { mode: undefined }
   if (modes.includes('adaptive')) return adaptive(wish, rules, effort)
   if (modes.includes('enabled')) return enabled(wish, maxTokens, effort, (code) => warnings.add(code, place))
   const chosen = effort.take(wish.effort ?? budgetEffort(wish), undefined)
   if (chosen === undefined) warnings.add('reasoning_dropped', place)
   return { mode: undefined, ...(chosen === undefined ? {} : { effort: chosen }) }
+}
+
+/** Nothing is said about how much the model is to reason, or whether at all. */
+function isAboutShowing({ effort, budgetTokens, mode }: ReasoningWish): boolean {
+  return effort === undefined && budgetTokens === undefined && mode === undefined
 }
 
 function quiet(

@@ -106,6 +106,8 @@ describe('schemas', () => {
       sent(closed),
       sent('{"type":"object"}', { strictTools: true }),
       sent(closed.replace('"string"', '"string","minLength":2'), { strictTools: true }),
+      sent(closed.replace('{"type":"string"}', `{"allOf":[${closed}]}`), { strictTools: true }),
+      sent(closed.replace('{"type":"string"}', '{"oneOf":[{"type":"string"}]}'), { strictTools: true }),
     ]) {
       expect(one.body.tools[0].strict).toBeUndefined()
       expect(one.warnings).toEqual(['strict_dropped;/tools/0'])
@@ -116,6 +118,60 @@ describe('schemas', () => {
         input_schema: JSON.parse(closed),
       },
     )
+  })
+})
+
+describe('strict tools together', () => {
+  const names = (count: number) => Array.from({ length: count }, (_, i) => `f${i}`)
+  /** An object of so many fields of one schema, of which the first ones are required. */
+  const object = (count: number, schema: string, required = 0) =>
+    `{"type":"object","properties":{${names(count).map((name) => `"${name}":${schema}`)}},` +
+    `"required":${JSON.stringify(names(required))},"additionalProperties":false}`
+  const text = '{"type":"string"}'
+  const strictOnes = (schemas: readonly string[], parts: Partial<Conversation> = {}) => {
+    const tools = schemas.map((schema, i) => tool(`t${i}`, { schema, strict: true, place: `/tools/${i}` }))
+    const { body, warnings } = renderMessagesBody({ ...parts, tools }, { strictTools: true })
+    return [body.tools.map(({ strict }: { strict?: boolean }) => strict === true), warnings]
+  }
+
+  test('are twenty at most', () => {
+    const [strict, warnings] = strictOnes(names(21).map(() => object(1, text, 1)))
+    expect(strict).toEqual([...names(20).map(() => true), false])
+    expect(warnings).toEqual(['strict_dropped;/tools/20'])
+  })
+
+  test('have 24 optional fields at most, at any depth', () => {
+    expect(strictOnes([object(20, text), object(4, text)])).toEqual([[true, true], []])
+    const nested = object(1, object(4, text), 0)
+    expect(strictOnes([object(20, text), nested, object(4, text)])).toEqual([
+      [true, false, true],
+      ['strict_dropped;/tools/1'],
+    ])
+    expect(strictOnes([object(30, text, 6), object(1, text, 1)])).toEqual([[true, true], []])
+  })
+
+  test('have 16 fields of several types at most', () => {
+    for (const union of ['{"type":["string","null"]}', '{"anyOf":[{"type":"string"},{"type":"null"}]}']) {
+      expect(strictOnes([object(16, union, 16)])).toEqual([[true], []])
+      expect(strictOnes([object(17, union, 17)])).toEqual([[false], ['strict_dropped;/tools/0']])
+      expect(strictOnes([object(9, union, 9), object(8, union, 8), object(7, union, 7)])).toEqual([
+        [true, false, true],
+        ['strict_dropped;/tools/1'],
+      ])
+    }
+  })
+
+  test('share this with the form of the answer, which comes first', () => {
+    const outputFormat = (schema: string): Conversation['outputFormat'] => ({
+      kind: 'json-schema',
+      name: 'out',
+      description: undefined,
+      schema,
+      strict: undefined,
+    })
+    const dropped = [[false], ['strict_dropped;/tools/0']]
+    expect(strictOnes([object(10, text)], { outputFormat: outputFormat(object(14, text)) })).toEqual([[true], []])
+    expect(strictOnes([object(10, text)], { outputFormat: outputFormat(object(15, text)) })).toEqual(dropped)
   })
 })
 

@@ -9,11 +9,9 @@ import { shownWord } from '../request/shown-word.ts'
 import type { ToolNames } from '../request/tool-names.ts'
 import type { WarningList } from '../request/warning-list.ts'
 import { fitsSubset } from './schema-subset.ts'
+import type { StrictBudget } from './strict-budget.ts'
 import { toolSchema } from './tool-schema.ts'
 import { writeMark } from './wire-block.ts'
-
-/** Across a request (docs of 2026-11). */
-const strictToolsMax = 20
 
 export interface WireTool {
   /** The caller's. */
@@ -26,6 +24,8 @@ export interface ToolContext {
   readonly rules: TargetRules
   readonly names: ToolNames
   readonly warnings: WarningList
+  /** What is left for strict tools once the form of the answer has had its part. */
+  readonly strictBudget: StrictBudget
 }
 
 export function renderTools(tools: readonly Tool[], context: ToolContext): WireTool[] {
@@ -34,16 +34,11 @@ export function renderTools(tools: readonly Tool[], context: ToolContext): WireT
     refuseAt('/tools', `This model takes at most ${toolsMax} tools; the request has ${tools.length}.`)
   }
   const seen = new Set<string>()
-  let strictLeft = strictToolsMax
   return tools.map((tool, i) => {
     const place = tool.place ?? `/tools/${i}`
     if (seen.has(tool.name)) refuseAt(place, `The tool ${shownWord(tool.name)} stands twice in \`tools\`.`)
     seen.add(tool.name)
-    if (tool.kind === 'function') {
-      const rendered = renderFunction(tool, place, strictLeft > 0, context)
-      if (rendered.members.some(([name, value]) => name === 'strict' && value !== undefined)) strictLeft--
-      return rendered
-    }
+    if (tool.kind === 'function') return renderFunction(tool, place, context)
     if (tool.grammar !== undefined) {
       refuseAt(place, `The grammar of the custom tool ${shownWord(tool.name)} cannot be enforced by this model.`)
     }
@@ -53,11 +48,12 @@ export function renderTools(tools: readonly Tool[], context: ToolContext): WireT
 
 const inputOnly = '{"type":"object","properties":{"input":{"type":"string"}},"required":["input"]}'
 
-function renderFunction(tool: FunctionTool, place: string, strictAllowed: boolean, context: ToolContext): WireTool {
-  const { rules, warnings } = context
+function renderFunction(tool: FunctionTool, place: string, context: ToolContext): WireTool {
+  const { rules, warnings, strictBudget } = context
   const { schema, note } = objectSchema(tool, place, warnings)
-  const strict = tool.strict === true && rules.strictTools === true && strictAllowed && fitsSubset(schema)
-  if (tool.strict === true && !strict) warnings.add('strict_dropped', place)
+  const wanted = tool.strict === true
+  const strict = wanted && rules.strictTools === true && fitsSubset(schema) && strictBudget.takeTool(schema)
+  if (wanted && !strict) warnings.add('strict_dropped', place)
   const description = note === undefined ? tool.description : [tool.description, note].filter(Boolean).join('\n\n')
   const rendered = wireTool(tool, schema, description, context)
   return strict ? { ...rendered, members: [...rendered.members, ['strict', 'true']] } : rendered

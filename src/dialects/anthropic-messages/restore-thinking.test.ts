@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import { assistant, call, renderMessagesBody, result, user } from '../../../test/parts/translation.ts'
-import type { AssistantBlock } from '../canonical/conversation.ts'
+import type { AssistantBlock, Turn } from '../canonical/conversation.ts'
 import { writeSignature } from '../canonical/signature.ts'
 
 const thinking = (text: string, signature: string | undefined): AssistantBlock => ({
@@ -81,6 +81,32 @@ test('where the thinking of a turn is lost, that of all earlier turns stays away
     ['a'],
     ['b'],
     ['3/s3', 'c'],
+  ])
+})
+
+test('thinking that led to nothing stays away, since no message may end with it, and so does all before it', () => {
+  const lost = ['thinking_dropped;/messages']
+  expect(sent([thinking('1', 's1')])).toEqual({ blocks: [], warnings: lost })
+  expect(sent([thinking('1', 's1'), ' ']).blocks).toEqual([])
+  expect(sent([thinking('1', 's1'), 'a', thinking('2', 's2'), sealed('X')]).blocks).toEqual([['a']])
+  expect(sent([thinking('1', 's1'), 'a'], [thinking('2', 's2'), ''], [thinking('3', 's3'), 'c'])).toEqual({
+    blocks: [['a'], ['3/s3', 'c']],
+    warnings: lost,
+  })
+})
+
+test('thinking that the next turn of the same message follows is kept', () => {
+  const blocksOf = (...turns: Turn[]) =>
+    renderMessagesBody({ turns: [user('u'), ...turns, user('v')] }).body.messages[1].content.length
+  expect(blocksOf(assistant(thinking('1', 's1')), assistant('a'))).toBe(2)
+  // A blank message between them is not sent.
+  expect(blocksOf(assistant(thinking('1', 's1')), user(' '), assistant('a'))).toBe(2)
+})
+
+test('a conversation that ends with thinking ends with the user', () => {
+  const turns = [user('u'), assistant(thinking('1', 's1'), ' ')]
+  expect(renderMessagesBody({ turns }, { prefill: true }).body.messages).toEqual([
+    { role: 'user', content: [{ type: 'text', text: 'u' }] },
   ])
 })
 

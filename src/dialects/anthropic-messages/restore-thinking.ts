@@ -8,9 +8,14 @@ import type { WarningList } from '../request/warning-list.ts'
 
 /** The turns with the reasoning that goes back to `issuer`, each block as the issuer wrote it. */
 export function restoreThinking(turns: readonly Turn[], issuer: string, warnings: WarningList): Turn[] {
-  const restored = turns.map((turn) =>
-    turn.role === 'assistant' ? { ...turn, blocks: turn.blocks.map((block) => restoreBlock(block, issuer)) } : turn,
-  )
+  const ending = endingThinking(turns)
+  const restored = turns.map((turn) => {
+    if (turn.role !== 'assistant') return turn
+    return {
+      ...turn,
+      blocks: turn.blocks.map((block) => (ending.has(block) ? undefined : restoreBlock(block, issuer))),
+    }
+  })
   const lost = restored.findLastIndex((turn) => turn.blocks.some((block) => block === undefined))
   return restored.map((turn, i): Turn => {
     if (turn.role !== 'assistant') return turn
@@ -19,6 +24,23 @@ export function restoreThinking(turns: readonly Turn[], issuer: string, warnings
     if (kept.length < blocks.length) warnings.add('thinking_dropped', place ?? '/messages')
     return { role: 'assistant', blocks: kept, ...(place === undefined ? {} : { place }) }
   })
+}
+
+/**
+ * Reasoning that led to nothing: the provider takes no message that ends with it. Turns in a row are one message, also
+ * with blank ones between them, which are not sent.
+ */
+function endingThinking(turns: readonly Turn[]): ReadonlySet<Turn['blocks'][number]> {
+  const ending = new Set<Turn['blocks'][number]>()
+  let isFollowed = false
+  for (const { role, blocks } of turns.toReversed()) {
+    for (const block of blocks.toReversed()) {
+      if ((block.kind === 'text' || block.kind === 'refusal') && block.text.trim() === '') continue
+      if (!isThinking(block)) isFollowed = role === 'assistant'
+      else if (!isFollowed) ending.add(block)
+    }
+  }
+  return ending
 }
 
 /** undefined = reasoning that cannot be given back. */

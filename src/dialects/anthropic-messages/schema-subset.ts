@@ -4,15 +4,18 @@
 import { JsonNode } from '../../wire/json-node.ts'
 import type { RawJson } from '../canonical/conversation.ts'
 import { jsonArray, jsonObject, jsonString } from '../request/json-text.ts'
+import { mergeAllOf } from './merge-all-of.ts'
 
 export interface SubsetSchema {
   readonly schema: RawJson
   /** Something the schema demanded is only told now. */
   readonly loosened: boolean
+  /** Something the schema allowed is shut out now: an object for any fields has only those it names. */
+  readonly tightened: boolean
 }
 
 /** Enforced as they stand (docs of 2026-11). */
-const enforced = new Set(['type', 'enum', 'const', 'required', '$ref', 'title', 'description', 'default'])
+const enforced = new Set(['type', 'enum', 'const', 'required', '$ref', 'title', 'default'])
 /** Hold a schema, or several. */
 const single = new Set(['items'])
 const lists = new Set(['anyOf', 'allOf', 'oneOf'])
@@ -23,49 +26,114 @@ const formats = ['date-time', 'time', 'date', 'duration', 'email', 'hostname', '
 
 /** Far above what the provider compiles; each level of nesting reads what is below it again. */
 const schemaCharactersMax = 200_000
+/** So that a schema is merged in 200 places at most. */
+const mergeCharactersMin = 1000
 
 /** A text says why there is no such schema. */
 export function subsetSchema(raw: RawJson): SubsetSchema | string {
+  const narrowed = narrowedSchema(raw)
+  if (typeof narrowed === 'string') return narrowed
+  const { schema, narrowing } = narrowed
+  return { schema, loosened: narrowing.loosened, tightened: narrowing.tightened }
+}
+
+/** Whether a schema lies in the part already. */
+export function fitsSubset(raw: RawJson): boolean {
+  const narrowed = narrowedSchema(raw)
+  return typeof narrowed !== 'string' && !narrowed.narrowing.loosened && !narrowed.narrowing.rewritten
+}
+
+function narrowedSchema(raw: RawJson): { schema: RawJson; narrowing: Narrowing } | string {
   if (raw.length > schemaCharactersMax) return `it is longer than ${schemaCharactersMax} characters`
   const root = JsonNode.of(raw)
   if (!root.members()) return 'the schema must be a JSON object without repeated names'
   const fault = referenceFault(root)
   if (fault) return fault
-  const state = { loosened: false }
-  const schema = narrow(root, state)
-  return { schema, loosened: state.loosened }
+  const narrowing = new Narrowing(root)
+  return { schema: narrowing.narrow(root), narrowing }
 }
 
-/** Whether a schema lies in the part already. */
-export function fitsSubset(raw: RawJson): boolean {
-  const result = subsetSchema(raw)
-  return typeof result !== 'string' && !result.loosened && closesObjects(JsonNode.of(raw))
-}
+class Narrowing {
+  loosened = false
+  tightened = false
+  /** The schema as it was written is not in the part, whether or not it says the same now. */
+  rewritten = false
+  #mergeLeft = schemaCharactersMax
 
-function narrow(node: JsonNode, state: { loosened: boolean }): RawJson {
-  const members = node.members()
-  // true, false, or names that stand twice: the provider will say what it thinks of it.
-  if (!members) return node.text
-  const kept: [string, RawJson][] = []
-  const told: string[] = []
-  let description: string | undefined
-  for (const [name, value] of members) {
-    if (name === 'description') description = textOf(value)
-    else if (name === 'additionalProperties') {
-      if (value.text !== 'false') told.push(`${name}: ${value.text}`)
-    } else if (enforced.has(name)) kept.push([name, value.text])
-    else if (single.has(name)) kept.push([name, narrow(value, state)])
-    // One of several is as near as it gets to exactly one.
-    else if (lists.has(name)) kept.push([name === 'oneOf' ? 'anyOf' : name, narrowAll(value, state)])
-    else if (named.has(name)) kept.push([name, narrowNamed(value, state)])
-    else if (isEnforced(name, value)) kept.push([name, value.text])
-    else if (!silent.has(name)) told.push(`${name}: ${value.text}`)
+  constructor(private readonly root: JsonNode) {}
+
+  narrow(written: JsonNode): RawJson {
+    const node = this.#merged(written)
+    const members = node.members()
+    // true, false, or names that stand twice: the provider will say what it thinks of it.
+    if (!members) return node.text
+    const kept = new Map<string, RawJson>()
+    const told: string[] = []
+    for (const [name, value] of members) {
+      if (!this.#keep(name, value, kept) && !isSilent(name)) told.push(`${name}: ${value.text}`)
+    }
+    if (told.length > 0) this.loosened = true
+    const description = textOf(node.member('description'))
+    const words = [description, told.length > 0 ? `(${told.join(', ')})` : undefined].filter(Boolean).join(' ')
+    if (words !== '') kept.set('description', jsonString(words))
+    if (isObjectSchema(node)) this.#close(node, kept)
+    return jsonObject([...kept])
   }
-  if (told.length > 0) state.loosened = true
-  const words = [description, told.length > 0 ? `(${told.join(', ')})` : undefined].filter(Boolean).join(' ')
-  if (words !== '') kept.push(['description', jsonString(words)])
-  if (isObjectSchema(members)) kept.push(['additionalProperties', 'false'])
-  return jsonObject(kept)
+
+  /** Each merging costs something even where it is short, so that it comes to an end in time. */
+  #merged(node: JsonNode): JsonNode {
+    const elements = node.member('allOf')?.elements()
+    if (!elements || elements.every(isTakenInAllOf)) return node
+    this.rewritten = true
+    const merged = mergeAllOf(node, this.root, this.#mergeLeft)
+    if (!merged) return node
+    this.#mergeLeft -= merged.span.end + mergeCharactersMin
+    return merged
+  }
+
+  /** false = the provider cannot be held to it. */
+  #keep(name: string, value: JsonNode, kept: Map<string, RawJson>): boolean {
+    // One of several is as near as it gets to exactly one.
+    const word = name === 'oneOf' ? 'anyOf' : name
+    const schema = this.#inside(name, value)
+    if (schema === undefined || kept.has(word)) return false
+    if (word !== name) this.rewritten = true
+    kept.set(word, schema)
+    return true
+  }
+
+  #inside(name: string, value: JsonNode): RawJson | undefined {
+    if (enforced.has(name) || isEnforced(name, value)) return value.text
+    if (single.has(name)) return this.narrow(value)
+    if (name === 'allOf' && !value.elements()?.every(isTakenInAllOf)) return undefined
+    if (lists.has(name)) {
+      const elements = value.elements()
+      return elements ? jsonArray(elements.map((element) => this.narrow(element))) : value.text
+    }
+    if (!named.has(name)) return undefined
+    const members = value.members()
+    return members ? jsonObject(members.map(([field, schema]) => [field, this.narrow(schema)] as const)) : value.text
+  }
+
+  /** The provider takes objects only with the fields they name. */
+  #close(node: JsonNode, kept: Map<string, RawJson>): void {
+    const others = node.member('additionalProperties')?.text
+    const namesFields = (node.member('properties')?.members() ?? []).length > 0
+    const isElsewhere = !namesFields && namesFieldsElsewhere(node)
+    if (others !== 'false' || isElsewhere) this.rewritten = true
+    if (isElsewhere) {
+      kept.delete('type')
+      return
+    }
+    const isOpen = others === undefined ? !namesFields || node.member('patternProperties') : others !== 'false'
+    if (isOpen) this.tightened = true
+    kept.set('additionalProperties', 'false')
+  }
+}
+
+/** The description is written anew, and how an object is closed is decided for itself. */
+function isSilent(name: string): boolean {
+  return silent.has(name) || name === 'description' || name === 'additionalProperties'
 }
 
 function isEnforced(name: string, value: JsonNode): boolean {
@@ -73,27 +141,34 @@ function isEnforced(name: string, value: JsonNode): boolean {
   return name === 'minItems' && (value.text === '0' || value.text === '1')
 }
 
-function narrowAll(value: JsonNode, state: { loosened: boolean }): RawJson {
-  const elements = value.elements()
-  return elements ? jsonArray(elements.map((element) => narrow(element, state))) : value.text
+/** Nothing in it that refers to something, or that would be closed for itself. */
+function isTakenInAllOf(element: JsonNode): boolean {
+  for (const schema of schemasIn(element)) if (schema.member('$ref') || isObjectSchema(schema)) return false
+  return true
 }
 
-function narrowNamed(value: JsonNode, state: { loosened: boolean }): RawJson {
-  const members = value.members()
-  return members ? jsonObject(members.map(([name, schema]) => [name, narrow(schema, state)] as const)) : value.text
+function isObjectSchema(node: JsonNode): boolean {
+  const type = node.member('type')?.text
+  if (type !== undefined) return type.includes('"object"')
+  return ['properties', 'additionalProperties', 'patternProperties'].some((name) => node.member(name))
 }
 
-function isObjectSchema(members: readonly [string, JsonNode][]): boolean {
-  return members.some(([name, value]) => name === 'properties' || (name === 'type' && /"object"/.test(value.text)))
+/** An object that is one of several, or another one: there it is closed, and there it is said to be an object. */
+function namesFieldsElsewhere(node: JsonNode): boolean {
+  const type = node.member('type')?.text
+  if (type !== undefined && type !== '"object"') return false
+  if (node.member('$ref')) return true
+  const choices = (node.member('anyOf') ?? node.member('oneOf'))?.elements() ?? []
+  return choices.length > 0 && choices.every((choice) => choice.member('$ref') || isObjectSchema(choice))
 }
 
-function textOf(value: JsonNode): string | undefined {
-  const parsed: unknown = JSON.parse(value.text)
+function textOf(value: JsonNode | undefined): string | undefined {
+  const parsed: unknown = value && JSON.parse(value.text)
   return typeof parsed === 'string' ? parsed : undefined
 }
 
 /** Every schema inside, itself included; how deep a body nests is limited when it is read. */
-function* schemasIn(node: JsonNode): Generator<JsonNode> {
+export function* schemasIn(node: JsonNode): Generator<JsonNode> {
   const members = node.members()
   if (!members) return
   yield node
@@ -102,16 +177,6 @@ function* schemasIn(node: JsonNode): Generator<JsonNode> {
     else if (lists.has(name)) for (const element of value.elements() ?? []) yield* schemasIn(element)
     else if (named.has(name)) for (const [, schema] of value.members() ?? []) yield* schemasIn(schema)
   }
-}
-
-/** The rest of what narrowing would change. */
-function closesObjects(root: JsonNode): boolean {
-  for (const schema of schemasIn(root)) {
-    const members = schema.members() ?? []
-    if (schema.member('oneOf')) return false
-    if (isObjectSchema(members) && schema.member('additionalProperties')?.text !== 'false') return false
-  }
-  return true
 }
 
 /** References must lead to definitions inside the schema, and nowhere back to themselves. */

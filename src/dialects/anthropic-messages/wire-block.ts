@@ -56,24 +56,41 @@ export function moveMarks(blocks: readonly WireBlock[]): void {
   }
 }
 
+interface Marked {
+  mark: CacheMark | undefined
+}
+
 /**
- * Leaves the latest marks the provider takes; `others` of its slots are used elsewhere. `marked` is in the order of the
- * prompt: tools, system, messages. Without `supported` none is left.
+ * Leaves the latest marks the provider takes. `marked` is in the order of the prompt: tools, system, messages. Without
+ * `supported` none is left. The automatic mark counts as one more, on the last block; what is left of it is returned.
  */
 export function limitMarks(
-  marked: readonly { mark: CacheMark | undefined }[],
-  { others, supported }: { others: number; supported: boolean },
+  marked: readonly Marked[],
+  { automatic, supported }: { automatic: CacheMark | undefined; supported: boolean },
   warnings: WarningList,
-): void {
-  const marks = marked.filter(({ mark }) => mark !== undefined)
-  if (marks.length === 0) return
-  const kept = supported ? marks.slice(-(marksMax - others)) : []
-  for (const block of marks) if (!kept.includes(block)) block.mark = undefined
-  if (!supported) warnings.add('cache_mark_dropped', '/messages')
+): CacheMark | undefined {
+  if (!supported) {
+    if (dropMarks(marked)) warnings.add('cache_mark_dropped', '/messages')
+    return undefined
+  }
+  const last: Marked = { mark: automatic }
+  const marks = [...marked, last].filter(({ mark }) => mark !== undefined)
+  dropMarks(marks.slice(0, -marksMax))
+  const kept = marks.slice(-marksMax)
   // A short life before a long one is refused by the provider.
   const firstShort = kept.findIndex(({ mark }) => mark?.life === 'short')
   if (firstShort !== -1 && kept.slice(firstShort).some(({ mark }) => mark?.life === 'long')) {
     for (const block of kept) block.mark = { life: 'short' }
     warnings.add('cache_life_shortened', '/messages')
   }
+  // One block cannot have two lives, and the longer one, which it has already, does for both.
+  const end = marked.at(-1)?.mark
+  return end && end.life !== last.mark?.life ? undefined : last.mark
+}
+
+/** Whether there were any. */
+function dropMarks(marked: readonly Marked[]): boolean {
+  const marks = marked.filter(({ mark }) => mark !== undefined)
+  for (const block of marks) block.mark = undefined
+  return marks.length > 0
 }

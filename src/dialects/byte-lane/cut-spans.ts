@@ -1,6 +1,6 @@
 // Cutting elements out of a list, or members out of an object, without touching what stays.
 
-import type { ByteEdit } from '../../wire/json-members.ts'
+import type { ByteEdit, JsonMembers } from '../../wire/json-members.ts'
 import type { JsonSpan } from '../../wire/json-spans.ts'
 
 const nothing = new Uint8Array(0)
@@ -15,4 +15,10 @@ export function cutSpans(spans: readonly JsonSpan[], isCut: (index: number) => b
     const end = i > lastKept || !next ? span.end : next.start
     return [{ start, end, bytes: nothing }]
   })
+}
+
+export function cutMembers({ list }: JsonMembers, names: readonly string[]): ByteEdit[] {
+  if (names.length === 0) return []
+  const spans = list.map(({ start, valueEnd }) => ({ start, end: valueEnd }))
+  return cutSpans(spans, (i) => names.includes(list[i]?.name ?? ''))
 }

@@ -1,9 +1,10 @@
 import { describe, expect, test } from 'bun:test'
 import { context as renderContext } from '../../../test/parts/reply-events.ts'
 import { anthropicMessages } from '../anthropic-messages/index.ts'
+import type { Dialect } from '../dialect.ts'
 import { openaiChat } from '../openai-chat/index.ts'
 
-const context = { ...renderContext, modelJson: new TextEncoder().encode('"a/b"') }
+const context = { ...renderContext, modelJson: new TextEncoder().encode('"a/b"'), envelope: { choices: 1 } }
 
 /** One record over several data lines, at every cut, and the one line it becomes. */
 const records = [
@@ -74,4 +75,41 @@ test('pitfall 121: one that said so, wherever, gets nothing more', () => {
   const all =
     chunk('{"index":0,"delta":{"content":"a"},"finish_reason":"length"}') + chunk('{"index":0,"delta":{},"x":1}')
   expect(Buffer.from(relay.push(new TextEncoder().encode(`${all}data: [DONE]\n\n`))).toString()).toBe(all)
+})
+
+describe('a provider that does not name the model', () => {
+  const relayed = (dialect: Dialect, sent: string): string =>
+    Buffer.from(dialect.relayStream(context).push(new TextEncoder().encode(sent))).toString()
+
+  test.each([
+    ['data: {"choices":[{"index":0}]}\n\n', 'data: {"model":"a/b","choices":[{"index":0}]}\n\n'],
+    ['data:{ "id":"c","choices":[]}\n\n', 'data:{"model":"a/b", "id":"c","choices":[]}\n\n'],
+    // Nothing that belongs to the dialect.
+    ['data: {"type":"ping"}\n\n', 'data: {"type":"ping"}\n\n'],
+  ])('has it named in each chunk: %j', (sent, passed) => {
+    expect(relayed(openaiChat, sent)).toBe(passed)
+  })
+
+  test('also where the chunk counts', () => {
+    const counts = '{"prompt_tokens":3,"completion_tokens":9,"total_tokens":12'
+    const chunkOf = (head: string, tail: string) => `data: {${head}"choices":[],"usage":${counts}${tail}}}\n\n`
+    expect(relayed(openaiChat, chunkOf('', ''))).toBe(chunkOf('"model":"a/b",', ',"cost":0.000012345'))
+  })
+
+  test.each([
+    ['{"id":"msg_1"}', '{"model":"a/b","id":"msg_1"}'],
+    ['{ }', '{"model":"a/b" }'],
+  ])('has it named in the start of a message: %s', (message, named) => {
+    const start = (text: string) => `event: message_start\ndata: {"type":"message_start","message":${text}}\n\n`
+    expect(relayed(anthropicMessages, start(message))).toBe(start(named))
+  })
+
+  test.each([
+    [openaiChat, '"choices":[{"message":{"content":"hi"},"finish_reason":"stop"}]'],
+    [anthropicMessages, '"content":[{"type":"text","text":"hi"}],"stop_reason":"end_turn"'],
+  ])('has it named in a whole reply: %#', (dialect, members) => {
+    const reply = dialect.relayReply(new TextEncoder().encode(` {${members}}`), context)
+    if ('fault' in reply) throw new Error(reply.fault.message)
+    expect(Buffer.from(reply.body).toString()).toStartWith(` {"model":"a/b",${members},"usage":{`)
+  })
 })

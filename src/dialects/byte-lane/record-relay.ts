@@ -41,6 +41,7 @@ export abstract class RecordRelay implements StreamRelay {
 
   end(): Uint8Array {
     this.#splitter.end(this.#onLastRecord)
+    if (!this.finished && this.fault === undefined) this.onClose()
     return this.#take()
   }
 
@@ -48,6 +49,9 @@ export abstract class RecordRelay implements StreamRelay {
 
   /** Looks at a record with one data line, and passes, edits, finishes, or does nothing to withhold it. */
   protected abstract read(record: Uint8Array): void
+
+  /** The provider closed without a terminal marker: finishes where the dialect has said all that matters before. */
+  protected onClose(): void {}
 
   protected pass(record: Uint8Array): void {
     this.#pieces.push(record)

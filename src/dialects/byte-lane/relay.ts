@@ -1,6 +1,7 @@
 // What passes through a lane: the edits of a request, and a reply on its way from a provider to a client.
 
 import type { Usage } from '../../kernel/usage.ts'
+import type { Envelope } from '../canonical/envelope.ts'
 import type { ProviderFault } from '../canonical/provider-fault.ts'
 import type { TargetRules } from '../canonical/target-rules.ts'
 
@@ -9,8 +10,10 @@ export interface RequestEdits {
   readonly upstreamModel: string
   /** Sent as the output cap when the caller gave none. */
   readonly defaultOutputCap: number | undefined
-  /** A larger cap, or none, becomes this one. */
+  /** A larger cap, or none, becomes this one: the wallet pays for no more. */
   readonly outputCapMost?: number | undefined
+  /** A larger cap becomes this one: the model writes no more, and no more is held. */
+  readonly maxOutputTokens?: number | undefined
   readonly rules: TargetRules
 }
 
@@ -24,6 +27,7 @@ export interface UsageJudge {
 }
 
 export interface RelayContext extends UsageJudge {
+  readonly envelope: Pick<Envelope, 'choices'>
   /** The catalog id as JSON, written where the provider wrote its own name for the model. */
   readonly modelJson: Uint8Array
   readonly wantsStreamUsage: boolean
@@ -39,8 +43,10 @@ export interface StreamRelay {
   end(): Uint8Array
   /** Something a client would show has passed: text, reasoning, a tool call or an ending. The provider is committed. */
   readonly meaningful: boolean
-  /** The dialect's own terminal marker has arrived; only that means done. */
+  /** The dialect's own terminal marker has arrived, or, where it can do without, the provider closed behind all the rest. */
   readonly finished: boolean
+  /** The answer has told the client how it ended, and what it cost is still to come. */
+  readonly isOwed?: boolean
   /** The answer is not a stream: `terminal` is all of it. */
   readonly isWhole?: boolean
   /** The terminal bytes, withheld so that the charge can be made durable before the client sees the end. */

@@ -1,12 +1,14 @@
 // The two places where a reply differs from what the provider sent: the model's name, and the cost in its usage.
 
-import { closeBrace, openBrace } from '../../wire/ascii.ts'
+import { closeBrace, comma, openBrace } from '../../wire/ascii.ts'
 import { type ByteEdit, spliceBytes } from '../../wire/json-members.ts'
 import { type JsonSpan, JsonSpans } from '../../wire/json-spans.ts'
 import { utf8Text } from '../../wire/utf8.ts'
 
 const letterN = 0x6e
 const encoder = new TextEncoder()
+const modelName = encoder.encode('"model":')
+const separator = Uint8Array.of(comma)
 
 /** A scratch pad: filled and read within one call, never between two. */
 const costSpans = new JsonSpans(['cost'])
@@ -36,17 +38,19 @@ function lastInside(bytes: Uint8Array, span: JsonSpan): number {
   return at + 1
 }
 
-/** The reply with the caller's name for the model and the cost in their places. */
-export function spliceReply(
-  body: Uint8Array,
-  model: JsonSpan,
-  modelJson: Uint8Array,
-  cost: ByteEdit | undefined,
-): Uint8Array {
-  const edits: ByteEdit[] = model.start < 0 ? [] : [{ start: model.start, end: model.end, bytes: modelJson }]
-  if (cost) edits.push(cost)
-  if (edits.length === 2 && (edits[0] as ByteEdit).start > (edits[1] as ByteEdit).start) edits.reverse()
-  return spliceBytes(body, edits)
+/** Puts the caller's name for the model in the place of the provider's, or first in the object that has none. */
+export function modelEdit(bytes: Uint8Array, span: JsonSpan, modelJson: Uint8Array, objectStart = 0): ByteEdit {
+  if (span.start >= 0) return { start: span.start, end: span.end, bytes: modelJson }
+  const at = bytes.indexOf(openBrace, objectStart) + 1
+  let next = at
+  while ((bytes[next] as number) <= 0x20) next++
+  const member = bytes[next] === closeBrace ? [modelName, modelJson] : [modelName, modelJson, separator]
+  return { start: at, end: at, bytes: Buffer.concat(member) }
+}
+
+/** The reply with both in their places. */
+export function spliceReply(body: Uint8Array, model: ByteEdit, cost: ByteEdit): Uint8Array {
+  return spliceBytes(body, model.start <= cost.start ? [model, cost] : [cost, model])
 }
 
 /** The JSON value at a span; undefined if the provider's bytes do not parse. */

@@ -7,7 +7,7 @@ import { JsonSpans } from '../../wire/json-spans.ts'
 import { recordOf } from '../canonical/json-value.ts'
 import { type ProviderFault, replyFault } from '../canonical/provider-fault.ts'
 import type { Dialect } from '../dialect.ts'
-import { costEdit, isObject, isPresent, parseSpan, spliceReply, usageEdit } from './reply-edits.ts'
+import { costEdit, isObject, isPresent, modelEdit, parseSpan, spliceReply, usageEdit } from './reply-edits.ts'
 
 export interface ReplyShape<Content extends string> {
   /** The member that no reply goes without, a list. */
@@ -54,6 +54,6 @@ export function createReplyRelay<Content extends string>({
     const cost = context.costOf(usage)
     const edit =
       usage === reported ? costEdit(body, usageSpan, cost) : usageEdit(body, usageSpan, renderUsage(usage, cost))
-    return { body: spliceReply(body, model, context.modelJson, edit), usage }
+    return { body: spliceReply(body, modelEdit(body, model, context.modelJson), edit), usage }
   }
 }

@@ -172,6 +172,8 @@ export interface Conversation {
   readonly verbosity: 'low' | 'medium' | 'high' | undefined
   /** Groups requests for a provider's implicit prompt cache. */
   readonly promptCacheKey: string | undefined
+  /** How the provider's prompt cache is to be used, where the caller said so. */
+  readonly promptCacheOptions?: PromptCacheOptions
   /** The whole request is to be cached where possible, without marks. */
   readonly automaticCache: CacheMark | undefined
   readonly stream: boolean
@@ -180,6 +182,13 @@ export interface Conversation {
   readonly leftovers: readonly Leftover[]
   /** Where the caller wrote some of the above, as JSON pointers into its body. */
   readonly places?: Places
+}
+
+export interface PromptCacheOptions {
+  /** As the caller's dialect wrote them. */
+  readonly written: RawJson
+  /** Nothing is to be cached but what is marked. */
+  readonly onlyMarked: boolean
 }
 
 /** The names of things whose field is called differently from dialect to dialect. */

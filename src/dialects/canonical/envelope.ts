@@ -14,6 +14,8 @@ export interface Envelope {
   readonly choices: number
   /** Whether the model may call tools. */
   readonly offersTools: boolean
+  /** They are offered in the older form that the dialect has, and calls of them are expected in that form. */
+  readonly legacyCalls?: boolean
   /** Whether the caller wants the model to reason; undefined = it says nothing of it. */
   readonly reasoning: 'on' | 'off' | undefined
   /** Whether the caller asked for usage in the stream; where it did not, the extra record is kept from it. */

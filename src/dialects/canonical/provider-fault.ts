@@ -1,8 +1,8 @@
 // A provider's error body, as the two families write it: `{"error": {message, type, code, param, details}}`, give or
-// take. What is not JSON is kept as text; nothing here is trusted.
+// take. What is written otherwise is kept as text; nothing here is trusted.
 
 import { retryAfterMs } from '../../wire/retry-after.ts'
-import { parseRecord, recordOf } from './json-value.ts'
+import { isRecord, parseRecord, recordOf } from './json-value.ts'
 
 /** What a provider said when it refused or broke off, in its own words. Untrusted. */
 export interface ProviderFault {
@@ -20,24 +20,61 @@ export interface ProviderFault {
 const textMax = 4096
 
 export function faultFromBody(status: number, headers: Headers, body: string): ProviderFault {
-  // An HTML page or plain text of some proxy on the way is no object.
   const parsed = parseRecord(body)
-  const error = parsed?.error ?? parsed ?? body.slice(0, textMax)
-  return faultFromError(status, retryAfterMs(headers), error)
+  // Where `error` is but a word, what explains it stands beside it.
+  const fault = faultFromError(status, retryAfterMs(headers), isRecord(parsed?.error) ? parsed.error : (parsed ?? ''))
+  // An HTML page or plain text of some proxy on the way, or a shape that nobody knows: all of it may tell something.
+  const message = fault.message === '' ? (wordsOf(parsed) ?? body.trim()) : fault.message
+  return { ...fault, message: message.slice(0, textMax) }
 }
 
 export function faultFromError(status: number | undefined, retryMs: number | undefined, error: unknown): ProviderFault {
   const fields = recordOf(error)
-  const message = text(fields.message) ?? (typeof error === 'string' ? error : undefined)
   return {
     status,
     type: text(fields.type),
     code: codeOf(fields),
-    message: (message ?? '').slice(0, textMax),
+    message: (wordsOf(error) ?? '').slice(0, textMax),
     param: text(fields.param),
     details: fields.details,
     retryAfterMs: retryMs,
   }
+}
+
+/**
+ * Where the sentence for people stands, the most telling name first:
+ *   message        OpenAI, Anthropic, Google, most; an object of the same kind with some resellers
+ *   msg            FastAPI, in each entry of its list
+ *   detail         FastAPI (Mistral, vLLM): a text or a list · problem+json (RFC 9457)
+ *   title          problem+json
+ *   error, errors  hosts that write a text or a list there
+ * The next spelling is a row here and a case in the test.
+ */
+const wordNames = ['message', 'msg', 'detail', 'title', 'error', 'errors']
+/** Deeper than any known shape; what nests further is not meant to be read. */
+const depthMax = 4
+
+/** What an error says, in whichever of these places; undefined = in none. */
+function wordsOf(error: unknown, depth = 0): string | undefined {
+  if (typeof error === 'string') return error.trim() === '' ? undefined : error
+  if (depth === depthMax) return undefined
+  if (Array.isArray(error)) {
+    const list: unknown[] = error
+    return list.flatMap((entry) => wordsOf(entry, depth + 1) ?? []).join('; ') || undefined
+  }
+  const fields = recordOf(error)
+  for (const name of wordNames) {
+    const words = wordsOf(fields[name], depth + 1)
+    if (words !== undefined) return `${placeOf(fields.loc)}${words}`
+  }
+  return undefined
+}
+
+/** FastAPI says of each complaint what it is about: `["body", "temperature"]`. */
+function placeOf(loc: unknown): string {
+  const steps: unknown[] = Array.isArray(loc) ? loc : []
+  const named = steps.filter((step) => typeof step === 'string' || typeof step === 'number')
+  return named.length > 0 ? `${named.join('.')}: ` : ''
 }
 
 /** Numbers stand there too, with hosts that put their status into it; Messages has its finer words in the details. */

@@ -66,6 +66,8 @@ export interface StreamParser {
   end(): readonly ReplyEvent[]
   /** Records that could not be read and were left out. */
   readonly skipped: number
+  /** What the provider has counted so far, where its dialect counts behind the start and before the end. */
+  readonly usageSoFar?: Usage | undefined
 }
 
 export interface RenderContext extends UsageJudge {
@@ -75,6 +77,8 @@ export interface RenderContext extends UsageJudge {
   /** Epoch seconds, for dialects whose replies carry a time. */
   readonly createdSeconds: number
   readonly wantsStreamUsage: boolean
+  /** The caller offered its tools in the older form that its dialect has, and reads the one call of an answer there. */
+  readonly legacyCalls?: boolean
   /** Input tokens as estimated before the call; shown until the provider reports. */
   readonly estimatedInputTokens: number
   /** Decimal USD digits for the usage object. */

@@ -16,6 +16,12 @@ const usage = (prompt: number, candidates?: number, thoughts?: number) => ({
   usageMetadata: { promptTokenCount: prompt, candidatesTokenCount: candidates, thoughtsTokenCount: thoughts },
 })
 
+test('what was counted so far is known before the end', () => {
+  const parser = parseStream(geminiTarget())
+  parser.push(new TextEncoder().encode(said([text('Hel')]) + record(usage(3, 2)) + record(usage(3, 7))))
+  expect(parser.usageSoFar).toMatchObject({ inputTokens: 3, outputTokens: 7 })
+})
+
 describe('text and thoughts', () => {
   test('are told as they come, and the end only when the provider closes', () => {
     const parser = parseStream(geminiTarget())

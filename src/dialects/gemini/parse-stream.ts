@@ -42,6 +42,10 @@ class GeminiStreamParser implements StreamParser {
     this.#parts = new PartReader(this.#reply, () => this.#id)
   }
 
+  get usageSoFar(): Usage | undefined {
+    return this.#usage
+  }
+
   push(chunk: Uint8Array): readonly ReplyEvent[] {
     if (!this.#bare.takes(chunk)) for (const event of this.#reader.push(chunk)) this.#read(event)
     if (this.#bare.isTooLarge && !this.#reply.over) this.#reply.fail('a reply that is no stream, and too large')

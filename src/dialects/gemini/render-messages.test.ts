@@ -203,6 +203,13 @@ describe('media', () => {
     expect(parts(at('https://e.com/a'))).toEqual([{ fileData: { fileUri: 'https://e.com/a' } }])
   })
 
+  test('by address are refused where the host fetches nothing', () => {
+    const source = { kind: 'url', url: 'https://e.com/a' } as const
+    for (const kind of ['image', 'document'] as const) {
+      expect(refusedBy({ turns: [user({ kind, source })] }, { mediaUrls: false })).toContain('by URL')
+    }
+  })
+
   test('pitfall 174: of a type the provider does not read are refused', () => {
     const gif = Buffer.from('GIF89a').toString('base64')
     const images: UserBlock[] = [

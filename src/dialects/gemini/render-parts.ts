@@ -4,6 +4,7 @@
 import type { DocumentBlock, ImageBlock, MediaSource, RawJson, TextBlock } from '../canonical/conversation.ts'
 import { jsonObject, jsonString } from '../request/json-text.ts'
 import { knownMediaType } from '../request/media-type.ts'
+import { refuseAddress } from '../request/refuse-media.ts'
 import { refuseAt } from '../request/request-fields.ts'
 import type { Rendering } from './rendering.ts'
 
@@ -60,6 +61,7 @@ function renderImage(image: ImageBlock, rendering: Rendering, place: string): Ra
   const mediaType = typeOf(image.source)
   if (mediaType === 'application/pdf') return renderDocument({ ...image, kind: 'document' }, rendering, place)
   if (rendering.rules.images === false) refuseAt(place, 'This model does not take images.')
+  refuseAddress(image.source, rendering.rules, place)
   if (mediaType !== undefined && !imageTypes.includes(mediaType)) {
     refuseAt(place, `An image of type \`${mediaType}\` is not supported; send JPEG, PNG or WebP.`)
   }
@@ -72,6 +74,7 @@ function renderDocument(document: DocumentBlock, { rules }: Rendering, place: st
   if (text !== undefined || source.kind === 'text') return text ? [textPart(text)] : []
   const mediaType = typeOf(source)
   if (rules.documents === false) refuseAt(place, 'This model does not take documents.')
+  refuseAddress(source, rules, place)
   if (mediaType !== undefined && !documentTypes.test(mediaType)) {
     refuseAt(place, `A document of type \`${mediaType}\` is not supported; send PDF or plain text.`)
   }

@@ -161,6 +161,12 @@ describe('the rest', () => {
     ])
   })
 
+  test('a cache that keeps only what is marked cannot be asked for', () => {
+    const warned = (onlyMarked: boolean) => rendered({ promptCacheOptions: { written: '{}', onlyMarked } }).warnings
+    expect(warned(true)).toEqual(['prompt_cache_options_dropped;/prompt_cache_options'])
+    expect(warned(false)).toEqual([])
+  })
+
   test('leftovers are warnings or refusals', () => {
     expect(rendered({ leftovers: [{ field: '/store', refuse: false }] }).warnings).toEqual(['store_dropped;/store'])
     expect(refusedBy({ leftovers: [{ field: '/logprobs', refuse: true }] })).toContain('logprobs')

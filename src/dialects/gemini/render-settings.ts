@@ -4,6 +4,7 @@
 import type { Conversation, RawJson } from '../canonical/conversation.ts'
 import { placeOf } from '../canonical/places.ts'
 import type { Target } from '../canonical/translation.ts'
+import { warnCacheOptions } from '../request/cache-control.ts'
 import { jsonArray, jsonString } from '../request/json-text.ts'
 import { refuseAt } from '../request/request-fields.ts'
 import { isTurnedOff } from './render-thinking.ts'
@@ -89,5 +90,6 @@ export function warnHints(conversation: Conversation, { warnings }: Rendering): 
   const { verbosity, promptCacheKey, endUserId } = conversation
   if (verbosity !== undefined && verbosity !== 'medium') warnings.add('verbosity_dropped', '/verbosity')
   if (promptCacheKey) warnings.add('prompt_cache_key_dropped', '/prompt_cache_key')
+  warnCacheOptions(conversation, warnings)
   if (endUserId) warnings.add('end_user_id_dropped', placeOf(conversation, 'endUserId'))
 }

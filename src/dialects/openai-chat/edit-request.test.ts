@@ -3,6 +3,7 @@
 
 import { describe, expect, test } from 'bun:test'
 import { Failure } from '../../kernel/failure.ts'
+import type { RequestEdits } from '../byte-lane/relay.ts'
 import type { TargetRules } from '../canonical/target-rules.ts'
 import { editRequest } from './edit-request.ts'
 import { readEnvelope } from './envelope.ts'
@@ -15,7 +16,7 @@ function envelopeOf(body: string) {
 
 function edited(body: string, rules: TargetRules): string {
   const edits = { upstreamModel: 'up', defaultOutputCap: undefined, rules }
-  return new TextDecoder().decode(editRequest(envelopeOf(body), edits))
+  return new TextDecoder().decode(editRequest(envelopeOf(body), edits).body)
 }
 
 const plain = '"messages":[{"role":"user","content":"hi"}]'
@@ -55,7 +56,7 @@ describe('a host that refuses end users', () => {
   test('a cap that is added stands behind what was cut', () => {
     const edits = { upstreamModel: 'up', defaultOutputCap: 7, rules }
     const body = envelopeOf(`{"model":"m",${plain},"user":"u"}`)
-    expect(new TextDecoder().decode(editRequest(body, edits))).toBe(`{"model":"up",${plain},"max_tokens":7}`)
+    expect(new TextDecoder().decode(editRequest(body, edits).body)).toBe(`{"model":"up",${plain},"max_tokens":7}`)
   })
 })
 
@@ -78,17 +79,64 @@ describe('a host that knows one name for the cap', () => {
   test('pitfall 3: also where the wallet pays for less', () => {
     const lowered = (caps: string, rules: TargetRules) => {
       const edits = { upstreamModel: 'up', defaultOutputCap: undefined, outputCapMost: 3, rules }
-      return new TextDecoder().decode(editRequest(envelopeOf(`{"model":"m",${caps},${plain}}`), edits))
+      return new TextDecoder().decode(editRequest(envelopeOf(`{"model":"m",${caps},${plain}}`), edits).body)
     }
     expect(lowered('"max_tokens":5,"max_completion_tokens":7', older)).toBe(`{"model":"up","max_tokens":3,${plain}}`)
-    expect(lowered('"max_tokens":5,"max_completion_tokens":7', {})).toBe(
-      `{"model":"up","max_tokens":3,"max_completion_tokens":3,${plain}}`,
-    )
+    expect(lowered('"max_tokens":5,"max_completion_tokens":7', {})).toBe(`{"model":"up","max_tokens":3,${plain}}`)
   })
 
-  test('one that knows nothing of it gets what the caller wrote', () => {
-    const body = `{"model":"up","max_tokens":5,"max_completion_tokens":7,${plain}}`
-    expect(edited(body, {})).toBe(body)
+  test.each([
+    ['"max_completion_tokens":7', '"max_tokens":7'],
+    ['"max_tokens":5,"max_completion_tokens":7', '"max_tokens":7'],
+    ['"max_completion_tokens":7,"max_tokens":9000', '"max_tokens":7'],
+    ['"max_tokens":5.0', '"max_tokens":5.0'],
+  ])('one of which nothing is known gets the name that all others know: %s', (caps, sent) => {
+    expect(edited(`{"model":"m",${caps},${plain}}`, {})).toBe(`{"model":"up",${sent},${plain}}`)
+  })
+})
+
+describe('what is not paid for', () => {
+  function sent(members: string, { rules = {}, ...more }: Partial<RequestEdits>) {
+    const edits = { upstreamModel: 'up', defaultOutputCap: undefined, rules, ...more }
+    const { body, warnings } = editRequest(envelopeOf(`{"model":"m",${members}${plain}}`), edits)
+    const [before = '', after = ''] = new TextDecoder().decode(body).split(`${plain}`)
+    expect([before.slice(0, 13), after.at(-1)]).toEqual(['{"model":"up"', '}'])
+    return [before.slice(14) + after.slice(0, -1), warnings.map(({ code, field }) => `${code};${field}`)]
+  }
+
+  test.each([
+    ['"max_tokens":5000,', { maxOutputTokens: 50 }, '"max_tokens":50,', ['max_tokens_clamped;/max_tokens']],
+    [
+      '"max_completion_tokens":51,',
+      { maxOutputTokens: 50 },
+      '"max_tokens":50,',
+      ['max_tokens_clamped;/max_completion_tokens'],
+    ],
+    ['"max_tokens":50,', { maxOutputTokens: 50 }, '"max_tokens":50,', []],
+    // No more than the model can anyway: nobody needs to be told.
+    ['', { maxOutputTokens: 50 }, '', []],
+    ['', { maxOutputTokens: 50, defaultOutputCap: 20 }, ',"max_tokens":20', []],
+    // What the wallet cannot pay is told in other ways.
+    ['"max_tokens":5000,', { maxOutputTokens: 50, outputCapMost: 30 }, '"max_tokens":30,', []],
+    [
+      '"max_tokens":5000,',
+      { maxOutputTokens: 50, outputCapMost: 60 },
+      '"max_tokens":50,',
+      ['max_tokens_clamped;/max_tokens'],
+    ],
+  ])('is lowered to what the model writes at most: %s %o', (members, edits, expected, warnings) => {
+    expect(sent(members, edits)).toEqual([expected, warnings])
+  })
+
+  test.each(['priority', 'fast'])('is left out where the route does not serve it: %s', (tier) => {
+    const member = `"service_tier":"${tier}",`
+    expect(sent(member, {})).toEqual(['', ['service_tier_dropped;/service_tier']])
+    expect(sent(member, { rules: { fastTier: false } })).toEqual(['', ['service_tier_dropped;/service_tier']])
+    expect(sent(member, { rules: { fastTier: true } })).toEqual([member, []])
+  })
+
+  test.each(['"flex"', '"auto"', '"default"', 'null', '1'])('has nothing to do with a tier of %s', (tier) => {
+    expect(sent(`"service_tier":${tier},`, {})).toEqual([`"service_tier":${tier},`, []])
   })
 })
 

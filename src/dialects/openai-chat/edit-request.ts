@@ -10,16 +10,25 @@ import {
   readJsonValueMembers,
   spliceBytes,
 } from '../../wire/json-members.ts'
-import { cutSpans } from '../byte-lane/cut-spans.ts'
+import { cutMembers } from '../byte-lane/cut-spans.ts'
+import { capWarnings, dearerMember, sentCap, tierWarnings } from '../byte-lane/paid-limits.ts'
 import type { RequestEdits } from '../byte-lane/relay.ts'
 import type { Envelope } from '../canonical/envelope.ts'
+import type { EditedRequest } from '../dialect.ts'
 import { messageEdits } from './edit-messages.ts'
 
 /** The older first. */
 const capNames = ['max_tokens', 'max_completion_tokens']
+/**
+ * Where nothing is known of a host. Those that know one name only know this one, and ignore a cap under the other; models
+ * that refuse it are known.
+ */
+const capNameUsual = 'max_tokens'
+/** Two words for the same. */
+const dearerTiers = ['priority', 'fast']
 const endUserNames = ['user', 'safety_identifier']
 
-export function editRequest(envelope: Envelope, edits: RequestEdits): Uint8Array<ArrayBuffer> {
+export function editRequest(envelope: Envelope, edits: RequestEdits): EditedRequest {
   const { body, members } = envelope
   const added: string[] = []
   const changes: ByteEdit[] = []
@@ -27,10 +36,12 @@ export function editRequest(envelope: Envelope, edits: RequestEdits): Uint8Array
   if (model) changes.push(replaceValue(model, JSON.stringify(edits.upstreamModel)))
   changes.push(...capEdits(envelope, edits, added))
   const { streamUsage, endUserId } = edits.rules
+  const tier = dearerMember(envelope, edits, 'service_tier', dearerTiers)
   const refused = [
     ...(streamUsage === false ? ['stream_options'] : []),
     ...(endUserId === false ? endUserNames : []),
-    ...otherCap(envelope, edits),
+    ...otherCap(envelope),
+    ...(tier ? [tier.name] : []),
   ]
   changes.push(...cutMembers(members, refused))
   changes.push(...messageEdits(envelope, edits.rules))
@@ -41,33 +52,27 @@ export function editRequest(envelope: Envelope, edits: RequestEdits): Uint8Array
     const last = members.list.at(-1)?.valueEnd ?? members.start + 1
     changes.push({ start: last, end: last, bytes: encode(`,${added.join(',')}`) })
   }
-  return spliceBytes(
-    body,
-    changes.sort((a, b) => a.start - b.start),
-  )
+  return {
+    body: spliceBytes(
+      body,
+      changes.sort((a, b) => a.start - b.start),
+    ),
+    warnings: [...capWarnings(envelope, edits, countingCap(envelope)), ...tierWarnings(tier)],
+  }
 }
 
 /** The cap under the name the host knows: renamed where the caller used the other one, added where it sent none. */
 function capEdits(envelope: Envelope, edits: RequestEdits, added: string[]): ByteEdit[] {
-  const { members, outputCap } = envelope
-  const wanted = edits.rules.outputCapName
-  const most = edits.outputCapMost ?? Number.POSITIVE_INFINITY
-  const written = capNames.map((name) => members.find(name)).filter((member) => member !== undefined)
+  const name = edits.rules.outputCapName ?? capNameUsual
+  const cap = sentCap(envelope, edits)
   const counting = countingCap(envelope)
-  if (outputCap === undefined) {
-    const cap = Math.min(edits.defaultOutputCap ?? Number.POSITIVE_INFINITY, most)
-    if (cap === Number.POSITIVE_INFINITY) return []
-    if (counting) return [replaceMember(counting, wanted ?? counting.name, cap)]
-    added.push(`"${wanted ?? 'max_tokens'}":${cap}`)
+  if (cap === undefined) return []
+  if (!counting) {
+    added.push(`"${name}":${cap}`)
     return []
   }
-  if (outputCap > most) {
-    // Where nobody knows which of two the host obeys, both are lowered.
-    const lowered = wanted === undefined ? written : written.filter((member) => member === counting)
-    return lowered.map((member) => replaceMember(member, wanted ?? member.name, most))
-  }
-  if (wanted === undefined || !counting || counting.name === wanted) return []
-  return [{ ...nameSpan(counting), bytes: encode(`"${wanted}":`) }]
+  if (cap !== envelope.outputCap) return [replaceMember(counting, name, cap)]
+  return counting.name === name ? [] : [{ ...nameSpan(counting), bytes: encode(`"${name}":`) }]
 }
 
 /** Of two caps the one that counts: the newer name before the older, a number before null. */
@@ -76,21 +81,14 @@ function countingCap({ body, members }: Envelope): JsonMember | undefined {
   return written.findLast((member) => memberKind(body, member) !== 'null') ?? written[0]
 }
 
-/** A host that knows one name gets one cap: some refuse two, and others a name that they do not know. */
-function otherCap(envelope: Envelope, { rules }: RequestEdits): string[] {
+/** A host gets one cap: some refuse two, others a name that they do not know, and of two it may obey the larger. */
+function otherCap(envelope: Envelope): string[] {
   const counting = countingCap(envelope)
-  if (rules.outputCapName === undefined || !counting) return []
-  return capNames.filter((name) => name !== counting.name)
+  return counting ? capNames.filter((name) => name !== counting.name) : []
 }
 
 function replaceMember(member: JsonMember, name: string, value: number): ByteEdit {
   return { start: member.start, end: member.valueEnd, bytes: encode(`"${name}":${value}`) }
-}
-
-function cutMembers({ list }: Envelope['members'], names: readonly string[]): ByteEdit[] {
-  if (names.length === 0) return []
-  const spans = list.map(({ start, valueEnd }) => ({ start, end: valueEnd }))
-  return cutSpans(spans, (i) => names.includes(list[i]?.name ?? ''))
 }
 
 /** Usage is always asked of the provider; where the caller did not ask, the relay keeps the extra record back. */

@@ -18,6 +18,8 @@ export function readEnvelope(body: Uint8Array<ArrayBuffer>): Envelope | Failure 
     const choices = fields.optionalInteger('n', 1, choicesMax) ?? 1
     const maxTokens = fields.optionalInteger('max_tokens', 1)
     const maxCompletionTokens = fields.optionalInteger('max_completion_tokens', 1)
+    const offersTools = fields.hasEntries('tools')
+    const offersFunctions = fields.hasEntries('functions')
     return {
       body,
       members: fields.members,
@@ -25,7 +27,8 @@ export function readEnvelope(body: Uint8Array<ArrayBuffer>): Envelope | Failure 
       stream,
       outputCap: maxCompletionTokens ?? maxTokens,
       choices,
-      offersTools: fields.hasEntries('tools') || fields.hasEntries('functions'),
+      offersTools: offersTools || offersFunctions,
+      legacyCalls: offersFunctions && !offersTools,
       reasoning: reasoningOf(fields),
       wantsStreamUsage: includesUsage(fields),
     }

@@ -58,8 +58,8 @@ function errorObject(failure: Failure): object {
 }
 
 /** The provider's text, and its own word for it: clients look for some of them, and `code` is ours. */
-function refusalMessage(said: string, { provider, word, overflow }: ProviderRefusal): string {
+function refusalMessage(said: string, { provider, word, overflow, status = 400 }: ProviderRefusal): string {
   const looked = overflow ? 'context_length_exceeded' : word
   const added = looked === undefined || said.includes(looked) ? '' : ` (${looked})`
-  return `Provider ${provider} refused the request (400): ${said}${added}`
+  return `Provider ${provider} refused the request (${status}): ${said}${added}`
 }

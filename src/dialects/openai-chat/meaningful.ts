@@ -18,6 +18,12 @@ function isMeaningfulChoice(choice: unknown): boolean {
   return isRecord(delta) && outputNames.some((name) => isFilled(delta[name]))
 }
 
+/** The numbers of the choices that say how they ended. */
+export function endedChoices(choices: unknown): unknown[] {
+  const list: unknown[] = Array.isArray(choices) ? choices : []
+  return list.flatMap((choice) => (isRecord(choice) && isEnding(choice.finish_reason) ? [choice.index ?? 0] : []))
+}
+
 /** `error` ends nothing well: with nothing before it, it is no answer. */
 function isEnding(finishReason: unknown): boolean {
   return typeof finishReason === 'string' && finishReason !== '' && finishReason !== 'error'

@@ -73,6 +73,17 @@ describe('assistant messages', () => {
     ])
   })
 
+  test('pitfall 72: reasoning between what was said and called stays there', () => {
+    const detail = (text: string, index: number) => ({ type: 'reasoning.text', text, signature: `s${text}`, index })
+    const thought = (words: string) => ({ kind: 'thinking', text: words, signature: `s${words}` })
+    const blocks = assistant({
+      content: 'said',
+      reasoning_details: [detail('A', 0), detail('B', 2), detail('C', 4)],
+      tool_calls: [call, { ...call, id: 'c2' }],
+    })
+    expect(blocks).toMatchObject([thought('A'), text('said'), thought('B'), { id: 'c1' }, thought('C'), { id: 'c2' }])
+  })
+
   test('pitfall 71: a signature comes through byte for byte', () => {
     const details = [{ type: 'reasoning.text', text: 'ä\n', signature: 'EqQB/+==' }]
     expect(assistant({ reasoning_details: details })).toEqual([

@@ -1,4 +1,4 @@
-// One assistant message of the history: reasoning first, as it was produced, then what was said, then the calls.
+// One assistant message of the history: what was said, then the calls, and the reasoning where it stood between them.
 
 import type { AssistantBlock, ToolCallBlock } from '../canonical/conversation.ts'
 import { recordOf } from '../canonical/json-value.ts'
@@ -7,6 +7,7 @@ import { type RequestFields, wrongType } from '../request/request-fields.ts'
 import { markOf, type ParseContext } from './parse-context.ts'
 import { parseTextPart, refusePart } from './parse-parts.ts'
 import { parseReasoningFields, parseReasoningPart } from './parse-reasoning.ts'
+import { placeReasoning } from './reasoning-places.ts'
 
 /** `legacyId` is what a `function_call` of this message is known by. */
 export function parseAssistant(message: RequestFields, legacyId: string, context: ParseContext): AssistantBlock[] {
@@ -16,8 +17,7 @@ export function parseAssistant(message: RequestFields, legacyId: string, context
   const said = parseContent(message, context)
   const inContent = said.some(({ kind }) => kind === 'thinking' || kind === 'sealed-thinking')
   const refusal = message.optionalText('refusal')
-  return [
-    ...(inContent ? [] : parseReasoningFields(message, context)),
+  const blocks: AssistantBlock[] = [
     ...said,
     ...(refusal ? [{ kind: 'refusal', text: refusal } as const] : []),
     ...message
@@ -25,6 +25,7 @@ export function parseAssistant(message: RequestFields, legacyId: string, context
       .flatMap((call) => [...parseProof(call, message, context), parseCall(call, context)]),
     ...parseLegacyCall(message, legacyId, context),
   ]
+  return inContent ? blocks : placeReasoning(parseReasoningFields(message, context), blocks)
 }
 
 function parseContent(message: RequestFields, context: ParseContext): AssistantBlock[] {

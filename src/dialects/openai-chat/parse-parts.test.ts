@@ -56,12 +56,19 @@ describe('content parts', () => {
     expect(userParts({ type: 'file', file })).toEqual([{ kind: 'document', source: { kind: 'text', text: 'größer' } }])
   })
 
-  test('audio is refused, and unknown parts are refused by their type', () => {
+  test('sound of an unknown format and unknown parts are refused by name', () => {
     const refused = (part: object) => refusedParse({ messages: [{ role: 'user', content: [part] }] })
-    expect(refused({ type: 'input_audio', input_audio: { data: '', format: 'wav' } }).param).toBe(
-      'messages[0].content[0].type',
+    expect(refused({ type: 'input_audio', input_audio: { data: '', format: 'hum' } }).param).toBe(
+      'messages[0].content[0].input_audio.format',
     )
     expect(refused({ type: 'hologram' }).message).toContain('hologram')
+  })
+
+  test('sound is a document by value', () => {
+    const part = { type: 'input_audio', input_audio: { data: 'UklG', format: 'wav' } }
+    expect(parsed({ messages: [{ role: 'user', content: [part] }] }).turns[0]?.blocks).toEqual([
+      { kind: 'document', source: { kind: 'data', mediaType: 'audio/wav', base64: 'UklG' } },
+    ])
   })
 
   test('vector 34: breakpoints are cache marks; half a day is more than anyone else keeps', () => {

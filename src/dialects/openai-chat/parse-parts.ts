@@ -1,5 +1,5 @@
-// Content parts of user and tool messages: text, images, files. Some clients post Messages-shaped blocks here; those
-// are read as well. Routed by what a medium is, not by the part it came in.
+// Content parts of user and tool messages: text, images, files, sound. Some clients post Messages-shaped blocks here;
+// those are read as well. Routed by what a medium is, not by the part it came in.
 
 import type { DocumentBlock, ImageBlock, TextBlock } from '../canonical/conversation.ts'
 import { isWebUrl, readDataUrl, sniffMediaType } from '../request/media-type.ts'
@@ -24,7 +24,7 @@ export function parsePart(part: RequestFields, context: ParseContext): ContentBl
     case 'document':
       return { ...parseSource(part), ...markOf(part, context) }
     case 'input_audio':
-      return part.refuse('type', 'Audio input is not available for this model.')
+      return { ...parseSound(part), ...markOf(part, context) }
     default:
       return undefined
   }
@@ -81,6 +81,19 @@ function parseFile(part: RequestFields): ImageBlock | DocumentBlock {
   }
   const medium = mediumByBytes(base64, mediaType, pointer)
   return medium.kind === 'document' ? { ...medium, ...titled } : medium
+}
+
+/** The dialect's own two, and what other hosts of it read. */
+const soundFormats: ReadonlySet<string> = new Set(['wav', 'mp3', 'aiff', 'aac', 'ogg', 'flac'])
+
+/** A document by value; who can listen to it is for the target to say. */
+function parseSound(part: RequestFields): DocumentBlock {
+  const sound = part.optionalObject('input_audio') ?? part.missing('input_audio')
+  const format = sound.text('format').toLowerCase()
+  if (!soundFormats.has(format)) {
+    return sound.refuse('format', `The audio format ${shownWord(format)} is not supported; send wav or mp3.`)
+  }
+  return { kind: 'document', source: { kind: 'data', mediaType: `audio/${format}`, base64: sound.text('data') } }
 }
 
 /** A Messages-shaped image or document. */

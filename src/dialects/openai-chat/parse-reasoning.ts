@@ -5,6 +5,7 @@ import type { SealedThinkingBlock, ThinkingBlock } from '../canonical/conversati
 import { isOwnSignature, writeSignature } from '../canonical/signature.ts'
 import type { RequestFields } from '../request/request-fields.ts'
 import type { ParseContext } from './parse-context.ts'
+import type { PlacedReasoning } from './reasoning-places.ts'
 
 type ReasoningBlock = ThinkingBlock | SealedThinkingBlock
 
@@ -13,13 +14,19 @@ export const reasoningFieldNames = ['reasoning_details', 'thinking_blocks', 'rea
 /** The form that Messages signatures have here; also what an entry without a form is taken for. */
 const messagesFormat = 'anthropic-claude-v1'
 
-export function parseReasoningFields(message: RequestFields, context: ParseContext): ReasoningBlock[] {
+export function parseReasoningFields(message: RequestFields, context: ParseContext): PlacedReasoning<ReasoningBlock>[] {
   const details = message.objects('reasoning_details')
-  if (details.length > 0) return details.flatMap((detail) => parseDetail(detail, context))
+  if (details.length > 0) {
+    return details.flatMap((detail) => placed(parseDetail(detail, context), detail.value('index')))
+  }
   const blocks = message.objects('thinking_blocks')
-  if (blocks.length > 0) return blocks.flatMap((block) => parseReasoningPart(block))
+  if (blocks.length > 0) return blocks.flatMap((block) => placed(parseReasoningPart(block)))
   const text = message.optionalText('reasoning_content') || message.optionalText('reasoning')
-  return text ? [{ kind: 'thinking', text, signature: undefined }] : []
+  return text ? placed([{ kind: 'thinking', text, signature: undefined }]) : []
+}
+
+function placed(blocks: readonly ReasoningBlock[], index?: unknown): PlacedReasoning<ReasoningBlock>[] {
+  return blocks.map((block) => ({ block, place: typeof index === 'number' ? index : undefined }))
 }
 
 function parseDetail(detail: RequestFields, { warnings }: ParseContext): ReasoningBlock[] {

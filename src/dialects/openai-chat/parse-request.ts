@@ -11,7 +11,7 @@ import { createParseContext, type ParseContext, readMark } from './parse-context
 import { parseLeftovers, parseServiceTier } from './parse-leftovers.ts'
 import { parseMessages } from './parse-messages.ts'
 import { parseOutputFormat, parseReasoning, parseSampling, parseStop } from './parse-settings.ts'
-import { parseToolChoice, parseTools } from './parse-tools.ts'
+import { offersLegacyOnly, parseToolChoice, parseTools } from './parse-tools.ts'
 
 export function parseRequest(envelope: Envelope): ParsedRequest | Failure {
   return readRequest(() => {
@@ -39,12 +39,20 @@ function parseConversation(body: RequestFields, envelope: Envelope, context: Par
     serviceTier: parseServiceTier(body, context),
     verbosity: body.optionalWord('verbosity', ['low', 'medium', 'high']),
     promptCacheKey: body.optionalText('prompt_cache_key') || undefined,
+    ...parseCacheOptions(body, context),
     automaticCache: readMark(body, context),
     stream: envelope.stream,
     wantsStreamUsage: envelope.wantsStreamUsage,
     leftovers: context.leftovers,
     places: placesOf(body, reasoning?.place),
   }
+}
+
+function parseCacheOptions(body: RequestFields, context: ParseContext): Pick<Conversation, 'promptCacheOptions'> {
+  const options = body.optionalObject('prompt_cache_options')
+  if (!options) return {}
+  const onlyMarked = options.optionalText('mode') === 'explicit'
+  return { promptCacheOptions: { written: context.rawText(options.at), onlyMarked } }
 }
 
 /** Two caps that differ: the newer name counts. */
@@ -62,7 +70,7 @@ function placesOf(body: RequestFields, reasoning: string | undefined): Places {
     outputFormat: '/response_format',
     endUserId: body.optionalText('safety_identifier') ? '/safety_identifier' : '/user',
     serviceTier: '/service_tier',
-    parallelTools: '/parallel_tool_calls',
+    parallelTools: offersLegacyOnly(body) ? '/functions' : '/parallel_tool_calls',
     automaticCache: '/cache_control',
     ...(reasoning === undefined ? {} : { reasoning }),
   }

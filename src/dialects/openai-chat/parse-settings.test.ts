@@ -91,6 +91,15 @@ describe('fields only this dialect knows', () => {
       promptCacheKey: 'k',
     })
   })
+
+  test('what is said about the cache is kept as it was written', () => {
+    const body = (options: string) =>
+      parsed(`{"model":"m","messages":[{"role":"user","content":"x"}],"prompt_cache_options":${options}}`)
+    const written = '{"mode": "explicit","ttl":"30m"}'
+    expect(body(written).promptCacheOptions).toEqual({ written, onlyMarked: true })
+    expect(body('{"mode":"implicit"}').promptCacheOptions).toMatchObject({ onlyMarked: false })
+    expect(body('null').promptCacheOptions).toBeUndefined()
+  })
 })
 
 describe('reasoning and output format', () => {

@@ -46,6 +46,10 @@ class ChatStreamParser implements StreamParser {
     this.#thinkTags = target.rules.thinkTags ? new ThinkTags(sign) : undefined
   }
 
+  get usageSoFar(): Usage | undefined {
+    return this.#usage
+  }
+
   push(chunk: Uint8Array): readonly ReplyEvent[] {
     for (const event of this.#reader.push(chunk)) this.#read(event)
     return this.#take()

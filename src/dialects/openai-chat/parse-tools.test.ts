@@ -6,6 +6,14 @@ const offered = (...tools: object[]) => parsed({ messages, tools }).tools
 const choice = (fields: object) => parsed({ messages, ...fields }).toolChoice
 
 describe('tools', () => {
+  test('in the older form alone are called one at a time, as an answer of that form has one call', () => {
+    const functions = [{ name: 'f' }]
+    const legacy = parsed({ messages, functions, parallel_tool_calls: true })
+    expect([legacy.parallelTools, legacy.places?.parallelTools]).toEqual([false, '/functions'])
+    const both = parsed({ messages, functions, tools: [{ type: 'function', function: { name: 'g' } }] })
+    expect([both.parallelTools, both.places?.parallelTools]).toEqual([undefined, '/parallel_tool_calls'])
+  })
+
   test('pitfall 5: a schema is carried as it was written', () => {
     const schema = '{"type":"object", "properties":{"z":{"type":"number","maximum":1.0},"10":{},"2":{}}}'
     const body = `{"model":"m","messages":[{"role":"user","content":"x"}],

@@ -92,7 +92,7 @@ interface ParsedToolChoice {
 }
 
 export function parseToolChoice(body: RequestFields): ParsedToolChoice {
-  const parallelTools = body.optionalBoolean('parallel_tool_calls')
+  const parallelTools = offersLegacyOnly(body) ? false : body.optionalBoolean('parallel_tool_calls')
   const name = body.value('tool_choice') === undefined ? 'function_call' : 'tool_choice'
   const value = body.value(name)
   if (value === undefined) return { toolChoice: undefined, parallelTools }
@@ -101,6 +101,11 @@ export function parseToolChoice(body: RequestFields): ParsedToolChoice {
   const choice = body.optionalObject(name) ?? body.missing(name)
   const single = choice.optionalBoolean('disable_parallel_tool_use')
   return { toolChoice: choiceOfObject(choice), parallelTools: parallelTools ?? (single ? false : undefined) }
+}
+
+/** The older form of an answer has room for one call, and nobody could answer another. */
+export function offersLegacyOnly(body: RequestFields): boolean {
+  return body.objects('functions').length > 0 && body.objects('tools').length === 0
 }
 
 function choiceOfWord(body: RequestFields, name: string, word: string): ToolChoice {

@@ -7,16 +7,25 @@ import { JsonSpans } from '../../wire/json-spans.ts'
 import { sseComment, sseEvent } from '../../wire/sse-writer.ts'
 import { utf8Text } from '../../wire/utf8.ts'
 import { RecordRelay } from '../byte-lane/record-relay.ts'
-import { costEdit, isObject, isPresent, parseSpan, spliceReply, usageEdit } from '../byte-lane/reply-edits.ts'
+import {
+  costEdit,
+  isObject,
+  isPresent,
+  modelEdit,
+  parseSpan,
+  spliceReply,
+  usageEdit,
+} from '../byte-lane/reply-edits.ts'
 import { recordOf } from '../canonical/json-value.ts'
 import { jsonArray, jsonObject } from '../request/json-text.ts'
 import { readErrorObject } from './failure.ts'
-import { isMeaningfulChunk } from './meaningful.ts'
+import { endedChoices, isMeaningfulChunk } from './meaningful.ts'
 import { outputMeter, seenCall, seenEnd } from './output-meter.ts'
 import { renderUsage } from './render-usage.ts'
 import { readUsage, usageIn } from './usage.ts'
 
 const done = new TextEncoder().encode('[DONE]')
+const ownTerminal = sseEvent(undefined, '[DONE]')
 /** Anything but a comment breaks chat clients. */
 export const keepAlive = sseComment('keep-alive')
 
@@ -25,6 +34,8 @@ export class ChatStreamRelay extends RecordRelay {
   #last: Uint8Array | undefined
   /** What the meter has seen in all chunks so far. */
   #seen = 0
+  /** Those of the answers asked for that have said how they ended. */
+  readonly #ended = new Set<unknown>()
 
   keepAlive(): Uint8Array {
     return keepAlive
@@ -32,13 +43,28 @@ export class ChatStreamRelay extends RecordRelay {
 
   protected read(record: Uint8Array): void {
     const { dataStart, dataEnd } = this.sse
-    if (isDone(record, dataStart, dataEnd)) {
-      if ((this.#seen & seenEnd) === 0 && this.meaningful) this.#passOwnEnd()
-      if (this.usage === undefined) this.#passOwnUsage()
-      return this.finish(record)
-    }
+    if (isDone(record, dataStart, dataEnd)) return this.#end(record)
     // One bad record does not spoil a stream: it is left out, and a stream without its end still fails.
     if (this.#json.read(record, dataStart, dataEnd)) this.#readChunk(record, dataStart, dataEnd)
+  }
+
+  get isOwed(): boolean {
+    return !this.finished && this.#isEnded()
+  }
+
+  #isEnded(): boolean {
+    return this.#ended.size >= this.context.envelope.choices
+  }
+
+  /** Hosts that close behind their last chunk have said that they finished; a bare close says nothing. */
+  protected override onClose(): void {
+    if (this.#isEnded()) this.#end(ownTerminal)
+  }
+
+  #end(terminal: Uint8Array): void {
+    if ((this.#seen & seenEnd) === 0 && this.meaningful) this.#passOwnEnd()
+    if (this.usage === undefined) this.#passOwnUsage()
+    this.finish(terminal)
   }
 
   #readChunk(record: Uint8Array, dataStart: number, dataEnd: number): void {
@@ -50,15 +76,26 @@ export class ChatStreamRelay extends RecordRelay {
     if (!this.meaningful) this.meaningful = isMeaningfulChunk(utf8Text(record, dataStart, dataEnd))
     this.outputBytes += outputMeter.count(record, choices.start, choices.end)
     this.#seen |= outputMeter.seen
-    this.#last = record
-    if (!isObject(record, usage)) {
-      if (model.start < 0) return this.pass(record)
-      return this.passEdited(record, model.start, model.end, this.context.modelJson)
+    if ((outputMeter.seen & seenEnd) !== 0) {
+      for (const index of endedChoices(parseSpan(record, choices))) this.#ended.add(index)
     }
+    this.#last = record
+    if (!isObject(record, usage)) return this.#passNamed(record, dataStart)
     const edit = this.#readUsage(record)
     // The extra record that we asked for and the caller did not.
     if (isEmptyList(record, choices) && !this.context.wantsStreamUsage) return
-    this.pass(spliceReply(record, model, this.context.modelJson, edit))
+    this.pass(spliceReply(record, modelEdit(record, model, this.context.modelJson, dataStart), edit))
+  }
+
+  #passNamed(record: Uint8Array, dataStart: number): void {
+    const { model, choices } = this.#json.of
+    const { modelJson } = this.context
+    // Nearly every record: nothing is made for it but its copy.
+    if (model.start >= 0) return this.passEdited(record, model.start, model.end, modelJson)
+    // What is no chunk stays as it is.
+    if (choices.start < 0) return this.pass(record)
+    const { start, end, bytes } = modelEdit(record, model, modelJson, dataStart)
+    this.passEdited(record, start, end, bytes)
   }
 
   /** Keeps what was reported and answers with the edit that puts its cost beside it, or a better usage in its place. */

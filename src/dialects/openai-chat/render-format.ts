@@ -3,9 +3,9 @@
 import type { Conversation, OutputFormat, RawJson } from '../canonical/conversation.ts'
 import { jsonObject, jsonString } from '../request/json-text.ts'
 import { refuseAt } from '../request/request-fields.ts'
+import { isStrictSchema } from '../request/strict-schema.ts'
 import type { HiddenTool } from './render-tools.ts'
 import type { Rendering } from './rendering.ts'
-import { isStrictSchema } from './strict-schema.ts'
 
 export interface RenderedFormat {
   readonly responseFormat?: RawJson

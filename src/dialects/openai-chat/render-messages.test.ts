@@ -127,6 +127,13 @@ describe('tool results', () => {
     expect(messages(turns, { mediaInToolResults: true }).slice(1)).toEqual([
       { role: 'tool', tool_call_id: 't', content: [{ type: 'text', text: 'shot' }, imagePart] },
     ])
+    // No text is no part, and the mark of the result stands on its last one.
+    const marked: UserBlock = { ...result('t', image, image), cacheMark: { life: 'short' } }
+    const rules = { mediaInToolResults: true, cacheStyle: 'cache-control' } as const
+    expect(messages([assistant(call('t')), user(marked)], rules)[1].content).toEqual([
+      imagePart,
+      { ...imagePart, cache_control: { type: 'ephemeral' } },
+    ])
   })
 
   test('pitfall 33: a short assistant turn stands between tool and user where the target needs it', () => {
@@ -192,5 +199,13 @@ describe('media', () => {
       imagePart,
     ])
     expect(refusedRender({ turns: [user(image)] }, targetWith({ images: false })).param).toBe('messages[0]')
+    expect(refusedRender({ turns: [user(url)] }, targetWith({ mediaUrls: false })).message).toContain('by URL')
+  })
+
+  test('sound is a part of its own', () => {
+    const sound: UserBlock = { kind: 'document', source: { kind: 'data', mediaType: 'audio/wav', base64: 'UklG' } }
+    expect(messages([user(sound)])[0].content).toEqual([
+      { type: 'input_audio', input_audio: { data: 'UklG', format: 'wav' } },
+    ])
   })
 })

@@ -1,7 +1,8 @@
 // Content blocks as Chat Completions parts, the same for every position a block can stand in.
 
-import type { DocumentBlock, ImageBlock, RawJson, TextBlock } from '../canonical/conversation.ts'
+import type { DocumentBlock, ImageBlock, RawJson, TextBlock, ToolResultBlock } from '../canonical/conversation.ts'
 import { jsonArray, jsonObject, jsonString } from '../request/json-text.ts'
+import { isSound, refuseAddress } from '../request/refuse-media.ts'
 import { refuseAt } from '../request/request-fields.ts'
 import type { Rendering } from './rendering.ts'
 
@@ -22,10 +23,16 @@ export function isFilled(block: Block): boolean {
   return block.kind !== 'text' || block.text !== ''
 }
 
-export function renderParts(block: Block, rendering: Rendering, place: string): RawJson[] {
+/** `marked`: what ends with this block and may be marked, such as the result it is the last part of. */
+export function renderParts(
+  block: Block,
+  rendering: Rendering,
+  place: string,
+  marked: Block | ToolResultBlock = block,
+): RawJson[] {
   const parts = partsOf(block, rendering, place)
   // A mark covers all of the block, so it stands on its last part.
-  return parts.map((part, i) => jsonObject(i === parts.length - 1 ? [...part, rendering.marks.memberOf(block)] : part))
+  return parts.map((part, i) => jsonObject(i === parts.length - 1 ? [...part, rendering.marks.memberOf(marked)] : part))
 }
 
 function partsOf(block: Block, rendering: Rendering, place: string): Members[] {
@@ -48,6 +55,7 @@ function textMembers(text: string): Members {
 
 function imageMembers({ source }: ImageBlock, { rules }: Rendering, place: string): Members {
   if (rules.images === false) return refuseAt(place, 'This model does not take images.')
+  refuseAddress(source, rules, place)
   const url = source.kind === 'url' ? source.url : `data:${source.mediaType};base64,${source.base64}`
   return [
     ['type', '"image_url"'],
@@ -57,6 +65,7 @@ function imageMembers({ source }: ImageBlock, { rules }: Rendering, place: strin
 
 function documentMembers(block: DocumentBlock, { rules }: Rendering, place: string): Members[] {
   const { source, title, context } = block
+  if (source.kind === 'data' && isSound(source)) return [soundMembers(source)]
   if (source.kind === 'url') {
     return refuseAt(place, 'This model does not take documents by URL; send the data instead.')
   }
@@ -72,6 +81,17 @@ function documentMembers(block: DocumentBlock, { rules }: Rendering, place: stri
     ['file', jsonObject(file)],
   ]
   return context === undefined ? [part] : [part, textMembers(context)]
+}
+
+function soundMembers({ mediaType, base64 }: { readonly mediaType: string; readonly base64: string }): Members {
+  const sound: Members = [
+    ['data', jsonString(base64)],
+    ['format', jsonString(mediaType.slice('audio/'.length))],
+  ]
+  return [
+    ['type', '"input_audio"'],
+    ['input_audio', jsonObject(sound)],
+  ]
 }
 
 /** A plain-text document as prompt text: title, text, and what was said about it. */

@@ -111,6 +111,41 @@ describe('the message', () => {
     ])
   })
 
+  test('pitfall 72: numbers reasoning by the blocks that the message has when it comes back', () => {
+    const places = (...events: ReplyEvent[]) =>
+      message(...events).reasoning_details.map(({ index }: { index: number }) => index)
+    const t = thinking(['t'], 's')
+    expect(places(...t, ...text('a'), ...t, ...call('1', 'f'), ...t, ...call('2', 'f'), toolCalls)).toEqual([0, 2, 4])
+    // Two texts become one, and an empty one none.
+    expect(places(...t, ...text('a'), ...text('b'), ...t, ...call('1', 'f'), toolCalls)).toEqual([0, 2])
+    expect(places(...t, ...text(''), ...t, ...call('1', 'f'), toolCalls)).toEqual([0, 1])
+    // Words that are only ours come back, too.
+    const refused = ended({ unified: 'refusal', raw: 'refusal' })
+    expect(places(...call('1', 'f'), ...t, refused)).toEqual([2])
+  })
+
+  test('has one call in the older form for callers of that form', () => {
+    const { choices } = JSON.parse(
+      renderReply([started, ...call('1', 'f', '{"x":1}'), ...call('2', 'g'), toolCalls], {
+        ...context,
+        legacyCalls: true,
+      }),
+    )
+    expect(choices[0].message).toEqual({
+      role: 'assistant',
+      content: null,
+      refusal: null,
+      function_call: { name: 'f', arguments: '{"x":1}' },
+    })
+    expect(choices[0].finish_reason).toBe('function_call')
+  })
+
+  test('has a text and no call for callers of the older form, where nothing is called', () => {
+    const { choices } = JSON.parse(renderReply([started, ...text('a'), ended()], { ...context, legacyCalls: true }))
+    expect(choices[0]).toMatchObject({ message: { content: 'a' }, finish_reason: 'stop' })
+    expect(choices[0].message).not.toHaveProperty('function_call')
+  })
+
   test('vector 86: is whole characters', () => {
     expect(message(...text('\ud83d', '\ude00'), ended()).content).toBe('😀')
     expect(message(...block({ kind: 'refusal' }, ['\ud83d']), ended({ unified: 'refusal', raw: '' })).refusal).toBe(

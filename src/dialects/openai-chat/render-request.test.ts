@@ -42,6 +42,17 @@ describe('cache marks', () => {
   })
 })
 
+test('a cache of nothing but what is marked is asked for where that can be said', () => {
+  const promptCacheOptions = { written: '{"mode":"explicit"}', onlyMarked: true }
+  const sent = (rules: TargetRules) => {
+    const { body, warned } = rendered({ promptCacheOptions }, targetWith(rules))
+    return [body.prompt_cache_options, warned]
+  }
+  expect(sent({ cacheStyle: 'breakpoint' })).toEqual([{ mode: 'explicit' }, []])
+  expect(sent({ cacheStyle: 'cache-control' })).toEqual([undefined, []])
+  expect(sent({ cacheStyle: 'implicit' })).toEqual([undefined, ['prompt_cache_options_dropped /prompt_cache_options']])
+})
+
 describe('determinism', () => {
   const rules: TargetRules[] = [
     {},

@@ -12,7 +12,14 @@ import { pairTools } from '../request/tool-pairing.ts'
 import { judgeLeftovers, WarningList } from '../request/warning-list.ts'
 import { renderFormat } from './render-format.ts'
 import { renderMessages } from './render-messages.ts'
-import { renderEffort, renderEndUser, renderOutputCap, renderSampling, renderServiceTier } from './render-settings.ts'
+import {
+  renderCacheOptions,
+  renderEffort,
+  renderEndUser,
+  renderOutputCap,
+  renderSampling,
+  renderServiceTier,
+} from './render-settings.ts'
 import { renderTools } from './render-tools.ts'
 import { chooseMarks, type Rendering } from './rendering.ts'
 
@@ -50,6 +57,7 @@ function render(conversation: Conversation, target: Target): RenderedRequest {
     ['verbosity', text(conversation.verbosity)],
     renderEndUser(conversation, rendering),
     ['prompt_cache_key', text(conversation.promptCacheKey)],
+    renderCacheOptions(conversation, rendering),
     renderServiceTier(conversation, rendering),
     ['tools', tools.tools],
     ['tool_choice', tools.toolChoice],

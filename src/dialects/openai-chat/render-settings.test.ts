@@ -4,7 +4,7 @@ import type { ReasoningWish, TextBlock } from '../canonical/conversation.ts'
 import type { TargetRules } from '../canonical/target-rules.ts'
 
 const text = (words: string): TextBlock => ({ kind: 'text', text: words })
-const schema = '{"type":"object","properties":{"a":{}},"required":["a"],"additionalProperties":false}'
+const schema = '{"type":"object","properties":{"a":{"type":"null"}},"required":["a"],"additionalProperties":false}'
 const format = { kind: 'json-schema', name: undefined, description: undefined, schema, strict: undefined } as const
 
 describe('settings', () => {
@@ -168,6 +168,10 @@ describe('output format', () => {
     })
     const open = { ...format, schema: '{"type":"object","properties":{"a":{}}}' }
     expect(rendered({ outputFormat: open }).body.response_format.json_schema.strict).toBe(false)
+    const refused = { ...format, schema: schema.replace('"null"', '"string","format":"uri"'), strict: true }
+    const { body, warned } = rendered({ outputFormat: refused })
+    expect(body.response_format.json_schema.strict).toBe(false)
+    expect(warned).toEqual(['strict_dropped /response_format'])
   })
 
   test('a target that only knows objects is told the schema', () => {

@@ -4,6 +4,7 @@
 import type { Conversation, Effort, RawJson } from '../canonical/conversation.ts'
 import { placeOf } from '../canonical/places.ts'
 import type { Target } from '../canonical/translation.ts'
+import { warnCacheOptions } from '../request/cache-control.ts'
 import { fitEffort } from '../request/fit-effort.ts'
 import { jsonString } from '../request/json-text.ts'
 import { refuseAt } from '../request/request-fields.ts'
@@ -87,6 +88,13 @@ export function renderEndUser(conversation: Conversation, { rules, warnings }: R
   const isFit = endUserId.length <= most && !endUserId.includes('@')
   if (isFit) return [name, jsonString(endUserId)]
   return [name, jsonString(new Bun.CryptoHasher('sha256').update(endUserId).digest('hex').slice(0, most))]
+}
+
+/** Hosts that know marks of their own cache nothing that is not marked; others cache what they like. */
+export function renderCacheOptions(conversation: Conversation, { rules, warnings }: Rendering): Member {
+  const isSent = rules.cacheStyle === 'breakpoint'
+  if (!isSent && rules.cacheStyle !== 'cache-control') warnCacheOptions(conversation, warnings)
+  return ['prompt_cache_options', isSent ? conversation.promptCacheOptions?.written : undefined]
 }
 
 export function renderServiceTier({ serviceTier, places }: Conversation, { rules, warnings }: Rendering): Member {

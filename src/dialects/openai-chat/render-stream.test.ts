@@ -172,6 +172,19 @@ describe('calls', () => {
     expect(fragments.join('').trim()).toBe('{}')
   })
 
+  test('are one call in the older form for callers of that form', () => {
+    const events = [started, ...call('1', 'f', '{"a"', ':1}'), ...call('2', 'g', '{}'), toolCalls]
+    const choices = chunksOf(rendered(events, { ...quiet, legacyCalls: true })).flatMap((chunk) => chunk.choices)
+    expect(choices.map(({ delta }) => delta)).toEqual([
+      { role: 'assistant', content: '' },
+      { function_call: { name: 'f', arguments: '' } },
+      { function_call: { arguments: '{"a"' } },
+      { function_call: { arguments: ':1}' } },
+      {},
+    ])
+    expect(choices.at(-1)?.finish_reason).toBe('function_call')
+  })
+
   test('of custom tools carry their bare input, and an empty one stays empty', () => {
     expect(deltas(...custom('1', 'p', 'x'), ...custom('2', 'p'), toolCalls)).toEqual([
       callDelta({ index: 0, id: '1', type: 'custom', custom: { name: 'p', input: '' } }),

@@ -8,6 +8,7 @@ import type { RenderContext, StreamRenderer } from '../canonical/translation.ts'
 import { BlockRenderer } from '../reply/block-renderer.ts'
 import { jsonArray, jsonObject, jsonString } from '../request/json-text.ts'
 import { Paragraphs } from './paragraphs.ts'
+import { reasoningPlaces } from './reasoning-places.ts'
 import { callProof, renderSealedDetail, renderThinkingDetail } from './render-reasoning.ts'
 import { renderUsage } from './render-usage.ts'
 import { finishMembers, refusalText, replyHead } from './reply-head.ts'
@@ -22,11 +23,14 @@ export function renderStream(context: RenderContext): StreamRenderer {
 class ChatStreamRenderer extends BlockRenderer {
   readonly #texts = new Paragraphs()
   readonly #thoughts = new Paragraphs()
-  readonly #details: RawJson[] = []
+  /** Of the reasoning, in its order; where it stands is known at the end. */
+  readonly #details: ((place: number) => RawJson)[] = []
+  /** Of the blocks so far, but for texts that say nothing. */
+  readonly #kinds: ReplyBlock['kind'][] = []
   /** '' until the first record. */
   #head = ''
-  #blocks = 0
   #calls = 0
+  #hasPieces = false
   #hasArguments = false
   #hasRefusal = false
   #thinking = ''
@@ -40,7 +44,7 @@ class ChatStreamRenderer extends BlockRenderer {
   }
 
   protected startBlock(block: ReplyBlock): string {
-    this.#blocks += 1
+    this.#hasPieces = false
     if (block.kind !== 'text' || block.apart) this.#texts.break()
     const proof = this.#proof
     this.#proof = undefined
@@ -50,16 +54,15 @@ class ChatStreamRenderer extends BlockRenderer {
         this.#thinking = ''
         return ''
       case 'sealed-thinking':
-        this.#details.push(renderSealedDetail(block.data.toWellFormed(), this.#blocks - 1))
+        this.#details.push((place) => renderSealedDetail(block.data.toWellFormed(), place))
         return ''
       case 'tool-call':
         this.#calls += 1
         this.#hasArguments = false
-        return this.#call([
+        return this.#call(calledMember(block.custom, [['name', jsonString(block.name.toWellFormed())]], ''), [
           ['id', jsonString(block.id.toWellFormed())],
           ['type', block.custom ? '"custom"' : '"function"'],
-          calledMember(block.custom, [['name', jsonString(block.name.toWellFormed())]], ''),
-          ...(proof === undefined ? [] : [['extra_content', proof] as const]),
+          ['extra_content', proof],
         ])
       default:
         return ''
@@ -67,6 +70,7 @@ class ChatStreamRenderer extends BlockRenderer {
   }
 
   protected piece(text: string): string {
+    this.#hasPieces = true
     switch (this.block?.kind) {
       case 'text':
         return this.#delta(jsonObject([['content', jsonString(this.#texts.separator() + text)]]))
@@ -78,30 +82,34 @@ class ChatStreamRenderer extends BlockRenderer {
         return this.#delta(jsonObject([['reasoning_content', jsonString(this.#thoughts.separator() + text)]]))
       case 'tool-call':
         this.#hasArguments ||= text.trim() !== ''
-        return this.#call([calledMember(this.block.custom, [], text)])
+        return this.#call(calledMember(this.block.custom, [], text))
       default:
         return ''
     }
   }
 
   protected endBlock(block: ReplyBlock): string {
+    if (this.#hasPieces || (block.kind !== 'text' && block.kind !== 'refusal')) this.#kinds.push(block.kind)
     if (block.kind === 'thinking') {
       const signature = this.signature?.toWellFormed()
-      this.#details.push(renderThinkingDetail(this.#thinking, signature, this.#blocks - 1))
+      const text = this.#thinking
+      this.#details.push((place) => renderThinkingDetail(text, signature, place))
       this.#proof = callProof(signature)
     }
     // A call without arguments has written nothing, and that is no JSON.
     const isEmptyCall = block.kind === 'tool-call' && !block.custom && !this.#hasArguments
-    return isEmptyCall ? this.#call([calledMember(false, [], '{}')]) : ''
+    return isEmptyCall ? this.#call(calledMember(false, [], '{}')) : ''
   }
 
   protected end(stop: Stop, usage: Usage): string {
     let written = ''
     if (stop.unified === 'refusal' && !this.#hasRefusal) {
+      this.#kinds.push('refusal')
       written += this.#delta(jsonObject([['refusal', jsonString(refusalText(stop).toWellFormed())]]))
     }
-    if (this.#details.length > 0) written += this.#delta(jsonObject([['reasoning_details', jsonArray(this.#details)]]))
-    const choice = jsonObject([['index', '0'], ['delta', '{}'], ['logprobs', 'null'], ...finishMembers(stop)])
+    if (this.#details.length > 0) written += this.#delta(jsonObject([['reasoning_details', this.#writeDetails()]]))
+    const finish = finishMembers(stop, this.context)
+    const choice = jsonObject([['index', '0'], ['delta', '{}'], ['logprobs', 'null'], ...finish])
     written += this.#record(jsonArray([choice]), 'null')
     if (this.context.wantsStreamUsage) {
       written += this.#record('[]', renderUsage(usage, this.context.costOf(usage)))
@@ -114,8 +122,18 @@ class ChatStreamRenderer extends BlockRenderer {
     return keepAlive
   }
 
-  #call(members: readonly (readonly [string, RawJson])[]): string {
-    const call = jsonObject([['index', String(this.#calls - 1)], ...members])
+  #writeDetails(): RawJson {
+    const places = reasoningPlaces(this.#kinds)
+    return jsonArray(this.#details.map((render, i) => render(places[i] ?? 0)))
+  }
+
+  /** `first`: what only the first record of a call has. */
+  #call(called: readonly [string, RawJson], first: readonly (readonly [string, RawJson | undefined])[] = []): string {
+    if (this.context.legacyCalls) {
+      // The older form has one call, and no id.
+      return this.#calls > 1 ? '' : this.#delta(jsonObject([['function_call', called[1]]]))
+    }
+    const call = jsonObject([['index', String(this.#calls - 1)], ...first, called])
     return this.#delta(jsonObject([['tool_calls', jsonArray([call])]]))
   }
 

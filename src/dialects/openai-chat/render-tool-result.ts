@@ -24,13 +24,15 @@ export function renderToolResult(result: ToolResultBlock, rendering: Rendering, 
     return inPlace ? [] : [`[${block.kind}]`]
   })
   const text = `${result.isError ? errorMark : ''}${texts.join('\n')}`
-  const shown = media.flatMap((block) => renderParts(block, rendering, place))
   const marks = rendering.marks
-  const textual = jsonObject([['type', '"text"'], ['text', jsonString(text)], marks.memberOf(result)])
-  const inside = inPlace ? shown : []
   // An empty part is refused by hosts that pass it on to Claude; an empty string is not.
+  const textual =
+    text === '' ? [] : [jsonObject([['type', '"text"'], ['text', jsonString(text)], marks.memberOf(result)])]
+  const endsWith = (i: number) => textual.length === 0 && inPlace && i === media.length - 1
+  const shown = media.flatMap((block, i) => renderParts(block, rendering, place, endsWith(i) ? result : block))
+  const inside = inPlace ? shown : []
   const isParts = inside.length > 0 || (marks.inUse && text !== '')
-  const content = isParts ? jsonArray([textual, ...inside]) : jsonString(text)
+  const content = isParts ? jsonArray([...textual, ...inside]) : jsonString(text)
   const message = jsonObject([
     ['role', '"tool"'],
     ['tool_call_id', jsonString(result.callId)],

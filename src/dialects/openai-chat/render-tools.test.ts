@@ -30,6 +30,13 @@ describe('tools', () => {
     })
   })
 
+  test('an object that holds nothing says so, which the provider insists on', () => {
+    const schema = '{"type":"object","additionalProperties":false}'
+    const [sent] = rendered({ tools: [tool('f', { schema, strict: true })] }).body.tools
+    expect(sent.function.parameters).toEqual({ type: 'object', additionalProperties: false, properties: {} })
+    expect(sent.function.strict).toBe(true)
+  })
+
   test('pitfall 50: names are made legal without merging two, everywhere alike, and can be restored', () => {
     const turns: Turn[] = [
       { role: 'assistant', blocks: [{ kind: 'tool-call', id: 't', name: 'a.b', arguments: '{}', custom: false }] },
@@ -74,6 +81,7 @@ describe('tools', () => {
     expect(strict('{"type":"object","properties":{}}')).toEqual(dropped)
     const inner = closed.replace('{"type":"string"}', '{"type":"array","items":{"type":"object"}}')
     expect(strict(inner)).toEqual(dropped)
+    expect(strict(closed.replace('"string"', '"string","format":"uri"'))).toEqual(dropped)
   })
 
   test('pitfall 12: a custom tool goes out as it is, or as a function with one string', () => {

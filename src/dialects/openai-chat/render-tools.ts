@@ -1,17 +1,17 @@
 // The tools of a request, and which of them must be called, as the target can take them.
 
 import type { Conversation, RawJson, Tool, ToolChoice } from '../canonical/conversation.ts'
+import { functionParameters } from '../request/function-parameters.ts'
 import { jsonArray, jsonObject, jsonString } from '../request/json-text.ts'
 import { refuseAt } from '../request/request-fields.ts'
 import { shownWord } from '../request/shown-word.ts'
+import { isStrictSchema } from '../request/strict-schema.ts'
 import { paramOf } from '../request/warning-list.ts'
 import type { Rendering } from './rendering.ts'
-import { isStrictSchema } from './strict-schema.ts'
 
 /** OpenAI's limit, which most hosts share. */
 const toolsMaxDefault = 128
 
-const noParameters = '{"type":"object","properties":{}}'
 /** A custom tool takes free text; as a function it takes one string. */
 const inputParameters =
   '{"type":"object","properties":{"input":{"type":"string"}},"required":["input"],"additionalProperties":false}'
@@ -104,11 +104,12 @@ function renderTool(tool: Tool, rendering: Rendering): RawJson {
   const name = jsonString(names.sent(tool.name))
   const description = tool.description === undefined ? undefined : jsonString(tool.description)
   if (tool.kind === 'function') {
+    const parameters = functionParameters(tool.schema)
     return wrapped('function', marks.memberOf(tool), [
       ['name', name],
       ['description', description],
-      ['parameters', tool.schema ?? noParameters],
-      ['strict', isStrict(tool, rendering) ? 'true' : undefined],
+      ['parameters', parameters],
+      ['strict', isStrict(tool, parameters, rendering) ? 'true' : undefined],
     ])
   }
   if (rules.customTools) {
@@ -138,10 +139,10 @@ function wrapped(type: 'function' | 'custom', mark: Members[number], members: Me
   return jsonObject([['type', `"${type}"`], [type, jsonObject(members)], mark])
 }
 
-function isStrict(tool: Tool & { kind: 'function' }, { rules, warnings }: Rendering): boolean {
-  if (!tool.strict) return false
-  if (rules.strictTools !== false && isStrictSchema(tool.schema ?? noParameters)) return true
-  warnings.add('strict_dropped', `${tool.place ?? '/tools'}/strict`)
+function isStrict({ strict, place }: Tool & { kind: 'function' }, parameters: RawJson, rendering: Rendering): boolean {
+  if (!strict) return false
+  if (rendering.rules.strictTools !== false && isStrictSchema(parameters)) return true
+  rendering.warnings.add('strict_dropped', `${place ?? '/tools'}/strict`)
   return false
 }
 
@@ -152,7 +153,7 @@ function renderHidden({ name, schema }: HiddenTool): RawJson {
     [
       ['name', jsonString(name)],
       ['description', '"Gives the final answer. Call it once, when the answer is complete."'],
-      ['parameters', schema],
+      ['parameters', functionParameters(schema)],
     ],
   )
 }

@@ -16,9 +16,10 @@ export function replyHead(object: string, id: string | undefined, context: Rende
 }
 
 /** The members that tell why a choice ended; the last two are extensions that some hosts have. */
-export function finishMembers(stop: Stop): (readonly [string, RawJson | undefined])[] {
+export function finishMembers(stop: Stop, context: RenderContext): (readonly [string, RawJson | undefined])[] {
+  const isLegacyCall = context.legacyCalls === true && stop.unified === 'tool-calls'
   return [
-    ['finish_reason', jsonString(finishReasons[stop.unified])],
+    ['finish_reason', isLegacyCall ? '"function_call"' : jsonString(finishReasons[stop.unified])],
     ['stop_reason', stop.sequence === undefined ? undefined : jsonString(stop.sequence.toWellFormed())],
     ['native_finish_reason', stop.unified === 'pause' ? jsonString(stop.raw.toWellFormed()) : undefined],
   ]

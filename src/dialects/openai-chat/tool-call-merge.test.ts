@@ -93,6 +93,34 @@ describe('a call', () => {
     ])
   })
 
+  test('ends with its object, whatever is written behind it', () => {
+    const written = (...pieces: string[]): string[] =>
+      read(
+        calls({ index: 0, id: 'a', ...named('f') }),
+        ...pieces.map((piece) => calls({ index: 0, ...args(piece) })),
+        finished,
+      )
+    expect(written('{"a":1}}')).toEqual(['call a f', '+{"a":1}', '.', ended])
+    expect(written('{"a":', '{"b":"}"}}}\n\n{', '}')).toEqual(['call a f', '+{"a":', '+{"b":"}"}}', '.', ended])
+    // Braces in a text are no object.
+    expect(written('use {a} and {b}')).toEqual(['call a f', '+use {a} and {b}', '.', ended])
+  })
+
+  test('has the object that follows an empty one, and the empty one where none follows', () => {
+    const written = (...pieces: string[]): string[] =>
+      read(
+        calls({ index: 0, id: 'a', ...named('f', '{}') }),
+        ...pieces.map((piece) => calls({ index: 0, ...args(piece) })),
+        finished,
+      )
+    expect(written('{"a":1}')).toEqual(['call a f', '+{"a":1}', '.', ended])
+    expect(written('{"a"', ':1}')).toEqual(['call a f', '+{"a"', '+:1}', '.', ended])
+    expect(written('', ' ')).toEqual(['call a f', '+{}', '.', ended])
+    expect(written('{}')).toEqual(['call a f', '+{}', '.', ended])
+    // A second object behind a real one is a repetition.
+    expect(written('{"a":1}', '{"a":2}')).toEqual(['call a f', '+{"a":1}', '.', ended])
+  })
+
   test('of a custom tool carries its bare text', () => {
     const custom = calls({ index: 0, id: 'a', type: 'custom', custom: { name: 'patch', input: '' } })
     expect(

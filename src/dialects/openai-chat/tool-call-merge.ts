@@ -1,9 +1,9 @@
 // Tool calls out of the fragments of a stream. Hosts number them from anywhere or not at all, send id and name late,
 // twice or null, and mix the fragments of several calls; what comes out are whole calls, one after another.
 
+import { ArgumentScan } from '../reply/argument-scan.ts'
 import type { ReplyBuilder } from '../reply/reply-builder.ts'
 import { unwrapArguments } from '../request/arguments-object.ts'
-import { ArgumentScan } from './argument-scan.ts'
 
 /** One entry of `tool_calls`; '' is what the host left out, or sent as null. */
 export interface CallFragment {
@@ -23,7 +23,7 @@ class Call {
   state: 'waiting' | 'open' | 'closed' = 'waiting'
   /** Arguments not passed on yet. */
   held = ''
-  readonly scan = new ArgumentScan()
+  scan = new ArgumentScan()
 
   constructor(readonly index: number | undefined) {}
 
@@ -36,15 +36,30 @@ class Call {
     return !this.custom && this.scan.isPartial
   }
 
+  /** All there is so far is an empty object. */
+  get isBare(): boolean {
+    return !this.custom && this.scan.complete && /^\s*\{\s*\}$/.test(this.held)
+  }
+
   take(fragment: CallFragment): void {
     // The first that is not empty counts: hosts repeat them, or send others later.
     if (this.id === '') this.id = fragment.id
     if (this.name === '') this.name = fragment.name
     this.custom ||= fragment.custom
-    // What follows a complete object is a repetition of it.
-    if (!this.custom && this.scan.complete) return
-    this.held += fragment.arguments
-    if (!this.custom) this.scan.push(fragment.arguments)
+    if (this.custom) this.held += fragment.arguments
+    else this.#takeJson(fragment.arguments)
+  }
+
+  #takeJson(text: string): void {
+    if (this.scan.complete) {
+      // What follows a complete object is a repetition of it; but some hosts announce arguments by an empty one.
+      if (!this.isBare || !text.trimStart().startsWith('{')) return
+      this.held = ''
+      this.scan = new ArgumentScan()
+    }
+    const value = this.scan.push(text)
+    // A string is looked at as a whole in the end.
+    this.held += this.scan.first === '"' ? text : value
   }
 }
 
@@ -138,9 +153,12 @@ export class ToolCallMerge {
     this.reply.open({ kind: 'tool-call', id, name: call.name, custom: call.custom })
   }
 
-  /** Blank arguments mean none, and a string may be an object encoded twice: both are known only at the end. */
+  /**
+   * Blank arguments mean none, a string may be an object encoded twice, and an empty object may be followed by the real
+   * one: all of this is known only at the end.
+   */
   #pass(call: Call): void {
-    if (!call.custom && (call.scan.first === '' || call.scan.first === '"')) return
+    if (!call.custom && (call.scan.first === '' || call.scan.first === '"' || call.isBare)) return
     this.reply.arguments(call.held)
     call.held = ''
   }

@@ -32,7 +32,8 @@ test.each([
   ['in its last choice', { choices: [{ index: 0, delta: {}, finish_reason: 'stop', usage: counted }] }],
   ['in a corner of its own', { choices: [{ index: 0, delta: {}, finish_reason: 'stop' }], x_groq: { usage: counted } }],
 ])('pitfall 114: on the byte lane, too, a host that counts %s is believed', (_, last) => {
-  const relay = new ChatStreamRelay({ ...context, modelJson: new TextEncoder().encode('"m"'), wantsStreamUsage: false })
+  const modelJson = new TextEncoder().encode('"m"')
+  const relay = new ChatStreamRelay({ ...context, modelJson, wantsStreamUsage: false, envelope: { choices: 1 } })
   const record = (chunk: object) => `data: ${JSON.stringify({ id: 'c1', ...chunk })}\n\n`
   const first = record({ choices: [{ index: 0, delta: { content: 'hi' } }] })
   relay.push(new TextEncoder().encode(`${first}${record(last)}data: [DONE]\n\n`))

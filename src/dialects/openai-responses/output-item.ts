@@ -2,6 +2,7 @@
 // of itself as a whole counts only where no delta came.
 
 import { isRecord, recordOf, textOf } from '../canonical/json-value.ts'
+import { ArgumentScan } from '../reply/argument-scan.ts'
 import { type ReasoningItem, readReasoningItem, summaryTexts } from './reasoning-proof.ts'
 
 export interface OutputPiece {
@@ -31,6 +32,7 @@ export class OutputItem {
   /** Blank text that opened no block. */
   blank = ''
   hasArguments = false
+  readonly scan = new ArgumentScan()
   /** Arguments that begin as a string, which may hold the object that was meant. */
   quoted: string | undefined
 

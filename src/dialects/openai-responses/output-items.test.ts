@@ -103,6 +103,22 @@ describe('items without deltas', () => {
   })
 })
 
+test('arguments end with their object, whatever is written behind it, streamed or told as a whole', () => {
+  const streamed = [
+    added(0, functionCall(0)),
+    argumentsDelta(0, '{"a":'),
+    argumentsDelta(0, '1}}'),
+    argumentsDelta(0, '}'),
+  ]
+  expect(read(created, ...streamed, done(0, functionCall(0)), completed()).slice(1, -1)).toEqual([
+    'call call_0 f',
+    '+{"a":',
+    '+1}',
+    '.',
+  ])
+  expect(read(created, done(0, functionCall(0, 'f', '{"a":1}}')), completed())).toContain('+{"a":1}')
+})
+
 describe('items that mix', () => {
   test('vector 89: come one after another, and sealed reasoning with what it led to', () => {
     expect(

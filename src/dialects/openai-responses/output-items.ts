@@ -152,7 +152,7 @@ export class OutputItems {
     const isFirst = item.quoted === undefined && !item.isCustom && text.trimStart().startsWith('"')
     if (isFirst && !item.hasArguments) item.quoted = ''
     item.hasArguments = true
-    if (item.quoted === undefined) this.reply.arguments(text)
+    if (item.quoted === undefined) this.reply.arguments(item.isCustom ? text : item.scan.push(text))
     else item.quoted += text
   }
 

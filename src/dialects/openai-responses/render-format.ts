@@ -4,8 +4,8 @@
 import type { Conversation, OutputFormat, RawJson } from '../canonical/conversation.ts'
 import { placeOf } from '../canonical/places.ts'
 import { jsonObject, jsonString } from '../request/json-text.ts'
+import { isStrictSchema } from '../request/strict-schema.ts'
 import type { Rendering } from './rendering.ts'
-import { isStrictSchema } from './strict-schema.ts'
 
 export interface RenderedFormat {
   /** The member's value; undefined = nothing is said. */

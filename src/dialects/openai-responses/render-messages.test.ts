@@ -71,6 +71,12 @@ describe('what the user says', () => {
     expect(refusedBy({ turns: [user(image)] }, { images: false })).toContain('does not take images')
     const document = user({ kind: 'document', source: pdf })
     expect(refusedBy({ turns: [document] }, { documents: false })).toContain('does not take documents')
+    const sound = { kind: 'data', mediaType: 'audio/wav', base64: 'UklG' } as const
+    expect(refusedBy({ turns: [user({ kind: 'document', source: sound })] })).toContain('does not take audio')
+    const address = { kind: 'url', url: 'https://a.b/c' } as const
+    for (const kind of ['image', 'document'] as const) {
+      expect(refusedBy({ turns: [user({ kind, source: address })] }, { mediaUrls: false })).toContain('by URL')
+    }
   })
 })
 

@@ -195,6 +195,15 @@ describe('serving', () => {
     expect(rendered({ endUserId: 's' }).body.safety_identifier).toBe('s')
   })
 
+  test('what is said about the cache goes as it was written to models that know marks', () => {
+    const promptCacheOptions = { written: '{"mode" : "explicit"}', onlyMarked: true }
+    const sent = rendered({ promptCacheOptions }, { cacheStyle: 'breakpoint' })
+    expect([sent.body.prompt_cache_options, sent.warnings]).toEqual([{ mode: 'explicit' }, []])
+    const dropped = rendered({ promptCacheOptions }, { cacheStyle: 'implicit' })
+    expect(dropped.body).not.toHaveProperty('prompt_cache_options')
+    expect(dropped.warnings).toEqual(['prompt_cache_options_dropped;/prompt_cache_options'])
+  })
+
   test('the cache key and the tier go by their names', () => {
     expect(rendered({ promptCacheKey: 'k' }).body.prompt_cache_key).toBe('k')
     expect(rendered({ serviceTier: 'economy' }, { fastTier: true }).body.service_tier).toBe('flex')

@@ -13,7 +13,13 @@ import { judgeLeftovers, WarningList } from '../request/warning-list.ts'
 import { renderFormat } from './render-format.ts'
 import { joinedText, renderMessages, renderSystem } from './render-messages.ts'
 import { renderReasoning } from './render-reasoning.ts'
-import { renderEndUser, renderOutputCap, renderSampling, renderServiceTier } from './render-settings.ts'
+import {
+  renderCacheOptions,
+  renderEndUser,
+  renderOutputCap,
+  renderSampling,
+  renderServiceTier,
+} from './render-settings.ts'
 import { renderTools } from './render-tools.ts'
 import { chooseMarks, type Rendering, reasons, takesCustom } from './rendering.ts'
 import { restoreThinking } from './restore-thinking.ts'
@@ -51,6 +57,7 @@ function render(conversation: Conversation, target: Target): RenderedRequest {
       'prompt_cache_key',
       conversation.promptCacheKey === undefined ? undefined : jsonString(conversation.promptCacheKey),
     ],
+    renderCacheOptions(conversation, rendering),
     renderServiceTier(conversation, rendering),
     ['tools', tools.tools],
     ['tool_choice', tools.toolChoice],

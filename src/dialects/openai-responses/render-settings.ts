@@ -4,6 +4,7 @@
 import type { Conversation, Effort, RawJson } from '../canonical/conversation.ts'
 import { placeOf } from '../canonical/places.ts'
 import type { Target } from '../canonical/translation.ts'
+import { warnCacheOptions } from '../request/cache-control.ts'
 import { jsonString } from '../request/json-text.ts'
 import { refuseAt } from '../request/request-fields.ts'
 import type { Rendering } from './rendering.ts'
@@ -71,6 +72,12 @@ export function renderEndUser({ endUserId }: Conversation, { rules }: Rendering)
   const isFit = endUserId.length <= most && !endUserId.includes('@')
   if (isFit) return [name, jsonString(endUserId)]
   return [name, jsonString(new Bun.CryptoHasher('sha256').update(endUserId).digest('hex').slice(0, most))]
+}
+
+export function renderCacheOptions(conversation: Conversation, { rules, warnings }: Rendering): Member {
+  const isSent = rules.cacheStyle === 'breakpoint'
+  if (!isSent) warnCacheOptions(conversation, warnings)
+  return ['prompt_cache_options', isSent ? conversation.promptCacheOptions?.written : undefined]
 }
 
 export function renderServiceTier(conversation: Conversation, { rules, warnings }: Rendering): Member {

@@ -23,12 +23,18 @@ const none = { type: 'object', properties: {} }
 describe('functions', () => {
   test('are flat, and say that they are not strict', () => {
     const { json, body } = rendered({
-      tools: [tool('f', { schema: '{ "type":"object", "x":1.0 }', description: 'D' }), tool('g')],
+      tools: [tool('f', { schema: '{ "properties":{}, "x":1.0 }', description: 'D' }), tool('g')],
     })
     expect(json).toContain(
-      '{"type":"function","name":"f","description":"D","parameters":{ "type":"object", "x":1.0 },"strict":false}',
+      '{"type":"function","name":"f","description":"D","parameters":{ "properties":{}, "x":1.0 },"strict":false}',
     )
     expect(body.tools[1]).toEqual({ type: 'function', name: 'g', parameters: none, strict: false })
+  })
+
+  test('say of an object that holds nothing that it does, which the provider insists on', () => {
+    const schema = '{"type":"object","additionalProperties":false}'
+    const [f] = rendered({ tools: [tool('f', { schema, strict: true })] }).body.tools
+    expect(f).toMatchObject({ parameters: { ...none, additionalProperties: false }, strict: true })
   })
 
   test('pitfall 53: are strict where that was asked for and can be met', () => {
@@ -45,6 +51,7 @@ describe('functions', () => {
       `{"type":"object","properties":{"a":{"anyOf":[{"type":"array","items":${inner}}]}},"required":["a"],"additionalProperties":false}`
     expect(strictOf(nested(closed))).toEqual([true, []])
     expect(strictOf(nested('{"type":["object","null"]}'))).toEqual([false, dropped])
+    expect(strictOf(nested('{"type":"string","format":"uri"}'))).toEqual([false, dropped])
   })
 
   test('pitfall 50: have names the provider takes, with the way back', () => {

@@ -3,17 +3,17 @@
 
 import type { Conversation, CustomTool, FunctionTool, RawJson, Tool, ToolChoice } from '../canonical/conversation.ts'
 import { placeOf } from '../canonical/places.ts'
+import { functionParameters } from '../request/function-parameters.ts'
 import { jsonArray, jsonObject, jsonString } from '../request/json-text.ts'
 import { rawJsonAt } from '../request/raw-json-at.ts'
 import { refuseAt } from '../request/request-fields.ts'
+import { isStrictSchema } from '../request/strict-schema.ts'
 import { paramOf } from '../request/warning-list.ts'
 import { type Offer, offerOf, renderChoice } from './render-tool-choice.ts'
 import { type Rendering, takesCustom } from './rendering.ts'
-import { isStrictSchema } from './strict-schema.ts'
 
 const toolsMaxDefault = 128
 
-const noParameters = '{"type":"object","properties":{}}'
 /** A custom tool takes free text; as a function it takes one string. */
 const inputParameters =
   '{"type":"object","properties":{"input":{"type":"string"}},"required":["input"],"additionalProperties":false}'
@@ -71,7 +71,8 @@ function customAsFunctions({ tools }: Offer, { rules }: Rendering): ReadonlySet<
 
 function renderTool(tool: Tool, rendering: Rendering): RawJson {
   if (tool.kind === 'custom') return renderCustom(tool, rendering)
-  return renderFunction(tool, tool.schema ?? noParameters, isStrict(tool, rendering), rendering)
+  const parameters = functionParameters(tool.schema)
+  return renderFunction(tool, parameters, isStrict(tool, parameters, rendering), rendering)
 }
 
 function renderFunction(tool: Tool, parameters: RawJson, strict: boolean, rendering: Rendering): RawJson {
@@ -90,9 +91,9 @@ function nameMembers({ name, description }: Tool, { names }: Rendering): (readon
   ]
 }
 
-function isStrict({ strict, schema, place }: FunctionTool, { rules, warnings }: Rendering): boolean {
+function isStrict({ strict, place }: FunctionTool, parameters: RawJson, { rules, warnings }: Rendering): boolean {
   if (!strict) return false
-  if (rules.strictTools !== false && isStrictSchema(schema ?? noParameters)) return true
+  if (rules.strictTools !== false && isStrictSchema(parameters)) return true
   warnings.add('strict_dropped', `${place ?? '/tools'}/strict`)
   return false
 }

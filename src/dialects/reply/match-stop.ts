@@ -1,7 +1,7 @@
 // Stop sequences that the target cannot match itself: the text is cut at the first one, and the reply ends there. The
 // provider goes on generating until the caller of this stage cancels it.
 
-import type { ReplyEvent } from '../canonical/reply-event.ts'
+import type { ReplyEvent, Stop } from '../canonical/reply-event.ts'
 import type { ReplyStage } from './reply-stage.ts'
 
 export class MatchStop implements ReplyStage {
@@ -11,6 +11,7 @@ export class MatchStop implements ReplyStage {
   /** A match may begin in this many characters before the end of what has come. */
   readonly #holdMax: number
   #isText = false
+  #hasCalls = false
   #held = ''
 
   constructor(sequences: readonly string[]) {
@@ -23,6 +24,7 @@ export class MatchStop implements ReplyStage {
     switch (event.type) {
       case 'block-start':
         this.#isText = event.block.kind === 'text'
+        this.#hasCalls ||= event.block.kind === 'tool-call'
         return [event]
       case 'text-delta':
         return this.#isText ? this.#read(event.text) : [event]
@@ -47,9 +49,15 @@ export class MatchStop implements ReplyStage {
     }
     this.matched = found.sequence
     this.#held = ''
-    const stop = { unified: 'stop-sequence', raw: 'stop_sequence', sequence: found.sequence } as const
     // What the provider would have reported is lost with the rest of its reply.
-    return [...delta(known.slice(0, found.at)), { type: 'block-end' }, { type: 'reply-end', stop, usage: undefined }]
+    const end = { type: 'reply-end', stop: this.#stop(found.sequence), usage: undefined } as const
+    return [...delta(known.slice(0, found.at)), { type: 'block-end' }, end]
+  }
+
+  /** A call waits for its result, whatever was said behind it: callers look for that word to run it. */
+  #stop(sequence: string): Stop {
+    const raw = 'stop_sequence'
+    return this.#hasCalls ? { unified: 'tool-calls', raw } : { unified: 'stop-sequence', raw, sequence }
   }
 
   /** The one that is complete first, however the text is cut; of several that end together the longest. */

@@ -195,6 +195,19 @@ describe('stop sequences matched here', () => {
     expect(read({ stop }, events, toolCalls)).toEqual([...noted(events), 'end tool-calls tool_use'])
   })
 
+  test('end a reply that has called for the calls: nobody would run them otherwise', () => {
+    const events = [...call('1', 'f', '{}'), ...text('so END and more')]
+    expect(read({ stop }, events, toolCalls)).toEqual([
+      'call 1 f',
+      '+{}',
+      '.',
+      'text',
+      '+so ',
+      '.',
+      'end tool-calls stop_sequence',
+    ])
+  })
+
   test('match the same however the text is cut', () => {
     const letters = fc.string({ unit: fc.constantFrom('a', 'b', 'c'), maxLength: 12 })
     const sequences = fc.array(fc.string({ unit: fc.constantFrom('a', 'b', 'c'), minLength: 1, maxLength: 4 }), {

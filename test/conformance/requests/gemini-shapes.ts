@@ -71,8 +71,9 @@ export const geminiShapes: Readonly<Record<string, Shapes>> = {
   'Tools for free text': {
     emulated: declared('patch', { properties: { input: { type: 'string' } }, required: ['input'] }),
   },
+  // An answer of that form has one call: only the first is passed on.
   'Legacy functions': {
-    carried: {
+    emulated: {
       ...objectOf(declared('look')),
       contents: [
         user({}),
@@ -107,6 +108,7 @@ export const geminiShapes: Readonly<Record<string, Shapes>> = {
   'Documents in tool results': {
     carried: { contents: some(user(result('c1', {}, { parts: [inline('application/pdf')] }))) },
   },
+  Sound: { carried: { contents: [user(inline('audio/wav'))] } },
 
   'Effort: low': thinking({ thinkingLevel: 'low', thinkingBudget: absent }),
   'Effort: high': thinking({ thinkingLevel: 'high', thinkingBudget: absent }),

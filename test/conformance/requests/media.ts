@@ -6,6 +6,7 @@ import { hi, messagesTool, type RequestFixture, unreasoned } from './request-fix
 /** One pixel, and the beginning of a PDF: what they are is told by their first bytes. */
 const png = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='
 const pdf = Buffer.from('%PDF-1.4\n%%EOF').toString('base64')
+const wav = Buffer.from('RIFF\x04\0\0\0WAVE').toString('base64')
 const url = 'https://example.com/a.png'
 
 const user = (...content: unknown[]) => ({ messages: [{ role: 'user', content }] })
@@ -142,7 +143,7 @@ export const mediaFixtures: readonly RequestFixture[] = [
   },
   {
     feature: 'Sound',
-    chat: user({ type: 'input_audio', input_audio: { data: 'AAAA', format: 'wav' } }),
+    chat: user({ type: 'input_audio', input_audio: { data: wav, format: 'wav' } }),
     carried: { chat: arrived({ type: 'input_audio' }), messages: absent },
   },
 ]

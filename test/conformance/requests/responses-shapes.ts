@@ -119,6 +119,7 @@ export const responsesShapes: Readonly<Record<string, Shapes>> = {
   }),
   // It caches by itself and need not be asked.
   'Caching without marks': body({ input: [hi] }),
+  'Caching of nothing but what is marked': body({ prompt_cache_options: { mode: 'explicit' } }),
   'Cache key': body({ prompt_cache_key: 'k1' }),
   'End user’s id': body({ safety_identifier: 'u1' }),
 }

@@ -116,6 +116,15 @@ export const settingFixtures: readonly RequestFixture[] = [
       messages: { cache_control: mark },
     },
   },
+  {
+    feature: 'Caching of nothing but what is marked',
+    chat: { prompt_cache_options: { mode: 'explicit' } },
+    carried: {
+      chat: { prompt_cache_options: { mode: 'explicit' } },
+      // It never does anything else.
+      messages: { cache_control: absent },
+    },
+  },
   same('Cache key', 'prompt_cache_key', 'k1'),
   {
     feature: 'End user’s id',

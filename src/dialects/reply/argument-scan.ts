@@ -14,12 +14,16 @@ export class ArgumentScan {
     return this.first !== '' && !this.complete
   }
 
-  push(text: string): void {
+  /** Answers with what of the text belongs to the value: models write on behind its end. */
+  push(text: string): string {
+    let length = 0
     for (const character of text) {
-      if (this.complete) return
+      if (this.complete) break
+      length += character.length
       if (this.first === '' && character.trim() !== '') this.first = character
-      this.#step(character)
+      if (this.first === '{' || this.first === '[' || this.first === '"') this.#step(character)
     }
+    return text.slice(0, length)
   }
 
   #step(character: string): void {

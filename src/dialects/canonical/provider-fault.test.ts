@@ -1,0 +1,68 @@
+import { expect, test } from 'bun:test'
+import { faultFromBody, faultFromError } from './provider-fault.ts'
+
+const said = (body: unknown) =>
+  faultFromBody(400, new Headers(), typeof body === 'string' ? body : JSON.stringify(body)).message
+
+test.each<[says: string, body: unknown, message: string]>([
+  ['the families', { error: { message: 'no', type: 'invalid_request_error' } }, 'no'],
+  ['a bare object', { object: 'error', message: 'no', code: 400 }, 'no'],
+  ['a text', { error: 'no' }, 'no'],
+  [
+    'a word, and beside it the sentence',
+    { error: 'Bad Request', message: 'temperature is too high' },
+    'temperature is too high',
+  ],
+  ['FastAPI', { detail: 'no such field' }, 'no such field'],
+  [
+    'FastAPI, of each field',
+    {
+      detail: [
+        { loc: ['body', 'temperature'], msg: 'too high', type: 'value_error', input: 'secret' },
+        { loc: ['body', 'messages', 0], msg: 'missing' },
+      ],
+    },
+    'body.temperature: too high; body.messages.0: missing',
+  ],
+  [
+    'FastAPI inside of a message',
+    { object: 'error', message: { detail: [{ loc: ['body', 'n'], msg: 'must be 1' }] }, type: 'invalid_request_error' },
+    'body.n: must be 1',
+  ],
+  ['problem+json', { type: 'about:blank', title: 'Bad Request', detail: 'n must be 1', status: 400 }, 'n must be 1'],
+  ['problem+json without details', { title: 'Bad Request', status: 400 }, 'Bad Request'],
+  ['a list of texts', { errors: ['a', 'b'] }, 'a; b'],
+  ['a list of objects', { errors: [{ message: 'a' }, { message: 'b', code: 7 }] }, 'a; b'],
+  ['a short name', { error: { msg: 'no' } }, 'no'],
+  ['an object for a message', { error: { message: { error: { message: 'no' } } } }, 'no'],
+  ['an error that says nothing beside one that does', { error: { code: 7 }, detail: 'no' }, 'no'],
+  ['an empty message and a telling detail', { error: { message: '', detail: 'no' } }, 'no'],
+  ['plain text', ' upstream says no\n', 'upstream says no'],
+])('the text is found as %s write it', (_, body, message) => {
+  expect(said(body)).toBe(message)
+})
+
+test('where no known place holds text the body is kept as it came', () => {
+  expect(said('{"error":{"why":"no"}}')).toBe('{"error":{"why":"no"}}')
+  expect(said('{"errors":{"n":["must be 1"]}}')).toBe('{"errors":{"n":["must be 1"]}}')
+  expect(said('["no",1]')).toBe('["no",1]')
+  expect(said('')).toBe('')
+})
+
+test('what is long is cut, and what was cut before is text', () => {
+  const long = 'x'.repeat(200_000)
+  expect(said({ error: { message: long } })).toBe('x'.repeat(4096))
+  expect(said({ errors: Array.from({ length: 9_000 }, () => 'a') })).toHaveLength(4096)
+  expect(said(`{"error":{"message":"${long}`)).toBe(`{"error":{"message":"${long}`.slice(0, 4096))
+})
+
+test('an endless nest is not followed', () => {
+  const nest = `${'{"error":'.repeat(5_000)}"deep"${'}'.repeat(5_000)}`
+  expect(said(nest)).toBe(nest.slice(0, 4096))
+})
+
+test('words for programs are read beside a text, too', () => {
+  const fault = faultFromBody(429, new Headers({ 'retry-after': '3' }), '{"error":"slow down","code":"rate_limit"}')
+  expect(fault).toMatchObject({ status: 429, message: 'slow down', code: 'rate_limit', retryAfterMs: 3000 })
+  expect(faultFromError(undefined, undefined, 'overloaded')).toMatchObject({ message: 'overloaded', type: undefined })
+})
