@@ -1,6 +1,7 @@
 // The only place where things are constructed and wired. It takes a configuration and answers with a running gateway; the
 // rooms it puts together are in app/.
 
+import { createClientAddresses } from './app/client-addresses.ts'
 import { createEngine } from './app/engine.ts'
 import { createFleet } from './app/fleet.ts'
 import { layGround, openingCredit } from './app/ground.ts'
@@ -66,7 +67,7 @@ export interface AppDependencies {
 /** Seconds a silent connection may live between requests. */
 const idleSeconds = 60
 /** Several replicas stand behind a balancer, which needs a moment to notice that one is leaving. */
-const drainDelayMs = 5_000
+const sharedDrainDelayMs = 5_000
 
 /** Never late. */
 const stillClock: Clock = { now: () => 0, monotonicMs: () => 0 }
@@ -90,11 +91,18 @@ export async function startApp(deps: AppDependencies): Promise<App> {
     onAccessChange: () => offices?.web.accessChanged(),
   })
   const { limiter, limiterMode } = fleet
+  // The socket knows how many requests run and who sent them, and is opened last.
+  let running = (): number => 0
+  let socketAddress = (_: Request): string | undefined => undefined
+  const { addressOf } = createClientAddresses({
+    config: () => source.current,
+    socketAddress: (request) => socketAddress(request),
+  })
   const engine = await createEngine({
-    ...{ ground, people, limiter, limiterMode, source, clock, log, dressLedger, onDefect },
+    ...{ ground, people, limiter, limiterMode, source, clock, log, addressOf, dressLedger, onDefect },
   })
   onPriceChange = () => engine.stock.renew()
-  offices = openOffices({ ground, people, engine, fleet, source, clock, log, onDefect })
+  offices = openOffices({ ground, people, engine, fleet, source, clock, log, addressOf, onDefect })
   const { web, sessions, management, payments } = offices
 
   const { ledger, stock, goods } = engine
@@ -102,8 +110,6 @@ export async function startApp(deps: AppDependencies): Promise<App> {
   // First it says that it goes and still takes requests, until a balancer had the time to notice; then it takes none.
   let leaving = false
   let draining = false
-  // The socket knows how many requests run, and is opened last.
-  let running = (): number => 0
   const shedding = createShedding({ clock: loopClock, random: randomUnit, running: () => running() })
   const handler = createHandler({
     chat: openaiChat,
@@ -123,10 +129,10 @@ export async function startApp(deps: AppDependencies): Promise<App> {
       return ledger.admits() ? undefined : cannotCharge(1000)
     },
     onDefect,
+    addressOf,
     idleSeconds,
   })
   const { host, port, localModels } = source.current
-  const delayMs = source.current.drainDelayMs ?? (ground.database.engine === 'postgres' ? drainDelayMs : 0)
   const listening = listen({
     host,
     port,
@@ -134,7 +140,6 @@ export async function startApp(deps: AppDependencies): Promise<App> {
     // A proxy that keeps connections must not find one closed in the very moment in which it sends the next request.
     handler: (request, socket) => (leaving ? lastOnItsConnection(handler(request, socket)) : handler(request, socket)),
     sharesPort,
-    drainDelayMs: delayMs,
     onDefect(error) {
       const id = createId('req')
       return refuse(openaiChat, logDefect(log, error, id), id)
@@ -142,6 +147,7 @@ export async function startApp(deps: AppDependencies): Promise<App> {
   })
   if (listening instanceof ListenFault) throw refusedPort(source.current, listening)
   running = listening.running
+  socketAddress = listening.socketAddress
   if (localModels) void stock.lookForLocalServers([Number(new URL(listening.url).port)])
 
   return {
@@ -159,10 +165,12 @@ export async function startApp(deps: AppDependencies): Promise<App> {
     },
     async stop() {
       leaving = true
+      const { drainMs, drainDelayMs } = source.current
+      const delayMs = drainDelayMs ?? (ground.database.engine === 'postgres' ? sharedDrainDelayMs : 0)
       draining = delayMs === 0
       if (!draining) setTimeout(() => (draining = true), delayMs).unref()
       web.close()
-      const drained = await listening.stop(source.current.drainMs, () => engine.ticker.expireAll())
+      const drained = await listening.stop({ delayMs, drainMs }, () => engine.ticker.expireAll())
       shedding.close()
       source.close()
       await fleet.close()

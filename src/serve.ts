@@ -59,8 +59,9 @@ export async function serve(port: 'own port' | 'shared port'): Promise<void> {
     // What was opened before the refusal, a database connection say, would keep the process waiting for work.
     process.exit()
   }
-  await announce(app, initial.config, log)
-  stopOnSignal(app, log)
+  const announced = announce(app, initial.config, log)
+  stopOnSignal(app, log, announced)
+  await announced
   if (port === 'shared port') process.send?.('ready')
 }
 
@@ -90,24 +91,25 @@ async function serveWithWorkers(count: number): Promise<void> {
 
 async function announce(app: App, config: Config, log: Log): Promise<void> {
   const facts = await startFacts(app, config)
-  if (config.logFormat === 'pretty') process.stdout.write(prettyStart(facts))
-  else for (const { message, fields } of startLogLines(facts)) log.info(message, fields)
+  await app.firstStart.show((firstKey) => {
+    const shown = firstKey === undefined ? { ...facts, first: undefined } : facts
+    if (config.logFormat === 'pretty') process.stdout.write(prettyStart(shown))
+    else for (const { message, fields } of startLogLines(shown)) log.info(message, fields)
+    // Gathered lines are not shown yet.
+    log.flush()
+  })
 }
 
 async function startFacts(app: App, config: Config): Promise<StartFacts> {
   const providers = app.providers()
-  const isFirst = app.firstStart.firstKey !== undefined
   return {
     version: manifest.version,
     url: app.url,
     dataFolder: shownPath(config.dataFolder),
     engine: app.engine,
-    firstKey: app.firstStart.firstKey,
-    firstKeyFile: shownPath(app.firstStart.firstKeyFile),
-    consoleLink: isFirst ? app.url + (await app.createSignInPath()) : undefined,
+    first: await firstFacts(app),
     managementToken:
       app.adminToken.file === undefined ? app.adminToken.source : `${shownPath(app.adminToken.file)} (0600)`,
-    openingCredit: isFirst ? app.openingCredit : undefined,
     providersOn: [...providers.values()].map(({ id, source, transport }) => ({
       id,
       source,
@@ -118,21 +120,32 @@ async function startFacts(app: App, config: Config): Promise<StartFacts> {
   }
 }
 
+async function firstFacts({ firstStart, url, openingCredit, createSignInPath }: App): Promise<StartFacts['first']> {
+  if (firstStart.firstKey === undefined) return undefined
+  return {
+    key: firstStart.firstKey,
+    keyFile: shownPath(firstStart.firstKeyFile),
+    consoleLink: url + (await createSignInPath()),
+    openingCredit,
+  }
+}
+
 /** As a person in this folder would write it. */
 function shownPath(path: string): string {
   const inside = relative(process.cwd(), path)
   return inside.startsWith('..') ? path : `./${inside}`
 }
 
-/** The first signal drains; a second one shortens the wait. */
-function stopOnSignal(app: App, log: Log): void {
+/** The first signal drains; a second one shortens the wait. One that comes early waits until a key is known as shown. */
+function stopOnSignal(app: App, log: Log, announced: Promise<void>): void {
   let stopping = false
   const stop = (): void => {
     if (stopping) return app.hurry()
     stopping = true
     log.info('stopping: running requests are finished first')
     log.flush()
-    void app.stop().then((drained) => {
+    const stopped = announced.then(() => app.stop())
+    void stopped.then((drained) => {
       if (!drained) process.stderr.write('tollgate: some requests did not end in time and were cut off\n')
       process.exit(0)
     })

@@ -10,8 +10,9 @@ import { forEachEngine, type Place } from './parts/engines.ts'
 
 interface Start {
   readonly killed: boolean
-  readonly firstKey?: string
-  readonly steps?: number
+  /** The key, if it was printed. */
+  readonly shown: string | undefined
+  readonly steps: number
 }
 
 async function start(place: Place, dieAt: number): Promise<Start> {
@@ -27,12 +28,15 @@ async function start(place: Place, dieAt: number): Promise<Start> {
   )
   const output = await new Response(child.stdout).text()
   await child.exited
-  if (child.signalCode === 'SIGKILL') return { killed: true }
-  return { killed: false, ...JSON.parse(output) }
+  return {
+    killed: child.signalCode === 'SIGKILL',
+    shown: /^sk-tg-\w+$/m.exec(output)?.[0],
+    steps: Number(/^(\d+) steps$/m.exec(output)?.[1] ?? 0),
+  }
 }
 
 /** What must be true after any start that was allowed to finish, whatever happened before. */
-async function checkInstallation(place: Place): Promise<void> {
+async function checkInstallation(place: Place): Promise<string> {
   const database = await openDatabase(place)
   const folder = openDataFolder(place.dataFolder, () => {})
   const counts = await database.sql`SELECT (SELECT COUNT(*) FROM workspaces) AS workspaces,
@@ -43,23 +47,27 @@ async function checkInstallation(place: Place): Promise<void> {
   const key = readFileSync(folder.file('first-key'), 'utf8').trim()
   expect(await authenticate(new Headers({ 'x-api-key': key }))).toMatchObject({ keyName: 'first-key' })
   await database.close()
+  return key
 }
 
 forEachEngine((engine) => {
-  test('a first start killed at any step leaves either nothing or a key that stands in its file', async () => {
+  test('a first start killed at any step leaves either nothing or a key in its file, and no key unseen', async () => {
     using whole = await engine.createPlace()
-    const { steps = 0, firstKey } = await start(whole, 0)
-    expect(firstKey).toBeDefined()
-    // Secret check (2 statements), claim, workspace, project, key, before and after the file, before and after commit.
-    expect(steps).toBe(10)
+    const { steps, shown } = await start(whole, 0)
+    expect(shown).toBeDefined()
+    // Secret check (2 statements), claim, workspace, project, key, mark, before and after the file, before and after the
+    // commit; then the mark taken away, before and after the printing, before and after the commit.
+    expect(steps).toBe(16)
     for (let dieAt = 1; dieAt <= steps; dieAt++) {
       using place = await engine.createPlace()
-      expect(await start(place, dieAt)).toEqual({ killed: true })
+      const first = await start(place, dieAt)
+      expect(first.killed).toBe(true)
       const second = await start(place, 0)
-      // Only the last step lies behind the commit: there the key exists, and is not announced a second time.
-      expect(second.firstKey === undefined).toBe(dieAt === steps)
-      await checkInstallation(place)
-      expect((await start(place, 0)).firstKey).toBeUndefined()
+      const key = await checkInstallation(place)
+      // Only the last step lies behind the second commit. Between printing and that, the key is shown twice.
+      expect([dieAt, second.shown]).toEqual([dieAt, dieAt === steps ? undefined : key])
+      expect(second.shown ?? first.shown).toBe(key)
+      expect((await start(place, 0)).shown).toBeUndefined()
     }
   }, 60_000)
 })

@@ -107,9 +107,36 @@ test('the first start prints a key once and a curl line that works as printed; t
   expect(await second.child.exited).toBe(0)
 })
 
+test('a start that could not listen has not used up the first start', async () => {
+  const other = await start(createFolder())
+  const folder = createFolder()
+  const refused = await ended(run(folder, [], { TOLLGATE_PORT: new URL(other.url).port }))
+  expect([refused.exitCode, refused.out]).toEqual([1, ''])
+  other.child.kill('SIGTERM')
+  await other.child.exited
+
+  const first = await start(folder)
+  const key = readFileSync(join(folder, 'data', 'first-key'), 'utf8').trim()
+  expect(first.output()).toContain('first start')
+  expect(first.output()).toMatch(/Console +http\S+\/console\?t=\S+/)
+  expect(first.output()).toContain(`-H "Authorization: Bearer ${key}"`)
+  first.child.kill('SIGTERM')
+  await first.child.exited
+
+  const second = await start(folder)
+  expect(second.output()).not.toContain('sk-tg-')
+  second.child.kill('SIGTERM')
+  await second.child.exited
+})
+
 test('without a terminal the same facts are JSON lines, with the address as a field', async () => {
   const folder = createFolder()
   const { child, url, output } = await start(folder, { TOLLGATE_LOG: 'json' })
+  const [first] = output().split('\n')
+  const { curl, console: link } = JSON.parse(first ?? '') as { curl: string; console: string }
+  expect(link).toStartWith(`${url}/console?t=`)
+  const called = Bun.spawn(['bash', '-c', curl], { stdout: 'pipe', stderr: 'ignore' })
+  expect((await new Response(called.stdout).text()).trimEnd()).toEndWith('data: [DONE]')
   child.kill('SIGTERM')
   await child.exited
   const lines = output()

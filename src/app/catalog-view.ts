@@ -1,6 +1,7 @@
 // The catalog as everybody may read it: models, prices, tags, and how their routes are doing. No address and nothing of a
 // credential is in it.
 
+import { basename } from 'node:path'
 import type { Model } from '../catalog/model.ts'
 import { showPrice } from '../catalog/show-price.ts'
 import type { CatalogItem } from '../http/management/request-routes.ts'
@@ -24,13 +25,18 @@ export function catalogItems(
       max_output_tokens: model.maxOutputTokens ?? null,
       tags: model.tags,
       released: model.releasedAt === undefined ? null : isoTime(model.releasedAt).slice(0, 10),
-      source: model.source,
+      source: publicSource(model.source),
       price: model.price ? showPrice(model.price) : null,
-      price_source: model.price ? (findPrice(model.id)?.source ?? model.source) : null,
+      price_source: model.price ? publicSource(findPrice(model.id)?.source ?? model.source) : null,
       price_version: priceVersions.get(model.id) ?? null,
       callable: model.price !== undefined,
       routes: shownRoutes(model, providers, readings),
     }))
+}
+
+/** The file by its name: where it lies on the machine is not everybody's business. */
+export function publicSource(source: string): string {
+  return basename(source)
 }
 
 function shownRoutes(model: Model, providers: Goods['providers'], readings: ReadonlyMap<string, RouteReading>) {

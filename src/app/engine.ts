@@ -52,6 +52,7 @@ export interface EngineDependencies {
   readonly source: ConfigSource
   readonly clock: Clock
   readonly log: Log
+  addressOf(request: Request): string | undefined
   /** For measurements: the ledger as the gateway shall see it. */
   readonly dressLedger: ((real: Ledger) => Ledger) | undefined
   onDefect(error: unknown, id: RequestId): Failure
@@ -72,7 +73,7 @@ export interface Engine {
 }
 
 export async function createEngine(deps: EngineDependencies): Promise<Engine> {
-  const { ground, people, limiter, source, clock, log, dressLedger, onDefect } = deps
+  const { ground, people, limiter, source, clock, log, addressOf, dressLedger, onDefect } = deps
   const { database } = ground
   const health = createHealth({ clock, random: randomUnit, onNotice: (notice) => log.warn(describeNotice(notice)) })
   const sandboxTransport = createSandboxTransport({ clock })
@@ -95,11 +96,18 @@ export async function createEngine(deps: EngineDependencies): Promise<Engine> {
   const { adminToken } = ground
   const { limiterMode } = deps
   const observers = createObservers({
-    ...{ source, clock, database, ledger, health, budget, adminToken, log, goods, limiterMode },
+    ...{ source, clock, database, ledger, health, budget, adminToken, log, addressOf, goods, limiterMode },
   })
   const ticker = createTicker(clock)
   const soundings = createSoundings({ isProxied: source.current.isProxied })
   const seal = ground.subkeys('idempotency-store')
+  const replays = createReplays({
+    database,
+    clock,
+    sealKey: seal.current,
+    previousSealKey: seal.previous,
+    isCharged: async (id) => (await ledger.transfersOf(id)).length > 0,
+  })
   const generation = {
     clock,
     log,
@@ -121,18 +129,14 @@ export async function createEngine(deps: EngineDependencies): Promise<Engine> {
     sticky: createStickyRoutes({ clock }),
     hedges: createHedgeBudget(),
     ratios: new InputRatios(),
-    replays: createReplays({
-      database,
-      clock,
-      sealKey: seal.current,
-      previousSealKey: seal.previous,
-      isCharged: async (id) => (await ledger.transfersOf(id)).length > 0,
-    }),
+    replays,
     offer: () => goods().offer,
     get ownKeyFee() {
       return goods().ownKeyFee
     },
-    bodyBytesMax: source.current.bodyBytesMax,
+    get bodyBytesMax() {
+      return source.current.bodyBytesMax
+    },
   }
   return {
     generate: createGenerate(generation),
@@ -146,6 +150,7 @@ export async function createEngine(deps: EngineDependencies): Promise<Engine> {
     goods,
     async close() {
       ticker.close()
+      replays.close()
       soundings.close()
       await ledger.close()
       await requests.close()

@@ -27,24 +27,35 @@ export function createCredentials({ keys, cache, goods }: CredentialParts): Cred
 }
 
 async function destinationOf(
-  { endpointsOf, guard, providers }: Goods,
+  goods: Goods,
   provider: string,
   baseUrl: string | undefined,
 ): Promise<CredentialDestination | Failure> {
-  const own = endpointsOf(provider)?.[0]?.baseUrl
-  const origin = own === undefined ? undefined : URL.parse(own)?.origin
-  // The sandbox has no address, and nothing to bring a key for.
-  if (origin === undefined) return unknownProvider(provider, [...new Set([...builtInProviderIds, ...providers.keys()])])
+  const { guard, providers } = goods
+  const origin = originOf(goods, provider)
+  if (origin === undefined) {
+    const known = [...new Set([...builtInProviderIds, ...providers.keys()])]
+    return takesNoKey(
+      provider,
+      known.filter((id) => originOf(goods, id) !== undefined),
+    )
+  }
   if (baseUrl === undefined) return { origin, baseUrl: undefined }
   if (!guard) {
     const message = 'This gateway does not allow addresses of workspaces; its operator sets `own_keys.base_urls`.'
     return new Failure('INVALID_REQUEST', message, { param: 'base_url' })
   }
   const checked = await guard.checkBaseUrl(baseUrl)
-  return checked instanceof EgressRefusal ? invalidRequest(checked.message, 'base_url') : checked
+  return checked instanceof EgressRefusal ? invalidRequest(`\`base_url\` ${checked.message}.`, 'base_url') : checked
 }
 
-function unknownProvider(provider: string, known: readonly string[]): Failure {
+/** undefined = there is no such provider, or, as the sandbox, it has no address and nothing to bring a key for. */
+function originOf({ endpointsOf }: Pick<Goods, 'endpointsOf'>, provider: string): string | undefined {
+  const url = URL.parse(endpointsOf(provider)?.[0]?.baseUrl ?? '')
+  return url && /^https?:$/.test(url.protocol) ? url.origin : undefined
+}
+
+function takesNoKey(provider: string, known: readonly string[]): Failure {
   const near = nearestNames(provider, known, 1)
   const hint = near.length > 0 ? ` Did you mean \`${near[0]}\`?` : ''
   return new Failure('NOT_FOUND', `No provider \`${provider.slice(0, 100)}\` that takes a key.${hint}`)

@@ -32,6 +32,7 @@ export interface ObserverDependencies {
   readonly budget: RetryBudget
   readonly adminToken: AdminToken
   readonly log: Log
+  addressOf(request: Request): string | undefined
   goods(): Goods
   limiterMode: GatewayMetricsOptions['limiterMode']
 }
@@ -46,7 +47,7 @@ export interface Observers {
 }
 
 export function createObservers(deps: ObserverDependencies): Observers {
-  const { source, clock, database, ledger, health, budget, adminToken, log, goods, limiterMode } = deps
+  const { source, clock, database, ledger, health, budget, adminToken, log, addressOf, goods, limiterMode } = deps
   let otlp: OtlpExporter | undefined
   const metrics = createGatewayMetrics({
     clock,
@@ -80,7 +81,7 @@ export function createObservers(deps: ObserverDependencies): Observers {
     },
     beginTrace: otlp?.beginTrace,
     streams: { opened: () => metrics.streamOpened(), closed: () => metrics.streamClosed() },
-    metrics: createMetricsRoute({ registry: metrics.registry, adminToken, clock }),
+    metrics: createMetricsRoute({ registry: metrics.registry, adminToken, clock, addressOf }),
     async close() {
       await otlp?.close()
       await rollups.close()

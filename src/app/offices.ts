@@ -36,6 +36,7 @@ export interface OfficeDependencies {
   readonly source: ConfigSource
   readonly clock: Clock
   readonly log: Log
+  addressOf(request: Request): string | undefined
   onDefect(error: unknown, id: RequestId): Failure
 }
 
@@ -53,6 +54,7 @@ export function openOffices({
   source,
   clock,
   log,
+  addressOf,
   onDefect,
 }: OfficeDependencies): Offices {
   const { database, adminToken } = ground
@@ -60,7 +62,7 @@ export function openOffices({
   const config = source.current
   const { renderFailure } = openaiChat
   const pages = createPages({
-    ...{ clock, database, adminToken, health, goods },
+    ...{ clock, database, adminToken, health, addressOf, goods },
     config: () => source.current,
   })
   const payments = createStripePayments({
@@ -72,7 +74,7 @@ export function openOffices({
     onDefect,
     ...(config.stripe.secretKey && { secretKey: config.stripe.secretKey }),
     ...(config.stripe.webhookSecret && { webhookSecret: config.stripe.webhookSecret }),
-    publicUrl: config.publicUrl ?? `http://${config.host}:${config.port}`,
+    publicUrl: () => source.current.publicUrl ?? `http://${config.host}:${config.port}`,
   })
   const seal = ground.subkeys('idempotency-store')
   const tail = createRequestTail({
@@ -86,6 +88,7 @@ export function openOffices({
     database,
     ledger,
     adminToken,
+    addressOf,
     onDefect,
     renderFailure,
     invalidate: fleet.invalidate,

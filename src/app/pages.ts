@@ -4,9 +4,8 @@ import manifest from '../../package.json' with { type: 'json' }
 import { readPriceHistory } from '../catalog/price-overrides.ts'
 import { showPrice } from '../catalog/show-price.ts'
 import type { Config } from '../config/config.ts'
-import { createAuthorize } from '../http/management/authorize.ts'
+import { createCheckToken } from '../http/management/authorize.ts'
 import { type Clock, isoTime } from '../kernel/clock.ts'
-import { Failure } from '../kernel/failure.ts'
 import type { Health } from '../routing/health/health.ts'
 import type { Database } from '../store/database.ts'
 import type { AdminToken } from '../tenancy/admin-token.ts'
@@ -22,6 +21,7 @@ export interface PageDependencies {
   readonly database: Database
   readonly adminToken: AdminToken
   readonly health: Health
+  addressOf(request: Request): string | undefined
   config(): Config
   goods(): Goods
 }
@@ -39,14 +39,12 @@ const auditedAs = {
 } as const satisfies Readonly<Record<SessionEvent, object>>
 
 export function createPages(deps: PageDependencies): Pages {
-  const { clock, database, adminToken, health, config, goods } = deps
+  const { clock, database, adminToken, health, addressOf, config, goods } = deps
   const publicUrl = (): string | undefined => config().publicUrl
   const sessions = createSessions({
     ...{ clock, publicUrl, rows: createConsoleSessions(database) },
     adminToken: () => adminToken,
   })
-  // The same brake on guesses as the management API has.
-  const authorize = createAuthorize({ adminToken, clock })
   const web = createWeb({
     clock,
     version: manifest.version,
@@ -71,11 +69,8 @@ export function createPages(deps: PageDependencies): Pages {
       database.transaction((sql) =>
         appendAudit(sql, { actor: 'console session', at: clock.now(), object: 'console', ...auditedAs[event] }),
       ),
-    async checkToken(token) {
-      const headers = { authorization: `Bearer ${token}` }
-      const found = await authorize(new Request('http://gate/', { headers }))
-      return found instanceof Failure ? found : undefined
-    },
+    // The same brake on guesses as the management API has.
+    checkToken: createCheckToken({ adminToken, clock, addressOf }),
   })
   return { web, sessions }
 }

@@ -54,6 +54,29 @@ export function sumCharge(request: JsonObject): ChargeSums | undefined {
   }
 }
 
+export interface OwnKeyCharge {
+  readonly chargePico: bigint
+  readonly writtenOffPico: bigint
+  readonly fault: string | undefined
+}
+
+/**
+ * Of a call on the workspace's own key, whose transfer names no price: what was paid, a fee or nothing. undefined = it was
+ * no such call, or there is no charge.
+ */
+export function ownKeyCharge(request: JsonObject): OwnKeyCharge | undefined {
+  const costPico = picoOf(textAt(request, 'cost'))
+  const chargePico = transferPico(request, 'charge')
+  if (costPico === undefined || chargePico === undefined || textAt(request, 'price_version') !== undefined) {
+    return undefined
+  }
+  const writtenOffPico = transferPico(request, 'writeoff') ?? 0n
+  // Where several processes share a wallet, the caller is told the cost before anyone knows that it cannot be paid.
+  const agrees = costPico === chargePico || costPico === chargePico + writtenOffPico
+  const fault = agrees ? undefined : `the transfer is ${usdOf(chargePico)}, not ${usdOf(costPico)}`
+  return { chargePico, writtenOffPico, fault }
+}
+
 function sumLine(line: JsonObject): SumLine {
   const kind = textAt(line, 'kind') ?? '?'
   return {

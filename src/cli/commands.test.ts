@@ -171,25 +171,27 @@ onSqlite((engine) => {
     })
   })
 
-  test('a tail prints what there is, then what comes, each once', async () => {
+  test.each([20, 1])('a tail prints what there is up to its limit (%i), then what comes, each once', async (limit) => {
     await using world = await openWorld(engine)
     const ids = [createId('req'), createId('req'), createId('req')] as const
     world.management.logged.push({ id: ids[0] }, { id: ids[1] })
-    const child = Bun.spawn([process.execPath, '--no-install', entry, 'requests', '--follow', '--json'], {
+    const args = ['requests', '--follow', '--json', '--limit', String(limit)]
+    const child = Bun.spawn([process.execPath, '--no-install', entry, ...args], {
       cwd: world.folder,
       env: { PATH: process.env.PATH ?? '', TOLLGATE_URL: world.management.url, TOLLGATE_ADMIN_TOKEN: managementToken },
       stdout: 'pipe',
     })
+    const expected = ids.slice(limit === 1 ? 1 : 0)
     let text = ''
     for await (const chunk of child.stdout) {
       text += new TextDecoder().decode(chunk)
-      if (text.split('\n').length === 3 && world.management.logged.length === 2)
-        world.management.logged.push({ id: ids[2] })
-      if (text.split('\n').length >= 4) break
+      const isFirstShown = text.split('\n').length === expected.length
+      if (isFirstShown && world.management.logged.length === 2) world.management.logged.push({ id: ids[2] })
+      if (text.split('\n').length > expected.length) break
     }
     child.kill()
     await child.exited
     const seen = text.trim().split('\n')
-    expect(seen.map((line) => JSON.parse(line).id)).toEqual([...ids])
+    expect(seen.map((line) => JSON.parse(line).id)).toEqual(expected)
   })
 })

@@ -141,6 +141,14 @@ onSqlite((engine) => {
     for (const [name, value, source] of expected) expect(settings.get(name)).toEqual({ name, value, source })
     const table = await world.run('config', { env })
     expect(table.out).toMatch(/^SETTING +VALUE +FROM\n/)
+    expect(table.err).toContain('As a gateway started here and now would read them.')
+    // Whatever this terminal has, the gateway that runs is asked.
+    const running = await world.run('config show --running')
+    expect([running.exit, running.err]).toEqual([0, ''])
+    expect(running.out).toMatch(/^SETTING +VALUE +FROM\n/)
+    expect(await world.json('config show --running')).toEqual({
+      data: [{ name: 'server.port', value: '8080', source: 'default' }],
+    })
     for (const { out, err } of [shown, table]) expect(out + err).not.toMatch(/canary|cccc|token-of-the-operator/)
   })
 

@@ -98,6 +98,53 @@ test('an estimate that exceeds its hold is capped by it', () => {
   expect(sums).toMatchObject({ adjustment: { label: 'capped by the hold', pico: -50_000_000n }, fault: undefined })
 })
 
+/** Five percent of $0.0004528 is a fee that no price of the catalog explains. */
+const ownKey: JsonObject = {
+  ...cached,
+  price_version: null,
+  charge: null,
+  cost: '0.00002264',
+  transfers: [{ id: 'tr_A', kind: 'charge', amount: '0.00002264', price_version: null }],
+}
+
+test("a call on the workspace's own key is explained by its transfer, with a fee or without", () => {
+  expect(explainText(ownKey)).toEqual({
+    fault: undefined,
+    text: `req_A   acme/cache   via acme   1 attempt   settled   tr_A
+  charge  $0.00002264      on the workspace's own key, by no price of the catalog
+  held  $0.012592;  released $0.01256936
+  candidates 1, attempts 1, none failed
+`,
+  })
+  const transfers = [{ id: 'tr_A', kind: 'charge', amount: '0.00', price_version: null }]
+  const free = explainText({ ...ownKey, cost: '0.00', held: '0.00', transfers })
+  expect(free.fault).toBeUndefined()
+  expect(free.text).toContain("  charge  $0.00      on the workspace's own key")
+})
+
+test('what such a wallet could not pay is told, whether the caller was told the fee or what was paid of it', () => {
+  const transfers = [
+    { id: 'tr_A', kind: 'charge', amount: '0.00002', price_version: null },
+    { id: 'tr_B', kind: 'writeoff', amount: '0.00000264', price_version: null },
+  ]
+  for (const cost of ['0.00002', '0.00002264']) {
+    const { text, fault } = explainText({ ...ownKey, cost, transfers })
+    expect(fault).toBeUndefined()
+    expect(text).toContain('$0.00000264 more than the wallet had was written off')
+  }
+})
+
+test('an answer that was charged and did not end well says how it ended', () => {
+  const code = 'STREAM_INTERRUPTED'
+  const broken = explainText({ ...cached, code, reason: 'Provider acme closed the stream.' }).text
+  expect(broken).toContain('\n  ended  200 STREAM_INTERRUPTED: Provider acme closed the stream.\n')
+  expect(broken).toEndWith('  candidates 1, attempts 1, the last broke off\n')
+  expect(explainText({ ...ownKey, code }).text).toContain('\n  ended  200 STREAM_INTERRUPTED\n')
+  const left = explainText({ ...cached, status: 499 }).text
+  expect(left).toContain('\n  ended  499, the client left\n')
+  expect(left).toEndWith('attempts 1, none failed\n')
+})
+
 const lines = [{ kind: 'output', tokens: 100, price_per_million: '2.00', amount: '0.0002' }]
 const wrong: readonly (readonly [string, JsonObject, string])[] = [
   [
@@ -116,6 +163,7 @@ const wrong: readonly (readonly [string, JsonObject, string])[] = [
     withCharge({ lines, total: '0.0002' }, { transfers: [{ kind: 'charge', amount: '0.0001' }] }),
     'the transfers come to $0.0001, not to $0.0002',
   ],
+  ["the transfer of a call on one's own key", { ...ownKey, cost: '0.00' }, 'the transfer is $0.00002264, not $0.00'],
 ]
 for (const [what, request, fault] of wrong) {
   test(`${what} that is wrong is told`, () => expect(explainText(request).fault).toBe(fault))

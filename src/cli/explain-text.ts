@@ -1,13 +1,22 @@
 // Lays out one charge for people: what was used at which price, what was paid, what was held, and why it went where it
 // went. All amounts have the same number of decimals, so that a column can be added up by eye.
 
-import { type ChargeSums, decimalsOf, picoOf, sumCharge, usdOf } from './charge-sums.ts'
+import {
+  type ChargeSums,
+  decimalsOf,
+  type OwnKeyCharge,
+  ownKeyCharge,
+  picoOf,
+  sumCharge,
+  usdOf,
+} from './charge-sums.ts'
 import { type JsonObject, numberAt, objectOf, objectsOf, shownAt, textAt } from './json-members.ts'
 import { shownCount } from './shown-values.ts'
 import { cleanText } from './table.ts'
 
 /** Of a label and its tokens; keeps most explanations alike. */
 const leftWidthLeast = 20
+const clientLeftStatus = 499
 
 export interface Explanation {
   readonly text: string
@@ -17,9 +26,15 @@ export interface Explanation {
 
 export function explainText(request: JsonObject): Explanation {
   const sums = sumCharge(request)
-  const body = sums === undefined ? unchargedLines(request) : chargedLines(request, sums)
-  const lines = [headLine(request, sums), ...body, ...routeLines(request)]
-  return { text: `${lines.map(cleanText).join('\n')}\n`, fault: sums?.fault }
+  const own = sums === undefined ? ownKeyCharge(request) : undefined
+  const lines = [headLine(request, sums), ...bodyLines(request, sums, own), ...routeLines(request)]
+  return { text: `${lines.map(cleanText).join('\n')}\n`, fault: sums?.fault ?? own?.fault }
+}
+
+function bodyLines(request: JsonObject, sums: ChargeSums | undefined, own: OwnKeyCharge | undefined): string[] {
+  if (sums !== undefined) return [...chargedLines(request, sums), ...endLines(request)]
+  if (own !== undefined) return [...ownKeyLines(request, own), ...endLines(request)]
+  return unchargedLines(request)
 }
 
 function headLine(request: JsonObject, sums: ChargeSums | undefined): string {
@@ -63,7 +78,8 @@ function chargedLines(request: JsonObject, sums: ChargeSums): string[] {
     const counted = `${label}${tokens.padStart(left - label.length)}${price.padEnd(middle)}`
     return `  ${counted}    ${usd(pico).padStart(amount)}      ${note}`.trimEnd()
   })
-  return [...lines, ...(held === undefined ? [] : [heldLine(held, sums, usd)]), priceLine(objectOf(request.charge))]
+  const heldLines = held === undefined ? [] : [heldLine(held, sums.chargePico, usd)]
+  return [...lines, ...heldLines, priceLine(objectOf(request.charge))]
 }
 
 function rowsOf(usage: JsonObject, sums: ChargeSums): readonly Row[] {
@@ -92,8 +108,7 @@ function priceLine(charge: JsonObject): string {
   return `  price  ${parts.filter((part) => part !== undefined).join(', ')}`
 }
 
-function heldLine(held: bigint, sums: ChargeSums, usd: (pico: bigint) => string): string {
-  const spent = sums.chargePico
+function heldLine(held: bigint, spent: bigint, usd: (pico: bigint) => string = usdOf): string {
   return spent > held
     ? `  held  ${usd(held)};  ${usd(spent - held)} more was charged than held`
     : `  held  ${usd(held)};  released ${usd(held - spent)}`
@@ -110,14 +125,32 @@ function sourceNote(usage: JsonObject): string {
     : 'usage reported by the provider'
 }
 
+function ownKeyLines(request: JsonObject, { chargePico, writtenOffPico }: OwnKeyCharge): string[] {
+  const held = picoOf(textAt(request, 'held'))
+  const lost = writtenOffPico === 0n ? '' : `;  ${usdOf(writtenOffPico)} more than the wallet had was written off`
+  return [
+    `  charge  ${usdOf(chargePico)}      on the workspace's own key, by no price of the catalog${lost}`,
+    ...(held === undefined ? [] : [heldLine(held, chargePico)]),
+  ]
+}
+
+/** How an answer that was charged ended, unless it ended well. */
+function endLines(request: JsonObject): string[] {
+  const hasLeft = numberAt(request, 'status') === clientLeftStatus
+  return textAt(request, 'code') === undefined && !hasLeft ? [] : [`  ended  ${statusText(request)}`]
+}
+
+function statusText(request: JsonObject): string {
+  const [code, reason] = [textAt(request, 'code'), textAt(request, 'reason')]
+  const left = numberAt(request, 'status') === clientLeftStatus ? ', the client left' : ''
+  return `${shownAt(request, 'status')}${left}${code === undefined ? '' : ` ${code}`}${reason === undefined ? '' : `: ${reason}`}`
+}
+
 function unchargedLines(request: JsonObject): string[] {
   const cost = textAt(request, 'cost')
-  const code = textAt(request, 'code')
-  const status = `${shownAt(request, 'status')}${code === undefined ? '' : ` ${code}`}`
-  const reason = textAt(request, 'reason')
   const held = textAt(request, 'held')
   return [
-    `  charge  ${cost === undefined ? 'none' : `$${cost}`}      ${status}${reason === undefined ? '' : `: ${reason}`}`,
+    `  charge  ${cost === undefined ? 'none' : `$${cost}`}      ${statusText(request)}`,
     ...(held === undefined ? [] : [`  held  $${held};  released $${held}`]),
   ]
 }
@@ -127,7 +160,10 @@ export function routeLines(request: JsonObject): string[] {
   const candidates = objectsOf(request.candidates)
   const attempts = objectsOf(request.attempts)
   const failed = attempts.filter((attempt) => textAt(attempt, 'outcome') !== 'ok').length
-  const tried = failed === 0 ? 'none failed' : `${failed} failed`
+  const facts = failed === 0 ? [] : [`${failed} failed`]
+  // The attempt that answers counts as good even where its stream breaks off later.
+  if (textAt(request, 'code') === 'STREAM_INTERRUPTED') facts.push('the last broke off')
+  const tried = facts.length === 0 ? 'none failed' : facts.join(', ')
   const planned = candidates.length === 0 ? '' : `candidates ${candidates.length}, `
   const lines = [`  ${planned}attempts ${attempts.length}, ${tried}`]
   if (candidates.length < 2 && failed === 0) return lines

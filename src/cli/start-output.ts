@@ -8,18 +8,22 @@ export interface StartFacts {
   readonly url: string
   readonly dataFolder: string
   readonly engine: 'sqlite' | 'postgres'
-  /** Only at the first start. */
-  readonly firstKey: string | undefined
-  readonly firstKeyFile: string
-  /** Signs a browser in once; only at the first start. */
-  readonly consoleLink: string | undefined
+  /** Only at the start that shows the first key. */
+  readonly first: FirstFacts | undefined
   /** A variable or a file, never the token. */
   readonly managementToken: string
-  /** Decimal USD in the wallet of the first workspace; only at the first start. */
-  readonly openingCredit: string | undefined
   readonly providersOn: readonly ProviderFact[]
   /** Built-in providers whose variable is not set. */
   readonly providersOff: readonly { readonly id: string; readonly variable: string }[]
+}
+
+export interface FirstFacts {
+  readonly key: string
+  readonly keyFile: string
+  /** Signs a browser in once. */
+  readonly consoleLink: string
+  /** Decimal USD in the wallet of the first workspace. */
+  readonly openingCredit: string
 }
 
 export interface ProviderFact {
@@ -31,36 +35,36 @@ export interface ProviderFact {
 }
 
 export function prettyStart(facts: StartFacts): string {
+  const { url, first } = facts
   const store = facts.engine === 'sqlite' ? `data ${facts.dataFolder} (SQLite)` : 'PostgreSQL'
-  const first = facts.firstKey === undefined ? '' : '   first start'
-  const lines = [`tollgate ${facts.version}   ${store}${first}`, '']
-  const link =
-    facts.consoleLink === undefined ? `${facts.url}/console` : `${facts.consoleLink}    one-time link, valid 15 minutes`
-  lines.push(`  Console     ${link}`, `  Catalog     ${facts.url}/`)
-  lines.push(`  OpenAI      ${facts.url}/v1`, `  Anthropic   ${facts.url}`)
-  if (facts.firstKey !== undefined) {
-    lines.push(`  API key     ${facts.firstKey}      shown this once; also in ${facts.firstKeyFile} (0600)`)
-  }
+  const lines = [`tollgate ${facts.version}   ${store}${first ? '   first start' : ''}`, '']
+  const link = first ? `${first.consoleLink}    one-time link, valid 15 minutes` : `${url}/console`
+  lines.push(`  Console     ${link}`, `  Catalog     ${url}/`)
+  lines.push(`  OpenAI      ${url}/v1`, `  Anthropic   ${url}`)
+  if (first) lines.push(`  API key     ${first.key}      shown this once; also in ${first.keyFile} (0600)`)
   lines.push(`  Management  token in ${facts.managementToken}`)
-  if (facts.openingCredit !== undefined) {
-    lines.push(`  Wallet      $${facts.openingCredit} opening credit, workspace "default"`)
-  }
+  if (first) lines.push(`  Wallet      $${first.openingCredit} opening credit, workspace "default"`)
   lines.push('', ...providerLines(facts), '')
-  if (facts.firstKey !== undefined) lines.push(...tryLines(facts.url, facts.firstKey), '')
-  lines.push(`listening on ${facts.url}`, '')
+  if (first) {
+    lines.push(`  Try it      ${curlParts(url, first.key).join(' \\\n                ')}`)
+    lines.push('  Connect     npx tollgate connect claude | cline | opencode …        Stop  Ctrl-C', '')
+  }
+  lines.push(`listening on ${url}`, '')
   return lines.join('\n')
 }
 
 export function startLogLines(facts: StartFacts): { readonly message: string; readonly fields: LogFields }[] {
+  const { url, first } = facts
   const lines: { message: string; fields: LogFields }[] = []
-  if (facts.firstKey !== undefined) {
+  if (first) {
     lines.push({
       message: 'first start: this key is shown once',
       fields: {
-        api_key: facts.firstKey,
-        file: facts.firstKeyFile,
-        ...(facts.consoleLink !== undefined && { console: facts.consoleLink }),
-        ...(facts.openingCredit !== undefined && { opening_credit: facts.openingCredit }),
+        api_key: first.key,
+        file: first.keyFile,
+        console: first.consoleLink,
+        opening_credit: first.openingCredit,
+        curl: curlParts(url, first.key).join(' '),
       },
     })
   }
@@ -68,9 +72,9 @@ export function startLogLines(facts: StartFacts): { readonly message: string; re
     lines.push({ message: 'provider on', fields: { provider: id, source, models } })
   }
   lines.push({
-    message: `listening on ${facts.url}`,
+    message: `listening on ${url}`,
     fields: {
-      url: facts.url,
+      url,
       version: facts.version,
       engine: facts.engine,
       management_token: facts.managementToken,
@@ -95,13 +99,13 @@ function providerLines({ providersOn, providersOff }: StartFacts): string[] {
   return lines.map((line, at) => `  ${(at === 0 ? 'Providers' : '').padEnd(12)}${line}`)
 }
 
-function tryLines(url: string, key: string): string[] {
+/** The first call as a shell takes it, in parts that each fit on a line. */
+function curlParts(url: string, key: string): readonly string[] {
   const body =
     '{"model":"sandbox/echo","stream":true,"messages":[{"role":"user","content":"hello from the other side of the gate"}]}'
   return [
-    `  Try it      curl -N ${url}/v1/chat/completions \\`,
-    `                -H "Authorization: Bearer ${key}" -H "Content-Type: application/json" \\`,
-    `                -d '${body}'`,
-    '  Connect     npx tollgate connect claude | cline | opencode …        Stop  Ctrl-C',
+    `curl -N ${url}/v1/chat/completions`,
+    `-H "Authorization: Bearer ${key}" -H "Content-Type: application/json"`,
+    `-d '${body}'`,
   ]
 }

@@ -73,6 +73,7 @@ test('without a file or variables the defaults hold', () => {
     ownKeys: { feeBasisPoints: 0, mayBringAddress: false, allowHosts: [], plainHttp: false },
     publicUrl: undefined,
     localModels: true,
+    trustedProxies: [],
     isProxied: false,
     providers: [],
     models: [],
@@ -177,6 +178,20 @@ test('a file outside the working folder is named in full', () => {
   const path = join(folder({ 'x.yaml': 'server: { port: 70000 }' }), 'x.yaml')
   expect(faultsOf({ env: { TOLLGATE_CONFIG: path } })).toEqual([
     `${path}:1:17  server.port  expected at most 65535, got the number 70000`,
+  ])
+})
+
+test('trusted proxies are a list in the file, or in one variable with commas, and a wrong one is named', () => {
+  const listed = 'server: { trusted_proxies: [10.0.0.0/8, "2001:db8::1"] }'
+  expect(configOf({ file: listed }).trustedProxies).toEqual(['10.0.0.0/8', '2001:db8::1'])
+  const env = { TOLLGATE_TRUSTED_PROXIES: '192.0.2.1, 10.83.0.0/24' }
+  expect(configOf({ file: listed, env }).trustedProxies).toEqual(['192.0.2.1', '10.83.0.0/24'])
+  const expected = 'expected an address or a range whose bits after the prefix are 0, such as 10.0.0.0/8, got'
+  expect(faultsOf({ file: 'server:\n  trusted_proxies: [10.0.0.1, 10.0.0.1/8]\n' })).toEqual([
+    `tollgate.yaml:2:31  server.trusted_proxies[1]  ${expected} "10.0.0.1/8"`,
+  ])
+  expect(faultsOf({ env: { TOLLGATE_TRUSTED_PROXIES: '10.0.0.1,nginx' } })).toEqual([
+    `environment  TOLLGATE_TRUSTED_PROXIES  ${expected} "nginx"`,
   ])
 })
 

@@ -63,6 +63,8 @@ export interface Config {
   /** Where people reach the gateway; undefined = where it listens. */
   readonly publicUrl: string | undefined
   readonly localModels: boolean
+  /** Addresses and ranges of the proxies whose X-Forwarded-For is believed. */
+  readonly trustedProxies: readonly string[]
   /** Whether the runtime sends calls through a proxy of the environment's. */
   readonly isProxied: boolean
   /** Whether the catalog pages need no session. */
@@ -143,6 +145,7 @@ export function loadConfig(inputs: ConfigInputs): LoadedConfig | RefusedConfig {
     catalogIsPublic: server.catalog !== 'signed-in',
     requestsRetentionDays: server.requests_retention_days ?? 90,
     localModels: server.local_models !== 'off' && server.local_models !== false,
+    trustedProxies: server.trusted_proxies ?? [],
     isProxied: setProxyVariables(env).length > 0,
     providers: settings.providers,
     models: settings.models,

@@ -3,6 +3,7 @@
 
 import { z } from 'zod'
 import { modelEntrySchema } from '../catalog/entry.ts'
+import { parseIpRange } from '../kernel/ip-range.ts'
 import { providerEntrySchema } from '../providers/entry.ts'
 
 const gibibyte = 2 ** 30
@@ -64,6 +65,14 @@ export const serverSchema = z
       .union([z.enum(['on', 'off']), z.boolean()], { error: 'expected on or off' })
       .optional()
       .describe('on looks for model servers on the usual ports of this machine at start. Default on.'),
+    trusted_proxies: z
+      .array(
+        z.string().refine((text) => parseIpRange(text) !== undefined, {
+          error: 'expected an address or a range whose bits after the prefix are 0, such as 10.0.0.0/8',
+        }),
+      )
+      .optional()
+      .describe('Proxies whose X-Forwarded-For is believed: addresses and ranges. Default none.'),
   })
   .describe('Settings of the process. A variable of the environment wins over each of them.')
 

@@ -33,6 +33,7 @@ const serverValues: Shown<ServerSection> = {
   requests_retention_days: ({ requestsRetentionDays }) => requestsRetentionDays,
   catalog: ({ catalogIsPublic }) => (catalogIsPublic ? 'public' : 'signed-in'),
   local_models: ({ localModels }) => onOff(localModels),
+  trusted_proxies: ({ trustedProxies }) => listed(trustedProxies),
 }
 
 const limitValues: Shown<LimitsSection> = {
@@ -44,7 +45,7 @@ const limitValues: Shown<LimitsSection> = {
 const ownKeyValues: Shown<OwnKeysSection> = {
   fee_percent: ({ ownKeys }) => ownKeys.feeBasisPoints / 100,
   base_urls: ({ ownKeys }) => ownKeys.mayBringAddress,
-  allow_hosts: ({ ownKeys }) => (ownKeys.allowHosts.length === 0 ? 'none' : ownKeys.allowHosts.join(', ')),
+  allow_hosts: ({ ownKeys }) => listed(ownKeys.allowHosts),
   plain_http: ({ ownKeys }) => ownKeys.plainHttp,
 }
 
@@ -99,6 +100,10 @@ export function shownSettings(config: Config, inputs: ConfigInputs): readonly Sh
 
 function onOff(isOn: boolean): string {
   return isOn ? 'on' : 'off'
+}
+
+function listed(entries: readonly string[]): string {
+  return entries.length === 0 ? 'none' : entries.join(', ')
 }
 
 function given({ env }: ConfigInputs, name: string): string | undefined {

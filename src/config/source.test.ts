@@ -123,15 +123,17 @@ test('a file that appears is picked up', async () => {
 })
 
 test('what cannot change while running keeps its value and is named, the rest is applied', async () => {
-  const { source, path, nextReport } = start('server: { port: 9000, drain_seconds: 1 }')
+  const { source, path, nextReport } = start('server: { port: 9000, drain_seconds: 1, log: json, local_models: on }')
   const { dataFolder } = source.current
-  writeFileSync(path, 'server: { port: 9001, host: "::1", data: elsewhere, drain_seconds: 2 }')
+  const started = '{ port: 9001, host: "::1", data: elsewhere, log: pretty, local_models: off, drain_seconds: 2 }'
+  writeFileSync(path, `server: ${started}`)
   expect(await nextReport()).toEqual({
     kind: 'applied',
-    needsRestart: ['server.host', 'server.port', 'server.data'],
+    needsRestart: ['server.host', 'server.port', 'server.data', 'server.log', 'server.local_models'],
     warnings: [],
   })
-  expect(source.current).toMatchObject({ port: 9000, host: '127.0.0.1', dataFolder, drainMs: 2000 })
+  const kept = { port: 9000, host: '127.0.0.1', dataFolder, logFormat: 'json', localModels: true }
+  expect(source.current).toMatchObject({ ...kept, drainMs: 2000 })
   source.close()
 })
 

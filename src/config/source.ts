@@ -45,6 +45,9 @@ const fixedSettings = {
   host: 'server.host',
   port: 'server.port',
   dataFolder: 'server.data',
+  logFormat: 'server.log',
+  // Local servers are looked for once, at the start.
+  localModels: 'server.local_models',
   databaseUrl: 'DATABASE_URL',
   redisUrl: 'REDIS_URL',
   secret: 'TOLLGATE_SECRET',
@@ -133,6 +136,6 @@ function keepFixedSettings(
   }
 }
 
-function plain(value: string | number | Secret | undefined): string | number | undefined {
+function plain(value: string | number | boolean | Secret | undefined): string | number | boolean | undefined {
   return value instanceof Secret ? value.reveal() : value
 }

@@ -21,6 +21,7 @@ export const serverVariables = {
   requests_retention_days: 'TOLLGATE_REQUESTS_RETENTION_DAYS',
   catalog: 'TOLLGATE_CATALOG',
   local_models: 'TOLLGATE_LOCAL_MODELS',
+  trusted_proxies: 'TOLLGATE_TRUSTED_PROXIES',
 } as const satisfies Record<keyof z.infer<typeof serverSchema>, string>
 
 /** Variables that have none: the file's place, and what does not belong in a file that gets copied around. */
@@ -184,6 +185,7 @@ const switches: ReadonlySet<string> = new Set([serverVariables.sandbox, serverVa
 
 /** What is not a number or a switch stays text, for the schema to refuse. */
 function typedText(key: string, text: string): unknown {
+  if (key === 'trusted_proxies') return text.split(',').map((entry) => entry.trim())
   const numeric = numbers.has(serverVariables[key as keyof ServerSection])
   if (numeric) return /^[0-9]+(\.[0-9]+)?$/.test(text) ? Number(text) : text
   if (!switches.has(serverVariables[key as keyof ServerSection])) return text

@@ -27,10 +27,11 @@ const handler = createHandler({
     reported.push({ error, id })
     return new Failure('INTERNAL', 'Tollgate failed.')
   },
+  addressOf: () => undefined,
   idleSeconds: 60,
 })
 
-const socket = { timeout() {}, requestIP: () => null }
+const socket = { timeout() {} }
 
 const calls: readonly [method: string, path: string, shape: 'chat' | 'message', headers?: Record<string, string>][] = [
   ['GET', '/v1/models', 'chat'],

@@ -16,7 +16,6 @@ import { type StripePayments, webhookPath } from './payments/stripe-payments.ts'
 /** What the handler needs of the runtime's server. */
 export interface SocketControl {
   timeout(request: Request, seconds: number): void
-  requestIP(request: Request): { readonly address: string } | null
 }
 
 export interface HandlerDependencies {
@@ -46,6 +45,8 @@ export interface HandlerDependencies {
   degraded(): string | undefined
   /** What the caller is told of a defect of ours; the details go to the log, under the same id. */
   onDefect(error: unknown, id: RequestId): Failure
+  /** Where a request comes from; undefined = it cannot be known. */
+  addressOf(request: Request): string | undefined
   /** Seconds a silent connection may live between requests. */
   readonly idleSeconds: number
 }
@@ -68,7 +69,7 @@ export function createHandler(deps: HandlerDependencies): Handler {
     if (request.method !== 'POST') return refuse(surface, wrongMethod(request, 'POST'))
     const unready = deps.notReady() ?? deps.overloaded?.()
     if (unready) return withClose(refuse(surface, unready))
-    return run(request, surface, pathOf(request.url), new ClientSocket(request, server, deps.idleSeconds))
+    return run(request, surface, pathOf(request.url), new ClientSocket(request, server, deps))
   }
   const routes: Record<string, Handler> = {
     '/chat/completions': generation(deps.generate, chat),
@@ -90,8 +91,8 @@ export function createHandler(deps: HandlerDependencies): Handler {
       const id = path.slice('/models/'.length)
       return guard(surface, () =>
         id === ''
-          ? deps.models.list(request, surface, server.requestIP(request)?.address)
-          : deps.models.retrieve(request, surface, server.requestIP(request)?.address, id),
+          ? deps.models.list(request, surface, deps.addressOf(request))
+          : deps.models.retrieve(request, surface, deps.addressOf(request), id),
       )
     }
     const exact = pathOf(request.url)
@@ -130,7 +131,7 @@ class ClientSocket implements Connection {
   constructor(
     private readonly request: Request,
     private readonly server: SocketControl,
-    private readonly idleSeconds: number,
+    private readonly deps: Pick<HandlerDependencies, 'idleSeconds' | 'addressOf'>,
   ) {}
 
   keepOpen(): void {
@@ -139,7 +140,7 @@ class ClientSocket implements Connection {
   }
 
   rearm(): void {
-    if (this.#isKept) this.server.timeout(this.request, this.idleSeconds)
+    if (this.#isKept) this.server.timeout(this.request, this.deps.idleSeconds)
   }
 
   drop(): void {
@@ -147,7 +148,7 @@ class ClientSocket implements Connection {
   }
 
   address(): string | undefined {
-    return this.server.requestIP(this.request)?.address
+    return this.deps.addressOf(this.request)
   }
 }
 

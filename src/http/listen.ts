@@ -8,11 +8,23 @@ export interface Listening {
    * Takes no new connections and waits for running requests. When that takes too long `onOverdue` ends them, and those
    * that do not even end then are cut off. Answers whether all ended by themselves.
    */
-  stop(drainMs: number, onOverdue: () => void): Promise<boolean>
+  stop(patience: StopPatience, onOverdue: () => void): Promise<boolean>
   /** Somebody is in a hurry: a stop that runs waits only a few seconds more. */
   hurry(): void
   /** Requests that are being answered now. */
   running(): number
+  /** Who opened the connection of a request that is being answered. */
+  socketAddress(request: Request): string | undefined
+}
+
+export interface StopPatience {
+  /**
+   * How long connections are still taken, to tell them to go elsewhere: a balancer needs a moment to learn that this
+   * gateway is not ready any more.
+   */
+  readonly delayMs: number
+  /** How long running requests are waited for after that. */
+  readonly drainMs: number
 }
 
 export interface ListenOptions {
@@ -22,11 +34,6 @@ export interface ListenOptions {
   readonly handler: Handler
   /** Other processes of ours listen on the same port, and the kernel deals connections out. Default: a port of its own. */
   readonly sharesPort?: boolean
-  /**
-   * How long a stopping gateway still takes connections, to tell them to go elsewhere: a balancer needs a moment to
-   * learn that it is not ready any more. Default 0.
-   */
-  readonly drainDelayMs?: number
   /** An answer for what no one expected; details go to the log, never to the caller. */
   onDefect(error: unknown): Response
 }
@@ -37,7 +44,7 @@ export class ListenFault {
 }
 
 export function listen(options: ListenOptions): Listening | ListenFault {
-  const { host, port, idleSeconds, handler, sharesPort = false, drainDelayMs = 0, onDefect } = options
+  const { host, port, idleSeconds, handler, sharesPort = false, onDefect } = options
   let server: ReturnType<typeof Bun.serve>
   try {
     server = Bun.serve({
@@ -60,8 +67,8 @@ export function listen(options: ListenOptions): Listening | ListenFault {
   const shownHost = host.includes(':') ? `[${host}]` : host
   return {
     url: `http://${shownHost}:${server.port}`,
-    async stop(drainMs, onOverdue) {
-      if (drainDelayMs > 0) await within(drainDelayMs, hurried.promise)
+    async stop({ delayMs, drainMs }, onOverdue) {
+      if (delayMs > 0) await within(delayMs, hurried.promise)
       const stopped = server.stop().then(() => true)
       if (await within(drainMs, Promise.race([stopped, hurried.promise]))) return true
       onOverdue()
@@ -70,6 +77,7 @@ export function listen(options: ListenOptions): Listening | ListenFault {
     },
     hurry: () => void setTimeout(() => hurried.resolve(false), hurryMs).unref(),
     running: () => server.pendingRequests,
+    socketAddress: (request) => server.requestIP(request)?.address,
   }
 }
 

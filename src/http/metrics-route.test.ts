@@ -15,6 +15,7 @@ function openRoute() {
     registry,
     adminToken: loadAdminToken(new Secret(token), {} as DataFolder),
     clock: { now: () => 0, monotonicMs: () => 0 },
+    addressOf: () => '127.0.0.1',
     pause: async () => {},
   })
   return (headers: Record<string, string> = {}, method = 'GET') =>

@@ -30,6 +30,13 @@ test('an openai-chat address may have any path', () => {
   expect(faults({ base_url: 'https://acme.example/compatible' })).toEqual([])
 })
 
+test('what the host calls the output cap is a fact of the host', () => {
+  const entry = providerEntrySchema.parse({ ...acme, output_cap: 'max_completion_tokens' })
+  const resolved = resolveProviderEntry(entry, { apiKey: undefined, source: 'tollgate.yaml:2' })
+  expect(endpointOfEntry(resolved)?.rules).toEqual({ outputCapName: 'max_completion_tokens' })
+  expect(faults({ output_cap: 'max' })).toEqual(['output_cap: expected max_tokens or max_completion_tokens'])
+})
+
 test('the sandbox needs no address and has none', () => {
   const entry = providerEntrySchema.parse({ id: 'sandbox-eu', dialect: 'sandbox' })
   const resolved = resolveProviderEntry(entry, { apiKey: undefined, source: 'tollgate.yaml:2' })

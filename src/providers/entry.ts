@@ -2,6 +2,7 @@
 // schema sees the base URL, and no message here may repeat a base URL or a key.
 
 import { z } from 'zod'
+import type { TargetRules } from '../dialects/canonical/target-rules.ts'
 import { type DialectId, dialectIds } from '../dialects/dialect.ts'
 import type { Secret } from '../kernel/secret.ts'
 import { invokedClaude } from './data/amazon-bedrock.ts'
@@ -29,6 +30,8 @@ const versionAppended: readonly unknown[] = ['anthropic-messages'] satisfies Ent
 /** Those whose address must end in it, which is easily forgotten: a path would be the only thing that is there. */
 const versionExpected: readonly unknown[] = ['gemini'] satisfies EntryDialect[]
 
+const outputCapNames = ['max_tokens', 'max_completion_tokens'] as const
+
 const idExpected = 'expected lower-case letters, digits and dashes, at most 63, starting with a letter or digit'
 const urlExpected = 'expected an address that starts with http:// or https://'
 const keyExpected = `expected a string: \${VARIABLE}, file:/path, or the key itself`
@@ -39,6 +42,8 @@ export interface ProviderEntry {
   /** Without a trailing slash; undefined for the sandbox. */
   readonly baseUrl: string | undefined
   readonly apiKey: Secret | undefined
+  /** undefined = as the model's name tells, and otherwise the older one. */
+  readonly outputCapName?: TargetRules['outputCapName']
   /** `tollgate.yaml:4` */
   readonly source: string
 }
@@ -66,6 +71,12 @@ export const providerEntrySchema = z
       .optional()
       .describe(
         `The credential: \${VARIABLE}, file:/path, or the key itself. For bedrock an API key, or ID:SECRET[:SESSION_TOKEN] to sign with.`,
+      ),
+    output_cap: z
+      .enum(outputCapNames, { error: `expected ${outputCapNames.join(' or ')}` })
+      .optional()
+      .describe(
+        'What an openai-chat host calls the output cap. Default: max_tokens, but for models known by their name to want the other.',
       ),
   })
   .refine((entry) => baseUrlFault(entry) === undefined, {
@@ -107,10 +118,11 @@ export function resolveProviderEntry(
   entry: z.infer<typeof providerEntrySchema>,
   resolved: { readonly apiKey: Secret | undefined; readonly source: string },
 ): ProviderEntry {
-  const { id, dialect, base_url: url } = entry
+  const { id, dialect, base_url: url, output_cap: outputCapName } = entry
   return {
     id,
     dialect,
+    ...(outputCapName && { outputCapName }),
     baseUrl: url === undefined || answersInProcess(dialect) ? undefined : withoutTrailingSlash(url),
     apiKey: resolved.apiKey,
     source: resolved.source,
@@ -123,8 +135,9 @@ export function usualAuth(dialect: DialectId): AuthScheme {
 }
 
 /** undefined for the sandbox. */
-export function endpointOfEntry({ dialect, baseUrl, apiKey }: ProviderEntry): Endpoint | undefined {
+export function endpointOfEntry({ dialect, baseUrl, apiKey, outputCapName }: ProviderEntry): Endpoint | undefined {
   if (baseUrl === undefined || dialect === sandboxId) return undefined
   const { auth, ...known } = endpointOf[dialect]
-  return { ...known, baseUrl, auth: apiKey === undefined ? 'none' : auth }
+  const rules = outputCapName && { rules: { ...known.rules, outputCapName } }
+  return { ...known, ...rules, baseUrl, auth: apiKey === undefined ? 'none' : auth }
 }

@@ -2,13 +2,18 @@
 // server's own defaults cannot weaken them.
 
 import { SQL } from 'bun'
-import type { Database, TransactionShape } from './database.ts'
+import type { Database } from './database.ts'
+import { createPatientPool, createWatchedPool, type PatientPool, type WatchedPool } from './postgres-pools.ts'
 import type { Sql } from './sql.ts'
 import { causeText, StartRefusal } from './start-refusal.ts'
 
 const poolSize = 10
 const connectTimeoutSeconds = 5
 const statementTimeoutMs = 2000
+/** A connection that has to be made first, the statement, and a second: who has heard nothing by then never will. */
+const silentSecondsMax = connectTimeoutSeconds + statementTimeoutMs / 1000 + 1
+/** For what has no time limit: statistics, verifications, copies. */
+const patientPoolSize = 3
 
 /** Connections are read-only by default, so that a write outside a transaction fails here as it does on SQLite. */
 const readWrite = 'ISOLATION LEVEL READ COMMITTED READ WRITE'
@@ -16,25 +21,38 @@ const readWrite = 'ISOLATION LEVEL READ COMMITTED READ WRITE'
 /** Names Tollgate's schema lock among the advisory locks of a database: the bytes of "tollgate". */
 const schemaLock = 0x746f6c6c67617465n
 
-export async function openPostgres(url: string): Promise<Database> {
+export interface PostgresOptions {
+  /** For tests: how long a second lasts to whoever waits for an answer. */
+  readonly turnMs?: number
+}
+
+export async function openPostgres(url: string, { turnMs = 1000 }: PostgresOptions = {}): Promise<Database> {
   const target = parseUrl(url)
-  const pool = new SQL({
-    adapter: 'postgres',
-    url,
-    // Given here because PGDATABASE in the environment would win over the URL.
-    database: decodeURIComponent(target.pathname.slice(1) || target.username),
-    bigint: true,
-    max: poolSize,
-    connectionTimeout: connectTimeoutSeconds,
-    connection: {
-      application_name: 'tollgate',
-      statement_timeout: statementTimeoutMs,
-      synchronous_commit: 'on',
-      default_transaction_read_only: 'on',
-    },
-  })
+  const openPool = (max: number) =>
+    new SQL({
+      adapter: 'postgres',
+      url,
+      // Given here because PGDATABASE in the environment would win over the URL.
+      database: decodeURIComponent(target.pathname.slice(1) || target.username),
+      bigint: true,
+      max,
+      connectionTimeout: connectTimeoutSeconds,
+      connection: {
+        application_name: 'tollgate',
+        statement_timeout: statementTimeoutMs,
+        synchronous_commit: 'on',
+        default_transaction_read_only: 'on',
+        // The server, too, must notice a connection that is lost, within 60 + 3 × 10 s and not two hours: it would
+        // count against max_connections. Asking also keeps firewalls from forgetting one that is only idle.
+        tcp_keepalives_idle: 60,
+        tcp_keepalives_interval: 10,
+        tcp_keepalives_count: 3,
+      },
+    })
+  const close = (given: SQL) => given.close({ timeout: statementTimeoutMs / 1000 })
+  const pool = createWatchedPool({ turnMs, turnsMax: silentSecondsMax, open: () => openPool(poolSize), close })
   try {
-    await pool`SELECT 1`
+    await pool.sql`SELECT 1`
   } catch (thrown) {
     await pool.close()
     throw new StartRefusal(
@@ -42,7 +60,7 @@ export async function openPostgres(url: string): Promise<Database> {
       { cause: thrown },
     )
   }
-  return postgresDatabase(pool)
+  return postgresDatabase(pool, createPatientPool({ open: () => openPool(patientPoolSize), close }))
 }
 
 function parseUrl(url: string): URL {
@@ -67,53 +85,63 @@ function connectFault(thrown: unknown): string {
   return causeText(thrown)
 }
 
-function postgresDatabase(pool: SQL): Database {
+function postgresDatabase(pool: WatchedPool, patient: PatientPool): Database {
   return {
     engine: 'postgres',
-    sql: pool as Sql,
+    sql: pool.sql,
     batches: undefined,
-    transaction: async <T>(work: (sql: Sql) => Promise<T>, shape?: TransactionShape) =>
-      shape === 'at_once'
-        ? await transactAtOnce(pool, work)
-        : ((await pool.begin(readWrite, (transaction) => work(transaction as Sql))) as T),
-    schemaTransaction: async (work) =>
-      await pool.begin(readWrite, async (transaction) => {
-        await transaction`SET LOCAL statement_timeout = 0`
-        const [lock] = await transaction<{ held: boolean }[]>`SELECT pg_try_advisory_xact_lock(${schemaLock}) AS held`
-        if (!lock?.held) return 'busy' as const
-        return { result: await work(transaction as Sql, async (text) => void (await transaction.unsafe(text))) }
-      }),
-    snapshot: async <T>(work: (sql: Sql) => Promise<T>) =>
-      (await pool.begin('ISOLATION LEVEL REPEATABLE READ READ ONLY', async (transaction) => {
-        await transaction`SET LOCAL statement_timeout = 0`
-        return await work(transaction as Sql)
-      })) as T,
-    close: () => pool.close({ timeout: connectTimeoutSeconds }),
+    transaction: (work, shape) => (shape === 'at_once' ? transactAtOnce(pool, work) : transact(pool, work)),
+    schemaTransaction: (work) =>
+      patient.use((own) =>
+        own.begin(readWrite, async (transaction) => {
+          await transaction`SET LOCAL statement_timeout = 0`
+          const [lock] = await transaction<{ held: boolean }[]>`SELECT pg_try_advisory_xact_lock(${schemaLock}) AS held`
+          if (!lock?.held) return 'busy' as const
+          return { result: await work(transaction as Sql, async (text) => void (await transaction.unsafe(text))) }
+        }),
+      ),
+    snapshot: <T>(work: (sql: Sql) => Promise<T>) =>
+      patient.use(
+        async (own) =>
+          (await own.begin('ISOLATION LEVEL REPEATABLE READ READ ONLY', async (transaction) => {
+            await transaction`SET LOCAL statement_timeout = 0`
+            return await work(transaction as Sql)
+          })) as T,
+      ),
+    async close() {
+      await patient.close()
+      await pool.close()
+    },
+  }
+}
+
+async function transact<T>(pool: WatchedPool, work: (sql: Sql) => Promise<T>): Promise<T> {
+  const { sql, release } = await pool.reserve()
+  try {
+    await sql`BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE`
+    const result = await work(sql)
+    await sql`COMMIT`
+    return result
+  } catch (thrown) {
+    // Where this fails too the connection is lost, and the transaction with it.
+    await sql`ROLLBACK`.catch(() => {})
+    throw thrown
+  } finally {
+    release()
   }
 }
 
 /** One round trip: the server works through the statements in order, and a commit after one that failed undoes them. */
-async function transactAtOnce<T>(pool: SQL, work: (sql: Sql) => Promise<T>): Promise<T> {
-  const connection = await pool.reserve()
+async function transactAtOnce<T>(pool: WatchedPool, work: (sql: Sql) => Promise<T>): Promise<T> {
+  const { sql, release } = await pool.reserve()
   try {
-    const begun = connection`BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE`.execute()
-    const worked = work(eager(connection))
-    const committed = connection`COMMIT`.execute()
+    const begun = sql`BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE`
+    const worked = work(sql)
+    const committed = sql`COMMIT`
     const ends = await Promise.allSettled([worked, begun, committed] as const)
     for (const end of ends) if (end.status === 'rejected') throw end.reason
     return await worked
   } finally {
-    connection.release()
+    release()
   }
-}
-
-/** Bun's statements are lazy: these start in the order in which they are made. */
-function eager(connection: SQL): Sql {
-  const call = connection as unknown as (...args: unknown[]) => SQL.Query<unknown>
-  const tag = (...args: unknown[]) => {
-    const made = call(...args)
-    const isStatement = Array.isArray(args[0]) && 'raw' in args[0]
-    return isStatement ? made.execute() : made
-  }
-  return tag as unknown as Sql
 }

@@ -18,6 +18,11 @@ export interface Sql {
   (name: string): SqlPart
 }
 
+/** Text from outside as a parameter: PostgreSQL stores no NUL and no half of a surrogate pair. Absent becomes NULL. */
+export function textToSql(text: string | undefined): string | null {
+  return text === undefined ? null : text.replaceAll('\0', '\ufffd').toWellFormed()
+}
+
 /** Epoch milliseconds as a BIGINT parameter. */
 export function timeToSql(epochMs: number): bigint {
   return BigInt(epochMs)

@@ -6,6 +6,8 @@ import type { RequestId } from '../kernel/ids.ts'
 
 const alphabet = '0123456789ABCDEFGHJKMNPQRSTVWXYZ'
 const digitCount = 26
+/** After every id, in whatever order the database has for text: a sign that is no digit of an id may come first there. */
+export const endOfLog: RequestId = `req_${'Z'.repeat(digitCount + 1)}`
 /** Below the 48 bits of the time an id has 80 others. */
 const timeShift = 80n
 

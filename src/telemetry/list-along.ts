@@ -69,7 +69,8 @@ function isMeant(row: StoredRow, { project, key, model, wantsOk, wantsFailed }: 
 /** In one statement, of which each half has its own index: the bound on the time is that of the index, word for word. */
 function readEnds(sql: Sql, cursors: Cursors, query: ListQuery): Promise<StoredRow[]> {
   const { workspace, project, key, model, wantsOk, wantsFailed, before, limit } = query
-  const after = (cursor: string): string => (cursor < query.since ? query.since : `${cursor}!`)
+  // The lowest digit behind it makes the first place after an id, in whatever order the database has for text.
+  const after = (cursor: string): string => (cursor < query.since ? query.since : `${cursor}0`)
   const short = after(cursors.short)
   const long = after(cursors.long < cursors.longest ? cursors.long : cursors.longest)
   return sql<StoredRow>`SELECT * FROM (SELECT * FROM requests

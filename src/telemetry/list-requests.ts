@@ -3,7 +3,7 @@
 
 import type { KeyId, ProjectId, RequestId, WorkspaceId } from '../kernel/ids.ts'
 import type { Sql } from '../store/sql.ts'
-import { firstIdAt } from './id-at.ts'
+import { endOfLog, firstIdAt } from './id-at.ts'
 import { listAlong } from './list-along.ts'
 import { listNames } from './request-lists.ts'
 import { type LoggedRequest, requestFromRow, type StoredRow } from './request-row.ts'
@@ -23,8 +23,6 @@ export interface RequestQuery {
   readonly before?: RequestId
 }
 
-/** Greater than every id. */
-const endOfLog = 'req_~'
 /** A time has 48 bits in an id. */
 const lastMoment = 2 ** 48 - 1
 

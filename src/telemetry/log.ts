@@ -3,6 +3,7 @@
 // system calls.
 
 import { type Clock, isoTime } from '../kernel/clock.ts'
+import { printableLine, printableLines } from './printable.ts'
 
 export type LogFormat = 'pretty' | 'json'
 export type LogFields = Readonly<Record<string, string | number | boolean | null | undefined>>
@@ -47,13 +48,16 @@ export function createLog({ format, clock, write }: LogOptions): Log {
   }
   const say = (level: 'info' | 'warn' | 'error', message: string, fields: LogFields = {}): void => {
     if (format === 'json') json(level, { message, ...fields })
-    else put(`${timeOfDay(clock.now())}  ${level === 'info' ? '' : `${level}  `}${message}${prettyFields(fields)}`)
+    else {
+      const text = `${level === 'info' ? '' : `${level}  `}${message}${prettyFields(fields)}`
+      put(`${timeOfDay(clock.now())}  ${printableLines(text)}`)
+    }
   }
   return {
     info: (message, fields) => say('info', message, fields),
     warn: (message, fields) => say('warn', message, fields),
     error: (message, fields) => say('error', message, fields),
-    line: (pretty, json) => put(format === 'json' ? json() : pretty()),
+    line: (pretty, json) => put(format === 'json' ? json() : printableLine(pretty())),
     flush,
   }
 }

@@ -5,6 +5,7 @@
 import type { RequestId } from '../kernel/ids.ts'
 import type { Database } from '../store/database.ts'
 import { insertNewRows } from '../store/insert-rows.ts'
+import { isStoreUnavailable } from '../store/sql-error.ts'
 import type { NewRow } from '../store/write-batch.ts'
 import { listRequests, type RequestQuery } from './list-requests.ts'
 import type { RequestRecord } from './request-record.ts'
@@ -43,10 +44,28 @@ export function createRequestLog({ database, onLost }: RequestLogOptions): Reque
     dropped = 0
     if (rows.length === 0) return
     try {
-      await database.transaction((sql) => insertNewRows(sql, rows))
+      await insert(rows)
     } catch (error) {
-      onLost(rows.length, error)
+      if (isStoreUnavailable(error)) onLost(rows.length, error)
+      else await insertEach(rows)
     }
+  }
+
+  const insert = (rows: readonly NewRow[]) => database.transaction((sql) => insertNewRows(sql, rows))
+
+  /** A row that the database refuses must not take the others with it: they are other people's. */
+  async function insertEach(rows: readonly NewRow[]): Promise<void> {
+    let lost = 0
+    let fault: unknown
+    for (const row of rows) {
+      try {
+        await insert([row])
+      } catch (error) {
+        lost++
+        fault = error
+      }
+    }
+    if (lost > 0) onLost(lost, fault)
   }
 
   function flushSoon(): void {

@@ -3,7 +3,7 @@
 import type { KeyId, ProjectId, RequestId, WorkspaceId } from '../kernel/ids.ts'
 import type { Nano } from '../kernel/money.ts'
 import type { Usage } from '../kernel/usage.ts'
-import { timeFromSql, timeToSql } from '../store/sql.ts'
+import { textToSql, timeFromSql, timeToSql } from '../store/sql.ts'
 import type { NewRow } from '../store/write-batch.ts'
 import type { AttemptRecord, CandidateRecord, RequestRecord } from './request-record.ts'
 
@@ -54,12 +54,12 @@ export function requestRow(record: RequestRecord, usage = usageJson(record)): Ne
       key_id: caller.keyId,
       path: record.path,
       stream: record.stream ? 1n : 0n,
-      model: record.model ?? null,
+      model: textToSql(record.model),
       status: BigInt(record.status),
       code: record.code ?? null,
-      reason: record.reason ?? null,
+      reason: textToSql(record.reason),
       provider: served?.provider ?? null,
-      upstream_model: served?.upstreamModel ?? null,
+      upstream_model: textToSql(served?.upstreamModel),
       lane: record.lane ?? null,
       candidates: listJson(record.candidates),
       attempts: listJson(record.attempts),
@@ -71,7 +71,7 @@ export function requestRow(record: RequestRecord, usage = usageJson(record)): Ne
       charge: record.charge ?? null,
       first_event_ms: record.firstEventMs === undefined ? null : BigInt(Math.round(record.firstEventMs)),
       total_ms: BigInt(Math.round(record.totalMs)),
-      client: record.client ?? null,
+      client: textToSql(record.client),
     },
   }
 }

@@ -1,17 +1,24 @@
 import { expect, test } from 'bun:test'
-import { readFileSync, statSync } from 'node:fs'
+import { readFileSync, rmSync, statSync } from 'node:fs'
 import { forEachEngine, type TestStore } from '../../test/parts/engines.ts'
 import { systemClock } from '../kernel/clock.ts'
 import { openDataFolder } from '../store/data-folder.ts'
 import { openDatabase } from '../store/open-database.ts'
 import { StartRefusal } from '../store/start-refusal.ts'
 import { createAuthenticator } from './authenticate.ts'
-import { ensureFirstStart } from './first-start.ts'
+import { ensureFirstStart, type FirstStart } from './first-start.ts'
 import { deriveSubkey, loadMasterSecret } from './secrets.ts'
 
 function open({ database, place }: TestStore) {
   const folder = openDataFolder(place.dataFolder, () => {})
   return { database, folder, secret: loadMasterSecret(undefined, folder), clock: systemClock }
+}
+
+/** What a start that accepts requests prints: a key, or none. */
+async function shownBy({ show }: FirstStart): Promise<FirstStart['firstKey'][]> {
+  const printed: FirstStart['firstKey'][] = []
+  await show((firstKey) => printed.push(firstKey))
+  return printed
 }
 
 forEachEngine((engine) => {
@@ -39,26 +46,69 @@ forEachEngine((engine) => {
   test('the second start makes nothing and shows nothing, even when the key was deleted or its file removed', async () => {
     await using store = await engine.openStore()
     const options = open(store)
-    await ensureFirstStart(options)
+    await shownBy(await ensureFirstStart(options))
     await store.database.transaction((sql) => sql`DELETE FROM api_keys`)
     const again = await ensureFirstStart(options)
-    expect(again).toEqual({
+    expect(again).toMatchObject({
       firstKey: undefined,
       workspaceId: undefined,
       firstKeyFile: options.folder.file('first-key'),
     })
+    expect(await shownBy(again)).toEqual([undefined])
     expect(await store.database.sql`SELECT id FROM api_keys`).toHaveLength(0)
     expect(await store.database.sql`SELECT id FROM workspaces`).toHaveLength(1)
   })
 
-  test('of several that start for the first time at once, one makes the key', async () => {
+  test('a key that no start has shown is shown by the next one that comes so far, and by no later one', async () => {
+    await using store = await engine.openStore()
+    const options = open(store)
+    // The port was taken, say.
+    const { firstKey } = await ensureFirstStart(options)
+    const second = await ensureFirstStart(options)
+    expect([second.firstKey, second.workspaceId]).toEqual([firstKey, undefined])
+    expect(await shownBy(second)).toEqual([firstKey])
+    const third = await ensureFirstStart(options)
+    expect(third.firstKey).toBeUndefined()
+    expect(await shownBy(third)).toEqual([undefined])
+    expect(await store.database.sql`SELECT id FROM api_keys`).toHaveLength(1)
+  })
+
+  test('a start whose printing fails has shown nothing', async () => {
+    await using store = await engine.openStore()
+    const options = open(store)
+    const { firstKey, show } = await ensureFirstStart(options)
+    const failing = show(() => {
+      throw new Error('nobody reads')
+    })
+    await expect(failing).rejects.toThrow('nobody reads')
+    expect(await shownBy(await ensureFirstStart(options))).toEqual([firstKey])
+  })
+
+  test('a key that does not work any more is not shown, nor is one of another database', async () => {
+    for (const change of ['revoked', 'deleted', 'another', 'no file'] as const) {
+      await using store = await engine.openStore()
+      const options = open(store)
+      await ensureFirstStart(options)
+      await store.database.transaction(async (sql) => {
+        if (change === 'revoked') await sql`UPDATE api_keys SET revoked_at = 1`
+        if (change === 'deleted') await sql`DELETE FROM api_keys`
+      })
+      if (change === 'another') options.folder.write('first-key', 'sk-tg-0123456789ABCDEFGHIJKLMNOPQR47EiTD\n')
+      if (change === 'no file') rmSync(options.folder.file('first-key'))
+      expect([change, (await ensureFirstStart(options)).firstKey]).toEqual([change, undefined])
+    }
+  })
+
+  test('of several that start for the first time at once, one makes the key and one shows it', async () => {
     await using store = await engine.openStore()
     const options = open(store)
     const others =
       engine.name === 'postgres' ? await Promise.all([openDatabase(store.place), openDatabase(store.place)]) : []
     const databases = [store.database, ...others]
     const starts = await Promise.all(databases.map((database) => ensureFirstStart({ ...options, database })))
-    const keys = starts.flatMap((start) => start.firstKey ?? [])
+    expect(await store.database.sql`SELECT id FROM api_keys`).toHaveLength(1)
+    const shown = await Promise.all(starts.map(shownBy))
+    const keys = shown.flat().filter((key) => key !== undefined)
     expect(keys).toHaveLength(1)
     expect(readFileSync(options.folder.file('first-key'), 'utf8').trim()).toBe(keys[0] ?? '')
     for (const database of others) await database.close()
@@ -67,13 +117,14 @@ forEachEngine((engine) => {
   test('K2: a start with another secret is refused and leaves the first one in force', async () => {
     await using store = await engine.openStore()
     const options = open(store)
-    const { firstKey } = await ensureFirstStart(options)
+    const first = await ensureFirstStart(options)
+    expect(await shownBy(first)).toEqual([first.firstKey])
     const wrong = { bytes: options.secret.bytes.toReversed(), source: 'TOLLGATE_SECRET' }
     const refusal = await ensureFirstStart({ ...options, secret: wrong }).catch((thrown: unknown) => thrown)
     expect(refusal).toBeInstanceOf(StartRefusal)
     expect((refusal as Error).message).toStartWith('The secret in TOLLGATE_SECRET is not the one')
     expect((await ensureFirstStart(options)).firstKey).toBeUndefined()
-    expect(readFileSync(options.folder.file('first-key'), 'utf8').trim()).toBe(firstKey ?? '')
+    expect(readFileSync(options.folder.file('first-key'), 'utf8').trim()).toBe(first.firstKey ?? '')
   })
 
   test('a key left in the folder by another database is replaced, not brought back to life', async () => {

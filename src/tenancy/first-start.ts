@@ -1,17 +1,21 @@
 // What a new installation starts with: a workspace, a project, a key. All of it is one transaction, and the key's
 // secret is on the disk before that commits, so a crash at any point leaves either nothing or a key somebody can read.
+// A start may end before it has shown the key, on a port that is taken say; until one has, each later start may show it.
 
+import { readFileSync } from 'node:fs'
 import type { Clock } from '../kernel/clock.ts'
 import { isoTime } from '../kernel/clock.ts'
 import type { WorkspaceId } from '../kernel/ids.ts'
 import type { DataFolder } from '../store/data-folder.ts'
 import type { Database } from '../store/database.ts'
 import type { Sql } from '../store/sql.ts'
-import { type ApiKey, createApiKey, createVerifier } from './api-key.ts'
+import { type ApiKey, createApiKey, createVerifier, hasApiKeyForm } from './api-key.ts'
 import { insertKey, insertProject, insertWorkspace } from './records.ts'
 import { confirmSecret, deriveSubkey, type MasterSecret } from './secrets.ts'
 
 const firstKeyFile = 'first-key'
+/** A row of `installation` from the key's creation until it was shown. Installations from before have none. */
+const unshownName = 'first_key_unshown'
 
 export interface FirstStartOptions {
   readonly database: Database
@@ -25,24 +29,37 @@ export interface FirstStartOptions {
 }
 
 export interface FirstStart {
-  /** Only when this start created it. */
+  /** Until a start has shown it. */
   readonly firstKey: ApiKey | undefined
   /** The workspace this start created. */
   readonly workspaceId: WorkspaceId | undefined
   /** Where the first key is, or was, written. */
   readonly firstKeyFile: string
+  /** To be called once requests are accepted. `print` gets the key where it is this start that shows it. */
+  show(print: (firstKey: ApiKey | undefined) => void): Promise<void>
 }
 
 /** Also confirms the secret, at every start: throws a StartRefusal if it is not this database's. */
-export function ensureFirstStart(options: FirstStartOptions): Promise<FirstStart> {
+export async function ensureFirstStart(options: FirstStartOptions): Promise<FirstStart> {
   const { database, folder, secret, previousSecret } = options
-  const path = folder.file(firstKeyFile)
-  return database.transaction(async (sql) => {
+  const { firstKey, workspaceId } = await database.transaction(async (sql) => {
     await confirmSecret(sql, secret, previousSecret)
-    if (!(await claimFirstStart(sql, options.clock))) {
-      return { firstKey: undefined, workspaceId: undefined, firstKeyFile: path }
-    }
-    return { ...(await createDefaults(sql, options)), firstKeyFile: path }
+    if (await claimFirstStart(sql, options.clock)) return await createDefaults(sql, options)
+    return { firstKey: await findUnshown(sql, options), workspaceId: undefined }
+  })
+  return {
+    firstKey,
+    workspaceId,
+    firstKeyFile: folder.file(firstKeyFile),
+    show: async (print) => (firstKey === undefined ? print(undefined) : await showOnce(database, firstKey, print)),
+  }
+}
+
+/** Printed before the commit: a crash in between shows the key twice, never not at all. Others wait at the row. */
+function showOnce(database: Database, firstKey: ApiKey, print: (firstKey: ApiKey | undefined) => void): Promise<void> {
+  return database.transaction(async (sql) => {
+    const claimed = await sql`DELETE FROM installation WHERE name = ${unshownName} RETURNING name`
+    print(claimed.length === 1 ? firstKey : undefined)
   })
 }
 
@@ -61,8 +78,31 @@ async function createDefaults(sql: Sql, { folder, secret, clock, onWorkspace }: 
   const firstKey = createApiKey()
   const computeVerifier = createVerifier(deriveSubkey(secret, 'api-key-pepper'))
   await insertKey(sql, { projectId, name: 'first-key', key: firstKey, createdAt }, computeVerifier)
+  await sql`INSERT INTO installation ${sql([{ name: unshownName, value: isoTime(createdAt) }])}`
   // Last before the commit. A key that a crashed start left in the file was never committed and is replaced; one of an
   // earlier database must not come back to life, it may have been revoked there.
   folder.write(firstKeyFile, `${firstKey}\n`)
   return { firstKey, workspaceId }
+}
+
+/** Only a key that works is shown: the file may be gone, of another database, or of a key that was revoked or rotated. */
+async function findUnshown(sql: Sql, options: FirstStartOptions): Promise<ApiKey | undefined> {
+  const { folder, secret, previousSecret = secret } = options
+  const unshown = await sql`SELECT name FROM installation WHERE name = ${unshownName}`
+  if (unshown.length === 0) return undefined
+  const key = readKey(folder.file(firstKeyFile))
+  if (key === undefined) return undefined
+  const verifierUnder = (master: MasterSecret) => createVerifier(deriveSubkey(master, 'api-key-pepper'))(key)
+  const found = await sql`SELECT id FROM api_keys
+    WHERE verifier IN (${verifierUnder(secret)}, ${verifierUnder(previousSecret)}) AND revoked_at IS NULL`
+  return found.length === 0 ? undefined : key
+}
+
+function readKey(path: string): ApiKey | undefined {
+  try {
+    const text = readFileSync(path, 'utf8').trim()
+    return hasApiKeyForm(text) ? text : undefined
+  } catch {
+    return undefined
+  }
 }

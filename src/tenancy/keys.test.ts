@@ -156,7 +156,7 @@ forEachEngine((engine) => {
         details: {
           project: bench.projectId,
           models: null,
-          limits: { spend_per_day: '7' },
+          limits: { spend_per_day: '0.000000007' },
           expires_at: null,
           from_anywhere: false,
         },

@@ -10,7 +10,7 @@ import { checkModels, modelsFromSql } from './allowlist.ts'
 import { type ApiKey, type ComputeVerifier, createApiKey } from './api-key.ts'
 import { type Act, appendAudit } from './audit.ts'
 import { checkName } from './check-name.ts'
-import { checkLimits, type Limits, limitsByName, limitsFromSql } from './limits.ts'
+import { auditedLimits, checkLimits, type Limits, limitsFromSql } from './limits.ts'
 import { type ManagedBy, managerOf, refuseChange } from './managed.ts'
 import { afterCursor, type Page, type PageQuery, pageOf, rowsWanted } from './page.ts'
 import { getProject } from './projects.ts'
@@ -89,7 +89,7 @@ export async function createKey(
   const details = {
     project: project.id,
     models: wish.models ?? null,
-    limits: limitsByName(wish.limits ?? {}),
+    limits: auditedLimits(wish.limits ?? {}),
     expires_at: wish.expiresAt ?? null,
     from_anywhere: wish.sources === undefined,
   }

@@ -4,7 +4,7 @@
 import { assert } from '../kernel/assert.ts'
 import { type Failure, invalidRequest } from '../kernel/failure.ts'
 import { isId, type KeyId, type ProjectId, type WorkspaceId } from '../kernel/ids.ts'
-import type { Nano } from '../kernel/money.ts'
+import { formatUsd, type Nano } from '../kernel/money.ts'
 import type { Sql } from '../store/sql.ts'
 import { type Act, appendAudit } from './audit.ts'
 import { type ManagedBy, refuseChange } from './managed.ts'
@@ -68,12 +68,20 @@ export function hasLimits(limits: Limits): boolean {
   return [...counts, ...spends].some(({ field }) => limits[field] !== undefined)
 }
 
-/** As they are stored, and shown in the audit log: amounts as decimal strings, in nano-dollars. */
+/** As they are stored: amounts as strings, in nano-dollars. */
 export function limitsToSql(limits: Limits): string | null {
-  return hasLimits(limits) ? JSON.stringify(limitsByName(limits)) : null
+  return hasLimits(limits) ? JSON.stringify(limitsByName(limits, String)) : null
 }
 
-export function limitsByName(limits: Limits): Record<string, number | string> {
+/**
+ * As the audit log has them: amounts in USD, such as `1.00`. Older entries have nano-dollars there, which have no point;
+ * they stay, because the chain of hashes covers them.
+ */
+export function auditedLimits(limits: Limits): Record<string, number | string> {
+  return limitsByName(limits, formatUsd)
+}
+
+function limitsByName(limits: Limits, amountText: (amount: Nano) => string): Record<string, number | string> {
   const byName: Record<string, number | string> = {}
   for (const { field, name } of counts) {
     const value = limits[field]
@@ -81,7 +89,7 @@ export function limitsByName(limits: Limits): Record<string, number | string> {
   }
   for (const { field, name } of spends) {
     const value = limits[field]
-    if (value !== undefined) byName[name] = String(value)
+    if (value !== undefined) byName[name] = amountText(value)
   }
   return byName
 }
@@ -133,6 +141,6 @@ export async function putLimits(
   const [row] = await sql<{ limits: string | null }>`UPDATE ${sql(table)} SET limits = ${limitsToSql(limits)}
     WHERE id = ${id} RETURNING limits`
   if (!row) return 'not found'
-  await appendAudit(sql, { ...act, action: 'limits.put', object: id, details: limitsByName(limits) })
+  await appendAudit(sql, { ...act, action: 'limits.put', object: id, details: auditedLimits(limits) })
   return limitsFromSql(row.limits)
 }

@@ -33,6 +33,7 @@ export interface Replays {
   keep(request: KeyedGeneration, body: Uint8Array | undefined): Promise<void>
   /** The request came to nothing. */
   free(request: KeyedGeneration): Promise<void>
+  close(): void
 }
 
 export interface ReplaysOptions {
@@ -44,11 +45,15 @@ export interface ReplaysOptions {
   readonly previousSealKey?: Uint8Array | undefined
   /** Whether a request has been charged: then its key is spent, whatever became of its process. */
   isCharged(requestId: RequestId): Promise<boolean>
+  /** For tests: does the work again and again; answers with how to stop. */
+  every?(milliseconds: number, work: () => Promise<void>): () => void
 }
 
 const lifetimeMs = 24 * 60 * 60 * 1000
-/** Longer than a request can run; one that is still called running then died with its process. */
-const runningMaxMs = 20 * 60 * 1000
+/** How often a process says which of its requests still run: an answer may take many hours. */
+const renewMs = 5 * 60 * 1000
+/** Three times renewed in vain, and some: what nobody has renewed for so long died with its process. */
+const silentMaxMs = 20 * 60 * 1000
 /** Larger answers are not kept. */
 const bodyBytesMax = 256 * 1024
 
@@ -61,19 +66,31 @@ interface Row {
 }
 
 export function createReplays(options: ReplaysOptions): Replays {
-  const { database, clock, sealKey, previousSealKey, isCharged } = options
+  const { database, clock, sealKey, previousSealKey, isCharged, every = onTimer } = options
   /** On the embedded engine whatever is not in here does not run: there is no other process. */
-  const running = new Set<RequestId>()
+  const running = new Map<RequestId, KeyedGeneration>()
 
   function isDead({ state, request_id: requestId, expires_at: expiresAt }: Row): boolean {
     if (state !== 'running' || running.has(requestId)) return false
-    return database.engine === 'sqlite' || clock.now() - (timeFromSql(expiresAt) - lifetimeMs) > runningMaxMs
+    return database.engine === 'sqlite' || clock.now() - (timeFromSql(expiresAt) - lifetimeMs) > silentMaxMs
   }
+
+  /** For the other replicas, which see nothing of this process but its rows. */
+  async function renew(): Promise<void> {
+    const expiresAt = timeToSql(clock.now() + lifetimeMs)
+    for (const { key, requestId, ...scope } of [...running.values()]) {
+      await database.transaction((sql) => {
+        return sql`UPDATE idempotency SET expires_at = ${expiresAt} WHERE scope = ${scopeOf(scope)} AND key = ${key}
+          AND request_id = ${requestId} AND state = 'running'`
+      })
+    }
+  }
+  const stopRenewing = every(renewMs, renew)
 
   async function claim(request: KeyedGeneration): Promise<ReplayClaim> {
     const found = await database.transaction((sql) => insertOrRead(sql, request, clock.now()))
     if (found === 'claimed') {
-      running.add(request.requestId)
+      running.set(request.requestId, request)
       return { kind: 'claimed' }
     }
     const requestId = found.request_id
@@ -97,17 +114,29 @@ export function createReplays(options: ReplaysOptions): Replays {
     async keep(request, body) {
       const isKept = body !== undefined && body.length <= bodyBytesMax
       const response = isKept ? seal(sealKey, Buffer.from(body), bindingOf(request)) : null
-      await database.transaction((sql) => {
-        return sql`UPDATE idempotency SET state = 'done', response = ${response}
-          WHERE scope = ${scopeOf(request)} AND key = ${request.key} AND request_id = ${request.requestId}`
-      })
-      running.delete(request.requestId)
+      try {
+        await database.transaction((sql) => {
+          return sql`UPDATE idempotency SET state = 'done', response = ${response}
+            WHERE scope = ${scopeOf(request)} AND key = ${request.key} AND request_id = ${request.requestId}`
+        })
+      } finally {
+        // Were it left in, the key would be renewed for ever. Without it a twin learns from the ledger that it is spent.
+        running.delete(request.requestId)
+      }
     },
     async free(request) {
       running.delete(request.requestId)
       await remove(database, request)
     },
+    close: stopRenewing,
   }
+}
+
+function onTimer(milliseconds: number, work: () => Promise<void>): () => void {
+  // What fails is tried again the next time; until then the row is good for a while.
+  const timer = setInterval(() => void work().catch(() => {}), milliseconds)
+  timer.unref()
+  return () => clearInterval(timer)
 }
 
 async function insertOrRead(sql: Sql, request: KeyedGeneration, now: number): Promise<Row | 'claimed'> {

@@ -1,6 +1,8 @@
-// Run as a process of its own: starts on a place, prints the first key if it made one, and kills itself with SIGKILL at
-// the step given as last argument (0 = never). Steps are what the start does to the world, one by one, in order.
+// Run as a process of its own: starts on a place, prints the first key if it shows it, then the number of its steps, and
+// kills itself with SIGKILL at the step given as last argument (0 = never). Steps are what the start does to the world,
+// one by one, in order.
 
+import { writeSync } from 'node:fs'
 import { systemClock } from '../../src/kernel/clock.ts'
 import { openDataFolder } from '../../src/store/data-folder.ts'
 import type { Database } from '../../src/store/database.ts'
@@ -50,6 +52,11 @@ const database: Database = {
 }
 const secret = loadMasterSecret(undefined, folder)
 await migrate({ database, clock: systemClock })
-const { firstKey } = await ensureFirstStart({ database, folder, secret, clock: systemClock })
+const { show } = await ensureFirstStart({ database, folder, secret, clock: systemClock })
+await show((firstKey) => {
+  step()
+  if (firstKey !== undefined) writeSync(1, `${firstKey}\n`)
+  step()
+})
 await database.close()
-console.log(JSON.stringify({ firstKey, steps }))
+writeSync(1, `${steps} steps\n`)

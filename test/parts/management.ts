@@ -112,6 +112,7 @@ export async function openManagement(
     catalog: () => catalog().map((sketch) => ({ ...catalogItem, ...sketch })),
     tail: createRequestTail({ database, clock, onFault: (error) => void defects.push(error) }),
     version: '1.2.3',
+    addressOf: () => '127.0.0.1',
     renderFailure: openaiChat.renderFailure,
     onDefect(error) {
       defects.push(error)

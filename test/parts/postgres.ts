@@ -11,8 +11,8 @@ const superuser = 'tollgate'
 const startAttempts = 3
 
 export interface PostgresServer {
-  /** A new, empty database; its URL. */
-  createDatabase(): Promise<string>
+  /** A new, empty database; its URL. `icuLocale`: whose order of text it has; absent = that of the bytes. */
+  createDatabase(icuLocale?: string): Promise<string>
   /** Not needed at the end of a test process: the server stops by itself. */
   stop(): Promise<void>
 }
@@ -87,9 +87,10 @@ async function startOnFreePort(programs: string): Promise<PostgresServer> {
   await untilReady(admin, keeper)
   let count = 0
   return {
-    async createDatabase() {
+    async createDatabase(icuLocale) {
       const name = `test_${++count}`
-      await admin.unsafe(`CREATE DATABASE ${name}`)
+      const order = icuLocale && ` LOCALE_PROVIDER icu ICU_LOCALE '${icuLocale}' TEMPLATE template0`
+      await admin.unsafe(`CREATE DATABASE ${name}${order ?? ''}`)
       return url(name)
     },
     // Holding on to the keeper matters: were it collected, its input would end and the server with it.

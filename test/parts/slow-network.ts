@@ -9,6 +9,8 @@ export interface SlowNetwork extends Disposable {
   delayMs: number
   /** How often something was sent to the target: of who waits for each answer, the round trips. */
   readonly sends: number
+  /** The connections of now go silent for ever, as when a machine vanishes; new ones work. */
+  loseConnections(): void
 }
 
 interface Ends {
@@ -17,22 +19,24 @@ interface Ends {
   readonly there: Uint8Array[]
   target: Socket<Ends> | undefined
   dueMs: number
+  isLost: boolean
 }
 
 export function startSlowNetwork(targetPort: number, delayMs: number): SlowNetwork {
   const network = { delayMs, sends: 0 }
   const pairs = new WeakMap<Socket<Ends>, Socket<Ends>>()
+  const askers = new Set<Socket<Ends>>()
   const targetHandlers = {
     data(target: Socket<Ends>, chunk: Buffer) {
       const asker = pairs.get(target)
-      if (!asker) return
+      if (!asker || asker.data.isLost) return
       const bytes = Uint8Array.from(chunk)
       const { data } = asker
       data.dueMs = Math.max(data.dueMs, performance.now() + network.delayMs)
       setTimeout(() => pass(asker, data.back, bytes), Math.max(0, data.dueMs - performance.now()))
     },
     drain: (target: Socket<Ends>) => pass(target, target.data.there),
-    close: (target: Socket<Ends>) => void pairs.get(target)?.end(),
+    close: (target: Socket<Ends>) => void (target.data.isLost || pairs.get(target)?.end()),
     error() {},
   }
   const listener = Bun.listen<Ends>({
@@ -40,8 +44,9 @@ export function startSlowNetwork(targetPort: number, delayMs: number): SlowNetwo
     port: 0,
     socket: {
       async open(asker) {
-        const data: Ends = { back: [], there: [], target: undefined, dueMs: 0 }
+        const data: Ends = { back: [], there: [], target: undefined, dueMs: 0, isLost: false }
         asker.data = data
+        askers.add(asker)
         try {
           const target = await Bun.connect<Ends>({
             hostname: '127.0.0.1',
@@ -58,17 +63,24 @@ export function startSlowNetwork(targetPort: number, delayMs: number): SlowNetwo
       },
       data(asker, chunk) {
         network.sends++
+        if (asker.data.isLost) return
         const { target, there } = asker.data
         if (target) pass(target, there, Uint8Array.from(chunk))
         else there.push(Uint8Array.from(chunk))
       },
       drain: (asker) => pass(asker, asker.data.back),
-      close: (asker) => void asker.data.target?.end(),
+      close(asker) {
+        askers.delete(asker)
+        asker.data.target?.end()
+      },
       error() {},
     },
   })
   return Object.assign(network, {
     port: listener.port,
+    loseConnections() {
+      for (const { data } of askers) data.isLost = true
+    },
     [Symbol.dispose]: () => listener.stop(true),
   })
 }

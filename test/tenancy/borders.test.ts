@@ -1,6 +1,7 @@
 // Borders between tenants that hold because something is not believed or not offered: records, addresses, fields.
 
 import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { writeFileSync } from 'node:fs'
 import { bothSurfaces } from '../parts/surfaces.ts'
 import { failureOf, startTenancy, type Tenancy } from './tenancy.ts'
 
@@ -59,21 +60,66 @@ const forwarded = (address: string): Record<string, string> => ({
   'fastly-client-ip': address,
 })
 
+type Surface = (typeof bothSurfaces)[number]
+
+async function ask(at: Tenancy, key: string, surface: Surface, headers: Record<string, string>) {
+  const body = { model: 'sandbox/echo', max_tokens: 50, messages: [{ role: 'user', content: 'hi' }] }
+  return await at.api('POST', surface.path, body, { authorization: `Bearer ${key}`, ...surface.headers, ...headers })
+}
+
 test('R4: the address of a client is its socket’s, whatever the headers say', async () => {
   const { projectId } = await tenancy.tenant({ credit: '5.00' })
   const elsewhere = await tenancy.key(projectId, { sources: ['203.0.113.7'] })
   const here = await tenancy.key(projectId, { sources: ['127.0.0.1'] })
-  const ask = async (key: string, surface: (typeof bothSurfaces)[number], headers: Record<string, string>) => {
-    const body = { model: 'sandbox/echo', max_tokens: 50, messages: [{ role: 'user', content: 'hi' }] }
-    const all = { authorization: `Bearer ${key}`, ...surface.headers, ...headers }
-    return await tenancy.api('POST', surface.path, body, all)
-  }
   for (const surface of bothSurfaces) {
-    const plain = await ask(elsewhere.secret, surface, {})
-    const claimed = await ask(elsewhere.secret, surface, forwarded('203.0.113.7'))
+    const plain = await ask(tenancy, elsewhere.secret, surface, {})
+    const claimed = await ask(tenancy, elsewhere.secret, surface, forwarded('203.0.113.7'))
     expect(plain.status).toBe(403)
     expect([claimed.status, failureOf(surface, claimed)[0]]).toEqual([plain.status, failureOf(surface, plain)[0]])
-    expect((await ask(here.secret, surface, forwarded('203.0.113.7'))).status).toBe(200)
+    expect((await ask(tenancy, here.secret, surface, forwarded('203.0.113.7'))).status).toBe(200)
+  }
+})
+
+test('R4: a trusted proxy says whose address it is, and the list is in force while it runs', async () => {
+  const trusting = (list: string) => `server: { trusted_proxies: [${list}] }\n`
+  await using proxied = await startTenancy({ config: trusting('127.0.0.0/8, 10.0.0.0/8') })
+  const { projectId } = await proxied.tenant({ credit: '5.00' })
+  const { secret: key } = await proxied.key(projectId, { sources: ['203.0.113.7'] })
+  const statuses = async (headers: Record<string, string>) => {
+    const generations = await Promise.all(bothSurfaces.map((surface) => ask(proxied, key, surface, headers)))
+    const models = await proxied.api('GET', '/v1/models', undefined, { authorization: `Bearer ${key}`, ...headers })
+    return [...generations, models].map(({ status }) => status)
+  }
+  const good = [200, 200, 200]
+  const refused = [403, 403, 403]
+  expect(await statuses({ 'x-forwarded-for': '192.0.2.1, 203.0.113.7, 10.1.2.3' })).toEqual(good)
+  expect(await statuses({ 'x-forwarded-for': '203.0.113.7, 192.0.2.1' })).toEqual(refused)
+  expect(await statuses({ 'x-forwarded-for': '203.0.113.7, unknown' })).toEqual(refused)
+  expect(await statuses({ ...forwarded('203.0.113.7'), 'x-forwarded-for': '' })).toEqual(refused)
+  writeFileSync(proxied.gateway.configPath, trusting('10.0.0.0/8'))
+  while (!proxied.gateway.logged().some(({ message }) => message === 'applied')) await Bun.sleep(5)
+  expect(await statuses({ 'x-forwarded-for': '203.0.113.7' })).toEqual(refused)
+})
+
+test('A10, H2: who guesses the management token from one address slows nobody else down, at no door', async () => {
+  await using proxied = await startTenancy({ env: { TOLLGATE_TRUSTED_PROXIES: '127.0.0.1' } })
+  const doors = ['/api/workspaces', '/metrics', '/console/session']
+  const guess = async (door: string, from: string): Promise<number> => {
+    const json = { 'content-type': 'application/json', 'sec-fetch-site': 'same-origin' }
+    const headers = { 'x-forwarded-for': from, authorization: 'Bearer wrong', ...json }
+    const sent = door === '/console/session' ? { method: 'POST', body: '{"token":"wrong"}' } : {}
+    return (await fetch(proxied.gateway.url + door, { headers, ...sent })).status
+  }
+  for (const door of doors) {
+    // Ten are answered at once, the next one a second later.
+    for (let wrong = 1; wrong <= 10; wrong++) expect([door, await guess(door, '192.0.2.1')]).toEqual([door, 401])
+    const answered: string[] = []
+    const note = async (from: string) => {
+      await guess(door, from)
+      answered.push(from)
+    }
+    await Promise.all([note('192.0.2.1'), note('203.0.113.7')])
+    expect([door, ...answered]).toEqual([door, '203.0.113.7', '192.0.2.1'])
   }
 })
 

@@ -44,7 +44,11 @@ test('S1, S3: no form of an address inside is stored, and none is called on the 
     const url = form.replaceAll('PORT', canary.port)
     const { status, body } = await tenancy.api('PUT', path, { api_key: 'gsk-of-the-tenant', base_url: url })
     expect([form, status, body.error.param]).toEqual([form, 400, 'base_url'])
+    expect(body.error.message).toStartWith('`base_url` must ')
   }
+  const inside = { api_key: 'gsk-of-the-tenant', base_url: 'https://10.0.0.1/v1' }
+  // As the configuration file names it.
+  expect((await tenancy.api('PUT', path, inside)).body.error.message).toContain('own_keys.allow_hosts')
   expect((await tenancy.api('GET', path)).status).toBe(404)
   expect((await tenancy.generate(chat, key, 'own/model')).status).toBe(404)
   expect([canary.calls.length, canary.openConnections()]).toEqual([0, 0])

@@ -49,6 +49,12 @@ async function chargesOf(tenancy: Tenancy, workspaceId: string) {
     .map(({ amount, price_version }) => ({ amount, isPriced: price_version !== null }))
 }
 
+/** The last request of a workspace, explained. */
+async function explained(tenancy: Tenancy, workspaceId: string) {
+  const { data } = await tenancy.must('GET', `/api/requests?workspace_id=${workspaceId}&limit=1`)
+  return await tenancy.must('GET', `/api/requests/${data[0].id}`)
+}
+
 const keysSent = () => upstream.calls.map(({ headers }) => headers.get('authorization'))
 
 forEachEngine((engine) => {
@@ -82,6 +88,10 @@ forEachEngine((engine) => {
       { model: 'acme/large', status: 200, cost: '0.00' },
     ])
     expect(await chargesOf(free, workspaceId)).toMatchObject([{ amount: '0.00' }, { amount: '0.00' }])
+    expect(await explained(free, workspaceId)).toMatchObject({
+      ...{ price_version: null, charge: null, cost: '0.00' },
+      transfers: [{ kind: 'charge', amount: '0.00' }],
+    })
     const wallet = await free.must('GET', `/api/workspaces/${workspaceId}/wallet`)
     expect(wallet).toEqual({ balance: '0.00', held: '0.00', available: '0.00', currency: 'USD' })
   })
@@ -93,6 +103,10 @@ forEachEngine((engine) => {
       expect([reply.status, reply.headers.get('x-tollgate-cost')]).toEqual([200, fee])
     }
     expect(await chargesOf(charging, workspaceId)).toMatchObject([{ amount: fee }, { amount: fee }])
+    expect(await explained(charging, workspaceId)).toMatchObject({
+      ...{ price_version: null, charge: null, cost: fee },
+      transfers: [{ kind: 'charge', amount: fee }],
+    })
     const { balance } = await charging.must('GET', `/api/workspaces/${workspaceId}/wallet`)
     expect(balance).toBe('0.9999961')
     const { key: poor } = await ownTenant(charging)
@@ -109,6 +123,7 @@ forEachEngine((engine) => {
     expect(reply.headers.get('x-tollgate-attempts')).toBe('2')
     expect(keysSent()).toEqual([`Bearer ${ownKey}`, `Bearer ${operatorsKey}`])
     expect(await chargesOf(charging, workspaceId)).toEqual([{ amount: cost, isPriced: true }])
+    expect((await explained(charging, workspaceId)).charge).toMatchObject({ total: cost, charged: cost })
   })
 
   test("K: a rejected own key is told as the workspace's, and the operator's is neither used nor blamed", async () => {
@@ -127,6 +142,17 @@ forEachEngine((engine) => {
     const { data } = await charging.must('GET', '/api/catalog')
     const model = (data as { id: string; routes: { health: string }[] }[]).find(({ id }) => id === 'acme/large')
     expect(model?.routes).toMatchObject([{ provider: 'acme', health: 'healthy' }])
+  })
+
+  test('a provider that takes no key is not found, and not suggested', async () => {
+    const { workspaceId } = await free.tenant()
+    for (const provider of ['sandbox', 'sandbo', 'nobody']) {
+      const reply = await free.api('PUT', `/api/workspaces/${workspaceId}/credentials/${provider}`, { api_key: ownKey })
+      expect([provider, reply.status, reply.body.error.code]).toEqual([provider, 404, 'NOT_FOUND'])
+      expect(reply.body.error.message).toBe(`No provider \`${provider}\` that takes a key.`)
+    }
+    const near = await free.api('PUT', `/api/workspaces/${workspaceId}/credentials/acm`, { api_key: ownKey })
+    expect(near.body.error.message).toEndWith('Did you mean `acme`?')
   })
 
   test('a replaced key is used by the next call, a deleted one leaves the operator to serve', async () => {

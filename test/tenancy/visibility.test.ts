@@ -1,6 +1,9 @@
 // Which models a key sees: one answer for the list in both shapes, for one model, and for both ways to generate.
 
 import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { createThrowAwayFolder } from '../parts/engines.ts'
 import { bothSurfaces, chat, messages } from '../parts/surfaces.ts'
 import { startUpstream, type Upstream } from '../parts/upstream.ts'
 import { chatWords, wordsFor } from '../parts/upstream-words.ts'
@@ -114,6 +117,13 @@ test('an allowlist holds for what an own key opens, too', async () => {
   await tenancy.must('PUT', `/api/workspaces/${workspaceId}/credentials/groq`, body)
   const all = await tenancy.key(projectId)
   expect(await seenBy(all.secret)).toEqual(['acme/small', 'own/model'])
+  expect(await tenancy.must('GET', `/api/projects/${projectId}/models`)).toEqual({
+    data: [
+      { id: 'acme/small', owned_by: 'acme', own_key: false },
+      { id: 'own/model', owned_by: 'own', own_key: true },
+    ],
+    next_cursor: null,
+  })
   const narrow = await tenancy.key(projectId, { models: ['acme/*'] })
   expect(await seenBy(narrow.secret)).toEqual(['acme/small'])
 })
@@ -127,4 +137,18 @@ test('T6: a narrowed project narrows its keys with the next request, a widened o
   expect(await seenBy(key)).toEqual(['other/one'])
   await change(null)
   expect(await seenBy(key)).toEqual(everything)
+})
+
+test('the public catalog names the configuration file, not where it lies', async () => {
+  using folder = createThrowAwayFolder()
+  const path = join(folder.path, 'elsewhere.yaml')
+  writeFileSync(path, config(platform.url))
+  await using elsewhere = await startTenancy({ env: { TOLLGATE_SANDBOX: 'off', TOLLGATE_CONFIG: path } })
+  const catalog = await elsewhere.api('GET', '/api/catalog', undefined, {})
+  expect(catalog.text).not.toContain(folder.path)
+  // The fifth line is that of the first model.
+  expect(catalog.body.data.find(({ id }: { id: string }) => id === 'acme/small')).toMatchObject({
+    source: 'elsewhere.yaml:5',
+    price_source: 'elsewhere.yaml:5',
+  })
 })

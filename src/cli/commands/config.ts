@@ -9,6 +9,7 @@ import { applyPlan, type CreatedKey } from '../declaration/apply.ts'
 import { readDeclaration, renderDeclaration } from '../declaration/declaration.ts'
 import { declarationOf, readInstallation } from '../declaration/installation.ts'
 import { type Change, describeChange, type Plan, planChanges } from '../declaration/plan.ts'
+import { objectsOf, shownAt } from '../json-members.ts'
 import { exitCodes, Refusal } from '../refusal.ts'
 import { cleanText, renderTable } from '../table.ts'
 
@@ -19,21 +20,45 @@ const showSettings: CommandDefinition = {
   words: ['config', 'show'],
   isDefault: true,
   isLocal: true,
-  summary: 'prints each setting in force and where it came from',
-  details: 'As a gateway started here and now would read them. Secrets are shown as "set".',
-  examples: ['tollgate config', 'tollgate config show --json'],
-  async run(context) {
+  summary: 'prints each setting and where it came from',
+  details: `As a gateway started here and now would read them; with --running as the one that runs has them in force. Secrets
+are shown as "set".`,
+  options: { running: { help: 'asks the gateway that runs' } },
+  examples: ['tollgate config', 'tollgate config show --running', 'tollgate config show --json'],
+  async run(context, input) {
+    if (input.isSet('running')) return await showRunning(context)
     const settings = listSettings(context.inputs)
     if ('faults' in settings) {
       const lines = settings.faults.map((fault) => `\n  ${formatFault(fault)}`).join('')
       return new Refusal(exitCodes.failed, `the configuration is wrong:${lines}`, 'tollgate doctor')
     }
     if (context.json) return printJson(context, { data: settings })
-    const columns = ['SETTING', 'VALUE', 'FROM'].map((title) => ({ title }))
-    const rows = settings.map(({ name, value, source }) => [name, value, source])
-    context.terminal.print(renderTable(columns, rows, context.terminal))
+    context.terminal.print(
+      settingsTable(
+        context,
+        settings.map(({ name, value, source }) => [name, value, source]),
+      ),
+    )
+    // A gateway that runs may have been started from another folder, with other variables.
+    context.terminal.complain(
+      'As a gateway started here and now would read them. Of one that runs: tollgate config show --running\n',
+    )
     return undefined
   },
+}
+
+async function showRunning(context: CommandContext): Promise<Refusal | undefined> {
+  const answer = await context.api.call({ path: '/api/config' })
+  if (answer instanceof Refusal) return answer
+  if (context.json) return printJson(context, { data: answer.data })
+  const rows = objectsOf(answer.data).map((each) => ['name', 'value', 'source'].map((member) => shownAt(each, member)))
+  context.terminal.print(settingsTable(context, rows))
+  return undefined
+}
+
+function settingsTable({ terminal }: CommandContext, rows: readonly string[][]): string {
+  const columns = ['SETTING', 'VALUE', 'FROM'].map((title) => ({ title }))
+  return renderTable(columns, rows, terminal)
 }
 
 const exportInstallation: CommandDefinition = {

@@ -1,6 +1,5 @@
 // `tollgate explain`: one charge taken apart. A sum that does not hold ends with an exit code of its own accord.
 
-import { sumCharge } from '../charge-sums.ts'
 import { type CommandDefinition, printJson } from '../command.ts'
 import { explainText } from '../explain-text.ts'
 import { exitCodes, Refusal } from '../refusal.ts'
@@ -17,9 +16,9 @@ export const explainCommand: CommandDefinition = {
       return new Refusal(request.exit, request.message, 'tollgate requests')
     }
     if (request instanceof Refusal) return request
-    const fault = sumCharge(request)?.fault
+    const { text, fault } = explainText(request)
     if (context.json) printJson(context, request)
-    else context.terminal.print(explainText(request).text)
+    else context.terminal.print(text)
     if (fault === undefined) return undefined
     return new Refusal(exitCodes.failed, `this charge does not add up: ${fault}.`, 'tollgate ledger verify')
   },

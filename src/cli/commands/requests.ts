@@ -57,9 +57,9 @@ const listRequests: CommandDefinition = {
       key_id: input.text('key'),
       model: input.text('model'),
     }
+    if (input.isSet('follow')) return await follow(context, query, limit)
     const list = await context.api.list('/api/requests', query, limit)
     if (list instanceof Refusal) return list
-    if (input.isSet('follow')) return await follow(context, query, list.data)
     if (context.json) return printJson(context, list)
     context.terminal.print(renderTable(columns, list.data.map(cells), context.terminal))
     return undefined
@@ -95,21 +95,21 @@ function inputTokens(usage: JsonObject): number | undefined {
 async function follow(
   context: CommandContext,
   query: Readonly<Record<string, string | undefined>>,
-  first: readonly JsonObject[],
+  limit: number,
 ): Promise<Refusal | undefined> {
-  if (!context.json) context.terminal.print(tailLine(columns.map(({ title }) => title)))
-  let seen = new Set<string>()
-  let page = first
+  let seen: ReadonlySet<string> | undefined
   for (;;) {
-    const fresh = page.filter((request) => !seen.has(shownAt(request, 'id'))).toReversed()
-    for (const request of fresh) {
+    // As many at first as later, so that what is old is known to be so, though not all of it is shown.
+    const list = await context.api.list('/api/requests', query, Math.max(limit, pollRows))
+    if (list instanceof Refusal) return list
+    if (!seen && !context.json) context.terminal.print(tailLine(columns.map(({ title }) => title)))
+    const known = seen
+    const fresh = known ? list.data.filter((request) => !known.has(shownAt(request, 'id'))) : list.data.slice(0, limit)
+    for (const request of fresh.toReversed()) {
       context.terminal.print(context.json ? `${JSON.stringify(request)}\n` : tailLine(cells(request)))
     }
-    seen = new Set([...seen, ...page.map((request) => shownAt(request, 'id'))].slice(-seenMax))
+    seen = new Set([...(seen ?? []), ...list.data.map((request) => shownAt(request, 'id'))].slice(-seenMax))
     await Bun.sleep(pollMs)
-    const list = await context.api.list('/api/requests', query, pollRows)
-    if (list instanceof Refusal) return list
-    page = list.data
   }
 }
 

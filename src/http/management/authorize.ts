@@ -16,28 +16,38 @@ export interface AuthorizeDependencies {
   readonly clock: Clock
   /** The actor of a console session, undefined without one, a Failure where the session may not do this. */
   sessionOf?(request: Request): Actor | Failure | undefined | Promise<Actor | Failure | undefined>
-  /** Whose wrong tokens are counted together; absent = everybody's. */
-  addressOf?(request: Request): string
+  /** Whose wrong tokens are counted together; those from unknown addresses are, too. */
+  addressOf(request: Request): string | undefined
   /** For tests. */
   pause?(milliseconds: number): Promise<void>
 }
 
 export type Authorize = (request: Request) => Promise<Actor | Failure>
 
+/** Why a token is refused; undefined = it is the management token. */
+export type CheckToken = (token: string, request: Request) => Promise<Failure | undefined>
+
 const tokenActor: Actor = Object.freeze({ name: 'management token' })
 
-export function createAuthorize(deps: AuthorizeDependencies): Authorize {
-  const { adminToken, clock, sessionOf, addressOf = () => '', pause = (milliseconds) => Bun.sleep(milliseconds) } = deps
+export function createCheckToken(deps: Omit<AuthorizeDependencies, 'sessionOf'>): CheckToken {
+  const { adminToken, clock, addressOf, pause = (milliseconds) => Bun.sleep(milliseconds) } = deps
   const brake = createGuessBrake({ clock, pause })
+  return async (token, request) => {
+    // First of all: whoever guesses behind the operator's address must not lock the operator out.
+    if (adminToken.matches(token)) return undefined
+    const address = addressOf(request) ?? 'unknown'
+    if (!brake.admits(address)) return tooManyGuesses()
+    await brake.afterWrong(address)
+    return refused(token, adminToken)
+  }
+}
+
+export function createAuthorize(deps: AuthorizeDependencies): Authorize {
+  const { adminToken, sessionOf } = deps
+  const checkToken = createCheckToken(deps)
   return async (request) => {
     const bearer = bearerToken(request.headers)
-    if (bearer !== undefined) {
-      const address = addressOf(request)
-      if (!brake.admits(address)) return tooManyGuesses()
-      if (adminToken.matches(bearer)) return tokenActor
-      await brake.afterWrong(address)
-      return refused(bearer, adminToken)
-    }
+    if (bearer !== undefined) return (await checkToken(bearer, request)) ?? tokenActor
     const session = await sessionOf?.(request)
     if (session !== undefined) return session
     const apiKey = request.headers.get('x-api-key')

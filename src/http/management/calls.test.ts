@@ -70,9 +70,18 @@ forEachEngine((engine) => {
     for (const amount of ['0', '0.00', '-1', '1e3', '1000000.01', '0.0000000001', '', ' 1', 5, null, {}, undefined]) {
       const reply = await management.ask('POST', `/api/workspaces/${id}/topups`, { body: { amount } })
       expect([amount, reply.status, reply.body.error.param]).toEqual([amount, 400, 'amount'])
+      if (amount !== '1000000.01') continue
+      expect(reply.body.error.message).toBe('`amount` must be more than 0 and at most 1000000.00.')
     }
     expect((await management.ask('GET', `/api/workspaces/${id}/transfers`)).body.data).toEqual([])
     expect((await management.ask('GET', `/api/workspaces/${id}/wallet`)).body.balance).toBe('0.00')
+  })
+
+  test('a balance may exceed what one top-up may', async () => {
+    await using management = await openManagement(engine)
+    const { id } = await management.make('/api/workspaces', { name: 'acme' })
+    await management.make(`/api/workspaces/${id}/topups`, { amount: '1000000' })
+    expect((await management.make(`/api/workspaces/${id}/topups`, { amount: '1000000' })).balance).toBe('2000000.00')
   })
 
   test('a project is made, changed, read and listed', async () => {

@@ -54,6 +54,11 @@ export function checkQuery(schema: z.ZodObject, query: URLSearchParams): Checked
 }
 
 function check(schema: z.ZodType, value: unknown, noun: 'field' | 'query parameter'): Checked | Failure {
+  const unstorable = nulPath(value, [])
+  if (unstorable) {
+    const param = pathText(unstorable)
+    return invalidRequest(`\`${param}\` must not contain a NUL character.`, param)
+  }
   const result = schema.safeParse(value, { error: plainWords })
   if (result.success) return { value: result.data }
   // A wrong name is told first: what is missing is often only misspelt.
@@ -67,6 +72,18 @@ function check(schema: z.ZodType, value: unknown, noun: 'field' | 'query paramet
   const unknown = issue.keys[0] ?? ''
   const param = pathText([...issue.path, unknown])
   return invalidRequest(`There is no ${noun} \`${param}\` here. ${known(schema, issue.path, unknown)}`, param)
+}
+
+/** PostgreSQL has no place for a NUL, and nothing that we take needs one. */
+function nulPath(value: unknown, path: readonly PropertyKey[]): readonly PropertyKey[] | undefined {
+  if (typeof value === 'string') return value.includes('\0') ? path : undefined
+  if (typeof value !== 'object' || value === null) return undefined
+  const inList = Array.isArray(value)
+  for (const [name, inner] of Object.entries(value)) {
+    const found = nulPath(inner, [...path, inList ? Number(name) : name])
+    if (found) return found
+  }
+  return undefined
 }
 
 /** Of several forms a value may have, the one that was meant: its own faults say more than "none of these". */

@@ -5,9 +5,10 @@ import { chargeLines } from '../../catalog/charge-lines.ts'
 import { readPriceVersion } from '../../catalog/price-versions.ts'
 import { isoTime } from '../../kernel/clock.ts'
 import { isId, type RequestId } from '../../kernel/ids.ts'
-import { formatPico, formatPrice, formatUsd, type Nano } from '../../kernel/money.ts'
+import { formatPico, formatPrice, formatUsd, type Nano, picoToNano, zeroNano } from '../../kernel/money.ts'
 import type { Usage } from '../../kernel/usage.ts'
 import type { Ledger } from '../../ledger/ledger.ts'
+import type { Transfer, TransferKind } from '../../ledger/transfer.ts'
 import type { Database } from '../../store/database.ts'
 import type { RequestLog as StoredLog } from '../../telemetry/request-log.ts'
 import type { LoggedRequest as StoredRequest } from '../../telemetry/request-row.ts'
@@ -33,9 +34,13 @@ export function createRequestReader({ database, ledger, requests }: ReaderDepend
       const request = await requests.find(id)
       if (!request) return undefined
       const transfers = await ledger.transfersOf(id)
+      const transferOf = (wanted: TransferKind) => transfers.find(({ kind }) => kind === wanted)
+      // It knows who served in the end: a call on a workspace's own credential has no price of the catalog.
+      const charge = transferOf('charge')
       return {
         ...shownRequest(request),
-        charge: await explainCharge(database, request),
+        ...(charge && { price_version: charge.priceVersion ?? null }),
+        charge: await explainCharge(database, request, { charge, writeoff: transferOf('writeoff') }),
         transfers: transfers.map((transfer) => transferAnswer(transfer, request.workspaceId)),
       }
     },
@@ -93,14 +98,25 @@ function shownUsage(usage: Usage) {
   }
 }
 
+interface Settled {
+  readonly charge: Transfer | undefined
+  /** What the wallet could not pay. */
+  readonly writeoff: Transfer | undefined
+}
+
 /** null where nothing was charged by a price: refused requests, and calls on a workspace's own credential. */
-async function explainCharge(database: Database, { usage, priceVersion, charge, held }: StoredRequest) {
-  if (!usage || charge === undefined || priceVersion === undefined) return null
-  const version = await readPriceVersion(database, priceVersion)
+async function explainCharge(database: Database, { usage, held }: StoredRequest, { charge, writeoff }: Settled) {
+  if (!usage || charge?.priceVersion === undefined) return null
+  const version = await readPriceVersion(database, charge.priceVersion)
   if (!version) return null
   const lines = chargeLines(version.price, usage)
+  const writtenOff = writeoff?.amount ?? zeroNano
+  // An estimate costs what was held at most, so that its lines may come to more.
+  const total = charge.estimated
+    ? charge.amount + writtenOff
+    : picoToNano(lines.reduce((sum, { pico }) => sum + pico, 0n))
   return {
-    price_version: priceVersion,
+    price_version: charge.priceVersion,
     price_source: version.source,
     price_effective_from: isoTime(version.effectiveFrom),
     lines: lines.map(({ kind, tokens, price, pico }) => ({
@@ -109,8 +125,10 @@ async function explainCharge(database: Database, { usage, priceVersion, charge, 
       price_per_million: formatPrice(price),
       amount: formatPico(pico),
     })),
-    total: formatUsd(charge),
-    released: usdOrNull(held === undefined ? undefined : ((held > charge ? held - charge : 0n) as Nano)),
+    total: formatUsd(total as Nano),
+    written_off: formatUsd(writtenOff),
+    charged: formatUsd(charge.amount),
+    released: usdOrNull(held === undefined ? undefined : ((held > charge.amount ? held - charge.amount : 0n) as Nano)),
   }
 }
 

@@ -28,7 +28,7 @@ test('A10: the eleventh wrong token of an address within a minute is answered a 
   expect(pauses).toEqual([1000])
 })
 
-test('A10: while 32 wrong ones wait, no more of that address are looked at, and others are', async () => {
+test('A10: while 32 wrong ones wait, no more of that address are kept waiting, and others are', async () => {
   const { brake, waiting } = openBrake()
   for (let wrong = 1; wrong <= 10; wrong++) await brake.afterWrong('a')
   const answers = Array.from({ length: 31 }, () => brake.afterWrong('a'))

@@ -1,10 +1,10 @@
 // Slows down whoever tries tokens: after a few wrong ones in a minute each answer to an address waits a second, and
-// beyond a number of waiting ones no more are looked at. A right token is never slowed by itself.
+// beyond a number of waiting ones further ones are refused at once. A right token is never asked about here.
 
 import type { Clock } from '../../kernel/clock.ts'
 
 export interface GuessBrake {
-  /** False: so many wrong ones wait for their answer already that not even a right one is looked at. */
+  /** False: so many wrong ones wait for their answer already that one more is not kept waiting. */
   admits(address: string): boolean
   /** Resolves when the wrong one may be answered. */
   afterWrong(address: string): Promise<void>
@@ -18,7 +18,7 @@ export interface GuessBrakeOptions {
 const freeGuesses = 10
 const windowMs = 60_000
 const pauseMs = 1000
-/** × 1 s: an address tries at most about this many tokens a second, on however many connections. */
+/** What an address may have waiting here, on however many connections: each costs a timer and a connection. */
 const waitingMax = 32
 const addressesMax = 10_000
 

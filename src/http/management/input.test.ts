@@ -43,6 +43,23 @@ forEachEngine((engine) => {
     expect(Object.keys(Object.prototype)).toEqual([])
   })
 
+  test('a NUL is refused by name, in queries and at every depth of a body', async () => {
+    await using management = await openManagement(engine)
+    const workspace = await management.make('/api/workspaces', { name: 'acme' })
+    const project = await management.make(`/api/workspaces/${workspace.id}/projects`, { name: 'web' })
+    const cases: [method: string, path: string, body: object | undefined, param: string][] = [
+      ['GET', '/api/requests?model=%00', undefined, 'model'],
+      ['GET', '/api/requests?model=a%00b&outcome=failed', undefined, 'model'],
+      ['POST', `/api/workspaces/${workspace.id}/topups`, { amount: '1', reference: 'a\0b' }, 'reference'],
+      ['POST', `/api/projects/${project.id}/keys`, { name: 'k', models: ['a/b', 'a/\0'] }, 'models[1]'],
+    ]
+    for (const [method, path, body, param] of cases) {
+      const reply = await management.ask(method, path, body && { body })
+      expect([path, reply.status, reply.body.error.param]).toEqual([path, 400, param])
+    }
+    expect(management.defects).toEqual([])
+  })
+
   test('a wrong or missing field is named', async () => {
     await using management = await openManagement(engine)
     const workspace = await management.make('/api/workspaces', { name: 'acme' })

@@ -3,6 +3,7 @@
 import { z } from 'zod'
 import type { Database } from '../../store/database.ts'
 import { getProject, type Project } from '../../tenancy/projects.ts'
+import { listAnswer, listSchema } from './paging.ts'
 import { defineRoute, notFound, type Route } from './route.ts'
 
 export interface OfferedItem {
@@ -19,16 +20,9 @@ export interface OfferDependencies {
 }
 
 const offeredSchema = z.object({
-  data: z
-    .array(
-      z.object({
-        id: z.string(),
-        owned_by: z.string(),
-        own_key: z.boolean().describe('A credential of the workspace’s own is used for it.'),
-      }),
-    )
-    .readonly()
-    .describe('By id.'),
+  id: z.string(),
+  owned_by: z.string(),
+  own_key: z.boolean().describe('A credential of the workspace’s own is used for it.'),
 })
 
 export function offerRoutes({ database, modelsOf }: OfferDependencies): readonly Route[] {
@@ -38,12 +32,13 @@ export function offerRoutes({ database, modelsOf }: OfferDependencies): readonly
       path: '/api/projects/{id}/models',
       kind: 'project',
       operation: 'listProjectModels',
-      summary: 'Lists what the keys of a project can call now, as GET /v1/models does for such a key.',
-      answer: offeredSchema,
+      summary:
+        'Lists what the keys of a project can call now, by id and all at once, as GET /v1/models does for such a key.',
+      answer: listSchema(offeredSchema),
       status: 200,
       async run({ id }) {
         const project = await getProject(database.sql, id)
-        return project === 'not found' ? notFound('project', id) : { data: await modelsOf(project) }
+        return project === 'not found' ? notFound('project', id) : listAnswer(await modelsOf(project), undefined)
       },
     }),
   ]

@@ -67,7 +67,9 @@ const chargeSchema = z
         amount: usd.describe('Tokens × price, with up to twelve decimals.'),
       }),
     ),
-    total: usd.describe('The lines added up, and rounded up once.'),
+    total: usd.describe('The lines added up, and rounded up once; of an estimate at most what was held.'),
+    written_off: usd.describe('What of that the wallet could not pay, and the operator lost.'),
+    charged: usd.describe('What the wallet paid: the total without what was written off.'),
     released: usd.nullable().describe('What was set aside and not used.'),
   })
   .describe('The charge taken apart.')

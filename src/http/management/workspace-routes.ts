@@ -4,7 +4,7 @@ import { z } from 'zod'
 import { unreachable } from '../../kernel/assert.ts'
 import { Failure, invalidRequest } from '../../kernel/failure.ts'
 import type { RequestId, WorkspaceId } from '../../kernel/ids.ts'
-import { formatUsd } from '../../kernel/money.ts'
+import { formatUsd, type Nano } from '../../kernel/money.ts'
 import type { FundOutcome } from '../../ledger/fund.ts'
 import type { Ledger } from '../../ledger/ledger.ts'
 import type { Database } from '../../store/database.ts'
@@ -150,7 +150,7 @@ function walletRoutes(deps: WorkspaceDependencies): readonly Route[] {
           ...(reference === undefined ? {} : { reference }),
           ...(idempotencyKey === undefined ? {} : { idempotencyKey }),
         })
-        if (outcome.kind !== 'funded') return fundFailure(outcome)
+        if (outcome.kind !== 'funded') return fundFailure(outcome, amount)
         if (!outcome.repeated) await noteTopUp(deps, id, outcome, act)
         return { id: outcome.transfer.id, amount: formatUsd(amount), balance: formatUsd(outcome.posted) }
       },
@@ -197,13 +197,15 @@ async function noteTopUp(
   }
 }
 
-function fundFailure(outcome: Exclude<FundOutcome, Funded>): Failure {
+function fundFailure(outcome: Exclude<FundOutcome, Funded>, amount: Nano): Failure {
   switch (outcome.kind) {
     case 'conflict':
       return usedOtherwise()
     case 'out_of_range':
       return invalidRequest(
-        `\`amount\` must be more than 0, and neither one top-up nor the balance may exceed ${formatUsd(outcome.max)}.`,
+        amount > 0n && amount <= outcome.max
+          ? `\`amount\` would bring the balance above ${formatUsd(outcome.max)}, which is the most that a wallet takes.`
+          : `\`amount\` must be more than 0 and at most ${formatUsd(outcome.max)}.`,
         'amount',
       )
     case 'unavailable':

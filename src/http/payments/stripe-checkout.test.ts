@@ -46,7 +46,7 @@ async function setUp(engine: TestEngine, baseUrl: string) {
   const logged: string[] = []
   const say = (message: string, fields?: object) => void logged.push(`${message} ${JSON.stringify(fields)}`)
   const log: Log = { info: say, warn: say, error: say, line() {}, flush() {} }
-  const settings = { secretKey: new Secret(key), baseUrl, publicUrl: 'https://gate.example' }
+  const settings = { secretKey: new Secret(key), baseUrl, publicUrl: () => 'https://gate.example' }
   return {
     logged,
     workspaceId: await addWorkspace(database),
@@ -111,7 +111,7 @@ forEachEngine((engine) => {
     await using stripe = serveStripe(() => Response.json(session))
     await using store = await engine.openStore()
     const log: Log = { info() {}, warn() {}, error() {}, line() {}, flush() {} }
-    const settings = { secretKey: undefined, baseUrl: stripe.url, publicUrl: 'https://gate.example' }
+    const settings = { secretKey: undefined, baseUrl: stripe.url, publicUrl: () => 'https://gate.example' }
     const checkout = createStripeCheckout({ database: store.database, log }, settings)
     const workspaceId = await addWorkspace(store.database)
     expect(await checkout(workspaceId, amount, createId('req'))).toMatchObject({ code: 'NOT_FOUND' })

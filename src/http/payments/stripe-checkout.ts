@@ -23,7 +23,7 @@ export interface CheckoutSettings {
   /** Without a slash at the end. */
   readonly baseUrl: string
   /** Where payers reach this gateway; Stripe sends them back there. Without a slash at the end. */
-  readonly publicUrl: string
+  publicUrl(): string
 }
 
 export interface CheckoutDependencies {
@@ -60,7 +60,7 @@ export function createStripeCheckout(deps: CheckoutDependencies, settings: Check
     if ((await getWorkspace(deps.database.sql, workspaceId)) === 'not found') {
       return new Failure('NOT_FOUND', `There is no workspace ${workspaceId.slice(0, 60)}.`)
     }
-    const form = sessionForm(workspaceId, amount, settings.publicUrl)
+    const form = sessionForm(workspaceId, amount, settings.publicUrl())
     const call = () => post(`${settings.baseUrl}/v1/checkout/sessions`, { secretKey, form, requestId })
     const reply = await persist(call)
     return reply instanceof Unreached ? notReached(deps.log, reply, requestId) : sessionOf(deps.log, reply, requestId)

@@ -19,7 +19,7 @@ function create(settings: Partial<StripePaymentsOptions>) {
     log: { info: say, warn: say, error: say, line() {}, flush() {} },
     renderFailure: (failure) => failure.message,
     onDefect: () => new Failure('INTERNAL', 'Tollgate failed.'),
-    publicUrl: 'https://gate.example/',
+    publicUrl: () => 'https://gate.example/',
     ...settings,
   })
   return { payments, logged }

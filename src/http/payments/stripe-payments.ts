@@ -14,7 +14,7 @@ export interface StripePaymentsOptions extends WebhookDependencies {
   /** Another server than Stripe's, for tests. */
   readonly baseUrl?: string | undefined
   /** Where payers reach this gateway's pages. */
-  readonly publicUrl: string
+  publicUrl(): string
 }
 
 export interface StripePayments {
@@ -40,7 +40,7 @@ export function createStripePayments(options: StripePaymentsOptions): StripePaym
     return undefined
   }
   const baseUrl = withoutSlash(options.baseUrl ?? 'https://api.stripe.com')
-  const publicUrl = withoutSlash(options.publicUrl)
+  const publicUrl = (): string => withoutSlash(options.publicUrl())
   return {
     checkout: createStripeCheckout(options, { secretKey, baseUrl, publicUrl }),
     webhook: createStripeWebhook(options, { webhookSecret, mode: modeOf(secretKey) }),

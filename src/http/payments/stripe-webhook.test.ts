@@ -46,7 +46,7 @@ async function setUp(engine: TestEngine, wrap: (ledger: Ledger) => Pick<Ledger, 
     },
     secretKey: new Secret('sk_live_0123456789'),
     webhookSecret: new Secret(secret),
-    publicUrl: 'https://gate.example',
+    publicUrl: () => 'https://gate.example',
   }
   const payments = createStripePayments(options)
   if (!payments) throw new Error('payments are configured')

@@ -2,7 +2,7 @@
 // made, so they have a cursor of their own: whatever is behind a cursor can get no company any more.
 
 import { type Sql, timeFromSql } from '../../store/sql.ts'
-import { firstIdAt } from '../id-at.ts'
+import { endOfLog, firstIdAt } from '../id-at.ts'
 import type { CountedRow } from './count-requests.ts'
 
 export const cursorNames = ['short', 'long', 'longest'] as const
@@ -13,9 +13,6 @@ export type CursorName = (typeof cursorNames)[number]
  * hours), and 40 s: it is made durable within 30 s or not at all, and clocks differ by a little.
  */
 const settledMs: Readonly<Record<CursorName, number>> = { short: 100_000, long: 640_000, longest: 6 * 3_600_000 }
-
-/** Greater than every id. */
-const endOfLog = 'req_~'
 
 export function settledBefore(name: CursorName, now: number): string {
   return firstIdAt(Math.max(0, Math.floor(now - settledMs[name])))

@@ -1,0 +1,48 @@
+import { expect, test } from 'bun:test'
+import { createTestClock } from '../../../test/parts/ledger.ts'
+import { Failure } from '../../kernel/failure.ts'
+import { Secret } from '../../kernel/secret.ts'
+import type { DataFolder } from '../../store/data-folder.ts'
+import { loadAdminToken } from '../../tenancy/admin-token.ts'
+import { createAuthorize } from './authorize.ts'
+
+const token = 'a-token-of-an-operator-1234'
+
+/** Whoever is made to wait waits for ever. */
+function openDoor() {
+  const authorize = createAuthorize({
+    adminToken: loadAdminToken(new Secret(token), {} as DataFolder),
+    clock: createTestClock(),
+    addressOf: (request) => request.headers.get('x-test-address') ?? undefined,
+    pause: () => new Promise(() => {}),
+  })
+  return async (address: string | undefined, sent: string) => {
+    const from: Record<string, string> = address === undefined ? {} : { 'x-test-address': address }
+    const headers = { authorization: `Bearer ${sent}`, ...from }
+    const found = await authorize(new Request('http://gate/api/keys', { headers }))
+    return found instanceof Failure ? found.code : found.name
+  }
+}
+
+/** Ten wrong ones are answered at once, and 32 wait. */
+async function fill(ask: ReturnType<typeof openDoor>, address: string | undefined): Promise<void> {
+  for (let wrong = 0; wrong < 10; wrong++) await ask(address, 'wrong')
+  for (let wrong = 0; wrong < 32; wrong++) void ask(address, 'wrong')
+}
+
+test('A10: guesses from one address are refused there and nowhere else', async () => {
+  const ask = openDoor()
+  await fill(ask, '192.0.2.1')
+  expect(await ask('192.0.2.1', 'wrong')).toBe('LIMIT_EXCEEDED')
+  expect(await ask('203.0.113.7', 'wrong')).toBe('UNAUTHORIZED')
+  expect(await ask(undefined, 'wrong')).toBe('UNAUTHORIZED')
+})
+
+test('A10: the right token passes, whoever guesses from the same address', async () => {
+  const ask = openDoor()
+  for (const address of ['192.0.2.1', undefined]) {
+    await fill(ask, address)
+    expect(await ask(address, 'wrong')).toBe('LIMIT_EXCEEDED')
+    expect(await ask(address, token)).toBe('management token')
+  }
+})

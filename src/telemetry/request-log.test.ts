@@ -1,0 +1,38 @@
+import { expect, test } from 'bun:test'
+import { answeredRequest } from '../../test/observe/observed-records.ts'
+import { forEachEngine } from '../../test/parts/engines.ts'
+import { createId, type RequestId } from '../kernel/ids.ts'
+import type { Database } from '../store/database.ts'
+import { createRequestLog } from './request-log.ts'
+import type { RequestRecord } from './request-record.ts'
+
+/** Writes them in one batch; answers with what is in the log then, and with what was told to be lost. */
+async function logged(database: Database, records: readonly (Partial<RequestRecord> & { readonly id: RequestId })[]) {
+  const lost: number[] = []
+  const log = createRequestLog({ database, onLost: (count) => void lost.push(count) })
+  for (const record of records) log.write(answeredRequest(record))
+  await log.close()
+  return { lost, requests: await log.list({ limit: 100 }) }
+}
+
+forEachEngine((engine) => {
+  test('what PostgreSQL cannot store is replaced, and costs nobody a line', async () => {
+    await using store = await engine.openStore()
+    const [bad, good] = [createId('req'), createId('req')]
+    const facts = { reason: 'no model a\0b', model: 'a\0b', client: 'x\ud800y' }
+    const { lost, requests } = await logged(store.database, [{ id: bad, ...facts }, { id: good }])
+    expect(lost).toEqual([])
+    expect(requests.map(({ id }) => id).sort()).toEqual([bad, good].sort())
+    const kept = { reason: 'no model a\ufffdb', model: 'a\ufffdb', client: 'x\ufffdy' }
+    expect(requests.find(({ id }) => id === bad)).toMatchObject(kept)
+  })
+
+  test('a line that the database refuses is lost alone', async () => {
+    await using store = await engine.openStore()
+    const [twice, first, last] = [createId('req'), createId('req'), createId('req')]
+    await logged(store.database, [{ id: twice }])
+    const { lost, requests } = await logged(store.database, [{ id: first }, { id: twice }, { id: last }])
+    expect(lost).toEqual([1])
+    expect(requests.map(({ id }) => id).sort()).toEqual([first, last, twice].sort())
+  })
+})

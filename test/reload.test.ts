@@ -1,0 +1,38 @@
+// What is said to be in force after a change of the file is in force.
+
+import { expect, test } from 'bun:test'
+import { writeFileSync } from 'node:fs'
+import { startGateway } from './parts/gateway.ts'
+import { bothSurfaces } from './parts/surfaces.ts'
+
+test('a larger body is taken as soon as the change is reported', async () => {
+  const gateway = await startGateway({ config: 'server: { body_bytes_max: 2048 }\n' })
+  const statuses = () =>
+    Promise.all(
+      bothSurfaces.map(async ({ path, headers }) => {
+        const content = 'x'.repeat(5000)
+        const body = JSON.stringify({ model: 'sandbox/echo', max_tokens: 10, messages: [{ role: 'user', content }] })
+        const all = { authorization: `Bearer ${gateway.key}`, 'content-type': 'application/json', ...headers }
+        const response = await fetch(gateway.url + path, { method: 'POST', headers: all, body })
+        await response.text()
+        return response.status
+      }),
+    )
+  try {
+    expect(await statuses()).toEqual([413, 413])
+    writeFileSync(gateway.configPath, 'server: { body_bytes_max: 1048576 }\n')
+    while (!gateway.logged().some(({ message }) => message === 'applied')) await Bun.sleep(5)
+    expect(await statuses()).toEqual([200, 200])
+  } finally {
+    await gateway.stop()
+  }
+})
+
+test('how long a stopping gateway still takes requests is what the file says when it stops', async () => {
+  // The environment would win over the file; an empty variable counts as not set.
+  const env = { TOLLGATE_DRAIN_DELAY_SECONDS: '' }
+  const gateway = await startGateway({ env, config: 'server: { drain_delay_seconds: 60 }\n' })
+  writeFileSync(gateway.configPath, 'server: { drain_delay_seconds: 0 }\n')
+  while (!gateway.logged().some(({ message }) => message === 'applied')) await Bun.sleep(5)
+  await gateway.stop()
+})
