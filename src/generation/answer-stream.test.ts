@@ -56,6 +56,7 @@ function answer(opening: OpenStream | Promise<Opened>) {
     },
     bill: undefined,
     reach: noFailpoint,
+    tokensOf: () => 0,
     async settle(ending, failure) {
       ends.push({ ending, failure })
       return {}

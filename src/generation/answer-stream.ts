@@ -32,6 +32,8 @@ export interface StreamAnswerInput {
   /** The hold, which grows with the answer. */
   readonly bill: Pick<Bill, 'growAtBytes' | 'grow'> | undefined
   readonly reach: Failpoint
+  /** How many output tokens have passed, as they are billed. */
+  readonly tokensOf: (relay: StreamRelay) => number
   /** Called once, before the last bytes go out; a Failure takes the place of a proper end. */
   readonly settle: (ending: Ending, failure: Failure | undefined, relay: StreamRelay | undefined) => Promise<Settled>
 }
@@ -119,7 +121,7 @@ class Pump implements Watched {
         if (this.#isOver()) return
         this.#reading = undefined
         const bytes = done ? stream.relay.end() : stream.relay.push(value ?? nothing)
-        if (this.#forward(controller, stream, bytes)) await this.#conclude(controller, stream)
+        if (this.#forward(controller, stream, bytes)) await this.#conclude(controller, stream, done)
         else if (done) await this.#interrupt(controller, 'closed the stream')
         else if (bill && stream.relay.outputBytes >= bill.growAtBytes) await this.#grow(controller, stream, bill)
       }
@@ -142,7 +144,7 @@ class Pump implements Watched {
     assert(opened.kind === 'stream', 'a streamed request is answered by a stream')
     this.#stream = opened
     this.#phase = 'flowing'
-    if (this.#forward(controller, opened, opened.first)) await this.#conclude(controller, opened)
+    if (this.#forward(controller, opened, opened.first)) await this.#conclude(controller, opened, false)
   }
 
   /** Hands bytes to the client and answers whether they were the last. */
@@ -157,8 +159,9 @@ class Pump implements Watched {
     return relay.finished || relay.fault !== undefined
   }
 
-  #conclude(controller: Controller, { relay }: OpenStream): Promise<void> {
-    return relay.fault ? this.#interrupt(controller, 'reported an error') : this.#end(controller, 'complete', undefined)
+  #conclude(controller: Controller, { relay }: OpenStream, isClosed: boolean): Promise<void> {
+    if (!relay.fault) return this.#end(controller, 'complete', undefined)
+    return this.#interrupt(controller, isClosed ? 'closed the stream' : 'reported an error')
   }
 
   /** A read that rejects is the provider's end of the wire or our own cut; anything else is a defect of ours. */
@@ -171,7 +174,8 @@ class Pump implements Watched {
 
   async #interrupt(controller: Controller, how: string): Promise<void> {
     const { candidate, relay } = this.#stream ?? {}
-    const tokens = relay?.usageSoFar ? ` after ${relay.usageSoFar.outputTokens} output tokens` : ''
+    const count = relay ? this.#input.tokensOf(relay) : 0
+    const tokens = count > 0 ? ` after ${count} output token${count === 1 ? '' : 's'}` : ''
     const message = `Provider ${candidate?.provider.id ?? 'unknown'} ${how}${tokens}; what came before is all there is. Request ${this.#input.requestId}.`
     await this.#end(controller, 'interrupted', new Failure('STREAM_INTERRUPTED', message))
   }

@@ -159,6 +159,7 @@ export function createGenerate(deps: GenerateDependencies): Generate {
       onDefect: (error) => deps.onDefect(error, story.record.id),
       bill: story.bill,
       reach: deps.reach,
+      tokensOf: ({ usageSoFar, outputBytes }) => call.usageSoFar(usageSoFar, outputBytes).outputTokens,
       async settle(ending, failure, relay) {
         deps.streams.closed()
         try {
