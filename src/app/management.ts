@@ -49,9 +49,13 @@ async function destinationOf(
   return checked instanceof EgressRefusal ? invalidRequest(`\`base_url\` ${checked.message}.`, 'base_url') : checked
 }
 
-/** undefined = there is no such provider, or, as the sandbox, it has no address and nothing to bring a key for. */
+/**
+ * undefined = there is no such provider, or nowhere to send a key: the sandbox has no address, and that of some hosts has
+ * places which only the operator's settings fill (a region, a project).
+ */
 function originOf({ endpointsOf }: Pick<Goods, 'endpointsOf'>, provider: string): string | undefined {
-  const url = URL.parse(endpointsOf(provider)?.[0]?.baseUrl ?? '')
+  const address = endpointsOf(provider)?.[0]?.baseUrl ?? ''
+  const url = address.includes('{') ? null : URL.parse(address)
   return url && /^https?:$/.test(url.protocol) ? url.origin : undefined
 }
 

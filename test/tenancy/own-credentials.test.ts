@@ -146,7 +146,7 @@ forEachEngine((engine) => {
 
   test('a provider that takes no key is not found, and not suggested', async () => {
     const { workspaceId } = await free.tenant()
-    for (const provider of ['sandbox', 'sandbo', 'nobody']) {
+    for (const provider of ['sandbox', 'sandbo', 'nobody', 'amazon-bedrock']) {
       const reply = await free.api('PUT', `/api/workspaces/${workspaceId}/credentials/${provider}`, { api_key: ownKey })
       expect([provider, reply.status, reply.body.error.code]).toEqual([provider, 404, 'NOT_FOUND'])
       expect(reply.body.error.message).toBe(`No provider \`${provider}\` that takes a key.`)

@@ -28,7 +28,9 @@ describe('the list', () => {
     expect(await row.locator('td[data-label="Input"]').textContent()).toBe('$1.00')
     expect(await row.locator('td[data-label="Output"]').textContent()).toBe('$2.00')
     expect(await row.locator('.lamp').textContent()).toBe('always on')
-    expect(await row.locator('td[data-label="First token"]').textContent()).toBe('no traffic yet')
+    const firstToken = row.locator('td[data-label="First token"] span')
+    expect(await firstToken.textContent()).toBe('not measured')
+    expect(await firstToken.getAttribute('title')).toContain('The sandbox is not measured')
     expect(await row.locator('.badge').allTextContents()).toEqual(['sandbox'])
     expect(reports).toEqual([])
     await close()
@@ -104,6 +106,22 @@ describe('the list', () => {
     expect(await page.locator('.comparison thead th code').allTextContents()).toHaveLength(4)
     await close()
   })
+
+  browserTest('keeps what is ticked from the comparison back to the list, also behind a filter', async () => {
+    const { page, reports, close } = await openPage(browser, `${web.url}/compare?m=sandbox/echo&m=sandbox/think`)
+    await page.click('text=Choose others')
+    await page.waitForSelector('html[data-alive] .compare-bar')
+    expect(await page.locator('.compare-bar [role=status]').textContent()).toBe('2 of 4 chosen')
+    expect(await page.getByLabel('Compare sandbox/think').isChecked()).toBe(true)
+    await page.fill('#q', 'sandbox/cache')
+    await page.getByLabel('Compare sandbox/cache').check()
+    await page.click('.compare-bar button[type=submit]')
+    await page.waitForURL(/\/compare\?/)
+    const ids = await page.locator('.comparison thead th code').allTextContents()
+    expect(ids.sort()).toEqual(['sandbox/cache', 'sandbox/echo', 'sandbox/think'])
+    expect(reports).toEqual([])
+    await close()
+  })
 })
 
 describe('an open page', () => {
@@ -163,6 +181,18 @@ describe('the page of a model', () => {
     await live.page.fill('input[name=calls]', '1')
     // $1.00 + $2.00.
     expect(await live.page.locator('.receipt output').textContent()).toBe('$3.00')
+    // What is no number in range is told, and nothing is reckoned from it.
+    for (const [name, text, label] of [
+      ['in', '', 'Input tokens'],
+      ['cached', '150', 'Of it cached, %'],
+      ['out', '-1', 'Output tokens'],
+    ] as const) {
+      await live.page.fill(`input[name=${name}]`, text)
+      await live.page.waitForSelector(`.calculator [role=alert]:has-text("“${label}” takes a whole number")`)
+      expect(await live.page.locator('.receipt').count()).toBe(0)
+      await live.page.fill(`input[name=${name}]`, '0')
+    }
+    await live.page.waitForSelector('.receipt output')
     await live.close()
     const plain = await openPage(browser, address, { javaScriptEnabled: false })
     await plain.page.fill('input[name=calls]', '2')
@@ -178,6 +208,20 @@ describe('the page of a model', () => {
     expect(await page.locator('main').textContent()).toContain('sandbox/echo')
     await close()
   })
+})
+
+browserTest('on a phone nothing covers the code, and values stand level with their models', async () => {
+  const { page, go, close } = await openPage(browser, `${web.url}/catalog/sandbox/echo`, {
+    viewport: { width: 360, height: 740 },
+  })
+  const block = page.locator('.panel:not([hidden]) .code-block')
+  const code = await block.locator('pre').boundingBox()
+  const copy = await block.locator('.copy').boundingBox()
+  expect((copy?.y ?? 0) >= (code?.y ?? 0) + (code?.height ?? 0)).toBe(true)
+  await go(`${web.url}/compare?m=sandbox/echo&m=sandbox/cache`)
+  const isLevel = "getComputedStyle(document.querySelector('.comparison td')).alignItems === 'baseline'"
+  expect(await page.evaluate(isLevel)).toBe(true)
+  await close()
 })
 
 browserTest('the colours that were chosen are those of the next page', async () => {

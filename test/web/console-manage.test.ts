@@ -112,7 +112,7 @@ browserTest(
   async () => {
     const { page, close } = await desk.openConsole('own key', 'providers')
     await button(page, 'Add a key').click()
-    await field(page, 'Provider').fill('anthropic')
+    await page.getByRole('combobox', { name: 'Provider' }).selectOption('anthropic')
     await field(page, 'Key at the provider').fill('sk-ant-of-my-own-7890')
     await button(page, 'Store the key').click()
     await page.waitForSelector('td:has-text("…7890")')

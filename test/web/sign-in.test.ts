@@ -68,6 +68,19 @@ browserTest('the management token opens it, a wrong one does not, and signing ou
   await close()
 })
 
+browserTest('whoever asked for a page is there after signing in, by token or by link', async () => {
+  const { page, go, close } = await openPage(browser, `${web.url}/console/wallet?from=x`)
+  await page.fill('#token', web.token)
+  await page.click('text=Open the console')
+  await page.waitForSelector('text=You are signed in')
+  expect(page.url()).toBe(`${web.url}/console/wallet?from=x`)
+  await page.context().clearCookies()
+  await go(`${web.url}/console/keys?t=${await web.sessions.createLink()}`)
+  await page.waitForSelector('text=You are signed in')
+  expect(page.url()).toBe(`${web.url}/console/keys`)
+  await close()
+})
+
 test('another site cannot sign anybody in or out', async () => {
   const headers = { 'content-type': 'application/json', 'sec-fetch-site': 'cross-site' }
   const body = JSON.stringify({ token: web.token })

@@ -1,13 +1,14 @@
-// The pages of the catalog, made from what is sold at this moment: the list, one model, a comparison, and the entries
-// as JSON for pages that are open. Whether the viewer may see them was decided before.
+// The pages of the catalog, made from what is sold at this moment: the list, one model, a comparison, and what open pages
+// ask for as JSON. Whether the viewer may see them was decided before.
 
 import { nearestNames } from '../../kernel/nearest.ts'
+import { builtInProviders } from '../../providers/registry.ts'
 import { answerJson } from '../answer.ts'
 import { originOf, visitOf } from '../cookies.ts'
 import type { NoticeData, Show } from '../page-data.ts'
 import { stateOf } from './change-feed.ts'
 import { type CatalogEntry, type DatedPrice, modelPath } from './entry.ts'
-import { parseQuery } from './query.ts'
+import { parseCompared, parseQuery } from './query.ts'
 import { parseSample } from './shown-price.ts'
 import { snippetsFor } from './snippets.ts'
 
@@ -20,7 +21,6 @@ export interface CatalogPagesDependencies {
   isSignedIn(request: Request): Promise<boolean>
 }
 
-export const comparedMax = 4
 const suggestionsMax = 3
 
 export function createCatalogPages(deps: CatalogPagesDependencies, show: Show) {
@@ -47,8 +47,7 @@ export function createCatalogPages(deps: CatalogPagesDependencies, show: Show) {
   }
   const compare = (request: Request, params: URLSearchParams): Promise<Response> => {
     const entries = catalog()
-    const wanted = [...new Set(params.getAll('m'))].slice(0, comparedMax)
-    const found = wanted.flatMap((id) => entries.find((entry) => entry.id === id) ?? [])
+    const found = parseCompared(params).flatMap((id) => entries.find((entry) => entry.id === id) ?? [])
     const data = { entries: found, state: stateOf(entries), sample: parseSample(params) }
     return show(request, { kind: 'compare', title: 'Compare', data })
   }
@@ -69,8 +68,17 @@ export function createCatalogPages(deps: CatalogPagesDependencies, show: Show) {
       return answerJson(request, { state: stateOf(entries), entries })
     }
     if (path === '/catalog/history') return history(request, params)
+    if (path === '/catalog/providers') return answerJson(request, { providers: keyedProviders() })
     return model(request, decodePath(path.slice('/catalog/'.length)), params)
   }
+}
+
+/** Built-in providers that a key alone opens, switched on or not; some have an address only by the operator's settings. */
+function keyedProviders(): readonly string[] {
+  return builtInProviders
+    .filter(({ endpoints }) => endpoints.every(({ baseUrl }) => !baseUrl.includes('{')))
+    .map(({ id }) => id)
+    .sort()
 }
 
 function decodePath(encoded: string): string {

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test'
 import { priceUsage } from '../../catalog/price.ts'
 import type { CatalogEntry, CatalogRoute } from './entry.ts'
 import { exactCount, shortCount, usd } from './figures.ts'
-import { emptyQuery, parseQuery, renderQuery } from './query.ts'
+import { emptyQuery, isNarrowed, parseQuery, renderQuery } from './query.ts'
 import { orderRoutes } from './route-order.ts'
 import { describeSources, selectEntries } from './select-entries.ts'
 import { parseSample, priceOf, usageOf } from './shown-price.ts'
@@ -37,13 +37,19 @@ const ids = (entries: readonly CatalogEntry[]) => entries.map(({ id }) => id)
 describe('a query', () => {
   test('survives the way into the address and back', () => {
     const address =
-      'q=large+one&creator=acme&provider=p&tag=tools&tag=vision&max_input=2.50&min_context=128000&routes=2&free=1&sort=price'
+      'q=large+one&creator=acme&provider=p&tag=tools&tag=vision&max_input=2.50&min_context=128000&routes=2&free=1&sort=price&m=acme%2Flarge&m=acme%2Fsmall'
     expect(renderQuery(parseQuery(new URLSearchParams(address)))).toBe(address)
   })
 
   test('drops what makes no sense', () => {
     const address = 'max_input=cheap&min_context=-4&routes=3&free=yes&sort=best&tag='
     expect(parseQuery(new URLSearchParams(address))).toEqual(emptyQuery)
+  })
+
+  test('ticks four models at most, each once, and is not narrowed by them', () => {
+    const query = parseQuery(new URLSearchParams('m=a/1&m=a/1&m=&m=a/2&m=a/3&m=a/4&m=a/5'))
+    expect(query.compared).toEqual(['a/1', 'a/2', 'a/3', 'a/4'])
+    expect(isNarrowed(query)).toBe(false)
   })
 })
 
@@ -151,8 +157,10 @@ describe('what is measured', () => {
   test('is a number from twenty samples on, and otherwise says why not', () => {
     expect(isTelling({ ...figures, samples: 20 })).toBe(true)
     expect(isTelling(figures)).toBe(false)
-    expect(missingFigure(figures)).toBe('too little traffic yet (n = 19)')
-    expect(missingFigure(null)).toBe('no traffic yet')
+    expect(missingFigure(figures, false)).toBe('too little traffic yet (n = 19)')
+    expect(missingFigure(null, false)).toBe('no traffic yet')
+    // However many calls it had.
+    expect(missingFigure(null, true)).toBe('not measured')
   })
 
   test('is told for a model in one word', () => {

@@ -16,6 +16,11 @@ export function exactCount(count: number): string {
   return String(count).replace(/\B(?=(\d{3})+$)/g, ',')
 }
 
+/** `1 token`, `1,200 tokens`. */
+export function countOf(count: number, what: string): string {
+  return `${exactCount(count)} ${what}${count === 1 ? '' : 's'}`
+}
+
 export function usd(amount: Nano): string {
   const [whole = '0', fraction = ''] = formatUsd(amount).split('.')
   return `$${whole.replace(/\B(?=(\d{3})+$)/g, ',')}.${fraction}`

@@ -21,7 +21,12 @@ export interface CatalogQuery {
   readonly severalRoutes: boolean
   readonly free: boolean
   readonly sort: SortKind
+  /** Ids of models that are ticked, to be compared. */
+  readonly compared: readonly string[]
 }
+
+/** So many fit beside each other. */
+export const comparedMax = 4
 
 export const emptyQuery: CatalogQuery = {
   text: '',
@@ -33,6 +38,7 @@ export const emptyQuery: CatalogQuery = {
   severalRoutes: false,
   free: false,
   sort: 'name',
+  compared: [],
 }
 
 const textMax = 200
@@ -51,7 +57,13 @@ export function parseQuery(params: URLSearchParams): CatalogQuery {
     severalRoutes: text('routes') === '2',
     free: text('free') === '1',
     sort: sortKinds.find((kind) => kind === text('sort')) ?? 'name',
+    compared: parseCompared(params),
   }
+}
+
+/** The same in the address of the list and of the comparison. */
+export function parseCompared(params: URLSearchParams): readonly string[] {
+  return [...new Set(params.getAll('m').filter((id) => id !== '' && id.length <= textMax))].slice(0, comparedMax)
 }
 
 /** The shortest address of a query, without the question mark; empty for the whole list. */
@@ -66,10 +78,11 @@ export function renderQuery(query: CatalogQuery): string {
   if (query.severalRoutes) params.set('routes', '2')
   if (query.free) params.set('free', '1')
   if (query.sort !== 'name') params.set('sort', query.sort)
+  for (const id of query.compared) params.append('m', id)
   return params.toString()
 }
 
 /** Whether anything is left out of the list. */
 export function isNarrowed(query: CatalogQuery): boolean {
-  return renderQuery({ ...query, sort: 'name' }) !== ''
+  return renderQuery({ ...query, sort: 'name', compared: [] }) !== ''
 }

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import { sandboxEntries } from '../../../test/parts/web.ts'
-import { isPrivate, seenEntries } from './seen-entries.ts'
+import { isPrivate, seenEntries, withOwnModels } from './seen-entries.ts'
 import { modelStanding } from './standing.ts'
 
 test('without a viewer everything is shown as it is', () => {
@@ -24,4 +24,16 @@ test('a viewer sees exactly the models that the gateway names, with what the cat
   // It is callable, although nobody here knows its price.
   const [, , unlisted] = shown
   expect(unlisted && modelStanding(unlisted).word).toBe('own key')
+})
+
+test('what own keys open is added to the catalog in its place, and what they serve too is marked', () => {
+  const entries = sandboxEntries()
+  expect(withOwnModels(entries, [])).toBe(entries)
+  const shown = withOwnModels(entries, [
+    { id: 'acme/private', owned_by: 'acme', own_key: true },
+    { id: 'sandbox/cache', owned_by: 'sandbox', own_key: true },
+  ])
+  expect(shown.map(({ id }) => id)).toEqual(['acme/private', ...entries.map(({ id }) => id).sort()])
+  expect(shown.filter(({ own_key }) => own_key).map(({ id }) => id)).toEqual(['acme/private', 'sandbox/cache'])
+  expect(shown.filter(isPrivate).map(({ id, callable }) => [id, callable])).toEqual([['acme/private', true]])
 })

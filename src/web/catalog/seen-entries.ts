@@ -22,6 +22,16 @@ export function seenEntries(
   })
 }
 
+/** The catalog with the models that only own credentials open, by id; what they serve too is marked. */
+export function withOwnModels(entries: readonly CatalogEntry[], own: readonly SeenModel[]): readonly CatalogEntry[] {
+  if (own.length === 0) return entries
+  const ids = new Set(own.map(({ id }) => id))
+  const known = new Set(entries.map(({ id }) => id))
+  const more = own.filter(({ id }) => !known.has(id)).map((model) => ({ ...privateEntry(model), own_key: true }))
+  const marked = entries.map((entry) => (ids.has(entry.id) ? { ...entry, callable: true, own_key: true } : entry))
+  return [...marked, ...more].sort((a, b) => (a.id < b.id ? -1 : 1))
+}
+
 /** Priced by whoever the workspace has its credential from. */
 export function isPrivate({ own_key, routes }: CatalogEntry): boolean {
   return own_key === true && routes.length === 0

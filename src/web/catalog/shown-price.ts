@@ -45,16 +45,32 @@ export interface Sample {
 
 export const exampleSample: Sample = { inputTokens: 3000, outputTokens: 500, cachedPercent: 60, calls: 1000 }
 
-const callsMax = 1_000_000_000
+/** What a form or an address may say of it: whole numbers from 0 on. */
+export const sampleFields = [
+  { name: 'in', max: tokensMax },
+  { name: 'cached', max: 100 },
+  { name: 'out', max: tokensMax },
+  { name: 'calls', max: 1_000_000_000 },
+] as const
+
+export type SampleField = (typeof sampleFields)[number]['name']
 
 /** From a form or an address; what is no number in range keeps the example's value. */
 export function parseSample(query: URLSearchParams): Sample {
+  const numbers = new Map<SampleField, number | undefined>(
+    sampleFields.map(({ name, max }) => [name, wholeNumber(query.get(name), max)]),
+  )
   return {
-    inputTokens: wholeNumber(query.get('in'), tokensMax) ?? exampleSample.inputTokens,
-    outputTokens: wholeNumber(query.get('out'), tokensMax) ?? exampleSample.outputTokens,
-    cachedPercent: wholeNumber(query.get('cached'), 100) ?? exampleSample.cachedPercent,
-    calls: wholeNumber(query.get('calls'), callsMax) ?? exampleSample.calls,
+    inputTokens: numbers.get('in') ?? exampleSample.inputTokens,
+    outputTokens: numbers.get('out') ?? exampleSample.outputTokens,
+    cachedPercent: numbers.get('cached') ?? exampleSample.cachedPercent,
+    calls: numbers.get('calls') ?? exampleSample.calls,
   }
+}
+
+/** The fields that say something else than a number in range. */
+export function wrongSampleFields(query: URLSearchParams): readonly SampleField[] {
+  return sampleFields.filter(({ name, max }) => wholeNumber(query.get(name), max) === undefined).map(({ name }) => name)
 }
 
 function wholeNumber(text: string | null, max: number): number | undefined {

@@ -67,7 +67,8 @@ export function isTelling(figures: Figures | null): figures is Figures {
 }
 
 /** In place of a number. */
-export function missingFigure(figures: Figures | null): string {
+export function missingFigure(figures: Figures | null, isRehearsed: boolean): string {
+  if (isRehearsed) return 'not measured'
   return figures ? `too little traffic yet (n = ${figures.samples})` : 'no traffic yet'
 }
 

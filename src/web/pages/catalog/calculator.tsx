@@ -8,8 +8,16 @@ import { type ChargeLine, chargeLines } from '../../../catalog/charge-lines.ts'
 import { type Price, priceUsage } from '../../../catalog/price.ts'
 import { formatPico, formatPrice, type Nano } from '../../../kernel/money.ts'
 import type { CatalogEntry } from '../../catalog/entry.ts'
-import { exactCount, usd } from '../../catalog/figures.ts'
-import { parseSample, priceOf, type Sample, usageOf } from '../../catalog/shown-price.ts'
+import { countOf, exactCount, usd } from '../../catalog/figures.ts'
+import {
+  parseSample,
+  priceOf,
+  type Sample,
+  type SampleField,
+  sampleFields,
+  usageOf,
+  wrongSampleFields,
+} from '../../catalog/shown-price.ts'
 
 const kindNames: Readonly<Record<ChargeLine['kind'], string>> = {
   input: 'input',
@@ -19,12 +27,16 @@ const kindNames: Readonly<Record<ChargeLine['kind'], string>> = {
   output: 'output',
 }
 
-const fields: readonly (readonly [name: string, label: string, of: (sample: Sample) => number])[] = [
-  ['in', 'Input tokens', ({ inputTokens }) => inputTokens],
-  ['cached', 'Of it cached, %', ({ cachedPercent }) => cachedPercent],
-  ['out', 'Output tokens', ({ outputTokens }) => outputTokens],
-  ['calls', 'Calls', ({ calls }) => calls],
-]
+const labels: Readonly<Record<SampleField, string>> = {
+  in: 'Input tokens',
+  cached: 'Of it cached, %',
+  out: 'Output tokens',
+  calls: 'Calls',
+}
+
+function sampleValue({ inputTokens, cachedPercent, outputTokens, calls }: Sample, name: SampleField): number {
+  return { in: inputTokens, cached: cachedPercent, out: outputTokens, calls }[name]
+}
 
 export interface CalculatorProps {
   readonly entry: CatalogEntry
@@ -33,11 +45,13 @@ export interface CalculatorProps {
 
 export function Calculator({ entry, sample: initial }: CalculatorProps) {
   const [sample, setSample] = useState(initial)
+  const [wrong, setWrong] = useState<readonly SampleField[]>([])
   const price = priceOf(entry)
   const read = (form: HTMLFormElement) => {
     const params = new URLSearchParams()
-    for (const [name] of fields) params.set(name, String(new FormData(form).get(name) ?? ''))
+    for (const { name } of sampleFields) params.set(name, String(new FormData(form).get(name) ?? ''))
     setSample(parseSample(params))
+    setWrong(wrongSampleFields(params))
   }
   const submit = (event: TargetedSubmitEvent<HTMLFormElement>) => {
     event.preventDefault()
@@ -48,10 +62,19 @@ export function Calculator({ entry, sample: initial }: CalculatorProps) {
       <fieldset>
         <legend>What would it cost?</legend>
         <div class="calculator-fields">
-          {fields.map(([name, label, of]) => (
+          {sampleFields.map(({ name, max }) => (
             <label key={name}>
-              <span>{label}</span>
-              <input type="number" name={name} min="0" inputMode="numeric" defaultValue={String(of(initial))} />
+              <span>{labels[name]}</span>
+              <input
+                type="number"
+                name={name}
+                min={0}
+                max={max}
+                required
+                inputMode="numeric"
+                aria-invalid={wrong.includes(name)}
+                defaultValue={String(sampleValue(initial, name))}
+              />
             </label>
           ))}
         </div>
@@ -59,13 +82,18 @@ export function Calculator({ entry, sample: initial }: CalculatorProps) {
       <button type="submit" class="button quiet without-script">
         Calculate
       </button>
-      {price ? (
-        <Receipt price={price} sample={sample} />
-      ) : (
-        <p class="empty">Nothing can be reckoned without a price.</p>
-      )}
+      <p class="problem" role="alert">
+        {wrong.map(rangeText).join(' ')}
+      </p>
+      {!price && <p class="empty">Nothing can be reckoned without a price.</p>}
+      {price && wrong.length === 0 && <Receipt price={price} sample={sample} />}
     </form>
   )
+}
+
+function rangeText(name: SampleField): string {
+  const max = sampleFields.find((field) => field.name === name)?.max ?? 0
+  return `“${labels[name]}” takes a whole number from 0 to ${exactCount(max)}.`
 }
 
 function Receipt({ price, sample }: { readonly price: Price; readonly sample: Sample }) {
@@ -90,7 +118,7 @@ function Receipt({ price, sample }: { readonly price: Price; readonly sample: Sa
           <dd>{usd(charge)}</dd>
         </div>
         <div class="sum total">
-          <dt>{exactCount(sample.calls)} calls</dt>
+          <dt>{countOf(sample.calls, 'call')}</dt>
           <dd>
             <output>{usd((charge * BigInt(sample.calls)) as Nano)}</output>
           </dd>

@@ -3,8 +3,9 @@
 
 import type { ComponentChildren } from 'preact'
 import { priceUsage } from '../../../catalog/price.ts'
-import { type CatalogEntry, modelPath } from '../../catalog/entry.ts'
+import { type CatalogEntry, isRehearsal, modelPath } from '../../catalog/entry.ts'
 import { exactCount, usd } from '../../catalog/figures.ts'
+import { emptyQuery, renderQuery } from '../../catalog/query.ts'
 import { priceOf, type Sample, usageOf } from '../../catalog/shown-price.ts'
 import { busiest, modelStanding } from '../../catalog/standing.ts'
 import type { CompareData } from '../../page-data.ts'
@@ -28,14 +29,11 @@ const lines: readonly Line[] = [
   { label: 'Output', show: (entry) => <ModelMoney entry={entry} kind="output" /> },
   { label: 'One call like the example', show: exampleCost },
   { label: 'Context', show: ({ context_tokens }) => count(context_tokens) },
-  { label: 'Longest answer', show: ({ max_output_tokens }) => count(max_output_tokens) },
+  { label: 'Max output', show: ({ max_output_tokens }) => count(max_output_tokens) },
   { label: 'Can', show: ({ tags }) => <Tags tags={tags} /> },
   { label: 'Routes', show: ({ routes }) => routes.map(({ provider }) => provider).join(', ') },
-  { label: 'First token', show: ({ routes }) => <Measured figures={busiest(routes, 'first_event_ms')} unit="time" /> },
-  {
-    label: 'Tokens/s',
-    show: ({ routes }) => <Measured figures={busiest(routes, 'tokens_per_second')} unit="tokens" />,
-  },
+  { label: 'First token', show: (entry) => <MeasuredOf entry={entry} kind="first_event_ms" unit="time" /> },
+  { label: 'Tokens/s', show: (entry) => <MeasuredOf entry={entry} kind="tokens_per_second" unit="tokens" /> },
   { label: 'Released', show: ({ released }) => released ?? 'not known' },
 ]
 
@@ -58,7 +56,7 @@ export function ComparePage({ entries: initial, state, sample }: CompareData) {
         <h1>Compare</h1>
         <p class="lede">
           The example: {exactCount(sample.inputTokens)} tokens in, {sample.cachedPercent} % of them cached,{' '}
-          {exactCount(sample.outputTokens)} out. <a href="/">Choose others</a>
+          {exactCount(sample.outputTokens)} out. <a href={choosingPath(entries)}>Choose others</a>
         </p>
         <LiveLamp state={live} />
       </div>
@@ -91,6 +89,21 @@ export function ComparePage({ entries: initial, state, sample }: CompareData) {
       </table>
     </>
   )
+}
+
+interface MeasuredOfProps {
+  readonly entry: CatalogEntry
+  readonly kind: 'first_event_ms' | 'tokens_per_second'
+  readonly unit: 'time' | 'tokens'
+}
+
+function MeasuredOf({ entry, kind, unit }: MeasuredOfProps) {
+  return <Measured figures={busiest(entry.routes, kind)} unit={unit} isRehearsed={isRehearsal(entry)} />
+}
+
+/** The list with these ticked. */
+function choosingPath(entries: readonly CatalogEntry[]): string {
+  return `/?${renderQuery({ ...emptyQuery, compared: entries.map(({ id }) => id) })}`
 }
 
 function exampleCost(entry: CatalogEntry, sample: Sample): string {

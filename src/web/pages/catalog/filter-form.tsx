@@ -28,6 +28,9 @@ export function FilterForm({ query, choices, change }: FilterFormProps) {
   const submit = (event: TargetedSubmitEvent<HTMLFormElement>) => event.preventDefault()
   return (
     <form class="filters" method="get" action="/" aria-label="Search and filter" onSubmit={submit}>
+      {query.compared.map((id) => (
+        <input key={id} type="hidden" name="m" value={id} />
+      ))}
       <div class="search">
         <label for="q">Search</label>
         <input

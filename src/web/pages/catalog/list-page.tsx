@@ -4,7 +4,7 @@
 
 import { useEffect, useMemo, useState } from 'preact/hooks'
 import type { CatalogEntry } from '../../catalog/entry.ts'
-import { type CatalogQuery, emptyQuery, isNarrowed, renderQuery } from '../../catalog/query.ts'
+import { type CatalogQuery, comparedMax, emptyQuery, isNarrowed, renderQuery } from '../../catalog/query.ts'
 import { seenEntries } from '../../catalog/seen-entries.ts'
 import { choicesOf, creatorOf, describeSources, selectEntries } from '../../catalog/select-entries.ts'
 import type { ListData } from '../../page-data.ts'
@@ -12,7 +12,7 @@ import { useLiveEntries } from '../browser/live-entries.ts'
 import { useNarrowing } from '../browser/use-narrowing.ts'
 import { KeyHelp } from '../shell/key-help.tsx'
 import { boardKeys, useBoardKeys } from './board-keys.ts'
-import { CompareBar, comparedMax } from './compare-bar.tsx'
+import { CompareBar } from './compare-bar.tsx'
 import { FilterForm } from './filter-form.tsx'
 import { LiveLamp } from './live-lamp.tsx'
 import { ModelRow } from './model-row.tsx'
@@ -24,12 +24,13 @@ export function ListPage({ entries: initial, state, query: initialQuery, builtIn
   const { entries: sold, live, accessTurn } = useLiveEntries(initial, state, all)
   const narrowing = useNarrowing(accessTurn)
   const entries = useMemo(() => seenEntries(sold, narrowing.seen), [sold, narrowing.seen])
-  const [query, setQuery] = useState(initialQuery)
-  const [chosen, setChosen] = useState<readonly string[]>([])
+  const [query, setQuery] = useState(() => withKnownTicks(initialQuery, initial))
   const shown = useMemo(() => selectEntries(entries, query), [entries, query])
   const choices = useMemo(() => choicesOf(entries), [entries])
   const change = (part: Partial<CatalogQuery>) => setQuery((before) => ({ ...before, ...part }))
-  const choose = (id: string) => setChosen((before) => toggled(before, id))
+  const choose = (id: string) => setQuery((before) => ({ ...before, compared: toggled(before.compared, id) }))
+  const chosen = query.compared.filter((id) => entries.some((entry) => entry.id === id))
+  const unseen = chosen.filter((id) => !shown.some((entry) => entry.id === id))
   useEffect(() => {
     const text = renderQuery(query)
     const address = text === '' ? '/' : `/?${text}`
@@ -54,7 +55,7 @@ export function ListPage({ entries: initial, state, query: initialQuery, builtIn
               href="/"
               onClick={(event) => {
                 event.preventDefault()
-                setQuery({ ...emptyQuery, sort: query.sort })
+                setQuery({ ...emptyQuery, sort: query.sort, compared: query.compared })
               }}
             >
               Show all
@@ -67,7 +68,7 @@ export function ListPage({ entries: initial, state, query: initialQuery, builtIn
       ) : (
         <NothingFound isEmpty={sold.length === 0} isNarrowed={narrowing.seen !== undefined && entries.length === 0} />
       )}
-      <CompareBar chosen={chosen} clear={() => setChosen([])} />
+      <CompareBar chosen={chosen} unseen={unseen} clear={() => change({ compared: [] })} />
       <KeyHelp keys={boardKeys} />
     </>
   )
@@ -105,7 +106,7 @@ function Board({ entries, isGrouped, chosen, choose }: BoardProps) {
             Context
           </th>
           <th scope="col" class="count">
-            Max out
+            Max output
           </th>
           <th scope="col">Can</th>
           <th scope="col">Routes</th>
@@ -154,6 +155,11 @@ function NothingFound({ isEmpty, isNarrowed }: { readonly isEmpty: boolean; read
 
 function tallyText(shown: number, total: number): string {
   return shown === total ? `${total} models` : `${shown} of ${total} models`
+}
+
+/** An address may name what is not sold; it must not take the place of a tick that somebody can see. */
+function withKnownTicks(query: CatalogQuery, entries: readonly CatalogEntry[]): CatalogQuery {
+  return { ...query, compared: query.compared.filter((id) => entries.some((entry) => entry.id === id)) }
 }
 
 function toggled(chosen: readonly string[], id: string): readonly string[] {

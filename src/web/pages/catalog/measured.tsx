@@ -8,10 +8,18 @@ import { isTelling, missingFigure, spanText } from '../../catalog/standing.ts'
 export interface MeasuredProps {
   readonly figures: Figures | null
   readonly unit: 'time' | 'tokens'
+  /** All of it is served from inside the gateway. */
+  readonly isRehearsed: boolean
 }
 
-export function Measured({ figures, unit }: MeasuredProps) {
-  if (!isTelling(figures)) return <span class="muted missing">{missingFigure(figures)}</span>
+export function Measured({ figures, unit, isRehearsed }: MeasuredProps) {
+  if (!isTelling(figures)) {
+    return (
+      <span class="muted missing" title={isRehearsed ? 'The sandbox is not measured: nobody is called.' : undefined}>
+        {missingFigure(figures, isRehearsed)}
+      </span>
+    )
+  }
   const value = unit === 'time' ? shortMs(figures.p50) : `${figures.p50}/s`
   const p95 = unit === 'time' ? shortMs(figures.p95) : `${figures.p95}/s`
   return (

@@ -79,7 +79,7 @@ function Facts({ entry }: { readonly entry: CatalogEntry }) {
         <dd>{tokens(entry.context_tokens)}</dd>
       </div>
       <div>
-        <dt>Longest answer</dt>
+        <dt>Max output</dt>
         <dd>{tokens(entry.max_output_tokens)}</dd>
       </div>
       <div>

@@ -1,7 +1,7 @@
 /** @jsxImportSource preact */
 // One line of the tariff board; on a phone the same line is a card, with each column's name before its value.
 
-import { type CatalogEntry, modelPath } from '../../catalog/entry.ts'
+import { type CatalogEntry, isRehearsal, modelPath } from '../../catalog/entry.ts'
 import { exactCount, shortCount } from '../../catalog/figures.ts'
 import { isPrivate } from '../../catalog/seen-entries.ts'
 import { busiest, modelStanding } from '../../catalog/standing.ts'
@@ -70,10 +70,10 @@ export function ModelRow({ entry, isChosen, isFull, choose }: ModelRowProps) {
         <small>{routes.length === 1 ? routes[0]?.provider : `${routes.length} routes`}</small>
       </td>
       <td class="figure" data-label="First token">
-        <Measured figures={busiest(routes, 'first_event_ms')} unit="time" />
+        <Measured figures={busiest(routes, 'first_event_ms')} unit="time" isRehearsed={isRehearsal(entry)} />
       </td>
       <td class="figure" data-label="Tokens/s">
-        <Measured figures={busiest(routes, 'tokens_per_second')} unit="tokens" />
+        <Measured figures={busiest(routes, 'tokens_per_second')} unit="tokens" isRehearsed={isRehearsal(entry)} />
       </td>
     </tr>
   )

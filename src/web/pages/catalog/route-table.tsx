@@ -35,7 +35,7 @@ export function RouteTable({ routes }: { readonly routes: readonly CatalogRoute[
       </table>
       <p class="hint">
         A failed try goes to the next place before you notice. Times are medians of this gateway’s own traffic in the
-        last hour, from sending to the first word.
+        last hour, from sending to the first word; the sandbox, which calls nobody, is not measured.
       </p>
     </>
   )
@@ -55,10 +55,10 @@ function Lane({ route, place, why }: OrderedRoute) {
         <Lamp {...routeStanding(route)} />
       </td>
       <td class="figure" data-label="First token">
-        <Measured figures={route.first_event_ms} unit="time" />
+        <Measured figures={route.first_event_ms} unit="time" isRehearsed={route.rehearsal === true} />
       </td>
       <td class="figure" data-label="Tokens/s">
-        <Measured figures={route.tokens_per_second} unit="tokens" />
+        <Measured figures={route.tokens_per_second} unit="tokens" isRehearsed={route.rehearsal === true} />
       </td>
       <td class="why" data-label="Why there">
         {why}

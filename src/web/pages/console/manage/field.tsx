@@ -17,6 +17,11 @@ export interface FieldProps {
 const types = { text: 'text', password: 'password', decimal: 'text', whole: 'text', moment: 'datetime-local' } as const
 const modes = { decimal: 'decimal', whole: 'numeric' } as const
 const patterns = { decimal: '[0-9]+([.][0-9]{1,9})?', whole: '[0-9]+' } as const
+/** The browser says it beside what it refuses. */
+const formats = {
+  decimal: 'US dollars as a plain number, with a point: 25 or 2.50',
+  whole: 'A whole number, without a sign, a comma or a unit: 60',
+} as const
 
 export function Field(props: FieldProps) {
   const { label, value, hint, kind = 'text', isRequired = false, lengthMax, onChange } = props
@@ -42,7 +47,11 @@ export function Field(props: FieldProps) {
           <input
             type={types[kind]}
             {...shared}
-            {...((kind === 'decimal' || kind === 'whole') && { inputMode: modes[kind], pattern: patterns[kind] })}
+            {...((kind === 'decimal' || kind === 'whole') && {
+              inputMode: modes[kind],
+              pattern: patterns[kind],
+              title: formats[kind],
+            })}
             onInput={onInput}
           />
         )}

@@ -1,7 +1,7 @@
 // Limits and distances in time as these pages write them; amounts and moments are written by the console's parts.
 
 import { systemClock } from '../../../../kernel/clock.ts'
-import { usdText } from '../parts/amount.tsx'
+import { usdText } from '../parts/usd-text.ts'
 import type { LimitName } from './limit-names.ts'
 
 const spans = [

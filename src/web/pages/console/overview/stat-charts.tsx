@@ -1,11 +1,12 @@
 /** @jsxImportSource preact */
 // The same figures over time.
 
-import { exactCount, shortMs } from '../../../catalog/figures.ts'
-import { usdText } from '../parts/amount.tsx'
+import { exactCount } from '../../../catalog/figures.ts'
 import type { StatsAnswer } from '../parts/api-answers.ts'
 import { ColumnChart } from '../parts/column-chart.tsx'
+import { usdText } from '../parts/usd-text.ts'
 import { useZone } from '../parts/zone.tsx'
+import { firstTokenText } from './first-token-text.ts'
 import { statColumns } from './stat-columns.ts'
 
 export function StatCharts({ stats, unit }: { readonly stats: StatsAnswer; readonly unit: 'hour' | 'day' }) {
@@ -15,7 +16,11 @@ export function StatCharts({ stats, unit }: { readonly stats: StatsAnswer; reado
   const hours = new Map(stats.hours.map((hour) => [Date.parse(hour.start), hour] as const))
   const measured = statColumns(stats, undefined).map(({ start }) => {
     const first = hours.get(start)?.first_event_ms
-    return { start, value: first?.p50 ?? 0, text: first ? `≈ ${shortMs(first.p50)} (n = ${first.count})` : '–' }
+    return {
+      start,
+      value: first?.p50 ?? 0,
+      text: first ? `${firstTokenText(first.p50)} (n = ${exactCount(first.count)})` : '–',
+    }
   })
   return (
     <div class="charts">
@@ -40,7 +45,7 @@ export function StatCharts({ stats, unit }: { readonly stats: StatsAnswer; reado
         unit={unit}
         columns={columns.map(({ start, tokens }) => ({ start, value: tokens, text: exactCount(tokens) }))}
       />
-      <ColumnChart title="First event, half within" unit="hour" columns={measured} />
+      <ColumnChart title="First token, half within" unit="hour" columns={measured} />
     </div>
   )
 }

@@ -1,11 +1,12 @@
 /** @jsxImportSource preact */
 // The figures by model, project or key.
 
-import { exactCount, shortMs } from '../../../catalog/figures.ts'
+import { exactCount } from '../../../catalog/figures.ts'
 import { Amount } from '../parts/amount.tsx'
 import type { StatsAnswer } from '../parts/api-answers.ts'
 import { withQuery } from '../parts/call-api.ts'
 import { type Column, DataTable } from '../parts/data-table.tsx'
+import { firstTokenText } from './first-token-text.ts'
 
 type Group = StatsAnswer['groups'][number]
 
@@ -23,9 +24,10 @@ const figures: readonly Column<Group>[] = [
   { label: 'In', isNumber: true, show: ({ input_tokens: tokens }) => exactCount(tokens) },
   { label: 'Out', isNumber: true, show: ({ output_tokens: tokens }) => exactCount(tokens) },
   {
-    label: 'First event p50',
+    label: 'First token p50',
     isNumber: true,
-    show: ({ first_event_ms: first }) => (first ? `≈ ${shortMs(first.p50)} (n = ${first.count})` : '–'),
+    show: ({ first_event_ms: first }) =>
+      first ? `${firstTokenText(first.p50)} (n = ${exactCount(first.count)})` : '–',
   },
 ]
 
@@ -33,7 +35,9 @@ export function StatGroups({ stats, group, choose }: StatGroupsProps) {
   const label = { model: 'Model', project: 'Project', key: 'Key' }[group] ?? 'Model'
   const { from, groups, groups_left_off: leftOff } = stats
   const filter = { model: 'model', project: 'project', key: 'key' }[group]
-  const hrefOf = ({ id }: Group) => withQuery('/console/requests', { from, ...(filter && { [filter]: id }) })
+  // The log cannot be asked for requests of no model.
+  const hrefOf = ({ id }: Group) =>
+    filter === undefined || id === '' ? undefined : withQuery('/console/requests', { from, [filter]: id })
   return (
     <section class="card" aria-labelledby="groups">
       <div class="console-head">
@@ -49,10 +53,10 @@ export function StatGroups({ stats, group, choose }: StatGroupsProps) {
       </div>
       <DataTable
         caption={`Figures by ${label.toLowerCase()}, what cost most first`}
-        columns={[{ label, show: ({ id, name }) => name ?? (id === '' ? 'none named' : id) }, ...figures]}
+        columns={[{ label, show: ({ id, name }) => name ?? (id === '' ? 'no known model' : id) }, ...figures]}
         rows={groups}
         keyOf={({ id }) => id}
-        {...(filter && { hrefOf })}
+        hrefOf={hrefOf}
       />
       {leftOff > 0 && <p class="hint">{exactCount(leftOff)} more cost less than these.</p>}
     </section>

@@ -1,13 +1,14 @@
 /** @jsxImportSource preact */
 // The figures of a time on one row of tiles.
 
-import { exactCount, shortMs } from '../../../catalog/figures.ts'
+import { exactCount } from '../../../catalog/figures.ts'
 import { Amount } from '../parts/amount.tsx'
 import type { StatsAnswer, WalletAnswer } from '../parts/api-answers.ts'
 import { withQuery } from '../parts/call-api.ts'
 import { FigureTile } from '../parts/figure-tile.tsx'
 import { useResource } from '../parts/use-resource.ts'
 import { useWorkspaces } from '../parts/workspaces.tsx'
+import { firstTokenText } from './first-token-text.ts'
 import { lastsText, paceDays, paceOf } from './pace.ts'
 
 const dayMs = 86_400_000
@@ -34,9 +35,9 @@ export function StatTiles({ stats, now }: StatTilesProps) {
         href={failed}
       />
       <FigureTile
-        label="First event, half within"
-        value={first ? `≈ ${shortMs(first.p50)}` : 'no traffic yet'}
-        note={first && `95 % within ≈ ${shortMs(first.p95)} (n = ${exactCount(first.count)}, estimated)`}
+        label="First token, half within"
+        value={first ? firstTokenText(first.p50) : 'no traffic yet'}
+        note={first && `95 %: ${firstTokenText(first.p95)} (n = ${exactCount(first.count)}, estimated)`}
       />
       <FigureTile
         label="Tokens"

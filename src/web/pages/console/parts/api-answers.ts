@@ -122,5 +122,7 @@ export interface CatalogItem {
   readonly callable: boolean
   readonly max_output_tokens: number | null
   readonly price: 'free' | null | { readonly input: string; readonly output: string }
-  readonly routes: readonly { readonly provider: string; readonly rehearsal: boolean }[]
+  readonly routes: readonly { readonly provider: string; readonly rehearsal?: boolean }[]
+  /** A key of the workspace's own at a provider is used for it. */
+  readonly own_key?: boolean
 }

@@ -1,6 +1,8 @@
 // Asks the management API for something, as this page's session. Changes are JSON from the same origin, which is what the
 // gateway asks of a session; whoever has none any more is led to the door.
 
+import { noteEndedSession } from './ended-session.ts'
+
 /** Why something was not done, for people. */
 export class Refusal {
   readonly status: number
@@ -38,7 +40,10 @@ export async function callApi<Answer>(path: string, call: ApiCall = {}): Promise
       ...(signal && { signal }),
     })
     if (response.ok) return (response.status === 204 ? undefined : await response.json()) as Answer
-    if (response.status === 401) location.reload()
+    if (response.status === 401) {
+      noteEndedSession()
+      location.reload()
+    }
     return await refusalOf(response)
   } catch {
     return new Refusal(0, 'The gateway does not answer. Is it running?', '')

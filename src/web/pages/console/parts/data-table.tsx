@@ -7,6 +7,8 @@ export interface Column<Row> {
   readonly label: string
   /** Numbers stand to the right, under each other. */
   readonly isNumber?: boolean
+  /** Short, and not broken into lines where the table has room. */
+  readonly isWhole?: boolean
   show(row: Row): ComponentChildren
 }
 
@@ -17,8 +19,8 @@ export interface DataTableProps<Row> {
   readonly columns: readonly Column<Row>[]
   readonly rows: readonly Row[]
   keyOf(row: Row): string
-  /** Where a row leads; its first column becomes the link. */
-  hrefOf?(row: Row): string
+  /** Where a row leads; its first column becomes the link. undefined = nowhere. */
+  hrefOf?(row: Row): string | undefined
 }
 
 export function DataTable<Row>({ caption, columns, rows, keyOf, hrefOf }: DataTableProps<Row>) {
@@ -39,17 +41,11 @@ export function DataTable<Row>({ caption, columns, rows, keyOf, hrefOf }: DataTa
       <tbody>
         {rows.map((row) => (
           <tr key={keyOf(row)} data-row={keyOf(row)}>
-            <th scope="row">
-              {hrefOf ? (
-                <a class="row-link" href={hrefOf(row)}>
-                  {head.show(row)}
-                </a>
-              ) : (
-                head.show(row)
-              )}
+            <th scope="row" class={head.isWhole ? 'whole' : undefined}>
+              <RowLink href={hrefOf?.(row)}>{head.show(row)}</RowLink>
             </th>
-            {rest.map(({ label, isNumber, show }) => (
-              <td key={label} data-label={label} class={isNumber ? 'number' : undefined}>
+            {rest.map(({ label, isNumber, isWhole, show }) => (
+              <td key={label} data-label={label} class={isNumber ? 'number' : isWhole ? 'whole' : undefined}>
                 {show(row)}
               </td>
             ))}
@@ -57,5 +53,14 @@ export function DataTable<Row>({ caption, columns, rows, keyOf, hrefOf }: DataTa
         ))}
       </tbody>
     </table>
+  )
+}
+
+function RowLink({ href, children }: { readonly href: string | undefined; readonly children: ComponentChildren }) {
+  if (href === undefined) return <>{children}</>
+  return (
+    <a class="row-link" href={href}>
+      {children}
+    </a>
   )
 }

@@ -38,7 +38,11 @@ export function useZone(): ZoneFormats {
   const timeZone = zone === 'utc' ? { timeZone: 'UTC' } : {}
   const format = (options: Intl.DateTimeFormatOptions) => {
     const formatter = new Intl.DateTimeFormat('en-GB', { ...options, ...timeZone })
-    return (at: string | number) => formatter.format(new Date(at))
+    return (at: string | number) => {
+      const date = new Date(at)
+      // One that is none must not take the page down with it.
+      return Number.isNaN(date.getTime()) ? String(at) : formatter.format(date)
+    }
   }
   const day = { day: 'numeric', month: 'short' } as const
   const time = { hour: '2-digit', minute: '2-digit' } as const

@@ -17,7 +17,7 @@ export interface AnswerCardProps {
 
 export function AnswerCard({ id, isNamed, call: { text, calls, outcome, isRunning } }: AnswerCardProps) {
   const heading = `answer-${id.replaceAll(/\W/g, '-')}`
-  const isEmpty = text === '' && calls.length === 0
+  const isEmpty = text === '' && calls.length === 0 && !outcome
   return (
     <section class="card" aria-labelledby={heading} data-answer={id}>
       <h2 id={heading}>Answer{isNamed && <small class="row-note wrap">{id}</small>}</h2>

@@ -67,7 +67,7 @@ export function Bench({ model, other, dialect, address }: BenchProps) {
         <ToolFields texts={texts} onChange={setTexts} />
         <div class="controls">
           <label class="field">
-            <span>Longest answer, tokens</span>
+            <span>Max output, tokens</span>
             <input
               type="number"
               min={1}

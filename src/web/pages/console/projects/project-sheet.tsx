@@ -21,13 +21,15 @@ export interface ProjectSheetProps {
   /** undefined = a new one. */
   readonly project: Project | undefined
   readonly entries: readonly CatalogEntry[]
+  /** Whether all that own keys open is among the entries. */
+  readonly isWhole: boolean
   onClose(): void
   onSaved(): void
   /** The project is as it was before. */
   onUndone(): void
 }
 
-export function ProjectSheet({ workspaceId, project, entries, ...on }: ProjectSheetProps) {
+export function ProjectSheet({ workspaceId, project, entries, isWhole, ...on }: ProjectSheetProps) {
   const [name, setName] = useState(project?.name ?? '')
   const [models, setModels] = useState(project?.models ?? null)
   const body = { name: name.trim(), ...(project || models ? { models } : {}) }
@@ -55,7 +57,7 @@ export function ProjectSheet({ workspaceId, project, entries, ...on }: ProjectSh
       <form class="sheet-form" onSubmit={save}>
         <Field label="Name" value={name} isRequired lengthMax={100} onChange={setName} />
         <AllowlistPicker entries={entries} models={models} onChange={setModels} />
-        <AllowlistPreview entries={entries} models={models} />
+        <AllowlistPreview entries={entries} models={models} isWhole={isWhole} />
         <FormActions
           submit={submit}
           label={project ? 'Save' : 'Make the project'}

@@ -3,14 +3,16 @@
 
 import { useState } from 'preact/hooks'
 import type { CatalogEntry } from '../../../catalog/entry.ts'
+import { withOwnModels } from '../../../catalog/seen-entries.ts'
 import { callForAll, together } from '../manage/call-all.ts'
 import { LimitsList } from '../manage/limits-list.tsx'
 import { LimitsSheet } from '../manage/limits-sheet.tsx'
 import { LoadedView } from '../manage/loaded-view.tsx'
 import { OfWorkspace } from '../manage/of-workspace.tsx'
+import { type OwnModels, readOwnModels } from '../manage/own-models.ts'
 import type { Key, Project, Workspace } from '../manage/things.ts'
 import { useLoad } from '../manage/use-load.ts'
-import { callApi } from '../parts/call-api.ts'
+import { callApi, Refusal } from '../parts/call-api.ts'
 import type { ListAnswer } from '../parts/use-resource.ts'
 import { ProjectSheet } from './project-sheet.tsx'
 import { ProjectsTable } from './projects-table.tsx'
@@ -39,7 +41,7 @@ function ProjectsView({ workspaceId }: { readonly workspaceId: string }) {
   }
   return (
     <LoadedView what="the projects" loaded={loaded}>
-      {([workspace, projects, keys, { data: entries }]) => (
+      {({ workspace, projects, keys, entries, isWhole }) => (
         <>
           <WorkspaceLimits workspace={workspace} onChange={() => setOpen({ sheet: 'workspace limits' })} />
           <header class="console-head">
@@ -60,6 +62,7 @@ function ProjectsView({ workspaceId }: { readonly workspaceId: string }) {
               workspaceId={workspaceId}
               project={open.sheet === 'models' ? open.project : undefined}
               entries={entries}
+              isWhole={isWhole}
               onClose={close}
               onSaved={closeAndLoad}
               onUndone={loaded.again}
@@ -115,11 +118,17 @@ function WorkspaceLimits({ workspace, onChange }: WorkspaceLimitsProps) {
   )
 }
 
-function readProjects(workspaceId: string) {
-  return together<[Workspace, readonly Project[], readonly Key[], ListAnswer<CatalogEntry>]>(
+type Answers = [Workspace, readonly Project[], readonly Key[], ListAnswer<CatalogEntry>, OwnModels]
+
+async function readProjects(workspaceId: string) {
+  const answers = await together<Answers>(
     callApi(`/api/workspaces/${workspaceId}`),
     callForAll(`/api/workspaces/${workspaceId}/projects`),
     callForAll(`/api/keys?workspace_id=${workspaceId}`),
     callApi('/api/catalog'),
+    readOwnModels(workspaceId),
   )
+  if (answers instanceof Refusal) return answers
+  const [workspace, projects, keys, { data }, { models, isWhole }] = answers
+  return { workspace, projects, keys, entries: withOwnModels(data, models), isWhole }
 }

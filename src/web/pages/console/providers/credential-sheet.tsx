@@ -2,27 +2,28 @@
 // Stores, replaces or deletes a workspace's own key at a provider. What is typed is sent once and forgotten here.
 
 import type { TargetedSubmitEvent } from 'preact'
-import { useId, useState } from 'preact/hooks'
+import { useState } from 'preact/hooks'
 import { Field } from '../manage/field.tsx'
 import { FormActions } from '../manage/form-actions.tsx'
 import { Sheet } from '../manage/sheet.tsx'
 import type { Credential } from '../manage/things.ts'
 import { useSubmit } from '../manage/use-submit.ts'
 import { callApi } from '../parts/call-api.ts'
+import { type ListAnswer, useResource } from '../parts/use-resource.ts'
 
 export interface CredentialSheetProps {
   readonly workspaceId: string
   /** Empty = to be chosen. */
   readonly provider: string
-  readonly providers: readonly string[]
   onClose(): void
   onSaved(): void
 }
 
-export function CredentialSheet({ workspaceId, provider: given, providers, onClose, onSaved }: CredentialSheetProps) {
+export function CredentialSheet({ workspaceId, provider: given, onClose, onSaved }: CredentialSheetProps) {
   const [provider, setProvider] = useState(given)
   const [apiKey, setApiKey] = useState('')
   const [baseUrl, setBaseUrl] = useState('')
+  const mayBringAddress = useMayBringAddress()
   const submit = useSubmit()
   const save = (event: TargetedSubmitEvent<HTMLFormElement>) => {
     event.preventDefault()
@@ -33,7 +34,7 @@ export function CredentialSheet({ workspaceId, provider: given, providers, onClo
   return (
     <Sheet title={given === '' ? 'Add a key of your own' : `Replace the key for ${given}`} onClose={onClose}>
       <form class="sheet-form" onSubmit={save}>
-        {given === '' && <ProviderField value={provider} providers={providers} onChange={setProvider} />}
+        {given === '' && <ProviderField value={provider} onChange={setProvider} />}
         <Field
           label="Key at the provider"
           hint="Stored encrypted. It can be replaced and deleted, never read back."
@@ -42,12 +43,14 @@ export function CredentialSheet({ workspaceId, provider: given, providers, onClo
           isRequired
           onChange={setApiKey}
         />
-        <Field
-          label="Address"
-          hint="Only if it is not the provider’s own, such as https://example.com/v1"
-          value={baseUrl}
-          onChange={setBaseUrl}
-        />
+        {mayBringAddress && (
+          <Field
+            label="Address"
+            hint="Only if it is not the provider’s own, such as https://example.com/v1"
+            value={baseUrl}
+            onChange={setBaseUrl}
+          />
+        )}
         <FormActions submit={submit} label="Store the key" busyLabel="Storing …" onCancel={onClose} />
       </form>
     </Sheet>
@@ -56,31 +59,40 @@ export function CredentialSheet({ workspaceId, provider: given, providers, onClo
 
 interface ProviderFieldProps {
   readonly value: string
-  readonly providers: readonly string[]
   onChange(value: string): void
 }
 
-function ProviderField({ value, providers, onChange }: ProviderFieldProps) {
-  const id = useId()
+/** Every provider that takes a key: the built-in ones, switched on or not, and those of the operator. */
+function ProviderField({ value, onChange }: ProviderFieldProps) {
+  const builtIn = useResource<{ readonly providers: readonly string[] }>('/catalog/providers').value?.providers ?? []
+  const on = useResource<ListAnswer<SwitchedOn>>('/api/providers').value?.data ?? []
+  // Without an address it answers inside the gateway, and there is nothing to bring a key for.
+  const operators = on.filter(({ address }) => address !== null).map(({ id }) => id)
+  const providers = [...new Set([...builtIn, ...operators])].sort()
   return (
-    <label class="field" for={id}>
+    <label class="field">
       <span>Provider</span>
-      <input
-        id={id}
-        list={`${id}-known`}
-        value={value}
-        required
-        spellcheck={false}
-        autocomplete="off"
-        onInput={({ currentTarget }) => onChange(currentTarget.value)}
-      />
-      <datalist id={`${id}-known`}>
+      <select value={value} required onChange={({ currentTarget }) => onChange(currentTarget.value)}>
+        <option value="">choose one</option>
         {providers.map((provider) => (
-          <option key={provider} value={provider} />
+          <option key={provider} value={provider}>
+            {provider}
+          </option>
         ))}
-      </datalist>
+      </select>
     </label>
   )
+}
+
+interface SwitchedOn {
+  readonly id: string
+  readonly address: string | null
+}
+
+/** Whether the operator lets workspaces say where their key is sent. */
+function useMayBringAddress(): boolean {
+  const settings = useResource<ListAnswer<{ readonly name: string; readonly value: string }>>('/api/config').value?.data
+  return settings?.some(({ name, value }) => name === 'own_keys.base_urls' && value === 'true') === true
 }
 
 export interface DeleteCredentialSheetProps {

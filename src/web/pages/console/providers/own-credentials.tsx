@@ -19,15 +19,13 @@ import { KeyTest } from './key-test.tsx'
 
 export interface OwnCredentialsProps {
   readonly workspaceId: string
-  /** For suggestions. */
-  readonly providers: readonly string[]
 }
 
 type Open =
   | { readonly sheet: 'put'; readonly provider: string }
   | { readonly sheet: 'delete'; readonly provider: string }
 
-export function OwnCredentials({ workspaceId, providers }: OwnCredentialsProps) {
+export function OwnCredentials({ workspaceId }: OwnCredentialsProps) {
   const [open, setOpen] = useState<Open | undefined>(undefined)
   const path = `/api/workspaces/${workspaceId}`
   const loaded = useLoad(workspaceId, () =>
@@ -55,13 +53,7 @@ export function OwnCredentials({ workspaceId, providers }: OwnCredentialsProps) 
         )}
       </LoadedView>
       {open?.sheet === 'put' && (
-        <CredentialSheet
-          workspaceId={workspaceId}
-          provider={open.provider}
-          providers={providers}
-          onClose={close}
-          onSaved={closeAndLoad}
-        />
+        <CredentialSheet workspaceId={workspaceId} provider={open.provider} onClose={close} onSaved={closeAndLoad} />
       )}
       {open?.sheet === 'delete' && (
         <DeleteCredentialSheet

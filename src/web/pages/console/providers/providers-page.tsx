@@ -19,15 +19,17 @@ export function ProvidersPage() {
   return (
     <>
       <OfWorkspace title="Providers & routes" lede={lede}>
-        {(workspaceId) => (
-          <OwnCredentials workspaceId={workspaceId} providers={providers.map(({ provider }) => provider)} />
-        )}
+        {(workspaceId) => <OwnCredentials workspaceId={workspaceId} />}
       </OfWorkspace>
       <OperatorProviders providers={providers} />
       <header class="console-head">
         <h2>Routes</h2>
         <LiveLamp state={live} />
       </header>
+      <p class="hint">
+        The state of a route is learned from real calls: it stays as it is when a test of the key fails, until a call
+        does. The sandbox is not measured.
+      </p>
       {entries.length === 0 && live !== 'live' && <Loading what="the routes" />}
       {entries.length > 0 && isOnlyRehearsal && (
         <Empty title="Only the sandbox is on">

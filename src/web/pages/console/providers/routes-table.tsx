@@ -3,6 +3,7 @@
 // behind it is left out and says so.
 
 import { type CatalogEntry, type CatalogRoute, modelPath } from '../../../catalog/entry.ts'
+import { countOf } from '../../../catalog/figures.ts'
 import { routeStanding } from '../../../catalog/standing.ts'
 import { Measured } from '../../catalog/measured.tsx'
 import { CopyButton } from '../../shell/copy-button.tsx'
@@ -42,7 +43,7 @@ export function RoutesTable({ provider, rows }: RoutesTableProps) {
       <h3>
         {provider}{' '}
         <small>
-          {open === rows.length ? `${rows.length} routes, all open` : `${open} of ${rows.length} routes open`}
+          {open === rows.length ? allOpen(rows.length) : `${open} of ${countOf(rows.length, 'route')} open`}
         </small>
       </h3>
       <DataTable
@@ -53,6 +54,10 @@ export function RoutesTable({ provider, rows }: RoutesTableProps) {
       />
     </section>
   )
+}
+
+function allOpen(count: number): string {
+  return count === 1 ? '1 route, open' : `${countOf(count, 'route')}, all open`
 }
 
 function troubles(rows: readonly RouteRow[]): number {
@@ -79,12 +84,14 @@ const columns: readonly Column<RouteRow>[] = [
   {
     label: 'First token',
     isNumber: true,
-    show: ({ route }) => <Measured figures={route.first_event_ms} unit="time" />,
+    show: ({ route }) => <Measured figures={route.first_event_ms} unit="time" isRehearsed={route.rehearsal === true} />,
   },
   {
     label: 'Tokens/s',
     isNumber: true,
-    show: ({ route }) => <Measured figures={route.tokens_per_second} unit="tokens" />,
+    show: ({ route }) => (
+      <Measured figures={route.tokens_per_second} unit="tokens" isRehearsed={route.rehearsal === true} />
+    ),
   },
   {
     label: 'Order',

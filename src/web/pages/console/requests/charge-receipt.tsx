@@ -3,8 +3,9 @@
 // and given back.
 
 import { exactCount } from '../../../catalog/figures.ts'
-import { Amount, usdText } from '../parts/amount.tsx'
+import { Amount } from '../parts/amount.tsx'
 import type { ChargeLine, ExplainedItem } from '../parts/api-answers.ts'
+import { usdText } from '../parts/usd-text.ts'
 import { Moment } from '../parts/zone.tsx'
 
 const kindNames: Readonly<Record<ChargeLine['kind'], string>> = {

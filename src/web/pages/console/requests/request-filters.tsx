@@ -4,6 +4,7 @@
 import type { ComponentChildren, TargetedSubmitEvent } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import type { AddressQuery } from '../parts/address-query.ts'
+import { isTime } from '../parts/address-time.ts'
 import type { CatalogItem } from '../parts/api-answers.ts'
 import { NameOf } from '../parts/name-of.tsx'
 import { type ListAnswer, useResource } from '../parts/use-resource.ts'
@@ -47,8 +48,16 @@ export function RequestFilters({ query, change }: RequestFiltersProps) {
           key <NameOf kind="keys" id={query.key} />
         </Chip>
       )}
-      {query.from !== '' && <Chip remove={() => change({ from: '' })}>from {moment(query.from)}</Chip>}
-      {query.to !== '' && <Chip remove={() => change({ to: '' })}>before {moment(query.to)}</Chip>}
+      {query.from !== '' && (
+        <Chip remove={() => change({ from: '' })}>
+          {isTime(query.from) ? `from ${moment(query.from)}` : `from “${query.from}”: not a time, left out`}
+        </Chip>
+      )}
+      {query.to !== '' && (
+        <Chip remove={() => change({ to: '' })}>
+          {isTime(query.to) ? `before ${moment(query.to)}` : `before “${query.to}”: not a time, left out`}
+        </Chip>
+      )}
     </div>
   )
 }

@@ -1,7 +1,7 @@
 /** @jsxImportSource preact */
 // One request explained: what it cost and why, what was tried, where it could have gone, what was lost on the way.
 
-import { exactCount, shortMs } from '../../../catalog/figures.ts'
+import { countOf, shortMs } from '../../../catalog/figures.ts'
 import type { ConsoleData } from '../../../page-data.ts'
 import { CopyButton } from '../../shell/copy-button.tsx'
 import type { ExplainedItem } from '../parts/api-answers.ts'
@@ -94,13 +94,13 @@ function Facts({ request }: { readonly request: ExplainedItem }) {
   const facts = [
     ['Outcome', <Outcome key="outcome" request={request} />],
     ['Began', <Moment key="began" at={request.started_at} />],
-    ['Model', request.model ?? 'none named'],
-    ['Served by', request.provider === null ? 'nobody' : `${request.provider} ${request.upstream_model ?? ''}`],
+    ['Model', request.model ?? 'no known one'],
+    ['Served by', servedBy(request)],
     ['Asked at', `${request.path}${request.stream ? ', streamed' : ''}`],
     ['Lane', request.lane ?? 'none'],
-    ['First event', request.first_event_ms === null ? 'none' : shortMs(request.first_event_ms)],
+    ['First token', request.first_event_ms === null ? 'none' : shortMs(request.first_event_ms)],
     ['In all', shortMs(request.total_ms)],
-    ['Output', usage ? `${exactCount(usage.output_tokens)} tokens` : 'none'],
+    ['Output', usage ? countOf(usage.output_tokens, 'token') : 'none'],
     ['Client', request.client ?? 'not told'],
     [
       'Key',
@@ -125,4 +125,10 @@ function Facts({ request }: { readonly request: ExplainedItem }) {
       ))}
     </dl>
   )
+}
+
+/** A provider that was only tried stands under the attempts. */
+function servedBy({ provider, upstream_model: model, code, attempts }: ExplainedItem): string {
+  const isServed = code === null || attempts.some(({ outcome }) => outcome === 'ok')
+  return isServed && provider !== null ? `${provider} ${model ?? ''}` : 'nobody'
 }

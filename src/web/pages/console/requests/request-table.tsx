@@ -15,7 +15,7 @@ const columns: readonly Column<RequestItem>[] = [
   { label: 'Via', show: viaText },
   { label: 'In', isNumber: true, show: ({ usage }) => (usage ? exactCount(inputOf(usage)) : '–') },
   { label: 'Out', isNumber: true, show: ({ usage }) => (usage ? exactCount(usage.output_tokens) : '–') },
-  { label: 'First', isNumber: true, show: ({ first_event_ms: ms }) => (ms === null ? '–' : shortMs(ms)) },
+  { label: 'First token', isNumber: true, show: ({ first_event_ms: ms }) => (ms === null ? '–' : shortMs(ms)) },
   { label: 'Total', isNumber: true, show: ({ total_ms: ms }) => shortMs(ms) },
   { label: 'Cost', isNumber: true, show: ({ cost }) => <Amount usd={cost} /> },
 ]

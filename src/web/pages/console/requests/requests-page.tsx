@@ -4,6 +4,7 @@
 import type { ConsoleData } from '../../../page-data.ts'
 import { LiveLamp } from '../../catalog/live-lamp.tsx'
 import { useAddressQuery } from '../parts/address-query.ts'
+import { timeOf } from '../parts/address-time.ts'
 import type { RequestItem } from '../parts/api-answers.ts'
 import { withQuery } from '../parts/call-api.ts'
 import { FirstCall } from '../parts/first-call.tsx'
@@ -17,7 +18,9 @@ import { RequestTable } from './request-table.tsx'
 export function RequestsPage({ address }: ConsoleData) {
   const [query, change] = useAddressQuery(requestFilterNames)
   const { chosen } = useWorkspaces()
-  const { key, project, model, outcome, from, to } = query
+  const { key, project, model, outcome } = query
+  const from = timeOf(query.from)
+  const to = timeOf(query.to)
   const shared = { workspace_id: chosen?.id, project_id: project, key_id: key, model, outcome }
   const filters = { ...shared, from, to }
   const list = useList<RequestItem>(withQuery('/api/requests', filters))

@@ -6,7 +6,8 @@ import type { AuditEntry } from '../manage/things.ts'
 import { usePages } from '../manage/use-pages.ts'
 import { type Column, DataTable } from '../parts/data-table.tsx'
 import { Empty, Refused } from '../parts/resource-view.tsx'
-import { Moment } from '../parts/zone.tsx'
+import { Moment, useZone } from '../parts/zone.tsx'
+import { auditLines } from './audit-words.ts'
 
 export function AuditLog() {
   const { first, items, hasMore, isBusy, refusal, more } = usePages<AuditEntry>('/api/audit?limit=50')
@@ -45,21 +46,23 @@ export function AuditLog() {
 }
 
 const columns: readonly Column<AuditEntry>[] = [
-  { label: 'What', show: ({ action }) => <span class="row-name">{action}</span> },
-  { label: 'When', show: ({ at }) => <Moment at={at} /> },
-  { label: 'Who', show: ({ actor }) => actor },
-  { label: 'To', show: ({ object }) => <code class="wrap">{object}</code> },
-  { label: 'Details', show: ({ details }) => <Details details={details} /> },
+  { label: 'What', isWhole: true, show: ({ action }) => <strong>{action}</strong> },
+  { label: 'When', isWhole: true, show: ({ at }) => <Moment at={at} /> },
+  { label: 'Who', isWhole: true, show: ({ actor }) => actor },
+  { label: 'To', show: ({ object }) => <code class="object">{object}</code> },
+  { label: 'Details', show: (entry) => <Details entry={entry} /> },
 ]
 
-function Details({ details }: Pick<AuditEntry, 'details'>) {
-  const members = Object.entries(details)
-  if (members.length === 0) return <span class="muted">none</span>
+function Details({ entry }: { readonly entry: AuditEntry }) {
+  const { moment } = useZone()
+  const lines = auditLines(entry, moment)
+  if (lines.length === 0) return <span class="muted">none</span>
   return (
     <ul class="details">
-      {members.map(([name, value]) => (
+      {lines.map(({ name, text, isRaw }) => (
         <li key={name}>
-          {name}: <code class="wrap">{typeof value === 'string' ? value : JSON.stringify(value)}</code>
+          {name !== '' && `${name}: `}
+          {isRaw ? <code class="wrap">{text}</code> : <span class="wrap">{text}</span>}
         </li>
       ))}
     </ul>

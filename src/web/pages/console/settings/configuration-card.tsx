@@ -1,5 +1,6 @@
 /** @jsxImportSource preact */
-// The settings in force and where each came from. They come from flags, variables and the file, and are changed there.
+// The settings in force and where each came from. They come from the environment and the file, and are
+// changed there.
 
 import { CopiedText } from '../manage/copied-text.tsx'
 import { type Column, DataTable } from '../parts/data-table.tsx'
@@ -20,8 +21,9 @@ export function ConfigurationCard({ address }: { readonly address: string }) {
     <section class="card" aria-label="Configuration">
       <h2>Configuration in force</h2>
       <p>
-        This gateway is reached at <code class="wrap">{address}</code>. Settings come from flags, variables and{' '}
-        <code>tollgate.yaml</code>, and are changed there; of secrets it is only said that they are set.
+        This gateway is reached at <code class="wrap">{address}</code>. A setting comes from the environment or from{' '}
+        <code>tollgate.yaml</code>, and is changed there; otherwise its default holds. Of secrets it is only said that
+        they are set.
       </p>
       {refusal && <Refused refusal={refusal} again={again} />}
       {!value && !refusal && <Loading what="the settings" />}

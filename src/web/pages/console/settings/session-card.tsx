@@ -28,8 +28,8 @@ export function SessionCard({ actor }: { readonly actor: string }) {
         </button>
       </div>
       <p class="hint">
-        Every session also ends when the gateway restarts, and when its management token changes (
-        <code>TOLLGATE_ADMIN_TOKEN</code>).
+        Every session also ends when the management token changes (<code>TOLLGATE_ADMIN_TOKEN</code>). A restart of the
+        gateway ends none.
       </p>
       {isAsking && <EverywhereSheet onClose={() => setAsking(false)} />}
     </section>

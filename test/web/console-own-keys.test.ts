@@ -1,0 +1,95 @@
+// A workspace that brings its own provider key, in a real browser over the real gateway: which providers are offered, and
+// where the models of that key are shown.
+
+import { afterAll, beforeAll, expect } from 'bun:test'
+import { writeFileSync } from 'node:fs'
+import type { Page } from 'playwright-core'
+import { browserTest } from '../parts/browser.ts'
+import { button, type ConsoleHarness, field, patienceMs, startConsole } from './console-manage-harness.ts'
+
+let desk: ConsoleHarness
+
+beforeAll(async () => {
+  desk = await startConsole()
+}, patienceMs)
+afterAll(() => desk.stop())
+
+const menu = (page: Page, name: string) => page.getByRole('combobox', { name, exact: true })
+
+const optionsOf = (page: Page, name: string) =>
+  menu(page, name)
+    .locator('option')
+    .evaluateAll((options) => options.map((option) => option.getAttribute('value')))
+
+/** What /v1/models answers, by id. */
+async function offeredTo(secret: string): Promise<readonly string[]> {
+  const response = await fetch(`${desk.gateway.url}/v1/models`, { headers: { authorization: `Bearer ${secret}` } })
+  const { data } = (await response.json()) as { data: readonly { id: string }[] }
+  return data.map(({ id }) => id).sort()
+}
+
+/** The gateway reads its file again when that has changed. */
+async function untilAllowed(): Promise<void> {
+  for (;;) {
+    const answer: unknown = await desk.manage('GET /api/config')
+    const { data } = answer as { data: readonly { name: string; value: string }[] }
+    if (data.some(({ name, value }) => name === 'own_keys.base_urls' && value === 'true')) return
+    await Bun.sleep(10)
+  }
+}
+
+browserTest(
+  'every built-in provider that a key alone opens is offered, switched on or not, and an address only where it is allowed',
+  async () => {
+    const { page, reports, close } = await desk.openConsole('offered', 'providers')
+    await button(page, 'Add a key').click()
+    await menu(page, 'Provider').locator('option[value=groq]').waitFor({ state: 'attached' })
+    const offered = await optionsOf(page, 'Provider')
+    for (const id of ['anthropic', 'openai', 'mistral']) expect(offered).toContain(id)
+    // The sandbox takes no key, and the other has no address without the operator's settings.
+    for (const id of ['sandbox', 'amazon-bedrock']) expect(offered).not.toContain(id)
+    expect(await field(page, 'Address').count()).toBe(0)
+    await page.keyboard.press('Escape')
+    writeFileSync(desk.gateway.configPath, 'own_keys: { base_urls: true }\n')
+    await untilAllowed()
+    await button(page, 'Add a key').click()
+    await field(page, 'Address').waitFor()
+    expect(reports).toEqual([])
+    await close()
+  },
+  patienceMs,
+)
+
+browserTest(
+  'models that only an own key opens can be tried in the playground, and count for an allowlist',
+  async () => {
+    const { page, workspace, key, go, reports, close } = await desk.openConsole('of its own', 'projects')
+    const catalog = await offeredTo(key.secret)
+    await desk.manage(`PUT /api/workspaces/${workspace.id}/credentials/openai`, { api_key: 'sk-of-nobody-1234' })
+    const own = (await offeredTo(key.secret)).filter((id) => !catalog.includes(id))
+    expect(own.length).toBeGreaterThan(0)
+    const [first = ''] = own
+    await go(`${desk.gateway.url}/console/playground?model=${first}`)
+    await page.waitForSelector(`[data-answer="${first}"]`)
+    expect(await optionsOf(page, 'Model')).toEqual([...catalog, ...own].sort())
+    await page.waitForSelector('text=is called with the workspace’s own key')
+    // Only these: what the preview counts is what /v1/models will answer.
+    await go(`${desk.gateway.url}/console/projects`)
+    await button(page, 'Models of web').click()
+    await field(page, 'Only these').check()
+    await field(page, 'Search models and creators').fill(first)
+    await page.getByLabel(first, { exact: true }).check()
+    await page.waitForSelector('.preview:has-text("Its keys will see 1 of ")')
+    expect(await page.locator('.preview').textContent()).not.toContain('refused')
+    await button(page, 'Save').click()
+    await page.waitForSelector('td:has-text("1 of ")')
+    expect(await offeredTo(key.secret)).toEqual([first])
+    // Now no project may call everything, so what else the key opens is not known.
+    await button(page, 'Models of web').click()
+    await page.waitForSelector('.preview:has-text("only those are counted")')
+    expect(await page.locator('.model-ids code').allTextContents()).toEqual([first])
+    expect(reports).toEqual([])
+    await close()
+  },
+  patienceMs,
+)

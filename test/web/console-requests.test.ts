@@ -1,0 +1,126 @@
+// Requests that went wrong, and addresses that are wrong, in a real browser over the real gateway: the pages say what
+// happened, and nothing that did not.
+
+import { afterAll, beforeAll, expect } from 'bun:test'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { browserTest } from '../parts/browser.ts'
+import { button, type ConsoleHarness, field, patienceMs, startConsole } from './console-manage-harness.ts'
+
+let desk: ConsoleHarness
+
+beforeAll(async () => {
+  desk = await startConsole()
+}, patienceMs)
+afterAll(() => desk.stop())
+
+browserTest(
+  'a wrong time in the address is told and left out, and the list is there',
+  async () => {
+    const { page, key, go, reports, close } = await desk.openConsole('wrong time', 'keys')
+    await desk.call(key.secret)
+    let asked = 0
+    page.on('request', (request) => {
+      if (request.url().includes('/api/')) asked++
+    })
+    await go(`${desk.gateway.url}/console/requests?from=xx&to=yesterday`)
+    await page.waitForSelector('[data-row]')
+    await page.waitForSelector('button:has-text("from “xx”: not a time, left out")')
+    await page.waitForSelector('.live .lamp.go')
+    // Workspaces, the list before and after the address was read and again when live, models, projects, the stream.
+    expect(asked).toBeLessThan(15)
+    await page.locator('button:has-text("before “yesterday”")').click()
+    await page.waitForURL((url) => url.search === '?from=xx')
+    expect(reports).toEqual([])
+    await close()
+  },
+  patienceMs,
+)
+
+browserTest(
+  'a call that nobody served says so, and a call for a model that nobody knows leads nowhere it is not',
+  async () => {
+    const { page, key, go, close } = await desk.openConsole('unserved', 'keys')
+    await desk.call(key.secret, 'test-client/1.0', 'sandbox/throttled')
+    await desk.call(key.secret, 'test-client/1.0', 'nobody/knows')
+    await desk.call(key.secret)
+    const fact = (name: string) => page.locator('.facts-grid > div', { hasText: name }).locator('dd').textContent()
+    const open = async (text: string) => {
+      await go(`${desk.gateway.url}/console/requests?live=off`)
+      await page.locator('tbody tr', { hasText: text }).locator('.row-link').click()
+      await page.waitForSelector('.facts-grid')
+    }
+    await open('429')
+    expect(await fact('Served by')).toBe('nobody')
+    await open('404')
+    expect([await fact('Served by'), await fact('Model')]).toEqual(['nobody', 'no known one'])
+    await open('sandbox/echo')
+    expect(await fact('Served by')).toBe('sandbox echo')
+    await go(`${desk.gateway.url}/console`)
+    await page.waitForSelector('.data-table th:has-text("no known model")')
+    expect(await page.locator('.data-table tbody .row-link').allTextContents()).toEqual([
+      'sandbox/echo',
+      'sandbox/throttled',
+    ])
+    // The sandbox answers at once, and the counts know no more than that it was below their lowest bound.
+    expect(await page.locator('.figure-tile', { hasText: 'First token' }).locator('strong').textContent()).toBe(
+      'under 25 ms',
+    )
+    await close()
+  },
+  patienceMs,
+)
+
+browserTest(
+  'a refused call of the playground leaves no promise above the refusal, and one token is one token',
+  async () => {
+    const { page, go, close } = await desk.openConsole('refused call', 'keys')
+    await go(`${desk.gateway.url}/console/playground?model=sandbox/echo`)
+    await page.waitForSelector('text=It streams in here.')
+    await page.fill('input[type=password]', 'sk-tg-of-nobody')
+    await field(page, 'Max output, tokens').fill('1')
+    await page.waitForSelector('.hint:has-text("1 token ×")')
+    await button(page, 'Send').click()
+    await page.waitForSelector('[data-answer] [role=alert]')
+    expect(await page.locator('text=It streams in here.').count()).toBe(0)
+    await close()
+  },
+  patienceMs,
+)
+
+browserTest(
+  'a session that ends under an open form says why, and leads back to the page',
+  async () => {
+    const { page, close } = await desk.openConsole('ended', 'wallet')
+    await field(page, 'Amount in USD').fill('1.00')
+    await page.context().clearCookies()
+    await button(page, 'Top up').click()
+    await page.waitForSelector('[role=status]:has-text("Your session has ended.")')
+    await page.fill('#token', readFileSync(join(desk.gateway.dataFolder, 'admin-token'), 'utf8').trim())
+    await button(page, 'Open the console').click()
+    await page.waitForSelector('h1:has-text("Wallet")')
+    expect(new URL(page.url()).pathname).toBe('/console/wallet')
+    await page.waitForSelector('.figure-tile:has-text("Balance") >> text=$5.00')
+    // Told once.
+    await page.context().clearCookies()
+    await page.reload()
+    await page.waitForSelector('#token')
+    expect(await page.locator('text=Your session has ended').count()).toBe(0)
+    await close()
+  },
+  patienceMs,
+)
+
+browserTest(
+  'fields of money and counts say which form they take',
+  async () => {
+    const { page, go, close } = await desk.openConsole('forms', 'wallet')
+    expect(await field(page, 'Amount in USD').getAttribute('title')).toContain('2.50')
+    await go(`${desk.gateway.url}/console/keys`)
+    await button(page, 'Limits of ci').click()
+    expect(await field(page, 'Requests per minute').getAttribute('title')).toContain('whole number')
+    expect(await field(page, 'Spend per day (UTC), USD').getAttribute('title')).toContain('US dollars')
+    await close()
+  },
+  patienceMs,
+)
