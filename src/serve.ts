@@ -94,7 +94,7 @@ async function announce(app: App, config: Config, log: Log): Promise<void> {
   await app.firstStart.show((firstKey) => {
     const shown = firstKey === undefined ? { ...facts, first: undefined } : facts
     if (config.logFormat === 'pretty') process.stdout.write(prettyStart(shown))
-    else for (const { message, fields } of startLogLines(shown)) log.info(message, fields)
+    else for (const { level, message, fields } of startLogLines(shown)) log[level](message, fields)
     // Gathered lines are not shown yet.
     log.flush()
   })
@@ -105,6 +105,7 @@ async function startFacts(app: App, config: Config): Promise<StartFacts> {
   return {
     version: manifest.version,
     url: app.url,
+    isBehindProxy: config.trustedProxies.length > 0 || config.publicUrl?.startsWith('https:') === true,
     dataFolder: shownPath(config.dataFolder),
     engine: app.engine,
     first: await firstFacts(app),
@@ -120,12 +121,12 @@ async function startFacts(app: App, config: Config): Promise<StartFacts> {
   }
 }
 
-async function firstFacts({ firstStart, url, openingCredit, createSignInPath }: App): Promise<StartFacts['first']> {
+async function firstFacts({ firstStart, openingCredit, createSignInPath }: App): Promise<StartFacts['first']> {
   if (firstStart.firstKey === undefined) return undefined
   return {
     key: firstStart.firstKey,
     keyFile: shownPath(firstStart.firstKeyFile),
-    consoleLink: url + (await createSignInPath()),
+    signInPath: await createSignInPath(),
     openingCredit,
   }
 }

@@ -7,6 +7,7 @@ import { sandboxModels } from '../catalog/data/sandbox.ts'
 import { modelFromEntry } from '../catalog/entry.ts'
 import type { Model } from '../catalog/model.ts'
 import type { Price } from '../catalog/price.ts'
+import { bucketNames } from '../catalog/price-jump.ts'
 import {
   type LaidPrices,
   layPriceOverrides,
@@ -73,7 +74,9 @@ export async function stockGoods(
     log.warn(`the price that was set for ${id} is not in force: ${source} has one`)
   }
   for (const { modelId, bucket, from, to } of moved) {
-    log.warn(`the ${bucket} price of ${modelId} moved more than tenfold: $${formatPrice(from)} → $${formatPrice(to)}`)
+    log.warn(
+      `the ${bucketNames[bucket]} price of ${modelId} moved more than tenfold: $${formatPrice(from)} → $${formatPrice(to)}`,
+    )
   }
   const guard = config.ownKeys.mayBringAddress
     ? createEgressGuard({ allow: config.ownKeys.allowHosts, plainHttp: config.ownKeys.plainHttp })

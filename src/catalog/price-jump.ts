@@ -7,8 +7,17 @@ import type { Price, PriceRow } from './price.ts'
 const jump = 10n
 const buckets = ['input', 'output', 'cacheRead', 'cacheWrite', 'cacheWriteLong'] as const
 
+/** As the API and the command line write them. */
+export const bucketNames: Readonly<Record<PriceJump['bucket'], string>> = {
+  input: 'input',
+  output: 'output',
+  cacheRead: 'cache_read',
+  cacheWrite: 'cache_write',
+  cacheWriteLong: 'cache_write_1h',
+}
+
 export interface PriceJump {
-  readonly bucket: keyof PriceRow
+  readonly bucket: (typeof buckets)[number]
   readonly from: Pico
   readonly to: Pico
 }

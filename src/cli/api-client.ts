@@ -19,7 +19,11 @@ export interface ApiCall {
   readonly isPublic?: true
   /** Where 30 s may not be enough. */
   readonly timeoutMs?: number
+  readonly typed?: TypedNames
 }
+
+/** What the command line calls a field of the API, `group_by` → `--by`: a refusal then names what was typed. */
+export type TypedNames = Readonly<Record<string, string>>
 
 /** As the API says it. */
 export interface ApiList {
@@ -32,7 +36,7 @@ export interface ApiClient {
   /** An empty object where the answer has no body. */
   call(call: ApiCall): Promise<JsonObject | Refusal>
   /** A file, piece by piece and however long it takes; throws if it breaks off. */
-  download(path: string): Promise<AsyncIterable<Uint8Array> | Refusal>
+  download(path: string, typed?: TypedNames): Promise<AsyncIterable<Uint8Array> | Refusal>
   /** Up to so many items, over as many pages as it takes. */
   list(path: string, query: ApiCall['query'], most: number): Promise<ApiList | Refusal>
 }
@@ -66,7 +70,7 @@ export function createApiClient({ url, token, tokenAbsence }: ApiClientOptions):
         signal: AbortSignal.timeout(wanted.timeoutMs ?? timeoutMs),
         ...(body === undefined ? {} : { body: JSON.stringify(body) }),
       })
-      return readAnswer(response, await response.text(), url)
+      return readAnswer(response, await response.text(), { url, typed: wanted.typed })
     } catch (thrown) {
       return unreachable(url, thrown)
     }
@@ -75,13 +79,13 @@ export function createApiClient({ url, token, tokenAbsence }: ApiClientOptions):
   return {
     url,
     call,
-    async download(path) {
+    async download(path, typed) {
       if (token === undefined) return tokenMissing(tokenAbsence)
       try {
         const headers = { authorization: `Bearer ${token.reveal()}` }
         const response = await fetch(url + path, { headers, redirect: 'manual' })
         if (response.ok && response.body) return response.body
-        const refused = readAnswer(response, await response.text(), url)
+        const refused = readAnswer(response, await response.text(), { url, typed })
         return refused instanceof Refusal ? refused : unreachable(url, undefined)
       } catch (thrown) {
         return unreachable(url, thrown)
@@ -107,7 +111,11 @@ function tokenMissing(tokenAbsence: string): Refusal {
   return new Refusal(exitCodes.unauthorized, message, 'TOLLGATE_ADMIN_TOKEN=… , or TOLLGATE_DATA=FOLDER of the gateway')
 }
 
-function readAnswer(response: Response, text: string, url: string): JsonObject | Refusal {
+function readAnswer(
+  response: Response,
+  text: string,
+  { url, typed = {} }: { readonly url: string; readonly typed: TypedNames | undefined },
+): JsonObject | Refusal {
   const json = parseObject(text)
   if (response.ok && (json !== undefined || text === '')) return json ?? {}
   const error = objectOf(json?.error)
@@ -116,7 +124,14 @@ function readAnswer(response: Response, text: string, url: string): JsonObject |
     const what = `${url} answered ${response.status}, but not as a Tollgate does.`
     return new Refusal(exitCodes.failed, what, 'TOLLGATE_URL=http://HOST:PORT of the gateway')
   }
-  return new Refusal(exitOf(response.status), cleanText(message), attemptFor(response.status))
+  return new Refusal(exitOf(response.status), cleanText(asTyped(message, typed)), attemptFor(response.status))
+}
+
+/** Fields stand in backquotes, those of a list with their place: `sources[0]`. */
+function asTyped(message: string, typed: TypedNames): string {
+  return message.replace(/`([a-z_.]+)(\[\d+\])?`/g, (field, name: string) => {
+    return Object.hasOwn(typed, name) ? (typed[name] ?? field) : field
+  })
 }
 
 function parseObject(text: string): JsonObject | undefined {

@@ -52,6 +52,9 @@ const refused: readonly (readonly [line: string, message: string])[] = [
   ['keys create --name --rpm 5', '--name needs a value, TEXT.\nTry: tollgate keys create --help'],
   ['keys create --name a --name b', '--name is given twice.\nTry: tollgate keys create --help'],
   ['keys revoke key_1 --yes=no', '--yes takes no value.\nTry: tollgate keys revoke --help'],
+  ['wallet topup -5', 'AMOUNT must be above zero, not "-5".\nTry: tollgate wallet topup --help'],
+  ['keys create --name ci --rpm -5', '--rpm must be above zero, not "-5".\nTry: tollgate keys create --help'],
+  ['keys create --name -5', '--name needs a value, TEXT.\nTry: tollgate keys create --help'],
   ['keys revoke', 'ID is missing.\nTry: tollgate keys revoke --help'],
   ['keys revoke key_1 key_2', '"key_2" is not understood.\nTry: tollgate keys revoke --help'],
 ]
@@ -65,6 +68,7 @@ test('every command has a page of its own, and every noun is on the first one', 
     expect(page).toMatchObject({ kind: 'help', text: expect.stringContaining(usageLine(definition)) })
     expect(read(`help ${definition.words.join(' ')}`)).toEqual(page)
     expect(help).toContain(`tollgate ${definition.words[0]} `)
+    if (definition.words[0] === 'workspaces') expect(help).toMatch(new RegExp(`workspaces .*${definition.words[1]}`))
   }
   expect(read('keys --help')).toMatchObject({ kind: 'help', text: expect.stringContaining('keys rotate ID') })
 })

@@ -69,10 +69,10 @@ onSqlite((engine) => {
     for (const _ of [1, 2]) {
       const ran = await world.run('wallet topup 25 --reference invoice~17 --idempotency-key inv-17')
       expect(ran.exit).toBe(0)
-      expect(ran.out).toMatch(/^\$25\.00 put into ws_\S+; balance \$25\.00 {3}tr_\S+\n$/)
+      expect(ran.out).toMatch(/^\$25\.00 put into acme \(ws_\S+\); balance \$25\.00 {3}tr_\S+\n$/)
     }
     expect((await world.run('wallet')).out).toBe(
-      `${workspace.id}\n  balance    $25.00\n  held       $0.00 by running requests\n  available  $25.00\n`,
+      `acme (${workspace.id})\n  balance    $25.00\n  held       $0.00 by running requests\n  available  $25.00\n`,
     )
     expect(await world.json(`wallet show ${workspace.id}`)).toMatchObject({ balance: '25.00', currency: 'USD' })
     const [head, row, end] = (await world.run('wallet transfers')).out.split('\n')

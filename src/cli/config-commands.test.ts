@@ -26,8 +26,8 @@ onSqlite((engine) => {
       '+ workspace acme',
       '~ workspace acme: limits none → $500.00/month',
       '+ project acme/web: models acme/*',
-      '+ key acme/web/ci: models all, limits 60 rpm',
-      '+ key acme/web/bot: models all, limits none',
+      "+ key acme/web/ci: models its project's, limits 60 rpm",
+      "+ key acme/web/bot: models its project's, limits none",
       '5 changes.',
     ]
     expect(await world.run('config plan installation.yaml')).toMatchObject({ exit: 0, out: `${lines.join('\n')}\n` })

@@ -20,7 +20,7 @@ onSqlite((engine) => {
       })
       expect(await ran('wallet topup 0')).toMatchObject({
         exit: 2,
-        err: expect.stringContaining('`amount` must be more'),
+        err: expect.stringContaining('AMOUNT must be above zero, not "0".'),
       })
       const unauthorized = await ran('keys', { TOLLGATE_ADMIN_TOKEN: 'not-the-token-0123456789' })
       expect(unauthorized.exit).toBe(3)

@@ -10,7 +10,7 @@ Usage
   tollgate [serve]        start the gateway (also: npm start); serve --workers N: N processes on PostgreSQL
   tollgate conformance    check how well any endpoint speaks its dialect
 
-  tollgate workspaces     list, create, show
+  tollgate workspaces     list, create, show; export and erase all that is kept of one
   tollgate projects       list, create, update
   tollgate keys           list, create, revoke, rotate
   tollgate limits         show and put limits of a workspace, a project or a key

@@ -21,7 +21,7 @@ export function optionsOf(definition: CommandDefinition): Readonly<Record<string
 
 export function readInput(definition: CommandDefinition, args: readonly string[]): ReadInput | Refusal {
   const options = optionsOf(definition)
-  const given = readTokens(options, args)
+  const given = readTokens(definition, args)
   const command = `tollgate ${definition.words.join(' ')}`
   if ('fault' in given) return usageRefusal(given.fault, `${command} --help`)
   const fault = positionalFault(definition, given.positionals)
@@ -54,10 +54,8 @@ interface Given {
 }
 
 /** Not strict: parseArgs would throw with words of its own, and without the nearest name. */
-function readTokens(
-  options: Readonly<Record<string, OptionDefinition>>,
-  args: readonly string[],
-): Given | { readonly fault: string } {
+function readTokens(definition: CommandDefinition, args: readonly string[]): Given | { readonly fault: string } {
+  const options = optionsOf(definition)
   const types = Object.entries(options).map(([name, { value }]) => {
     return [name, { type: value === undefined ? 'boolean' : 'string' }] as const
   })
@@ -68,7 +66,8 @@ function readTokens(
     if (token.kind === 'positional') positionals.push(token.value)
     if (token.kind !== 'option') continue
     const option = Object.hasOwn(options, token.name) ? options[token.name] : undefined
-    if (option === undefined) return { fault: unknownOption(token.rawName, Object.keys(options)) }
+    const amount = option === undefined ? negativeAmount(definition, args[token.index]) : undefined
+    if (option === undefined) return { fault: amount ?? unknownOption(token.rawName, Object.keys(options)) }
     const fault = valueFault(option, token)
     if (fault !== undefined) return { fault: `${token.rawName} ${fault}` }
     const before = values.get(token.name)
@@ -84,8 +83,23 @@ function valueFault(
   { value, inlineValue }: { readonly value?: string | undefined; readonly inlineValue?: boolean | undefined },
 ): string | undefined {
   if (expected === undefined) return value === undefined ? undefined : 'takes no value.'
+  if (takesNumber(expected) && isNegative(value)) return `must be above zero, not "${value}".`
   const isForgotten = value === undefined || value.trim() === '' || (value.startsWith('-') && inlineValue !== true)
   return isForgotten ? `needs a value, ${expected}.` : undefined
+}
+
+/** `-5` looks like an option to whoever reads arguments, and like an amount to whoever types it. */
+function negativeAmount({ positionals = [] }: CommandDefinition, arg: string | undefined): string | undefined {
+  const amount = positionals.find(({ name }) => name === 'AMOUNT')
+  return amount && isNegative(arg) ? `${amount.name} must be above zero, not "${arg}".` : undefined
+}
+
+function takesNumber(expected: string): boolean {
+  return expected === 'N' || expected === 'USD'
+}
+
+function isNegative(text: string | undefined): boolean {
+  return /^-\$?[0-9.]/.test(text ?? '')
 }
 
 function unknownOption(name: string, known: readonly string[]): string {

@@ -1,13 +1,13 @@
 import { expect, test } from 'bun:test'
 import { readAmount, readCount, readSpan, readTime } from './read-values.ts'
 import { Refusal } from './refusal.ts'
-import { shownCount, shownLimits, shownMs, shownTime } from './shown-values.ts'
+import { counted, shownCount, shownLimits, shownMs, shownTime } from './shown-values.ts'
 
 const refused = (value: unknown) => value instanceof Refusal && value.exit === 2
 
 test('amounts are exact decimals, with or without a dollar sign', () => {
   expect(['25', '$0.5', '0.000000001'].map((text) => readAmount(text, 'A'))).toEqual(['25.00', '0.50', '0.000000001'])
-  for (const text of ['', '-1', '1e3', '1,000', '0.0000000001', '$$1'])
+  for (const text of ['', '0', '-1', '1e3', '1,000', '0.0000000001', '$$1'])
     expect(refused(readAmount(text, 'A'))).toBe(true)
 })
 
@@ -36,6 +36,11 @@ test('values are shown the same on every machine', () => {
     '999',
     '1,234,567',
     '–',
+  ])
+  expect([counted(1, 'wallet'), counted(1n, 'wallet'), counted(1200n, 'wallet')]).toEqual([
+    '1 wallet',
+    '1 wallet',
+    '1,200 wallets',
   ])
   expect([shownMs(41.4), shownMs(12_340), shownMs(undefined)]).toEqual(['41 ms', '12.3 s', '–'])
   expect([shownTime('2026-11-15T01:02:03.004Z'), shownTime(undefined)]).toEqual(['2026-11-15 01:02:03', '–'])

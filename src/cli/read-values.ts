@@ -10,7 +10,8 @@ import { Refusal, usageRefusal } from './refusal.ts'
 /** `25`, `$25.00` → `25.00`, as the API takes it. */
 export function readAmount(text: string, what: string): string | Refusal {
   const amount = parseUsd(text.replace(/^\$/, ''))
-  if (amount !== undefined) return formatUsd(amount)
+  if (amount !== undefined && amount > 0n) return formatUsd(amount)
+  if (amount !== undefined) return usageRefusal(`${what} must be above zero, not "${text}".`)
   return usageRefusal(`${what} must be an amount in USD such as 25 or 0.50, not "${text}".`)
 }
 
@@ -53,6 +54,11 @@ const limitFields = [
   ['spend-per-day', 'spend_per_day', readAmount],
   ['spend-per-month', 'spend_per_month', readAmount],
 ] as const
+
+/** The options by the API's names; `at` is where it has them. */
+export function limitsTyped(at: 'limits.' | ''): Readonly<Record<string, string>> {
+  return Object.fromEntries(limitFields.map(([option, field]) => [at + field, `--${option}`]))
+}
 
 /** As the API takes them; empty when none of the options was given. */
 export function readLimits(input: CommandInput): JsonObject | Refusal {

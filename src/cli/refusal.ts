@@ -26,6 +26,12 @@ export function usageRefusal(message: string, attempt?: string): Refusal {
   return new Refusal(exitCodes.usage, message, attempt)
 }
 
+/** An answer, or its refusal: where what was named is not there, the command that lists what is. */
+export function orListedBy<Answer>(answer: Answer | Refusal, attempt: string): Answer | Refusal {
+  const isMissing = answer instanceof Refusal && answer.exit === exitCodes.notFound
+  return isMissing ? new Refusal(answer.exit, answer.message, attempt) : answer
+}
+
 /** Every refusal says what to try; where it has nothing better, how the command is used. */
 export function refusalText({ message, attempt }: Refusal, otherwise: string): string {
   return `tollgate: ${message}\nTry: ${attempt ?? otherwise}\n`

@@ -18,6 +18,11 @@ export function shownCount(count: number | bigint | undefined): string {
   return count === undefined ? '–' : String(count).replace(/\B(?=(\d{3})+(?!\d))/g, ',')
 }
 
+/** `1 wallet`, `2 wallets`. */
+export function counted(count: number | bigint, noun: string): string {
+  return `${shownCount(count)} ${noun}${count === 1 || count === 1n ? '' : 's'}`
+}
+
 export function shownMs(milliseconds: number | undefined): string {
   if (milliseconds === undefined) return '–'
   return milliseconds < 10_000 ? `${Math.round(milliseconds)} ms` : `${(milliseconds / 1000).toFixed(1)} s`

@@ -1,11 +1,15 @@
 // What a start prints: for a person on a terminal the block they need for their first call, otherwise the same facts as
 // log lines. Secrets appear once, at the first start; a variable is named, its value never shown.
 
+import { sandboxId } from '../providers/sandbox/provider.ts'
 import type { LogFields } from '../telemetry/log.ts'
 
 export interface StartFacts {
   readonly version: string
+  /** Where it listens; of an address that means every one, what this machine reaches it at is shown. */
   readonly url: string
+  /** Whether something in front of it is configured: a public https:// address, or trusted proxies. */
+  readonly isBehindProxy: boolean
   readonly dataFolder: string
   readonly engine: 'sqlite' | 'postgres'
   /** Only at the start that shows the first key. */
@@ -20,8 +24,8 @@ export interface StartFacts {
 export interface FirstFacts {
   readonly key: string
   readonly keyFile: string
-  /** Signs a browser in once. */
-  readonly consoleLink: string
+  /** Signs a browser in once; without the address. */
+  readonly signInPath: string
   /** Decimal USD in the wallet of the first workspace. */
   readonly openingCredit: string
 }
@@ -35,10 +39,11 @@ export interface ProviderFact {
 }
 
 export function prettyStart(facts: StartFacts): string {
-  const { url, first } = facts
+  const { first } = facts
+  const url = reachedAt(facts.url)
   const store = facts.engine === 'sqlite' ? `data ${facts.dataFolder} (SQLite)` : 'PostgreSQL'
   const lines = [`tollgate ${facts.version}   ${store}${first ? '   first start' : ''}`, '']
-  const link = first ? `${first.consoleLink}    one-time link, valid 15 minutes` : `${url}/console`
+  const link = first ? `${url}${first.signInPath}    one-time link, valid 15 minutes` : `${url}/console`
   lines.push(`  Console     ${link}`, `  Catalog     ${url}/`)
   lines.push(`  OpenAI      ${url}/v1`, `  Anthropic   ${url}`)
   if (first) lines.push(`  API key     ${first.key}      shown this once; also in ${first.keyFile} (0600)`)
@@ -46,32 +51,44 @@ export function prettyStart(facts: StartFacts): string {
   if (first) lines.push(`  Wallet      $${first.openingCredit} opening credit, workspace "default"`)
   lines.push('', ...providerLines(facts), '')
   if (first) {
-    lines.push(`  Try it      ${curlParts(url, first.key).join(' \\\n                ')}`)
+    lines.push(`  Try it      ${curlParts(facts, first.key).join(' \\\n                ')}`)
     lines.push('  Connect     npx tollgate connect claude | cline | opencode …        Stop  Ctrl-C', '')
   }
-  lines.push(`listening on ${url}`, '')
+  const warning = plainHttpWarning(facts)
+  if (warning !== undefined) lines.push(`warning: ${warning}`, '')
+  lines.push(`listening on ${facts.url}`, '')
   return lines.join('\n')
 }
 
-export function startLogLines(facts: StartFacts): { readonly message: string; readonly fields: LogFields }[] {
+export interface StartLine {
+  readonly level: 'info' | 'warn'
+  readonly message: string
+  readonly fields: LogFields
+}
+
+export function startLogLines(facts: StartFacts): readonly StartLine[] {
   const { url, first } = facts
-  const lines: { message: string; fields: LogFields }[] = []
+  const lines: StartLine[] = []
   if (first) {
     lines.push({
+      level: 'info',
       message: 'first start: this key is shown once',
       fields: {
         api_key: first.key,
         file: first.keyFile,
-        console: first.consoleLink,
+        console: reachedAt(url) + first.signInPath,
         opening_credit: first.openingCredit,
-        curl: curlParts(url, first.key).join(' '),
+        curl: curlParts(facts, first.key).join(' '),
       },
     })
   }
   for (const { id, source, models } of facts.providersOn) {
-    lines.push({ message: 'provider on', fields: { provider: id, source, models } })
+    lines.push({ level: 'info', message: 'provider on', fields: { provider: id, source, models } })
   }
+  const warning = plainHttpWarning(facts)
+  if (warning !== undefined) lines.push({ level: 'warn', message: warning, fields: {} })
   lines.push({
+    level: 'info',
     message: `listening on ${url}`,
     fields: {
       url,
@@ -99,8 +116,25 @@ function providerLines({ providersOn, providersOff }: StartFacts): string[] {
   return lines.map((line, at) => `  ${(at === 0 ? 'Providers' : '').padEnd(12)}${line}`)
 }
 
-/** The first call as a shell takes it, in parts that each fit on a line. */
-function curlParts(url: string, key: string): readonly string[] {
+/** What listens on every address is reached at the loopback one. */
+function reachedAt(url: string): string {
+  return url.replace('//0.0.0.0:', '//127.0.0.1:').replace('//[::]:', '//[::1]:')
+}
+
+/** Keys and prompts are readable on the way to a gateway that others can reach. */
+function plainHttpWarning({ url, isBehindProxy }: StartFacts): string | undefined {
+  const { hostname } = new URL(url)
+  const isLoopback = hostname === 'localhost' || hostname === '[::1]' || hostname.startsWith('127.')
+  if (isLoopback || isBehindProxy) return undefined
+  return 'others can reach this address, and it speaks plain HTTP: put TLS in front (docs/operate/deploy.md)'
+}
+
+/** The first call as a shell takes it, in parts that each fit on a line; without the sandbox, what there is to call. */
+function curlParts(facts: StartFacts, key: string): readonly string[] {
+  const url = reachedAt(facts.url)
+  if (!facts.providersOn.some(({ id }) => id === sandboxId)) {
+    return [`curl ${url}/v1/models -H "Authorization: Bearer ${key}"`]
+  }
   const body =
     '{"model":"sandbox/echo","stream":true,"messages":[{"role":"user","content":"hello from the other side of the gate"}]}'
   return [

@@ -23,30 +23,28 @@ export function createSilenceWatch({ turnMs, turnsMax, onSilence }: SilenceWatch
   /** In the order in which they began. */
   const waiting = new Set<Waiting>()
   let turn = 0
-  let timer: ReturnType<typeof setInterval> | undefined
+  let timer: ReturnType<typeof setTimeout> | undefined
   let isClosed = false
 
   function close(): void {
     isClosed = true
-    clearInterval(timer)
+    clearTimeout(timer)
   }
 
   function start(): void {
-    timer ??= setInterval(look, turnMs)
+    timer ??= setTimeout(look, turnMs)
     // The connection keeps the process for as long as there is something to wait for.
     timer.unref()
   }
 
   function look(): void {
     turn++
+    timer = undefined
     const [oldest] = waiting
-    if (oldest === undefined) {
-      clearInterval(timer)
-      timer = undefined
-    } else if (turn - oldest.sinceTurn > turnsMax) {
-      close()
-      onSilence()
-    }
+    if (oldest === undefined) return
+    if (turn - oldest.sinceTurn <= turnsMax) return start()
+    close()
+    onSilence()
   }
 
   return {

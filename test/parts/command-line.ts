@@ -3,7 +3,7 @@
 import { expect } from 'bun:test'
 import { join } from 'node:path'
 import { createThrowAwayFolder, forEachEngine, type TestEngine } from './engines.ts'
-import { managementToken, openManagement, type TestManagement } from './management.ts'
+import { type ManagementParts, managementToken, openManagement, type TestManagement } from './management.ts'
 
 export const entry = join(import.meta.dir, '..', '..', 'src', 'main.ts')
 
@@ -81,8 +81,8 @@ const catalog = () => [
   },
 ]
 
-export async function openWorld(engine: TestEngine): Promise<World> {
-  const management = await openManagement(engine, { catalog })
+export async function openWorld(engine: TestEngine, parts: ManagementParts = {}): Promise<World> {
+  const management = await openManagement(engine, { catalog, ...parts })
   const folder = createThrowAwayFolder()
   const run = async (args: string, { env = {}, input = '' }: RunOptions = {}): Promise<Ran> => {
     const child = Bun.spawn(

@@ -96,7 +96,11 @@ test('the command line sets, takes back and lists', async () => {
   expect((await run('set sandbox/cache --input 1')).exit).toBe(2)
   expect((await run('set sandbox/cache --input 1 --output 1 --free')).exit).toBe(2)
   expect((await run('set acme/filed --input 1 --output 1')).err).toContain('managed by the file')
-  expect((await run('history no/such')).exit).toBe(4)
+  expect(await run('history no/such')).toMatchObject({
+    exit: 4,
+    err: 'tollgate: there is no model no/such.\nTry: tollgate models\n',
+  })
+  expect((await run('set sandbox/cache --input nothing --output 1')).err).toStartWith('tollgate: --input expected')
 })
 
 test('a price that was set outlives a restart, under the version it had', async () => {

@@ -47,6 +47,12 @@ browserTest(
     const fact = (name: string) => page.locator('.facts-grid > div', { hasText: name }).locator('dd').textContent()
     const open = async (text: string) => {
       await go(`${desk.gateway.url}/console/requests?live=off`)
+      // A request without a charge is written to the log a moment after its answer.
+      while ((await page.locator('tbody tr').count()) < 3) {
+        await Bun.sleep(200)
+        await page.reload()
+        await page.waitForSelector('tbody tr')
+      }
       await page.locator('tbody tr', { hasText: text }).locator('.row-link').click()
       await page.waitForSelector('.facts-grid')
     }

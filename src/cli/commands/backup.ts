@@ -2,7 +2,7 @@
 // for both; these commands then say which. No secret is ever printed.
 
 import { existsSync } from 'node:fs'
-import { join, resolve } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
 import { readRecomputeCharge } from '../../catalog/recompute-charge.ts'
 import { type Verification, verify } from '../../ledger/verify.ts'
 import { backUp } from '../../store/copy/back-up.ts'
@@ -15,7 +15,7 @@ import { type CommandContext, type CommandDefinition, type CommandInput, printJs
 import { readMasterSecrets } from '../master-secrets.ts'
 import { openReadOnly } from '../read-only-database.ts'
 import { exitCodes, Refusal } from '../refusal.ts'
-import { shownCount } from '../shown-values.ts'
+import { counted, shownCount } from '../shown-values.ts'
 
 /** Of the data folder, what the database is worth little without. */
 const secretFiles = ['secret', 'admin-token']
@@ -34,8 +34,10 @@ TOLLGATE_SECRET) no API key and no stored provider key of a backup works. Keep i
   async run(context, input) {
     const { databaseUrl, dataFolder } = context.settings
     if (databaseUrl !== undefined) return usePostgresTool('pg_dump --format=custom --file=FILE "$DATABASE_URL"')
+    const file = fileOf(context, input)
+    const folder = dirname(file)
+    if (!existsSync(folder)) return new Refusal(exitCodes.failed, `there is no folder ${folder}.`, `mkdir -p ${folder}`)
     return attempt(async () => {
-      const file = fileOf(context, input)
       const wanted = input.isSet('with-secrets') ? secretFiles : []
       const outcome = backUp({ dataFolder, file, secretFiles: wanted })
       if (context.json) return printJson(context, { file, bytes: outcome.bytes, secrets: outcome.secretFiles })
@@ -76,7 +78,7 @@ async function restoreFile(context: CommandContext, file: string): Promise<Refus
       const counts = { wallets: Number(wallets), transfers: Number(transfers) }
       printJson(context, { folder: folder.path, secrets: outcome.secretFiles, ...counts, findings, secret })
     } else {
-      terminal.print(`${folder.path}: ${shownCount(wallets)} wallets, ${shownCount(transfers)} transfers\n`)
+      terminal.print(`${folder.path}: ${counted(wallets, 'wallet')}, ${counted(transfers, 'transfer')}\n`)
       if (outcome.secretFiles.length > 0) terminal.complain(`With ${outcome.secretFiles.join(' and ')}.\n`)
       if (secret !== 'fits') terminal.complain(secretAdvice(secret, folder.file('secret')))
     }

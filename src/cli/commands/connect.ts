@@ -1,10 +1,10 @@
 // `tollgate connect`: points a client on this machine at the gateway with a key of its own, and back. It says what it
 // changes, keeps the original, and writes no key into a file that a repository would commit.
 
-import { hostname } from 'node:os'
 import { nearestNames } from '../../kernel/nearest.ts'
 import { type CommandContext, type CommandDefinition, type CommandInput, printJson } from '../command.ts'
 import type { Client, ConnectFacts, Member } from '../connect/client.ts'
+import { clientKey, findClientKeys, tellGoodKeys } from '../connect/client-key.ts'
 import { clients } from '../connect/clients.ts'
 import {
   backupOf,
@@ -18,7 +18,6 @@ import {
   withMembers,
   writeText,
 } from '../connect/settings-file.ts'
-import { findProject } from '../find-things.ts'
 import { objectsOf, shownAt } from '../json-members.ts'
 import { exitCodes, Refusal, usageRefusal } from '../refusal.ts'
 
@@ -34,6 +33,7 @@ export const connectCommand: CommandDefinition = {
   options: {
     model: { value: 'ID', help: 'the model to use; otherwise one that fits is chosen' },
     project: { value: 'ID', help: 'where to make the key; may be left out if there is only one' },
+    workspace: { value: 'ID', help: 'where to look for the project' },
     print: { help: 'only shows what would be written' },
     'dry-run': { help: 'the same' },
     undo: { help: 'takes it back' },
@@ -52,7 +52,7 @@ export const connectCommand: CommandDefinition = {
       return usageRefusal(`there is no client "${name}"; there are ${names}.`, `tollgate connect ${near ?? '--help'}`)
     }
     if (client.kind === 'unsupported') return new Refusal(exitCodes.failed, client.reason, 'tollgate connect opencode')
-    if (input.isSet('undo') || input.isSet('restore')) return undo(context, client)
+    if (input.isSet('undo') || input.isSet('restore')) return await undo(context, client)
     return await connect(context, client, input)
   },
 }
@@ -90,20 +90,6 @@ function unknownModel(model: string, models: ConnectFacts['models']): Refusal {
   )[0]
   const attempt = near === undefined ? 'tollgate models' : `--model ${near}`
   return new Refusal(exitCodes.notFound, `there is no model ${model}.`, attempt)
-}
-
-/** A key of its own, so that it can be revoked without touching anything else. */
-async function clientKey(context: CommandContext, client: Client, input: CommandInput): Promise<string | Refusal> {
-  const given = context.settings.apiKey
-  if (given !== undefined) return given.reveal()
-  const project = await findProject(context.api, input.text('project'), undefined)
-  if (project instanceof Refusal) return project
-  const path = `/api/projects/${encodeURIComponent(project)}/keys`
-  const body = { name: `${client.id} on ${hostname()}`.slice(0, 60) }
-  const key = await context.api.call({ method: 'POST', path, body })
-  if (key instanceof Refusal) return key
-  context.terminal.complain(`Made key "${body.name}": ${shownAt(key, 'id')}\n`)
-  return shownAt(key, 'secret')
 }
 
 type FileClient = Extract<Client, { kind: 'file' }>
@@ -154,13 +140,17 @@ function jsonMembers(members: readonly Member[]): Readonly<Record<string, unknow
   return Object.fromEntries(members.map(({ path, value }) => [path.join('.'), value]))
 }
 
-function undo(context: CommandContext, client: Exclude<Client, { kind: 'unsupported' }>): Refusal | undefined {
+async function undo(
+  context: CommandContext,
+  client: Exclude<Client, { kind: 'unsupported' }>,
+): Promise<Refusal | undefined> {
   if (client.kind === 'by hand') {
     return new Refusal(exitCodes.failed, `${client.title} was set up by hand, and is set back by hand.`)
   }
   const target = realFile(client.file(context.settings))
   // Which members there are does not depend on the facts, except for ones that only some choices write.
   const members = client.members({ url: '', key: '', models: [{ id: '-' }], model: '-' })
+  const written = readText(target) ?? ''
   const outcome = restore(target, members)
   if (outcome === 'no backup') {
     return new Refusal(exitCodes.notFound, `there is nothing to undo: no ${backupOf(target)}.`)
@@ -169,9 +159,14 @@ function undo(context: CommandContext, client: Exclude<Client, { kind: 'unsuppor
     const attempt = `cp ${backupOf(target)} ${target}`
     return new Refusal(exitCodes.failed, `${target} is no longer plain JSON; it was left as it is.`, attempt)
   }
-  if (context.json) return printJson(context, { client: client.id, file: target, outcome })
+  const keys = await findClientKeys(context, client, written)
+  if (context.json) {
+    const ids = keys?.map((key) => shownAt(key, 'id')) ?? null
+    return printJson(context, { client: client.id, file: target, outcome, keys: ids })
+  }
   const what = outcome === 'restored' ? 'is as it was' : 'has lost what connect wrote; later changes were kept'
   context.terminal.print(`${target} ${what}.\n`)
-  context.terminal.complain('The key is still good. To end it: tollgate keys list, then tollgate keys revoke ID\n')
+  if (keys !== undefined) tellGoodKeys(context, keys, 'Still good')
+  else context.terminal.complain('Its key is still good. To end it: tollgate keys list, then tollgate keys revoke ID\n')
   return undefined
 }

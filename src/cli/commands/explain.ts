@@ -2,7 +2,7 @@
 
 import { type CommandDefinition, printJson } from '../command.ts'
 import { explainText } from '../explain-text.ts'
-import { exitCodes, Refusal } from '../refusal.ts'
+import { exitCodes, orListedBy, Refusal } from '../refusal.ts'
 
 export const explainCommand: CommandDefinition = {
   words: ['explain'],
@@ -11,10 +11,8 @@ export const explainCommand: CommandDefinition = {
   positionals: [{ name: 'REQUEST_ID', prefix: 'req_' }],
   examples: ['tollgate explain req_…', 'tollgate explain req_… --json'],
   async run(context, input) {
-    const request = await context.api.call({ path: `/api/requests/${encodeURIComponent(input.positionals[0] ?? '')}` })
-    if (request instanceof Refusal && request.exit === exitCodes.notFound) {
-      return new Refusal(request.exit, request.message, 'tollgate requests')
-    }
+    const path = `/api/requests/${encodeURIComponent(input.positionals[0] ?? '')}`
+    const request = orListedBy(await context.api.call({ path }), 'tollgate requests')
     if (request instanceof Refusal) return request
     const { text, fault } = explainText(request)
     if (context.json) printJson(context, request)

@@ -4,14 +4,24 @@
 import { type CommandContext, type CommandDefinition, type CommandInput, printJson } from '../command.ts'
 import { findProject } from '../find-things.ts'
 import { type JsonObject, shownAt, textAt } from '../json-members.ts'
-import { limitOptions, readLimits, readSpan, readTime } from '../read-values.ts'
-import { exitCodes, Refusal, usageRefusal } from '../refusal.ts'
+import { findNamesakes, noteNamesakes, projectNames } from '../names.ts'
+import { warnIfNothingOffered } from '../offered-models.ts'
+import { limitOptions, limitsTyped, readLimits, readSpan, readTime } from '../read-values.ts'
+import { exitCodes, orListedBy, Refusal, usageRefusal } from '../refusal.ts'
 import { shownLimits, shownModels, shownTime } from '../shown-values.ts'
 import { cleanText, renderTable } from '../table.ts'
 
 const allOfThem = 10_000
 const keyId = { name: 'ID', prefix: 'key_' }
 const yes = { help: 'do not ask, also on a terminal' }
+const listing = 'tollgate keys list'
+const typed = {
+  name: '--name',
+  models: '--models',
+  sources: '--from',
+  expires_at: '--expires',
+  ...limitsTyped('limits.'),
+}
 
 const listKeys: CommandDefinition = {
   words: ['keys', 'list'],
@@ -28,12 +38,13 @@ const listKeys: CommandDefinition = {
     if (list instanceof Refusal) return list
     if (context.json) return printJson(context, list)
     const titles = ['ID', 'NAME', 'SECRET', 'STATUS', 'PROJECT', 'MODELS', 'LIMITS', 'EXPIRES', 'LAST USED (UTC)']
+    const projectName = await projectNames(context.api, list.data)
     const rows = list.data.map((key) => [
       shownAt(key, 'id'),
       shownAt(key, 'name'),
       `…${shownAt(key, 'last4')}`,
       shownAt(key, 'status'),
-      shownAt(key, 'project_id'),
+      projectName(shownAt(key, 'project_id')),
       ownModels(key),
       shownLimits(key.limits),
       shownTime(textAt(key, 'expires_at')).slice(0, 10),
@@ -72,8 +83,14 @@ const createKey: CommandDefinition = {
       path: `/api/projects/${encodeURIComponent(project)}/keys`,
       body,
       idempotencyKey: input.text('idempotency-key'),
+      typed,
     })
-    return key instanceof Refusal ? key : printSecret(context, key, 'made')
+    if (key instanceof Refusal) return key
+    printSecret(context, key, 'made')
+    const query = { project_id: project }
+    noteNamesakes(context, 'key', await findNamesakes(context.api, key, { path: '/api/keys', query }))
+    await warnIfNothingOffered(context, { what: 'key', projectId: project, thing: key })
+    return undefined
   },
 }
 
@@ -105,7 +122,7 @@ const revokeKey: CommandDefinition = {
     const path = `/api/keys/${encodeURIComponent(input.positionals[0] ?? '')}`
     const agreed = await agree(context, input, path, 'Revoke')
     if (agreed instanceof Refusal) return agreed
-    const key = await context.api.call({ method: 'POST', path: `${path}/revoke`, body: {} })
+    const key = orListedBy(await context.api.call({ method: 'POST', path: `${path}/revoke`, body: {} }), listing)
     if (key instanceof Refusal) return key
     if (context.json) return printJson(context, key)
     context.terminal.print(`Key "${cleanText(shownAt(key, 'name'))}" (…${shownAt(key, 'last4')}) is revoked.\n`)
@@ -130,7 +147,7 @@ const rotateKey: CommandDefinition = {
     const agreed = overlap === undefined ? await agree(context, input, path, 'Replace the secret of') : undefined
     if (agreed instanceof Refusal) return agreed
     const body = overlap === undefined ? {} : { overlap_seconds: overlap }
-    const key = await context.api.call({ method: 'POST', path: `${path}/rotate`, body })
+    const key = orListedBy(await context.api.call({ method: 'POST', path: `${path}/rotate`, body }), listing)
     return key instanceof Refusal ? key : printSecret(context, key, 'rotated')
   },
 }
@@ -138,7 +155,7 @@ const rotateKey: CommandDefinition = {
 /** Asks only a person, and shows what the key is and when it was used last. */
 async function agree(context: CommandContext, input: CommandInput, path: string, what: string) {
   if (!context.terminal.isInteractive || input.isSet('yes')) return undefined
-  const key = await context.api.call({ path })
+  const key = orListedBy(await context.api.call({ path }), listing)
   if (key instanceof Refusal) return key
   const used = textAt(key, 'last_used_at')
   const last = used === undefined ? 'never used' : `last used ${shownTime(used)} UTC`

@@ -6,7 +6,7 @@ import { type Verification, verify } from '../../ledger/verify.ts'
 import { type CommandContext, type CommandDefinition, printJson } from '../command.ts'
 import { goThrough } from '../read-only-database.ts'
 import { exitCodes, Refusal } from '../refusal.ts'
-import { shownCount } from '../shown-values.ts'
+import { counted } from '../shown-values.ts'
 import { renderTable } from '../table.ts'
 
 export const ledgerVerifyCommand: CommandDefinition = {
@@ -45,6 +45,5 @@ function wrongText({ terminal }: CommandContext, verification: Verification): st
 }
 
 function countText({ wallets, transfers }: Verification): string {
-  const counted = (count: bigint, word: string) => `${shownCount(count)} ${word}${count === 1n ? '' : 's'}`
   return `${counted(wallets, 'wallet')} and ${counted(transfers, 'transfer')}`
 }

@@ -1,9 +1,9 @@
 // `tollgate limits`: what a workspace, a project or a key may use. The kind is in the id.
 
-import { type CommandDefinition, type CommandInput, printJson } from '../command.ts'
-import { objectOf } from '../json-members.ts'
-import { limitOptions, readLimits } from '../read-values.ts'
-import { Refusal, usageRefusal } from '../refusal.ts'
+import { type CommandContext, type CommandDefinition, type CommandInput, printJson } from '../command.ts'
+import { type JsonObject, objectOf } from '../json-members.ts'
+import { limitOptions, limitsTyped, readLimits } from '../read-values.ts'
+import { orListedBy, Refusal, usageRefusal } from '../refusal.ts'
 import { shownLimits } from '../shown-values.ts'
 
 const kinds: Readonly<Record<string, string>> = { ws: 'workspaces', prj: 'projects', key: 'keys' }
@@ -16,10 +16,9 @@ export const limitCommands: readonly CommandDefinition[] = [
     positionals: [target],
     examples: ['tollgate limits show key_…'],
     async run(context, input) {
-      const path = pathOf(input)
-      if (path instanceof Refusal) return path
-      const thing = await context.api.call({ path })
-      if (thing instanceof Refusal) return thing
+      const found = await find(context, input)
+      if (found instanceof Refusal) return found
+      const { thing } = found
       if (context.json) return printJson(context, objectOf(thing.limits))
       context.terminal.print(`${shownLimits(thing.limits)}\n`)
       return undefined
@@ -33,16 +32,16 @@ export const limitCommands: readonly CommandDefinition[] = [
     options: { ...limitOptions, none: { help: 'no limits at all' } },
     examples: ['tollgate limits put key_… --rpm 60 --spend-per-day 5', 'tollgate limits put ws_… --none'],
     async run(context, input) {
-      const path = pathOf(input)
-      if (path instanceof Refusal) return path
       const limits = readLimits(input)
       if (limits instanceof Refusal) return limits
       if ((Object.keys(limits).length === 0) !== input.isSet('none')) {
         return usageRefusal('give the limits, or --none for no limits at all.', 'tollgate limits put --help')
       }
-      const before = await context.api.call({ path })
-      if (before instanceof Refusal) return before
-      const after = await context.api.call({ method: 'PUT', path: `${path}/limits`, body: limits })
+      const found = await find(context, input)
+      if (found instanceof Refusal) return found
+      const { path, thing: before } = found
+      const typed = limitsTyped('')
+      const after = await context.api.call({ method: 'PUT', path: `${path}/limits`, body: limits, typed })
       if (after instanceof Refusal) return after
       if (context.json) return printJson(context, after)
       context.terminal.print(`was  ${shownLimits(before.limits)}\nnow  ${shownLimits(after)}\n`)
@@ -51,11 +50,18 @@ export const limitCommands: readonly CommandDefinition[] = [
   },
 ]
 
-function pathOf(input: CommandInput): string | Refusal {
+interface Found {
+  readonly path: string
+  readonly thing: JsonObject
+}
+
+async function find({ api }: CommandContext, input: CommandInput): Promise<Found | Refusal> {
   const id = input.positionals[0] ?? ''
   const kind = kinds[id.slice(0, id.indexOf('_'))]
   if (kind === undefined) {
     return usageRefusal(`"${id}" is not the id of a workspace (ws_…), a project (prj_…) or a key (key_…).`)
   }
-  return `/api/${kind}/${encodeURIComponent(id)}`
+  const path = `/api/${kind}/${encodeURIComponent(id)}`
+  const thing = orListedBy(await api.call({ path }), `tollgate ${kind} list`)
+  return thing instanceof Refusal ? thing : { path, thing }
 }

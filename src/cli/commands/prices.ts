@@ -19,6 +19,8 @@ const fields = [
   ['cache-write-1h', 'cache_write_1h'],
 ] as const
 
+const typed = Object.fromEntries(fields.map(([option, field]) => [field, `--${option}`]))
+
 const right = 'right' as const
 const historyColumns: readonly Column[] = [
   { title: 'SINCE (UTC)' },
@@ -77,7 +79,7 @@ const priceHistory: CommandDefinition = {
   positionals: [model],
   examples: ['tollgate prices history acme/large'],
   async run(context, input) {
-    const answer = await context.api.call({ path: pathOf(input) })
+    const answer = await readNow(context, input)
     if (answer instanceof Refusal) return answer
     if (context.json) return printJson(context, answer)
     const rows = objectsOf(answer.history).map((each) => [
@@ -98,14 +100,20 @@ type Change = { readonly method: 'PUT'; readonly body: JsonObject | 'free' } | {
 
 async function change(context: CommandContext, input: CommandInput, how: Change): Promise<Refusal | undefined> {
   const path = pathOf(input)
-  const before = await context.api.call({ path })
+  const before = await readNow(context, input)
   if (before instanceof Refusal) return before
-  const after = await context.api.call({ path, ...how })
+  const after = await context.api.call({ path, ...how, typed })
   if (after instanceof Refusal) return after
   if (context.json) return printJson(context, after)
   context.terminal.print(`was  ${cleanText(shownPrice(before))}\nnow  ${cleanText(shownPrice(after))}\n`)
   for (const warning of textsOf(after.warnings)) context.terminal.complain(`Warning: ${cleanText(warning)}\n`)
   return undefined
+}
+
+async function readNow({ api }: CommandContext, input: CommandInput): Promise<JsonObject | Refusal> {
+  const answer = await api.call({ path: pathOf(input) })
+  const isMissing = answer instanceof Refusal && answer.exit === exitCodes.notFound
+  return isMissing ? new Refusal(answer.exit, `there is no model ${modelOf(input)}.`, 'tollgate models') : answer
 }
 
 function readPrice(input: CommandInput): JsonObject | 'free' | Refusal {

@@ -3,7 +3,9 @@
 import { type CommandContext, type CommandDefinition, type CommandInput, printJson } from '../command.ts'
 import { findProject, findWorkspace } from '../find-things.ts'
 import { type JsonObject, shownAt, textAt } from '../json-members.ts'
-import { Refusal, usageRefusal } from '../refusal.ts'
+import { findNamesakes, noteNamesakes } from '../names.ts'
+import { warnIfNothingOffered } from '../offered-models.ts'
+import { orListedBy, Refusal, usageRefusal } from '../refusal.ts'
 import { shownLimits, shownModels, shownTime } from '../shown-values.ts'
 import { cleanText, renderTable } from '../table.ts'
 
@@ -50,13 +52,17 @@ const createProject: CommandDefinition = {
     const id = await findWorkspace(context.api, input.text('workspace'))
     if (id instanceof Refusal) return id
     const allowed = input.texts('models')
+    const path = `/api/workspaces/${encodeURIComponent(id)}/projects`
     const project = await context.api.call({
       method: 'POST',
-      path: `/api/workspaces/${encodeURIComponent(id)}/projects`,
+      path,
       body: { name: input.positionals[0], ...(allowed === undefined ? {} : { models: allowed }) },
       idempotencyKey: input.text('idempotency-key'),
+      typed: { name: 'NAME', models: '--models' },
     })
-    return project instanceof Refusal ? project : told(context, project, 'made')
+    if (project instanceof Refusal) return project
+    noteNamesakes(context, 'project', await findNamesakes(context.api, project, { path }))
+    return await told(context, project, 'made')
   },
 }
 
@@ -76,8 +82,10 @@ const updateProject: CommandDefinition = {
     if (body instanceof Refusal) return body
     const id = await findProject(context.api, input.positionals[0], input.text('workspace'))
     if (id instanceof Refusal) return id
-    const project = await context.api.call({ method: 'PATCH', path: `/api/projects/${encodeURIComponent(id)}`, body })
-    return project instanceof Refusal ? project : told(context, project, 'changed')
+    const path = `/api/projects/${encodeURIComponent(id)}`
+    const typed = { name: '--name', models: '--models' }
+    const project = orListedBy(await context.api.call({ method: 'PATCH', path, body, typed }), 'tollgate projects list')
+    return project instanceof Refusal ? project : await told(context, project, 'changed')
   },
 }
 
@@ -96,11 +104,14 @@ function changesOf(input: CommandInput): JsonObject | Refusal {
   }
 }
 
-function told(context: CommandContext, project: JsonObject, done: string): undefined {
-  if (context.json) return printJson(context, project)
-  const name = cleanText(shownAt(project, 'name'))
-  const allowed = cleanText(shownModels(project))
-  context.terminal.print(`Project "${name}" ${done}: ${shownAt(project, 'id')}, models ${allowed}\n`)
+async function told(context: CommandContext, project: JsonObject, done: string): Promise<undefined> {
+  const id = shownAt(project, 'id')
+  if (context.json) printJson(context, project)
+  else {
+    const [name, allowed] = [cleanText(shownAt(project, 'name')), cleanText(shownModels(project))]
+    context.terminal.print(`Project "${name}" ${done}: ${id}, models ${allowed}\n`)
+  }
+  await warnIfNothingOffered(context, { what: 'project', projectId: id, thing: project })
 }
 
 export const projectCommands: readonly CommandDefinition[] = [listProjects, createProject, updateProject]

@@ -4,8 +4,9 @@ import { type CommandContext, type CommandDefinition, type CommandInput, printJs
 import { explainText } from '../explain-text.ts'
 import { findProject, findWorkspace } from '../find-things.ts'
 import { type JsonObject, numberAt, objectOf, objectsOf, shownAt, textAt, textsOf } from '../json-members.ts'
+import { projectNames } from '../names.ts'
 import { listLimitOption, readListLimit } from '../read-values.ts'
-import { Refusal } from '../refusal.ts'
+import { orListedBy, Refusal } from '../refusal.ts'
 import { shownCount, shownMs, shownTime, shownUsd } from '../shown-values.ts'
 import { type Column, cleanText, padded, renderFacts, renderTable } from '../table.ts'
 
@@ -62,8 +63,18 @@ const listRequests: CommandDefinition = {
     if (list instanceof Refusal) return list
     if (context.json) return printJson(context, list)
     context.terminal.print(renderTable(columns, list.data.map(cells), context.terminal))
+    if (list.data.length === 0) context.terminal.complain(nothingText(input))
     return undefined
   },
+}
+
+/** Which of what was asked for may be wrong: the filters take what nothing has without a word. */
+function nothingText(input: CommandInput): string {
+  const filters = ['workspace', 'project', 'key', 'model'].filter((name) => input.isSet(name))
+  if (filters.length === 0) return 'No requests yet.\n'
+  const asked = filters.map((name) => `--${name} ${cleanText(input.text(name) ?? '')}`).join(' ')
+  const listing = input.isSet('model') ? ' Ids of models: tollgate models' : ''
+  return `No request fits ${asked}: none was made, retention has removed it, or the id is another.${listing}\n`
 }
 
 function cells(request: JsonObject): string[] {
@@ -71,7 +82,7 @@ function cells(request: JsonObject): string[] {
   return [
     shownTime(textAt(request, 'started_at')),
     shownAt(request, 'status'),
-    textAt(request, 'model') ?? shownAt(request, 'path'),
+    shownModel(request),
     shownAt(request, 'provider'),
     String(objectsOf(request.attempts).length),
     shownCount(inputTokens(usage)),
@@ -81,6 +92,13 @@ function cells(request: JsonObject): string[] {
     shownUsd(textAt(request, 'cost')),
     shownAt(request, 'id'),
   ]
+}
+
+/** A count of tokens costs nothing and has no usage; it says that it is one. */
+function shownModel(request: JsonObject): string {
+  const [model, path] = [textAt(request, 'model'), shownAt(request, 'path')]
+  if (model === undefined) return path
+  return path.endsWith('/count_tokens') ? `${model} (count_tokens)` : model
 }
 
 const inputKinds = ['input_tokens', 'cache_read_tokens', 'cache_write_tokens', 'cache_write_1h_tokens']
@@ -124,15 +142,26 @@ const showRequest: CommandDefinition = {
   positionals: [{ name: 'ID', prefix: 'req_' }],
   examples: ['tollgate requests show req_…'],
   async run(context, input: CommandInput) {
-    const request = await context.api.call({ path: `/api/requests/${encodeURIComponent(input.positionals[0] ?? '')}` })
+    const path = `/api/requests/${encodeURIComponent(input.positionals[0] ?? '')}`
+    const request = orListedBy(await context.api.call({ path }), 'tollgate requests')
     if (request instanceof Refusal) return request
     if (context.json) return printJson(context, request)
-    context.terminal.print(`${factsText(request)}\n${explainText(request).text}`)
+    const asker = await askerText(context, request)
+    context.terminal.print(`${factsText(request, asker)}\n${explainText(request).text}`)
     return undefined
   },
 }
 
-function factsText(request: JsonObject): string {
+/** `ci (key_…) of web`: the log has ids, and people know names. */
+async function askerText({ api }: CommandContext, request: JsonObject): Promise<string> {
+  const keyId = shownAt(request, 'key_id')
+  const key = await api.call({ path: `/api/keys/${encodeURIComponent(keyId)}` })
+  const name = key instanceof Refusal ? undefined : textAt(key, 'name')
+  const projectName = await projectNames(api, [request])
+  return `${name === undefined ? keyId : `${name} (${keyId})`} of ${projectName(shownAt(request, 'project_id'))}`
+}
+
+function factsText(request: JsonObject, asker: string): string {
   const code = textAt(request, 'code')
   const [warnings, notes] = [textsOf(request.warnings), textsOf(request.notes)]
   return renderFacts([
@@ -143,7 +172,7 @@ function factsText(request: JsonObject): string {
     ['model', shownAt(request, 'model')],
     ['upstream', textAt(request, 'upstream_model')],
     ['lane', textAt(request, 'lane')],
-    ['key', `${shownAt(request, 'key_id')} of ${shownAt(request, 'project_id')}`],
+    ['key', asker],
     ['client', textAt(request, 'client')],
     ['first event', shownMs(numberAt(request, 'first_event_ms'))],
     ['total', shownMs(numberAt(request, 'total_ms'))],

@@ -2,7 +2,8 @@
 
 import { type CommandDefinition, printJson } from '../command.ts'
 import { objectsOf, shownAt } from '../json-members.ts'
-import { Refusal, usageRefusal } from '../refusal.ts'
+import { missingModel } from '../missing-model.ts'
+import { exitCodes, Refusal, usageRefusal } from '../refusal.ts'
 import { type Column, renderTable } from '../table.ts'
 
 const columns: readonly Column[] = [
@@ -24,8 +25,10 @@ export const routeCommand: CommandDefinition = {
     if (surface !== 'chat' && surface !== 'messages') {
       return usageRefusal('--surface is chat or messages.', 'tollgate route --help')
     }
-    const model = encodeURIComponent(input.positionals[0] ?? '')
-    const plan = await context.api.call({ path: `/api/models/${model}/plan`, query: { surface } })
+    const model = input.positionals[0] ?? ''
+    const plan = await context.api.call({ path: `/api/models/${encodeURIComponent(model)}/plan`, query: { surface } })
+    const isMissing = plan instanceof Refusal && plan.exit === exitCodes.notFound
+    if (isMissing) return await missingModel(context.api, model)
     if (plan instanceof Refusal) return plan
     if (context.json) return printJson(context, plan)
     const rows = objectsOf(plan.candidates).map((candidate) => [

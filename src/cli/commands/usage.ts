@@ -1,9 +1,10 @@
 // `tollgate usage`: tokens and cost added up, as CSV or JSON lines for whoever writes the invoices.
 
+import { isoTime } from '../../kernel/clock.ts'
 import type { CommandDefinition } from '../command.ts'
 import { findWorkspace } from '../find-things.ts'
 import { readTime } from '../read-values.ts'
-import { exitCodes, Refusal } from '../refusal.ts'
+import { exitCodes, Refusal, usageRefusal } from '../refusal.ts'
 
 export const usageCommand: CommandDefinition = {
   words: ['usage', 'export'],
@@ -31,13 +32,28 @@ Groups: day, workspace, project, key, model, provider.`,
       if (time instanceof Refusal) return time
       if (time !== undefined) query.set(name, time)
     }
-    const pieces = await api.download(`/api/usage/export?${query}`)
+    const now = isoTime(clock.now())
+    const [from, to] = [query.get('from'), query.get('to')]
+    // Both as the gateway's clock writes them, so that their order is that of the times.
+    if (from !== null && from >= (to ?? now)) {
+      const end = to === null ? `now, ${now}` : `--to, ${to}`
+      return usageRefusal(`there is nothing between --from, ${from}, and ${end}: the beginning must be earlier.`)
+    }
+    const pieces = await api.download(`/api/usage/export?${query}`, { group_by: '--by' })
     if (pieces instanceof Refusal) return pieces
     const decoder = new TextDecoder()
+    let lines = 0
     try {
-      for await (const bytes of pieces) terminal.print(decoder.decode(bytes, { stream: true }))
+      for await (const bytes of pieces) {
+        const text = decoder.decode(bytes, { stream: true })
+        lines += text.split('\n').length - 1
+        terminal.print(text)
+      }
     } catch {
       return new Refusal(exitCodes.failed, 'the gateway broke off; what was printed is not all of it.')
+    }
+    if (lines <= (json ? 0 : 1)) {
+      terminal.complain('Nothing was used in that time, or retention has removed it. Other times: --from and --to\n')
     }
     return undefined
   },

@@ -3,6 +3,7 @@
 import { type CommandDefinition, printJson } from '../command.ts'
 import { findWorkspace } from '../find-things.ts'
 import { type JsonObject, shownAt, textAt } from '../json-members.ts'
+import { workspaceTitle } from '../names.ts'
 import { listLimitOption, readAmount, readListLimit } from '../read-values.ts'
 import { Refusal } from '../refusal.ts'
 import { shownTime, shownUsd } from '../shown-values.ts'
@@ -28,7 +29,7 @@ const showWallet: CommandDefinition = {
       ['held', `${shownUsd(textAt(wallet, 'held'))} by running requests`],
       ['available', shownUsd(textAt(wallet, 'available'))],
     ])
-    context.terminal.print(`${id}\n${facts}`)
+    context.terminal.print(`${await workspaceTitle(context.api, id)}\n${facts}`)
     return undefined
   },
 }
@@ -54,11 +55,13 @@ const topUp: CommandDefinition = {
       path: `/api/workspaces/${encodeURIComponent(id)}/topups`,
       body: { amount, ...(reference === undefined ? {} : { reference }) },
       idempotencyKey: input.text('idempotency-key'),
+      typed: { amount: 'AMOUNT', reference: '--reference' },
     })
     if (done instanceof Refusal) return done
     if (context.json) return printJson(context, done)
     const [put, balance] = [shownUsd(textAt(done, 'amount')), shownUsd(textAt(done, 'balance'))]
-    context.terminal.print(`${put} put into ${id}; balance ${balance}   ${shownAt(done, 'id')}\n`)
+    const title = await workspaceTitle(context.api, id)
+    context.terminal.print(`${put} put into ${title}; balance ${balance}   ${shownAt(done, 'id')}\n`)
     return undefined
   },
 }

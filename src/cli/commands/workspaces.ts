@@ -3,6 +3,7 @@
 import { type CommandContext, type CommandDefinition, printJson } from '../command.ts'
 import { findWorkspace } from '../find-things.ts'
 import { type JsonObject, shownAt, textAt } from '../json-members.ts'
+import { findNamesakes, noteNamesakes } from '../names.ts'
 import { Refusal } from '../refusal.ts'
 import { shownLimits, shownTime, shownUsd } from '../shown-values.ts'
 import { cleanText, renderFacts, renderTable } from '../table.ts'
@@ -43,8 +44,10 @@ export const workspaceCommands: readonly CommandDefinition[] = [
         path: '/api/workspaces',
         body: { name: input.positionals[0] },
         idempotencyKey: input.text('idempotency-key'),
+        typed: { name: 'NAME' },
       })
       if (workspace instanceof Refusal) return workspace
+      noteNamesakes(context, 'workspace', await findNamesakes(context.api, workspace, { path: '/api/workspaces' }))
       if (context.json) return printJson(context, workspace)
       const id = shownAt(workspace, 'id')
       context.terminal.print(`Workspace "${cleanText(shownAt(workspace, 'name'))}" made: ${id}\n`)

@@ -30,9 +30,30 @@ onSqlite((engine) => {
     const [key] = (await world.json('keys')).data
     expect(settings.env.ANTHROPIC_AUTH_TOKEN).toMatch(new RegExp(`^sk-tg-.*${key.last4}$`))
     expect(key.name).toStartWith('claude on ')
-    expect((await world.run('connect claude --undo')).exit).toBe(0)
+    expect(written.err).toBe(`Made key "${key.name}": ${key.id}\n`)
+    const again = await world.run('connect claude --workspace acme')
+    const [, second] = (await world.json('keys')).data
+    expect(again.err).toBe(
+      `Made key "${key.name}": ${second.id}\n` +
+        `Made earlier under this name and still good: "${key.name}" ${key.id}. To end it: tollgate keys revoke ${key.id}\n`,
+    )
+    await world.run(`keys revoke ${key.id}`)
+    const undone = await world.run('connect claude --undo')
+    const advice = `Still good: "${key.name}" ${second.id}. To end it: tollgate keys revoke ${second.id}\n`
+    expect([undone.exit, undone.err]).toEqual([0, advice])
     expect(readFileSync(file, 'utf8')).toBe(original)
     expect((await world.run('connect claude --undo')).exit).toBe(4)
+  })
+
+  test('where there are several workspaces, what connect says to try works', async () => {
+    await using world = await openWorld(engine)
+    for (const name of ['acme', 'beta']) {
+      const { id } = await world.management.make('/api/workspaces', { name })
+      await world.management.make(`/api/workspaces/${id}/projects`, { name: 'web' })
+    }
+    const refused = await world.run('connect claude')
+    const attempt = /Try: (--workspace ws_\S+)\n/.exec(refused.err)?.[1]
+    expect([refused.exit, (await world.run(`connect claude ${attempt}`)).exit]).toEqual([2, 0])
   })
 
   test('connect writes no key into a repository, knows what it cannot do, and finds opencode its models', async () => {

@@ -58,7 +58,7 @@ test('an empty installation gets everything, parents first', () => {
     '~ workspace acme: limits none → 600 rpm',
     '+ project acme/web: models acme/*',
     '~ project acme/web: limits none → $5.00/day',
-    '+ key acme/web/ci: models all, limits 60 rpm',
+    "+ key acme/web/ci: models its project's, limits 60 rpm",
   ])
 })
 
@@ -109,7 +109,7 @@ test('a key whose time is over is not made again', () => {
   const text = `workspaces: [{ name: acme, projects: [{ name: web, models: ["acme/*", beta/one],
     keys: [{ name: old, expires_at: "2026-11-08T12:00:00Z" }, { name: new, expires_at: "2026-11-08T12:00:01Z" }] }] }]`
   expect(plan(text, installation({}, []))).toEqual({
-    changes: ['+ key acme/web/new: models all, limits none'],
+    changes: ["+ key acme/web/new: models its project's, limits none"],
     left: ['key acme/web/old (expired)'],
     faults: [],
   })

@@ -216,8 +216,10 @@ export function describeChange(change: Change): string {
 function createdWith(change: Extract<Change, { kind: 'create' }>): string {
   if (change.what === 'workspace') return ''
   const { wish } = change
-  const limits = change.what === 'key' ? `, limits ${shownLimits(wish.limits)}` : ''
-  return `: models ${shownList(wish.models)}${limits}`
+  if (change.what === 'project') return `: models ${shownList(wish.models)}`
+  // Without a list of its own a key may what its project may, which need not be everything.
+  const models = wish.models == null ? "its project's" : shownList(wish.models)
+  return `: models ${models}, limits ${shownLimits(change.wish.limits)}`
 }
 
 function shownList(list: readonly string[] | null | undefined): string {

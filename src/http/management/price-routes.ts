@@ -4,7 +4,7 @@
 import { z } from 'zod'
 import { modelEntrySchema, priceFromEntry } from '../../catalog/entry.ts'
 import type { Price } from '../../catalog/price.ts'
-import { priceJumps } from '../../catalog/price-jump.ts'
+import { bucketNames, priceJumps } from '../../catalog/price-jump.ts'
 import {
   type DatedPrice,
   deletePriceOverride,
@@ -153,14 +153,6 @@ async function priceAnswer(
 function shownDatedPrice({ version, price, source, effectiveFrom }: DatedPrice) {
   return { version, price: showPrice(price), source, effective_from: isoTime(effectiveFrom) }
 }
-
-const bucketNames = {
-  input: 'input',
-  output: 'output',
-  cacheRead: 'cache_read',
-  cacheWrite: 'cache_write',
-  cacheWriteLong: 'cache_write_1h',
-} as const
 
 function jumpWords(before: Price, after: Price): string[] {
   return priceJumps(before, after).map(({ bucket, from, to }) => {

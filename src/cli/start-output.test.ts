@@ -1,0 +1,54 @@
+import { expect, test } from 'bun:test'
+import { prettyStart, type StartFacts, startLogLines } from './start-output.ts'
+
+const facts: StartFacts = {
+  version: '1.2.3',
+  url: 'http://127.0.0.1:8080',
+  isBehindProxy: false,
+  dataFolder: './data',
+  engine: 'sqlite',
+  first: { key: 'sk-tg-first', keyFile: './data/first-key', signInPath: '/console?t=once', openingCredit: '5.00' },
+  managementToken: './data/admin-token (0600)',
+  providersOn: [{ id: 'sandbox', source: 'built in', models: 9, offline: true }],
+  providersOff: [],
+}
+
+const warnings = (changed: Partial<StartFacts>) => {
+  const shown = { ...facts, ...changed }
+  const logged = startLogLines(shown).filter(({ level }) => level === 'warn')
+  const printed = prettyStart(shown)
+    .split('\n')
+    .filter((line) => line.startsWith('warning: '))
+  expect(printed).toEqual(logged.map(({ message }) => `warning: ${message}`))
+  return printed.length
+}
+
+test('an address that others reach is warned of while it has no TLS in front, and loopback is not', () => {
+  for (const url of ['http://0.0.0.0:8080', 'http://[::]:8080', 'http://192.0.2.7:80']) {
+    expect([url, warnings({ url }), warnings({ url, isBehindProxy: true })]).toEqual([url, 1, 0])
+  }
+  for (const url of ['http://127.0.0.1:8080', 'http://127.0.0.2:8080', 'http://[::1]:8080', 'http://localhost:80']) {
+    expect([url, warnings({ url })]).toEqual([url, 0])
+  }
+})
+
+test('what listens on every address is shown at one that this machine reaches', () => {
+  for (const [url, reached] of [
+    ['http://0.0.0.0:8080', 'http://127.0.0.1:8080'],
+    ['http://[::]:8080', 'http://[::1]:8080'],
+  ] as const) {
+    const text = prettyStart({ ...facts, url })
+    expect(text).toContain(`  Console     ${reached}/console?t=once`)
+    expect(text).toContain(`  OpenAI      ${reached}/v1\n`)
+    expect(text).toContain(`curl -N ${reached}/v1/chat/completions`)
+    expect(text).toContain(`listening on ${url}\n`)
+    expect(startLogLines({ ...facts, url })[0]?.fields).toMatchObject({ console: `${reached}/console?t=once` })
+  }
+})
+
+test('without the sandbox the first call is one that works', () => {
+  const providersOn = [{ id: 'acme', source: 'ACME_API_KEY', models: 1, offline: false }]
+  const text = prettyStart({ ...facts, providersOn })
+  expect(text).not.toContain('sandbox/echo')
+  expect(text).toContain('curl http://127.0.0.1:8080/v1/models -H "Authorization: Bearer sk-tg-first"')
+})
