@@ -10,11 +10,13 @@ import { openaiResponses } from '../dialects/openai-responses/index.ts'
 import { createCountTokens } from '../generation/count-tokens.ts'
 import { createGenerate, type Generate } from '../generation/generate.ts'
 import { InputRatios } from '../generation/input-ratio.ts'
+import { Owed } from '../generation/owed.ts'
 import { createTicker, type Ticker } from '../generation/ticker.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { createFailpoint } from '../kernel/failpoint.ts'
 import type { Failure } from '../kernel/failure.ts'
 import type { RequestId } from '../kernel/ids.ts'
+import { createId } from '../kernel/ids.ts'
 import { randomUnit } from '../kernel/random.ts'
 import { createLedger } from '../ledger/create-ledger.ts'
 import type { Ledger } from '../ledger/ledger.ts'
@@ -98,7 +100,8 @@ export async function createEngine(deps: EngineDependencies): Promise<Engine> {
   const observers = createObservers({
     ...{ source, clock, database, ledger, health, budget, adminToken, log, addressOf, goods, limiterMode },
   })
-  const ticker = createTicker(clock)
+  const ticker = createTicker(clock, (error) => void onDefect(error, createId('req')))
+  const owed = new Owed()
   const soundings = createSoundings({ isProxied: source.current.isProxied })
   const seal = ground.subkeys('idempotency-store')
   const replays = createReplays({
@@ -112,6 +115,7 @@ export async function createEngine(deps: EngineDependencies): Promise<Engine> {
     clock,
     log,
     ticker,
+    owed,
     soundings,
     ledger,
     requests,
@@ -150,6 +154,7 @@ export async function createEngine(deps: EngineDependencies): Promise<Engine> {
     goods,
     async close() {
       ticker.close()
+      await owed.close()
       replays.close()
       soundings.close()
       await ledger.close()

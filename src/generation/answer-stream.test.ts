@@ -1,4 +1,5 @@
 import { expect, test } from 'bun:test'
+import { createJumpClock } from '../../test/parts/jump-clock.ts'
 import type { StreamRelay } from '../dialects/byte-lane/relay.ts'
 import { openaiChat } from '../dialects/openai-chat/index.ts'
 import { systemClock } from '../kernel/clock.ts'
@@ -8,6 +9,7 @@ import type { Candidate } from '../routing/candidate.ts'
 import { SseOverflow } from '../wire/sse-splitter.ts'
 import { answerStream, type Opened } from './answer-stream.ts'
 import type { OpenStream } from './attempt.ts'
+import { Owed } from './owed.ts'
 import type { Ending } from './settlement.ts'
 import { createTicker } from './ticker.ts'
 
@@ -41,22 +43,28 @@ function openStream(read: () => Promise<{ done: boolean; value?: Uint8Array }>, 
   }
 }
 
+const quiet = {
+  surface: openaiChat,
+  requestId: 'req_1',
+  connection: { keepOpen() {}, rearm() {}, drop() {}, address: () => undefined },
+  onDefect: () => new Failure('INTERNAL', 'Tollgate failed.'),
+  bill: undefined,
+  reach: noFailpoint,
+  tokensOf: () => 0,
+  owed: new Owed(),
+} as const
+
 function answer(opening: OpenStream | Promise<Opened>) {
   const ends: { ending: Ending; failure: Failure | undefined }[] = []
   const defects: unknown[] = []
   const body = answerStream({
-    surface: openaiChat,
-    requestId: 'req_1',
+    ...quiet,
     opening,
-    ticker: createTicker(systemClock),
-    connection: { keepOpen() {}, rearm() {}, drop() {}, address: () => undefined },
+    ticker: createTicker(systemClock, () => {}),
     onDefect(error) {
       defects.push(error)
       return new Failure('INTERNAL', 'Tollgate failed.')
     },
-    bill: undefined,
-    reach: noFailpoint,
-    tokensOf: () => 0,
     async settle(ending, failure) {
       ends.push({ ending, failure })
       return {}
@@ -107,4 +115,43 @@ test('a provider that opens for a client that has just gone is ended', async () 
   )
   expect(await aborted.promise).toBe('aborted')
   expect(ends).toEqual([{ ending: 'client left before content', failure: undefined }])
+})
+
+test('a client that left behind the end of its answer gets no more signs of life while its cost is heard', async () => {
+  const clock = createJumpClock()
+  const defects: unknown[] = []
+  const ticker = createTicker(clock, (error) => void defects.push(error))
+  const owed = new Owed()
+  const counted = Promise.withResolvers<{ done: boolean }>()
+  let aborted = 0
+  const stream = openStream(
+    () => counted.promise,
+    () => {
+      aborted++
+      counted.reject(new Error('cut'))
+    },
+  )
+  const ends: Ending[] = []
+  const body = answerStream({
+    ...quiet,
+    opening: { ...stream, relay: { ...relay, isOwed: true } },
+    ticker,
+    owed,
+    async settle(ending) {
+      ends.push(ending)
+      return {}
+    },
+  })
+  const reader = body.getReader()
+  await reader.read()
+  const cancelled = reader.cancel()
+  // Longer than a client is left in silence; two ticks, since the first after a jump only listens.
+  clock.jump(20)
+  await Bun.sleep(250)
+  expect([defects, ends]).toEqual([[], []])
+  // Nobody's connection is open any more, and still the gateway waits for it when it closes.
+  await owed.close()
+  expect([aborted > 0, ends]).toEqual([true, ['client left after content']])
+  await cancelled
+  ticker.close()
 })

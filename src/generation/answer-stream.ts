@@ -13,6 +13,7 @@ import { SseOverflow } from '../wire/sse-splitter.ts'
 import type { Answered, OpenStream } from './attempt.ts'
 import { type Bill, cutShort } from './bill.ts'
 import { hearOut, type Reading } from './hear-out.ts'
+import type { Owed } from './owed.ts'
 import type { Ending } from './settlement.ts'
 import type { Connection, Settled } from './story.ts'
 import type { Ticker, Watched } from './ticker.ts'
@@ -32,6 +33,7 @@ export interface StreamAnswerInput {
   /** The hold, which grows with the answer. */
   readonly bill: Pick<Bill, 'growAtBytes' | 'grow'> | undefined
   readonly reach: Failpoint
+  readonly owed: Pick<Owed, 'track'>
   /** How many output tokens have passed, as they are billed. */
   readonly tokensOf: (relay: StreamRelay) => number
   /** Called once, before the last bytes go out; a Failure takes the place of a proper end. */
@@ -204,17 +206,23 @@ class Pump implements Watched {
 
   /** The client has gone, by cancelling, by its connection, or by taking nothing for too long. */
   async leave(): Promise<void> {
-    if (this.#phase === 'ended') return
+    if (this.#isOver()) return
     const stream = this.#stream
-    this.#phase = 'ended'
-    if (stream?.relay.isOwed) await hearOut(stream, this.#reading)
+    if (!stream?.relay.isOwed) return void (await this.#settleLeft())
+    this.#over()
+    const settling = hearOut(stream, this.#reading).then(async () => void (await this.#settleLeft()))
+    await this.#input.owed.track(settling, stream.abort)
+  }
+
+  #settleLeft(): Promise<Settled> {
     this.#close()
-    const relay = stream?.relay
+    const relay = this.#stream?.relay
     const left = relay?.meaningful ? 'client left after content' : 'client left before content'
-    await this.#input.settle(relay?.finished ? 'complete' : left, undefined, relay)
+    return this.#input.settle(relay?.finished ? 'complete' : left, undefined, relay)
   }
 
   tick(nowMs: number): void {
+    if (this.#isOver()) return
     this.#input.connection.keepOpen()
     const stream = this.#stream
     const busySinceMs = this.#clientBusySinceMs
@@ -251,9 +259,14 @@ class Pump implements Watched {
     this.#input.connection.drop()
   }
 
-  #close(): void {
+  /** Nothing more is written, and no clock runs. */
+  #over(): void {
     this.#phase = 'ended'
     this.#input.ticker.unwatch(this)
+  }
+
+  #close(): void {
+    this.#over()
     this.#stream?.abort()
   }
 

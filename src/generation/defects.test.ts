@@ -16,6 +16,7 @@ import type { Replays } from '../tenancy/replays.ts'
 import { createCountTokens } from './count-tokens.ts'
 import { createGenerate, type Generate, type GenerateDependencies } from './generate.ts'
 import { InputRatios } from './input-ratio.ts'
+import { Owed } from './owed.ts'
 import { createTicker } from './ticker.ts'
 
 // A defect of ours in the middle of a request: the caller learns its id and nothing else, in its own shape, and the
@@ -33,7 +34,8 @@ const ids: string[] = []
 const deps: GenerateDependencies = {
   clock: systemClock,
   log,
-  ticker: createTicker(systemClock),
+  ticker: createTicker(systemClock, () => {}),
+  owed: new Owed(),
   soundings: createSoundings({ isProxied: false }),
   authenticate: () => ({
     keyId: 'key_1',

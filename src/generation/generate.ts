@@ -23,6 +23,7 @@ import { Call, type Measured } from './call.ts'
 import { estimateAllTokens, type HoldDependencies, hold } from './hold.ts'
 import { claimKey, replayHeaders } from './idempotent.ts'
 import { warningsHeader } from './lane.ts'
+import type { Owed } from './owed.ts'
 import type { Ending } from './settlement.ts'
 import { type Connection, gone, type Settled, Story, type StoryDependencies } from './story.ts'
 import type { Ticker, Watched } from './ticker.ts'
@@ -34,6 +35,8 @@ export interface GenerateDependencies extends AdmitDependencies, StoryDependenci
   readonly ticker: Ticker
   readonly soundings: Soundings
   readonly reach: Failpoint
+  /** Closed before the ledger. */
+  readonly owed: Owed
   readonly replays: Replays
   /** Counts the answers that are on their way. */
   readonly streams: { opened(): void; closed(): void }
@@ -159,6 +162,7 @@ export function createGenerate(deps: GenerateDependencies): Generate {
       onDefect: (error) => deps.onDefect(error, story.record.id),
       bill: story.bill,
       reach: deps.reach,
+      owed: deps.owed,
       tokensOf: ({ usageSoFar, outputBytes }) => call.usageSoFar(usageSoFar, outputBytes).outputTokens,
       async settle(ending, failure, relay) {
         deps.streams.closed()

@@ -26,7 +26,8 @@ const tickMs = 100
 /** A tick this late follows a pause of the whole process: what came meanwhile waits in its sockets, unheard. */
 const pausedMs = 1_000
 
-export function createTicker(clock: Clock): Ticker {
+/** `onDefect`: one request that cannot be asked must not take the others with it. */
+export function createTicker(clock: Clock, onDefect: (error: unknown) => void): Ticker {
   // A list whose last entry takes a freed seat. A set would hash every request and be rescanned by every collection.
   const all: Watched[] = []
   let tickedMs = clock.monotonicMs()
@@ -39,8 +40,15 @@ export function createTicker(clock: Clock): Ticker {
     isListening = passedMs > pausedMs && !isListening
     if (isListening) return
     // Backwards, since one that leaves while it is asked is replaced by the last, which has been asked already.
-    for (let seat = all.length - 1; seat >= 0; seat--) all[seat]?.tick(nowMs)
+    for (let seat = all.length - 1; seat >= 0; seat--) ask(all[seat])
   }, tickMs)
+  const ask = (watched: Watched | undefined) => {
+    try {
+      watched?.tick(nowMs)
+    } catch (error) {
+      onDefect(error)
+    }
+  }
   timer.unref()
   return {
     get nowMs() {
