@@ -11,6 +11,7 @@ import type { OfferedModel } from '../routing/offer.ts'
 import type { Admitted } from './admit.ts'
 import { countTokensLocally, estimateInputTokens } from './estimate-tokens.ts'
 import { estimateUsage, isCredible, type UsageBounds } from './judge-usage.ts'
+import { parsedRequest } from './parsed-request.ts'
 import type { SettlementFacts } from './settlement.ts'
 import type { Story } from './story.ts'
 
@@ -82,7 +83,7 @@ export class Call implements RelayContext {
 
   /** The canonical form of the request, parsed once however many candidates are tried. */
   conversation(): ParsedRequest | Failure {
-    this.#parsed ??= this.surface.translation.parseRequest(this.envelope)
+    this.#parsed ??= parsedRequest(this.surface, this.envelope)
     return this.#parsed
   }
 

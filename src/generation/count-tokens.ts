@@ -22,7 +22,7 @@ interface Count {
   readonly body: Uint8Array<ArrayBuffer>
 }
 
-/** For a route that does not say how soon it answers. */
+/** A count that takes longer is estimated here instead, however patient the route is with answers. */
 const countMs = 30_000
 const answerBytesMax = 64 * 1024
 
@@ -59,7 +59,7 @@ export function createCountTokens(deps: GenerateDependencies): Generate {
   async function askProvider(candidate: Candidate, call: Call, path: string): Promise<Count | AttemptFault> {
     call.story.candidate = candidate
     const startedMs = deps.clock.monotonicMs()
-    const patience = new Patience(startedMs, candidate.route.timeouts.firstEventMs ?? countMs, call)
+    const patience = new Patience(startedMs, Math.min(countMs, candidate.route.timeouts.firstEventMs ?? countMs), call)
     deps.ticker.watch(patience)
     const result = await askCount(candidate, call, path, patience)
     patience.end()
@@ -93,8 +93,8 @@ async function askCount(
   path: string,
   patience: Patience,
 ): Promise<Count | AttemptFault> {
-  const { provider, endpoint, route, rules } = candidate
-  const edits = { upstreamModel: route.upstreamModel, defaultOutputCap: undefined, rules }
+  const { provider, endpoint, route, rules, isOwn } = candidate
+  const edits = { upstreamModel: route.upstreamModel, defaultOutputCap: undefined, isOwn, rules }
   try {
     const response = await callEndpoint(provider, endpoint, {
       path,

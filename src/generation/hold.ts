@@ -17,6 +17,7 @@ import { Bill } from './bill.ts'
 import type { Call } from './call.ts'
 import { hasCacheMark, roughInputTokens } from './input-bound.ts'
 import type { InputRatios } from './input-ratio.ts'
+import { parsedRequest } from './parsed-request.ts'
 import { roomLeast, type SliceFacts, sliceOf } from './slice.ts'
 import { budgetsOf } from './spend-limits.ts'
 import { type Holder, thinHold } from './thin-hold.ts'
@@ -67,12 +68,12 @@ function holderOf({ ledger, ownKeyFee, clock }: HoldDependencies, call: Call, ad
 
 /** Input and output together, as limits count them until the real number is known. */
 export function estimateAllTokens(
-  { translation }: Dialect,
+  surface: Dialect,
   envelope: Envelope,
   model: OfferedModel,
   ratios: InputRatios,
 ): number {
-  const read = () => conversationOf(translation.parseRequest(envelope))
+  const read = () => conversationOf(parsedRequest(surface, envelope))
   const input = roughInputTokens(envelope.body, ratios.of(model.id), read, model)
   return input + capOf(envelope, model) * envelope.choices
 }

@@ -95,6 +95,35 @@ describe('roughly', () => {
     expect(rough(asked)).toBe(Math.ceil(asked.body.length / 4))
   })
 
+  test('a name that is written with escapes hides nothing', () => {
+    const asked = messagesBody([{ type: 'document', source: { type: 'url', url: 'https://papers.test/a' } }])
+    const text = new TextDecoder().decode(asked.body).replace('"type":"url"', '"type":"u\\u0072l"')
+    const hidden = new TextEncoder().encode(text)
+    expect(roughInputTokens(hidden, 1, () => asked.conversation, unknownContext)).toBe(
+      Math.ceil(hidden.length / 4) + 300_000,
+    )
+    // Letters beyond ASCII are often written so, and are no reason to read it.
+    const accents = new TextEncoder().encode('{"content":"caf\\u00e9 \\u001b"}')
+    expect(roughInputTokens(accents, 1, unread, unknownContext)).toBe(Math.ceil(accents.length / 4))
+  })
+
+  test('what other dialects cannot carry adds nothing to the input by that', () => {
+    const asked = parsed(openaiChat, {
+      model: 'a/b',
+      logprobs: true,
+      n: 2,
+      messages: [{ role: 'user', content: 'what is base64 in report_2024.csv?' }],
+    })
+    expect(roughInputTokens(asked.body, 1, () => asked.conversation, { contextTokens: 200_000 })).toBe(
+      Math.ceil(asked.body.length / 4),
+    )
+  })
+
+  test('a body that would take long to read counts as all that fits, unread', () => {
+    const body = Buffer.concat([Buffer.from('"base64"'), Buffer.alloc(9_000_000, 'a')])
+    expect(roughInputTokens(body, 1, unread, { contextTokens: 200_000 })).toBe(200_000)
+  })
+
   test('what only the provider can read counts as all that fits', () => {
     const search = messagesBody('hi', { tools: [{ type: 'web_search_20250305', name: 'web_search' }] })
     expect(roughInputTokens(search.body, 1, () => search.conversation, { contextTokens: 200_000 })).toBe(200_000)

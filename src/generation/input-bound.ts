@@ -14,13 +14,21 @@ const documentBytesPerToken = 10
 /** A document at an address: nobody knows its size, but providers take a hundred pages of 3,000 tokens at most. */
 const documentTokensMost = 300_000
 
+/** Reading takes milliseconds for each megabyte, in which nobody else is served; larger ones count as all that fits. */
+const readBytesMax = 8 * 1024 * 1024
+
 const cacheWord = Buffer.from('cache_control')
-/** In bodies with pictures, documents, files, or tools that the provider runs. Text may speak of them too. */
-const mediaWords = ['base64', '"image_url"', '"file_id"', '"file_url"', 'web_search', '_202'].map((word) =>
-  Buffer.from(word),
-)
+/** In bodies with pictures, documents, sound, files, or what makes a provider look things up. Text may speak of them too. */
+const mediaWords = [
+  ...['base64', '_url"', '"file_id"', '"file_data"', '"input_audio"', 'web_search', '_202'],
+  ...['"plugins"', '"search_parameters"', '"mcp_servers"', '"container"'],
+].map((word) => Buffer.from(word))
 /** As a value, `"type": "url"`; as a name it stands in the schemas of many tools. */
 const urlWord = Buffer.from('"url"')
+/** Names can be written with escapes where no writer of JSON needs any: such a body has something to hide. */
+const escapeWord = Buffer.from('\\u00')
+const firstHidden = 0x32
+const lastHidden = 0x37
 const colon = 0x3a
 const space = 0x20
 
@@ -32,7 +40,16 @@ export function hasCacheMark(body: Uint8Array): boolean {
 /** Whether its bytes alone may say little about its tokens. */
 export function mayHaveMedia(body: Uint8Array): boolean {
   const bytes = buffer(body)
-  return mediaWords.some((word) => bytes.includes(word)) || hasUrlValue(bytes)
+  return mediaWords.some((word) => bytes.includes(word)) || hasUrlValue(bytes) || hasHiddenLetter(bytes)
+}
+
+/** `\u0020` to `\u007f`. */
+function hasHiddenLetter(bytes: Buffer): boolean {
+  for (let at = bytes.indexOf(escapeWord); at !== -1; at = bytes.indexOf(escapeWord, at + 1)) {
+    const digit = bytes[at + escapeWord.length] ?? 0
+    if (digit >= firstHidden && digit <= lastHidden) return true
+  }
+  return false
 }
 
 function hasUrlValue(bytes: Buffer): boolean {
@@ -57,7 +74,7 @@ export function roughInputTokens(
   { contextTokens }: ContextBound,
 ): number {
   if (!mayHaveMedia(body)) return within(contextTokens, textTokens(body.length, ratio))
-  const conversation = read()
+  const conversation = body.length > readBytesMax ? undefined : read()
   if (!isKnown(conversation)) return contextTokens ?? body.length + overheadTokens
   let textBytes = body.length
   let tokens = 0
@@ -74,7 +91,7 @@ interface ContextBound {
 
 /** Of what only the provider can read, such as its own tools and files, anything may come that fits into the model. */
 function isKnown(conversation: Conversation | undefined): conversation is Conversation {
-  return conversation !== undefined && !conversation.leftovers.some(({ refuse }) => refuse)
+  return conversation !== undefined && !conversation.leftovers.some(({ addsInput }) => addsInput)
 }
 
 function within(contextTokens: number | undefined, tokens: number): number {

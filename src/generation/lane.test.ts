@@ -6,7 +6,12 @@ import type { Candidate } from '../routing/candidate.ts'
 import type { Call } from './call.ts'
 import { openLane } from './lane.ts'
 
-function openedLane(members: object, rules: TargetRules, headers: Record<string, string> = {}) {
+function openedLane(
+  members: object,
+  rules: TargetRules,
+  headers: Record<string, string> = {},
+  more?: Partial<Candidate>,
+) {
   const body = new TextEncoder().encode(
     JSON.stringify({ model: 'a/b', messages: [{ role: 'user', content: 'hi' }], ...members }),
   )
@@ -27,6 +32,7 @@ function openedLane(members: object, rules: TargetRules, headers: Record<string,
   const candidate = {
     ...{ dialect: openaiChat, rules, provider: { id: 'p' }, endpoint: { dialect: 'openai-chat' } },
     route: { upstreamModel: 'up' },
+    ...more,
   } as unknown as Candidate
   return { lane: openLane(call, candidate), record }
 }
@@ -70,4 +76,11 @@ test('what is not held for is lowered or left out, on either lane alike, and tol
     expect(laneOf({ max_tokens: 10_000 }, limits)).toMatchObject({ lane, max_tokens: 10_000, warnings: [] })
     expect(openedLane(asked, limits, { 'x-tollgate-strict': 'true' }).lane).toBeInstanceOf(Failure)
   }
+})
+
+test('what costs more passes on the workspace’s own credential, which the provider bills', () => {
+  const { lane } = openedLane({ max_tokens: 9, service_tier: 'priority' }, {}, {}, { isOwn: true })
+  if (lane instanceof Failure) throw new Error(lane.message)
+  expect(lane.warnings).toEqual([])
+  expect(JSON.parse(new TextDecoder().decode(lane.body)).service_tier).toBe('priority')
 })

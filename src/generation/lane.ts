@@ -37,13 +37,14 @@ function affordable(conversation: Conversation, { outputCapMost, model }: Call):
   return { ...conversation, outputCap: Math.min(asked, outputCapMost) }
 }
 
-function byteLane(call: Call, { route, rules }: Candidate): Lane | Failure {
+function byteLane(call: Call, { route, rules, isOwn }: Candidate): Lane | Failure {
   const { envelope, model, surface: dialect, request } = call
   const { body, warnings } = dialect.editRequest(envelope, {
     upstreamModel: route.upstreamModel,
     defaultOutputCap: model.defaultMaxTokens,
     outputCapMost: call.outputCapMost,
     maxOutputTokens: model.maxOutputTokens,
+    isOwn,
     rules,
   })
   if (warnings.length > 0 && request.headers.get('x-tollgate-strict') === 'true') return strictRefusal(warnings)

@@ -83,7 +83,7 @@ export function placesOf(body: RequestFields): Places {
 }
 
 /** A field of Anthropic's platform, and whether leaving it out would break a promise to the caller. */
-const platformFields: readonly { readonly name: string; readonly refuse?: string }[] = [
+const platformFields: readonly { readonly name: string; readonly refuse?: string; readonly addsInput?: true }[] = [
   { name: 'context_management' },
   { name: 'diagnostics' },
   { name: 'fallbacks' },
@@ -92,8 +92,16 @@ const platformFields: readonly { readonly name: string; readonly refuse?: string
     name: 'inference_geo',
     refuse: '`inference_geo` cannot be guaranteed for this model; leave it out or choose one that Anthropic serves.',
   },
-  { name: 'container', refuse: '`container` (with its skills) runs at Anthropic and is not available for this model.' },
-  { name: 'mcp_servers', refuse: '`mcp_servers` are called by Anthropic and are not available for this model.' },
+  {
+    name: 'container',
+    refuse: '`container` (with its skills) runs at Anthropic and is not available for this model.',
+    addsInput: true,
+  },
+  {
+    name: 'mcp_servers',
+    refuse: '`mcp_servers` are called by Anthropic and are not available for this model.',
+    addsInput: true,
+  },
   { name: 'compaction', refuse: '`compaction` is done by Anthropic and is not available for this model.' },
 ]
 
@@ -121,9 +129,14 @@ const ownFields = [
 
 /** Everything of the body that the canonical form has no place for. */
 export function collectLeftovers(body: RequestFields, context: ParseContext): void {
-  for (const { name, refuse } of platformFields) {
+  for (const { name, refuse, addsInput } of platformFields) {
     if (saysNothing(body.value(name))) continue
-    context.leftovers.push({ field: `/${name}`, refuse: refuse !== undefined, ...(refuse ? { reason: refuse } : {}) })
+    context.leftovers.push({
+      field: `/${name}`,
+      refuse: refuse !== undefined,
+      ...(refuse && { reason: refuse }),
+      ...(addsInput && { addsInput }),
+    })
   }
   const known = [...ownFields, ...platformFields.map(({ name }) => name)]
   const unknown = (fields: RequestFields | undefined, names: readonly string[]) => {

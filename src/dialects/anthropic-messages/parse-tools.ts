@@ -58,6 +58,7 @@ export function parseTool(
   context.leftovers.push({
     field: fields.at,
     refuse: true,
+    addsInput: true,
     reason: `The tool type \`${type}\` is only available where Anthropic's Messages API serves the model; remove it from \`tools\` or choose such a model.`,
   })
   return undefined

@@ -213,4 +213,6 @@ export interface Leftover {
   readonly refuse: boolean
   /** For the message of a refusal: what to do instead. */
   readonly reason?: string
+  /** The provider fetches or adds something for it, and nobody else can say how much. */
+  readonly addsInput?: true
 }

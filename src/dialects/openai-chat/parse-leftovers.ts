@@ -37,6 +37,9 @@ const refused: Readonly<Record<string, string>> = {
   web_search_options: '`web_search_options` is not available for this model.',
 }
 
+/** Have a provider look things up and read them. */
+const lookups: ReadonlySet<string> = new Set(['web_search_options', 'plugins', 'search_parameters', 'web_search'])
+
 export function parseLeftovers(body: RequestFields, { leftovers }: ParseContext): void {
   for (const name of body.names) {
     const value = body.value(name)
@@ -44,7 +47,8 @@ export function parseLeftovers(body: RequestFields, { leftovers }: ParseContext)
     if (Object.hasOwn(silent, name) && silent[name]?.(value)) continue
     const reason = Object.hasOwn(refused, name) ? refused[name] : undefined
     const field = body.pointer(name)
-    leftovers.push(reason === undefined ? { field, refuse: false } : { field, refuse: true, reason })
+    const adds = lookups.has(name) && ({ addsInput: true } as const)
+    leftovers.push(reason === undefined ? { field, refuse: false, ...adds } : { field, refuse: true, reason, ...adds })
   }
   const options = body.optionalObject('stream_options')
   for (const name of options?.names ?? []) {

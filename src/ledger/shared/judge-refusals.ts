@@ -35,7 +35,9 @@ export async function judgeRefusals(sql: Sql, { moves, outcomes, isFinal }: Refu
     const [outcome, sums] = [outcomes.get(wallet), slices.get(wallet)]
     if (!outcome || !sums) continue
     const most = outcome.posted - outcome.held + sums.idleMost
-    if (!isFinal(wallet) && demands.some(({ room }) => room <= most)) asked.push(wallet)
+    // What was delivered is paid as far as the money goes, so that whatever comes back helps.
+    const isHelped = ({ takes, room }: Demand) => (takes === 'posted' ? sums.idleMost > 0n : room <= most)
+    if (!isFinal(wallet) && demands.some(isHelped)) asked.push(wallet)
     else outcomes.set(wallet, withoutSlices(outcome, sums))
   }
   if (asked.length > 0) throw new SlicesOut(asked)
