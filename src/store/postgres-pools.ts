@@ -28,7 +28,7 @@ export interface WatchedPoolOptions extends PoolOptions {
 export function createWatchedPool({ turnMs, turnsMax, open, close }: WatchedPoolOptions): WatchedPool {
   let current = make()
 
-  function make(): { readonly pool: SQL; readonly watch: SilenceWatch; readonly sql: Sql } {
+  function make(): { readonly pool: SQL; readonly watch: SilenceWatch } {
     const pool = open()
     const watch = createSilenceWatch({
       turnMs,
@@ -40,16 +40,29 @@ export function createWatchedPool({ turnMs, turnsMax, open, close }: WatchedPool
         void close(pool).catch(() => {})
       },
     })
-    return { pool, watch, sql: watched(pool, watch) }
+    return { pool, watch }
+  }
+
+  /** Waiting for a connection is our own crowd, not the server's silence: only what follows is watched. */
+  async function reserve(): Promise<{ readonly sql: Sql; release(): void }> {
+    const { pool, watch } = current
+    const connection = await pool.reserve()
+    return { sql: watched(connection, watch), release: () => connection.release() }
+  }
+
+  async function runAlone(args: Parameters<Sql>): Promise<unknown> {
+    const { sql, release } = await reserve()
+    try {
+      return await sql(...args)
+    } finally {
+      release()
+    }
   }
 
   return {
-    sql: ((...args: Parameters<Sql>) => current.sql(...args)) as Sql,
-    async reserve() {
-      const { pool, watch } = current
-      const connection = await pool.reserve()
-      return { sql: watched(connection, watch), release: () => connection.release() }
-    },
+    sql: ((...args: Parameters<Sql>) =>
+      isStatement(args) ? runAlone(args) : (current.pool as unknown as Sql)(...args)) as Sql,
+    reserve,
     async close() {
       current.watch.close()
       await close(current.pool)
@@ -57,13 +70,16 @@ export function createWatchedPool({ turnMs, turnsMax, open, close }: WatchedPool
   }
 }
 
+function isStatement([first]: readonly unknown[]): boolean {
+  return Array.isArray(first) && 'raw' in first
+}
+
 /** Bun's statements are lazy: these start in the order in which they are made, and are waited for from then on. */
 function watched(connection: SQL, { watch }: SilenceWatch): Sql {
   const call = connection as unknown as (...args: unknown[]) => SQL.Query<unknown>
   const tag = (...args: unknown[]) => {
     const made = call(...args)
-    const isStatement = Array.isArray(args[0]) && 'raw' in args[0]
-    return isStatement ? watch(made.execute()) : made
+    return isStatement(args) ? watch(made.execute()) : made
   }
   return tag as unknown as Sql
 }
@@ -73,27 +89,25 @@ export interface PatientPool {
   close(): Promise<void>
 }
 
-/** Open while it is used, so that no connection can go stale in it: nobody can tell a long statement from a lost one. */
+/**
+ * A connection for each use: nobody can tell a long statement from a lost one, and one that is lost must not take the
+ * place of the next.
+ */
 export function createPatientPool({ open, close }: PoolOptions): PatientPool {
-  let pool: SQL | undefined
-  let users = 0
+  const pools = new Set<SQL>()
   return {
     async use(work) {
-      pool ??= open()
-      const own = pool
-      users++
+      const own = open()
+      pools.add(own)
       try {
         return await work(own)
       } finally {
-        users--
-        if (users === 0) {
-          pool = undefined
-          await close(own)
-        }
+        pools.delete(own)
+        await close(own)
       }
     },
     async close() {
-      if (pool) await close(pool)
+      await Promise.all([...pools].map((pool) => close(pool)))
     },
   }
 }

@@ -12,8 +12,6 @@ const connectTimeoutSeconds = 5
 const statementTimeoutMs = 2000
 /** A connection that has to be made first, the statement, and a second: who has heard nothing by then never will. */
 const silentSecondsMax = connectTimeoutSeconds + statementTimeoutMs / 1000 + 1
-/** For what has no time limit: statistics, verifications, copies. */
-const patientPoolSize = 3
 
 /** Connections are read-only by default, so that a write outside a transaction fails here as it does on SQLite. */
 const readWrite = 'ISOLATION LEVEL READ COMMITTED READ WRITE'
@@ -60,7 +58,7 @@ export async function openPostgres(url: string, { turnMs = 1000 }: PostgresOptio
       { cause: thrown },
     )
   }
-  return postgresDatabase(pool, createPatientPool({ open: () => openPool(patientPoolSize), close }))
+  return postgresDatabase(pool, createPatientPool({ open: () => openPool(1), close }))
 }
 
 function parseUrl(url: string): URL {

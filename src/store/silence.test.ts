@@ -83,3 +83,43 @@ test.skipIf(findPostgresPrograms() === undefined)(
   },
   60_000,
 )
+
+test.skipIf(findPostgresPrograms() === undefined)(
+  'a crowd of our own is no silence: who waits for a connection has nobody cut',
+  async () => {
+    await using far = await openFar()
+    const { database } = far
+    // Ten connections, each busy for longer than the eight turns with statements that take less.
+    const busy = Array.from({ length: 10 }, () =>
+      database.transaction(async (sql) => {
+        for (let n = 0; n < 4; n++) await sql`SELECT pg_sleep(0.25)`
+        return 'done'
+      }),
+    )
+    const waiting = database.sql`SELECT 7 AS seven`
+    expect(await Promise.all(busy)).toEqual(Array.from({ length: 10 }, () => 'done'))
+    expect([...(await waiting)]).toEqual([{ seven: 7 }])
+  },
+  60_000,
+)
+
+test.skipIf(findPostgresPrograms() === undefined)(
+  'readings that lost their connections do not stand in the way of the next',
+  async () => {
+    await using far = await openFar()
+    const { database, network } = far
+    let begun = 0
+    const lost = Array.from({ length: 4 }, () =>
+      database.snapshot(async (sql) => {
+        await sql`SELECT 1`
+        begun++
+        return await sql`SELECT pg_sleep(1)`
+      }),
+    )
+    for (const one of lost) one.catch(() => {})
+    while (begun < 4) await Bun.sleep(5)
+    network.loseConnections()
+    expect(await database.snapshot((sql) => sql`SELECT 1`)).toHaveLength(1)
+  },
+  60_000,
+)
