@@ -13,6 +13,8 @@ import { type SliceFacts, sliceOf } from './slice.ts'
 const price: Price = { ...completePriceRow({ input: 1000n as Pico, output: 10_000n as Pico }), free: false, tiers: [] }
 const model = { id: 'a/b', price, priceVersion: 'v1' } as OfferedModel
 
+const noRows = () => []
+
 interface Asked {
   readonly bill: Bill
   readonly extended: bigint[]
@@ -80,7 +82,7 @@ describe('a charge', () => {
     asked.free = 100n
     const used = usage(30)
     expect(asked.bill.chargeOf(used)).toBe(300n as Nano)
-    await asked.bill.settle(used, [])
+    await asked.bill.settle(used, noRows)
     expect(asked.settled).toMatchObject([{ told: 300n, charge: 400n }])
   })
 
@@ -95,7 +97,7 @@ describe('a charge', () => {
     const told = usage(5000, 'estimated')
     expect(bill.chargeOf(told)).toBe(41_060n as Nano)
     bill.grow(9_216)
-    await bill.settle(told, [])
+    await bill.settle(told, noRows)
     expect(settled).toMatchObject([{ charge: 41_060n, estimated: true, priceVersion: 'v1' }])
   })
 })
@@ -230,7 +232,7 @@ test('a charge that could not be recorded is a failure that says so', async () =
   const { bill } = open()
   const ledger = (bill as unknown as { ledger: { settle: () => Promise<SettleOutcome> } }).ledger
   ledger.settle = () => Promise.resolve({ kind: 'unavailable', retryAfterMs: 1234 })
-  const failure = await bill.settle(usage(1), [])
+  const failure = await bill.settle(usage(1), noRows)
   expect(failure).toMatchObject({ code: 'OVERLOADED', facts: { retryAfterMs: 1234 } })
   expect(failure?.message).toContain('Nothing was charged')
 })

@@ -7,10 +7,9 @@ import { Failure } from '../kernel/failure.ts'
 import type { RequestId } from '../kernel/ids.ts'
 import { type Nano, zeroNano } from '../kernel/money.ts'
 import type { Usage } from '../kernel/usage.ts'
-import type { ExtendOutcome, Ledger } from '../ledger/ledger.ts'
+import type { ExtendOutcome, Ledger, Settlement } from '../ledger/ledger.ts'
 import type { Candidate } from '../routing/candidate.ts'
 import type { OfferedModel } from '../routing/offer.ts'
-import type { NewRow } from '../store/write-batch.ts'
 import { type Slice, type SliceFacts, sliceTokens, sliceTokensLeast } from './slice.ts'
 
 /** On the safe side of what text comes to: a token is rarely less. */
@@ -116,7 +115,11 @@ export class Bill {
   }
 
   /** Resolves when the charge is durable; a Failure if it could not be made so, and then nothing was charged. */
-  async settle(usage: Usage, rows: readonly NewRow[], usageJson = JSON.stringify(usage)): Promise<Failure | undefined> {
+  async settle(
+    usage: Usage,
+    rows: NonNullable<Settlement['rows']>,
+    usageJson = JSON.stringify(usage),
+  ): Promise<Failure | undefined> {
     const outcome = await this.ledger.settle({
       requestId: this.requestId,
       told: this.chargeOf(usage),

@@ -11,6 +11,16 @@ const turnTokens = 4
 const imageTokens = 1600
 /** A page of a document comes as text and as picture; this many bytes of a PDF make a page of it, roughly. */
 const documentBytesPerToken = 25
+/**
+ * Sound is some 32 tokens a second, whatever its bytes: plain samples of speech are 32,000 bytes a second (16 kHz, 16 bit,
+ * one channel), mp3 and flac about 16,000, and what is made for speech 4,000 or less.
+ */
+const soundBytesPerToken: Readonly<Record<string, number>> = {
+  ...{ 'audio/wav': 1000, 'audio/aiff': 1000 },
+  ...{ 'audio/mp3': 500, 'audio/mpeg': 500, 'audio/flac': 500 },
+}
+/** On the high side where the format is not known to need more bytes. */
+const soundBytesPerTokenLeast = 125
 
 /** Never zero: clients take a zero for "nothing known" and stop managing their context. */
 export function estimateInputTokens(body: Uint8Array): number {
@@ -28,6 +38,16 @@ export function countTokensLocally({ system, turns, tools, outputFormat }: Conve
   }
   if (outputFormat?.kind === 'json-schema') tokens += estimateTokens(outputFormat.schema)
   return tokens
+}
+
+/** Of sound by value. */
+export function audioTokens(mediaType: string, base64Length: number): number {
+  return Math.ceil(dataBytes(base64Length) / (soundBytesPerToken[mediaType] ?? soundBytesPerTokenLeast))
+}
+
+/** Four characters carry three bytes. */
+function dataBytes(base64Length: number): number {
+  return (base64Length * 3) / 4
 }
 
 type Block = TextBlock | UserBlock | AssistantBlock
@@ -53,7 +73,10 @@ function blockTokens(block: Block): number {
     case 'document': {
       const { source } = block
       if (source.kind === 'text') return estimateTokens(source.text)
-      return source.kind === 'data' ? Math.ceil((source.base64.length * 3) / 4 / documentBytesPerToken) : imageTokens
+      if (source.kind === 'url') return imageTokens
+      const { mediaType, base64 } = source
+      if (mediaType.startsWith('audio/')) return audioTokens(mediaType, base64.length)
+      return Math.ceil(dataBytes(base64.length) / documentBytesPerToken)
     }
   }
 }

@@ -7,11 +7,12 @@ import { assert } from '../kernel/assert.ts'
 import type { Clock } from '../kernel/clock.ts'
 import type { Failure } from '../kernel/failure.ts'
 import { createId } from '../kernel/ids.ts'
-import { formatUsd } from '../kernel/money.ts'
+import { formatUsd, type Nano } from '../kernel/money.ts'
 import { totalInputTokens, type Usage } from '../kernel/usage.ts'
 import type { Admission, LimitStates } from '../limits/limiter.ts'
 import type { Candidate } from '../routing/candidate.ts'
 import type { OfferedModel } from '../routing/offer.ts'
+import type { NewRow } from '../store/write-batch.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { RequestLog } from '../telemetry/request-log.ts'
 import { createRecord, logRequest, type RequestRecord, type TraceContext } from '../telemetry/request-record.ts'
@@ -158,10 +159,18 @@ export class Story {
     record.costUsd = this.#priced === usage ? this.#pricedUsd : formatUsd(record.charge)
     record.held = bill.held
     const usageJson = JSON.stringify(usage)
-    const row = requestRow(record, usageJson)
+    // Where others share the wallet, what it pays may be less than was told, and is known only when it is written.
+    const rows = (charged: Nano): readonly NewRow[] => {
+      if (charged !== record.charge) {
+        record.charge = charged
+        record.costUsd = formatUsd(charged)
+      }
+      const row = requestRow(record, usageJson)
+      return row ? [row] : []
+    }
     let unsettled: Failure | undefined
     try {
-      unsettled = await bill.settle(usage, row ? [row] : [], usageJson)
+      unsettled = await bill.settle(usage, rows, usageJson)
     } catch (error) {
       this.#forgetCharge()
       throw error

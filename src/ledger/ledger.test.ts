@@ -185,11 +185,11 @@ forEachEngine((engine) => {
     await using books = await openLedger(database)
     const { ledger } = books
     await ledger.fund({ workspaceId, amount: 100n as Nano, kind: 'topup' })
-    const settleWith = async (note: string) => {
+    const settleWith = async (note: string, cost = 4n) => {
       const request = holdOf(workspaceId, 10n)
       await ledger.hold(request)
-      const rows = [{ table: 'notes', columns: { id: note, n: 5n } }]
-      return ledger.settle({ ...settlementOf(request.requestId, 4n), rows })
+      const rows = (charged: Nano) => [{ table: 'notes', columns: { id: note, n: charged } }]
+      return ledger.settle({ ...settlementOf(request.requestId, cost), rows })
     }
     expect(await settleWith('first')).toMatchObject({ kind: 'settled' })
     // All three at once: the one that breaks a rule of its table must not spoil the others, nor be charged.
@@ -197,11 +197,17 @@ forEachEngine((engine) => {
     expect(outcomes.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled'])
     const rows = await database.sql<{ id: string }>`SELECT id FROM notes ORDER BY id`
     expect(rows.map(({ id }) => id)).toEqual(['first', 'second', 'third'])
+    // They may tell what was paid: of a thousand the 88 that are left.
+    await settleWith('fourth', 1000n)
+    expect([...(await database.sql`SELECT id, n FROM notes WHERE id IN ('third', 'fourth') ORDER BY id`)]).toEqual([
+      { id: 'fourth', n: 88n },
+      { id: 'third', n: 4n },
+    ])
     await books.pace.round()
     expect(await ledger.wallet(workspaceId)).toEqual({
-      posted: 88n as Nano,
+      posted: 0n as Nano,
       held: 0n as Nano,
-      available: 88n as Nano,
+      available: 0n as Nano,
     })
     await expectBooksRight(database)
   })

@@ -39,8 +39,8 @@ export interface Settlement {
   readonly priceVersion: string | undefined
   readonly usage: string
   readonly estimated: boolean
-  /** Rows of other parts, such as the request's record: written with the charge, or not at all. */
-  readonly rows?: readonly NewRow[]
+  /** Rows of other parts, such as the request's record, which may tell what was paid: written with the charge, or not at all. */
+  rows?(charged: Nano): readonly NewRow[]
 }
 
 /** The wallet can pay once `posted - held` covers the amount; if even `posted` does not, waiting is no use. */

@@ -79,7 +79,7 @@ export class Witness {
         priceVersion: undefined,
         usage,
         estimated: false,
-        rows: [{ table: 'changes', columns: { kind: 'simulated', object: request.id, at: 0n } }],
+        rows: () => [{ table: 'changes', columns: { kind: 'simulated', object: request.id, at: 0n } }],
       }
       return [
         () => ledger.settle(settlement),

@@ -123,7 +123,7 @@ function settleOperation(
   inserts: InsertSteps,
   { workspaceId, charged, walletMissing, budgetNames }: Claim,
   { charge, writeoff }: SettledTransfers,
-  { rows = [] }: Settlement,
+  settlement: Settlement,
 ): WriteOperation {
   const wallet = walletOf(workspaceId)
   const steps: WriteStep[] = walletMissing ? makeWallet(workspaceId, charge.createdAt) : []
@@ -135,7 +135,7 @@ function settleOperation(
     }
   }
   if (writeoff) steps.push(inserts.of({ table: 'transfers', columns: transferColumns(writeoff) }))
-  for (const row of rows) steps.push(inserts.of(row))
+  for (const row of settlement.rows?.(charged) ?? []) steps.push(inserts.of(row))
   return steps
 }
 

@@ -88,12 +88,14 @@ async function writeSettlements(
 ): Promise<Map<RequestId, SettleOutcome>> {
   const outcomes = new Map<RequestId, SettleOutcome>()
   const transfers: Record<string, SqlValue>[] = []
+  const paid = new Map<RequestId, Nano>()
   for (const operation of operations) {
     const { settlement, workspaceId, requestId } = operation
     const { amount = 0n, budgets } = taken.ended.get(requestId) ?? {}
     const held = amount + (taken.leased.covered.get(requestId) ?? 0n)
     const due = dueOf(settlement)
     const charged = (due <= held || served.granted(operation) ? due : held + served.inPart(operation)) as Nano
+    paid.set(requestId, charged)
     const { charge, writeoff } = settledTransfers(settlement, workspaceId, { charged, now })
     transfers.push(transferColumns(charge, budgets))
     if (writeoff) transfers.push(transferColumns(writeoff))
@@ -105,7 +107,7 @@ async function writeSettlements(
   await insertList(sql, 'transfers', transfers)
   await insertNewLists(
     sql,
-    operations.flatMap(({ settlement }) => settlement.rows ?? []),
+    operations.flatMap(({ settlement, requestId }) => settlement.rows?.(paid.get(requestId) ?? (0n as Nano)) ?? []),
   )
   return outcomes
 }

@@ -160,27 +160,31 @@ forEachEngine((engine) => {
     [60n, 60n],
     [95n, 95n],
     [150n, 130n],
-  ])('what was delivered is paid from idle slices too: of %i it pays %i', async (due, paid) => {
-    await using store = await engine.openStore()
-    const { database } = store
-    const workspaceId = await addWorkspace(database)
-    await using leasing = await openLedger(database, { hotHoldsPerSecond: 1 })
-    await using exact = await openLedger(database, { hotHoldsPerSecond: Number.POSITIVE_INFINITY })
-    await leasing.ledger.fund({ workspaceId, amount: 1000n as Nano, kind: 'topup' })
-    const warming = holdOf(workspaceId, 10n)
-    await leasing.ledger.hold(warming)
-    while ((await leasesOf(database)).length === 0) await Bun.sleep(1)
-    await leasing.ledger.release(warming.requestId)
-    // A slice of 80 is idle; of the rest 870 are somebody else's, 10 are held and 40 free: 130 in all.
-    await exact.ledger.hold(holdOf(workspaceId, 870n))
-    const asked = holdOf(workspaceId, 10n)
-    expect(await exact.ledger.hold(asked)).toEqual({ kind: 'held' })
-    const giving = setInterval(() => void leasing.pace.round(), 20)
-    const end = await exact.ledger.settle(settlementOf(asked.requestId, due))
-    clearInterval(giving)
-    expect(end).toMatchObject({ kind: 'settled', transfer: { amount: paid }, writtenOff: due - paid })
-    await expectBooksRight(database)
-  }, 30_000)
+  ])(
+    'what was delivered is paid from idle slices too: of %i it pays %i',
+    async (due, paid) => {
+      await using store = await engine.openStore()
+      const { database } = store
+      const workspaceId = await addWorkspace(database)
+      await using leasing = await openLedger(database, { hotHoldsPerSecond: 1 })
+      await using exact = await openLedger(database, { hotHoldsPerSecond: Number.POSITIVE_INFINITY })
+      await leasing.ledger.fund({ workspaceId, amount: 1000n as Nano, kind: 'topup' })
+      const warming = holdOf(workspaceId, 10n)
+      await leasing.ledger.hold(warming)
+      while ((await leasesOf(database)).length === 0) await Bun.sleep(1)
+      await leasing.ledger.release(warming.requestId)
+      // A slice of 80 is idle; of the rest 870 are somebody else's, 10 are held and 40 free: 130 in all.
+      await exact.ledger.hold(holdOf(workspaceId, 870n))
+      const asked = holdOf(workspaceId, 10n)
+      expect(await exact.ledger.hold(asked)).toEqual({ kind: 'held' })
+      const giving = setInterval(() => void leasing.pace.round(), 20)
+      const end = await exact.ledger.settle(settlementOf(asked.requestId, due))
+      clearInterval(giving)
+      expect(end).toMatchObject({ kind: 'settled', transfer: { amount: paid }, writtenOff: due - paid })
+      await expectBooksRight(database)
+    },
+    30_000,
+  )
 
   test('the slice of a dead replica is taken back by the reaper, and what it had charged stays charged', async () => {
     await using store = await engine.openStore()

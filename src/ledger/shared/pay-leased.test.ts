@@ -67,7 +67,7 @@ forEachEngine((engine) => {
       ids.map((id) =>
         ledger.settle({
           ...settlementOf(id, 3n),
-          rows: [{ table: 'changes', columns: { kind: 'test', object: id, at: 1n } }],
+          rows: () => [{ table: 'changes', columns: { kind: 'test', object: id, at: 1n } }],
         }),
       ),
     )

@@ -92,7 +92,7 @@ async function chargeLease(
       'transfers',
       transfers.map((transfer) => transferColumns(transfer)),
     ),
-    ...listInserts(charges.flatMap(({ operation }) => operation.settlement.rows ?? [])),
+    ...listInserts(charges.flatMap(({ operation }) => operation.settlement.rows?.(dueOf(operation.settlement)) ?? [])),
   ]
   const values: SqlValue[] = [spent, lease.inUse - held, lease.wallet, owner, lease.epoch, spent]
   const [row] = await sql<LeaseRow>(chargeText(inserts), ...values, ...inserts.map(({ list }) => list))

@@ -1,0 +1,30 @@
+import { expect, test } from 'bun:test'
+import { conversation, user } from '../../test/parts/translation.ts'
+import { audioTokens, countTokensLocally } from './estimate-tokens.ts'
+
+/** Ten seconds, at this many bytes each. */
+const tenSeconds = (bytesPerSecond: number) => Math.ceil((bytesPerSecond * 10 * 4) / 3)
+
+test.each([
+  ['audio/wav', 32_000],
+  ['audio/aiff', 32_000],
+  ['audio/mp3', 16_000],
+  ['audio/mpeg', 16_000],
+  ['audio/ogg', 4_000],
+  ['audio/of-tomorrow', 4_000],
+])('ten seconds of %s are about 320 tokens', (mediaType, bytesPerSecond) => {
+  const tokens = audioTokens(mediaType, tenSeconds(bytesPerSecond))
+  expect(Math.abs(tokens - 320)).toBeLessThanOrEqual(1)
+})
+
+test('sound in a conversation is counted as sound, and a document as one', () => {
+  const counted = (mediaType: string) => {
+    // 30,000 bytes.
+    const source = { kind: 'data', mediaType, base64: 'A'.repeat(40_000) } as const
+    return countTokensLocally(conversation({ turns: [user({ kind: 'document', source })] }))
+  }
+  const bare = countTokensLocally(conversation({ turns: [user()] }))
+  expect(counted('audio/wav') - bare).toBe(30)
+  expect(counted('audio/mp3') - bare).toBe(60)
+  expect(counted('application/pdf') - bare).toBe(1200)
+})
