@@ -13,6 +13,7 @@ import { SseOverflow } from '../wire/sse-splitter.ts'
 import type { Answered, OpenStream } from './attempt.ts'
 import { type Bill, cutShort } from './bill.ts'
 import { hearOut, type Reading } from './hear-out.ts'
+import { interruption, withCost } from './interruption.ts'
 import type { Owed } from './owed.ts'
 import type { Ending } from './settlement.ts'
 import type { Connection, Settled } from './story.ts'
@@ -68,12 +69,6 @@ export function answerStream(input: StreamAnswerInput): ReadableStream<Uint8Arra
 
 function byteLength(chunk: Uint8Array | undefined): number {
   return chunk?.byteLength ?? 0
-}
-
-/** What was charged for an answer that did not come to its end stands beside the reason. */
-function withCost(failure: Failure, cost: string | undefined): Failure {
-  if (cost === undefined) return failure
-  return new Failure(failure.code, failure.message, { ...failure.facts, metadata: { cost } })
 }
 
 const nothing = new Uint8Array(0)
@@ -176,10 +171,10 @@ class Pump implements Watched {
 
   async #interrupt(controller: Controller, how: string): Promise<void> {
     const { candidate, relay } = this.#stream ?? {}
-    const count = relay ? this.#input.tokensOf(relay) : 0
-    const tokens = count > 0 ? ` after ${count} output token${count === 1 ? '' : 's'}` : ''
-    const message = `Provider ${candidate?.provider.id ?? 'unknown'} ${how}${tokens}; what came before is all there is. Request ${this.#input.requestId}.`
-    await this.#end(controller, 'interrupted', new Failure('STREAM_INTERRUPTED', message))
+    const provider = candidate?.provider.id ?? 'unknown'
+    const tokens = relay ? this.#input.tokensOf(relay) : 0
+    const failure = interruption({ provider, how, tokens, requestId: this.#input.requestId })
+    await this.#end(controller, 'interrupted', failure)
   }
 
   /** The hold follows the answer; where it cannot, the answer ends with what was paid for. */
