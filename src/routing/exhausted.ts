@@ -5,6 +5,7 @@ import { readOverflow } from '../dialects/canonical/context-overflow.ts'
 import { Failure } from '../kernel/failure.ts'
 import type { Candidate } from './candidate.ts'
 import { type AttemptFault, faultTable } from './fault.ts'
+import { maskSecrets } from './mask-secrets.ts'
 
 const shutDownMessage = 'Tollgate was shut down before a provider had answered. Send the request again.'
 
@@ -86,22 +87,24 @@ function isNamedLack({ class: faultClass, provider }: AttemptFault): boolean {
 
 function callersFailure({ candidate, fault }: FailedAttempt): Failure {
   const said = fault.provider
-  return new Failure('INVALID_REQUEST', maskKeys((said?.message ?? '').slice(0, providerTextMax)), {
+  const mask = (text: string): string => maskSecrets(text, candidate.provider.apiKey)
+  const word = said?.code === said?.type ? '' : mask(said?.code ?? '')
+  return new Failure('INVALID_REQUEST', mask(said?.message ?? '').slice(0, providerTextMax), {
     refusal: {
       provider: candidate.provider.id,
       dialect: candidate.dialect.id,
       status: fault.status,
-      word: said?.code !== undefined && isWord.test(said.code) && said.code !== said.type ? said.code : undefined,
+      word: isWord.test(word) ? word : undefined,
       overflow: said && readOverflow(said),
     },
-    ...(said?.param === undefined ? {} : { param: said.param }),
-    ...(said?.details === undefined ? {} : { details: said.details }),
+    ...(said?.param === undefined ? {} : { param: mask(said.param) }),
+    ...(said?.details === undefined ? {} : { details: maskWithin(said.details, mask) }),
   })
 }
 
-/** Providers quote credentials in their complaints now and then; a caller must not learn the operator's. */
-function maskKeys(text: string): string {
-  return text.replace(/\b[A-Za-z]{2,5}[-_][A-Za-z0-9*_-]{16,}/g, (key) => `${key.slice(0, 3)}…`)
+/** They came as JSON, so that nothing is lost by writing them out. */
+function maskWithin(details: unknown, mask: (text: string) => string): unknown {
+  return JSON.parse(JSON.stringify(details), (_, value: unknown) => (typeof value === 'string' ? mask(value) : value))
 }
 
 function throttledFailure(failed: readonly FailedAttempt[]): Failure {

@@ -180,7 +180,7 @@ test('a 404 in nobody’s words is no fault of the caller’s', async () => {
   const outcome = await run()
   if (!(outcome instanceof Exhausted)) throw new Error('answered')
   expect(exhaustedFailure('acme/large', outcome).message).toBe(
-    'No route of `acme/large` can serve now: a lacks what was asked for. Retry later, or use another model.',
+    'No route of `acme/large` can serve now: a 404. Retry later, or use another model.',
   )
 })
 

@@ -20,8 +20,38 @@ describe('what providers say of an account that has run dry', () => {
       'Your credit balance is too low to access the Anthropic API. Please go to Plans & Billing to upgrade or purchase credits.',
     ],
     ['You have reached your specified API usage limits. You will regain access on 2026-04-01 at 00:00 UTC.'],
+    ['You have reached your specified workspace API usage limits. You will regain access on 2026-04-01 at 00:00 UTC.'],
   ])('%s', (message) => {
     expect(classOf(400, { type: 'invalid_request_error', message }, ordinary)).toBe('out of quota')
+  })
+
+  test('Fireworks says it with a 412, which is the caller’s fault otherwise', () => {
+    const message = 'Account acme is suspended, possibly due to reaching the monthly spending limit.'
+    expect(classOf(412, { code: 'PRECONDITION_FAILED', message }, ordinary)).toBe('out of quota')
+    expect(classOf(412, { code: 'PRECONDITION_FAILED', message: 'no' }, ordinary)).toBe("caller's fault")
+  })
+
+  test.each([
+    [429, 'billing_not_active'],
+    [429, 'exceeded_current_quota_error'],
+    [400, 'Arrearage'],
+  ])('a %p with the word %s, as type or code', (status, word) => {
+    expect(classOf(status, { type: word, message: 'no' }, ordinary)).toBe('out of quota')
+    expect(classOf(status, { code: word, message: 'no' }, ordinary)).toBe('out of quota')
+  })
+})
+
+describe('what providers say of our credential with a 400', () => {
+  test.each([
+    ['This organization has been disabled.'],
+    ['This credential is only authorized for use with Claude Code and cannot be used for other API requests.'],
+    ['Incorrect API key provided: xa***. You can obtain an API key from https://console.x.ai.'],
+  ])('%s', (message) => {
+    expect(classOf(400, { type: 'invalid_request_error', message }, ordinary)).toBe('refused our credential')
+  })
+
+  test.each([['invalid_api_key'], ['organization_restricted']])('the code %s', (code) => {
+    expect(classOf(400, { code, message: 'no' }, ordinary)).toBe('refused our credential')
   })
 })
 
@@ -38,6 +68,15 @@ describe('what providers say of a model they do not have', () => {
     [404, 'Could not resolve the foundation model from the provided model identifier.'],
     [404, 'This model version has reached the end of its life.'],
     [404, 'No endpoints found for acme/nope.'],
+    [404, 'This model models/gemini-nope is no longer available to new users. Please update your code.'],
+    [404, 'Access denied. This Model is marked by provider as Legacy and you have not been actively using the model.'],
+    [404, 'Model use case details have not been submitted for this account.'],
+    [404, 'This is not a chat model and thus not supported in the v1/chat/completions endpoint.'],
+    [404, 'This model is only supported in v1/responses and not in v1/chat/completions.'],
+    [404, 'Resource not found'],
+    [404, "Function 'f-1': Not found for account 'a-1'"],
+    [404, 'Model is not available'],
+    [400, 'acme/nope is not a valid model ID'],
     [400, 'Model Not Exist'],
     [400, 'Invalid model: nope'],
     [400, "Invalid model 'nope'. Permitted models can be found in the documentation."],
@@ -80,6 +119,14 @@ describe('what a caller has a provider say', () => {
     [400, '{"INVALID MODEL":1}', 'Invalid model: Extra inputs are not permitted', "caller's fault"],
     [400, '{"effort":"x not found"}', "The model `m` does not support the effort 'x not found'", "caller's fault"],
     [404, '{"file_id":"model: m"}', 'File not found: model: m', 'lacks what was asked for'],
+    // OpenRouter takes further models from the body, and says the same of them.
+    [400, '{"model":"m","models":["nope/nope"]}', 'nope/nope is not a valid model ID', "caller's fault"],
+    [404, '{"models":["m","nope/nope"]}', 'No endpoints found for nope/nope.', 'lacks what was asked for'],
+    [404, '{"model": "nope/nope"}', 'No endpoints found for nope/nope.', 'does not know the model'],
+    [400, '{"Incorrect API key provided":1}', 'Incorrect API key provided: Extra inputs', "caller's fault"],
+    [400, '{"role":"organization_restricted"}', "Invalid value: 'organization_restricted'.", "caller's fault"],
+    [404, '{"file_id":"r"}', 'Resource not found: r', 'lacks what was asked for'],
+    [403, '{"user":"Your account was flagged"}', 'Your account was flagged', "caller's fault"],
     [404, '{"tools":[]}', 'No endpoints found that support tool use.', 'lacks what was asked for'],
   ]
   test.each(quotes)('a %p to %s that says "%s" is %s', (status, sent, message, faultClass) => {
@@ -101,6 +148,27 @@ describe('a 403', () => {
     [{ message: 'Content violates usage guidelines. Failed check: SAFETY_CHECK_TYPE_BIO' }, "caller's fault"],
     [{ code: '403', message: 'Your input was flagged' }, "caller's fault"],
     [{ code: 'content_policy_violation', message: 'no' }, "caller's fault"],
+    [{ code: '403', message: 'Your input was flagged, as your account was flagged before' }, "caller's fault"],
+    [{ message: 'Your account was flagged for unusual activity.' }, 'refused our credential'],
+    [{ message: 'Your API key has been flagged by our moderation.' }, 'refused our credential'],
+    [{ message: 'This organization org-1 has been flagged.' }, 'refused our credential'],
+    [{ message: 'Your current plan does not include this feature.' }, 'refused our credential'],
+    [
+      {
+        code: 'missing_scope',
+        message:
+          'You have insufficient permissions for this operation. Missing scopes: api.files.read, model.request, tools.',
+      },
+      'refused our credential',
+    ],
+    // Who needs no files is served on the same key.
+    [
+      {
+        code: 'missing_scope',
+        message: 'You have insufficient permissions for this operation. Missing scopes: api.files.read.',
+      },
+      'lacks what was asked for',
+    ],
     [{ type: 'permission_error', message: 'Your API key may not use this.' }, 'refused our credential'],
     [{ code: 'unsupported_country_region_territory', message: 'Country not supported' }, 'refused our credential'],
     // Of the account's policies, not of what was written.
@@ -109,5 +177,21 @@ describe('a 403', () => {
   ]
   test.each(rows)('that says %j is %s', (said, faultClass) => {
     expect(classOf(403, said, ordinary)).toBe(faultClass)
+  })
+})
+
+describe('a 404', () => {
+  const rows: readonly [said: Said, faultClass: FaultClass][] = [
+    [{ message: '<html><head><title>404 Not Found</title></head></html>' }, 'failing'],
+    [{ message: '<h1>The requested file was not found</h1>' }, 'failing'],
+    [{ message: 'Not Found' }, 'failing'],
+    [{}, 'failing'],
+    // Callers can have it said as often as they like.
+    [{ message: 'File file_1 was not found' }, 'lacks what was asked for'],
+    [{ type: 'not_found_error', message: 'Not Found' }, 'lacks what was asked for'],
+    [{ code: 'NOT_FOUND', message: 'Not Found' }, 'lacks what was asked for'],
+  ]
+  test.each(rows)('that says %j is %s', (said, faultClass) => {
+    expect(classOf(404, said, ordinary)).toBe(faultClass)
   })
 })

@@ -20,7 +20,7 @@ const rows: readonly [status: number | undefined, said: Said, faultClass: FaultC
   [403, {}, 'refused our credential'],
   [403, { code: 'model_not_found', message: 'no' }, 'does not know the model'],
   [404, { code: 'model_not_found', message: 'no' }, 'does not know the model'],
-  [404, { message: 'no' }, 'lacks what was asked for'],
+  [404, { message: 'no' }, 'failing'],
   [404, { type: 'not_found_error', message: 'File not found: file_1' }, 'lacks what was asked for'],
   [408, {}, 'failing'],
   [409, {}, 'failing'],

@@ -4,7 +4,14 @@
 import { readOverflow } from '../dialects/canonical/context-overflow.ts'
 import type { ProviderFault } from '../dialects/canonical/provider-fault.ts'
 import type { Failure } from '../kernel/failure.ts'
-import { refusesContent, refusesThing, saysOutOfQuota, saysUnknownModel } from './fault-words.ts'
+import {
+  isNobodys,
+  refusesContent,
+  refusesThing,
+  saysBadCredential,
+  saysOutOfQuota,
+  saysUnknownModel,
+} from './fault-words.ts'
 
 interface FaultRow {
   /** Whether another candidate may be tried. */
@@ -18,7 +25,7 @@ export const faultTable = {
   broken: { tryNext: true },
   /** Nothing meaningful in time. */
   'timed out': { tryNext: true },
-  /** A 5xx and its kin. */
+  /** A 5xx and its kin, and a 404 that no API has said: a wrong address must not be tried first for ever. */
   failing: { tryNext: true },
   /** A 2xx that was not an answer: an error inside it, no content, not the dialect. */
   garbled: { tryNext: true },
@@ -98,7 +105,8 @@ export function refusesReasoning({ status, code, message }: ProviderFault): bool
 }
 
 /** Statuses under which providers say that an account has run dry; waiting does not help, whichever it is. */
-const quotaStatuses: ReadonlySet<number> = new Set([400, 402, 403, 429])
+const quotaStatuses: ReadonlySet<number> = new Set([400, 402, 403, 412, 429])
+const credentialStatuses: ReadonlySet<number> = new Set([400, 403])
 const modelStatuses: ReadonlySet<number> = new Set([400, 403, 404])
 
 function faultClass(fault: ProviderFault, sent: Uint8Array | undefined): FaultClass {
@@ -107,8 +115,10 @@ function faultClass(fault: ProviderFault, sent: Uint8Array | undefined): FaultCl
   // An error under a 200 that says nothing about whose fault it is.
   if (status === undefined) return 'garbled'
   if (quotaStatuses.has(status) && saysOutOfQuota(fault, sent)) return 'out of quota'
+  if (credentialStatuses.has(status) && saysBadCredential(fault, sent)) return 'refused our credential'
   if (modelStatuses.has(status) && saysUnknownModel(fault, sent)) return 'does not know the model'
   if (status === 403 && refusesContent(fault)) return "caller's fault"
+  if (status === 404 && isNobodys(fault)) return 'failing'
   // Callers name files and features as they like: what is not there for one of them says nothing about the rest.
   if (status === 404 || (status === 403 && refusesThing(fault))) return 'lacks what was asked for'
   if (status === 401 || status === 402 || status === 403) return 'refused our credential'

@@ -74,6 +74,8 @@ function verdictOf(fault: ProviderFault): ProbeVerdict {
   const status = fault.status ?? 0
   // Said with a 400 by one of them.
   if (status === 400 && /api.?key/i.test(`${fault.message} ${JSON.stringify(fault.details ?? '')}`)) return 'refused'
+  // A request without a model is a 400 elsewhere; a 404 that speaks of none is a wrong address.
+  if (isAddressFault(fault)) return 'wrong address'
   switch (classifyFault(fault).class) {
     case 'refused our credential':
       return 'refused'
@@ -85,10 +87,6 @@ function verdictOf(fault: ProviderFault): ProbeVerdict {
       return 'failing'
     case 'redirecting':
       return 'redirecting'
-    case 'does not know the model':
-    case 'lacks what was asked for':
-      // A request without a model is a 400 elsewhere; a 404 that speaks of none is a wrong address.
-      return isAddressFault(fault) ? 'wrong address' : 'accepted'
     default:
       return 'accepted'
   }

@@ -13,6 +13,11 @@ test.each<[Record<string, string>, number | undefined]>([
   [{ 'retry-after': 'Sun, 15 Nov 2026 12:00:34 GMT', date: now }, 34_000],
   [{ 'retry-after': 'Sun, 15 Nov 2026 12:00:34 GMT' }, undefined],
   [{ 'retry-after': 'later' }, undefined],
+  // 2026-11-15 12:00:34 UTC, by those who send the moment as a number.
+  [{ 'retry-after': '1794744034', date: now }, 34_000],
+  [{ 'retry-after-ms': '1794744034000', date: now }, 34_000],
+  [{ 'retry-after': '1794744034' }, undefined],
+  [{ 'retry-after': '1e9', date: now }, undefined],
 ])('a wait is read in each spelling: %o', (headers, expected) => {
   expect(retryAfterMs(new Headers(headers))).toBe(expected)
 })
@@ -20,6 +25,8 @@ test.each<[Record<string, string>, number | undefined]>([
 test.each<Record<string, string>>([
   { 'retry-after': '100000' },
   { 'retry-after-ms': '100000000' },
+  { 'retry-after': '999999999', date: now },
+  { 'retry-after': 'Infinity', date: now },
   { 'retry-after': 'Thu, 01 Jan 2037 00:00:00 GMT', date: now },
 ])('a very long wait is a day, not none: %o', (headers) => {
   expect(retryAfterMs(new Headers(headers))).toBe(day)

@@ -1,17 +1,25 @@
-// How long a server asked us to wait, in whichever of the three spellings it used.
+// How long a server asked us to wait, in whichever spelling it used: milliseconds, seconds, or a date.
 
 /** Longer than any limit lasts; who asks for more gets this, and is not taken for one who asked for nothing. */
 const waitMaxMs = 24 * 60 * 60 * 1000
 /** What a wait of nothing comes to: callers are told whole seconds, and must read the same in both headers. */
 const noWaitMs = 1000
+/** A span of 31 years, or the year 2001: whoever sends as much means a date. */
+const epochLeastMs = 1e12
 
 export function retryAfterMs(headers: Headers): number | undefined {
-  const milliseconds = waitOf(Number(headers.get('retry-after-ms') ?? Number.NaN))
+  // A date is read against the server's own clock, which it sends along.
+  const nowMs = Date.parse(headers.get('date') ?? '')
+  const milliseconds = spanOf(Number(headers.get('retry-after-ms') ?? Number.NaN), nowMs)
   if (milliseconds !== undefined) return milliseconds
   const text = headers.get('retry-after')
   if (text === null) return undefined
-  // A date is read against the server's own clock, which it sends along.
-  return waitOf(Number(text) * 1000) ?? waitOf(Date.parse(text) - Date.parse(headers.get('date') ?? ''))
+  return spanOf(Number(text) * 1000, nowMs) ?? waitOf(Date.parse(text) - nowMs)
+}
+
+function spanOf(milliseconds: number, nowMs: number): number | undefined {
+  const isDate = milliseconds >= epochLeastMs && Number.isFinite(milliseconds)
+  return waitOf(isDate ? milliseconds - nowMs : milliseconds)
 }
 
 /** undefined for what is no number, and for a time that is over. */

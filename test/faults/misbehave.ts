@@ -38,11 +38,13 @@ export const misbehaviours: Readonly<Record<string, Misbehave>> = {
     await (streams ? reply.chunk(': still here\n\n') : reply.write(' '))
   },
   '400': status(400, 'temperature is no good'),
+  '400 of a bad key': status(400, 'Incorrect API key provided: upstream-secret'),
   '401': status(401, 'Incorrect API key provided: upstream-secret'),
   '403': status(403, 'Your account may not use this'),
   '403 of a file': status(403, 'You do not have permission to access the File no good.'),
   '404 of a file': status(404, 'File not found: no good'),
   '404': status(404, 'The model `up` does not exist', {}, { code: 'model_not_found' }),
+  '404 of a proxy': ({ reply }) => reply.send(404, { 'content-type': 'text/html' }, '<h1>404 Not Found</h1>'),
   '408': status(408, 'took too long'),
   '413': status(413, 'the request is too big'),
   '422': status(422, 'top_p is no good'),

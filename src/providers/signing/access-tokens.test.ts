@@ -106,6 +106,8 @@ test('an answer without a token is a refusal', async () => {
 test.each([
   ['no JSON', () => new Response('hello')],
   ['a failure of its own', () => Response.json({ error: 'internal_failure' }, { status: 503 })],
+  ['a request to wait', () => Response.json({ error: 'rate_limit_exceeded' }, { status: 429 })],
+  ['a timeout', () => new Response('', { status: 408 })],
 ])('an issuer that answers with %s is out of reach, and no credential is to blame', async (_, given) => {
   answer = given
   const operator = new Secret(JSON.stringify(keyFile))

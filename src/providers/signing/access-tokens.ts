@@ -23,6 +23,8 @@ interface Held {
 const marginMs = 5 * 60 * 1000
 const answerBytesMax = 64 * 1024
 const exchangeMs = 10_000
+/** By these an issuer has too little time; the claim was not looked at. */
+const hurriedStatuses: ReadonlySet<number> = new Set([408, 429])
 
 export class AccessTokens {
   readonly #held = new WeakMap<Secret, Held>()
@@ -82,7 +84,7 @@ async function askForToken(url: string, assertion: string): Promise<Readonly<Rec
       signal: AbortSignal.timeout(exchangeMs),
     })
     const body = await readResponseBody(response, answerBytesMax)
-    if (response.status >= 400 && response.status < 500) return {}
+    if (response.status >= 400 && response.status < 500 && !hurriedStatuses.has(response.status)) return {}
     if (response.status !== 200 || body === 'too-large') throw new Error('no answer of an issuer')
     const answer: unknown = JSON.parse(new TextDecoder().decode(body))
     return typeof answer === 'object' && answer !== null ? { ...answer } : {}

@@ -44,12 +44,20 @@ describe('how long', () => {
     expect(spot.waitMs(91_000)).toBe(1000)
   })
 
-  test('an empty account that names a second waits its quarter of an hour, one that names a day waits the day', () => {
+  test('an empty account that names a second waits its quarter of an hour, one that names an hour waits the hour', () => {
     const spot = new ParkingSpot()
     spot.park({ why: 'out of quota', askedMs: 1000, startedMs: 0 }, 0)
     expect(spot.waitMs(0)).toBe(15 * minute)
-    spot.park({ why: 'out of quota', askedMs: 1440 * minute, startedMs: 15 * minute }, 15 * minute)
-    expect(spot.waitMs(15 * minute)).toBe(1440 * minute)
+    spot.park({ why: 'out of quota', askedMs: 60 * minute, startedMs: 15 * minute }, 15 * minute)
+    expect(spot.waitMs(15 * minute)).toBe(60 * minute)
+  })
+
+  test.each(['throttled', 'out of quota'] as const)('%s for a day: we look again in an hour', (why) => {
+    const spot = new ParkingSpot()
+    spot.park({ why, askedMs: 1440 * minute, startedMs: 0 }, 0)
+    expect(spot.waitMs(0)).toBe(60 * minute)
+    spot.park({ why, askedMs: 1440 * minute, startedMs: -1 }, 0)
+    expect(spot.waitMs(0)).toBe(60 * minute)
   })
 })
 

@@ -14,6 +14,9 @@ interface Wait {
 const minuteMs = 60_000
 const hourMs = 60 * minuteMs
 
+/** Some ask for more by mistake. After this we look for ourselves, which costs a round trip. */
+const believedMaxMs = hourMs
+
 const waits = {
   throttled: { firstMs: 1_000, maxMs: minuteMs, asked: 'the wait' },
   // Some send the header of their rate limit along; an account that has run dry is not full again in a second.
@@ -68,7 +71,8 @@ export class ParkingSpot {
   /** Answers whether this was news. */
   park({ why, askedMs, startedMs }: ParkingReason, nowMs: number): boolean {
     const wait = waits[why]
-    const toldMs = wait.asked === 'nothing' ? undefined : askedMs
+    const isDeaf = wait.asked === 'nothing' || askedMs === undefined
+    const toldMs = isDeaf ? undefined : Math.min(askedMs, believedMaxMs)
     if (!this.isNews(startedMs)) {
       const lengthens = this.isParked(nowMs) && why === this.#why && toldMs !== undefined
       if (lengthens) this.#untilMs = Math.max(this.#untilMs, nowMs + toldMs)
