@@ -60,7 +60,7 @@ async function run(plan: ChildPlan): Promise<ChildResult> {
       ledger.markSent(requestId)
       // The answer's time: holds of several requests are open beside each other, as they are behind a provider.
       await Bun.sleep(0)
-      const rows = [recordOf(requestId, workspaceId)]
+      const rows = () => [recordOf(requestId, workspaceId)]
       const settlement = { requestId, charge, priceVersion: undefined, usage: '{}', estimated: false, rows }
       const settled = await ledger.settle(settlement)
       if (settled.kind === 'settled') counts.charged++

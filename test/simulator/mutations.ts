@@ -38,7 +38,9 @@ export const mutations: readonly Mutation[] = [
   {
     name: 'the reaper releases holds whose time is not over',
     engine: 'embedded',
-    edits: [{ file: 'ledger/embedded/wallet-book.ts', from: /expiresAtMs > nowMs\b/, to: 'expiresAtMs > nowMs + 20_000' }],
+    edits: [
+      { file: 'ledger/embedded/wallet-book.ts', from: /expiresAtMs > nowMs\b/, to: 'expiresAtMs > nowMs + 20_000' },
+    ],
   },
   { name: 'a commit is acknowledged before it is written', engine: 'embedded', edits: [], acknowledgesEarly: true },
   {
