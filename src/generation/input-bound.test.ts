@@ -70,6 +70,13 @@ describe('roughly', () => {
     expect(rough(asked)).toBe(Math.ceil((asked.body.length - base64.length) / 4) + 4000)
   })
 
+  test('sound counts by its length, with room for models that hear more in it', () => {
+    const sound = `UklGR${'A'.repeat(1_999_995)}`
+    const asked = chatBody([{ type: 'input_audio', input_audio: { data: sound, format: 'wav' } }])
+    // A token for about a thousand bytes, which are four thirds as many characters: 1,500 of two million, times four.
+    expect(rough(asked)).toBe(Math.ceil((asked.body.length - sound.length) / 4) + 4 * 1500)
+  })
+
   test('a picture and a document by address count as the most they may be', () => {
     const url = 'https://pictures.test/a'
     const picture = messagesBody([{ type: 'image', source: { type: 'url', url } }])

@@ -3,6 +3,7 @@
 // have any is read for them, and what only looks like one counts as text.
 
 import type { Conversation, DocumentBlock, ImageBlock } from '../dialects/canonical/conversation.ts'
+import { audioTokens } from './estimate-tokens.ts'
 
 const bytesPerToken = 4
 /** What surrounds the text in the provider's own prompt: roles, tool instructions. */
@@ -11,6 +12,8 @@ const overheadTokens = 1024
 const pictureTokens = 5_000
 /** A document is read as text and as a picture of every page; a page has at least this many bytes, as base64. */
 const documentBytesPerToken = 10
+/** What models make of a second of sound differs; the estimate is for the usual ones. */
+const soundShare = 4
 /** A document at an address: nobody knows its size, but providers take a hundred pages of 3,000 tokens at most. */
 const documentTokensMost = 300_000
 
@@ -123,7 +126,11 @@ function mediaOf({ turns }: Conversation): readonly MediaBlock[] {
 function mediaTokens({ kind, source }: MediaBlock): number {
   if (source.kind === 'text') return 0
   if (source.kind === 'url') return kind === 'image' ? pictureTokens : documentTokensMost
-  return kind === 'image' ? pictureTokens : Math.ceil(source.base64.length / documentBytesPerToken)
+  if (kind === 'image') return pictureTokens
+  const { mediaType, base64 } = source
+  return mediaType.startsWith('audio/')
+    ? soundShare * audioTokens(mediaType, base64.length)
+    : Math.ceil(base64.length / documentBytesPerToken)
 }
 
 /** Those that are no text. */

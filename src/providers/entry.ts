@@ -42,7 +42,7 @@ export interface ProviderEntry {
   /** Without a trailing slash; undefined for the sandbox. */
   readonly baseUrl: string | undefined
   readonly apiKey: Secret | undefined
-  /** undefined = as the model's name tells, and otherwise the older one. */
+  /** undefined = as the model's name tells, and otherwise as the caller calls it. */
   readonly outputCapName?: TargetRules['outputCapName']
   /** `tollgate.yaml:4` */
   readonly source: string
@@ -76,7 +76,7 @@ export const providerEntrySchema = z
       .enum(outputCapNames, { error: `expected ${outputCapNames.join(' or ')}` })
       .optional()
       .describe(
-        'What an openai-chat host calls the output cap. Default: max_tokens, but for models known by their name to want the other.',
+        'What an openai-chat host calls the output cap, where it knows only one name. Default: as the caller calls it, or as a model known by its name wants it.',
       ),
   })
   .refine((entry) => baseUrlFault(entry) === undefined, {

@@ -24,7 +24,7 @@ const ruleNames: Readonly<Record<keyof TargetRules, true>> = {
     attributionLine: true,
   },
   ...{ endUserIdName: true, parallelFlag: true, allowedTools: true, emptyContent: true, assistantAfterTool: true },
-  ...{ dialectVersion: true, thinkTags: true, fastTier: true, mediaInToolResults: true },
+  ...{ dialectVersion: true, thinkTags: true, fastTier: true, economyTier: true, mediaInToolResults: true },
 }
 
 /** What stands in addresses, by way of an example. */

@@ -190,6 +190,20 @@ describe('counting', () => {
     await hasty.stop()
   })
 
+  test('half a minute is the longest wait for a count, also on a route with more patience', async () => {
+    const timeouts = 'timeouts: { first_event_ms: 600000 }'
+    const extra = `  - { id: test/patient, price: free, routes: [{ provider: messy, model: slow, ${timeouts} }] }\n`
+    const own = createJumpClock()
+    const patient = await startGateway({ config: upstreamConfig(upstream.url, extra), clock: own })
+    upstream.handle(() => own.jump(30))
+    const response = await ask(patient, countPath, {
+      model: 'test/patient',
+      messages: [{ role: 'user', content: 'hi' }],
+    })
+    expect([response.status, response.headers.get('x-tollgate-usage')]).toEqual([200, 'estimated'])
+    await patient.stop()
+  })
+
   test('a request that is at fault is refused as the provider refuses it', async () => {
     upstream.handle((_, reply) => reply.json(400, { error: { type: 'invalid_request_error', message: 'bad turn' } }))
     const response = await ask(gateway, countPath, {

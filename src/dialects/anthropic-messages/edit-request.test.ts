@@ -120,5 +120,7 @@ test('what is not paid for: a cap above what the model writes, and speed at a hi
   expect(sent('"speed":"fast","max_tokens":9', { rules: { fastTier: true } })).toEqual([
     '"speed":"fast","max_tokens":9',
   ])
+  // There the provider bills the workspace.
+  expect(sent('"speed":"fast","max_tokens":9', { isOwn: true })).toEqual(['"speed":"fast","max_tokens":9'])
   expect(sent('"speed":"standard","max_tokens":9', {})).toEqual(['"speed":"standard","max_tokens":9'])
 })

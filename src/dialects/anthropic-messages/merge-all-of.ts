@@ -10,18 +10,33 @@ type Members = readonly (readonly [name: string, value: JsonNode])[]
 /** References may lead to the same schemas over and over. */
 const partsMax = 64
 
+/** Far above what the provider compiles; each level of nesting reads what is below it again. */
+export const schemaCharactersMax = 200_000
+/** So that schemas are merged in 200 places at most. */
+const mergeCharactersMin = 1000
+
+/** What may still be merged in one request. Attempts that fail are work too, and count. */
+export class MergeBudget {
+  charactersLeft = schemaCharactersMax
+}
+
 /** Say something about a schema, not about its values: what stands outside is nearer to the place. */
 const remarks = new Set(['title', 'description', 'default', 'examples', '$comment'])
 
-/** undefined = they do not become one, or one longer than that. The references must be free of cycles. */
-export function mergeAllOf(node: JsonNode, root: JsonNode, charactersMax: number): JsonNode | undefined {
+/** undefined = they do not become one, or one longer than is left. The references must be free of cycles. */
+export function mergeAllOf(node: JsonNode, root: JsonNode, budget: MergeBudget): JsonNode | undefined {
   const reference = onlyReference(node)
   if (reference) return reference
+  if (budget.charactersLeft <= 0) return undefined
   const parts: Members[] = []
-  if (!collect(node, root, parts)) return undefined
+  const isWhole = collect(node, root, parts)
   const members = parts.flat()
   const characters = members.reduce((sum, [, { span }]) => sum + span.end - span.start, 0)
-  if (characters > charactersMax) return undefined
+  if (!isWhole || characters > budget.charactersLeft) {
+    budget.charactersLeft -= (parts.length + 1) * mergeCharactersMin
+    return undefined
+  }
+  budget.charactersLeft -= characters + mergeCharactersMin
   const merged = new Map<string, RawJson>()
   for (const [name, value] of members) {
     const known = merged.get(name)

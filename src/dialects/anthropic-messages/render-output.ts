@@ -14,8 +14,15 @@ export interface WireOutput {
   readonly tool?: WireTool
 }
 
-/** What is taken natively counts against what strict tools may hold, so that this comes before them. */
-export function chooseOutput(conversation: Conversation, context: ToolContext): WireOutput {
+/**
+ * What is taken natively counts against what strict tools may hold, so that this comes before them. `mustCallOwn`: the
+ * model must call one of several tools of the caller's, and could call ours instead.
+ */
+export function chooseOutput(
+  conversation: Conversation,
+  context: ToolContext,
+  { mustCallOwn }: { readonly mustCallOwn: boolean },
+): WireOutput {
   const { rules, names, warnings } = context
   const format = conversation.outputFormat
   if (format?.kind !== 'json-schema') return {}
@@ -25,9 +32,9 @@ export function chooseOutput(conversation: Conversation, context: ToolContext): 
     if (rules.forcedToolChoice === false) refuseAt(place, 'This model cannot be held to a JSON schema.')
     return byTool()
   }
-  const result = subsetSchema(format.schema)
+  const result = subsetSchema(format.schema, context.merges)
   if (typeof result === 'string') return refuseAt(place, `The schema of the output format cannot be used: ${result}.`)
-  const isTaken = !result.tightened && context.strictBudget.take(result.schema)
+  const isTaken = (!result.tightened || mustCallOwn) && context.strictBudget.take(result.schema)
   // A tool takes objects with any fields, and is no part of what the provider compiles.
   const input = isTaken || rules.forcedToolChoice === false ? undefined : toolSchema(format.schema)
   if (typeof input === 'object') {

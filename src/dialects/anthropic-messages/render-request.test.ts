@@ -274,6 +274,28 @@ describe('the form of the answer', () => {
     expect(list.warnings).toEqual(['output_schema_tightened;/response_format'])
   })
 
+  test('a demand for a call of the caller’s own tools is not met by the tool of ours', () => {
+    const own = (name: string) =>
+      ({ kind: 'function', name, description: undefined, schema: undefined, strict: undefined }) as const
+    const outputFormat = format('{"type":"object"}')
+    const toolChoice = { kind: 'required' } as const
+    const one = renderMessagesBody({ outputFormat, toolChoice, tools: [own('f')] })
+    expect(one.rendered.undo.jsonTool).toBe('json')
+    expect(one.body.tool_choice).toEqual({ type: 'tool', name: 'f' })
+    const two = { outputFormat, toolChoice, tools: [own('f'), own('g')] }
+    const several = renderMessagesBody(two)
+    expect(several.body.tools).toHaveLength(2)
+    expect(several.body.tool_choice).toEqual({ type: 'any' })
+    expect(several.body.output_config.format.schema.additionalProperties).toBe(false)
+    expect(several.warnings).toEqual(['output_schema_tightened;/response_format'])
+    // A model without such a form of the answer has only the tool, and may call it at once.
+    const emulated = renderMessagesBody(two, { ...models.s45, jsonOutput: 'emulated' })
+    expect(emulated.body.tool_choice).toEqual({ type: 'any' })
+    expect(emulated.warnings).toEqual(['tool_choice_relaxed;/tool_choice'])
+    const free = renderMessagesBody({ ...two, toolChoice: { kind: 'auto' } })
+    expect([free.rendered.undo.jsonTool, free.body.tool_choice]).toEqual(['json', { type: 'any' }])
+  })
+
   test('a schema with more than the provider compiles is asked for by a tool', () => {
     const fields = (count: number, schema: string) => Array.from({ length: count }, (_, i) => `"f${i}":${schema}`)
     const optional = (count: number) =>

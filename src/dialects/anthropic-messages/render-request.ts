@@ -10,6 +10,7 @@ import { readRequest, refuse } from '../request/request-fields.ts'
 import { ToolNames, toolNamesIn } from '../request/tool-names.ts'
 import { pairTools } from '../request/tool-pairing.ts'
 import { judgeLeftovers, WarningList } from '../request/warning-list.ts'
+import { MergeBudget } from './merge-all-of.ts'
 import { judgePrefill, renderMessages, type WireMessage, writeMessages } from './render-messages.ts'
 import { chooseOutput, writeOutputConfig } from './render-output.ts'
 import { renderReasoning } from './render-reasoning.ts'
@@ -17,7 +18,14 @@ import { renderSampling } from './render-sampling.ts'
 import { renderServing, renderStop, warnHints } from './render-serving.ts'
 import { renderSystem } from './render-system.ts'
 import { isReasoning, writeThinking } from './render-thinking.ts'
-import { chooseTool, jsonToolChoice, offeredTools, relaxChoice, writeChoice } from './render-tool-choice.ts'
+import {
+  chooseTool,
+  demandsOneOfSeveral,
+  jsonToolChoice,
+  offeredTools,
+  relaxChoice,
+  writeChoice,
+} from './render-tool-choice.ts'
 import { renderTools, type ToolContext, writeTool } from './render-tools.ts'
 import { restoreThinking } from './restore-thinking.ts'
 import { StrictBudget } from './strict-budget.ts'
@@ -40,19 +48,19 @@ function render(conversation: Conversation, target: Target): RenderedRequest {
   if (refused) refuse(refused)
   warnHints(conversation, warnings)
   const names = new ToolNames(toolNamesIn(conversation), rules.toolNameMax ?? toolNameUsualMax)
-  const context: ToolContext = { rules, names, warnings, strictBudget: new StrictBudget() }
+  const context: ToolContext = { rules, names, warnings, strictBudget: new StrictBudget(), merges: new MergeBudget() }
 
   const offered = offeredTools(conversation, warnings)
-  const output = chooseOutput(conversation, context)
+  const wanted = chooseTool(conversation, offered)
+  const output = chooseOutput(conversation, context, { mustCallOwn: demandsOneOfSeveral(wanted, offered) })
   const tools = [...renderTools(offered, context), ...(output.tool ? [output.tool] : [])]
   const system = renderSystem(conversation, warnings)
   const messages = renderHistory(conversation, target, context)
   const maxTokens = outputCap(conversation, target, warnings)
   const answersByTool = output.tool !== undefined
   const thinking = renderReasoning(conversation, { rules, maxTokens, messages, answersByTool, warnings })
-  const wanted = chooseTool(conversation, offered)
   const choice = output.tool
-    ? jsonToolChoice(wanted, output.tool.name, offered)
+    ? jsonToolChoice(wanted, output.tool.name, { offered, warnings })
     : relaxChoice(wanted, { rules, thinking: thinking.mode === 'enabled' }, warnings)
   const { json: toolChoice, single } = writeChoice(choice, { conversation, tools, context })
   const sampling = renderSampling(conversation.sampling, { rules, reasoning: isReasoning(thinking, rules) }, warnings)

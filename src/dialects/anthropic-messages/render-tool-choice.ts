@@ -72,8 +72,21 @@ export function relaxChoice(
   return { type: 'auto' }
 }
 
+/** Any of them will do, as long as it is one of the caller's. */
+export function demandsOneOfSeveral(wanted: WireChoice | undefined, offered: readonly Tool[]): boolean {
+  return wanted?.type === 'any' && offered.length > 1
+}
+
 /** The answer is to be a call of the tool named `json`; tools of the caller's own may still be called before. */
-export function jsonToolChoice(wanted: WireChoice | undefined, json: string, offered: readonly Tool[]): WireChoice {
+export function jsonToolChoice(
+  wanted: WireChoice | undefined,
+  json: string,
+  { offered, warnings }: { offered: readonly Tool[]; warnings: WarningList },
+): WireChoice {
+  const [only] = offered
+  if (wanted?.type === 'any' && offered.length === 1 && only) return { type: 'tool', name: only.name }
+  // The model may answer at once, since the tool for that is among those it must choose from.
+  if (demandsOneOfSeveral(wanted, offered)) warnings.add('tool_choice_relaxed', '/tool_choice')
   if (wanted && isForced(wanted)) return wanted
   return offered.length > 0 && wanted?.type !== 'none' ? { type: 'any' } : { type: 'tool', name: json }
 }
@@ -86,7 +99,10 @@ export function writeChoice(
   const { rules, names, warnings } = context
   const one = conversation.parallelTools === false && tools.length > 0 && choice?.type !== 'none'
   const single = one && rules.parallelFlag === false
-  if (single) warnings.add('parallel_tool_calls_emulated', placeOf(conversation, 'parallelTools'))
+  // Where the form of the answer has room for one call only, nothing is lost by it.
+  if (single && !conversation.oneCallByForm) {
+    warnings.add('parallel_tool_calls_emulated', placeOf(conversation, 'parallelTools'))
+  }
   const flagged = one && !single
   if (!choice && !flagged) return { json: undefined, single }
   const json = jsonObject([

@@ -245,6 +245,8 @@ describe('tool choice', () => {
     expect(body.tool_choice).toBeUndefined()
     expect(rendered.undo.singleToolCall).toBe(true)
     expect(warnings).toEqual(['parallel_tool_calls_emulated;/parallel_tool_calls'])
+    const byForm = choice({ parallelTools: false, oneCallByForm: true }, { parallelFlag: false })
+    expect([byForm.rendered.undo.singleToolCall, byForm.warnings]).toEqual([true, []])
   })
 
   test('vector 27: allowed tools are the only ones sent; one that must be called is named', () => {

@@ -8,6 +8,7 @@ import { refuseAt } from '../request/request-fields.ts'
 import { shownWord } from '../request/shown-word.ts'
 import type { ToolNames } from '../request/tool-names.ts'
 import type { WarningList } from '../request/warning-list.ts'
+import type { MergeBudget } from './merge-all-of.ts'
 import { fitsSubset } from './schema-subset.ts'
 import type { StrictBudget } from './strict-budget.ts'
 import { toolSchema } from './tool-schema.ts'
@@ -26,6 +27,7 @@ export interface ToolContext {
   readonly warnings: WarningList
   /** What is left for strict tools once the form of the answer has had its part. */
   readonly strictBudget: StrictBudget
+  readonly merges: MergeBudget
 }
 
 export function renderTools(tools: readonly Tool[], context: ToolContext): WireTool[] {
@@ -49,10 +51,10 @@ export function renderTools(tools: readonly Tool[], context: ToolContext): WireT
 const inputOnly = '{"type":"object","properties":{"input":{"type":"string"}},"required":["input"]}'
 
 function renderFunction(tool: FunctionTool, place: string, context: ToolContext): WireTool {
-  const { rules, warnings, strictBudget } = context
+  const { rules, warnings, strictBudget, merges } = context
   const { schema, note } = objectSchema(tool, place, warnings)
   const wanted = tool.strict === true
-  const strict = wanted && rules.strictTools === true && fitsSubset(schema) && strictBudget.takeTool(schema)
+  const strict = wanted && rules.strictTools === true && fitsSubset(schema, merges) && strictBudget.takeTool(schema)
   if (wanted && !strict) warnings.add('strict_dropped', place)
   const description = note === undefined ? tool.description : [tool.description, note].filter(Boolean).join('\n\n')
   const rendered = wireTool(tool, schema, description, context)

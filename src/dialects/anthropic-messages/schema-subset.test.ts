@@ -1,8 +1,11 @@
 import { describe, expect, test } from 'bun:test'
-import { fitsSubset, subsetSchema } from './schema-subset.ts'
+import { MergeBudget } from './merge-all-of.ts'
+import { fitsSubset as fitsSubsetWithin, subsetSchema } from './schema-subset.ts'
 
-function narrowed(schema: object) {
-  const result = subsetSchema(JSON.stringify(schema))
+const fitsSubset = (raw: string) => fitsSubsetWithin(raw, new MergeBudget())
+
+function narrowed(schema: object, merges = new MergeBudget()) {
+  const result = subsetSchema(JSON.stringify(schema), merges)
   if (typeof result === 'string') throw new Error(result)
   const { schema: text, loosened, tightened } = result
   return { text, schema: JSON.parse(text), loosened, tightened }
@@ -92,6 +95,47 @@ describe('schemas that all hold', () => {
     const copies = narrowed({ type: 'object', properties: uses, $defs: { L: long } })
     expect(copies.text.length).toBeLessThan(300_000)
     expect(copies.loosened).toBe(true)
+  })
+})
+
+describe('merging comes to an end', () => {
+  const other = { type: 'object', properties: { a: { type: 'integer' } } }
+  const mergeable = { allOf: [a, b] }
+  /** Fields that cannot be merged, and behind them one that can. */
+  const behind = (failures: number) => ({
+    type: 'object',
+    properties: {
+      ...Object.fromEntries(Array.from({ length: failures }, (_, i) => [`p${i}`, { allOf: [a, other] }])),
+      last: mergeable,
+    },
+  })
+  const names = (schema: { properties: { last: object } }) => Object.keys(schema.properties.last)
+
+  test('where it fails over and over', () => {
+    expect(names(narrowed(behind(20)).schema)).toContain('properties')
+    expect(names(narrowed(behind(300)).schema)).toEqual(['description'])
+  })
+
+  test('for all schemas of a request together', () => {
+    const merges = new MergeBudget()
+    narrowed(behind(300), merges)
+    expect(names(narrowed(behind(0), merges).schema)).toEqual(['description'])
+  })
+})
+
+describe('a value that may be null', () => {
+  test('is one of two types', () => {
+    const text = { type: ['string', 'null'] }
+    expect(fieldOf({ type: 'string', nullable: true })).toMatchObject({ ...same, schema: text })
+    expect(fitsSubset(JSON.stringify(field({ type: 'string', nullable: true })))).toBe(false)
+    expect(fieldOf({ nullable: true, type: 'string', description: 'd' }).schema).toEqual({ ...text, description: 'd' })
+    expect(fieldOf({ type: 'string', nullable: false })).toMatchObject({ ...same, schema: { type: 'string' } })
+  })
+
+  test('is only told to be so beside values that are listed', () => {
+    const listed = fieldOf({ type: 'string', enum: ['x'], nullable: true })
+    expect(listed.schema).toEqual({ type: 'string', enum: ['x'], description: '(nullable: true)' })
+    expect(listed.loosened).toBe(true)
   })
 })
 

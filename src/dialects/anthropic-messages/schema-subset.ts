@@ -4,7 +4,7 @@
 import { JsonNode } from '../../wire/json-node.ts'
 import type { RawJson } from '../canonical/conversation.ts'
 import { jsonArray, jsonObject, jsonString } from '../request/json-text.ts'
-import { mergeAllOf } from './merge-all-of.ts'
+import { type MergeBudget, mergeAllOf, schemaCharactersMax } from './merge-all-of.ts'
 
 export interface SubsetSchema {
   readonly schema: RawJson
@@ -24,32 +24,27 @@ const named = new Set(['properties', '$defs', 'definitions'])
 const silent = new Set(['$schema', '$id', '$comment', 'examples', 'deprecated', 'readOnly', 'writeOnly', 'strict'])
 const formats = ['date-time', 'time', 'date', 'duration', 'email', 'hostname', 'uri', 'ipv4', 'ipv6', 'uuid']
 
-/** Far above what the provider compiles; each level of nesting reads what is below it again. */
-const schemaCharactersMax = 200_000
-/** So that a schema is merged in 200 places at most. */
-const mergeCharactersMin = 1000
-
 /** A text says why there is no such schema. */
-export function subsetSchema(raw: RawJson): SubsetSchema | string {
-  const narrowed = narrowedSchema(raw)
+export function subsetSchema(raw: RawJson, merges: MergeBudget): SubsetSchema | string {
+  const narrowed = narrowedSchema(raw, merges)
   if (typeof narrowed === 'string') return narrowed
   const { schema, narrowing } = narrowed
   return { schema, loosened: narrowing.loosened, tightened: narrowing.tightened }
 }
 
 /** Whether a schema lies in the part already. */
-export function fitsSubset(raw: RawJson): boolean {
-  const narrowed = narrowedSchema(raw)
+export function fitsSubset(raw: RawJson, merges: MergeBudget): boolean {
+  const narrowed = narrowedSchema(raw, merges)
   return typeof narrowed !== 'string' && !narrowed.narrowing.loosened && !narrowed.narrowing.rewritten
 }
 
-function narrowedSchema(raw: RawJson): { schema: RawJson; narrowing: Narrowing } | string {
+function narrowedSchema(raw: RawJson, merges: MergeBudget): { schema: RawJson; narrowing: Narrowing } | string {
   if (raw.length > schemaCharactersMax) return `it is longer than ${schemaCharactersMax} characters`
   const root = JsonNode.of(raw)
   if (!root.members()) return 'the schema must be a JSON object without repeated names'
   const fault = referenceFault(root)
   if (fault) return fault
-  const narrowing = new Narrowing(root)
+  const narrowing = new Narrowing(root, merges)
   return { schema: narrowing.narrow(root), narrowing }
 }
 
@@ -58,9 +53,11 @@ class Narrowing {
   tightened = false
   /** The schema as it was written is not in the part, whether or not it says the same now. */
   rewritten = false
-  #mergeLeft = schemaCharactersMax
 
-  constructor(private readonly root: JsonNode) {}
+  constructor(
+    private readonly root: JsonNode,
+    private readonly merges: MergeBudget,
+  ) {}
 
   narrow(written: JsonNode): RawJson {
     const node = this.#merged(written)
@@ -69,8 +66,14 @@ class Narrowing {
     if (!members) return node.text
     const kept = new Map<string, RawJson>()
     const told: string[] = []
+    const orNull = nullableType(node)
     for (const [name, value] of members) {
+      if (name === 'nullable' && (orNull || value.text === 'false')) continue
       if (!this.#keep(name, value, kept) && !isSilent(name)) told.push(`${name}: ${value.text}`)
+    }
+    if (orNull) {
+      this.rewritten = true
+      kept.set('type', orNull)
     }
     if (told.length > 0) this.loosened = true
     const description = textOf(node.member('description'))
@@ -80,15 +83,11 @@ class Narrowing {
     return jsonObject([...kept])
   }
 
-  /** Each merging costs something even where it is short, so that it comes to an end in time. */
   #merged(node: JsonNode): JsonNode {
     const elements = node.member('allOf')?.elements()
     if (!elements || elements.every(isTakenInAllOf)) return node
     this.rewritten = true
-    const merged = mergeAllOf(node, this.root, this.#mergeLeft)
-    if (!merged) return node
-    this.#mergeLeft -= merged.span.end + mergeCharactersMin
-    return merged
+    return mergeAllOf(node, this.root, this.merges) ?? node
   }
 
   /** false = the provider cannot be held to it. */
@@ -134,6 +133,14 @@ class Narrowing {
 /** The description is written anew, and how an object is closed is decided for itself. */
 function isSilent(name: string): boolean {
   return silent.has(name) || name === 'description' || name === 'additionalProperties'
+}
+
+/** `nullable` in words that the provider knows, where nothing but the type says what a value is. */
+function nullableType(node: JsonNode): RawJson | undefined {
+  const type = textOf(node.member('type'))
+  if (node.member('nullable')?.text !== 'true' || type === undefined) return undefined
+  const isElsewhere = ['enum', 'const', '$ref', ...lists].some((name) => node.member(name))
+  return isElsewhere ? undefined : jsonArray([jsonString(type), '"null"'])
 }
 
 function isEnforced(name: string, value: JsonNode): boolean {

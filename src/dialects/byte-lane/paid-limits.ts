@@ -21,14 +21,14 @@ export function capWarnings({ outputCap }: Envelope, edits: RequestEdits, member
   return isClamped && member ? [{ code: 'max_tokens_clamped', field: `/${member.name}` }] : []
 }
 
-/** The member under `name`, where it asks for processing at a higher price and the route does not serve that. */
+/** The member under `name`, where it asks for processing at a higher price that nobody would pay for. */
 export function dearerMember(
   { body, members }: Envelope,
-  { rules }: RequestEdits,
+  { rules, isOwn }: RequestEdits,
   name: string,
   dearer: readonly string[],
 ): JsonMember | undefined {
-  const member = rules.fastTier === true ? undefined : members.find(name)
+  const member = rules.fastTier === true || isOwn ? undefined : members.find(name)
   return member && dearer.includes(memberText(body, member) ?? '') ? member : undefined
 }
 

@@ -14,6 +14,8 @@ export interface RequestEdits {
   readonly outputCapMost?: number | undefined
   /** A larger cap becomes this one: the model writes no more, and no more is held. */
   readonly maxOutputTokens?: number | undefined
+  /** On the workspace's own credential: the provider bills the workspace, at whatever price it asks for. */
+  readonly isOwn?: boolean
   readonly rules: TargetRules
 }
 

@@ -161,6 +161,8 @@ export interface Conversation {
   readonly toolChoice: ToolChoice | undefined
   /** Whether the model may call several tools at once. */
   readonly parallelTools: boolean | undefined
+  /** It may not, since the caller's form of an answer has room for one call; nobody said so in words. */
+  readonly oneCallByForm?: boolean
   readonly sampling: Sampling
   readonly outputCap: number | undefined
   readonly stop: readonly string[]

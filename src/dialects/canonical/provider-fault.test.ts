@@ -37,6 +37,19 @@ test.each<[says: string, body: unknown, message: string]>([
   ['an object for a message', { error: { message: { error: { message: 'no' } } } }, 'no'],
   ['an error that says nothing beside one that does', { error: { code: 7 }, detail: 'no' }, 'no'],
   ['an empty message and a telling detail', { error: { message: '', detail: 'no' } }, 'no'],
+  ...[
+    ['in words', 'too hot'],
+    ['as JSON', '{"error":{"message":"too hot"}}'],
+    ['as a list', '[{"error":{"message":"too hot"}}]'],
+    ['as an object', { error: { message: 'too hot' } }],
+  ].map(([form, raw]): [string, unknown, string] => [
+    `OpenRouter ${form}`,
+    { error: { message: 'Provider returned error', code: 400, metadata: { raw, provider_name: 'P' } } },
+    'too hot',
+  ]),
+  ['OpenRouter with nothing more', { error: { message: 'Provider returned error' } }, 'Provider returned error'],
+  ['OpenRouter with its own words', { error: { message: 'no credits', metadata: { raw: 'x' } } }, 'no credits'],
+  ['JSON of another shape', { error: { message: 'Provider returned error', metadata: { raw: '{"a":1}' } } }, '{"a":1}'],
   ['plain text', ' upstream says no\n', 'upstream says no'],
 ])('the text is found as %s write it', (_, body, message) => {
   expect(said(body)).toBe(message)

@@ -2,7 +2,7 @@
 // take. What is written otherwise is kept as text; nothing here is trusted.
 
 import { retryAfterMs } from '../../wire/retry-after.ts'
-import { isRecord, parseRecord, recordOf } from './json-value.ts'
+import { isRecord, parseJson, parseRecord, recordOf } from './json-value.ts'
 
 /** What a provider said when it refused or broke off, in its own words. Untrusted. */
 export interface ProviderFault {
@@ -34,11 +34,18 @@ export function faultFromError(status: number | undefined, retryMs: number | und
     status,
     type: text(fields.type),
     code: codeOf(fields),
-    message: (wordsOf(error) ?? '').slice(0, textMax),
+    message: (relayedWords(fields) ?? wordsOf(error) ?? '').slice(0, textMax),
     param: text(fields.param),
     details: fields.details,
     retryAfterMs: retryMs,
   }
+}
+
+/** OpenRouter says only that a provider failed; what that one said stands beside it, as text or as JSON in a text. */
+function relayedWords({ message, metadata }: Record<string, unknown>): string | undefined {
+  if (message !== 'Provider returned error') return undefined
+  const { raw } = recordOf(metadata)
+  return (typeof raw === 'string' ? wordsOf(parseJson(raw)) : undefined) ?? wordsOf(raw)
 }
 
 /**

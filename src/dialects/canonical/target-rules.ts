@@ -81,8 +81,10 @@ export interface TargetRules {
   readonly dialectVersion?: string
   /** Reasoning is written as <think>…</think> inside the text. */
   readonly thinkTags?: boolean
-  /** Serves fast processing for money. */
+  /** Serves fast processing for money, at a price that is billed. */
   readonly fastTier?: boolean
+  /** Serves slow processing for less money. */
+  readonly economyTier?: boolean
   /** Media may stand inside tool results. */
   readonly mediaInToolResults?: boolean
 }

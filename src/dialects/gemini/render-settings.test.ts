@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { geminis, geminiTarget, refusedBy, rendered } from '../../../test/parts/gemini.ts'
 import { text, user } from '../../../test/parts/translation.ts'
+import { google } from '../../providers/data/google.ts'
 import type { Conversation, ReasoningWish } from '../canonical/conversation.ts'
 import type { TargetRules } from '../canonical/target-rules.ts'
 
@@ -135,11 +136,23 @@ describe('the rest', () => {
 
   test('a tier goes only where tiers are sold', () => {
     expect(rendered({ serviceTier: 'fast' }, { fastTier: true }).body.serviceTier).toBe('priority')
-    expect(rendered({ serviceTier: 'economy' }, { fastTier: true }).body.serviceTier).toBe('flex')
-    const dropped = rendered({ serviceTier: 'fast' })
-    expect(dropped.body).not.toHaveProperty('serviceTier')
-    expect(dropped.warnings).toEqual(['service_tier_dropped;/service_tier'])
+    expect(rendered({ serviceTier: 'economy' }, { economyTier: true }).body.serviceTier).toBe('flex')
+    for (const [serviceTier, rules] of [
+      ['fast', {}],
+      ['fast', { economyTier: true }],
+      ['economy', { fastTier: true }],
+    ] as const) {
+      const dropped = rendered({ serviceTier }, rules)
+      expect(dropped.body).not.toHaveProperty('serviceTier')
+      expect(dropped.warnings).toEqual(['service_tier_dropped;/service_tier'])
+    }
     expect(rendered({ serviceTier: 'standard' }).warnings).toEqual([])
+  })
+
+  test('the provider gets the cheaper tier, and not the one that no price covers', () => {
+    const { rules } = google.endpoints[0] ?? {}
+    expect(rendered({ serviceTier: 'economy' }, rules).body.serviceTier).toBe('flex')
+    expect(rendered({ serviceTier: 'fast' }, rules).body).not.toHaveProperty('serviceTier')
   })
 
   test('cache marks are left out with one warning, and automatic caching is met anyway', () => {

@@ -77,8 +77,9 @@ export function renderStop({ stop }: Conversation, { rules }: Rendering): Render
 
 export function renderServiceTier(conversation: Conversation, { rules, warnings }: Rendering): Member {
   const { serviceTier } = conversation
+  if (serviceTier === 'fast' && rules.fastTier) return ['serviceTier', '"priority"']
+  if (serviceTier === 'economy' && rules.economyTier) return ['serviceTier', '"flex"']
   if (serviceTier === 'fast' || serviceTier === 'economy') {
-    if (rules.fastTier) return ['serviceTier', serviceTier === 'fast' ? '"priority"' : '"flex"']
     warnings.add('service_tier_dropped', placeOf(conversation, 'serviceTier'))
   }
   // Standard is what everybody gets who does not ask for another.

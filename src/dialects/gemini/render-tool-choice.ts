@@ -90,7 +90,9 @@ function hiddenMode(
 ): RawJson {
   if (tools.length === 0 || choice?.kind === 'none') return writeMode('ANY', [hidden])
   const names = chosenNames(choice, tools, rendering)
-  return writeMode('ANY', names && !isForced(choice) ? [...names, hidden] : names)
+  // The hidden one would do for any call that is demanded, so that it is not among the names then.
+  if (isForced(choice)) return writeMode('ANY', names ?? tools.map(({ name }) => rendering.names.sent(name)))
+  return writeMode('ANY', names && [...names, hidden])
 }
 
 function writeMode(mode: 'AUTO' | 'NONE' | 'VALIDATED' | 'ANY', names: readonly string[] | undefined): RawJson {

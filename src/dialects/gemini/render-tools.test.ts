@@ -143,6 +143,8 @@ describe('choice', () => {
     const single = rendered({ tools, parallelTools: false })
     expect(single.undo.singleToolCall).toBe(true)
     expect(single.warnings).toEqual(['parallel_tool_calls_emulated;/parallel_tool_calls'])
+    const byForm = rendered({ tools, parallelTools: false, oneCallByForm: true })
+    expect([byForm.undo.singleToolCall, byForm.warnings]).toEqual([true, []])
     const none = rendered({ tools, parallelTools: false, toolChoice: { kind: 'none' } })
     expect(none.undo.singleToolCall).toBe(false)
     expect(none.warnings).toEqual([])
@@ -196,6 +198,8 @@ describe('a JSON form', () => {
       config({ outputFormat, toolChoice }, { jsonOutput: 'emulated' })
     expect(choose({ kind: 'none' })).toEqual({ mode: 'ANY', allowedFunctionNames: ['json'] })
     expect(choose({ kind: 'named', name: 'g' })).toEqual({ mode: 'ANY', allowedFunctionNames: ['g'] })
+    expect(choose({ kind: 'required' })).toEqual({ mode: 'ANY', allowedFunctionNames: tools.map(({ name }) => name) })
+    expect(choose({ kind: 'auto' })).toEqual({ mode: 'ANY' })
     expect(choose({ kind: 'allowed', names: ['g'], force: false })).toEqual({
       mode: 'ANY',
       allowedFunctionNames: ['g', 'json'],

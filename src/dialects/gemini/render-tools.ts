@@ -45,7 +45,10 @@ export function renderTools(
   if (hidden) declared.push(declaration(hidden.name, hidden.description, hidden.parameters))
   const mode = chooseMode(conversation, tools, hidden?.name, rendering)
   const single = conversation.parallelTools === false && tools.length > 0 && conversation.toolChoice?.kind !== 'none'
-  if (single) warnings.add('parallel_tool_calls_emulated', placeOf(conversation, 'parallelTools'))
+  // Where the form of the answer has room for one call only, nothing is lost by it.
+  if (single && !conversation.oneCallByForm) {
+    warnings.add('parallel_tool_calls_emulated', placeOf(conversation, 'parallelTools'))
+  }
   return {
     tools: count === 0 ? undefined : jsonArray([jsonObject([['functionDeclarations', jsonArray(declared)]])]),
     toolConfig: mode && jsonObject([['functionCallingConfig', mode]]),

@@ -82,15 +82,20 @@ describe('a host that knows one name for the cap', () => {
       return new TextDecoder().decode(editRequest(envelopeOf(`{"model":"m",${caps},${plain}}`), edits).body)
     }
     expect(lowered('"max_tokens":5,"max_completion_tokens":7', older)).toBe(`{"model":"up","max_tokens":3,${plain}}`)
-    expect(lowered('"max_tokens":5,"max_completion_tokens":7', {})).toBe(`{"model":"up","max_tokens":3,${plain}}`)
+    expect(lowered('"max_tokens":5,"max_completion_tokens":7', {})).toBe(
+      `{"model":"up","max_completion_tokens":3,${plain}}`,
+    )
+    expect(lowered('"max_completion_tokens":7', {})).toBe(`{"model":"up","max_completion_tokens":3,${plain}}`)
+    expect(lowered('"max_tokens":7', {})).toBe(`{"model":"up","max_tokens":3,${plain}}`)
   })
 
   test.each([
-    ['"max_completion_tokens":7', '"max_tokens":7'],
-    ['"max_tokens":5,"max_completion_tokens":7', '"max_tokens":7'],
-    ['"max_completion_tokens":7,"max_tokens":9000', '"max_tokens":7'],
+    ['"max_completion_tokens":7.0', '"max_completion_tokens":7.0'],
+    ['"max_tokens":5,"max_completion_tokens":7', '"max_completion_tokens":7'],
+    ['"max_completion_tokens":7,"max_tokens":9000', '"max_completion_tokens":7'],
+    ['"max_tokens":5,"max_completion_tokens":null', '"max_tokens":5'],
     ['"max_tokens":5.0', '"max_tokens":5.0'],
-  ])('one of which nothing is known gets the name that all others know: %s', (caps, sent) => {
+  ])('one of which nothing is known gets one too, under the caller’s name: %s', (caps, sent) => {
     expect(edited(`{"model":"m",${caps},${plain}}`, {})).toBe(`{"model":"up",${sent},${plain}}`)
   })
 })
@@ -109,7 +114,7 @@ describe('what is not paid for', () => {
     [
       '"max_completion_tokens":51,',
       { maxOutputTokens: 50 },
-      '"max_tokens":50,',
+      '"max_completion_tokens":50,',
       ['max_tokens_clamped;/max_completion_tokens'],
     ],
     ['"max_tokens":50,', { maxOutputTokens: 50 }, '"max_tokens":50,', []],
@@ -133,6 +138,8 @@ describe('what is not paid for', () => {
     expect(sent(member, {})).toEqual(['', ['service_tier_dropped;/service_tier']])
     expect(sent(member, { rules: { fastTier: false } })).toEqual(['', ['service_tier_dropped;/service_tier']])
     expect(sent(member, { rules: { fastTier: true } })).toEqual([member, []])
+    // There the provider bills the workspace.
+    expect(sent(member, { isOwn: true })).toEqual([member, []])
   })
 
   test.each(['"flex"', '"auto"', '"default"', 'null', '1'])('has nothing to do with a tier of %s', (tier) => {

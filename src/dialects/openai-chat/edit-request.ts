@@ -19,10 +19,7 @@ import { messageEdits } from './edit-messages.ts'
 
 /** The older first. */
 const capNames = ['max_tokens', 'max_completion_tokens']
-/**
- * Where nothing is known of a host. Those that know one name only know this one, and ignore a cap under the other; models
- * that refuse it are known.
- */
+/** For a cap that the caller did not send, where nothing is known of a host: the one that most of them know. */
 const capNameUsual = 'max_tokens'
 /** Two words for the same. */
 const dearerTiers = ['priority', 'fast']
@@ -61,11 +58,14 @@ export function editRequest(envelope: Envelope, edits: RequestEdits): EditedRequ
   }
 }
 
-/** The cap under the name the host knows: renamed where the caller used the other one, added where it sent none. */
+/**
+ * The cap under the name the host is known for: renamed where the caller used the other one, added where it sent none.
+ * Of a host that nothing is known of the caller may know more: some models refuse the older name, some hosts the newer.
+ */
 function capEdits(envelope: Envelope, edits: RequestEdits, added: string[]): ByteEdit[] {
-  const name = edits.rules.outputCapName ?? capNameUsual
   const cap = sentCap(envelope, edits)
   const counting = countingCap(envelope)
+  const name = edits.rules.outputCapName ?? counting?.name ?? capNameUsual
   if (cap === undefined) return []
   if (!counting) {
     added.push(`"${name}":${cap}`)

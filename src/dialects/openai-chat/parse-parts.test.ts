@@ -65,10 +65,12 @@ describe('content parts', () => {
   })
 
   test('sound is a document by value', () => {
-    const part = { type: 'input_audio', input_audio: { data: 'UklG', format: 'wav' } }
-    expect(parsed({ messages: [{ role: 'user', content: [part] }] }).turns[0]?.blocks).toEqual([
-      { kind: 'document', source: { kind: 'data', mediaType: 'audio/wav', base64: 'UklG' } },
-    ])
+    for (const data of ['UklG', 'data:audio/x-wav;base64,UklG']) {
+      const part = { type: 'input_audio', input_audio: { data, format: 'wav' } }
+      expect(parsed({ messages: [{ role: 'user', content: [part] }] }).turns[0]?.blocks).toEqual([
+        { kind: 'document', source: { kind: 'data', mediaType: 'audio/wav', base64: 'UklG' } },
+      ])
+    }
   })
 
   test('vector 34: breakpoints are cache marks; half a day is more than anyone else keeps', () => {

@@ -93,7 +93,10 @@ function parseSound(part: RequestFields): DocumentBlock {
   if (!soundFormats.has(format)) {
     return sound.refuse('format', `The audio format ${shownWord(format)} is not supported; send wav or mp3.`)
   }
-  return { kind: 'document', source: { kind: 'data', mediaType: `audio/${format}`, base64: sound.text('data') } }
+  const data = sound.text('data')
+  // Bare base64 is the documented form; some clients send it as they would send an image.
+  const base64 = readDataUrl(data)?.base64 ?? data
+  return { kind: 'document', source: { kind: 'data', mediaType: `audio/${format}`, base64 } }
 }
 
 /** A Messages-shaped image or document. */

@@ -11,7 +11,7 @@ import { createParseContext, type ParseContext, readMark } from './parse-context
 import { parseLeftovers, parseServiceTier } from './parse-leftovers.ts'
 import { parseMessages } from './parse-messages.ts'
 import { parseOutputFormat, parseReasoning, parseSampling, parseStop } from './parse-settings.ts'
-import { offersLegacyOnly, parseToolChoice, parseTools } from './parse-tools.ts'
+import { impliesOneCall, parseToolChoice, parseTools } from './parse-tools.ts'
 
 export function parseRequest(envelope: Envelope): ParsedRequest | Failure {
   return readRequest(() => {
@@ -70,7 +70,7 @@ function placesOf(body: RequestFields, reasoning: string | undefined): Places {
     outputFormat: '/response_format',
     endUserId: body.optionalText('safety_identifier') ? '/safety_identifier' : '/user',
     serviceTier: '/service_tier',
-    parallelTools: offersLegacyOnly(body) ? '/functions' : '/parallel_tool_calls',
+    parallelTools: impliesOneCall(body) ? '/functions' : '/parallel_tool_calls',
     automaticCache: '/cache_control',
     ...(reasoning === undefined ? {} : { reasoning }),
   }

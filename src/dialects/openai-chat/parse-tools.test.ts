@@ -10,6 +10,10 @@ describe('tools', () => {
     const functions = [{ name: 'f' }]
     const legacy = parsed({ messages, functions, parallel_tool_calls: true })
     expect([legacy.parallelTools, legacy.places?.parallelTools]).toEqual([false, '/functions'])
+    expect(legacy.oneCallByForm).toBe(true)
+    const said = parsed({ messages, functions, parallel_tool_calls: false })
+    expect([said.parallelTools, said.places?.parallelTools]).toEqual([false, '/parallel_tool_calls'])
+    expect(said.oneCallByForm).toBeUndefined()
     const both = parsed({ messages, functions, tools: [{ type: 'function', function: { name: 'g' } }] })
     expect([both.parallelTools, both.places?.parallelTools]).toEqual([undefined, '/parallel_tool_calls'])
   })

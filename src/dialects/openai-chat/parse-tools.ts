@@ -89,10 +89,15 @@ const choiceWords: Readonly<Record<string, ToolChoice>> = {
 interface ParsedToolChoice {
   readonly toolChoice: ToolChoice | undefined
   readonly parallelTools: boolean | undefined
+  readonly oneCallByForm?: boolean
 }
 
 export function parseToolChoice(body: RequestFields): ParsedToolChoice {
-  const parallelTools = offersLegacyOnly(body) ? false : body.optionalBoolean('parallel_tool_calls')
+  if (!impliesOneCall(body)) return choiceOf(body, body.optionalBoolean('parallel_tool_calls'))
+  return { ...choiceOf(body, false), oneCallByForm: true }
+}
+
+function choiceOf(body: RequestFields, parallelTools: boolean | undefined): ParsedToolChoice {
   const name = body.value('tool_choice') === undefined ? 'function_call' : 'tool_choice'
   const value = body.value(name)
   if (value === undefined) return { toolChoice: undefined, parallelTools }
@@ -103,9 +108,10 @@ export function parseToolChoice(body: RequestFields): ParsedToolChoice {
   return { toolChoice: choiceOfObject(choice), parallelTools: parallelTools ?? (single ? false : undefined) }
 }
 
-/** The older form of an answer has room for one call, and nobody could answer another. */
-export function offersLegacyOnly(body: RequestFields): boolean {
-  return body.objects('functions').length > 0 && body.objects('tools').length === 0
+/** The older form of an answer has room for one call, and nobody could answer another; whoever says so means it. */
+export function impliesOneCall(body: RequestFields): boolean {
+  const offersLegacyOnly = body.objects('functions').length > 0 && body.objects('tools').length === 0
+  return offersLegacyOnly && body.optionalBoolean('parallel_tool_calls') !== false
 }
 
 function choiceOfWord(body: RequestFields, name: string, word: string): ToolChoice {

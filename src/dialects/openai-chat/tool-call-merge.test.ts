@@ -121,6 +121,33 @@ describe('a call', () => {
     expect(written('{"a":1}', '{"a":2}')).toEqual(['call a f', '+{"a":1}', '.', ended])
   })
 
+  test('fails the reply where the real object comes after the empty one was passed on', () => {
+    const late = 'fail arguments for a tool call that had ended'
+    const single = (...pieces: string[]) =>
+      read(
+        calls({ index: 0, id: 'a', ...named('f') }),
+        ...pieces.map((piece) => calls({ index: 0, ...args(piece) })),
+        finished,
+      ).at(-1)
+    expect(single('{', '}', '{"a":1}')).toBe(late)
+    expect(single('{', ' }', ' {', '"a":1}')).toBe(late)
+    expect(single('{', '}', '{}', '{"a":1}')).toBe(late)
+    // The same again, or no object, changes nothing.
+    expect(single('{', '}', '{}')).toBe(ended)
+    expect(single('{', '}', '{', ' }')).toBe(ended)
+    expect(single('{', '}', '}', '{"a":1}')).toBe(ended)
+    expect(single('{', '"a":1}', '{"a":1}')).toBe(ended)
+    const announced = chunk({
+      tool_calls: [
+        { index: 0, id: 'a', ...named('f', '{}') },
+        { index: 1, id: 'b', ...named('g', '{}') },
+      ],
+    })
+    const two = (...pieces: string[]) => read(announced, ...pieces, finished).at(-1)
+    expect(two(calls({ index: 0, ...args('{"a":1}') }), calls({ index: 1, ...args('{"b":1}') }))).toBe(late)
+    expect(two(calls({ index: 0, ...args('{}') }), calls({ index: 1, ...args('{"b":1}') }))).toBe(ended)
+  })
+
   test('of a custom tool carries its bare text', () => {
     const custom = calls({ index: 0, id: 'a', type: 'custom', custom: { name: 'patch', input: '' } })
     expect(

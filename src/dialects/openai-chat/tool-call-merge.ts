@@ -24,6 +24,9 @@ class Call {
   /** Arguments not passed on yet. */
   held = ''
   scan = new ArgumentScan()
+  /** How the arguments begin, and what is written behind them where they are empty: a few characters, no spaces. */
+  #start = ''
+  #behind = ''
 
   constructor(readonly index: number | undefined) {}
 
@@ -41,6 +44,11 @@ class Call {
     return !this.custom && this.scan.complete && /^\s*\{\s*\}$/.test(this.held)
   }
 
+  /** An empty object has been passed on, and another one that says more has begun behind it. */
+  get isAmended(): boolean {
+    return /^\{[^}]/.test(this.#behind)
+  }
+
   take(fragment: CallFragment): void {
     // The first that is not empty counts: hosts repeat them, or send others later.
     if (this.id === '') this.id = fragment.id
@@ -53,11 +61,19 @@ class Call {
   #takeJson(text: string): void {
     if (this.scan.complete) {
       // What follows a complete object is a repetition of it; but some hosts announce arguments by an empty one.
-      if (!this.isBare || !text.trimStart().startsWith('{')) return
+      if (!this.isBare) {
+        // The same again says nothing.
+        const known = this.#behind === '{}' ? '' : this.#behind
+        if (this.#start === '{}') this.#behind = begun(known, text)
+        return
+      }
+      if (!text.trimStart().startsWith('{')) return
       this.held = ''
       this.scan = new ArgumentScan()
+      this.#start = ''
     }
     const value = this.scan.push(text)
+    this.#start = begun(this.#start, value)
     // A string is looked at as a whole in the end.
     this.held += this.scan.first === '"' ? text : value
   }
@@ -90,7 +106,8 @@ export class ToolCallMerge {
   push(fragment: CallFragment): void {
     const call = this.#callOf(fragment)
     call.take(fragment)
-    if (call.state === 'closed' && call.held.trim() !== '') this.fault = 'arguments for a tool call that had ended'
+    const isLate = call.isAmended || (call.state === 'closed' && call.held.trim() !== '')
+    if (isLate) this.fault = 'arguments for a tool call that had ended'
     this.#advance()
   }
 
@@ -170,6 +187,11 @@ export class ToolCallMerge {
     call.state = 'closed'
     this.reply.close()
   }
+}
+
+/** The first characters of a text that comes in pieces: as many as tell an empty object from any other. */
+function begun(start: string, piece: string): string {
+  return start.length > 2 ? start : (start + piece.replace(/\s+/g, '')).slice(0, 3)
 }
 
 /** Whether a fragment that has the number of a call is nevertheless the beginning of another. */

@@ -34,6 +34,7 @@ describe('strict are schemas', () => {
       '"type":"string","pattern":"^a(?:b)+$"',
       '"type":"string","enum":["a","b"]',
       '"type":"string","const":"a"',
+      '"type":"string","nullable":true',
       '"type":"number","minimum":0,"exclusiveMaximum":9,"multipleOf":3',
       '"type":"array","items":{"type":"string"},"minItems":2,"maxItems":4',
     ]) {
@@ -77,6 +78,13 @@ describe('strict are schemas', () => {
     expect(isTaken('{"$ref":"#"}')).toBe(true)
     expect(isTaken('{"$ref":"#/$defs/x","description":"d"}', defs)).toBe(false)
     expect(isTaken('{"$ref":"https://x/y.json"}')).toBe(false)
+  })
+
+  test('short enough to be compiled', () => {
+    const long = (length: number) => around(`{"type":"string","title":"${'x'.repeat(length)}"}`)
+    const frame = long(0).length
+    expect(isStrictSchema(long(200_000 - frame))).toBe(true)
+    expect(isStrictSchema(long(200_001 - frame))).toBe(false)
   })
 
   test('and a property may have the name of a keyword', () => {

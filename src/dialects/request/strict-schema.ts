@@ -9,6 +9,8 @@ import { isRecord, parseJson } from '../canonical/json-value.ts'
 const taken: ReadonlySet<string> = new Set([
   ...['type', 'enum', 'const', 'title', 'description', 'required', 'additionalProperties', '$schema'],
   ...['minimum', 'maximum', 'exclusiveMinimum', 'exclusiveMaximum', 'multipleOf', 'minItems', 'maxItems'],
+  // What the provider's own helper makes of zod's `nullable()`.
+  'nullable',
 ])
 const formats: readonly unknown[] = [
   ...['date-time', 'time', 'date', 'duration'],
@@ -20,7 +22,11 @@ const named: ReadonlySet<string> = new Set(['properties', '$defs', 'definitions'
 
 type Schema = Record<string, unknown>
 
+/** Far above what the provider compiles, and no work before it is refused there. */
+const schemaCharactersMax = 200_000
+
 export function isStrictSchema(schema: RawJson): boolean {
+  if (schema.length > schemaCharactersMax) return false
   const root = parseJson(schema)
   if (!isRecord(root) || root.type !== 'object' || root.anyOf !== undefined) return false
   const open: unknown[] = [root]
@@ -63,11 +69,9 @@ function mayBe({ type }: Schema, word: string): boolean {
 
 /** Nothing beside its properties, and none of them left out. */
 function isClosed({ properties, required, additionalProperties }: Schema): boolean {
-  const needed: unknown[] = Array.isArray(required) ? required : []
+  const needed = new Set<unknown>(Array.isArray(required) ? required : [])
   return (
-    additionalProperties === false &&
-    isRecord(properties) &&
-    Object.keys(properties).every((name) => needed.includes(name))
+    additionalProperties === false && isRecord(properties) && Object.keys(properties).every((name) => needed.has(name))
   )
 }
 

@@ -9,8 +9,9 @@ export const google: ProviderData = {
       dialect: 'gemini',
       baseUrl: 'https://generativelanguage.googleapis.com/v1beta',
       auth: 'x-goog-api-key',
-      // Flex and priority are served for money: https://ai.google.dev/gemini-api/docs/flex-inference, 2026-11.
-      rules: { fastTier: true },
+      // Flex is cheaper than the standard (https://ai.google.dev/gemini-api/docs/flex-inference, 2026-11). Priority is
+      // dearer, and no price in the catalog covers it.
+      rules: { economyTier: true },
     },
   ],
 }

@@ -1,0 +1,57 @@
+// Processing at a higher price is left out where the operator would pay for it, and passes where the provider bills the
+// workspace: on both surfaces, for answers and for counts.
+
+import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
+import { chat, messages, type TestSurface } from '../parts/surfaces.ts'
+import { startUpstream, type Upstream } from '../parts/upstream.ts'
+import { wordsFor } from '../parts/upstream-words.ts'
+import { startTenancy, type Tenancy } from '../tenancy/tenancy.ts'
+
+let upstream: Upstream
+let tenancy: Tenancy
+
+const config = (url: string) => `
+providers:
+  - { id: chatty, dialect: openai-chat, base_url: "${url}/v1", api_key: key-of-the-operator }
+  - { id: messy, dialect: anthropic-messages, base_url: "${url}", api_key: key-of-the-operator }
+models:
+  - { id: test/chat, price: free, routes: [{ provider: chatty, model: c }] }
+  - { id: test/messages, price: free, routes: [{ provider: messy, model: m }] }
+`
+
+beforeAll(async () => {
+  upstream = startUpstream((call, reply) =>
+    call.path.endsWith('/count_tokens')
+      ? reply.json(200, { input_tokens: 7 })
+      : reply.send(200, { 'content-type': 'application/json' }, wordsFor(call).whole),
+  )
+  tenancy = await startTenancy({ config: config(upstream.url) })
+})
+beforeEach(() => {
+  upstream.calls.length = 0
+})
+afterAll(async () => {
+  await tenancy[Symbol.asyncDispose]()
+  upstream.stop()
+})
+
+const counts: TestSurface = { ...messages, path: '/v1/messages/count_tokens' }
+const paths: readonly [says: string, surface: TestSurface, model: string, tier: object][] = [
+  ['a chat completion', chat, 'test/chat', { service_tier: 'priority' }],
+  ['a message', messages, 'test/messages', { speed: 'fast' }],
+  ['a token count', counts, 'test/messages', { speed: 'fast' }],
+]
+
+test.each(paths)('%s', async (_, surface, model, tier) => {
+  const tenant = await tenancy.tenant()
+  const sent = async () => {
+    expect((await tenancy.generate(surface, tenant.key, model, tier)).status).toBe(200)
+    return upstream.calls.at(-1)?.json()
+  }
+  for (const name of Object.keys(tier)) expect(await sent()).not.toHaveProperty(name)
+  for (const provider of ['chatty', 'messy']) {
+    const path = `/api/workspaces/${tenant.workspaceId}/credentials/${provider}`
+    await tenancy.must('PUT', path, { api_key: 'key-of-the-tenant' })
+  }
+  expect(await sent()).toMatchObject(tier)
+})
