@@ -15,6 +15,8 @@ const throttleDefaultMs = 1_000
 const retryWaitMaxMs = 60_000
 
 /** Characters of a provider's own text that a caller gets. */
+/** Of a provider's `error.details`. */
+const detailsDepthMax = 16
 const providerTextMax = 4096
 /** Some hosts repeat their status as the code, or write a sentence into it. */
 const isWord = /^[A-Za-z][A-Za-z0-9_.-]{2,63}$/
@@ -102,9 +104,14 @@ function callersFailure({ candidate, fault }: FailedAttempt): Failure {
   })
 }
 
-/** They came as JSON, so that nothing is lost by writing them out. */
-function maskWithin(details: unknown, mask: (text: string) => string): unknown {
-  return JSON.parse(JSON.stringify(details), (_, value: unknown) => (typeof value === 'string' ? mask(value) : value))
+/** They came as JSON, of any depth; what nests further than people write is left out. */
+function maskWithin(details: unknown, mask: (text: string) => string, depth = 0): unknown {
+  if (typeof details === 'string') return mask(details)
+  if (typeof details !== 'object' || details === null) return details
+  if (depth === detailsDepthMax) return '…'
+  if (Array.isArray(details)) return details.map((one) => maskWithin(one, mask, depth + 1))
+  const entries = Object.entries(details).map(([name, value]) => [name, maskWithin(value, mask, depth + 1)] as const)
+  return Object.fromEntries(entries)
 }
 
 function throttledFailure(failed: readonly FailedAttempt[]): Failure {
