@@ -14,10 +14,9 @@ const throttleDefaultMs = 1_000
 /** Official clients disagree on longer waits; above this they are told not to retry by themselves. */
 const retryWaitMaxMs = 60_000
 
-/** Characters of a provider's own text that a caller gets. */
-/** Of a provider's `error.details`. */
-const detailsDepthMax = 16
+/** Characters of a provider's own text that a caller gets, and levels of its `error.details`. */
 const providerTextMax = 4096
+const detailsDepthMax = 16
 /** Some hosts repeat their status as the code, or write a sentence into it. */
 const isWord = /^[A-Za-z][A-Za-z0-9_.-]{2,63}$/
 
