@@ -10,6 +10,7 @@ import type { Usage } from '../kernel/usage.ts'
 import type { OfferedModel } from '../routing/offer.ts'
 import type { Admitted } from './admit.ts'
 import { countTokensLocally, estimateInputTokens } from './estimate-tokens.ts'
+import { mayHaveMedia } from './input-bound.ts'
 import { estimateUsage, isCredible, type UsageBounds } from './judge-usage.ts'
 import { parsedRequest } from './parsed-request.ts'
 import type { SettlementFacts } from './settlement.ts'
@@ -27,6 +28,7 @@ export class Call implements RelayContext {
   /** The wallet pays for this much of an answer; undefined = for all that was asked. */
   outputCapMost: number | undefined
   #parsed: ParsedRequest | Failure | undefined
+  #mayHaveMedia: boolean | undefined
 
   constructor(
     readonly request: Request,
@@ -79,6 +81,12 @@ export class Call implements RelayContext {
 
   costOf(usage: Usage): string {
     return this.story.costUsd(this.model, usage)
+  }
+
+  /** Whether the bytes of the request may say little about its tokens. */
+  get mayHaveMedia(): boolean {
+    this.#mayHaveMedia ??= mayHaveMedia(this.envelope.body)
+    return this.#mayHaveMedia
   }
 
   /** The canonical form of the request, parsed once however many candidates are tried. */

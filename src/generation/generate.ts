@@ -206,7 +206,7 @@ function settle(
   const { story, model, envelope, conversationKey: conversation } = call
   const { candidate, answeredMs } = story
   const usage = measured?.usage
-  if (usage) ratios.learn(model.id, envelope.body, usage)
+  if (usage) ratios.learn(model.id, envelope.body, usage, call.mayHaveMedia)
   if (candidate && answeredMs !== undefined) {
     const { isRehearsal } = candidate.provider
     // One that rehearses breaks off on purpose, every time.

@@ -40,12 +40,8 @@ export function hold(deps: HoldDependencies, call: Call, admitted: Admitted): Bi
   const holder = holderOf(deps, call, admitted)
   const { facts, billOf, ask } = holder
   const { envelope, model } = call
-  const rough = roughInputTokens(
-    envelope.body,
-    deps.ratios.of(model.id),
-    () => conversationOf(call.conversation()),
-    model,
-  )
+  const read = () => conversationOf(call.conversation())
+  const rough = roughInputTokens(envelope.body, deps.ratios.of(model.id), read, model, call.mayHaveMedia)
   const usual = sliceOf(facts, rough, facts.cap)
   const conclude = (outcome: HoldOutcome): Bill | Failure | Promise<Bill | Failure> =>
     outcome.kind === 'held' ? billOf(facts, usual) : thinHold(call, admitted.caller, holder, outcome)

@@ -75,8 +75,9 @@ export function roughInputTokens(
   ratio: number,
   read: () => Conversation | undefined,
   { contextTokens }: ContextBound,
+  hasMedia = mayHaveMedia(body),
 ): number {
-  if (!mayHaveMedia(body)) return within(contextTokens, textTokens(body.length, ratio))
+  if (!hasMedia) return within(contextTokens, textTokens(body.length, ratio))
   const conversation = body.length > readBytesMax ? undefined : read()
   if (!isKnown(conversation)) return contextTokens ?? body.length + overheadTokens
   let textBytes = body.length

@@ -20,9 +20,9 @@ export class InputRatios {
     return this.#byModel.get(modelId) ?? firstGuess
   }
 
-  learn(modelId: string, body: Uint8Array, usage: Usage): void {
+  learn(modelId: string, body: Uint8Array, usage: Usage, hasMedia = mayHaveMedia(body)): void {
     // What a picture or a tool of the provider's adds says nothing about text.
-    if (usage.source !== 'reported' || body.length < bodyBytesMin || mayHaveMedia(body)) return
+    if (usage.source !== 'reported' || body.length < bodyBytesMin || hasMedia) return
     const seen = totalInputTokens(usage) / textTokens(body.length, 1)
     const known = this.#byModel.get(modelId) ?? firstGuess
     this.#byModel.set(modelId, Math.min(ratioMax, Math.max(seen, known * forgetting + seen * (1 - forgetting), 1)))

@@ -31,13 +31,14 @@ export function editRequest(envelope: Envelope, edits: RequestEdits): EditedRequ
   const changes: ByteEdit[] = []
   const model = members.find('model')
   if (model) changes.push(replaceValue(model, JSON.stringify(edits.upstreamModel)))
-  changes.push(...capEdits(envelope, edits, added))
+  const counting = countingCap(envelope)
+  changes.push(...capEdits(envelope, edits, counting, added))
   const { streamUsage, endUserId } = edits.rules
   const tier = dearerMember(envelope, edits, 'service_tier', dearerTiers)
   const refused = [
     ...(streamUsage === false ? ['stream_options'] : []),
     ...(endUserId === false ? endUserNames : []),
-    ...otherCap(envelope),
+    ...otherCap(envelope, counting),
     ...(tier ? [tier.name] : []),
   ]
   changes.push(...cutMembers(members, refused))
@@ -54,7 +55,7 @@ export function editRequest(envelope: Envelope, edits: RequestEdits): EditedRequ
       body,
       changes.sort((a, b) => a.start - b.start),
     ),
-    warnings: [...capWarnings(envelope, edits, countingCap(envelope)), ...tierWarnings(tier)],
+    warnings: [...capWarnings(envelope, edits, counting), ...tierWarnings(tier)],
   }
 }
 
@@ -62,9 +63,13 @@ export function editRequest(envelope: Envelope, edits: RequestEdits): EditedRequ
  * The cap under the name the host is known for: renamed where the caller used the other one, added where it sent none.
  * Of a host that nothing is known of the caller may know more: some models refuse the older name, some hosts the newer.
  */
-function capEdits(envelope: Envelope, edits: RequestEdits, added: string[]): ByteEdit[] {
+function capEdits(
+  envelope: Envelope,
+  edits: RequestEdits,
+  counting: JsonMember | undefined,
+  added: string[],
+): ByteEdit[] {
   const cap = sentCap(envelope, edits)
-  const counting = countingCap(envelope)
   const name = edits.rules.outputCapName ?? counting?.name ?? capNameUsual
   if (cap === undefined) return []
   if (!counting) {
@@ -77,14 +82,14 @@ function capEdits(envelope: Envelope, edits: RequestEdits, added: string[]): Byt
 
 /** Of two caps the one that counts: the newer name before the older, a number before null. */
 function countingCap({ body, members }: Envelope): JsonMember | undefined {
-  const written = capNames.flatMap((name) => members.find(name) ?? [])
-  return written.findLast((member) => memberKind(body, member) !== 'null') ?? written[0]
+  const [older, newer] = [members.find('max_tokens'), members.find('max_completion_tokens')]
+  if (!older || !newer) return older ?? newer
+  return memberKind(body, newer) === 'null' ? older : newer
 }
 
 /** A host gets one cap: some refuse two, others a name that they do not know, and of two it may obey the larger. */
-function otherCap(envelope: Envelope): string[] {
-  const counting = countingCap(envelope)
-  return counting ? capNames.filter((name) => name !== counting.name) : []
+function otherCap({ members }: Envelope, counting: JsonMember | undefined): string[] {
+  return counting ? capNames.filter((name) => name !== counting.name && members.find(name)) : []
 }
 
 function replaceMember(member: JsonMember, name: string, value: number): ByteEdit {
