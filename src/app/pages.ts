@@ -13,7 +13,7 @@ import { appendAudit } from '../tenancy/audit.ts'
 import { createConsoleSessions } from '../tenancy/console-sessions.ts'
 import { createWeb, type Web } from '../web/create-web.ts'
 import { createSessions, type SessionEvent, type Sessions } from '../web/session.ts'
-import { catalogItems } from './catalog-view.ts'
+import { catalogItems, publicSource } from './catalog-view.ts'
 import type { Goods } from './goods.ts'
 
 export interface PageDependencies {
@@ -57,7 +57,7 @@ export function createPages(deps: PageDependencies): Pages {
       return history.map(({ version, price, source, effectiveFrom }) => ({
         version,
         price: showPrice(price),
-        source,
+        source: publicSource(source),
         since: isoTime(effectiveFrom),
       }))
     },

@@ -76,7 +76,10 @@ export interface ExplainedItem extends RequestItem {
     readonly price_source: string
     readonly price_effective_from: string
     readonly lines: readonly ChargeLine[]
+    /** What it costs; the wallet paid all of it but what was written off. */
     readonly total: string
+    readonly written_off: string
+    readonly charged: string
     readonly released: string | null
   } | null
   readonly transfers: readonly TransferItem[]

@@ -48,20 +48,30 @@ export function ChargeReceipt({ request }: { readonly request: ExplainedItem }) 
           ))}
         </tbody>
         <tfoot>
+          {Number(charge.written_off) > 0 && (
+            <tr>
+              <th scope="row" colSpan={2}>
+                Written off: more than the wallet had
+              </th>
+              <td class="number">
+                −<Amount usd={charge.written_off} />
+              </td>
+            </tr>
+          )}
           <tr>
             <th scope="row" colSpan={2}>
               Charge
             </th>
-            <td class="number" data-charge={charge.total}>
-              <Amount usd={charge.total} />
+            <td class="number" data-charge={charge.charged}>
+              <Amount usd={charge.charged} />
             </td>
           </tr>
         </tfoot>
       </table>
       {transfers.map((transfer) => (
         <p key={transfer.id}>
-          {transfer.kind} <code>{transfer.id}</code> moved <Amount usd={transfer.amount} />{' '}
-          {transfer.direction === 'out' ? 'out of' : 'into'} the wallet, <Moment at={transfer.created_at} />.
+          {transfer.kind} <code>{transfer.id}</code> moved <Amount usd={transfer.amount} /> {wayOf(transfer)},{' '}
+          <Moment at={transfer.created_at} />.
         </p>
       ))}
       <p class="hint">
@@ -79,6 +89,12 @@ export function ChargeReceipt({ request }: { readonly request: ExplainedItem }) 
       </p>
     </>
   )
+}
+
+/** What is written off never was in the wallet. */
+function wayOf({ kind, direction }: ExplainedItem['transfers'][number]): string {
+  if (kind === 'writeoff') return 'from the operator’s losses'
+  return direction === 'out' ? 'out of the wallet' : 'into the wallet'
 }
 
 function whyNone({ cost, usage, code }: ExplainedItem): string {
