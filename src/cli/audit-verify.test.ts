@@ -1,30 +1,12 @@
 import { expect, setDefaultTimeout, test } from 'bun:test'
-import { entry } from '../../test/parts/command-line.ts'
-import { forEachEngine, type Place } from '../../test/parts/engines.ts'
+import { type OfflinePlace, runOffline } from '../../test/parts/command-line.ts'
+import { forEachEngine } from '../../test/parts/engines.ts'
 import type { Database } from '../store/database.ts'
 import { appendAudit, auditHash, listAudit, type StoredAudit } from '../tenancy/audit.ts'
 
 setDefaultTimeout(120_000)
 
-async function verify(place: Pick<Place, 'url' | 'dataFolder'>, ...args: string[]) {
-  const child = Bun.spawn([process.execPath, '--no-install', entry, 'audit', 'verify', ...args], {
-    cwd: place.dataFolder,
-    env: {
-      PATH: process.env.PATH ?? '',
-      TOLLGATE_DATA: place.dataFolder,
-      ...(place.url === undefined ? {} : { DATABASE_URL: place.url }),
-    },
-    stdin: 'ignore',
-    stdout: 'pipe',
-    stderr: 'pipe',
-  })
-  const [exit, out, err] = await Promise.all([
-    child.exited,
-    new Response(child.stdout).text(),
-    new Response(child.stderr).text(),
-  ])
-  return { exit, out, err }
-}
+const verify = (place: OfflinePlace, ...args: string[]) => runOffline(place, 'audit', 'verify', ...args)
 
 function append(database: Database, object: string): Promise<void> {
   const entry = { actor: 'cli', at: 1, action: 'key.revoke', object, details: {} } as const

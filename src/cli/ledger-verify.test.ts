@@ -1,33 +1,15 @@
 import { expect, setDefaultTimeout, test } from 'bun:test'
 import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { entry } from '../../test/parts/command-line.ts'
-import { createThrowAwayFolder, forEachEngine, type Place } from '../../test/parts/engines.ts'
+import { type OfflinePlace, runOffline } from '../../test/parts/command-line.ts'
+import { createThrowAwayFolder, forEachEngine } from '../../test/parts/engines.ts'
 import { addWorkspace, holdOf, openLedger, settlementOf } from '../../test/parts/ledger.ts'
 import type { Nano } from '../kernel/money.ts'
 import { lockDataFolder } from '../store/folder-lock.ts'
 
 setDefaultTimeout(120_000)
 
-async function verify(place: Pick<Place, 'url' | 'dataFolder'>, ...args: string[]) {
-  const child = Bun.spawn([process.execPath, '--no-install', entry, 'ledger', 'verify', ...args], {
-    cwd: place.dataFolder,
-    env: {
-      PATH: process.env.PATH ?? '',
-      TOLLGATE_DATA: place.dataFolder,
-      ...(place.url === undefined ? {} : { DATABASE_URL: place.url }),
-    },
-    stdin: 'ignore',
-    stdout: 'pipe',
-    stderr: 'pipe',
-  })
-  const [exit, out, err] = await Promise.all([
-    child.exited,
-    new Response(child.stdout).text(),
-    new Response(child.stderr).text(),
-  ])
-  return { exit, out, err }
-}
+const verify = (place: OfflinePlace, ...args: string[]) => runOffline(place, 'ledger', 'verify', ...args)
 
 forEachEngine((engine) => {
   test('right books are right beside a gateway that serves, and nothing is written', async () => {

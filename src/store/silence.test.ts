@@ -23,11 +23,11 @@ test('a silence is told once, and only if something waits for too long', async (
 /** Eight turns are what a statement may wait: 0.4 s here. */
 const turnMs = 50
 
-async function openFar(): Promise<{ database: Database; network: SlowNetwork } & AsyncDisposable> {
+async function openFar(turnLengthMs = turnMs): Promise<{ database: Database; network: SlowNetwork } & AsyncDisposable> {
   const url = new URL(await (await sharedPostgres()).createDatabase())
   const network = startSlowNetwork(Number(url.port), 0)
   url.port = String(network.port)
-  const database = await openPostgres(url.href, { turnMs })
+  const database = await openPostgres(url.href, { turnMs: turnLengthMs })
   return {
     database,
     network,
@@ -87,12 +87,13 @@ test.skipIf(findPostgresPrograms() === undefined)(
 test.skipIf(findPostgresPrograms() === undefined)(
   'a crowd of our own is no silence: who waits for a connection has nobody cut',
   async () => {
-    await using far = await openFar()
+    // Two seconds of silence, so that a slow machine is none.
+    await using far = await openFar(250)
     const { database } = far
-    // Ten connections, each busy for longer than the eight turns with statements that take less.
+    // Ten connections, each busy for longer than the eight turns with statements that take far less.
     const busy = Array.from({ length: 10 }, () =>
       database.transaction(async (sql) => {
-        for (let n = 0; n < 4; n++) await sql`SELECT pg_sleep(0.25)`
+        for (let n = 0; n < 25; n++) await sql`SELECT pg_sleep(0.1)`
         return 'done'
       }),
     )

@@ -2,7 +2,7 @@
 
 import { expect } from 'bun:test'
 import { join } from 'node:path'
-import { createThrowAwayFolder, forEachEngine, type TestEngine } from './engines.ts'
+import { createThrowAwayFolder, forEachEngine, type Place, type TestEngine } from './engines.ts'
 import { type ManagementParts, managementToken, openManagement, type TestManagement } from './management.ts'
 
 export const entry = join(import.meta.dir, '..', '..', 'src', 'main.ts')
@@ -101,12 +101,7 @@ export async function openWorld(engine: TestEngine, parts: ManagementParts = {})
         stderr: 'pipe',
       },
     )
-    const [exit, out, err] = await Promise.all([
-      child.exited,
-      new Response(child.stdout).text(),
-      new Response(child.stderr).text(),
-    ])
-    return { exit, out, err }
+    return await ranOf(child)
   }
   return {
     management,
@@ -129,4 +124,38 @@ export function onSqlite(tests: (engine: TestEngine) => void): void {
   forEachEngine((engine) => {
     if (engine.name === 'sqlite') tests(engine)
   })
+}
+
+/** Where a database is that a command reads by itself. */
+export type OfflinePlace = Pick<Place, 'url' | 'dataFolder'>
+
+/** A command that needs no gateway. */
+export async function runOffline({ dataFolder, url }: OfflinePlace, ...args: string[]): Promise<Ran> {
+  const child = Bun.spawn([process.execPath, '--no-install', entry, ...args], {
+    cwd: dataFolder,
+    env: {
+      PATH: process.env.PATH ?? '',
+      TOLLGATE_DATA: dataFolder,
+      ...(url === undefined ? {} : { DATABASE_URL: url }),
+    },
+    stdin: 'ignore',
+    stdout: 'pipe',
+    stderr: 'pipe',
+  })
+  return await ranOf(child)
+}
+
+interface Ending {
+  readonly exited: Promise<number>
+  readonly stdout: ReadableStream
+  readonly stderr: ReadableStream
+}
+
+async function ranOf(child: Ending): Promise<Ran> {
+  const [exit, out, err] = await Promise.all([
+    child.exited,
+    new Response(child.stdout).text(),
+    new Response(child.stderr).text(),
+  ])
+  return { exit, out, err }
 }
