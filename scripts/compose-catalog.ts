@@ -44,6 +44,8 @@ interface RouteTable extends Origin {
   readonly creators?: readonly string[]
   /** Tried after everybody without such a number, the higher the later. */
   readonly last?: number
+  /** It runs searches of the web and reports how many; of nobody else they could be charged. */
+  readonly searches?: boolean
   readonly routes: Readonly<Record<string, RouteLine>>
 }
 
@@ -107,8 +109,11 @@ function priceOf({ provider, line, table }: Omit<Offered, 'priced'>, models: Mod
   const { source = table.source, checked = table.checked } = line
   if (line.price) return { provider, price: line.price, source, checked }
   if (table.genai === undefined) return undefined
-  const price = packagePrice(table.genai, line.genai ?? line.model, models.checked)
-  return price && { provider, price, ...models.prices }
+  const listed = packagePrice(table.genai, line.genai ?? line.model, models.checked)
+  if (listed === undefined) return undefined
+  const { web_search: search, ...tokens } = listed
+  const price = table.searches && search !== undefined ? { ...tokens, web_search: search } : tokens
+  return { provider, price, ...models.prices }
 }
 
 function compose(id: string, line: ModelLine, table: ModelTable, offers: readonly Offered[]): unknown {
@@ -137,8 +142,9 @@ function compose(id: string, line: ModelLine, table: ModelTable, offers: readonl
 
 function listPrice(list: string, { checked: day, prices }: ModelTable): PricedBy {
   const [provider = '', model = ''] = list.split(' ')
-  const price = packagePrice(provider, model, day)
-  if (price === undefined) throw new Error(`genai-prices has no ${list}`)
+  const listed = packagePrice(provider, model, day)
+  if (listed === undefined) throw new Error(`genai-prices has no ${list}`)
+  const { web_search: _, ...price } = listed
   return { provider, price, ...prices }
 }
 

@@ -12,6 +12,8 @@ export interface PriceRow {
 }
 
 export interface PriceList extends PriceRow {
+  /** USD per thousand searches of the web. */
+  readonly web_search?: number
   /** By number of input tokens above which a row holds. */
   readonly over?: Readonly<Record<string, PriceRow>>
 }
@@ -62,7 +64,8 @@ function fromPackage(id: string, prices: ModelPrice): PriceList {
     return row as PriceRow
   }
   const over = Object.fromEntries([...starts].map((start) => [String(start), rowAbove(start)]))
-  return { ...rowAbove(-1), ...(starts.size > 0 && { over }) }
+  const search = typeof prices.web_searches_kcount === 'number' && { web_search: prices.web_searches_kcount }
+  return { ...rowAbove(-1), ...search, ...(starts.size > 0 && { over }) }
 }
 
 /**
@@ -82,10 +85,12 @@ export function dearest(lists: readonly PriceList[]): PriceList | undefined {
     over[String(bound)] = row
     last = row
   }
-  return { ...base, ...(Object.keys(over).length > 0 && { over }) }
+  const searches = lists.flatMap(({ web_search: price }) => price ?? [])
+  const search = searches.length > 0 && { web_search: Math.max(...searches) }
+  return { ...base, ...search, ...(Object.keys(over).length > 0 && { over }) }
 }
 
-function rowAt({ over, ...base }: PriceList, inputTokens: number): PriceRow {
+function rowAt({ over, web_search: _, ...base }: PriceList, inputTokens: number): PriceRow {
   const bound = Object.keys(over ?? {})
     .map(Number)
     .filter((each) => each <= inputTokens)
@@ -111,9 +116,10 @@ export function decimal(amount: number): string {
 }
 
 /** The list as an entry of the catalog writes it. */
-export function priceEntry({ over, ...base }: PriceList): Record<string, unknown> {
+export function priceEntry({ over, web_search: searches, ...base }: PriceList): Record<string, unknown> {
   const tiers = Object.entries(over ?? {}).map(([bound, row]) => [bound, rowEntry(row)])
-  return { ...rowEntry(base), ...(tiers.length > 0 && { over: Object.fromEntries(tiers) }) }
+  const search = searches !== undefined && { web_search: decimal(searches) }
+  return { ...rowEntry(base), ...search, ...(tiers.length > 0 && { over: Object.fromEntries(tiers) }) }
 }
 
 function rowEntry(row: PriceRow): Record<string, string> {

@@ -1,4 +1,4 @@
-// A charge taken apart: tokens of each kind at their price, exact to the pico-dollar, so that anyone can add it up. The
+// A charge taken apart: tokens of each kind, and searches, at their price, exact to the pico-dollar, so that anyone can add it up. The
 // sum, rounded up once, is the charge.
 
 import type { Pico } from '../kernel/money.ts'
@@ -6,7 +6,8 @@ import { totalInputTokens, type Usage } from '../kernel/usage.ts'
 import { type Price, priceRowFor } from './price.ts'
 
 export interface ChargeLine {
-  readonly kind: 'input' | 'cache_read' | 'cache_write' | 'cache_write_1h' | 'output'
+  readonly kind: 'input' | 'cache_read' | 'cache_write' | 'cache_write_1h' | 'output' | 'web_search'
+  /** Or searches. */
   readonly tokens: number
   readonly price: Pico
   /** tokens × price. */
@@ -22,6 +23,7 @@ export function chargeLines(price: Price, usage: Usage): readonly ChargeLine[] {
     ['cache_write', usage.cacheWriteTokens, row.cacheWrite],
     ['cache_write_1h', usage.cacheWriteLongTokens, row.cacheWriteLong],
     ['output', usage.outputTokens, row.output],
+    ['web_search', usage.webSearches ?? 0, price.webSearch ?? (0n as Pico)],
   ]
   return lines
     .filter(([, tokens]) => tokens > 0)

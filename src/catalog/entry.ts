@@ -3,28 +3,28 @@
 
 import { z } from 'zod'
 import { assert } from '../kernel/assert.ts'
-import { type Pico, parsePrice } from '../kernel/money.ts'
+import { type Pico, parsePrice, parseSearchPrice } from '../kernel/money.ts'
 import { tokensMax } from '../kernel/usage.ts'
 import { type Model, modelTags, type Route, type RouteCost, type RouteTimeouts, routingPolicies } from './model.ts'
 import { completePriceRow, freePrice, type Price, type PriceRow } from './price.ts'
 
 const dayMs = 86_400_000
 const priceExpected = 'expected a decimal string of USD per million tokens such as "2.50"'
+const searchPriceExpected = 'expected a decimal string of USD per thousand searches such as "10.00"'
 const priceFormExpected = 'expected the word free, or prices such as { input: "2.50", output: "10.00" }'
 const modelIdExpected = 'expected an id of the form creator/model such as acme/large'
 const tierExpected = 'expected a number of input tokens from 1 to 2147483648 as the key'
 
 /** The pattern is there for editors; parsePrice decides. */
-const decimal = (meaning: string) =>
+const decimalOf = (description: string, expected: string) =>
   z
-    .string({ error: priceExpected })
+    .string({ error: expected })
     .refine((text) => parsePrice(text) !== undefined, {
-      error: `${priceExpected}, without a sign or exponent and with at most six decimals`,
+      error: `${expected}, without a sign or exponent and with at most six decimals`,
     })
-    .meta({
-      description: `${meaning}, USD per million tokens, as a decimal string such as "2.50".`,
-      pattern: '^(0|[1-9][0-9]{0,8})([.][0-9]{1,6})?$',
-    })
+    .meta({ description, pattern: '^(0|[1-9][0-9]{0,8})([.][0-9]{1,6})?$' })
+const decimal = (meaning: string) =>
+  decimalOf(`${meaning}, USD per million tokens, as a decimal string such as "2.50".`, priceExpected)
 
 const text = (meaning: string) =>
   z.string().min(1, { error: 'expected text, not an empty one' }).max(200).describe(meaning)
@@ -51,6 +51,10 @@ const priceSchema = z
       z.literal('free'),
       z.strictObject({
         ...priceRowShape,
+        web_search: decimalOf(
+          'Searches of the web that the provider runs and reports, USD per thousand searches, as a decimal string such as "10.00". Without it they are not charged.',
+          searchPriceExpected,
+        ).optional(),
         over: z
           .record(tierKeySchema, priceRowSchema)
           .optional()
@@ -164,7 +168,8 @@ export function priceFromEntry(entry: PriceEntry): Price {
     ...priceRowFromEntry(row),
   }))
   tiers.sort((a, b) => a.overInputTokens - b.overInputTokens)
-  return { free: false, ...priceRowFromEntry(entry), tiers }
+  const search = entry.web_search === undefined ? {} : { webSearch: checkedPrice(entry.web_search, parseSearchPrice) }
+  return { free: false, ...priceRowFromEntry(entry), ...search, tiers }
 }
 
 function priceRowFromEntry(row: z.infer<typeof priceRowSchema>): PriceRow {
@@ -177,8 +182,8 @@ function priceRowFromEntry(row: z.infer<typeof priceRowSchema>): PriceRow {
   })
 }
 
-function checkedPrice(decimalText: string): Pico {
-  const price = parsePrice(decimalText)
+function checkedPrice(decimalText: string, parse = parsePrice): Pico {
+  const price = parse(decimalText)
   assert(price !== undefined, 'a price entry has passed its schema')
   return price
 }

@@ -163,17 +163,18 @@ test('what is held for a bound covers every usage within it, whatever the tiers'
   const part = fc.nat({ max: 1000 })
   const parts = fc.tuple(part, part, part, part)
   fc.assert(
-    fc.property(listed, parts, fc.nat({ max: 5000 }), fc.nat({ max: 2 ** 31 }), (one, counts, spare, cap) => {
-      const price = priceFrom(one)
+    fc.property(listed, parts, fc.nat({ max: 5000 }), fc.nat({ max: 2 ** 31 }), fc.nat({ max: 9 }), (...given) => {
+      const [one, counts, spare, cap, webSearches] = given
+      const price = { ...priceFrom(one), webSearch: 10_000_000_000n as Pico }
       const [inputTokens, cacheReadTokens, cacheWriteTokens, cacheWriteLongTokens] = counts
       const marked = { inputTokens, cacheReadTokens, cacheWriteTokens, cacheWriteLongTokens }
       // Nothing is written to a long cache that was not marked.
       for (const used of [marked, { ...marked, cacheWriteLongTokens: 0 }]) {
         const isMarked = used.cacheWriteLongTokens > 0
-        const bound = { inputTokens: totalInputTokens({ ...nothing, ...used }) + spare, outputTokens: cap, isMarked }
-        const held = priceBound(price, bound)
+        const inputTokens = totalInputTokens({ ...nothing, ...used }) + spare
+        const held = priceBound(price, { inputTokens, outputTokens: cap, isMarked, webSearches })
         for (const outputTokens of [0, Math.floor(cap / 2), cap]) {
-          expect(held >= priceUsage(price, { ...nothing, ...used, outputTokens })).toBe(true)
+          expect(held >= priceUsage(price, { ...nothing, ...used, outputTokens, webSearches })).toBe(true)
         }
       }
     }),

@@ -1,7 +1,10 @@
 import { expect, test } from 'bun:test'
 import type { Nano, Pico } from '../kernel/money.ts'
 import type { Usage } from '../kernel/usage.ts'
-import { completePriceRow, freePrice, type Price, priceUsage } from './price.ts'
+import { priceFromEntry } from './entry.ts'
+import { completePriceRow, freePrice, type Price, priceUsage, sharePrice } from './price.ts'
+import { showPrice } from './show-price.ts'
+import { parseStoredPrice, renderStoredPrice } from './stored-price.ts'
 
 const usage = (counts: Partial<Usage>): Usage => ({
   inputTokens: 0,
@@ -70,4 +73,23 @@ test('a tier holds above its bound and not at it, counting cached input too', ()
 
 test('a free model costs nothing', () => {
   expect(priceUsage(freePrice, usage({ inputTokens: 1_000_000, outputTokens: 1_000_000 }))).toBe(nano(0n))
+})
+
+test('searches cost their own price beside the tokens, in any tier, and nothing where there is none', () => {
+  const row = completePriceRow({ input: pico(1_000n), output: pico(0n) })
+  const tier = { ...completePriceRow({ input: pico(2_000n), output: pico(0n) }), overInputTokens: 10 }
+  const price: Price = { free: false, ...row, webSearch: pico(10_000_000_000n), tiers: [tier] }
+  expect(priceUsage(price, usage({ inputTokens: 1, webSearches: 3 }))).toBe(nano(30_000_001n))
+  expect(priceUsage(price, usage({ inputTokens: 11, webSearches: 3 }))).toBe(nano(30_000_022n))
+  expect(priceUsage({ ...price, webSearch: undefined }, usage({ inputTokens: 1, webSearches: 3 }))).toBe(nano(1n))
+  // Half a percent of it, as a fee for calls on a workspace's own credential.
+  expect(sharePrice(price, 50n).webSearch).toBe(pico(50_000_000n))
+})
+
+test('a price for searches is stored, read and shown exactly', () => {
+  const price = priceFromEntry({ input: '1.00', output: '2.00', web_search: '10.000001' })
+  expect(price.webSearch).toBe(pico(10_000_001_000n))
+  expect(parseStoredPrice(renderStoredPrice(price))).toEqual(price)
+  expect(showPrice(price)).toMatchObject({ web_search: '10.000001' })
+  expect(showPrice(priceFromEntry({ input: '1.00', output: '2.00' }))).not.toHaveProperty('web_search')
 })

@@ -20,6 +20,8 @@ export interface PriceTier extends PriceRow {
 
 export interface Price extends PriceRow {
   readonly free: boolean
+  /** Pico-dollars per search of the web that the provider runs; absent = searches are not charged. */
+  readonly webSearch?: Pico | undefined
   /** Ascending by overInputTokens. */
   readonly tiers: readonly PriceTier[]
 }
@@ -62,7 +64,8 @@ export function priceUsage(price: Price, usage: Usage): Nano {
     BigInt(usage.cacheReadTokens) * row.cacheRead +
     BigInt(usage.cacheWriteTokens) * row.cacheWrite +
     BigInt(usage.cacheWriteLongTokens) * row.cacheWriteLong +
-    BigInt(usage.outputTokens) * row.output
+    BigInt(usage.outputTokens) * row.output +
+    searchesPico(price, usage.webSearches)
   assert(pico >= 0n, 'a charge is never negative')
   return picoToNano(pico)
 }
@@ -73,10 +76,15 @@ export interface UsageBound {
   readonly outputTokens: number
   /** Whether the caller marked something to be kept in a cache; a long cache is the dearest way to read a token. */
   readonly isMarked: boolean
+  readonly webSearches?: number | undefined
+}
+
+function searchesPico({ webSearch }: Price, searches: number | undefined): bigint {
+  return webSearch === undefined || searches === undefined ? 0n : BigInt(searches) * webSearch
 }
 
 /** No usage within the bound costs more: every input token at the dearest price it could have. */
-export function priceBound(price: Price, { inputTokens, outputTokens, isMarked }: UsageBound): Nano {
+export function priceBound(price: Price, { inputTokens, outputTokens, isMarked, webSearches }: UsageBound): Nano {
   const input = BigInt(inputTokens)
   const output = BigInt(outputTokens)
   let dearest = input * dearestInput(price, isMarked) + output * price.output
@@ -85,7 +93,7 @@ export function priceBound(price: Price, { inputTokens, outputTokens, isMarked }
     const pico = input * dearestInput(tier, isMarked) + output * tier.output
     if (pico > dearest) dearest = pico
   }
-  return picoToNano(dearest)
+  return picoToNano(dearest + searchesPico(price, webSearches))
 }
 
 function dearestInput(row: PriceRow, isMarked: boolean): Pico {
@@ -108,7 +116,8 @@ export function sharePrice(price: Price, basisPoints: bigint): Price {
     cacheWriteLong: share(row.cacheWriteLong),
   })
   const tiers = price.tiers.map((tier) => ({ ...shareRow(tier), overInputTokens: tier.overInputTokens }))
-  return { free: price.free, ...shareRow(price), tiers }
+  const search = price.webSearch === undefined ? {} : { webSearch: share(price.webSearch) }
+  return { free: price.free, ...shareRow(price), ...search, tiers }
 }
 
 /** The same as decimal USD. */

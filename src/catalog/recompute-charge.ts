@@ -17,6 +17,7 @@ const usageSchema = z.looseObject({
   cacheWriteTokens: tokens,
   cacheWriteLongTokens: tokens,
   outputTokens: tokens,
+  webSearches: tokens.optional(),
 })
 
 /** undefined = the version does not exist, or one of the two texts is not what it should be. */
@@ -48,7 +49,8 @@ function parsePrice(json: string | undefined): Price | undefined {
 
 function parseUsage(json: string): Usage | undefined {
   try {
-    return { ...usageSchema.parse(JSON.parse(json)), source: 'reported' }
+    const { webSearches = 0, ...usage } = usageSchema.parse(JSON.parse(json))
+    return { ...usage, webSearches, source: 'reported' }
   } catch {
     return undefined
   }

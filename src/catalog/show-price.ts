@@ -1,7 +1,7 @@
 // A price as people and programs read it: decimal strings of US dollars per million tokens, exact. The one place that
 // turns the price that bills into the price that is shown.
 
-import { formatPrice } from '../kernel/money.ts'
+import { formatPrice, formatSearchPrice } from '../kernel/money.ts'
 import type { Price, PriceRow } from './price.ts'
 
 /** USD per million tokens. */
@@ -13,13 +13,14 @@ export interface ShownPriceRow {
   cache_write_1h: string
 }
 
-/** `over`: prices of requests with more input tokens than the name says. */
-export type ShownPrice = 'free' | (ShownPriceRow & { over?: Record<string, ShownPriceRow> })
+/** `web_search`: USD per thousand searches. `over`: prices of requests with more input tokens than the name says. */
+export type ShownPrice = 'free' | (ShownPriceRow & { web_search?: string; over?: Record<string, ShownPriceRow> })
 
 export function showPrice(price: Price): ShownPrice {
   if (price.free) return 'free'
   const tiers = price.tiers.map((tier) => [String(tier.overInputTokens), showRow(tier)] as const)
-  return { ...showRow(price), ...(tiers.length > 0 && { over: Object.fromEntries(tiers) }) }
+  const search = price.webSearch === undefined ? {} : { web_search: formatSearchPrice(price.webSearch) }
+  return { ...showRow(price), ...search, ...(tiers.length > 0 && { over: Object.fromEntries(tiers) }) }
 }
 
 function showRow(row: PriceRow): ShownPriceRow {

@@ -14,7 +14,7 @@ const rowShape = { input: pico, output: pico, cache_read: pico, cache_write: pic
 const tierSchema = z.strictObject({ over_input_tokens: z.int().positive(), ...rowShape })
 const priceSchema = z.union([
   z.strictObject({ free: z.literal(true) }),
-  z.strictObject({ ...rowShape, tiers: z.array(tierSchema).optional() }),
+  z.strictObject({ ...rowShape, web_search: pico.optional(), tiers: z.array(tierSchema).optional() }),
 ])
 
 type StoredRow = { readonly [Bucket in keyof typeof rowShape]: Pico }
@@ -22,7 +22,8 @@ type StoredRow = { readonly [Bucket in keyof typeof rowShape]: Pico }
 export function renderStoredPrice(price: Price): string {
   if (price.free) return JSON.stringify({ free: true })
   const tiers = price.tiers.map((tier) => ({ over_input_tokens: tier.overInputTokens, ...renderRow(tier) }))
-  return JSON.stringify({ ...renderRow(price), ...(tiers.length > 0 && { tiers }) })
+  const search = price.webSearch === undefined ? {} : { web_search: String(price.webSearch) }
+  return JSON.stringify({ ...renderRow(price), ...search, ...(tiers.length > 0 && { tiers }) })
 }
 
 /** Throws on text that renderStoredPrice did not write: nobody else writes there. */
@@ -30,7 +31,8 @@ export function parseStoredPrice(json: string): Price {
   const stored = priceSchema.parse(JSON.parse(json))
   if ('free' in stored) return freePrice
   const tiers = (stored.tiers ?? []).map((tier) => ({ overInputTokens: tier.over_input_tokens, ...rowOf(tier) }))
-  return { free: false, ...rowOf(stored), tiers }
+  const search = stored.web_search === undefined ? {} : { webSearch: stored.web_search }
+  return { free: false, ...rowOf(stored), ...search, tiers }
 }
 
 function renderRow(row: PriceRow): Record<string, string> {

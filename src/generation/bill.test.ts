@@ -32,6 +32,7 @@ function open(more: Partial<SliceFacts> = {}, { isShared = false } = {}): Asked 
     cap: 20_000,
     choices: 1,
     holdsWholeCap: false,
+    webSearches: 0,
     capLeast: 0,
     ...more,
   }
@@ -248,7 +249,15 @@ describe('a shared ledger that fails', () => {
     extend: () => Promise.reject(new Error('lost')),
     release: () => Promise.reject(new Error('lost')),
   } as unknown as Ledger
-  const facts: SliceFacts = { price, isMarked: false, cap: 20_000, choices: 1, holdsWholeCap: false, capLeast: 0 }
+  const facts: SliceFacts = {
+    price,
+    isMarked: false,
+    cap: 20_000,
+    choices: 1,
+    webSearches: 0,
+    holdsWholeCap: false,
+    capLeast: 0,
+  }
   const bill = () => new Bill('req_1', failing, model, facts, sliceOf(facts, 100, facts.cap))
 
   test('to extend has granted nothing: the answer goes on to what is held, and no further', async () => {

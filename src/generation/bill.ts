@@ -149,8 +149,8 @@ export class Bill {
   /** The steps from a whole slice down to the least; the first that is granted counts. */
   #extend(more = sliceTokens): Promise<void> | undefined {
     const outputTokens = Math.min(this.#outputTokens + more * this.facts.choices, this.#outputTokensMost)
-    const { price, isMarked } = this.facts
-    const bound = priceBound(price, { inputTokens: this.slice.inputTokens, outputTokens, isMarked })
+    const { price, isMarked, webSearches } = this.facts
+    const bound = priceBound(price, { inputTokens: this.slice.inputTokens, outputTokens, isMarked, webSearches })
     // A provider that counts on the way may have cost more by now than was thought.
     const amount = bound > this.#held ? bound : this.#held
     const outcome = this.ledger.extend(this.requestId, (amount - this.#held) as Nano)

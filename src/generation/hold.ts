@@ -91,9 +91,16 @@ function factsOf(call: Call, price: Price): SliceFacts {
     isMarked: hasCacheMark(envelope.body),
     cap: capOf(envelope, model),
     choices: envelope.choices,
+    webSearches: price.webSearch === undefined || !call.mayHaveMedia ? 0 : searchesOf(call),
     holdsWholeCap: !envelope.stream || model.tags.includes('reasoning'),
     capLeast: 0,
   }
+}
+
+/** What it asks a provider to look up, at most. */
+function searchesOf(call: Call): number {
+  const leftovers = conversationOf(call.conversation())?.leftovers ?? []
+  return leftovers.reduce((sum, { searchesMost = 0 }) => sum + searchesMost, 0)
 }
 
 function holdRequest(call: Call, { caller, plan }: Admitted, amount: Nano, budgets: readonly Budget[] | undefined) {

@@ -1,7 +1,7 @@
 // What a provider says it consumed is not trusted: it is billed only where it can be true. Everything else is estimated
 // from what passed, by one function for both lanes, so that the same reply costs the same on either.
 
-import { estimatedInput, tokensMax, totalInputTokens, type Usage } from '../kernel/usage.ts'
+import { estimatedInput, tokensMax, totalInputTokens, type Usage, webSearchesMax } from '../kernel/usage.ts'
 
 /** As for prompts; texts of any script come out near, and JSON a little high. */
 const bytesPerToken = 4
@@ -21,6 +21,7 @@ export function isCredible(
 ): boolean {
   const most = contextTokens === undefined ? tokensMax : contextTokens + (outputCap ?? contextTokens)
   if (totalInputTokens(usage) > most || usage.outputTokens > most) return false
+  if (usage.webSearches !== undefined && usage.webSearches > webSearchesMax) return false
   return (usage.outputTokens > 0 && totalInputTokens(usage) > 0) || outputBytes() === 0
 }
 

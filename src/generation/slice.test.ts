@@ -10,7 +10,15 @@ const price: Price = {
   free: false,
   tiers: [],
 }
-const facts: SliceFacts = { price, isMarked: false, cap: 20_000, choices: 1, holdsWholeCap: false, capLeast: 0 }
+const facts: SliceFacts = {
+  price,
+  isMarked: false,
+  cap: 20_000,
+  choices: 1,
+  webSearches: 0,
+  holdsWholeCap: false,
+  capLeast: 0,
+}
 const whole: SliceFacts = { ...facts, holdsWholeCap: true }
 const amounts = (slices: readonly { amount: Nano }[]): bigint[] => slices.map(({ amount }) => amount)
 

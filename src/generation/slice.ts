@@ -11,6 +11,8 @@ export interface SliceFacts {
   /** The most output tokens of one answer. */
   readonly cap: number
   readonly choices: number
+  /** The most searches of the web that are run for it. */
+  readonly webSearches: number
   /** The whole cap is held at once: the answer is not streamed, or part of what it bills is never shown. */
   readonly holdsWholeCap: boolean
   /** The cap must not fall below this: a budget for thinking, and one token to say something. */
@@ -34,9 +36,10 @@ export const sliceTokens = 4096
 export const sliceTokensLeast = 256
 
 export function sliceOf(facts: SliceFacts, inputTokens: number, cap: number, most = sliceTokens): Slice {
-  const { price, isMarked, choices } = facts
+  const { price, isMarked, choices, webSearches } = facts
   const outputTokens = (facts.holdsWholeCap ? cap : Math.min(cap, most)) * choices
-  return { amount: priceBound(price, { inputTokens, outputTokens, isMarked }), inputTokens, outputTokens, cap }
+  const amount = priceBound(price, { inputTokens, outputTokens, isMarked, webSearches })
+  return { amount, inputTokens, outputTokens, cap }
 }
 
 /**
@@ -70,9 +73,9 @@ export function thinSlices(facts: SliceFacts, inputTokens: number, room: Nano): 
 
 /** The largest cap whose whole price there is room for. */
 function affordableCap(facts: SliceFacts, inputTokens: number, room: Nano): number {
-  const { price, isMarked, choices } = facts
+  const { price, isMarked, choices, webSearches } = facts
   const pays = (cap: number): boolean =>
-    priceBound(price, { inputTokens, outputTokens: cap * choices, isMarked }) <= room
+    priceBound(price, { inputTokens, outputTokens: cap * choices, isMarked, webSearches }) <= room
   if (pays(facts.cap)) return facts.cap
   let low = -1
   let high = facts.cap

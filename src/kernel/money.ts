@@ -1,4 +1,4 @@
-// Money in integers. Amounts are nano-dollars (10⁻⁹ $), prices pico-dollars (10⁻¹² $) per token; no float touches either.
+// Money in integers. Amounts are nano-dollars (10⁻⁹ $), prices pico-dollars (10⁻¹² $) per token or search; no float touches either.
 
 declare const unit: unique symbol
 export type Nano = bigint & { readonly [unit]: 'nano-dollar' }
@@ -19,6 +19,19 @@ export function parsePrice(text: string): Pico | undefined {
 /** The reverse of parsePrice, without trailing zeros beyond cents. */
 export function formatPrice(price: Pico): string {
   return decimal(price, 6)
+}
+
+const thousand = 1000n
+
+/** `"10.00"` (USD per thousand searches) → 10 000 000 000 pico-dollars per search; undefined if it is not such a decimal. */
+export function parseSearchPrice(text: string): Pico | undefined {
+  const price = parsePrice(text)
+  return price === undefined ? undefined : ((price * thousand) as Pico)
+}
+
+/** The reverse of parseSearchPrice. */
+export function formatSearchPrice(price: Pico): string {
+  return decimal(price, 9)
 }
 
 /** Rounds a sum of (tokens × price) up, once, to nano-dollars. */

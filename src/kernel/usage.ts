@@ -13,6 +13,8 @@ export interface Usage {
   readonly outputTokens: number
   /** Informative part of outputTokens; undefined = not reported. */
   readonly reasoningTokens?: number
+  /** Searches of the web that the provider ran and bills one by one; absent = none. */
+  readonly webSearches?: number
   /** Which of the cache buckets were reported; absent = all of them. One that nobody reported counts as 0. */
   readonly cacheReported?: 'none' | 'reads'
   readonly source: 'reported' | 'estimated'
@@ -36,6 +38,15 @@ export function estimatedInput(inputTokens: number): Usage {
     cacheReported: 'none',
     source: 'estimated',
   }
+}
+
+/** More than this in one answer is a provider's mistake, too. */
+export const webSearchesMax = 1000
+
+/** What `webSearches` is, spread into a usage, as an untrusted party wrote it. */
+export function webSearchReport(value: unknown): { readonly webSearches?: number } {
+  const count = tokenCount(value)
+  return count === undefined || count === 0 ? {} : { webSearches: count }
 }
 
 /** A token count as an untrusted party wrote it: an integer in range, or undefined. */

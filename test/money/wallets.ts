@@ -15,6 +15,8 @@ export interface Wallets {
   topUp(workspaceId: string, amount: string): Promise<void>
   /** In nano-dollars; of the first workspace if none is named. */
   read(workspaceId?: string): Promise<{ readonly posted: bigint; readonly held: bigint }>
+  /** A request as the management API explains it. */
+  explain(requestId: string): Promise<unknown>
 }
 
 export interface Managed {
@@ -46,6 +48,7 @@ export function createWallets({ url, dataFolder }: Managed): Wallets {
   }
   return {
     topUp,
+    explain: (requestId) => ask(`/api/requests/${requestId}`),
     async open(amount, limits = {}) {
       const { id: workspaceId = '' } = await ask('/api/workspaces', { name: 'small' })
       const { id } = await ask(`/api/workspaces/${workspaceId}/projects`, { name: 'project' })

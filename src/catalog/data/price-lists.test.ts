@@ -36,6 +36,7 @@ describe('the package', () => {
     expect(before).toMatchObject({ input: 1, output: 6 })
     expect(packagePrice('openai', 'gpt-5.6-luna', '2026-07-30')).toEqual({
       ...{ input: 0.2, output: 1.2, cache_read: 0.02, cache_write: 0.25 },
+      web_search: 10,
       over: { 271999: { input: 0.4, output: 1.8, cache_read: 0.04, cache_write: 0.5 } },
     })
   })

@@ -17,6 +17,7 @@ const fields = [
   ['cache-read', 'cache_read'],
   ['cache-write', 'cache_write'],
   ['cache-write-1h', 'cache_write_1h'],
+  ['web-search', 'web_search'],
 ] as const
 
 const typed = Object.fromEntries(fields.map(([option, field]) => [field, `--${option}`]))
@@ -30,6 +31,7 @@ const historyColumns: readonly Column[] = [
   { title: 'READ $/M', align: right },
   { title: 'WRITE $/M', align: right },
   { title: '1H $/M', align: right },
+  { title: 'SEARCH $/K', align: right },
   { title: 'SET BY' },
 ]
 
@@ -37,7 +39,7 @@ const setPrice: CommandDefinition = {
   words: ['prices', 'set'],
   summary: 'sets what a model costs, in USD per million tokens, from the next request on',
   details:
-    'Requests that run keep their price. A cache price that is not given is that of input. A price that stands in the configuration file is changed there.',
+    'Requests that run keep their price. A cache price that is not given is that of input, searches without one are not charged. A price that stands in the configuration file is changed there.',
   positionals: [model],
   options: {
     input: { value, help: 'input tokens' },
@@ -45,6 +47,7 @@ const setPrice: CommandDefinition = {
     'cache-read': { value, help: 'input tokens read from a cache' },
     'cache-write': { value, help: 'input tokens written to a short cache' },
     'cache-write-1h': { value, help: 'input tokens written to a one-hour cache' },
+    'web-search': { value, help: 'a thousand searches of the web, run by the provider' },
     free: { help: 'costs nothing' },
   },
   examples: [

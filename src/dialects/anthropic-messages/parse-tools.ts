@@ -1,11 +1,15 @@
 // Tools as functions. Those that run at Anthropic, or whose schema is not published, are refused by their type.
 
+import { tokenCount } from '../../kernel/usage.ts'
 import type { JsonNode } from '../../wire/json-node.ts'
 import type { Tool } from '../canonical/conversation.ts'
 import { RequestFields } from '../request/request-fields.ts'
 import { shownWord } from '../request/shown-word.ts'
 import { clientTools } from './client-tools.ts'
 import { markOf, type ParseContext } from './parse-context.ts'
+
+/** Where the caller sets no limit. */
+const searchesUsual = 10
 
 const customFields: ReadonlySet<string> = new Set([
   'type',
@@ -59,6 +63,7 @@ export function parseTool(
     field: fields.at,
     refuse: true,
     addsInput: true,
+    ...(type.startsWith('web_search') && { searchesMost: tokenCount(fields.value('max_uses')) ?? searchesUsual }),
     reason: `The tool type \`${type}\` is only available where Anthropic's Messages API serves the model; remove it from \`tools\` or choose such a model.`,
   })
   return undefined

@@ -2,7 +2,7 @@
 // come in message_start and again, cumulative, in message_delta; hosts differ in which event carries the cache counts,
 // so the last value that is not null wins, member by member.
 
-import { cacheReport, tokenCount, type Usage } from '../../kernel/usage.ts'
+import { cacheReport, tokenCount, type Usage, webSearchReport } from '../../kernel/usage.ts'
 import { isRecord, recordOf } from '../canonical/json-value.ts'
 
 /** The raw members as seen so far. */
@@ -38,6 +38,7 @@ export function readUsage(members: UsageMembers): Usage | undefined {
     cacheWriteLongTokens: long ?? 0,
     outputTokens: output,
     ...(reasoning === undefined ? {} : { reasoningTokens: reasoning }),
+    ...webSearchReport(recordOf(members.server_tool_use).web_search_requests),
     ...cacheReport(reads, writes),
     source: 'reported',
   }

@@ -217,4 +217,6 @@ export interface Leftover {
   readonly reason?: string
   /** The provider fetches or adds something for it, and nobody else can say how much. */
   readonly addsInput?: true
+  /** The most searches of the web that the provider runs for it, one by one on its bill. */
+  readonly searchesMost?: number
 }

@@ -6,11 +6,13 @@
 //   Moonshot              cached_tokens (promptfoo/promptfoo#10132, 2026-07)
 //   gateways (LiteLLM …)  cache_read_input_tokens, cache_creation_input_tokens
 //
+// Searches of the web: server_tool_use.web_search_requests (OpenRouter), num_sources_used (xAI's live search).
+//
 // One host counts reasoning beside completion_tokens (xAI: vercel/ai#12425, 2026-02), which its total tells.
 //
 // The next host with another spelling is a row here and a case in the test.
 
-import { cacheReport, tokenCount, type Usage } from '../../kernel/usage.ts'
+import { cacheReport, tokenCount, type Usage, webSearchReport } from '../../kernel/usage.ts'
 import { isRecord, recordOf } from '../canonical/json-value.ts'
 
 export function readUsage(value: unknown): Usage | undefined {
@@ -37,6 +39,7 @@ export function readUsage(value: unknown): Usage | undefined {
     cacheWriteLongTokens: 0,
     outputTokens: isBeside ? output + reasoning : output,
     ...(reasoning === undefined ? {} : { reasoningTokens: reasoning }),
+    ...webSearchReport(recordOf(value.server_tool_use).web_search_requests ?? value.num_sources_used),
     ...cacheReport(reads, writes),
     source: 'reported',
   }

@@ -17,6 +17,10 @@ const priceSchema = z.union([
   z.literal('free'),
   z.object({
     ...priceRow,
+    web_search: z
+      .string()
+      .optional()
+      .describe('USD per thousand searches of the web that the provider runs; absent = they are not charged.'),
     over: z
       .record(z.string(), z.object(priceRow))
       .optional()

@@ -94,6 +94,7 @@ function shownUsage(usage: Usage) {
     cache_write_1h_tokens: usage.cacheWriteLongTokens,
     output_tokens: usage.outputTokens,
     reasoning_tokens: usage.reasoningTokens ?? null,
+    web_searches: usage.webSearches ?? 0,
     source: usage.source,
   }
 }

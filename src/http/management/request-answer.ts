@@ -16,6 +16,7 @@ const usageSchema = z
     cache_write_1h_tokens: tokens,
     output_tokens: tokens.describe('Reasoning included.'),
     reasoning_tokens: tokens.nullable().describe('null = not reported.'),
+    web_searches: z.number().describe('Run by the provider, beside the tokens.'),
     source: z.enum(['reported', 'estimated']),
   })
   .describe('Counts that never overlap.')
@@ -61,7 +62,7 @@ const chargeSchema = z
     price_effective_from: time,
     lines: z.array(
       z.object({
-        kind: z.enum(['input', 'cache_read', 'cache_write', 'cache_write_1h', 'output']),
+        kind: z.enum(['input', 'cache_read', 'cache_write', 'cache_write_1h', 'output', 'web_search']),
         tokens,
         price_per_million: usd,
         amount: usd.describe('Tokens × price, with up to twelve decimals.'),

@@ -89,6 +89,7 @@ const columns: Readonly<Record<string, (request: LoggedRequest) => CsvValue>> = 
   cache_write_1h_tokens: ({ usage }) => usage?.cache_write_1h_tokens ?? null,
   output_tokens: ({ usage }) => usage?.output_tokens ?? null,
   reasoning_tokens: ({ usage }) => usage?.reasoning_tokens ?? null,
+  web_searches: ({ usage }) => usage?.web_searches ?? null,
   usage_source: ({ usage }) => usage?.source ?? null,
   price_version: (request) => request.price_version,
   cost: (request) => request.cost,

@@ -51,6 +51,8 @@ export interface ShownPriceRow {
 }
 
 export interface ShownPrice extends ShownPriceRow {
+  /** USD per thousand searches of the web that the provider runs; absent = they are not charged. */
+  readonly web_search?: string | undefined
   /** Other prices for requests with more input tokens than the key says. */
   readonly over?: Readonly<Record<string, ShownPriceRow>> | undefined
 }

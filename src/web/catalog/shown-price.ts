@@ -3,7 +3,7 @@
 
 import { freePrice, type Price, type PriceRow } from '../../catalog/price.ts'
 import { assert } from '../../kernel/assert.ts'
-import { type Pico, parsePrice } from '../../kernel/money.ts'
+import { type Pico, parsePrice, parseSearchPrice } from '../../kernel/money.ts'
 import { tokensMax, type Usage } from '../../kernel/usage.ts'
 import type { CatalogEntry, ShownPriceRow } from './entry.ts'
 
@@ -14,7 +14,8 @@ export function priceOf({ price }: Pick<CatalogEntry, 'price'>): Price | undefin
   const tiers = Object.entries(price.over ?? {})
     .map(([tokens, row]) => ({ overInputTokens: Number(tokens), ...rowOf(row) }))
     .sort((a, b) => a.overInputTokens - b.overInputTokens)
-  return { free: false, ...rowOf(price), tiers }
+  const search = price.web_search === undefined ? {} : { webSearch: exact(price.web_search, parseSearchPrice) }
+  return { free: false, ...rowOf(price), ...search, tiers }
 }
 
 function rowOf(row: ShownPriceRow): PriceRow {
@@ -27,8 +28,8 @@ function rowOf(row: ShownPriceRow): PriceRow {
   }
 }
 
-function exact(text: string): Pico {
-  const price = parsePrice(text)
+function exact(text: string, parse = parsePrice): Pico {
+  const price = parse(text)
   assert(price !== undefined, 'a shown price was written by formatPrice')
   return price
 }

@@ -25,6 +25,7 @@ const kindNames: Readonly<Record<ChargeLine['kind'], string>> = {
   cache_write: 'cache write',
   cache_write_1h: 'cache write, 1 h',
   output: 'output',
+  web_search: 'web search',
 }
 
 const labels: Readonly<Record<SampleField, string>> = {

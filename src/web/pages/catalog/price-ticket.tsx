@@ -81,6 +81,19 @@ function PriceRows({ price }: { readonly price: ShownPrice }) {
             ))}
           </tr>
         ))}
+        {price.web_search !== undefined && (
+          <tr>
+            <th scope="row">Web searches, per thousand</th>
+            <td class="price">
+              <Money amount={price.web_search} />
+            </td>
+            {tiers.map(([tokens]) => (
+              <td key={tokens} class="price">
+                <Money amount={price.web_search ?? ''} />
+              </td>
+            ))}
+          </tr>
+        )}
       </tbody>
     </table>
   )

@@ -49,11 +49,12 @@ export interface UsageItem {
   readonly output_tokens: number
   /** null = not reported. */
   readonly reasoning_tokens: number | null
+  readonly web_searches: number
   readonly source: 'reported' | 'estimated'
 }
 
 export interface ChargeLine {
-  readonly kind: 'input' | 'cache_read' | 'cache_write' | 'cache_write_1h' | 'output'
+  readonly kind: 'input' | 'cache_read' | 'cache_write' | 'cache_write_1h' | 'output' | 'web_search'
   readonly tokens: number
   readonly price_per_million: string
   readonly amount: string

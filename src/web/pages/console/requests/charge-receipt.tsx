@@ -14,6 +14,7 @@ const kindNames: Readonly<Record<ChargeLine['kind'], string>> = {
   cache_write: 'Cache write',
   cache_write_1h: 'Cache write, 1 h',
   output: 'Output',
+  web_search: 'Web searches',
 }
 
 export function ChargeReceipt({ request }: { readonly request: ExplainedItem }) {
@@ -27,7 +28,7 @@ export function ChargeReceipt({ request }: { readonly request: ExplainedItem }) 
           <tr>
             <th scope="col">Kind</th>
             <th scope="col" class="number">
-              Tokens × price per million
+              Count × price per million
             </th>
             <th scope="col" class="number">
               Amount

@@ -1,0 +1,89 @@
+// Searches of the web that a provider runs are on its bill one by one, beside the tokens: held for, charged by what was
+// reported, kept with the charge, and explained. Models without a price for them pass them on as before.
+
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { say, usageIn } from './provider-words.ts'
+import { expectPaid, openTill, streamedPaths, type Till, wholePaths } from './till.ts'
+
+/** $10.00 per thousand: 10,000,000 nano-dollars each. */
+const priced = '{ input: "1.00", output: "2.00", web_search: "10.00" }'
+const search = { type: 'web_search_20250305', name: 'web_search', max_uses: 3 }
+const paths = [...streamedPaths, ...wholePaths].filter(
+  ({ surface, provider }) => surface.name === 'messages' && provider === 'messages',
+)
+
+let till: Till
+let unpriced: Till
+beforeAll(async () => {
+  till = await openTill({ price: priced })
+  unpriced = await openTill({ price: '{ input: "1.00", output: "2.00" }' })
+})
+afterAll(async () => {
+  await till[Symbol.asyncDispose]()
+  await unpriced[Symbol.asyncDispose]()
+})
+
+interface Explained {
+  readonly usage: object
+  readonly charge: { readonly lines: readonly object[] }
+}
+
+const searched = (count: number) => ({
+  ...usageIn('messages', { input: 1000, output: 100 }),
+  server_tool_use: { web_search_requests: count, web_fetch_requests: 0 },
+})
+
+describe.each(paths)('$name', (path) => {
+  test('each search that was reported is charged, and the charge says how many', async () => {
+    till.upstream.handle((call, reply) => say(call, reply, { texts: ['found'], usage: searched(2) }))
+    const answer = await till.ask(path, { tools: [search] })
+    // 1000 × 1 µ$ + 100 × 2 µ$ + 2 × 1 ¢
+    expect(answer.cost).toBe('0.0212')
+    await expectPaid(till, answer, 21_200_000n)
+    expect(till.charges(answer.requestId)[0]?.usage).toMatchObject({ webSearches: 2 })
+    const { usage, charge } = (await till.wallets.explain(answer.requestId)) as Explained
+    expect(usage).toMatchObject({ web_searches: 2 })
+    expect(charge.lines).toContainEqual({
+      kind: 'web_search',
+      tokens: 2,
+      price_per_million: '10000.00',
+      amount: '0.02',
+    })
+  })
+
+  test('a model without a price for searches charges its tokens alone', async () => {
+    unpriced.upstream.handle((call, reply) => say(call, reply, { texts: ['found'], usage: searched(2) }))
+    const answer = await unpriced.ask(path, { tools: [search] })
+    await expectPaid(unpriced, answer, 1_200_000n)
+  })
+
+  test('a count that no answer can have is not believed', async () => {
+    till.upstream.handle((call, reply) => say(call, reply, { texts: ['found'], usage: searched(1_000_000) }))
+    const answer = await till.ask(path, { tools: [search] })
+    const [charge] = till.charges(answer.requestId)
+    expect(charge?.isEstimated).toBe(true)
+    // Whatever it came to, it was held for: three searches, and the tokens.
+    expect(charge?.amount).toBeLessThan(30_000_000n + 1_000_000n)
+  })
+
+  test('what they may cost is held before anything is sent', async () => {
+    till.upstream.handle((call, reply) => say(call, reply, { texts: ['found'], usage: searched(0) }))
+    const held = async (tools: object[]) => {
+      const answer = await till.ask(path, { tools, max_tokens: 10 })
+      return (await till.line(answer.requestId)).held ?? 0n
+    }
+    // The tool that runs at the provider may fill the context, with or without a limit on its searches.
+    const limited = await held([search])
+    const { max_uses: _, ...unlimited } = search
+    expect((await held([unlimited])) - limited).toBe(70_000_000n)
+  })
+
+  test('a wallet that cannot pay for them is told so, and nothing is sent', async () => {
+    till.upstream.handle((call, reply) => say(call, reply, { texts: ['found'], usage: searched(0) }))
+    const purse = await till.wallets.open('0.12')
+    const before = till.upstream.calls.length
+    const many = { ...search, max_uses: 50 }
+    expect((await till.ask(path, { tools: [many], max_tokens: 10 }, { purse })).status).toBe(402)
+    expect(till.upstream.calls.length).toBe(before)
+  })
+})
