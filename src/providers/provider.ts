@@ -53,6 +53,8 @@ export interface Endpoint {
   readonly wrapping?: WrappingId
   /** Beta flags of the dialect that a host which wraps it knows; it refuses every other. */
   readonly betas?: readonly string[]
+  /** The names of the models that it serves; absent = all that the provider has. */
+  readonly models?: RegExp
   /** What is true here of every model; facts of a model are in rules/. */
   readonly rules?: TargetRules
 }

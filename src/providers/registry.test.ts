@@ -143,6 +143,10 @@ describe('a provider is switched on', () => {
     expect(addressOf({ GOOGLE_CLOUD_LOCATION: 'europe-west1' })).toBe(
       'https://europe-west1-aiplatform.googleapis.com/v1/projects/acme/locations/europe-west1/publishers/google',
     )
+    // googleapis/python-genai#2498: the multi-regions are not reached by a prefix.
+    expect(addressOf({ GOOGLE_CLOUD_LOCATION: 'eu' })).toBe(
+      'https://aiplatform.eu.rep.googleapis.com/v1/projects/acme/locations/eu/publishers/google',
+    )
   })
 
   test('by an entry of the file, which takes the place of the built-in one', () => {

@@ -1,10 +1,12 @@
-import { expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import type { Model, Route } from '../catalog/model.ts'
 import { anthropicMessages } from '../dialects/anthropic-messages/index.ts'
 import type { Dialect } from '../dialects/dialect.ts'
 import { gemini } from '../dialects/gemini/index.ts'
 import { openaiChat } from '../dialects/openai-chat/index.ts'
 import { openaiResponses } from '../dialects/openai-responses/index.ts'
+import { googleVertex } from '../providers/data/google-vertex.ts'
+import { openai } from '../providers/data/openai.ts'
 import type { Endpoint, Provider } from '../providers/provider.ts'
 import type { RouteKey } from './health/route-key.ts'
 import { candidatesOf, type PlanWishes, rememberRules } from './plan.ts'
@@ -34,7 +36,7 @@ function chosen(
   upstreamModel: string,
   wishes: PlanWishes,
   surface: Dialect = openaiChat,
-  endpoints = [endpoint, responses],
+  endpoints: readonly Endpoint[] = [endpoint, responses],
 ) {
   const provider: Provider = { id: 'acme', endpoints, apiKey: undefined, source: 'a test' }
   const model = { routes: [{ ...route, upstreamModel }] } as unknown as Model
@@ -83,4 +85,30 @@ test('where no endpoint takes both, the usual one is asked', () => {
 test('prefers an endpoint that speaks the client’s dialect', () => {
   const wishes = { offersTools: true, reasoning: 'on' } as const
   expect(chosen('gpt-5.6', wishes, anthropicMessages, [endpoint, responses, messages])[0]).toBe('anthropic-messages')
+})
+
+describe('where each endpoint serves models of its own', () => {
+  const wishes = { offersTools: true, reasoning: undefined } as const
+
+  test.each([
+    ['gemini-3-flash', 'gemini'],
+    ['claude-opus-5-5', 'anthropic-messages'],
+  ] as const)('%s at Vertex is asked for in %s, whatever the caller speaks', (model, dialect) => {
+    for (const surface of [openaiChat, anthropicMessages]) {
+      expect(chosen(model, wishes, surface, googleVertex.endpoints)[0]).toBe(dialect)
+    }
+  })
+
+  test.each(['gpt-5.5-pro', 'o3-pro-2025-06-10', 'gpt-5.3-codex', 'o3-deep-research'])(
+    '%s is asked for where OpenAI has it',
+    (model) => expect(chosen(model, wishes, openaiChat, openai.endpoints)[0]).toBe('openai-responses'),
+  )
+
+  test('a model that no endpoint claims is asked for in the caller’s dialect all the same', () => {
+    const only = [
+      { ...endpoint, models: /^a/ },
+      { ...messages, models: /^b/ },
+    ]
+    expect(chosen('c', wishes, anthropicMessages, only)[0]).toBe('anthropic-messages')
+  })
 })

@@ -78,8 +78,14 @@ interface ChosenEndpoint {
   readonly why?: string
 }
 
-/** The one in the caller's dialect, or the provider's first, unless the model there refuses what another of them takes. */
-function chooseEndpoint(input: PlanInput, route: Route, { endpoints }: Provider): ChosenEndpoint | undefined {
+/**
+ * Of those that serve the model the one in the caller's dialect, or the first, unless the model there refuses what another
+ * of them takes.
+ */
+function chooseEndpoint(input: PlanInput, route: Route, provider: Provider): ChosenEndpoint | undefined {
+  const serving = provider.endpoints.filter(({ models }) => models?.test(route.upstreamModel) !== false)
+  // A name that nobody expected is better asked for than not.
+  const endpoints = serving.length > 0 ? serving : provider.endpoints
   const usual = endpoints.find(({ dialect }) => dialect === input.surface.id) ?? endpoints[0]
   if (!usual || endpoints.length === 1 || takesTogether(input, route, usual)) return usual && { endpoint: usual }
   const other = endpoints.find((each) => takesTogether(input, route, each))

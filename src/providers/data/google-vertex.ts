@@ -2,10 +2,12 @@ import type { ProviderData, ProviderSettings } from '../provider.ts'
 
 const place = 'https://{HOST}/v1/projects/{GOOGLE_CLOUD_PROJECT}/locations/{LOCATION}/publishers'
 
-/** Every region has a host of its own; the global one has none in front. */
+/** Every region has a host of its own, the two multi-regions have theirs elsewhere, the global one has none in front. */
 function derived({ GOOGLE_CLOUD_LOCATION: location = 'global' }: ProviderSettings): ProviderSettings {
   const host = 'aiplatform.googleapis.com'
-  return { LOCATION: location, HOST: location === 'global' ? host : `${location}-${host}` }
+  if (location === 'global') return { LOCATION: location, HOST: host }
+  const isMulti = location === 'us' || location === 'eu'
+  return { LOCATION: location, HOST: isMulti ? `aiplatform.${location}.rep.googleapis.com` : `${location}-${host}` }
 }
 
 // https://docs.cloud.google.com/vertex-ai/generative-ai/docs/partner-models/claude/use-claude, 2026-11
@@ -21,6 +23,7 @@ export const googleVertex: ProviderData = {
     {
       dialect: 'gemini',
       baseUrl: `${place}/google`,
+      models: /^(?!claude)/,
       auth: 'google-oauth',
       // Calls are matched to their results by order; ids are refused. Penalties are taken, also by 2.5.
       rules: { toolIdMax: 0, penalties: true },
@@ -28,6 +31,7 @@ export const googleVertex: ProviderData = {
     {
       dialect: 'anthropic-messages',
       baseUrl: `${place}/anthropic`,
+      models: /^claude/,
       auth: 'google-oauth',
       wrapping: 'raw-predict',
       betas: ['context-1m-2025-08-07', 'interleaved-thinking-2025-05-14', 'web-search-2025-03-05'],

@@ -9,6 +9,8 @@ export const openai: ProviderData = {
       dialect: 'openai-chat',
       baseUrl: 'https://api.openai.com/v1',
       auth: 'bearer',
+      // https://platform.openai.com/docs/models, 2026-11: these are only served by the other one.
+      models: /^(?!.*(-pro\b|codex|deep-research))/,
       rules: {
         // max_tokens is deprecated there and refused by every reasoning model.
         outputCapName: 'max_completion_tokens',
@@ -18,7 +20,7 @@ export const openai: ProviderData = {
         reasoningMembers: false,
       },
     },
-    // For models that refuse tools while they reason on the other one.
+    // For models that the other one does not have, and those that refuse tools there while they reason.
     {
       dialect: 'openai-responses',
       baseUrl: 'https://api.openai.com/v1',

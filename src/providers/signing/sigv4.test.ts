@@ -77,6 +77,10 @@ test('region and service are in the name of the host', () => {
   const scope = (host: string) => scopeOf(new URL(`https://${host}/x`))
   expect(scope('bedrock-runtime.eu-central-1.amazonaws.com')).toEqual({ region: 'eu-central-1', service: 'bedrock' })
   expect(scope('bedrock-runtime-fips.us-west-2.amazonaws.com')).toEqual({ region: 'us-west-2', service: 'bedrock' })
+  expect(scope('vpce-0a1-2b3c.bedrock-runtime.eu-west-1.vpce.amazonaws.com')).toMatchObject({ region: 'eu-west-1' })
+  expect(scope('bedrock-runtime.ap-southeast-2.api.aws')).toMatchObject({ region: 'ap-southeast-2' })
+  expect(scope('bedrock-runtime.us-gov-west-1.amazonaws.com')).toMatchObject({ region: 'us-gov-west-1' })
+  expect(scope('bedrock-runtime.cn-north-1.amazonaws.com.cn')).toEqual({ region: 'cn-north-1', service: 'bedrock' })
   expect(scope('127.0.0.1:9000')).toEqual({ region: 'us-east-1', service: 'bedrock' })
 })
 

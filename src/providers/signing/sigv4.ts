@@ -22,11 +22,14 @@ export function parseAwsCredential(text: string): AwsCredential | undefined {
   return { accessKeyId, secretAccessKey, sessionToken: rest.join(':') || undefined }
 }
 
-/** `bedrock-runtime.eu-west-1.amazonaws.com`: what is called bedrock-runtime in addresses is bedrock in signatures. */
-export function scopeOf(url: URL): SigningScope {
-  const [service = '', region = ''] = url.hostname.split('.')
-  if (!/\.amazonaws\.com(\.cn)?$/.test(url.hostname)) return { region: 'us-east-1', service: 'bedrock' }
-  return { region, service: service.replace(/-runtime(-fips)?$/, '') }
+const regionLabel = /(?:^|\.)([a-z]{2,}(?:-[a-z]+)+-\d)\./
+
+/**
+ * `bedrock-runtime.eu-west-1.amazonaws.com`, `vpce-1a2b.bedrock-runtime.eu-west-1.vpce.amazonaws.com`,
+ * `bedrock-runtime.eu-west-1.api.aws`: what is called bedrock-runtime in addresses is bedrock in signatures.
+ */
+export function scopeOf({ hostname }: URL): SigningScope {
+  return { region: regionLabel.exec(hostname)?.[1] ?? 'us-east-1', service: 'bedrock' }
 }
 
 /** Headers that every proxy may change, and those that say nothing. */
