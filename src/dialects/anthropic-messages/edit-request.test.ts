@@ -1,4 +1,4 @@
-import { expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { messagesEnvelope } from '../../../test/parts/translation.ts'
 import type { RequestEdits } from '../byte-lane/relay.ts'
@@ -123,4 +123,42 @@ test('what is not paid for: a cap above what the model writes, and speed at a hi
   // There the provider bills the workspace.
   expect(sent('"speed":"fast","max_tokens":9', { isOwn: true })).toEqual(['"speed":"fast","max_tokens":9'])
   expect(sent('"speed":"standard","max_tokens":9', {})).toEqual(['"speed":"standard","max_tokens":9'])
+})
+
+describe('models that nobody asked us for', () => {
+  const body = (more: string) => `{"model":"a/b","max_tokens":9,${more}"messages":[${hi}]}`
+  const sent = (more: string, isOwn = false) => {
+    const { body: bytes, warnings } = editRequest(messagesEnvelope(body(more)), { ...edits, isOwn })
+    return [
+      new TextDecoder().decode(bytes).replace('"up"', '"a/b"'),
+      warnings.map(({ code, field }) => `${code} ${field}`),
+    ]
+  }
+  const fallbacks = '"fallbacks":[{"model":"claude-opus-5-5","speed":"fast"}],'
+  const search = '{"type":"web_search_20250305","name":"web_search"}'
+  const own = '{"name":"f","input_schema":{"type":"object","properties":{"model":{"type":"string"}}}}'
+
+  test('are not fallen back to', () => {
+    expect(sent(fallbacks)).toEqual([body(''), ['fallbacks_dropped /fallbacks']])
+    expect(sent('"models":["x/y"],"route":"fallback",')).toEqual([
+      body(''),
+      ['models_dropped /models', 'route_dropped /route'],
+    ])
+  })
+
+  test.each(['"model"', '"mod\\u0065l"'])('are not asked for advice, written as %s', (name) => {
+    const advisor = `{"type":"advisor_20260301","name":"advisor",${name}:"claude-opus-5-5"}`
+    expect(sent(`"tools":[${search},${advisor}, ${own}],`)).toEqual([
+      body(`"tools":[${search},${own}],`),
+      ['tool_dropped /tools/1'],
+    ])
+  })
+
+  test('are the business of whoever pays for them', () => {
+    expect(sent(fallbacks, true)).toEqual([body(fallbacks), []])
+  })
+
+  test('tools that only speak of models stay', () => {
+    expect(sent(`"tools":[${own}],`)).toEqual([body(`"tools":[${own}],`), []])
+  })
 })

@@ -1,18 +1,28 @@
 // What changes in a Messages body on the way to a provider of the same dialect: the model's name, traces of the gateway
-// itself in the history, a cap or a speed that is not paid for, and, for hosts that have none, Anthropic's billing line.
+// itself in the history, a cap, a speed or another model that is not paid for, and, for hosts that have none, Anthropic's billing line.
 // Everything else is forwarded byte for byte.
 
 import { type JsonMember, spliceBytes } from '../../wire/json-members.ts'
 import { cutMembers } from '../byte-lane/cut-spans.ts'
-import { capWarnings, dearerMember, sentCap, tierWarnings } from '../byte-lane/paid-limits.ts'
+import {
+  capWarnings,
+  dearerMember,
+  dropWarnings,
+  otherModels,
+  sentCap,
+  tierWarnings,
+} from '../byte-lane/paid-limits.ts'
 import type { RequestEdits } from '../byte-lane/relay.ts'
 import type { Envelope } from '../canonical/envelope.ts'
 import type { EditedRequest } from '../dialect.ts'
+import { advisorCuts } from './advisor-tools.ts'
 import { attributionEdits } from './attribution-line.ts'
 import { ownTraceEdits } from './cut-own-traces.ts'
 
 /** Processing for several times the price. */
 const dearerSpeeds = ['fast']
+/** What Anthropic tries when the model declines, and OpenRouter when it fails. */
+const modelNames = ['fallbacks', 'fallback_credit_token', 'models', 'route']
 
 export function editRequest(envelope: Envelope, edits: RequestEdits): EditedRequest {
   const { body, members, outputCap } = envelope
@@ -27,12 +37,20 @@ export function editRequest(envelope: Envelope, edits: RequestEdits): EditedRequ
   if (written && cap !== outputCap) replace(written, String(cap))
   const speed = dearerMember(envelope, edits, 'speed', dearerSpeeds)
   // The flag that unlocks it says nothing without it, and may stay.
-  if (speed) changes.push(...cutMembers(members, [speed.name]))
+  const others = otherModels(envelope, edits, modelNames)
+  const advisors = edits.isOwn ? undefined : advisorCuts(body, members)
+  changes.push(...cutMembers(members, [...(speed ? [speed.name] : []), ...others.map(({ name }) => name)]))
+  changes.push(...(advisors?.edits ?? []))
   return {
     body: spliceBytes(
       body,
       changes.sort((a, b) => a.start - b.start),
     ),
-    warnings: [...capWarnings(envelope, edits, written), ...tierWarnings(speed)],
+    warnings: [
+      ...capWarnings(envelope, edits, written),
+      ...tierWarnings(speed),
+      ...dropWarnings(others),
+      ...(advisors?.warnings ?? []),
+    ],
   }
 }

@@ -20,7 +20,31 @@ export function countsOutput(value: unknown): boolean {
   return tokenCount(recordOf(value).output_tokens) !== undefined
 }
 
+/** Summaries that the provider made of a conversation on the way are billed like the rest, but counted beside it. */
 export function readUsage(members: UsageMembers): Usage | undefined {
+  const usage = readCounts(members)
+  const iterations: unknown[] = Array.isArray(members.iterations) ? members.iterations : []
+  return usage && iterations.filter(isCompaction).reduce(addCounts, usage)
+}
+
+function isCompaction(iteration: unknown): iteration is UsageMembers {
+  return isRecord(iteration) && iteration.type === 'compaction'
+}
+
+function addCounts(sum: Usage, members: UsageMembers): Usage {
+  const more = readCounts(members)
+  if (!more) return sum
+  return {
+    ...sum,
+    inputTokens: sum.inputTokens + more.inputTokens,
+    cacheReadTokens: sum.cacheReadTokens + more.cacheReadTokens,
+    cacheWriteTokens: sum.cacheWriteTokens + more.cacheWriteTokens,
+    cacheWriteLongTokens: sum.cacheWriteLongTokens + more.cacheWriteLongTokens,
+    outputTokens: sum.outputTokens + more.outputTokens,
+  }
+}
+
+function readCounts(members: UsageMembers): Usage | undefined {
   const input = tokenCount(members.input_tokens)
   const output = tokenCount(members.output_tokens)
   if (input === undefined || output === undefined) return undefined

@@ -221,3 +221,20 @@ test.each([
 ] as const)('the envelope of %s says whether tools and reasoning are wanted', (members, offersTools, reasoning) => {
   expect(envelopeOf(`{"model":"m",${plain},${members}}`)).toMatchObject({ offersTools, reasoning })
 })
+
+describe('models that nobody asked us for', () => {
+  const body = `{"model":"m","models":["x/dear"],"route":"fallback",${plain},"preset":"mine"}`
+  const edits = { upstreamModel: 'up', defaultOutputCap: undefined, rules: {} }
+
+  test('are left out, and the caller is told', () => {
+    const { body: sent, warnings } = editRequest(envelopeOf(body), edits)
+    expect(new TextDecoder().decode(sent)).toBe(`{"model":"up",${plain}}`)
+    expect(warnings.map(({ code }) => code)).toEqual(['models_dropped', 'route_dropped', 'preset_dropped'])
+  })
+
+  test('are the business of whoever pays for them', () => {
+    const { body: sent, warnings } = editRequest(envelopeOf(body), { ...edits, isOwn: true })
+    expect(new TextDecoder().decode(sent)).toBe(body.replace('"model":"m"', '"model":"up"'))
+    expect(warnings).toEqual([])
+  })
+})

@@ -11,7 +11,14 @@ import {
   spliceBytes,
 } from '../../wire/json-members.ts'
 import { cutMembers } from '../byte-lane/cut-spans.ts'
-import { capWarnings, dearerMember, sentCap, tierWarnings } from '../byte-lane/paid-limits.ts'
+import {
+  capWarnings,
+  dearerMember,
+  dropWarnings,
+  otherModels,
+  sentCap,
+  tierWarnings,
+} from '../byte-lane/paid-limits.ts'
 import type { RequestEdits } from '../byte-lane/relay.ts'
 import type { Envelope } from '../canonical/envelope.ts'
 import type { EditedRequest } from '../dialect.ts'
@@ -23,6 +30,8 @@ const capNames = ['max_tokens', 'max_completion_tokens']
 const capNameUsual = 'max_tokens'
 /** Two words for the same. */
 const dearerTiers = ['priority', 'fast']
+/** OpenRouter's lists of what to try instead, and settings kept there that hold such lists. */
+const modelNames = ['models', 'route', 'preset']
 const endUserNames = ['user', 'safety_identifier']
 
 export function editRequest(envelope: Envelope, edits: RequestEdits): EditedRequest {
@@ -35,7 +44,9 @@ export function editRequest(envelope: Envelope, edits: RequestEdits): EditedRequ
   changes.push(...capEdits(envelope, edits, counting, added))
   const { streamUsage, endUserId } = edits.rules
   const tier = dearerMember(envelope, edits, 'service_tier', dearerTiers)
+  const others = otherModels(envelope, edits, modelNames)
   const refused = [
+    ...others.map(({ name }) => name),
     ...(streamUsage === false ? ['stream_options'] : []),
     ...(endUserId === false ? endUserNames : []),
     ...otherCap(envelope, counting),
@@ -55,7 +66,7 @@ export function editRequest(envelope: Envelope, edits: RequestEdits): EditedRequ
       body,
       changes.sort((a, b) => a.start - b.start),
     ),
-    warnings: [...capWarnings(envelope, edits, counting), ...tierWarnings(tier)],
+    warnings: [...capWarnings(envelope, edits, counting), ...tierWarnings(tier), ...dropWarnings(others)],
   }
 }
 

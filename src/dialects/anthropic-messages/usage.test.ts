@@ -1,0 +1,29 @@
+import { expect, test } from 'bun:test'
+import { mergeUsage, readUsage } from './usage.ts'
+
+test('searches that the provider ran are counted, and none is the same as not told', () => {
+  const counts = { input_tokens: 10, output_tokens: 2 }
+  expect(readUsage({ ...counts, server_tool_use: { web_search_requests: 3 } })?.webSearches).toBe(3)
+  expect(readUsage({ ...counts, server_tool_use: { web_search_requests: 0 } })).toEqual(readUsage(counts) as never)
+})
+
+// wire.md: entries of type `compaction` are not in the top-level numbers.
+test('a summary made on the way is billed beside the answer, an iteration of the answer itself is not counted twice', () => {
+  const compaction = {
+    type: 'compaction',
+    input_tokens: 180_000,
+    cache_read_input_tokens: 7,
+    cache_creation_input_tokens: 30,
+    cache_creation: { ephemeral_5m_input_tokens: 10, ephemeral_1h_input_tokens: 20 },
+    output_tokens: 3500,
+  }
+  const message = { type: 'message', input_tokens: 23_000, output_tokens: 1000 }
+  const counts = mergeUsage({ input_tokens: 23_000 }, { output_tokens: 1000, iterations: [compaction, message] })
+  expect(readUsage(counts)).toMatchObject({
+    inputTokens: 203_000,
+    cacheReadTokens: 7,
+    cacheWriteTokens: 10,
+    cacheWriteLongTokens: 20,
+    outputTokens: 4500,
+  })
+})
