@@ -5,6 +5,7 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { SQL } from 'bun'
 import type { Database } from '../store/database.ts'
+import { readMigrationState } from '../store/migration-state.ts'
 import { openPostgres } from '../store/postgres.ts'
 import type { Sql } from '../store/sql.ts'
 import { StartRefusal } from '../store/start-refusal.ts'
@@ -35,6 +36,18 @@ export async function openReadOnly(url: string | undefined, dataFolder: string):
   }
 }
 
+/** Rows of another version's tables cannot be judged by this one's rules. */
+async function ageRefusal({ sql }: Database, whole: string): Promise<Refusal | undefined> {
+  const { pending, unknown } = await readMigrationState(sql)
+  if (unknown.length > 0) {
+    const what = `${whole} were upgraded by a newer Tollgate (${unknown.join(', ')}); check them with that version.`
+    return new Refusal(exitCodes.failed, what)
+  }
+  if (pending === 0) return undefined
+  const what = `${whole} are of an older Tollgate; they can be checked once this one has started on them.`
+  return new Refusal(exitCodes.failed, what, 'npm start')
+}
+
 export type OnProgress = (done: number, total: number) => void
 
 /** For a command that goes through the database: how far it is, on a terminal, and a Refusal where it cannot be read. */
@@ -50,7 +63,7 @@ export async function goThrough<T>(
   try {
     const database = await openReadOnly(settings.databaseUrl?.reveal(), settings.dataFolder)
     try {
-      return await work(database, onProgress)
+      return (await ageRefusal(database, names.whole)) ?? (await work(database, onProgress))
     } finally {
       if (terminal.isWatched) terminal.complain('\r\u001b[K')
       await database.close()

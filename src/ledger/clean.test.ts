@@ -13,6 +13,7 @@ import type { Database } from '../store/database.ts'
 import { insertRows } from '../store/insert-rows.ts'
 import { dayWindow } from './budget.ts'
 import { clean } from './clean.ts'
+import { verify } from './verify.ts'
 
 async function countOf(database: Database, table: 'idempotency' | 'budgets' | 'holds'): Promise<bigint | undefined> {
   const [row] = await database.sql<{ n: bigint }>`SELECT COUNT(*) AS n FROM ${database.sql(table)}`
@@ -64,6 +65,8 @@ forEachEngine((engine) => {
     clock.advance(2 * dayMs)
     await pace.round()
     expect(await countOf(database, 'budgets')).toBe(0n)
+    // Nobody has called since: the counter is gone because its time is over, and the books are right.
+    expect((await verify(database, { now: clock.now() })).findings).toEqual([])
     const later = { ...holdOf(workspaceId, 10n), budgets: budgetNow() }
     await ledger.hold(later)
     await ledger.settle(settlementOf(later.requestId, 3n))

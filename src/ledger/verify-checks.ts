@@ -19,6 +19,7 @@ export type PriceOf = (priceVersion: string, usage: string) => Nano | undefined
 export interface VerifyContext {
   readonly sql: Sql
   readonly price: PriceOf | undefined
+  readonly now?: number | undefined
   readonly onProgress?: ((done: number, total: number) => void) | undefined
 }
 

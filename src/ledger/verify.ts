@@ -7,6 +7,8 @@ import { checkCharges } from './verify-charges.ts'
 import { checks, type Finding, type PriceOf, type VerifyContext } from './verify-checks.ts'
 
 export interface VerifyOptions {
+  /** Counters of limits are thrown away some time after their window; without it, the time of the last transfer counts. */
+  readonly now?: number
   /** Without this or `readPrice`, the amounts of charges are not recomputed. */
   readonly price?: PriceOf
   /** Makes the same from the snapshot itself, so that no price is missing that was added a moment ago. */
@@ -25,7 +27,7 @@ export interface Verification {
 export function verify(database: Database, options: VerifyOptions = {}): Promise<Verification> {
   return database.snapshot(async (sql) => {
     const price = options.readPrice ? await options.readPrice(sql) : options.price
-    const context: VerifyContext = { sql, price, onProgress: options.onProgress }
+    const context: VerifyContext = { sql, price, now: options.now, onProgress: options.onProgress }
     const findings: Finding[] = []
     for (const check of [...checks, checkCharges]) findings.push(...(await check(context)))
     return { findings, ...(await countRows(sql)) }

@@ -2,6 +2,10 @@ import { Database } from 'bun:sqlite'
 import { expect, setDefaultTimeout, test } from 'bun:test'
 import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { systemClock } from '../../src/kernel/clock.ts'
+import { migrate } from '../../src/store/migrate.ts'
+import { allMigrations } from '../../src/store/migrations/registry.ts'
+import { openDatabase } from '../../src/store/open-database.ts'
 import { ask, createSite, load, type Site } from './site.ts'
 
 // Several processes per test, on a machine that may be busy.
@@ -150,4 +154,21 @@ test('with PostgreSQL both commands name its own tools', async () => {
   expect(refused.err).toContain('Try: pg_dump --format=custom')
   expect((await site.run(['restore', 'x.db'], env)).err).toContain('Try: pg_restore --dbname="$DATABASE_URL"')
   expect(refused.err).not.toContain('hunter2')
+})
+
+test('a backup of an older version is restored, and its books wait for the upgrade', async () => {
+  using site = createSite()
+  const old = join(site.folder, 'old')
+  mkdirSync(old, { mode: 0o700 })
+  const database = await openDatabase({ dataFolder: old, url: undefined })
+  await migrate({ database, clock: systemClock, migrations: allMigrations.slice(0, -3) })
+  await database.close()
+  const other = elsewhere(site, 'restored')
+  const restored = await other.run('restore', join(old, 'tollgate.db'))
+  expect([restored.exit, restored.out]).toEqual([0, `${other.folder}: of an older Tollgate\n`])
+  expect(restored.err).toContain('The next start upgrades it; then recompute its books: tollgate ledger verify')
+  const verified = await other.run('ledger', 'verify')
+  expect([verified.exit, verified.err]).toEqual([1, expect.stringContaining('the books are of an older Tollgate')])
+  const again = await other.run('restore', join(old, 'tollgate.db'))
+  expect([again.exit, again.err]).toEqual([1, expect.stringContaining('is there already')])
 })

@@ -4,12 +4,14 @@
 import { existsSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { readRecomputeCharge } from '../../catalog/recompute-charge.ts'
+import { systemClock } from '../../kernel/clock.ts'
 import { type Verification, verify } from '../../ledger/verify.ts'
 import { backUp } from '../../store/copy/back-up.ts'
 import { restore } from '../../store/copy/restore.ts'
 import { openDataFolder } from '../../store/data-folder.ts'
 import { lockDataFolder } from '../../store/folder-lock.ts'
-import { StartRefusal } from '../../store/start-refusal.ts'
+import { readMigrationState } from '../../store/migration-state.ts'
+import { causeText, StartRefusal } from '../../store/start-refusal.ts'
 import { isSecretOnRecord } from '../../tenancy/secrets.ts'
 import { type CommandContext, type CommandDefinition, type CommandInput, printJson } from '../command.ts'
 import { readMasterSecrets } from '../master-secrets.ts'
@@ -72,13 +74,16 @@ async function restoreFile(context: CommandContext, file: string): Promise<Refus
   const lock = lockDataFolder(folder.path)
   try {
     const outcome = restore({ folder, file })
-    const { verification, secret } = await examine(context)
-    const { findings, wallets, transfers } = verification
+    const { verification, secret } = await examine(context).catch((thrown) => {
+      throw new StartRefusal(`It was restored, but its books cannot be read: ${causeText(thrown)}`, { cause: thrown })
+    })
+    const { findings = [], wallets, transfers } = verification ?? {}
     if (context.json) {
-      const counts = { wallets: Number(wallets), transfers: Number(transfers) }
+      const counts = { wallets: countOrNull(wallets), transfers: countOrNull(transfers) }
       printJson(context, { folder: folder.path, secrets: outcome.secretFiles, ...counts, findings, secret })
     } else {
-      terminal.print(`${folder.path}: ${counted(wallets, 'wallet')}, ${counted(transfers, 'transfer')}\n`)
+      terminal.print(`${folder.path}: ${verification ? booksText(verification) : 'of an older Tollgate'}\n`)
+      if (!verification) terminal.complain(upgradeAdvice)
       if (outcome.secretFiles.length > 0) terminal.complain(`With ${outcome.secretFiles.join(' and ')}.\n`)
       if (secret !== 'fits') terminal.complain(secretAdvice(secret, folder.file('secret')))
     }
@@ -89,17 +94,32 @@ async function restoreFile(context: CommandContext, file: string): Promise<Refus
   }
 }
 
+/** The next start brings an older database up to date, and only then its books can be recomputed. */
+const upgradeAdvice = 'The next start upgrades it; then recompute its books: tollgate ledger verify\n'
+
+function booksText({ wallets, transfers }: Verification): string {
+  return `${counted(wallets, 'wallet')}, ${counted(transfers, 'transfer')}`
+}
+
+/** null = not counted. */
+function countOrNull(count: bigint | undefined): number | null {
+  return count === undefined ? null : Number(count)
+}
+
 type SecretState = 'fits' | 'missing' | 'another'
 
 async function examine(
   context: CommandContext,
-): Promise<{ readonly verification: Verification; readonly secret: SecretState }> {
+): Promise<{ readonly verification: Verification | undefined; readonly secret: SecretState }> {
   const database = await openReadOnly(undefined, context.settings.dataFolder)
   try {
-    const verification = await verify(database, { readPrice: readRecomputeCharge })
+    const { pending, unknown } = await readMigrationState(database.sql)
+    const isOurs = pending === 0 && unknown.length === 0
+    const options = { readPrice: readRecomputeCharge, now: systemClock.now() }
+    const verification = isOurs ? await verify(database, options) : undefined
     const secrets = readMasterSecrets(context)
     if (secrets instanceof Refusal) return { verification, secret: 'missing' }
-    const fits = await isSecretOnRecord(database.sql, secrets.current)
+    const fits = !isOurs || (await isSecretOnRecord(database.sql, secrets.current))
     return { verification, secret: fits ? 'fits' : 'another' }
   } finally {
     await database.close()

@@ -2,6 +2,7 @@
 // that differ. It only reads; ends with 0 if everything is right and 1 if not.
 
 import { readRecomputeCharge } from '../../catalog/recompute-charge.ts'
+import { systemClock } from '../../kernel/clock.ts'
 import { type Verification, verify } from '../../ledger/verify.ts'
 import { type CommandContext, type CommandDefinition, printJson } from '../command.ts'
 import { goThrough } from '../read-only-database.ts'
@@ -19,7 +20,7 @@ export const ledgerVerifyCommand: CommandDefinition = {
   async run(context) {
     const names = { whole: 'the books', parts: 'charges' }
     const verification = await goThrough(context, names, (database, onProgress) =>
-      verify(database, { readPrice: readRecomputeCharge, onProgress }),
+      verify(database, { readPrice: readRecomputeCharge, now: systemClock.now(), onProgress }),
     )
     if (verification instanceof Refusal) return verification
     const isRight = verification.findings.length === 0

@@ -4,7 +4,7 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { readRecomputeCharge } from '../../catalog/recompute-charge.ts'
-import { isoTime } from '../../kernel/clock.ts'
+import { isoTime, systemClock } from '../../kernel/clock.ts'
 import { formatUsd, type Nano } from '../../kernel/money.ts'
 import { verify } from '../../ledger/verify.ts'
 import { type CopyOutcome, type CopyProgress, copyDatabase } from '../../store/copy/copy-database.ts'
@@ -98,7 +98,10 @@ interface Books {
 
 /** Throws a StartRefusal where the books of a side are wrong: such a state must not be carried on. */
 async function readBooks(side: Database): Promise<Books> {
-  const { findings, wallets, transfers } = await verify(side, { readPrice: readRecomputeCharge })
+  const { findings, wallets, transfers } = await verify(side, {
+    readPrice: readRecomputeCharge,
+    now: systemClock.now(),
+  })
   const [first] = findings
   if (first) {
     throw new StartRefusal(
