@@ -67,17 +67,50 @@ function start(fates: Record<string, readonly (AttemptFault | 'ok')[]>) {
   }
 }
 
-describe('a request is tried three times at most', () => {
-  test('over four routes', async () => {
+/** So that nobody knows of any of them that it works. */
+async function ejectAll({ run, calls, health, candidates, budget }: ReturnType<typeof start>): Promise<void> {
+  for (let n = 0; n < 5; n++) await run()
+  for (const { key } of candidates) expect(health.standing(key).state).toBe('ejected')
+  calls.length = 0
+  while (budget.level() < 50) budget.earn()
+}
+
+describe('a model is unavailable only when nobody can serve it', () => {
+  test('a fourth route that works is asked although three failed', async () => {
     const { run, calls } = start({ a: [failing], b: [failing], c: [failing], d: ['ok'] })
-    expect(await run()).toBeInstanceOf(Exhausted)
-    expect(calls).toEqual(['a', 'b', 'c'])
+    expect(await run()).toEqual({ text: 'd' })
+    expect(calls).toEqual(['a', 'b', 'c', 'd'])
   })
 
-  test('a replay over a fresh socket included', async () => {
-    const { run, calls } = start({ a: [stale], b: [stale], c: ['ok'] })
+  test('of any number of routes six are', async () => {
+    const { run, calls } = start(Object.fromEntries([...'abcdefgh'].map((id) => [id, [failing]])))
     expect(await run()).toBeInstanceOf(Exhausted)
-    expect(calls).toEqual(['a', 'a fresh', 'b'])
+    expect(calls).toEqual([...'abcdef'])
+  })
+
+  test('no request of a fresh gateway meets the first five failures of a route', async () => {
+    const { run, calls } = start({ a: [failing], b: ['ok'] })
+    for (let n = 0; n < 50; n++) expect(await run()).toEqual({ text: 'b' })
+    expect(calls.filter((id) => id === 'a')).toHaveLength(5)
+  })
+})
+
+describe('routes of which nobody knows that they work', () => {
+  const all = { a: [failing], b: [failing], c: [failing], d: [failing] }
+
+  test('are tried three at most', async () => {
+    const bench = start(all)
+    await ejectAll(bench)
+    expect(await bench.run()).toBeInstanceOf(Exhausted)
+    expect(bench.calls).toHaveLength(3)
+  })
+
+  test('and one alone, while the budget is empty', async () => {
+    const bench = start(all)
+    await ejectAll(bench)
+    while (bench.budget.spend());
+    expect(await bench.run()).toBeInstanceOf(Exhausted)
+    expect(bench.calls).toHaveLength(1)
   })
 })
 
@@ -117,11 +150,19 @@ test('no attempt begins after a quarter of an hour', async () => {
   expect(calls).toEqual(['a', 'b'])
 })
 
-test('an empty retry budget makes the first failure final', async () => {
+test('an empty retry budget keeps nobody from a route that works', async () => {
   const { run, calls, budget } = start({ a: [failing], b: ['ok'] })
   while (budget.spend());
-  expect(await run()).toBeInstanceOf(Exhausted)
-  expect(calls).toEqual(['a'])
+  expect(await run()).toEqual({ text: 'b' })
+  expect(calls).toEqual(['a', 'b'])
+})
+
+test('rehearsed failures neither earn nor spend what real ones live on', async () => {
+  const { run, budget, candidates } = start({ a: [failing], b: ['ok'] })
+  for (const { provider } of candidates) Object.assign(provider, { isRehearsal: true })
+  const before = budget.level()
+  for (let n = 0; n < 100; n++) expect(await run()).toEqual({ text: 'b' })
+  expect(budget.level()).toBe(before)
 })
 
 test.each([

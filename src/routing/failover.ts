@@ -1,6 +1,6 @@
 // Tries candidates in the order of the plan until one answers. Nothing of an attempt has reached the client before it
-// counts as answered, so moving on is invisible. Every outcome is told to health; at most three attempts, within a budget
-// of retries that the whole process shares.
+// counts as answered, so moving on is invisible. Every outcome is told to health. A route in good health is asked whatever
+// happened before it; of the others at most three, within a budget of retries that the whole process shares.
 
 import type { Clock } from '../kernel/clock.ts'
 import type { Candidate } from './candidate.ts'
@@ -12,8 +12,10 @@ import type { RetryBudget } from './health/retry-budget.ts'
 import type { Standing } from './health/standing.ts'
 import { type HedgeBudget, type HedgePair, hedgePair, race } from './hedge.ts'
 
-/** However many routes a model has, replays included: a request is not a load test. */
+/** Replays included: a request is not a load test. */
 const attemptsMax = 3
+/** Where the next route is not known to fail: a model is only unavailable when nobody can serve it. */
+const attemptsMaxHealthy = 6
 
 /** All attempts of a request share one deadline; after it no new one is begun. */
 const deadlineMs = { streamed: 900_000, whole: 600_000 }
@@ -23,7 +25,7 @@ const timeLeastMs = 1_000
 /** What a try needs to know of the routes, and to tell of them. */
 export interface TryDependencies {
   readonly clock: Clock
-  readonly health: Pick<Health, 'begin' | 'noteOk' | 'noteFault'>
+  readonly health: Pick<Health, 'begin' | 'standing' | 'noteOk' | 'noteFault'>
   readonly budget: Pick<RetryBudget, 'earn' | 'spend'>
   /** In place of real time. */
   readonly wait?: (milliseconds: number) => Promise<void>
@@ -53,7 +55,8 @@ export async function tryCandidates<Answer extends object>(
   tries: Tries<Answer>,
 ): Promise<Answer | Exhausted> {
   const { plan } = tries
-  deps.budget.earn()
+  // Failures on purpose are no traffic to be measured by.
+  if (!plan.ordered[0]?.provider.isRehearsal) deps.budget.earn()
   const failed: FailedAttempt[] = []
   let attempts = 0
   let ambiguousCalls = 0
@@ -69,8 +72,7 @@ export async function tryCandidates<Answer extends object>(
       continue
     }
     const isLate = deps.clock.monotonicMs() > lastBeginMs
-    // A gateway that tries everything three times while everything fails makes it worse.
-    if (attempts > 0 && (attempts >= attemptsMax || isLate || !deps.budget.spend())) break
+    if (attempts > 0 && (isLate || !mayMoveOn(deps, candidate, attempts))) break
     const begunMs = deps.health.begin(candidate.key, plan.mode)
     if (typeof begunMs !== 'number') {
       failed.push(heldBack(candidate, begunMs))
@@ -95,6 +97,17 @@ export async function tryCandidates<Answer extends object>(
   }
   for (const { candidate, standing } of plan.excluded) failed.push(heldBack(candidate, standing))
   return new Exhausted(failed)
+}
+
+/** A gateway that tries everything three times while everything fails makes it worse; one more for a route that works does not. */
+function mayMoveOn({ health, budget }: TryDependencies, { key, provider }: Candidate, attempts: number): boolean {
+  if (provider.isRehearsal || isInGoodHealth(health, key)) return attempts < attemptsMaxHealthy
+  return attempts < attemptsMax && budget.spend()
+}
+
+function isInGoodHealth(health: TryDependencies['health'], key: Candidate['key']): boolean {
+  const { state, factor } = health.standing(key)
+  return state === 'healthy' && factor === 1
 }
 
 /** A candidate whose turn it is. */
