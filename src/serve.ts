@@ -42,6 +42,7 @@ export async function serve(port: 'own port' | 'shared port'): Promise<void> {
     report: (report) => logReport(log, report),
     describe: (config) => shownSettings(config, configInputs()),
   })
+  const endEarly = endOnSignal()
   let app: App
   try {
     app = await startApp({
@@ -60,6 +61,7 @@ export async function serve(port: 'own port' | 'shared port'): Promise<void> {
     process.exit()
   }
   const announced = announce(app, initial.config, log)
+  endEarly.off()
   stopOnSignal(app, log, announced)
   await announced
   if (port === 'shared port') process.send?.('ready')
@@ -135,6 +137,21 @@ async function firstFacts({ firstStart, openingCredit, createSignInPath }: App):
 function shownPath(path: string): string {
   const inside = relative(process.cwd(), path)
   return inside.startsWith('..') ? path : `./${inside}`
+}
+
+/** Before there is anything to drain. The first process of a container has no ending by default: it would be ignored. */
+function endOnSignal(): { off(): void } {
+  const end = (signal: NodeJS.Signals) => {
+    process.stderr.write(`tollgate: ${signal} while starting; nothing was served\n`)
+    process.exit(0)
+  }
+  const signals = ['SIGTERM', 'SIGINT'] as const
+  for (const signal of signals) process.on(signal, end)
+  return {
+    off() {
+      for (const signal of signals) process.off(signal, end)
+    },
+  }
 }
 
 /** The first signal drains; a second one shortens the wait. One that comes early waits until a key is known as shown. */

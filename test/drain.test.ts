@@ -110,3 +110,22 @@ test('a stream that does not end in the time given is cut off, and its provider 
   upstream.stop()
   rmSync(dirname(gateway.dataFolder), { recursive: true, force: true })
 })
+
+test('an open page that comes back while a gateway stops does not keep it from stopping', async () => {
+  const gateway = await startGateway({
+    env: { TOLLGATE_DRAIN_DELAY_SECONDS: '1' },
+    config: 'server: { drain_seconds: 60, catalog: public }',
+  })
+  const follow = async () => {
+    const answer = await fetch(`${gateway.url}/catalog/events`)
+    await answer.text()
+    return answer.status
+  }
+  const first = follow()
+  await fetch(`${gateway.url}/healthz`)
+  const stopped = gateway.app.stop()
+  expect(await first).toBe(200)
+  // Still within the delay, in which requests are served.
+  expect(await follow()).toBe(503)
+  expect(await stopped).toBe(true)
+})

@@ -166,6 +166,18 @@ test('a stop finishes the running stream before the process ends', async () => {
   expect(await child.exited).toBe(0)
 })
 
+test('a signal ends a start that is still waiting for its database', async () => {
+  const folder = createFolder()
+  const asked = Promise.withResolvers<void>()
+  // Takes the connection and never says a word.
+  using silent = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data: () => asked.resolve() } })
+  const child = run(folder, [], { DATABASE_URL: `postgres://tollgate@127.0.0.1:${silent.port}/tollgate` })
+  await asked.promise
+  child.kill('SIGTERM')
+  const { exitCode, err } = await ended(child)
+  expect([exitCode, err]).toEqual([0, expect.stringContaining('SIGTERM while starting; nothing was served')])
+})
+
 test('what stops a start is told in a sentence, with what to do, and a non-zero exit', async () => {
   const folder = createFolder()
   const { child, url } = await start(folder)

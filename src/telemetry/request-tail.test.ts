@@ -74,6 +74,7 @@ forEachEngine((engine) => {
     tail.listen({ onRequests: () => {}, onEnd: () => told.push('end') })
     tail.close()
     expect([told.at(-1), looking]).toEqual(['end', 0])
+    expect(tail.listen({ onRequests: () => {}, onEnd: () => {} })).toBeUndefined()
   })
 
   test('requests are listed by model, outcome, key, workspace and time, in any company', async () => {

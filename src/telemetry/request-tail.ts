@@ -10,7 +10,7 @@ import { type Every, onTimer } from './metrics/every.ts'
 import { type LoggedRequest, requestFromRow, type StoredRow } from './request-row.ts'
 
 export interface RequestTail {
-  /** Answers with how to stop; undefined = too many listen already. `onEnd`: the gateway stops. */
+  /** Answers with how to stop; undefined = too many listen already, or the gateway stops. `onEnd`: it stops now. */
   listen(listener: TailListener): (() => void) | undefined
   close(): void
 }
@@ -42,6 +42,7 @@ export function createRequestTail({ database, clock, onFault, every = onTimer }:
   const listeners = new Set<TailListener>()
   let known: ReadonlySet<RequestId> | undefined
   let stop: (() => void) | undefined
+  let isClosed = false
 
   const look = async (): Promise<void> => {
     try {
@@ -67,7 +68,7 @@ export function createRequestTail({ database, clock, onFault, every = onTimer }:
 
   return {
     listen(listener) {
-      if (listeners.size >= listenersMax) return undefined
+      if (isClosed || listeners.size >= listenersMax) return undefined
       listeners.add(listener)
       if (!stop) {
         stop = every(lookMs, look)
@@ -77,6 +78,8 @@ export function createRequestTail({ database, clock, onFault, every = onTimer }:
       return () => leave(listener)
     },
     close() {
+      // Pages come back within seconds, and would keep a gateway that stops from coming to its end.
+      isClosed = true
       for (const listener of [...listeners]) {
         leave(listener)
         listener.onEnd()

@@ -49,4 +49,42 @@ describe.skipIf(findNginx() === undefined)('behind nginx, one gateway gone and t
     expect([...statuses]).toEqual([503])
     await Promise.all([first.stop(true), second.stop(true)])
   }, 60_000)
+
+  test('a change is asked for once, and a generation that broke off no third time', async () => {
+    const seen: string[] = []
+    const busy = Bun.serve({
+      hostname: '127.0.0.1',
+      port: 0,
+      fetch({ url, method }) {
+        if (method === 'POST') seen.push(`busy ${new URL(url).pathname}`)
+        return url.endsWith('/healthz') ? new Response('ok') : new Response(said, { status: 503 })
+      },
+    })
+    const breaking = Bun.listen({
+      hostname: '127.0.0.1',
+      port: 0,
+      socket: {
+        data(socket, bytes) {
+          const path = /^POST (\S+)/.exec(bytes.toString('latin1'))?.[1]
+          if (path === undefined) return void socket.end('HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok')
+          seen.push(`breaking ${path}`)
+          socket.terminate()
+        },
+      },
+    })
+    const members = [`http://127.0.0.1:${busy.port}`, `http://127.0.0.1:${breaking.port}`]
+    await using nginx = await startNginx({ key: '', members: members.map((url) => ({ url })) })
+    const post = (path: string) => fetch(nginx.url + path, { method: 'POST', body: '{}' })
+    for (let n = 0; n < 8; n++) {
+      seen.length = 0
+      expect([502, 503]).toContain((await post('/api/workspaces/ws_1/topups')).status)
+      expect(seen).toHaveLength(1)
+      seen.length = 0
+      expect([502, 503]).toContain((await post('/v1/chat/completions')).status)
+      expect(seen.filter((each) => each.startsWith('breaking'))).toHaveLength(1)
+      expect(seen.at(-1)).toStartWith('breaking')
+    }
+    await busy.stop(true)
+    breaking.stop(true)
+  }, 60_000)
 })

@@ -86,6 +86,8 @@ test('closing ends every stream', async () => {
   feed.close()
   expect(await read(reader)).toBe('the end')
   expect(isLooking()).toBe(false)
+  // A page that comes back while the gateway stops would keep it from stopping.
+  expect(feed.listen(new AbortController().signal)).toBeUndefined()
 })
 
 test('that somebody can use something else is told to all at the next look, once, and to who did not read when they do', async () => {

@@ -4,7 +4,7 @@
 import type { CatalogEntry } from './entry.ts'
 
 export interface ChangeFeed {
-  /** undefined = too many listen already. */
+  /** undefined = too many listen already, or the gateway stops. */
   listen(signal: AbortSignal): ReadableStream<Uint8Array> | undefined
   /** Whoever shows what one key or project can use has to ask again; told with the next look. */
   accessChanged(): void
@@ -33,6 +33,7 @@ const accessWord = encoder.encode('event: access\ndata: changed\n\n')
 export function createChangeFeed({ entries, every = everyByTimer }: ChangeFeedOptions): ChangeFeed {
   const listeners = new Set<ReadableStreamDefaultController<Uint8Array>>()
   let stopLooking: (() => void) | undefined
+  let isClosed = false
   let looks = 0
   let state = ''
   let measured = ''
@@ -84,7 +85,7 @@ export function createChangeFeed({ entries, every = everyByTimer }: ChangeFeedOp
 
   return {
     listen(signal) {
-      if (listeners.size >= listenersMax) return undefined
+      if (isClosed || listeners.size >= listenersMax) return undefined
       let own: ReadableStreamDefaultController<Uint8Array> | undefined
       return new ReadableStream<Uint8Array>(
         {
@@ -107,6 +108,8 @@ export function createChangeFeed({ entries, every = everyByTimer }: ChangeFeedOp
       for (const listener of listeners) owed.add(listener)
     },
     close() {
+      // Pages come back within seconds, and would keep a gateway that stops from coming to its end.
+      isClosed = true
       for (const listener of [...listeners]) {
         leave(listener)
         listener.close()
