@@ -51,6 +51,21 @@ describe('InvokeModel', () => {
     })
   })
 
+  test('pitfall 8: the same goes for members of tools, of which the rest stays as it is', () => {
+    const schema = '{"type" : "object", "properties":{"defer_loading":{"type":"string"}}}'
+    const tools = (locked: string) =>
+      `"tools":[{"name":"f","input_schema":${schema}${locked}},{ "type":"bash_20250124" ,"name":"bash"}]`
+    const body = `{"model":"m",${tools(',"eager_input_streaming":true,"defer_loading":true')},"messages":[]}`
+    const bodyAt = (flag: string) =>
+      textOf(
+        rawPredict.wrap({ ...call(body), headers: { 'anthropic-beta': flag } }, { ...endpoint, betas: [flag] })?.body,
+      )
+    const rest = (locked: string) => `${tools(locked)},"messages":[]}`
+    expect(bodyAt('none-2026-01-01')).toEndWith(rest(''))
+    expect(bodyAt('tool-search-tool-2025-10-19')).toEndWith(rest(',"defer_loading":true'))
+    expect(bodyAt('fine-grained-tool-streaming-2025-05-14')).toEndWith(rest(',"eager_input_streaming":true'))
+  })
+
   test('pitfall 8: what needs no flag, or promises something, goes as it is', () => {
     const rest = '"output_config":{"effort":"high"},"mcp_servers":[{}],"tomorrow":1,"messages":[]'
     const wrapped = rawPredict.wrap({ ...call(`{"model":"m",${rest}}`), headers: {} }, endpoint)
@@ -124,6 +139,16 @@ describe('InvokeModel', () => {
     const given = Response.json({ message: 'no' }, { status, headers: { 'x-amzn-errortype': errorType } })
     const response = await invokeModel.unwrap(given)
     expect(response.status).toBe(status)
+    expect(await response.json()).toEqual({ type: 'error', error: { type, message: 'no' } })
+  })
+
+  test.each([
+    ['ServiceQuotaExceededException', 400, 429, 'rate_limit_error'],
+    ['ModelErrorException', 424, 500, 'api_error'],
+  ])('a %s is no fault of the caller, whatever its status', async (errorType, status, told, type) => {
+    const given = Response.json({ message: 'no' }, { status, headers: { 'x-amzn-errortype': errorType } })
+    const response = await invokeModel.unwrap(given)
+    expect(response.status).toBe(told)
     expect(await response.json()).toEqual({ type: 'error', error: { type, message: 'no' } })
   })
 })
