@@ -54,6 +54,23 @@ test('a pair signs, and the secret is not sent', async () => {
   expect(JSON.stringify(headers)).not.toContain('shh-secret')
 })
 
+test('whoever signs is told of a proof that the host refused, and of no other answer', async () => {
+  const refused: unknown[] = []
+  const apiKey = new Secret('key-1')
+  let proofs = 0
+  const sign = Object.assign(async () => ({ authorization: `Bearer token-${++proofs}` }), {
+    refused: (credential: Secret, proof: object) => refused.push([credential, proof]),
+  })
+  const endpoint: Endpoint = { ...endpointWith('google-oauth'), sign }
+  for (const status of [200, 403, 401]) {
+    const transport = async () => new Response('{}', { status })
+    const provider: Provider = { id: 'acme', endpoints: [endpoint], apiKey, source: 'a test', transport }
+    const response = await callEndpoint(provider, endpoint, { path: '/v1/messages', headers: {}, body, signal })
+    expect(response.status).toBe(status)
+  }
+  expect(refused).toEqual([[apiKey, { authorization: 'Bearer token-3' }]])
+})
+
 test.each(['bearer', 'sigv4'] as const)('without a credential %s adds nothing', async (auth) => {
   expect((await sentTo(endpointWith(auth), undefined)).headers).toEqual({ 'x-dialect': '1', ...usual })
 })

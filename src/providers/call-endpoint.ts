@@ -27,9 +27,11 @@ export function callEndpoint(provider: Provider, endpoint: Endpoint, call: Endpo
   const transport = provider.transport ?? networkTransport(baseUrl)
   const sent =
     sign && apiKey
-      ? sign({ url: baseUrl + path, headers, body }, apiKey).then((proof) =>
-          transport({ path, headers: { ...headers, ...proof }, body, signal, isFresh }),
-        )
+      ? sign({ url: baseUrl + path, headers, body }, apiKey).then(async (proof) => {
+          const response = await transport({ path, headers: { ...headers, ...proof }, body, signal, isFresh })
+          if (response.status === 401) sign.refused?.(apiKey, proof)
+          return response
+        })
       : transport({ path, headers, body, signal, isFresh })
   return wrapping ? sent.then((response) => wrapping.unwrap(response)) : sent
 }

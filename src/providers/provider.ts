@@ -4,6 +4,7 @@
 import type { TargetRules } from '../dialects/canonical/target-rules.ts'
 import type { DialectId } from '../dialects/dialect.ts'
 import type { Secret } from '../kernel/secret.ts'
+import type { ModelRules } from './rules/rule-table.ts'
 
 /** One upstream call, ready to be sent: the body is already in the endpoint's dialect. */
 export interface UpstreamRequest {
@@ -38,8 +39,15 @@ export interface UnsignedRequest {
   readonly body: Uint8Array<ArrayBuffer>
 }
 
-/** Answers with the headers that prove who asks; rejects where they cannot be had. */
-export type Sign = (request: UnsignedRequest, credential: Secret) => Promise<Readonly<Record<string, string>>>
+/** The headers that prove who asks. */
+export type Proof = Readonly<Record<string, string>>
+
+export interface Sign {
+  /** Rejects where they cannot be had. */
+  (request: UnsignedRequest, credential: Secret): Promise<Proof>
+  /** The host took this proof for none; absent = nothing of it is kept. */
+  refused?(credential: Secret, proof: Proof): void
+}
 
 /** A provider's URL in one dialect. */
 export interface Endpoint {
@@ -55,8 +63,10 @@ export interface Endpoint {
   readonly betas?: readonly string[]
   /** The names of the models that it serves; absent = all that the provider has. */
   readonly models?: RegExp
-  /** What is true here of every model; facts of a model are in rules/. */
+  /** What is true here of every model; facts of a model wherever it is hosted are in rules/. */
   readonly rules?: TargetRules
+  /** What is true of some models, but only here; over `rules`. */
+  readonly modelRules?: readonly ModelRules[]
 }
 
 export interface Provider {

@@ -25,6 +25,8 @@ export interface FailedAttempt {
   readonly fault: AttemptFault
   /** It was not asked: its provider had told us to leave it alone for now, or it had failed too often. */
   readonly heldBackFor?: 'parked' | 'ejected'
+  /** How long it is left alone from now on. */
+  readonly waitMs?: number | undefined
 }
 
 /** Why no candidate answered, in the order they were tried. */
@@ -80,10 +82,13 @@ export function describeFault(fault: AttemptFault): string {
   return fault.class === 'failing' && fault.status !== undefined ? String(fault.status) : fault.class
 }
 
-/** In the words of the provider's API. A 404 without any may be some proxy's, at an address that the operator got wrong. */
-function isNamedLack({ class: faultClass, provider }: AttemptFault): boolean {
+/**
+ * In the words of the provider's API. A 404 without any may be some proxy's, at an address that the operator got wrong;
+ * a 400 or 402 tells of the operator's account.
+ */
+function isNamedLack({ class: faultClass, status, provider }: AttemptFault): boolean {
   const word = provider?.type ?? provider?.code
-  return faultClass === 'lacks what was asked for' && word !== undefined
+  return faultClass === 'lacks what was asked for' && word !== undefined && status !== 400 && status !== 402
 }
 
 function callersFailure({ candidate, fault }: FailedAttempt): Failure {
@@ -114,7 +119,11 @@ function maskWithin(details: unknown, mask: (text: string) => string, depth = 0)
 }
 
 function throttledFailure(failed: readonly FailedAttempt[]): Failure {
-  const retryAfterMs = Math.min(...failed.map(({ fault }) => fault.provider?.retryAfterMs ?? throttleDefaultMs))
+  // Whoever comes back earlier would only be told that it is still left alone.
+  const waits = failed.map(({ fault, waitMs = 0 }) =>
+    Math.max(waitMs, fault.provider?.retryAfterMs ?? throttleDefaultMs),
+  )
+  const retryAfterMs = Math.min(...waits)
   const seconds = Math.max(1, Math.ceil(retryAfterMs / 1000))
   const routes = failed.length === 1 ? 'its only route' : `all ${failed.length} routes`
   return new Failure('LIMIT_EXCEEDED', `${names(failed)} throttled ${routes}. Retry in ${seconds} s.`, {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { replyFault } from '../dialects/canonical/provider-fault.ts'
+import { faultFromError, replyFault } from '../dialects/canonical/provider-fault.ts'
 import { Failure } from '../kernel/failure.ts'
 import type { Candidate } from './candidate.ts'
 import { Exhausted, exhaustedFailure } from './exhausted.ts'
@@ -48,6 +48,7 @@ function start(fates: Record<string, readonly (AttemptFault | 'ok')[]>) {
     health,
     budget,
     candidates,
+    jump: (milliseconds: number) => void (nowMs += milliseconds),
     async run(tookMs = 0): Promise<Answer | Exhausted> {
       return await tryCandidates<Answer>(dependencies, {
         plan: health.plan(candidates),
@@ -207,6 +208,19 @@ describe('a candidate that refuses', () => {
 
 const noFile = { status: 404, type: 'not_found_error', message: 'File not found: file_1' }
 
+test.each([
+  [402, 'This request requires more credits, or fewer max_tokens. You requested up to 65536 tokens, but can only …'],
+  [400, 'Your organization must be verified to generate reasoning summaries.'],
+  [400, 'Project `acme-prod` is not allowed to use Publisher Model `projects/acme-prod/models/m`'],
+])('a %p about the operator’s account is not told: %s', async (status, message) => {
+  const { run } = start({ a: [classifyFault(faultFromError(status, undefined, { type: 'some_error', message }))] })
+  const outcome = await run()
+  if (!(outcome instanceof Exhausted)) throw new Error('answered')
+  const failure = exhaustedFailure('acme/large', outcome)
+  expect(failure.code).toBe('NOT_FOUND')
+  expect(failure.message).not.toMatch(/credits|organization|acme-prod/)
+})
+
 test('what every route lacks is told as the caller’s, in the words of the last', async () => {
   const lacking = classifyFault({ ...replyFault(noFile.message), ...noFile })
   const { run, candidates } = start({ a: [lacking], b: [lacking] })
@@ -245,4 +259,20 @@ test('the message names what was left out and for how long', async () => {
   expect(exhaustedFailure('acme/large', outcome).message).toBe(
     'No route of `acme/large` can serve now: b failing; a timed out, cooling for 15 s. Retry later, or use another model.',
   )
+})
+
+test('a throttled caller is told to come back when the route may be asked again', async () => {
+  const wordless = attemptFault('throttled', faultFromError(429, undefined, { message: 'Too Many Requests' }))
+  const { run, jump, calls } = start({ a: [wordless] })
+  const told: (number | undefined)[] = []
+  for (let n = 0; n < 4; n++) {
+    const outcome = await run()
+    if (!(outcome instanceof Exhausted)) throw new Error('answered')
+    const failure = exhaustedFailure('acme/large', outcome)
+    expect(failure.code).toBe('LIMIT_EXCEEDED')
+    told.push(failure.facts.retryAfterMs)
+    jump(failure.facts.retryAfterMs ?? 0)
+  }
+  expect(told).toEqual([1000, 2000, 4000, 8000])
+  expect(calls).toHaveLength(4)
 })

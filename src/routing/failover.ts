@@ -85,7 +85,7 @@ export async function tryCandidates<Answer extends object>(
     for (const { candidate: tried, outcome, calls } of all) {
       if (tries.isAnswer(outcome)) return outcome
       done.add(tried)
-      failed.push({ candidate: tried, fault: outcome })
+      failed.push({ candidate: tried, fault: outcome, waitMs: deps.health.standing(tried.key).waitMs })
       // A route that could not be asked cost nothing and does not count.
       if (!outcome.failure) attempts += calls
       if (outcome.isAmbiguous) ambiguous++
@@ -100,12 +100,14 @@ export async function tryCandidates<Answer extends object>(
 }
 
 /** A gateway that tries everything three times while everything fails makes it worse; one more for a route that works does not. */
-function mayMoveOn({ health, budget }: TryDependencies, { key, provider }: Candidate, attempts: number): boolean {
-  if (provider.isRehearsal || isInGoodHealth(health, key)) return attempts < attemptsMaxHealthy
-  return attempts < attemptsMax && budget.spend()
+function mayMoveOn(deps: TryDependencies, candidate: Candidate, attempts: number): boolean {
+  if (isInGoodHealth(deps, candidate)) return attempts < attemptsMaxHealthy
+  return attempts < attemptsMax && deps.budget.spend()
 }
 
-function isInGoodHealth(health: TryDependencies['health'], key: Candidate['key']): boolean {
+/** One that rehearses fails on purpose, and is as well as ever. */
+function isInGoodHealth({ health }: TryDependencies, { key, provider }: Candidate): boolean {
+  if (provider.isRehearsal) return true
   const { state, factor } = health.standing(key)
   return state === 'healthy' && factor === 1
 }
@@ -135,13 +137,16 @@ async function tryOne<Answer extends object>(
   turn: Turn,
   lost?: AbortSignal,
 ): Promise<Tried<Answer>> {
-  const { candidate, begunMs } = turn
+  const { candidate } = turn
   const { clock, health } = deps
+  let { begunMs } = turn
   let startedMs = begunMs
   let calls: 1 | 2 = 1
   let outcome = await tries.attempt(candidate, false, lost)
   if (!tries.isAnswer(outcome) && turn.mayRepeat && (await isWorthRepeating(deps, tries, turn, outcome))) {
     startedMs = clock.monotonicMs()
+    // What a throttle has to say was told before the wait.
+    if (isShortThrottle(outcome)) begunMs = startedMs
     calls = 2
     outcome = await tries.attempt(candidate, outcome.isStale ?? false, lost)
   }
@@ -175,16 +180,21 @@ function tryPair<Answer extends object>(
   })
 }
 
+/** A replay is one more call to a route, and is paid for like any other. */
 async function isWorthRepeating<Answer extends object>(
-  { random, clock }: TryDependencies,
+  deps: TryDependencies,
   { isWanted }: Tries<Answer>,
-  { isLast, lastBeginMs }: Turn,
+  { candidate, begunMs, isLast, lastBeginMs }: Turn,
   fault: AttemptFault,
 ): Promise<boolean> {
+  const { clock, health, budget, random, wait = Bun.sleep } = deps
   if (clock.monotonicMs() > lastBeginMs) return false
-  if (fault.isStale || fault.isRepeatable) return isWanted()
+  if (fault.isStale || fault.isRepeatable) return isWanted() && (isInGoodHealth(deps, candidate) || budget.spend())
   if (!isLast || !isShortThrottle(fault)) return false
-  await Bun.sleep((fault.provider?.retryAfterMs ?? 0) + random() * jitterMs)
+  // Now, and not after the wait: meanwhile others would run into the same throttle.
+  if (!candidate.provider.isRehearsal) health.noteFault(candidate.key, begunMs, fault)
+  if (!isInGoodHealth(deps, candidate) && !budget.spend()) return false
+  await wait((fault.provider?.retryAfterMs ?? 0) + random() * jitterMs)
   return isWanted()
 }
 

@@ -25,24 +25,62 @@ describe('what providers say of an account that has run dry', () => {
     expect(classOf(400, { type: 'invalid_request_error', message }, ordinary)).toBe('out of quota')
   })
 
-  test('Fireworks says it with a 412, which is the caller’s fault otherwise', () => {
+  test('Fireworks says it with a 412, which is about a deployment otherwise', () => {
     const message = 'Account acme is suspended, possibly due to reaching the monthly spending limit.'
     expect(classOf(412, { code: 'PRECONDITION_FAILED', message }, ordinary)).toBe('out of quota')
-    expect(classOf(412, { code: 'PRECONDITION_FAILED', message: 'no' }, ordinary)).toBe("caller's fault")
+    expect(classOf(412, { code: 'PRECONDITION_FAILED', message: 'no' }, ordinary)).toBe('failing')
+  })
+
+  test.each([
+    [429, 'Your prepayment credits are depleted. Please go to AI Studio at https://ai.studio/projects to manage …'],
+    [429, 'Your project has exceeded its monthly spending cap. Please go to AI Studio at https://ai.studio/spend …'],
+    [429, 'Your team 16f2-ab has either used all available credits or reached its monthly spending limit.'],
+    [403, 'Your team 16f2-ab has either used all available credits or reached its monthly spending limit.'],
+    [403, 'Your newly created team doesn’t have any credits or licenses yet.'],
+    [403, 'Key limit exceeded (monthly limit). Manage it using https://openrouter.ai/settings/keys'],
+    [429, 'Insufficient balance or no resource package. Please recharge.'],
+    [429, 'insufficient balance (1008)'],
+  ])('%p %s', (status, message) => {
+    expect(classOf(status, { message }, ordinary)).toBe('out of quota')
+    expect(classOf(status, { message }, JSON.stringify({ content: message }))).not.toBe('out of quota')
+  })
+
+  test('tokens per minute under the same code are no empty account', () => {
+    const message =
+      'Allocated quota exceeded, please increase your quota limit. See https://help.aliyun.com/x#token-limit'
+    expect(classOf(429, { code: 'insufficient_quota', message }, ordinary)).toBe('throttled')
   })
 
   test.each([
     [429, 'billing_not_active'],
     [429, 'exceeded_current_quota_error'],
     [400, 'Arrearage'],
+    [429, '1113'],
+    [429, 'insufficient_balance_error'],
   ])('a %p with the word %s, as type or code', (status, word) => {
     expect(classOf(status, { type: word, message: 'no' }, ordinary)).toBe('out of quota')
     expect(classOf(status, { code: word, message: 'no' }, ordinary)).toBe('out of quota')
   })
 })
 
+describe('what providers say of one request that is too much for an account', () => {
+  const said: readonly [status: number, message: string][] = [
+    [402, 'This request requires more credits, or fewer max_tokens. You requested up to 65536 tokens, but can only …'],
+    [402, 'Prompt tokens limit exceeded: 230799 > 91442. To increase, visit https://openrouter.ai/settings/keys'],
+    [400, 'Your organization must be verified to generate reasoning summaries. Please go to: https://platform …'],
+  ]
+  // Who writes such a sentence into a request must not have the account taken for empty.
+  test.each(said)('%p %s, quoted or not', (status, message) => {
+    for (const sent of [ordinary, JSON.stringify({ content: message })]) {
+      expect(classOf(status, { code: String(status), message }, sent)).toBe('lacks what was asked for')
+    }
+  })
+})
+
 describe('what providers say of our credential with a 400', () => {
   test.each([
+    ['Operation not allowed'],
+    ['Access to Anthropic models is not allowed from unsupported countries, regions, or territories.'],
     ['This organization has been disabled.'],
     ['This credential is only authorized for use with Claude Code and cannot be used for other API requests.'],
     ['Incorrect API key provided: xa***. You can obtain an API key from https://console.x.ai.'],
@@ -81,6 +119,21 @@ describe('what providers say of a model they do not have', () => {
     [400, 'Invalid model: nope'],
     [400, "Invalid model 'nope'. Permitted models can be found in the documentation."],
     [400, 'The provided model identifier is invalid.'],
+    [
+      400,
+      'Invocation of model ID anthropic.claude-v1:0 with on-demand throughput isn’t supported. Retry your request …',
+    ],
+    [400, "Invocation of model ID anthropic.claude-v1:0 with on-demand throughput isn't supported."],
+    [400, 'Your account is not authorized to invoke this API operation.'],
+    [403, "You don't have access to the model with the specified model ID."],
+    [403, 'Model access is denied due to IAM user or service role is not authorized to perform the required AWS …'],
+    [403, 'Your account is not authorized to access this model because your AWS Marketplace subscription …'],
+    [400, 'Publisher Model `projects/p/locations/l/publishers/google/models/m` is not servable in region us-central1.'],
+    [400, 'Project `123` is not allowed to use Publisher Model `projects/p/locations/l/publishers/anthropic/models/m`'],
+    [400, "The requested model 'acme/m' is not supported by any provider you have enabled."],
+    [400, 'Your organization must be verified to stream this model. Please go to: https://platform.openai.com'],
+    [403, 'Your organization must be verified to use the model `m`. Please go to: https://platform.openai.com'],
+    [410, "The model 'acme/m' has reached its end of life on 2026-05-14T00:00:00Z and is no longer available."],
   ]
   test.each(sentences)('%p %s', (status, message) => {
     expect(classOf(status, { type: 'some_error', message }, ordinary)).toBe('does not know the model')
@@ -92,8 +145,16 @@ describe('what providers say of a model they do not have', () => {
     ['model_decommissioned'],
     ['invalid_model'],
     ['DeploymentNotFound'],
+    ['model_terms_required'],
+    ['model_permission_blocked'],
+    ['model_permission_blocked_org'],
+    ['model_permission_blocked_project'],
+    ['model_not_supported'],
+    ['OperationNotSupported'],
   ])('the code %s', (code) => {
-    expect(classOf(404, { code, message: 'no' }, ordinary)).toBe('does not know the model')
+    for (const status of [400, 403, 404]) {
+      expect(classOf(status, { code, message: 'no' }, ordinary)).toBe('does not know the model')
+    }
   })
 })
 
@@ -128,6 +189,10 @@ describe('what a caller has a provider say', () => {
     [404, '{"file_id":"r"}', 'Resource not found: r', 'lacks what was asked for'],
     [403, '{"user":"Your account was flagged"}', 'Your account was flagged', "caller's fault"],
     [404, '{"tools":[]}', 'No endpoints found that support tool use.', 'lacks what was asked for'],
+    [400, '{"Operation not allowed":1}', 'Operation not allowed', "caller's fault"],
+    [400, '{"Model access is denied due to":1}', 'Model access is denied due to: Extra inputs', "caller's fault"],
+    [400, '{"Insufficient balance":1}', 'Insufficient balance: Extra inputs are not permitted', "caller's fault"],
+    [400, '{"role":"model_terms_required"}', "Invalid value: 'model_terms_required'.", "caller's fault"],
   ]
   test.each(quotes)('a %p to %s that says "%s" is %s', (status, sent, message, faultClass) => {
     expect(classOf(status, { type: 'invalid_request_error', message }, sent)).toBe(faultClass)
@@ -173,6 +238,10 @@ describe('a 403', () => {
     [{ code: 'unsupported_country_region_territory', message: 'Country not supported' }, 'refused our credential'],
     // Of the account's policies, not of what was written.
     [{ message: 'not authorized, because no identity-based policy allows the action' }, 'refused our credential'],
+    [
+      { message: 'User: arn:aws:iam::1:user/x is not authorized to perform: bedrock:InvokeModel on resource: …' },
+      'refused our credential',
+    ],
     [{}, 'refused our credential'],
   ]
   test.each(rows)('that says %j is %s', (said, faultClass) => {

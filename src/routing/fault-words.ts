@@ -5,10 +5,11 @@
 // To add one: a row with the words and who uses them, and a sentence of theirs in the test.
 
 import type { ProviderFault } from '../dialects/canonical/provider-fault.ts'
+import { plainBody, plainWords } from './plain-body.ts'
 
 interface Signs {
   /** All of a code or type. */
-  readonly words: RegExp
+  readonly words?: RegExp
   /**
    * Beginnings of messages, no longer than what tells: the more is matched, the less looks like a quote. `name`: of a
    * model, where a caller may name further ones in the body; what is said of those is about the caller's own.
@@ -17,15 +18,43 @@ interface Signs {
 }
 
 const quotaSigns: Signs = {
-  // The last three: OpenAI, Moonshot, Qwen.
+  // The last five: OpenAI, Moonshot, Qwen, MiniMax, and Z.ai, which has a number.
   words:
-    /^(insufficient_quota|billing_hard_limit_reached|enforced_spend_limit_reached|billing_not_active|exceeded_current_quota_error|Arrearage)$/,
+    /^(insufficient_quota|billing_hard_limit_reached|enforced_spend_limit_reached|billing_not_active|exceeded_current_quota_error|Arrearage|insufficient_balance_error|1113)$/,
   sentences: [
     // Anthropic, both as a 400 invalid_request_error; the second is its spend limit (anthropics/claude-code#38035, 2026-03).
     /^your credit balance is too low/i,
     /^you have reached your specified (workspace )?API usage limits/i,
     // Fireworks, as a 412.
     /^account \S{1,200} is suspended/i,
+    // Google, as a 429 like any throttle of its.
+    /^your prepayment credits are depleted/i,
+    /^your project( \S{1,100})? has exceeded its monthly spending cap/i,
+    // xAI, as a 429 or a 403 (continuedev/continue#10373, Anantys-oss/koan#2412, 2026-07).
+    /^your team \S{1,100} has either used all available credits/i,
+    /^your newly created team doesn.t have any credits/i,
+    /^you have run out of credits/i,
+    // OpenRouter, of one key, as a 403.
+    /^key limit exceeded/i,
+    // DeepSeek, Z.ai, MiniMax.
+    /^insufficient balance\b/i,
+  ],
+}
+
+/**
+ * Qwen's words for its tokens per minute come under the code of an empty account
+ * (https://help.aliyun.com/en/model-studio/error-code, 2026-11). Whoever quotes them parks less, never more.
+ */
+const paceWords = /^allocated quota exceeded|#tokens?-limit\b/i
+
+/** A request too large for what is left, or a feature: the account may serve the next one. */
+const lackSigns: Signs = {
+  sentences: [
+    // OpenRouter, with a 402, of an output cap or a prompt that the rest of the credit would not pay.
+    /^this request requires more credits, or fewer max_tokens/i,
+    /^prompt tokens limit exceeded/i,
+    // OpenAI, with a 400.
+    /^your organization must be verified to generate\b/i,
   ],
 }
 
@@ -38,6 +67,9 @@ const credentialSigns: Signs = {
     /^this credential is only authorized for use with/i,
     // xAI, with a 400.
     /^incorrect API key provided/i,
+    // Bedrock, with a 400, of an account that AWS has not verified or does not serve where it is.
+    /^operation not allowed\.?$/i,
+    /^access to anthropic models is not allowed from unsupported/i,
     // OpenAI, with a 403. Other scopes are those of files and tools, which the rest of the callers may not want.
     /^you have insufficient permissions for this operation\. missing scopes: ([\w.]{1,60}, ){0,20}model\.request\b/i,
     /^(your|the|this)( \S{1,30}){0,3} plan does not include\b/i,
@@ -47,7 +79,9 @@ const credentialSigns: Signs = {
 }
 
 const modelSigns: Signs = {
-  words: /^(model_(not_found|not_available|decommissioned)|invalid_model|DeploymentNotFound)$/,
+  // Terms and permissions are Groq's, `not_supported` HuggingFace's, the last two Azure's.
+  words:
+    /^(model_(not_found|not_available|decommissioned|terms_required|permission_blocked(_org|_project)?|not_supported)|invalid_model|DeploymentNotFound|OperationNotSupported)$/,
   sentences: [
     // Anthropic, where that is all it says.
     /^model: \S+$/,
@@ -57,15 +91,26 @@ const modelSigns: Signs = {
     /^(the provided|this) model (identifier is invalid|version has reached the end of its life)/i,
     /^access denied\. this model is marked by provider as legacy/i,
     /^model use case details have not been submitted/i,
-    // Google.
+    /^invocation of model ID \S{1,200} with on-demand throughput isn.t supported/i,
+    /^you don.t have access to the model with the specified model ID/i,
+    /^model access is denied due to\b/i,
+    /^your account is not authorized to (access this model|invoke this API operation)/i,
+    // Google. The last two name the operator's project.
     /^this model (models\/\S{1,200} )?is no longer available/i,
+    /^publisher model \S{1,200} is not servable in region/i,
+    /^project \S{1,100} is not allowed to use publisher model/i,
     // OpenAI, of a model that only its other interfaces have.
     /^this (is not a chat model|model is only supported in v1\/)/i,
+    // The same, of models for which it wants to know who asks; a stream is what most callers ask for.
+    /^your organization must be verified to (use|stream)\b/i,
     // Azure, where neither the deployment nor the address is known.
     /^resource not found$/i,
-    // NVIDIA, DeepInfra.
+    // NVIDIA, the second with a 410; DeepInfra.
     /^function '\S{1,200}': not found for account/i,
+    /^the model \S{1,200} has reached its end of life/i,
     /^model is not available/i,
+    // HuggingFace.
+    /^the requested model \S{1,200} is not supported by any provider/i,
     // Mistral and Perplexity, Together, Moonshot, Bedrock.
     /^(unknown|no such|invalid|unable to access|not found the|could not resolve the foundation) model\b/i,
     // OpenRouter. It says the same of features, with another word behind it. `models` of its requests names more.
@@ -76,7 +121,12 @@ const modelSigns: Signs = {
 
 /** `sent`: the body that the provider was sent; undefined = nothing of a caller's. */
 export function saysOutOfQuota(fault: ProviderFault, sent: Uint8Array | undefined): boolean {
-  return says(quotaSigns, fault, sent)
+  return !paceWords.test(fault.message) && says(quotaSigns, fault, sent)
+}
+
+/** Quoted or not: otherwise whoever writes such a sentence would have the account taken for empty. */
+export function saysLacking(fault: ProviderFault): boolean {
+  return says(lackSigns, fault)
 }
 
 export function saysBadCredential(fault: ProviderFault, sent: Uint8Array | undefined): boolean {
@@ -88,27 +138,23 @@ export function saysUnknownModel(fault: ProviderFault, sent: Uint8Array | undefi
 }
 
 function says({ words, sentences }: Signs, { type, code, message }: ProviderFault, sent?: Uint8Array): boolean {
-  if (words.test(code ?? '') || words.test(type ?? '')) return true
+  if (words?.test(code ?? '') || words?.test(type ?? '')) return true
   const found = sentences.map((sentence) => sentence.exec(message)).filter((begins) => begins !== null)
-  if (found.length === 0 || sent === undefined) return found.length > 0
-  const body = plainText(sent)
-  return !found.some((begins) => isQuote(begins, body))
+  return found.length > 0 && !isQuoted(found, sent)
 }
 
-function isQuote({ 0: words, groups }: RegExpExecArray, body: string): boolean {
-  if (body.includes(words.toLowerCase())) return true
-  const name = groups?.name?.toLowerCase()
-  return name !== undefined && body.replace(/"model"\s*:\s*"[^"]*"/g, '').includes(`"${name}"`)
+/** Whether any of these words of a provider's may be the caller's own. */
+export function isQuoted(found: readonly RegExpExecArray[], sent: Uint8Array | undefined): boolean {
+  if (sent === undefined) return false
+  const body = plainBody(sent)
+  return found.some((words) => isQuote(words, body))
 }
 
-/** However the caller spelled it: JSON has more than one way to write a letter. */
-function plainText(sent: Uint8Array): string {
-  return new TextDecoder()
-    .decode(sent)
-    .replace(/\\(?:u([0-9a-f]{4})|(.))/gi, (_, hex?: string, sign = '') =>
-      hex === undefined ? sign : String.fromCharCode(Number.parseInt(hex, 16)),
-    )
-    .toLowerCase()
+function isQuote({ 0: words, groups }: RegExpExecArray, body: Buffer): boolean {
+  if (body.includes(plainWords(words))) return true
+  if (groups?.name === undefined) return false
+  const others = body.toString().replace(/"model"\s*:\s*"[^"]*"/g, '')
+  return others.includes(plainWords(`"${groups.name}"`))
 }
 
 /** Of a 403: what was written is not allowed. A message that speaks of policies may as well mean those of the account. */
@@ -128,8 +174,8 @@ export function refusesThing({ message }: ProviderFault): boolean {
 }
 
 /**
- * Of a 404: no API said it, but some proxy, or a host at an address that the operator got wrong. A sentence about a file
- * is left out: callers can have one said whenever they like.
+ * Of a 404 or 410: no API said it, but some proxy, or a host at an address that the operator got wrong. A sentence about
+ * a file is left out: callers can have one said whenever they like.
  */
 export function isNobodys(fault: ProviderFault): boolean {
   const isPage = fault.message.trimStart().startsWith('<')

@@ -15,15 +15,27 @@ const rows: readonly [status: number | undefined, said: Said, faultClass: FaultC
   [400, { code: 'content_filter', message: 'filtered' }, "caller's fault"],
   [400, { code: 'model_not_found', message: 'no' }, 'does not know the model'],
   [401, { message: 'no' }, 'refused our credential'],
-  [402, { message: 'pay' }, 'refused our credential'],
+  [402, { message: 'pay' }, 'out of quota'],
   [403, { message: 'no' }, 'refused our credential'],
   [403, {}, 'refused our credential'],
   [403, { code: 'model_not_found', message: 'no' }, 'does not know the model'],
   [404, { code: 'model_not_found', message: 'no' }, 'does not know the model'],
   [404, { message: 'no' }, 'failing'],
+  [404, { code: 'invalid_api_key', message: 'Incorrect API key provided' }, 'refused our credential'],
   [404, { type: 'not_found_error', message: 'File not found: file_1' }, 'lacks what was asked for'],
+  // An address that is wrong, a deployment that is not ready: another route may serve.
+  [405, { message: 'Method Not Allowed' }, 'failing'],
   [408, {}, 'failing'],
   [409, {}, 'failing'],
+  [410, {}, 'failing'],
+  [410, { type: 'not_found_error', message: 'The container has expired.' }, 'lacks what was asked for'],
+  [412, { code: 'PRECONDITION_FAILED', message: 'no' }, 'failing'],
+  [415, {}, 'failing'],
+  [414, { message: 'too long' }, "caller's fault"],
+  [451, { message: 'forbidden' }, "caller's fault"],
+  // A tool server that the caller named, a service tier that it chose: no fault of the route's, and others may do.
+  [424, { message: 'Error retrieving tool list from MCP server' }, 'lacks what was asked for'],
+  [498, { code: 'capacity_exceeded', message: 'Flex tier capacity exceeded' }, 'lacks what was asked for'],
   // Google's CANCELLED: it was not the caller who did.
   [499, { message: 'The operation was cancelled.' }, 'failing'],
   [413, { message: 'too big' }, 'too large'],
@@ -73,4 +85,13 @@ test.each([
   [500, { code: 'invalid_encrypted_content', message: 'no' }, false],
 ])('pitfall 88: a %p that says %j is about reasoning: %p', (status, said, isAbout) => {
   expect(refusesReasoning(faultFromError(status, undefined, said))).toBe(isAbout)
+})
+
+test('what a model wrote and nobody could read is asked for once more, then elsewhere', () => {
+  const fault = {
+    ...faultFromError(400, undefined, { code: 'tool_use_failed', message: 'no' }),
+    isChance: true,
+  } as const
+  expect(classifyFault(fault)).toMatchObject({ class: 'garbled', isRepeatable: true })
+  expect(faultTable.garbled.tryNext).toBe(true)
 })

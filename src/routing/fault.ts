@@ -4,11 +4,13 @@
 import { readOverflow } from '../dialects/canonical/context-overflow.ts'
 import type { ProviderFault } from '../dialects/canonical/provider-fault.ts'
 import type { Failure } from '../kernel/failure.ts'
+import { spokenWaitMs } from './fault-wait.ts'
 import {
   isNobodys,
   refusesContent,
   refusesThing,
   saysBadCredential,
+  saysLacking,
   saysOutOfQuota,
   saysUnknownModel,
 } from './fault-words.ts'
@@ -25,7 +27,7 @@ export const faultTable = {
   broken: { tryNext: true },
   /** Nothing meaningful in time. */
   'timed out': { tryNext: true },
-  /** A 5xx and its kin, and a 404 that no API has said: a wrong address must not be tried first for ever. */
+  /** A 5xx and its kin, and what no API has said: a wrong address must not be tried first for ever. */
   failing: { tryNext: true },
   /** A 2xx that was not an answer: an error inside it, no content, not the dialect. */
   garbled: { tryNext: true },
@@ -80,7 +82,8 @@ export function cannotCarry(failure: Failure): AttemptFault {
 
 /** `sent`: the body that was answered with it, which the provider may quote. */
 export function classifyFault(fault: ProviderFault, sent?: Uint8Array): AttemptFault {
-  const attempted = attemptFault(faultClass(fault, sent), fault)
+  const retryAfterMs = fault.retryAfterMs ?? spokenWaitMs(fault, sent)
+  const attempted = attemptFault(faultClass(fault, sent), { ...fault, retryAfterMs })
   return fault.isChance ? { ...attempted, isRepeatable: true } : attempted
 }
 
@@ -106,28 +109,39 @@ export function refusesReasoning({ status, code, message }: ProviderFault): bool
 
 /** Statuses under which providers say that an account has run dry; waiting does not help, whichever it is. */
 const quotaStatuses: ReadonlySet<number> = new Set([400, 402, 403, 412, 429])
-const credentialStatuses: ReadonlySet<number> = new Set([400, 403])
-const modelStatuses: ReadonlySet<number> = new Set([400, 403, 404])
+const credentialStatuses: ReadonlySet<number> = new Set([400, 403, 404])
+const modelStatuses: ReadonlySet<number> = new Set([400, 403, 404, 410])
+/** Statuses of what this account cannot give to this request. */
+const lackStatuses: ReadonlySet<number> = new Set([400, 402])
+const goneStatuses: ReadonlySet<number> = new Set([404, 410])
+/** What the request leans on failed, such as a tool server that it names, or the service tier of its choice is full. */
+const leaningStatuses: ReadonlySet<number> = new Set([424, 498])
+/** The request itself is wrong, so that every route would say the same. Other 4xx are about addresses and deployments. */
+const callerStatuses: ReadonlySet<number> = new Set([400, 414, 422, 431, 451])
 
 function faultClass(fault: ProviderFault, sent: Uint8Array | undefined): FaultClass {
   const { status } = fault
   if (isOverflow(fault)) return "caller's fault"
-  // An error under a 200 that says nothing about whose fault it is.
-  if (status === undefined) return 'garbled'
+  // An error under a 200 that says nothing about whose fault it is; a reply that was none, told as a refusal.
+  if (status === undefined || fault.isChance) return 'garbled'
   if (quotaStatuses.has(status) && saysOutOfQuota(fault, sent)) return 'out of quota'
   if (credentialStatuses.has(status) && saysBadCredential(fault, sent)) return 'refused our credential'
   if (modelStatuses.has(status) && saysUnknownModel(fault, sent)) return 'does not know the model'
   if (status === 403 && refusesContent(fault)) return "caller's fault"
-  if (status === 404 && isNobodys(fault)) return 'failing'
+  if (goneStatuses.has(status) && isNobodys(fault)) return 'failing'
   // Callers name files and features as they like: what is not there for one of them says nothing about the rest.
-  if (status === 404 || (status === 403 && refusesThing(fault))) return 'lacks what was asked for'
-  if (status === 401 || status === 402 || status === 403) return 'refused our credential'
+  if (lacksThing(fault, status)) return 'lacks what was asked for'
+  if (status === 401 || status === 403) return 'refused our credential'
+  if (status === 402) return 'out of quota'
   if (status === 413) return 'too large'
   if (status === 429) return 'throttled'
-  if (status === 408 || status === 409 || status === 499) return 'failing'
-  if (status >= 400 && status < 500) return "caller's fault"
-  if (status >= 300 && status < 400) return 'redirecting'
-  return 'failing'
+  if (callerStatuses.has(status)) return "caller's fault"
+  return status >= 300 && status < 400 ? 'redirecting' : 'failing'
+}
+
+function lacksThing(fault: ProviderFault, status: number): boolean {
+  if (goneStatuses.has(status) || leaningStatuses.has(status)) return true
+  return status === 403 ? refusesThing(fault) : lackStatuses.has(status) && saysLacking(fault)
 }
 
 /**

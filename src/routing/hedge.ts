@@ -82,19 +82,29 @@ export async function race<Outcome>(runners: Race<Outcome>): Promise<readonly Ou
   const secondLost = new AbortController()
   const second = runners.runSecond(secondLost.signal)
   if (!second) return [await first]
-  const lead = await Promise.race([
-    first.then((outcome) => ({ outcome, other: second, loser: secondLost })),
-    second.then((outcome) => ({ outcome, other: first, loser: firstLost })),
-  ])
-  const { hasWon } = runners
-  if (hasWon(lead.outcome)) {
-    lead.loser.abort()
-    void lead.other.then((outcome) => endLoser(runners, outcome), ignore)
-    return [lead.outcome]
+  const end = (runner: Promise<Outcome>, lost: AbortController) => {
+    lost.abort()
+    void runner.then((outcome) => endLoser(runners, outcome), ignore)
   }
-  const both = await Promise.all([first, second])
-  const winner = both.find(hasWon)
-  return winner === undefined ? both : [winner]
+  const { hasWon } = runners
+  try {
+    const lead = await Promise.race([
+      first.then((outcome) => ({ outcome, endOther: () => end(second, secondLost) })),
+      second.then((outcome) => ({ outcome, endOther: () => end(first, firstLost) })),
+    ])
+    if (hasWon(lead.outcome)) {
+      lead.endOther()
+      return [lead.outcome]
+    }
+    const both = await Promise.all([first, second])
+    const winner = both.find(hasWon)
+    return winner === undefined ? both : [winner]
+  } catch (error) {
+    // A defect of ours in one of them: nobody is left to take what the other brings.
+    end(first, firstLost)
+    end(second, secondLost)
+    throw error
+  }
 }
 
 /** Nobody waits for it; where it answers all the same, that is ended too. */

@@ -21,6 +21,8 @@ test.each([
   [`{"api_key":"${hex}"}`, '{"api_key":"…"}'],
   [`The token that you sent, ${base64}, is old`, 'The token that you sent, …, is old'],
   [`secret=${base64}`, 'secret=…'],
+  [`got abcd-${'e'.repeat(64)}1 here`, 'got abcd-… here'],
+  [`got abcd-${'e'.repeat(300)}1 here`, 'got abcd-… here'],
 ])('%s', (text, masked) => {
   expect(maskSecrets(text, undefined)).toBe(masked)
 })

@@ -23,8 +23,8 @@ const shapes: readonly Shape[] = [
   { pattern: /\b(AIza)[\w-]{8,}/g, keep: '$1' },
   { pattern: /\b(A[KS]IA)[A-Z0-9]{12,}/g, keep: '$1' },
   { pattern: /\b(sk-)[A-Za-z0-9*_-]{16,}/g, keep: '$1' },
-  // `gsk_…`, `pplx-…`. Names of parameters look the same, and are written small and without digits.
-  { pattern: /\b([A-Za-z]{2,5}[-_])(?=[a-z_-]*[A-Z0-9*])[A-Za-z0-9*_-]{16,}/g, keep: '$1' },
+  // `gsk_…`, `pplx-…`. Names of parameters look the same, and are written small and without digits; none has 65 letters.
+  { pattern: /\b([A-Za-z]{2,5}[-_])(?=[a-z_-]{0,64}[A-Z0-9*]|[a-z_-]{65})[A-Za-z0-9*_-]{16,}/g, keep: '$1' },
   // Hex and base64, up to three words behind the one that says what it is.
   {
     pattern:

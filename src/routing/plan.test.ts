@@ -13,20 +13,31 @@ import { candidatesOf, type PlanWishes, rememberRules } from './plan.ts'
 
 const route: Route = { providerId: 'acme', upstreamModel: 'gpt-5', priority: 1, weight: 1, timeouts: {} }
 const endpoint: Endpoint = { dialect: 'openai-chat', baseUrl: 'https://api.example', auth: 'none' }
+const untagged: Pick<Model, 'tags'> = { tags: [] }
 
 test('the rules of a route are the model’s and the endpoint’s, worked out once', () => {
   const rulesOf = rememberRules()
-  const rules = rulesOf(route, endpoint)
+  const rules = rulesOf(route, endpoint, untagged)
   expect(rules).toMatchObject({ sampling: 'none', outputCapName: 'max_completion_tokens' })
-  expect(rulesOf(route, endpoint)).toBe(rules)
+  expect(rulesOf(route, endpoint, untagged)).toBe(rules)
 })
 
 test('another endpoint, dialect or model is another answer', () => {
   const rulesOf = rememberRules()
-  rulesOf(route, endpoint)
-  expect(rulesOf(route, { ...endpoint, rules: { outputCapName: 'max_tokens' } }).outputCapName).toBe('max_tokens')
-  expect(rulesOf(route, { ...endpoint, dialect: 'anthropic-messages' }).sampling).toBeUndefined()
-  expect(rulesOf({ ...route, upstreamModel: 'gpt-4o' }, endpoint).sampling).toBe('all')
+  rulesOf(route, endpoint, untagged)
+  expect(rulesOf(route, { ...endpoint, rules: { outputCapName: 'max_tokens' } }, untagged).outputCapName).toBe(
+    'max_tokens',
+  )
+  expect(rulesOf(route, { ...endpoint, dialect: 'anthropic-messages' }, untagged).sampling).toBeUndefined()
+  expect(rulesOf({ ...route, upstreamModel: 'gpt-4o' }, endpoint, untagged).sampling).toBe('all')
+})
+
+test('what the host says of a model, and the catalog of what it can do, are heard', () => {
+  const rulesOf = rememberRules()
+  const llama = { ...route, upstreamModel: 'llama-3.3-70b-versatile' }
+  expect(rulesOf(llama, endpoint, { tags: ['tools'] }).efforts).toEqual([])
+  const modelRules = [{ models: /^llama/, rules: { efforts: ['high'] as const } }]
+  expect(rulesOf(llama, { ...endpoint, modelRules }, untagged).efforts).toEqual(['high'])
 })
 
 const responses: Endpoint = { ...endpoint, dialect: 'openai-responses' }

@@ -30,7 +30,7 @@ export interface PlanInput {
   /** Whether routes on the operator's credentials may follow those on the workspace's own. */
   readonly sharesRoutes: boolean
   /** What a route's model at this endpoint accepts. */
-  rulesOf(route: Route, endpoint: Endpoint): TargetRules
+  rulesOf(route: Route, endpoint: Endpoint, model: Pick<Model, 'tags'>): TargetRules
   keyOf(names: RouteNames): RouteKey
 }
 
@@ -62,7 +62,7 @@ function candidateFor(input: PlanInput, route: Route, provider: Provider, creden
     provider,
     endpoint,
     dialect: input.dialects[endpoint.dialect],
-    rules: input.rulesOf(route, endpoint),
+    rules: input.rulesOf(route, endpoint, input.model),
     key: input.keyOf({ providerId: provider.id, baseUrl, upstreamModel: route.upstreamModel, credentialId }),
     isOwn: credentialId !== platformCredential,
     ...(why !== undefined && { why }),
@@ -93,20 +93,20 @@ function chooseEndpoint(input: PlanInput, route: Route, provider: Provider): Cho
   return { endpoint: other, why: `${other.dialect}, because ${usual.dialect} refuses tools while the model reasons` }
 }
 
-function takesTogether({ wishes, rulesOf }: PlanInput, route: Route, endpoint: Endpoint): boolean {
+function takesTogether({ wishes, model, rulesOf }: PlanInput, route: Route, endpoint: Endpoint): boolean {
   if (!wishes.offersTools || wishes.reasoning === 'off') return true
-  const { toolsWithReasoning, thinksByDefault } = rulesOf(route, endpoint)
+  const { toolsWithReasoning, thinksByDefault } = rulesOf(route, endpoint, model)
   return toolsWithReasoning !== false || (wishes.reasoning === undefined && thinksByDefault !== true)
 }
 
-/** Rules hang on names alone: each pair is asked for once, however often it is planned with. */
+/** Rules hang on names and tags alone: each pair is asked for once, however often it is planned with. */
 export function rememberRules(): PlanInput['rulesOf'] {
   const known = new Map<Route, Map<Endpoint, TargetRules>>()
-  return (route, endpoint) => {
+  return (route, endpoint, { tags }) => {
     const settled = known.get(route)?.get(endpoint)
     if (settled) return settled
-    const { dialect, rules: endpointRules } = endpoint
-    const rules = rulesFor({ dialect, upstreamModel: route.upstreamModel, endpointRules })
+    const { dialect, rules: endpointRules, modelRules } = endpoint
+    const rules = rulesFor({ dialect, upstreamModel: route.upstreamModel, endpointRules, modelRules, tags })
     known.set(route, (known.get(route) ?? new Map<Endpoint, TargetRules>()).set(endpoint, rules))
     return rules
   }

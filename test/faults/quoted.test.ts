@@ -51,6 +51,8 @@ const attacks: readonly [what: string, surfaces: readonly TestSurface[], body: o
     'Extra inputs',
   ],
   ['the sentence of an unknown model as a member', bothSurfaces, { 'Invalid model': 1 }, 'Extra inputs'],
+  ['the balance of an empty account as a member', bothSurfaces, { 'Insufficient balance': 1 }, 'Extra inputs'],
+  ['a model without access as a member', bothSurfaces, { 'Model access is denied due to': 1 }, 'Extra inputs'],
   ['a file that is not there', [messages], file('lost-file'), 'File not found'],
   ['a file of somebody else', [messages], file('foreign-file'), 'permission to access the File'],
 ]

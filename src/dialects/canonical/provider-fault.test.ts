@@ -1,4 +1,4 @@
-import { expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { faultFromBody, faultFromError } from './provider-fault.ts'
 
 const said = (body: unknown) =>
@@ -69,6 +69,25 @@ test('what is long is cut, and what was cut before is text', () => {
   expect(said(`{"error":{"message":"${long}`)).toBe(`{"error":{"message":"${long}`.slice(0, 4096))
 })
 
+test('a type, code or param of more than 256 characters is none, and details of more than 4,096 are left out', () => {
+  const word = 'ab-'.repeat(85)
+  // The object, the name and the text count one more each than their characters.
+  const details = { a: 'x'.repeat(4093) }
+  const kept = { type: word, code: word, param: word, details }
+  expect(faultFromError(400, undefined, kept)).toMatchObject(kept)
+  const long = { type: `${word}ab`, code: `${word}ab`, param: `${word}ab`, details: { a: `${details.a}x` } }
+  const none = { type: undefined, code: undefined, param: undefined, details: undefined }
+  expect(faultFromError(400, undefined, long)).toMatchObject(none)
+  // Google's words, wherever they stand.
+  expect(faultFromError(400, undefined, { status: 'A'.repeat(257) }).type).toBeUndefined()
+})
+
+test('what long details say of the wait counts all the same', () => {
+  const retry = { '@type': 'type.googleapis.com/google.rpc.RetryInfo', retryDelay: '7s' }
+  const fault = faultFromError(429, undefined, { details: [retry, { a: 'x'.repeat(5000) }] })
+  expect(fault).toMatchObject({ details: undefined, retryAfterMs: 7000 })
+})
+
 test('an endless nest is not followed', () => {
   const nest = `${'{"error":'.repeat(5_000)}"deep"${'}'.repeat(5_000)}`
   expect(said(nest)).toBe(nest.slice(0, 4096))
@@ -78,4 +97,32 @@ test('words for programs are read beside a text, too', () => {
   const fault = faultFromBody(429, new Headers({ 'retry-after': '3' }), '{"error":"slow down","code":"rate_limit"}')
   expect(fault).toMatchObject({ status: 429, message: 'slow down', code: 'rate_limit', retryAfterMs: 3000 })
   expect(faultFromError(undefined, undefined, 'overloaded')).toMatchObject({ message: 'overloaded', type: undefined })
+})
+
+describe('what Google says in another dialect', () => {
+  const error = {
+    code: 429,
+    message: 'Quota exceeded for aiplatform.googleapis.com/online_prediction_requests_per_base_model.',
+    status: 'RESOURCE_EXHAUSTED',
+    details: [{ '@type': 'type.googleapis.com/google.rpc.RetryInfo', retryDelay: '7.5s' }],
+  }
+
+  test.each([
+    ['a list', [{ error }]],
+    ['an object', { error }],
+  ])('is read from %s, with its word and its wait', (_, body) => {
+    const { message } = error
+    const told = { status: 429, type: 'RESOURCE_EXHAUSTED', code: '429', message, retryAfterMs: 7500 }
+    expect(faultFromBody(429, new Headers(), JSON.stringify(body))).toMatchObject(told)
+  })
+
+  test('a header that says how long goes first', () => {
+    const fault = faultFromBody(429, new Headers({ 'retry-after': '2' }), JSON.stringify([{ error }]))
+    expect(fault.retryAfterMs).toBe(2000)
+  })
+
+  test('a word that is no status of Google’s tells nothing', () => {
+    expect(faultFromBody(404, new Headers(), '{"status":"error","message":"no"}').type).toBeUndefined()
+    expect(faultFromBody(404, new Headers(), '{"status":404,"title":"Not Found"}').type).toBeUndefined()
+  })
 })

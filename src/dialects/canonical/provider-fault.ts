@@ -1,8 +1,9 @@
 // A provider's error body, as the two families write it: `{"error": {message, type, code, param, details}}`, give or
-// take. What is written otherwise is kept as text; nothing here is trusted.
+// take, now and then inside a list. What is written otherwise is kept as text; nothing here is trusted.
 
 import { retryAfterMs } from '../../wire/retry-after.ts'
-import { isRecord, parseJson, parseRecord, recordOf } from './json-value.ts'
+import { isRecord, parseJson, recordOf, wordOf } from './json-value.ts'
+import { retryDelayMs, statusWordOf } from './rpc-status.ts'
 
 /** What a provider said when it refused or broke off, in its own words. Untrusted. */
 export interface ProviderFault {
@@ -18,13 +19,17 @@ export interface ProviderFault {
 }
 
 const textMax = 4096
+const detailsMax = 4096
 
 export function faultFromBody(status: number, headers: Headers, body: string): ProviderFault {
-  const parsed = parseRecord(body)
+  const parsed = parseJson(body)
+  // Vertex answers a call for a stream with a list of one.
+  const [first]: unknown[] = Array.isArray(parsed) ? parsed : [parsed]
+  const record = isRecord(first) ? first : undefined
   // Where `error` is but a word, what explains it stands beside it.
-  const fault = faultFromError(status, retryAfterMs(headers), isRecord(parsed?.error) ? parsed.error : (parsed ?? ''))
+  const fault = faultFromError(status, retryAfterMs(headers), isRecord(record?.error) ? record.error : (record ?? ''))
   // An HTML page or plain text of some proxy on the way, or a shape that nobody knows: all of it may tell something.
-  const message = fault.message === '' ? (wordsOf(parsed) ?? body.trim()) : fault.message
+  const message = fault.message === '' ? (wordsOf(record) ?? body.trim()) : fault.message
   return { ...fault, message: message.slice(0, textMax) }
 }
 
@@ -32,12 +37,12 @@ export function faultFromError(status: number | undefined, retryMs: number | und
   const fields = recordOf(error)
   return {
     status,
-    type: text(fields.type),
+    type: wordOf(fields.type) ?? statusWordOf(fields),
     code: codeOf(fields),
     message: (relayedWords(fields) ?? wordsOf(error) ?? '').slice(0, textMax),
-    param: text(fields.param),
-    details: fields.details,
-    retryAfterMs: retryMs,
+    param: wordOf(fields.param),
+    details: shortDetails(fields.details),
+    retryAfterMs: retryMs ?? retryDelayMs(fields.details),
   }
 }
 
@@ -87,7 +92,7 @@ function placeOf(loc: unknown): string {
 /** Numbers stand there too, with hosts that put their status into it; Messages has its finer words in the details. */
 function codeOf({ code, details }: Record<string, unknown>): string | undefined {
   if (typeof code === 'number') return String(code)
-  return text(code) ?? text(recordOf(details).error_code)
+  return wordOf(code) ?? wordOf(recordOf(details).error_code)
 }
 
 /** A 2xx that is no reply of the dialect. */
@@ -95,6 +100,25 @@ export function replyFault(message: string): ProviderFault {
   return faultFromError(undefined, undefined, { message })
 }
 
-function text(value: unknown): string | undefined {
-  return typeof value === 'string' ? value : undefined
+/** They are told whole or not at all: half of them says something else. */
+function shortDetails(details: unknown): unknown {
+  return sizeOf(details, detailsMax) <= detailsMax ? details : undefined
+}
+
+/** Roughly its characters, counted no further than asked, and however deep it nests. */
+function sizeOf(json: unknown, enough: number): number {
+  const rest: unknown[] = [json]
+  let size = 0
+  while (rest.length > 0 && size <= enough) {
+    const value = rest.pop()
+    if (typeof value === 'string') size += value.length
+    else if (Array.isArray(value)) for (const one of value as unknown[]) rest.push(one)
+    else
+      for (const [name, one] of Object.entries(recordOf(value))) {
+        size += name.length
+        rest.push(one)
+      }
+    size++
+  }
+  return size
 }

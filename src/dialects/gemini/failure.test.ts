@@ -24,8 +24,8 @@ describe('an error response', () => {
     ['0s', 0],
     ['soon', undefined],
     ['-3s', undefined],
-    // Over a day.
-    ['86401s', undefined],
+    // Over a day: as with a header, a day.
+    ['86401s', 86_400_000],
   ])('a delay of %s is %p ms', (delay, expected) => {
     const body = status(429, 'RESOURCE_EXHAUSTED', '', [retryInfo(delay)])
     expect(readFault(429, none, body).retryAfterMs).toBe(expected)

@@ -2,8 +2,9 @@
 // then inside a list. The status word is the type; the reason in the details, where there is one, is the finer code.
 
 import { retryAfterMs } from '../../wire/retry-after.ts'
-import { isRecord, parseJson, recordOf, textOf } from '../canonical/json-value.ts'
+import { isRecord, parseJson, recordOf, textOf, wordOf } from '../canonical/json-value.ts'
 import { faultFromError, type ProviderFault } from '../canonical/provider-fault.ts'
+import { reasonIn } from '../canonical/rpc-status.ts'
 
 /** HTTP statuses that the words inside a 200 stand for (google.rpc.Code, 2026-11). */
 const statusOfWord: ReadonlyMap<string, number> = new Map([
@@ -25,8 +26,6 @@ const statusOfWord: ReadonlyMap<string, number> = new Map([
   ['DEADLINE_EXCEEDED', 504],
 ])
 
-/** A longer wait is no wait but a mistake. */
-const waitMaxMs = 24 * 60 * 60 * 1000
 const textMax = 4096
 
 export function readFault(status: number, headers: Headers, body: string): ProviderFault {
@@ -45,10 +44,9 @@ export function readErrorObject(error: unknown): ProviderFault {
 
 function faultOf(status: number | undefined, waitMs: number | undefined, error: unknown): ProviderFault {
   const fields = recordOf(error)
-  const details: unknown[] = Array.isArray(fields.details) ? fields.details : []
-  const word = textOf(fields.status) || undefined
-  const fault = faultFromError(status, waitMs ?? retryDelayMs(details), error)
-  const code = reasonIn(details) ?? word
+  const word = wordOf(fields.status) || undefined
+  const fault = faultFromError(status, waitMs, error)
+  const code = reasonIn(fields.details) ?? word
   return { ...fault, status: ownAccountStatus(status, code, fault.message), type: word, code }
 }
 
@@ -60,20 +58,4 @@ function ownAccountStatus(status: number | undefined, code: string | undefined, 
   if (status !== 400) return status
   if (code === 'API_KEY_INVALID') return 401
   return code === 'FAILED_PRECONDITION' && /location is not supported|enable billing/i.test(said) ? 403 : status
-}
-
-function reasonIn(details: readonly unknown[]): string | undefined {
-  return textOf(detailOf(details, 'google.rpc.ErrorInfo').reason) || undefined
-}
-
-/** `{"retryDelay": "34.07s"}`, the JSON form of a duration. */
-function retryDelayMs(details: readonly unknown[]): number | undefined {
-  const { retryDelay } = detailOf(details, 'google.rpc.RetryInfo')
-  const [, seconds] = /^(\d+(?:\.\d+)?)s$/.exec(textOf(retryDelay)) ?? []
-  const waitMs = Math.ceil(Number(seconds ?? Number.NaN) * 1000)
-  return waitMs <= waitMaxMs ? waitMs : undefined
-}
-
-function detailOf(details: readonly unknown[], type: string): Record<string, unknown> {
-  return recordOf(details.find((detail) => textOf(recordOf(detail)['@type']).endsWith(`/${type}`)))
 }

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import { Failure } from '../../kernel/failure.ts'
-import { renderFailure } from './failure.ts'
+import { readErrorObject, readFault, renderFailure } from './failure.ts'
 
 function told(status: number | undefined): string {
   const refusal = { provider: 'acme', dialect: 'openai-chat', word: undefined, overflow: undefined, status }
@@ -14,4 +14,11 @@ test('a refusal is told with the status the provider gave it', () => {
 
 test('one inside a 200 is what it would have been', () => {
   expect(told(undefined)).toBe('Provider acme refused the request (400): no')
+})
+
+test.each(['tool_use_failed', 'json_validate_failed'])('%s is a slip of the model, wherever it is told', (code) => {
+  const error = { message: "Failed. See 'failed_generation'.", type: 'invalid_request_error', code }
+  expect(readFault(400, new Headers(), JSON.stringify({ error })).isChance).toBe(true)
+  expect(readErrorObject(error).isChance).toBe(true)
+  expect(readErrorObject({ ...error, code: 'invalid_prompt' }).isChance).toBeUndefined()
 })

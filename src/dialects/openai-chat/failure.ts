@@ -26,14 +26,21 @@ const statusOfWord: ReadonlyMap<string, number> = new Map([
   ['overloaded_error', 503],
 ])
 
+/** Groq's words, with a 400, for a call or a JSON that its model wrote and nobody can read (2026-11). */
+const slips: ReadonlySet<string | undefined> = new Set(['tool_use_failed', 'json_validate_failed'])
+
 export function readFault(status: number, headers: Headers, body: string): ProviderFault {
-  return faultFromBody(status, headers, body)
+  return withChance(faultFromBody(status, headers, body))
 }
 
 /** An error inside a 200: the status it would have had is in no header, so its words decide; undefined = they do not. */
 export function readErrorObject(error: unknown): ProviderFault {
   const fault = faultFromError(undefined, undefined, error)
-  return { ...fault, status: statusIn(fault) }
+  return withChance({ ...fault, status: statusIn(fault) })
+}
+
+function withChance(fault: ProviderFault): ProviderFault {
+  return slips.has(fault.code) ? { ...fault, isChance: true } : fault
 }
 
 function statusIn({ code = '', type = '' }: ProviderFault): number | undefined {

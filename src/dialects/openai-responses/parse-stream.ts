@@ -1,6 +1,7 @@
 // A provider's Responses stream, read into canonical events. Items are told apart by their number; what is told twice, as
 // deltas and again as a whole, counts once. The end is the provider's own word and never made up.
 
+import type { Usage } from '../../kernel/usage.ts'
 import { type SseEvent, SseReader } from '../../wire/sse-reader.ts'
 import { parseRecord, recordOf, textOf } from '../canonical/json-value.ts'
 import type { ReplyEvent } from '../canonical/reply-event.ts'
@@ -28,14 +29,19 @@ export function parseStream(target: Target): StreamParser {
 
 class ResponsesStreamParser implements StreamParser {
   skipped = 0
-  readonly #reader = new SseReader({ recordBytesMax, lineBytesMax: recordBytesMax })
+  readonly #reader = new SseReader({ recordBytesMax })
   readonly #reply: ReplyBuilder
   readonly #items: OutputItems
   #id = ''
+  #usage: Usage | undefined
 
   constructor({ issuer }: Target) {
     this.#reply = new ReplyBuilder(() => signReasoning(issuer, this.#items.takeProof()))
     this.#items = new OutputItems(this.#reply, (place) => this.#mintId(place))
+  }
+
+  get usageSoFar(): Usage | undefined {
+    return this.#usage
   }
 
   push(chunk: Uint8Array): readonly ReplyEvent[] {
@@ -98,7 +104,8 @@ class ResponsesStreamParser implements StreamParser {
 
   #start(response: Fields): void {
     if (this.#id === '') this.#id = textOf(response.id)
-    this.#reply.start(this.#id === '' ? undefined : this.#id, readUsage(response.usage))
+    this.#usage = readUsage(response.usage) ?? this.#usage
+    this.#reply.start(this.#id === '' ? undefined : this.#id, this.#usage)
   }
 
   #push(record: Fields, kind: 'text' | 'refusal' | 'thinking' | 'arguments', part: unknown): void {
@@ -123,6 +130,9 @@ class ResponsesStreamParser implements StreamParser {
 
   #end(response: Fields, word: string, json: string): void {
     const status = textOf(response.status) || word
+    const usage = readUsage(response.usage)
+    // Also where the reply failed: what the provider counted is better than an estimate of what was delivered.
+    this.#usage = usage ?? this.#usage
     if (status !== 'completed' && status !== 'incomplete') {
       return this.#reply.fail(readErrorObject(response.error ?? { message: `the reply was ${status}` }))
     }
@@ -132,7 +142,7 @@ class ResponsesStreamParser implements StreamParser {
     const reason = textOf(recordOf(response.incomplete_details).reason) || 'incomplete'
     const { hasCalls, refusal } = this.#items
     const stop = readStop({ incomplete: status === 'incomplete' ? reason : '', hasCalls, refusal })
-    this.#reply.end(stop, readUsage(response.usage))
+    this.#reply.end(stop, usage)
   }
 
   /** The end repeats all items. They count where none was streamed, or where one was not told to its end. */

@@ -7,6 +7,7 @@ import { createJumpClock } from '../../../test/parts/jump-clock.ts'
 import { Secret } from '../../kernel/secret.ts'
 import { isBadCredential, isUnreachable } from '../call-endpoint.ts'
 import { AccessTokens } from './access-tokens.ts'
+import { createSign } from './create-sign.ts'
 import { usualTokenUrl } from './service-account.ts'
 
 const { publicKey, privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 })
@@ -73,6 +74,28 @@ test('a token serves every call until five minutes before its end', async () => 
   clock.jump(1)
   expect(await tokens.tokenFor(operator)).toBe('token-2')
   expect(forms).toHaveLength(2)
+})
+
+test('a token that was refused is not used again, and a later one stays', async () => {
+  const operator = new Secret(JSON.stringify(keyFile))
+  const { tokens } = open(operator)
+  expect(await tokens.tokenFor(operator)).toBe('token-1')
+  tokens.drop(operator, (token) => token === 'token-1')
+  expect(await tokens.tokenFor(operator)).toBe('token-2')
+  tokens.drop(operator, (token) => token === 'token-1')
+  expect(await tokens.tokenFor(operator)).toBe('token-2')
+})
+
+test('the scheme drops the token of a proof that was refused', async () => {
+  const operator = new Secret(JSON.stringify(keyFile))
+  const sign = createSign('google-oauth', { clock: createJumpClock(), operator })
+  const request = { url: 'https://host.example/x', headers: {}, body: new Uint8Array(0) }
+  const first = await sign?.(request, operator)
+  expect(first).toEqual({ authorization: 'Bearer token-1' })
+  sign?.refused?.(operator, { authorization: 'Bearer another' })
+  expect(await sign?.(request, operator)).toEqual({ authorization: 'Bearer token-1' })
+  sign?.refused?.(operator, first ?? {})
+  expect(await sign?.(request, operator)).toEqual({ authorization: 'Bearer token-2' })
 })
 
 test('calls that come together ask once', async () => {

@@ -41,6 +41,12 @@ export class AccessTokens {
     return (await running).token
   }
 
+  /** Only the one that was refused: of many calls that hear it, the last must not drop what the first has renewed. */
+  drop(credential: Secret, isRefused: (token: string) => boolean): void {
+    const held = this.#held.get(credential)
+    if (held && isRefused(held.token)) this.#held.delete(credential)
+  }
+
   async #renew(credential: Secret): Promise<Held> {
     try {
       const held = await this.#exchange(await this.#accountOf(credential))

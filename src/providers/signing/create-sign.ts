@@ -2,7 +2,7 @@
 
 import type { Clock } from '../../kernel/clock.ts'
 import type { Secret } from '../../kernel/secret.ts'
-import type { AuthScheme, Sign, SigningScheme } from '../provider.ts'
+import type { AuthScheme, Proof, Sign, SigningScheme } from '../provider.ts'
 import { AccessTokens } from './access-tokens.ts'
 import { parseAwsCredential, signAws } from './sigv4.ts'
 
@@ -22,7 +22,12 @@ const schemes: Readonly<Record<SigningScheme, (input: SigningInput) => Sign>> = 
   },
   'google-oauth': (input) => {
     const tokens = new AccessTokens(input)
-    return async (_, credential) => ({ authorization: `Bearer ${await tokens.tokenFor(credential)}` })
+    const proofOf = (token: string): Proof => ({ authorization: `Bearer ${token}` })
+    const sign: Sign = async (_, credential) => proofOf(await tokens.tokenFor(credential))
+    return Object.assign(sign, {
+      refused: (credential: Secret, { authorization }: Proof) =>
+        tokens.drop(credential, (token) => proofOf(token).authorization === authorization),
+    })
   },
 }
 

@@ -2,7 +2,7 @@
 // body; a streamed reply comes in binary frames, each with one event of the dialect inside.
 // https://docs.aws.amazon.com/bedrock/latest/userguide/model-parameters-anthropic-claude-messages.html, 2026-11
 
-import { readResponseBody } from '../../wire/read-body.ts'
+import { readResponseStart } from '../../wire/read-body.ts'
 import { type EventFrame, EventFrameReader, FrameFault } from './event-frames.ts'
 import { messagesPath, readMessagesCall, withoutDialectHeaders } from './messages-call.ts'
 import type { Wrapping } from './wrapping.ts'
@@ -10,6 +10,7 @@ import type { Wrapping } from './wrapping.ts'
 const version = 'bedrock-2023-05-31'
 const framedType = 'application/vnd.amazon.eventstream'
 const faultBytesMax = 64 * 1024
+const encoder = new TextEncoder()
 
 export const invokeModel: Wrapping = {
   wrap({ path, headers, body }, { betas }) {
@@ -71,18 +72,34 @@ function eventText({ headers, payload }: EventFrame): string {
   return typeof type === 'string' ? `event: ${type}\ndata: ${event}\n\n` : ''
 }
 
-/** The dialect's word for what the host calls an exception, so that it is judged like the dialect's own errors. */
-const errorTypes: Readonly<Record<string, string>> = {
-  throttlingexception: 'rate_limit_error',
-  servicequotaexceededexception: 'rate_limit_error',
-  serviceunavailableexception: 'overloaded_error',
-  modelnotreadyexception: 'overloaded_error',
-  modeltimeoutexception: 'timeout_error',
-  validationexception: 'invalid_request_error',
-  accessdeniedexception: 'permission_error',
-  unrecognizedclientexception: 'authentication_error',
-  expiredtokenexception: 'authentication_error',
-  resourcenotfoundexception: 'not_found_error',
+interface HostError {
+  /** The dialect's word for what the host calls an exception, so that it is judged like the dialect's own errors. */
+  readonly type: string
+  /** In place of the host's, where that would blame the caller; absent = the host's. */
+  readonly status?: number
+}
+
+/** https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_InvokeModel.html, 2026-11 */
+const hostErrors: Readonly<Record<string, HostError>> = {
+  throttlingexception: { type: 'rate_limit_error' },
+  // A 400 of the host's.
+  servicequotaexceededexception: { type: 'rate_limit_error', status: 429 },
+  serviceunavailableexception: { type: 'overloaded_error' },
+  modelnotreadyexception: { type: 'overloaded_error' },
+  modeltimeoutexception: { type: 'timeout_error' },
+  // 424s of the host's: it is the model that failed.
+  modelerrorexception: { type: 'api_error', status: 500 },
+  modelstreamerrorexception: { type: 'api_error', status: 500 },
+  validationexception: { type: 'invalid_request_error' },
+  accessdeniedexception: { type: 'permission_error' },
+  unrecognizedclientexception: { type: 'authentication_error' },
+  expiredtokenexception: { type: 'authentication_error' },
+  resourcenotfoundexception: { type: 'not_found_error' },
+}
+const unknownError: HostError = { type: 'api_error' }
+
+function hostErrorOf(exception: string): HostError {
+  return hostErrors[exception.toLowerCase()] ?? unknownError
 }
 
 function errorText(exception: string, message: string): string {
@@ -90,19 +107,30 @@ function errorText(exception: string, message: string): string {
 }
 
 function errorJson(exception: string, message: string): string {
-  const type = errorTypes[exception.toLowerCase()] ?? 'api_error'
+  const { type } = hostErrorOf(exception)
   return JSON.stringify({ type: 'error', error: { type, message: message || exception } })
 }
 
 /** `x-amzn-errortype: ThrottlingException:http://…`, and a body that has only a message. */
-async function refusalOf(response: Response): Promise<Response> {
+function refusalOf(response: Response): Response {
   const [exception = ''] = (response.headers.get('x-amzn-errortype') ?? '').split(':')
-  const body = await readResponseBody(response, faultBytesMax)
-  const fields = body === 'too-large' ? {} : jsonOf(body)
-  if (fields.type === 'error') return new Response(JSON.stringify(fields), response)
+  const { status = response.status } = hostErrorOf(exception)
+  // Whoever asks knows the status at once, and decides how long to wait for the words.
+  const words = new ReadableStream<Uint8Array>({
+    async pull(controller) {
+      controller.enqueue(encoder.encode(refusalText(exception, await readResponseStart(response, faultBytesMax))))
+      controller.close()
+    },
+  })
+  return new Response(words, { status, headers: response.headers })
+}
+
+function refusalText(exception: string, body: Uint8Array): string {
+  const fields = jsonOf(body)
+  if (fields.type === 'error') return JSON.stringify(fields)
   const { message, Message: shouted } = fields
   const said = [message, shouted].find((each) => typeof each === 'string') ?? ''
-  return new Response(errorJson(exception, said as string), response)
+  return errorJson(exception, said as string)
 }
 
 function jsonOf(data: Uint8Array | string): Readonly<Record<string, unknown>> {

@@ -1,7 +1,10 @@
 import { describe, expect, test } from 'bun:test'
 import { createJumpClock } from '../../../test/parts/jump-clock.ts'
+import { readFault as messages } from '../../dialects/anthropic-messages/failure.ts'
 import { faultFromError } from '../../dialects/canonical/provider-fault.ts'
-import { type AttemptFault, attemptFault, type FaultClass } from '../fault.ts'
+import { readFault as gemini } from '../../dialects/gemini/failure.ts'
+import { readFault as chat } from '../../dialects/openai-chat/failure.ts'
+import { type AttemptFault, attemptFault, classifyFault, type FaultClass } from '../fault.ts'
 import { createHealth } from './health.ts'
 import type { HealthNotice } from './note-outcome.ts'
 import type { RouteKey, RouteNames } from './route-key.ts'
@@ -37,6 +40,10 @@ function createBench() {
 function throttled(said: { type?: string; message?: string }, retryAfterMs?: number): AttemptFault {
   return attemptFault('throttled', faultFromError(429, retryAfterMs, said))
 }
+
+const none = new Headers()
+const vertexBody =
+  '{"error":{"code":429,"message":"Resource exhausted. Please try again later.","status":"RESOURCE_EXHAUSTED"}}'
 
 function failing(status: number): AttemptFault {
   return attemptFault('failing', faultFromError(status, undefined, {}))
@@ -85,20 +92,45 @@ describe('what five attempts of a class do', () => {
 })
 
 describe('throttling', () => {
-  test('the third 429 in a row that explains nothing is an empty account', () => {
+  test('the third 429 in a row that explains nothing is an empty account, at this model', () => {
     const { clock, health, route, fail, notices } = createBench()
     const key = route()
-    fail(key, throttled({ message: 'Too Many Requests' }))
+    fail(key, throttled({ message: 'No.' }))
     expect(health.standing(key)).toMatchObject({ waitMs: 1000, why: 'throttled' })
     clock.jump(1)
-    fail(key, throttled({ message: 'Too Many Requests' }))
+    fail(key, throttled({ message: 'No.' }))
     expect(health.standing(key)).toMatchObject({ waitMs: 2000, why: 'throttled' })
     expect(notices).toEqual([])
     clock.jump(2)
-    fail(key, throttled({ message: 'Too Many Requests' }))
+    fail(key, throttled({ message: 'No.' }))
     expect(health.standing(key)).toMatchObject({ waitMs: 900_000, why: 'out of quota' })
-    expect(health.standing(route({ upstreamModel: 'small' })).why).toBe('out of quota')
-    expect(notices).toEqual([{ key, what: 'credential parked', why: 'out of quota', waitMs: 900_000 }])
+    expect(health.standing(route({ baseUrl: 'https://us' })).why).toBe('out of quota')
+    expect(health.standing(route({ upstreamModel: 'small' }))).toBe(healthy)
+    const told = { key, what: 'credential parked at this model', why: 'out of quota' } as const
+    expect(notices).toEqual([{ ...told, waitMs: 900_000 }])
+    clock.jump(900)
+    fail(key, throttled({ message: 'No.' }))
+    expect(notices.at(-1)).toEqual({ ...told, waitMs: 1_800_000 })
+  })
+
+  test.each([
+    ['Vertex', gemini(429, none, vertexBody)],
+    ['Vertex with Claude', messages(429, none, `[${vertexBody}]`)],
+    [
+      'Mistral',
+      chat(429, none, '{"object":"error","message":"Rate limit exceeded","type":"rate_limited","code":"1300"}'),
+    ],
+    ['NVIDIA', chat(429, none, '{"status":429,"title":"Too Many Requests"}')],
+  ])('however often %s limits the rate, it is a throttle of one model and of a minute at most', (_, said) => {
+    const { clock, health, route, fail, notices } = createBench()
+    for (let n = 0; n < 10; n++) {
+      fail(route(), classifyFault(said))
+      const { why, waitMs = 0 } = health.standing(route())
+      expect([why, waitMs <= 60_000]).toEqual(['throttled', true])
+      clock.jump(waitMs / 1000)
+    }
+    expect(health.standing(route({ upstreamModel: 'small' }))).toBe(healthy)
+    expect(notices).toEqual([])
   })
 
   test('one that names a rate limit stays a throttle', () => {
@@ -121,6 +153,13 @@ describe('throttling', () => {
   })
 })
 
+test('slips of a model, which a caller may provoke, eject no route', () => {
+  const { health, route, fail } = createBench()
+  const slip = '{"error":{"message":"Failed to call a function.","code":"tool_use_failed"}}'
+  for (let n = 0; n < 30; n++) fail(route(), classifyFault(chat(400, none, slip)))
+  expect(health.standing(route())).toBe(healthy)
+})
+
 test('an account that was filled up again begins its row anew', () => {
   const { clock, health, route, fail, succeed } = createBench()
   for (let n = 0; n < 2; n++) {
@@ -131,10 +170,10 @@ test('an account that was filled up again begins its row anew', () => {
   }
 })
 
-test('what is parked is not asked, in a panic either', () => {
+test('what its provider asked us to leave alone is not asked, in a panic either', () => {
   const { health, route, fail } = createBench()
-  fail(route(), 'out of quota')
-  expect(health.begin(route(), 'panic')).toMatchObject({ state: 'parked', why: 'out of quota', waitMs: 900_000 })
+  fail(route(), attemptFault('out of quota', faultFromError(429, 3_600_000, {})))
+  expect(health.begin(route(), 'panic')).toMatchObject({ state: 'parked', why: 'out of quota', waitMs: 3_600_000 })
 })
 
 test('a new credential is free at once; that of another provider stays parked', () => {
@@ -246,8 +285,69 @@ test('a snapshot has every route with its figures', () => {
   })
   expect(own).toEqual({
     key: route({ credentialId: 'cred_1' }),
-    standing: { state: 'parked', factor: 0, waitMs: 897_000, why: 'out of quota' },
+    standing: { state: 'parked', factor: 0, waitMs: 897_000, why: 'out of quota', isGuess: true },
     firstEventMs: undefined,
     tokensPerSecond: undefined,
+  })
+})
+
+describe('the only route, parked for as long as we thought right', () => {
+  const refused = attemptFault('refused our credential')
+
+  function setUp(fault: AttemptFault) {
+    const bench = createBench()
+    const { health } = bench
+    const key = health.route({ providerId: 'a', baseUrl: 'https://x', upstreamModel: 'm', credentialId: 'platform' })
+    const only = { key, route: { priority: 1, weight: 1 } }
+    const begin = () => {
+      const { ordered, mode } = health.plan([only])
+      return ordered.length === 0 ? 'left out' : health.begin(key, mode)
+    }
+    const started = begin()
+    if (typeof started === 'number') health.noteFault(key, started, fault)
+    return { ...bench, key, only, begin }
+  }
+
+  test.each(['refused our credential', 'out of quota', 'does not know the model'] as const)(
+    '%s: the next request looks, and a success is the end of it',
+    (why) => {
+      const { health, key, begin } = setUp(attemptFault(why))
+      expect(health.standing(key)).toMatchObject({ state: 'parked', why })
+      const started = begin()
+      if (typeof started !== 'number') throw new Error('not asked')
+      health.noteOk(key, started)
+      expect(health.standing(key).state).toBe('healthy')
+    },
+  )
+
+  test('one looks at a time, and what it finds unchanged makes nobody wait longer', () => {
+    const { health, key, clock, begin } = setUp(refused)
+    const { waitMs } = health.standing(key)
+    const started = begin()
+    expect(begin()).toMatchObject({ state: 'parked' })
+    if (typeof started === 'number') health.noteFault(key, started, refused)
+    expect(health.standing(key).waitMs).toBe(waitMs)
+    const next = begin()
+    expect(next).toBeNumber()
+    // One that ended in another way was a look too.
+    if (typeof next === 'number') health.noteFault(key, next, attemptFault('failing'))
+    expect(begin()).toBeNumber()
+    // One that never comes back.
+    expect(begin()).toMatchObject({ state: 'parked' })
+    clock.jump(30)
+    expect(begin()).toBeNumber()
+  })
+
+  test('what its provider asked us to wait is waited, and so is a rush', () => {
+    const provider = faultFromError(429, 3_600_000, {})
+    expect(setUp(attemptFault('out of quota', provider)).begin()).toBe('left out')
+    expect(setUp(attemptFault('throttled')).begin()).toBe('left out')
+  })
+
+  test('beside a route that works it stays out', () => {
+    const { health, only } = setUp(refused)
+    const other = health.route({ providerId: 'b', baseUrl: 'https://y', upstreamModel: 'm', credentialId: 'platform' })
+    const second = { key: other, route: { priority: 2, weight: 1 } }
+    expect(health.plan([only, second]).ordered).toEqual([second])
   })
 })

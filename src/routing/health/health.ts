@@ -64,7 +64,7 @@ export function createHealth(deps: HealthDependencies): Health {
     begin(key, mode) {
       const nowMs = clock.monotonicMs()
       const parked = parkedStanding(key, nowMs)
-      if (parked) return parked
+      if (parked && (mode !== 'panic' || !parked.isGuess || !startProbes(key, nowMs))) return parked
       const { breaker } = key
       if (breaker.isCalm(nowMs) || breaker.state(nowMs) !== 'half open') return nowMs
       if (breaker.isProbeFree(nowMs)) breaker.startProbe(nowMs)
@@ -84,4 +84,9 @@ export function createHealth(deps: HealthDependencies): Health {
       }))
     },
   }
+}
+
+/** Of everything the route is parked for, so that one request looks at a credential, not one of each model. */
+function startProbes({ credential, throttle, route }: RouteKey, nowMs: number): boolean {
+  return [credential, throttle, route].every((spot) => !spot.isParked(nowMs) || spot.startProbe(nowMs))
 }

@@ -18,7 +18,7 @@ export interface HealthDependencies {
 
 export interface HealthNotice {
   readonly key: RouteKey
-  readonly what: 'ejected' | 'recovered' | 'credential parked' | 'route disabled'
+  readonly what: 'ejected' | 'recovered' | 'credential parked' | 'credential parked at this model' | 'route disabled'
   readonly why: FaultClass | undefined
   readonly waitMs: number
 }
@@ -52,14 +52,15 @@ export function createOutcomes(deps: HealthDependencies): Outcomes {
 
   function park(key: RouteKey, spot: ParkingSpot, reason: ParkingReason): void {
     if (!spot.park(reason, clock.monotonicMs())) return
-    notice(key, spot === key.route ? 'route disabled' : 'credential parked', reason.why)
+    const ofOne = spot === key.route ? 'route disabled' : 'credential parked at this model'
+    notice(key, spot === key.credential ? 'credential parked' : ofOne, reason.why)
   }
 
   function parkThrottled(key: RouteKey, reason: ParkingReason, { provider }: AttemptFault): void {
     const isNamed = namesThrottle(`${provider?.type ?? ''} ${provider?.code ?? ''} ${provider?.message ?? ''}`)
     // Throttles come and go all day: nobody is told.
     if (isNamed || !isThirdVague(key.throttle, reason)) key.throttle.park(reason, clock.monotonicMs())
-    else park(key, key.credential, { ...reason, why: 'out of quota' })
+    else park(key, key.throttle, { ...reason, why: 'out of quota' })
   }
 
   return {
@@ -68,14 +69,17 @@ export function createOutcomes(deps: HealthDependencies): Outcomes {
       if (firstEventMs !== undefined) key.latency.firstEventMs.add(firstEventMs, nowMs)
       key.credential.noteSuccess(startedMs)
       key.throttle.noteSuccess(startedMs)
+      key.route.noteSuccess(startedMs)
       if (key.breaker.noteSuccess(startedMs, nowMs)) notice(key, 'recovered', undefined)
     },
     noteFault(key, startedMs, fault, silentMs) {
+      for (const spot of [key.credential, key.throttle, key.route]) spot.endProbe()
       const why = fault.class
       const effect = effects[why]
       // Without the waits that were given up, a route would look the faster the more often it hangs.
       if (why === 'timed out' && silentMs !== undefined) key.latency.firstEventMs.add(silentMs, clock.monotonicMs())
-      if (effect === 'fault') return countFault(key, startedMs, fault)
+      // A slip of the model is a matter of what it was asked: whoever can provoke one must not eject a route.
+      if (effect === 'fault' && !fault.provider?.isChance) return countFault(key, startedMs, fault)
       // Whatever else it says, it is no verdict on the provider.
       key.breaker.noteNothing(startedMs)
       if (!isParkedFor(why)) return

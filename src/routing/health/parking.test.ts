@@ -122,12 +122,34 @@ describe('a 429 that explains nothing', () => {
     expect(isThirdVague(spot, at(3000))).toBe(true)
   })
 
+  test('and stays what it was taken for when it comes again after that wait', () => {
+    const spot = new ParkingSpot()
+    spot.park({ why: 'out of quota', askedMs: undefined, startedMs: 0 }, 0)
+    const again = { why: 'throttled', askedMs: undefined, startedMs: 15 * minute } as const
+    expect(isThirdVague(spot, again)).toBe(true)
+    expect(isThirdVague(spot, { ...again, askedMs: 1000 })).toBe(false)
+  })
+
   test.each([
     ['rate_limit_error', true],
     ['requests rate_limit_exceeded Rate limit reached', true],
     ['This request would exceed 40,000 input tokens per minute', true],
-    ['Too Many Requests', false],
+    // Vertex, of Gemini and of Claude; Mistral, Moonshot, DeepSeek, Together, Qwen, NVIDIA, Z.ai, Bedrock.
+    ['RESOURCE_EXHAUSTED RESOURCE_EXHAUSTED Resource exhausted. Please try again later.', true],
+    ['Quota exceeded for aiplatform.googleapis.com/online_prediction_requests_per_base_model', true],
+    ['rate_limited 1300 Rate limit exceeded', true],
+    ['rate_limit_reached_error Your account reached max RPM: 20, please try again after 1 seconds', true],
+    ['Rate limit reached', true],
+    ['model_rate_limit The maximum rate limit for this model is 6.0 queries per minute.', true],
+    ['limit_requests Requests rate limit exceeded, please try again later.', true],
+    ['insufficient_quota Allocated quota exceeded, please increase your quota limit.', true],
+    ['Too Many Requests', true],
+    ['1302 High concurrency usage of this API', true],
+    ['Too many tokens per day, please wait before trying again.', true],
+    ['service_tier_capacity_exceeded Service tier capacity exceeded for this model.', true],
     ['', false],
+    ['You may not do this now', false],
+    ['Quota exceeded', false],
   ])('%j names a throttle: %p', (words, isNamed) => {
     expect(namesThrottle(words)).toBe(isNamed)
   })

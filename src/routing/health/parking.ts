@@ -12,6 +12,8 @@ interface Wait {
 }
 
 const minuteMs = 60_000
+/** One that looks and never comes back does not keep the others from looking for ever. */
+const probeMaxMs = 30_000
 const hourMs = 60 * minuteMs
 
 /** Some ask for more by mistake. After this we look for ourselves, which costs a round trip. */
@@ -44,6 +46,9 @@ export class ParkingSpot {
   #why: ParkedFor | undefined
   /** The n of first × 2ⁿ. */
   #timesInRow = 0
+  /** Whether its provider said for how long. */
+  #isTold = false
+  #probeBegunMs = Number.NEGATIVE_INFINITY
   /** What began earlier tells nothing new: thirty throttled at once are one throttle. */
   #judgesFromMs = Number.NEGATIVE_INFINITY
 
@@ -64,6 +69,25 @@ export class ParkingSpot {
     return this.#timesInRow
   }
 
+  /**
+   * Parked for as long as we thought right, which its owner may have mended a moment later: where nobody else is left, a
+   * request may look. A rush is over in seconds and is waited out.
+   */
+  isGuess(): boolean {
+    return !this.#isTold && this.#why !== 'throttled'
+  }
+
+  /** One request at a time; false = another is looking. */
+  startProbe(nowMs: number): boolean {
+    if (nowMs < this.#probeBegunMs + probeMaxMs) return false
+    this.#probeBegunMs = nowMs
+    return true
+  }
+
+  endProbe(): void {
+    this.#probeBegunMs = Number.NEGATIVE_INFINITY
+  }
+
   isNews(startedMs: number): boolean {
     return startedMs >= this.#judgesFromMs
   }
@@ -73,7 +97,8 @@ export class ParkingSpot {
     const wait = waits[why]
     const isDeaf = wait.asked === 'nothing' || askedMs === undefined
     const toldMs = isDeaf ? undefined : Math.min(askedMs, believedMaxMs)
-    if (!this.isNews(startedMs)) {
+    // Only a request that looked can have begun while it was parked; that it still is so is no reason to wait longer.
+    if (!this.isNews(startedMs) || (this.isParked(startedMs) && why === this.#why)) {
       const lengthens = this.isParked(nowMs) && why === this.#why && toldMs !== undefined
       if (lengthens) this.#untilMs = Math.max(this.#untilMs, nowMs + toldMs)
       return false
@@ -84,6 +109,7 @@ export class ParkingSpot {
     this.#untilMs = nowMs + (isTold ? toldMs : Math.max(ownMs, toldMs ?? 0))
     this.#timesInRow = isTold ? 0 : this.#timesInRow + 1
     this.#why = why
+    this.#isTold = toldMs !== undefined
     this.#judgesFromMs = nowMs
     return true
   }
@@ -101,21 +127,38 @@ export class ParkingSpot {
   #forget(): void {
     this.#untilMs = Number.NEGATIVE_INFINITY
     this.#why = undefined
+    this.#isTold = false
     this.#timesInRow = 0
+    this.endProbe()
   }
 }
 
 /** By then a provider that says neither why nor for how long does not mean a moment's rush. */
 const vagueThrottlesMax = 3
 
-/** Words by which a 429 says that it is about the pace and will pass. */
-const throttleWords = /rate_limit_exceeded|rate_limit_error|(requests|tokens|input|output)[ -]per[ -](second|minute)/i
+/**
+ * Words by which a 429 says that it is about the pace and will pass. Where a caller can have them quoted, it is spared
+ * a longer wait and parks nothing; what tells an empty account has been looked for before.
+ */
+const throttleWords = new RegExp(
+  [
+    'rate.?limit|limit_requests|request rate|too.?many.?requests|too many tokens|throttl|slow.?down',
+    'RESOURCE_EXHAUSTED|overloaded|capacity|concurren|frequen|allocated quota',
+    '(try|wait).{0,20}again|retry (in|after|later)',
+    '\\b[RT]P[MSD]\\b|per[ _-](second|minute|min|hour|day|base[ _-]model)',
+  ].join('|'),
+  'i',
+)
 
 export function namesThrottle(words: string): boolean {
   return throttleWords.test(words)
 }
 
-/** Whether a 429 that explains nothing is to be read as an account that has run dry. */
+/**
+ * Whether a 429 that explains nothing is to be read as an account that has run dry, for this model: it may as well be a
+ * limit of the model alone, and the others must not pay for a guess.
+ */
 export function isThirdVague(spot: ParkingSpot, { askedMs, startedMs }: ParkingReason): boolean {
-  return askedMs === undefined && spot.isNews(startedMs) && spot.timesInRow >= vagueThrottlesMax - 1
+  const isRow = spot.why === 'out of quota' || spot.timesInRow >= vagueThrottlesMax - 1
+  return askedMs === undefined && spot.isNews(startedMs) && isRow
 }

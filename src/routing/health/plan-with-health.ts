@@ -42,7 +42,7 @@ export interface HealthPlan<Item> {
   /** Why each of the ordered stands where it does, for people. */
   readonly reasons: readonly string[]
   readonly excluded: readonly Excluded<Item>[]
-  /** Panic: no route is known to work, so all that are not parked are tried. */
+  /** Panic: no route is known to work, so all are tried but those that their providers told us to leave alone. */
   readonly mode: 'ordinary' | 'panic'
 }
 
@@ -72,7 +72,7 @@ export function planWithHealth<Item extends Rankable>(
 }
 
 function isLeftOut(standing: Standing, mode: HealthPlan<unknown>['mode'], { probes }: PlanPreferences): boolean {
-  if (mode === 'panic') return standing.state === 'parked'
+  if (mode === 'panic') return standing.state === 'parked' && !standing.isGuess
   return standing.factor === 0 || (standing.state === 'probing' && probes === 'off')
 }
 
@@ -142,6 +142,8 @@ function compareRanks(a: number, b: number): number {
 
 /** The sticky route first: a lost prompt cache costs more than a later probe. Then the probe, or there would be none. */
 function turnOf({ state, factor }: Standing, isSticky: boolean): number {
+  // Asked when nobody else is left.
+  if (state === 'parked') return 3
   if (state === 'probing') return factor > 0 ? 1 : 2
   return isSticky && state !== 'ejected' ? 0 : 2
 }

@@ -15,6 +15,8 @@ export interface Standing {
   readonly waitMs?: number
   /** What the last fault or the parking was about. */
   readonly why?: FaultClass
+  /** Parked for as long as we thought right: where nobody else is left, one request at a time may look. */
+  readonly isGuess?: true
 }
 
 export const healthy: Standing = Object.freeze({ state: 'healthy', factor: 1 })
@@ -27,8 +29,10 @@ export function standingOf(key: RouteKey, nowMs: number): Standing {
 /** undefined = not parked. Of several reasons, the one that lasts longest. */
 export function parkedStanding({ credential, throttle, route }: RouteKey, nowMs: number): Standing | undefined {
   if (!credential.isParked(nowMs) && !throttle.isParked(nowMs) && !route.isParked(nowMs)) return undefined
-  const longest = [throttle, route].reduce((a, b) => longer(a, b, nowMs), credential)
-  return { state: 'parked', factor: 0, waitMs: longest.waitMs(nowMs), ...reason(longest.why) }
+  const parked = [credential, throttle, route].filter((spot) => spot.isParked(nowMs))
+  const longest = parked.reduce((a, b) => longer(a, b, nowMs))
+  const guess = parked.every((spot) => spot.isGuess()) ? ({ isGuess: true } as const) : {}
+  return { state: 'parked', factor: 0, waitMs: longest.waitMs(nowMs), ...reason(longest.why), ...guess }
 }
 
 function longer(a: ParkingSpot, b: ParkingSpot, nowMs: number): ParkingSpot {

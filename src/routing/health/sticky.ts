@@ -8,7 +8,7 @@ import type { RouteKey } from './route-key.ts'
 const entriesMax = 20_000
 
 export interface StickyRoutes {
-  /** `conversation` names workspace, model and cacheable prefix, or the client's own session. */
+  /** `conversation` names workspace, model and how it begins. */
   find(conversation: string): RouteKey | undefined
   /** To be told of every answer, so that the time counts from the last use. */
   remember(conversation: string, route: RouteKey, cache: 'short' | 'long'): void
