@@ -62,9 +62,12 @@ function changedBy(open: () => StreamRelay, stream: Uint8Array): number[] {
 }
 
 describe.each(replyPairs)('$upstream → $surface', ({ upstream, surface }) => {
-  test.each(replyFixtures.map((fixture) => [fixture.feature, fixture] as const))('%s', (_, fixture) => {
+  // Not every dialect can say everything.
+  const said = replyFixtures.flatMap((fixture) => {
     const bytes = fixture[upstream]
-    if (!bytes) return
+    return bytes ? [[fixture.feature, fixture, bytes] as const] : []
+  })
+  test.each(said)('%s', (_, fixture, bytes) => {
     const stream = new TextEncoder().encode(bytes.stream)
     const from = dialects[upstream]
     const to = surfaces[surface]

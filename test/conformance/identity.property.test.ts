@@ -28,6 +28,7 @@ const willing: Readonly<Record<'chat' | 'messages', TargetRules>> = {
     topK: true,
     documents: true,
     cacheStyle: 'cache-control',
+    midSystem: true,
     toolIdMax: 64,
   },
   messages: {

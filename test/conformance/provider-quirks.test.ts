@@ -33,7 +33,7 @@ ${lines.join('\n')}
 `,
   })
 })
-beforeEach(() => upstream.handle(hello))
+beforeEach(() => upstream.handle(hello, 'stay unasked'))
 afterAll(async () => {
   await gateway.stop()
   upstream.stop()

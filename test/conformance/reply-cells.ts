@@ -40,11 +40,11 @@ export async function readings(stage: Stage, of: Pair, fixture: ReplyFixture): P
   // A model that lacks something shows nothing where the provider's own words pass as they are.
   const passes = pair.surface === pair.upstream
   if (!fixture[pair.upstream] || (passes && isMadeOf(fixture, pair.upstream))) return undefined
+  const bodies = [{ stream: true }, { stream: false }].map((mode) => ({ mode, body: askBody(pair, fixture, mode) }))
+  if (bodies.some(({ body }) => !body)) return undefined
   stage.upstream.handle(answerWith((dialect) => fixture[dialect]))
   const list: Reading[] = []
-  for (const mode of [{ stream: true }, { stream: false }]) {
-    const body = askBody(pair, fixture, mode)
-    if (!body) return undefined
+  for (const { mode, body = {} } of bodies) {
     list.push({ by: 'bytes', mode, wrong: await readBytes(stage, pair, fixture, { body, mode }) })
     for (const client of mode.stream && fixture.beyondAccumulators ? [] : clientsOf[pair.surface]) {
       const told = await readByClient(stage, client, { model: pair.model, ...body }, mode)

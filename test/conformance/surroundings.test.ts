@@ -20,7 +20,7 @@ beforeAll(async () => {
 })
 beforeEach(() => {
   clock.jump(86_400)
-  upstream.handle(hello)
+  upstream.handle(hello, 'stay unasked')
 })
 afterAll(async () => {
   await gateway.stop()

@@ -4,20 +4,20 @@
 import { JsonNode } from '../../wire/json-node.ts'
 import type { RawJson } from '../canonical/conversation.ts'
 import { jsonArray, jsonObject } from '../request/json-text.ts'
+import { SchemaBudget, schemaCharactersMax } from '../request/schema-budget.ts'
 
 type Members = readonly (readonly [name: string, value: JsonNode])[]
 
 /** References may lead to the same schemas over and over. */
 const partsMax = 64
 
-/** Far above what the provider compiles; each level of nesting reads what is below it again. */
-export const schemaCharactersMax = 200_000
 /** So that schemas are merged in 200 places at most. */
 const mergeCharactersMin = 1000
 
 /** What may still be merged in one request. Attempts that fail are work too, and count. */
 export class MergeBudget {
   charactersLeft = schemaCharactersMax
+  readonly schemas = new SchemaBudget()
 }
 
 /** Say something about a schema, not about its values: what stands outside is nearer to the place. */

@@ -72,3 +72,14 @@ test('pitfall 96: a PDF that came as an image is a document', () => {
     source: { kind: 'data', mediaType: 'application/pdf', base64: pdf },
   })
 })
+
+test.each([`https://a.example/${'.a#'.repeat(3000)}`, 'https://a.example/b\n.png'])(
+  'an address that is none is refused by its place (%.30s)',
+  (url) => {
+    for (const type of ['image', 'document']) {
+      const content = [{ type, source: { type: 'url', url } }]
+      const refused = parseRequest(messagesEnvelope({ messages: [{ role: 'user', content }] }))
+      expect(refused instanceof Failure && refused.facts.param).toBe('messages[0].content[0].source.url')
+    }
+  },
+)

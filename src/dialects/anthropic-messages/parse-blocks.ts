@@ -3,6 +3,7 @@
 
 import type { DocumentBlock, ImageBlock, MediaSource, TextBlock } from '../canonical/conversation.ts'
 import { knownMediaType } from '../request/media-type.ts'
+import { mediumAt } from '../request/media-url.ts'
 import type { RequestFields } from '../request/request-fields.ts'
 import { shownWord } from '../request/shown-word.ts'
 import { markOf, type ParseContext } from './parse-context.ts'
@@ -55,7 +56,7 @@ function parseMedia(source: RequestFields): MediaSource {
     const base64 = source.text('data')
     return { kind: 'data', mediaType: knownMediaType(base64, source.text('media_type')), base64 }
   }
-  if (type === 'url') return { kind: 'url', url: source.text('url') }
+  if (type === 'url') return mediumAt(source.text('url'), source.pointer('url'))
   if (type === 'file') {
     return source.refuse(
       'file_id',

@@ -81,6 +81,7 @@ describe('settings', () => {
 
   test('vector 57: a long user id is carried whole; whoever sends it knows its limit', () => {
     expect(parsed({ metadata: { user_id: 'x'.repeat(300) } }).endUserId).toHaveLength(300)
+    expect(parsed({ metadata: { user_id: '' } }).endUserId).toBeUndefined()
   })
 
   test('tiers and speed', () => {

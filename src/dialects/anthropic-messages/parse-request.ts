@@ -50,7 +50,8 @@ export function parseRequest(envelope: Envelope): ParsedRequest | Failure {
         stop: parseStop(fields),
         reasoning: parseReasoning(fields),
         outputFormat: parseOutputFormat(fields, raw),
-        endUserId: fields.optionalObject('metadata')?.optionalText('user_id'),
+        // An empty one names nobody.
+        endUserId: fields.optionalObject('metadata')?.optionalText('user_id') || undefined,
         serviceTier: parseServiceTier(fields),
         verbosity: undefined,
         promptCacheKey: undefined,

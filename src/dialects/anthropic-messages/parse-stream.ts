@@ -21,6 +21,7 @@ class MessagesStreamParser implements StreamParser {
   readonly #reader = new SseReader()
   readonly #reply = new ReplyBuilder()
   #usage: UsageMembers = {}
+  #usageSoFar: Usage | undefined
   /** The output was counted at the end, or is to be estimated. */
   #isCounted = false
   #ending: Record<string, unknown> = {}
@@ -36,7 +37,11 @@ class MessagesStreamParser implements StreamParser {
   #startInput = ''
 
   get usageSoFar(): Usage | undefined {
-    return readUsage(this.#usage)
+    return this.#usageSoFar
+  }
+
+  get isOutputUncounted(): boolean {
+    return !this.#isCounted
   }
 
   push(chunk: Uint8Array): readonly ReplyEvent[] {
@@ -70,7 +75,7 @@ class MessagesStreamParser implements StreamParser {
         if (record.index === undefined || record.index === this.#index) this.#close()
         return
       case 'message_delta':
-        this.#usage = mergeUsage(this.#usage, record.usage)
+        this.#merge(record.usage)
         this.#isCounted ||= countsOutput(record.usage)
         this.#ending = mergeUsage(this.#ending, record.delta)
         return
@@ -82,8 +87,13 @@ class MessagesStreamParser implements StreamParser {
   }
 
   #readStart(message: Record<string, unknown>): void {
-    this.#usage = mergeUsage(this.#usage, message.usage)
-    this.#reply.start(textOf(message.id) || undefined, readUsage(this.#usage))
+    this.#merge(message.usage)
+    this.#reply.start(textOf(message.id) || undefined, this.#usageSoFar)
+  }
+
+  #merge(usage: unknown): void {
+    this.#usage = mergeUsage(this.#usage, usage)
+    this.#usageSoFar = readUsage(this.#usage)
   }
 
   #readBlockStart(record: Record<string, unknown>, json: string): void {
@@ -166,6 +176,6 @@ class MessagesStreamParser implements StreamParser {
     this.#close()
     if (!this.#reply.hasOutput && textOf(this.#ending.stop_reason) === '') return this.#reply.fail('an empty answer')
     const seen = { members: this.#ending, hasCalls: this.#calls > 0, hasServerTools: this.#hasServerTools }
-    this.#reply.end(readStop(seen), this.#isCounted ? readUsage(this.#usage) : undefined)
+    this.#reply.end(readStop(seen), this.#isCounted ? this.#usageSoFar : undefined)
   }
 }

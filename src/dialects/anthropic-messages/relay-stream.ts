@@ -109,6 +109,7 @@ export class MessagesStreamRelay extends RecordRelay {
     const reported = countsOutput(said) ? readUsage(this.#usageSeen) : undefined
     const final = this.context.finalUsage(reported, atStart, () => this.outputBytes)
     this.usage = final
+    this.countedBytes = this.outputBytes
     const cost = this.context.costOf(final)
     const edit =
       final === reported

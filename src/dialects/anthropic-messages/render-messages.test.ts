@@ -29,6 +29,19 @@ test('a chat that begins with the assistant gets an opening of the user, which s
   expect(inlined.warnings).toEqual(['system_inlined;/messages'])
 })
 
+test('system text alone gets the same opening, and the chat that comes of it begins alike', () => {
+  const opening = says('user', '(The conversation begins with the assistant.)')
+  const alone = renderMessagesBody({ system: [text('Greet me.')], turns: [] }, models.opus55)
+  expect([alone.body.system, alone.body.messages]).toEqual([[block('Greet me.')], [opening]])
+  expect(alone.warnings).toEqual(['opening_added;/messages'])
+  const grown = renderMessagesBody(
+    { system: [text('Greet me.')], turns: [assistant('Hi!'), user('hi')] },
+    models.opus55,
+  )
+  expect(grown.body.messages[0]).toEqual(opening)
+  expect(refusalOf({ system: [text(' ')], turns: [] }).facts.param).toBe('messages')
+})
+
 describe('system text', () => {
   test('vector 1: leading system texts become one block each, in order', () => {
     const { body } = renderMessagesBody({ system: [text('A'), text('B')], turns: [user('hi')] })

@@ -16,7 +16,12 @@ export interface WireMessage {
   readonly blocks: WireBlock[]
 }
 
-export function renderMessages(turns: readonly Turn[], context: TurnContext): WireMessage[] {
+export interface HistoryContext extends TurnContext {
+  /** There is system text in front. */
+  readonly isInstructed: boolean
+}
+
+export function renderMessages(turns: readonly Turn[], context: HistoryContext): WireMessage[] {
   const rendered = turns.map((turn) => ({ turn, blocks: renderTurn(turn, context) }))
   moveMarks(rendered.flatMap(({ blocks }) => blocks))
   const messages = new MessageList(context.rules, context.warnings)
@@ -25,13 +30,18 @@ export function renderMessages(turns: readonly Turn[], context: TurnContext): Wi
     if (sent.length > 0) messages.add(turn, sent)
   }
   const list = messages.end()
-  if (list.length === 0) refuseAt('/messages', '`messages` hold no content: at least one user message is needed.')
-  if (list[0]?.role !== 'assistant') return list
+  if (list.length === 0 && !context.isInstructed) {
+    refuseAt('/messages', '`messages` hold no content: at least one user message is needed.')
+  }
+  if (list.length > 0 && list[0]?.role !== 'assistant') return list
   context.warnings.add('opening_added', turns[0]?.place ?? '/messages')
   return [{ role: 'user', blocks: [textBlock(openingText)] }, ...list]
 }
 
-/** The first message must be the user's; chats that begin with a greeting of the assistant have none there. */
+/**
+ * The first message must be the user's. Chats that begin with a greeting of the assistant have none there, and neither do
+ * those that are to begin with one, of which there is only system text yet.
+ */
 const openingText = '(The conversation begins with the assistant.)'
 
 /** Joins turns of one role, and holds system messages back until they may stand. */

@@ -5,9 +5,9 @@ import type { Conversation, RawJson } from '../canonical/conversation.ts'
 import { placeOf } from '../canonical/places.ts'
 import { jsonObject, jsonString } from '../request/json-text.ts'
 import { refuseAt } from '../request/request-fields.ts'
+import { toolSchema } from '../request/tool-schema.ts'
 import { jsonTool, type ToolContext, type WireTool } from './render-tools.ts'
 import { subsetSchema } from './schema-subset.ts'
-import { toolSchema } from './tool-schema.ts'
 
 export interface WireOutput {
   readonly format?: RawJson
@@ -23,25 +23,26 @@ export function chooseOutput(
   context: ToolContext,
   { mustCallOwn }: { readonly mustCallOwn: boolean },
 ): WireOutput {
-  const { rules, names, warnings } = context
+  const { rules, warnings } = context
   const format = conversation.outputFormat
   if (format?.kind !== 'json-schema') return {}
   const place = placeOf(conversation, 'outputFormat')
-  const byTool = () => ({ tool: jsonTool(names.unused('json'), format.schema, format.description, place) })
+  const byTool = () => ({ tool: jsonTool(format, place, context) })
   if (rules.jsonOutput !== undefined && rules.jsonOutput !== 'schema') {
     if (rules.forcedToolChoice === false) refuseAt(place, 'This model cannot be held to a JSON schema.')
     return byTool()
   }
   const result = subsetSchema(format.schema, context.merges)
-  if (typeof result === 'string') return refuseAt(place, `The schema of the output format cannot be used: ${result}.`)
-  const isTaken = (!result.tightened || mustCallOwn) && context.strictBudget.take(result.schema)
-  // A tool takes objects with any fields, and is no part of what the provider compiles.
-  const input = isTaken || rules.forcedToolChoice === false ? undefined : toolSchema(format.schema)
+  const isTaken = 'schema' in result && (!result.tightened || mustCallOwn) && context.strictBudget.take(result.schema)
+  // A tool takes objects with any fields, also recursive ones, and is no part of what the provider compiles.
+  const canBeTool = !isTaken && rules.forcedToolChoice !== false && !('why' in result && !result.isSound)
+  const input = canBeTool ? toolSchema(format.schema) : undefined
   if (typeof input === 'object') {
     if (format.strict) warnings.add('strict_dropped', place)
     if (input.folded) warnings.add('output_schema_loosened', place)
     return byTool()
   }
+  if ('why' in result) return refuseAt(place, `The schema of the output format cannot be used: ${result.why}.`)
   if (format.description) warnings.add('description_dropped', place)
   if (result.loosened) warnings.add('output_schema_loosened', place)
   if (result.tightened) warnings.add('output_schema_tightened', place)

@@ -213,13 +213,18 @@ describe('the form of the answer', () => {
     expect(warnings).toEqual([])
   })
 
-  test('recursive schemas and references that lead nowhere are refused by name', () => {
+  test('references that lead nowhere are refused by name; recursive schemas only where no tool can be demanded', () => {
+    expect(refusalOf({ outputFormat: format('{"$ref":"https://x/y.json"}') }).facts.param).toBe('response_format')
     for (const schema of [
       '{"$ref":"#/$defs/a","$defs":{"a":{"properties":{"b":{"$ref":"#/$defs/b"}}},"b":{"items":{"$ref":"#/$defs/a"}}}}',
       '{"properties":{"self":{"$ref":"#"}}}',
-      '{"$ref":"https://x/y.json"}',
     ]) {
-      expect(refusalOf({ outputFormat: format(schema) }).facts.param).toBe('response_format')
+      const refused = refusalOf({ outputFormat: format(schema) }, { forcedToolChoice: false })
+      expect(refused.message).toContain('recursive')
+      const { body, warnings } = renderMessagesBody({ outputFormat: format(schema) })
+      expect(body.tools[0].input_schema).toEqual({ type: 'object', ...JSON.parse(schema) })
+      expect(body.tool_choice).toEqual({ type: 'tool', name: 'json' })
+      expect(warnings).toEqual(['strict_dropped;/response_format'])
     }
     const diamond =
       '{"items":{"$ref":"#/$defs/a"},"$defs":{"a":{"anyOf":[{"$ref":"#/$defs/b"},{"$ref":"#/$defs/b"}]},"b":{"type":"string"}}}'

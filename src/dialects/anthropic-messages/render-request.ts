@@ -5,13 +5,20 @@ import { Failure } from '../../kernel/failure.ts'
 import type { Conversation, RawJson } from '../canonical/conversation.ts'
 import { placeOf } from '../canonical/places.ts'
 import type { RenderedRequest, Target } from '../canonical/translation.ts'
+import { ArgumentNames } from '../request/argument-names.ts'
 import { jsonArray, jsonObject, jsonString } from '../request/json-text.ts'
 import { readRequest, refuse } from '../request/request-fields.ts'
 import { ToolNames, toolNamesIn } from '../request/tool-names.ts'
 import { pairTools } from '../request/tool-pairing.ts'
 import { judgeLeftovers, WarningList } from '../request/warning-list.ts'
 import { MergeBudget } from './merge-all-of.ts'
-import { judgePrefill, renderMessages, type WireMessage, writeMessages } from './render-messages.ts'
+import {
+  type HistoryContext,
+  judgePrefill,
+  renderMessages,
+  type WireMessage,
+  writeMessages,
+} from './render-messages.ts'
 import { chooseOutput, writeOutputConfig } from './render-output.ts'
 import { renderReasoning } from './render-reasoning.ts'
 import { renderSampling } from './render-sampling.ts'
@@ -48,14 +55,17 @@ function render(conversation: Conversation, target: Target): RenderedRequest {
   if (refused) refuse(refused)
   warnHints(conversation, warnings)
   const names = new ToolNames(toolNamesIn(conversation), rules.toolNameMax ?? toolNameUsualMax)
-  const context: ToolContext = { rules, names, warnings, strictBudget: new StrictBudget(), merges: new MergeBudget() }
+  const context: ToolContext = {
+    ...{ rules, names, argumentNames: new ArgumentNames(), warnings },
+    ...{ strictBudget: new StrictBudget(), merges: new MergeBudget() },
+  }
 
   const offered = offeredTools(conversation, warnings)
   const wanted = chooseTool(conversation, offered)
   const output = chooseOutput(conversation, context, { mustCallOwn: demandsOneOfSeveral(wanted, offered) })
   const tools = [...renderTools(offered, context), ...(output.tool ? [output.tool] : [])]
   const system = renderSystem(conversation, warnings)
-  const messages = renderHistory(conversation, target, context)
+  const messages = renderHistory(conversation, target, { ...context, isInstructed: system.length > 0 })
   const maxTokens = outputCap(conversation, target, warnings)
   const answersByTool = output.tool !== undefined
   const thinking = renderReasoning(conversation, { rules, maxTokens, messages, answersByTool, warnings })
@@ -96,6 +106,7 @@ function render(conversation: Conversation, target: Target): RenderedRequest {
     warnings: warnings.list,
     undo: {
       toolNames: names.undo,
+      argumentNames: context.argumentNames.undo,
       customTools: new Set(offered.flatMap((tool) => (tool.kind === 'custom' ? tool.name : []))),
       jsonTool: output.tool?.name,
       stop: stop.undo,
@@ -104,12 +115,13 @@ function render(conversation: Conversation, target: Target): RenderedRequest {
   }
 }
 
-function renderHistory(conversation: Conversation, target: Target, { names, warnings }: ToolContext): WireMessage[] {
+function renderHistory(conversation: Conversation, target: Target, context: HistoryContext): WireMessage[] {
   const { rules, issuer } = target
+  const { warnings } = context
   const paired = pairTools(conversation.turns, idRuleFor(target), warnings)
   if (paired instanceof Failure) return refuse(paired)
   const turns = restoreThinking(paired, issuer, warnings)
-  const messages = renderMessages(turns, { rules, warnings, toolName: (name) => names.sent(name) })
+  const messages = renderMessages(turns, context)
   judgePrefill(messages, rules, conversation)
   return messages
 }

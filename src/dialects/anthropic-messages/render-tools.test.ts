@@ -207,6 +207,22 @@ describe('names and kinds', () => {
     expect(rendered.undo.toolNames.get(slash)).toBe('a/b')
   })
 
+  test('so are names of arguments, of the tool for the answer too', () => {
+    const schema = '{"type":"object","properties":{"$top":{"type":"integer"}},"required":["$top"]}'
+    const tools = [{ kind: 'function', name: 'a b', description: undefined, schema, strict: undefined } as const]
+    const turns = [user('u'), assistant(call('t', '{"$top":5}', 'a b')), user(result('t'))]
+    const { body, rendered } = renderMessagesBody({ tools, turns })
+    const [tool] = body.tools
+    const [field = ''] = Object.keys(tool.input_schema.properties)
+    expect(field).toMatch(/^[a-zA-Z0-9_.-]{1,64}$/)
+    expect(tool.input_schema.required).toEqual([field])
+    expect(body.messages[1].content[0].input).toEqual({ [field]: 5 })
+    expect(rendered.undo.argumentNames).toEqual(new Map([[tool.name, new Map([[field, '$top']])]]))
+    const outputFormat = { kind: 'json-schema', name: 'n', description: undefined, schema, strict: undefined } as const
+    const answer = renderMessagesBody({ outputFormat }, { ...models.s45, jsonOutput: 'emulated' })
+    expect(answer.rendered.undo.argumentNames).toEqual(new Map([['json', new Map([[field, '$top']])]]))
+  })
+
   test('pitfall 51: too many tools are refused with both numbers', () => {
     const tools = Array.from({ length: 3 }, (_, i) => tool(`t${i}`))
     expect(refusalOf({ tools }, { toolsMax: 2 }).message).toContain('at most 2 tools; the request has 3')

@@ -1,17 +1,18 @@
 // Tools as the provider takes them: functions with an object schema. A tool for free text becomes a function with one
 // string, which the reply is read back from.
 
-import type { CacheMark, FunctionTool, RawJson, Tool } from '../canonical/conversation.ts'
+import type { CacheMark, FunctionTool, OutputFormat, RawJson, Tool } from '../canonical/conversation.ts'
 import type { TargetRules } from '../canonical/target-rules.ts'
+import type { ArgumentNames } from '../request/argument-names.ts'
 import { jsonObject, jsonString } from '../request/json-text.ts'
 import { refuseAt } from '../request/request-fields.ts'
 import { shownWord } from '../request/shown-word.ts'
 import type { ToolNames } from '../request/tool-names.ts'
+import { toolSchema } from '../request/tool-schema.ts'
 import type { WarningList } from '../request/warning-list.ts'
 import type { MergeBudget } from './merge-all-of.ts'
 import { fitsSubset } from './schema-subset.ts'
 import type { StrictBudget } from './strict-budget.ts'
-import { toolSchema } from './tool-schema.ts'
 import { writeMark } from './wire-block.ts'
 
 export interface WireTool {
@@ -24,6 +25,7 @@ export interface WireTool {
 export interface ToolContext {
   readonly rules: TargetRules
   readonly names: ToolNames
+  readonly argumentNames: ArgumentNames
   readonly warnings: WarningList
   /** What is left for strict tools once the form of the answer has had its part. */
   readonly strictBudget: StrictBudget
@@ -68,20 +70,31 @@ function objectSchema(tool: FunctionTool, place: string, warnings: WarningList):
   return result
 }
 
-function wireTool(tool: Tool, schema: RawJson, description: string | undefined, { names }: ToolContext): WireTool {
+function wireTool(
+  tool: Tool,
+  schema: RawJson,
+  description: string | undefined,
+  { names, argumentNames }: ToolContext,
+): WireTool {
+  const name = names.sent(tool.name)
   return {
     name: tool.name,
     members: [
-      ['name', jsonString(names.sent(tool.name))],
+      ['name', jsonString(name)],
       ['description', description ? jsonString(description) : undefined],
-      ['input_schema', schema],
+      ['input_schema', argumentNames.inSchema(name, schema)],
     ],
     mark: tool.cacheMark,
   }
 }
 
 /** The tool that stands for an answer in JSON where the model has no other way to be held to a schema. */
-export function jsonTool(name: string, schema: RawJson, description: string | undefined, place: string): WireTool {
+export function jsonTool(
+  { schema, description }: OutputFormat & { readonly kind: 'json-schema' },
+  place: string,
+  { names, argumentNames }: ToolContext,
+): WireTool {
+  const name = names.unused('json')
   const result = toolSchema(schema)
   if (typeof result === 'string') return refuseAt(place, `The output format cannot be used with this model: ${result}.`)
   const text = [description || 'Call this tool to answer; its input is the answer.', result.note].filter(Boolean)
@@ -90,7 +103,7 @@ export function jsonTool(name: string, schema: RawJson, description: string | un
     members: [
       ['name', jsonString(name)],
       ['description', jsonString(text.join('\n\n'))],
-      ['input_schema', result.schema],
+      ['input_schema', argumentNames.inSchema(name, result.schema)],
     ],
     mark: undefined,
   }

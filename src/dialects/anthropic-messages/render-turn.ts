@@ -2,8 +2,10 @@
 
 import type { AssistantBlock, ToolCallBlock, ToolResultBlock, Turn, UserBlock } from '../canonical/conversation.ts'
 import type { TargetRules } from '../canonical/target-rules.ts'
+import type { ArgumentNames } from '../request/argument-names.ts'
 import { argumentsObject } from '../request/arguments-object.ts'
 import { jsonArray, jsonObject, jsonString } from '../request/json-text.ts'
+import type { ToolNames } from '../request/tool-names.ts'
 import type { WarningList } from '../request/warning-list.ts'
 import { renderDocument, renderImage } from './render-media.ts'
 import { isBlank, textBlock, type WireBlock, writeBlock } from './wire-block.ts'
@@ -11,8 +13,8 @@ import { isBlank, textBlock, type WireBlock, writeBlock } from './wire-block.ts'
 export interface TurnContext {
   readonly rules: TargetRules
   readonly warnings: WarningList
-  /** The name a tool goes out with. */
-  toolName(name: string): string
+  readonly names: ToolNames
+  readonly argumentNames: ArgumentNames
 }
 
 export function renderTurn(turn: Turn, context: TurnContext): WireBlock[] {
@@ -93,7 +95,9 @@ function unmarkable(type: string, members: NonNullable<WireBlock['members']>): W
   return { type, members, markable: false, mark: undefined }
 }
 
-function renderToolCall(call: ToolCallBlock, place: string, { warnings, toolName }: TurnContext): WireBlock {
+function renderToolCall(call: ToolCallBlock, place: string, context: TurnContext): WireBlock {
+  const { warnings, names, argumentNames } = context
+  const name = names.sent(call.name)
   const input = call.custom ? jsonObject([['input', jsonString(call.arguments)]]) : argumentsObject(call.arguments)
   if (!call.custom && input.startsWith('{"raw_arguments":') && input !== call.arguments.trim()) {
     warnings.add('invalid_arguments_wrapped', place)
@@ -102,8 +106,8 @@ function renderToolCall(call: ToolCallBlock, place: string, { warnings, toolName
     type: 'tool_use',
     members: [
       ['id', jsonString(call.id)],
-      ['name', jsonString(toolName(call.name))],
-      ['input', input],
+      ['name', jsonString(name)],
+      ['input', argumentNames.inCall(name, input)],
     ],
     markable: true,
     mark: call.cacheMark,

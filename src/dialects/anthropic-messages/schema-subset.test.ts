@@ -6,7 +6,7 @@ const fitsSubset = (raw: string) => fitsSubsetWithin(raw, new MergeBudget())
 
 function narrowed(schema: object, merges = new MergeBudget()) {
   const result = subsetSchema(JSON.stringify(schema), merges)
-  if (typeof result === 'string') throw new Error(result)
+  if ('why' in result) throw new Error(result.why)
   const { schema: text, loosened, tightened } = result
   return { text, schema: JSON.parse(text), loosened, tightened }
 }

@@ -4,7 +4,7 @@
 import { JsonNode } from '../../wire/json-node.ts'
 import type { RawJson } from '../canonical/conversation.ts'
 import { jsonArray, jsonObject, jsonString } from '../request/json-text.ts'
-import { type MergeBudget, mergeAllOf, schemaCharactersMax } from './merge-all-of.ts'
+import { type MergeBudget, mergeAllOf } from './merge-all-of.ts'
 
 export interface SubsetSchema {
   readonly schema: RawJson
@@ -24,10 +24,16 @@ const named = new Set(['properties', '$defs', 'definitions'])
 const silent = new Set(['$schema', '$id', '$comment', 'examples', 'deprecated', 'readOnly', 'writeOnly', 'strict'])
 const formats = ['date-time', 'time', 'date', 'duration', 'email', 'hostname', 'uri', 'ipv4', 'ipv6', 'uuid']
 
-/** A text says why there is no such schema. */
-export function subsetSchema(raw: RawJson, merges: MergeBudget): SubsetSchema | string {
+/** Why there is no such schema. */
+export interface SubsetFault {
+  readonly why: string
+  /** It can be read as it stands, only not compiled. */
+  readonly isSound: boolean
+}
+
+export function subsetSchema(raw: RawJson, merges: MergeBudget): SubsetSchema | SubsetFault {
   const narrowed = narrowedSchema(raw, merges)
-  if (typeof narrowed === 'string') return narrowed
+  if ('why' in narrowed) return narrowed
   const { schema, narrowing } = narrowed
   return { schema, loosened: narrowing.loosened, tightened: narrowing.tightened }
 }
@@ -35,13 +41,14 @@ export function subsetSchema(raw: RawJson, merges: MergeBudget): SubsetSchema | 
 /** Whether a schema lies in the part already. */
 export function fitsSubset(raw: RawJson, merges: MergeBudget): boolean {
   const narrowed = narrowedSchema(raw, merges)
-  return typeof narrowed !== 'string' && !narrowed.narrowing.loosened && !narrowed.narrowing.rewritten
+  return 'narrowing' in narrowed && !narrowed.narrowing.loosened && !narrowed.narrowing.rewritten
 }
 
-function narrowedSchema(raw: RawJson, merges: MergeBudget): { schema: RawJson; narrowing: Narrowing } | string {
-  if (raw.length > schemaCharactersMax) return `it is longer than ${schemaCharactersMax} characters`
+function narrowedSchema(raw: RawJson, merges: MergeBudget): { schema: RawJson; narrowing: Narrowing } | SubsetFault {
+  const tooMuch = merges.schemas.take(raw)
+  if (tooMuch !== undefined) return { why: tooMuch, isSound: true }
   const root = JsonNode.of(raw)
-  if (!root.members()) return 'the schema must be a JSON object without repeated names'
+  if (!root.members()) return { why: 'the schema must be a JSON object without repeated names', isSound: false }
   const fault = referenceFault(root)
   if (fault) return fault
   const narrowing = new Narrowing(root, merges)
@@ -187,7 +194,7 @@ export function* schemasIn(node: JsonNode): Generator<JsonNode> {
 }
 
 /** References must lead to definitions inside the schema, and nowhere back to themselves. */
-function referenceFault(root: JsonNode): string | undefined {
+function referenceFault(root: JsonNode): SubsetFault | undefined {
   const inside = new Map<string, string[]>()
   const referencesOf = (node: JsonNode) =>
     [...schemasIn(node)].flatMap((schema) => {
@@ -200,9 +207,11 @@ function referenceFault(root: JsonNode): string | undefined {
     }
   }
   const outside = referencesOf(root).find((reference) => reference !== '#' && !inside.has(reference))
-  if (outside !== undefined) return `the reference \`${outside}\` leads to no definition in the schema`
-  if (referencesOf(root).includes('#')) return 'recursive schemas are not supported'
-  return hasCycle(inside) ? 'recursive schemas are not supported' : undefined
+  if (outside !== undefined) {
+    return { why: `the reference \`${outside}\` leads to no definition in the schema`, isSound: false }
+  }
+  const isRecursive = referencesOf(root).includes('#') || hasCycle(inside)
+  return isRecursive ? { why: 'recursive schemas are not supported', isSound: true } : undefined
 }
 
 /** Each name is walked once, however many ways lead to it. */

@@ -22,6 +22,7 @@ export abstract class RecordRelay implements StreamRelay {
   usage: Usage | undefined
   usageSoFar: Usage | undefined
   outputBytes = 0
+  countedBytes: number | undefined
   fault: ProviderFault | undefined
   /** Where the data and the event's name of the record at hand lie. */
   protected readonly sse = new SseSpans()

@@ -47,16 +47,20 @@ export interface StreamRelay {
   readonly meaningful: boolean
   /** The dialect's own terminal marker has arrived, or, where it can do without, the provider closed behind all the rest. */
   readonly finished: boolean
+  /** We ended the answer, at a stop sequence that was ours to find: its provider may still be talking. */
+  readonly isCut?: boolean
   /** The answer has told the client how it ended, and what it cost is still to come. */
   readonly isOwed?: boolean
   /** The answer is not a stream: `terminal` is all of it. */
   readonly isWhole?: boolean
   /** The terminal bytes, withheld so that the charge can be made durable before the client sees the end. */
   readonly terminal: Uint8Array
-  /** Of a complete reply; undefined while it runs. */
+  /** Of a complete reply, or of one that is counted while it runs; undefined until then. */
   readonly usage: Usage | undefined
   /** What the provider has counted so far: it may be the input alone, or nothing. */
   readonly usageSoFar: Usage | undefined
+  /** How much of `outputBytes` the last count is for; undefined = the output was not counted yet. */
+  readonly countedBytes: number | undefined
   /** Bytes of generated text that have passed: what a client would show or run, without what surrounds it. */
   readonly outputBytes: number
   /** The provider reported an error inside the stream. */

@@ -22,7 +22,7 @@ const phrases: readonly RegExp[] = [
   /maximum context length is (?<limit>[\d,]+)[\s\S]{0,60}?(?:resulted in|requested|requested about) (?<tokens>[\d,]+) tokens/i,
   // vLLM
   /maximum context length is (?<limit>[\d,]+)[\s\S]{0,60}?requested (?<cap>\d+) output tokens[\s\S]{0,60}?(?<input>\d+) input tokens/i,
-  /(?<cap>\d+)\. This model's maximum context length is (?<limit>\d+) tokens and your request has (?<input>\d+) input/i,
+  /(?<!\d)(?<cap>\d{1,12})\. This model's maximum context length is (?<limit>\d+) tokens and your request has (?<input>\d+) input/i,
   // OpenAI, from GPT-5 on
   /configured limit of (?<limit>[\d,]+) tokens\. Your messages resulted in (?<tokens>[\d,]+) tokens/i,
   /exceeds? the context window/i,
@@ -38,7 +38,7 @@ const phrases: readonly RegExp[] = [
   /input length \(?(?<tokens>\d+)\)? exceeds[\s\S]{0,40}? maximum (?:context|allowed input) length \(?(?:of )?(?<limit>\d+)/i,
   /input \((?<tokens>\d+) tokens\) is longer than the model's context length \((?<limit>\d+)/i,
   /exceeded model token limit: (?<limit>\d+) \(requested: (?<tokens>\d+)\)/i,
-  /(?<tokens>\d+) tokens[\s\S]{0,40}? too large for model with (?<limit>\d+) maximum context length/i,
+  /(?<!\d)(?<tokens>\d{1,12}) tokens[\s\S]{0,40}? too large for model with (?<limit>\d+) maximum context length/i,
   /`inputs` tokens \+ `max_new_tokens` must be/i,
   /(?:exceeds?|exceeded) (?:the |this |the model's |model's )?(?:maximum )?context length/i,
   /maximum context length is \d/i,

@@ -10,6 +10,14 @@ export function textOf(value: unknown): string {
   return typeof value === 'string' ? value : ''
 }
 
+/** Longer than any type, code or name of a field that is known. */
+const wordLengthMax = 256
+
+/** A word for programs; what is longer is none, and is not cut, since what is left of a secret would go unnoticed. */
+export function wordOf(value: unknown): string | undefined {
+  return typeof value === 'string' && value.length <= wordLengthMax ? value : undefined
+}
+
 /** {} for anything but an object. */
 export function recordOf(value: unknown): Record<string, unknown> {
   return isRecord(value) ? value : {}

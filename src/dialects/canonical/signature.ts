@@ -18,7 +18,7 @@ export function issuerName(provider: string, dialect: string, upstreamModel: str
 /** A model's name without its creator, tag and date: a new snapshot of a model reads what the last one wrote. */
 function modelFamily(upstreamModel: string): string {
   const name = upstreamModel.toLowerCase().split('/').at(-1) ?? ''
-  const bare = name.replace(/^ft:/, '').replace(/[:@].*$/, '')
+  const bare = name.replace(/^ft:/, '').replace(/[:@].*$/s, '')
   return bare.replace(/(-(latest|preview|\d{8}|\d{4}(-\d{2}){0,2}))+$/, '')
 }
 

@@ -29,7 +29,7 @@ export interface TargetRules {
   readonly toolsWithReasoning?: boolean
   /** `any`, `required` or a named tool may be demanded. */
   readonly forcedToolChoice?: boolean
-  /** A system message may stand inside the conversation. */
+  /** A system message may stand inside the conversation; where nobody says so, that is only so in Responses. */
   readonly midSystem?: boolean
   /** The conversation may end with an assistant turn that the model continues. */
   readonly prefill?: boolean

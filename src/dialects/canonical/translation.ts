@@ -46,6 +46,8 @@ export interface RenderedRequest {
 export interface ReplyUndo {
   /** Upstream tool name → the caller's, where they differ. */
   readonly toolNames: ReadonlyMap<string, string>
+  /** Upstream tool name → upstream name of an argument → the caller's, where they differ; absent = nowhere. */
+  readonly argumentNames?: ReadonlyMap<string, ReadonlyMap<string, string>>
   /** The caller's names of custom tools that went out as functions with one string argument, `input`. */
   readonly customTools: ReadonlySet<string>
   /** Upstream name of the hidden tool that stands for a JSON output format. */
@@ -68,6 +70,8 @@ export interface StreamParser {
   readonly skipped: number
   /** What the provider has counted so far, where its dialect counts behind the start and before the end. */
   readonly usageSoFar?: Usage | undefined
+  /** So far it has counted the input alone: what is said of the output is a beginning. */
+  readonly isOutputUncounted?: boolean
 }
 
 export interface RenderContext extends UsageJudge {

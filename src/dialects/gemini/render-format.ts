@@ -33,16 +33,16 @@ export function renderFormat(conversation: Conversation, rendering: Rendering): 
     const instruction = `Answer with a single JSON object that follows this JSON Schema:\n${outputFormat.schema}`
     return { members: [json], instruction }
   }
-  const result = subsetSchema(outputFormat.schema)
+  const result = subsetSchema(outputFormat.schema, rendering.schemas)
   if (typeof result === 'string') return refuseAt(place, `The schema of the output format cannot be used: ${result}.`)
   if (result.loosened) warnings.add('output_schema_loosened', place)
   return { members: [json, ['responseJsonSchema', result.schema]] }
 }
 
-function hiddenTool(format: OutputFormat, { rules, names, warnings }: Rendering, place: string): HiddenTool {
+function hiddenTool(format: OutputFormat, { rules, names, warnings, schemas }: Rendering, place: string): HiddenTool {
   if (rules.forcedToolChoice === false) return refuseAt(place, 'This model cannot be held to a JSON form.')
   const isSchema = format.kind === 'json-schema'
-  const parameters = toolParameters(isSchema ? format.schema : '{"type":"object"}')
+  const parameters = toolParameters(isSchema ? format.schema : '{"type":"object"}', schemas)
   if (typeof parameters === 'string') {
     return refuseAt(place, `The output format cannot be used with this model: ${parameters}.`)
   }

@@ -4,6 +4,7 @@
 import type { DocumentBlock, ImageBlock, MediaSource, RawJson, TextBlock } from '../canonical/conversation.ts'
 import { jsonObject, jsonString } from '../request/json-text.ts'
 import { knownMediaType } from '../request/media-type.ts'
+import { endingOf } from '../request/media-url.ts'
 import { refuseAddress } from '../request/refuse-media.ts'
 import { refuseAt } from '../request/request-fields.ts'
 import type { Rendering } from './rendering.ts'
@@ -91,8 +92,8 @@ export function aboutDocument({ title, context }: DocumentBlock): string {
 /** undefined = an address that does not tell. */
 function typeOf(source: MediaSource): string | undefined {
   if (source.kind === 'url') {
-    const [, ending = ''] = /\.(\w+)(?:[?#].*)?$/.exec(source.url) ?? []
-    return Object.hasOwn(typeOfEnding, ending.toLowerCase()) ? typeOfEnding[ending.toLowerCase()] : undefined
+    const ending = endingOf(source.url) ?? ''
+    return Object.hasOwn(typeOfEnding, ending) ? typeOfEnding[ending] : undefined
   }
   return knownMediaType(source.base64, source.mediaType)
 }

@@ -7,6 +7,7 @@ import type { RenderedRequest, Target } from '../canonical/translation.ts'
 import { jsonArray, jsonObject } from '../request/json-text.ts'
 import { refusePrefill } from '../request/refuse-prefill.ts'
 import { readRequest, refuse, refuseAt } from '../request/request-fields.ts'
+import { SchemaBudget } from '../request/schema-budget.ts'
 import { toolNamesIn } from '../request/tool-names.ts'
 import { pairTools } from '../request/tool-pairing.ts'
 import { judgeLeftovers, WarningList } from '../request/warning-list.ts'
@@ -32,7 +33,7 @@ function render(conversation: Conversation, target: Target): RenderedRequest {
   const warnings = new WarningList()
   const turns = checkedTurns(conversation, target, warnings)
   const names = new FunctionNames(toolNamesIn(conversation), rules.toolNameMax ?? toolNameMaxDefault)
-  const rendering: Rendering = { rules, warnings, names }
+  const rendering: Rendering = { rules, warnings, names, schemas: new SchemaBudget() }
   warnMarks(conversation, warnings)
   warnHints(conversation, rendering)
   const format = renderFormat(conversation, rendering)

@@ -65,7 +65,7 @@ function refuseTwice(tools: readonly Tool[]): void {
   }
 }
 
-function renderTool(tool: Tool, { names, warnings }: Rendering): RawJson {
+function renderTool(tool: Tool, { names, warnings, schemas }: Rendering): RawJson {
   const name = names.sent(tool.name)
   const place = tool.place ?? '/tools'
   if (tool.kind === 'custom') {
@@ -74,7 +74,7 @@ function renderTool(tool: Tool, { names, warnings }: Rendering): RawJson {
     }
     return declaration(name, tool.description, inputOnly)
   }
-  const parameters = toolParameters(tool.schema)
+  const parameters = toolParameters(tool.schema, schemas)
   if (typeof parameters === 'string') refuseAt(place, `The tool ${shownWord(tool.name)} cannot be used: ${parameters}.`)
   if (parameters.loosened) warnings.add('tool_schema_loosened', place)
   return declaration(name, tool.description, parameters.schema)

@@ -2,6 +2,7 @@
 
 import type { Conversation } from '../canonical/conversation.ts'
 import type { TargetRules } from '../canonical/target-rules.ts'
+import type { SchemaBudget } from '../request/schema-budget.ts'
 import type { WarningList } from '../request/warning-list.ts'
 import type { FunctionNames } from './function-names.ts'
 
@@ -9,6 +10,7 @@ export interface Rendering {
   readonly rules: TargetRules
   readonly warnings: WarningList
   readonly names: FunctionNames
+  readonly schemas: SchemaBudget
 }
 
 /**

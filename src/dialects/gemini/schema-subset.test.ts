@@ -1,8 +1,9 @@
 import { describe, expect, test } from 'bun:test'
+import { SchemaBudget } from '../request/schema-budget.ts'
 import { subsetSchema } from './schema-subset.ts'
 
 const narrowed = (schema: object | string): { schema: unknown; loosened: boolean } => {
-  const result = subsetSchema(typeof schema === 'string' ? schema : JSON.stringify(schema))
+  const result = subsetSchema(typeof schema === 'string' ? schema : JSON.stringify(schema), new SchemaBudget())
   if (typeof result === 'string') throw new Error(result)
   return { schema: JSON.parse(result.schema), loosened: result.loosened }
 }
@@ -29,7 +30,7 @@ describe('a schema in the words the provider reads', () => {
 
   test('keeps order and numbers as they were written', () => {
     const raw = '{"type":"object","properties":{"10":{"maximum":12345678901234567890},"2":{"minimum":1.0}}}'
-    expect(subsetSchema(raw)).toEqual({ schema: raw, loosened: false })
+    expect(subsetSchema(raw, new SchemaBudget())).toEqual({ schema: raw, loosened: false })
   })
 })
 
@@ -117,5 +118,5 @@ test.each([
   ['{"definitions":{},"$defs":{}}', 'the schema has both `definitions` and `$defs`'],
   [`{"description":"${'x'.repeat(200_000)}"}`, 'it is longer than 200000 characters'],
 ])('%.40s cannot be used', (raw, reason) => {
-  expect(subsetSchema(raw)).toBe(reason)
+  expect(subsetSchema(raw, new SchemaBudget())).toBe(reason)
 })

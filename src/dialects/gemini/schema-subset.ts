@@ -5,6 +5,7 @@
 import { JsonNode } from '../../wire/json-node.ts'
 import type { RawJson } from '../canonical/conversation.ts'
 import { jsonArray, jsonObject, jsonString } from '../request/json-text.ts'
+import type { SchemaBudget } from '../request/schema-budget.ts'
 
 export interface SubsetSchema {
   readonly schema: RawJson
@@ -25,12 +26,10 @@ const silent = new Set(['$schema', '$comment', 'deprecated', 'readOnly', 'writeO
 /** Say something, and demand nothing. */
 const hints = new Set(['default', 'examples'])
 
-/** Far above what the provider compiles; each level of nesting reads what is below it again. */
-const schemaCharactersMax = 200_000
-
 /** A text says why there is no such schema. */
-export function subsetSchema(raw: RawJson): SubsetSchema | string {
-  if (raw.length > schemaCharactersMax) return `it is longer than ${schemaCharactersMax} characters`
+export function subsetSchema(raw: RawJson, budget: SchemaBudget): SubsetSchema | string {
+  const tooMuch = budget.take(raw)
+  if (tooMuch !== undefined) return tooMuch
   const root = JsonNode.of(raw)
   if (!root.members()) return 'the schema must be a JSON object without repeated names'
   if (root.member('definitions') && root.member('$defs')) return 'the schema has both `definitions` and `$defs`'
@@ -44,7 +43,7 @@ class Narrowing {
 
   narrow(node: JsonNode): RawJson {
     // `true` takes any value, and so does a schema that says nothing.
-    if (node.text === 'true') return '{}'
+    if (node.isWord('true')) return '{}'
     const members = node.members()
     if (!members) return node.text
     const kept = new Map<string, RawJson>()
@@ -70,7 +69,7 @@ class Narrowing {
   #inOwnWords(name: string, value: JsonNode): [word: string, schema: RawJson] | undefined {
     if (taken.has(name)) return [name, value.text]
     if (single.has(name) && !value.elements()) {
-      return [name, /^(true|false)$/.test(value.text) ? value.text : this.narrow(value)]
+      return [name, value.isWord('true') ? 'true' : this.narrow(value)]
     }
     if (lists.has(name)) return [name, this.#narrowAll(value.elements() ?? [])]
     if (named.has(name)) return [name, this.#narrowNamed(value)]

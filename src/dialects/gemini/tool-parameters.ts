@@ -3,6 +3,7 @@
 import { JsonNode } from '../../wire/json-node.ts'
 import type { RawJson } from '../canonical/conversation.ts'
 import { jsonObject } from '../request/json-text.ts'
+import type { SchemaBudget } from '../request/schema-budget.ts'
 import { subsetSchema } from './schema-subset.ts'
 
 export interface ToolParameters {
@@ -13,15 +14,15 @@ export interface ToolParameters {
 }
 
 /** A text says why the schema cannot be used. */
-export function toolParameters(raw: RawJson | undefined): ToolParameters | string {
+export function toolParameters(raw: RawJson | undefined, budget: SchemaBudget): ToolParameters | string {
   if (raw === undefined) return { schema: undefined, loosened: false }
   const members = JsonNode.of(raw).members()
   if (!members) return 'its schema must be a JSON object without repeated names'
   const type = members.find(([name]) => name === 'type')?.[1].text
-  if (type === '"object"') return subsetSchema(raw)
+  if (type === '"object"') return subsetSchema(raw, budget)
   // Absent, or a union that object is part of.
   const isObject = type === undefined || type === 'null' || (type.startsWith('[') && type.includes('"object"'))
   if (!isObject) return `the root of its schema must have the type object, not ${type}`
   const others = members.flatMap(([name, value]) => (name === 'type' ? [] : [[name, value.text] as const]))
-  return subsetSchema(jsonObject([['type', '"object"'], ...others]))
+  return subsetSchema(jsonObject([['type', '"object"'], ...others]), budget)
 }

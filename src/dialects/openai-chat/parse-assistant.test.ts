@@ -53,6 +53,18 @@ describe('assistant messages', () => {
     ])
   })
 
+  test('a call that stands in the content as well is one call', () => {
+    const part = { type: 'tool_use', id: 'c1', name: 'f', input: { a: 1 } }
+    const blocks = assistant({ content: [{ type: 'text', text: 'so' }, part], tool_calls: [call] })
+    expect(blocks).toMatchObject([text('so'), { kind: 'tool-call', id: 'c1', arguments: call.function.arguments }])
+    expect(assistant({ content: [part, { ...part, id: 'c2' }], tool_calls: [call] })).toMatchObject([
+      { id: 'c2' },
+      { id: 'c1' },
+    ])
+    // One id for every call is what some models write.
+    expect(assistant({ tool_calls: [call, call] })).toHaveLength(2)
+  })
+
   test('vector 35: reasoning details keep their order and stand before what was said and called', () => {
     const blocks = assistant({
       content: 'said',

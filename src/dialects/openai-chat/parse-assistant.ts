@@ -14,18 +14,25 @@ export function parseAssistant(message: RequestFields, legacyId: string, context
   if (message.value('audio') !== undefined) {
     message.refuse('audio', 'Audio of an earlier answer is not available for this model; send its text.')
   }
-  const said = parseContent(message, context)
+  const calls = message
+    .objects('tool_calls')
+    .flatMap((call) => [...parseProof(call, message, context), parseCall(call, context)])
+  const said = parseContent(message, context).filter((block) => !isAmong(calls, block))
   const inContent = said.some(({ kind }) => kind === 'thinking' || kind === 'sealed-thinking')
   const refusal = message.optionalText('refusal')
   const blocks: AssistantBlock[] = [
     ...said,
     ...(refusal ? [{ kind: 'refusal', text: refusal } as const] : []),
-    ...message
-      .objects('tool_calls')
-      .flatMap((call) => [...parseProof(call, message, context), parseCall(call, context)]),
+    ...calls,
     ...parseLegacyCall(message, legacyId, context),
   ]
   return inContent ? blocks : placeReasoning(parseReasoningFields(message, context), blocks)
+}
+
+/** Some clients keep a call in both forms. One form alone may use an id twice: some models have one for all calls. */
+function isAmong(calls: readonly AssistantBlock[], block: AssistantBlock): boolean {
+  if (block.kind !== 'tool-call') return false
+  return calls.some((call) => call.kind === 'tool-call' && call.id === block.id)
 }
 
 function parseContent(message: RequestFields, context: ParseContext): AssistantBlock[] {

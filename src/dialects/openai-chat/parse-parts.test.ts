@@ -29,6 +29,18 @@ describe('content parts', () => {
     expect(detailed('auto')).toEqual([])
   })
 
+  test('an address that is none is refused by its place, in every part that can have one', () => {
+    for (const url of [`https://x.test/${'.a#'.repeat(3000)}`, 'https://x.test/a\n.png']) {
+      const paramOf = (part: object) => refusedParse({ messages: [{ role: 'user', content: [part] }] }).param
+      expect(paramOf({ type: 'image_url', image_url: { url } })).toBe('messages[0].content[0].image_url.url')
+      expect(paramOf({ type: 'image_url', image_url: url })).toBe('messages[0].content[0].image_url')
+      expect(paramOf({ type: 'file', file: { file_data: url } })).toBe('messages[0].content[0].file.file_data')
+      for (const type of ['image', 'document']) {
+        expect(paramOf({ type, source: { type: 'url', url } })).toBe('messages[0].content[0].source.url')
+      }
+    }
+  })
+
   test('pitfall 92: the bytes decide the media type, not the label', () => {
     expect(userParts({ type: 'image_url', image_url: { url: `data:image/png;base64,${jpeg}` } })).toEqual([
       { kind: 'image', source: { kind: 'data', mediaType: 'image/jpeg', base64: jpeg } },

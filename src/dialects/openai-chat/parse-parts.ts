@@ -3,6 +3,7 @@
 
 import type { DocumentBlock, ImageBlock, TextBlock } from '../canonical/conversation.ts'
 import { isWebUrl, readDataUrl, sniffMediaType } from '../request/media-type.ts'
+import { mediumAt } from '../request/media-url.ts'
 import { type RequestFields, refuseAt } from '../request/request-fields.ts'
 import { shownWord } from '../request/shown-word.ts'
 import { paramOf } from '../request/warning-list.ts'
@@ -50,7 +51,7 @@ function parseImageUrl(part: RequestFields, { warnings }: ParseContext): ImageBl
 }
 
 function mediumByUrl(url: string, pointer: string): ImageBlock | DocumentBlock {
-  if (isWebUrl(url)) return { kind: 'image', source: { kind: 'url', url } }
+  if (isWebUrl(url)) return { kind: 'image', source: mediumAt(url, pointer) }
   const data = readDataUrl(url)
   if (!data) return refuseAt(pointer, `\`${paramOf(pointer)}\` must be an http(s) URL or a base64 data URL.`)
   return mediumByBytes(data.base64, data.mediaType, pointer)
@@ -73,7 +74,7 @@ function parseFile(part: RequestFields): ImageBlock | DocumentBlock {
   const titled = title === undefined ? {} : { title }
   const fileData = file.text('file_data')
   const pointer = file.pointer('file_data')
-  if (isWebUrl(fileData)) return { kind: 'document', source: { kind: 'url', url: fileData }, ...titled }
+  if (isWebUrl(fileData)) return { kind: 'document', source: mediumAt(fileData, pointer), ...titled }
   const { mediaType, base64 } = readDataUrl(fileData) ?? { mediaType: 'application/octet-stream', base64: fileData }
   if (mediaType.startsWith('text/') || mediaType === 'application/json') {
     const text = Buffer.from(base64, 'base64').toString('utf8')
@@ -112,7 +113,7 @@ function parseSource(part: RequestFields): ImageBlock | DocumentBlock {
       return medium.kind === 'document' ? { ...medium, ...named } : medium
     }
     case 'url': {
-      const at = { kind: 'url', url: source.text('url') } as const
+      const at = mediumAt(source.text('url'), source.pointer('url'))
       return kind === 'image' ? { kind, source: at } : { kind, source: at, ...named }
     }
     case 'text':

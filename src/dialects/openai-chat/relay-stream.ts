@@ -63,7 +63,8 @@ export class ChatStreamRelay extends RecordRelay {
 
   #end(terminal: Uint8Array): void {
     if ((this.#seen & seenEnd) === 0 && this.meaningful) this.#passOwnEnd()
-    if (this.usage === undefined) this.#passOwnUsage()
+    // What was counted before the last of the output is looked at again: it may be of the input alone.
+    if (this.countedBytes !== this.outputBytes) this.#passOwnUsage()
     this.finish(terminal)
   }
 
@@ -102,10 +103,11 @@ export class ChatStreamRelay extends RecordRelay {
   #readUsage(record: Uint8Array): ByteEdit {
     const span = this.#json.of.usage
     const reported = readUsage(parseSpan(record, span))
-    const usage = this.context.finalUsage(reported, undefined, () => this.outputBytes)
+    const usage = this.context.finalUsage(reported, this.usageSoFar, () => this.outputBytes)
     const cost = this.context.costOf(usage)
     // Some hosts count in every chunk: the last one is the whole.
     this.usage = usage
+    this.countedBytes = this.outputBytes
     this.usageSoFar = reported ?? this.usageSoFar
     return usage === reported ? costEdit(record, span, cost) : usageEdit(record, span, renderUsage(usage, cost))
   }
@@ -123,8 +125,11 @@ export class ChatStreamRelay extends RecordRelay {
 
   /** A caller that asked for usage gets it, also where the provider sends none, or has another place for it. */
   #passOwnUsage(): void {
-    const usage = this.context.finalUsage(readUsage(usageIn(this.#lastChunk())), undefined, () => this.outputBytes)
+    const reported = readUsage(usageIn(this.#lastChunk())) ?? this.usageSoFar
+    const usage = this.context.finalUsage(reported, this.usageSoFar, () => this.outputBytes)
+    if (usage === this.usage) return
     this.usage = usage
+    this.countedBytes = this.outputBytes
     if (!this.context.wantsStreamUsage || this.#last === undefined) return
     this.#passOwn([
       ['choices', '[]'],

@@ -111,7 +111,7 @@ describe('reasoning', () => {
   test('pitfall 86: reasoning never becomes visible text, and a message of nothing else is left out', () => {
     const { body } = rendered({ turns: history(thinking('secret'), { kind: 'sealed-thinking', data: 'd' }) })
     expect(JSON.stringify(body)).not.toContain('secret')
-    expect(body.messages.map(({ role }: { role: string }) => role)).toEqual(['user', 'user'])
+    expect(body.messages.map(({ role }: { role: string }) => role)).toEqual(['user'])
   })
 
   test('vector 46: our own signature without a blob goes silently, a foreign one with a warning', () => {

@@ -43,10 +43,56 @@ describe('system', () => {
   test('pitfall 31: a later system message stays in its place, as tagged user text where it must', () => {
     const later: Turn = { role: 'system', blocks: [text('B')], place: '/messages/2' }
     const turns = [user(text('u1')), assistant(text('a1')), later, user(text('u2'))]
-    expect(messages(turns)[2]).toEqual({ role: 'system', content: 'B' })
-    const inlined = rendered({ turns }, targetWith({ midSystem: false }))
-    expect(inlined.body.messages[2]).toEqual({ role: 'user', content: '<system>\nB\n</system>' })
+    expect(messages(turns, { midSystem: true })[2]).toEqual({ role: 'system', content: 'B' })
+    const inlined = rendered({ turns })
+    expect(inlined.body.messages.slice(2)).toEqual([{ role: 'user', content: '<system>\nB\n</system>\n\nu2' }])
     expect(inlined.warned).toEqual(['system_inlined /messages/2'])
+  })
+
+  test('as user text it keeps its mark', () => {
+    const marked = { ...text('B'), cacheMark: { life: 'short' } } as const
+    const turns: Turn[] = [user(text('u')), { role: 'system', blocks: [marked, text('C')], place: '/messages/1' }]
+    const { body, warned } = rendered({ turns }, targetWith({ cacheStyle: 'cache-control' }))
+    expect(body.messages).toEqual([
+      {
+        role: 'user',
+        content: [
+          { type: 'text', text: 'u' },
+          { type: 'text', text: '\n\n<system>\nB\n\nC\n</system>', cache_control: { type: 'ephemeral' } },
+        ],
+      },
+    ])
+    expect(warned).toEqual(['system_inlined /messages/1'])
+  })
+})
+
+// Templates of Gemma and others: "Conversation roles must alternate user/assistant/user/assistant/…".
+describe('pitfall 28: user turns in a row', () => {
+  test('are one message, apart by a blank line', () => {
+    expect(messages([user(text('u1')), user(text('u2')), user(text(''))])).toEqual([
+      { role: 'user', content: 'u1\n\nu2' },
+    ])
+    expect(messages([user(text('u1'), text('u2')), user(text('u3')), user(image, text('u4'))])).toEqual([
+      {
+        role: 'user',
+        content: [
+          ...[
+            { type: 'text', text: 'u1' },
+            { type: 'text', text: 'u2' },
+          ],
+          ...[{ type: 'text', text: '\n\nu3' }, imagePart, { type: 'text', text: 'u4' }],
+        ],
+      },
+    ])
+  })
+
+  test('are one message also where nothing is left of an answer between them', () => {
+    const silent = assistant({ kind: 'thinking', text: 'hm', signature: undefined })
+    expect(messages([user(text('u1')), silent, user(text('u2'))])).toEqual([{ role: 'user', content: 'u1\n\nu2' }])
+  })
+
+  test('without a word in them are an empty message', () => {
+    expect(messages([user(text('')), user(text(''))])).toEqual([{ role: 'user', content: '' }])
   })
 })
 
@@ -91,13 +137,9 @@ describe('tool results', () => {
   test('pitfall 29: nothing comes between calls and results, not even another message', () => {
     const note: Turn = { role: 'system', blocks: [text('S')] }
     const turns = [assistant(call('t1'), call('t2')), note, user(result('t1')), user(text('x')), user(result('t2'))]
-    expect(messages(turns).map(({ role }: { role: string }) => role)).toEqual([
-      'assistant',
-      'tool',
-      'tool',
-      'system',
-      'user',
-    ])
+    const roles = (rules: TargetRules) => messages(turns, rules).map(({ role }: { role: string }) => role)
+    expect(roles({ midSystem: true })).toEqual(['assistant', 'tool', 'tool', 'system', 'user'])
+    expect(roles({})).toEqual(['assistant', 'tool', 'tool', 'user'])
   })
 
   test('pitfall 39: a result that is only an image is shown as an image', () => {
@@ -117,8 +159,7 @@ describe('tool results', () => {
     expect(messages(turns).slice(1)).toEqual([
       { role: 'tool', tool_call_id: 't1', content: '[image]' },
       { role: 'tool', tool_call_id: 't2', content: '[image]' },
-      { role: 'user', content: [label('t1'), imagePart, label('t2'), imagePart] },
-      { role: 'user', content: 'x' },
+      { role: 'user', content: [label('t1'), imagePart, label('t2'), imagePart, { type: 'text', text: '\n\nx' }] },
     ])
   })
 

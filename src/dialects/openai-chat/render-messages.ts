@@ -1,12 +1,13 @@
-// The prompt as Chat Completions messages. Each message depends only on its own turn and those before it, so that a
+// The prompt as Chat Completions messages. Each message depends only on what was said before the answer to it, so that a
 // conversation that grows keeps the prefix it was sent with.
 
-import type { RawJson, TextBlock, Turn, UserBlock } from '../canonical/conversation.ts'
+import type { RawJson, TextBlock, Turn } from '../canonical/conversation.ts'
 import { jsonArray, jsonObject, jsonString } from '../request/json-text.ts'
 import { renderAssistant } from './render-assistant.ts'
-import { isFilled, renderContent, renderParts } from './render-parts.ts'
+import { renderParts } from './render-parts.ts'
 import { renderToolResult } from './render-tool-result.ts'
 import type { Rendering } from './rendering.ts'
+import { renderUserContent, type SaidTurn } from './user-message.ts'
 
 /** Stands between a tool message and a user message for hosts whose templates need something there. */
 const bridge = '{"role":"assistant","content":"OK."}'
@@ -28,7 +29,7 @@ export function renderMessages(
     else messages.pushOthers(run)
     at = end
   }
-  return messages.list
+  return messages.end()
 }
 
 /** Calls must be answered by the very next messages: an assistant turn that follows calls is one message with them. */
@@ -44,10 +45,16 @@ function othersEnd(turns: readonly Turn[], from: number): number {
 }
 
 class MessageList {
-  readonly list: RawJson[] = []
+  readonly #list: RawJson[] = []
+  #said: SaidTurn[] = []
   #lastSpoken: string | undefined
 
   constructor(private readonly rendering: Rendering) {}
+
+  end(): readonly RawJson[] {
+    this.#pushSaid()
+    return this.#list
+  }
 
   pushAssistant(run: readonly Turn[]): void {
     const blocks = run.flatMap((turn) => (turn.role === 'assistant' ? turn.blocks : []))
@@ -71,17 +78,13 @@ class MessageList {
     for (const turn of run) {
       if (turn.role === 'system') this.#pushSystemTurn(turn)
       // The media go with the turn of the last result, which later turns cannot change any more.
-      else if (turn.role === 'user') this.#pushUser(turn, turn === lastResult ? media : [])
+      else if (turn.role === 'user') this.#sayUser(turn, turn === lastResult ? media : [])
     }
   }
 
-  #pushUser(turn: UserTurn, media: readonly RawJson[]): void {
-    const rest = turn.blocks.flatMap((block: UserBlock) => (block.kind === 'tool-result' ? [] : [block]))
-    if (rest.length === 0 && media.length === 0) return
-    const place = placeOf(turn)
-    const parts = () => rest.filter(isFilled).flatMap((block) => renderParts(block, this.rendering, place))
-    const content = media.length === 0 ? renderContent(rest, this.rendering, place) : jsonArray([...media, ...parts()])
-    this.#push('user', message('user', content))
+  #sayUser({ blocks, place = '/messages' }: UserTurn, media: readonly RawJson[]): void {
+    const said = blocks.flatMap((block) => (block.kind === 'tool-result' ? [] : [{ block, marked: block }]))
+    if (said.length > 0 || media.length > 0) this.#said.push({ media, blocks: said, place })
   }
 
   pushSystem(blocks: readonly TextBlock[]): void {
@@ -95,24 +98,33 @@ class MessageList {
     this.#push('system', message(rules.systemRole ?? 'system', content))
   }
 
-  /** Where a host takes system messages only at the front, a later one stays in its place as tagged user text. */
+  /** Where a host may take system messages only at the front, a later one stays in its place as tagged user text. */
   #pushSystemTurn(turn: Turn & { readonly role: 'system' }): void {
-    if (this.rendering.rules.midSystem !== false) {
+    const { rules, marks, warnings } = this.rendering
+    if (rules.midSystem) {
       this.pushSystem(turn.blocks)
       return
     }
     const text = textOf(turn.blocks)
     if (text === '') return
-    this.rendering.warnings.add('system_inlined', placeOf(turn))
-    this.#push('user', message('user', jsonString(`<system>\n${text}\n</system>`)))
+    warnings.add('system_inlined', placeOf(turn))
+    const block = { kind: 'text', text: `<system>\n${text}\n</system>` } as const
+    const marked = turn.blocks.findLast((each) => marks.keeps(each)) ?? block
+    this.#said.push({ media: [], blocks: [{ block, marked }], place: placeOf(turn) })
   }
 
-  #push(role: 'system' | 'user' | 'assistant' | 'tool', text: RawJson): void {
-    if (role === 'user' && this.#lastSpoken === 'tool' && this.rendering.rules.assistantAfterTool) {
-      this.list.push(bridge)
-    }
+  #push(role: 'system' | 'assistant' | 'tool', text: RawJson): void {
+    this.#pushSaid()
     if (role !== 'system') this.#lastSpoken = role
-    this.list.push(text)
+    this.#list.push(text)
+  }
+
+  #pushSaid(): void {
+    if (this.#said.length === 0) return
+    if (this.#lastSpoken === 'tool' && this.rendering.rules.assistantAfterTool) this.#list.push(bridge)
+    this.#lastSpoken = 'user'
+    this.#list.push(message('user', renderUserContent(this.#said, this.rendering)))
+    this.#said = []
   }
 }
 

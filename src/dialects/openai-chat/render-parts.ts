@@ -1,22 +1,13 @@
 // Content blocks as Chat Completions parts, the same for every position a block can stand in.
 
 import type { DocumentBlock, ImageBlock, RawJson, TextBlock, ToolResultBlock } from '../canonical/conversation.ts'
-import { jsonArray, jsonObject, jsonString } from '../request/json-text.ts'
+import { jsonObject, jsonString } from '../request/json-text.ts'
 import { isSound, refuseAddress } from '../request/refuse-media.ts'
 import { refuseAt } from '../request/request-fields.ts'
 import type { Rendering } from './rendering.ts'
 
-type Block = TextBlock | ImageBlock | DocumentBlock
+export type Block = TextBlock | ImageBlock | DocumentBlock
 type Members = readonly (readonly [string, RawJson | undefined])[]
-
-/** A string where one unmarked text is all there is, since every host takes that; parts otherwise. */
-export function renderContent(blocks: readonly Block[], rendering: Rendering, place: string): RawJson {
-  const filled = blocks.filter(isFilled)
-  const [only] = filled
-  if (only === undefined) return '""'
-  if (filled.length === 1 && only.kind === 'text' && !rendering.marks.inUse) return jsonString(only.text)
-  return jsonArray(filled.flatMap((block) => renderParts(block, rendering, place)))
-}
 
 /** Hosts refuse empty text. */
 export function isFilled(block: Block): boolean {

@@ -7,6 +7,7 @@ import type { RenderedRequest, Target } from '../canonical/translation.ts'
 import { jsonArray, jsonObject, jsonString } from '../request/json-text.ts'
 import { refusePrefill } from '../request/refuse-prefill.ts'
 import { readRequest, refuse, refuseAt } from '../request/request-fields.ts'
+import { SchemaBudget } from '../request/schema-budget.ts'
 import { ToolNames, toolNamesIn } from '../request/tool-names.ts'
 import { pairTools } from '../request/tool-pairing.ts'
 import { judgeLeftovers, WarningList } from '../request/warning-list.ts'
@@ -37,7 +38,7 @@ function render(conversation: Conversation, target: Target): RenderedRequest {
   const turns = checkedTurns(conversation, target, warnings)
   const names = new ToolNames(toolNamesIn(conversation), rules.toolNameMax ?? toolNameMaxDefault)
   const marks = chooseMarks({ ...conversation, turns }, rules, warnings)
-  const rendering: Rendering = { rules, issuer: target.issuer, warnings, names, marks }
+  const rendering: Rendering = { rules, issuer: target.issuer, warnings, names, marks, schemas: new SchemaBudget() }
   const format = renderFormat(conversation, rendering)
   const offersTools = conversation.tools.length > 0 || format.hiddenTool !== undefined
   const effort = renderEffort(conversation, offersTools, rendering)

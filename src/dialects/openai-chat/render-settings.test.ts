@@ -116,6 +116,15 @@ describe('reasoning effort', () => {
     expect(effort({ effort: 'high' }, { efforts: [] })).toEqual([undefined, ['reasoning_dropped']])
   })
 
+  test('who wants some reasoning is not answered with none', () => {
+    expect(effort({ effort: 'low' }, { efforts: ['none', 'high', 'max'] })).toEqual(['high', ['effort_adjusted']])
+    expect(effort({ budgetTokens: 1024, mode: 'on' }, { efforts: ['none', 'high'] })).toEqual([
+      'high',
+      ['effort_adjusted'],
+    ])
+    expect(effort({ effort: 'low' }, { efforts: ['none'] })).toEqual([undefined, ['reasoning_dropped']])
+  })
+
   test('a budget is an effort', () => {
     const of = (budgetTokens: number) =>
       effort({ budgetTokens, mode: 'on' }, { efforts: ['low', 'medium', 'high', 'xhigh'] })[0]

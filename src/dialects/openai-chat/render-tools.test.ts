@@ -59,13 +59,15 @@ describe('tools', () => {
 
   test('pitfall 51: too many tools are refused with the limit and the count', () => {
     const tools = (count: number) => Array.from({ length: count }, (_, i) => tool(`f${i}`))
-    const refused = refusedRender({ tools: tools(129) })
+    const refused = refusedRender({ tools: tools(129) }, targetWith({ toolsMax: 128 }))
     expect([refused.param, refused.message.includes('128'), refused.message.includes('129')]).toEqual([
       'tools',
       true,
       true,
     ])
-    expect(rendered({ tools: tools(128) }).body.tools).toHaveLength(128)
+    expect(rendered({ tools: tools(128) }, targetWith({ toolsMax: 128 })).body.tools).toHaveLength(128)
+    // A server of one's own takes as many as fit its context.
+    expect(rendered({ tools: tools(300) }).body.tools).toHaveLength(300)
     expect(refusedRender({ tools: tools(3) }, targetWith({ toolsMax: 2 })).message).toContain('at most 2')
   })
 

@@ -9,12 +9,11 @@ import { isStrictSchema } from '../request/strict-schema.ts'
 import { paramOf } from '../request/warning-list.ts'
 import type { Rendering } from './rendering.ts'
 
-/** OpenAI's limit, which most hosts share. */
-const toolsMaxDefault = 128
-
 /** A custom tool takes free text; as a function it takes one string. */
 const inputParameters =
   '{"type":"object","properties":{"input":{"type":"string"}},"required":["input"],"additionalProperties":false}'
+
+const hiddenPurpose = 'Gives the final answer. Call it once, when the answer is complete.'
 
 /** What is left of the caller's tools and choice once the target's ways are considered. */
 interface Offer {
@@ -47,7 +46,7 @@ export function renderTools(
   const { tools, choice } = offer
   refuseTooMany(tools.length + (hidden ? 1 : 0), rendering)
   const rendered = tools.map((tool) => renderTool(tool, rendering))
-  if (hidden) rendered.push(renderHidden(hidden))
+  if (hidden) rendered.push(renderHidden(hidden, rendering))
   if (tools.length === 0) refuseForcedWithoutTools(choice)
   const wantsOne = conversation.parallelTools === false && tools.length > 0 && choice?.kind !== 'none'
   const hasFlag = rules.parallelFlag !== false
@@ -89,9 +88,9 @@ function narrowed({ tools, toolChoice }: Conversation, { rules, warnings }: Rend
   }
 }
 
-function refuseTooMany(count: number, { rules }: Rendering): void {
-  const most = rules.toolsMax ?? toolsMaxDefault
-  if (count > most) refuseAt('/tools', `This model takes at most ${most} tools; the request has ${count}.`)
+function refuseTooMany(count: number, { rules: { toolsMax: most } }: Rendering): void {
+  if (most !== undefined && count > most)
+    refuseAt('/tools', `This model takes at most ${most} tools; the request has ${count}.`)
 }
 
 function refuseForcedWithoutTools(choice: ToolChoice | undefined): void {
@@ -102,16 +101,16 @@ function refuseForcedWithoutTools(choice: ToolChoice | undefined): void {
 function renderTool(tool: Tool, rendering: Rendering): RawJson {
   const { rules, names, marks } = rendering
   const name = jsonString(names.sent(tool.name))
-  const description = tool.description === undefined ? undefined : jsonString(tool.description)
   if (tool.kind === 'function') {
-    const parameters = functionParameters(tool.schema)
+    const { parameters, description } = functionParameters(tool, rendering)
     return wrapped('function', marks.memberOf(tool), [
       ['name', name],
-      ['description', description],
+      ['description', textOf(description)],
       ['parameters', parameters],
       ['strict', isStrict(tool, parameters, rendering) ? 'true' : undefined],
     ])
   }
+  const description = textOf(tool.description)
   if (rules.customTools) {
     return wrapped('custom', marks.memberOf(tool), [
       ['name', name],
@@ -133,6 +132,10 @@ function renderTool(tool: Tool, rendering: Rendering): RawJson {
   ])
 }
 
+function textOf(description: string | undefined): RawJson | undefined {
+  return description === undefined ? undefined : jsonString(description)
+}
+
 type Members = readonly (readonly [string, RawJson | undefined])[]
 
 function wrapped(type: 'function' | 'custom', mark: Members[number], members: Members): RawJson {
@@ -146,14 +149,18 @@ function isStrict({ strict, place }: Tool & { kind: 'function' }, parameters: Ra
   return false
 }
 
-function renderHidden({ name, schema }: HiddenTool): RawJson {
+function renderHidden({ name, schema }: HiddenTool, rendering: Rendering): RawJson {
+  const { parameters, description } = functionParameters(
+    { schema, description: hiddenPurpose, place: '/response_format' },
+    rendering,
+  )
   return wrapped(
     'function',
     ['', undefined],
     [
       ['name', jsonString(name)],
-      ['description', '"Gives the final answer. Call it once, when the answer is complete."'],
-      ['parameters', functionParameters(schema)],
+      ['description', textOf(description)],
+      ['parameters', parameters],
     ],
   )
 }

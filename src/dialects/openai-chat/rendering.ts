@@ -3,6 +3,7 @@
 import type { CacheMark, Conversation, RawJson, Turn } from '../canonical/conversation.ts'
 import { placeOf } from '../canonical/places.ts'
 import type { TargetRules } from '../canonical/target-rules.ts'
+import type { SchemaBudget } from '../request/schema-budget.ts'
 import type { ToolNames } from '../request/tool-names.ts'
 import type { WarningList } from '../request/warning-list.ts'
 
@@ -11,6 +12,7 @@ export interface Rendering {
   readonly issuer: string
   readonly warnings: WarningList
   readonly names: ToolNames
+  readonly schemas: SchemaBudget
   readonly marks: CacheMarks
 }
 

@@ -81,6 +81,14 @@ describe('pitfall 139: a whole reply as the stream that was asked for', () => {
     ])
   })
 
+  test('one that does not say how it ended has ended as it looks', () => {
+    for (const finish of [null, undefined, '']) {
+      expect(events({ choices: [choice({ content: 'a' }, finish)] }).at(-1)).toStartWith('end end ')
+    }
+    const call = { id: 'a', type: 'function', function: { name: 'f', arguments: '{}' } }
+    expect(events({ choices: [choice({ tool_calls: [call] }, null)] }).at(-1)).toStartWith('end tool-calls ')
+  })
+
   test('every choice is told, each with its end', () => {
     const text = stream({ choices: [choice({ content: 'a' }), choice({ content: 'b' }, 'length', 1)] })
     expect(text.match(/"index":1/g)).toHaveLength(2)
@@ -104,7 +112,6 @@ describe('is no reply', () => {
   test('without choices, or without an end', () => {
     expect(faultOf({}).message).toBe('a reply without choices')
     expect(faultOf({ choices: [] }).message).toBe('a reply without choices')
-    expect(faultOf({ choices: [choice({ content: 'a' }, null)] }).message).toBe('a reply without an end')
     expect(faultOf({ choices: [choice({ content: 'a' }, 'error')] }).message).toBe('a reply without an end')
     expect(faultOf({ choices: [{ finish_reason: 'stop' }] }).message).toBe('a reply without an end')
   })

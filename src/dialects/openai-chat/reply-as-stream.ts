@@ -1,9 +1,9 @@
 // A whole Chat Completions reply written as the stream a caller waits for: the same members in chunks, nothing of them
-// read into another form. A reply that does not say how it ended is none.
+// read into another form. A reply whose JSON is whole has ended, also where it does not say how.
 
 import type { JsonNode } from '../../wire/json-node.ts'
 import type { RawJson } from '../canonical/conversation.ts'
-import { isRecord, recordOf, textOf } from '../canonical/json-value.ts'
+import { isRecord, recordOf } from '../canonical/json-value.ts'
 import { type ProviderFault, replyFault } from '../canonical/provider-fault.ts'
 import { membersBut, openReply } from '../reply/whole-reply.ts'
 import { jsonArray, jsonObject } from '../request/json-text.ts'
@@ -28,8 +28,8 @@ export function replyAsStream(body: Uint8Array): Uint8Array | { readonly fault: 
 }
 
 function hasEnded(choice: unknown): boolean {
-  const finish = textOf(recordOf(choice).finish_reason)
-  return finish !== '' && finish !== 'error' && isRecord(recordOf(choice).message)
+  const { finish_reason: finish, message } = recordOf(choice)
+  return finish !== 'error' && isRecord(message)
 }
 
 /** All that was said, in one chunk. */

@@ -7,6 +7,7 @@ import type { RenderedRequest, Target } from '../canonical/translation.ts'
 import { jsonArray, jsonObject, jsonString } from '../request/json-text.ts'
 import { refusePrefill } from '../request/refuse-prefill.ts'
 import { readRequest, refuse, refuseAt } from '../request/request-fields.ts'
+import { SchemaBudget } from '../request/schema-budget.ts'
 import { ToolNames, toolNamesIn } from '../request/tool-names.ts'
 import { pairTools } from '../request/tool-pairing.ts'
 import { judgeLeftovers, WarningList } from '../request/warning-list.ts'
@@ -37,7 +38,14 @@ function render(conversation: Conversation, target: Target): RenderedRequest {
   const turns = checkedTurns(conversation, target, warnings)
   const names = new ToolNames(toolNamesIn(conversation), rules.toolNameMax ?? toolNameMaxDefault)
   const marks = chooseMarks({ ...conversation, turns }, rules, warnings)
-  const rendering: Rendering = { rules, warnings, names, marks, customCalls: customCallsIn(turns, target) }
+  const rendering: Rendering = {
+    rules,
+    warnings,
+    names,
+    marks,
+    customCalls: customCallsIn(turns, target),
+    schemas: new SchemaBudget(),
+  }
   const format = renderFormat(conversation, rendering)
   const { reasoning, effort } = renderReasoning(conversation, rendering)
   const tools = renderTools(conversation, rendering)

@@ -23,10 +23,10 @@ const none = { type: 'object', properties: {} }
 describe('functions', () => {
   test('are flat, and say that they are not strict', () => {
     const { json, body } = rendered({
-      tools: [tool('f', { schema: '{ "properties":{}, "x":1.0 }', description: 'D' }), tool('g')],
+      tools: [tool('f', { schema: '{ "type":"object", "properties":{}, "x":1.0 }', description: 'D' }), tool('g')],
     })
     expect(json).toContain(
-      '{"type":"function","name":"f","description":"D","parameters":{ "properties":{}, "x":1.0 },"strict":false}',
+      '{"type":"function","name":"f","description":"D","parameters":{ "type":"object", "properties":{}, "x":1.0 },"strict":false}',
     )
     expect(body.tools[1]).toEqual({ type: 'function', name: 'g', parameters: none, strict: false })
   })

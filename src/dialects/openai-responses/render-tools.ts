@@ -71,8 +71,8 @@ function customAsFunctions({ tools }: Offer, { rules }: Rendering): ReadonlySet<
 
 function renderTool(tool: Tool, rendering: Rendering): RawJson {
   if (tool.kind === 'custom') return renderCustom(tool, rendering)
-  const parameters = functionParameters(tool.schema)
-  return renderFunction(tool, parameters, isStrict(tool, parameters, rendering), rendering)
+  const { parameters, description } = functionParameters(tool, rendering)
+  return renderFunction({ ...tool, description }, parameters, isStrict(tool, parameters, rendering), rendering)
 }
 
 function renderFunction(tool: Tool, parameters: RawJson, strict: boolean, rendering: Rendering): RawJson {

@@ -35,6 +35,7 @@ test('input that was reported up front is not estimated again', () => {
     usage: usageOf({ inputTokens: 7, cacheReadTokens: 5, outputTokens: 1 }),
   }
   const { usage } = metered(start, ...text('123456789'), unreported)
-  expect(usage).toEqual({ ...usageOf({ inputTokens: 7, cacheReadTokens: 5, outputTokens: 3 }), source: 'estimated' })
+  const estimate = { ...usageOf({ inputTokens: 7, cacheReadTokens: 5, outputTokens: 3 }), source: 'estimated' as const }
+  expect(usage).toEqual({ ...estimate, inputReported: true })
   expect(metered(start, unreported).usage?.outputTokens).toBe(1)
 })

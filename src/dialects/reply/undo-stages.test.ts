@@ -44,6 +44,26 @@ describe('tool names', () => {
   })
 })
 
+describe('names of arguments', () => {
+  const fields = new Map([['_x_1f', '$x']])
+
+  test('are the caller’s again, by the upstream name of the tool', () => {
+    const undo = { toolNames: new Map([['a_b_1f', 'a.b']]), argumentNames: new Map([['a_b_1f', fields]]) }
+    expect(read(undo, call('1', 'a_b_1f', '{"_x_1f":1}'), call('2', 'g', '{"_x_1f":1}'), toolCalls)).toEqual([
+      ...['call 1 a.b', '+{"$x":1}', '.'],
+      ...['call 2 g', '+{"_x_1f":1}', '.'],
+      'end tool-calls tool_use',
+    ])
+  })
+
+  test('are so in an answer that came by a tool', () => {
+    const undo = { jsonTool: 'json', argumentNames: new Map([['json', fields]]) }
+    expect(collectReply(undone(undo, call('1', 'json', '{"_x_1f":1}'), toolCalls)).blocks).toEqual([
+      { kind: 'text', text: '{"$x":1}' },
+    ])
+  })
+})
+
 describe('custom tools', () => {
   const undo = { toolNames: new Map([['patch_1f', 'patch!']]), customTools: new Set(['patch!']) }
 

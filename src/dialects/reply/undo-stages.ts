@@ -5,6 +5,7 @@ import type { ReplyEvent } from '../canonical/reply-event.ts'
 import type { ReplyUndo } from '../canonical/translation.ts'
 import { MatchStop } from './match-stop.ts'
 import { type ReplyStage, throughStages } from './reply-stage.ts'
+import { RestoreArgumentNames } from './restore-argument-names.ts'
 import { RestoreToolNames } from './restore-tool-names.ts'
 import { SingleToolCall } from './single-tool-call.ts'
 import { UnwrapCustomCalls } from './unwrap-custom-calls.ts'
@@ -15,8 +16,9 @@ export class UndoStages implements ReplyStage {
   readonly #stop: MatchStop | undefined
 
   constructor(undo: ReplyUndo) {
-    // The hidden tool has an upstream name, custom tools have the caller's; stop sequences are for the text as the caller
+    // Arguments and the hidden tool have upstream names, custom tools have the caller's; stop sequences are for the text as the caller
     // gets it.
+    if (undo.argumentNames?.size) this.#stages.push(new RestoreArgumentNames(undo.argumentNames))
     if (undo.jsonTool !== undefined) this.#stages.push(new UnwrapJsonTool(undo.jsonTool))
     if (undo.toolNames.size > 0) this.#stages.push(new RestoreToolNames(undo.toolNames))
     if (undo.customTools.size > 0) this.#stages.push(new UnwrapCustomCalls(undo.customTools))

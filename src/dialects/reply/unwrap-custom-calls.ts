@@ -5,6 +5,8 @@ import type { ReplyStage } from './reply-stage.ts'
 
 /** Everything up to the first character of the input. */
 const opening = /^\s*\{\s*"input"\s*:\s*"/
+/** Where the input has not begun by then it is read at the end: looking again with every piece would take its square. */
+const openingLengthMax = 4096
 
 const escapes: Readonly<Record<string, string>> = { b: '\b', f: '\f', n: '\n', r: '\r', t: '\t' }
 
@@ -39,11 +41,15 @@ class InputReader {
   /** Arguments that are not read yet; before the input begins, all of them. */
   #unread = ''
   #place: 'before' | 'inside' | 'behind' = 'before'
+  /** How much was looked at in vain. */
+  #lookedLength = 0
 
   push(text: string): string {
     if (this.#place === 'behind') return ''
     this.#unread += text
     if (this.#place === 'before') {
+      if (this.#lookedLength > openingLengthMax) return ''
+      this.#lookedLength = this.#unread.length
       const found = opening.exec(this.#unread)
       if (!found) return ''
       this.#place = 'inside'

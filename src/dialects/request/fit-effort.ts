@@ -21,7 +21,9 @@ export function fitEffort(conversation: Conversation, { rules, warnings }: Effor
   if (wanted === undefined) return undefined
   const place = placeOf(conversation, 'reasoning')
   const known = rules.efforts ?? usualEfforts
-  const [lowest] = known
+  // Whoever wants some reasoning is not answered with none: the least that reasons is nearer.
+  const reasoning = known.filter((effort) => effort !== 'none')
+  const [lowest] = reasoning
   if (known.includes(wanted)) return wanted
   if (wanted === 'none') {
     // A model that does not reason by itself has nothing to be turned off.
@@ -34,7 +36,7 @@ export function fitEffort(conversation: Conversation, { rules, warnings }: Effor
     return undefined
   }
   warnings.add('effort_adjusted', place)
-  return known.findLast((effort) => efforts.indexOf(effort) < efforts.indexOf(wanted)) ?? lowest
+  return reasoning.findLast((effort) => efforts.indexOf(effort) < efforts.indexOf(wanted)) ?? lowest
 }
 
 /** undefined = as the model sees fit. */

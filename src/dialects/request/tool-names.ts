@@ -17,12 +17,13 @@ export class ToolNames {
   readonly #taken: ReadonlySet<string>
   readonly #pattern: RegExp
 
-  /** `names`: every name the request speaks of. */
+  /** `names`: every name the request speaks of. `characters`: the legal ones, as a pattern lists them. */
   constructor(
     names: Iterable<string>,
     private readonly max: number,
+    characters = 'A-Za-z0-9_-',
   ) {
-    this.#pattern = new RegExp(`^[A-Za-z0-9_-]{1,${max}}$`)
+    this.#pattern = new RegExp(`^[${characters}]{1,${max}}$`)
     const all = [...names]
     this.#taken = new Set(all.filter((name) => this.#pattern.test(name)))
     for (const name of all) this.#sent.set(name, this.#nameFor(name))

@@ -14,7 +14,7 @@ export const azure: ProviderData = {
       baseUrl: '{AZURE_OPENAI_ENDPOINT}/openai/v1',
       auth: 'api-key',
       // As for the same models elsewhere; who the end user is goes by the older name.
-      rules: { outputCapName: 'max_completion_tokens', systemAsParts: true, reasoningMembers: false },
+      rules: { outputCapName: 'max_completion_tokens', systemAsParts: true, reasoningMembers: false, toolsMax: 128 },
     },
     {
       dialect: 'openai-responses',

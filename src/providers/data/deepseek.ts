@@ -9,7 +9,8 @@ export const deepseek: ProviderData = {
       dialect: 'openai-chat',
       baseUrl: 'https://api.deepseek.com',
       auth: 'bearer',
-      rules: { outputCapName: 'max_tokens', systemRole: 'system' },
+      // The number of tools: https://api-docs.deepseek.com/api/create-chat-completion, 2025-12.
+      rules: { outputCapName: 'max_tokens', systemRole: 'system', toolsMax: 128 },
     },
     {
       dialect: 'anthropic-messages',

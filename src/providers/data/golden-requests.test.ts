@@ -141,11 +141,11 @@ const golden: readonly [provider: string, model: string, body: object][] = [
       stop: undefined,
     },
   ],
-  // Reasoning is off or high there; a seed has another name; usage comes unasked, and end users are not asked for.
+  // Reasoning is off or high there, and off is not what was asked for; a seed has another name; usage comes unasked, and end users are not asked for.
   [
     'mistral',
     'mistral-small-2603',
-    { ...chatBody, reasoning_effort: 'none', seed: undefined, stream_options: undefined, user: undefined },
+    { ...chatBody, reasoning_effort: 'high', seed: undefined, stream_options: undefined, user: undefined },
   ],
   // The newer names of cap and user; no dial on this model; system text in parts.
   [
@@ -178,11 +178,11 @@ function bodyFor(providerId: string, upstreamModel: string, wanted?: DialectId):
   const provider = builtInProviders.find(({ id }) => id === providerId)
   const endpoint = provider?.endpoints.find(({ dialect }) => wanted === undefined || dialect === wanted)
   if (endpoint === undefined) throw new Error('no endpoint')
-  const { dialect, rules: endpointRules } = endpoint
+  const { dialect, rules: endpointRules, modelRules } = endpoint
   const rendered = translations[dialect].renderRequest(asked, {
     upstreamModel,
     issuer: `${providerId}/${dialect}`,
-    rules: rulesFor({ dialect, upstreamModel, endpointRules }),
+    rules: rulesFor({ dialect, upstreamModel, endpointRules, modelRules }),
     defaultOutputCap: undefined,
     maxOutputTokens: undefined,
   })
@@ -194,6 +194,16 @@ const written = (body: object): unknown => JSON.parse(JSON.stringify(body))
 
 test.each(golden)('%s is asked for %s like this', (providerId, upstreamModel, body) => {
   expect(bodyFor(providerId, upstreamModel)).toEqual(written({ model: upstreamModel, ...body }))
+})
+
+test.each([
+  ['openai/gpt-oss-120b', 'medium'],
+  ['llama-3.3-70b-versatile', undefined],
+  // Only on or off, and on is what it is.
+  ['qwen/qwen3.8-27b', undefined],
+])('groq is asked for %s with an effort only if it has the dial', (upstreamModel, effort) => {
+  const body = { ...chatBody, max_tokens: undefined, max_completion_tokens: 1000, reasoning_effort: effort }
+  expect(bodyFor('groq', upstreamModel)).toEqual(written({ model: upstreamModel, ...body }))
 })
 
 test('openai is asked like this where tools and reasoning must go together', () => {

@@ -97,8 +97,8 @@ function recordOf(value: unknown): Body {
 
 describe('a request to', () => {
   test.each(asked)('%s for %s is one it takes', (providerId, upstreamModel, endpoint, model) => {
-    const { dialect, rules: endpointRules } = endpoint
-    const rules = rulesFor({ dialect, upstreamModel, endpointRules })
+    const { dialect, rules: endpointRules, modelRules } = endpoint
+    const rules = rulesFor({ dialect, upstreamModel, endpointRules, modelRules, tags: model.tags ?? [] })
     const rendered = dialects[dialect].translation.renderRequest(demanding, {
       upstreamModel,
       issuer: `${providerId}/${dialect}`,

@@ -10,7 +10,8 @@ export const xai: ProviderData = {
       dialect: 'openai-chat',
       baseUrl: 'https://api.x.ai/v1',
       auth: 'bearer',
-      rules: { outputCapName: 'max_completion_tokens', systemRole: 'system' },
+      // The number of tools: anomalyco/opencode#28911, 2026-05.
+      rules: { outputCapName: 'max_completion_tokens', systemRole: 'system', toolsMax: 200 },
     },
   ],
 }

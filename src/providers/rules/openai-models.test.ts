@@ -80,6 +80,26 @@ describe('the families', () => {
   )
 })
 
+test.each(rows)('%s takes a system message anywhere and 128 tools, at a reseller too', (model) => {
+  const shared = { midSystem: true, toolsMax: 128 }
+  expect([facts(model), facts(`openai/${model}`)]).toMatchObject([shared, shared])
+})
+
+test('other models are not known to, not even under a name that begins alike', () => {
+  for (const model of ['openai/gpt-oss-120b', 'Qwen/Qwen3.6-27B', 'gemma-3-27b-it', 'any']) {
+    expect([facts(model).midSystem, facts(model).toolsMax]).toEqual([undefined, undefined])
+  }
+})
+
+test('only models of the o series refuse the flag for one call at a time', () => {
+  expect(['o1', 'o3', 'o3-mini', 'o4-mini-2025-04-16'].map((model) => facts(model).parallelFlag)).toEqual(
+    new Array(4).fill(false),
+  )
+  expect(['gpt-4o', 'gpt-5', 'gpt-6-sol'].map((model) => facts(model).parallelFlag)).toEqual(
+    new Array(3).fill(undefined),
+  )
+})
+
 describe('output by schema, images and documents', () => {
   test.each([
     ['gpt-3.5-turbo', 'object', false, false],

@@ -16,6 +16,15 @@ const withoutDial: TargetRules = { sampling: 'all', efforts: [], thinksByDefault
 const families: readonly RuleRow[] = [
   {
     dialect,
+    // Everybody else's templates may answer a system message that is not the first with a 400, or leave it out; and
+    // whoever serves others may take any number of tools.
+    models: family('gpt-3\\.5-turbo|gpt-4(?:\\.\\d|o)?|chatgpt-4o|o[1-9]|gpt-[5-9](?:\\.\\d+)?'),
+    rules: { midSystem: true, toolsMax: 128 },
+    source: reference,
+    checked,
+  },
+  {
+    dialect,
     models: family('gpt-3\\.5-turbo|gpt-4(?:\\.\\d|o)?|chatgpt-4o'),
     rules: withoutDial,
     source: capabilities,
@@ -48,6 +57,14 @@ const families: readonly RuleRow[] = [
     models: family('o[1-9]'),
     rules: { efforts: ['low', 'medium', 'high'] },
     source: capabilities,
+    checked,
+  },
+  {
+    dialect,
+    // Also as `false` it is a 400.
+    models: family('o[1-9]'),
+    rules: { parallelFlag: false },
+    source: 'https://github.com/run-llama/llama_index/issues/20865',
     checked,
   },
   {

@@ -5,13 +5,19 @@ import type { TargetRules } from '../../dialects/canonical/target-rules.ts'
 import { openaiModels } from './openai-models.ts'
 import type { RuleRow } from './rule-table.ts'
 
-/** Tools and reasoning go together there, and stops, penalties and biases do not exist. */
+/**
+ * Tools and reasoning go together there, one call at a time can be asked of every model, a system message may always
+ * stand inside, as many tools are taken of everybody, and stops, penalties and biases do not exist.
+ */
 const elsewhere = [
   'outputCapName',
   'stopMax',
   'penalties',
   'logitBias',
   'toolsWithReasoning',
+  'parallelFlag',
+  'midSystem',
+  'toolsMax',
 ] as const satisfies readonly (keyof TargetRules)[]
 
 export const responsesModels: readonly RuleRow[] = openaiModels.flatMap((row): RuleRow[] => {

@@ -1,14 +1,18 @@
 // The shape of a row that says what a family of models takes, and the two ways of naming a family. Hosts have no place
-// here: what is true of one host for all its models stands in its own data file.
+// here: what is true of one host alone, for all its models or for some, stands in its own data file.
 
 import type { TargetRules } from '../../dialects/canonical/target-rules.ts'
 import type { DialectId } from '../../dialects/dialect.ts'
 
-export interface RuleRow {
-  readonly dialect: DialectId
+/** What some models take. */
+export interface ModelRules {
   /** Matched against the provider's name for the model. */
   readonly models: RegExp
   readonly rules: TargetRules
+}
+
+export interface RuleRow extends ModelRules {
+  readonly dialect: DialectId
   /** Where it says so: a URL. */
   readonly source: string
   /** The day somebody last looked there, `YYYY-MM-DD`. */

@@ -60,7 +60,7 @@ describe('the answer', () => {
     ]
     const rules = rulesFor({ dialect: 'openai-chat', upstreamModel: 'abc', endpointRules: { images: true } }, table)
     expect(rules).toEqual({
-      ...{ temperatureMax: 2, toolsMax: 128, toolNameMax: 64, toolIdMax: 40 },
+      ...{ temperatureMax: 2, toolNameMax: 64, toolIdMax: 40 },
       ...{ stopMax: 2, seed: false, topK: false, images: true },
     })
     const other = rulesFor({ dialect: 'anthropic-messages', upstreamModel: 'abc', endpointRules: undefined }, table)
@@ -71,6 +71,27 @@ describe('the answer', () => {
     const endpointRules = { outputCapName: 'max_tokens', cacheStyle: 'implicit' } as const
     const rules = rulesFor({ dialect: 'openai-chat', upstreamModel: 'gpt-5.6', endpointRules })
     expect(rules).toMatchObject({ ...endpointRules, stopMax: 0 })
+  })
+
+  test('lets the host except some of its models from what it says of all', () => {
+    const rulesAt = (upstreamModel: string) =>
+      rulesFor({
+        dialect: 'openai-chat',
+        upstreamModel,
+        endpointRules: { efforts: [], seed: false },
+        modelRules: [{ models: /^gpt-oss/, rules: { efforts: ['low'] } }],
+      })
+    expect(rulesAt('gpt-oss-120b')).toMatchObject({ efforts: ['low'], seed: false, thinksByDefault: true })
+    expect(rulesAt('llama-3.3')).toMatchObject({ efforts: [], seed: false })
+  })
+
+  test('has no efforts for a model that the catalog knows not to reason, unless somebody names them', () => {
+    const effortsOf = (upstreamModel: string, tags: readonly string[]) =>
+      rulesFor({ dialect: 'openai-chat', upstreamModel, endpointRules: undefined, tags }).efforts
+    expect(effortsOf('acme-large-v1', ['tools', 'json'])).toEqual([])
+    expect(effortsOf('acme-large-v1', ['tools', 'reasoning'])).toBeUndefined()
+    expect(effortsOf('acme-large-v1', [])).toBeUndefined()
+    expect(effortsOf('gpt-oss-20b', ['tools'])).toEqual(['low', 'medium', 'high'])
   })
 
   test('cannot be changed, and changes nothing it was made of', () => {

@@ -1,5 +1,6 @@
 // What a model at a host accepts: the dialect's limits, then every row that names the model, then the host's own facts,
-// the later winning member by member. Pure, so that whoever builds routes may keep the answer.
+// of all its models and of this one, the later winning member by member. Pure, so that whoever builds routes may keep the
+// answer.
 
 import type { TargetRules } from '../../dialects/canonical/target-rules.ts'
 import type { DialectId } from '../../dialects/dialect.ts'
@@ -8,7 +9,7 @@ import { geminiModels } from './gemini-models.ts'
 import { openaiModels } from './openai-models.ts'
 import { otherModels } from './other-models.ts'
 import { responsesModels } from './responses-models.ts'
-import type { RuleRow } from './rule-table.ts'
+import type { ModelRules, RuleRow } from './rule-table.ts'
 
 /** In the order in which they are read. */
 export const ruleTable: readonly RuleRow[] = [
@@ -21,7 +22,7 @@ export const ruleTable: readonly RuleRow[] = [
 
 /** What a dialect's own definition fixes, whoever hosts it. */
 export const dialectDefaults: Readonly<Record<DialectId, TargetRules>> = {
-  'openai-chat': { temperatureMax: 2, stopMax: 4, toolsMax: 128, toolNameMax: 64, toolIdMax: 40 },
+  'openai-chat': { temperatureMax: 2, stopMax: 4, toolNameMax: 64, toolIdMax: 40 },
   'anthropic-messages': {
     temperatureMax: 1,
     penalties: false,
@@ -63,12 +64,24 @@ export interface RuleQuestion {
   /** What the provider calls the model. */
   readonly upstreamModel: string
   readonly endpointRules: TargetRules | undefined
+  /** What the host says of some of its models. */
+  readonly modelRules?: readonly ModelRules[] | undefined
+  /** What the catalog says that the model can do; none = nothing is known. */
+  readonly tags?: readonly string[]
 }
 
 export function rulesFor(question: RuleQuestion, table: readonly RuleRow[] = ruleTable): TargetRules {
-  const { dialect, upstreamModel, endpointRules } = question
-  const matching = table.filter((row) => row.dialect === dialect && row.models.test(upstreamModel))
+  const { dialect, upstreamModel, endpointRules, modelRules = [], tags = [] } = question
+  const named = ({ models }: ModelRules) => models.test(upstreamModel)
+  const rows = table.filter((row) => row.dialect === dialect && named(row))
   let rules = dialectDefaults[dialect]
-  for (const row of matching) rules = { ...rules, ...row.rules }
-  return Object.freeze({ ...rules, ...endpointRules })
+  for (const row of rows) rules = { ...rules, ...row.rules }
+  rules = { ...rules, ...endpointRules }
+  for (const row of modelRules.filter(named)) rules = { ...rules, ...row.rules }
+  return Object.freeze(rules.efforts === undefined && hasNoDial(tags) ? { ...rules, efforts: [] } : rules)
+}
+
+/** A word for how hard to think is a 400 where nobody thinks. */
+function hasNoDial(tags: readonly string[]): boolean {
+  return tags.length > 0 && !tags.includes('reasoning')
 }

@@ -27,7 +27,8 @@ export function readMessagesCall(
   assert(!(members instanceof JsonFault), 'a body that was checked or rendered here')
   const model = members.find('model')
   const stream = members.find('stream')
-  const betas = (headers['anthropic-beta'] ?? '').split(/\s*,\s*/).filter((beta) => knownBetas.includes(beta))
+  const flags = (headers['anthropic-beta'] ?? '').split(',').map((flag) => flag.trim())
+  const betas = flags.filter((flag) => knownBetas.includes(flag))
   const locked = lockedMembers(betas)
   return {
     model: (model && memberText(body, model)) ?? '',

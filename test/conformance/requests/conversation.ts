@@ -55,6 +55,9 @@ export const conversationFixtures: readonly RequestFixture[] = [
       messages: { messages: [...dialogueArrived, { role: 'system', content: texts('B') }] },
     },
     emulated: {
+      chat: {
+        messages: [...dialogueArrived.slice(0, 2), { role: 'user', content: saying('three\n\n<system>\nB\n') }],
+      },
       messages: {
         system: absent,
         messages: [...dialogueArrived.slice(0, 2), { role: 'user', content: saying('<system_message>\nB\n') }],
@@ -72,7 +75,11 @@ export const conversationFixtures: readonly RequestFixture[] = [
     chat: { messages: [hi, { role: 'user', content: 'you there' }] },
     messages: { messages: [hi, { role: 'user', content: 'you there' }] },
     carried: {
-      chat: { messages: [userHi, { role: 'user', content: texts('you there') }] },
+      chat: either(
+        { messages: [userHi, { role: 'user', content: texts('you there') }] },
+        // Templates write parts one behind the other.
+        { messages: [{ role: 'user', content: either(texts('hi', 'you there'), texts('hi', '\n\nyou there')) }] },
+      ),
       messages: either(
         { messages: [userHi, { role: 'user', content: texts('you there') }] },
         { messages: [{ role: 'user', content: texts('hi', 'you there') }] },

@@ -1,9 +1,9 @@
-// The schema of a tool's input as the provider takes it: an object at the root, without a choice between schemas there.
+// The schema of a tool's input as Anthropic and OpenAI take it: an object at the root, without a choice between schemas there.
 // What stands below the root is passed on as it was written.
 
 import { JsonNode } from '../../wire/json-node.ts'
 import type { RawJson } from '../canonical/conversation.ts'
-import { jsonArray, jsonObject, jsonString } from '../request/json-text.ts'
+import { jsonArray, jsonObject, jsonString } from './json-text.ts'
 
 export interface ToolSchema {
   readonly schema: RawJson
@@ -30,6 +30,11 @@ export function toolSchema(raw: RawJson | undefined): ToolSchema | string {
   if (type === '"object"') return { schema: raw }
   const others = members.filter(([name]) => name !== 'type')
   return { schema: jsonObject([['type', '"object"'], ...others.map(([name, node]) => [name, node.text] as const)]) }
+}
+
+/** Whether the root can stay as it was written. */
+export function isPlainObject(root: Readonly<Record<string, unknown>>): boolean {
+  return root.type === 'object' && !combinators.some((name) => name in root)
 }
 
 /** Absent, object, or a union that object is part of. */

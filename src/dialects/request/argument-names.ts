@@ -1,0 +1,59 @@
+// Names of tools' arguments as Anthropic takes them, with the way back: one field of one tool that is called otherwise
+// (`$filter`, `filter[id]`) is a 400 for the whole request. Only fields at the root are looked at there, so that only those
+// are renamed: in the schema, and in the calls of the history.
+
+import { JsonNode } from '../../wire/json-node.ts'
+import type { RawJson } from '../canonical/conversation.ts'
+import { parseJson, recordOf } from '../canonical/json-value.ts'
+import { jsonArray, jsonObject, jsonString } from './json-text.ts'
+import { ToolNames } from './tool-names.ts'
+
+/** https://github.com/decocms/studio/pull/6874, 2026-09 */
+const namesMax = 64
+const characters = 'A-Za-z0-9_.-'
+const legal = new RegExp(`^[${characters}]{1,${namesMax}}$`)
+
+export class ArgumentNames {
+  readonly #byTool = new Map<string, ToolNames>()
+
+  /** The schema of a tool, known by the name it is sent with; the very text that came where all names are legal. */
+  inSchema(tool: string, schema: RawJson): RawJson {
+    const all = Object.keys(recordOf(recordOf(parseJson(schema)).properties))
+    if (all.every((name) => legal.test(name))) return schema
+    const names = new ToolNames(all, namesMax, characters)
+    const root = JsonNode.of(schema)
+    const fields = root.member('properties')?.members()
+    // Names that stand twice: the provider will say what it thinks of it.
+    if (!fields) return schema
+    this.#byTool.set(tool, names)
+    const required = root.member('required')?.elements()
+    return jsonObject(
+      (root.members() ?? []).map(([name, value]) => {
+        if (name === 'properties') return [name, renamed(fields, names)] as const
+        if (name === 'required' && required) return [name, jsonArray(required.map((each) => renamedEntry(each, names)))]
+        return [name, value.text] as const
+      }),
+    )
+  }
+
+  /** The arguments of a call of that tool. */
+  inCall(tool: string, input: RawJson): RawJson {
+    const names = this.#byTool.get(tool)
+    const fields = names && JsonNode.of(input).members()
+    return fields ? renamed(fields, names) : input
+  }
+
+  /** By the name a tool is sent with: sent name of a field → the caller's. */
+  get undo(): ReadonlyMap<string, ReadonlyMap<string, string>> {
+    return new Map([...this.#byTool].map(([tool, names]) => [tool, names.undo]))
+  }
+}
+
+function renamed(fields: readonly (readonly [string, JsonNode])[], names: ToolNames): RawJson {
+  return jsonObject(fields.map(([name, value]) => [names.sent(name), value.text] as const))
+}
+
+function renamedEntry({ text }: JsonNode, names: ToolNames): RawJson {
+  const name: unknown = JSON.parse(text)
+  return typeof name === 'string' ? jsonString(names.sent(name)) : text
+}

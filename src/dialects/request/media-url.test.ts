@@ -1,0 +1,31 @@
+import { expect, test } from 'bun:test'
+import { Failure } from '../../kernel/failure.ts'
+import { endingOf, mediumAt } from './media-url.ts'
+import { readRequest } from './request-fields.ts'
+
+const place = '/messages/0/content/0/source/url'
+const mediumOf = (url: string) => readRequest(() => mediumAt(url, place))
+
+test('an address is taken as it is, up to 8,192 characters', () => {
+  const url = `https://a.example/${'b'.repeat(8192 - 18)}`
+  expect(mediumOf(url)).toEqual({ kind: 'url', url })
+  expect(mediumOf(`${url}b`)).toBeInstanceOf(Failure)
+})
+
+test.each(['\n', '\0', '\x1f', '\x7f'])('one with a control character is refused by its place (%j)', (sign) => {
+  expect(mediumOf(`https://a.example/${sign}b`)).toMatchObject({
+    code: 'INVALID_REQUEST',
+    message: '`messages[0].content[0].source.url` must not contain control characters.',
+  })
+})
+
+test.each([
+  ['https://a.example/b.PNG', 'png'],
+  ['https://a.example/b.tar.jpeg?c=d.gif#e.webp', 'jpeg'],
+  ['https://a.example/b.heic#e.webp?c=d.gif', 'heic'],
+  ['https://a.example/b.', undefined],
+  ['b', undefined],
+  [`b.${'c'.repeat(17)}`, undefined],
+])('%s ends in %p', (url, ending) => {
+  expect(endingOf(url)).toBe(ending)
+})
