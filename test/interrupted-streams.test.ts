@@ -49,7 +49,7 @@ const endings: Record<string, { end(reply: UpstreamReply, words: Words): void | 
     says: 'reported an error',
   },
   'sends a line without end': {
-    end: (reply) => reply.chunk(`data: ${'x'.repeat(1_100_000)}`),
+    end: (reply) => reply.chunk(`data: ${'x'.repeat(4_300_000)}`),
     says: 'sent an event without an end',
   },
 }

@@ -4,7 +4,7 @@
 import type { Envelope } from '../dialects/canonical/envelope.ts'
 import { Failure, invalidRequest } from '../kernel/failure.ts'
 import { limitFailure } from '../limits/limit-failure.ts'
-import type { Limiter } from '../limits/limiter.ts'
+import type { Limiter, Refused } from '../limits/limiter.ts'
 import type { Candidate } from '../routing/candidate.ts'
 import { candidateRecords } from '../routing/explain-plan.ts'
 import type { Health } from '../routing/health/health.ts'
@@ -15,6 +15,7 @@ import type { Offer, OfferedModel } from '../routing/offer.ts'
 import type { Caller } from '../tenancy/caller.ts'
 import type { CredentialCache } from '../tenancy/credentials/credential-cache.ts'
 import { allowsSource, sourceFailure } from '../tenancy/sources.ts'
+import type { BodyRoom } from '../wire/body-room.ts'
 import { BodyFault, readBody } from '../wire/read-body.ts'
 import { conversationKey } from './conversation-key.ts'
 import type { Story } from './story.ts'
@@ -29,6 +30,10 @@ export interface AdmitDependencies {
   /** What the configuration in force offers. */
   offer(): Offer
   readonly bodyBytesMax: number
+  /** For all bodies that are on their way. */
+  readonly bodyRoom: BodyRoom
+  /** A number in [0, 1). */
+  random(): number
 }
 
 export interface Admitted {
@@ -45,6 +50,10 @@ export type ReadEnvelope = (body: Uint8Array<ArrayBuffer>, headers: Headers) => 
 
 /** What counts against a limit until the real number is known; 0 for a call that generates nothing. */
 export type EstimateTokens = (envelope: Envelope, model: OfferedModel) => number
+
+/** A little different for everyone, or all would come back at once. */
+const retryMinMs = 1_000
+const retrySpreadMs = 2_000
 
 /** Characters of what a client calls itself that are kept. */
 const clientMax = 100
@@ -69,10 +78,16 @@ export async function admit(
     if (!allowsSource(caller, address)) return sourceFailure(caller, address)
   }
 
-  const refused = refusedMediaType(headers)
+  // Before the body: a caller without a place for one more request must not make us hold what it sends. Whatever ends the
+  // story from here on ends the arrival, and so counts a request that could not be served.
+  const arrival = caller.limits.length === 0 ? undefined : deps.limiter.arrive(caller.limits)
+  if (arrival?.kind === 'refused') return overLimit(story, caller, arrival)
+  story.admission = arrival
+
+  const refused = refusedMediaType(headers) ?? refusedEncoding(headers)
   if (refused) return refused
-  const body = await readBody(request, { bytesMax: deps.bodyBytesMax })
-  if (body instanceof BodyFault) return bodyFailure(body, deps.bodyBytesMax)
+  const body = await readBody(request, { bytesMax: deps.bodyBytesMax, room: deps.bodyRoom })
+  if (body instanceof BodyFault) return bodyFailure(body, deps)
   const envelope = readEnvelope(body, headers)
   if (envelope instanceof Failure) return envelope
   record.stream = envelope.stream
@@ -85,20 +100,26 @@ export async function admit(
   record.priceVersion = model.priceVersion
 
   // Most keys have no limits, and then nobody asks how long the prompt is.
-  const tokens = caller.limits.length === 0 ? 0 : estimateTokens(envelope, model)
-  const counting = deps.limiter.admit(caller.limits, tokens)
-  const admission = counting instanceof Promise ? await counting : counting
-  story.limits = admission.state
-  if (admission.kind === 'refused') {
-    record.limitSource = `${admission.scope.kind} ${admission.limit}`
-    return limitFailure(admission, caller.keyName)
+  if (arrival) {
+    const tokens = estimateTokens(envelope, model)
+    story.admission = undefined
+    const counting = arrival.admit(tokens)
+    const admission = counting instanceof Promise ? await counting : counting
+    if (admission.kind === 'refused') return overLimit(story, caller, admission)
+    story.limits = admission.state
+    story.admission = admission
   }
-  story.admission = admission
 
   const candidates = offer.candidates(model, surface, caller, envelope)
   const planned = planOf(deps, story, caller, envelope, model, candidates)
   record.candidates = candidateRecords(planned.plan)
   return { caller, envelope, model, ...planned }
+}
+
+function overLimit(story: Story, { keyName }: Caller, refused: Refused): Failure {
+  story.limits = refused.state
+  story.record.limitSource = `${refused.scope.kind} ${refused.limit}`
+  return limitFailure(refused, keyName)
 }
 
 function planOf(
@@ -125,8 +146,20 @@ function refusedMediaType(headers: Headers): Failure | undefined {
   return new Failure('UNSUPPORTED_MEDIA_TYPE', `Send the body with Content-Type: application/json; ${got}.`)
 }
 
-function bodyFailure({ reason }: BodyFault, bytesMax: number): Failure {
+/** A packed body would have to be unpacked before it could be measured, and no official client sends one. */
+function refusedEncoding(headers: Headers): Failure | undefined {
+  const encoding = headers.get('content-encoding')
+  if (encoding === null || /^(identity)?$/i.test(encoding.trim())) return undefined
+  const got = encoding.slice(0, 100)
+  return new Failure('UNSUPPORTED_MEDIA_TYPE', `Send the body as it is, without Content-Encoding; got ${got}.`)
+}
+
+function bodyFailure({ reason }: BodyFault, { bodyBytesMax: bytesMax, random }: AdmitDependencies): Failure {
   if (reason === 'aborted') return invalidRequest('The body ended before it was complete.')
+  if (reason === 'no-room') {
+    const why = 'Tollgate is being sent too many large requests at once to take this one. Retry in a moment.'
+    return new Failure('OVERLOADED', why, { retryAfterMs: Math.round(retryMinMs + random() * retrySpreadMs) })
+  }
   return new Failure('PAYLOAD_TOO_LARGE', `The body is larger than this gateway takes (${size(bytesMax)}). Send less.`)
 }
 

@@ -16,10 +16,15 @@ export function generationHeaders(id: RequestId, candidate: Candidate | undefine
   const headers = requestIdHeaders(id)
   if (candidate) {
     headers['x-tollgate-provider'] = candidate.provider.id
-    headers['x-tollgate-upstream-model'] = candidate.route.upstreamModel
+    headers['x-tollgate-upstream-model'] = headerText(candidate.route.upstreamModel)
     headers['x-tollgate-attempts'] = String(attempts)
   }
   return headers
+}
+
+/** Operators name models as their hosts do, in any script; the runtime refuses a header beyond Latin-1. */
+function headerText(name: string): string {
+  return /^[\x20-\x7e]*$/.test(name) ? name : encodeURI(name.toWellFormed())
 }
 
 export function streamHeaders(headers: AnswerHeaders): AnswerHeaders {
@@ -34,6 +39,7 @@ export function streamHeaders(headers: AnswerHeaders): AnswerHeaders {
 export function failureResponse(surface: Dialect, failure: Failure, headers: AnswerHeaders, id: RequestId): Response {
   headers['content-type'] = 'application/json'
   if (failure.facts.allow !== undefined) headers.allow = failure.facts.allow
+  if (failure.status === 401) headers['www-authenticate'] = 'Bearer realm="Tollgate"'
   Object.assign(headers, retryHeaders(failure))
   return new Response(surface.renderFailure(failure, id), { status: failure.status, headers })
 }

@@ -6,8 +6,9 @@ import { systemClock } from '../kernel/clock.ts'
 import { noFailpoint } from '../kernel/failpoint.ts'
 import { Failure } from '../kernel/failure.ts'
 import type { Candidate } from '../routing/candidate.ts'
+import type { FaultClass } from '../routing/fault.ts'
 import { SseOverflow } from '../wire/sse-splitter.ts'
-import { answerStream, type Opened } from './answer-stream.ts'
+import { answerStream, type End, type Opened } from './answer-stream.ts'
 import type { OpenStream } from './attempt.ts'
 import { Owed } from './owed.ts'
 import type { Ending } from './settlement.ts'
@@ -25,6 +26,7 @@ const relay: StreamRelay = {
   terminal: nothing,
   usage: undefined,
   usageSoFar: undefined,
+  countedBytes: undefined,
   outputBytes: 0,
   fault: undefined,
   keepAlive: () => nothing,
@@ -34,6 +36,7 @@ function openStream(read: () => Promise<{ done: boolean; value?: Uint8Array }>, 
   return {
     kind: 'stream',
     candidate: { provider: { id: 'acme' } } as Candidate,
+    lane: 'bytes',
     warnings: [],
     reader: { read },
     relay,
@@ -55,7 +58,7 @@ const quiet = {
 } as const
 
 function answer(opening: OpenStream | Promise<Opened>) {
-  const ends: { ending: Ending; failure: Failure | undefined }[] = []
+  const ends: End[] = []
   const defects: unknown[] = []
   const body = answerStream({
     ...quiet,
@@ -65,21 +68,29 @@ function answer(opening: OpenStream | Promise<Opened>) {
       defects.push(error)
       return new Failure('INTERNAL', 'Tollgate failed.')
     },
-    async settle(ending, failure) {
-      ends.push({ ending, failure })
+    async settle({ ending, failure, why }) {
+      ends.push({ ending, failure, why })
       return {}
     },
   })
   return { body, ends, defects }
 }
 
-const errors: readonly [name: string, error: Error, code: string, says: string, isOurs: boolean][] = [
-  ['a reset', Object.assign(new Error('reset'), { code: 'ECONNRESET' }), 'STREAM_INTERRUPTED', 'acme broke off', false],
-  ['an event without an end', new SseOverflow('too long'), 'STREAM_INTERRUPTED', 'without an end', false],
-  ['a mistake of ours', new TypeError('secret of the house'), 'INTERNAL', 'Tollgate failed.', true],
+/** `why`: what the provider's health is told; undefined = it is ours. */
+const errors: readonly [name: string, error: Error, code: string, says: string, why: FaultClass | undefined][] = [
+  [
+    'a reset',
+    Object.assign(new Error('reset'), { code: 'ECONNRESET' }),
+    'STREAM_INTERRUPTED',
+    'acme broke off',
+    'broken',
+  ],
+  ['an event without an end', new SseOverflow('too long'), 'STREAM_INTERRUPTED', 'without an end', 'garbled'],
+  ['a mistake of ours', new TypeError('secret of the house'), 'INTERNAL', 'Tollgate failed.', undefined],
 ]
 
-test.each(errors)('%s ends the stream with its own code, settled once', async (_, error, code, says, isOurs) => {
+test.each(errors)('%s ends the stream with its own code, settled once', async (_, error, code, says, why) => {
+  const isOurs = why === undefined
   const { body, ends, defects } = answer(openStream(() => Promise.reject(error)))
   const text = await new Response(body).text()
   expect(text).toContain(': first')
@@ -90,6 +101,7 @@ test.each(errors)('%s ends the stream with its own code, settled once', async (_
   expect(defects).toEqual(isOurs ? [error] : [])
   expect(ends).toHaveLength(1)
   expect(ends[0]).toMatchObject({ ending: isOurs ? 'ended by us' : 'interrupted', failure: { code } })
+  expect(ends[0]?.why).toBe(why)
 })
 
 test('a mistake of ours while the first event is awaited is not blamed on a provider', async () => {
@@ -137,7 +149,7 @@ test('a client that left behind the end of its answer gets no more signs of life
     opening: { ...stream, relay: { ...relay, isOwed: true } },
     ticker,
     owed,
-    async settle(ending) {
+    async settle({ ending }) {
       ends.push(ending)
       return {}
     },

@@ -9,18 +9,30 @@ import type { Failpoint } from '../kernel/failpoint.ts'
 import { Failure } from '../kernel/failure.ts'
 import type { RequestId } from '../kernel/ids.ts'
 import { isBroken } from '../providers/call-endpoint.ts'
+import type { FaultClass } from '../routing/fault.ts'
 import { SseOverflow } from '../wire/sse-splitter.ts'
 import type { Answered, OpenStream } from './attempt.ts'
 import { type Bill, cutShort } from './bill.ts'
 import { hearOut, type Reading } from './hear-out.ts'
-import { interruption, withCost } from './interruption.ts'
+import { type Cut, cuts, interruption, reportedCut, withCost } from './interruption.ts'
 import type { Owed } from './owed.ts'
+import { readOut } from './read-out.ts'
 import type { Ending } from './settlement.ts'
 import type { Connection, Settled } from './story.ts'
+import { StreamClocks } from './stream-clocks.ts'
 import type { Ticker, Watched } from './ticker.ts'
 
 /** How the tries of a request came out. */
 export type Opened = Answered | Failure | 'client left'
+
+/** How an answer ended. */
+export interface End {
+  readonly ending: Ending
+  /** What the client is told of it. */
+  readonly failure?: Failure | undefined
+  /** What its provider did, where that broke off. */
+  readonly why?: FaultClass | undefined
+}
 
 export interface StreamAnswerInput {
   readonly surface: Dialect
@@ -38,19 +50,15 @@ export interface StreamAnswerInput {
   /** How many output tokens have passed, as they are billed. */
   readonly tokensOf: (relay: StreamRelay) => number
   /** Called once, before the last bytes go out; a Failure takes the place of a proper end. */
-  readonly settle: (ending: Ending, failure: Failure | undefined, relay: StreamRelay | undefined) => Promise<Settled>
+  readonly settle: (end: End, relay: StreamRelay | undefined) => Promise<Settled>
 }
 
-/** Official clients and proxies give up on silence; a comment or ping this often keeps them. */
-const keepAliveMs = 15_000
 /**
  * What may wait for a client's socket, and one read more. In bytes: a read brings whatever has come meanwhile, and from
  * a fast provider that is a megabyte. Above the size of an event, since a pull that stays in its loop costs a fifth less
  * per event than one call for each (bench/README.md).
  */
 const readAheadBytes = 64 * 1024
-/** A client that takes nothing for this long is treated as gone. */
-const writeStallMs = 30_000
 
 export function answerStream(input: StreamAnswerInput): ReadableStream<Uint8Array> {
   const pump = new Pump(input)
@@ -81,30 +89,21 @@ class Pump implements Watched {
   #stream: OpenStream | undefined
   #controller: Controller | undefined
   #phase: 'opening' | 'flowing' | 'ended' = 'opening'
-  readonly #startedAtMs: number
-  /** When bytes last came from the provider. */
-  #heardAtMs: number
-  /** When a piece of the answer last came; a provider's pings say that it lives, not that it works. */
-  #contentAtMs: number
-  #contentBytes = 0
-  /** When bytes last went to the client. */
-  #spokeAtMs: number
-  /** Since when the client has not asked for more; undefined while it waits for us. */
-  #clientBusySinceMs: number | undefined
+  readonly #clocks: StreamClocks
   /** Why we cut the provider off, where we did. */
-  #cutFor: string | undefined
+  #cutFor: Cut | undefined
   /** A read of the provider that is under way. */
   #reading: Reading | undefined
 
   constructor(input: StreamAnswerInput) {
     this.#input = input
     input.ticker.watch(this)
-    this.#startedAtMs = this.#heardAtMs = this.#contentAtMs = this.#spokeAtMs = input.ticker.nowMs
+    this.#clocks = new StreamClocks(input.ticker.nowMs)
   }
 
   async pull(controller: Controller): Promise<void> {
     this.#controller = controller
-    this.#clientBusySinceMs = undefined
+    this.#clocks.resume(this.#input.ticker.nowMs)
     try {
       if (this.#phase === 'opening') await this.#open(controller)
       const stream = this.#stream
@@ -119,13 +118,13 @@ class Pump implements Watched {
         this.#reading = undefined
         const bytes = done ? stream.relay.end() : stream.relay.push(value ?? nothing)
         if (this.#forward(controller, stream, bytes)) await this.#conclude(controller, stream, done)
-        else if (done) await this.#interrupt(controller, 'closed the stream')
+        else if (done) await this.#interrupt(controller, cuts.closed)
         else if (bill && stream.relay.outputBytes >= bill.growAtBytes) await this.#grow(controller, stream, bill)
       }
     } catch (error) {
       if (!this.#isOver()) await this.#fail(controller, error)
     }
-    this.#clientBusySinceMs = this.#input.ticker.nowMs
+    this.#clocks.pause(this.#input.ticker.nowMs)
   }
 
   /** Waits for a provider to be committed, and passes on the bytes that were read for it. */
@@ -137,7 +136,7 @@ class Pump implements Watched {
       return
     }
     if (opened === 'client left') return this.leave()
-    if (opened instanceof Failure) return await this.#end(controller, 'not served', opened)
+    if (opened instanceof Failure) return await this.#end(controller, { ending: 'not served', failure: opened })
     assert(opened.kind === 'stream', 'a streamed request is answered by a stream')
     this.#stream = opened
     this.#phase = 'flowing'
@@ -146,35 +145,34 @@ class Pump implements Watched {
 
   /** Hands bytes to the client and answers whether they were the last. */
   #forward(controller: Controller, { relay }: OpenStream, bytes: Uint8Array): boolean {
-    this.#heardAtMs = this.#input.ticker.nowMs
-    if (relay.outputBytes !== this.#contentBytes) this.#contentAtMs = this.#heardAtMs
-    this.#contentBytes = relay.outputBytes
+    const { nowMs } = this.#input.ticker
+    this.#clocks.heard(nowMs, relay.outputBytes)
     if (bytes.length > 0) {
-      this.#spokeAtMs = this.#heardAtMs
+      this.#clocks.spoke(nowMs)
       controller.enqueue(bytes)
     }
     return relay.finished || relay.fault !== undefined
   }
 
   #conclude(controller: Controller, { relay }: OpenStream, isClosed: boolean): Promise<void> {
-    if (!relay.fault) return this.#end(controller, 'complete', undefined)
-    return this.#interrupt(controller, isClosed ? 'closed the stream' : 'reported an error')
+    if (!relay.fault) return this.#end(controller, { ending: 'complete' })
+    return this.#interrupt(controller, reportedCut(relay.fault, isClosed))
   }
 
   /** A read that rejects is the provider's end of the wire or our own cut; anything else is a defect of ours. */
   #fail(controller: Controller, error: unknown): Promise<void> {
     if (this.#cutFor !== undefined) return this.#interrupt(controller, this.#cutFor)
-    if (error instanceof SseOverflow) return this.#interrupt(controller, 'sent an event without an end')
-    if (isBroken(error)) return this.#interrupt(controller, 'broke off')
-    return this.#end(controller, 'ended by us', this.#input.onDefect(error))
+    if (error instanceof SseOverflow) return this.#interrupt(controller, cuts.endless)
+    if (isBroken(error)) return this.#interrupt(controller, cuts.broken)
+    return this.#end(controller, { ending: 'ended by us', failure: this.#input.onDefect(error) })
   }
 
-  async #interrupt(controller: Controller, how: string): Promise<void> {
+  async #interrupt(controller: Controller, { how, why }: Cut): Promise<void> {
     const { candidate, relay } = this.#stream ?? {}
     const provider = candidate?.provider.id ?? 'unknown'
     const tokens = relay ? this.#input.tokensOf(relay) : 0
     const failure = interruption({ provider, how, tokens, requestId: this.#input.requestId })
-    await this.#end(controller, 'interrupted', failure)
+    await this.#end(controller, { ending: 'interrupted', failure, why })
   }
 
   /** The hold follows the answer; where it cannot, the answer ends with what was paid for. */
@@ -183,13 +181,14 @@ class Pump implements Watched {
     const growth = growing instanceof Promise ? await growing : growing
     if (growth === 'enough' || this.#isOver()) return
     const ending = growth === 'no ledger' ? 'ended by us' : 'out of money'
-    await this.#end(controller, ending, cutShort(growth, this.#input.requestId))
+    await this.#end(controller, { ending, failure: cutShort(growth, this.#input.requestId) })
   }
 
-  async #end(controller: Controller, ending: Ending, failure: Failure | undefined): Promise<void> {
+  async #end(controller: Controller, end: End): Promise<void> {
     this.#close()
+    const { failure } = end
     const relay = this.#stream?.relay
-    const { unsettled, cost } = await this.#input.settle(ending, failure, relay)
+    const { unsettled, cost } = await this.#input.settle(end, relay)
     const { surface, requestId } = this.#input
     const told = unsettled ?? (failure && withCost(failure, cost))
     const last = told === undefined ? relay?.terminal : surface.renderStreamFailure(told, requestId)
@@ -213,37 +212,33 @@ class Pump implements Watched {
     this.#close()
     const relay = this.#stream?.relay
     const left = relay?.meaningful ? 'client left after content' : 'client left before content'
-    return this.#input.settle(relay?.finished ? 'complete' : left, undefined, relay)
+    return this.#input.settle({ ending: relay?.finished ? 'complete' : left }, relay)
   }
 
   tick(nowMs: number): void {
     if (this.#isOver()) return
     this.#input.connection.keepOpen()
     const stream = this.#stream
-    const busySinceMs = this.#clientBusySinceMs
-    if (busySinceMs !== undefined && nowMs - busySinceMs > writeStallMs) return void this.#stall()
-    if (busySinceMs === undefined && nowMs - this.#spokeAtMs >= keepAliveMs) this.#keepAlive(nowMs)
-    if (!stream) return
-    if (nowMs - this.#startedAtMs > stream.timeouts.totalMs) this.#cut(stream, 'took too long')
-    else if (busySinceMs !== undefined) return
-    else if (nowMs - this.#heardAtMs > stream.timeouts.idleMs) this.#cut(stream, 'fell silent')
-    else if (nowMs - this.#contentAtMs > stream.timeouts.contentIdleMs) this.#cut(stream, 'sent only signs of life')
+    if (this.#clocks.hasStalled(nowMs)) return void this.#stall()
+    if (this.#clocks.owesSign(nowMs)) this.#keepAlive(nowMs)
+    const cut = stream && this.#clocks.cutFor(nowMs, stream.timeouts)
+    if (cut) this.#cut(stream, cut)
   }
 
   expire(): void {
     const failure = new Failure('STREAM_INTERRUPTED', `Tollgate was shut down. Request ${this.#input.requestId}.`)
     // A client that goes in this very moment has nothing to be told.
     if (!this.#controller || this.#isOver()) return
-    this.#end(this.#controller, 'ended by us', failure).catch(() => this.leave())
+    this.#end(this.#controller, { ending: 'ended by us', failure }).catch(() => this.leave())
   }
 
   #keepAlive(nowMs: number): void {
-    this.#spokeAtMs = nowMs
+    this.#clocks.spoke(nowMs)
     this.#controller?.enqueue(this.#stream?.relay.keepAlive() ?? this.#input.surface.keepAlive)
   }
 
   /** Ends the provider's side; the pending read rejects and the pump tells the client. */
-  #cut(stream: OpenStream, why: string): void {
+  #cut(stream: OpenStream, why: Cut): void {
     this.#cutFor ??= why
     stream.abort()
   }
@@ -262,7 +257,10 @@ class Pump implements Watched {
 
   #close(): void {
     this.#over()
-    this.#stream?.abort()
+    const stream = this.#stream
+    // A connection whose answer has come to its own end can carry the next one.
+    if (stream?.relay.finished && !stream.relay.isCut) readOut(stream, this.#input.ticker)
+    else stream?.abort()
   }
 
   #isOver(): boolean {

@@ -17,18 +17,21 @@ import type { Candidate } from '../routing/candidate.ts'
 import { type AttemptFault, attemptFault, cannotCarry, classifyFault, refusesReasoning } from '../routing/fault.ts'
 import type { Health } from '../routing/health/health.ts'
 import { ByteBuffer } from '../wire/byte-buffer.ts'
-import { readResponseBody, readResponseStart } from '../wire/read-body.ts'
+import { isEncoded, readResponseBody, readResponseStart } from '../wire/read-body.ts'
 import { SseOverflow } from '../wire/sse-splitter.ts'
 import { AttemptTime } from './attempt-time.ts'
 import type { Call } from './call.ts'
 import { type Lane, openLane } from './lane.ts'
 import { Patience } from './patience.ts'
+import { readOut } from './read-out.ts'
 import type { Ticker } from './ticker.ts'
+import { collectReply, isEventStream, isUnaskedStream } from './unasked-stream.ts'
 
 /** A provider that has begun to answer; its first bytes for the client are ready. */
 export interface OpenStream {
   readonly kind: 'stream'
   readonly candidate: Candidate
+  readonly lane: Lane['name']
   readonly warnings: readonly Warning[]
   readonly reader: { read(): Promise<{ done: boolean; value?: Uint8Array | undefined }> }
   readonly relay: StreamRelay
@@ -41,6 +44,7 @@ export interface OpenStream {
 export interface WholeReply {
   readonly kind: 'whole'
   readonly candidate: Candidate
+  readonly lane: Lane['name']
   readonly warnings: readonly Warning[]
   readonly body: Uint8Array
   readonly usage: Usage
@@ -54,6 +58,8 @@ export function isAnswered(outcome: Answered | AttemptFault): outcome is Answere
 
 const replyBytesMax = 64 * 1024 * 1024
 const faultBytesMax = 64 * 1024
+/** What a refusal says beside its status is a line of text; one that never ends must not hold up the next route. */
+const refusalMs = 2_000
 /** What may be kept for the client before the first meaningful event: as much as one record. */
 const preludeBytesMax = 4 * 1024 * 1024
 
@@ -75,6 +81,7 @@ interface Running {
   readonly lane: Lane
   readonly time: AttemptTime
   readonly patience: Patience
+  readonly ticker: Ticker
 }
 
 export function createAttempt({ clock, ticker, reach, health, soundings }: AttemptDependencies) {
@@ -84,7 +91,7 @@ export function createAttempt({ clock, ticker, reach, health, soundings }: Attem
     isFresh: boolean,
     lost?: AbortSignal,
   ): Promise<Answered | AttemptFault> => {
-    const isFirst = call.story.record.attempts.length === 0
+    const isFirst = call.story.record.attempts.length <= 1
     if (!isFirst && call.clientGone.aborted) return attemptFault('client left')
     const lane = openLane(call, candidate)
     if (lane instanceof Failure) return cannotCarry(lane)
@@ -93,8 +100,8 @@ export function createAttempt({ clock, ticker, reach, health, soundings }: Attem
     const { connectMs } = time.timeouts
     const isSilent = (nowMs: number) =>
       nowMs - startedMs >= connectMs && soundings.isSilent(candidate, connectMs, nowMs)
-    const patience = new Patience(startedMs, time.firstAnswerMs(lane), call, lost, isSilent)
-    const running: Running = { call, candidate, lane, time, patience }
+    const patience = new Patience(startedMs, time.firstAnswerMs, call, lost, isSilent)
+    const running: Running = { call, candidate, lane, time, patience, ticker }
     let isAnswering = false
     ticker.watch(patience)
     try {
@@ -107,8 +114,11 @@ export function createAttempt({ clock, ticker, reach, health, soundings }: Attem
       soundings.heard(candidate)
       const paused = reach('after_send')
       if (paused) await paused
-      if (response.status !== 200) return await refusal(running, response)
-      if (response.headers.has('content-encoding')) return garbled('an encoded answer', patience)
+      if (!isAnswer(response)) {
+        patience.hurry(clock.monotonicMs(), refusalMs)
+        return await refusal(running, response)
+      }
+      if (isEncoded(response.headers)) return garbled('an encoded answer', patience)
       if (!lane.streamsUpstream) return await readReply(running, response)
       const opened = await openStream(running, response)
       const held = reach('after_first_byte')
@@ -133,9 +143,17 @@ export function createAttempt({ clock, ticker, reach, health, soundings }: Attem
   }
 }
 
-async function refusal({ call, candidate, lane }: Running, response: Response): Promise<AttemptFault> {
+/** Some hosts answer with a 201, or with the 203 of a proxy that has changed something. */
+function isAnswer({ status }: Response): boolean {
+  return status >= 200 && status <= 203
+}
+
+/** By its status, its headers and whatever comes of its text: that alone decides nothing. */
+async function refusal({ call, candidate, lane, patience }: Running, response: Response): Promise<AttemptFault> {
   const body = await readResponseStart(response, faultBytesMax)
-  const text = response.headers.has('content-encoding') ? '' : new TextDecoder().decode(body)
+  const aside = patience.endedAside()
+  if (aside) return aside
+  const text = isEncoded(response.headers) ? '' : new TextDecoder().decode(body)
   const said = candidate.dialect.readFault(response.status, response.headers, text)
   const fault = classifyFault(said, lane.body)
   // On the byte lane the history is the caller's, and its own clients know what to do about it.
@@ -143,19 +161,29 @@ async function refusal({ call, candidate, lane }: Running, response: Response): 
   return isMendable ? { ...fault, isRepeatable: true } : fault
 }
 
-async function readReply(
-  { call, candidate, lane, patience }: Running,
-  response: Response,
-): Promise<WholeReply | AttemptFault> {
-  const body = await readResponseBody(response, replyBytesMax)
-  if (body === 'too-large') return garbled(`an answer of over ${replyBytesMax} bytes`, patience)
-  const reply = call.surface.relayReply(body, call)
+async function readReply(running: Running, response: Response): Promise<WholeReply | AttemptFault> {
+  const { call, candidate, lane } = running
+  const body = await readWhole(running, response)
+  if ('class' in body) return body
+  const reply = isUnaskedStream(call, response, body)
+    ? collectReply(lane.relayStream(), body)
+    : call.surface.relayReply(body, call)
   if ('fault' in reply) return classifyFault(reply.fault, lane.body)
-  return { kind: 'whole', candidate, warnings: lane.warnings, body: reply.body, usage: reply.usage }
+  const { name, warnings } = lane
+  return { kind: 'whole', candidate, lane: name, warnings, body: reply.body, usage: reply.usage }
+}
+
+/** Watched like a stream from its first byte on. */
+async function readWhole(
+  { time, patience }: Running,
+  response: Response,
+): Promise<Uint8Array<ArrayBuffer> | AttemptFault> {
+  const body = await readResponseBody(response, replyBytesMax, () => patience.goOn(time.whileCollecting))
+  return body === 'too-large' ? garbled(`an answer of over ${replyBytesMax} bytes`, patience) : body
 }
 
 async function openStream(running: Running, response: Response): Promise<Answered | AttemptFault> {
-  const { candidate, lane, time, patience } = running
+  const { candidate, lane, time, patience, ticker } = running
   const reader = await streamReader(running, response)
   if ('class' in reader) return reader
   const relay = lane.relayStream()
@@ -178,39 +206,30 @@ async function openStream(running: Running, response: Response): Promise<Answere
     const isTooMuch = first.length > preludeBytesMax || readBytes > replyBytesMax
     if (isTooMuch && !relay.meaningful) return garbled('an answer without a beginning or an end', patience)
   }
-  const { warnings } = lane
+  const { name, warnings } = lane
+  const { abort } = patience
   if (relay.isWhole) {
-    // The provider may still be talking, behind an ending that was ours to find.
-    if (!('isRead' in reader)) patience.abort()
+    if (relay.isCut) abort()
+    else readOut({ reader, abort }, ticker)
     assert(relay.usage, 'a whole reply has been metered')
-    return { kind: 'whole', candidate, warnings, body: relay.terminal, usage: relay.usage }
+    return { kind: 'whole', candidate, lane: name, warnings, body: relay.terminal, usage: relay.usage }
   }
   const { timeouts } = time
-  const abort = () => patience.abort()
-  return { kind: 'stream', candidate, warnings, reader, relay, first: first.take(), timeouts, abort }
-}
-
-/** Of which nothing is left at the provider. */
-interface ReadReply {
-  readonly isRead: true
-  read(): Promise<{ done: boolean; value: Uint8Array | undefined }>
+  return { kind: 'stream', candidate, lane: name, warnings, reader, relay, first: first.take(), timeouts, abort }
 }
 
 /** The provider's stream; made of its whole reply where it was asked for a stream and sent that. */
-async function streamReader(
-  { candidate, lane, patience }: Running,
-  response: Response,
-): Promise<OpenStream['reader'] | ReadReply | AttemptFault> {
+async function streamReader(running: Running, response: Response): Promise<OpenStream['reader'] | AttemptFault> {
+  const { candidate, lane, patience } = running
   const type = response.headers.get('content-type') ?? ''
-  if (type.startsWith('text/event-stream') && response.body) return response.body.getReader()
+  if (isEventStream(response) && response.body) return response.body.getReader()
   if (!type.includes('json')) return garbled('an answer that is no event stream', patience)
-  const body = await readResponseBody(response, replyBytesMax)
-  if (body === 'too-large') return garbled(`an answer of over ${replyBytesMax} bytes`, patience)
+  const body = await readWhole(running, response)
+  if ('class' in body) return body
   const stream = candidate.dialect.replyAsStream(body)
   if ('fault' in stream) return classifyFault(stream.fault, lane.body)
   const pieces = [stream]
   return {
-    isRead: true,
     read() {
       const value = pieces.pop()
       return Promise.resolve({ done: value === undefined, value })

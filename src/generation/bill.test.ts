@@ -93,6 +93,24 @@ describe('a charge', () => {
     expect(bill.chargeOf(usage(30, 'estimated'))).toBe(200n as Nano)
   })
 
+  test('covers an input that the provider counted, also where the output is an estimate', async () => {
+    const asked = open({ cap: 10 })
+    asked.free = 250n
+    // 200 were held, for 100 in and 10 out. 400 in and 9 out come to 490.
+    const left: Usage = { ...usage(9, 'estimated'), inputTokens: 400, inputReported: true }
+    expect(asked.bill.chargeOf(left)).toBe(450n as Nano)
+    await asked.bill.settle(left, noRows)
+    expect(asked.settled).toMatchObject([{ told: 450n, charge: 490n, estimated: true }])
+  })
+
+  test('has no more of an estimated output than was held for, whatever its input', () => {
+    const { bill } = open({ cap: 10 })
+    const left: Usage = { ...usage(30, 'estimated'), inputReported: true }
+    expect(bill.chargeOf(left)).toBe(200n as Nano)
+    // 400 in and the 10 out that were held for
+    expect(bill.chargeOf({ ...left, inputTokens: 400 })).toBe(500n as Nano)
+  })
+
   test('stays what was told, though the hold has grown since', async () => {
     const { bill, settled } = open()
     const told = usage(5000, 'estimated')
@@ -200,7 +218,12 @@ describe('an answer that cost more than was held', () => {
     const poor = open()
     poor.free = 5n
     expect(poor.bill.chargeOf(large)).toBe(41_065n as Nano)
-    expect(poor.bill.held).toBe(41_065n as Nano)
+  })
+
+  test('was held for with less, whatever was added when its cost was known', () => {
+    const { bill } = open()
+    bill.chargeOf(large)
+    expect(bill.held).toBe(41_060n as Nano)
   })
 
   test('is told in full where others share the wallet: the settlement takes what there is', () => {
@@ -215,7 +238,7 @@ describe('an answer that cost more than was held', () => {
     // The next slice is bounded by less than is held by now; nothing negative is asked for.
     expect(bill.grow(9_216)).toBe('enough')
     expect(extended).toEqual([0n])
-    expect(bill.held).toBe(410_100n as Nano)
+    expect(bill.chargeOf(usage(41_001))).toBe(410_110n as Nano)
   })
 
   test('is priced again when another route answers', () => {

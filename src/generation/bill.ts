@@ -26,6 +26,8 @@ export class Bill {
   /** Once it is settled, where this process knows. */
   balanceAfter: Nano | undefined
   #held: Nano
+  /** The part of it that was added when the cost was known. */
+  #covered = zeroNano
   #price: Price
   #priceVersion: string | undefined
   #outputTokens: number
@@ -35,6 +37,8 @@ export class Bill {
   /** What was priced last, and the figure that was told for it: it stays the figure. */
   #priced: Usage | undefined
   #charge = zeroNano
+  /** What it costs, whoever pays. */
+  #cost = zeroNano
 
   constructor(
     readonly requestId: RequestId,
@@ -57,8 +61,9 @@ export class Bill {
     return this.slice.cap < this.facts.cap ? this.slice.cap : undefined
   }
 
+  /** What was set aside before the cost was known. */
   get held(): Nano {
-    return this.#held
+    return (this.#held - this.#covered) as Nano
   }
 
   markSent(): void {
@@ -90,28 +95,35 @@ export class Bill {
     this.#priceVersion = isOwn ? undefined : this.model.priceVersion
   }
 
-  /** The charge of a usage; an estimate never exceeds what was held for it. */
+  /** The charge of a usage, as it is told: what the wallet can pay of what it costs. */
   chargeOf(usage: Usage): Nano {
     if (this.#priced !== usage) {
-      const charge = priceUsage(this.#price, usage)
       this.#priced = usage
-      this.#charge = charge > this.#held ? this.#payable(charge, usage) : charge
+      this.#cost = this.#costOf(usage)
+      this.#charge = this.#cost > this.#held ? this.#payable(this.#cost) : this.#cost
     }
     return this.#charge
   }
 
   /** What the wallet can pay of more than was held: what it is told now is what it pays, the rest is the operator's loss. */
-  #payable(charge: Nano, usage: Usage): Nano {
-    if (usage.source === 'estimated') return this.#held
-    const covered = this.ledger.cover(this.requestId, (charge - this.#held) as Nano)
-    if (covered === undefined) return charge
+  #payable(cost: Nano): Nano {
+    const covered = this.ledger.cover(this.requestId, (cost - this.#held) as Nano)
+    if (covered === undefined) return cost
+    this.#covered = (this.#covered + covered) as Nano
     this.#held = (this.#held + covered) as Nano
     return this.#held
   }
 
-  /** An estimate costs what was held at most; what is reported costs what it costs, whoever pays. */
+  /** What is reported costs what it costs; what is estimated costs what was held for it at most. */
   #costOf(usage: Usage): Nano {
-    return usage.source === 'estimated' ? this.chargeOf(usage) : priceUsage(this.#price, usage)
+    const price = priceUsage(this.#price, usage)
+    if (usage.source === 'reported' || price <= this.#held) return price
+    const sure = usage.inputReported ? priceUsage(this.#price, this.#withOutputHeld(usage)) : zeroNano
+    return sure > this.#held ? sure : this.#held
+  }
+
+  #withOutputHeld(usage: Usage): Usage {
+    return { ...usage, outputTokens: Math.min(usage.outputTokens, this.#outputTokens) }
   }
 
   /** Resolves when the charge is durable; a Failure if it could not be made so, and then nothing was charged. */
@@ -120,10 +132,11 @@ export class Bill {
     rows: NonNullable<Settlement['rows']>,
     usageJson = JSON.stringify(usage),
   ): Promise<Failure | undefined> {
+    const told = this.chargeOf(usage)
     const outcome = await this.ledger.settle({
       requestId: this.requestId,
-      told: this.chargeOf(usage),
-      charge: this.#costOf(usage),
+      told,
+      charge: this.#cost,
       priceVersion: this.#priceVersion,
       usage: usageJson,
       estimated: usage.source === 'estimated',

@@ -26,6 +26,14 @@ test('a short conversation has no name', () => {
   expect(chat('You are careful.')).toBeUndefined()
 })
 
+test('with tools it has one from the first call on, and keeps it while it grows', () => {
+  const tools = [{ name: 'look', input_schema: { type: 'object' } }]
+  const loop = (list: readonly object[]) =>
+    keyOf(anthropicMessages, { model: 'test/model', max_tokens: 9, tools, messages: list })
+  expect(loop([hi])).toBeString()
+  expect(loop([hi, { role: 'assistant', content: prompt }, hi])).toBe(loop([hi]) as string)
+})
+
 test('one that has grown has a name, however it began', () => {
   const grown = [hi, { role: 'assistant', content: prompt }, hi]
   expect(messages('You are careful.', grown)).toBe(messages('You are careful.', [...grown, ...grown]) as string)

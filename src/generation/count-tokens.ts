@@ -13,7 +13,7 @@ import { type AttemptFault, attemptFault, classifyFault } from '../routing/fault
 import { readResponseBody } from '../wire/read-body.ts'
 import { admit } from './admit.ts'
 import { Call } from './call.ts'
-import { countTokensLocally } from './estimate-tokens.ts'
+import { countTokensGently } from './estimate-tokens.ts'
 import type { Generate, GenerateDependencies } from './generate.ts'
 import { Patience } from './patience.ts'
 import { Story } from './story.ts'
@@ -28,7 +28,8 @@ const answerBytesMax = 64 * 1024
 
 export function createCountTokens(deps: GenerateDependencies): Generate {
   // A provider that cannot count may generate all the same: what it answers here says nothing about its health.
-  const health = { begin: () => deps.clock.monotonicMs(), noteOk() {}, noteFault() {} }
+  const { standing } = deps.health
+  const health = { begin: () => deps.clock.monotonicMs(), standing, noteOk() {}, noteFault() {} }
   const unlearned = { ...deps, health }
   return async (request, surface, path, connection) => {
     const story = new Story(deps, surface, path, connection)
@@ -39,7 +40,7 @@ export function createCountTokens(deps: GenerateDependencies): Generate {
       if (admitted instanceof Failure) return story.refuse(admitted, request.signal)
       const call = new Call(request, admitted, story)
       const able = admitted.plan.ordered.filter(({ dialect }) => dialect === surface)
-      if (able.length === 0) return answerEstimate(call)
+      if (able.length === 0) return await answerEstimate(call)
       const outcome = await tryCandidates(unlearned, {
         plan: { ...admitted.plan, ordered: able },
         streams: false,
@@ -50,21 +51,21 @@ export function createCountTokens(deps: GenerateDependencies): Generate {
       if (!(outcome instanceof Exhausted)) return answer(outcome.body, call)
       if (outcome.clientLeft) return story.abandon()
       // What no route would take is refused; where none could count, it is counted here.
-      return outcome.isFinal ? story.refuse(exhaustedFailure(call.model.id, outcome)) : answerEstimate(call)
+      return outcome.isFinal ? story.refuse(exhaustedFailure(call.model.id, outcome)) : await answerEstimate(call)
     } catch (error) {
       return story.refuse(deps.onDefect(error, story.record.id))
     }
   }
 
   async function askProvider(candidate: Candidate, call: Call, path: string): Promise<Count | AttemptFault> {
-    call.story.candidate = candidate
+    const note = call.story.beginAttempt(candidate)
     const startedMs = deps.clock.monotonicMs()
     const patience = new Patience(startedMs, Math.min(countMs, candidate.route.timeouts.firstEventMs ?? countMs), call)
     deps.ticker.watch(patience)
     const result = await askCount(candidate, call, path, patience)
     patience.end()
     deps.ticker.unwatch(patience)
-    call.story.noteAttempt(candidate, isCount(result) ? 'ok' : describeFault(result), startedMs)
+    note.end(isCount(result) ? 'ok' : describeFault(result))
     return result
   }
 }
@@ -79,10 +80,11 @@ function answer(body: Uint8Array | string, { story }: Call): Response {
 }
 
 /** Counted here, from the text the model would read; the header says that it is an estimate. */
-function answerEstimate(call: Call): Response {
+async function answerEstimate(call: Call): Promise<Response> {
   const parsed = call.conversation()
   if (parsed instanceof Failure) return call.story.refuse(parsed)
-  const response = answer(JSON.stringify({ input_tokens: countTokensLocally(parsed.conversation) }), call)
+  const tokens = await countTokensGently(parsed.conversation)
+  const response = answer(JSON.stringify({ input_tokens: tokens }), call)
   response.headers.set('x-tollgate-usage', 'estimated')
   return response
 }

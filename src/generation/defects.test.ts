@@ -13,6 +13,7 @@ import { createRetryBudget } from '../routing/health/retry-budget.ts'
 import { createStickyRoutes } from '../routing/health/sticky.ts'
 import { createLog } from '../telemetry/log.ts'
 import type { Replays } from '../tenancy/replays.ts'
+import { createBodyRoom } from '../wire/body-room.ts'
 import { createCountTokens } from './count-tokens.ts'
 import { createGenerate, type Generate, type GenerateDependencies } from './generate.ts'
 import { InputRatios } from './input-ratio.ts'
@@ -62,6 +63,7 @@ const deps: GenerateDependencies = {
   ownKeyFee: 0n,
   replays: {} as Replays,
   random: () => 0,
+  bodyRoom: createBodyRoom(1024 * 1024),
   ratios: new InputRatios(),
   requests: { write: () => {} },
   observe: () => {},

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import { conversation, user } from '../../test/parts/translation.ts'
-import { audioTokens, countTokensLocally } from './estimate-tokens.ts'
+import { audioTokens, countTokensGently, countTokensLocally } from './estimate-tokens.ts'
 
 /** Ten seconds, at this many bytes each. */
 const tenSeconds = (bytesPerSecond: number) => Math.ceil((bytesPerSecond * 10 * 4) / 3)
@@ -27,4 +27,26 @@ test('sound in a conversation is counted as sound, and a document as one', () =>
   expect(counted('audio/wav') - bare).toBe(30)
   expect(counted('audio/mp3') - bare).toBe(60)
   expect(counted('application/pdf') - bare).toBe(1200)
+})
+
+test('counted slowly it comes to the same, and others have their turn meanwhile', async () => {
+  const text = 'one two three four '.repeat(60_000)
+  const schema = JSON.stringify({ type: 'object', description: text })
+  const large = conversation({
+    system: [{ kind: 'text', text: 'short' }],
+    turns: [user({ kind: 'text', text }, { kind: 'text', text: 'five' })],
+    tools: [{ kind: 'function', name: 'f', description: 'g', schema, strict: undefined }],
+  })
+  let turns = 0
+  let isCounting = true
+  const next = (): void => {
+    turns++
+    if (isCounting) setImmediate(next)
+  }
+  setImmediate(next)
+  const tokens = await countTokensGently(large)
+  isCounting = false
+  // A word may be cut at each of eight borders.
+  expect(Math.abs(tokens - countTokensLocally(large))).toBeLessThanOrEqual(8)
+  expect(turns).toBeGreaterThanOrEqual(8)
 })

@@ -1,8 +1,15 @@
 // How many tokens a request will roughly be, before or without a provider's own count: its text by kernel/token-estimate,
 // and what surrounds the text by the usual overheads.
 
-import type { AssistantBlock, Conversation, TextBlock, UserBlock } from '../dialects/canonical/conversation.ts'
+import type {
+  AssistantBlock,
+  Conversation,
+  DocumentBlock,
+  TextBlock,
+  UserBlock,
+} from '../dialects/canonical/conversation.ts'
 import { estimateTokens } from '../kernel/token-estimate.ts'
+import { breathe } from '../telemetry/breathe.ts'
 
 const bytesPerToken = 4
 /** What a turn costs beside its text: role and borders. */
@@ -28,16 +35,53 @@ export function estimateInputTokens(body: Uint8Array): number {
 }
 
 /** Counts what the model would read: system, turns, tools; on the high side where it cannot know. */
-export function countTokensLocally({ system, turns, tools, outputFormat }: Conversation): number {
-  let tokens = 3 + (system.length > 0 ? turnTokens : 0)
-  for (const block of system) tokens += blockTokens(block)
-  for (const { blocks } of turns) tokens += turnTokens + sum(blocks)
-  for (const tool of tools) {
-    tokens += estimateTokens(tool.name) + estimateTokens(tool.description ?? '') + turnTokens * 2
-    if (tool.kind === 'function') tokens += estimateTokens(tool.schema ?? '')
-  }
-  if (outputFormat?.kind === 'json-schema') tokens += estimateTokens(outputFormat.schema)
+export function countTokensLocally(conversation: Conversation): number {
+  let tokens = 0
+  for (const part of partsOf(conversation)) tokens += typeof part === 'number' ? part : estimateTokens(part)
   return tokens
+}
+
+/** What is counted in one go: a millisecond or two. */
+const sliceLength = 256 * 1024
+
+/** The same for bodies of megabytes, with a breath for everybody else now and then. */
+export async function countTokensGently(conversation: Conversation): Promise<number> {
+  let tokens = 0
+  let length = 0
+  for (const part of partsOf(conversation)) {
+    if (typeof part === 'number') {
+      tokens += part
+      continue
+    }
+    for (let from = 0; from < part.length; from += sliceLength) {
+      const slice = part.slice(from, from + sliceLength)
+      tokens += estimateTokens(slice)
+      length += slice.length
+      if (length < sliceLength) continue
+      length = 0
+      await breathe()
+    }
+  }
+  return tokens
+}
+
+/** Texts that are to be counted, and numbers of tokens that are known. */
+type Part = string | number
+
+function* partsOf({ system, turns, tools, outputFormat }: Conversation): Generator<Part> {
+  yield 3 + (system.length > 0 ? turnTokens : 0)
+  for (const block of system) yield* blockParts(block)
+  for (const { blocks } of turns) {
+    yield turnTokens
+    for (const block of blocks) yield* blockParts(block)
+  }
+  for (const tool of tools) {
+    yield turnTokens * 2
+    yield tool.name
+    yield tool.description ?? ''
+    if (tool.kind === 'function') yield tool.schema ?? ''
+  }
+  if (outputFormat?.kind === 'json-schema') yield outputFormat.schema
 }
 
 /** Of sound by value. */
@@ -52,31 +96,37 @@ function dataBytes(base64Length: number): number {
 
 type Block = TextBlock | UserBlock | AssistantBlock
 
-function sum(blocks: readonly Block[]): number {
-  return blocks.reduce((tokens, block) => tokens + blockTokens(block), 0)
-}
-
-function blockTokens(block: Block): number {
+function* blockParts(block: Block): Generator<Part> {
   switch (block.kind) {
     case 'text':
     case 'refusal':
     case 'thinking':
-      return estimateTokens(block.text)
+      yield block.text
+      return
     case 'sealed-thinking':
-      return estimateTokens(block.data)
+      yield block.data
+      return
     case 'tool-call':
-      return turnTokens * 2 + estimateTokens(block.name) + estimateTokens(block.arguments)
+      yield turnTokens * 2
+      yield block.name
+      yield block.arguments
+      return
     case 'tool-result':
-      return turnTokens * 2 + sum(block.content)
+      yield turnTokens * 2
+      for (const inner of block.content) yield* blockParts(inner)
+      return
     case 'image':
-      return imageTokens
-    case 'document': {
-      const { source } = block
-      if (source.kind === 'text') return estimateTokens(source.text)
-      if (source.kind === 'url') return imageTokens
-      const { mediaType, base64 } = source
-      if (mediaType.startsWith('audio/')) return audioTokens(mediaType, base64.length)
-      return Math.ceil(dataBytes(base64.length) / documentBytesPerToken)
-    }
+      yield imageTokens
+      return
+    case 'document':
+      yield documentPart(block)
   }
+}
+
+function documentPart({ source }: DocumentBlock): Part {
+  if (source.kind === 'text') return source.text
+  if (source.kind === 'url') return imageTokens
+  const { mediaType, base64 } = source
+  if (mediaType.startsWith('audio/')) return audioTokens(mediaType, base64.length)
+  return Math.ceil(dataBytes(base64.length) / documentBytesPerToken)
 }

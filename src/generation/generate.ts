@@ -16,17 +16,17 @@ import type { StickyRoutes } from '../routing/health/sticky.ts'
 import type { Replays } from '../tenancy/replays.ts'
 import { type AdmitDependencies, type Admitted, admit, type EstimateTokens } from './admit.ts'
 import { type AnswerHeaders, failureResponse, requestIdHeaders, streamHeaders } from './answer-headers.ts'
-import { answerStream, type Opened } from './answer-stream.ts'
+import { answerStream, type End, type Opened } from './answer-stream.ts'
 import { type Answered, createAttempt, isAnswered, type OpenStream, type WholeReply } from './attempt.ts'
 import type { Bill } from './bill.ts'
 import { Call, type Measured } from './call.ts'
+import { before, earlyHeadersMs } from './early-headers.ts'
 import { estimateAllTokens, type HoldDependencies, hold } from './hold.ts'
 import { claimKey, replayHeaders } from './idempotent.ts'
 import { warningsHeader } from './lane.ts'
 import type { Owed } from './owed.ts'
-import type { Ending } from './settlement.ts'
 import { type Connection, gone, type Settled, Story, type StoryDependencies } from './story.ts'
-import type { Ticker, Watched } from './ticker.ts'
+import type { Ticker } from './ticker.ts'
 
 export interface GenerateDependencies extends AdmitDependencies, StoryDependencies, HoldDependencies, TryDependencies {
   readonly health: Health
@@ -45,9 +45,6 @@ export interface GenerateDependencies extends AdmitDependencies, StoryDependenci
 }
 
 export type Generate = (request: Request, surface: Dialect, path: string, connection: Connection) => Promise<Response>
-
-/** Nothing meaningful after this long: headers go out, and keep-alives after them. */
-const earlyHeadersMs = 10_000
 
 export function createGenerate(deps: GenerateDependencies): Generate {
   const { clock, ticker } = deps
@@ -92,7 +89,7 @@ export function createGenerate(deps: GenerateDependencies): Generate {
       // 8 answer · 9 settle, with the request record
       if (!call.envelope.stream) return await answerWhole(concluded(await trying, call), call)
       const opening = trying.then((outcome) => concluded(outcome, call))
-      const opened = await before(clock.monotonicMs() + earlyHeadersMs, opening, ticker)
+      const opened = await before(clock.monotonicMs() + earlyHeadersMs(request.headers), opening, ticker)
       return await answerStreamed(opened === 'not yet' ? opening : opened, call)
     } catch (error) {
       return story.refuse(deps.onDefect(error, story.record.id))
@@ -114,16 +111,13 @@ export function createGenerate(deps: GenerateDependencies): Generate {
 
   async function tryOne(candidate: Candidate, call: Call, isFresh: boolean, lost?: AbortSignal) {
     const { story } = call
-    story.candidate = candidate
+    const note = story.beginAttempt(candidate)
     story.bill?.serveBy(candidate)
     story.bill?.markSent()
-    const startedMs = clock.monotonicMs()
     const result = await attempt(call, candidate, isFresh, lost)
-    if (isAnswered(result)) story.noteAttempt(candidate, 'ok', startedMs)
-    // A route that could not be asked was not tried.
-    else if (!result.failure) story.noteAttempt(candidate, describeFault(result), startedMs)
-    // The last attempt is the one that answered, and a race is lost after it was won.
-    if (lost?.aborted) story.record.attempts.reverse()
+    if (isAnswered(result)) note.end(lost?.aborted ? 'superseded' : 'ok')
+    else if (result.failure) note.remove()
+    else note.end(describeFault(result))
     return result
   }
 
@@ -133,10 +127,10 @@ export function createGenerate(deps: GenerateDependencies): Generate {
     const { story } = call
     const reply = opened as WholeReply
     const headers = story.headers()
-    addWarnings(headers, reply, call)
+    addWarnings(headers, reply, story)
     story.keptAnswer = reply.body
-    const measured = { usage: reply.usage, usageSoFar: undefined, outputBytes: 0 }
-    const { unsettled } = await settle(deps, call, 'complete', undefined, measured)
+    const measured = { usage: reply.usage, usageSoFar: undefined, outputBytes: 0, countedBytes: undefined }
+    const { unsettled } = await settle(deps, call, { ending: 'complete' }, measured)
     if (unsettled) return failureResponse(story.surface, unsettled, headers, story.record.id)
     headers['content-type'] = 'application/json'
     if (story.record.costUsd !== undefined) headers['x-tollgate-cost'] = story.record.costUsd
@@ -150,7 +144,7 @@ export function createGenerate(deps: GenerateDependencies): Generate {
     if (!(opened instanceof Promise)) {
       const ended = await endedEarly(opened, call)
       if (ended) return ended
-      addWarnings(headers, opened as OpenStream, call)
+      addWarnings(headers, opened as OpenStream, story)
     }
     deps.streams.opened()
     const body = answerStream({
@@ -163,11 +157,11 @@ export function createGenerate(deps: GenerateDependencies): Generate {
       bill: story.bill,
       reach: deps.reach,
       owed: deps.owed,
-      tokensOf: ({ usageSoFar, outputBytes }) => call.usageSoFar(usageSoFar, outputBytes).outputTokens,
-      async settle(ending, failure, relay) {
+      tokensOf: (relay) => call.usageSoFar(relay).outputTokens,
+      async settle(end, relay) {
         deps.streams.closed()
         try {
-          return await settle(deps, call, ending, failure, relay)
+          return await settle(deps, call, end, relay)
         } catch (error) {
           // Nobody else ends the story of a stream, and its client must hear of an end.
           const defect = deps.onDefect(error, story.record.id)
@@ -186,12 +180,14 @@ function isMixed({ ordered }: Admitted['plan']): boolean {
 }
 
 /** What the tries came to, as the caller will learn it. */
-function concluded(outcome: Answered | Exhausted, { story, model }: Call): Opened {
+function concluded(outcome: Answered | Exhausted, call: Call): Opened {
+  const { story, model } = call
   if (outcome instanceof Exhausted) return outcome.clientLeft ? 'client left' : exhaustedFailure(model.id, outcome)
-  // Of two that were asked, the other may have been the last to begin.
-  story.candidate = outcome.candidate
-  story.bill?.serveBy(outcome.candidate)
-  story.noteFirstEvent()
+  if (outcome.kind === 'stream') call.letGo(outcome.relay)
+  story.noteServed(outcome.candidate)
+  story.record.lane = outcome.lane
+  const warnings = allWarnings(outcome, story)
+  if (warnings.length > 0) story.record.warnings = warnings.map(({ code, field }) => `${code} ${field}`)
   return outcome
 }
 
@@ -199,18 +195,19 @@ function concluded(outcome: Answered | Exhausted, { story, model }: Call): Opene
 function settle(
   { ratios, health, sticky, clock }: GenerateDependencies,
   call: Call,
-  ending: Ending,
-  failure: Failure | undefined,
+  { ending, failure, why }: End,
   measured: Measured | undefined,
 ): Promise<Settled> {
   const { story, model, envelope, conversationKey: conversation } = call
   const { candidate, answeredMs } = story
   const usage = measured?.usage
-  if (usage) ratios.learn(model.id, envelope.body, usage, call.mayHaveMedia)
+  const counted = measured && call.reportedInput(measured)
+  // What a workspace's own endpoint counts must not set the holds of others.
+  if (counted && !candidate?.isOwn) ratios.learn(model.id, call.bodyBytes, counted, call.mayHaveMedia)
   if (candidate && answeredMs !== undefined) {
     const { isRehearsal } = candidate.provider
     // One that rehearses breaks off on purpose, every time.
-    if (ending === 'interrupted' && !isRehearsal) health.noteInterrupted(candidate.key, answeredMs, 'broken')
+    if (why !== undefined && !isRehearsal) health.noteInterrupted(candidate.key, answeredMs, why)
     else if (usage && envelope.stream)
       health.noteSpeed(candidate.key, usage.outputTokens, clock.monotonicMs() - answeredMs)
     if (usage && conversation !== undefined) {
@@ -228,28 +225,18 @@ async function endedEarly(opened: Opened, call: Call): Promise<Response | undefi
   return gone()
 }
 
-function addWarnings(headers: AnswerHeaders, { warnings }: Answered, { story }: Call): void {
-  const lowered = story.bill && loweredCapWarning(story.bill)
-  if (warnings.length === 0 && lowered === undefined) return
-  const all = lowered === undefined ? warnings : [lowered, ...warnings]
-  headers['x-tollgate-warnings'] = warningsHeader(all)
-  story.record.warnings = all.map(({ code, field }) => `${code} ${field}`)
+function addWarnings(headers: AnswerHeaders, answer: Answered, story: Story): void {
+  const warnings = allWarnings(answer, story)
+  if (warnings.length > 0) headers['x-tollgate-warnings'] = warningsHeader(warnings)
+}
+
+function allWarnings({ warnings }: Answered, { bill }: Story): readonly Warning[] {
+  const lowered = bill && loweredCapWarning(bill)
+  return lowered === undefined ? warnings : [lowered, ...warnings]
 }
 
 /** The wallet, or a spend limit, has room for this much of an answer and no more. */
 function loweredCapWarning({ loweredCap, slice }: Bill): Warning | undefined {
   if (loweredCap === undefined) return undefined
   return { code: `max_tokens_lowered_by_${slice.within ?? 'balance'}=${loweredCap}`, field: '/max_tokens' }
-}
-
-/** What the promise brings, or `not yet` when it takes longer. */
-async function before<Value>(deadlineMs: number, promise: Promise<Value>, ticker: Ticker): Promise<Value | 'not yet'> {
-  const late = Promise.withResolvers<'not yet'>()
-  const watched: Watched = { seat: -1, tick: (nowMs) => (nowMs >= deadlineMs ? late.resolve('not yet') : undefined) }
-  ticker.watch(watched)
-  try {
-    return await Promise.race([promise, late.promise])
-  } finally {
-    ticker.unwatch(watched)
-  }
 }

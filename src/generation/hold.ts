@@ -43,9 +43,10 @@ export function hold(deps: HoldDependencies, call: Call, admitted: Admitted): Bi
   const read = () => conversationOf(call.conversation())
   const rough = roughInputTokens(envelope.body, deps.ratios.of(model.id), read, model, call.mayHaveMedia)
   const usual = sliceOf(facts, rough, facts.cap)
+  const usualRoom = roomLeast(facts, usual)
   const conclude = (outcome: HoldOutcome): Bill | Failure | Promise<Bill | Failure> =>
-    outcome.kind === 'held' ? billOf(facts, usual) : thinHold(call, admitted.caller, holder, outcome)
-  const outcome = ask(usual, roomLeast(facts, usual))
+    outcome.kind === 'held' ? billOf(facts, usual) : thinHold(call, admitted.caller, { ...holder, usualRoom }, outcome)
+  const outcome = ask(usual, usualRoom)
   return outcome instanceof Promise ? outcome.then(conclude) : conclude(outcome)
 }
 

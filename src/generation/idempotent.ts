@@ -3,6 +3,7 @@
 
 import { createHash } from 'node:crypto'
 import { Failure, invalidRequest } from '../kernel/failure.ts'
+import { formatUsd, zeroNano } from '../kernel/money.ts'
 import type { KeyedGeneration, ReplayClaim, Replays } from '../tenancy/replays.ts'
 import type { AnswerHeaders } from './answer-headers.ts'
 import type { Call } from './call.ts'
@@ -63,6 +64,6 @@ function refusedKey(
 export function replayHeaders(headers: AnswerHeaders): AnswerHeaders {
   headers['content-type'] = 'application/json'
   headers['x-tollgate-replayed'] = 'true'
-  headers['x-tollgate-cost'] = '0'
+  headers['x-tollgate-cost'] = formatUsd(zeroNano)
   return headers
 }

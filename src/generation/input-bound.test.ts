@@ -204,5 +204,9 @@ test('a cache mark is seen wherever it stands', () => {
   expect(hasCacheMark(encode({ system: [{ type: 'text', text: 'x', cache_control: { type: 'ephemeral' } }] }))).toBe(
     true,
   )
+  // As no writer of JSON spells it, and as one that is careful with HTML spells what is text.
+  expect(hasCacheMark(new TextEncoder().encode('{"cache\\u005fcontrol":{}}'))).toBe(true)
+  expect(hasCacheMark(new TextEncoder().encode('{"\\u0063ache_control":{}}'))).toBe(true)
+  expect(hasCacheMark(new TextEncoder().encode('{"system":"\\u003cb\\u003e \\u0026 \\u00e4"}'))).toBe(false)
   expect(hasCacheMark(encode({ system: 'x' }))).toBe(false)
 })

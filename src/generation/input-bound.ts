@@ -30,29 +30,47 @@ const mediaWords = [
 const urlWord = Buffer.from('"url"')
 /** Names can be written with escapes where no writer of JSON needs any: such a body has something to hide. */
 const escapeWord = Buffer.from('\\u00')
-const firstHidden = 0x32
-const lastHidden = 0x37
+const backslash = 0x5c
+const letterU = 0x75
+const letterA = 0x61
+const zero = 0x30
+const nine = 0x39
+const underscore = 0x5f
+const lowerZ = 0x7a
+const lastAscii = 0x7f
 const colon = 0x3a
 const space = 0x20
 
 /** Whether something is to be kept in a provider's cache. */
 export function hasCacheMark(body: Uint8Array): boolean {
-  return buffer(body).includes(cacheWord)
+  const bytes = buffer(body)
+  return bytes.includes(cacheWord) || hasEscaped(bytes, underscore, lowerZ)
 }
 
 /** Whether its bytes alone may say little about its tokens. */
 export function mayHaveMedia(body: Uint8Array): boolean {
   const bytes = buffer(body)
-  return mediaWords.some((word) => bytes.includes(word)) || hasUrlValue(bytes) || hasHiddenLetter(bytes)
+  return mediaWords.some((word) => bytes.includes(word)) || hasUrlValue(bytes) || hasEscaped(bytes, space, lastAscii)
 }
 
-/** `\u0020` to `\u007f`. */
-function hasHiddenLetter(bytes: Buffer): boolean {
-  for (let at = bytes.indexOf(escapeWord); at !== -1; at = bytes.indexOf(escapeWord, at + 1)) {
-    const digit = bytes[at + escapeWord.length] ?? 0
-    if (digit >= firstHidden && digit <= lastHidden) return true
+/** Whether one of these characters stands there as `\u00..`. */
+function hasEscaped(bytes: Buffer, first: number, last: number): boolean {
+  const found = bytes.indexOf(escapeWord)
+  if (found === -1) return false
+  // By hand from here on: a body may be all escapes, and each search costs more than what it passes.
+  for (let at = found; at < bytes.length - 5; at++) {
+    if (bytes[at] !== backslash) continue
+    at++
+    if (bytes[at] !== letterU || bytes[at + 1] !== zero || bytes[at + 2] !== zero) continue
+    const code = digitOf(bytes[at + 3]) * 16 + digitOf(bytes[at + 4])
+    if (code >= first && code <= last) return true
   }
   return false
+}
+
+/** Of a hexadecimal digit. */
+function digitOf(byte = 0): number {
+  return byte <= nine ? byte - zero : (byte | space) - letterA + 10
 }
 
 function hasUrlValue(bytes: Buffer): boolean {

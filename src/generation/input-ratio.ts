@@ -3,7 +3,7 @@
 
 import type { Usage } from '../kernel/usage.ts'
 import { totalInputTokens } from '../kernel/usage.ts'
-import { mayHaveMedia, textTokens } from './input-bound.ts'
+import { textTokens } from './input-bound.ts'
 
 const firstGuess = 1.5
 /** Whatever a provider reports, a hold stays within reason. */
@@ -20,10 +20,13 @@ export class InputRatios {
     return this.#byModel.get(modelId) ?? firstGuess
   }
 
-  learn(modelId: string, body: Uint8Array, usage: Usage, hasMedia = mayHaveMedia(body)): void {
+  learn(modelId: string, bodyBytes: number, usage: Usage, hasMedia = false): void {
+    const isReported = usage.source === 'reported' || usage.inputReported
     // What a picture or a tool of the provider's adds says nothing about text.
-    if (usage.source !== 'reported' || body.length < bodyBytesMin || hasMedia) return
-    const seen = totalInputTokens(usage) / textTokens(body.length, 1)
+    if (!isReported || bodyBytes < bodyBytesMin || hasMedia) return
+    const seen = totalInputTokens(usage) / textTokens(bodyBytes, 1)
+    // Hosts that know nothing yet begin with zeros.
+    if (seen === 0) return
     const known = this.#byModel.get(modelId) ?? firstGuess
     this.#byModel.set(modelId, Math.min(ratioMax, Math.max(seen, known * forgetting + seen * (1 - forgetting), 1)))
   }

@@ -19,21 +19,36 @@ export function isCredible(
   { contextTokens, outputCap }: UsageBounds,
   outputBytes: () => number,
 ): boolean {
-  const most = contextTokens === undefined ? tokensMax : contextTokens + (outputCap ?? contextTokens)
+  const once = contextTokens === undefined ? tokensMax : contextTokens + (outputCap ?? contextTokens)
+  // A model that searches reads everything again after each search.
+  const most = once * (1 + (usage.webSearches ?? 0))
   if (totalInputTokens(usage) > most || usage.outputTokens > most) return false
   if (usage.webSearches !== undefined && usage.webSearches > webSearchesMax) return false
   return (usage.outputTokens > 0 && totalInputTokens(usage) > 0) || outputBytes() === 0
 }
 
+/** By the bytes that passed, and by what the provider said at the start. */
 export function estimateUsage(
   atStart: Usage | undefined,
   outputBytes: number,
   estimatedInputTokens: () => number,
 ): Usage {
-  const outputTokens = Math.ceil(outputBytes / bytesPerToken)
+  const outputTokens = Math.max(atStart?.outputTokens ?? 0, tokensIn(outputBytes))
   // Hosts that know nothing yet begin with zeros.
-  if (atStart && totalInputTokens(atStart) > 0)
-    return { ...atStart, outputTokens: Math.max(atStart.outputTokens, outputTokens), source: 'estimated' }
-  const counted = Math.max(atStart?.outputTokens ?? 0, outputTokens)
-  return { ...estimatedInput(estimatedInputTokens()), outputTokens: counted }
+  if (atStart && totalInputTokens(atStart) > 0) return withOutput(atStart, outputTokens)
+  return { ...estimatedInput(estimatedInputTokens()), outputTokens }
+}
+
+/** What was counted, and the bytes that have passed since; where none have, it is the very usage that was told. */
+export function usageSince(counted: Usage, bytes: number): Usage {
+  return bytes === 0 ? counted : withOutput(counted, counted.outputTokens + tokensIn(bytes))
+}
+
+function withOutput(counted: Usage, outputTokens: number): Usage {
+  const input = counted.source === 'reported' ? ({ inputReported: true } as const) : {}
+  return { ...counted, outputTokens, ...input, source: 'estimated' }
+}
+
+function tokensIn(bytes: number): number {
+  return Math.ceil(bytes / bytesPerToken)
 }

@@ -5,15 +5,17 @@ import { mustStream } from '../dialects/byte-lane/must-stream.ts'
 import type { StreamRelay } from '../dialects/byte-lane/relay.ts'
 import type { Conversation } from '../dialects/canonical/conversation.ts'
 import { issuerName } from '../dialects/canonical/signature.ts'
-import type { Target, Warning } from '../dialects/canonical/translation.ts'
-import { WarningList } from '../dialects/request/warning-list.ts'
+import type { ReplyUndo, Target, Warning } from '../dialects/canonical/translation.ts'
+import { paramOf, WarningList } from '../dialects/request/warning-list.ts'
 import { Failure, invalidRequest } from '../kernel/failure.ts'
 import type { Candidate } from '../routing/candidate.ts'
 import type { OfferedModel } from '../routing/offer.ts'
 import type { Call } from './call.ts'
-import { CollectedReply, TranslatedStream } from './translated-stream.ts'
+import { isStrict } from './strict.ts'
+import { CollectedReply, type Translated, TranslatedStream } from './translated-stream.ts'
 
 export interface Lane {
+  readonly name: 'bytes' | 'translation'
   readonly headers: Readonly<Record<string, string>>
   readonly body: Uint8Array<ArrayBuffer>
   /** What was left out or approximated on the way. */
@@ -37,7 +39,17 @@ function affordable(conversation: Conversation, { outputCapMost, model }: Call):
   return { ...conversation, outputCap: Math.min(asked, outputCapMost) }
 }
 
-function byteLane(call: Call, { route, rules, isOwn }: Candidate): Lane | Failure {
+/** The caller's bytes went out as they were. */
+const nothingToUndo: ReplyUndo = {
+  toolNames: new Map(),
+  customTools: new Set(),
+  jsonTool: undefined,
+  stop: [],
+  singleToolCall: false,
+}
+
+function byteLane(call: Call, candidate: Candidate): Lane | Failure {
+  const { route, rules, isOwn } = candidate
   const { envelope, model, surface: dialect, request } = call
   const { body, warnings } = dialect.editRequest(envelope, {
     upstreamModel: route.upstreamModel,
@@ -47,13 +59,18 @@ function byteLane(call: Call, { route, rules, isOwn }: Candidate): Lane | Failur
     isOwn,
     rules,
   })
-  if (warnings.length > 0 && request.headers.get('x-tollgate-strict') === 'true') return strictRefusal(warnings)
+  if (warnings.length > 0 && isStrict(request.headers)) return strictRefusal(warnings)
   return {
+    name: 'bytes',
     headers: dialect.forwardedHeaders(request.headers),
     body,
     warnings,
     streamsUpstream: envelope.stream,
-    relayStream: () => dialect.relayStream(call),
+    // A provider that streams though it was not asked to is collected, as on the other lane.
+    relayStream: () =>
+      envelope.stream
+        ? dialect.relayStream(call)
+        : relayTranslated(call, candidate, { target: targetOf(model, candidate), undo: nothingToUndo }),
   }
 }
 
@@ -67,19 +84,27 @@ function translationLane(call: Call, candidate: Candidate): Lane | Failure {
   warnings.addAll(parsed.warnings)
   warnings.addAll(rendered.warnings)
   const lost = warnings.list
-  if (lost.length > 0 && call.request.headers.get('x-tollgate-strict') === 'true') return strictRefusal(lost)
+  if (lost.length > 0 && isStrict(call.request.headers)) return strictRefusal(lost)
   return {
+    name: 'translation',
     headers: rendered.headers,
     body: rendered.body,
     warnings: lost,
     streamsUpstream: true,
-    relayStream: () => {
-      const context = call.renderContext()
-      const note = (text: string) => void call.story.record.notes.push(text)
-      const translated = { from: candidate.dialect, to: call.surface, target, undo: rendered.undo, context, note }
-      return call.envelope.stream ? new TranslatedStream(translated) : new CollectedReply(translated)
-    },
+    relayStream: () => relayTranslated(call, candidate, { target, undo: rendered.undo }),
   }
+}
+
+/** On its own, since what it makes is kept for as long as the answer takes, and the rendered request must not be with it. */
+function relayTranslated(
+  call: Call,
+  { dialect }: Candidate,
+  asked: Pick<Translated, 'target' | 'undo'>,
+): TranslatedStream | CollectedReply {
+  const context = call.renderContext()
+  const note = (text: string) => void call.story.record.notes.push(text)
+  const translated = { from: dialect, to: call.surface, ...asked, context, note }
+  return call.envelope.stream ? new TranslatedStream(translated) : new CollectedReply(translated)
 }
 
 function targetOf(model: OfferedModel, { provider, endpoint, route, rules }: Candidate): Target {
@@ -93,9 +118,9 @@ function targetOf(model: OfferedModel, { provider, endpoint, route, rules }: Can
 }
 
 function strictRefusal(lost: readonly Warning[]): Failure {
-  const list = lost.map(({ code, field }) => `${code} (${field})`).join(', ')
+  const list = lost.map(({ code, field }) => `${code} (${paramOf(field)})`).join(', ')
   const message = `x-tollgate-strict: this request cannot be carried whole to the model's provider; lost would be ${list}.`
-  return invalidRequest(message.slice(0, strictMessageMax), lost[0]?.field)
+  return invalidRequest(message.slice(0, strictMessageMax), lost[0] && paramOf(lost[0].field))
 }
 
 const strictMessageMax = 2000

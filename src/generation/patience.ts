@@ -18,9 +18,15 @@ export interface Waiting {
 /** Whether nobody is there who could answer; asked while nothing has come. */
 export type IsSilent = (monotonicMs: number) => boolean
 
+function aborting(controller: AbortController): () => void {
+  return () => controller.abort()
+}
+
 export class Patience implements Watched {
   seat = -1
   readonly #controller = new AbortController()
+  /** Whoever passes the answer on keeps this for as long, and with it nothing else of the attempt. */
+  readonly abort = aborting(this.#controller)
   readonly #startedMs: number
   #limitMs: number
   readonly #waiting: Waiting
@@ -42,7 +48,7 @@ export class Patience implements Watched {
     this.#startedMs = startedMs
     this.#limitMs = limitMs
     this.#waiting = waiting
-    lost?.addEventListener('abort', this.#leave)
+    lost?.addEventListener('abort', this.abort)
   }
 
   get signal(): AbortSignal {
@@ -70,27 +76,38 @@ export class Patience implements Watched {
     this.#limitMs = totalMs
   }
 
+  /** Only so much longer, whatever was left. */
+  hurry(monotonicMs: number, leftMs: number): void {
+    this.#limitMs = Math.min(this.#limitMs, monotonicMs - this.#startedMs + leftMs)
+  }
+
   expire(): void {
     this.#endBy('shutdown')
   }
 
-  abort(): void {
-    this.#controller.abort()
-  }
-
   /** The fault as the client's going, the clock or our own end explain it, or as it looked from the wire. */
   fault(seen: 'unreachable' | 'broken' | 'garbled', said?: ProviderFault): AttemptFault {
-    if (this.lost?.aborted) return attemptFault('superseded')
-    if (this.#waiting.clientGone.aborted) return attemptFault('client left')
-    if (this.#endedBy === 'shutdown') return attemptFault('shut down')
+    const needless = this.#needless()
+    if (needless) return needless
     if (this.#endedBy === 'silence') return attemptFault('unreachable')
     return this.#endedBy === 'clock' ? attemptFault('timed out') : attemptFault(seen, said)
   }
 
+  /** Where it was ended for nothing that the provider did or left undone. */
+  endedAside(): AttemptFault | undefined {
+    return this.#controller.signal.aborted ? this.#needless() : undefined
+  }
+
   /** The attempt is over; from here whoever holds the open stream watches the client. */
   end(): void {
-    this.lost?.removeEventListener('abort', this.#leave)
-    if (this.#watchesClient) this.#waiting.clientGone.removeEventListener('abort', this.#leave)
+    this.lost?.removeEventListener('abort', this.abort)
+    if (this.#watchesClient) this.#waiting.clientGone.removeEventListener('abort', this.abort)
+  }
+
+  #needless(): AttemptFault | undefined {
+    if (this.lost?.aborted) return attemptFault('superseded')
+    if (this.#waiting.clientGone.aborted) return attemptFault('client left')
+    return this.#endedBy === 'shutdown' ? attemptFault('shut down') : undefined
   }
 
   /** From the first tick on; most attempts that fail fast never look. */
@@ -98,8 +115,8 @@ export class Patience implements Watched {
     if (this.#watchesClient) return
     this.#watchesClient = true
     const { clientGone } = this.#waiting
-    if (clientGone.aborted) this.#leave()
-    else clientGone.addEventListener('abort', this.#leave)
+    if (clientGone.aborted) this.abort()
+    else clientGone.addEventListener('abort', this.abort)
   }
 
   #endBy(whom: 'clock' | 'silence' | 'shutdown'): void {
@@ -107,6 +124,4 @@ export class Patience implements Watched {
     this.#endedBy = whom
     this.#controller.abort()
   }
-
-  readonly #leave = (): void => this.#controller.abort()
 }

@@ -52,3 +52,10 @@ test.each([...rows])('$ending', ({ ending, afterOutput, beforeOutput, beforeOutp
 test('a complete answer of which nobody knows the usage is billed by what passed', () => {
   expect(billedUsage('complete', facts({ outputBytes: 16 }))).toEqual(passed)
 })
+
+test.each(['client left after content', 'interrupted', 'out of money', 'ended by us'] as const)(
+  '%s: what was counted and told is billed, also where it had nothing to show',
+  (ending) => {
+    expect(billedUsage(ending, facts({ usage: whole, delivered: () => whole }))).toBe(whole)
+  },
+)

@@ -24,7 +24,7 @@ interface Row {
    * where the provider bills calls that are cancelled · nothing: the hold is released and no transfer written.
    */
   readonly pays: 'usage' | 'delivered' | 'input' | 'nothing'
-  /** In place of `delivered` while there is no output. */
+  /** In place of `delivered` while there is no output, and no count. */
   readonly withoutOutput?: 'input' | 'nothing'
 }
 
@@ -39,7 +39,7 @@ export const settlementMatrix = {
 } as const satisfies Record<Ending, Row>
 
 export interface SettlementFacts {
-  /** Of a complete answer. */
+  /** Of a complete answer, or of one whose count has passed: what was told is paid. */
   readonly usage: Usage | undefined
   /** Of what has passed; estimated where the provider said nothing. */
   delivered(): Usage
@@ -52,7 +52,8 @@ export interface SettlementFacts {
 /** The usage that is billed; undefined = nothing, and no transfer. */
 export function billedUsage(ending: Ending, facts: SettlementFacts): Usage | undefined {
   const { pays, withoutOutput }: Row = settlementMatrix[ending]
-  switch (facts.outputBytes > 0 ? pays : (withoutOutput ?? pays)) {
+  const isAnswered = facts.outputBytes > 0 || facts.usage !== undefined
+  switch (isAnswered ? pays : (withoutOutput ?? pays)) {
     case 'usage':
       return facts.usage ?? facts.delivered()
     case 'delivered':

@@ -9,7 +9,7 @@ import type { Failure } from '../kernel/failure.ts'
 import { createId } from '../kernel/ids.ts'
 import { formatUsd, type Nano } from '../kernel/money.ts'
 import { totalInputTokens, type Usage } from '../kernel/usage.ts'
-import type { Admission, LimitStates } from '../limits/limiter.ts'
+import type { Admission, Arrival, LimitStates } from '../limits/limiter.ts'
 import type { Candidate } from '../routing/candidate.ts'
 import type { OfferedModel } from '../routing/offer.ts'
 import type { NewRow } from '../store/write-batch.ts'
@@ -18,7 +18,9 @@ import type { RequestLog } from '../telemetry/request-log.ts'
 import { createRecord, logRequest, type RequestRecord, type TraceContext } from '../telemetry/request-record.ts'
 import { requestRow } from '../telemetry/request-row.ts'
 import { type AnswerHeaders, failureResponse, generationHeaders } from './answer-headers.ts'
+import { AttemptNote, putLast } from './attempt-note.ts'
 import type { Bill } from './bill.ts'
+import { clientLeftStatus, noteEnd } from './note-end.ts'
 import { billedUsage, type Ending, type SettlementFacts } from './settlement.ts'
 
 /** The client's socket, as far as a generation may touch it. */
@@ -51,9 +53,6 @@ export interface StoryDependencies {
   readonly beginTrace?: ((traceparent: string | null) => TraceContext) | undefined
 }
 
-/** Nothing is sent with it; it marks the record of a client that left. */
-const clientLeftStatus = 499
-
 export interface Settled {
   /** The charge could not be made durable, nothing was charged, and the answer must not be completed. */
   readonly unsettled?: Failure | undefined
@@ -72,13 +71,6 @@ function totalTokens(usage: Usage): number {
   return totalInputTokens(usage) + usage.outputTokens
 }
 
-/** A provider that refuses a request may quote it, and prompts are not kept: of its words only the one for the cause is. */
-function recordedReason({ message, facts }: Failure): string {
-  const { refusal } = facts
-  if (!refusal) return message
-  return `Provider ${refusal.provider} refused the request${refusal.word === undefined ? '' : `: ${refusal.word}`}`
-}
-
 export class Story {
   readonly record: RequestRecord
   /** The candidate that is being tried, or that answered. */
@@ -87,8 +79,8 @@ export class Story {
   answeredMs: number | undefined
   /** What is left of the caller's limits, for headers. */
   limits: LimitStates = noLimits
-  /** Its place among the running requests of its key; given back at the end. */
-  admission: Admission | undefined
+  /** Its place among the running requests of its key, from before its body is read; given back at the end. */
+  admission: Admission | Arrival | undefined
   /** The caller's idempotency key, and the whole answer that is kept under it. */
   kept: KeptKey | undefined
   keptAnswer: Uint8Array | undefined
@@ -99,6 +91,8 @@ export class Story {
   /** The last usage that was priced, and what it came to. */
   #priced: Usage | undefined
   #pricedUsd: string | undefined
+  /** Whoever ends it again, such as a defect behind the charge, changes nothing and only gets something to send. */
+  #hasEnded = false
 
   constructor(
     deps: StoryDependencies,
@@ -111,20 +105,17 @@ export class Story {
     this.#startedMs = deps.clock.monotonicMs()
   }
 
-  noteAttempt(candidate: Candidate, outcome: string, startedMs: number): void {
-    const { provider, route } = candidate
-    const waitedMs = this.#deps.clock.monotonicMs() - startedMs
-    this.record.waitedMs += waitedMs
-    this.record.attempts.push({
-      provider: provider.id,
-      upstreamModel: route.upstreamModel,
-      outcome,
-      ms: Math.round(waitedMs),
-      startMs: Math.round(startedMs - this.#startedMs),
-    })
+  beginAttempt(candidate: Candidate): AttemptNote {
+    this.candidate = candidate
+    return new AttemptNote(this.record, this.#deps.clock, this.#startedMs, candidate)
   }
 
-  noteFirstEvent(): void {
+  /** Somebody has begun to answer. */
+  noteServed(candidate: Candidate): void {
+    // Of two that were asked, the other may have been the last to begin.
+    this.candidate = candidate
+    this.bill?.serveBy(candidate)
+    putLast(this.record, candidate)
     this.answeredMs = this.#deps.clock.monotonicMs()
     this.record.firstEventMs = this.answeredMs - this.#startedMs
   }
@@ -144,6 +135,7 @@ export class Story {
 
   /** Ends the request with what it costs, durable when this resolves. */
   async settle(ending: Ending, failure: Failure | undefined, facts: SettlementFacts): Promise<Settled> {
+    if (this.#hasEnded) return { cost: this.record.costUsd }
     const usage = billedUsage(ending, facts)
     const isLeft = ending === 'client left before content' || ending === 'client left after content'
     this.#note(isLeft ? clientLeftStatus : 200, failure)
@@ -169,9 +161,11 @@ export class Story {
       return row ? [row] : []
     }
     let unsettled: Failure | undefined
+    this.#hasEnded = true
     try {
       unsettled = await bill.settle(usage, rows, usageJson)
     } catch (error) {
+      this.#hasEnded = false
       this.#forgetCharge()
       throw error
     }
@@ -203,24 +197,27 @@ export class Story {
 
   /** Ends a request that costs nothing and had no hold. */
   conclude(): void {
-    this.#note(200, undefined)
-    this.#release()
+    this.#endFree(200, undefined)
   }
 
   /** Ends it before anything was sent; a client that has left meanwhile is told nothing. */
   refuse(failure: Failure, clientGone?: AbortSignal): Response {
     if (clientGone?.aborted) return this.abandon()
-    this.#note(failure.status, failure)
-    this.#release()
+    this.#endFree(failure.status, failure)
     const headers = this.#withLimits(generationHeaders(this.record.id, this.candidate, this.record.attempts.length))
     return failureResponse(this.surface, failure, headers, this.record.id)
   }
 
   /** Ends it for a client that is no longer there and for whom nothing was sent upstream. */
   abandon(): Response {
-    this.#note(clientLeftStatus, undefined)
-    this.#release()
+    this.#endFree(clientLeftStatus, undefined)
     return gone()
+  }
+
+  #endFree(status: number, failure: Failure | undefined): void {
+    if (this.#hasEnded) return
+    this.#note(status, failure)
+    this.#release()
   }
 
   #withLimits(headers: AnswerHeaders): AnswerHeaders {
@@ -230,15 +227,12 @@ export class Story {
   }
 
   #note(status: number, failure: Failure | undefined): void {
-    const { record } = this
-    record.status = status
-    record.code = failure?.code
-    record.reason = failure && recordedReason(failure)
-    record.totalMs = this.#deps.clock.monotonicMs() - this.#startedMs
+    noteEnd(this.record, status, failure, this.#deps.clock.monotonicMs() - this.#startedMs)
   }
 
   /** Without a charge; the record is written on its own. */
   #release(): void {
+    this.#hasEnded = true
     this.bill?.release((error) =>
       this.#deps.log.warn('a hold could not be released; the reaper ends it', { error: String(error) }),
     )

@@ -4,13 +4,15 @@
 import { Failure } from '../kernel/failure.ts'
 import { formatUsd, type Nano } from '../kernel/money.ts'
 import type { OverBudget } from '../ledger/budget.ts'
-import type { HoldOutcome, Insufficient } from '../ledger/ledger.ts'
+import type { Insufficient } from '../ledger/insufficient.ts'
+import type { HoldOutcome } from '../ledger/ledger.ts'
 import type { Caller } from '../tenancy/caller.ts'
 import type { Bill } from './bill.ts'
 import type { Call } from './call.ts'
 import { strictInputTokens } from './input-bound.ts'
 import { leastSlice, type Slice, type SliceFacts, sliceOf, thinSlices } from './slice.ts'
 import { overBudget } from './spend-limits.ts'
+import { isStrict } from './strict.ts'
 
 /** Holds of running requests end one by one; about this long until one does. */
 const inFlightRetryMs = 5_000
@@ -23,12 +25,17 @@ export interface Holder {
   ask(slice: Slice, room?: Nano): HoldOutcome | Promise<HoldOutcome>
 }
 
+export interface ThinHolder extends Holder {
+  /** What would have been enough for the usual hold. */
+  readonly usualRoom: Nano
+}
+
 type Refused = Exclude<HoldOutcome, { kind: 'held' }>
 
 export async function thinHold(
   call: Call,
   caller: Caller,
-  { facts, billOf, ask }: Holder,
+  { facts, billOf, ask, usualRoom }: ThinHolder,
   refused: Refused,
 ): Promise<Bill | Failure> {
   if (refused.kind === 'unavailable') return cannotCharge(refused.retryAfterMs)
@@ -47,7 +54,9 @@ export async function thinHold(
       last = outcome
     }
     if (slices.length > 0 && roomOf(last).amount < room.amount) continue
-    const needed = slices.at(-1)?.amount ?? neededAmount(withCap, strict)
+    const bounded = slices.at(-1)?.amount ?? neededAmount(withCap, strict)
+    // Strict bounds of a long prompt may come to more than what the usual hold, an estimate, would have asked for.
+    const needed = usualRoom < bounded ? usualRoom : bounded
     return refusal(caller, last, needed, call.story.record.startedAt)
   }
 }
@@ -66,7 +75,7 @@ function roomOf(refused: Insufficient | OverBudget): Room {
 
 /** Under x-tollgate-strict the caller's cap is kept or the call refused; a budget for thinking must fit in any case. */
 function capLeast(call: Call): number {
-  if (call.request.headers.get('x-tollgate-strict') === 'true') return Number.POSITIVE_INFINITY
+  if (isStrict(call.request.headers)) return Number.POSITIVE_INFINITY
   const parsed = call.conversation()
   const budget = parsed instanceof Failure ? undefined : parsed.conversation.reasoning?.budgetTokens
   return budget === undefined ? 0 : budget + 1

@@ -19,6 +19,7 @@ export interface Ticker {
   unwatch(watched: Watched): void
   /** Ends everything that still runs. */
   expireAll(): void
+  /** Nobody is asked any more, so nothing may still run. */
   close(): void
 }
 
@@ -49,6 +50,9 @@ export function createTicker(clock: Clock, onDefect: (error: unknown) => void): 
       onDefect(error)
     }
   }
+  const expireAll = () => {
+    for (const watched of [...all]) watched.expire?.()
+  }
   timer.unref()
   return {
     get nowMs() {
@@ -68,9 +72,10 @@ export function createTicker(clock: Clock, onDefect: (error: unknown) => void): 
       last.seat = seat
       all[seat] = last
     },
-    expireAll() {
-      for (const watched of [...all]) watched.expire?.()
+    expireAll,
+    close() {
+      clearInterval(timer)
+      expireAll()
     },
-    close: () => clearInterval(timer),
   }
 }

@@ -38,6 +38,9 @@ abstract class TranslatedRelay implements StreamRelay {
   finished = false
   terminal: Uint8Array = nothing
   fault: ProviderFault | undefined
+  countedBytes: number | undefined
+  /** The last that counted output. */
+  #counted: Usage | undefined
   readonly #parser: StreamParser
   readonly #undo: UndoStages
   readonly #meter: UsageMeter
@@ -48,6 +51,10 @@ abstract class TranslatedRelay implements StreamRelay {
     this.#parser = from.translation.parseStream(target)
     this.#undo = new UndoStages(undo)
     this.#meter = new UsageMeter(context)
+  }
+
+  get isCut(): boolean {
+    return this.#undo.isCut
   }
 
   get usage(): Usage | undefined {
@@ -88,7 +95,16 @@ abstract class TranslatedRelay implements StreamRelay {
         }
       }
     }
+    this.#noteCount()
     return text === '' ? nothing : encoder.encode(text)
+  }
+
+  /** A count is for all that came with it: those that count on the way do so in every record. */
+  #noteCount(): void {
+    const { usageSoFar, isOutputUncounted } = this.#parser
+    if (usageSoFar === this.#counted || isOutputUncounted) return
+    this.#counted = usageSoFar
+    this.countedBytes = this.outputBytes
   }
 
   #noteOddities({ unified, raw, isOdd }: Stop): void {

@@ -17,6 +17,8 @@ export interface Usage {
   readonly webSearches?: number
   /** Which of the cache buckets were reported; absent = all of them. One that nobody reported counts as 0. */
   readonly cacheReported?: 'none' | 'reads'
+  /** Of an estimate: its input is what the provider counted, and only the output is a guess. */
+  readonly inputReported?: true
   readonly source: 'reported' | 'estimated'
 }
 

@@ -67,4 +67,6 @@ export const noLeases: LeaseStats = Object.freeze({
 
 export interface LedgerStats extends HoldStats, CommitStats, EndStats {
   readonly leases: LeaseStats
+  /** How far this machine's clock is ahead of the database's (less than 0: behind it); absent where they are one. */
+  readonly clockSkewMs?: number
 }

@@ -17,6 +17,8 @@ const retryWaitMaxMs = 60_000
 /** Characters of a provider's own text that a caller gets, and levels of its `error.details`. */
 const providerTextMax = 4096
 const detailsDepthMax = 16
+/** Where it said nothing, or broke off before it did. */
+const silence = 'It did not say why.'
 /** Some hosts repeat their status as the code, or write a sentence into it. */
 const isWord = /^[A-Za-z][A-Za-z0-9_.-]{2,63}$/
 
@@ -95,7 +97,7 @@ function callersFailure({ candidate, fault }: FailedAttempt): Failure {
   const said = fault.provider
   const mask = (text: string): string => maskSecrets(text, candidate.provider.apiKey)
   const word = said?.code === said?.type ? '' : mask(said?.code ?? '')
-  return new Failure('INVALID_REQUEST', mask(said?.message ?? '').slice(0, providerTextMax), {
+  return new Failure('INVALID_REQUEST', mask(said?.message || silence).slice(0, providerTextMax), {
     refusal: {
       provider: candidate.provider.id,
       dialect: candidate.dialect.id,

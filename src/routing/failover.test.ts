@@ -48,7 +48,9 @@ function start(fates: Record<string, readonly (AttemptFault | 'ok')[]>) {
     health,
     budget,
     candidates,
-    jump: (milliseconds: number) => void (nowMs += milliseconds),
+    jump(milliseconds: number): void {
+      nowMs += milliseconds
+    },
     async run(tookMs = 0): Promise<Answer | Exhausted> {
       return await tryCandidates<Answer>(dependencies, {
         plan: health.plan(candidates),

@@ -127,6 +127,20 @@ describe('a race', () => {
     expect(await result).toEqual(['ok first'])
   })
 
+  test.each(['first', 'second'] as const)('in which the %s runner has a defect ends the other too', async (which) => {
+    const scene = start()
+    const { waited, lost, result, discarded } = scene
+    const [bad, good] = which === 'first' ? [scene.first, scene.second] : [scene.second, scene.first]
+    waited.resolve()
+    await Bun.sleep(0)
+    bad.reject(new TypeError('a defect'))
+    expect(await result.catch(String)).toBe('TypeError: a defect')
+    expect([lost.first?.aborted, lost.second?.aborted]).toEqual([true, true])
+    good.resolve('ok after all')
+    await Bun.sleep(0)
+    expect(discarded).toEqual(['ok after all'])
+  })
+
   test('that nobody wins tells what became of both', async () => {
     const { first, second, waited, result } = start()
     waited.resolve()

@@ -11,10 +11,10 @@ import { type Log, timeOfDay } from './log.ts'
 export interface AttemptRecord {
   readonly provider: string
   readonly upstreamModel: string
-  /** `ok`, or the provider's status or the class of the failure: `503`, `timed out`. */
-  readonly outcome: string
+  /** `ok`, or the provider's status or the class of the failure: `503`, `timed out`. Empty while it is under way. */
+  outcome: string
   /** Until it answered or failed, in milliseconds. */
-  readonly ms: number
+  ms: number
   /** When it began, in milliseconds after the request; requests of older versions do not know. */
   readonly startMs?: number
 }

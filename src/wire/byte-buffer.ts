@@ -4,8 +4,13 @@
 const capacityMin = 1024
 
 export class ByteBuffer {
-  #bytes = new Uint8Array(0)
+  #bytes: Uint8Array<ArrayBuffer>
   #length = 0
+
+  /** `capacity`: how much is expected; memory is used only as it comes. */
+  constructor(capacity = 0) {
+    this.#bytes = new Uint8Array(capacity)
+  }
 
   get length(): number {
     return this.#length

@@ -2,13 +2,14 @@
 
 import { assert } from '../kernel/assert.ts'
 import { closeBracket, comma, openBracket } from './ascii.ts'
+import type { JsonEnds } from './json-ends.ts'
 import { jsonDepthMax } from './json-members.ts'
 import { JsonScanner } from './json-scanner.ts'
 import type { JsonSpan } from './json-spans.ts'
 
 /** [start, end) is an array of a body that readJsonMembers has accepted. */
-export function readJsonElements(body: Uint8Array, start: number, end: number): JsonSpan[] {
-  return readJsonElementsUntil(body, start, end, () => false)
+export function readJsonElements(body: Uint8Array, start: number, end: number, ends?: JsonEnds): JsonSpan[] {
+  return passElements(new JsonScanner(body, start, end, jsonDepthMax, ends), () => false)
 }
 
 /** The same up to the first that is the last one wanted, and it too; what lies behind is not looked at. */
@@ -18,7 +19,10 @@ export function readJsonElementsUntil(
   end: number,
   isLast: (span: JsonSpan) => boolean,
 ): JsonSpan[] {
-  const scanner = new JsonScanner(body, start, end, jsonDepthMax)
+  return passElements(new JsonScanner(body, start, end, jsonDepthMax), isLast)
+}
+
+function passElements(scanner: JsonScanner, isLast: (span: JsonSpan) => boolean): JsonSpan[] {
   assert(scanner.peek() === openBracket, 'the span of an array')
   scanner.at++
   const spans: JsonSpan[] = []

@@ -4,6 +4,7 @@
 import { isUtf8 } from 'node:buffer'
 import { assert } from '../kernel/assert.ts'
 import { closeBrace, comma, lowerF, lowerN, lowerT, minus, nine, openBrace, openBracket, quote, zero } from './ascii.ts'
+import type { JsonEnds } from './json-ends.ts'
 import { JsonScanner } from './json-scanner.ts'
 import { hasByteOrderMark, utf8FaultOffset, utf8Text } from './utf8.ts'
 
@@ -51,16 +52,20 @@ export function readJsonMembers(body: Uint8Array, depthMax: number = jsonDepthMa
   if (body.length === 0) return new JsonFault('syntax', 'the body is empty', 0)
   if (!isUtf8(body)) return new JsonFault('utf8', 'the body is not UTF-8', utf8FaultOffset(body))
   if (hasByteOrderMark(body)) return new JsonFault('syntax', 'the body begins with a byte order mark', 0)
-  return readObject(body, 0, body.length, depthMax)
+  return readObject(body, new JsonScanner(body, 0, body.length, depthMax))
 }
 
 /** The same for a value inside a body that has been checked before; offsets are into that body. */
-export function readJsonValueMembers(body: Uint8Array, start: number, end: number): JsonMembers | JsonFault {
-  return readObject(body, start, end, jsonDepthMax)
+export function readJsonValueMembers(
+  body: Uint8Array,
+  start: number,
+  end: number,
+  ends?: JsonEnds,
+): JsonMembers | JsonFault {
+  return readObject(body, new JsonScanner(body, start, end, jsonDepthMax, ends))
 }
 
-function readObject(body: Uint8Array, from: number, to: number, depthMax: number): JsonMembers | JsonFault {
-  const scanner = new JsonScanner(body, from, to, depthMax)
+function readObject(body: Uint8Array, scanner: JsonScanner): JsonMembers | JsonFault {
   const first = scanner.peek()
   const start = scanner.at
   if (first === -1) return new JsonFault('syntax', 'unexpected end of the body', start)

@@ -3,6 +3,7 @@
 
 import { openBracket, space } from './ascii.ts'
 import { readJsonElements } from './json-elements.ts'
+import { type JsonEnds, readJsonEnds } from './json-ends.ts'
 import { JsonFault, type JsonMembers, readJsonValueMembers } from './json-members.ts'
 import type { JsonSpan } from './json-spans.ts'
 import { utf8Text } from './utf8.ts'
@@ -16,6 +17,8 @@ export class JsonNode {
   constructor(
     private readonly body: Uint8Array,
     readonly span: JsonSpan,
+    /** Where it is read level by level, so that no level passes what is below it again. */
+    private readonly ends?: JsonEnds,
   ) {}
 
   /** A document that stands alone and is known to be JSON. */
@@ -23,7 +26,7 @@ export class JsonNode {
     const body = new TextEncoder().encode(text)
     let start = 0
     while ((body[start] ?? 0xff) <= space) start++
-    return new JsonNode(body, { start, end: body.length })
+    return new JsonNode(body, { start, end: body.length }, readJsonEnds(body))
   }
 
   /** The body's own object, whose members are known already. */
@@ -39,7 +42,7 @@ export class JsonNode {
     if (known) return known
     const found = this.#read()?.find(name)
     if (!found) return undefined
-    const node = new JsonNode(this.body, { start: found.valueStart, end: found.valueEnd })
+    const node = new JsonNode(this.body, { start: found.valueStart, end: found.valueEnd }, this.ends)
     this.#byName ??= new Map()
     this.#byName.set(name, node)
     return node
@@ -56,8 +59,8 @@ export class JsonNode {
   /** undefined if this is not an array. */
   elements(): readonly JsonNode[] | undefined {
     if (this.body[this.span.start] !== openBracket) return undefined
-    this.#elements ??= readJsonElements(this.body, this.span.start, this.span.end).map(
-      (span) => new JsonNode(this.body, span),
+    this.#elements ??= readJsonElements(this.body, this.span.start, this.span.end, this.ends).map(
+      (span) => new JsonNode(this.body, span, this.ends),
     )
     return this.#elements
   }
@@ -66,12 +69,17 @@ export class JsonNode {
     return this.elements()?.[index]
   }
 
+  /** As its text is, of which most are too long to be one. */
+  isWord(word: 'true' | 'false' | 'null'): boolean {
+    return this.span.end - this.span.start === word.length && this.text === word
+  }
+
   get text(): string {
     return utf8Text(this.body, this.span.start, this.span.end)
   }
 
   #read(): JsonMembers | undefined {
-    this.#members ??= readJsonValueMembers(this.body, this.span.start, this.span.end)
+    this.#members ??= readJsonValueMembers(this.body, this.span.start, this.span.end, this.ends)
     return this.#members instanceof JsonFault ? undefined : this.#members
   }
 }

@@ -24,6 +24,7 @@ import {
   tab,
   zero,
 } from './ascii.ts'
+import type { JsonEnds } from './json-ends.ts'
 
 export interface ScanFault {
   readonly reason: 'syntax' | 'depth'
@@ -51,6 +52,8 @@ export class JsonScanner {
     public at: number,
     private readonly end: number,
     private readonly depthMax: number,
+    /** Values that were passed before, where that is known. */
+    private readonly ends?: JsonEnds,
   ) {
     this.words = new DataView(body.buffer, body.byteOffset, body.length)
   }
@@ -71,6 +74,7 @@ export class JsonScanner {
 
   /** One value and everything inside it; `depth` counts the containers around it. */
   passValue(depth: number): boolean {
+    if (this.ends !== undefined && this.passKnown(this.ends)) return true
     // The byte that will close each container opened here, the innermost last.
     const closers: number[] = []
     for (;;) {
@@ -104,6 +108,14 @@ export class JsonScanner {
         closers.pop()
       }
     }
+  }
+
+  private passKnown(ends: JsonEnds): boolean {
+    this.peek()
+    const end = ends.get(this.at)
+    if (end === undefined) return false
+    this.at = end
+    return true
   }
 
   /** A member's name and its colon. */

@@ -1,8 +1,9 @@
 import { afterEach, describe, expect, test } from 'bun:test'
 import { connect, createServer, type Socket } from 'node:net'
+import { type BodyRoom, createBodyRoom } from './body-room.ts'
 import { BodyFault, readBody, readResponseBody, readResponseStart } from './read-body.ts'
 
-type Outcome = number | 'too-large' | 'aborted'
+type Outcome = number | BodyFault['reason']
 const cleanups: (() => void)[] = []
 
 afterEach(() => {
@@ -10,13 +11,13 @@ afterEach(() => {
 })
 
 /** A server that reads one body; `outcome` is the length it read or why it did not. */
-function bodyServer(bytesMax: number): { open(head: string): Socket; outcome: Promise<Outcome> } {
+function bodyServer(bytesMax: number, room?: BodyRoom): { open(head: string): Socket; outcome: Promise<Outcome> } {
   const { promise: outcome, resolve, reject } = Promise.withResolvers<Outcome>()
   const server = Bun.serve({
     port: 0,
     hostname: '127.0.0.1',
     async fetch(request) {
-      const body = await readBody(request, { bytesMax }).catch((error: unknown) => {
+      const body = await readBody(request, { bytesMax, ...(room && { room }) }).catch((error: unknown) => {
         reject(error)
         return new Uint8Array(0)
       })
@@ -72,6 +73,16 @@ describe('a request body', () => {
     const socket = server.open('Content-Length: 50')
     socket.write('x'.repeat(20), () => socket.destroy())
     expect(await server.outcome).toBe('aborted')
+  })
+
+  test('that is large is read in pieces, and aborted where it breaks off', async () => {
+    const mebibyte = 1024 * 1024
+    for (const sent of [3 * mebibyte, 2 * mebibyte]) {
+      const { open, outcome } = bodyServer(4 * mebibyte, createBodyRoom(4 * mebibyte))
+      const socket = open(`Content-Length: ${3 * mebibyte}`)
+      socket.write(new Uint8Array(sent), () => sent < 3 * mebibyte && socket.end())
+      expect(await outcome).toBe(sent < 3 * mebibyte ? 'aborted' : sent)
+    }
   })
 
   test('in chunks is read up to the limit', async () => {
@@ -196,6 +207,39 @@ describe('an answer from a provider', () => {
     expect(await readResponseStart(await fetch(endless), 5)).toEqual(new TextEncoder().encode('hello'))
     const short = await rawAnswer('HTTP/1.1 400 Bad Request\r\nContent-Length: 2\r\n\r\nno', 'wait')
     expect(await readResponseStart(await fetch(short), 5)).toEqual(new TextEncoder().encode('no'))
+  })
+
+  test('whose beginning is all that comes of it is that beginning', async () => {
+    const cut = await rawAnswer('HTTP/1.1 503 No\r\nContent-Length: 9\r\n\r\nno', 'wait')
+    const controller = new AbortController()
+    const response = await fetch(cut, { signal: controller.signal })
+    const reading = readResponseStart(response, 64)
+    await Bun.sleep(30)
+    controller.abort()
+    expect(await reading).toEqual(new TextEncoder().encode('no'))
+  })
+
+  test('tells that it comes, from the first byte that is not blank', async () => {
+    const pieces = [' \n', ' ', ' {', '}', ' ']
+    const seen: number[] = []
+    let at = 0
+    const body = new ReadableStream<Uint8Array>({
+      pull: (controller) => {
+        const piece = pieces[at++]
+        if (piece === undefined) controller.close()
+        else controller.enqueue(new TextEncoder().encode(piece))
+      },
+    })
+    const read = await readResponseBody(new Response(body), 64, () => void seen.push(at))
+    expect(new TextDecoder().decode(read as Uint8Array)).toBe(pieces.join(''))
+    expect(seen).toHaveLength(3)
+  })
+
+  test('of a known length tells so at once', async () => {
+    const url = await rawAnswer('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}', 'wait')
+    let told = 0
+    await readResponseBody(await fetch(url), 64, () => void told++)
+    expect(told).toBe(1)
   })
 
   test('that is over the limit is cancelled', async () => {

@@ -2,55 +2,115 @@
 // limit, whatever length it announces.
 
 import { assert } from '../kernel/assert.ts'
+import { space } from './ascii.ts'
+import type { BodyRoom } from './body-room.ts'
 import { ByteBuffer } from './byte-buffer.ts'
 
 export interface BodyLimits {
   readonly bytesMax: number
+  /** Shared by all bodies that are being read; absent = there is always room. */
+  readonly room?: BodyRoom
 }
 
 export class BodyFault {
-  constructor(readonly reason: 'too-large' | 'aborted') {}
+  constructor(readonly reason: 'too-large' | 'aborted' | 'no-room') {}
 }
+
+/** Up to this a body takes no room: it comes in a piece or two, and costs no more than its connection does anyway. */
+const smallBytes = 64 * 1024
 
 /** Never rejects: a client that goes away in the middle is an expected outcome. */
 export function readBody(request: Request, limits: BodyLimits): Promise<Uint8Array<ArrayBuffer> | BodyFault> {
   assert(!request.bodyUsed, 'a body is read once')
   const announced = announcedLength(request.headers)
   if (announced !== undefined && announced > limits.bytesMax) return Promise.resolve(tooLarge)
-  return readWithin(request, announced, limits.bytesMax).then(
-    (body) => (body === 'too-large' ? tooLarge : body),
+  const { bytesMax, room } = limits
+  const reading = room ? readInRoom(request, announced, bytesMax, room) : readWithin(request, announced, bytesMax)
+  return reading.then(
+    (body) => (body === 'too-large' ? tooLarge : body === 'no-room' ? noRoom : body),
     () => aborted,
   )
 }
 
 const tooLarge = new BodyFault('too-large')
 const aborted = new BodyFault('aborted')
+const noRoom = new BodyFault('no-room')
 
-/** Rejects where the connection does. Over the limit the rest is cancelled, which closes the connection. */
-export function readResponseBody(response: Response, bytesMax: number): Promise<Uint8Array<ArrayBuffer> | 'too-large'> {
-  const { headers } = response
-  // A compressed answer is unpacked on the way in, and its Content-Length says nothing about what comes out.
-  const announced = headers.has('content-encoding') ? undefined : announcedLength(headers)
-  if (announced !== undefined && announced > bytesMax) {
-    cancel(response.body)
-    return Promise.resolve('too-large')
+/**
+ * A large body takes room as it comes: one that is announced and then sent drop by drop must not keep out the others. What
+ * is read natively is not seen before it is whole, and takes room for all of it at once.
+ */
+function readInRoom(
+  request: Request,
+  announced: number | undefined,
+  bytesMax: number,
+  room: BodyRoom,
+): Promise<Uint8Array<ArrayBuffer> | 'too-large' | 'no-room'> {
+  if (announced !== undefined && announced <= nativeBytesMax) {
+    if (announced <= smallBytes) return readWithin(request, announced, bytesMax)
+    if (!room.take(announced, 0)) return Promise.resolve('no-room')
+    return readWithin(request, announced, bytesMax).finally(() => room.giveBack(announced))
   }
-  return readWithin(response, announced, bytesMax)
+  if (request.body === null) return Promise.resolve(new Uint8Array(0))
+  let taken = 0
+  const refusal = (length: number) => {
+    if (length > bytesMax) return 'too-large'
+    if (length <= smallBytes) return undefined
+    if (!room.take(length - taken, taken)) return 'no-room'
+    taken = length
+    return undefined
+  }
+  return readUnless(refusal, request.body, announced).finally(() => room.giveBack(taken))
 }
 
-/** The first bytes of an answer, and no more of it. Rejects where the connection does. */
+/** Above this a body is read in pieces though its length is known, so that whoever waits can see that it comes. */
+const nativeBytesMax = 1024 * 1024
+
+/**
+ * Rejects where the connection does. Over the limit the rest is cancelled, which closes the connection. `onProgress` is
+ * called when it is sure that the answer has begun, and again with each piece: blank space may be there to pass the time.
+ */
+export function readResponseBody(
+  response: Response,
+  bytesMax: number,
+  onProgress?: () => void,
+): Promise<Uint8Array<ArrayBuffer> | 'too-large'> {
+  const { headers, body } = response
+  // A compressed answer is unpacked on the way in, and its Content-Length says nothing about what comes out.
+  const announced = isEncoded(headers) ? undefined : announcedLength(headers)
+  if (announced !== undefined && announced > bytesMax) {
+    cancel(body)
+    return Promise.resolve('too-large')
+  }
+  if (!onProgress) return readWithin(response, announced, bytesMax)
+  // Who knows its length has all of it.
+  if (announced !== undefined) onProgress()
+  if (announced !== undefined && announced <= nativeBytesMax) return readWithin(response, announced, bytesMax)
+  return body === null ? Promise.resolve(new Uint8Array(0)) : readCapped(body, bytesMax, onProgress)
+}
+
+/** Some name the encoding that is none. */
+export function isEncoded(headers: Headers): boolean {
+  const encoding = headers.get('content-encoding')
+  return encoding !== null && !/^(identity|none)?$/i.test(encoding.trim())
+}
+
+/** The first bytes of an answer, and no more of it. Never rejects: where the connection breaks, what came is all. */
 export async function readResponseStart(response: Response, bytesMax: number): Promise<Uint8Array<ArrayBuffer>> {
   if (response.body === null) return new Uint8Array(0)
   const reader = response.body.getReader()
   const collected = new ByteBuffer()
-  for (;;) {
-    const { done, value } = await reader.read()
-    if (done) return collected.take()
-    collected.append(value.subarray(0, bytesMax - collected.length))
-    if (collected.length < bytesMax) continue
+  try {
+    while (collected.length < bytesMax) {
+      const { done, value } = await reader.read()
+      if (done) return collected.take()
+      collected.append(value.subarray(0, bytesMax - collected.length))
+    }
     cancel(reader)
-    return collected.take()
+  } catch {
+    // Cut off, by its sender or by whoever waits for it.
   }
+  return collected.take()
 }
 
 function readWithin(
@@ -66,18 +126,36 @@ function readWithin(
   return message.arrayBuffer().then((buffer) => (buffer.byteLength > bytesMax ? 'too-large' : new Uint8Array(buffer)))
 }
 
-async function readCapped(
+function readCapped(
   body: ReadableStream<Uint8Array>,
   bytesMax: number,
+  onProgress?: () => void,
 ): Promise<Uint8Array<ArrayBuffer> | 'too-large'> {
+  let hasBegun = false
+  const refusal = (length: number, piece: Uint8Array) => {
+    if (length > bytesMax) return 'too-large'
+    hasBegun ||= onProgress !== undefined && piece.some((byte) => byte > space)
+    if (hasBegun) onProgress?.()
+    return undefined
+  }
+  return readUnless(refusal, body)
+}
+
+/** `refusal` is asked before each piece is kept, with the length until its end; the rest of what it refuses is cancelled. */
+async function readUnless<Why extends string>(
+  refusal: (length: number, piece: Uint8Array) => Why | undefined,
+  body: ReadableStream<Uint8Array>,
+  announced?: number,
+): Promise<Uint8Array<ArrayBuffer> | Why> {
   const reader = body.getReader()
-  const collected = new ByteBuffer()
+  const collected = new ByteBuffer(announced)
   for (;;) {
     const { done, value } = await reader.read()
     if (done) return collected.take()
-    if (collected.length + value.length > bytesMax) {
+    const why = refusal(collected.length + value.length, value)
+    if (why !== undefined) {
       cancel(reader)
-      return 'too-large'
+      return why
     }
     collected.append(value)
   }

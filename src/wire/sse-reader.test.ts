@@ -91,7 +91,7 @@ describe('events', () => {
   })
 
   test('stop with an overflow that callers can tell from a defect', () => {
-    const reader = new SseReader({ lineBytesMax: 8 })
+    const reader = new SseReader({ recordBytesMax: 8 })
     expect(() => reader.push(bytes('data: 123'))).toThrow(SseOverflow)
   })
 })

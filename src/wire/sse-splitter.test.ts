@@ -107,7 +107,7 @@ describe('a stream is cut', () => {
 })
 
 describe('too much without an end', () => {
-  const limits = { recordBytesMax: 20, lineBytesMax: 10 }
+  const limits = { recordBytesMax: 20 }
   const push = (...chunks: string[]): number => {
     const splitter = new SseSplitter(limits)
     let count = 0
@@ -115,11 +115,11 @@ describe('too much without an end', () => {
     return count
   }
 
-  test('is a line over its limit, in one chunk or in many', () => {
-    expect(push(`${'x'.repeat(10)}\n\n`)).toBe(1)
-    expect(() => push(`${'x'.repeat(11)}\n\n`)).toThrow(SseOverflow)
-    expect(() => push('x'.repeat(11))).toThrow(SseOverflow)
-    expect(() => push('xxxxxx', 'xxxxx')).toThrow(SseOverflow)
+  test('is a line over the limit, in one chunk or in many', () => {
+    expect(push(`${'x'.repeat(18)}\n\n`)).toBe(1)
+    expect(() => push(`${'x'.repeat(19)}\n\n`)).toThrow(SseOverflow)
+    expect(() => push('x'.repeat(21))).toThrow(SseOverflow)
+    expect(() => push('x'.repeat(11), 'x'.repeat(10))).toThrow(SseOverflow)
     expect(push('xxxxxx\n', 'xxxxx\n\n')).toBe(1)
   })
 
@@ -133,15 +133,15 @@ describe('too much without an end', () => {
   test('comes after the records in front of it', () => {
     const splitter = new SseSplitter(limits)
     const cut: string[] = []
-    expect(() => splitter.push(bytes(`a\n\n${'x'.repeat(11)}`), (record) => void cut.push(text(record)))).toThrow()
+    expect(() => splitter.push(bytes(`a\n\n${'x'.repeat(21)}`), (record) => void cut.push(text(record)))).toThrow()
     expect(cut).toEqual(['a\n\n'])
   })
 
-  test('is by default a line of more than 1 MiB or a record of more than 4 MiB', () => {
+  test('is by default a record of more than 4 MiB, of one line or of many', () => {
     const line = new Uint8Array(1024 * 1024).fill(0x78)
-    const fits = new SseSplitter()
-    fits.push(line, () => {})
-    expect(() => fits.push(bytes('x'), () => {})).toThrow(SseOverflow)
+    const one = new SseSplitter()
+    for (let i = 0; i < 4; i++) one.push(line, () => {})
+    expect(() => one.push(bytes('x'), () => {})).toThrow(SseOverflow)
     const lines = new SseSplitter()
     const feed = bytes('\n')
     for (let i = 0; i < 3; i++) {

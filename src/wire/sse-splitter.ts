@@ -6,12 +6,11 @@ import { carriageReturn, lineFeed } from './ascii.ts'
 import { ByteBuffer } from './byte-buffer.ts'
 import { SseLines } from './sse-lines.ts'
 
+/** Also of one line: a picture comes as such. */
 const recordBytesMaxDefault = 4 * 1024 * 1024
-const lineBytesMaxDefault = 1024 * 1024
 
 export interface SseLimits {
   readonly recordBytesMax?: number
-  readonly lineBytesMax?: number
 }
 
 /** Thrown out of push: the peer sent more without an end than anyone should have to hold. */
@@ -21,7 +20,6 @@ export class SseOverflow extends Error {
 
 export class SseSplitter {
   readonly #recordBytesMax: number
-  readonly #lineBytesMax: number
   readonly #lines = new SseLines()
   /** The beginning of a record whose end has not arrived. */
   readonly #pending = new ByteBuffer()
@@ -32,7 +30,6 @@ export class SseSplitter {
 
   constructor(limits: SseLimits = {}) {
     this.#recordBytesMax = limits.recordBytesMax ?? recordBytesMaxDefault
-    this.#lineBytesMax = limits.lineBytesMax ?? lineBytesMaxDefault
   }
 
   /**
@@ -46,7 +43,6 @@ export class SseSplitter {
     let recordStart = 0
     while (lines.advance()) {
       const lineBytes = this.#lineBytes + lines.end - lines.start
-      if (lineBytes > this.#lineBytesMax) throw new SseOverflow(`an SSE line of more than ${this.#lineBytesMax} bytes`)
       if (lines.end === chunk.length) {
         this.#lineBytes = lineBytes
       } else {

@@ -3,7 +3,7 @@
 
 import { afterEach, expect, test } from 'bun:test'
 import { ask } from '../parts/ask.ts'
-import { type Gateway, startGateway } from '../parts/gateway.ts'
+import { failoverConfig, type Gateway, startGateway } from '../parts/gateway.ts'
 import { createJumpClock } from '../parts/jump-clock.ts'
 import { bothSurfaces, chat } from '../parts/surfaces.ts'
 import { startUpstream, type Upstream } from '../parts/upstream.ts'
@@ -83,6 +83,32 @@ test('a route that the request’s own deadline cuts short is not blamed for it'
     expect(error.message).toContain('chat-1 had too little time')
   }
   expect(await healthOf(chat.model)).toEqual(['ejected', 'healthy'])
+})
+
+test('nor is one whose stream goes on for longer than we let it', async () => {
+  const clock = createJumpClock()
+  upstream = startUpstream(async (call, reply) => {
+    const { opening, says } = wordsFor(call)
+    await reply.startStream()
+    await reply.chunk(opening + says('hello'))
+    // A word whenever one is due, for as long as it is wanted.
+    while (!call.isClosed()) {
+      await reply.chunk(says('word'))
+      await Bun.sleep(10)
+    }
+  })
+  gateway = await startGateway({ config: failoverConfig([upstream.url]), clock })
+  // Twenty that broke off would eject it.
+  const responses = await Promise.all(
+    Array.from({ length: 20 }, () => ask(gateway, chat, { model: chat.model, stream: true, ...body })),
+  )
+  const texts = responses.map((response) => response.text())
+  for (let passed = 0; passed <= 901; passed += 20) {
+    clock.jump(20)
+    await Bun.sleep(120)
+  }
+  for (const text of await Promise.all(texts)) expect(text).toContain('took too long')
+  expect(await healthOf(chat.model)).toEqual(['healthy'])
 })
 
 test('with hardly any of it left no other route is asked', async () => {

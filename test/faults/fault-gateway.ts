@@ -44,6 +44,7 @@ export interface FaultGateway {
 export async function startFaultGateway(fault: string): Promise<FaultGateway> {
   const clock = createJumpClock()
   const misbehave = misbehaviours[fault]
+  const passes = clockFaults[fault]
   let waitedFor = 1
   let hanging = 0
   const content = { begun: 0, seen: 0 }
@@ -57,10 +58,9 @@ export async function startFaultGateway(fault: string): Promise<FaultGateway> {
     const turn = { call, reply, streams, ...(call.path.includes('-stream-') && { untilSeen }) }
     if (!isBad || !misbehave) return behave(turn)
     await misbehave(turn)
-    if (!clockFaults.has(fault) || ++hanging < waitedFor) return
+    if (!passes || ++hanging < waitedFor) return
     hanging = 0
-    // Past the clock that ends it: the first event of a stream, or the ten minutes of a whole answer.
-    clock.jump(streams ? 61 : 601)
+    clock.jump(passes(call.path.includes('-stream-')))
   })
   const dead = addressFaults.has(fault) ? startDeadAddress(fault) : undefined
   const gateway = await startGateway({ config: configFor(upstream, dead?.url ?? upstream.url), clock })

@@ -4,6 +4,7 @@
 import { afterEach, expect, test } from 'bun:test'
 import { ask } from '../parts/ask.ts'
 import { type Gateway, requestRecords, startGateway } from '../parts/gateway.ts'
+import { recordedRequest } from '../parts/recorded-request.ts'
 import { chat } from '../parts/surfaces.ts'
 import { startUpstream, type Upstream, type UpstreamCall, type UpstreamReply } from '../parts/upstream.ts'
 import { behave } from './misbehave.ts'
@@ -28,7 +29,7 @@ async function start(hedge: string): Promise<void> {
     config: `
 providers:
   - { id: chat-0, dialect: openai-chat, base_url: "${first.url}/v1", api_key: k }
-  - { id: chat-1, dialect: openai-chat, base_url: "${second.url}/v1", api_key: k }
+  - { id: chat-1, dialect: anthropic-messages, base_url: "${second.url}", api_key: k }
 models:
   - id: test/chat
     price: { input: "1.00", output: "2.00" }
@@ -54,6 +55,13 @@ test('a slow first route is overtaken, ended, and costs the caller nothing', asy
   await first.calls.at(-1)?.closed
   expect(second.calls).toHaveLength(1)
   const record = (await requestRecords(gateway, warmUps + 1)).at(-1)
+  expect(await recordedRequest(gateway, warmUps + 1)).toMatchObject({
+    lane: 'translation',
+    attempts: [
+      { provider: 'chat-0', outcome: 'superseded' },
+      { provider: 'chat-1', outcome: 'ok' },
+    ],
+  })
   // 3 in at $1, 2 out at $2 per million.
   expect(record).toMatchObject({ status: 200, provider: 'chat-1', cost: '0.000007' })
 })
@@ -71,6 +79,14 @@ test('where the first route answers after all, it is the second that is ended', 
   expect(await response.text()).toContain('[DONE]')
   expect(response.headers.get('x-tollgate-provider')).toBe('chat-0')
   await other.closed
+  // As it answered, and not as the one was asked that was begun last.
+  expect(await recordedRequest(gateway, warmUps + 1)).toMatchObject({
+    lane: 'bytes',
+    attempts: [
+      { provider: 'chat-1', outcome: 'superseded' },
+      { provider: 'chat-0', outcome: 'ok' },
+    ],
+  })
   expect((await requestRecords(gateway, warmUps + 1)).at(-1)).toMatchObject({ status: 200, provider: 'chat-0' })
 })
 

@@ -25,8 +25,19 @@ const status =
 
 /** Connecting itself fails; the gateway is given another address for these. */
 export const addressFaults: ReadonlySet<string> = new Set(['connect refused', 'TLS failure'])
-/** Only a clock ends these. */
-export const clockFaults: ReadonlySet<string> = new Set(['hang before headers', 'hang after headers', 'slow drip'])
+/** Only a clock ends these: for a caller's stream the one for its first event, for a whole answer its ten minutes. */
+const untilAnswer = (streams: boolean) => (streams ? 61 : 601)
+/** A refusal is known by its status; its words have two seconds. */
+const untilWords = () => 2.1
+
+/** How many seconds have to pass. */
+export const clockFaults: Readonly<Record<string, (streams: boolean) => number>> = {
+  'hang before headers': untilAnswer,
+  'hang after headers': untilAnswer,
+  'slow drip': untilAnswer,
+  '503 whose body hangs': untilWords,
+  '400 whose body hangs': untilWords,
+}
 
 export const misbehaviours: Readonly<Record<string, Misbehave>> = {
   reset: ({ reply }) => reply.reset(),
@@ -61,6 +72,20 @@ export const misbehaviours: Readonly<Record<string, Misbehave>> = {
   '502': status(502, 'bad gateway'),
   '503': status(503, 'busy'),
   '529': status(529, 'Overloaded'),
+  '503 whose body hangs': (turn) => halfRefusal(turn, 503, 'busy'),
+  '400 whose body hangs': (turn) => halfRefusal(turn, 400, 'temperature is no good'),
+  '503 cut in its body': async (turn) => {
+    await halfRefusal(turn, 503, 'busy')
+    turn.reply.cut()
+  },
+  '400 cut in its body': async (turn) => {
+    await halfRefusal(turn, 400, 'temperature is no good')
+    turn.reply.cut()
+  },
+  '429 cut in its body, with Retry-After: 7': async (turn) => {
+    await halfRefusal(turn, 429, 'slow down', 'retry-after: 7\r\n')
+    turn.reply.cut()
+  },
   redirect: ({ reply }) => reply.send(307, { location: 'http://127.0.0.1:1/elsewhere' }, ''),
   '200 with error event': async ({ call, reply, streams }) => {
     const words = wordsFor(call)
@@ -100,7 +125,7 @@ export const misbehaviours: Readonly<Record<string, Misbehave>> = {
     if (!streams)
       return reply.write('HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 70000000\r\n\r\n{')
     await reply.startStream()
-    await reply.chunk(`data: ${'x'.repeat(1_100_000)}`)
+    await reply.chunk(`data: ${'x'.repeat(4_300_000)}`)
   },
   'gzip body': async ({ call, reply, streams }) => {
     const { opening, says, ending, whole } = wordsFor(call)
@@ -108,6 +133,15 @@ export const misbehaviours: Readonly<Record<string, Misbehave>> = {
     const body = gzipSync(streams ? opening + says('hello') + ending : whole)
     await reply.send(200, { 'content-type': type, 'content-encoding': 'gzip' }, body)
   },
+}
+
+/** All that it has to say, and the promise of more. */
+async function halfRefusal({ reply }: Turn, code: number, message: string, headers = ''): Promise<void> {
+  const said = JSON.stringify({ type: 'error', error: { type: 'some_error', message } })
+  const head = `HTTP/1.1 ${code} No\r\ncontent-type: application/json\r\n${headers}content-length: 9999\r\n\r\n`
+  await reply.write(head + said)
+  // Until the gateway has read it.
+  await Bun.sleep(50)
 }
 
 /** The head of an answer that promises more. */

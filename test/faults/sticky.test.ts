@@ -56,6 +56,28 @@ function turnBody(surface: TestSurface, conversation: number, turn: number): str
   })
 }
 
+/** A question and a tool; with a result, the call of it as well. */
+function loopBody(surface: TestSurface, loop: number, result?: string): string {
+  const question = { role: 'user', content: `Question ${loop}` }
+  if (surface.name === 'chat') {
+    const call = { id: 'call_1', type: 'function', function: { name: 'look', arguments: '{}' } }
+    const called = [
+      { role: 'assistant', content: null, tool_calls: [call] },
+      { role: 'tool', tool_call_id: 'call_1', content: result },
+    ]
+    const tools = [{ type: 'function', function: { name: 'look', parameters: { type: 'object', properties: {} } } }]
+    const turns = [question, ...(result === undefined ? [] : called)]
+    return bodyOf(surface, { tools: JSON.stringify(tools), messages: JSON.stringify(turns) })
+  }
+  const called = [
+    { role: 'assistant', content: [{ type: 'tool_use', id: 'toolu_1', name: 'look', input: {} }] },
+    { role: 'user', content: [{ type: 'tool_result', tool_use_id: 'toolu_1', content: result }] },
+  ]
+  const tools = [{ name: 'look', input_schema: { type: 'object', properties: {} } }]
+  const turns = [question, ...(result === undefined ? [] : called)]
+  return bodyOf(surface, { tools: JSON.stringify(tools), messages: JSON.stringify(turns) })
+}
+
 /** Which upstream a request went to. */
 async function routeOf(surface: TestSurface, body: string): Promise<number> {
   const before = upstreams.map(({ calls }) => calls.length)
@@ -78,5 +100,12 @@ describe.each(bothSurfaces)('$name', (surface) => {
     }
     // All forty in one place by chance: once in 500 billion runs.
     expect(new Set(places).size).toBe(2)
+  })
+
+  test('a tool loop stays where it began, however short its beginning', async () => {
+    for (let loop = 0; loop < conversations; loop++) {
+      const begin = await routeOf(surface, loopBody(surface, loop))
+      expect(await routeOf(surface, loopBody(surface, loop, 'x'.repeat(5000)))).toBe(begin)
+    }
   })
 })

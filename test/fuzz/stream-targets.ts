@@ -30,7 +30,7 @@ const undo = {
 
 export function checkCounts(usage: Usage | undefined): void {
   if (!usage) return
-  const { source, cacheReported, ...counts } = usage
+  const { source, cacheReported, inputReported, ...counts } = usage
   for (const [name, count] of Object.entries(counts)) {
     insist(Number.isSafeInteger(count) && count >= 0, `${name} is ${count}`)
   }

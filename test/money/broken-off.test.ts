@@ -89,7 +89,7 @@ test.each([...fromMessages])('row 6, counted but not ended: $name pays what was 
   const answer = await till.ask(path, till.fresh(path))
   expect(answer.text).toContain('STREAM_INTERRUPTED')
   // Three in, and nine out: more than the two of the text that came.
-  await expectPaid(till, answer, 3n * 350n + 9n * 1_050n, 'estimated')
+  await expectPaid(till, answer, 3n * 350n + 9n * 1_050n, 'reported')
 })
 
 const fromChat = streamedPaths.filter(({ provider }) => provider === 'chat')

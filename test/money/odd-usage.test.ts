@@ -3,7 +3,7 @@
 // not.
 
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { type DialectName, say, usageIn } from './provider-words.ts'
+import { type DialectName, say, usageIn, wordsOf } from './provider-words.ts'
 import { allPaths, expectPaid, openTill, streamedPaths, type Till } from './till.ts'
 import { usd } from './wallets.ts'
 
@@ -114,5 +114,40 @@ describe.each(streamedPaths.filter(({ provider }) => provider === 'messages'))('
       say(call, reply, { texts, usageAtStart, usage: usageIn('messages', { input: 7, output: 1 }) }),
     )
     await expectPaid(till, await till.ask(path), 3_500n)
+  })
+})
+
+describe.each(streamedPaths.filter(({ provider }) => provider === 'chat'))('$name', (path) => {
+  const { text, ending } = wordsOf('chat')
+  const first = (usage: object): string =>
+    `data: ${JSON.stringify({ id: 'c', choices: [{ index: 0, delta: { role: 'assistant' } }], usage })}\n\n`
+  // Of the whole answer they would make output, or all of it, free.
+  test.each([
+    ['zeros', { input: 0 }, estimate],
+    ['the prompt', { input: 10 }, 10n * 350n + 3n * 1_050n],
+  ] as const)('usage: %s in the first chunk, and never again', async (_, { input }, charge) => {
+    till.upstream.handle(async (_call, reply) => {
+      const counted = first(report('chat', { input, output: 0 }))
+      await reply.startStream()
+      await reply.chunk(counted + texts.map(text).join('') + ending({ usage: undefined }))
+      await reply.finish()
+    })
+    const answer = await till.ask(path)
+    expect(answer.cost).toBe(usd(charge))
+    await expectPaid(till, answer, charge, 'estimated')
+  })
+
+  test('usage: zeros in every chunk are written down once', async () => {
+    till.upstream.handle(async (_, reply) => {
+      const counted = texts.map((each) =>
+        text(each).replace('"model"', `"usage":${JSON.stringify(report('chat', { input: 0, output: 0 }))},"model"`),
+      )
+      await reply.startStream()
+      await reply.chunk(counted.join('') + ending({ usage: undefined }))
+      await reply.finish()
+    })
+    const answer = await till.ask(path)
+    await expectPaid(till, answer, estimate, 'estimated')
+    expect(JSON.parse((await till.line(answer.requestId)).notes)).toHaveLength(1)
   })
 })

@@ -71,7 +71,7 @@ const refused = (name: ClientName) => ({
 
 describe.each([...chatClientNames, ...messageClientNames])('%s', (name) => {
   test.each([false, true])('a wallet that cannot pay is told what it has and needs (streamed: %p)', async (stream) => {
-    till.upstream.handle(answer)
+    till.upstream.handle(answer, 'stay unasked')
     const calls = till.upstream.calls.length
     const purse = await till.wallets.open('0.50')
     const { send } = sender(name, purse)

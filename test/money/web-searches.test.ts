@@ -79,7 +79,7 @@ describe.each(paths)('$name', (path) => {
   })
 
   test('a wallet that cannot pay for them is told so, and nothing is sent', async () => {
-    till.upstream.handle((call, reply) => say(call, reply, { texts: ['found'], usage: searched(0) }))
+    till.upstream.handle((call, reply) => say(call, reply, { texts: ['found'], usage: searched(0) }), 'stay unasked')
     const purse = await till.wallets.open('0.12')
     const before = till.upstream.calls.length
     const many = { ...search, max_uses: 50 }

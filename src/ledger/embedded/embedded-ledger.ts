@@ -14,12 +14,14 @@ import { BudgetCounters } from '../budget-counters.ts'
 import { clean, cleanMs } from '../clean.ts'
 import { type Funding, type FundOutcome, recordFunding } from '../fund.ts'
 import { createGate, type Gate } from '../gate.ts'
-import type { Ledger } from '../ledger.ts'
+import type { HoldOutcome, HoldRequest, Ledger } from '../ledger.ts'
 import type { LedgerOptions } from '../options.ts'
+import { createBudgetSeeds, seedRoundMs } from '../seed-budgets.ts'
 import { noLeases } from '../stats.ts'
 import { createTally } from '../tally.ts'
 import { listTransfers, readTransfersOf } from '../transfer.ts'
 import { unavailable } from '../unavailable.ts'
+import { correct } from './correct.ts'
 import { createGroupCommit, type GroupCommit } from './group-commit.ts'
 import { createSettle } from './settle.ts'
 import { WalletBook } from './wallet-book.ts'
@@ -32,6 +34,7 @@ export async function createEmbeddedLedger(options: LedgerOptions, writer: Batch
   const gate = createGate(clock)
   const commits = createGroupCommit({ writer, clock, gate, pace })
   const tally = createTally()
+  const seeds = createBudgetSeeds({ ...options, onRaised: (name, by) => book.budgets.spend([name], by) })
 
   const reap = async () => {
     await reach('in_reap')
@@ -39,7 +42,16 @@ export async function createEmbeddedLedger(options: LedgerOptions, writer: Batch
     tally.reaped(reports)
     return reports
   }
+  const onSeedFault = (error: unknown) => options.onFault('a spend limit could not be brought up to date', error)
+  const hold = (request: HoldRequest): HoldOutcome | Promise<HoldOutcome> => {
+    const { requestId, workspaceId, amount, roomLeast, lifetimeMs = holdLifetimeMs, budgets } = request
+    const expiresAtMs = clock.monotonicMs() + lifetimeMs
+    const outcome = book.hold(requestId, workspaceId, { amount, roomLeast, now: clock.now(), expiresAtMs, budgets })
+    const pause = outcome.kind === 'held' ? reach('after_hold') : undefined
+    return pause ? pause.then(() => outcome) : outcome
+  }
   const stops = [
+    pace.every(seedRoundMs, () => seeds.round().catch(onSeedFault)),
     pace.every(maintenanceMs, async () => {
       if (gate.failed()) await probe(commits, clock)
       await reap()
@@ -52,12 +64,10 @@ export async function createEmbeddedLedger(options: LedgerOptions, writer: Batch
   ]
 
   return {
-    hold({ requestId, workspaceId, amount, roomLeast, lifetimeMs = holdLifetimeMs, budgets }) {
+    hold(request) {
       if (!gate.admits()) return unavailable
-      const expiresAtMs = clock.monotonicMs() + lifetimeMs
-      const outcome = book.hold(requestId, workspaceId, { amount, roomLeast, now: clock.now(), expiresAtMs, budgets })
-      const pause = outcome.kind === 'held' ? reach('after_hold') : undefined
-      return pause ? pause.then(() => outcome) : outcome
+      const seeding = seeds.ensure(request.budgets)
+      return seeding ? seeding.then((isDone) => (isDone ? hold(request) : unavailable)) : hold(request)
     },
     // A closed gate is no reason to end what is running: the hold is in memory, and its settlement is tried for long.
     extend: (requestId, more) => book.extend(requestId, more) ?? { kind: 'gone' },
@@ -66,6 +76,8 @@ export async function createEmbeddedLedger(options: LedgerOptions, writer: Batch
     settle: createSettle({ book, commits, database, clock, reach, tally }),
     release: (requestId) => (book.release(requestId) ? { kind: 'released' } : { kind: 'gone' }),
     fund: (funding) => fund(options, { book, gate }, funding),
+    correct: (correction) => correct(options, { book, gate }, correction),
+    recount: (scopeId) => void seeds.recount(scopeId).catch(onSeedFault),
     wallet: async (workspaceId) => book.wallet(workspaceId),
     budget: async (scopeId, window) => book.budgets.state(budgetName(scopeId, window)),
     transfers: (workspaceId, query) => listTransfers(database.sql, workspaceId, query),

@@ -47,14 +47,18 @@ async function settleClaim(
   claim: Claim,
   settlement: Settlement,
 ): Promise<SettleOutcome> {
+  let transfers: SettledTransfers
+  let operation: WriteOperation
   try {
     await reach('before_settle')
+    transfers = settledTransfers(settlement, claim.workspaceId, { charged: claim.charged, now: clock.now() })
+    operation = settleOperation(inserts, claim, transfers, settlement)
   } catch (thrown) {
+    // A claim that nothing was written for is nobody else's to end.
     book.drop(claim)
     throw thrown
   }
-  const transfers = settledTransfers(settlement, claim.workspaceId, { charged: claim.charged, now: clock.now() })
-  const end = await commit(commits, book, claim, settleOperation(inserts, claim, transfers, settlement))
+  const end = await commit(commits, book, claim, operation)
   switch (end) {
     case 'committed':
       await reach('after_commit')

@@ -6,7 +6,8 @@ import type { RequestId, WorkspaceId } from '../../kernel/ids.ts'
 import type { Nano } from '../../kernel/money.ts'
 import { type Budget, type BudgetName, budgetNames, noBudgets, type OverBudget } from '../budget.ts'
 import { BudgetCounters } from '../budget-counters.ts'
-import type { Insufficient, ReapReport, Wallet } from '../ledger.ts'
+import type { Insufficient } from '../insufficient.ts'
+import type { ReapReport, Wallet } from '../ledger.ts'
 import type { HoldStats } from '../stats.ts'
 
 interface Balance {
@@ -24,6 +25,8 @@ interface Hold {
   readonly heldAt: number
   readonly expiresAtMs: number
   amount: bigint
+  /** The part of the amount that was added when the charge was known. */
+  covered: bigint
   sent: boolean
   claimed: boolean
 }
@@ -93,6 +96,7 @@ export class WalletBook {
       heldAt: now,
       expiresAtMs,
       amount: 0n,
+      covered: 0n,
       sent: false,
       claimed: false,
     }
@@ -125,12 +129,13 @@ export class WalletBook {
     const hold = this.#open(requestId)
     if (!hold) return undefined
     hold.claimed = true
-    const { amount, balance, workspaceId, budgetNames } = hold
+    const { balance, workspaceId, budgetNames } = hold
     // The rest is reserved at once, so that what is committed later is covered whatever happens until then.
-    this.#cover(hold, told - amount)
+    this.#cover(hold, told - hold.amount)
+    const held = hold.amount - hold.covered
     const charged = (told < hold.amount ? told : hold.amount) as Nano
     const writtenOff = (charge - charged) as Nano
-    return { requestId, workspaceId, held: amount, charged, writtenOff, walletMissing: !balance.stored, budgetNames }
+    return { requestId, workspaceId, held, charged, writtenOff, walletMissing: !balance.stored, budgetNames }
   }
 
   /** The claim's charge is durable. */
@@ -197,6 +202,7 @@ export class WalletBook {
     const { posted, held: reserved } = hold.balance
     const amount = more < posted - reserved ? more : posted - reserved
     if (amount <= 0n) return 0n
+    hold.covered += amount
     this.#add(hold, amount)
     return amount
   }

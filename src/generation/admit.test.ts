@@ -1,0 +1,95 @@
+import { expect, test } from 'bun:test'
+import { openaiChat } from '../dialects/openai-chat/index.ts'
+import { systemClock } from '../kernel/clock.ts'
+import { Failure, retryHeaders } from '../kernel/failure.ts'
+import { createMemoryLimiter } from '../limits/memory-limiter.ts'
+import { createLog } from '../telemetry/log.ts'
+import type { Caller } from '../tenancy/caller.ts'
+import { createBodyRoom } from '../wire/body-room.ts'
+import { type AdmitDependencies, admit } from './admit.ts'
+import { Story } from './story.ts'
+
+const caller: Caller = {
+  keyId: 'key_1',
+  keyName: 'k',
+  projectId: 'prj_1',
+  workspaceId: 'ws_1',
+  workspaceName: 'w',
+  projectName: 'p',
+  allow: [],
+  limits: [{ kind: 'key', id: 'key_1', name: 'k', limits: { concurrentRequests: 1 } }],
+  sources: undefined,
+  sharesRoutes: false,
+}
+
+function createBench() {
+  const room = createBodyRoom(300_000)
+  const limiter = createMemoryLimiter(systemClock)
+  const deps = {
+    authenticate: () => caller,
+    limiter,
+    bodyBytesMax: 1_000_000,
+    bodyRoom: room,
+    random: () => 0.5,
+    offer() {
+      throw new Error('a defect')
+    },
+    credentials: { open: () => new Map() },
+  } as unknown as AdmitDependencies
+  const log = createLog({ format: 'json', clock: systemClock, write: () => {} })
+  const connection = { keepOpen() {}, rearm() {}, drop() {}, address: () => undefined }
+  const story = () =>
+    new Story(
+      { clock: systemClock, log, requests: { write: () => {} }, observe: () => {} },
+      openaiChat,
+      '/path',
+      connection,
+    )
+  return { room, limiter, deps, story }
+}
+
+function upload(bytes: number, headers: Record<string, string> = {}): Request {
+  const body = `{"model":"m","messages":[{"role":"user","content":"${'x'.repeat(bytes)}"}]}`
+  const all = { 'content-type': 'application/json', 'content-length': String(body.length), ...headers }
+  return new Request('http://gateway/', { method: 'POST', headers: all, body })
+}
+
+test('a large body is turned away while others fill the room for bodies', async () => {
+  const { room, deps, story } = createBench()
+  expect(room.take(250_000, 0)).toBe(true)
+  const failure = await admit(deps, upload(100_000), story(), openaiChat.readEnvelope, () => 0)
+  if (!(failure instanceof Failure)) throw new Error('was admitted')
+  expect([failure.code, failure.status]).toEqual(['OVERLOADED', 503])
+  expect(retryHeaders(failure)).toEqual({ 'retry-after': '2', 'retry-after-ms': '2000' })
+})
+
+test('whatever ends the request, its place is free again', async () => {
+  const { room, limiter, deps, story } = createBench()
+  const isFull = () => limiter.arrive(caller.limits).kind === 'refused'
+  const endings: readonly [request: Request, status: number][] = [
+    [upload(1, { 'content-type': 'text/plain' }), 415],
+    [upload(1, { 'content-encoding': 'gzip' }), 415],
+    [upload(1_000_000), 413],
+    [
+      new Request('http://gateway/', { method: 'POST', headers: { 'content-type': 'application/json' }, body: '{' }),
+      400,
+    ],
+    [upload(100_000), 503],
+  ]
+  expect(room.take(250_000, 0)).toBe(true)
+  for (const [request, status] of endings) {
+    const each = story()
+    const failure = await admit(deps, request, each, openaiChat.readEnvelope, () => 0)
+    expect(failure).toMatchObject({ status })
+    each.refuse(failure as Failure)
+    const next = limiter.arrive(caller.limits)
+    expect([status, next.kind]).toEqual([status, 'arrived'])
+    if (next.kind === 'arrived') next.end()
+  }
+  // A defect as well.
+  const each = story()
+  await expect(admit(deps, upload(1), each, openaiChat.readEnvelope, () => 0)).rejects.toThrow('a defect')
+  expect(isFull()).toBe(true)
+  each.refuse(new Failure('INTERNAL', 'failed'))
+  expect(isFull()).toBe(false)
+})
