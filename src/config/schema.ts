@@ -60,7 +60,10 @@ export const serverSchema = z
       .max(36_500)
       .optional()
       .describe('How long the request log is kept; 0 = for ever. Charges are always kept. Default 90.'),
-    catalog: z.enum(['public', 'signed-in']).optional().describe('Who may read the catalog pages. Default public.'),
+    catalog: z
+      .enum(['public', 'signed-in'])
+      .optional()
+      .describe('Who may read the catalog, as pages and as GET /api/catalog. Default public.'),
     local_models: z
       .union([z.enum(['on', 'off']), z.boolean()], { error: 'expected on or off' })
       .optional()

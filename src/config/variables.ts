@@ -93,9 +93,6 @@ export function readVariables(env: Environment, providerVariables: readonly stri
     warn('TOLLGATE_ADMIN_TOKEN', 'is short enough to be guessed; use at least 16 random characters')
   }
   const secret = secretOf('TOLLGATE_SECRET')
-  if (secret && secret.reveal().length < 32) {
-    warn('TOLLGATE_SECRET', 'is short enough to be guessed; use at least 32 random bytes')
-  }
   const databaseUrl = secretOf('DATABASE_URL')
   if (databaseUrl && !/^postgres(ql)?:\/\//i.test(databaseUrl.reveal())) {
     fault('DATABASE_URL', 'expected an address that starts with postgres:// (unset it to use the embedded database)')

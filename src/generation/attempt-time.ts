@@ -7,20 +7,19 @@ import { type AttemptFault, attemptFault } from '../routing/fault.ts'
 import type { Health } from '../routing/health/health.ts'
 import type { AttemptRecord } from '../telemetry/request-record.ts'
 import type { Call } from './call.ts'
+import type { Lane } from './lane.ts'
 import { usualTotalMs } from './total-ms.ts'
 
 export class AttemptTime {
   /** The route's own. */
   readonly timeouts: RouteTimeouts
   readonly #leftMs: number
-  readonly #isStreamed: boolean
 
   constructor(call: Call, { route, key }: Candidate, health: Pick<Health, 'firstEventLimitMs'>) {
     const { envelope, model, story } = call
     // A model that reasons may be silent for minutes before it says anything.
     const kind = model.tags.includes('reasoning') ? 'reasoning' : 'ordinary'
     const usualMs = usualTotalMs(envelope)
-    this.#isStreamed = envelope.stream
     this.timeouts = {
       connectMs: 3_000,
       firstEventMs: health.firstEventLimitMs(key, kind),
@@ -34,12 +33,12 @@ export class AttemptTime {
   }
 
   /**
-   * Until the first of an answer. Who waits for a whole one has no first event to wait for: some providers hold back even
-   * the headers until the end. On the lane of a translation the provider is asked for a stream all the same; a route is
-   * given as much time there as on the other, so that both surfaces are served alike.
+   * Until the first of an answer. A provider that was not asked for a stream has no first event to wait for: some hold
+   * back even the headers until the end.
    */
-  get firstAnswerMs(): number {
-    return this.#isStreamed ? Math.min(this.timeouts.firstEventMs, this.#totalMs) : this.#totalMs
+  firstAnswerMs({ streamsUpstream }: Pick<Lane, 'streamsUpstream'>): number {
+    const { firstEventMs } = this.timeouts
+    return streamsUpstream ? Math.min(firstEventMs, this.#totalMs) : this.#totalMs
   }
 
   /** For an answer that is collected here and goes on past its first event. */

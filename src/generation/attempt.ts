@@ -100,7 +100,7 @@ export function createAttempt({ clock, ticker, reach, health, soundings }: Attem
     const { connectMs } = time.timeouts
     const isSilent = (nowMs: number) =>
       nowMs - startedMs >= connectMs && soundings.isSilent(candidate, connectMs, nowMs)
-    const patience = new Patience(startedMs, time.firstAnswerMs, call, lost, isSilent)
+    const patience = new Patience(startedMs, time.firstAnswerMs(lane), call, lost, isSilent)
     const running: Running = { call, candidate, lane, time, patience, ticker }
     let isAnswering = false
     ticker.watch(patience)

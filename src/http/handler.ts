@@ -87,7 +87,8 @@ export function createHandler(deps: HandlerDependencies): Handler {
     if (route) return route(request, server)
     if (path === '/models' || path.startsWith('/models/')) {
       const surface = surfaceOf(request)
-      if (request.method !== 'GET') return refuse(surface, wrongMethod(request, 'GET'))
+      // The runtime leaves the body out where only the head was asked for.
+      if (request.method !== 'GET' && request.method !== 'HEAD') return refuse(surface, wrongMethod(request, 'GET'))
       const id = path.slice('/models/'.length)
       return guard(surface, () =>
         id === ''
@@ -96,12 +97,12 @@ export function createHandler(deps: HandlerDependencies): Handler {
       )
     }
     const exact = pathOf(request.url)
-    if (deps.payments && exact === webhookPath) return deps.payments.webhook(request)
-    if (exact === metricsPath) return deps.metrics(request)
+    if (deps.payments && exact === webhookPath) return withRequestId(deps.payments.webhook(request))
+    if (exact === metricsPath) return withRequestId(deps.metrics(request))
     // Clients warm up their connection with these before they send a key.
     if (request.method === 'HEAD' && (path === '/' || path === '/api/hello')) return plainText(200)
     const page = deps.pages(request, exact)
-    if (page) return page
+    if (page) return withRequestId(page)
     const managed = deps.management(request, exact)
     if (managed) return managed
     return refuse(path.startsWith('/messages') ? messages : surfaceOf(request), unknownPath(request))
@@ -117,6 +118,14 @@ function readiness(unready: Failure | undefined, degraded: string | undefined): 
 function plainText(status: number, line?: string): Response {
   const headers = { ...requestIdHeaders(createId('req')), 'content-type': 'text/plain' }
   return new Response(line === undefined ? null : `${line}\n`, { status, headers })
+}
+
+/** Those who answer for people and not for clients leave it to us. */
+async function withRequestId(answer: Response | Promise<Response>): Promise<Response> {
+  const response = await answer
+  if (response.headers.has('request-id')) return response
+  for (const [name, value] of Object.entries(requestIdHeaders(createId('req')))) response.headers.set(name, value)
+  return response
 }
 
 function withClose(response: Response): Response {

@@ -21,7 +21,7 @@ export interface ModelsDependencies {
   offer(): Offer
 }
 
-const pageLimitDefault = 20
+/** Also without a limit: who asks once shall see every model. */
 const pageLimitMax = 1000
 
 export function createModelsRoutes(deps: ModelsDependencies) {
@@ -105,7 +105,7 @@ function pagedItem(model: OfferedModel, offer: WorkspaceOffer) {
 function pageOf(models: readonly OfferedModel[], request: Request, offer: WorkspaceOffer): object | Failure {
   const query = queryOf(request.url)
   const limitText = query.get('limit')
-  const limit = limitText === null ? pageLimitDefault : Number(limitText)
+  const limit = limitText === null ? pageLimitMax : Number(limitText)
   if (!Number.isInteger(limit) || limit < 1 || limit > pageLimitMax) {
     return invalidRequest(`\`limit\` must be a whole number from 1 to ${pageLimitMax}.`, 'limit')
   }

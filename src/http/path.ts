@@ -20,11 +20,11 @@ export function queryOf(url: string): URLSearchParams {
 }
 
 /**
- * Base-URL habits differ between clients: some add `/v1` to a base that has it, some leave it out. The public paths are
- * taken in all three forms and named here without the prefix, e.g. `/chat/completions`.
+ * Base-URL habits differ between clients: some add `/v1` to a base that has it, some leave it out, some join the two with
+ * a slash too many. The public paths are taken in all these forms and named here in one, e.g. `/chat/completions`.
  */
 export function publicPath(path: string): string {
-  let bare = path
+  let bare = path.includes('//') ? path.replace(/\/{2,}/g, '/') : path
   for (let times = 0; times < 2 && bare.startsWith('/v1/'); times++) bare = bare.slice(3)
-  return bare
+  return bare.length > 1 && bare.endsWith('/') ? bare.slice(0, -1) : bare
 }

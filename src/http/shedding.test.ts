@@ -37,14 +37,28 @@ test('an ordinary load is taken', () => {
 })
 
 describe('the event loop', () => {
-  test('may stand still twice in five seconds, as for a collection; a third time is too much', () => {
-    const { shedding, pass } = start()
-    pass(10, 900)
-    pass(10, 900)
+  test('may stand still for a quarter of the time, as for collections or by one large request', () => {
+    const { shedding, pass } = start({ random: () => 0 })
+    for (let n = 0; n < 12; n++) pass(1, 104)
     expect(shedding.refusal()).toBeUndefined()
-    pass(10, 101)
+    pass(1, 104)
+    // 13 × 104 ms of 5,000.
     expect(shedding.refusal()).toMatchObject({ code: 'OVERLOADED', status: 503 })
     shedding.close()
+  })
+
+  test('turns away so many as it stands still for more, and all of them from three quarters of the time on', () => {
+    const refusedOf = (stalls: number) => {
+      let draw = 0
+      const { shedding, pass } = start({ random: () => draw })
+      for (let n = 0; n < stalls; n++) pass(0, 500)
+      let refused = 0
+      // 100 callers, each with another draw.
+      for (draw = 0.005; draw < 1; draw += 0.01) if (shedding.refusal()) refused++
+      shedding.close()
+      return refused
+    }
+    expect([2, 3, 5, 7, 8].map(refusedOf)).toEqual([0, 10, 50, 90, 100])
   })
 
   test('may always be a tenth of a second late', () => {
@@ -58,22 +72,22 @@ describe('the event loop', () => {
     const { shedding, pass } = start()
     for (let n = 0; n < 50; n++) pass(1, 980, 0.249)
     expect(shedding.refusal()).toBeUndefined()
-    for (let n = 0; n < 3; n++) pass(1, 980, 0.25)
+    for (let n = 0; n < 4; n++) pass(1, 980, 0.25)
     expect(shedding.refusal()).toMatchObject({ code: 'OVERLOADED' })
     shedding.close()
   })
 
   test('is its own fault in a container that may use a tenth of a core, and uses it', () => {
     const { shedding, pass } = start({ coreShare: 0.1 })
-    for (let n = 0; n < 3; n++) pass(1, 980, 0.09)
+    for (let n = 0; n < 4; n++) pass(1, 980, 0.09)
     expect(shedding.refusal()).toMatchObject({ code: 'OVERLOADED' })
     shedding.close()
   })
 
   test('is forgiven after five seconds without a lag', () => {
     const { shedding, pass } = start()
-    for (let n = 0; n < 3; n++) pass(0, 500)
-    pass(247)
+    pass(0, 3750)
+    pass(249)
     expect(shedding.refusal()).toBeDefined()
     pass(1)
     expect(shedding.refusal()).toBeUndefined()

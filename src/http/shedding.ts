@@ -33,11 +33,16 @@ export interface SheddingDependencies {
 
 /** How often it looks. */
 export const sampleMs = 20
-/** Five seconds. */
-const samples = 250
-/** More than one sample in a hundred later than this: the 99th percentile is. */
+const windowMs = 5_000
+/** A sample that comes later than this says that somebody was kept waiting. */
 const lateMs = 100
-const lateMax = samples / 100
+/**
+ * What part of the time the loop may stand still, and from where on nobody is let in; in between so many are turned away
+ * as it is more. A few stalls, which one stranger can cause, are no reason to refuse everybody; a loop with more work
+ * than time is late nearly always.
+ */
+const lateShareMin = 0.25
+const lateShareMax = 0.75
 /** Late for reasons of its own: a process that worked less than this of what it may waited for others on its machine. */
 const ownShare = 0.25
 
@@ -55,7 +60,7 @@ export function createShedding(deps: SheddingDependencies): Shedding {
   const { clock, random, running, runningMax = runningMaxDefault } = deps
   const { rssBytes = () => process.memoryUsage.rss(), memoryBytesMax = memoryLimit() } = deps
   const { workedMs = processWorkedMs, coreShare = readCoreShare() } = deps
-  const lateness = new LatenessRing()
+  const stalls = new Stalls()
   let sampledMs = clock.monotonicMs()
   let workedBeforeMs = workedMs()
   let untilMemory = 0
@@ -66,7 +71,8 @@ export function createShedding(deps: SheddingDependencies): Shedding {
     const tookMs = nowMs - sampledMs
     const workedNowMs = workedMs()
     // To turn requests away helps against what they cause. Against a busy neighbour it only makes a delay a refusal.
-    lateness.add(tookMs - sampleMs > lateMs && workedNowMs - workedBeforeMs >= tookMs * coreShare * ownShare)
+    const isOwn = workedNowMs - workedBeforeMs >= tookMs * coreShare * ownShare
+    stalls.add(nowMs, isOwn && tookMs - sampleMs > lateMs ? tookMs - sampleMs : 0)
     sampledMs = nowMs
     workedBeforeMs = workedNowMs
     if (untilMemory-- > 0) return
@@ -77,7 +83,8 @@ export function createShedding(deps: SheddingDependencies): Shedding {
   timer.unref()
 
   function cause(): string | undefined {
-    if (lateness.late > lateMax) return 'is too busy'
+    const excess = (stalls.share - lateShareMin) / (lateShareMax - lateShareMin)
+    if (excess > 0 && random() < excess) return 'is too busy'
     if (rss > memoryBytesMax * memoryShare) return 'is short of memory'
     return running() > runningMax ? 'has too many requests running' : undefined
   }
@@ -94,17 +101,17 @@ export function createShedding(deps: SheddingDependencies): Shedding {
   }
 }
 
-/** How many of the last samples were late. */
-class LatenessRing {
-  late = 0
-  readonly #ring = new Uint8Array(samples)
-  #at = 0
+/** How much of the last seconds the loop stood still. */
+class Stalls {
+  /** 1 = all of it. */
+  share = 0
+  readonly #list: { readonly endedMs: number; readonly tookMs: number }[] = []
 
-  add(isLate: boolean): void {
-    const value = isLate ? 1 : 0
-    this.late += value - (this.#ring[this.#at] ?? 0)
-    this.#ring[this.#at] = value
-    this.#at = (this.#at + 1) % samples
+  /** 0 = none. Each takes its place on the clock, so that no more than fifty of them are known. */
+  add(nowMs: number, tookMs: number): void {
+    if (tookMs > 0) this.#list.push({ endedMs: nowMs, tookMs })
+    while (this.#list[0] && this.#list[0].endedMs <= nowMs - windowMs) this.#list.shift()
+    this.share = this.#list.reduce((sum, stall) => sum + stall.tookMs, 0) / windowMs
   }
 }
 
@@ -125,7 +132,7 @@ function readCoreShare(): number {
 }
 
 /** Of the container, where there is one that limits it; else the machine's. */
-function memoryLimit(): number {
+export function memoryLimit(): number {
   const machine = totalmem()
   const constrained = process.constrainedMemory()
   return constrained > 0 && constrained < machine ? constrained : machine

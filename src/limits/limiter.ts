@@ -5,6 +5,12 @@ import type { LimitKind, LimitScope } from './limit.ts'
 
 export interface Limiter {
   /**
+   * A concurrent place in every scope for a request whose body is still to come, or nothing in any. Refused, too, where
+   * its requests of the minute are used up; neither is worth reading a body for.
+   */
+  arrive(scopes: readonly LimitScope[]): Arrival | Refused
+
+  /**
    * Takes one request and the estimated tokens in every scope, or nothing in any. An estimate of 0 tokens (a request
    * that generates nothing) is never refused for tokens.
    *
@@ -13,6 +19,15 @@ export interface Limiter {
    * more than its size: over any longer time the average holds.
    */
   admit(scopes: readonly LimitScope[], estimatedTokens: number): Admission | Refused | Promise<Admission | Refused>
+}
+
+/** Ended exactly once: by `admit`, whatever the verdict, or by `end`. */
+export interface Arrival {
+  readonly kind: 'arrived'
+  /** As `admit` of the limiter, for the request this place was taken for. */
+  admit(estimatedTokens: number): Admission | Refused | Promise<Admission | Refused>
+  /** What came cannot be served: the place is free again, and the request counts, for it was made. */
+  end(): void
 }
 
 export interface Admission {

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import type { Clock } from '../kernel/clock.ts'
 import type { LimitScope, Limits } from './limit.ts'
-import type { Admission, Refused } from './limiter.ts'
+import type { Admission, Arrival, Refused } from './limiter.ts'
 import { createMemoryLimiter } from './memory-limiter.ts'
 
 function createBench() {
@@ -237,4 +237,55 @@ test('scopes that have drained are forgotten while others come; who still runs o
   pass(60_000)
   for (let n = 0; n < 200; n++) limiter.admit([key(limits, 'last')], 1)
   expect(limiter.scopeCount).toBe(1)
+})
+
+function arrived(verdict: Arrival | Refused): Arrival {
+  expect(verdict.kind).toBe('arrived')
+  return verdict as Arrival
+}
+
+test('who arrives has a place before the body is there, and keeps it when it is admitted', async () => {
+  const { limiter } = createBench()
+  const scopes = [key({ concurrentRequests: 2 }), workspace({ requestsPerMinute: 100 })]
+  const [first, second] = [arrived(limiter.arrive(scopes)), arrived(limiter.arrive(scopes))]
+  expect(limiter.arrive(scopes)).toMatchObject({ kind: 'refused', limit: 'concurrent', max: 2, used: 2 })
+  refused(limiter.admit(scopes, 0))
+  const admission = admitted(await first.admit(10))
+  refused(limiter.admit(scopes, 0))
+  admission.end(10)
+  second.end()
+  const again = [arrived(limiter.arrive(scopes)), arrived(limiter.arrive(scopes))]
+  for (const each of again) each.end()
+})
+
+test('an arrival that comes to nothing counts as a request; one refused for its tokens does not', async () => {
+  const { limiter } = createBench()
+  const scopes = [key({ requestsPerMinute: 2, tokensPerMinute: 100 })]
+  admitted(limiter.admit([key({ tokensPerMinute: 100 })], 100))
+  expect(refused(await arrived(limiter.arrive(scopes)).admit(50))).toMatchObject({ limit: 'tokens', asked: 50 })
+  arrived(limiter.arrive(scopes)).end()
+  arrived(limiter.arrive(scopes)).end()
+  expect(limiter.arrive(scopes)).toMatchObject({ kind: 'refused', limit: 'requests', used: 2, retryAfterMs: 30_000 })
+})
+
+test('an arrival ends once, and is not forgotten before', () => {
+  const { limiter, pass } = createBench()
+  const limits = { concurrentRequests: 1 }
+  const waiting = arrived(limiter.arrive([key(limits, 'waiting')]))
+  for (let n = 0; n < 200; n++) {
+    arrived(limiter.arrive([key(limits, `passing-${n}`)])).end()
+    pass(60_000)
+  }
+  expect(limiter.arrive([key(limits, 'waiting')]).kind).toBe('refused')
+  waiting.end()
+  expect(() => waiting.end()).toThrow('an arrival ends once')
+  expect(() => waiting.admit(1)).toThrow('an arrival ends once')
+})
+
+test('without limits everyone arrives for nothing', async () => {
+  const { limiter } = createBench()
+  const arrival = arrived(limiter.arrive([key({})]))
+  arrival.end()
+  admitted(await arrival.admit(5))
+  expect(limiter.scopeCount).toBe(0)
 })

@@ -5,7 +5,7 @@ import { assert } from '../kernel/assert.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { tokensMax } from '../kernel/usage.ts'
 import { isLimited, type LimitScope } from './limit.ts'
-import type { Admission, Limiter, LimitState, LimitStates, Refused } from './limiter.ts'
+import type { Admission, Arrival, Limiter, LimitState, LimitStates, Refused } from './limiter.ts'
 import { LoadTable } from './load-table.ts'
 import type { Reservation } from './reservations.ts'
 import type { Obstacle, ScopeLoad } from './scope-load.ts'
@@ -18,32 +18,90 @@ export interface MemoryLimiter extends Limiter {
 
 /** Shared by all requests without limits, so that they cost nothing. */
 const unlimited: Admission = Object.freeze({ kind: 'admitted', state: Object.freeze({}), end() {} })
+const unlimitedArrival: Arrival = Object.freeze({ kind: 'arrived', admit: () => unlimited, end() {} })
 
 export function createMemoryLimiter(clock: Clock): MemoryLimiter {
   const table = new LoadTable()
   // Buckets are exact in whole milliseconds. Monotonic, because wall time steps.
   const readMs = () => Math.floor(clock.monotonicMs())
 
+  const loadsOf = (scopes: readonly LimitScope[], nowMs: number): Loaded[] => {
+    table.forgetIdle(nowMs, scopes.length)
+    return scopes.filter(isLimited).map((scope) => ({ scope, load: table.load(scope, nowMs) }))
+  }
+  const admit = (scopes: readonly LimitScope[], estimatedTokens: number): Admission | Refused => {
+    const tokens = wholeTokens(estimatedTokens)
+    const loads = loadsOf(scopes, readMs())
+    return (
+      refusal(loads, tokens) ??
+      begin(
+        loads.map(({ load }) => load),
+        tokens,
+        readMs,
+      )
+    )
+  }
+
   return {
-    admit(scopes, estimatedTokens) {
-      if (!scopes.some(isLimited)) return unlimited
-      const tokens = wholeTokens(estimatedTokens)
-      const nowMs = readMs()
-      table.forgetIdle(nowMs, scopes.length)
-      const loads: ScopeLoad[] = []
-      let refusing: { readonly scope: LimitScope; readonly obstacle: Obstacle } | undefined
-      for (const scope of scopes) {
-        if (!isLimited(scope)) continue
-        const load = table.load(scope, nowMs)
-        loads.push(load)
-        const obstacle = load.obstacle(tokens)
-        if (obstacle && obstacle.retryAfterMs > (refusing?.obstacle.retryAfterMs ?? 0)) refusing = { scope, obstacle }
-      }
-      if (refusing) return { kind: 'refused', scope: refusing.scope, ...refusing.obstacle, state: statesOf(loads) }
-      return begin(loads, tokens, readMs)
+    arrive(scopes) {
+      if (!scopes.some(isLimited)) return unlimitedArrival
+      const loads = loadsOf(scopes, readMs())
+      return refusal(loads, 0) ?? arrive(loads, { readMs, admit: (tokens) => admit(scopes, tokens) })
     },
+    admit: (scopes, estimatedTokens) => (scopes.some(isLimited) ? admit(scopes, estimatedTokens) : unlimited),
     get scopeCount() {
       return table.size
+    },
+  }
+}
+
+interface Loaded {
+  readonly scope: LimitScope
+  readonly load: ScopeLoad
+}
+
+/** Of the scope that makes a request with so many tokens wait longest; undefined = all have room. */
+function refusal(loads: readonly Loaded[], tokens: number): Refused | undefined {
+  let refusing: { readonly scope: LimitScope; readonly obstacle: Obstacle } | undefined
+  for (const { scope, load } of loads) {
+    const obstacle = load.obstacle(tokens)
+    if (obstacle && obstacle.retryAfterMs > (refusing?.obstacle.retryAfterMs ?? 0)) refusing = { scope, obstacle }
+  }
+  if (!refusing) return undefined
+  return {
+    kind: 'refused',
+    scope: refusing.scope,
+    ...refusing.obstacle,
+    state: statesOf(loads.map(({ load }) => load)),
+  }
+}
+
+interface Door {
+  readMs(): number
+  admit(tokens: number): Admission | Refused
+}
+
+function arrive(loads: readonly Loaded[], { readMs, admit }: Door): Arrival {
+  for (const { load } of loads) load.arrive()
+  let ended = false
+  const leave = (): void => {
+    assert(!ended, 'an arrival ends once')
+    ended = true
+    for (const { load } of loads) load.leave()
+  }
+  return {
+    kind: 'arrived',
+    admit(estimatedTokens) {
+      leave()
+      return admit(estimatedTokens)
+    },
+    end() {
+      leave()
+      const nowMs = readMs()
+      for (const { scope, load } of loads) {
+        load.advance(nowMs, scope.limits)
+        load.end(nowMs, load.begin(0), 0)
+      }
     },
   }
 }

@@ -27,6 +27,8 @@ export class ScopeLoad {
   #requests: Bucket | undefined
   #tokens: TokenLoad | undefined
   #running = 0
+  /** Beside them, those whose body is still to come. */
+  #arriving = 0
 
   /** Comes before every other call. A limit that is gone leaves its bucket behind: it may come back. */
   advance(nowMs: number, limits: Limits): void {
@@ -43,7 +45,8 @@ export class ScopeLoad {
     const { requestsPerMinute, tokensPerMinute, concurrentRequests } = this.#limits
     const requestMs = requestsPerMinute === undefined ? 0 : waitMs(this.#requests, 1)
     const tokenMs = tokensPerMinute === undefined ? 0 : waitMs(this.#tokens?.bucket, tokens)
-    const concurrentMs = this.#running < (concurrentRequests ?? Number.POSITIVE_INFINITY) ? 0 : concurrentRetryMs
+    const places = this.#running + this.#arriving
+    const concurrentMs = places < (concurrentRequests ?? Number.POSITIVE_INFINITY) ? 0 : concurrentRetryMs
     const retryAfterMs = Math.max(requestMs, tokenMs, concurrentMs)
     if (retryAfterMs === 0) return undefined
     if (retryAfterMs === requestMs) {
@@ -53,7 +56,17 @@ export class ScopeLoad {
       const facts = { max: tokensPerMinute ?? 0, used: used(this.#tokens?.bucket), asked: tokens }
       return { limit: 'tokens', ...facts, retryAfterMs }
     }
-    return { limit: 'concurrent', max: concurrentRequests ?? 0, used: this.#running, asked: 1, retryAfterMs }
+    return { limit: 'concurrent', max: concurrentRequests ?? 0, used: places, asked: 1, retryAfterMs }
+  }
+
+  /** Takes a place for a request whose body is still to come. */
+  arrive(): void {
+    this.#arriving++
+  }
+
+  /** Gives the place back: the body has come, or will not. */
+  leave(): void {
+    this.#arriving--
   }
 
   /** Counts a request; `end` takes what this returns. */
@@ -82,7 +95,7 @@ export class ScopeLoad {
 
   /** Whether a new one would be the same. */
   isIdle(nowMs: number): boolean {
-    if (this.#running > 0) return false
+    if (this.#running + this.#arriving > 0) return false
     this.#requests?.advance(nowMs)
     this.#tokens?.bucket.advance(nowMs)
     return !this.#requests?.usedUnits && !this.#tokens?.bucket.usedUnits

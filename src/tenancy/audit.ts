@@ -1,5 +1,5 @@
 // The audit log: who changed what, written in the transaction of the change itself. Rows are only ever added, each with
-// the hash of the one before; they hold ids and settings, never a secret and never a name that may have to be erased.
+// the hash of the one before; they hold ids, settings and reasons, never a secret or a name that may have to be erased.
 
 import { createHash } from 'node:crypto'
 import { assert } from '../kernel/assert.ts'
@@ -9,10 +9,12 @@ import type { Page, PageQuery } from './page.ts'
 
 /** Who does something, and when. */
 export interface Act {
-  /** Such as `management token`, `console`, `cli`, `file`. */
+  /** Such as `management token`, `console session`. */
   readonly actor: string
   readonly at: number
   readonly requestId?: RequestId | undefined
+  /** On behalf of a file, which says nothing about who did it. */
+  readonly managedBy?: 'file' | undefined
 }
 
 export interface AuditEntry extends Act {
@@ -64,7 +66,7 @@ export async function appendAudit(sql: Sql, entry: AuditEntry): Promise<void> {
     actor: entry.actor,
     action: entry.action,
     object: entry.object,
-    details: JSON.stringify(entry.details ?? {}),
+    details: JSON.stringify({ ...entry.details, ...(entry.managedBy && { managed_by: entry.managedBy }) }),
     request_id: entry.requestId ?? null,
     previous_hash: head.hash,
   }

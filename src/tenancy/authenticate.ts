@@ -31,6 +31,8 @@ export interface Authenticator {
   authenticate(headers: Headers): Caller | Failure | Promise<Caller | Failure>
   /** After a key, a project or a workspace changed here: the next request of each of its keys asks the database. */
   invalidate(id: KeyId | ProjectId | WorkspaceId): void
+  /** After something changed that every key is looked up with. */
+  invalidateAll(): void
 }
 
 type Verdict = Caller | Failure
@@ -73,6 +75,7 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
       return checkBoth(check(bearer), check(apiKey), hasApiKeyForm(bearer))
     },
     invalidate: (id) => cache.invalidate(id),
+    invalidateAll: () => cache.invalidateAll(),
   }
 }
 

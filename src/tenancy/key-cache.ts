@@ -26,6 +26,8 @@ export interface KeyCache {
   peek(verifier: string): StoredKey | undefined
   /** Of a key, or of all keys of a project or workspace. */
   invalidate(id: KeyId | ProjectId | WorkspaceId): void
+  /** Of every key that exists. */
+  invalidateAll(): void
 }
 
 interface Entry {
@@ -82,6 +84,10 @@ export function createKeyCache({ load, clock, ttlMs }: KeyCacheOptions): KeyCach
         const { keyId, projectId, workspaceId } = key.caller
         if (keyId === id || projectId === id || workspaceId === id) known.delete(verifier)
       }
+    },
+    invalidateAll() {
+      loading.clear()
+      known.clear()
     },
   }
 }

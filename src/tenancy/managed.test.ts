@@ -2,13 +2,14 @@ import { expect, test } from 'bun:test'
 import { forEachEngine } from '../../test/parts/engines.ts'
 import { Failure } from '../kernel/failure.ts'
 import { createVerifier } from './api-key.ts'
+import type { Act } from './audit.ts'
 import { createKey, getKey, revokeKey, rotateKey } from './keys.ts'
 import { putLimits } from './limits.ts'
 import { createProject, getProject, updateProject } from './projects.ts'
 import { createWorkspace, getWorkspace, updateWorkspace } from './workspaces.ts'
 
 const noon = Date.UTC(2026, 10, 8, 12)
-const byFile = { actor: 'file', at: noon }
+const byFile = { actor: 'management token', at: noon, managedBy: 'file' } as const
 const byHand = { actor: 'management token', at: noon }
 const verifier = createVerifier(new Uint8Array(32))
 
@@ -29,7 +30,7 @@ forEachEngine((engine) => {
     })
     const { workspace, project, key } = made
     expect([workspace.managedBy, project.managedBy, key.managedBy]).toEqual(['file', 'file', 'file'])
-    const changes = (act: typeof byFile) => [
+    const changes = (act: Act) => [
       database.transaction((sql) => updateWorkspace(sql, workspace.id, { name: 'other' }, act)),
       database.transaction((sql) => updateProject(sql, project.id, { models: ['acme/*'] }, act)),
       database.transaction((sql) => putLimits(sql, 'workspace', workspace.id, { requestsPerMinute: 1 }, act)),

@@ -7,8 +7,8 @@ import type { Act } from './audit.ts'
 /** A file that was applied, or whoever has the management token. */
 export type ManagedBy = 'api' | 'file'
 
-export function managerOf({ actor }: Act): ManagedBy {
-  return actor === 'file' ? 'file' : 'api'
+export function managerOf({ managedBy }: Act): ManagedBy {
+  return managedBy ?? 'api'
 }
 
 const wayOut = {
@@ -17,7 +17,7 @@ const wayOut = {
   key: ' If its secret leaked, rotate it: that ends the secret and leaves the key as the file has it.',
 } as const
 
-/** undefined = this actor may change it. */
+/** undefined = it may be changed so. */
 export function refuseChange(
   kind: keyof typeof wayOut,
   thing: { readonly managedBy: ManagedBy },

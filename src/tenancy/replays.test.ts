@@ -1,20 +1,29 @@
 import { expect, test } from 'bun:test'
 import { forEachEngine } from '../../test/parts/engines.ts'
 import { createTestClock, type TestClock } from '../../test/parts/ledger.ts'
-import { createId, type WorkspaceId } from '../kernel/ids.ts'
+import { createId, type ReplicaId, type WorkspaceId } from '../kernel/ids.ts'
 import type { Database } from '../store/database.ts'
 import { createReplays, type KeyedGeneration } from './replays.ts'
 
 const minuteMs = 60_000
 
-/** A process, which renews when it is told to. */
-function startReplica(database: Database, clock: TestClock, isCharged = false) {
+interface Process {
+  readonly isCharged?: boolean
+  /** Absent = of a version that does not say whose a key is. */
+  readonly id?: ReplicaId
+  /** Of the others. */
+  readonly dead?: readonly ReplicaId[]
+}
+
+/** A process, which renews and tries again when it is told to. */
+function startReplica(database: Database, clock: TestClock, { isCharged = false, id, dead = [] }: Process = {}) {
   const works: (() => Promise<void>)[] = []
   const replays = createReplays({
     database,
     clock,
     sealKey: new Uint8Array(32).fill(7),
     isCharged: async () => isCharged,
+    replica: id && { id, isLive: async (other) => !dead.includes(other) },
     every(_, work) {
       works.push(work)
       return () => void works.splice(0)
@@ -32,6 +41,14 @@ const wish = (): KeyedGeneration => ({
   bodySha256: 'same',
   requestId: createId('req'),
 })
+
+/** Stands before the real one, and can be taken away. */
+function createFaultyDatabase(database: Database) {
+  const faulty = { ...database, isAway: false }
+  faulty.transaction = (work, shape) =>
+    faulty.isAway ? Promise.reject(new Error('away')) : database.transaction(work, shape)
+  return faulty
+}
 
 forEachEngine((engine) => {
   test('a key is taken for as long as its request runs, though that be a day', async () => {
@@ -58,7 +75,7 @@ forEachEngine((engine) => {
       const clock = createTestClock()
       const request = wish()
       await startReplica(store.database, clock).claim(request)
-      const second = startReplica(store.database, clock, isCharged)
+      const second = startReplica(store.database, clock, { isCharged })
       clock.advance(21 * minuteMs)
       const spent = { kind: 'spent' as const, requestId: request.requestId }
       expect(await second.claim(wish())).toEqual(isCharged ? spent : { kind: 'claimed' })
@@ -68,22 +85,64 @@ forEachEngine((engine) => {
   test('a request that is over is not renewed, also where its answer could not be kept', async () => {
     await using store = await engine.openStore()
     const clock = createTestClock()
-    let isAway = false
-    const database: Database = {
-      ...store.database,
-      transaction: (work, shape) =>
-        isAway ? Promise.reject(new Error('away')) : store.database.transaction(work, shape),
-    }
+    const database = createFaultyDatabase(store.database)
     const first = startReplica(database, clock)
     const request = wish()
     await first.claim(request)
-    isAway = true
+    database.isAway = true
     await expect(first.keep(request, Buffer.from('answer'))).rejects.toThrow('away')
-    isAway = false
+    database.isAway = false
     clock.advance(15 * minuteMs)
     await first.renew()
     clock.advance(6 * minuteMs)
-    const second = startReplica(store.database, clock, true)
+    const second = startReplica(store.database, clock, { isCharged: true })
     expect(await second.claim(wish())).toEqual({ kind: 'spent', requestId: request.requestId })
+  })
+
+  test('a key that could not be freed is free at once where its request ran, and soon everywhere', async () => {
+    for (const isElsewhere of [false, true]) {
+      await using store = await engine.openStore()
+      const clock = createTestClock()
+      const database = createFaultyDatabase(store.database)
+      const first = startReplica(database, clock, { id: 'rep_1' })
+      // On the embedded engine there is no other process.
+      const second = engine.name === 'postgres' ? startReplica(store.database, clock, { id: 'rep_2' }) : first
+      const request = wish()
+      await first.claim(request)
+      database.isAway = true
+      await first.free(request)
+      await first.renew().catch(() => {})
+      database.isAway = false
+      if (isElsewhere) await first.renew()
+      expect(await (isElsewhere ? second : first).claim(wish())).toEqual({ kind: 'claimed' })
+      // The twin's key is its own: nothing that was to be freed before takes it away.
+      await first.renew()
+      expect((await first.claim(wish())).kind).toBe('running')
+    }
+  })
+
+  test('of two that come at once one is claimed', async () => {
+    await using store = await engine.openStore()
+    const replays = startReplica(store.database, createTestClock(), { id: 'rep_1' })
+    const claims = await Promise.all(Array.from({ length: 8 }, () => replays.claim(wish())))
+    expect(claims.filter(({ kind }) => kind === 'claimed')).toHaveLength(1)
+    expect(claims.filter(({ kind }) => kind === 'running')).toHaveLength(7)
+  })
+
+  // The embedded engine has one process, which knows what runs in it.
+  if (engine.name !== 'postgres') return
+
+  test('the key of a replica that is known to be dead is free at once, of one that lives it is taken', async () => {
+    await using store = await engine.openStore()
+    const clock = createTestClock()
+    const request = wish()
+    await startReplica(store.database, clock, { id: 'rep_1' }).claim(request)
+    const hopeful = startReplica(store.database, clock, { id: 'rep_2' })
+    clock.advance(60 * minuteMs)
+    expect(await hopeful.claim(wish())).toEqual({ kind: 'running', requestId: request.requestId })
+    const charged = startReplica(store.database, clock, { id: 'rep_2', dead: ['rep_1'], isCharged: true })
+    expect(await charged.claim(wish())).toEqual({ kind: 'spent', requestId: request.requestId })
+    const second = startReplica(store.database, clock, { id: 'rep_2', dead: ['rep_1'] })
+    expect(await second.claim(wish())).toEqual({ kind: 'claimed' })
   })
 })

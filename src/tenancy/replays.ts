@@ -4,7 +4,7 @@
 
 import { assert } from '../kernel/assert.ts'
 import type { Clock } from '../kernel/clock.ts'
-import type { RequestId, WorkspaceId } from '../kernel/ids.ts'
+import type { ReplicaId, RequestId, WorkspaceId } from '../kernel/ids.ts'
 import type { Database } from '../store/database.ts'
 import { type Sql, timeFromSql, timeToSql } from '../store/sql.ts'
 import { open, seal } from './credentials/aes-gcm.ts'
@@ -31,7 +31,7 @@ export interface Replays {
   claim(request: KeyedGeneration): Promise<ReplayClaim>
   /** The request was answered and paid for; without a body nothing can be shown again. */
   keep(request: KeyedGeneration, body: Uint8Array | undefined): Promise<void>
-  /** The request came to nothing. */
+  /** The request came to nothing. Never rejects: what cannot be freed now is tried again until it is. */
   free(request: KeyedGeneration): Promise<void>
   close(): void
 }
@@ -45,14 +45,23 @@ export interface ReplaysOptions {
   readonly previousSealKey?: Uint8Array | undefined
   /** Whether a request has been charged: then its key is spent, whatever became of its process. */
   isCharged(requestId: RequestId): Promise<boolean>
+  /** This process among several on one database. */
+  readonly replica?: Fellow | undefined
   /** For tests: does the work again and again; answers with how to stop. */
   every?(milliseconds: number, work: () => Promise<void>): () => void
+}
+
+export interface Fellow {
+  readonly id: ReplicaId
+  /** Whether another still runs; true also while nobody can say. */
+  isLive(id: ReplicaId): Promise<boolean>
 }
 
 const lifetimeMs = 24 * 60 * 60 * 1000
 /** How often a process says which of its requests still run: an answer may take many hours. */
 const renewMs = 5 * 60 * 1000
-/** Three times renewed in vain, and some: what nobody has renewed for so long died with its process. */
+const freeRetryMs = 2000
+/** Where the row does not say whose it is: three times renewed in vain, and some, means that its process has died. */
 const silentMaxMs = 20 * 60 * 1000
 /** Larger answers are not kept. */
 const bodyBytesMax = 256 * 1024
@@ -60,19 +69,24 @@ const bodyBytesMax = 256 * 1024
 interface Row {
   readonly body_sha256: string
   readonly state: 'running' | 'done'
+  /** The sealed answer; while the request runs, the replica in which it does. */
   readonly response: string | null
   readonly request_id: RequestId
   readonly expires_at: bigint
 }
 
 export function createReplays(options: ReplaysOptions): Replays {
-  const { database, clock, sealKey, previousSealKey, isCharged, every = onTimer } = options
+  const { database, clock, sealKey, previousSealKey, isCharged, replica, every = onTimer } = options
   /** On the embedded engine whatever is not in here does not run: there is no other process. */
   const running = new Map<RequestId, KeyedGeneration>()
+  /** Came to nothing, and their rows are still there. */
+  const unfreed = new Map<RequestId, KeyedGeneration>()
 
-  function isDead({ state, request_id: requestId, expires_at: expiresAt }: Row): boolean {
-    if (state !== 'running' || running.has(requestId)) return false
-    return database.engine === 'sqlite' || clock.now() - (timeFromSql(expiresAt) - lifetimeMs) > silentMaxMs
+  async function isDead({ request_id: requestId, response: owner, expires_at: expiresAt }: Row): Promise<boolean> {
+    if (running.has(requestId)) return false
+    if (database.engine === 'sqlite' || (replica && owner === replica.id)) return true
+    if (replica && owner !== null) return !(await replica.isLive(owner as ReplicaId))
+    return clock.now() - (timeFromSql(expiresAt) - lifetimeMs) > silentMaxMs
   }
 
   /** For the other replicas, which see nothing of this process but its rows. */
@@ -85,18 +99,34 @@ export function createReplays(options: ReplaysOptions): Replays {
       })
     }
   }
-  const stopRenewing = every(renewMs, renew)
+  async function freeAll(): Promise<void> {
+    for (const [requestId, request] of [...unfreed]) {
+      await remove(database, request)
+      unfreed.delete(requestId)
+    }
+  }
+  const stops = [every(renewMs, renew), every(freeRetryMs, freeAll)]
+
+  /** Counted as running before its row can be seen: a twin in this process would take it for dead. */
+  async function enter(request: KeyedGeneration): Promise<Row | 'claimed'> {
+    const { requestId } = request
+    running.set(requestId, request)
+    let found: Row | 'claimed' | undefined
+    try {
+      found = await database.transaction((sql) => insertOrRead(sql, { request, owner: replica?.id, now: clock.now() }))
+      return found
+    } finally {
+      if (found !== 'claimed') running.delete(requestId)
+    }
+  }
 
   async function claim(request: KeyedGeneration): Promise<ReplayClaim> {
-    const found = await database.transaction((sql) => insertOrRead(sql, request, clock.now()))
-    if (found === 'claimed') {
-      running.set(request.requestId, request)
-      return { kind: 'claimed' }
-    }
+    const found = await enter(request)
+    if (found === 'claimed') return { kind: 'claimed' }
     const requestId = found.request_id
     if (found.body_sha256 !== request.bodySha256) return { kind: 'conflict', requestId }
     if (found.state === 'running') {
-      if (!isDead(found)) return { kind: 'running', requestId }
+      if (!(await isDead(found))) return { kind: 'running', requestId }
       if (await isCharged(requestId)) return { kind: 'spent', requestId }
       await remove(database, { ...request, requestId })
       return await claim(request)
@@ -125,10 +155,17 @@ export function createReplays(options: ReplaysOptions): Replays {
       }
     },
     async free(request) {
+      unfreed.set(request.requestId, request)
       running.delete(request.requestId)
-      await remove(database, request)
+      await remove(database, request).then(
+        () => unfreed.delete(request.requestId),
+        // It stays in the list; in this process the key can be used meanwhile.
+        () => {},
+      )
     },
-    close: stopRenewing,
+    close() {
+      for (const stop of stops) stop()
+    },
   }
 }
 
@@ -139,12 +176,18 @@ function onTimer(milliseconds: number, work: () => Promise<void>): () => void {
   return () => clearInterval(timer)
 }
 
-async function insertOrRead(sql: Sql, request: KeyedGeneration, now: number): Promise<Row | 'claimed'> {
+interface Entering {
+  readonly request: KeyedGeneration
+  readonly owner: ReplicaId | undefined
+  readonly now: number
+}
+
+async function insertOrRead(sql: Sql, { request, owner, now }: Entering): Promise<Row | 'claimed'> {
   const { key, bodySha256, requestId } = request
   const scope = scopeOf(request)
   await sql`DELETE FROM idempotency WHERE scope = ${scope} AND key = ${key} AND expires_at <= ${timeToSql(now)}`
-  const claimed = await sql`INSERT INTO idempotency (scope, key, body_sha256, state, request_id, expires_at)
-    VALUES (${scope}, ${key}, ${bodySha256}, 'running', ${requestId}, ${timeToSql(now + lifetimeMs)})
+  const claimed = await sql`INSERT INTO idempotency (scope, key, body_sha256, state, response, request_id, expires_at)
+    VALUES (${scope}, ${key}, ${bodySha256}, 'running', ${owner ?? null}, ${requestId}, ${timeToSql(now + lifetimeMs)})
     ON CONFLICT DO NOTHING RETURNING key`
   if (claimed.length === 1) return 'claimed'
   const [row] = await sql<Row>`SELECT body_sha256, state, response, request_id, expires_at FROM idempotency

@@ -2,7 +2,7 @@
 // never from the database; the database holds a check of it, so that a wrong one stops the start with a clear message
 // instead of turning every key into a 401.
 
-import { createHmac, hkdfSync, timingSafeEqual } from 'node:crypto'
+import { createHash, createHmac, hkdfSync, timingSafeEqual } from 'node:crypto'
 import type { Secret } from '../kernel/secret.ts'
 import type { DataFolder } from '../store/data-folder.ts'
 import type { Sql } from '../store/sql.ts'
@@ -20,7 +20,7 @@ export interface MasterSecret {
 const secretFile = 'secret'
 const bytesMin = 32
 /** 32 random bytes have fewer different values than this once in 10¹⁶ secrets; repeated words and patterns have fewer. */
-const distinctBytesMin = 16
+const distinctMin = 16
 
 export function deriveSubkey(secret: MasterSecret, label: SubkeyLabel): Uint8Array {
   return new Uint8Array(hkdfSync('sha256', secret.bytes, new Uint8Array(0), label, 32))
@@ -38,18 +38,19 @@ export function parseMasterSecret(configured: Secret, source: string): MasterSec
 }
 
 function parseSecret(text: string, source: string): MasterSecret {
-  const bytes = decode(text)
   const advice = 'Make one: openssl rand -base64 32'
-  if (bytes === undefined) throw new StartRefusal(`${source} is neither base64 nor hexadecimal. ${advice}`)
-  if (bytes.length < bytesMin) {
+  if (text.length < bytesMin) {
     throw new StartRefusal(
-      `${source} has ${bytes.length} bytes; at least ${bytesMin} random ones are needed. ${advice}`,
+      `${source} has ${text.length} characters; at least ${bytesMin} random ones are needed. ${advice}`,
     )
   }
-  if (new Set(bytes).size < distinctBytesMin) {
+  const decoded = decode(text)
+  const isEncoded = decoded !== undefined && decoded.length >= bytesMin
+  if (new Set<number | string>(isEncoded ? decoded : text).size < distinctMin) {
     throw new StartRefusal(`${source} repeats itself too much to be random. ${advice}`)
   }
-  return { bytes, source }
+  // What is no encoding of enough bytes is a text of the operator's own; its hash has the length that is needed.
+  return { bytes: isEncoded ? decoded : createHash('sha256').update(text).digest(), source }
 }
 
 /** Hexadecimal first: as base64 it would seem half as long again as it is. */

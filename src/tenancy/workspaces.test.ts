@@ -47,7 +47,7 @@ forEachEngine((engine) => {
 
   test('what the file declares is marked as such', async () => {
     await using bench = await createBench(engine)
-    const byFile = { actor: 'file', at: noon }
+    const byFile = { actor: 'management token', at: noon, managedBy: 'file' } as const
     const workspace = made(await bench.database.transaction((sql) => createWorkspace(sql, { name: 'w' }, byFile)))
     expect(await getWorkspace(bench.sql, workspace.id)).toMatchObject({ managedBy: 'file' })
   })

@@ -49,6 +49,13 @@ const answers: readonly [what: string, status: number, ask: () => Promise<Respon
   ['the readiness of the process', 200, () => send('GET', '/readyz')],
   ['a warm-up', 200, () => send('HEAD', '/api/hello')],
   ['an older warm-up', 200, () => send('HEAD', '/')],
+  ['the head of the models', 200, () => send('HEAD', '/v1/models')],
+  ['the catalog', 200, () => send('GET', '/')],
+  ['a page of the catalog', 200, () => send('GET', '/catalog/sandbox/echo')],
+  ['a page that is not there', 404, () => send('GET', '/catalog/sandbox/nobody')],
+  ['the console', 200, () => send('GET', '/console')],
+  ['the metrics without their token', 401, () => send('GET', '/metrics')],
+  ['the public part of the management API', 200, () => send('GET', '/api/catalog')],
 ]
 
 test.each(answers)('%s carries the request id in both headers', async (_, status, ask) => {

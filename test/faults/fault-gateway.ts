@@ -60,7 +60,7 @@ export async function startFaultGateway(fault: string): Promise<FaultGateway> {
     await misbehave(turn)
     if (!passes || ++hanging < waitedFor) return
     hanging = 0
-    clock.jump(passes(call.path.includes('-stream-')))
+    clock.jump(passes(streams))
   })
   const dead = addressFaults.has(fault) ? startDeadAddress(fault) : undefined
   const gateway = await startGateway({ config: configFor(upstream, dead?.url ?? upstream.url), clock })

@@ -28,6 +28,8 @@ export interface GoldenRow extends Outcome {
   readonly health: 'ejected' | 'parked' | 'healthy'
   /** Where an answer that is not streamed makes a difference: nothing is committed before its last byte. */
   readonly whole?: Outcome
+  /** The same, where the provider too is asked for a whole answer: it is silent until it has finished. */
+  readonly wholeBytes?: Outcome
 }
 
 const notFound = 'NOT_FOUND'
@@ -42,8 +44,10 @@ const movesOn = (words: string): Outcome => ({
 
 /** Found by the clock for the first event, 60 s; headers went out after 10 s. */
 const slow: Outcome = { first: 'hidden, waited', all: 'event NOT_FOUND timed out', calls: 1, attempts: [1, 1] }
+/** The caller waits for the whole in any case; the provider's stream is watched all the same. */
+const slowWhole: Outcome = movesOn('timed out')
 /** A provider that works and one that hangs look the same until the request's own ten minutes are over. */
-const slowWhole: Outcome = { first: 'NOT_FOUND timed out', all: 'NOT_FOUND timed out', calls: 1, attempts: [1, 1] }
+const slowWholeBytes: Outcome = { first: 'NOT_FOUND timed out', all: 'NOT_FOUND timed out', calls: 1, attempts: [1, 1] }
 
 /** The request is at fault: no other route is tried, none is blamed. */
 const callers: Outcome = {
@@ -64,9 +68,9 @@ export const golden: readonly GoldenRow[] = [
   { fault: 'TLS failure', ...movesOn('unreachable'), calls: 1, health: 'ejected' },
   // Most likely a pooled socket that was dead before: once more over a fresh one, within the three attempts of a request.
   { fault: 'reset', ...movesOn('broken'), calls: 2, attempts: [3, 3], health: 'ejected' },
-  { fault: 'hang before headers', ...slow, whole: slowWhole, health: 'ejected' },
-  { fault: 'hang after headers', ...slow, whole: slowWhole, health: 'ejected' },
-  { fault: 'slow drip', ...slow, whole: slowWhole, health: 'ejected' },
+  { fault: 'hang before headers', ...slow, whole: slowWhole, wholeBytes: slowWholeBytes, health: 'ejected' },
+  { fault: 'hang after headers', ...slow, whole: slowWhole, wholeBytes: slowWholeBytes, health: 'ejected' },
+  { fault: 'slow drip', ...slow, whole: slowWhole, wholeBytes: slowWholeBytes, health: 'ejected' },
   { fault: '400', ...callers, health: 'healthy' },
   { fault: '400 of a bad key', ...credential, health: 'parked' },
   { fault: '401', ...credential, health: 'parked' },

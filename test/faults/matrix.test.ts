@@ -38,8 +38,9 @@ async function readText(response: Response, onContent: () => void): Promise<stri
   return text
 }
 
-function outcomeFor(row: GoldenRow, { stream }: Cell): Outcome {
-  return stream ? row : (row.whole ?? row)
+function outcomeFor(row: GoldenRow, { upstream, surface, stream }: Cell): Outcome {
+  if (stream) return row
+  return (upstream === surface ? row.wholeBytes : undefined) ?? row.whole ?? row
 }
 
 /** What the provider's secret is, and what it said about the account, is nobody's business. */

@@ -25,7 +25,7 @@ const status =
 
 /** Connecting itself fails; the gateway is given another address for these. */
 export const addressFaults: ReadonlySet<string> = new Set(['connect refused', 'TLS failure'])
-/** Only a clock ends these: for a caller's stream the one for its first event, for a whole answer its ten minutes. */
+/** Only a clock ends these: the one for the first event of a stream, or the ten minutes of a whole answer. */
 const untilAnswer = (streams: boolean) => (streams ? 61 : 601)
 /** A refusal is known by its status; its words have two seconds. */
 const untilWords = () => 2.1

@@ -13,6 +13,7 @@ test('G1, G2: every change is on record with who and what, and the chain verifie
   const workspace = `/api/workspaces/${workspaceId}`
   await must('PATCH', workspace, { name: 'renamed', shares_routes: true })
   await must('PUT', `${workspace}/limits`, { requests_per_minute: 60 })
+  await must('POST', `${workspace}/corrections`, { amount: '1', direction: 'take', reason: 'two were meant' })
   await must('PATCH', `/api/projects/${projectId}`, { models: ['acme/*'] })
   await must('PUT', `/api/projects/${projectId}/limits`, { spend_per_day: '5' })
   await must('PUT', `/api/keys/${keyId}/limits`, { concurrent_requests: 2 })
@@ -35,6 +36,7 @@ test('G1, G2: every change is on record with who and what, and the chain verifie
     ['key.create', keyId],
     ['workspace.update', workspaceId],
     ['limits.put', workspaceId],
+    ['wallet.correct', workspaceId],
     ['project.update', projectId],
     ['limits.put', projectId],
     ['limits.put', keyId],

@@ -5,10 +5,11 @@ import { Database } from 'bun:sqlite'
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { bothSurfaces, chat, messages } from '../parts/surfaces.ts'
+import { createJumpClock } from '../parts/jump-clock.ts'
+import { bothSurfaces, chat, messages, type TestSurface } from '../parts/surfaces.ts'
 import { startUpstream, type Upstream, type UpstreamCall, type UpstreamReply } from '../parts/upstream.ts'
 import { chatWords, wordsFor } from '../parts/upstream-words.ts'
-import { ask, type Reply, replyOf, startTenancy, type Tenancy, until } from './tenancy.ts'
+import { ask, type Reply, startTenancy, type Tenancy, until } from './tenancy.ts'
 
 const masterSecretBytes = 'canary-master-secret-of-48-bytes-0123456789abcde'
 
@@ -26,6 +27,11 @@ const secrets = {
   answer: 'canary answer: tell nobody about 7-33-9',
 }
 
+/** A provider is left alone after a fault, and every behaviour has to reach it: so long passes before each ask. */
+const calmSeconds = 4 * 60 * 60
+/** As long as there is; all the asks are within it. */
+const overlapSeconds = 30 * 24 * 60 * 60
+const clock = createJumpClock()
 let upstream: Upstream
 let tenancy: Tenancy
 /** Everything that was answered, headers included, but for the answers that make a key and show it. */
@@ -47,6 +53,7 @@ beforeAll(async () => {
   upstream = startUpstream(() => {})
   tenancy = await startTenancy({
     config: config(upstream.url),
+    clock,
     env: {
       TOLLGATE_ADMIN_TOKEN: secrets['management token'],
       TOLLGATE_SECRET: secrets['master secret'],
@@ -69,7 +76,6 @@ function note(reply: Reply): Reply {
 const prompted = { messages: [{ role: 'user', content: secrets.prompt }] }
 
 const complaintWords = 'Incorrect API key provided'
-const anyComplaint = expect.stringContaining(complaintWords)
 
 /** What providers say of a key when something is wrong. */
 function complaint({ headers }: UpstreamCall): object {
@@ -78,6 +84,20 @@ function complaint({ headers }: UpstreamCall): object {
 }
 
 const saying = (words: string, text: string) => words.replace('hello', text)
+
+/**
+ * Resolves when the caller has read a word: what fails after that can no longer become another answer. At once for whoever
+ * asked for the whole, which has no words before its end.
+ */
+let heard = Promise.withResolvers<void>()
+
+/** The beginning of a stream that comes to no good end. */
+async function begin(call: UpstreamCall, reply: UpstreamReply, text: string): Promise<void> {
+  const words = wordsFor(call)
+  await reply.startStream()
+  await reply.chunk(words.opening + words.says(text))
+  await heard.promise
+}
 
 const behaviours: Readonly<Record<string, (call: UpstreamCall, reply: UpstreamReply) => void | Promise<void>>> = {
   answers: (call, reply) =>
@@ -89,16 +109,12 @@ const behaviours: Readonly<Record<string, (call: UpstreamCall, reply: UpstreamRe
     await reply.finish()
   },
   async 'breaks off'(call, reply) {
-    const words = wordsFor(call)
-    await reply.startStream()
-    await reply.chunk(words.opening + words.says(secrets.answer))
+    await begin(call, reply, secrets.answer)
     reply.reset()
   },
   async 'sends an error in the stream'(call, reply) {
-    await reply.startStream()
-    const words = wordsFor(call)
-    const error = `event: error\ndata: ${JSON.stringify(complaint(call))}\n\n`
-    await reply.chunk(words.opening + words.says('x') + error)
+    await begin(call, reply, secrets.answer)
+    await reply.chunk(`event: error\ndata: ${JSON.stringify(complaint(call))}\n\n`)
     await reply.finish()
   },
   'answers nonsense': (call, reply) =>
@@ -107,30 +123,64 @@ const behaviours: Readonly<Record<string, (call: UpstreamCall, reply: UpstreamRe
   ...Object.fromEntries(
     [401, 402, 403, 404, 429, 500, 503].map((status) => [
       `refuses with ${status}`,
-      (call: UpstreamCall, reply: UpstreamReply) => reply.json(status, complaint(call), { 'retry-after': '1' }),
+      (call: UpstreamCall, reply: UpstreamReply) => reply.json(status, complaint(call), { 'retry-after': '60' }),
     ]),
   ),
 }
 
-/** Every behaviour on both surfaces and both providers, streamed or not, and what the gateway refuses by itself. */
-async function runEverything(keys: readonly string[], own: string): Promise<void> {
+/** Who hears the answer, or some of it: whoever asked for a stream, or who did not. */
+const heardBy: Readonly<Record<string, boolean>> = {
+  answers: false,
+  streams: true,
+  'breaks off': true,
+  'sends an error in the stream': true,
+}
+const anyAnswer = expect.stringContaining(secrets.answer)
+
+interface Ask {
+  readonly surface: TestSurface
+  readonly key: string
+  readonly stream: boolean
+}
+
+/** Every behaviour on both surfaces and both providers, streamed or not. */
+async function runEverything(keys: readonly string[]): Promise<void> {
+  const asks = keys.flatMap((key) =>
+    bothSurfaces.flatMap((surface) => [false, true].map((stream): Ask => ({ surface, key, stream }))),
+  )
   for (const [name, behave] of Object.entries(behaviours)) {
     upstream.handle(behave)
-    for (const key of [...keys, own]) {
-      for (const surface of bothSurfaces) {
-        for (const stream of [false, true]) {
-          const model = stream ? 'acme/large' : 'acme/two'
-          const more = { ...prompted, stream, max_tokens: 20 }
-          const response = await ask(tenancy.gateway.url, surface, key, model, more)
-          // A stream that breaks off may end the connection.
-          const reply = await replyOf(response).catch(() => undefined)
-          // The caller gets the answer, of course; everybody else does not.
-          if (name.startsWith('refuses')) expect([name, reply?.text]).not.toEqual([name, anyComplaint])
-          if (reply && name !== 'answers' && name !== 'streams' && name !== 'breaks off') note(reply)
-          else if (reply) note({ ...reply, text: reply.text.replaceAll(secrets.answer, '') })
-        }
-      }
+    for (const one of asks) {
+      clock.jump(calmSeconds)
+      const before = upstream.calls.length
+      const reply = await answerTo(one)
+      const told = `${name}, ${one.surface.name}${one.stream ? ', streamed' : ''}`
+      // Neither is anything shown by a provider that was never asked, nor by an answer whose words never came.
+      expect([told, upstream.calls.length > before]).toEqual([told, true])
+      if (heardBy[name] === one.stream) expect([told, reply.text]).toEqual([told, anyAnswer])
+      expect([told, reply.text.includes(complaintWords)]).toEqual([told, false])
+      // The caller gets the answer, of course; everybody else does not.
+      note({ ...reply, text: reply.text.replaceAll(secrets.answer, '') })
     }
+  }
+}
+
+/** All that came, also of a stream that broke off. */
+async function answerTo({ surface, key, stream }: Ask): Promise<Reply> {
+  heard = Promise.withResolvers<void>()
+  if (!stream) heard.resolve()
+  const model = stream ? 'acme/large' : 'acme/two'
+  const response = await ask(tenancy.gateway.url, surface, key, model, { ...prompted, stream, max_tokens: 20 })
+  const { status, headers } = response
+  const decoder = new TextDecoder()
+  let text = ''
+  const reader = response.body?.getReader()
+  for (;;) {
+    // A stream that breaks off may end the connection.
+    const part = await reader?.read().catch(() => undefined)
+    if (!part?.value) return { status, headers, text, body: undefined }
+    text += decoder.decode(part.value, { stream: true })
+    if (text.includes(secrets.answer)) heard.resolve()
   }
 }
 
@@ -194,12 +244,12 @@ test('L1, L2, K4: no secret and no prompt in logs, database, answers or records,
   const kept = await tenancy.api('POST', path, { name: 'kept' }, { ...token, 'idempotency-key': 'once' })
   const replayed = await tenancy.api('POST', path, { name: 'kept' }, { ...token, 'idempotency-key': 'once' })
   expect(replayed.body.secret).toBe(kept.body.secret)
-  const rotated = await tenancy.must('POST', `/api/keys/${keyId}/rotate`, { overlap_seconds: 3600 })
+  const rotated = await tenancy.must('POST', `/api/keys/${keyId}/rotate`, { overlap_seconds: overlapSeconds })
   const owner = await tenancy.tenant({ credit: '5' })
   const ownCredential = { api_key: secrets['own credential'], base_url: `${upstream.url}/v1` }
   await tenancy.must('PUT', `/api/workspaces/${owner.workspaceId}/credentials/acme`, ownCredential)
 
-  await runEverything([key, rotated.secret], owner.key)
+  await runEverything([key, rotated.secret, owner.key])
   await askWrongly(key)
   // Records are written in order: when the last one is there, all are.
   const last = await tenancy.generate(chat, key, 'no/such', prompted)

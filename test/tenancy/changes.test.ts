@@ -60,7 +60,7 @@ forEachEngine((engine) => {
     tenancy = await startTenancy({ engine, config: config(upstream.url), clock })
   })
 
-  beforeEach(() => upstream.handle(answers))
+  beforeEach(() => upstream.handle(answers, 'stay unasked'))
 
   afterAll(async () => {
     await tenancy[Symbol.asyncDispose]()

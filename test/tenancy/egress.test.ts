@@ -63,6 +63,23 @@ test('S1: where the operator does not allow addresses none is taken, not even a 
   expect(reply.body.error.message).toContain('own_keys.base_urls')
 })
 
+test('the address that a provider has anyway is nobody’s own, and always taken', async () => {
+  await using tenancy = await startTenancy({ config: config('{ base_urls: false }') })
+  const { workspaceId } = await tenancy.tenant()
+  const path = `/api/workspaces/${workspaceId}/credentials/groq`
+  for (const url of ['https://api.groq.com/openai/v1', 'HTTPS://API.groq.com:443/openai/v1/']) {
+    const stored = await tenancy.must('PUT', path, { api_key: 'gsk-of-the-tenant', base_url: url })
+    expect(stored).toMatchObject({ provider: 'groq', base_url: null })
+  }
+  for (const url of [
+    'https://api.groq.com',
+    'https://api.groq.com.evil.test/openai/v1',
+    'http://api.groq.com/openai/v1',
+  ]) {
+    expect((await tenancy.api('PUT', path, { api_key: 'gsk-of-the-tenant', base_url: url })).status).toBe(400)
+  }
+})
+
 test('S2: the guard looks at every call: an address that was good when it was stored is not called after', async () => {
   using canary = startCanary()
   await using tenancy = await startTenancy({ config: config(canaryAllowed) })

@@ -65,7 +65,7 @@ forEachEngine((engine) => {
   })
 
   beforeEach(() => {
-    upstream.handle(answers)
+    upstream.handle(answers, 'stay unasked')
     upstream.calls.length = 0
   })
 

@@ -2,6 +2,7 @@
 // at once, and whoever waits as long as they were told is let in. The clock moves only when a test says so.
 
 import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { connect } from '../parts/raw-client.ts'
 import { bothSurfaces, chat, messages } from '../parts/surfaces.ts'
 import { startUpstream, type Upstream } from '../parts/upstream.ts'
 import { wordsFor } from '../parts/upstream-words.ts'
@@ -177,4 +178,39 @@ test('a changed limit acts on the next request, and what was used stays used', a
   expect(await flood(key, 10, 1)).toEqual({ 200: 2, 429: 8 })
   await tenancy.must('PUT', `/api/keys/${keyId}/limits`, {})
   expect(await flood(key, 10, 1)).toEqual({ 200: 10 })
+})
+
+test('a request counts when it comes, also one that cannot be served, and one refused by a limit does not', async () => {
+  const { key } = await tenancy.tenant({ with: { limits: { requests_per_minute: 3 } } })
+  const bad = [
+    () => call(key, { messages: 'none' }),
+    () => tenancy.generate(chat, key, 'acme/unknown'),
+    () => tenancy.generate(messages, key, 'acme/large', { max_tokens: 0 }),
+  ]
+  const statuses: number[] = []
+  for (const each of [...bad, ...bad]) statuses.push((await each()).status)
+  expect(statuses).toEqual([400, 404, 400, 429, 429, 429])
+  clock.pass(20_000)
+  expect((await call(key)).status).toBe(200)
+  expect((await call(key)).status).toBe(429)
+})
+
+test('a request has its place before its body is there: nobody is sent more than the places it has', async () => {
+  const { key } = await tenancy.tenant({ with: { limits: { concurrent_requests: 1 } } })
+  const slow = await connect(tenancy.gateway.url)
+  const head = ['POST /v1/chat/completions HTTP/1.1', 'Host: gateway', 'Content-Type: application/json']
+  const body = JSON.stringify({ model: 'acme/large', messages: [{ role: 'user', content: 'hi' }] })
+  await slow.send([...head, `Authorization: Bearer ${key}`, `Content-Length: ${body.length}`, '', ''].join('\r\n'))
+  await slow.send(body.slice(0, 10))
+  await until(async () => (await call(key)).status === 429)
+  await slow.send(body.slice(10))
+  expect(await slow.response()).toMatchObject({ status: 200 })
+  expect((await call(key)).status).toBe(200)
+  // One that leaves in the middle gives its place back.
+  const gone = await connect(tenancy.gateway.url)
+  await gone.send([...head, `Authorization: Bearer ${key}`, `Content-Length: ${body.length}`, '', '{'].join('\r\n'))
+  await until(async () => (await call(key)).status === 429)
+  gone.leave()
+  await until(async () => (await call(key)).status === 200)
+  slow.leave()
 })

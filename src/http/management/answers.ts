@@ -125,6 +125,13 @@ export function walletAnswer({ posted, held, available }: Wallet): z.input<typeo
 
 export const topUpSchema = z.object({ id: z.string(), amount: usd, balance: usd.describe('After this top-up.') })
 
+export const correctionSchema = z.object({
+  id: z.string(),
+  amount: usd,
+  direction: z.enum(['add', 'take']),
+  balance: usd.describe('After this correction.'),
+})
+
 export const transferSchema = z.object({
   id: z.string(),
   kind: z.enum(['charge', 'writeoff', 'topup', 'grant', 'correction']),

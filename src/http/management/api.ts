@@ -8,7 +8,7 @@ import { createId, type RequestId } from '../../kernel/ids.ts'
 import { isStoreUnavailable } from '../../store/sql-error.ts'
 import type { Idempotency, StoredAnswer } from '../../tenancy/idempotency.ts'
 import { queryOf } from '../path.ts'
-import { type AuthorizeDependencies, createAuthorize } from './authorize.ts'
+import { type Actor, type AuthorizeDependencies, createAuthorize } from './authorize.ts'
 import { checkBody, checkQuery, readJson } from './check-input.ts'
 import { createMatchRoute, hasIdForm, type Match } from './match-route.ts'
 import { pieceStream } from './piece-stream.ts'
@@ -18,6 +18,12 @@ import { createRunWrite } from './run-write.ts'
 
 export interface ManagementDependencies extends RouteDependencies, AuthorizeDependencies {
   readonly idempotency: Idempotency
+  /** What answers to strangers may cost. */
+  readonly budget: {
+    /** undefined = too much was spent just now. */
+    spend<Result>(run: () => Result): Promise<Awaited<Result> | undefined>
+    spendFreely<Result>(run: () => Result): Promise<Awaited<Result>>
+  }
   /** In the chat surface's shape. */
   renderFailure(failure: Failure, id: RequestId): string
 }
@@ -50,19 +56,20 @@ export function createManagementApi(deps: ManagementDependencies): ManagementApi
     const match = matchRoute(request.method, path)
     if (match instanceof Failure) return match
     const { route } = match
-    const actor = route.isPublic ? { name: 'public' } : await authorize(request)
+    const actor = isOpen(route) ? stranger : await authorize(request)
     if (actor instanceof Failure) return actor
     if (route.kind !== undefined && !hasIdForm(match)) return notFound(route.kind, match.id)
     const input = await readInput(request, match)
     if (input instanceof Failure) return input
     const { json, ...checked } = input
-    const manager = readManager(request)
-    if (manager instanceof Failure) return manager
-    const act = { actor: manager ?? actor.name, at: clock.now(), requestId }
+    const managedBy = readManager(request)
+    if (managedBy instanceof Failure) return managedBy
+    const act = { actor: actor.name, at: clock.now(), requestId, managedBy }
     // The id was checked to be of the route's kind; the types of both were lost when the routes became one list.
     const call = { ...checked, id: match.id, provider: match.provider, model: match.model, act } as Call
     if (route.events) return request.method === 'HEAD' ? { status: 200, body: '' } : route.events(call, request.signal)
     if (route.download) return request.method === 'HEAD' ? { status: 200, body: '' } : route.download(call)
+    if (actor === stranger) return await runOpen(request, route, call)
     const twin = call.idempotencyKey === undefined ? undefined : `${path} ${call.idempotencyKey}`
     if (twin === undefined) return await run(route, call, undefined)
     if (running.has(twin)) return twinRuns()
@@ -72,6 +79,17 @@ export function createManagementApi(deps: ManagementDependencies): ManagementApi
     } finally {
       running.delete(twin)
     }
+  }
+
+  /** Who turns out to be the operator is served however much strangers have asked for. */
+  async function runOpen(request: Request, route: Route, call: Call): Promise<Answer | Failure> {
+    const { spend, spendFreely } = deps.budget
+    let value = await spend(() => route.run?.(call))
+    if (value === undefined) {
+      if ((await authorize(request)) instanceof Failure) return tooManyAsk()
+      value = await spendFreely(() => route.run?.(call))
+    }
+    return await spendFreely(() => answerOf(route, value))
   }
 
   async function run(
@@ -108,6 +126,13 @@ export function createManagementApi(deps: ManagementDependencies): ManagementApi
   }
 
   return (request, path) => (path.startsWith('/api/') ? answer(request, path) : undefined)
+}
+
+/** Nobody was asked for a token. */
+const stranger: Actor = Object.freeze({ name: 'public' })
+
+function isOpen({ isPublic }: Route): boolean {
+  return typeof isPublic === 'function' ? isPublic() : isPublic === true
 }
 
 /** `file`: what is made belongs to a file, which alone changes it from then on. */
@@ -178,6 +203,12 @@ function sha256(text: string): string {
 
 function twinRuns(): Failure {
   return new Failure('LIMIT_EXCEEDED', 'A request with this Idempotency-Key is still running. Retry in a second.', {
+    retryAfterMs: twinRetryMs,
+  })
+}
+
+function tooManyAsk(): Failure {
+  return new Failure('OVERLOADED', 'Too many ask at once. Retry in a second, or send the management token.', {
     retryAfterMs: twinRetryMs,
   })
 }

@@ -4,7 +4,7 @@ import { Failure } from '../../kernel/failure.ts'
 import { Secret } from '../../kernel/secret.ts'
 import type { DataFolder } from '../../store/data-folder.ts'
 import { loadAdminToken } from '../../tenancy/admin-token.ts'
-import { createAuthorize } from './authorize.ts'
+import { createAuthorize, createDoor } from './authorize.ts'
 
 const token = 'a-token-of-an-operator-1234'
 
@@ -45,4 +45,22 @@ test('A10: the right token passes, whoever guesses from the same address', async
     expect(await ask(address, 'wrong')).toBe('LIMIT_EXCEEDED')
     expect(await ask(address, token)).toBe('management token')
   }
+})
+
+test('A10: what only the database knows is counted as a guess before it is looked up', async () => {
+  const { checkToken, slowGuess } = createDoor({
+    adminToken: loadAdminToken(new Secret(token), {} as DataFolder),
+    clock: createTestClock(),
+    addressOf: (request) => request.headers.get('x-test-address') ?? undefined,
+    pause: () => new Promise(() => {}),
+  })
+  const from = (address: string) =>
+    new Request('http://gate/console/session', { headers: { 'x-test-address': address } })
+  for (let free = 0; free < 10; free++) expect(await slowGuess(from('192.0.2.1'))).toBeUndefined()
+  for (let waiting = 0; waiting < 32; waiting++) void slowGuess(from('192.0.2.1'))
+  expect(await slowGuess(from('192.0.2.1'))).toMatchObject({ code: 'LIMIT_EXCEEDED' })
+  // Wrong tokens and links are counted together, and the right token is none.
+  expect(await checkToken('wrong', from('192.0.2.1'))).toMatchObject({ code: 'LIMIT_EXCEEDED' })
+  expect(await checkToken(token, from('192.0.2.1'))).toBeUndefined()
+  expect(await slowGuess(from('203.0.113.7'))).toBeUndefined()
 })

@@ -29,22 +29,32 @@ export type CheckToken = (token: string, request: Request) => Promise<Failure | 
 
 const tokenActor: Actor = Object.freeze({ name: 'management token' })
 
-export function createCheckToken(deps: Omit<AuthorizeDependencies, 'sessionOf'>): CheckToken {
+export interface Door {
+  readonly checkToken: CheckToken
+  /** For secrets that only the database knows: each is counted as a wrong one, before it is looked up. */
+  slowGuess(request: Request): Promise<Failure | undefined>
+}
+
+export function createDoor(deps: Omit<AuthorizeDependencies, 'sessionOf'>): Door {
   const { adminToken, clock, addressOf, pause = (milliseconds) => Bun.sleep(milliseconds) } = deps
   const brake = createGuessBrake({ clock, pause })
-  return async (token, request) => {
-    // First of all: whoever guesses behind the operator's address must not lock the operator out.
-    if (adminToken.matches(token)) return undefined
+  const slowGuess = async (request: Request): Promise<Failure | undefined> => {
     const address = addressOf(request) ?? 'unknown'
     if (!brake.admits(address)) return tooManyGuesses()
     await brake.afterWrong(address)
-    return refused(token, adminToken)
+    return undefined
+  }
+  return {
+    // First of all: whoever guesses behind the operator's address must not lock the operator out.
+    checkToken: async (token, request) =>
+      adminToken.matches(token) ? undefined : ((await slowGuess(request)) ?? refused(token, adminToken)),
+    slowGuess,
   }
 }
 
 export function createAuthorize(deps: AuthorizeDependencies): Authorize {
   const { adminToken, sessionOf } = deps
-  const checkToken = createCheckToken(deps)
+  const { checkToken } = createDoor(deps)
   return async (request) => {
     const bearer = bearerToken(request.headers)
     if (bearer !== undefined) return (await checkToken(bearer, request)) ?? tokenActor
@@ -73,9 +83,8 @@ function refused(sent: string, adminToken: AdminToken): Failure {
 }
 
 function tooManyGuesses(): Failure {
-  return new Failure('LIMIT_EXCEEDED', 'Too many wrong management tokens came from this address. Retry in a second.', {
-    retryAfterMs: 1000,
-  })
+  const message = 'Too many wrong management tokens or links came from this address. Retry in a second.'
+  return new Failure('LIMIT_EXCEEDED', message, { retryAfterMs: 1000 })
 }
 
 /** The file's name and not its path: strangers read this too. */

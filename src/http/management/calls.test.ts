@@ -30,7 +30,7 @@ forEachEngine((engine) => {
     expect(await wallet()).toEqual({ balance: '0.00', held: '0.00', available: '0.00', currency: 'USD' })
     const first = await management.make(`/api/workspaces/${id}/topups`, { amount: '25', reference: 'invoice 17' })
     expect(first).toEqual({ id: expect.stringMatching(/^tr_/), amount: '25.00', balance: '25.00' })
-    const second = await management.make(`/api/workspaces/${id}/topups`, { amount: '0.000000001' })
+    const second = await management.make(`/api/workspaces/${id}/topups`, { amount: '0.000000001', reference: null })
     expect(second).toMatchObject({ amount: '0.000000001', balance: '25.000000001' })
     expect((await management.ledger.hold(holdOf(id, 2_500_000_000n))).kind).toBe('held')
     expect(await wallet()).toEqual({

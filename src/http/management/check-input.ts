@@ -8,6 +8,8 @@ import { nearestNames } from '../../kernel/nearest.ts'
 import { BodyFault, readBody } from '../../wire/read-body.ts'
 
 const bodyBytesMax = 1024 * 1024
+/** Far deeper than anything that is taken. */
+const depthMax = 64
 
 /** A checked value. In a box of its own, so that no value can be taken for a Failure. */
 export interface Checked {
@@ -44,17 +46,20 @@ export function checkBody(schema: z.ZodType, json: unknown): Checked | Failure {
   return check(schema, json, 'field')
 }
 
+/** Strangers send them too: it stops at the first name that is unknown or stands twice. */
 export function checkQuery(schema: z.ZodObject, query: URLSearchParams): Checked | Failure {
-  const values: [string, string][] = []
+  const values = new Map<string, string>()
   for (const [name, value] of query) {
-    if (values.some(([earlier]) => earlier === name)) return invalidRequest(`\`${shown(name)}\` is given twice.`, name)
-    values.push([name, value])
+    if (values.has(name)) return invalidRequest(`\`${shown(name)}\` is given twice.`, shown(name))
+    values.set(name, value)
+    if (!Object.hasOwn(schema.shape, name)) break
   }
   return check(schema, Object.fromEntries(values), 'query parameter')
 }
 
 function check(schema: z.ZodType, value: unknown, noun: 'field' | 'query parameter'): Checked | Failure {
-  const unstorable = nulPath(value, [])
+  const unstorable = nulPath(value)
+  if (unstorable === 'too deep') return invalidRequest(`The body nests deeper than ${depthMax} levels.`)
   if (unstorable) {
     const param = pathText(unstorable)
     return invalidRequest(`\`${param}\` must not contain a NUL character.`, param)
@@ -74,16 +79,35 @@ function check(schema: z.ZodType, value: unknown, noun: 'field' | 'query paramet
   return invalidRequest(`There is no ${noun} \`${param}\` here. ${known(schema, issue.path, unknown)}`, param)
 }
 
+/** Where a value stands. */
+interface Place {
+  readonly value: unknown
+  readonly name: PropertyKey
+  readonly above: Place | undefined
+  readonly depth: number
+}
+
 /** PostgreSQL has no place for a NUL, and nothing that we take needs one. */
-function nulPath(value: unknown, path: readonly PropertyKey[]): readonly PropertyKey[] | undefined {
-  if (typeof value === 'string') return value.includes('\0') ? path : undefined
-  if (typeof value !== 'object' || value === null) return undefined
-  const inList = Array.isArray(value)
-  for (const [name, inner] of Object.entries(value)) {
-    const found = nulPath(inner, [...path, inList ? Number(name) : name])
-    if (found) return found
+function nulPath(root: unknown): readonly PropertyKey[] | 'too deep' | undefined {
+  const rest: Place[] = [{ value: root, name: '', above: undefined, depth: 1 }]
+  for (let place = rest.pop(); place; place = rest.pop()) {
+    const { value, depth } = place
+    if (typeof value === 'string' && value.includes('\0')) return pathTo(place)
+    if (typeof value !== 'object' || value === null) continue
+    if (depth > depthMax) return 'too deep'
+    const inList = Array.isArray(value)
+    // The first one last, where it is taken from.
+    for (const [name, inner] of Object.entries(value).reverse()) {
+      rest.push({ value: inner, name: inList ? Number(name) : name, above: place, depth: depth + 1 })
+    }
   }
   return undefined
+}
+
+function pathTo(place: Place): readonly PropertyKey[] {
+  const path: PropertyKey[] = []
+  for (let at = place; at.above; at = at.above) path.push(at.name)
+  return path.reverse()
 }
 
 /** Of several forms a value may have, the one that was meant: its own faults say more than "none of these". */

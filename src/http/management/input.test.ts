@@ -60,6 +60,30 @@ forEachEngine((engine) => {
     expect(management.defects).toEqual([])
   })
 
+  test('a body that nests without end is refused, and one with a NUL inside by the same words', async () => {
+    await using management = await openManagement(engine)
+    const nest = (depth: number, inner: string) => `{"name":${'['.repeat(depth)}${inner}${']'.repeat(depth)}}`
+    for (const [body, said] of [
+      [nest(63, '"\\u0000"'), '[0]` must not contain a NUL character.'],
+      [nest(63, ''), '`name` must be a name for people.'],
+      [nest(64, ''), 'The body nests deeper than 64 levels.'],
+      [nest(500_000, '"\\u0000"'), 'The body nests deeper than 64 levels.'],
+    ] as const) {
+      const reply = await management.ask('POST', '/api/workspaces', { body })
+      expect([reply.status, reply.body.error.message]).toEqual([400, expect.stringContaining(said)])
+    }
+    expect(management.defects).toEqual([])
+  })
+
+  test('a query is read up to the first name that is unknown', async () => {
+    await using management = await openManagement(engine)
+    const names = Array.from({ length: 2000 }, (_, at) => `a${at}`).join('&')
+    const { status, body } = await management.ask('GET', `/api/keys?limit=1&${names}&a0&limit=2`)
+    expect([status, body.error.param]).toEqual([400, 'a0'])
+    expect(body.error.message).toStartWith('There is no query parameter `a0` here.')
+    expect((await management.ask('GET', '/api/keys?limit=1&limit=2')).body.error.message).toContain('given twice')
+  })
+
   test('a wrong or missing field is named', async () => {
     await using management = await openManagement(engine)
     const workspace = await management.make('/api/workspaces', { name: 'acme' })

@@ -1,12 +1,14 @@
 // The limits of a workspace, a project or a key: one call for each, all the same.
 
 import { Failure } from '../../kernel/failure.ts'
+import type { Ledger } from '../../ledger/ledger.ts'
 import type { Authenticator } from '../../tenancy/authenticate.ts'
 import { putLimits } from '../../tenancy/limits.ts'
 import { limitsAnswer, limitsField, limitsFromBody } from './fields.ts'
 import { defineRoute, notFound, type Route } from './route.ts'
 
 export interface LimitDependencies {
+  readonly ledger: Pick<Ledger, 'recount'>
   readonly invalidate: Authenticator['invalidate']
 }
 
@@ -16,7 +18,7 @@ const places = [
   { kind: 'key', path: '/api/keys/{id}/limits', operation: 'putKeyLimits' },
 ] as const
 
-export function limitRoutes({ invalidate }: LimitDependencies): readonly Route[] {
+export function limitRoutes({ invalidate, ledger }: LimitDependencies): readonly Route[] {
   return places.map(({ kind, path, operation }) =>
     defineRoute({
       method: 'PUT',
@@ -33,7 +35,10 @@ export function limitRoutes({ invalidate }: LimitDependencies): readonly Route[]
         if (limits === 'not found') return notFound(kind, id)
         return limits instanceof Failure ? limits : limitsAnswer(limits)
       },
-      committed: ({ id }) => invalidate(id),
+      committed({ id, body: { spend_per_day: day, spend_per_month: month } }) {
+        invalidate(id)
+        if ((day ?? month) != null) ledger.recount(id)
+      },
     }),
   )
 }

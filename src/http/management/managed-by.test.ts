@@ -21,7 +21,13 @@ forEachEngine((engine) => {
     }
     expect((await change(byFile)).body.models).toEqual(['acme/*'])
     const { body: audit } = await management.ask('GET', '/api/audit')
-    expect(audit.data.map(({ actor }: { actor: string }) => actor)).toEqual(['file', 'file', 'management token'])
+    // Whoever sends the header is still told apart from others.
+    type Entry = { readonly actor: string; readonly details: { readonly managed_by?: string } }
+    expect(audit.data.map(({ actor, details }: Entry) => [actor, details.managed_by])).toEqual([
+      ['management token', 'file'],
+      ['management token', 'file'],
+      ['management token', undefined],
+    ])
   })
 
   test('another manager than these two is refused by name, and the header is no token', async () => {

@@ -3,6 +3,7 @@
 import { z } from 'zod'
 import {
   auditSchema,
+  correctionSchema,
   credentialSchema,
   keySchema,
   keyWithSecretSchema,
@@ -25,6 +26,10 @@ const errorSchema = z.object({
     type: z.string(),
     param: z.string().nullable().describe('The field that is wrong.'),
     code: z.string().describe('A code of docs/errors.md, such as INVALID_REQUEST.'),
+    metadata: z
+      .record(z.string(), z.string())
+      .optional()
+      .describe('Facts for programs: a 402 has `balance`, `held` and `needed`.'),
   }),
 })
 
@@ -37,6 +42,7 @@ const named: Readonly<Record<string, z.ZodType>> = {
   Limits: limitsField,
   Wallet: walletSchema,
   TopUp: topUpSchema,
+  Correction: correctionSchema,
   Transfer: transferSchema,
   Credential: credentialSchema,
   AuditEntry: auditSchema,
@@ -120,7 +126,7 @@ function operation(route: Route, schemas: ReadonlyMap<string, unknown>): Json {
   return {
     operationId: id,
     summary: route.summary,
-    ...(route.isPublic ? { security: [] } : {}),
+    ...(route.isPublic ? { security: route.isPublic === true ? [] : [{}, { managementToken: [] }] } : {}),
     parameters: parameters(route),
     ...(body
       ? {

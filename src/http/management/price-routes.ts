@@ -18,6 +18,8 @@ import { Failure, invalidRequest } from '../../kernel/failure.ts'
 import { formatPrice } from '../../kernel/money.ts'
 import type { Database } from '../../store/database.ts'
 import { appendAudit } from '../../tenancy/audit.ts'
+import type { NumberedChange } from '../../tenancy/changes/change.ts'
+import type { Changes } from '../../tenancy/changes/changes.ts'
 import { time } from './answers.ts'
 import { catalogModelSchema } from './catalog-answer.ts'
 import { defineRoute, type Route } from './route.ts'
@@ -33,8 +35,8 @@ export interface PriceDesk {
 export interface PriceDependencies {
   readonly database: Database
   readonly prices: PriceDesk
-  /** After a change is committed and in force here: tells other replicas, each of which renews its own desk. */
-  onPriceChange?(modelId: string): Promise<void>
+  /** Other replicas hear of a price with its commit, and renew their own desks: nothing else would make them. */
+  readonly changes: Pick<Changes, 'record' | 'tell'>
 }
 
 const path = '/api/models/{model}/price'
@@ -89,12 +91,13 @@ export function priceRoutes(deps: PriceDependencies): readonly Route[] {
         if (!before) return noModel(model)
         if (before.setter === 'file') return managedByFile(model, before)
         const price = priceFromEntry(body)
-        await deps.database.transaction(async (sql) => {
+        const recorded = await deps.database.transaction(async (sql) => {
           await putPriceOverride(sql, { modelId: model, price, setAt: act.at })
           const details = { price: showPrice(price) }
           await appendAudit(sql, { ...act, action: 'price.set', object: model, details })
+          return await deps.changes.record(sql, { kind: 'price', id: model })
         })
-        return await renewedAnswer(deps, model, before)
+        return await renewedAnswer(deps, recorded, before)
       },
     }),
     defineRoute({
@@ -107,12 +110,12 @@ export function priceRoutes(deps: PriceDependencies): readonly Route[] {
       async run({ model, act }) {
         const before = deps.prices.find(model)
         if (!before) return noModel(model)
-        const isReset = await deps.database.transaction(async (sql) => {
-          if (!(await deletePriceOverride(sql, model))) return false
+        const recorded = await deps.database.transaction(async (sql) => {
+          if (!(await deletePriceOverride(sql, model))) return undefined
           await appendAudit(sql, { ...act, action: 'price.reset', object: model })
-          return true
+          return await deps.changes.record(sql, { kind: 'price', id: model })
         })
-        return isReset ? await renewedAnswer(deps, model, before) : nothingSet(model)
+        return recorded ? await renewedAnswer(deps, recorded, before) : nothingSet(model)
       },
     }),
   ]
@@ -120,11 +123,12 @@ export function priceRoutes(deps: PriceDependencies): readonly Route[] {
 
 async function renewedAnswer(
   deps: PriceDependencies,
-  model: string,
+  recorded: NumberedChange,
   before: PriceInForce,
 ): Promise<PriceAnswer | Failure> {
+  const { id: model } = recorded.change
   const isInForce = await deps.prices.renew()
-  await deps.onPriceChange?.(model)
+  await deps.changes.tell(recorded)
   if (!isInForce) return notInForceYet(model)
   const after = deps.prices.find(model)
   return await priceAnswer(deps, model, before.price && after?.price ? jumpWords(before.price, after.price) : [])
@@ -175,6 +179,6 @@ function nothingSet(model: string): Failure {
 }
 
 function notInForceYet(model: string): Failure {
-  const message = `The price of ${model} is stored but not in force yet; the log has the cause. Retry in a second.`
+  const message = `The price of ${model} is stored and will be in force as soon as the database answers; the log has the cause. Ask again in a second.`
   return new Failure('OVERLOADED', message, { retryAfterMs: renewRetryMs })
 }

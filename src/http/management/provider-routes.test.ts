@@ -89,7 +89,8 @@ test("a workspace's own key is tried where it would be sent, and nowhere the gua
   expect(await ask('POST', `${path}/test`)).toMatchObject({ verdict: 'refused', status: 401 })
   calls.length = 0
   // The guard refuses the address when it is stored; what is tried is what was stored.
-  expect(await ask('PUT', path, { api_key: 'canary', base_url: address })).toMatchObject({ status: 400 })
+  const elsewhere = `${address}/elsewhere`
+  expect(await ask('PUT', path, { api_key: 'canary', base_url: elsewhere })).toMatchObject({ status: 400 })
   expect(calls).toEqual([])
   const nobody = `/api/workspaces/ws_00000000000000000000000000/credentials/acme/test`
   expect(await ask('POST', nobody)).toMatchObject({ status: 404 })

@@ -1,6 +1,8 @@
 import { expect, test } from 'bun:test'
 import { forEachEngine } from '../../../test/parts/engines.ts'
 import { openManagement, type Reply, type TestManagement } from '../../../test/parts/management.ts'
+import type { Funding } from '../../ledger/fund.ts'
+import { unavailable } from '../../ledger/unavailable.ts'
 
 async function countsOf({ ask, database }: TestManagement) {
   const [audit] = await database.sql<{ rows: bigint }>`SELECT COUNT(*) AS rows FROM audit`
@@ -26,6 +28,26 @@ forEachEngine((engine) => {
     management.clock.advance(day - 1000)
     expect((await management.ask('POST', '/api/workspaces', keyed('k-1', { name: 'other' }))).status).toBe(201)
     expect(await countsOf(management)).toEqual({ workspaces: 2, audit: 2 })
+  })
+
+  test('a top-up whose commit was not confirmed may have been made: the answer says so, and the key credits it once', async () => {
+    await using management = await openManagement(engine)
+    const { id } = await management.make('/api/workspaces', { name: 'acme' })
+    const { fund } = management.ledger
+    Object.assign(management.ledger, {
+      async fund(funding: Funding) {
+        Object.assign(management.ledger, { fund })
+        await fund(funding)
+        return unavailable
+      },
+    })
+    const topUp = () => management.ask('POST', `/api/workspaces/${id}/topups`, keyed('k-1', { amount: '5.00' }))
+    const lost = await topUp()
+    expect([lost.status, lost.headers.get('retry-after')]).toEqual([503, '1'])
+    expect(lost.body.error.message).toContain('not known')
+    expect(lost.body.error.message).not.toContain('nothing was credited')
+    expect((await topUp()).body).toMatchObject({ amount: '5.00', balance: '5.00' })
+    expect((await management.ask('GET', `/api/workspaces/${id}/wallet`)).body.balance).toBe('5.00')
   })
 
   test('what was refused is not stored: the key is free for the corrected request', async () => {

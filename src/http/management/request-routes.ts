@@ -32,9 +32,12 @@ export interface ObservationDependencies {
   readonly database: Database
   readonly requests: RequestLog
   catalog(): readonly CatalogItem[]
+  /** Whether it is for everybody, or only for the operator. */
+  catalogIsPublic(): boolean
 }
 
-export function observationRoutes({ database, requests, catalog }: ObservationDependencies): readonly Route[] {
+export function observationRoutes(deps: ObservationDependencies): readonly Route[] {
+  const { database, requests } = deps
   return [
     defineRoute({
       method: 'GET',
@@ -83,18 +86,19 @@ export function observationRoutes({ database, requests, catalog }: ObservationDe
         return listAnswer(items.map(auditAnswer), nextCursor)
       },
     }),
-    catalogRoute(catalog),
+    catalogRoute(deps),
   ]
 }
 
 /** Without a limit all of it: a catalog that ends after fifty models would be taken for the whole one. */
-function catalogRoute(catalog: () => readonly CatalogItem[]): Route {
+function catalogRoute(deps: Pick<ObservationDependencies, 'catalog' | 'catalogIsPublic'>): Route {
   return defineRoute({
     method: 'GET',
     path: '/api/catalog',
     operation: 'getCatalog',
-    summary: 'Public: models with price, tags, context, routes and their health, by id.',
-    isPublic: true,
+    summary:
+      'Public unless `server.catalog` is signed-in: models with price, tags, context, routes and their health, by id.',
+    isPublic: () => deps.catalogIsPublic(),
     query: z.strictObject({
       limit: pageFields.limit.unwrap().optional().describe('How many at most, 1 to 200. Absent = all.'),
       cursor: pageFields.cursor,
@@ -102,7 +106,8 @@ function catalogRoute(catalog: () => readonly CatalogItem[]): Route {
     answer: listSchema(catalogModelSchema),
     status: 200,
     async run({ query: { limit, cursor = '' } }) {
-      const models = catalog()
+      const models = deps
+        .catalog()
         .filter(({ id }) => id > cursor)
         .sort((a, b) => (a.id < b.id ? -1 : 1))
       const page = models.slice(0, limit)

@@ -3,9 +3,10 @@
 import type { Database } from '../../store/database.ts'
 import { type CheckoutDependencies, checkoutRoutes } from './checkout-routes.ts'
 import { type ConfigDependencies, configRoutes } from './config-routes.ts'
+import { type CorrectionDependencies, correctionRoutes } from './correction-routes.ts'
 import { type CredentialDependencies, credentialRoutes } from './credential-routes.ts'
 import { type KeyDependencies, keyRoutes } from './key-routes.ts'
-import { limitRoutes } from './limit-routes.ts'
+import { type LimitDependencies, limitRoutes } from './limit-routes.ts'
 import { type OfferDependencies, offerRoutes } from './offer-routes.ts'
 import { openApiDocument, openApiRoute } from './open-api.ts'
 import { type PlanDependencies, planRoutes } from './plan-routes.ts'
@@ -22,6 +23,7 @@ import { type WorkspaceDependencies, workspaceRoutes } from './workspace-routes.
 
 export interface RouteDependencies
   extends WorkspaceDependencies,
+    CorrectionDependencies,
     ProjectDependencies,
     OfferDependencies,
     KeyDependencies,
@@ -34,6 +36,7 @@ export interface RouteDependencies
     StatsDependencies,
     ObservationDependencies {
   readonly database: Database
+  readonly ledger: WorkspaceDependencies['ledger'] & CorrectionDependencies['ledger'] & LimitDependencies['ledger']
   /** Of the program, for the document. */
   readonly version: string
 }
@@ -42,6 +45,7 @@ export function managementRoutes(deps: RouteDependencies): readonly Route[] {
   const routes: Route[] = [
     ...workspaceRoutes(deps),
     ...workspaceDataRoutes(deps),
+    ...correctionRoutes(deps),
     ...checkoutRoutes(deps),
     ...projectRoutes(deps),
     ...offerRoutes(deps),

@@ -60,8 +60,8 @@ export interface Definition<
   /** Unique; clients generated from the document name their functions after it. */
   readonly operation: string
   readonly summary: string
-  /** Everything else needs the management token. */
-  readonly isPublic?: true
+  /** Everything else needs the management token. A function where the operator has a say in it. */
+  readonly isPublic?: true | (() => boolean)
   /** undefined = none is read. An empty body counts as `{}`. */
   readonly body?: Body
   readonly example?: z.input<Body>

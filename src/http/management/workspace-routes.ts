@@ -135,7 +135,7 @@ function walletRoutes(deps: WorkspaceDependencies): readonly Route[] {
         reference: z
           .string(must('a text of at most 200 characters'))
           .max(200, must('a text of at most 200 characters'))
-          .optional()
+          .nullish()
           .describe('Free text for people, not a key: two top-ups with one reference are two.'),
       }),
       example: { amount: '25.00', reference: 'invoice 17' },
@@ -147,7 +147,7 @@ function walletRoutes(deps: WorkspaceDependencies): readonly Route[] {
           workspaceId: id,
           amount,
           kind: 'topup',
-          ...(reference === undefined ? {} : { reference }),
+          ...(reference == null ? {} : { reference }),
           ...(idempotencyKey === undefined ? {} : { idempotencyKey }),
         })
         if (outcome.kind !== 'funded') return fundFailure(outcome, amount)
@@ -209,10 +209,16 @@ function fundFailure(outcome: Exclude<FundOutcome, Funded>, amount: Nano): Failu
         'amount',
       )
     case 'unavailable':
-      return new Failure('OVERLOADED', 'The ledger cannot commit at the moment; nothing was credited. Retry.', {
-        retryAfterMs: outcome.retryAfterMs,
-      })
+      return notConfirmed(outcome.retryAfterMs)
     default:
       return unreachable(outcome)
   }
+}
+
+/** A commit whose answer was lost may have been made. */
+function notConfirmed(retryAfterMs: number): Failure {
+  const message =
+    'The ledger cannot confirm a commit at the moment; whether this was credited is not known. ' +
+    'Retry with the same `Idempotency-Key`, which credits it once; without one, look at the transfers first.'
+  return new Failure('OVERLOADED', message, { retryAfterMs })
 }

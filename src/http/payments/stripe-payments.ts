@@ -48,5 +48,5 @@ export function createStripePayments(options: StripePaymentsOptions): StripePaym
 }
 
 function withoutSlash(url: string): string {
-  return url.replace(/\/+$/, '')
+  return url.replace(/(?<!\/)\/+$/, '')
 }

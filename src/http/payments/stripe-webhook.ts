@@ -173,10 +173,10 @@ function createForgeryNote({ log, clock }: WebhookDependencies): (fault: Signatu
   }
 }
 
+/** A commit whose answer was lost may have been made. */
 function notCommitted(retryAfterMs = 1000): Failure {
-  return new Failure('OVERLOADED', 'The ledger cannot commit at the moment; nothing was credited. Send it again.', {
-    retryAfterMs,
-  })
+  const message = 'The ledger cannot confirm a commit at the moment. Send it again: a payment is credited once.'
+  return new Failure('OVERLOADED', message, { retryAfterMs })
 }
 
 function accept(outcome: Outcome, id: RequestId): Response {

@@ -12,6 +12,8 @@ export interface LocalScope {
   /** As last asked with. */
   limits: Limits
   running: number
+  /** Beside them, those whose body is still to come; the store is not told of them. */
+  arriving: number
   /** What the store said, with the time it was heard here. */
   seen: Buckets
   places: Places | undefined
@@ -65,7 +67,10 @@ export class LocalScopes {
   of({ id, limits }: LimitScope): LocalScope {
     let scope = this.#scopes.get(id)
     if (!scope) {
-      scope = { id, limits, running: 0, seen: {}, places: undefined, share: undefined, toldLoss: this.#losses }
+      scope = {
+        ...{ id, limits, running: 0, arriving: 0, seen: {} },
+        ...{ places: undefined, share: undefined, toldLoss: this.#losses },
+      }
       this.#scopes.set(id, scope)
     }
     scope.limits = limits
@@ -218,8 +223,8 @@ function keepsPlaces({ running, limits }: LocalScope): boolean {
   return running > 0 && limits.concurrentRequests !== undefined
 }
 
-function isIdle({ running, seen, share }: LocalScope, nowMs: number): boolean {
-  if (running > 0) return false
+function isIdle({ running, arriving, seen, share }: LocalScope, nowMs: number): boolean {
+  if (running + arriving > 0) return false
   const buckets = [seen.requests, seen.tokens, share?.load.requests, share?.load.tokens]
   return buckets.every((bucket) => bucket === undefined || usedAt(bucket, nowMs) === 0)
 }

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { createEngineStore, type EngineStore } from '../../../test/parts/load-store.ts'
 import type { LimitScope, Limits } from '../limit.ts'
-import type { Admission, Refused } from '../limiter.ts'
+import type { Admission, Arrival, Refused } from '../limiter.ts'
 import { createSharedLimiter, type LimiterMode, type SharedLimiter } from './shared-limiter.ts'
 
 interface Bench extends Disposable {
@@ -258,4 +258,28 @@ test('scopes with nothing taken are forgotten as others come', async () => {
     bench.nowMs += 1000
   }
   expect(limiter.scopeCount).toBeLessThan(10)
+})
+
+test('who arrives has a place here at once, and the store counts what came of it', async () => {
+  using bench = createBench()
+  const [limiter, other] = [limiterOf(bench, 0), limiterOf(bench, 1)]
+  const scope = key({ concurrentRequests: 2, requestsPerMinute: 3 })
+  const arrive = (at = limiter): Arrival => {
+    const verdict = at.arrive([scope])
+    expect(verdict.kind).toBe('arrived')
+    return verdict as Arrival
+  }
+  const [first, second] = [arrive(), arrive()]
+  expect(limiter.arrive([scope])).toMatchObject({ kind: 'refused', limit: 'concurrent', used: 2 })
+  const admission = await first.admit(0)
+  expect(admission.kind).toBe('admitted')
+  // It came to nothing, and counts as a request all the same.
+  second.end()
+  await limiter.settled()
+  arrive().end()
+  await limiter.settled()
+  expect(limiter.arrive([scope])).toMatchObject({ kind: 'refused', limit: 'requests', used: 3 })
+  // Where nothing is known of it, the store says so.
+  expect(await arrive(other).admit(0)).toMatchObject({ kind: 'refused', limit: 'requests', used: 3 })
+  expect(other.arrive([scope])).toMatchObject({ kind: 'refused', limit: 'requests' })
 })

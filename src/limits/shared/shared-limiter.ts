@@ -4,8 +4,9 @@
 import type { Clock } from '../../kernel/clock.ts'
 import { createId } from '../../kernel/ids.ts'
 import { isLimited } from '../limit.ts'
-import type { Admission, Limiter } from '../limiter.ts'
+import type { Admission, Arrival, Limiter } from '../limiter.ts'
 import { admitAlone, answerAlone, answerShared, type Desk, wholeTokens } from './admissions.ts'
+import { arrive, type Door } from './arrivals.ts'
 import type { LoadStore } from './batch.ts'
 import { buildBatch, type Entry } from './build-batch.ts'
 import { createExchange } from './exchange.ts'
@@ -41,6 +42,7 @@ const defaultLeaseMs = 15_000
 
 /** Shared by all requests without limits, so that they cost nothing. */
 const unlimited: Admission = Object.freeze({ kind: 'admitted', state: Object.freeze({}), end() {} })
+const unlimitedArrival: Arrival = Object.freeze({ kind: 'arrived', admit: () => unlimited, end() {} })
 const sharedMode: LimiterMode = Object.freeze({ kind: 'shared' })
 
 export function createSharedLimiter(options: SharedLimiterOptions): SharedLimiter {
@@ -92,17 +94,20 @@ export function createSharedLimiter(options: SharedLimiterOptions): SharedLimite
   const renewal = setInterval(renew, leaseMs / 3)
   renewal.unref()
 
+  const admit: Door['admit'] = (limited, estimatedTokens) => {
+    const tokens = wholeTokens(estimatedTokens)
+    locals.forgetIdle(readMs(), limited.length)
+    if (exchange.isAway) return admitAlone(desk, limited, tokens)
+    return new Promise((resolve) => {
+      exchange.submit({ kind: 'admit', scopes: limited, tokens, resolve, answered: false })
+    })
+  }
+
   return {
-    admit(scopes, estimatedTokens) {
-      if (!scopes.some(isLimited)) return unlimited
-      const limited = scopes.filter(isLimited)
-      const tokens = wholeTokens(estimatedTokens)
-      locals.forgetIdle(readMs(), limited.length)
-      if (exchange.isAway) return admitAlone(desk, limited, tokens)
-      return new Promise((resolve) => {
-        exchange.submit({ kind: 'admit', scopes: limited, tokens, resolve, answered: false })
-      })
-    },
+    arrive: (scopes) =>
+      scopes.some(isLimited) ? arrive({ locals, readMs, admit }, scopes.filter(isLimited)) : unlimitedArrival,
+    admit: (scopes, estimatedTokens) =>
+      scopes.some(isLimited) ? admit(scopes.filter(isLimited), estimatedTokens) : unlimited,
     get mode() {
       return mode
     },

@@ -39,6 +39,7 @@ export function createSqlLimiter(options: SqlLimiterOptions): SharedLimiter {
   const cleaning = setInterval(() => void clearDrained(database).catch(() => {}), cleanEveryMs)
   cleaning.unref()
   return {
+    arrive: limiter.arrive,
     admit: limiter.admit,
     get mode() {
       return limiter.mode

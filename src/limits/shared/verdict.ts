@@ -20,14 +20,24 @@ interface Obstacle {
 }
 
 export function refusal(scopes: readonly LimitScope[], loads: readonly LoadReading[], tokens: number): Refused {
+  const refused = obstacleOf(scopes, loads, tokens)
+  assert(refused, 'what was refused meets an obstacle')
+  return refused
+}
+
+/** undefined = by these loads there is room. */
+export function obstacleOf(
+  scopes: readonly LimitScope[],
+  loads: readonly LoadReading[],
+  tokens: number,
+): Refused | undefined {
   let refusing: { readonly scope: LimitScope; readonly obstacle: Obstacle } | undefined
   for (const [at, scope] of scopes.entries()) {
     const load = loads[at]
     const obstacle = load && longestWait(scope, load, tokens)
     if (obstacle && obstacle.retryAfterMs > (refusing?.obstacle.retryAfterMs ?? 0)) refusing = { scope, obstacle }
   }
-  assert(refusing, 'what was refused meets an obstacle')
-  return { kind: 'refused', scope: refusing.scope, ...refusing.obstacle, state: statesOf(scopes, loads) }
+  return refusing && { kind: 'refused', scope: refusing.scope, ...refusing.obstacle, state: statesOf(scopes, loads) }
 }
 
 function longestWait({ limits }: LimitScope, load: LoadReading, tokens: number): Obstacle | undefined {

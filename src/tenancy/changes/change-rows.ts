@@ -3,9 +3,10 @@
 
 import type { Database } from '../../store/database.ts'
 import type { Sql } from '../../store/sql.ts'
+import { databaseNow } from '../../store/store-now.ts'
 import { type Change, readChange } from './change.ts'
 
-/** A row is committed within two statements, and a statement takes at most 2 s. */
+/** A row is committed within two statements of at most 2 s each, or after 5 s of silence never. */
 export const overlapMs = 10_000n
 const keptMs = 3_600_000n
 const cleanMax = 1000n
@@ -16,13 +17,12 @@ export interface ChangesRead {
   readonly nowMs: bigint
 }
 
-export function writeChange(database: Database, { kind, id }: Change): Promise<bigint | undefined> {
-  return database.transaction(async (sql) => {
-    const at = await databaseNow(sql)
-    const [row] = await sql<{ sequence: bigint }>`INSERT INTO changes (kind, object, at)
-      VALUES (${kind}, ${id}, ${at}) RETURNING sequence`
-    return row?.sequence
-  })
+/** To be the last before the commit: its time is that of the row, and readers look back for so long only. */
+export async function writeChange(sql: Sql, { kind, id }: Change): Promise<bigint | undefined> {
+  const at = await databaseNow(sql)
+  const [row] = await sql<{ sequence: bigint }>`INSERT INTO changes (kind, object, at)
+    VALUES (${kind}, ${id}, ${at}) RETURNING sequence`
+  return row?.sequence
 }
 
 /** Those of the last seconds before `sinceMs`, too: they may have become visible since. undefined = since now. */
@@ -45,9 +45,4 @@ export async function clearOldChanges(database: Database): Promise<number> {
       SELECT sequence FROM changes WHERE at < ${hourAgo} ORDER BY sequence LIMIT ${cleanMax}) RETURNING 1 AS removed`
   })
   return rows.length
-}
-
-async function databaseNow(sql: Sql): Promise<bigint> {
-  const [row] = await sql<{ now: bigint }>`SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT) AS now`
-  return row?.now ?? 0n
 }

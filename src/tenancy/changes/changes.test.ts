@@ -66,6 +66,26 @@ describe.skipIf(findPostgresPrograms() === undefined)('through postgres', () => 
     late.changes.close()
   }, 30_000)
 
+  test('a change that is recorded in its transaction is heard with the commit, though its teller died; undone, never', async () => {
+    await using store = await openPostgresStore()
+    const { database } = store
+    const [teller, other] = [await join(database), await join(database)]
+    const undone = database.transaction(async (sql) => {
+      await teller.changes.record(sql, replaced)
+      throw new Error('undone')
+    })
+    await expect(undone).rejects.toThrow('undone')
+    const recorded = await database.transaction((sql) => teller.changes.record(sql, revoked))
+    await other.changes.poll()
+    expect(other.heard).toEqual([revoked])
+    // Once it is told, its teller knows that it is its own.
+    await teller.changes.tell(recorded)
+    await teller.changes.poll()
+    expect(teller.heard).toEqual([])
+    teller.changes.close()
+    other.changes.close()
+  }, 30_000)
+
   test('a change that becomes visible after a later one is heard too', async () => {
     await using store = await openPostgresStore()
     const { database } = store

@@ -1,14 +1,22 @@
 // Tells the other replicas of a change, and hears of theirs: through the database, looked at every second, and at once
-// through Redis where there is one. The caches themselves forget after a few seconds anyway, so a change that could not
-// be told is noticed then.
+// through Redis where there is one. What forgets after a few seconds anyway is announced after its change, so one that
+// could not be told is noticed then; what is remembered for good is recorded in the transaction of the change itself.
 
 import type { Clock } from '../../kernel/clock.ts'
 import type { Database } from '../../store/database.ts'
 import type { Redis } from '../../store/redis.ts'
+import type { Sql } from '../../store/sql.ts'
 import { type Change, type NumberedChange, parseChange, renderChange } from './change.ts'
 import { clearOldChanges, overlapMs, readChanges, writeChange } from './change-rows.ts'
 
 export interface Changes {
+  /**
+   * Inside the transaction of the change, as the last of it: with the commit the others know, whatever becomes of this
+   * process. To be handed to `tell` afterwards.
+   */
+  record(sql: Sql, change: Change): Promise<NumberedChange>
+  /** What was recorded is committed, and this process has acted on it itself: the others need not wait. Never throws. */
+  tell(recorded: NumberedChange): Promise<void>
   /** After the change is committed, and after this process has acted on it itself. Never throws. */
   announce(change: Change): Promise<void>
   /** Looks now instead of within a second. */
@@ -35,7 +43,13 @@ const defaultPollMs = 1000
 const cleanEveryMs = 600_000
 
 /** On the embedded engine there is nobody to tell. */
-export const noChanges: Changes = { announce: async () => {}, poll: async () => {}, close: () => {} }
+export const noChanges: Changes = {
+  record: async (_, change) => ({ change }),
+  tell: async () => {},
+  announce: async () => {},
+  poll: async () => {},
+  close: () => {},
+}
 
 export function createChanges(options: ChangesOptions): Changes {
   const { database, redis, onFault = () => {}, pollMs = defaultPollMs } = options
@@ -57,17 +71,22 @@ export function createChanges(options: ChangesOptions): Changes {
   cleaning.unref()
   void reader.poll()
 
+  const record = async (sql: Sql, change: Change) => ({ change, sequence: await writeChange(sql, change) })
+  const tell = async (recorded: NumberedChange) => {
+    if (recorded.sequence !== undefined) heard.note(recorded.sequence)
+    // The table tells it too, only later.
+    await redis?.publish(channel, renderChange(recorded)).catch(() => {})
+  }
   return {
+    record,
+    tell,
     async announce(change) {
-      let sequence: bigint | undefined
       try {
-        sequence = await writeChange(database, change)
-        if (sequence !== undefined) heard.note(sequence)
+        await tell(await database.transaction((sql) => record(sql, change)))
       } catch (thrown) {
         onFault(thrown)
+        await tell({ change })
       }
-      // The table tells it too, only later.
-      await redis?.publish(channel, renderChange({ change, sequence })).catch(() => {})
     },
     poll: reader.poll,
     close() {

@@ -1,0 +1,39 @@
+import { expect, test } from 'bun:test'
+import { createEngine } from '../../../test/parts/engines.ts'
+import { createJumpClock } from '../../../test/parts/jump-clock.ts'
+import { openManagement } from '../../../test/parts/management.ts'
+import { createPageBudget } from '../../web/page-budget.ts'
+
+const stranger = { token: null }
+
+test('the catalog is for everybody, unless the operator shows it to nobody but itself', async () => {
+  let isPublic = true
+  await using management = await openManagement(createEngine('sqlite'), { catalogIsPublic: () => isPublic })
+  const statuses = async () => [
+    (await management.ask('GET', '/api/catalog', stranger)).status,
+    (await management.ask('GET', '/api/catalog')).status,
+    (await management.ask('GET', '/api/openapi.json', stranger)).status,
+  ]
+  expect(await statuses()).toEqual([200, 200, 200])
+  isPublic = false
+  expect(await statuses()).toEqual([401, 200, 200])
+})
+
+test('R8: strangers get as much of the catalog as they may cost; whoever has the token is served', async () => {
+  const clock = createJumpClock()
+  const budget = createPageBudget(clock)
+  await using management = await openManagement(createEngine('sqlite'), {
+    budget,
+    catalog: () => {
+      clock.jump(1)
+      return [{ id: 'a/one' }]
+    },
+  })
+  const asked = []
+  for (let times = 0; times < 4; times++) asked.push(await management.ask('GET', '/api/catalog', stranger))
+  // A second each, of which a quarter is forgiven; up to two are granted.
+  expect(asked.map(({ status }) => status)).toEqual([200, 200, 200, 503])
+  expect(asked[3]?.headers.get('retry-after')).toBe('1')
+  expect(asked[3]?.body.error.code).toBe('OVERLOADED')
+  expect((await management.ask('GET', '/api/catalog')).body.data).toMatchObject([{ id: 'a/one' }])
+})

@@ -1,0 +1,98 @@
+// A model is routed alike on both surfaces, streamed or not: what one of them is served, all are.
+
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { type Gateway, startGateway } from './parts/gateway.ts'
+import { bothSurfaces, type TestSurface } from './parts/surfaces.ts'
+import { startUpstream, type Upstream } from './parts/upstream.ts'
+
+const usage = { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5 }
+const whole = (finish?: string) => ({
+  id: 'c1',
+  object: 'chat.completion',
+  created: 5,
+  model: 'l',
+  choices: [{ index: 0, message: { role: 'assistant', content: 'hello' }, ...(finish && { finish_reason: finish }) }],
+  usage,
+})
+
+let upstream: Upstream
+let gateway: Gateway
+
+beforeAll(async () => {
+  upstream = startUpstream((_, reply) => reply.json(200, whole('stop')))
+  gateway = await startGateway({
+    config: `
+providers:
+  - { id: acme, dialect: openai-chat, base_url: "${upstream.url}/v1", api_key: key-of-the-operator }
+models:
+  - id: acme/plain
+    price: free
+    routes: [{ provider: acme, model: l }]
+`,
+  })
+})
+
+afterAll(async () => {
+  await gateway.stop()
+  upstream.stop()
+})
+
+function ask(surface: TestSurface, model: string, more: object = {}, headers: Record<string, string> = {}) {
+  return fetch(gateway.url + surface.path, {
+    method: 'POST',
+    headers: {
+      authorization: `Bearer ${gateway.key}`,
+      'content-type': 'application/json',
+      ...surface.headers,
+      ...headers,
+    },
+    body: JSON.stringify({ model, max_tokens: 9, messages: [{ role: 'user', content: 'hi' }], ...more }),
+  })
+}
+
+for (const surface of bothSurfaces) {
+  describe(surface.name, () => {
+    test('a stream that was not asked for is collected', async () => {
+      const head = { id: 'c1', object: 'chat.completion.chunk', created: 5, model: 'l' }
+      const say = (choices: object[], more: object = {}) => `data: ${JSON.stringify({ ...head, choices, ...more })}\n\n`
+      upstream.handle(async (_, reply) => {
+        await reply.startStream()
+        await reply.chunk(say([{ index: 0, delta: { role: 'assistant', content: 'hel' }, finish_reason: null }]))
+        await reply.chunk(say([{ index: 0, delta: { content: 'lo' }, finish_reason: 'stop' }]) + say([], { usage }))
+        await reply.chunk('data: [DONE]\n\n')
+        await reply.finish()
+      })
+      const response = await ask(surface, 'acme/plain')
+      const text = await response.text()
+      expect([response.status, response.headers.get('content-type')]).toEqual([200, 'application/json'])
+      expect(JSON.parse(text)).toMatchObject({ model: 'acme/plain' })
+      expect(text).toContain('hello')
+      expect(text).toMatch(/"(prompt|input)_tokens":3/)
+    })
+
+    for (const stream of [false, true]) {
+      test(`a whole reply that does not say how it ended is served${stream ? ' as a stream' : ''}`, async () => {
+        upstream.handle((_, reply) => reply.json(200, whole()))
+        const response = await ask(surface, 'acme/plain', { stream })
+        expect([response.status, await response.text()]).toEqual([200, expect.stringContaining('hello')])
+      })
+    }
+  })
+}
+
+test('what strictness refuses is named as everywhere else, however the header is spelled', async () => {
+  const [, messages] = bothSurfaces
+  if (!messages) throw new Error('no message surface')
+  upstream.handle((_, reply) => reply.json(200, whole('stop')), 'stay unasked')
+  const thinking = { type: 'thinking', thinking: 'hm', signature: 'c2ln'.repeat(30) }
+  const history = [
+    { role: 'user', content: 'hi' },
+    { role: 'assistant', content: [thinking, { type: 'text', text: 'hello' }] },
+    { role: 'user', content: 'more' },
+  ]
+  for (const spelled of ['true', 'TRUE', 'True']) {
+    const response = await ask(messages, 'acme/plain', { messages: history }, { 'x-tollgate-strict': spelled })
+    const { error } = (await response.json()) as { error: { message: string } }
+    expect([response.status, error.message]).toEqual([400, expect.stringContaining('(messages[1])')])
+  }
+})
