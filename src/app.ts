@@ -60,6 +60,8 @@ export interface AppDependencies {
   onProgress(line: string): void
   /** For measurements: the ledger as the gateway shall see it. */
   dressLedger?(real: Ledger): Ledger
+  /** For tests that look at the records of requests: how long these may wait for others. */
+  readonly requestLogFlushMs?: number
   /** Whether other processes listen on the same port. */
   readonly sharesPort?: boolean
 }
@@ -73,16 +75,18 @@ const sharedDrainDelayMs = 5_000
 const stillClock: Clock = { now: () => 0, monotonicMs: () => 0 }
 
 export async function startApp(deps: AppDependencies): Promise<App> {
-  const { source, clock, loopClock = stillClock, log, dressLedger, sharesPort = false } = deps
+  const { source, clock, loopClock = stillClock, log, dressLedger, requestLogFlushMs, sharesPort = false } = deps
   // A database that is away is no defect; whoever needed it may come again.
   const onDefect = (error: unknown, id: RequestId): Failure =>
     isStoreUnavailable(error) ? cannotCharge(1000) : logDefect(log, error, id)
   const ground = await layGround(deps)
   const people = createPeople({ ground, source, clock, log })
   const config = source.current
-  // A price that another replica changed renews what is in stock here.
-  // One that is heard of before there is any stock is tried for again.
-  let onPriceChange = async (): Promise<boolean> => false
+  // A price that another replica changed renews what is in stock here, also one that is heard of while that is made.
+  let isPriceHeard = false
+  let onPriceChange = (): void => {
+    isPriceHeard = true
+  }
   // Nobody is signed in, and no page open, before there are any.
   let offices: Offices | undefined
   const fleet = createFleet({
@@ -99,9 +103,22 @@ export async function startApp(deps: AppDependencies): Promise<App> {
     socketAddress: (request) => socketAddress(request),
   })
   const engine = await createEngine({
-    ...{ ground, people, limiter, limiterMode, source, clock, log, addressOf, dressLedger, onDefect },
+    ...{
+      ground,
+      people,
+      limiter,
+      limiterMode,
+      source,
+      clock,
+      log,
+      addressOf,
+      dressLedger,
+      requestLogFlushMs,
+      onDefect,
+    },
   })
-  onPriceChange = () => engine.stock.renew()
+  onPriceChange = () => void engine.stock.renew()
+  if (isPriceHeard) onPriceChange()
   offices = openOffices({ ground, people, engine, fleet, source, clock, log, addressOf, onDefect })
   const { web, sessions, management, payments } = offices
 

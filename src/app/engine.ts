@@ -12,6 +12,7 @@ import { createGenerate, type Generate } from '../generation/generate.ts'
 import { InputRatios } from '../generation/input-ratio.ts'
 import { Owed } from '../generation/owed.ts'
 import { createTicker, type Ticker } from '../generation/ticker.ts'
+import { memoryLimit } from '../http/shedding.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { createFailpoint } from '../kernel/failpoint.ts'
 import type { Failure } from '../kernel/failure.ts'
@@ -30,7 +31,9 @@ import { createStickyRoutes } from '../routing/health/sticky.ts'
 import { createHedgeBudget } from '../routing/hedge.ts'
 import type { Log } from '../telemetry/log.ts'
 import { createRequestLog, type RequestLog } from '../telemetry/request-log.ts'
+import { sumUncountedCharges } from '../telemetry/uncounted-charges.ts'
 import { createReplays } from '../tenancy/replays.ts'
+import { createBodyRoom } from '../wire/body-room.ts'
 import { errorFields } from './error-fields.ts'
 import type { Goods } from './goods.ts'
 import type { Ground } from './ground.ts'
@@ -46,6 +49,9 @@ export const dialects: Dialects = {
   'openai-responses': openaiResponses,
 }
 
+/** Of the memory there is, for bodies on their way; requests are shed long before all of it is in use. */
+const bodyRoomShare = 0.25
+
 export interface EngineDependencies {
   readonly ground: Ground
   readonly people: People
@@ -57,6 +63,7 @@ export interface EngineDependencies {
   addressOf(request: Request): string | undefined
   /** For measurements: the ledger as the gateway shall see it. */
   readonly dressLedger: ((real: Ledger) => Ledger) | undefined
+  readonly requestLogFlushMs: number | undefined
   onDefect(error: unknown, id: RequestId): Failure
 }
 
@@ -87,11 +94,13 @@ export async function createEngine(deps: EngineDependencies): Promise<Engine> {
     database,
     clock,
     failpoint: reach,
+    sumUncounted: (asked) => sumUncountedCharges(database.sql, asked),
     onFault: (what, error) => log.warn(what, errorFields(error)),
   })
   const ledger = dressLedger ? dressLedger(books) : books
   const requests = createRequestLog({
     database,
+    flushMs: deps.requestLogFlushMs,
     onLost: (count, error) => log.warn(`${count} lines of the request log were lost`, errorFields(error)),
   })
   const budget = createRetryBudget({ clock })
@@ -110,6 +119,7 @@ export async function createEngine(deps: EngineDependencies): Promise<Engine> {
     sealKey: seal.current,
     previousSealKey: seal.previous,
     isCharged: async (id) => (await ledger.transfersOf(id)).length > 0,
+    replica: books.replica,
   })
   const generation = {
     clock,
@@ -127,6 +137,7 @@ export async function createEngine(deps: EngineDependencies): Promise<Engine> {
     credentials: people.credentials,
     authenticate: people.authenticate,
     random: randomUnit,
+    bodyRoom: createBodyRoom(memoryLimit() * bodyRoomShare),
     observe: observers.observe,
     beginTrace: observers.beginTrace,
     streams: observers.streams,
@@ -154,6 +165,7 @@ export async function createEngine(deps: EngineDependencies): Promise<Engine> {
     goods,
     async close() {
       ticker.close()
+      stock.close()
       await owed.close()
       replays.close()
       soundings.close()

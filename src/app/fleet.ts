@@ -13,7 +13,7 @@ import { createSqlLimiter } from '../limits/shared/sql-limiter.ts'
 import { openRedis } from '../store/redis.ts'
 import type { Log } from '../telemetry/log.ts'
 import { type Change, changeOf } from '../tenancy/changes/change.ts'
-import { createChanges } from '../tenancy/changes/changes.ts'
+import { type Changes, createChanges } from '../tenancy/changes/changes.ts'
 import { errorFields } from './error-fields.ts'
 import type { Ground } from './ground.ts'
 import type { People } from './people.ts'
@@ -24,8 +24,8 @@ export interface FleetDependencies {
   readonly config: Config
   readonly clock: Clock
   readonly log: Log
-  /** A replica has changed a price. False: it is not in force here yet. */
-  onPriceChange(): Promise<boolean>
+  /** A replica has changed a price. */
+  onPriceChange(): void
   /** What keys and projects can use may be something else now, by this replica or another. */
   onAccessChange(): void
 }
@@ -39,12 +39,10 @@ export interface Fleet {
   /** After a key, a project or a workspace changed: here at once, on the others within seconds. */
   invalidate: People['invalidate']
   forgetCredentials(workspaceId: WorkspaceId): void
-  announcePrice(modelId: string): Promise<void>
+  /** Of prices: told with the change itself, because nobody would notice one that was not. */
+  readonly changes: Pick<Changes, 'record' | 'tell'>
   close(): Promise<void>
 }
-
-/** A price that could not be taken over, because the database was away just then, is tried for again after this. */
-const priceRetryMs = 2000
 
 export function createFleet(deps: FleetDependencies): Fleet {
   const { ground, people, config, clock, log, onPriceChange, onAccessChange } = deps
@@ -64,21 +62,14 @@ export function createFleet(deps: FleetDependencies): Fleet {
     : redis
       ? createRedisLimiter({ ...counting, redis })
       : createSqlLimiter({ ...counting, database })
-  let retry: ReturnType<typeof setTimeout> | undefined
-  const followPrice = async (): Promise<void> => {
-    clearTimeout(retry)
-    if (await onPriceChange()) return
-    retry = setTimeout(() => void followPrice(), priceRetryMs)
-    retry.unref()
-  }
   const changes = createChanges({
     database,
     ...(redis && { redis }),
     clock,
-    onChange: (change) => follow(change, deps, () => void followPrice()),
+    onChange: (change) => follow(change, deps),
     // What is remembered of keys lives for seconds only, which is shorter than a gap that is noticed.
     onGap() {
-      void onPriceChange()
+      onPriceChange()
       onAccessChange()
     },
     onFault: (error) => log.warn('changes of other replicas could not be read', errorFields(error)),
@@ -99,18 +90,17 @@ export function createFleet(deps: FleetDependencies): Fleet {
       onAccessChange()
       announce({ kind: 'credential', id: workspaceId })
     },
-    announcePrice: async (modelId) => announce({ kind: 'price', id: modelId }),
+    changes,
     async close() {
       await shared?.close()
       await changes.close()
-      clearTimeout(retry)
       live.close()
       redis?.close()
     },
   }
 }
 
-function follow(change: Change, { people, onAccessChange }: FleetDependencies, onPriceChange: () => void): void {
+function follow(change: Change, { people, onAccessChange, onPriceChange }: FleetDependencies): void {
   switch (change.kind) {
     case 'key':
     case 'project':

@@ -40,7 +40,7 @@ async function destinationOf(
       known.filter((id) => originOf(goods, id) !== undefined),
     )
   }
-  if (baseUrl === undefined) return { origin, baseUrl: undefined }
+  if (baseUrl === undefined || isOwnAddress(goods, provider, baseUrl)) return { origin, baseUrl: undefined }
   if (!guard) {
     const message = 'This gateway does not allow addresses of workspaces; its operator sets `own_keys.base_urls`.'
     return new Failure('INVALID_REQUEST', message, { param: 'base_url' })
@@ -57,6 +57,18 @@ function originOf({ endpointsOf }: Pick<Goods, 'endpointsOf'>, provider: string)
   const address = endpointsOf(provider)?.[0]?.baseUrl ?? ''
   const url = address.includes('{') ? null : URL.parse(address)
   return url && /^https?:$/.test(url.protocol) ? url.origin : undefined
+}
+
+/** Whether it is where the provider is called anyway: then it is no address of the workspace's. */
+function isOwnAddress({ endpointsOf }: Pick<Goods, 'endpointsOf'>, provider: string, baseUrl: string): boolean {
+  const asked = addressOf(baseUrl)
+  const [first] = endpointsOf(provider) ?? []
+  return asked !== undefined && first !== undefined && asked === addressOf(first.baseUrl)
+}
+
+/** However its host is spelled, and with or without a slash at its end. */
+function addressOf(url: string): string | undefined {
+  return URL.parse(url)?.href.replace(/\/+$/, '')
 }
 
 function takesNoKey(provider: string, known: readonly string[]): Failure {

@@ -19,6 +19,7 @@ import { createAllowlist } from '../tenancy/allowlist.ts'
 import type { Caller } from '../tenancy/caller.ts'
 import { createIdempotency } from '../tenancy/idempotency.ts'
 import type { Project } from '../tenancy/projects.ts'
+import { createPageBudget } from '../web/page-budget.ts'
 import { catalogItems } from './catalog-view.ts'
 import { dialects, type Engine } from './engine.ts'
 import type { Fleet } from './fleet.ts'
@@ -61,8 +62,9 @@ export function openOffices({
   const { ledger, health, goods } = engine
   const config = source.current
   const { renderFailure } = openaiChat
+  const budget = createPageBudget(clock)
   const pages = createPages({
-    ...{ clock, database, adminToken, health, addressOf, goods },
+    ...{ clock, database, adminToken, health, budget, addressOf, goods },
     config: () => source.current,
   })
   const payments = createStripePayments({
@@ -92,7 +94,7 @@ export function openOffices({
     onDefect,
     renderFailure,
     invalidate: fleet.invalidate,
-    onPriceChange: fleet.announcePrice,
+    changes: fleet.changes,
     planOf: (modelId, surface) => planOf(engine, modelId, surface),
     modelsOf: (project) => modelsOf(engine, people, project),
     idempotency: createIdempotency(seal.current, seal.previous),
@@ -103,6 +105,8 @@ export function openOffices({
     settings: () => source.settings(),
     requests: createRequestReader({ database, ledger, requests: engine.requests }),
     catalog: () => catalogItems(goods(), health),
+    catalogIsPublic: () => source.current.catalogIsPublic,
+    budget,
     prices: { find: (id) => goods().findPrice(id), renew: () => engine.stock.renew() },
     sessionOf: pages.sessions.sessionOf,
     checkout: config.stripe.secretKey && payments?.checkout,

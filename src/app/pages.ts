@@ -4,7 +4,7 @@ import manifest from '../../package.json' with { type: 'json' }
 import { readPriceHistory } from '../catalog/price-overrides.ts'
 import { showPrice } from '../catalog/show-price.ts'
 import type { Config } from '../config/config.ts'
-import { createCheckToken } from '../http/management/authorize.ts'
+import { createDoor } from '../http/management/authorize.ts'
 import { type Clock, isoTime } from '../kernel/clock.ts'
 import type { Health } from '../routing/health/health.ts'
 import type { Database } from '../store/database.ts'
@@ -12,6 +12,7 @@ import type { AdminToken } from '../tenancy/admin-token.ts'
 import { appendAudit } from '../tenancy/audit.ts'
 import { createConsoleSessions } from '../tenancy/console-sessions.ts'
 import { createWeb, type Web } from '../web/create-web.ts'
+import type { PageBudget } from '../web/page-budget.ts'
 import { createSessions, type SessionEvent, type Sessions } from '../web/session.ts'
 import { catalogItems, publicSource } from './catalog-view.ts'
 import type { Goods } from './goods.ts'
@@ -21,6 +22,7 @@ export interface PageDependencies {
   readonly database: Database
   readonly adminToken: AdminToken
   readonly health: Health
+  readonly budget: PageBudget
   addressOf(request: Request): string | undefined
   config(): Config
   goods(): Goods
@@ -39,7 +41,7 @@ const auditedAs = {
 } as const satisfies Readonly<Record<SessionEvent, object>>
 
 export function createPages(deps: PageDependencies): Pages {
-  const { clock, database, adminToken, health, addressOf, config, goods } = deps
+  const { clock, database, adminToken, health, budget, addressOf, config, goods } = deps
   const publicUrl = (): string | undefined => config().publicUrl
   const sessions = createSessions({
     ...{ clock, publicUrl, rows: createConsoleSessions(database) },
@@ -49,6 +51,8 @@ export function createPages(deps: PageDependencies): Pages {
     clock,
     version: manifest.version,
     sessions,
+    budget,
+    addressOf,
     publicUrl,
     isPublic: () => config().catalogIsPublic,
     catalog: () => catalogItems(goods(), health),
@@ -70,7 +74,7 @@ export function createPages(deps: PageDependencies): Pages {
         appendAudit(sql, { actor: 'console session', at: clock.now(), object: 'console', ...auditedAs[event] }),
       ),
     // The same brake on guesses as the management API has.
-    checkToken: createCheckToken({ adminToken, clock, addressOf }),
+    ...createDoor({ adminToken, clock, addressOf }),
   })
   return { web, sessions }
 }

@@ -35,15 +35,24 @@ export function createPeople({ ground, source, clock, log }: PeopleDependencies)
   })
   const flushing = setInterval(() => void lastUsed.flush(), lastUsedFlushMs)
   const keyRing = createKeyRing(ground.secret, ground.previousSecret)
+  const authenticator = createAuthenticator({
+    database,
+    pepper: pepper.current,
+    previousPepper: pepper.previous,
+    clock,
+    keyLimits: () => source.current.limits,
+    noteUse: lastUsed.note,
+  })
+  // Known keys carry the limits they were looked up with, and a change is in force when that is said.
+  let limits = JSON.stringify(source.current.limits)
+  source.onChange((config) => {
+    const changed = JSON.stringify(config.limits)
+    if (changed !== limits) authenticator.invalidateAll()
+    limits = changed
+    return undefined
+  })
   return {
-    ...createAuthenticator({
-      database,
-      pepper: pepper.current,
-      previousPepper: pepper.previous,
-      clock,
-      keyLimits: () => source.current.limits,
-      noteUse: lastUsed.note,
-    }),
+    ...authenticator,
     computeVerifier: createVerifier(pepper.current),
     keyRing,
     credentials: createCredentialCache({ database, keys: keyRing, clock }),

@@ -10,41 +10,81 @@ export interface Stock {
   readonly current: Goods
   /**
    * Takes over what was changed in the database, here or by another replica, for the next request; what runs keeps its
-   * price. False: it could not, which the log says, and what was in force stays.
+   * price. False: it could not yet, which the log says; what was in force stays until it can, and it is tried again and
+   * again, because nobody else would.
    */
   renew(): Promise<boolean>
   /** Asks the usual ports of this machine, once and in the background; those of configured providers are left alone. */
   lookForLocalServers(exceptPorts: readonly number[]): Promise<void>
+  /** Nothing is tried again any more. */
+  close(): void
 }
 
 /** A server on this machine that takes longer than this to list its models is not ready to serve. */
 const searchMs = 500
+/** The database was busy or away, which passes. */
+const defaultRetryMs = 2000
 
-export async function createStock(source: ConfigSource, deps: GoodsDependencies): Promise<Stock> {
+export interface StockOptions {
+  /** For tests. */
+  readonly retryMs?: number
+}
+
+export async function createStock(
+  source: Pick<ConfigSource, 'current' | 'onChange'>,
+  deps: GoodsDependencies,
+  { retryMs = defaultRetryMs }: StockOptions = {},
+): Promise<Stock> {
   let local: readonly LocalServer[] = []
   let current = await stockGoods(source.current, local, deps)
   let renewing: Promise<unknown> = Promise.resolve()
+  let retry: ReturnType<typeof setTimeout> | undefined
+  let isBehind = false
+  let isClosed = false
+  /** Those who wait until what they have changed is in force. */
+  const waiting: (() => void)[] = []
+
+  const restock = async (): Promise<void> => {
+    const before = current.providers
+    current = await stockGoods(source.current, local, deps)
+    for (const provider of current.providers.values()) {
+      if (isAnotherAccount(before.get(provider.id), provider)) {
+        deps.health.renewCredential({ providerId: provider.id, credentialId: platformCredential })
+      }
+    }
+  }
+  const caughtUp = (): boolean => {
+    clearTimeout(retry)
+    if (isBehind) deps.log.info('what was changed is in force now')
+    isBehind = false
+    for (const told of waiting.splice(0)) told()
+    return true
+  }
+  const fellBehind = (error: unknown): boolean => {
+    clearTimeout(retry)
+    if (isClosed) return false
+    retry = setTimeout(renew, retryMs)
+    retry.unref()
+    // Said once, not with every attempt.
+    if (!isBehind) {
+      const fields = { error: error instanceof Error ? error.message : String(error) }
+      deps.log.error('what was changed could not take effect yet; what was in force stays until it can', fields)
+    }
+    isBehind = true
+    return false
+  }
   const renew = (): Promise<boolean> => {
     // One after the other: the last change wins, whichever takes longer to record its prices.
-    const renewed = renewing.then(async () => {
-      const before = current.providers
-      current = await stockGoods(source.current, local, deps)
-      for (const provider of current.providers.values()) {
-        if (isAnotherAccount(before.get(provider.id), provider)) {
-          deps.health.renewCredential({ providerId: provider.id, credentialId: platformCredential })
-        }
-      }
-      return true
-    })
-    const told = renewed.catch((error: unknown) => {
-      const fields = { error: error instanceof Error ? error.message : String(error) }
-      deps.log.error('what was changed could not take effect; what was in force before stays', fields)
-      return false
-    })
+    const told = renewing.then(restock).then(caughtUp, fellBehind)
     renewing = told
     return told
   }
-  source.onChange(renew)
+  /** As long as that takes; later changes are then in force too. */
+  const inForce = async (): Promise<boolean> => {
+    if (!(await renew())) await new Promise<void>((resolve) => waiting.push(resolve))
+    return true
+  }
+  source.onChange(inForce)
   return {
     get current() {
       return current
@@ -59,6 +99,10 @@ export async function createStock(source: ConfigSource, deps: GoodsDependencies)
       for (const { provider, models } of local) {
         deps.log.info(`found ${provider.id} at ${provider.source}: ${models.length} models, free of charge`)
       }
+    },
+    close() {
+      isClosed = true
+      clearTimeout(retry)
     },
   }
 }

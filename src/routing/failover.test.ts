@@ -98,6 +98,33 @@ describe('a model is unavailable only when nobody can serve it', () => {
   })
 })
 
+test('a route that works is not passed over because a weaker one stands before it', async () => {
+  const overloaded = attemptFault('failing', faultFromError(503, undefined, {}))
+  const bench = start({ a: [overloaded], b: [overloaded], c: [overloaded], d: [overloaded], e: ['ok'] })
+  for (let n = 0; n < 30; n++) {
+    while (bench.budget.spend());
+    expect(await bench.run()).toEqual({ text: 'e' })
+  }
+})
+
+describe('what counts against no route', () => {
+  const slip = classifyFault({ ...replyFault('MALFORMED_FUNCTION_CALL'), isChance: true })
+
+  test.each([
+    ['a slip of the model', slip],
+    ['what the provider lacks', attemptFault('lacks what was asked for')],
+  ])('%s is tried three times at most, within the budget', async (_, fault) => {
+    const bench = start(Object.fromEntries([...'abcdefg'].map((id) => [id, [fault]])))
+    while (bench.budget.level() < 50) bench.budget.earn()
+    await bench.run()
+    expect(bench.calls).toHaveLength(3)
+    while (bench.budget.spend());
+    bench.calls.length = 0
+    for (let n = 0; n < 3; n++) await bench.run()
+    expect(bench.calls).toHaveLength(3)
+  })
+})
+
 describe('routes of which nobody knows that they work', () => {
   const all = { a: [failing], b: [failing], c: [failing], d: [failing] }
 

@@ -6,6 +6,7 @@ import type { Clock } from '../kernel/clock.ts'
 import type { Candidate } from './candidate.ts'
 import { Exhausted, type FailedAttempt } from './exhausted.ts'
 import { type AttemptFault, attemptFault, cannotCarry, faultTable } from './fault.ts'
+import { effects } from './health/effect.ts'
 import type { Health } from './health/health.ts'
 import type { HealthPlan } from './health/plan-with-health.ts'
 import type { RetryBudget } from './health/retry-budget.ts'
@@ -59,6 +60,7 @@ export async function tryCandidates<Answer extends object>(
   if (!plan.ordered[0]?.provider.isRehearsal) deps.budget.earn()
   const failed: FailedAttempt[] = []
   let attempts = 0
+  let isBlameless = false
   let ambiguousCalls = 0
   const totalMs = tries.streams ? deadlineMs.streamed : deadlineMs.whole
   const lastBeginMs = deps.clock.monotonicMs() + totalMs - timeLeastMs
@@ -72,7 +74,11 @@ export async function tryCandidates<Answer extends object>(
       continue
     }
     const isLate = deps.clock.monotonicMs() > lastBeginMs
-    if (attempts > 0 && (isLate || !mayMoveOn(deps, candidate, attempts))) break
+    if (attempts > 0 && (isLate || attempts >= (isBlameless ? attemptsMax : attemptsMaxHealthy))) break
+    if (attempts > 0 && !mayMoveOn(deps, candidate, { attempts, isBlameless })) {
+      failed.push(heldBack(candidate, deps.health.standing(candidate.key)))
+      continue
+    }
     const begunMs = deps.health.begin(candidate.key, plan.mode)
     if (typeof begunMs !== 'number') {
       failed.push(heldBack(candidate, begunMs))
@@ -89,6 +95,7 @@ export async function tryCandidates<Answer extends object>(
       // A route that could not be asked cost nothing and does not count.
       if (!outcome.failure) attempts += calls
       if (outcome.isAmbiguous) ambiguous++
+      if (countsAgainstNobody(outcome)) isBlameless = true
       if (!faultTable[outcome.class].tryNext) return new Exhausted(failed)
     }
     // Each of these may be generating, and billing, for nobody: one more is tried and not a third.
@@ -99,17 +106,26 @@ export async function tryCandidates<Answer extends object>(
   return new Exhausted(failed)
 }
 
+interface SoFar {
+  readonly attempts: number
+  /** Something went wrong that counts against no route: however often it comes, all of them look well. */
+  readonly isBlameless: boolean
+}
+
 /** A gateway that tries everything three times while everything fails makes it worse; one more for a route that works does not. */
-function mayMoveOn(deps: TryDependencies, candidate: Candidate, attempts: number): boolean {
-  if (isInGoodHealth(deps, candidate)) return attempts < attemptsMaxHealthy
-  return attempts < attemptsMax && deps.budget.spend()
+function mayMoveOn(deps: TryDependencies, candidate: Candidate, { attempts, isBlameless }: SoFar): boolean {
+  if (!isBlameless && isInGoodHealth(deps, candidate)) return true
+  return attempts < attemptsMax && (candidate.provider.isRehearsal || deps.budget.spend())
 }
 
 /** One that rehearses fails on purpose, and is as well as ever. */
 function isInGoodHealth({ health }: TryDependencies, { key, provider }: Candidate): boolean {
-  if (provider.isRehearsal) return true
-  const { state, factor } = health.standing(key)
-  return state === 'healthy' && factor === 1
+  return provider.isRehearsal || health.standing(key).state === 'healthy'
+}
+
+/** A matter of the request, which may be anybody's on purpose. */
+function countsAgainstNobody({ class: faultClass, provider, failure }: AttemptFault): boolean {
+  return !failure && (effects[faultClass] === 'none' || provider?.isChance === true)
 }
 
 /** A candidate whose turn it is. */
@@ -189,11 +205,16 @@ async function isWorthRepeating<Answer extends object>(
 ): Promise<boolean> {
   const { clock, health, budget, random, wait = Bun.sleep } = deps
   if (clock.monotonicMs() > lastBeginMs) return false
-  if (fault.isStale || fault.isRepeatable) return isWanted() && (isInGoodHealth(deps, candidate) || budget.spend())
+  if (fault.isStale || fault.isRepeatable) {
+    const isFree = isInGoodHealth(deps, candidate) && !countsAgainstNobody(fault)
+    return isWanted() && (isFree || budget.spend())
+  }
   if (!isLast || !isShortThrottle(fault)) return false
   // Now, and not after the wait: meanwhile others would run into the same throttle.
-  if (!candidate.provider.isRehearsal) health.noteFault(candidate.key, begunMs, fault)
-  if (!isInGoodHealth(deps, candidate) && !budget.spend()) return false
+  if (!candidate.provider.isRehearsal) {
+    health.noteFault(candidate.key, begunMs, fault)
+    if (!budget.spend()) return false
+  }
   await wait((fault.provider?.retryAfterMs ?? 0) + random() * jitterMs)
   return isWanted()
 }

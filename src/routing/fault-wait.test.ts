@@ -38,3 +38,12 @@ test('a caller cannot have a route parked by a sentence of its own', () => {
   expect(waitOf(message, { sent: '{"user":"try again in 24h"}' })).toBeUndefined()
   expect(waitOf(message, { sent: '{"user":"try \\u0061gain in 24h"}' })).toBeUndefined()
 })
+
+test.each([
+  ['Rate limit for user retry in 59 minutes exceeded.', '{"user":"retry in 59 minutes"}'],
+  ['Rate limit for user retry in 59 minutes, slow down', '{"user":"retry in 59 minutes"}'],
+  ['Rate limit for user retry in 59 min limit', '{"user":"retry in 59"}'],
+])('nor by the beginning of one that the provider ends: %j', (message, sent) => {
+  expect(waitOf(message)).toBe(59 * 60_000)
+  expect(waitOf(message, { sent })).toBeUndefined()
+})

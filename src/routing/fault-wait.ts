@@ -11,6 +11,8 @@ const waitMaxMs = 24 * 3_600_000
 const part = String.raw`(\d{1,9}(?:\.\d{1,12})?)\s?(ms|milliseconds?|h|hours?|m|min|minutes?|s|sec|seconds?)(?![a-z])[ ,]*`
 const wait = new RegExp(`(?:try again|retry) (?:in|after) ((?:${part})+)`, 'i')
 const parts = new RegExp(part, 'gi')
+/** Whoever can have this much quoted has the rest from the provider's own words around it. */
+const beginning = /(?:try again|retry) (?:in|after) \d/i
 
 const unitMs: readonly [name: RegExp, ms: number][] = [
   [/^(ms|milli)/i, 1],
@@ -22,7 +24,8 @@ const unitMs: readonly [name: RegExp, ms: number][] = [
 /** `sent`: the body that the provider was sent; undefined = nothing of a caller's. */
 export function spokenWaitMs({ status, message }: ProviderFault, sent: Uint8Array | undefined): number | undefined {
   const found = status === 429 ? wait.exec(message) : null
-  if (!found || isQuoted([found], sent)) return undefined
+  const begun = found && beginning.exec(found[0])
+  if (!found || !begun || isQuoted([begun], sent)) return undefined
   const spans = [...(found[1] ?? '').matchAll(parts)].map(([, count, unit = '']) => Number(count) * msOf(unit))
   return Math.min(Math.ceil(spans.reduce((sum, span) => sum + span, 0)), waitMaxMs)
 }

@@ -115,6 +115,11 @@ describe('where each endpoint serves models of its own', () => {
     (model) => expect(chosen(model, wishes, openaiChat, openai.endpoints)[0]).toBe('openai-responses'),
   )
 
+  test.each(['gpt-4.1', 'ft:gpt-4o-mini-2024-07-18:acme-pro::x', 'ft:gpt-4.1:codex-labs::y'])(
+    '%s is asked for by chat',
+    (model) => expect(chosen(model, wishes, openaiChat, openai.endpoints)[0]).toBe('openai-chat'),
+  )
+
   test('a model that no endpoint claims is asked for in the caller’s dialect all the same', () => {
     const only = [
       { ...endpoint, models: /^a/ },

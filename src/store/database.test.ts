@@ -5,7 +5,8 @@ import { SQL } from 'bun'
 import { createThrowAwayFolder, forEachEngine } from '../../test/parts/engines.ts'
 import type { Database } from './database.ts'
 import { openDatabase } from './open-database.ts'
-import { isStoreUnavailable } from './sql-error.ts'
+import type { Sql } from './sql.ts'
+import { isRowLocked, isStoreUnavailable } from './sql-error.ts'
 import { StartRefusal } from './start-refusal.ts'
 
 async function createWallets(database: Database): Promise<void> {
@@ -158,16 +159,51 @@ forEachEngine((engine) => {
     await using store = await engine.openStore()
     const { database } = store
     const setting = '2s'
-    expect([...(await database.sql`SHOW statement_timeout`)]).toEqual([{ statement_timeout: setting }])
+    const limits = (sql: Sql) => sql`SELECT current_setting('statement_timeout') AS statement,
+      current_setting('lock_timeout') AS lock, current_setting('idle_in_transaction_session_timeout') AS idle`
+    expect([...(await limits(database.sql))]).toEqual([{ statement: setting, lock: '900ms', idle: '5s' }])
+    const unlimited = { statement: '0', lock: '0', idle: '0' }
+    await database.snapshot(async (sql) => expect([...(await limits(sql))]).toEqual([unlimited]))
+    await database.schemaTransaction(async (sql) => expect([...(await limits(sql))]).toEqual([unlimited]))
     await database.transaction(async (sql) => {
       expect([...(await sql`SHOW statement_timeout`)]).toEqual([{ statement_timeout: setting }])
       expect([...(await sql`SHOW synchronous_commit`)]).toEqual([{ synchronous_commit: 'on' }])
       expect([...(await sql`SHOW transaction_isolation`)]).toEqual([{ transaction_isolation: 'read committed' }])
     })
-    await database.schemaTransaction(async (sql) => {
-      expect([...(await sql`SHOW statement_timeout`)]).toEqual([{ statement_timeout: '0' }])
-    })
   })
+
+  test('a process that says nothing for five seconds in a transaction loses it, and others get its rows', async () => {
+    await using store = await engine.openStore()
+    const { database, place } = store
+    await createWallets(database)
+    await database.transaction((sql) => sql`INSERT INTO wallets (id, amount) VALUES ('a', 1)`)
+    const take = (sql: Sql) => sql`UPDATE wallets SET amount = amount + 1 WHERE id = 'a'`
+    const { promise: isLocked, resolve: lock } = Promise.withResolvers<void>()
+    const frozen = database
+      .transaction(async (sql) => {
+        await take(sql)
+        lock()
+        await Bun.sleep(6500)
+        await take(sql)
+      })
+      .catch((thrown: unknown) => thrown)
+    await isLocked
+    const other = await openDatabase(place)
+    const refused = await other.transaction(take).catch((thrown: unknown) => thrown)
+    expect([isRowLocked(refused), isStoreUnavailable(refused)]).toEqual([true, true])
+    expect(isStoreUnavailable(await frozen)).toBe(true)
+    await other.transaction(take)
+    expect([...(await other.sql`SELECT amount FROM wallets`)]).toEqual([{ amount: 2n }])
+    await other.close()
+    // Its own connections are found again.
+    let tries = 0
+    while (tries++ < 11) {
+      const end = await database.transaction(take).catch((thrown: unknown) => thrown)
+      if (Array.isArray(end)) break
+      expect(isStoreUnavailable(end)).toBe(true)
+    }
+    expect(tries).toBeLessThan(11)
+  }, 30_000)
 
   test('goes on after the server cut its connections', async () => {
     await using store = await engine.openStore()

@@ -10,6 +10,10 @@ import { causeText, StartRefusal } from './start-refusal.ts'
 const poolSize = 10
 const connectTimeoutSeconds = 5
 const statementTimeoutMs = 2000
+/** Twice within a statement: whoever waits for a row stands in line first, and then waits for its holder. */
+const lockTimeoutMs = 900
+/** A process that says nothing for so long in a transaction is frozen or cut off, and others wait for its rows. */
+const idleInTransactionMs = 5000
 /** A connection that has to be made first, the statement, and a second: who has heard nothing by then never will. */
 const silentSecondsMax = connectTimeoutSeconds + statementTimeoutMs / 1000 + 1
 
@@ -38,6 +42,8 @@ export async function openPostgres(url: string, { turnMs = 1000 }: PostgresOptio
       connection: {
         application_name: 'tollgate',
         statement_timeout: statementTimeoutMs,
+        lock_timeout: lockTimeoutMs,
+        idle_in_transaction_session_timeout: idleInTransactionMs,
         synchronous_commit: 'on',
         default_transaction_read_only: 'on',
         // The server, too, must notice a connection that is lost, within 60 + 3 × 10 s and not two hours: it would
@@ -92,7 +98,7 @@ function postgresDatabase(pool: WatchedPool, patient: PatientPool): Database {
     schemaTransaction: (work) =>
       patient.use((own) =>
         own.begin(readWrite, async (transaction) => {
-          await transaction`SET LOCAL statement_timeout = 0`
+          await takeTime(transaction)
           const [lock] = await transaction<{ held: boolean }[]>`SELECT pg_try_advisory_xact_lock(${schemaLock}) AS held`
           if (!lock?.held) return 'busy' as const
           return { result: await work(transaction as Sql, async (text) => void (await transaction.unsafe(text))) }
@@ -102,7 +108,7 @@ function postgresDatabase(pool: WatchedPool, patient: PatientPool): Database {
       patient.use(
         async (own) =>
           (await own.begin('ISOLATION LEVEL REPEATABLE READ READ ONLY', async (transaction) => {
-            await transaction`SET LOCAL statement_timeout = 0`
+            await takeTime(transaction)
             return await work(transaction as Sql)
           })) as T,
       ),
@@ -111,6 +117,13 @@ function postgresDatabase(pool: WatchedPool, patient: PatientPool): Database {
       await pool.close()
     },
   }
+}
+
+/** What may take minutes waits as long as it has to, and thinks between its statements. */
+async function takeTime(transaction: SQL): Promise<void> {
+  await transaction`SET LOCAL statement_timeout = 0`
+  await transaction`SET LOCAL lock_timeout = 0`
+  await transaction`SET LOCAL idle_in_transaction_session_timeout = 0`
 }
 
 async function transact<T>(pool: WatchedPool, work: (sql: Sql) => Promise<T>): Promise<T> {

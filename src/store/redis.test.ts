@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'bun:test'
+import { RedisClient } from 'bun'
 import { findRedisProgram, type RedisServer, startRedis } from '../../test/parts/redis.ts'
 import { openRedis, type Redis, redisScript } from './redis.ts'
 
@@ -47,9 +48,30 @@ describe.skipIf(findRedisProgram() === undefined)('redis', () => {
     await using _ = server
     server.hang()
     expect(await redis.run(double, ['k'], ['1']).catch(() => 'given up')).toBe('given up')
+    // Dialled meanwhile, it takes the connection and says nothing.
+    await Bun.sleep(200)
     server.goOn()
     await until(() => redis.connected)
     expect(await redis.run(double, ['k'], ['1'])).toEqual(['k', 2])
+    redis.close()
+  }, 20_000)
+
+  test('a server that was demoted is dialled until it, or another at its address, takes writes', async () => {
+    const { server, redis, lines } = await openBench()
+    await using _ = server
+    const write = redisScript("return redis.call('SET', KEYS[1], '1')")
+    expect(await redis.run(write, ['k'], [])).toBe('OK')
+    const admin = new RedisClient(server.url, { autoReconnect: false })
+    await admin.send('REPLICAOF', ['127.0.0.1', '1'])
+    await expect(redis.run(write, ['k'], [])).rejects.toThrow('READONLY')
+    expect(redis.connected).toBe(false)
+    await Bun.sleep(500)
+    expect([redis.connected, lines.length]).toEqual([false, 1])
+    await admin.send('REPLICAOF', ['NO', 'ONE'])
+    await until(() => redis.connected)
+    expect(await redis.run(write, ['k'], [])).toBe('OK')
+    expect(lines).toEqual([expect.stringMatching(/^Redis is away: READONLY /), 'Redis is there again'])
+    admin.close()
     redis.close()
   }, 20_000)
 

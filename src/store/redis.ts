@@ -37,13 +37,27 @@ const retryMaxMs = 1000
 /** A server that says nothing for so long is not there, whatever the network thinks. */
 const hangMs = 2000
 
+/**
+ * A server that was made a replica, still reads its data, or has lost its primary says so to every write, for as long as
+ * somebody stays connected to it; the address may lead to another by now. Redis before 7 says it in the middle.
+ */
+const notServing = /\b(READONLY|LOADING|MASTERDOWN)\b/
+
+/** Whoever answers it takes writes. */
+const probe = redisScript("return redis.call('SET', KEYS[1], '1', 'PX', '1')")
+
 export function redisScript(text: string): RedisScript {
   return { text, sha1: createHash('sha1').update(text).digest('hex') }
 }
 
 /** Never fails: a server that is away is dialled until it is there. */
 export function openRedis({ url, report = () => {} }: RedisOptions): Redis {
-  const commands = keepConnected(url, { report, onConnect: () => {} })
+  const commands = keepConnected(url, {
+    report,
+    async onConnect(client) {
+      await client.send('EVAL', [probe.text, '1', 'tollgate:probe'])
+    },
+  })
   const send = async (command: string, args: readonly string[]): Promise<unknown> => {
     const client = commands.client()
     if (!client) throw new Error('Redis is not connected')
@@ -51,6 +65,9 @@ export function openRedis({ url, report = () => {} }: RedisOptions): Redis {
     const timer = setTimeout(() => client.close(), hangMs)
     try {
       return await client.send(command, [...args])
+    } catch (thrown) {
+      if (notServing.test(causeText(thrown))) commands.drop(client, causeText(thrown))
+      throw thrown
     } finally {
       clearTimeout(timer)
     }
@@ -88,6 +105,8 @@ export function openRedis({ url, report = () => {} }: RedisOptions): Redis {
 interface Line {
   /** undefined = not connected now. */
   client(): RedisClient | undefined
+  /** It is of no use any more: another is dialled. */
+  drop(client: RedisClient, why: string): void
   close(): void
 }
 
@@ -118,12 +137,16 @@ function keepConnected(url: string, { report, onConnect }: LineOptions): Line {
   }
   const dial = async (): Promise<void> => {
     const client = new RedisClient(url, clientOptions)
+    // A server may take the connection and answer nothing.
+    const hanging = setTimeout(() => client.close(), connectTimeoutMs + hangMs)
     try {
       await client.connect()
       await onConnect(client)
     } catch (thrown) {
       client.close()
       return lost(causeText(thrown))
+    } finally {
+      clearTimeout(hanging)
     }
     if (closed || !client.connected) {
       client.close()
@@ -140,6 +163,11 @@ function keepConnected(url: string, { report, onConnect }: LineOptions): Line {
   void dial()
   return {
     client: () => current,
+    drop(client, why) {
+      if (current !== client) return
+      lost(why)
+      client.close()
+    },
     close() {
       closed = true
       clearTimeout(timer)

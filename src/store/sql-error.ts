@@ -3,8 +3,11 @@
 
 import { SQL } from 'bun'
 
-/** SQLSTATE classes and codes: connection lost, resources exhausted, shut down, statement_timeout. */
-const postgresUnavailable = /^(08|53|57P|57014$)/
+/**
+ * SQLSTATE classes and codes: connection lost, resources exhausted, shut down, statement_timeout, lock_timeout, and
+ * idle_in_transaction_session_timeout, which ends the connection of a process that was frozen.
+ */
+const postgresUnavailable = /^(08|53|57P|57014$|55P03$|25P03$)/
 
 /** SQLite's primary codes: BUSY, LOCKED, READONLY, IOERR, FULL, CANTOPEN. */
 const sqliteUnavailable = new Set([5, 6, 8, 10, 13, 14])
@@ -26,6 +29,16 @@ function isSqliteUnavailable(error: SQL.SQLiteError): boolean {
 /** Another connection holds SQLite's write lock. */
 export function isSqliteBusy(thrown: unknown): boolean {
   return thrown instanceof SQL.SQLiteError && (thrown.errno & 0xff) === 5
+}
+
+/** Somebody else holds on to a row that the statement needs: it says nothing about other rows, or about the store. */
+export function isRowLocked(thrown: unknown): boolean {
+  return thrown instanceof SQL.PostgresError && thrown.errno === '55P03'
+}
+
+/** A statement took too long: at a row that somebody holds on to, or because the store is slow as a whole. */
+export function isTimedOut(thrown: unknown): boolean {
+  return thrown instanceof SQL.PostgresError && thrown.errno === '57014'
 }
 
 /** Two transactions stood in each other's way and PostgreSQL undid this one: serialization failure, deadlock. */

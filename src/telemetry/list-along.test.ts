@@ -65,7 +65,14 @@ forEachEngine((engine) => {
       database,
       requests.map(({ minute, ...facts }) => ({ startedAt: noon + minute * 60_000, ...facts })),
     )
-    const rollups = createRollups({ database, clock, onFault, every: never, pause: async () => {} })
+    const rollups = createRollups({
+      database,
+      clock,
+      now: async () => clock.now(),
+      onFault,
+      every: never,
+      pause: async () => {},
+    })
     expect(await answers(database)).toEqual(expected)
     for (const hours of [1, 2, 12]) {
       clock.at = noon + hours * hourMs
@@ -87,7 +94,14 @@ forEachEngine((engine) => {
       { startedAt: noon, caller: one, model: 'acme/large', code: 'PROVIDER_ERROR' },
       { startedAt: noon + 30 * dayMs, caller: one, model: 'acme/large', code: 'PROVIDER_ERROR' },
     ])
-    const rollups = createRollups({ database, clock, onFault, every: never, pause: async () => {} })
+    const rollups = createRollups({
+      database,
+      clock,
+      now: async () => clock.now(),
+      onFault,
+      every: never,
+      pause: async () => {},
+    })
     await rollups.run()
     const retention = createRetention({ database, clock, days: () => 7, onFault, every: never, pause: async () => {} })
     expect(await retention.run()).toBe(1)

@@ -23,15 +23,17 @@ export interface RequestLog {
 
 export interface RequestLogOptions {
   readonly database: Database
+  /** How long a record may wait for others; absent = 200. */
+  readonly flushMs?: number | undefined
   /** Told once per batch that could not be written, and what was given up. */
   onLost(count: number, error: unknown): void
 }
 
-const flushMs = 200
+const usualFlushMs = 200
 /** About 1 KB each. Beyond it the newest are dropped: a flood of refusals must not become a flood of memory. */
 const queueMax = 10_000
 
-export function createRequestLog({ database, onLost }: RequestLogOptions): RequestLog {
+export function createRequestLog({ database, flushMs = usualFlushMs, onLost }: RequestLogOptions): RequestLog {
   let queue: NewRow[] = []
   let timer: ReturnType<typeof setTimeout> | undefined
   let writing: Promise<void> = Promise.resolve()

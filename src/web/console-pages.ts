@@ -17,6 +17,7 @@ export interface ConsolePagesDependencies {
   readonly tokenPlace: string
   publicUrl(): string | undefined
   checkToken(token: string, request: Request): Promise<Failure | undefined>
+  slowGuess(request: Request): Promise<Failure | undefined>
   onSession?(event: SessionEvent): void | Promise<void>
 }
 
@@ -43,17 +44,21 @@ export function createConsolePages(deps: ConsolePagesDependencies, show: Show) {
   const signIn = async (request: Request): Promise<Response> => {
     const wish = await readWish(request)
     if (wish instanceof Failure) return refuse(request, wish)
-    const opened = await ('link' in wish ? sessions.openByLink(request, wish.link) : openByToken(request, wish.token))
+    const opened = await ('link' in wish ? openByLink(request, wish.link) : openByToken(request, wish.token))
     if (opened instanceof Failure) return refuse(request, opened)
     await deps.onSession?.('link' in wish ? 'signed in by link' : 'signed in by token')
     return answerJson(request, { signed_in: true }, { headers: { 'set-cookie': opened } })
   }
   const openByToken = async (request: Request, token: string): Promise<string | Failure> =>
     (await deps.checkToken(token, request)) ?? (await sessions.openByToken(request, token))
+  // A link is looked up in the database, and gone by that: guesses are held back before.
+  const openByLink = async (request: Request, link: string): Promise<string | Failure> =>
+    (await deps.slowGuess(request)) ?? (await sessions.openByLink(request, link))
 
+  /** Whoever has no session gets the same answer, and is no entry of the audit log. */
   const signOut = async (request: Request): Promise<Response> => {
-    const cookie = await sessions.end(request)
-    await deps.onSession?.('signed out')
+    const { cookie, ended } = await sessions.end(request)
+    if (ended > 0) await deps.onSession?.('signed out')
     return answerJson(request, { signed_in: false }, { headers: { 'set-cookie': cookie } })
   }
 

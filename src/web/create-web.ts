@@ -12,7 +12,8 @@ import type { CatalogEntry, DatedPrice } from './catalog/entry.ts'
 import { recentEntries } from './catalog/recent-entries.ts'
 import { createConsolePages } from './console-pages.ts'
 import { readCookie } from './cookies.ts'
-import { createPageBudget } from './page-budget.ts'
+import type { PageBudget } from './page-budget.ts'
+import { createPageCopies } from './page-copies.ts'
 import { type Show, themeCookie, themes } from './page-data.ts'
 import { renderDocument } from './pages.js'
 import type { SessionEvent, Sessions } from './session.ts'
@@ -27,6 +28,10 @@ export interface WebDependencies {
   priceHistory(modelId: string): Promise<readonly DatedPrice[]>
   /** Whether the catalog is for everybody, or only for who is signed in to the console. */
   isPublic(): boolean
+  /** What pages and the catalog may cost. */
+  readonly budget: PageBudget
+  /** undefined = it cannot be known. */
+  addressOf(request: Request): string | undefined
   /** What the operator says the gateway is reached by. */
   publicUrl(): string | undefined
   /** The day of the built-in prices, YYYY-MM-DD. */
@@ -35,6 +40,8 @@ export interface WebDependencies {
   readonly tokenPlace: string
   /** Refuses a wrong management token, and slows down whoever guesses. */
   checkToken(token: string, request: Request): Promise<Failure | undefined>
+  /** Before a link is tried, which may be a guess: slows down or refuses whoever tries many. */
+  slowGuess(request: Request): Promise<Failure | undefined>
   /** A session was opened or ended, for the audit log. */
   onSession?(event: SessionEvent): void | Promise<void>
 }
@@ -49,13 +56,13 @@ export interface Web {
 }
 
 export function createWeb(deps: WebDependencies): Web {
-  const { sessions } = deps
+  const { sessions, budget } = deps
   let assets: Promise<Assets> | undefined
   const bundled = (): Promise<Assets> => {
     assets ??= buildAssets()
     return assets
   }
-  const budget = createPageBudget(deps.clock)
+  const render = createPageCopies(renderDocument)
   // Who cannot be looked up is a visitor: prices are shown also while the database is away.
   const isSignedIn = (request: Request): Promise<boolean> =>
     sessions.sessionOf(request).then(
@@ -68,7 +75,6 @@ export function createWeb(deps: WebDependencies): Web {
   const show: Show = async (request, page, status = 200) => {
     const { url } = await bundled()
     const isOperator = await isSignedIn(request)
-    if (!isOperator && !budget.admits()) return tooBusy(request)
     const isConsole = page.kind === 'console' || page.kind === 'sign-in'
     const frame = {
       theme: themes.find((theme) => theme === readCookie(request.headers, themeCookie)) ?? 'system',
@@ -78,15 +84,15 @@ export function createWeb(deps: WebDependencies): Web {
       iconUrl: url('icon'),
       scriptUrl: url(isConsole ? 'console' : 'catalog'),
     }
-    return answerHtml(
-      request,
-      budget.spend(() => renderDocument(page, frame)),
-      status,
-    )
+    return await inBudget(request, isOperator, () => answerHtml(request, render(page, frame), status))
   }
+  const inBudget = async (request: Request, isOperator: boolean, make: () => Response): Promise<Response> =>
+    isOperator ? await budget.spendFreely(make) : ((await budget.spend(make)) ?? tooBusy(request))
   const entries = recentEntries(deps.catalog, deps.clock)
   const feed = createChangeFeed({ entries })
-  const catalog = createCatalogPages({ ...deps, catalog: entries, isSignedIn }, show)
+  const showEntries = async (request: Request, make: () => Response): Promise<Response> =>
+    inBudget(request, await isSignedIn(request), make)
+  const catalog = createCatalogPages({ ...deps, catalog: entries, isSignedIn, inBudget: showEntries }, show)
   const consolePages = createConsolePages(deps, show)
 
   const asset = async (request: Request, path: string): Promise<Response> => {
@@ -94,7 +100,7 @@ export function createWeb(deps: WebDependencies): Web {
     return found ? answerAsset(request, found) : answerJson(request, { error: 'no such asset' }, { status: 404 })
   }
   const events = (request: Request): Response => {
-    const stream = feed.listen(request.signal)
+    const stream = feed.listen(request.signal, deps.addressOf(request))
     return stream ? answerEvents(stream) : answerJson(request, { error: 'too many listen' }, { status: 503 })
   }
   const catalogPage = (request: Request, path: string): Promise<Response> | undefined => {

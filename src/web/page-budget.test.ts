@@ -2,26 +2,57 @@ import { expect, test } from 'bun:test'
 import { createJumpClock } from '../../test/parts/jump-clock.ts'
 import { createPageBudget } from './page-budget.ts'
 
-test('strangers get a burst of two seconds, then a quarter of the time', () => {
+test('strangers get a burst of two seconds, then a quarter of the time; who is known is always served', async () => {
   const clock = createJumpClock()
   const budget = createPageBudget(clock)
-  const view = (seconds: number) => budget.spend(() => clock.jump(seconds))
-  for (let views = 0; views < 15; views++) view(0.1)
-  expect(budget.admits()).toBe(true)
-  view(1.5)
+  const view = (seconds: number) =>
+    budget.spend(() => {
+      clock.jump(seconds)
+      return 'page'
+    })
+  for (let views = 0; views < 15; views++) await view(0.1)
+  expect(await view(1.5)).toBe('page')
   // A quarter of the time that passes is forgiven: 1500 − 375 + 1500 − 375 = 2250 ms, over the burst.
-  expect(budget.admits()).toBe(false)
+  expect(await view(0)).toBeUndefined()
+  expect(await budget.spendFreely(() => 'page')).toBe('page')
   clock.jump(4)
-  expect(budget.admits()).toBe(true)
+  expect(await view(0)).toBe('page')
 })
 
-test('a page that fails to render is counted too', () => {
+test('a page that fails to render is counted too, and holds up nobody', async () => {
   const clock = createJumpClock()
   const budget = createPageBudget(clock)
   const fail = () => {
     clock.jump(3)
     throw new Error('no page')
   }
-  expect(() => budget.spend(fail)).toThrow('no page')
-  expect(budget.admits()).toBe(false)
+  expect(budget.spend(fail)).rejects.toThrow('no page')
+  expect(await budget.spend(() => 'page')).toBeUndefined()
+})
+
+test('pages that are asked for at once are made one by one, with a breath between two', async () => {
+  const budget = createPageBudget(createJumpClock())
+  const seen: string[] = []
+  const breath = async (): Promise<void> => {
+    for (let turn = 0; turn < 3; turn++) {
+      await new Promise((resolve) => setImmediate(resolve))
+      seen.push('others')
+    }
+  }
+  const pages = ['a', 'b', 'c'].map((name) => budget.spend(() => seen.push(name)))
+  await Promise.all([breath(), ...pages])
+  expect(seen.join(' ')).toBe('a others b others c others')
+})
+
+test('those who came all at once are refused too, when their turn has come', async () => {
+  const clock = createJumpClock()
+  const budget = createPageBudget(clock)
+  const views = Array.from({ length: 10 }, () =>
+    budget.spend(() => {
+      clock.jump(1)
+      return 'page'
+    }),
+  )
+  // 750 ms each stay counted, and up to 2,000 are granted.
+  expect(await Promise.all(views)).toEqual([...Array<string>(3).fill('page'), ...Array<undefined>(7).fill(undefined)])
 })

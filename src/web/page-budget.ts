@@ -1,13 +1,17 @@
-// How much of the gateway's time strangers may spend on pages. Rendering a long list takes milliseconds in which no
-// generation moves, so a flood of page views is refused before it can slow those down.
+// How much of the gateway's time strangers may spend on pages and the catalog. Rendering a long list takes milliseconds
+// in which no generation moves, so one is made at a time, with a breath between two, and a flood of views is refused.
 
 import type { Clock } from '../kernel/clock.ts'
+import { breathe } from '../telemetry/breathe.ts'
 
 export interface PageBudget {
-  /** False while too much was spent just now. */
-  admits(): boolean
-  /** Runs it and counts how long it took. */
-  spend<Result>(run: () => Result): Result
+  /**
+   * Runs it when its turn has come, and counts how long it took; undefined = too much was spent just now. It must not
+   * wait for anything: others stand in line.
+   */
+  spend<Result>(run: () => Result): Promise<Awaited<Result> | undefined>
+  /** The same for who is known, and never refused. */
+  spendFreely<Result>(run: () => Result): Promise<Awaited<Result>>
 }
 
 /** Of every second. */
@@ -24,18 +28,28 @@ export function createPageBudget(clock: Clock): PageBudget {
     countedAt = now
     return now
   }
+  const count = <Result>(run: () => Result): Result => {
+    const from = settle()
+    try {
+      return run()
+    } finally {
+      spentMs += clock.monotonicMs() - from
+    }
+  }
+  // Those who waited for the same thing would all run in one go, and nothing else in between.
+  let last: Promise<unknown> = Promise.resolve()
+  const inTurn = <Result>(run: () => Result): Promise<Awaited<Result>> => {
+    const done = last.then(run)
+    last = done.then(breathe, breathe)
+    return done as Promise<Awaited<Result>>
+  }
+  const admits = (): boolean => {
+    settle()
+    return spentMs < burstMs
+  }
   return {
-    admits() {
-      settle()
-      return spentMs < burstMs
-    },
-    spend(run) {
-      const from = settle()
-      try {
-        return run()
-      } finally {
-        spentMs += clock.monotonicMs() - from
-      }
-    },
+    // Looked at when its turn has come: of a thousand at once most were let in before the first has spent anything.
+    spend: (run) => inTurn(() => (admits() ? count(run) : undefined)),
+    spendFreely: (run) => inTurn(() => count(run)),
   }
 }

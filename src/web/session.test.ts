@@ -162,7 +162,12 @@ forEachEngine((engine) => {
       const second = cookieOf(await sessions.openByToken(request({ cookie: first }), token.text))
       expect(second).not.toBe(first)
       expect(await sessions.sessionOf(request({ cookie: first }))).toBeUndefined()
-      expect(await sessions.end(request({ cookie: second }))).toContain('Max-Age=0')
+      expect(await sessions.end(request({ cookie: second }))).toEqual({
+        cookie: expect.stringContaining('Max-Age=0'),
+        ended: 1,
+      })
+      expect(await sessions.end(request({ cookie: second }))).toMatchObject({ ended: 0 })
+      expect(await sessions.end(request({}))).toMatchObject({ ended: 0 })
       expect(await sessions.sessionOf(request({ cookie: second }))).toBeUndefined()
     })
   })

@@ -33,9 +33,9 @@ export interface Sessions {
   /** Answers with the Set-Cookie line of a new session; the browser's old one ends. */
   openByLink(request: Request, secret: string): Promise<string | Failure>
   openByToken(request: Request, token: string): Promise<string | Failure>
-  /** Answers with the Set-Cookie line that takes the cookie away. */
-  end(request: Request): Promise<string>
-  /** Ends every session there is, this browser's too, and every link nobody has used; answers as `end`, with how many. */
+  /** Answers with the Set-Cookie line that takes the cookie away, and whether there was a session: 0 or 1. */
+  end(request: Request): Promise<{ readonly cookie: string; readonly ended: number }>
+  /** Ends every session there is, this browser's too, and every link nobody has used; answers as `end`. */
   endAll(request: Request): Promise<{ readonly cookie: string; readonly ended: number }>
   /** undefined without a session, a Failure where the session may not do this; for the management API. */
   sessionOf(request: Request): Promise<SessionActor | Failure | undefined>
@@ -95,8 +95,9 @@ export function createSessions({ clock, rows, adminToken, publicUrl }: SessionDe
     openByToken: async (request, token) => (adminToken().matches(token) ? await open(request) : wrongToken()),
     async end(request) {
       const key = held(request)
-      if (key !== undefined) await rows.end(key)
-      return setSessionCookie(visit(request), '', 0)
+      const isThere = await isOpen(request)
+      if (key !== undefined && isThere) await rows.end(key)
+      return { cookie: setSessionCookie(visit(request), '', 0), ended: isThere ? 1 : 0 }
     },
     async endAll(request) {
       const ended = await rows.endAll()

@@ -21,6 +21,8 @@ export interface SourceText {
   /** The file with comments, regular expressions and the insides of strings as blanks; every offset is the file's own. */
   readonly code: string
   readonly literals: readonly Literal[]
+  /** Regular expressions, with their slashes and flags. */
+  readonly patterns: readonly string[]
   readonly imports: readonly Import[]
   lineAt(offset: number): number
 }
@@ -30,7 +32,8 @@ export function readSource(text: string): SourceText {
   scanner.readCode(0, undefined)
   const code = scanner.code()
   const lineAt = (offset: number) => text.slice(0, offset).split('\n').length
-  return { code, literals: scanner.literals, imports: findImports(code, scanner.literals, lineAt), lineAt }
+  const { literals, patterns } = scanner
+  return { code, literals, patterns, imports: findImports(code, literals, lineAt), lineAt }
 }
 
 /** After one of these a slash opens a regular expression; after a value it divides. */
@@ -38,6 +41,7 @@ const beforeRegex = /(?:^|[(,=:[!&|?{;+\-*%~^<>]|\b(?:return|typeof|case|in|of|t
 
 class Scanner {
   readonly literals: Literal[] = []
+  readonly patterns: string[] = []
   private readonly blanks: [start: number, end: number][] = []
   /** The last code that was not blank, long enough to hold a keyword. */
   private tail = ''
@@ -93,6 +97,7 @@ class Scanner {
       const body = /^\/(?:[^\\/[\n]|\\.|\[(?:[^\]\\\n]|\\.)*\])+\/[a-z]*/.exec(text.slice(at, at + 2000))
       if (body) {
         this.tail = '/0'
+        this.patterns.push(body[0])
         return this.blank(at, at + body[0].length)
       }
     }

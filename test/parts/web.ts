@@ -10,6 +10,7 @@ import { Failure } from '../../src/kernel/failure.ts'
 import { createConsoleSessions } from '../../src/tenancy/console-sessions.ts'
 import type { CatalogEntry, DatedPrice } from '../../src/web/catalog/entry.ts'
 import { createWeb } from '../../src/web/create-web.ts'
+import { createPageBudget, type PageBudget } from '../../src/web/page-budget.ts'
 import { createSessions, type Sessions } from '../../src/web/session.ts'
 import { createEngine } from './engines.ts'
 
@@ -21,6 +22,12 @@ export interface WebHarness {
   /** What is sold; a test may change it. */
   entries: readonly CatalogEntry[]
   isPublic: boolean
+  /** What happened to sessions, for the audit log. */
+  readonly events: string[]
+  /** Whether links are tried no more. */
+  isBraked: boolean
+  /** What pages may cost. */
+  readonly budget: PageBudget
   /** Prices that were in force, by model id; a test may add some. */
   readonly histories: Record<string, readonly DatedPrice[]>
   /** Sessions cannot be looked up from here on. */
@@ -37,7 +44,9 @@ export async function startWeb(options: WebHarnessOptions = {}): Promise<WebHarn
   const { entries = sandboxEntries(), clock = systemClock } = options
   const store = await createEngine('sqlite').openStore(clock)
   const histories: Record<string, readonly DatedPrice[]> = {}
-  const state = { token: 'a-management-token-for-tests', entries, isPublic: true, histories }
+  const state = { token: 'a-management-token-for-tests', entries, isPublic: true, isBraked: false, histories }
+  const events: string[] = []
+  const budget = createPageBudget(clock)
   const sessions = createSessions({
     clock,
     rows: createConsoleSessions(store.database),
@@ -57,6 +66,10 @@ export async function startWeb(options: WebHarnessOptions = {}): Promise<WebHarn
     priceHistory: async (id) => state.histories[id] ?? [],
     isPublic: () => state.isPublic,
     publicUrl: () => undefined,
+    budget,
+    addressOf: () => '127.0.0.1',
+    onSession: (event) => void events.push(event),
+    slowGuess: async () => (state.isBraked ? new Failure('LIMIT_EXCEEDED', 'Too many wrong ones came.') : undefined),
     checkToken: async (token) =>
       token === state.token ? undefined : new Failure('UNAUTHORIZED', 'This is not the management token.'),
   })
@@ -71,6 +84,14 @@ export async function startWeb(options: WebHarnessOptions = {}): Promise<WebHarn
     url: `http://127.0.0.1:${server.port}`,
     sessions,
     histories,
+    events,
+    budget,
+    get isBraked() {
+      return state.isBraked
+    },
+    set isBraked(isBraked) {
+      state.isBraked = isBraked
+    },
     get token() {
       return state.token
     },

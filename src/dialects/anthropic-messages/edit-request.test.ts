@@ -154,6 +154,21 @@ describe('models that nobody asked us for', () => {
     ])
   })
 
+  test('are not asked for advice where a name stands twice, or by the only tool', () => {
+    const twice = '{"type":"advisor_20260301","name":"advisor","model":"claude-opus-5-5","name":"advisor"}'
+    expect(sent(`"tools":[${own},${twice}],`)).toEqual([body(`"tools":[${own}],`), ['tool_dropped /tools/1']])
+    expect(sent(`"tools":[${twice}],"tool_choice":{"type":"any"},`)).toEqual([body(''), ['tools_dropped /tools']])
+  })
+
+  test('are not asked by tools and plugins of a host that resells them', () => {
+    const fusion = '{"type":"openrouter:fusion","parameters":{"analysis_models":["x/dear"]}}'
+    const plain = '{"type":"openrouter:web_search"}'
+    expect(sent(`"tools":[${fusion},${plain}],`)).toEqual([body(`"tools":[${plain}],`), ['tool_dropped /tools/0']])
+    const plugins = '"plugins":[{"id":"web"},{"id":"fusion","analysis_models":["x/dear"],"model":"y/dear"}],'
+    expect(sent(plugins)).toEqual([body('"plugins":[{"id":"web"}],'), ['plugin_dropped /plugins/1']])
+    expect(sent(plugins, true)).toEqual([body(plugins), []])
+  })
+
   test('are the business of whoever pays for them', () => {
     expect(sent(fallbacks, true)).toEqual([body(fallbacks), []])
   })

@@ -4,18 +4,11 @@
 
 import { type JsonMember, spliceBytes } from '../../wire/json-members.ts'
 import { cutMembers } from '../byte-lane/cut-spans.ts'
-import {
-  capWarnings,
-  dearerMember,
-  dropWarnings,
-  otherModels,
-  sentCap,
-  tierWarnings,
-} from '../byte-lane/paid-limits.ts'
+import { foreignModels } from '../byte-lane/foreign-models.ts'
+import { capWarnings, dearerMember, sentCap, tierWarnings } from '../byte-lane/paid-limits.ts'
 import type { RequestEdits } from '../byte-lane/relay.ts'
 import type { Envelope } from '../canonical/envelope.ts'
 import type { EditedRequest } from '../dialect.ts'
-import { advisorCuts } from './advisor-tools.ts'
 import { attributionEdits } from './attribution-line.ts'
 import { ownTraceEdits } from './cut-own-traces.ts'
 
@@ -36,21 +29,15 @@ export function editRequest(envelope: Envelope, edits: RequestEdits): EditedRequ
   const cap = sentCap(envelope, edits)
   if (written && cap !== outputCap) replace(written, String(cap))
   const speed = dearerMember(envelope, edits, 'speed', dearerSpeeds)
-  // The flag that unlocks it says nothing without it, and may stay.
-  const others = otherModels(envelope, edits, modelNames)
-  const advisors = edits.isOwn ? undefined : advisorCuts(body, members)
-  changes.push(...cutMembers(members, [...(speed ? [speed.name] : []), ...others.map(({ name }) => name)]))
-  changes.push(...(advisors?.edits ?? []))
+  const foreign = foreignModels(envelope, edits, modelNames)
+  // The flag that unlocks a speed says nothing without it, and may stay.
+  changes.push(...cutMembers(members, [...(speed ? [speed.name] : []), ...(foreign?.members ?? [])]))
+  changes.push(...(foreign?.edits ?? []))
   return {
     body: spliceBytes(
       body,
       changes.sort((a, b) => a.start - b.start),
     ),
-    warnings: [
-      ...capWarnings(envelope, edits, written),
-      ...tierWarnings(speed),
-      ...dropWarnings(others),
-      ...(advisors?.warnings ?? []),
-    ],
+    warnings: [...capWarnings(envelope, edits, written), ...tierWarnings(speed), ...(foreign?.warnings ?? [])],
   }
 }

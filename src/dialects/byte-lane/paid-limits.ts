@@ -1,6 +1,5 @@
-// What holds a request that passes by span to what is paid for: no larger output cap than is held, no processing at a
-// higher price than the model's, and no other model than the one that was asked for, which nobody would be charged for and
-// no allowlist would see. Each dialect says under which names these stand.
+// What holds a request that passes by span to what is paid for: no larger output cap than is held, and no processing at
+// a higher price than the model's. Each dialect says under which names these stand.
 
 import { type JsonMember, memberText } from '../../wire/json-members.ts'
 import type { Envelope } from '../canonical/envelope.ts'
@@ -31,19 +30,6 @@ export function dearerMember(
 ): JsonMember | undefined {
   const member = rules.fastTier === true || isOwn ? undefined : members.find(name)
   return member && dearer.includes(memberText(body, member) ?? '') ? member : undefined
-}
-
-/** The members that name models which the provider may answer with instead, or ask as well. */
-export function otherModels(
-  { members }: Envelope,
-  { isOwn }: RequestEdits,
-  names: readonly string[],
-): readonly JsonMember[] {
-  return isOwn ? [] : members.list.filter(({ name }) => names.includes(name))
-}
-
-export function dropWarnings(dropped: readonly JsonMember[]): Warning[] {
-  return dropped.map(({ name }) => ({ code: `${name}_dropped`, field: `/${name}` }))
 }
 
 export function tierWarnings(member: JsonMember | undefined): Warning[] {

@@ -232,6 +232,15 @@ describe('models that nobody asked us for', () => {
     expect(warnings.map(({ code }) => code)).toEqual(['models_dropped', 'route_dropped', 'preset_dropped'])
   })
 
+  test('are not asked by tools and plugins either', () => {
+    const tool = '{"type":"function","function":{"name":"f","parameters":{"properties":{"model":{}}}}}'
+    const fusion = '{"type":"openrouter:fu\\u0073ion","parameters":{"model":"x/dear"}}'
+    const given = `{"model":"m",${plain},"tools":[${tool},${fusion}],"plugins":[{"id":"fusion"}]}`
+    const { body: sent, warnings } = editRequest(envelopeOf(given), edits)
+    expect(new TextDecoder().decode(sent)).toBe(`{"model":"up",${plain},"tools":[${tool}]}`)
+    expect(warnings.map(({ code }) => code)).toEqual(['plugins_dropped', 'tool_dropped'])
+  })
+
   test('are the business of whoever pays for them', () => {
     const { body: sent, warnings } = editRequest(envelopeOf(body), { ...edits, isOwn: true })
     expect(new TextDecoder().decode(sent)).toBe(body.replace('"model":"m"', '"model":"up"'))

@@ -11,14 +11,8 @@ import {
   spliceBytes,
 } from '../../wire/json-members.ts'
 import { cutMembers } from '../byte-lane/cut-spans.ts'
-import {
-  capWarnings,
-  dearerMember,
-  dropWarnings,
-  otherModels,
-  sentCap,
-  tierWarnings,
-} from '../byte-lane/paid-limits.ts'
+import { foreignModels } from '../byte-lane/foreign-models.ts'
+import { capWarnings, dearerMember, sentCap, tierWarnings } from '../byte-lane/paid-limits.ts'
 import type { RequestEdits } from '../byte-lane/relay.ts'
 import type { Envelope } from '../canonical/envelope.ts'
 import type { EditedRequest } from '../dialect.ts'
@@ -44,15 +38,15 @@ export function editRequest(envelope: Envelope, edits: RequestEdits): EditedRequ
   changes.push(...capEdits(envelope, edits, counting, added))
   const { streamUsage, endUserId } = edits.rules
   const tier = dearerMember(envelope, edits, 'service_tier', dearerTiers)
-  const others = otherModels(envelope, edits, modelNames)
+  const foreign = foreignModels(envelope, edits, modelNames)
   const refused = [
-    ...others.map(({ name }) => name),
+    ...(foreign?.members ?? []),
     ...(streamUsage === false ? ['stream_options'] : []),
     ...(endUserId === false ? endUserNames : []),
     ...otherCap(envelope, counting),
     ...(tier ? [tier.name] : []),
   ]
-  changes.push(...cutMembers(members, refused))
+  changes.push(...cutMembers(members, refused), ...(foreign?.edits ?? []))
   changes.push(...messageEdits(envelope, edits.rules))
   if (envelope.stream && !envelope.wantsStreamUsage && streamUsage !== false) {
     changes.push(...usageEdits(envelope, added))
@@ -66,7 +60,7 @@ export function editRequest(envelope: Envelope, edits: RequestEdits): EditedRequ
       body,
       changes.sort((a, b) => a.start - b.start),
     ),
-    warnings: [...capWarnings(envelope, edits, counting), ...tierWarnings(tier), ...dropWarnings(others)],
+    warnings: [...capWarnings(envelope, edits, counting), ...tierWarnings(tier), ...(foreign?.warnings ?? [])],
   }
 }
 

@@ -58,24 +58,3 @@ describe('a stream that closes without [DONE]', () => {
     expect(relay.finished).toBe(true)
   })
 })
-
-describe('what kind of object a chunk is', () => {
-  const kinds = (sent: string): unknown[] => {
-    const bytes = relayOf().push(encoder.encode(sent))
-    const records = Buffer.from(bytes).toString().split('\n\n').filter(Boolean)
-    return records.map((record) => (JSON.parse(record.slice('data: '.length)) as { object?: unknown }).object)
-  }
-  const kind = 'chat.completion.chunk'
-
-  test('is said in every chunk of a provider that does not say it', () => {
-    const unnamed = 'data: {"choices":[{"index":0,"delta":{"content":"the \\"object\\": no"}}]}\n\n'
-    expect(kinds(says + unnamed + choice(0, '"finish_reason":"stop"') + counted)).toEqual([kind, kind, kind, kind])
-    expect(kinds(unnamed + says)).toEqual([kind, kind])
-  })
-
-  test('stays as the provider says it, and what is no chunk gets none', () => {
-    const other = says.replace('{', `{"object":"${kind}",`)
-    expect(relayOf().push(encoder.encode(other))).toEqual(new Uint8Array(encoder.encode(other)))
-    expect(kinds('data: {"note":1}\n\n')).toEqual([undefined])
-  })
-})

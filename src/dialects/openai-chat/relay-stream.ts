@@ -29,14 +29,9 @@ const ownTerminal = sseEvent(undefined, '[DONE]')
 /** Anything but a comment breaks chat clients. */
 export const keepAlive = sseComment('keep-alive')
 
-const objectName = new TextEncoder().encode('"object"')
-const objectMember = new TextEncoder().encode(',"object":"chat.completion.chunk"')
-
 export class ChatStreamRelay extends RecordRelay {
   readonly #json = new JsonSpans(['model', 'usage', 'choices', 'error'])
   #last: Uint8Array | undefined
-  /** The caller's name for the model, and behind it what the provider's chunks leave out. */
-  #modelJson = this.context.modelJson
   /** What the meter has seen in all chunks so far. */
   #seen = 0
   /** Those of the answers asked for that have said how they ended. */
@@ -85,24 +80,17 @@ export class ChatStreamRelay extends RecordRelay {
     if ((outputMeter.seen & seenEnd) !== 0) {
       for (const index of endedChoices(parseSpan(record, choices))) this.#ended.add(index)
     }
-    if (this.#last === undefined && choices.start >= 0) this.#lookAtFirst(record)
     this.#last = record
     if (!isObject(record, usage)) return this.#passNamed(record, dataStart)
     const edit = this.#readUsage(record)
     // The extra record that we asked for and the caller did not.
     if (isEmptyList(record, choices) && !this.context.wantsStreamUsage) return
-    this.pass(spliceReply(record, modelEdit(record, model, this.#modelJson, dataStart), edit))
-  }
-
-  /** A host leaves the kind out of all its chunks or of none, so that one look is enough. */
-  #lookAtFirst(record: Uint8Array): void {
-    if (Buffer.from(record.buffer, record.byteOffset, record.length).includes(objectName)) return
-    this.#modelJson = Buffer.concat([this.#modelJson, objectMember])
+    this.pass(spliceReply(record, modelEdit(record, model, this.context.modelJson, dataStart), edit))
   }
 
   #passNamed(record: Uint8Array, dataStart: number): void {
     const { model, choices } = this.#json.of
-    const modelJson = this.#modelJson
+    const { modelJson } = this.context
     // Nearly every record: nothing is made for it but its copy.
     if (model.start >= 0) return this.passEdited(record, model.start, model.end, modelJson)
     // What is no chunk stays as it is.

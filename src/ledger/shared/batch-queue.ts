@@ -1,15 +1,14 @@
 // Batches by back-pressure: while one transaction runs, operations queue, and the next one takes them all, so that a hot
 // wallet costs one statement per batch instead of one per request. One transaction at a time is faster than several, in
-// throughput and in CPU: the batches are larger, and the database is asked less often.
+// throughput and in CPU: the batches are larger, and the database is asked less often. What keeps one wallet or one
+// operation from being committed keeps no other from it: they are tried by themselves.
 
-import type { Database } from '../../store/database.ts'
-import { isContention, isStoreUnavailable } from '../../store/sql-error.ts'
+import type { WorkspaceId } from '../../kernel/ids.ts'
 import type { WalletId } from '../account.ts'
-import type { Gate } from '../gate.ts'
-import type { Pace } from '../pace.ts'
 import { unavailable } from '../unavailable.ts'
-import { applyBatch } from './apply-batch.ts'
-import type { Owner } from './hold-rows.ts'
+import { createBusyWallets } from './busy-wallets.ts'
+import { type CommitOptions, commitBatch } from './commit-batch.ts'
+import { commitEndOf } from './commit-end.ts'
 import { SlicesOut } from './judge-refusals.ts'
 import type { LeaseTally } from './lease-tally.ts'
 import type { SharedOperation } from './operation.ts'
@@ -17,8 +16,6 @@ import { isPlain, payLeased } from './pay-leased.ts'
 import { createRecalls, type RecallsOptions } from './recalls.ts'
 import { type Entry, takeBatch } from './take-batch.ts'
 
-const contentionRetriesMax = 3
-const contentionPauseMs = 20
 const firstRetryMs = 50
 const retryMaxMs = 1000
 /** How long settlements and releases are tried. */
@@ -26,6 +23,8 @@ export const settlePatienceMs = 30_000
 /** A transaction that does not come back is looked at this often, and waited for this long by those without patience. */
 const watchMs = 1000
 const hangMs = 5000
+/** For so long a wallet whose row is locked is tried for those without patience. */
+const lockPatienceMs = 2000
 
 export interface BatchQueue {
   submit(operation: SharedOperation): void
@@ -35,17 +34,9 @@ export interface BatchQueue {
   drain(): Promise<void>
 }
 
-export interface BatchQueueOptions extends RecallsOptions {
-  readonly database: Database
-  readonly gate: Gate
-  readonly pace: Pace
-  random(): number
-  owner(): Owner
+export interface BatchQueueOptions extends RecallsOptions, Omit<CommitOptions, 'busyWallets'> {
   readonly leaseTally: LeaseTally
 }
-
-/** undefined = every operation was answered, or failed by its own fault; otherwise nothing was committed, as far as known. */
-type BatchEnd = undefined | 'unavailable' | SlicesOut
 
 export function createBatchQueue(options: BatchQueueOptions): BatchQueue {
   const { clock, pace, leaseTally } = options
@@ -55,6 +46,11 @@ export function createBatchQueue(options: BatchQueueOptions): BatchQueue {
   const isFinal = (wallet: WalletId) => {
     leaseTally.refusalsJudged++
     return recalls.isFresh(wallet)
+  }
+  const busyWallets = createBusyWallets(pace)
+  const rules = {
+    isWaiting: (id: WorkspaceId) => recalls.isRunning(id) || busyWallets.isResting(id),
+    isApart: busyWallets.isApart,
   }
   let wake = () => {}
   let busy: Promise<void> | undefined
@@ -87,14 +83,14 @@ export function createBatchQueue(options: BatchQueueOptions): BatchQueue {
     while (queue.length > 0 || turns.length > 0) {
       const turn = turns.shift()
       if (turn) await watched([], turn)
-      const batch = takeBatch(queue, recalls)
+      const batch = takeBatch(queue, rules)
       if (batch.length === 0) {
         if (queue.length > 0 && turns.length === 0)
-          await watched([], () => Promise.race([...recalls.running(), woken()]))
+          await watched([], () => Promise.race([...recalls.running(), ...busyWallets.resting(), woken()]))
         continue
       }
       const rest = await watched(batch, () => payFromLeases(options, batch))
-      const end = await watched(rest, () => commit(options, rest, isFinal))
+      const end = await watched(rest, () => commitBatch({ ...options, busyWallets }, rest, isFinal))
       if (end === undefined) {
         pauseMs = firstRetryMs
         continue
@@ -103,6 +99,10 @@ export function createBatchQueue(options: BatchQueueOptions): BatchQueue {
         queue.unshift(...rest)
         leaseTally.recalls += end.wallets.length
         for (const wallet of end.wallets) recalls.begin(wallet)
+        continue
+      }
+      if (end === 'apart') {
+        queue.unshift(...stillPatient(rest, lockPatienceMs))
         continue
       }
       queue.unshift(...stillPatient(rest, 0))
@@ -119,7 +119,7 @@ export function createBatchQueue(options: BatchQueueOptions): BatchQueue {
   }
   return {
     submit(operation) {
-      queue.push({ operation, submittedMs: clock.monotonicMs(), tried: false })
+      queue.push({ operation, submittedMs: clock.monotonicMs(), tried: false, isAlone: false })
       begin()
     },
     alone(work) {
@@ -149,68 +149,8 @@ async function payFromLeases(
     end('committed')
     return batch.filter(({ operation }) => unpaid.has(operation) || !paid.has(operation))
   } catch (thrown) {
-    end(isStoreUnavailable(thrown) ? 'failed' : 'undecided')
+    end(commitEndOf(thrown))
     for (const entry of batch) if (paid.has(entry.operation)) entry.tried = true
     return batch
-  }
-}
-
-async function commit(
-  options: BatchQueueOptions,
-  batch: readonly Entry[],
-  isFinal: (wallet: WalletId) => boolean,
-): Promise<BatchEnd> {
-  if (batch.length === 0) return undefined
-  try {
-    const answers = await transact(options, batch, isFinal)
-    for (const answer of answers) answer()
-    return undefined
-  } catch (thrown) {
-    if (thrown instanceof SlicesOut) return thrown
-    for (const entry of batch) entry.tried = true
-    if (isStoreUnavailable(thrown) || isContention(thrown)) return 'unavailable'
-    return await commitEach(options, batch, thrown)
-  }
-}
-
-/** One of them is at fault, and the others must not suffer for it. */
-async function commitEach(options: BatchQueueOptions, batch: readonly Entry[], thrown: unknown): Promise<undefined> {
-  if (batch.length === 1) {
-    batch[0]?.operation.fail(thrown)
-    return undefined
-  }
-  for (const entry of batch) {
-    while ((await commit(options, [entry], () => true)) !== undefined) {
-      if (options.clock.monotonicMs() - entry.submittedMs >= entry.operation.patienceMs) {
-        entry.operation.answer(unavailable)
-        break
-      }
-      await options.pace.wait(retryMaxMs)
-    }
-  }
-  return undefined
-}
-
-async function transact(
-  { database, clock, gate, pace, random, owner }: BatchQueueOptions,
-  batch: readonly Entry[],
-  isFinal: (wallet: WalletId) => boolean,
-) {
-  const operations = batch.map((entry) => entry.operation)
-  const tried = new Set(batch.flatMap((entry) => (entry.tried ? [entry.operation.requestId] : [])))
-  for (let retries = 0; ; retries++) {
-    const end = gate.begin()
-    try {
-      const answers = await database.transaction((sql) =>
-        applyBatch(sql, owner(), operations, { now: clock.now(), tried, isFinal }),
-      )
-      end('committed')
-      return answers
-    } catch (thrown) {
-      const isRetried = isContention(thrown) && retries < contentionRetriesMax
-      end(thrown instanceof SlicesOut ? 'withdrawn' : isStoreUnavailable(thrown) ? 'failed' : 'undecided')
-      if (!isRetried) throw thrown
-      await pace.wait(contentionPauseMs * (1 + random()))
-    }
   }
 }

@@ -90,9 +90,3 @@ export async function markHoldsSent(sql: Sql, owner: Owner, ids: readonly Reques
   await sql`UPDATE holds SET sent_at = ${owner.now}
     WHERE request_id = ANY(string_to_array(${listOf(ids)}, ',')) AND state = 'open'`
 }
-
-/** Heartbeats and lifetimes are judged by one clock, the database's: those of replicas may differ. */
-export async function databaseNow(sql: Sql): Promise<bigint> {
-  const [row] = await sql<{ now: bigint }>`SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT) AS now`
-  return row?.now ?? 0n
-}

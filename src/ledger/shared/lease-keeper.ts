@@ -9,7 +9,9 @@ import { isContention, isStoreUnavailable } from '../../store/sql-error.ts'
 import type { WalletId } from '../account.ts'
 import type { Gate } from '../gate.ts'
 import type { BatchQueue } from './batch-queue.ts'
+import { waitLess } from './busy-wallets.ts'
 import { closeLease, type Renewed, renewLease, surplusOf, takeSlice } from './change-lease.ts'
+import { commitEndOf } from './commit-end.ts'
 import type { Owner } from './hold-rows.ts'
 import type { Lease, LeaseBook } from './lease-book.ts'
 import { LeaseHeat } from './lease-heat.ts'
@@ -67,7 +69,9 @@ export function createLeaseKeeper(options: LeaseKeeperOptions): LeaseKeeper {
     owner: owner().id,
     epoch,
   })
-  const pause = (wallet: WalletId, forMs: number) => void pausedUntilMs.set(wallet, nowMs() + forMs)
+  /** Never for less long than before: a lease that was asked for is not taken again because it is closed at last. */
+  const pause = (wallet: WalletId, forMs: number) =>
+    void pausedUntilMs.set(wallet, Math.max(pausedUntilMs.get(wallet) ?? 0, nowMs() + forMs))
 
   /** As much as the last second's holds, and at least enough to be worth it. */
   const needOf = (wallet: WalletId) => {
@@ -79,11 +83,15 @@ export function createLeaseKeeper(options: LeaseKeeperOptions): LeaseKeeper {
   const commit = async <T>(work: (sql: Sql) => Promise<T>): Promise<T> => {
     const end = gate.begin()
     try {
-      const result = await database.transaction(work)
+      const result = await database.transaction(async (sql) => {
+        // In a turn everybody waits.
+        await waitLess(sql)
+        return await work(sql)
+      })
       end('committed')
       return result
     } catch (thrown) {
-      end(isStoreUnavailable(thrown) ? 'failed' : 'undecided')
+      end(commitEndOf(thrown))
       throw thrown
     }
   }

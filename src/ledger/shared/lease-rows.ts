@@ -3,8 +3,8 @@
 
 import type { ReplicaId } from '../../kernel/ids.ts'
 import type { Sql } from '../../store/sql.ts'
+import { databaseNow } from '../../store/store-now.ts'
 import type { WalletId } from '../account.ts'
-import { databaseNow } from './hold-rows.ts'
 
 /** Short: so long a wallet may have to wait for the slice of a replica that says nothing. */
 export const leaseLifetimeMs = 3000
@@ -116,25 +116,21 @@ interface TakenRow {
 
 /** Of one wallet: those past their time. */
 export async function takeBackExpired(sql: Sql, wallet: WalletId): Promise<number> {
-  const now = await databaseNow(sql)
+  return await takeBack(sql, wallet, await databaseNow(sql))
+}
+
+/** Of one wallet: those whose time was over before. */
+export async function takeBack(sql: Sql, wallet: WalletId, before: bigint): Promise<number> {
   const rows = await sql<TakenRow>`DELETE FROM leases WHERE (wallet_id, owner, epoch) IN (
-      SELECT wallet_id, owner, epoch FROM leases WHERE wallet_id = ${wallet} AND expires_at < ${now}
-      ORDER BY wallet_id, owner, epoch FOR UPDATE) AND expires_at < ${now} RETURNING wallet_id, amount, spent`
-  await bringHome(sql, rows)
+      SELECT wallet_id, owner, epoch FROM leases WHERE wallet_id = ${wallet} AND expires_at < ${before}
+      ORDER BY wallet_id, owner, epoch FOR UPDATE) AND expires_at < ${before} RETURNING wallet_id, amount, spent`
+  for (const row of rows) await moveBalance(sql, row.wallet_id, { charged: row.spent, freed: row.amount })
   return rows.length
 }
 
-/** Of all wallets: those whose owners have said nothing for so long that they must be dead. */
-export async function takeBackDead(sql: Sql, deadSince: bigint): Promise<number> {
-  const rows = await sql<TakenRow>`DELETE FROM leases WHERE (wallet_id, owner, epoch) IN (
-      SELECT wallet_id, owner, epoch FROM leases WHERE expires_at < ${deadSince}
-      ORDER BY wallet_id, owner, epoch FOR UPDATE) AND expires_at < ${deadSince} RETURNING wallet_id, amount, spent`
-  await bringHome(sql, rows)
-  return rows.length
-}
-
-async function bringHome(sql: Sql, rows: readonly TakenRow[]): Promise<void> {
-  for (const row of [...rows].sort((a, b) => (a.wallet_id < b.wallet_id ? -1 : 1))) {
-    await moveBalance(sql, row.wallet_id, { charged: row.spent, freed: row.amount })
-  }
+/** Wallets with leases whose owners have said nothing for so long that they must be dead. */
+export async function readSilentWallets(sql: Sql, deadSince: bigint): Promise<readonly WalletId[]> {
+  const rows = await sql<{ wallet_id: WalletId }>`SELECT DISTINCT wallet_id FROM leases
+    WHERE expires_at < ${deadSince} ORDER BY wallet_id`
+  return rows.map((row) => row.wallet_id)
 }

@@ -9,7 +9,7 @@ describe.skipIf(findPostgresPrograms() === undefined)('whether the silence of ot
     await using store = await openPostgresStore()
     let nowMs = 0
     const clock = { now: () => nowMs, monotonicMs: () => nowMs }
-    const replica = await joinReplicas(store.database, clock, createGate(clock))
+    const replica = await joinReplicas({ database: store.database, clock, gate: createGate(clock), onSkew: () => {} })
     const beatAt = async (ms: number) => {
       nowMs = ms
       await replica.beat()

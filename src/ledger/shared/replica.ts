@@ -4,10 +4,15 @@
 import type { Clock } from '../../kernel/clock.ts'
 import { createId } from '../../kernel/ids.ts'
 import type { Database } from '../../store/database.ts'
+import { databaseNow } from '../../store/store-now.ts'
 import type { Gate } from '../gate.ts'
-import { databaseNow, type Owner } from './hold-rows.ts'
+import type { ReplicaView } from '../ledger.ts'
+import { createSkewWatch } from './clock-skew.ts'
+import type { Owner } from './hold-rows.ts'
 
 export const heartbeatMs = 5000
+/** Four heartbeats. */
+export const silenceOfDeathMs = 20_000n
 /** Without a heartbeat for so long others may think this process dead any moment, so it admits nothing more. */
 const silenceMaxMs = 15_000
 /** A silence of our own longer than this was the database's, and then the others could not be heard either. */
@@ -15,7 +20,7 @@ const outageMs = 10_000
 /** After which whoever lives has had the time to say so. */
 const steadyMs = 7500
 
-export interface Replica {
+export interface Replica extends ReplicaView {
   owner(): Owner
   /** Whether the last heartbeat is young enough to admit requests. */
   isAlive(): boolean
@@ -24,18 +29,29 @@ export interface Replica {
    * whoever came back first would take from the others what they hold for running requests.
    */
   mayJudge(): boolean
+  /** How far this machine's clock is from the database's, as of the last heartbeat. */
+  clockSkewMs(): number
   /** Never throws; a heartbeat that fails closes the gate, one that succeeds opens it. */
   beat(): Promise<void>
   /** Takes the row away: whatever is still held may be reaped at once. */
   leave(): Promise<void>
 }
 
-export async function joinReplicas(database: Database, clock: Clock, gate: Gate): Promise<Replica> {
+export interface ReplicaOptions {
+  readonly database: Database
+  readonly clock: Clock
+  readonly gate: Gate
+  /** This machine's clock is too far from the database's; more than 0 = it is ahead. */
+  onSkew(skewMs: number): void
+}
+
+export async function joinReplicas({ database, clock, gate, onSkew }: ReplicaOptions): Promise<Replica> {
   const id = createId('rep')
   let epoch = 1n
   /** When the last heartbeat was written: here, and there. From its begin: what others see may be as old as that. */
   let last = { monotonicMs: clock.monotonicMs(), databaseMs: 0n }
   let steadySinceMs = last.monotonicMs
+  const skew = createSkewWatch(clock, onSkew)
 
   const register = () =>
     database.transaction(async (sql) => {
@@ -55,19 +71,33 @@ export async function joinReplicas(database: Database, clock: Clock, gate: Gate)
     return row ? row.now : await register()
   }
   const silentMs = () => clock.monotonicMs() - last.monotonicMs
+  const joinedAt = clock.now()
   last = { ...last, databaseMs: await register() }
+  skew.note(joinedAt, last.databaseMs)
+
+  const mayJudge = () => silentMs() <= outageMs && clock.monotonicMs() - steadySinceMs >= steadyMs
 
   return {
+    id,
     owner: () => ({ id, epoch, now: last.databaseMs + BigInt(Math.round(silentMs())) }),
     isAlive: () => silentMs() <= silenceMaxMs,
-    mayJudge: () => silentMs() <= outageMs && clock.monotonicMs() - steadySinceMs >= steadyMs,
+    mayJudge,
+    async isLive(other) {
+      if (!mayJudge()) return true
+      const deadSince = (await databaseNow(database.sql)) - silenceOfDeathMs
+      const [row] = await database.sql`SELECT 1 FROM replicas WHERE id = ${other} AND heartbeat_at >= ${deadSince}`
+      return row !== undefined
+    },
+    clockSkewMs: skew.skewMs,
     async beat() {
       const monotonicMs = clock.monotonicMs()
+      const begunAt = clock.now()
       const end = gate.begin()
       try {
         const databaseMs = await writeHeartbeat()
         if (silentMs() > outageMs) steadySinceMs = clock.monotonicMs()
         last = { monotonicMs, databaseMs }
+        skew.note(begunAt, databaseMs)
         end('committed')
       } catch {
         end('failed')

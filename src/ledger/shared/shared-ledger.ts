@@ -8,11 +8,15 @@ import { type Funding, type FundOutcome, recordFunding } from '../fund.ts'
 import { createGate, type Gate } from '../gate.ts'
 import type { Ledger } from '../ledger.ts'
 import type { LedgerOptions } from '../options.ts'
+import { createBudgetSeeds, seedRoundMs } from '../seed-budgets.ts'
 import { createTally } from '../tally.ts'
 import { listTransfers, readTransfersOf } from '../transfer.ts'
 import { unavailable } from '../unavailable.ts'
 import { createBatchQueue } from './batch-queue.ts'
 import { readBudget } from './budget-rows.ts'
+import { describeSkew } from './clock-skew.ts'
+import { commitEndOf } from './commit-end.ts'
+import { correct } from './correct.ts'
 import { createLeaseBook } from './lease-book.ts'
 import { createLeaseKeeper, leaseRoundMs } from './lease-keeper.ts'
 import { createLeaseTally, leaseStats } from './lease-tally.ts'
@@ -29,7 +33,8 @@ const fundRetriesMax = 3
 export async function createSharedLedger(options: LedgerOptions): Promise<Ledger> {
   const { database, clock, pace, reach, holdLifetimeMs, hotHoldsPerSecond, onFault, random } = options
   const gate = createGate(clock)
-  const replica = await joinReplicas(database, clock, gate)
+  const onSkew = (skewMs: number) => onFault("this machine's clock is wrong", describeSkew(skewMs))
+  const replica = await joinReplicas({ database, clock, gate, onSkew })
   const owner = () => replica.owner()
   const book = createLeaseBook(() => clock.monotonicMs())
   const closeOwn = (wallet: WalletId) => keeper.close(wallet)
@@ -50,6 +55,9 @@ export async function createSharedLedger(options: LedgerOptions): Promise<Ledger
   const tally = createTally()
   const holds = createOwnHolds({ queue, database, reach, holdLifetimeMs, clock, tally, leaseTally, book, keeper })
 
+  const seeds = createBudgetSeeds(options)
+  const onSeedFault = (error: unknown) => onFault('a spend limit could not be brought up to date', error)
+
   const admits = () => gate.admits() && replica.isAlive()
   const reap = async () => {
     const reaped = await reapHolds(database, reach)
@@ -63,6 +71,7 @@ export async function createSharedLedger(options: LedgerOptions): Promise<Ledger
     // Once a commit failed, only a successful one opens the gate again.
     pace.every(probeMs, async () => void (gate.failed() && (await replica.beat()))),
     pace.every(leaseRoundMs, () => keeper.round()),
+    pace.every(seedRoundMs, () => seeds.round().catch(onSeedFault)),
     // What fails now is tried again in the next round.
     pace.every(reapMs, async () => {
       if (!replica.mayJudge()) return
@@ -72,20 +81,33 @@ export async function createSharedLedger(options: LedgerOptions): Promise<Ledger
   ]
 
   return {
-    hold: (request) => (admits() ? holds.hold(request) : unavailable),
+    hold(request) {
+      if (!admits()) return unavailable
+      const seeding = seeds.ensure(request.budgets)
+      return seeding ? seeding.then((isDone) => (isDone ? holds.hold(request) : unavailable)) : holds.hold(request)
+    },
     extend: holds.extend,
     cover: () => undefined,
     markSent: holds.markSent,
     settle: holds.settle,
     release: holds.release,
     fund: (funding) => fund(options, gate, funding),
+    correct: (correction) => correct(options, { gate, recall }, correction),
+    recount: (scopeId) => void seeds.recount(scopeId).catch(onSeedFault),
     wallet: (workspaceId) => readWallet(database, workspaceId, { owner: owner().id, book }),
     budget: (scopeId, window) => readBudget(database, scopeId, window),
     transfers: (workspaceId, query) => listTransfers(database.sql, workspaceId, query),
     transfersOf: (requestId) => readTransfersOf(database.sql, requestId),
     reap,
     admits,
-    stats: () => ({ ...holds.stats(), ...gate.stats(), ...tally.stats, leases: leaseStats(leaseTally, book) }),
+    replica,
+    stats: () => ({
+      ...holds.stats(),
+      ...gate.stats(),
+      ...tally.stats,
+      leases: leaseStats(leaseTally, book),
+      clockSkewMs: replica.clockSkewMs(),
+    }),
     async close() {
       for (const stop of stops) stop()
       await queue.drain()
@@ -109,10 +131,9 @@ async function fund({ database, clock, reach }: LedgerOptions, gate: Gate, fundi
       end('committed')
       return outcome
     } catch (thrown) {
-      const isUnavailable = isStoreUnavailable(thrown)
-      end(isUnavailable ? 'failed' : 'undecided')
+      end(commitEndOf(thrown))
       if (isContention(thrown) && retries < fundRetriesMax) continue
-      if (isUnavailable || isContention(thrown)) return unavailable
+      if (isStoreUnavailable(thrown) || isContention(thrown)) return unavailable
       throw thrown
     }
   }

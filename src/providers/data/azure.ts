@@ -1,4 +1,5 @@
 import type { ProviderData } from '../provider.ts'
+import { chatModels } from './openai.ts'
 
 // https://learn.microsoft.com/azure/ai-foundry/openai/api-version-lifecycle, 2026-11: one address without a version in
 // the query, for both dialects. Models are deployments under names that their owner chose, so that the catalog has no
@@ -13,6 +14,8 @@ export const azure: ProviderData = {
       dialect: 'openai-chat',
       baseUrl: '{AZURE_OPENAI_ENDPOINT}/openai/v1',
       auth: 'api-key',
+      // Deployments are mostly called as their models are.
+      models: chatModels,
       // As for the same models elsewhere; who the end user is goes by the older name.
       rules: { outputCapName: 'max_completion_tokens', systemAsParts: true, reasoningMembers: false, toolsMax: 128 },
     },

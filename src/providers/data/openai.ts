@@ -1,5 +1,11 @@
 import type { ProviderData } from '../provider.ts'
 
+/**
+ * All but those that only Responses serves: https://platform.openai.com/docs/models, 2026-11. What follows a colon is the
+ * name that the owner of a fine-tune gave it.
+ */
+export const chatModels = /^(?!(ft:)?[^:]*(-pro\b|codex|deep-research))/
+
 // https://platform.openai.com/docs/api-reference, 2026-11
 export const openai: ProviderData = {
   id: 'openai',
@@ -9,8 +15,7 @@ export const openai: ProviderData = {
       dialect: 'openai-chat',
       baseUrl: 'https://api.openai.com/v1',
       auth: 'bearer',
-      // https://platform.openai.com/docs/models, 2026-11: these are only served by the other one.
-      models: /^(?!.*(-pro\b|codex|deep-research))/,
+      models: chatModels,
       rules: {
         // max_tokens is deprecated there and refused by every reasoning model.
         outputCapName: 'max_completion_tokens',

@@ -88,6 +88,11 @@ describe('message requests that Anthropic would refuse', () => {
     ['an assistant first', { ...ok, messages: [{ role: 'assistant', content: 'x' }] }, 'first message must use'],
     ['no content', { ...ok, messages: turns('') }, 'messages.0: all messages must have non-empty content'],
     ['an empty text', { ...ok, messages: turns([{ type: 'text', text: '' }]) }, 'must be non-empty'],
+    [
+      'a block of a strange kind',
+      { ...ok, messages: turns([{ type: 'smell' }]) },
+      "messages.0.content.0: Input tag 'smell'",
+    ],
     ['a blank text', { ...ok, messages: turns(' \n') }, 'non-whitespace'],
     ['a blank stop', { ...ok, stop_sequences: ['\n'] }, 'stop_sequences: each'],
     ['a small budget', { ...ok, thinking: { type: 'enabled', budget_tokens: 5 } }, 'greater than or equal to 1024'],

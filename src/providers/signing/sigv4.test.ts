@@ -81,6 +81,7 @@ test('region and service are in the name of the host', () => {
   expect(scope('bedrock-runtime.ap-southeast-2.api.aws')).toMatchObject({ region: 'ap-southeast-2' })
   expect(scope('bedrock-runtime.us-gov-west-1.amazonaws.com')).toMatchObject({ region: 'us-gov-west-1' })
   expect(scope('bedrock-runtime.cn-north-1.amazonaws.com.cn')).toEqual({ region: 'cn-north-1', service: 'bedrock' })
+  expect(scope('llm-proxy-1.corp.example')).toMatchObject({ region: 'us-east-1' })
   expect(scope('127.0.0.1:9000')).toEqual({ region: 'us-east-1', service: 'bedrock' })
 })
 

@@ -22,6 +22,7 @@ export function parseAwsCredential(text: string): AwsCredential | undefined {
   return { accessKeyId, secretAccessKey, sessionToken: rest.join(':') || undefined }
 }
 
+const awsHost = /\.(amazonaws\.com(\.cn)?|api\.aws)$/
 const regionLabel = /(?:^|\.)([a-z]{2,}(?:-[a-z]+)+-\d)\./
 
 /**
@@ -29,7 +30,9 @@ const regionLabel = /(?:^|\.)([a-z]{2,}(?:-[a-z]+)+-\d)\./
  * `bedrock-runtime.eu-west-1.api.aws`: what is called bedrock-runtime in addresses is bedrock in signatures.
  */
 export function scopeOf({ hostname }: URL): SigningScope {
-  return { region: regionLabel.exec(hostname)?.[1] ?? 'us-east-1', service: 'bedrock' }
+  // At any other address, a proxy of the operator's say, the name means nothing.
+  const region = awsHost.test(hostname) ? regionLabel.exec(hostname)?.[1] : undefined
+  return { region: region ?? 'us-east-1', service: 'bedrock' }
 }
 
 /** Headers that every proxy may change, and those that say nothing. */

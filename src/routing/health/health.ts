@@ -88,5 +88,8 @@ export function createHealth(deps: HealthDependencies): Health {
 
 /** Of everything the route is parked for, so that one request looks at a credential, not one of each model. */
 function startProbes({ credential, throttle, route }: RouteKey, nowMs: number): boolean {
-  return [credential, throttle, route].every((spot) => !spot.isParked(nowMs) || spot.startProbe(nowMs))
+  const parked = [credential, throttle, route].filter((spot) => spot.isParked(nowMs))
+  if (!parked.every((spot) => spot.isProbeFree(nowMs))) return false
+  for (const spot of parked) spot.startProbe(nowMs)
+  return true
 }

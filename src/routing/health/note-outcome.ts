@@ -73,7 +73,7 @@ export function createOutcomes(deps: HealthDependencies): Outcomes {
       if (key.breaker.noteSuccess(startedMs, nowMs)) notice(key, 'recovered', undefined)
     },
     noteFault(key, startedMs, fault, silentMs) {
-      for (const spot of [key.credential, key.throttle, key.route]) spot.endProbe()
+      for (const spot of [key.credential, key.throttle, key.route]) spot.endProbe(startedMs)
       const why = fault.class
       const effect = effects[why]
       // Without the waits that were given up, a route would look the faster the more often it hangs.

@@ -77,15 +77,18 @@ export class ParkingSpot {
     return !this.#isTold && this.#why !== 'throttled'
   }
 
-  /** One request at a time; false = another is looking. */
-  startProbe(nowMs: number): boolean {
-    if (nowMs < this.#probeBegunMs + probeMaxMs) return false
-    this.#probeBegunMs = nowMs
-    return true
+  /** One request at a time looks. */
+  isProbeFree(nowMs: number): boolean {
+    return nowMs >= this.#probeBegunMs + probeMaxMs
   }
 
-  endProbe(): void {
-    this.#probeBegunMs = Number.NEGATIVE_INFINITY
+  startProbe(nowMs: number): void {
+    this.#probeBegunMs = nowMs
+  }
+
+  /** Of the attempt that began then; of others, it is none of their business. */
+  endProbe(startedMs: number): void {
+    if (startedMs === this.#probeBegunMs) this.#probeBegunMs = Number.NEGATIVE_INFINITY
   }
 
   isNews(startedMs: number): boolean {
@@ -129,7 +132,7 @@ export class ParkingSpot {
     this.#why = undefined
     this.#isTold = false
     this.#timesInRow = 0
-    this.endProbe()
+    this.#probeBegunMs = Number.NEGATIVE_INFINITY
   }
 }
 

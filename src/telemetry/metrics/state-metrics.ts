@@ -21,6 +21,8 @@ export interface LedgerReading {
   readonly reaped: number
   readonly reapedSent: number
   readonly leases: LeaseReading
+  /** Absent where the database has no clock of its own. */
+  readonly clockSkewMs?: number
 }
 
 /** The worse, the larger: of several routes under one name the worst is shown. */
@@ -92,6 +94,12 @@ export function defineStateMetrics(registry: MetricRegistry, sources: StateSourc
     type: 'gauge',
     help: 'Limits: 0 counted together with the other replicas, 1 per replica, because their store is away.',
     read: () => limiterModes[sources.limiterMode()],
+  })
+  registry.ask({
+    name: 'tollgate_clock_skew_seconds',
+    type: 'gauge',
+    help: "How far this machine's clock is ahead of the database's; less than 0: behind it.",
+    read: () => (sources.ledger().clockSkewMs ?? 0) / 1000,
   })
 }
 

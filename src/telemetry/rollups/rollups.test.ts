@@ -1,6 +1,8 @@
 import { describe, expect, test } from 'bun:test'
 import { forEachEngine } from '../../../test/parts/engines.ts'
-import type { Clock } from '../../kernel/clock.ts'
+import { findPostgresPrograms } from '../../../test/parts/postgres.ts'
+import { openPostgresStore } from '../../../test/replicas/postgres-store.ts'
+import { type Clock, systemClock } from '../../kernel/clock.ts'
 import type { KeyId, WorkspaceId } from '../../kernel/ids.ts'
 import type { Database } from '../../store/database.ts'
 import { insertRows } from '../../store/insert-rows.ts'
@@ -62,7 +64,8 @@ function rollupsAt(database: Database, clock: Clock) {
   const onFault = (error: unknown) => {
     throw error
   }
-  return createRollups({ database, clock, onFault, every: () => () => {}, pause: async () => {} })
+  const now = async () => clock.now()
+  return createRollups({ database, clock, now, onFault, every: () => () => {}, pause: async () => {} })
 }
 
 function standing(now: number): Clock & { now(): number; at: number } {
@@ -198,6 +201,28 @@ forEachEngine((engine) => {
     const after = await totalOf(database, clock)
     expect([Number(after.total.requests), after.countedUntil]).toEqual([3001, noon + 210_000])
   })
+})
+
+describe.skipIf(findPostgresPrograms() === undefined)('on postgres', () => {
+  test('a replica whose clock is ahead counts no more than the others would', async () => {
+    await using store = await openPostgresStore()
+    const { database } = store
+    const now = systemClock.now()
+    const onFault = (error: unknown) => {
+      throw error
+    }
+    const rollups = createRollups({
+      ...{ database, onFault, every: () => () => {}, pause: async () => {} },
+      clock: standing(now + hourMs),
+    })
+    // What began a minute ago may still get company.
+    await write(database, [
+      { at: now - 120_000, charge: 1n },
+      { at: now - 60_000, charge: 1n },
+    ])
+    expect(await rollups.run()).toBe(1)
+    await rollups.close()
+  }, 30_000)
 })
 
 test('a quantile lies between the bounds of its count, in proportion', () => {

@@ -4,6 +4,7 @@
 import type { Clock } from '../../kernel/clock.ts'
 import type { Database } from '../../store/database.ts'
 import type { Sql, SqlValue } from '../../store/sql.ts'
+import { storeNow } from '../../store/store-now.ts'
 import { firstIdAt } from '../id-at.ts'
 import { type Every, onTimer } from '../metrics/every.ts'
 import { type PlacedRow, placesOf } from '../request-lists.ts'
@@ -15,6 +16,8 @@ import { type CursorName, cursorNames, readCursor, readUncounted, settledBefore 
 export interface RollupOptions {
   readonly database: Database
   readonly clock: Clock
+  /** For tests: what time it is to all replicas. */
+  readonly now?: () => Promise<number>
   /** A round failed; the next one tries again. */
   onFault(error: unknown): void
   readonly every?: Every
@@ -42,6 +45,8 @@ const restMs = 7 * 3_600_000
 
 export function createRollups(options: RollupOptions): Rollups {
   const { database, clock, every = onTimer, pause = (milliseconds) => Bun.sleep(milliseconds) } = options
+  // Of one that is ahead, what the others write afterwards would come behind the cursor, and never be counted.
+  const { now = () => storeNow(database, clock) } = options
   let isClosed = false
   let running: Promise<number> = Promise.resolve(0)
 
@@ -61,7 +66,8 @@ export function createRollups(options: RollupOptions): Rollups {
 
   /** undefined = there is nothing to do. */
   async function readStretch(name: CursorName): Promise<Stretch | undefined> {
-    const before = settledBefore(name, clock.now())
+    const nowMs = await now()
+    const before = settledBefore(name, nowMs)
     const after = await readCursor(database.sql, name)
     const rows: PlacedRow[] = []
     const buckets: Bucket[] = []
@@ -74,7 +80,7 @@ export function createRollups(options: RollupOptions): Rollups {
       if (read.length < portionMax) break
       await pause(pauseMs)
     }
-    if (rows.length === 0) last = restingPlace(after, before, clock.now()) ?? after
+    if (rows.length === 0) last = restingPlace(after, before, nowMs) ?? after
     return last === after ? undefined : { name, after, last, rows, buckets }
   }
 

@@ -19,16 +19,25 @@ export interface CatalogPagesDependencies {
   /** Of one model, newest first; none for a model that is not there. */
   priceHistory(modelId: string): Promise<readonly DatedPrice[]>
   isSignedIn(request: Request): Promise<boolean>
+  /** Makes an answer when its turn has come, or says that too many ask. */
+  inBudget(request: Request, make: () => Response): Promise<Response>
 }
 
 const suggestionsMax = 3
 
 export function createCatalogPages(deps: CatalogPagesDependencies, show: Show) {
   const { catalog, publicUrl, builtInDate, priceHistory } = deps
+  // Reads all of the catalog, so once for each turn of it.
+  let named: { readonly entries: readonly CatalogEntry[]; readonly state: string } | undefined
+  const stateNow = (): string => {
+    const entries = catalog()
+    if (named?.entries !== entries) named = { entries, state: stateOf(entries) }
+    return named.state
+  }
   const list = async (request: Request, params: URLSearchParams): Promise<Response> => {
     const entries = catalog()
     const isSignedIn = await deps.isSignedIn(request)
-    const shared = { entries, state: stateOf(entries), query: parseQuery(params), isSignedIn }
+    const shared = { entries, state: stateNow(), query: parseQuery(params), isSignedIn }
     const data = builtInDate === undefined ? shared : { ...shared, builtInDate }
     return await show(request, { kind: 'list', title: 'Catalog', data })
   }
@@ -42,13 +51,13 @@ export function createCatalogPages(deps: CatalogPagesDependencies, show: Show) {
       maxOutputTokens: entry.max_output_tokens ?? undefined,
     })
     const history = await priceHistory(id)
-    const data = { entry, state: stateOf(entries), sample: parseSample(params), snippets, history }
+    const data = { entry, state: stateNow(), sample: parseSample(params), snippets, history }
     return show(request, { kind: 'model', title: entry.name, data })
   }
   const compare = (request: Request, params: URLSearchParams): Promise<Response> => {
     const entries = catalog()
     const found = parseCompared(params).flatMap((id) => entries.find((entry) => entry.id === id) ?? [])
-    const data = { entries: found, state: stateOf(entries), sample: parseSample(params) }
+    const data = { entries: found, state: stateNow(), sample: parseSample(params) }
     return show(request, { kind: 'compare', title: 'Compare', data })
   }
 
@@ -64,8 +73,7 @@ export function createCatalogPages(deps: CatalogPagesDependencies, show: Show) {
     if (path === '/') return list(request, params)
     if (path === '/compare') return compare(request, params)
     if (path === '/catalog/entries') {
-      const entries = catalog()
-      return answerJson(request, { state: stateOf(entries), entries })
+      return deps.inBudget(request, () => answerJson(request, { state: stateNow(), entries: catalog() }))
     }
     if (path === '/catalog/history') return history(request, params)
     if (path === '/catalog/providers') return answerJson(request, { providers: keyedProviders() })

@@ -25,7 +25,7 @@ async function read(reader: ReturnType<typeof listen>): Promise<string> {
 }
 
 function listen(feed: ReturnType<typeof createChangeFeed>) {
-  const reader = feed.listen(new AbortController().signal)?.getReader()
+  const reader = feed.listen(new AbortController().signal, '192.0.2.1')?.getReader()
   if (!reader) throw new Error('nobody may listen')
   return reader
 }
@@ -87,7 +87,7 @@ test('closing ends every stream', async () => {
   expect(await read(reader)).toBe('the end')
   expect(isLooking()).toBe(false)
   // A page that comes back while the gateway stops would keep it from stopping.
-  expect(feed.listen(new AbortController().signal)).toBeUndefined()
+  expect(feed.listen(new AbortController().signal, '192.0.2.1')).toBeUndefined()
 })
 
 test('that somebody can use something else is told to all at the next look, once, and to who did not read when they do', async () => {
@@ -111,4 +111,23 @@ test('that somebody can use something else is told to all at the next look, once
   shop.entries = changeFirst(shop.entries, (entry) => ({ ...entry, price: null }))
   second()
   for (const reader of [quick, slow]) expect(await read(reader)).toContain('event: changed')
+})
+
+test('no address holds all places, and those from nowhere share one', () => {
+  const { feed } = setUp()
+  const leaving = new AbortController()
+  const listenFrom = (address: string | undefined, signal = new AbortController().signal) =>
+    feed.listen(signal, address) !== undefined
+  expect(listenFrom('192.0.2.1', leaving.signal)).toBe(true)
+  for (let more = 1; more < 50; more++) expect(listenFrom('192.0.2.1')).toBe(true)
+  expect(listenFrom('192.0.2.1')).toBe(false)
+  expect(listenFrom('192.0.2.2')).toBe(true)
+  for (let more = 0; more < 50; more++) expect(listenFrom(undefined)).toBe(true)
+  expect(listenFrom(undefined)).toBe(false)
+  leaving.abort()
+  expect(listenFrom('192.0.2.1')).toBe(true)
+  // Five hundred in all, from wherever.
+  for (let more = 101; more < 500; more++) expect(listenFrom(`198.51.100.${more % 100}`)).toBe(true)
+  expect(listenFrom('203.0.113.1')).toBe(false)
+  feed.close()
 })

@@ -4,8 +4,8 @@
 import type { CatalogEntry } from './entry.ts'
 
 export interface ChangeFeed {
-  /** undefined = too many listen already, or the gateway stops. */
-  listen(signal: AbortSignal): ReadableStream<Uint8Array> | undefined
+  /** undefined = too many listen already, all in all or from this address, or the gateway stops. */
+  listen(signal: AbortSignal, address: string | undefined): ReadableStream<Uint8Array> | undefined
   /** Whoever shows what one key or project can use has to ask again; told with the next look. */
   accessChanged(): void
   /** Ends every stream, so that a gateway can stop. */
@@ -26,12 +26,15 @@ const lookMs = 1_000
 const looksPerWord = 15
 /** × one small buffer each; the pages of an office, not of the internet. */
 const listenersMax = 500
+/** Of one address, so that no stranger holds them all; an office, or a proxy that is not trusted, may be one. */
+const perAddressMax = 50
 
 const encoder = new TextEncoder()
 const accessWord = encoder.encode('event: access\ndata: changed\n\n')
 
 export function createChangeFeed({ entries, every = everyByTimer }: ChangeFeedOptions): ChangeFeed {
-  const listeners = new Set<ReadableStreamDefaultController<Uint8Array>>()
+  /** Each with its address; those from unknown ones share one. */
+  const listeners = new Map<ReadableStreamDefaultController<Uint8Array>, string>()
   let stopLooking: (() => void) | undefined
   let isClosed = false
   let looks = 0
@@ -42,7 +45,7 @@ export function createChangeFeed({ entries, every = everyByTimer }: ChangeFeedOp
 
   const tell = (text: string): void => {
     const bytes = encoder.encode(text)
-    for (const listener of listeners) {
+    for (const listener of listeners.keys()) {
       // A page that does not read misses nothing: the next change tells it to ask for everything again.
       if ((listener.desiredSize ?? 0) > 0) listener.enqueue(bytes)
     }
@@ -84,15 +87,16 @@ export function createChangeFeed({ entries, every = everyByTimer }: ChangeFeedOp
   }
 
   return {
-    listen(signal) {
-      if (isClosed || listeners.size >= listenersMax) return undefined
+    listen(signal, address = 'unknown') {
+      const neighbours = listeners.values().reduce((count, other) => (other === address ? count + 1 : count), 0)
+      if (isClosed || listeners.size >= listenersMax || neighbours >= perAddressMax) return undefined
       let own: ReadableStreamDefaultController<Uint8Array> | undefined
       return new ReadableStream<Uint8Array>(
         {
           start(controller) {
             own = controller
             if (listeners.size === 0) begin()
-            listeners.add(controller)
+            listeners.set(controller, address)
             // Also for a page that was made a moment before a change, and for one that was away.
             controller.enqueue(encoder.encode(`retry: 2000\nevent: changed\ndata: ${state}\n\n`))
             signal.addEventListener('abort', () => leave(controller), { once: true })
@@ -105,12 +109,12 @@ export function createChangeFeed({ entries, every = everyByTimer }: ChangeFeedOp
       )
     },
     accessChanged() {
-      for (const listener of listeners) owed.add(listener)
+      for (const listener of listeners.keys()) owed.add(listener)
     },
     close() {
       // Pages come back within seconds, and would keep a gateway that stops from coming to its end.
       isClosed = true
-      for (const listener of [...listeners]) {
+      for (const listener of [...listeners.keys()]) {
         leave(listener)
         listener.close()
       }

@@ -5,6 +5,14 @@ import { isObject, type JsonObject, listMember, member, textMember } from '../js
 import { invalid, type Refusal } from '../refusal.ts'
 
 const roles = ['user', 'assistant', 'system']
+/** Blocks that are looked into no further. */
+const otherTypes: ReadonlySet<string> = new Set([
+  ...['image', 'document', 'search_result', 'thinking', 'redacted_thinking', 'container_upload'],
+  ...['server_tool_use', 'web_search_tool_result', 'web_fetch_tool_result', 'code_execution_tool_result'],
+  ...['bash_code_execution_tool_result', 'text_editor_code_execution_tool_result', 'tool_search_tool_result'],
+  ...['mcp_tool_use', 'mcp_tool_result', 'mcp_tool_listing', 'compaction', 'fallback', 'advisor_tool_result'],
+  ...['tool_addition', 'tool_removal'],
+])
 const idPattern = /^[a-zA-Z0-9_-]+$/
 
 export function checkMessages(body: JsonObject): Refusal | undefined {
@@ -56,7 +64,8 @@ function checkBlocks(blocks: readonly unknown[], at: string): Refusal | undefine
 }
 
 function checkBlock(block: unknown, at: string): Refusal | undefined {
-  switch (textMember(block, 'type')) {
+  const type = textMember(block, 'type')
+  switch (type) {
     case undefined:
       return invalid(`${at}.type: Field required`)
     case 'text': {
@@ -76,7 +85,10 @@ function checkBlock(block: unknown, at: string): Refusal | undefined {
       if (textMember(block, 'tool_use_id') !== undefined) return undefined
       return invalid(`${at}.tool_result.tool_use_id: Field required`)
     default:
-      return undefined
+      if (otherTypes.has(type)) return undefined
+      return invalid(
+        `${at}: Input tag '${type.slice(0, 64)}' found using 'type' does not match any of the expected tags`,
+      )
   }
 }
 

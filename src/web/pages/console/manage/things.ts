@@ -74,6 +74,10 @@ export interface TopUp {
   readonly balance: string
 }
 
+export interface Correction extends TopUp {
+  readonly direction: 'add' | 'take'
+}
+
 export interface Transfer {
   readonly id: string
   readonly kind: string

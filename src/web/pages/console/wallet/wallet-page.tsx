@@ -1,14 +1,15 @@
 /** @jsxImportSource preact */
-// The wallet: what is in it, what running requests hold, what is left; money put in by hand; and every transfer with the
-// balance after it. Rows never change, so nothing here edits one.
+// The wallet: what is in it, what running requests hold, what is left; money put in or corrected by hand; and every transfer
+// with the balance after it. Rows never change, so nothing here edits one.
 
 import { useState } from 'preact/hooks'
 import { LoadedView } from '../manage/loaded-view.tsx'
 import { OfWorkspace } from '../manage/of-workspace.tsx'
-import type { TopUp, Wallet } from '../manage/things.ts'
+import type { Correction, TopUp, Wallet } from '../manage/things.ts'
 import { useLoad } from '../manage/use-load.ts'
 import { FigureTile } from '../parts/figure-tile.tsx'
 import { usdText } from '../parts/usd-text.ts'
+import { CorrectionForm } from './correction-form.tsx'
 import { readLedger } from './read-ledger.ts'
 import { TopUpForm } from './top-up-form.tsx'
 import { TransfersTable } from './transfers-table.tsx'
@@ -30,12 +31,17 @@ function WalletView({ workspaceId }: { readonly workspaceId: string }) {
     setDone(`${usdText(amount)} added; the balance is ${usdText(balance)}.`)
     loaded.again()
   }
+  const onCorrected = ({ direction, amount, balance }: Correction) => {
+    setDone(`${usdText(amount)} ${direction === 'take' ? 'taken out' : 'added'}; the balance is ${usdText(balance)}.`)
+    loaded.again()
+  }
   return (
     <LoadedView what="the wallet" loaded={loaded}>
       {({ wallet, transfers }) => (
         <>
           <Purse wallet={wallet} />
           <TopUpForm workspaceId={workspaceId} onDone={onToppedUp} />
+          <CorrectionForm workspaceId={workspaceId} onDone={onCorrected} />
           <p role="status" class="done">
             {done}
           </p>

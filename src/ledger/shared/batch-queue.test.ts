@@ -1,0 +1,143 @@
+// Against a database that is only said: which statements meet a lock or a fault, and who is served nevertheless. The
+// same with a real lock is in locked-wallet.test.ts.
+
+import { expect, test } from 'bun:test'
+import { SQL } from 'bun'
+import type { RequestId, WorkspaceId } from '../../kernel/ids.ts'
+import type { Nano } from '../../kernel/money.ts'
+import type { Database } from '../../store/database.ts'
+import { createGate } from '../gate.ts'
+import type { HoldRequest, Settlement } from '../ledger.ts'
+import { createBatchQueue } from './batch-queue.ts'
+import type { Owner } from './hold-rows.ts'
+import { createLeaseTally } from './lease-tally.ts'
+import type { SharedOperation } from './operation.ts'
+
+const sqlError = (errno: string) =>
+  new SQL.PostgresError(errno, { code: 'ERR_POSTGRES_SERVER_ERROR', errno, detail: '', hint: '', severity: 'ERROR' })
+
+/** Throws what the statement meets; the texts of its parameters are given. */
+type Meet = (text: string, values: string) => void
+
+function openQueue(meet: (advance: (milliseconds: number) => void) => Meet) {
+  let nowMs = 0
+  const advance = (milliseconds: number): void => {
+    nowMs += milliseconds
+  }
+  const met = meet(advance)
+  const sql = async (strings: TemplateStringsArray, ...values: readonly unknown[]) => {
+    const text = strings.join('?').replace(/\s+/g, ' ')
+    const texts = values.filter((value) => typeof value === 'string')
+    met(text, texts.join(' '))
+    if (text.startsWith('UPDATE holds SET state')) {
+      const ids = String(values[1]).split(',')
+      return ids.map((id) => ({ request_id: id, amount: 10n, budgets: null }))
+    }
+    const ids = [...texts.join(' ').matchAll(/wallet:\w+/g)].map(([id]) => id)
+    return text.includes('balances') ? ids.map((id) => ({ id, posted: 1000n, held: 100n })) : []
+  }
+  const database = { sql, transaction: (work: (given: unknown) => unknown) => work(sql) } as unknown as Database
+  const clock = { now: () => nowMs, monotonicMs: () => nowMs }
+  const gate = createGate(clock)
+  const queue = createBatchQueue({
+    database,
+    clock,
+    gate,
+    // What can be done without waiting is done first.
+    pace: { wait: (ms) => Bun.sleep(0).then(() => advance(ms)), every: () => () => {} },
+    random: () => 0,
+    owner: () => ({ id: 'rep_1', epoch: 1n, now: 0n }) as Owner,
+    recall: async () => true,
+    leaseTally: createLeaseTally(),
+  })
+  const submit = (rest: Partial<SharedOperation>, workspace: string, request: string) =>
+    new Promise<{ readonly kind: string }>((answer, fail) => {
+      const ids = { requestId: `req_${request}` as RequestId, workspaceId: `ws_${workspace}` as WorkspaceId }
+      queue.submit({ ...rest, ...ids, answer, fail } as unknown as SharedOperation)
+    })
+  return {
+    gate,
+    nowMs: () => nowMs,
+    settle(workspace: string, request: string) {
+      const settlement = { requestId: `req_${request}` as RequestId, charge: 5n as Nano, usage: '{}', estimated: false }
+      const rest = { settlement: settlement as Settlement, patienceMs: 30_000, hasRow: true }
+      return submit({ kind: 'settle', ...rest }, workspace, request)
+    },
+    hold(workspace: string, request: string) {
+      const ids = { requestId: `req_${request}`, workspaceId: `ws_${workspace}`, keyId: 'key_1', projectId: 'prj_1' }
+      const asked = { ...ids, amount: 5n } as HoldRequest
+      return submit({ kind: 'hold', request: asked, patienceMs: 0, lifetimeMs: 1000 }, workspace, request)
+    },
+  }
+}
+
+/** The wallet's row is locked until that time: a try waits for as long as it may, and has met the lock then. */
+const lockedUntil =
+  (freeMs: number, errno: string, now: () => number) =>
+  (advance: (milliseconds: number) => void): Meet => {
+    let waitMs = 900
+    return (text, values) => {
+      if (text.includes('lock_timeout')) waitMs = Number(values.split(' ').at(-1))
+      if (!text.includes('balances') || !values.includes('ws_locked') || now() >= freeMs) return
+      advance(waitMs)
+      waitMs = 900
+      throw sqlError(errno)
+    }
+  }
+
+for (const errno of ['55P03', '57014']) {
+  test(`a wallet whose row is locked keeps no other from being served and charged (${errno})`, async () => {
+    let now = () => 0
+    const queue = openQueue(lockedUntil(Number.POSITIVE_INFINITY, errno, () => now()))
+    now = queue.nowMs
+    const ends: string[] = []
+    const note = (name: string) => (outcome: { readonly kind: string }) =>
+      void ends.push(`${name} ${outcome.kind} ${now() < 2000 ? 'soon' : now() < 30_000 ? 'later' : 'at last'}`)
+    await Promise.all([
+      queue.settle('locked', '1').then(note('settle locked')),
+      queue.settle('free', '2').then(note('settle free')),
+      queue.hold('other', '3').then(note('hold other')),
+      queue.hold('locked', '4').then(note('hold locked')),
+    ])
+    expect(ends.toSorted()).toEqual([
+      'hold locked unavailable later',
+      'hold other held soon',
+      'settle free settled soon',
+      'settle locked unavailable at last',
+    ])
+    // A lock says nothing of the store; a statement that takes too long may.
+    expect(queue.gate.failed()).toBe(errno === '57014')
+  })
+}
+
+test('a wallet that is free again is charged, and goes with the others from then on', async () => {
+  let now = () => 0
+  const queue = openQueue(lockedUntil(5000, '55P03', () => now()))
+  now = queue.nowMs
+  const [locked, free] = await Promise.all([queue.settle('locked', '1'), queue.settle('free', '2')])
+  expect([locked.kind, free.kind, now() < 6000]).toEqual(['settled', 'settled', true])
+  const together = await Promise.all([queue.settle('locked', '3'), queue.settle('free', '4')])
+  expect(together.map(({ kind }) => kind)).toEqual(['settled', 'settled'])
+})
+
+test('a settlement that is alone in its batch is tried once more before it is given up as a defect', async () => {
+  let faults = 1
+  const queue = openQueue(() => (text) => {
+    if (text.startsWith('INSERT INTO transfers') && faults-- > 0) throw sqlError('23505')
+  })
+  expect((await queue.settle('free', '1')).kind).toBe('settled')
+  faults = 2
+  expect(queue.settle('free', '2')).rejects.toThrow('23505')
+})
+
+test('the fault of one operation is only its own', async () => {
+  const queue = openQueue(() => (text, values) => {
+    if (text.startsWith('INSERT INTO transfers') && values.includes('req_1')) throw sqlError('23514')
+  })
+  const ends = await Promise.allSettled([queue.settle('free', '1'), queue.settle('free', '2'), queue.hold('b', '3')])
+  expect(ends.map((end) => (end.status === 'fulfilled' ? end.value.kind : 'failed'))).toEqual([
+    'failed',
+    'settled',
+    'held',
+  ])
+})

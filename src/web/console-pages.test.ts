@@ -1,0 +1,37 @@
+import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { startWeb, type WebHarness } from '../../test/parts/web.ts'
+
+let web: WebHarness
+beforeEach(async () => {
+  web = await startWeb()
+})
+afterEach(() => web.stop())
+
+function call(method: 'POST' | 'DELETE', body?: object, cookie?: string): Promise<Response> {
+  return fetch(`${web.url}/console/session`, {
+    method,
+    headers: { 'content-type': 'application/json', origin: web.url, ...(cookie && { cookie }) },
+    ...(body && { body: JSON.stringify(body) }),
+  })
+}
+
+test('whoever signs out without a session is answered, and is no entry of the audit log', async () => {
+  for (const cookie of [undefined, 'tollgate-session=made-up']) {
+    const answer = await call('DELETE', undefined, cookie)
+    expect([answer.status, await answer.json()]).toEqual([200, { signed_in: false }])
+  }
+  expect(web.events).toEqual([])
+  const cookie = (await call('POST', { token: web.token })).headers.get('set-cookie')?.split(';')[0]
+  await call('DELETE', undefined, cookie)
+  await call('DELETE', undefined, cookie)
+  expect(web.events).toEqual(['signed in by token', 'signed out'])
+})
+
+test('links are held back before they are looked up, so that a guess does not use one up', async () => {
+  const link = await web.sessions.createLink()
+  web.isBraked = true
+  expect((await call('POST', { link })).status).toBe(429)
+  web.isBraked = false
+  expect((await call('POST', { link })).status).toBe(200)
+  expect((await call('POST', { link })).status).toBe(401)
+})
