@@ -2,7 +2,7 @@
 // sum, rounded up once, is the charge.
 
 import type { Pico } from '../kernel/money.ts'
-import { totalInputTokens, type Usage } from '../kernel/usage.ts'
+import { type TokenCounts, totalInputTokens, type Usage } from '../kernel/usage.ts'
 import { type Price, priceRowFor } from './price.ts'
 
 export interface ChargeLine {
@@ -14,15 +14,23 @@ export interface ChargeLine {
   readonly pico: bigint
 }
 
-/** Kinds of which nothing was used are left out. */
+type Line = readonly [ChargeLine['kind'], number, Pico]
+
+function tokenLines(price: Price, counts: TokenCounts): Line[] {
+  const row = priceRowFor(price, totalInputTokens(counts))
+  return [
+    ['input', counts.inputTokens, row.input],
+    ['cache_read', counts.cacheReadTokens, row.cacheRead],
+    ['cache_write', counts.cacheWriteTokens, row.cacheWrite],
+    ['cache_write_1h', counts.cacheWriteLongTokens, row.cacheWriteLong],
+    ['output', counts.outputTokens, row.output],
+  ]
+}
+
+/** Kinds of which nothing was used are left out; a summary made on the way has lines of its own. */
 export function chargeLines(price: Price, usage: Usage): readonly ChargeLine[] {
-  const row = priceRowFor(price, totalInputTokens(usage))
-  const lines: readonly (readonly [ChargeLine['kind'], number, Pico])[] = [
-    ['input', usage.inputTokens, row.input],
-    ['cache_read', usage.cacheReadTokens, row.cacheRead],
-    ['cache_write', usage.cacheWriteTokens, row.cacheWrite],
-    ['cache_write_1h', usage.cacheWriteLongTokens, row.cacheWriteLong],
-    ['output', usage.outputTokens, row.output],
+  const lines: readonly Line[] = [
+    ...[usage, ...(usage.summaries ?? [])].flatMap((counts) => tokenLines(price, counts)),
     ['web_search', usage.webSearches ?? 0, price.webSearch ?? (0n as Pico)],
   ]
   return lines

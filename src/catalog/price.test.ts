@@ -1,6 +1,7 @@
 import { expect, test } from 'bun:test'
 import type { Nano, Pico } from '../kernel/money.ts'
 import type { Usage } from '../kernel/usage.ts'
+import { chargeLines } from './charge-lines.ts'
 import { priceFromEntry } from './entry.ts'
 import { completePriceRow, freePrice, type Price, priceUsage, sharePrice } from './price.ts'
 import { showPrice } from './show-price.ts'
@@ -92,4 +93,20 @@ test('a price for searches is stored, read and shown exactly', () => {
   expect(parseStoredPrice(renderStoredPrice(price))).toEqual(price)
   expect(showPrice(price)).toMatchObject({ web_search: '10.000001' })
   expect(showPrice(priceFromEntry({ input: '1.00', output: '2.00' }))).not.toHaveProperty('web_search')
+})
+
+test('a summary made on the way is priced by the length of its own prompt', () => {
+  const row = completePriceRow({ input: pico(1_000n), output: pico(0n) })
+  const tier = { ...completePriceRow({ input: pico(5_000n), output: pico(0n) }), overInputTokens: 100 }
+  const price: Price = { free: false, ...row, tiers: [tier] }
+  const counts = { cacheReadTokens: 0, cacheWriteTokens: 0, cacheWriteLongTokens: 0, outputTokens: 1 }
+  const summaries = [
+    { ...counts, inputTokens: 90 },
+    { ...counts, inputTokens: 110 },
+  ]
+  const used = usage({ inputTokens: 30, summaries })
+  // 30 + 90 at one, 110 at five
+  expect(priceUsage(price, used)).toBe(nano(670n))
+  const lines = chargeLines(price, used)
+  expect(lines.reduce((sum, { pico: each }) => sum + each, 0n)).toBe(670_000n)
 })

@@ -2,7 +2,7 @@
 
 import { assert } from '../kernel/assert.ts'
 import { formatUsd, type Nano, type Pico, picoToNano } from '../kernel/money.ts'
-import { totalInputTokens, type Usage } from '../kernel/usage.ts'
+import { type TokenCounts, totalInputTokens, type Usage } from '../kernel/usage.ts'
 
 /** Pico-dollars per token and bucket. */
 export interface PriceRow {
@@ -58,16 +58,22 @@ export function completePriceRow(listed: ListedPrices): PriceRow {
 }
 
 export function priceUsage(price: Price, usage: Usage): Nano {
-  const row = priceRowFor(price, totalInputTokens(usage))
-  const pico =
-    BigInt(usage.inputTokens) * row.input +
-    BigInt(usage.cacheReadTokens) * row.cacheRead +
-    BigInt(usage.cacheWriteTokens) * row.cacheWrite +
-    BigInt(usage.cacheWriteLongTokens) * row.cacheWriteLong +
-    BigInt(usage.outputTokens) * row.output +
-    searchesPico(price, usage.webSearches)
+  let pico = tokensPico(price, usage) + searchesPico(price, usage.webSearches)
+  // How long the prompt of each was decides its own row, and not that of the others.
+  if (usage.summaries) for (const counts of usage.summaries) pico += tokensPico(price, counts)
   assert(pico >= 0n, 'a charge is never negative')
   return picoToNano(pico)
+}
+
+function tokensPico(price: Price, counts: TokenCounts): bigint {
+  const row = priceRowFor(price, totalInputTokens(counts))
+  return (
+    BigInt(counts.inputTokens) * row.input +
+    BigInt(counts.cacheReadTokens) * row.cacheRead +
+    BigInt(counts.cacheWriteTokens) * row.cacheWrite +
+    BigInt(counts.cacheWriteLongTokens) * row.cacheWriteLong +
+    BigInt(counts.outputTokens) * row.output
+  )
 }
 
 /** What may be consumed at most. */

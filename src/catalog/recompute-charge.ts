@@ -11,13 +11,17 @@ import { parseStoredPrice } from './stored-price.ts'
 const tokens = z.int().min(0).max(tokensMax)
 
 /** What else a usage says is kept, but decides no price. */
-const usageSchema = z.looseObject({
+const counts = {
   inputTokens: tokens,
   cacheReadTokens: tokens,
   cacheWriteTokens: tokens,
   cacheWriteLongTokens: tokens,
   outputTokens: tokens,
+}
+const usageSchema = z.looseObject({
+  ...counts,
   webSearches: tokens.optional(),
+  summaries: z.array(z.object(counts)).optional(),
 })
 
 /** undefined = the version does not exist, or one of the two texts is not what it should be. */
@@ -49,8 +53,8 @@ function parsePrice(json: string | undefined): Price | undefined {
 
 function parseUsage(json: string): Usage | undefined {
   try {
-    const { webSearches = 0, ...usage } = usageSchema.parse(JSON.parse(json))
-    return { ...usage, webSearches, source: 'reported' }
+    const { webSearches = 0, summaries = [], ...usage } = usageSchema.parse(JSON.parse(json))
+    return { ...usage, webSearches, summaries, source: 'reported' }
   } catch {
     return undefined
   }

@@ -1,7 +1,14 @@
 // What a provider says it consumed is not trusted: it is billed only where it can be true. Everything else is estimated
 // from what passed, by one function for both lanes, so that the same reply costs the same on either.
 
-import { estimatedInput, tokensMax, totalInputTokens, type Usage, webSearchesMax } from '../kernel/usage.ts'
+import {
+  estimatedInput,
+  type TokenCounts,
+  tokensMax,
+  totalInputTokens,
+  type Usage,
+  webSearchesMax,
+} from '../kernel/usage.ts'
 
 /** As for prompts; texts of any script come out near, and JSON a little high. */
 const bytesPerToken = 4
@@ -22,9 +29,13 @@ export function isCredible(
   const once = contextTokens === undefined ? tokensMax : contextTokens + (outputCap ?? contextTokens)
   // A model that searches reads everything again after each search.
   const most = once * (1 + (usage.webSearches ?? 0))
-  if (totalInputTokens(usage) > most || usage.outputTokens > most) return false
+  if (isOver(usage, most) || usage.summaries?.some((counts) => isOver(counts, once))) return false
   if (usage.webSearches !== undefined && usage.webSearches > webSearchesMax) return false
   return (usage.outputTokens > 0 && totalInputTokens(usage) > 0) || outputBytes() === 0
+}
+
+function isOver(counts: TokenCounts, most: number): boolean {
+  return totalInputTokens(counts) > most || counts.outputTokens > most
 }
 
 /** By the bytes that passed, and by what the provider said at the start. */

@@ -1,7 +1,7 @@
 // What a generation consumed, in buckets that never overlap; every price, limit and usage object is made from these.
 // Absent is not zero: a bucket nobody reported is undefined where the type allows it.
 
-export interface Usage {
+export interface TokenCounts {
   /** Input tokens that were neither read from nor written to a cache. */
   readonly inputTokens: number
   readonly cacheReadTokens: number
@@ -11,6 +11,11 @@ export interface Usage {
   readonly cacheWriteLongTokens: number
   /** Reasoning included. */
   readonly outputTokens: number
+}
+
+export interface Usage extends TokenCounts {
+  /** Summaries of the conversation that the provider made on the way, each read and written by itself; absent = none. */
+  readonly summaries?: readonly TokenCounts[]
   /** Informative part of outputTokens; undefined = not reported. */
   readonly reasoningTokens?: number
   /** Searches of the web that the provider ran and bills one by one; absent = none. */
@@ -25,7 +30,7 @@ export interface Usage {
 /** A larger count is a provider's mistake or an attack; it would overflow nothing, but it must not be billed. */
 export const tokensMax = 2 ** 31
 
-export function totalInputTokens(usage: Usage): number {
+export function totalInputTokens(usage: TokenCounts): number {
   return usage.inputTokens + usage.cacheReadTokens + usage.cacheWriteTokens + usage.cacheWriteLongTokens
 }
 

@@ -87,3 +87,38 @@ describe.each(paths)('$name', (path) => {
     expect(till.upstream.calls.length).toBe(before)
   })
 })
+
+test('a client that leaves after a search has been run pays for it', async () => {
+  const start = { type: 'message_start', message: { id: 'm', model: 'up', content: [], usage: searched(0) } }
+  const block = { type: 'server_tool_use', id: 'srv_1', name: 'web_search', input: {} }
+  const event = (data: { type: string }) => `event: ${data.type}\ndata: ${JSON.stringify(data)}\n\n`
+  const ran = Promise.withResolvers<void>()
+  till.upstream.handle(async (_, reply) => {
+    await reply.startStream()
+    await reply.chunk(event(start))
+    await reply.chunk(event({ type: 'content_block_start', index: 0, content_block: block } as { type: string }))
+    await reply.chunk(event({ type: 'content_block_stop', index: 0 } as { type: string }))
+    await ran.promise
+  })
+  const [path] = paths.filter(({ stream }) => stream)
+  if (!path) throw new Error('no such path')
+  const before = till.gateway.logged().filter(({ message }) => message === 'request').length
+  const leaving = new AbortController()
+  const response = await fetch(till.gateway.url + path.surface.path, {
+    method: 'POST',
+    headers: {
+      authorization: `Bearer ${till.gateway.key}`,
+      'content-type': 'application/json',
+      ...path.surface.headers,
+    },
+    body: till.bodyFor(path, { tools: [search] }),
+    signal: leaving.signal,
+  })
+  const reader = response.body?.getReader()
+  let seen = ''
+  while (!seen.includes('content_block_stop')) seen += new TextDecoder().decode((await reader?.read())?.value)
+  leaving.abort()
+  const ids = await till.over(before + 1)
+  ran.resolve()
+  expect(till.charges(ids.at(-1) ?? '')[0]?.usage).toMatchObject({ webSearches: 1 })
+})

@@ -52,7 +52,8 @@ test('for every built-in model the five say the same', async () => {
       continue
     }
     const expected = expectedOf(price)
-    const { over: _tiers, ...row } = catalog as Record<string, unknown>
+    const { over: _tiers, web_search: search, ...row } = catalog as Record<string, unknown>
+    expect([id, search]).toEqual([id, price.web_search])
     expect([id, picos(row)]).toEqual([id, expected.shown])
     const { cache_write_1h: _unused, ...usedPrices } = expected.shown
     expect([id, picos(explained)]).toEqual([id, usedPrices])

@@ -26,6 +26,7 @@ export class MessagesStreamRelay extends RecordRelay {
   readonly #json = new JsonSpans(['type', 'message', 'usage', 'delta', 'content_block', 'error'])
   readonly #message = new JsonSpans(['model', 'usage'])
   #usageSeen: UsageMembers = {}
+  #searches = 0
   #started = false
 
   keepAlive(): Uint8Array {
@@ -43,7 +44,7 @@ export class MessagesStreamRelay extends RecordRelay {
       case 'message_start':
         return this.#readStart(record)
       case 'content_block_start':
-        if (!this.meaningful) this.meaningful = this.#opensOutput(record)
+        this.#readBlock(record)
         this.outputBytes += toolNameMeter.count(record, this.sse.dataStart, this.sse.dataEnd)
         return this.pass(record)
       case 'message_delta':
@@ -90,12 +91,15 @@ export class MessagesStreamRelay extends RecordRelay {
     this.passEdited(record, named.start, named.end, named.bytes)
   }
 
-  /** A block of text or thinking starts empty; any other is output by itself. */
-  #opensOutput(record: Uint8Array): boolean {
-    if (!this.#json.read(record, this.sse.dataStart, this.sse.dataEnd)) return false
-    const block = parseSpan(record, this.#json.of.content_block)
-    const type = typeof block === 'object' && block !== null && 'type' in block ? block.type : undefined
-    return type !== undefined && type !== 'text' && type !== 'thinking'
+  #readBlock(record: Uint8Array): void {
+    if (!this.#json.read(record, this.sse.dataStart, this.sse.dataEnd)) return
+    const { type, name } = recordOf(parseSpan(record, this.#json.of.content_block))
+    // A block of text or thinking starts empty; any other is output by itself.
+    if (type !== undefined && type !== 'text' && type !== 'thinking') this.meaningful = true
+    if (type !== 'server_tool_use' || name !== 'web_search') return
+    // Told as a number only at the end, which not every client waits for.
+    this.#searches += 1
+    this.#merge({ server_tool_use: { web_search_requests: this.#searches } })
   }
 
   #readDelta(record: Uint8Array): void {

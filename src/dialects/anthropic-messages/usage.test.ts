@@ -20,10 +20,16 @@ test('a summary made on the way is billed beside the answer, an iteration of the
   const message = { type: 'message', input_tokens: 23_000, output_tokens: 1000 }
   const counts = mergeUsage({ input_tokens: 23_000 }, { output_tokens: 1000, iterations: [compaction, message] })
   expect(readUsage(counts)).toMatchObject({
-    inputTokens: 203_000,
-    cacheReadTokens: 7,
-    cacheWriteTokens: 10,
-    cacheWriteLongTokens: 20,
-    outputTokens: 4500,
+    inputTokens: 23_000,
+    outputTokens: 1000,
+    summaries: [
+      {
+        inputTokens: 180_000,
+        cacheReadTokens: 7,
+        cacheWriteTokens: 10,
+        cacheWriteLongTokens: 20,
+        outputTokens: 3500,
+      },
+    ],
   })
 })

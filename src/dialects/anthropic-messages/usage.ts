@@ -2,7 +2,7 @@
 // come in message_start and again, cumulative, in message_delta; hosts differ in which event carries the cache counts,
 // so the last value that is not null wins, member by member.
 
-import { cacheReport, tokenCount, type Usage, webSearchReport } from '../../kernel/usage.ts'
+import { cacheReport, type TokenCounts, tokenCount, type Usage, webSearchReport } from '../../kernel/usage.ts'
 import { isRecord, recordOf } from '../canonical/json-value.ts'
 
 /** The raw members as seen so far. */
@@ -23,25 +23,18 @@ export function countsOutput(value: unknown): boolean {
 /** Summaries that the provider made of a conversation on the way are billed like the rest, but counted beside it. */
 export function readUsage(members: UsageMembers): Usage | undefined {
   const usage = readCounts(members)
-  const iterations: unknown[] = Array.isArray(members.iterations) ? members.iterations : []
-  return usage && iterations.filter(isCompaction).reduce(addCounts, usage)
+  if (!usage || !Array.isArray(members.iterations)) return usage
+  const summaries = members.iterations.filter(isCompaction).flatMap((each) => readCounts(each) ?? [])
+  return summaries.length === 0 ? usage : { ...usage, summaries: summaries.map(countsOf) }
 }
 
 function isCompaction(iteration: unknown): iteration is UsageMembers {
   return isRecord(iteration) && iteration.type === 'compaction'
 }
 
-function addCounts(sum: Usage, members: UsageMembers): Usage {
-  const more = readCounts(members)
-  if (!more) return sum
-  return {
-    ...sum,
-    inputTokens: sum.inputTokens + more.inputTokens,
-    cacheReadTokens: sum.cacheReadTokens + more.cacheReadTokens,
-    cacheWriteTokens: sum.cacheWriteTokens + more.cacheWriteTokens,
-    cacheWriteLongTokens: sum.cacheWriteLongTokens + more.cacheWriteLongTokens,
-    outputTokens: sum.outputTokens + more.outputTokens,
-  }
+function countsOf(usage: Usage): TokenCounts {
+  const { inputTokens, cacheReadTokens, cacheWriteTokens, cacheWriteLongTokens, outputTokens } = usage
+  return { inputTokens, cacheReadTokens, cacheWriteTokens, cacheWriteLongTokens, outputTokens }
 }
 
 function readCounts(members: UsageMembers): Usage | undefined {
