@@ -16,6 +16,8 @@ export interface ProviderFault {
   readonly retryAfterMs: number | undefined
   /** The model wrote something that is no reply; asked again, it may well write one. */
   readonly isChance?: true
+  /** Some other host said it, which the provider had asked: what is true of that one's account is not of ours. */
+  readonly isRelayed?: true
 }
 
 const textMax = 4096
@@ -35,11 +37,13 @@ export function faultFromBody(status: number, headers: Headers, body: string): P
 
 export function faultFromError(status: number | undefined, retryMs: number | undefined, error: unknown): ProviderFault {
   const fields = recordOf(error)
+  const relayed = relayedWords(fields)
   return {
     status,
+    ...(relayed !== undefined && { isRelayed: true }),
     type: wordOf(fields.type) ?? statusWordOf(fields),
     code: codeOf(fields),
-    message: (relayedWords(fields) ?? wordsOf(error) ?? '').slice(0, textMax),
+    message: (relayed ?? wordsOf(error) ?? '').slice(0, textMax),
     param: wordOf(fields.param),
     details: shortDetails(fields.details),
     retryAfterMs: retryMs ?? retryDelayMs(fields.details),

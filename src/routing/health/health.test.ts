@@ -351,3 +351,16 @@ describe('the only route, parked for as long as we thought right', () => {
     expect(health.plan([only, second]).ordered).toEqual([second])
   })
 })
+
+test('what a host behind the provider says of its own account parks that model alone', () => {
+  const { health, route, fail } = createBench()
+  const error = {
+    message: 'Provider returned error',
+    metadata: { raw: '{"error":{"message":"Insufficient Balance"}}' },
+  }
+  const fault = classifyFault(faultFromError(402, undefined, error))
+  expect(fault).toMatchObject({ class: 'out of quota', provider: { message: 'Insufficient Balance' } })
+  fail(route(), fault)
+  expect(health.standing(route())).toMatchObject({ state: 'parked', why: 'out of quota' })
+  expect(health.standing(route({ upstreamModel: 'small' })).state).toBe('healthy')
+})

@@ -85,7 +85,8 @@ export function createOutcomes(deps: HealthDependencies): Outcomes {
       if (!isParkedFor(why)) return
       const reason: ParkingReason = { why, askedMs: fault.provider?.retryAfterMs, startedMs }
       if (effect === 'disable the route') park(key, key.route, reason)
-      else if (effect === 'park the credential') park(key, key.credential, reason)
+      else if (effect === 'park the credential')
+        park(key, fault.provider?.isRelayed ? key.throttle : key.credential, reason)
       else parkThrottled(key, reason, fault)
     },
     noteInterrupted(key, startedMs, why) {
