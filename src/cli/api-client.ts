@@ -58,7 +58,8 @@ export function createApiClient({ url, token, tokenAbsence }: ApiClientOptions):
     const given = Object.entries(query).filter((entry): entry is [string, string] => entry[1] !== undefined)
     const search = given.length === 0 ? '' : `?${new URLSearchParams(given)}`
     const headers: Record<string, string> = {}
-    if (token !== undefined && !isPublic) headers.authorization = `Bearer ${token.reveal()}`
+    // Also where none is needed: an operator may have closed what is public elsewhere.
+    if (token !== undefined) headers.authorization = `Bearer ${token.reveal()}`
     if (body !== undefined) headers['content-type'] = 'application/json'
     if (idempotencyKey !== undefined) headers['idempotency-key'] = idempotencyKey
     if (managedBy !== undefined) headers['x-tollgate-managed-by'] = managedBy

@@ -82,6 +82,31 @@ onSqlite((engine) => {
     expect(end).toBe('')
   })
 
+  test('a correction takes out what was put in wrongly, says what is left, and is refused with what is free', async () => {
+    await using world = await openWorld(engine)
+    const workspace = await world.management.make('/api/workspaces', { name: 'acme' })
+    await world.run('wallet topup 2500')
+    for (const _ of [1, 2]) {
+      const ran = await world.run(
+        `wallet correct ${workspace.id} --take 2475 --reason meant~25 --idempotency-key fix-1`,
+      )
+      expect(ran).toMatchObject({ exit: 0, err: '' })
+      expect(ran.out).toMatch(/^\$2475\.00 taken from acme \(ws_\S+\); balance \$25\.00 {3}tr_\S+\n$/)
+    }
+    const added = await world.run('wallet correct --add 1 --reason goodwill')
+    expect(added.out).toMatch(/^\$1\.00 added to acme \(ws_\S+\); balance \$26\.00 {3}tr_\S+\n$/)
+    const short = await world.run('wallet correct --take 26.01 --reason x')
+    expect(short.exit).toBe(5)
+    expect(short.err).toContain('$26.01 cannot be taken, $26.00 is free.')
+    const [, second, first] = (await world.run('wallet transfers')).out.split('\n')
+    expect(second).toMatch(/correction +\+\$1\.00 {2}goodwill/)
+    expect(first).toMatch(/correction +-\$2475\.00 {2}meant 25/)
+    for (const line of ['--reason x', '--take 1 --add 1 --reason x', '--take 1', '--take none --reason x']) {
+      expect([line, (await world.run(`wallet correct ${line}`)).exit]).toEqual([line, 2])
+    }
+    expect((await world.json('wallet')).balance).toBe('26.00')
+  })
+
   test('several workspaces have to be told apart, by id or by name', async () => {
     await using world = await openWorld(engine)
     const one = await world.management.make('/api/workspaces', { name: 'one' })

@@ -14,7 +14,7 @@ Usage
   tollgate projects       list, create, update
   tollgate keys           list, create, revoke, rotate
   tollgate limits         show and put limits of a workspace, a project or a key
-  tollgate wallet         balance, topup, transfers
+  tollgate wallet         balance, topup, correct, transfers
   tollgate credentials    a workspace's own provider keys: list, put, delete
   tollgate models         what is on offer, at what price
   tollgate route MODEL    where a request would go now, and why

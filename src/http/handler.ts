@@ -28,7 +28,11 @@ export interface HandlerDependencies {
     retrieve(request: Request, surface: Dialect, address: string | undefined, encodedId: string): Promise<Response>
   }
   /** Under /api; undefined = not a path of its. */
-  management(request: Request, path: string): Promise<Response> | undefined
+  management(
+    request: Request,
+    path: string,
+    socket: Pick<Connection, 'keepOpen' | 'rearm'>,
+  ): Promise<Response> | undefined
   /** The catalog and the console; undefined = not a page. */
   pages(request: Request, path: string): Response | Promise<Response> | undefined
   /** For the operator's Prometheus, with the management token. */
@@ -103,7 +107,7 @@ export function createHandler(deps: HandlerDependencies): Handler {
     if (request.method === 'HEAD' && (path === '/' || path === '/api/hello')) return plainText(200)
     const page = deps.pages(request, exact)
     if (page) return withRequestId(page)
-    const managed = deps.management(request, exact)
+    const managed = deps.management(request, exact, new ClientSocket(request, server, deps))
     if (managed) return managed
     return refuse(path.startsWith('/messages') ? messages : surfaceOf(request), unknownPath(request))
   }

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { forEachEngine } from '../../test/parts/engines.ts'
 import { runTable } from '../../test/parts/ledger-table.ts'
-import { dayWindow, isWindowPast, monthWindow, windowEnd } from './budget.ts'
+import { dayWindow, isWindowPast, monthWindow, windowBefore, windowEnd, windowStart } from './budget.ts'
 
 const tables: Record<string, string> = {
   'a budget is filled to its last unit and no further, though the wallet could pay': `
@@ -69,7 +69,7 @@ const tables: Record<string, string> = {
     hold d 1 day<=31      → held
     budget day            → spent 30 held 1`,
 
-  'what was spent without a budget is not counted in one': `
+  'what was spent without a budget is not counted in one, where nobody can tell what that was': `
     topup 100             → funded, posted 100
     hold a 30             → held
     settle a 30           → charged 30
@@ -94,7 +94,14 @@ test('windows are named after the day and the month of UTC, and end with them', 
   expect(windowEnd('day:2028-02-29')).toBe(Date.UTC(2028, 2, 1))
   expect(windowEnd('day:2027-12-31')).toBe(Date.UTC(2028, 0, 1))
   expect(windowEnd('month:2027-12')).toBe(Date.UTC(2028, 0, 1))
-  for (const text of ['day:2028-02', 'month:2028-02-29', 'year:2028', '']) expect(windowEnd(text)).toBeUndefined()
+  expect([windowStart('day:2028-02-29'), windowStart('month:2028-02')]).toEqual([
+    Date.UTC(2028, 1, 29),
+    Date.UTC(2028, 1, 1),
+  ])
+  expect([windowBefore('day:2028-03-01'), windowBefore('month:2028-01')]).toEqual(['day:2028-02-29', 'month:2027-12'])
+  for (const text of ['day:2028-02', 'month:2028-02-29', 'year:2028', '']) {
+    expect([windowStart(text), windowEnd(text), windowBefore(text)]).toEqual([undefined, undefined, undefined])
+  }
 })
 
 test('a window is past a week after its end', () => {

@@ -65,10 +65,28 @@ export function monthWindow(epochMs: number): string {
 
 /** The moment at which the window is over; undefined for text that names none. */
 export function windowEnd(window: string): number | undefined {
+  const parts = partsOf(window)
+  if (parts === undefined) return undefined
+  const { isDay, year, month, day } = parts
+  return isDay ? Date.UTC(year, month - 1, day + 1) : Date.UTC(year, month, 1)
+}
+
+export function windowStart(window: string): number | undefined {
+  const parts = partsOf(window)
+  return parts && Date.UTC(parts.year, parts.month - 1, parts.day)
+}
+
+export function windowBefore(window: string): string | undefined {
+  const parts = partsOf(window)
+  if (parts === undefined) return undefined
+  const before = Date.UTC(parts.year, parts.month - 1, parts.day) - 1
+  return parts.isDay ? dayWindow(before) : monthWindow(before)
+}
+
+function partsOf(window: string) {
   const [, kind, year, month, day] = /^(day|month):(\d{4})-(\d\d)(?:-(\d\d))?$/.exec(window) ?? []
   if (kind === undefined || (kind === 'day') !== (day !== undefined)) return undefined
-  const next = kind === 'day' ? [Number(month) - 1, Number(day) + 1] : [Number(month), 1]
-  return Date.UTC(Number(year), ...(next as [number, number]))
+  return { isDay: kind === 'day', year: Number(year), month: Number(month), day: Number(day ?? 1) }
 }
 
 /** Far longer than a hold can live, so that nothing is counted in the window any more. */

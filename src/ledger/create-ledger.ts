@@ -7,6 +7,7 @@ import type { Database } from '../store/database.ts'
 import { createEmbeddedLedger } from './embedded/embedded-ledger.ts'
 import { type Ledger, usualHoldLifetimeMs } from './ledger.ts'
 import { type Pace, realPace } from './pace.ts'
+import type { SumUncounted } from './seed-budgets.ts'
 import { createSharedLedger } from './shared/shared-ledger.ts'
 
 /** Fewer are served as well without a lease: at this rate one commit still serves one or two requests. */
@@ -20,6 +21,8 @@ export interface CreateLedgerOptions {
   readonly hotHoldsPerSecond?: number
   /** Told when work in the background failed; it is tried again by itself. */
   readonly onFault?: (what: string, error: unknown) => void
+  /** What was charged before a spend limit was set; without it, a limit begins with nothing. */
+  readonly sumUncounted?: SumUncounted
   /** For tests. */
   readonly pace?: Pace
   readonly failpoint?: Failpoint
@@ -32,10 +35,14 @@ export function createLedger({
   holdLifetimeMs = usualHoldLifetimeMs,
   hotHoldsPerSecond = defaultHotHoldsPerSecond,
   onFault = () => {},
+  sumUncounted,
   pace = realPace,
   failpoint: reach = noFailpoint,
 }: CreateLedgerOptions): Promise<Ledger> {
-  const options = { database, clock, holdLifetimeMs, hotHoldsPerSecond, onFault, pace, reach, random: randomUnit }
+  const options = {
+    ...{ database, clock, holdLifetimeMs, hotHoldsPerSecond, sumUncounted, onFault, pace, reach },
+    random: randomUnit,
+  }
   if (database.batches) return createEmbeddedLedger(options, database.batches)
   return createSharedLedger(options)
 }

@@ -5,9 +5,10 @@ import { createHash } from 'node:crypto'
 import { type Failpoint, noFailpoint } from '../kernel/failpoint.ts'
 import { createId, type WorkspaceId } from '../kernel/ids.ts'
 import type { Nano } from '../kernel/money.ts'
-import { type Sql, timeToSql } from '../store/sql.ts'
+import type { Sql } from '../store/sql.ts'
 import { ensureWallet, postedMax, transferMax, type WalletId, walletOf } from './account.ts'
-import { readPayment, readTransfer, type Transfer, transferColumns } from './transfer.ts'
+import { claimKey, freeKey, type MoveKey, rememberMove } from './idempotency-key.ts'
+import { readPayment, type Transfer, transferColumns } from './transfer.ts'
 import type { Unavailable } from './unavailable.ts'
 
 export interface Funding {
@@ -33,8 +34,6 @@ export type FundOutcome =
   | { readonly kind: 'out_of_range'; readonly max: Nano }
   | Unavailable
 
-const keyLifetimeMs = 24 * 60 * 60 * 1000
-
 /**
  * Runs inside a transaction of the caller's, who must roll back if it throws. On the embedded engine a running ledger
  * does not see it: there it is for the time before the ledger is made (the opening credit); afterwards use Ledger.fund.
@@ -47,8 +46,10 @@ export async function recordFunding(
 ): Promise<Exclude<FundOutcome, Unavailable>> {
   const { workspaceId, amount } = funding
   if (amount <= 0n || amount > transferMax) return { kind: 'out_of_range', max: transferMax }
-  const earlier = await claimKey(sql, funding, now)
-  if (earlier) return earlier
+  const key = keyOf(funding)
+  const earlier = await claimKey(sql, key, now)
+  if (earlier === 'conflict') return { kind: 'conflict', with: 'idempotency_key' }
+  if (earlier) return { kind: 'funded', ...earlier, repeated: true }
   await reach('in_topup')
   await ensureWallet(sql, workspaceId, now)
   const wallet = walletOf(workspaceId)
@@ -56,10 +57,10 @@ export async function recordFunding(
   const [balance] = await sql<{ posted: bigint }>`UPDATE balances SET posted = posted + ${amount}
     WHERE account_id = ${wallet} AND posted <= ${postedMax - amount} RETURNING posted`
   if (!balance) {
-    await freeKey(sql, funding)
+    await freeKey(sql, key)
     return { kind: 'out_of_range', max: postedMax }
   }
-  const posted = balance.posted - (await spentByLeases(sql, wallet))
+  const posted = (balance.posted - (await spentByLeases(sql, wallet))) as Nano
   const transfer = transferFor(funding, now)
   const inserted =
     await sql`INSERT INTO transfers ${sql([transferColumns(transfer)])} ON CONFLICT DO NOTHING RETURNING id`
@@ -68,12 +69,12 @@ export async function recordFunding(
     return await earlierPayment(sql, funding, (posted - amount) as Nano)
   }
   await reach('in_topup')
-  await rememberOutcome(sql, funding, transfer, posted)
-  return { kind: 'funded', transfer, posted: posted as Nano, repeated: false }
+  await rememberMove(sql, key, { transfer, posted })
+  return { kind: 'funded', transfer, posted, repeated: false }
 }
 
 /** Charges that the wallet's row does not know yet; it is locked here, so they cannot come home meanwhile. */
-async function spentByLeases(sql: Sql, wallet: WalletId): Promise<bigint> {
+export async function spentByLeases(sql: Sql, wallet: WalletId): Promise<bigint> {
   const [row] = await sql<{ spent: bigint }>`SELECT COALESCE(CAST(SUM(spent) AS BIGINT), 0) AS spent FROM leases
     WHERE wallet_id = ${wallet}`
   return row?.spent ?? 0n
@@ -96,48 +97,9 @@ function transferFor(funding: Funding, now: number): Transfer {
   }
 }
 
-function scopeOf({ workspaceId }: Funding): string {
-  return `fund:${workspaceId}`
-}
-
-function digestOf({ kind, amount, reference, paymentId }: Funding): string {
-  return createHash('sha256')
-    .update(JSON.stringify([kind, String(amount), reference ?? null, paymentId ?? null]))
-    .digest('hex')
-}
-
-/** undefined = the key is ours now, or none was given. A twin in another process is waited for. */
-async function claimKey(
-  sql: Sql,
-  funding: Funding,
-  now: number,
-): Promise<Exclude<FundOutcome, Unavailable> | undefined> {
-  const { idempotencyKey: key } = funding
-  if (key === undefined) return undefined
-  const scope = scopeOf(funding)
-  await sql`DELETE FROM idempotency WHERE scope = ${scope} AND key = ${key} AND expires_at <= ${timeToSql(now)}`
-  const claimed = await sql`INSERT INTO idempotency (scope, key, body_sha256, state, expires_at)
-    VALUES (${scope}, ${key}, ${digestOf(funding)}, 'running', ${timeToSql(now + keyLifetimeMs)})
-    ON CONFLICT DO NOTHING RETURNING key`
-  if (claimed.length === 1) return undefined
-  const [row] = await sql<{ body_sha256: string; response: string }>`SELECT body_sha256, response FROM idempotency
-    WHERE scope = ${scope} AND key = ${key}`
-  if (row?.body_sha256 !== digestOf(funding)) return { kind: 'conflict', with: 'idempotency_key' }
-  const [id = '', posted = '0'] = row.response.split(' ')
-  const transfer = await readTransfer(sql, id)
-  if (!transfer) throw new Error(`the idempotency key ${key} names the transfer ${id}, which does not exist`)
-  return { kind: 'funded', transfer, posted: BigInt(posted) as Nano, repeated: true }
-}
-
-async function freeKey(sql: Sql, funding: Funding): Promise<void> {
-  if (funding.idempotencyKey === undefined) return
-  await sql`DELETE FROM idempotency WHERE scope = ${scopeOf(funding)} AND key = ${funding.idempotencyKey}`
-}
-
-async function rememberOutcome(sql: Sql, funding: Funding, transfer: Transfer, posted: bigint): Promise<void> {
-  if (funding.idempotencyKey === undefined) return
-  await sql`UPDATE idempotency SET state = 'done', response = ${`${transfer.id} ${posted}`}
-    WHERE scope = ${scopeOf(funding)} AND key = ${funding.idempotencyKey}`
+function keyOf({ workspaceId, kind, amount, reference, paymentId, idempotencyKey: key }: Funding): MoveKey {
+  const content = JSON.stringify([kind, String(amount), reference ?? null, paymentId ?? null])
+  return { scope: `fund:${workspaceId}`, key, digest: createHash('sha256').update(content).digest('hex') }
 }
 
 async function earlierPayment(sql: Sql, funding: Funding, posted: Nano): Promise<Exclude<FundOutcome, Unavailable>> {
@@ -145,9 +107,9 @@ async function earlierPayment(sql: Sql, funding: Funding, posted: Nano): Promise
   if (!transfer) throw new Error('a new transfer was refused, and there is no earlier one of its payment')
   const same = transfer.amount === funding.amount && transfer.creditAccount === walletOf(funding.workspaceId)
   if (!same) {
-    await freeKey(sql, funding)
+    await freeKey(sql, keyOf(funding))
     return { kind: 'conflict', with: 'payment' }
   }
-  await rememberOutcome(sql, funding, transfer, posted)
+  await rememberMove(sql, keyOf(funding), { transfer, posted })
   return { kind: 'funded', transfer, posted, repeated: true }
 }

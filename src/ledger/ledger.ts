@@ -1,11 +1,13 @@
 // What the rest of the house knows of the ledger: amounts, workspaces and request ids go in, results come out. Tokens,
 // models and prices never do; usage and price version pass through as text. Amounts are nano-dollars.
 
-import type { KeyId, ProjectId, RequestId, WorkspaceId } from '../kernel/ids.ts'
+import type { KeyId, ProjectId, ReplicaId, RequestId, WorkspaceId } from '../kernel/ids.ts'
 import type { Nano } from '../kernel/money.ts'
 import type { NewRow } from '../store/write-batch.ts'
 import type { Budget, BudgetState, OverBudget } from './budget.ts'
+import type { Correction, CorrectOutcome } from './correct.ts'
 import type { Funding, FundOutcome } from './fund.ts'
+import type { Insufficient } from './insufficient.ts'
 import type { LedgerStats } from './stats.ts'
 import type { Transfer, TransferPage, TransferQuery } from './transfer.ts'
 import type { Unavailable } from './unavailable.ts'
@@ -41,13 +43,6 @@ export interface Settlement {
   readonly estimated: boolean
   /** Rows of other parts, such as the request's record, which may tell what was paid: written with the charge, or not at all. */
   rows?(charged: Nano): readonly NewRow[]
-}
-
-/** The wallet can pay once `posted - held` covers the amount; if even `posted` does not, waiting is no use. */
-export interface Insufficient {
-  readonly kind: 'insufficient'
-  readonly posted: Nano
-  readonly held: Nano
 }
 
 /** A wallet that cannot pay is told before a budget that has no room. */
@@ -93,8 +88,17 @@ export interface ReapReport {
   readonly sent: boolean
 }
 
+export interface ReplicaView {
+  readonly id: ReplicaId
+  /** Whether another process is not known to be dead: true also while nobody can say. */
+  isLive(id: ReplicaId): Promise<boolean>
+}
+
 export interface Ledger {
-  /** Answers at once, without a promise, on the embedded engine. Nothing may go upstream before `held`. */
+  /**
+   * Answers at once, without a promise, on the embedded engine, but for the first that names a new day or month of a
+   * spend limit. Nothing may go upstream before `held`.
+   */
   hold(request: HoldRequest): HoldOutcome | Promise<HoldOutcome>
   extend(requestId: RequestId, more: Nano): ExtendOutcome | Promise<ExtendOutcome>
   /**
@@ -108,8 +112,12 @@ export interface Ledger {
   settle(settlement: Settlement): Promise<SettleOutcome>
   release(requestId: RequestId): ReleaseOutcome | Promise<ReleaseOutcome>
   fund(funding: Funding): Promise<FundOutcome>
+  /** What was put in wrongly, or was paid back: a new transfer. Takes what is free, and refuses where that is less. */
+  correct(correction: Correction): Promise<CorrectOutcome>
   /** Zeros for a workspace that was never funded. */
   wallet(workspaceId: WorkspaceId): Promise<Wallet>
+  /** A spend limit of the scope was set: what was charged in its day and month while there was none counts too. */
+  recount(scopeId: string): void
   /** What counts against a cap of the scope in the window; zeros for one that was never named in a hold. */
   budget(scopeId: string, window: string): Promise<BudgetState>
   /** Newest first. */
@@ -122,6 +130,8 @@ export interface Ledger {
   admits(): boolean
   /** Numbers of this process, for metrics; costs nothing to ask. */
   stats(): LedgerStats
+  /** This process among those on one database; undefined where it is alone. */
+  readonly replica?: ReplicaView | undefined
   /** Waits for what was submitted, then stops. */
   close(): Promise<void>
 }

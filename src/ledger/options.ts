@@ -4,6 +4,7 @@ import type { Clock } from '../kernel/clock.ts'
 import type { Failpoint } from '../kernel/failpoint.ts'
 import type { Database } from '../store/database.ts'
 import type { Pace } from './pace.ts'
+import type { SumUncounted } from './seed-budgets.ts'
 
 export interface LedgerOptions {
   readonly database: Database
@@ -16,6 +17,8 @@ export interface LedgerOptions {
   readonly hotHoldsPerSecond: number
   /** Work in the background failed; it is tried again by itself. */
   onFault(what: string, error: unknown): void
+  /** What was charged before a spend limit was set; undefined = nobody knows. */
+  readonly sumUncounted: SumUncounted | undefined
   /** In [0, 1); spreads the retries of several processes. */
   random(): number
 }

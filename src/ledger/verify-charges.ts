@@ -88,19 +88,22 @@ interface BudgetRow {
   readonly time_window: string
   readonly spent: bigint
   readonly held: bigint
+  /** The part of `spent` that was charged before there was a limit. */
+  readonly seeded: bigint
 }
 
 async function wrongBudgets(sql: Sql, { sums, isOpen }: BudgetSums): Promise<readonly Finding[]> {
   const findings: Finding[] = []
   const heldSums = await sumOpenHolds(sql)
-  const rows = await sql<BudgetRow>`SELECT scope_id, time_window, spent, held FROM budgets
+  const rows = await sql<BudgetRow>`SELECT scope_id, time_window, spent, held, seeded FROM budgets
     ORDER BY scope_id, time_window`
   const stored = new Map(rows.map((row) => [budgetName(row.scope_id, row.time_window), row]))
   for (const name of new Set([...stored.keys(), ...sums.keys(), ...heldSums.keys()])) {
-    const { spent, held } = stored.get(name) ?? { spent: 0n, held: 0n }
+    const { spent, held, seeded } = stored.get(name) ?? { spent: 0n, held: 0n, seeded: 0n }
     const [spentSum, heldSum] = [sums.get(name) ?? 0n, heldSums.get(name) ?? 0n]
-    if (isOpen(name) && spent !== spentSum) {
-      const detail = `spent ${spent}, charges say ${spentSum}`
+    if (isOpen(name) && spent - seeded !== spentSum) {
+      const before = seeded === 0n ? '' : `, of it ${seeded} before there was a limit`
+      const detail = `spent ${spent}${before}, charges say ${spentSum}`
       findings.push({ check: "a budget's spent = Σ charges of its window", id: name, detail })
     }
     if (held !== heldSum) {

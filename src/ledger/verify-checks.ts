@@ -3,7 +3,7 @@
 
 import type { Nano } from '../kernel/money.ts'
 import type { Sql } from '../store/sql.ts'
-import { databaseNow } from './shared/hold-rows.ts'
+import { snapshotNow } from '../store/store-now.ts'
 
 export interface Finding {
   /** Which rule is broken. */
@@ -84,6 +84,8 @@ async function wrongLegs({ sql }: VerifyContext): Promise<Finding[]> {
       OR (t.kind = 'writeoff' AND NOT (d.kind = 'writeoff' AND c.kind = 'revenue'))
       OR (t.kind = 'topup' AND NOT (d.kind = 'funding' AND c.kind = 'wallet'))
       OR (t.kind = 'grant' AND NOT (d.kind = 'grants' AND c.kind = 'wallet'))
+      OR (t.kind = 'correction' AND NOT ((d.kind = 'funding' AND c.kind = 'wallet')
+        OR (d.kind = 'wallet' AND c.kind = 'funding')))
     ORDER BY t.id LIMIT ${rowsMax}`
   return rows.map(({ id, kind, debit, credit }) => ({
     check: 'accounts fit the transfer',
@@ -123,7 +125,7 @@ async function holdsAgainstCharges({ sql }: VerifyContext): Promise<Finding[]> {
 async function forgottenHolds({ sql }: VerifyContext): Promise<Finding[]> {
   const [any] = await sql`SELECT 1 FROM holds WHERE state = 'open' LIMIT 1`
   if (any === undefined) return []
-  const now = await databaseNow(sql)
+  const now = await snapshotNow(sql)
   const rows = await sql<{ id: string; late: bigint }>`SELECT request_id AS id, ${now} - expires_at AS late FROM holds
     WHERE state = 'open' AND expires_at < ${now - reapDelayMs} ORDER BY request_id LIMIT ${rowsMax}`
   return rows.map(({ id, late }) => ({ check: 'no open hold past its lifetime', id, detail: `${late} ms late` }))
@@ -133,7 +135,7 @@ async function forgottenHolds({ sql }: VerifyContext): Promise<Finding[]> {
 async function forgottenLeases({ sql }: VerifyContext): Promise<Finding[]> {
   const [any] = await sql`SELECT 1 FROM leases LIMIT 1`
   if (any === undefined) return []
-  const now = await databaseNow(sql)
+  const now = await snapshotNow(sql)
   const rows = await sql<{
     id: string
     owner: string

@@ -76,9 +76,11 @@ forEachEngine((engine) => {
     await using books = await setUp(engine)
     await addTransfer(books.database, { id: 'tr_Z1', request_id: 'req_1' })
     await addTransfer(books.database, { id: 'tr_Z2', request_id: 'req_2', debit_account: 'wallet:ws_none' })
+    await addTransfer(books.database, { id: 'tr_Z3', kind: 'correction' })
     expect(await findingsOf(books.database)).toEqual([
       'accounts fit the transfer: tr_Z1: charge from funding to revenue',
       'accounts fit the transfer: tr_Z2: charge from no account to revenue',
+      'accounts fit the transfer: tr_Z3: correction from funding to revenue',
     ])
   })
 

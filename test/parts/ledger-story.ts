@@ -10,7 +10,7 @@ import type { Ledger } from '../../src/ledger/ledger.ts'
 import { holdOf, settlementOf } from './ledger.ts'
 
 interface Action {
-  readonly verb: 'extend' | 'settle' | 'release' | 'reap' | 'topup'
+  readonly verb: 'extend' | 'settle' | 'release' | 'reap' | 'topup' | 'take' | 'add'
   /** Which of the group's requests: its own, or one of the two before. */
   readonly back: number
   readonly amount: number
@@ -20,7 +20,21 @@ interface Action {
 
 const amount = fc.nat({ max: 40 })
 const action: fc.Arbitrary<Action> = fc.record({
-  verb: fc.constantFrom<Action['verb']>('extend', 'settle', 'settle', 'settle', 'release', 'release', 'reap', 'topup'),
+  verb: fc.constantFrom<Action['verb']>(
+    ...([
+      'extend',
+      'settle',
+      'settle',
+      'settle',
+      'release',
+      'release',
+      'reap',
+      'topup',
+      'take',
+      'take',
+      'add',
+    ] as const),
+  ),
   // Mostly the same one, so that they get in each other's way.
   back: fc.constantFrom(0, 0, 0, 0, 1, 2),
   amount,
@@ -83,6 +97,8 @@ export class Witness {
     for (const { hold, actions } of groups) {
       const acts = actions.map((one) => () => this.#act(one))
       await Promise.all([() => this.#hold(BigInt(hold) as Nano), ...acts].map((act) => act()))
+      // As it would in its next round: where replicas share the wallet, what was locked by others is left until then.
+      await this.#reapExpired()
       await this.#check()
       await check()
     }
@@ -95,6 +111,7 @@ export class Witness {
     const nanos = BigInt(amount) as Nano
     if (verb === 'reap') return await this.#reap()
     if (verb === 'topup') return await this.#topUp(nanos)
+    if (verb === 'take' || verb === 'add') return await this.#correct(verb, nanos)
     if (expected === undefined) return
     if (verb === 'settle') return await this.#settle(expected, nanos)
     if (verb === 'release') return await this.#release(expected)
@@ -126,6 +143,10 @@ export class Witness {
 
   async #reap(): Promise<void> {
     await this.#expireAll()
+    await this.#reapExpired()
+  }
+
+  async #reapExpired(): Promise<void> {
     for (const { requestId } of await this.#ledger.reap()) {
       this.#requests.find(({ id }) => id === requestId)?.ends.push('reaped')
     }
@@ -135,6 +156,14 @@ export class Witness {
     if (amount === 0n) return
     await this.#ledger.fund({ workspaceId: this.#workspaceId, amount: amount as Nano, kind: 'topup' })
     this.#posted += amount
+  }
+
+  async #correct(direction: 'take' | 'add', amount: Nano): Promise<void> {
+    if (amount === 0n) return
+    const outcome = await this.#ledger.correct({ workspaceId: this.#workspaceId, direction, amount, reason: 'story' })
+    if (outcome.kind === 'insufficient') expect(outcome.posted - outcome.held).toBeLessThan(amount)
+    else expect(outcome).toMatchObject({ kind: 'corrected', repeated: false })
+    if (outcome.kind === 'corrected') this.#posted += direction === 'add' ? amount : -amount
   }
 
   async #check(): Promise<void> {

@@ -6,6 +6,7 @@ import { expect } from 'bun:test'
 import { createId, type RequestId, type WorkspaceId } from '../../src/kernel/ids.ts'
 import type { Nano } from '../../src/kernel/money.ts'
 import { type Budget, dayWindow, monthWindow } from '../../src/ledger/budget.ts'
+import type { CorrectOutcome } from '../../src/ledger/correct.ts'
 import type { FundOutcome } from '../../src/ledger/fund.ts'
 import type { ExtendOutcome, Ledger, SettleOutcome } from '../../src/ledger/ledger.ts'
 import type { Database } from '../../src/store/database.ts'
@@ -62,6 +63,11 @@ function createRunner(ledger: Ledger, workspaceId: WorkspaceId, now: number): (s
       case 'topup':
       case 'grant':
         return fundText(await ledger.fund({ workspaceId, kind: verb, amount: BigInt(first ?? '0') as Nano }))
+      case 'add':
+      case 'take':
+        return correctText(
+          await ledger.correct({ workspaceId, direction: verb, amount: BigInt(first ?? '0') as Nano, reason: 'test' }),
+        )
       case 'hold':
         return extendText(await ledger.hold({ ...holdOf(workspaceId, amount, idOf(first)), budgets: capsOf(caps) }))
       case 'extend':
@@ -84,6 +90,11 @@ function createRunner(ledger: Ledger, workspaceId: WorkspaceId, now: number): (s
 
 function fundText(outcome: FundOutcome): string {
   return outcome.kind === 'funded' ? `funded, posted ${outcome.posted}` : outcome.kind
+}
+
+function correctText(outcome: CorrectOutcome): string {
+  if (outcome.kind === 'insufficient') return `insufficient, posted ${outcome.posted} held ${outcome.held}`
+  return outcome.kind === 'corrected' ? `corrected, posted ${outcome.posted}` : outcome.kind
 }
 
 function extendText(outcome: ExtendOutcome): string {

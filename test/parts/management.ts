@@ -22,9 +22,11 @@ import { createRequestTail } from '../../src/telemetry/request-tail.ts'
 import { loadAdminToken } from '../../src/tenancy/admin-token.ts'
 import { createVerifier } from '../../src/tenancy/api-key.ts'
 import { type Authenticator, createAuthenticator } from '../../src/tenancy/authenticate.ts'
+import { noChanges } from '../../src/tenancy/changes/changes.ts'
 import { deleteCredential, listCredentials, putCredential } from '../../src/tenancy/credentials/credential-records.ts'
 import { createKeyRing } from '../../src/tenancy/credentials/key-ring.ts'
 import { createIdempotency } from '../../src/tenancy/idempotency.ts'
+import { createPageBudget } from '../../src/web/page-budget.ts'
 import type { TestEngine } from './engines.ts'
 import { openLedger, type TestClock } from './ledger.ts'
 
@@ -64,6 +66,8 @@ export interface TestManagement extends AsyncDisposable {
   readonly authenticator: Authenticator
   readonly defects: unknown[]
   /** Workspaces whose credentials were forgotten. */
+  /** What was done to the clocks of connections, in order: `GET /api/stats kept open`. */
+  readonly sockets: readonly string[]
   readonly forgotten: string[]
   readonly logged: Sketch[]
   ask(method: string, path: string, ask?: Ask): Promise<Reply>
@@ -97,6 +101,7 @@ export async function openManagement(
     ),
     computeVerifier: createVerifier(pepper),
     invalidate: authenticator.invalidate,
+    changes: noChanges,
     credentials: testCredentials(forgotten),
     requests: testRequestLog(logged),
     providers: {
@@ -112,6 +117,8 @@ export async function openManagement(
     catalog: () => catalog().map((sketch) => ({ ...catalogItem, ...sketch })),
     tail: createRequestTail({ database, clock, onFault: (error) => void defects.push(error) }),
     version: '1.2.3',
+    catalogIsPublic: () => true,
+    budget: createPageBudget(clock),
     addressOf: () => '127.0.0.1',
     renderFailure: openaiChat.renderFailure,
     onDefect(error) {
@@ -120,9 +127,10 @@ export async function openManagement(
     },
     ...more,
   }
+  const sockets: string[] = []
   const servers: ReturnType<typeof serve>[] = []
   const serveOne = () => {
-    const server = serve(deps)
+    const server = serve(deps, sockets)
     servers.push(server)
     return `http://127.0.0.1:${server.port}`
   }
@@ -137,6 +145,7 @@ export async function openManagement(
     defects,
     forgotten,
     logged,
+    sockets,
     ask,
     async make(path, body) {
       const reply = await ask('POST', path, { body })
@@ -152,13 +161,18 @@ export async function openManagement(
   }
 }
 
-function serve(deps: ManagementDependencies) {
+function serve(deps: ManagementDependencies, sockets: string[]) {
   const api = createManagementApi(deps)
   return Bun.serve({
     hostname: '127.0.0.1',
     port: 0,
     development: false,
-    fetch: (request) => api(request, pathOf(request.url)) ?? new Response('not the management API', { status: 404 }),
+    fetch(request) {
+      const path = pathOf(request.url)
+      const say = (what: string) => sockets.push(`${request.method} ${path} ${what}`)
+      const socket = { keepOpen: () => void say('kept open'), rearm: () => void say('rearmed') }
+      return api(request, path, socket) ?? new Response('not the management API', { status: 404 })
+    },
   })
 }
 
@@ -188,7 +202,10 @@ function createAsk(url: string, deps: ManagementDependencies): TestManagement['a
     expect(response.headers.get('x-request-id')).toMatch(/^req_/)
     expect(response.headers.get('request-id')).toBe(response.headers.get('x-request-id'))
     const match = matchRoute(method, pathOf(url + path))
-    if (response.status >= 400) expect(Object.keys(reply.body.error)).toEqual(['message', 'type', 'param', 'code'])
+    if (response.status >= 400) {
+      const facts = response.status === 402 ? ['metadata'] : []
+      expect(Object.keys(reply.body.error)).toEqual(['message', 'type', 'param', 'code', ...facts])
+    }
     // What the schema does not know it leaves out, so an undescribed member shows as a difference.
     else if (!(match instanceof Failure) && match.route.answer && !isFeed) checkAnswer(match.route.answer, reply.body)
     return reply

@@ -1,9 +1,10 @@
 // Those who use the ledgers of a simulated world: requests that live their lives and whose messages come twice, late or at
-// another process; top-ups that are asked for until someone says they are made; and someone who calls for the reaper.
+// another process; top-ups and corrections that are asked for until someone answers; and someone who calls for the reaper.
 
 import type { WorkspaceId } from '../../src/kernel/ids.ts'
 import type { Nano } from '../../src/kernel/money.ts'
 import { type Budget, dayWindow, monthWindow } from '../../src/ledger/budget.ts'
+import type { Correction } from '../../src/ledger/correct.ts'
 import type { Funding } from '../../src/ledger/fund.ts'
 import { Dice } from './dice.ts'
 import type { ActorKind } from './plan.ts'
@@ -30,6 +31,7 @@ export class Actor {
     await this.world.scheduler.sleep(this.#pauseMs(1500, 15_000))
     if (kind === 'request') return await this.#request()
     if (kind === 'fund') return await this.#fund()
+    if (kind === 'correct') return await this.#correct()
     const process = this.#anyProcess()
     if (process) await this.world.witness.reap(process)
   }
@@ -117,6 +119,30 @@ export class Actor {
     for (let tries = 0; tries < fundTriesMax; tries++) {
       const process = this.#anyProcess()
       const outcome = process && (await witness.fund(process, funding))
+      if (outcome && outcome.kind !== 'lost' && outcome.kind !== 'unavailable') return
+      await scheduler.sleep(this.#dice.int(10, 2000))
+    }
+  }
+
+  async #correct(): Promise<void> {
+    const dice = this.#dice
+    const name = `correct_${this.world.plan.seed}_${this.index}`
+    const correction: Correction = {
+      workspaceId: this.#workspace() as WorkspaceId,
+      direction: dice.chance(0.7) ? 'take' : 'add',
+      amount: BigInt(dice.int(1, 4000)) as Nano,
+      reason: name,
+      idempotencyKey: `key-${name}`,
+    }
+    const twins = dice.chance(0.4) ? [correction, correction] : [correction]
+    await Promise.all(twins.map((one) => this.#correctUntilAnswered(one)))
+  }
+
+  async #correctUntilAnswered(correction: Correction): Promise<void> {
+    const { scheduler, witness } = this.world
+    for (let tries = 0; tries < fundTriesMax; tries++) {
+      const process = this.#anyProcess()
+      const outcome = process && (await witness.correct(process, correction))
       if (outcome && outcome.kind !== 'lost' && outcome.kind !== 'unavailable') return
       await scheduler.sleep(this.#dice.int(10, 2000))
     }

@@ -13,6 +13,7 @@ export async function checkBooks(world: World, what: 'dead processes' | 'everyth
   if (what === 'dead processes') return
   checkCharges(world, rows)
   checkFundings(world, rows)
+  world.corrections.check(rows.transfers)
   checkSums(world, rows)
   checkBudgets(world, rows)
   await checkWallets(world, rows)

@@ -36,6 +36,22 @@ export const mutations: readonly Mutation[] = [
     ],
   },
   {
+    name: 'a correction sets aside nothing of what it takes',
+    engine: 'embedded',
+    edits: [
+      {
+        file: 'ledger/embedded/correct.ts',
+        from: /if \('kind' in set\) return set\n\s+claim = set/,
+        to: "if ('kind' in set) return set\n    book.drop(set)",
+      },
+      {
+        file: 'ledger/embedded/correct.ts',
+        from: /else if \(isMade\) book\.credit\(correction\.workspaceId, correction\.amount\)/,
+        to: "else if (isMade) book.credit(correction.workspaceId, (correction.direction === 'add' ? correction.amount : -correction.amount) as never)",
+      },
+    ],
+  },
+  {
     name: 'the reaper releases holds whose time is not over',
     engine: 'embedded',
     edits: [
@@ -65,8 +81,8 @@ export const mutations: readonly Mutation[] = [
     edits: [
       {
         file: 'ledger/fund.ts',
-        from: /const earlier = await claimKey\(sql, funding, now\)/,
-        to: 'const earlier = undefined as Exclude<FundOutcome, Unavailable> | undefined',
+        from: /const earlier = await claimKey\(sql, key, now\)/,
+        to: 'const earlier = undefined as Awaited<ReturnType<typeof claimKey>>',
       },
     ],
   },
@@ -91,7 +107,7 @@ export const mutations: readonly Mutation[] = [
   {
     name: 'the reaper takes a replica for dead between two heartbeats',
     engine: 'shared',
-    edits: [{ file: 'ledger/shared/reap.ts', from: /silenceOfDeathMs = 20_000n/, to: 'silenceOfDeathMs = 2_000n' }],
+    edits: [{ file: 'ledger/shared/replica.ts', from: /silenceOfDeathMs = 20_000n/, to: 'silenceOfDeathMs = 2_000n' }],
   },
   {
     name: 'the reaper ends a hold and keeps its money',

@@ -30,7 +30,7 @@ export interface Plan {
   readonly actors: readonly ActorKind[]
 }
 
-export type ActorKind = 'request' | 'fund' | 'reap'
+export type ActorKind = 'request' | 'fund' | 'reap' | 'correct'
 
 /** Five seconds before a new month. */
 const newMonthAt = Date.UTC(2027, 0, 31, 23, 59, 55)
@@ -46,6 +46,9 @@ export function planOf(seed: number, engine: EngineName): Plan {
   const actors = Array.from({ length: dice.int(6, 18) }, () =>
     dice.pick<ActorKind>(['request', 'request', 'request', 'request', 'fund', 'reap']),
   )
+  // With dice of their own, so that the rest of a world is the same with and without them.
+  const others = new Dice(seed * 17 + 11)
+  if (others.chance(0.6)) actors.push(...Array.from({ length: others.int(1, 4) }, () => 'correct' as const))
   const plan: Plan = {
     seed,
     engine,

@@ -4,6 +4,7 @@
 import type { RequestId, WorkspaceId } from '../../src/kernel/ids.ts'
 import type { Nano } from '../../src/kernel/money.ts'
 import type { Budget } from '../../src/ledger/budget.ts'
+import type { Correction, CorrectOutcome } from '../../src/ledger/correct.ts'
 import type { Funding, FundOutcome } from '../../src/ledger/fund.ts'
 import type { HoldOutcome, Ledger, SettleOutcome } from '../../src/ledger/ledger.ts'
 import type { AskedSettlement, RequestModel } from './request-model.ts'
@@ -135,6 +136,20 @@ export class Witness {
         }
         hear(heard)
       })(fundings.asked(funding)),
+    ])
+  }
+
+  correct(process: SimulatedProcess, correction: Correction): Promise<CorrectOutcome | Lost> {
+    const { corrections, backend, oracle } = this.world
+    const { reason, direction, amount } = correction
+    return this.#ask(process, `${direction} ${amount} by ${reason}`, (ledger) => [
+      () => ledger.correct(correction),
+      ((hear) => (heard) => {
+        if (heard.kind === 'corrected' && backend.isDurable(heard.transfer.id) === false) {
+          oracle.violate(`M2: ${reason} hears that it is corrected, and it is not on the disk`)
+        }
+        hear(heard)
+      })(corrections.asked(correction)),
     ])
   }
 

@@ -6,6 +6,7 @@ import type { Nano } from '../../src/kernel/money.ts'
 import { Actor } from './actors.ts'
 import type { Backend } from './backend.ts'
 import { checkBooks } from './check-books.ts'
+import { Corrections } from './corrections.ts'
 import { Dice } from './dice.ts'
 import { Fundings } from './fundings.ts'
 import type { LedgerParts } from './ledger-parts.ts'
@@ -40,6 +41,7 @@ export class World {
   readonly trace: (line: string) => void
   readonly oracle: Oracle
   readonly fundings: Fundings
+  readonly corrections: Corrections
   readonly witness: Witness
   readonly workspaces: readonly string[]
   readonly processes: SimulatedProcess[] = []
@@ -60,6 +62,7 @@ export class World {
     this.#without = without
     this.oracle = new Oracle(plan.hasFaults)
     this.fundings = new Fundings(this.oracle)
+    this.corrections = new Corrections(this.oracle)
     this.witness = new Witness(this)
     this.workspaces = Array.from({ length: plan.wallets }, (_, at) => `ws_${plan.seed}_${at}`)
     this.#dice = new Dice(plan.seed * 7 + 3)

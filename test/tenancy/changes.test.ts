@@ -36,7 +36,7 @@ async function startStream(surface: TestSurface, key: string) {
   })
   const response = await ask(tenancy.gateway.url, surface, key, 'acme/large', { stream: true })
   const provider = await begun.promise
-  upstream.handle(answers)
+  upstream.handle(answers, 'stay unasked')
   return {
     status: response.status,
     async finish() {

@@ -121,4 +121,6 @@ export const fills: Readonly<Record<string, Fill>> = {
   '0012-leases': nothing,
   // Whoever was signed in then signs in again.
   '0013-console-sessions': nothing,
+  '0014-budget-seeds': (sql, { keyId }) => sql`UPDATE budgets SET spent = spent + 11, seeded = 11
+    WHERE scope_id = ${keyId} AND time_window = ${today()}`,
 }

@@ -1,8 +1,8 @@
 // Hostile text in everything that the managing pages of the console show, axe-core over them, and their width on a phone.
 
 import { afterAll, beforeAll, expect } from 'bun:test'
-import { fileURLToPath } from 'node:url'
 import type { Page } from 'playwright-core'
+import { seriousFaultsInBoth } from '../parts/axe.ts'
 import { browserTest, sidewaysPixels } from '../parts/browser.ts'
 import { type ConsoleHarness, type Made, patienceMs, startConsole } from './console-manage-harness.ts'
 
@@ -146,14 +146,6 @@ browserTest(
   patienceMs,
 )
 
-interface Found {
-  readonly violations: readonly {
-    readonly id: string
-    readonly impact: string
-    readonly nodes: readonly { readonly html: string }[]
-  }[]
-}
-
 /** Each opens a sheet of its page. */
 const sheets: Readonly<Record<string, string>> = {
   keys: 'New key',
@@ -162,34 +154,27 @@ const sheets: Readonly<Record<string, string>> = {
   settings: 'New workspace',
 }
 
-for (const colorScheme of ['light', 'dark'] as const) {
-  for (const width of [1280, 360]) {
-    browserTest(
-      `axe finds nothing serious and nothing is too wide, ${colorScheme}, ${width} pixels`,
-      async () => {
-        const axe = await Bun.file(fileURLToPath(import.meta.resolve('axe-core/axe.min.js'))).text()
-        const { page, go, close } = await desk.signIn({ colorScheme, viewport: { width, height: 800 } })
-        const check = async (place: string) => {
-          await page.evaluate(axe)
-          const { violations } = (await page.evaluate('axe.run()')) as Found
-          const serious = violations
-            .filter(({ impact }) => impact === 'serious' || impact === 'critical')
-            .map(({ id, nodes }) => `${id}: ${nodes[0]?.html}`)
-          const sideways = await sidewaysPixels(page)
-          expect({ place, serious, sideways }).toEqual({ place, serious: [], sideways: 0 })
-        }
-        for (const section of sections) {
-          await visit(page, go, section)
-          await check(section)
-          const opener = sheets[section]
-          if (opener === undefined) continue
-          await page.getByRole('button', { name: opener, exact: true }).click()
-          await page.waitForSelector('dialog.sheet[open]')
-          await check(`${section}, ${opener}`)
-        }
-        await close()
-      },
-      patienceMs,
-    )
-  }
+for (const width of [1280, 360]) {
+  browserTest(
+    `axe finds nothing serious by day and by night, and nothing is too wide, ${width} pixels`,
+    async () => {
+      const { page, go, close } = await desk.signIn({ viewport: { width, height: 800 } })
+      const check = async (place: string) => {
+        const serious = await seriousFaultsInBoth(page)
+        const sideways = await sidewaysPixels(page)
+        expect({ place, serious, sideways }).toEqual({ place, serious: [], sideways: 0 })
+      }
+      for (const section of sections) {
+        await visit(page, go, section)
+        await check(section)
+        const opener = sheets[section]
+        if (opener === undefined) continue
+        await page.getByRole('button', { name: opener, exact: true }).click()
+        await page.waitForSelector('dialog.sheet[open]')
+        await check(`${section}, ${opener}`)
+      }
+      await close()
+    },
+    patienceMs,
+  )
 }

@@ -62,6 +62,26 @@ browserTest(
 )
 
 browserTest(
+  'a correction takes money out with its reason, and only what is there',
+  async () => {
+    const { page, close } = await desk.openConsole('correcting', 'wallet')
+    await page.click('summary:has-text("Correct the balance")')
+    await field(page, 'Correct by, in USD').fill('5.01')
+    await field(page, 'Reason').fill('invoice 17 was refunded')
+    await button(page, 'Correct').click()
+    await page.waitForSelector('[role=alert]:has-text("$5.01 cannot be taken, $5.00 is free.")')
+    await field(page, 'Correct by, in USD').fill('2.5')
+    await button(page, 'Correct').dblclick()
+    await page.waitForSelector('.done:has-text("$2.50 taken out; the balance is $2.50.")')
+    const [row] = await page.locator('tbody tr').allInnerTexts()
+    expect(row).toMatch(/Correction[\s\S]*−\$2\.50[\s\S]*\$2\.50[\s\S]*invoice 17 was refunded/)
+    expect(await page.locator('tbody tr').count()).toBe(2)
+    await close()
+  },
+  patienceMs,
+)
+
+browserTest(
   'a narrowed project: the preview, the page and /v1/models show the same models',
   async () => {
     const { page, key, close } = await desk.openConsole('narrowing', 'projects')

@@ -3,13 +3,12 @@
 
 import { afterAll, beforeAll, expect } from 'bun:test'
 import { readFileSync } from 'node:fs'
-import { fileURLToPath } from 'node:url'
 import type { Page } from 'playwright-core'
+import { seriousFaults } from '../parts/axe.ts'
 import { browserTest, sidewaysPixels } from '../parts/browser.ts'
 import { button, type ConsoleHarness, field, patienceMs, startConsole } from './console-manage-harness.ts'
 
 let desk: ConsoleHarness
-let axe = ''
 /** The last four characters are all that pages may show of it. */
 const upstream = Bun.serve({
   hostname: '127.0.0.1',
@@ -31,22 +30,11 @@ models:
   - { id: acme/large, price: { input: "1.00", output: "2.00" }, routes: [{ provider: acme, model: large }] }
 `,
   })
-  axe = await Bun.file(fileURLToPath(import.meta.resolve('axe-core/axe.min.js'))).text()
 }, patienceMs)
 afterAll(async () => {
   await desk.stop()
   await upstream.stop(true)
 })
-
-async function seriousFaults(page: Page): Promise<readonly string[]> {
-  await page.evaluate(axe)
-  const { violations } = (await page.evaluate('axe.run()')) as {
-    violations: readonly { id: string; impact: string; nodes: readonly { html: string }[] }[]
-  }
-  return violations
-    .filter(({ impact }) => impact === 'serious' || impact === 'critical')
-    .map(({ id, nodes }) => `${id}: ${nodes[0]?.html}`)
-}
 
 const focused = (page: Page) => page.evaluate('document.activeElement.ariaLabel ?? document.activeElement.textContent')
 

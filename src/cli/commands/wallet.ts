@@ -1,11 +1,11 @@
-// `tollgate wallet`: what is there, putting money in, and the ledger of one workspace.
+// `tollgate wallet`: what is there, putting money in, correcting it, and the ledger of one workspace.
 
-import { type CommandDefinition, printJson } from '../command.ts'
+import { type CommandDefinition, type CommandInput, printJson } from '../command.ts'
 import { findWorkspace } from '../find-things.ts'
 import { type JsonObject, shownAt, textAt } from '../json-members.ts'
 import { workspaceTitle } from '../names.ts'
 import { listLimitOption, readAmount, readListLimit } from '../read-values.ts'
-import { Refusal } from '../refusal.ts'
+import { Refusal, usageRefusal } from '../refusal.ts'
 import { shownTime, shownUsd } from '../shown-values.ts'
 import { renderFacts, renderTable } from '../table.ts'
 
@@ -66,6 +66,58 @@ const topUp: CommandDefinition = {
   },
 }
 
+const correct: CommandDefinition = {
+  words: ['wallet', 'correct'],
+  summary: 'takes out what should not be in the wallet, or adds what is missing; a new transfer with a reason',
+  details:
+    'Nothing is taken that running requests hold, and no wallet goes below zero: where less is free, nothing is taken.',
+  positionals: [{ name: 'WORKSPACE', isOptional: true, prefix: 'ws_' }],
+  options: {
+    take: { value: 'USD', help: 'how much leaves the wallet' },
+    add: { value: 'USD', help: 'how much comes in; one of the two' },
+    reason: { value: 'TEXT', help: 'why, for people: it stands in the ledger and in the audit log' },
+    workspace,
+    'idempotency-key': { value: 'TEXT', help: 'makes a repeated call correct nothing twice' },
+  },
+  examples: [
+    "tollgate wallet correct --take 2475 --reason 'invoice 17 was 25.00'",
+    "tollgate wallet correct ws_… --add 5 --reason 'goodwill' --idempotency-key ticket-9",
+  ],
+  async run(context, input) {
+    const { direction, option, text } = chosenDirection(input)
+    if (direction === undefined) return usageRefusal('Say how much: either --take USD or --add USD.')
+    const amount = readAmount(text, option)
+    if (amount instanceof Refusal) return amount
+    const reason = input.text('reason')
+    if (reason === undefined) return usageRefusal('--reason is missing: say why, for those who read the ledger later.')
+    const id = await findWorkspace(context.api, input.positionals[0] ?? input.text('workspace'))
+    if (id instanceof Refusal) return id
+    const done = await context.api.call({
+      method: 'POST',
+      path: `/api/workspaces/${encodeURIComponent(id)}/corrections`,
+      body: { amount, direction, reason },
+      idempotencyKey: input.text('idempotency-key'),
+      typed: { amount: option, reason: '--reason' },
+    })
+    if (done instanceof Refusal) return done
+    if (context.json) return printJson(context, done)
+    const [moved, balance] = [shownUsd(textAt(done, 'amount')), shownUsd(textAt(done, 'balance'))]
+    const words = direction === 'take' ? 'taken from' : 'added to'
+    const title = await workspaceTitle(context.api, id)
+    context.terminal.print(`${moved} ${words} ${title}; balance ${balance}   ${shownAt(done, 'id')}\n`)
+    return undefined
+  },
+}
+
+const directions = ['take', 'add'] as const
+
+/** `direction` is undefined unless exactly one of them was given. */
+function chosenDirection(input: CommandInput) {
+  const given = directions.filter((name) => input.text(name) !== undefined)
+  const direction = given.length === 1 ? given[0] : undefined
+  return { direction, option: `--${direction}`, text: (direction && input.text(direction)) ?? '' }
+}
+
 const listTransfers: CommandDefinition = {
   words: ['wallet', 'transfers'],
   summary: 'lists what came in and what was paid, newest first',
@@ -102,4 +154,4 @@ function signedAmount(transfer: JsonObject): string {
   return `${textAt(transfer, 'direction') === 'out' ? '-' : '+'}${shownUsd(textAt(transfer, 'amount'))}`
 }
 
-export const walletCommands: readonly CommandDefinition[] = [showWallet, topUp, listTransfers]
+export const walletCommands: readonly CommandDefinition[] = [showWallet, topUp, correct, listTransfers]

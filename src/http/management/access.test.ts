@@ -109,4 +109,16 @@ forEachEngine((engine) => {
     expect((await ask('session=stale')).status).toBe(403)
     expect((await management.ask('GET', '/api/audit')).body.data).toMatchObject([{ actor: 'console' }])
   })
+
+  test('a connection may be silent for long only while work of a manager runs on it', async () => {
+    await using management = await openManagement(engine, { checkout, pause: async () => {} })
+    await management.ask('GET', '/api/workspaces', { token: null })
+    expect(management.sockets.filter((each) => each.endsWith('kept open'))).toEqual([])
+    await management.ask('GET', '/api/workspaces')
+    expect(management.sockets.slice(-2)).toEqual(['GET /api/workspaces kept open', 'GET /api/workspaces rearmed'])
+    // A file has no clock to its end, and then the connection is not used again.
+    const file = await management.ask('GET', '/api/usage/export')
+    expect(management.sockets.at(-1)).toBe('GET /api/usage/export kept open')
+    expect(file.headers.get('connection')).toBe('close')
+  })
 })

@@ -28,8 +28,14 @@ export interface ManagementDependencies extends RouteDependencies, AuthorizeDepe
   renderFailure(failure: Failure, id: RequestId): string
 }
 
+/** Work for minutes, such as an export of a year, is silent for longer than a connection may be that nobody is known at. */
+export interface PatientSocket {
+  keepOpen(): void
+  rearm(): void
+}
+
 /** `path` is what pathOf made of the request; undefined = not ours. */
-export type ManagementApi = (request: Request, path: string) => Promise<Response> | undefined
+export type ManagementApi = (request: Request, path: string, socket?: PatientSocket) => Promise<Response> | undefined
 
 interface Answer extends StoredAnswer {
   readonly replayed?: boolean
@@ -52,7 +58,12 @@ export function createManagementApi(deps: ManagementDependencies): ManagementApi
   /** Keys of requests that run in this process; a twin elsewhere waits in the database. */
   const running = new Set<string>()
 
-  async function serve(request: Request, path: string, requestId: RequestId): Promise<Served | Failure> {
+  async function serve(
+    request: Request,
+    path: string,
+    requestId: RequestId,
+    socket: PatientSocket | undefined,
+  ): Promise<Served | Failure> {
     const match = matchRoute(request.method, path)
     if (match instanceof Failure) return match
     const { route } = match
@@ -61,6 +72,7 @@ export function createManagementApi(deps: ManagementDependencies): ManagementApi
     if (route.kind !== undefined && !hasIdForm(match)) return notFound(route.kind, match.id)
     const input = await readInput(request, match)
     if (input instanceof Failure) return input
+    if (actor !== stranger) socket?.keepOpen()
     const { json, ...checked } = input
     const managedBy = readManager(request)
     if (managedBy instanceof Failure) return managedBy
@@ -106,15 +118,18 @@ export function createManagementApi(deps: ManagementDependencies): ManagementApi
     return answer
   }
 
-  async function answer(request: Request, path: string): Promise<Response> {
+  async function answer(request: Request, path: string, socket: PatientSocket | undefined): Promise<Response> {
     const id = createId('req')
     try {
-      const outcome = await serve(request, path, id)
+      const outcome = await serve(request, path, id, socket)
+      if (!(outcome instanceof Failure) && 'pieces' in outcome) {
+        return respondFile(outcome, id, (thrown) => void deps.onDefect(thrown, id))
+      }
+      socket?.rearm()
       if (outcome instanceof Failure) return refuse(outcome, id)
-      if (outcome instanceof ReadableStream) return respondEvents(outcome, id)
-      if (!('pieces' in outcome)) return respond(outcome, id)
-      return respondFile(outcome, id, (thrown) => void deps.onDefect(thrown, id))
+      return outcome instanceof ReadableStream ? respondEvents(outcome, id) : respond(outcome, id)
     } catch (thrown) {
+      socket?.rearm()
       return refuse(isStoreUnavailable(thrown) ? storeUnavailable() : deps.onDefect(thrown, id), id)
     }
   }
@@ -125,7 +140,7 @@ export function createManagementApi(deps: ManagementDependencies): ManagementApi
     return new Response(deps.renderFailure(failure, id), { status: failure.status, headers })
   }
 
-  return (request, path) => (path.startsWith('/api/') ? answer(request, path) : undefined)
+  return (request, path, socket) => (path.startsWith('/api/') ? answer(request, path, socket) : undefined)
 }
 
 /** Nobody was asked for a token. */
@@ -187,6 +202,8 @@ function respondFile({ type, name, pieces }: Download, id: RequestId, onFault: (
     ...answerHeaders(id),
     'content-type': type,
     'content-disposition': `attachment; filename="${name}"`,
+    // It may be silent for as long as it takes, and then the connection has no clock left for the next request.
+    connection: 'close',
     'x-content-type-options': 'nosniff',
   }
   return new Response(pieceStream(pieces, onFault), { headers })

@@ -14,6 +14,7 @@ import rollups from './0010-rollups.sql' with { type: 'text' }
 import requestSums from './0011-request-sums.sql' with { type: 'text' }
 import leases from './0012-leases.sql' with { type: 'text' }
 import consoleSessions from './0013-console-sessions.sql' with { type: 'text' }
+import budgetSeeds from './0014-budget-seeds.sql' with { type: 'text' }
 
 export interface Migration {
   /** The file's name without its ending. */
@@ -36,4 +37,5 @@ export const allMigrations: readonly Migration[] = [
   { name: '0011-request-sums', text: requestSums },
   { name: '0012-leases', text: leases },
   { name: '0013-console-sessions', text: consoleSessions },
+  { name: '0014-budget-seeds', text: budgetSeeds },
 ]

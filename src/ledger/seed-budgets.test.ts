@@ -1,0 +1,167 @@
+import { expect, test } from 'bun:test'
+import { storeRequests } from '../../test/observe/stored-requests.ts'
+import { forEachEngine } from '../../test/parts/engines.ts'
+import {
+  addWorkspace,
+  createTestClock,
+  expectBooksRight,
+  holdOf,
+  openLedger,
+  settlementOf,
+  type TestLedger,
+} from '../../test/parts/ledger.ts'
+import { until } from '../../test/tenancy/tenancy.ts'
+import type { KeyId, RequestId, WorkspaceId } from '../kernel/ids.ts'
+import type { Nano } from '../kernel/money.ts'
+import type { Database } from '../store/database.ts'
+import { sumUncountedCharges } from '../telemetry/uncounted-charges.ts'
+import { type Budget, dayWindow, monthWindow } from './budget.ts'
+import { type SumUncounted, seedRoundMs } from './seed-budgets.ts'
+
+/** 15 January 2027, 08:00 UTC. */
+const now = createTestClock().now()
+const dayMs = 24 * 60 * 60_000
+const project = 'prj_1'
+
+const today = (scopeId: string, cap: bigint): Budget => ({ scopeId, window: dayWindow(now), cap: cap as Nano })
+const thisMonth = (scopeId: string, cap: bigint): Budget => ({ scopeId, window: monthWindow(now), cap: cap as Nano })
+
+interface Books extends TestLedger {
+  readonly database: Database
+  readonly workspaceId: WorkspaceId
+  /** A request that began then and is charged now, counted in the budgets. */
+  charge(amount: bigint, startedAt: number, facts?: { keyId?: KeyId; budgets?: readonly Budget[] }): Promise<void>
+  hold(amount: bigint, ...budgets: Budget[]): Promise<{ readonly kind: string }>
+}
+
+async function openBooks(database: Database, sumUncounted?: SumUncounted): Promise<Books> {
+  const workspaceId = await addWorkspace(database)
+  await database.transaction(
+    (sql) =>
+      sql`INSERT INTO projects (id, workspace_id, name, created_at) VALUES (${project}, ${workspaceId}, 'web', 0)`,
+  )
+  const books = await openLedger(database, {
+    sumUncounted: sumUncounted ?? ((asked) => sumUncountedCharges(database.sql, asked)),
+  })
+  const { ledger } = books
+  await ledger.fund({ workspaceId, amount: 10_000n as Nano, kind: 'topup' })
+  return {
+    ...books,
+    database,
+    workspaceId,
+    async charge(amount, startedAt, { keyId = 'key_1', budgets } = {}) {
+      const [id] = await storeRequests(database, [{ startedAt, caller: { workspaceId, projectId: project, keyId } }])
+      await settleWithout(books, id as RequestId, { workspaceId, amount, budgets })
+    },
+    hold: async (amount, ...budgets) => await ledger.hold({ ...holdOf(workspaceId, amount), budgets }),
+    [Symbol.asyncDispose]: () => books[Symbol.asyncDispose](),
+  }
+}
+
+interface Charged {
+  readonly workspaceId: WorkspaceId
+  readonly amount: bigint
+  readonly budgets: readonly Budget[] | undefined
+}
+
+async function settleWithout({ ledger }: TestLedger, id: RequestId, { workspaceId, amount, budgets }: Charged) {
+  expect(await ledger.hold({ ...holdOf(workspaceId, amount, id), budgets })).toEqual({ kind: 'held' })
+  expect(await ledger.settle(settlementOf(id, amount))).toMatchObject({ kind: 'settled' })
+}
+
+forEachEngine((engine) => {
+  test('a limit that is set in the middle of its window counts what was charged before', async () => {
+    await using store = await engine.openStore()
+    await using books = await openBooks(store.database)
+    await books.charge(30n, now - 1000)
+    await books.charge(12n, now - 2000)
+    // Yesterday's is the month's, and last month's is neither.
+    await books.charge(100n, now - dayMs)
+    await books.charge(1000n, now - 20 * dayMs)
+    await books.charge(7n, now - 3000, { keyId: 'key_2' })
+    expect(await books.hold(9n, today('key_1', 50n))).toMatchObject({ kind: 'over budget', spent: 42n, held: 0n })
+    expect(await books.hold(8n, today('key_1', 50n))).toEqual({ kind: 'held' })
+    expect(await books.hold(1n, thisMonth('key_1', 100n))).toMatchObject({ kind: 'over budget', spent: 142n })
+    expect(await books.hold(1n, today(project, 10n))).toMatchObject({ kind: 'over budget', spent: 49n })
+    expect(await books.hold(1n, thisMonth(books.workspaceId, 10n))).toMatchObject({ kind: 'over budget', spent: 149n })
+    await expectBooksRight(store.database)
+  })
+
+  test('what is counted already is not counted again, neither by a restart nor by another process', async () => {
+    await using store = await engine.openStore()
+    await using books = await openBooks(store.database)
+    await books.charge(30n, now - 5000)
+    await books.charge(5n, now - 4000, { budgets: [today('key_1', 50n)] })
+    await books.charge(4n, now - 3000, { budgets: [today('key_1', 50n)] })
+    const sumUncounted: SumUncounted = (asked) => sumUncountedCharges(store.database.sql, asked)
+    await using again = await openLedger(store.database, { sumUncounted })
+    const request = { ...holdOf(books.workspaceId, 12n), budgets: [today('key_1', 50n)] }
+    expect(await again.ledger.hold(request)).toMatchObject({ kind: 'over budget', spent: 39n, held: 0n })
+    await expectBooksRight(store.database)
+  })
+
+  test('requests that ran when the limit was set are counted when they have ended', async () => {
+    await using store = await engine.openStore()
+    await using books = await openBooks(store.database)
+    const { ledger, clock, pace, workspaceId } = books
+    await books.charge(30n, now - 2 * 60 * 60_000)
+    const caller = { workspaceId, projectId: project, keyId: 'key_1' } as const
+    const [running] = await storeRequests(store.database, [{ startedAt: now - 1000, caller }])
+    await ledger.hold(holdOf(workspaceId, 15n, running))
+    expect(await books.hold(1n, today('key_1', 40n))).toEqual({ kind: 'held' })
+    await ledger.settle(settlementOf(running as RequestId, 15n))
+    expect(await ledger.budget('key_1', dayWindow(now))).toEqual({ spent: 30n as Nano, held: 1n as Nano })
+    clock.advance(seedRoundMs)
+    await pace.round()
+    expect(await ledger.budget('key_1', dayWindow(now))).toEqual({ spent: 45n as Nano, held: 1n as Nano })
+    expect(await books.hold(1n, today('key_1', 40n))).toMatchObject({ kind: 'over budget', spent: 45n })
+    await expectBooksRight(store.database)
+    for (let rounds = 0; rounds < 5; rounds++) {
+      clock.advance(30 * 60_000)
+      await pace.round()
+    }
+    expect((await ledger.budget('key_1', dayWindow(now))).spent).toBe(45n as Nano)
+    await expectBooksRight(store.database)
+  })
+
+  test('what was charged between two limits is added when the second one is set', async () => {
+    await using store = await engine.openStore()
+    await using books = await openBooks(store.database)
+    await books.charge(5n, now - 5000, { budgets: [today('key_1', 50n)] })
+    await books.charge(30n, now - 4000)
+    expect((await books.ledger.budget('key_1', dayWindow(now))).spent).toBe(5n as Nano)
+    books.ledger.recount('key_1')
+    await until(async () => (await books.ledger.budget('key_1', dayWindow(now))).spent === 35n)
+    expect(await books.hold(16n, today('key_1', 50n))).toMatchObject({ kind: 'over budget', spent: 35n, held: 0n })
+    await expectBooksRight(store.database)
+  })
+
+  test('many at once wait for one answer, and what the store cannot tell is no room', async () => {
+    await using store = await engine.openStore()
+    let asked = 0
+    let fault: Error | undefined
+    await using books = await openBooks(store.database, async (charges) => {
+      asked++
+      if (fault) throw fault
+      return await sumUncountedCharges(store.database.sql, charges)
+    })
+    await books.charge(30n, now - 1000)
+    fault = await store.database.sql`SELECT 1 FROM no_such_table`.then(
+      () => undefined,
+      (thrown: Error) => thrown,
+    )
+    // A defect is not taken for an empty counter.
+    await expect(books.hold(1n, today('key_1', 50n))).rejects.toThrow('no_such_table')
+    fault = undefined
+    asked = 0
+    const outcomes = await Promise.all(Array.from({ length: 30 }, () => books.hold(10n, today('key_1', 50n))))
+    expect(outcomes.filter(({ kind }) => kind === 'held')).toHaveLength(2)
+    // What has ended, and what may still be running.
+    expect(asked).toBe(2)
+    // The next day of a limit that was there the day before begins with nothing, and nobody has to be asked.
+    const tomorrow = { ...today('key_1', 50n), window: dayWindow(now + dayMs) }
+    expect(await books.hold(10n, tomorrow)).toEqual({ kind: 'held' })
+    expect(asked).toBe(2)
+    await expectBooksRight(store.database)
+  })
+})
