@@ -69,7 +69,7 @@ describe.each(bothSurfaces)('on the $name surface', (surface) => {
     const second = await send(surface, `${surface.name}-1`)
     expect(await second.text()).toBe(text)
     expect(second.headers.get('x-tollgate-replayed')).toBe('true')
-    expect(second.headers.get('x-tollgate-cost')).toBe('0')
+    expect(second.headers.get('x-tollgate-cost')).toBe('0.00')
     expect(upstream.calls.length).toBe(calls)
     expect(await balance()).toBe(paid)
   })

@@ -117,6 +117,21 @@ for (const surface of bothSurfaces) {
       expect(body.slice(keepAlive.length * 3)).toBe(await expectedFrom(surface))
     })
 
+    test('gets them sooner where it says that it would not wait', async () => {
+      const headers = { 'x-stainless-timeout': '5' }
+      const reached = new Promise((resolve) => first.handle((_, reply) => resolve(reply)))
+      const connection = await connect(gateway.url)
+      const body = bodyOf(surface, { stream: 'true' })
+      await connection.send(requestBytes(surface, { key: gateway.key, body, headers }))
+      await reached
+      clock.jump(3.9)
+      await someTicks()
+      expect(connection.received()).toBe('')
+      clock.jump(0.1)
+      expect(await connection.until(keepAlive)).toStartWith('HTTP/1.1 200')
+      connection.leave()
+    })
+
     test('gets nothing but comments as long as nothing meaningful has come', async () => {
       const { connection, reply, words } = await waiting(surface, async (reply, words) => {
         await reply.startStream()

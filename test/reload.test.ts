@@ -28,6 +28,25 @@ test('a larger body is taken as soon as the change is reported', async () => {
   }
 })
 
+test('limits of the file hold for keys in use as soon as the change is reported', async () => {
+  const gateway = await startGateway({ config: 'limits: { requests_per_minute: 1000 }\n' })
+  const ask = async () => {
+    const headers = { authorization: `Bearer ${gateway.key}` }
+    const response = await fetch(`${gateway.url}/v1/models`, { headers })
+    await response.text()
+    return response.status
+  }
+  try {
+    expect(await ask()).toBe(200)
+    writeFileSync(gateway.configPath, 'limits: { requests_per_minute: 1 }\n')
+    while (!gateway.logged().some(({ message }) => message === 'applied')) await Bun.sleep(5)
+    await ask()
+    expect(await ask()).toBe(429)
+  } finally {
+    await gateway.stop()
+  }
+})
+
 test('how long a stopping gateway still takes requests is what the file says when it stops', async () => {
   // The environment would win over the file; an empty variable counts as not set.
   const env = { TOLLGATE_DRAIN_DELAY_SECONDS: '' }

@@ -30,7 +30,9 @@ test('whoever signs out without a session is answered, and is no entry of the au
 test('links are held back before they are looked up, so that a guess does not use one up', async () => {
   const link = await web.sessions.createLink()
   web.isBraked = true
-  expect((await call('POST', { link })).status).toBe(429)
+  const heldBack = await call('POST', { link })
+  expect(heldBack.status).toBe(429)
+  expect(heldBack.headers.get('retry-after')).toBe('1')
   web.isBraked = false
   expect((await call('POST', { link })).status).toBe(200)
   expect((await call('POST', { link })).status).toBe(401)

@@ -2,7 +2,7 @@
 // page behind it. Opening the link changes nothing by itself, so that a preview of it does not use it up; the page does,
 // by a JSON call.
 
-import { Failure } from '../kernel/failure.ts'
+import { Failure, retryHeaders } from '../kernel/failure.ts'
 import { isStoreUnavailable } from '../store/sql-error.ts'
 import { readBody } from '../wire/read-body.ts'
 import { answerJson } from './answer.ts'
@@ -140,6 +140,7 @@ function parseJson(text: string): unknown {
   }
 }
 
-function refuse(request: Request, { status, code, message }: Failure): Response {
-  return answerJson(request, { error: { code, message } }, { status })
+function refuse(request: Request, failure: Failure): Response {
+  const { status, code, message } = failure
+  return answerJson(request, { error: { code, message } }, { status, headers: retryHeaders(failure) })
 }

@@ -26,3 +26,24 @@ test.each(['/', '/compare', '/catalog/sandbox/echo', '/catalog/entries'])(
     }
   },
 )
+
+test('a page whose making met a change names the turn that it shows, so that it asks again', async () => {
+  const clock = createJumpClock()
+  const web = await startWeb({ clock })
+  try {
+    const stateNow = async () => ((await (await fetch(`${web.url}/catalog/entries`)).json()) as { state: string }).state
+    const before = await stateNow()
+    Object.defineProperty(web.histories, 'sandbox/echo', {
+      get() {
+        web.entries = web.entries.slice(1)
+        clock.jump(1)
+        return []
+      },
+    })
+    const page = await (await fetch(`${web.url}/catalog/sandbox/echo`)).text()
+    expect(page.includes(`"state":"${before}"`)).toBe(true)
+    expect(await stateNow()).not.toBe(before)
+  } finally {
+    await web.stop()
+  }
+})

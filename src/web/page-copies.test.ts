@@ -20,6 +20,15 @@ test('visitors share the list as long as the catalog is the same, each look and 
   expect([list(), list()]).toEqual(['6', '6'])
 })
 
+test('what a session that ended in between was shown is nobody else’s', () => {
+  let made = 0
+  const render = createPageCopies(() => String(++made))
+  const shared = { entries: sandboxEntries(), state: 's', query: parseQuery(new URLSearchParams()) }
+  const list = (isSignedIn: boolean) =>
+    render({ kind: 'list', title: 'Catalog', data: { ...shared, isSignedIn } }, frame)
+  expect([list(true), list(false), list(false)]).toEqual(['1', '2', '2'])
+})
+
 test('what everyone types is not kept without end', () => {
   let made = 0
   const render = createPageCopies(() => String(++made))

@@ -12,7 +12,8 @@ export function createPageCopies(render: Render): Render {
   // A catalog that is not shown any more takes its copies with it.
   const byTurn = new WeakMap<object, Map<string, string>>()
   return (page, frame) => {
-    if (page.kind !== 'list' || frame.isSignedIn) return render(page, frame)
+    // Both: a session may have begun or ended between the two.
+    if (page.kind !== 'list' || frame.isSignedIn || page.data.isSignedIn) return render(page, frame)
     const copies = byTurn.get(page.data.entries) ?? new Map<string, string>()
     byTurn.set(page.data.entries, copies)
     const name = JSON.stringify([frame.theme, page.data.query])

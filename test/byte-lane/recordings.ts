@@ -178,7 +178,7 @@ export const streams: readonly Recording[] = [
         '"server_tool_use":{"web_search_requests":1,"web_fetch_requests":0},"cost":0.010874}',
       ),
     ],
-    usage: used(10450, 0, 0, 0, 212),
+    usage: { ...used(10450, 0, 0, 0, 212), webSearches: 1 },
     cost: '0.010874', // 10450 + 424; at the pause 1200 + 80
   },
   {

@@ -126,11 +126,15 @@ describe.each([...messageClientNames])('%s', (name) => {
   })
 })
 
-test('a whole reply without an end is a failed route, streamed or not', async () => {
-  const unfinished = { ...chatReply, choices: [{ ...chatReply.choices[0], finish_reason: null }] }
+test.each([
+  // JSON that is whole has ended, also where it does not say how.
+  [null, 200],
+  ['error', 404],
+])('a whole reply that ended with %p is a %d on either surface', async (finish, status) => {
+  const unfinished = { ...chatReply, choices: [{ ...chatReply.choices[0], finish_reason: finish }] }
   upstream.handle((_, reply) => reply.json(200, unfinished))
   for (const surface of bothSurfaces) {
     const body = { model: 'test/chat', max_tokens: 9, messages: [user], stream: true }
-    expect((await ask(gateway, surface, body)).status).toBe(404)
+    expect((await ask(gateway, surface, body)).status).toBe(status)
   }
 })

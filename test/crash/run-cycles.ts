@@ -5,13 +5,12 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { availableParallelism, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type FailpointName, failpointNames } from '../../src/kernel/failpoint.ts'
-import { startCrashGateway } from '../parts/crash-gateway.ts'
 import { Payer } from '../parts/crash-topups.ts'
 import { type CrashUpstream, startCrashUpstream } from '../parts/crash-upstream.ts'
 import { upstreamConfig } from '../parts/gateway.ts'
 import { sharedPostgres } from '../parts/postgres.ts'
 import { createTurns, type TakeTurn } from '../parts/turns.ts'
-import { type CycleResult, runCycle, runningLeast, type Site } from './cycle.ts'
+import { type CycleResult, runCycle, runningLeast, type Site, startOn } from './cycle.ts'
 
 export type Engine = 'sqlite' | 'postgres'
 
@@ -89,7 +88,7 @@ export async function createSite(engine: Engine, { upstream }: CrashUpstream): P
   writeFileSync(configPath, upstreamConfig(upstream.url))
   const databaseUrl = engine === 'postgres' ? await (await sharedPostgres()).createDatabase() : undefined
   const data = { dataFolder, databaseUrl, configPath }
-  const gateway = await startCrashGateway(data)
+  const gateway = await startOn(data)
   await gateway.stop()
   return { ...data, payer: new Payer(dataFolder), asked: 0, receipts: [], transfers: 0, known: new Set() }
 }

@@ -3,14 +3,15 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { CrashGateway } from '../parts/crash-gateway.ts'
 import { findPostgresPrograms, sharedPostgres } from '../parts/postgres.ts'
+import { findNginx } from '../replicas/fleet/nginx.ts'
 import { ask, createSite, root, type Site } from './site.ts'
 
 // Two gateways on one PostgreSQL behind the nginx of the compose file, with only its addresses and paths changed.
 
 setDefaultTimeout(120_000)
 
-const nginx = Bun.which('nginx', { PATH: `${process.env.PATH}:/usr/sbin` })
-const installed = nginx !== null && findPostgresPrograms() !== undefined
+const nginx = findNginx()
+const installed = nginx !== undefined && findPostgresPrograms() !== undefined
 
 describe.skipIf(!installed)('behind the proxy of the compose file', () => {
   let site: Site

@@ -1,11 +1,12 @@
 // The command line as scripts and people run it: processes of their own, against a management API on loopback.
 
-import { expect } from 'bun:test'
+import { describe, expect } from 'bun:test'
 import { join } from 'node:path'
-import { createThrowAwayFolder, forEachEngine, type Place, type TestEngine } from './engines.ts'
+import { bundledEntry } from './bundled-entry.ts'
+import { createEngine, createThrowAwayFolder, type Place, type TestEngine } from './engines.ts'
 import { type ManagementParts, managementToken, openManagement, type TestManagement } from './management.ts'
 
-export const entry = join(import.meta.dir, '..', '..', 'src', 'main.ts')
+export const entry = bundledEntry()
 
 export interface RunOptions {
   readonly env?: Readonly<Record<string, string>>
@@ -121,9 +122,7 @@ export async function openWorld(engine: TestEngine, parts: ManagementParts = {})
 
 /** What the commands say does not depend on the engine behind the API; its own tests run on both. */
 export function onSqlite(tests: (engine: TestEngine) => void): void {
-  forEachEngine((engine) => {
-    if (engine.name === 'sqlite') tests(engine)
-  })
+  describe('on sqlite', () => tests(createEngine('sqlite')))
 }
 
 /** Where a database is that a command reads by itself. */

@@ -5,7 +5,7 @@ import { mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { SQL } from 'bun'
-import { asOrdinaryUser, findPostgresPrograms, freePort } from './postgres.ts'
+import { asOrdinaryUser, findPostgresPrograms, freePort, makeData, sourceVariables } from './postgres.ts'
 
 export interface CrashPostgres extends AsyncDisposable {
   /** A new, empty database; its URL. */
@@ -27,7 +27,7 @@ const keeperScript = `
 trap '' INT TERM HUP
 cd "$FOLDER" || exit 1
 trap 'cd / && rm -rf "$FOLDER"' EXIT
-"$PROGRAMS/initdb" -D data -U tollgate --auth=trust --no-sync --locale=C --encoding=UTF8 >log 2>&1 || { cat log; exit 1; }
+${makeData}
 server=
 frozen=
 while read -r word; do
@@ -51,7 +51,13 @@ export async function startCrashPostgres(): Promise<CrashPostgres> {
   const folder = mkdtempSync(join(tmpdir(), 'tollgate-pg-'))
   const port = freePort()
   const keeper = Bun.spawn([...asOrdinaryUser(folder), 'sh', '-c', keeperScript], {
-    env: { PATH: process.env.PATH ?? '', PROGRAMS: programs, FOLDER: folder, PORT: String(port) },
+    env: {
+      PATH: process.env.PATH ?? '',
+      PROGRAMS: programs,
+      FOLDER: folder,
+      PORT: String(port),
+      ...sourceVariables(),
+    },
     stdin: 'pipe',
     stdout: 'pipe',
     stderr: 'inherit',

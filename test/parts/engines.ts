@@ -49,18 +49,20 @@ export function createThrowAwayFolder(): { readonly path: string } & Disposable 
 }
 
 export function createEngine(name: Database['engine']): TestEngine {
-  async function createPlace(): Promise<Place> {
-    const url = name === 'postgres' ? await (await sharedPostgres()).createDatabase() : undefined
+  function placeAt(url: string | undefined): Place {
     const folder = createThrowAwayFolder()
     return { url, dataFolder: folder.path, [Symbol.dispose]: () => folder[Symbol.dispose]() }
   }
 
   return {
     name,
-    createPlace,
+    async createPlace() {
+      return placeAt(name === 'postgres' ? await (await sharedPostgres()).createDatabase() : undefined)
+    },
     async openStore(clock = systemClock) {
-      const place = await createPlace()
+      const place = placeAt(name === 'postgres' ? await (await sharedPostgres()).createMigrated() : undefined)
       const database = await openDatabase(place)
+      // On PostgreSQL this finds nothing to do: the tables were copied, which takes a tenth of the time.
       await migrate({ database, clock })
       return {
         database,

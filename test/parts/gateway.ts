@@ -35,6 +35,9 @@ export interface GatewayOptions {
   dressLedger?(real: Ledger): Ledger
 }
 
+/** Many tests wait for a record. */
+const requestLogFlushMs = 5
+
 export async function startGateway(options: GatewayOptions = {}): Promise<Gateway> {
   const { config, env = {}, clock = systemClock, dressLedger } = options
   const folder = mkdtempSync(join(tmpdir(), 'tollgate-gateway-'))
@@ -71,7 +74,12 @@ export async function startGateway(options: GatewayOptions = {}): Promise<Gatewa
     describe: (config) => shownSettings(config, inputs),
     intervalMs: 20,
   })
-  const app = await startApp({ source, clock, log, onProgress: () => {}, ...(dressLedger && { dressLedger }) })
+  const app = await startApp({
+    ...{ source, clock, log },
+    requestLogFlushMs,
+    onProgress: () => {},
+    ...(dressLedger && { dressLedger }),
+  })
   const dataFolder = join(folder, 'data')
   return {
     url: app.url,

@@ -5,14 +5,25 @@ import { chownSync, existsSync, mkdtempSync, readdirSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { SQL } from 'bun'
+import { systemClock } from '../../src/kernel/clock.ts'
+import { migrate } from '../../src/store/migrate.ts'
+import { openDatabase } from '../../src/store/open-database.ts'
 
 const debianRoot = '/usr/lib/postgresql'
 const superuser = 'tollgate'
 const startAttempts = 3
+/** A database with our tables and nothing in them, from which others are copied. */
+const template = 'migrated'
+/** Names the folder of preparePostgres, for the processes of a whole test run. */
+const preparedVariable = 'TOLLGATE_TEST_POSTGRES'
 
 export interface PostgresServer {
   /** A new, empty database; its URL. `icuLocale`: whose order of text it has; absent = that of the bytes. */
   createDatabase(icuLocale?: string): Promise<string>
+  /** A new database with our tables; its URL. */
+  createMigrated(): Promise<string>
+  /** Makes what those are copied from, once; they see to it themselves. */
+  makeTemplate(): Promise<void>
   /** Not needed at the end of a test process: the server stops by itself. */
   stop(): Promise<void>
 }
@@ -34,17 +45,45 @@ const serverKey = Symbol.for('tollgate.test.postgres')
 
 /** The server of this process, started at the first call. */
 export function sharedPostgres(): Promise<PostgresServer> {
-  shared[serverKey] ??= startPostgres()
+  shared[serverKey] ??= startPostgres(process.env[preparedVariable])
   return shared[serverKey]
 }
 
-async function startPostgres(): Promise<PostgresServer> {
+/** A data folder of a server that was stopped. */
+export interface PreparedPostgres extends AsyncDisposable {
+  /** For the environment of the tests. */
+  readonly env: Readonly<Record<string, string>>
+}
+
+/** Makes what every file's server begins with, so that they need only copy it. */
+export async function preparePostgres(): Promise<PreparedPostgres> {
+  const folder = mkdtempSync(join(tmpdir(), 'tollgate-pg-prepared-'))
+  // Clears up when this process is gone, however it ends.
+  const sweeper = Bun.spawn(['sh', '-c', `trap '' INT TERM HUP; cat >/dev/null; rm -rf "$0"`, folder], {
+    stdin: 'pipe',
+    stdout: 'ignore',
+    stderr: 'ignore',
+  })
+  const server = await startPostgres(undefined, folder)
+  await server.makeTemplate()
+  await server.stop()
+  return {
+    env: { [preparedVariable]: join(folder, 'data') },
+    async [Symbol.asyncDispose]() {
+      await sweeper.stdin.end()
+      await sweeper.exited
+    },
+  }
+}
+
+/** `source`: a prepared data folder to begin with. `kept`: where the server lives and what it leaves behind. */
+async function startPostgres(source?: string, kept?: string): Promise<PostgresServer> {
   const programs = findPostgresPrograms()
   if (programs === undefined) throw new Error('PostgreSQL is not installed; ask findPostgresPrograms first')
   let failure: unknown
   for (let attempt = 0; attempt < startAttempts; attempt++) {
     try {
-      return await startOnFreePort(programs)
+      return await startOnFreePort({ programs, source, kept })
     } catch (thrown) {
       // Most likely someone else took the port between finding it free and using it.
       failure = thrown
@@ -53,6 +92,18 @@ async function startPostgres(): Promise<PostgresServer> {
   throw failure
 }
 
+/** Makes the data folder of a server in the current one. */
+export const makeData = `
+rm -rf data
+if [ -n "$SOURCE" ]; then cp -R "$SOURCE" data
+else "$PROGRAMS/initdb" -D data -U ${superuser} --auth=trust --no-sync --wal-segsize=4 --locale=C --encoding=UTF8
+fi >log 2>&1 || { cat log >&2; exit 1; }
+`
+
+/** What makeData needs beside PROGRAMS. */
+export const sourceVariables = (source = process.env[preparedVariable]): Record<string, string> =>
+  source === undefined ? {} : { SOURCE: source }
+
 /**
  * Runs the server until it dies or until the script's input ends, which happens when the test process is gone, even by
  * kill -9; then clears up. Signals from the terminal are for the test process alone.
@@ -60,23 +111,37 @@ async function startPostgres(): Promise<PostgresServer> {
 const keeperScript = `
 trap '' INT TERM HUP
 cd "$FOLDER" || exit 1
-trap 'cd / && rm -rf "$FOLDER"' EXIT
-"$PROGRAMS/initdb" -D data -U ${superuser} --auth=trust --no-sync --locale=C --encoding=UTF8 >log 2>&1 || { cat log >&2; exit 1; }
+[ -n "$KEPT" ] || trap 'cd / && rm -rf "$FOLDER"' EXIT
+${makeData}
 "$PROGRAMS/postgres" -D data -p "$PORT" -k "$FOLDER" -c listen_addresses=127.0.0.1 -c max_connections=200 \
   -c fsync=off -c full_page_writes=off >log 2>&1 &
 server=$!
 exec 3<&0
-{ cat <&3 >/dev/null; kill -QUIT $server; } 2>/dev/null &
+{ cat <&3 >/dev/null; kill -\${KEPT:-QUIT} $server; } 2>/dev/null &
 wait $server
 cat log >&2
 exit 1
 `
 
-async function startOnFreePort(programs: string): Promise<PostgresServer> {
-  const folder = mkdtempSync(join(tmpdir(), 'tollgate-pg-'))
+interface Start {
+  readonly programs: string
+  readonly source: string | undefined
+  readonly kept: string | undefined
+}
+
+async function startOnFreePort({ programs, source, kept }: Start): Promise<PostgresServer> {
+  const folder = kept ?? mkdtempSync(join(tmpdir(), 'tollgate-pg-'))
   const port = freePort()
   const keeper = Bun.spawn([...asOrdinaryUser(folder), 'sh', '-c', keeperScript], {
-    env: { PATH: process.env.PATH ?? '', PROGRAMS: programs, FOLDER: folder, PORT: String(port) },
+    env: {
+      PATH: process.env.PATH ?? '',
+      PROGRAMS: programs,
+      FOLDER: folder,
+      PORT: String(port),
+      ...sourceVariables(source),
+      // The signal by which it ends in order, so that nobody who copies it need repair anything.
+      ...(kept !== undefined && { KEPT: 'INT' }),
+    },
     stdin: 'pipe',
     stdout: 'ignore',
     stderr: 'pipe',
@@ -86,12 +151,29 @@ async function startOnFreePort(programs: string): Promise<PostgresServer> {
   const admin = new SQL({ adapter: 'postgres', url: url('postgres'), max: 1 })
   await untilReady(admin, keeper)
   let count = 0
+  const create = async (how: string) => {
+    const name = `test_${++count}`
+    await admin.unsafe(`CREATE DATABASE ${name} ${how}`)
+    return url(name)
+  }
+  let migrated = source === undefined ? undefined : Promise.resolve()
+  const makeMigrated = async () => {
+    await admin.unsafe(`CREATE DATABASE ${template}`)
+    const database = await openDatabase({ url: url(template), dataFolder: folder })
+    await migrate({ database, clock: systemClock })
+    await database.close()
+  }
+  const makeTemplate = () => {
+    migrated ??= makeMigrated()
+    return migrated
+  }
   return {
-    async createDatabase(icuLocale) {
-      const name = `test_${++count}`
-      const order = icuLocale && ` LOCALE_PROVIDER icu ICU_LOCALE '${icuLocale}' TEMPLATE template0`
-      await admin.unsafe(`CREATE DATABASE ${name}${order ?? ''}`)
-      return url(name)
+    createDatabase: (icuLocale) =>
+      create(icuLocale === undefined ? '' : `LOCALE_PROVIDER icu ICU_LOCALE '${icuLocale}' TEMPLATE template0`),
+    makeTemplate,
+    async createMigrated() {
+      await makeTemplate()
+      return await create(`TEMPLATE ${template}`)
     },
     // Holding on to the keeper matters: were it collected, its input would end and the server with it.
     async stop() {

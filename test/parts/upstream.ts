@@ -40,7 +40,11 @@ export interface Upstream {
   readonly calls: UpstreamCall[]
   /** Connections that are open now. */
   openConnections(): number
-  handle(handler: UpstreamHandler): void
+  /**
+   * From now on. A test whose calls never come here proves nothing, so the next one complains where this handler was
+   * never called, unless it was said that it may stay unasked.
+   */
+  handle(handler: UpstreamHandler, may?: 'stay unasked'): void
   stop(): void
 }
 
@@ -54,6 +58,8 @@ interface Connection {
 
 export function startUpstream(initial: UpstreamHandler): Upstream {
   let handler = initial
+  /** A handler was set for calls of which none has come. */
+  let isAwaited = false
   const calls: UpstreamCall[] = []
   const open = new Set<Socket<Connection>>()
   const server = Bun.listen<Connection>({
@@ -78,9 +84,9 @@ export function startUpstream(initial: UpstreamHandler): Upstream {
           if (!request) return
           const call = callOf(request, socket)
           calls.push(call)
-          void Promise.resolve(handler(call, replyOf(socket))).catch((error: unknown) => {
-            if (!socket.data.closed) throw error
-          })
+          isAwaited = false
+          // As a promise that nobody catches, whatever is thrown fails the test; thrown from here, `error` would have it.
+          void Promise.try(handler, call, replyOf(socket))
         }
       },
       drain: flush,
@@ -97,8 +103,11 @@ export function startUpstream(initial: UpstreamHandler): Upstream {
     url: `http://127.0.0.1:${server.port}`,
     calls,
     openConnections: () => open.size,
-    handle(next) {
+    handle(next, may) {
+      const wasInVain = isAwaited
       handler = next
+      isAwaited = may !== 'stay unasked'
+      if (wasInVain) throw new Error('no call came for the handler that was set before: what did that test prove?')
     },
     stop: () => server.stop(true),
   }

@@ -69,7 +69,8 @@ export async function startWeb(options: WebHarnessOptions = {}): Promise<WebHarn
     budget,
     addressOf: () => '127.0.0.1',
     onSession: (event) => void events.push(event),
-    slowGuess: async () => (state.isBraked ? new Failure('LIMIT_EXCEEDED', 'Too many wrong ones came.') : undefined),
+    slowGuess: async () =>
+      state.isBraked ? new Failure('LIMIT_EXCEEDED', 'Too many wrong ones came.', { retryAfterMs: 1000 }) : undefined,
     checkToken: async (token) =>
       token === state.token ? undefined : new Failure('UNAUTHORIZED', 'This is not the management token.'),
   })

@@ -84,7 +84,9 @@ test('the command line sets, takes back and lists', async () => {
   expect((await run('set sandbox/cache --free')).out).toContain('now  free   sandbox/cache#3, management API\n')
   expect((await run('reset sandbox/cache')).out).toContain('now  $1.00 in, $2.00 out   sandbox/cache#4, built in\n')
   const [head, ...rows] = (await run('history sandbox/cache')).out.trim().split('\n')
-  expect(head).toMatch(/^SINCE \(UTC\) +VERSION +IN \$\/M +OUT \$\/M +READ \$\/M +WRITE \$\/M +1H \$\/M +SEARCH \$\/K +SET BY$/)
+  expect(head).toMatch(
+    /^SINCE \(UTC\) +VERSION +IN \$\/M +OUT \$\/M +READ \$\/M +WRITE \$\/M +1H \$\/M +SEARCH \$\/K +SET BY$/,
+  )
   const cells = rows.map((row) => row.split(/ {2,}/).slice(1))
   expect(cells).toEqual([
     ['sandbox/cache#4', '1.00', '2.00', '0.10', '1.25', '2.00', '–', 'built in'],

@@ -39,3 +39,11 @@ test('fields of other names are renamed in schema and calls, alike each time and
   ])
   expect<unknown>(names.undo).toEqual(new Map([['f', undo]]))
 })
+
+test('beyond what one request may have rewritten, schemas stay as they are', () => {
+  const names = new ArgumentNames()
+  const schema = `{"type":"object","description":"${'a'.repeat(190_000)}","properties":{"$filter":{}}}`
+  const kept = ['a', 'b', 'c', 'd', 'e', 'f'].map((tool) => names.inSchema(tool, schema) === schema)
+  expect(kept).toEqual([false, false, false, false, false, true])
+  expect(names.inCall('f', '{"$filter":1}')).toBe('{"$filter":1}')
+})

@@ -6,6 +6,7 @@ import { JsonNode } from '../../wire/json-node.ts'
 import type { RawJson } from '../canonical/conversation.ts'
 import { parseJson, recordOf } from '../canonical/json-value.ts'
 import { jsonArray, jsonObject, jsonString } from './json-text.ts'
+import { SchemaBudget } from './schema-budget.ts'
 import { ToolNames } from './tool-names.ts'
 
 /** https://github.com/decocms/studio/pull/6874, 2026-09 */
@@ -15,11 +16,13 @@ const legal = new RegExp(`^[${characters}]{1,${namesMax}}$`)
 
 export class ArgumentNames {
   readonly #byTool = new Map<string, ToolNames>()
+  readonly #schemas = new SchemaBudget()
 
   /** The schema of a tool, known by the name it is sent with; the very text that came where all names are legal. */
   inSchema(tool: string, schema: RawJson): RawJson {
     const all = Object.keys(recordOf(recordOf(parseJson(schema)).properties))
-    if (all.every((name) => legal.test(name))) return schema
+    // Each new name is a hash. What is too much for one request the provider will refuse by its names.
+    if (all.every((name) => legal.test(name)) || this.#schemas.take(schema) !== undefined) return schema
     const names = new ToolNames(all, namesMax, characters)
     const root = JsonNode.of(schema)
     const fields = root.member('properties')?.members()

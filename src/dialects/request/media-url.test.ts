@@ -12,6 +12,12 @@ test('an address is taken as it is, up to 8,192 characters', () => {
   expect(mediumOf(`${url}b`)).toBeInstanceOf(Failure)
 })
 
+test('a data URL is the medium itself, however long', () => {
+  const png = `iVBORw0KGgo${'A'.repeat(20_000)}=`
+  expect(mediumOf(`data:image/jpg;base64,${png}`)).toEqual({ kind: 'data', mediaType: 'image/png', base64: png })
+  expect(mediumOf(`data:text/plain,${'a'.repeat(9000)}`)).toBeInstanceOf(Failure)
+})
+
 test.each(['\n', '\0', '\x1f', '\x7f'])('one with a control character is refused by its place (%j)', (sign) => {
   expect(mediumOf(`https://a.example/${sign}b`)).toMatchObject({
     code: 'INVALID_REQUEST',

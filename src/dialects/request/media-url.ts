@@ -1,6 +1,7 @@
 // Media by address, as every dialect takes them: the gateway fetches none, but it reads them and passes them on.
 
 import type { MediaSource } from '../canonical/conversation.ts'
+import { knownMediaType, readDataUrl } from './media-type.ts'
 import { refuseAt } from './request-fields.ts'
 import { paramOf } from './warning-list.ts'
 
@@ -9,8 +10,10 @@ const urlLengthMax = 8192
 /** Longer ones are part of a name. */
 const endingLengthMax = 16
 
-/** `pointer` names the address in a refusal. */
+/** `pointer` names the address in a refusal. A data URL is the medium itself, and as long as that is. */
 export function mediumAt(url: string, pointer: string): MediaSource {
+  const data = readDataUrl(url)
+  if (data) return { ...data, kind: 'data', mediaType: knownMediaType(data.base64, data.mediaType) }
   if (url.length > urlLengthMax) {
     refuseAt(pointer, `\`${paramOf(pointer)}\` is longer than the ${urlLengthMax} characters that a URL may have.`)
   }

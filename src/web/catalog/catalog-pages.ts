@@ -27,17 +27,17 @@ const suggestionsMax = 3
 
 export function createCatalogPages(deps: CatalogPagesDependencies, show: Show) {
   const { catalog, publicUrl, builtInDate, priceHistory } = deps
-  // Reads all of the catalog, so once for each turn of it.
+  // Reads all of the catalog, so once for each turn of it. Always of the entries that are shown: a page that names a later
+  // turn than it shows would take the change for seen.
   let named: { readonly entries: readonly CatalogEntry[]; readonly state: string } | undefined
-  const stateNow = (): string => {
-    const entries = catalog()
+  const stateIn = (entries: readonly CatalogEntry[]): string => {
     if (named?.entries !== entries) named = { entries, state: stateOf(entries) }
     return named.state
   }
   const list = async (request: Request, params: URLSearchParams): Promise<Response> => {
     const entries = catalog()
     const isSignedIn = await deps.isSignedIn(request)
-    const shared = { entries, state: stateNow(), query: parseQuery(params), isSignedIn }
+    const shared = { entries, state: stateIn(entries), query: parseQuery(params), isSignedIn }
     const data = builtInDate === undefined ? shared : { ...shared, builtInDate }
     return await show(request, { kind: 'list', title: 'Catalog', data })
   }
@@ -51,14 +51,19 @@ export function createCatalogPages(deps: CatalogPagesDependencies, show: Show) {
       maxOutputTokens: entry.max_output_tokens ?? undefined,
     })
     const history = await priceHistory(id)
-    const data = { entry, state: stateNow(), sample: parseSample(params), snippets, history }
+    const data = { entry, state: stateIn(entries), sample: parseSample(params), snippets, history }
     return show(request, { kind: 'model', title: entry.name, data })
   }
   const compare = (request: Request, params: URLSearchParams): Promise<Response> => {
     const entries = catalog()
     const found = parseCompared(params).flatMap((id) => entries.find((entry) => entry.id === id) ?? [])
-    const data = { entries: found, state: stateNow(), sample: parseSample(params) }
+    const data = { entries: found, state: stateIn(entries), sample: parseSample(params) }
     return show(request, { kind: 'compare', title: 'Compare', data })
+  }
+
+  const everything = (request: Request): Response => {
+    const entries = catalog()
+    return answerJson(request, { state: stateIn(entries), entries })
   }
 
   /** For pages that are open when a price changes. */
@@ -73,7 +78,7 @@ export function createCatalogPages(deps: CatalogPagesDependencies, show: Show) {
     if (path === '/') return list(request, params)
     if (path === '/compare') return compare(request, params)
     if (path === '/catalog/entries') {
-      return deps.inBudget(request, () => answerJson(request, { state: stateNow(), entries: catalog() }))
+      return deps.inBudget(request, () => everything(request))
     }
     if (path === '/catalog/history') return history(request, params)
     if (path === '/catalog/providers') return answerJson(request, { providers: keyedProviders() })

@@ -16,8 +16,9 @@ export interface Fronted extends Pick<Fleet, 'key'> {
 
 const shipped = join(import.meta.dir, '..', '..', '..', 'deploy', 'compose', 'nginx.conf')
 
+/** undefined = not installed. Debian puts it where only root looks for programs. */
 export function findNginx(): string | undefined {
-  return Bun.which('nginx') ?? undefined
+  return Bun.which('nginx', { PATH: `${process.env.PATH}:/usr/sbin` }) ?? undefined
 }
 
 /** In front of these, some of which may not listen. */
