@@ -140,6 +140,7 @@ class Pump implements Watched {
     assert(opened.kind === 'stream', 'a streamed request is answered by a stream')
     this.#stream = opened
     this.#phase = 'flowing'
+    this.#clocks.opened(this.#input.ticker.nowMs)
     if (this.#forward(controller, opened, opened.first)) await this.#conclude(controller, opened, false)
   }
 

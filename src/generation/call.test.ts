@@ -16,8 +16,8 @@ class WatchedCall extends Call {
   }
 }
 
-function open() {
-  const body = new TextEncoder().encode('{"model":"a/b","messages":[{"role":"user","content":"hi"}]}')
+function open(text = 'hi') {
+  const body = new TextEncoder().encode(`{"model":"a/b","messages":[{"role":"user","content":"${text}"}]}`)
   const envelope = openaiChat.readEnvelope(body, new Headers())
   if (envelope instanceof Failure) throw new Error(envelope.message)
   const notes: string[] = []
@@ -82,5 +82,29 @@ describe('of an answer that ended early counts', () => {
     const told = usage(3, 7)
     const more = { usage: told, usageSoFar: usage(2, 2), countedBytes: 100 }
     expect(open().call.usageSoFar(measured(more))).toBe(told)
+  })
+})
+
+describe('once a provider has begun to answer', () => {
+  const long = 'a word or two '.repeat(6_000)
+
+  test('a long prompt is let go of where its tokens are known, and whatever asks for them still gets them', () => {
+    const { call } = open(long)
+    const { bodyBytes, mayHaveMedia } = call
+    call.letGo(measured({ usageSoFar: usage(900, 1), outputBytes: 4 }))
+    expect([call.envelope.body.length, call.bodyBytes, call.mayHaveMedia]).toEqual([0, bodyBytes, mayHaveMedia])
+    expect(call.usageSoFar(measured({}))).toMatchObject({ inputTokens: 900, outputTokens: 25, source: 'estimated' })
+    expect(call.finalUsage(usage(0, 0), undefined, () => 4)).toMatchObject({ inputTokens: 900, outputTokens: 1 })
+    expect(call.reads).toBe(0)
+  })
+
+  test.each([
+    ['a short one is kept', 'hi', usage(900, 1)],
+    ['as is one of which nothing is known yet', long, undefined],
+    ['or nothing that can be true', long, usage(9_999_999, 1)],
+  ])('%s', (_, text, usageSoFar) => {
+    const { call } = open(text)
+    call.letGo(measured({ usageSoFar, outputBytes: 4 }))
+    expect(call.envelope.body.length).toBe(call.bodyBytes)
   })
 })

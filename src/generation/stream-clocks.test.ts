@@ -20,6 +20,17 @@ test('signs of life keep a connection, words keep an answer', () => {
   expect(clocks.cutFor(130_000, timeouts)).toBeUndefined()
 })
 
+test('the words are waited for from the beginning of the answer on, however long that was waited for', () => {
+  const clocks = new StreamClocks(0)
+  clocks.opened(200_000)
+  // Such as reasoning that only its provider can read.
+  clocks.heard(200_000, 0)
+  expect(clocks.cutFor(320_000, timeouts)).toBe(cuts.idle)
+  clocks.heard(320_000, 0)
+  expect(clocks.cutFor(320_000, timeouts)).toBeUndefined()
+  expect(clocks.cutFor(320_001, timeouts)).toBe(cuts.contentIdle)
+})
+
 test('an answer that takes too long in all is nobody’s fault', () => {
   const clocks = new StreamClocks(0)
   clocks.heard(890_000, 5)

@@ -25,6 +25,11 @@ export class StreamClocks {
     this.#startedMs = this.#heardMs = this.#contentMs = this.#spokeMs = nowMs
   }
 
+  /** A provider has begun. How long that took says nothing about it: others may have been asked before. */
+  opened(nowMs: number): void {
+    this.#heardMs = this.#contentMs = nowMs
+  }
+
   /** `outputBytes`: all of the answer so far. */
   heard(nowMs: number, outputBytes: number): void {
     this.#heardMs = nowMs

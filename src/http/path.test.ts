@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { publicPath } from './path.ts'
+import { pathOf, publicPath } from './path.ts'
 
 const forms: readonly [path: string, meant: string][] = [
   ['/v1/chat/completions', '/chat/completions'],
@@ -19,4 +19,17 @@ const forms: readonly [path: string, meant: string][] = [
 
 test.each(forms)('%s is taken for %s', (path, meant) => {
   expect(publicPath(path)).toBe(meant)
+})
+
+test.each([
+  ['http://gateway:8080/v1/models?x=1', '/v1/models'],
+  ['http://gateway/v1/models#x', '/v1/models'],
+  ['http://gateway', '/'],
+  ['http://gateway//api/keys', '//api/keys'],
+  // What the runtime makes of an empty or a strange Host.
+  ['/v1/models', '/v1/models'],
+  ['/v1/models?x=://a/api/keys', '/v1/models'],
+  ['//a/api/keys?x=http://b/c', '//a/api/keys'],
+])('%s leads to %s', (url, path) => {
+  expect(pathOf(url)).toBe(path)
 })

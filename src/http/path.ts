@@ -1,9 +1,9 @@
 // The one function that turns a request into the path it is matched and authorised by. The runtime's own URL is not
 // used: it folds `..` in one place and not in another, and a strange Host makes it a bare path.
 
-/** Everything between the authority and the query, as sent. */
+/** Everything between the authority and the query, as sent. A bare path has no authority, whatever its query says. */
 export function pathOf(url: string): string {
-  const authority = url.indexOf('://')
+  const authority = url.startsWith('/') ? -1 : url.indexOf('://')
   const start = authority < 0 ? 0 : url.indexOf('/', authority + 3)
   if (start < 0) return '/'
   for (let at = start; at < url.length; at++) {

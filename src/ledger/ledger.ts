@@ -90,7 +90,7 @@ export interface ReapReport {
 
 export interface ReplicaView {
   readonly id: ReplicaId
-  /** Whether another process is not known to be dead: true also while nobody can say. */
+  /** Whether another process is not known to be dead: true also while nobody can say, or what it holds can be charged. */
   isLive(id: ReplicaId): Promise<boolean>
 }
 

@@ -136,6 +136,28 @@ forEachEngine((engine) => {
     await expectBooksRight(store.database)
   })
 
+  test('what could not be added when the second limit was set is added with the next round', async () => {
+    await using store = await engine.openStore()
+    let isAway = false
+    let refused = 0
+    await using books = await openBooks(store.database, async (charges) => {
+      if (isAway) {
+        refused++
+        throw new Error('away')
+      }
+      return await sumUncountedCharges(store.database.sql, charges)
+    })
+    await books.charge(5n, now - 5000, { budgets: [today('key_1', 50n)] })
+    await books.charge(30n, now - 4000)
+    isAway = true
+    books.ledger.recount('key_1')
+    await until(async () => refused > 0)
+    isAway = false
+    await books.pace.round()
+    expect((await books.ledger.budget('key_1', dayWindow(now))).spent).toBe(35n as Nano)
+    await expectBooksRight(store.database)
+  })
+
   test('many at once wait for one answer, and what the store cannot tell is no room', async () => {
     await using store = await engine.openStore()
     let asked = 0

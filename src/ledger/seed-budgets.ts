@@ -33,7 +33,10 @@ export type SumUncounted = (asked: UncountedCharges) => Promise<bigint>
 export interface BudgetSeeds {
   /** undefined = all of them are counted in already; otherwise whether they are now. */
   ensure(budgets: readonly Budget[] | undefined): Promise<boolean> | undefined
-  /** A limit of the scope was set, perhaps not for the first time: what was charged while there was none is added. */
+  /**
+   * A limit of the scope was set, perhaps not for the first time: what was charged while there was none is added. If that
+   * fails, it is tried again with every round.
+   */
   recount(scopeId: string): Promise<void>
   /** Adds what has ended since. To be called now and then. */
   round(): Promise<void>
@@ -78,6 +81,8 @@ export function createBudgetSeeds(options: BudgetSeedsOptions): BudgetSeeds {
   const known = new Map<string, Set<string>>()
   const running = new Map<BudgetName, Promise<boolean>>()
   const late = new Map<BudgetName, Late>()
+  /** Scopes that could not be counted again when they should have been. */
+  const owed = new Set<string>()
 
   const isKnown = ({ scopeId, window }: Budget) => known.get(scopeId)?.has(window) === true
   /** The limit was there in the window before: nothing of this one can have been charged without it. */
@@ -122,6 +127,16 @@ export function createBudgetSeeds(options: BudgetSeedsOptions): BudgetSeeds {
     return first
   }
 
+  const recount = async (scopeId: string): Promise<void> => {
+    try {
+      for (const window of [dayWindow(clock.now()), monthWindow(clock.now())]) await seed(scopeId, window)
+      owed.delete(scopeId)
+    } catch (thrown) {
+      owed.add(scopeId)
+      throw thrown
+    }
+  }
+
   return {
     ensure(budgets = noBudgets) {
       if (budgets.every(isKnown)) return undefined
@@ -131,9 +146,7 @@ export function createBudgetSeeds(options: BudgetSeedsOptions): BudgetSeeds {
       const all = unknown.map(({ scopeId, window }) => ensureOne(scopeId, window))
       return Promise.all(all).then((done) => done.every(Boolean))
     },
-    async recount(scopeId) {
-      for (const window of [dayWindow(clock.now()), monthWindow(clock.now())]) await seed(scopeId, window)
-    },
+    recount,
     async round() {
       const times = passesMs(holdLifetimeMs)
       for (const [name, one] of late) {
@@ -143,6 +156,7 @@ export function createBudgetSeeds(options: BudgetSeedsOptions): BudgetSeeds {
         await raise(scopeId, window, base + rest)
         if (++one.passes === times.length) late.delete(name)
       }
+      for (const scopeId of owed) await recount(scopeId)
     },
   }
 }

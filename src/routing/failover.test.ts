@@ -125,6 +125,15 @@ describe('what counts against no route', () => {
   })
 })
 
+test('nothing is said against routes that are well and were not asked', async () => {
+  const { run, budget } = start({ a: [attemptFault('lacks what was asked for')], b: ['ok'], c: ['ok'] })
+  while (budget.spend());
+  const outcome = await run()
+  if (!(outcome instanceof Exhausted)) throw new Error('was answered')
+  expect(outcome.failed.map(({ candidate }) => candidate.provider.id)).toEqual(['a'])
+  expect(exhaustedFailure('m', outcome).message).toContain('can serve now: a lacks what was asked for.')
+})
+
 describe('routes of which nobody knows that they work', () => {
   const all = { a: [failing], b: [failing], c: [failing], d: [failing] }
 

@@ -76,7 +76,9 @@ export async function tryCandidates<Answer extends object>(
     const isLate = deps.clock.monotonicMs() > lastBeginMs
     if (attempts > 0 && (isLate || attempts >= (isBlameless ? attemptsMax : attemptsMaxHealthy))) break
     if (attempts > 0 && !mayMoveOn(deps, candidate, { attempts, isBlameless })) {
-      failed.push(heldBack(candidate, deps.health.standing(candidate.key)))
+      const standing = deps.health.standing(candidate.key)
+      // Of one that is well there is nothing to tell: it was spared.
+      if (standing.state !== 'healthy') failed.push(heldBack(candidate, standing))
       continue
     }
     const begunMs = deps.health.begin(candidate.key, plan.mode)

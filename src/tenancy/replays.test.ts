@@ -9,6 +9,8 @@ const minuteMs = 60_000
 
 interface Process {
   readonly isCharged?: boolean
+  /** What happens before it is said whether the request was charged. */
+  readonly meanwhile?: () => Promise<void>
   /** Absent = of a version that does not say whose a key is. */
   readonly id?: ReplicaId
   /** Of the others. */
@@ -16,13 +18,17 @@ interface Process {
 }
 
 /** A process, which renews and tries again when it is told to. */
-function startReplica(database: Database, clock: TestClock, { isCharged = false, id, dead = [] }: Process = {}) {
+function startReplica(database: Database, clock: TestClock, process: Process = {}) {
+  const { isCharged = false, meanwhile = async () => {}, id, dead = [] } = process
   const works: (() => Promise<void>)[] = []
   const replays = createReplays({
     database,
     clock,
     sealKey: new Uint8Array(32).fill(7),
-    isCharged: async () => isCharged,
+    isCharged: async () => {
+      await meanwhile()
+      return isCharged
+    },
     replica: id && { id, isLive: async (other) => !dead.includes(other) },
     every(_, work) {
       works.push(work)
@@ -67,6 +73,37 @@ forEachEngine((engine) => {
     await first.keep(request, Buffer.from('answer'))
     const answered = await second.claim(wish())
     expect(answered).toEqual({ kind: 'answered', requestId: request.requestId, body: Buffer.from('answer') })
+  })
+
+  test('an answer that is kept while somebody asks what became of it is given', async () => {
+    await using store = await engine.openStore()
+    const clock = createTestClock()
+    const [one, other] = [createId('rep'), createId('rep')]
+    const first = startReplica(store.database, clock, { id: one })
+    const request = wish()
+    await first.claim(request)
+    const meanwhile = () => first.keep(request, Buffer.from('answer'))
+    const second = startReplica(store.database, clock, { id: other, dead: [one], isCharged: true, meanwhile })
+    expect(await second.claim(wish())).toMatchObject({ kind: 'answered', requestId: request.requestId })
+  })
+
+  test('a key that is freed in the moment in which it is found taken is claimed', async () => {
+    await using store = await engine.openStore()
+    const { database } = store
+    const first = startReplica(database, createTestClock())
+    const request = wish()
+    await first.claim(request)
+    // Between the two statements of the second claim.
+    const transaction: Database['transaction'] = (work, shape) =>
+      database.transaction(async (sql) => {
+        const found = await work(sql)
+        if (found === 'claimed' || transactions++ > 0) return found
+        await sql`DELETE FROM idempotency`
+        return undefined as never
+      }, shape)
+    let transactions = 0
+    const second = startReplica({ ...database, transaction }, createTestClock())
+    expect(await second.claim(wish())).toEqual({ kind: 'claimed' })
   })
 
   test('the key of a process that died is free again, unless its request was charged', async () => {

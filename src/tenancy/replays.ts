@@ -108,7 +108,7 @@ export function createReplays(options: ReplaysOptions): Replays {
   const stops = [every(renewMs, renew), every(freeRetryMs, freeAll)]
 
   /** Counted as running before its row can be seen: a twin in this process would take it for dead. */
-  async function enter(request: KeyedGeneration): Promise<Row | 'claimed'> {
+  async function enter(request: KeyedGeneration): Promise<Row | 'claimed' | undefined> {
     const { requestId } = request
     running.set(requestId, request)
     let found: Row | 'claimed' | undefined
@@ -123,18 +123,25 @@ export function createReplays(options: ReplaysOptions): Replays {
   async function claim(request: KeyedGeneration): Promise<ReplayClaim> {
     const found = await enter(request)
     if (found === 'claimed') return { kind: 'claimed' }
+    // It was freed between the two looks.
+    if (found === undefined) return await claim(request)
     const requestId = found.request_id
     if (found.body_sha256 !== request.bodySha256) return { kind: 'conflict', requestId }
-    if (found.state === 'running') {
-      if (!(await isDead(found))) return { kind: 'running', requestId }
-      if (await isCharged(requestId)) return { kind: 'spent', requestId }
-      await remove(database, { ...request, requestId })
-      return await claim(request)
+    if (found.state === 'done') return ended(request, found)
+    if (!(await isDead(found))) return { kind: 'running', requestId }
+    if (await isCharged(requestId)) {
+      // It may have ended only now.
+      const now = await read(database.sql, request)
+      return now?.state === 'done' && now.request_id === requestId ? ended(request, now) : { kind: 'spent', requestId }
     }
-    if (found.response === null) return { kind: 'spent', requestId }
+    await remove(database, { ...request, requestId })
+    return await claim(request)
+  }
+
+  function ended(request: KeyedGeneration, { request_id: requestId, response }: Row): ReplayClaim {
+    if (response === null) return { kind: 'spent', requestId }
     const binding = bindingOf(request)
-    const body =
-      open(sealKey, found.response, binding) ?? (previousSealKey && open(previousSealKey, found.response, binding))
+    const body = open(sealKey, response, binding) ?? (previousSealKey && open(previousSealKey, response, binding))
     assert(body, 'a stored answer opens with the secret it was sealed with')
     return { kind: 'answered', requestId, body }
   }
@@ -182,17 +189,20 @@ interface Entering {
   readonly now: number
 }
 
-async function insertOrRead(sql: Sql, { request, owner, now }: Entering): Promise<Row | 'claimed'> {
+/** undefined = it was taken when this wanted it, and is not any more. */
+async function insertOrRead(sql: Sql, { request, owner, now }: Entering): Promise<Row | 'claimed' | undefined> {
   const { key, bodySha256, requestId } = request
   const scope = scopeOf(request)
   await sql`DELETE FROM idempotency WHERE scope = ${scope} AND key = ${key} AND expires_at <= ${timeToSql(now)}`
   const claimed = await sql`INSERT INTO idempotency (scope, key, body_sha256, state, response, request_id, expires_at)
     VALUES (${scope}, ${key}, ${bodySha256}, 'running', ${owner ?? null}, ${requestId}, ${timeToSql(now + lifetimeMs)})
     ON CONFLICT DO NOTHING RETURNING key`
-  if (claimed.length === 1) return 'claimed'
+  return claimed.length === 1 ? 'claimed' : await read(sql, request)
+}
+
+async function read(sql: Sql, request: KeyedGeneration): Promise<Row | undefined> {
   const [row] = await sql<Row>`SELECT body_sha256, state, response, request_id, expires_at FROM idempotency
-    WHERE scope = ${scope} AND key = ${key}`
-  assert(row, 'a key that cannot be claimed has a row')
+    WHERE scope = ${scopeOf(request)} AND key = ${request.key}`
   return row
 }
 

@@ -7,7 +7,7 @@ const bytes = (text: string) => new TextEncoder().encode(text)
 
 test('every object and array is found, and none in a string', () => {
   const ends = readJsonEnds(bytes(' {"a[":[1,{"b":"\\"]}"}],"c\\\\":{}} '))
-  expect([...ends].sort(([a], [b]) => a - b)).toEqual([
+  expect([...ends.entries()].filter(([, end]) => end > 0)).toEqual([
     [1, 33],
     [7, 23],
     [10, 22],

@@ -112,8 +112,8 @@ export class JsonScanner {
 
   private passKnown(ends: JsonEnds): boolean {
     this.peek()
-    const end = ends.get(this.at)
-    if (end === undefined) return false
+    const end = ends[this.at] ?? 0
+    if (end === 0) return false
     this.at = end
     return true
   }

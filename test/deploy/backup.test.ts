@@ -1,5 +1,6 @@
 import { Database } from 'bun:sqlite'
 import { expect, setDefaultTimeout, test } from 'bun:test'
+import { randomBytes } from 'node:crypto'
 import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { systemClock } from '../../src/kernel/clock.ts'
@@ -164,9 +165,12 @@ test('a backup of an older version is restored, and its books wait for the upgra
   await migrate({ database, clock: systemClock, migrations: allMigrations.slice(0, -3) })
   await database.close()
   const other = elsewhere(site, 'restored')
+  writeFileSync(join(other.folder, 'secret'), randomBytes(32).toString('base64'), { mode: 0o600 })
   const restored = await other.run('restore', join(old, 'tollgate.db'))
   expect([restored.exit, restored.out]).toEqual([0, `${other.folder}: of an older Tollgate\n`])
   expect(restored.err).toContain('The next start upgrades it; then recompute its books: tollgate ledger verify')
+  // Whether a secret fits is known of an older one, too: this database has none of a gateway on record.
+  expect(restored.err).toContain('The secret found here is not the one of the backup')
   const verified = await other.run('ledger', 'verify')
   expect([verified.exit, verified.err]).toEqual([1, expect.stringContaining('the books are of an older Tollgate')])
   const again = await other.run('restore', join(old, 'tollgate.db'))

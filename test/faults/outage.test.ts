@@ -83,6 +83,7 @@ describe.each([...bothSurfaces])('on the $name surface', (surface) => {
       const scene = await startScene(fault)
       const { primary, second, tally } = scene
       await scene.pass(60, surface)
+      await scene.settle()
       expect(second.calls).toHaveLength(0)
       expect(primary.calls).toHaveLength(240)
 

@@ -119,7 +119,7 @@ async function examine(
     const verification = isOurs ? await verify(database, options) : undefined
     const secrets = readMasterSecrets(context)
     if (secrets instanceof Refusal) return { verification, secret: 'missing' }
-    const fits = !isOurs || (await isSecretOnRecord(database.sql, secrets.current))
+    const fits = await isSecretOnRecord(database.sql, secrets.current)
     return { verification, secret: fits ? 'fits' : 'another' }
   } finally {
     await database.close()

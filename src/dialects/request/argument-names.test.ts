@@ -47,3 +47,9 @@ test('beyond what one request may have rewritten, schemas stay as they are', () 
   expect(kept).toEqual([false, false, false, false, false, true])
   expect(names.inCall('f', '{"$filter":1}')).toBe('{"$filter":1}')
 })
+
+test('a field that the schema does not name keeps its name in calls: a model that repeats it would not be undone', () => {
+  const names = new ArgumentNames()
+  names.inSchema('f', '{"type":"object","properties":{"$filter":{}}}')
+  expect(names.inCall('f', '{"z$":1}')).toBe('{"z$":1}')
+})

@@ -14,8 +14,11 @@ const namesMax = 64
 const characters = 'A-Za-z0-9_.-'
 const legal = new RegExp(`^[${characters}]{1,${namesMax}}$`)
 
+/** The caller's name of a field → the one that is sent. One that the schema does not name is nobody's to mend. */
+type SentNames = ReadonlyMap<string, string>
+
 export class ArgumentNames {
-  readonly #byTool = new Map<string, ToolNames>()
+  readonly #byTool = new Map<string, SentNames>()
   readonly #schemas = new SchemaBudget()
 
   /** The schema of a tool, known by the name it is sent with; the very text that came where all names are legal. */
@@ -23,7 +26,8 @@ export class ArgumentNames {
     const all = Object.keys(recordOf(recordOf(parseJson(schema)).properties))
     // Each new name is a hash. What is too much for one request the provider will refuse by its names.
     if (all.every((name) => legal.test(name)) || this.#schemas.take(schema) !== undefined) return schema
-    const names = new ToolNames(all, namesMax, characters)
+    const legalNames = new ToolNames(all, namesMax, characters)
+    const names = new Map(all.map((name) => [name, legalNames.sent(name)] as const))
     const root = JsonNode.of(schema)
     const fields = root.member('properties')?.members()
     // Names that stand twice: the provider will say what it thinks of it.
@@ -48,15 +52,19 @@ export class ArgumentNames {
 
   /** By the name a tool is sent with: sent name of a field → the caller's. */
   get undo(): ReadonlyMap<string, ReadonlyMap<string, string>> {
-    return new Map([...this.#byTool].map(([tool, names]) => [tool, names.undo]))
+    return new Map([...this.#byTool].map(([tool, names]) => [tool, undoOf(names)]))
   }
 }
 
-function renamed(fields: readonly (readonly [string, JsonNode])[], names: ToolNames): RawJson {
-  return jsonObject(fields.map(([name, value]) => [names.sent(name), value.text] as const))
+function undoOf(names: SentNames): ReadonlyMap<string, string> {
+  return new Map([...names].flatMap(([name, sent]) => (name === sent ? [] : [[sent, name] as const])))
 }
 
-function renamedEntry({ text }: JsonNode, names: ToolNames): RawJson {
+function renamed(fields: readonly (readonly [string, JsonNode])[], names: SentNames): RawJson {
+  return jsonObject(fields.map(([name, value]) => [names.get(name) ?? name, value.text] as const))
+}
+
+function renamedEntry({ text }: JsonNode, names: SentNames): RawJson {
   const name: unknown = JSON.parse(text)
-  return typeof name === 'string' ? jsonString(names.sent(name)) : text
+  return typeof name === 'string' ? jsonString(names.get(name) ?? name) : text
 }

@@ -87,6 +87,7 @@ forEachEngine((engine) => {
     expect(withKey.text).not.toContain(apiKey.slice(6))
     const wrong = await management.ask('GET', '/api/keys', { token: 'canary-guess' })
     expect([wrong.status, wrong.text.includes('canary')]).toEqual([401, false])
+    expect(wrong.headers.get('www-authenticate')).toBe('Bearer realm="Tollgate"')
     const none = await management.ask('GET', '/api/keys', { token: null })
     expect(none.body.error.message).toContain('Authorization: Bearer')
     expect(await management.authenticator.authenticate(new Headers({ 'x-api-key': managementToken }))).toBeInstanceOf(

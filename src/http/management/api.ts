@@ -137,6 +137,7 @@ export function createManagementApi(deps: ManagementDependencies): ManagementApi
   function refuse(failure: Failure, id: RequestId): Response {
     const headers = { ...answerHeaders(id), ...retryHeaders(failure) }
     if (failure.facts.allow !== undefined) headers.allow = failure.facts.allow
+    if (failure.status === 401) headers['www-authenticate'] = 'Bearer realm="Tollgate"'
     return new Response(deps.renderFailure(failure, id), { status: failure.status, headers })
   }
 

@@ -103,8 +103,11 @@ forEachEngine((engine) => {
     const lost = await ask()
     expect([lost.status, lost.headers.get('retry-after')]).toEqual([503, '1'])
     expect(lost.body.error.message).toContain('not known')
-    expect((await ask()).body.balance).toBe('6.00')
+    const made = (await ask()).body
+    expect(made.balance).toBe('6.00')
     expect((await wallet.wallet()).balance).toBe('6.00')
+    const audit = (await wallet.management.ask('GET', '/api/audit')).body
+    expect(audit.data[0]).toMatchObject({ action: 'wallet.correct', details: { transfer: made.id, repeated: true } })
   })
 
   test('what is no correction is refused by its field, and changes nothing', async () => {

@@ -55,7 +55,7 @@ export function correctionRoutes(deps: CorrectionDependencies): readonly Route[]
         const correction: Correction = { workspaceId: id, amount, direction, reason, ...key }
         const outcome = await ledger.correct(correction)
         if (outcome.kind !== 'corrected') return correctFailure(outcome, amount)
-        if (!outcome.repeated) await noteCorrection(deps, correction, { outcome, act })
+        await noteCorrection(deps, correction, { outcome, act })
         const balance = formatUsd(outcome.posted)
         return { id: outcome.transfer.id, amount: formatUsd(amount), direction, balance }
       },
@@ -70,13 +70,17 @@ interface Done {
   readonly act: Act & { readonly requestId: RequestId }
 }
 
-/** After the money, as with a top-up: it is moved whatever becomes of this, and a caller must not be told otherwise. */
+/**
+ * After the money, as with a top-up: it is moved whatever becomes of this, and a caller must not be told otherwise. A
+ * repeated call is noted too, since the first may have been cut off before its line was written.
+ */
 async function noteCorrection(
   { database, onDefect }: CorrectionDependencies,
   { workspaceId, amount, direction, reason }: Correction,
   { outcome, act }: Done,
 ): Promise<void> {
-  const details = { transfer: outcome.transfer.id, direction, amount: formatUsd(amount), reason }
+  const { transfer, repeated } = outcome
+  const details = { transfer: transfer.id, direction, amount: formatUsd(amount), reason, ...(repeated && { repeated }) }
   const entry = { ...act, action: 'wallet.correct', object: workspaceId, details } as const
   try {
     await database.transaction((sql) => appendAudit(sql, entry))

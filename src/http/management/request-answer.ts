@@ -63,12 +63,14 @@ const chargeSchema = z
     lines: z.array(
       z.object({
         kind: z.enum(['input', 'cache_read', 'cache_write', 'cache_write_1h', 'output', 'web_search']),
-        tokens,
+        tokens: z.number().describe('Whole tokens; of `web_search` the number of searches.'),
         price_per_million: usd,
-        amount: usd.describe('Tokens × price, with up to twelve decimals.'),
+        amount: usd.describe('Count × price, with up to twelve decimals.'),
       }),
     ),
-    total: usd.describe('The lines added up, and rounded up once; of an estimate at most what was held.'),
+    total: usd.describe(
+      'The lines added up, and rounded up once; what no provider counted costs at most what was held for it.',
+    ),
     written_off: usd.describe('What of that the wallet could not pay, and the operator lost.'),
     charged: usd.describe('What the wallet paid: the total without what was written off.'),
     released: usd.nullable().describe('What was set aside and not used.'),

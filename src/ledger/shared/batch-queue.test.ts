@@ -21,9 +21,18 @@ type Meet = (text: string, values: string) => void
 
 function openQueue(meet: (advance: (milliseconds: number) => void) => Meet) {
   let nowMs = 0
+  const waits = new Map<() => void, number>()
   const advance = (milliseconds: number): void => {
     nowMs += milliseconds
+    for (const [end, dueMs] of waits) if (dueMs <= nowMs && waits.delete(end)) end()
   }
+  /** Over when its time is, by whatever took that long; where nothing does, at once. */
+  const wait = (milliseconds: number) =>
+    new Promise<void>((end) => {
+      const dueMs = nowMs + milliseconds
+      waits.set(end, dueMs)
+      void Bun.sleep(0).then(() => advance(Math.max(0, dueMs - nowMs)))
+    })
   const met = meet(advance)
   const sql = async (strings: TemplateStringsArray, ...values: readonly unknown[]) => {
     const text = strings.join('?').replace(/\s+/g, ' ')
@@ -44,7 +53,7 @@ function openQueue(meet: (advance: (milliseconds: number) => void) => Meet) {
     clock,
     gate,
     // What can be done without waiting is done first.
-    pace: { wait: (ms) => Bun.sleep(0).then(() => advance(ms)), every: () => () => {} },
+    pace: { wait, every: () => () => {} },
     random: () => 0,
     owner: () => ({ id: 'rep_1', epoch: 1n, now: 0n }) as Owner,
     recall: async () => true,
@@ -73,12 +82,12 @@ function openQueue(meet: (advance: (milliseconds: number) => void) => Meet) {
 
 /** The wallet's row is locked until that time: a try waits for as long as it may, and has met the lock then. */
 const lockedUntil =
-  (freeMs: number, errno: string, now: () => number) =>
+  (freeMs: number, errno: string, now: () => number, which = () => /ws_locked/) =>
   (advance: (milliseconds: number) => void): Meet => {
     let waitMs = 900
     return (text, values) => {
       if (text.includes('lock_timeout')) waitMs = Number(values.split(' ').at(-1))
-      if (!text.includes('balances') || !values.includes('ws_locked') || now() >= freeMs) return
+      if (!text.includes('balances') || !which().test(values) || now() >= freeMs) return
       advance(waitMs)
       waitMs = 900
       throw sqlError(errno)
@@ -109,6 +118,28 @@ for (const errno of ['55P03', '57014']) {
     expect(queue.gate.failed()).toBe(errno === '57014')
   })
 }
+
+test('many wallets whose rows are locked take turns with everybody else, and with each other', async () => {
+  let now = () => 0
+  const which = () => (now() < 5000 ? /ws_locked/ : /ws_locked[1-9]/)
+  const queue = openQueue(lockedUntil(Number.POSITIVE_INFINITY, '55P03', () => now(), which))
+  now = queue.nowMs
+  const unlocked = queue.settle('locked0', '0').then(({ kind }) => [kind, now() < 10_000])
+  const locked = Array.from({ length: 9 }, (_, at) => queue.settle(`locked${at + 1}`, `l${at}`))
+  const waits: number[] = []
+  for (let at = 0; now() < 20_000; at++) {
+    const begunMs = now()
+    expect((await queue.hold('free', `f${at}`)).kind).toBe('held')
+    waits.push(now() - begunMs)
+    // As long as a try at a locked wallet takes.
+    while (now() < begunMs + 250) await Bun.sleep(0)
+  }
+  expect(await unlocked).toEqual(['settled', true])
+  // The first ones are there while nobody knows yet which wallets are locked.
+  expect(Math.max(...waits.slice(1))).toBeLessThanOrEqual(500)
+  expect(waits[0]).toBeLessThan(4000)
+  expect((await Promise.all(locked)).every(({ kind }) => kind === 'unavailable')).toBe(true)
+})
 
 test('a wallet that is free again is charged, and goes with the others from then on', async () => {
   let now = () => 0

@@ -48,8 +48,11 @@ export function createBatchQueue(options: BatchQueueOptions): BatchQueue {
     return recalls.isFresh(wallet)
   }
   const busyWallets = createBusyWallets(pace)
+  /** After every try that met a lock: many locked wallets would take all of the time otherwise. */
+  let isOthersTurn = false
   const rules = {
-    isWaiting: (id: WorkspaceId) => recalls.isRunning(id) || busyWallets.isResting(id),
+    isWaiting: (id: WorkspaceId) =>
+      recalls.isRunning(id) || busyWallets.isResting(id) || (isOthersTurn && busyWallets.isLocked(id)),
     isApart: busyWallets.isApart,
   }
   let wake = () => {}
@@ -65,6 +68,11 @@ export function createBatchQueue(options: BatchQueueOptions): BatchQueue {
       entry.operation.answer(unavailable)
       return false
     })
+  /** The operations of each wallet stay in their order. */
+  const restingLast = (entries: readonly Entry[]): Entry[] => {
+    const isResting = ({ operation }: Entry) => busyWallets.isResting(operation.workspaceId)
+    return [...entries.filter((entry) => !isResting(entry)), ...entries.filter(isResting)]
+  }
   /** `batch`: what the work is about. */
   const watched = async <T>(batch: readonly Entry[], work: () => Promise<T>): Promise<T> => {
     const watch = setInterval(() => {
@@ -84,7 +92,10 @@ export function createBatchQueue(options: BatchQueueOptions): BatchQueue {
       const turn = turns.shift()
       if (turn) await watched([], turn)
       const batch = takeBatch(queue, rules)
+      const wasOthersTurn = isOthersTurn
+      isOthersTurn = false
       if (batch.length === 0) {
+        if (wasOthersTurn) continue
         if (queue.length > 0 && turns.length === 0)
           await watched([], () => Promise.race([...recalls.running(), ...busyWallets.resting(), woken()]))
         continue
@@ -102,7 +113,8 @@ export function createBatchQueue(options: BatchQueueOptions): BatchQueue {
         continue
       }
       if (end === 'apart') {
-        queue.unshift(...stillPatient(rest, lockPatienceMs))
+        queue = restingLast([...stillPatient(rest, lockPatienceMs), ...queue])
+        isOthersTurn = true
         continue
       }
       queue.unshift(...stillPatient(rest, 0))

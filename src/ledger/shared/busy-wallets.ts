@@ -7,7 +7,7 @@ import type { Pace } from '../pace.ts'
 
 /** Between two tries of a wallet that is known to be locked. */
 const restMs = 500
-/** As long as such a try waits, everybody else's commit does: at most a third of the time. */
+/** As long as a try waits, everybody else's commit does; after each that met a lock they have a turn. */
 const shortLockMs = 250
 
 /** For what may be locked and can be tried again: in this transaction no row is waited for any longer. */

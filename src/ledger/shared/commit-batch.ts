@@ -78,12 +78,12 @@ async function transact(
 ) {
   const operations = batch.map((entry) => entry.operation)
   const tried = new Set(batch.flatMap((entry) => (entry.tried ? [entry.operation.requestId] : [])))
-  const isKnownLocked = operations.some(({ workspaceId }) => busyWallets.isLocked(workspaceId))
+  const isSuspect = operations.some(({ workspaceId }) => busyWallets.isApart(workspaceId))
   for (let retries = 0; ; retries++) {
     const end = gate.begin()
     try {
       const answers = await database.transaction(async (sql) => {
-        if (isKnownLocked) await waitLess(sql)
+        if (isSuspect) await waitLess(sql)
         return await applyBatch(sql, owner(), operations, { now: clock.now(), tried, isFinal })
       })
       end('committed')

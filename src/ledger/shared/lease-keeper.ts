@@ -5,7 +5,7 @@
 import type { Clock } from '../../kernel/clock.ts'
 import type { Database } from '../../store/database.ts'
 import type { Sql } from '../../store/sql.ts'
-import { isContention, isStoreUnavailable } from '../../store/sql-error.ts'
+import { isContention, isRowLocked, isStoreUnavailable } from '../../store/sql-error.ts'
 import type { WalletId } from '../account.ts'
 import type { Gate } from '../gate.ts'
 import type { BatchQueue } from './batch-queue.ts'
@@ -105,7 +105,10 @@ export function createLeaseKeeper(options: LeaseKeeperOptions): LeaseKeeper {
     const begunMs = nowMs()
     const { want, least } = needOf(wallet)
     const name = nameOf({ wallet, epoch: ++epoch })
-    const slice = await commit((sql) => takeSlice(sql, name, { want, least }))
+    const slice = await commit((sql) => takeSlice(sql, name, { want, least })).catch((thrown: unknown) => {
+      // The next hold would try again, and everybody wait with it.
+      if (!isRowLocked(thrown)) throw thrown
+    })
     if (!slice) return pause(wallet, thinPauseMs)
     const flags = { isWanted: false, isClosing: false, isLost: false }
     const times = { renewedMs: begunMs, validUntilMs: begunMs + leaseLifetimeMs - marginMs }

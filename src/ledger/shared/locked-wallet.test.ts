@@ -81,4 +81,27 @@ forEachEngine((engine) => {
     await living.close()
     await expectBooksRight(database)
   }, 60_000)
+
+  test('the reaper ends in one round all that the dead held of a wallet that is only busy', async () => {
+    await using store = await engine.openStore()
+    const { database, place } = store
+    const dead = await createLedger({ database, clock: systemClock })
+    const workspaceId = await addWorkspace(database)
+    await dead.fund({ workspaceId, amount: 10_000n as Nano, kind: 'topup' })
+    // More than a portion. With a limit, or they would be held from a lease, which is no row.
+    const budgets = [{ scopeId: workspaceId, window: 'day:2026-11-15', cap: 10_000n as Nano }]
+    const requests = Array.from({ length: 600 }, () => ({ ...holdOf(workspaceId, 1n), budgets }))
+    await Promise.all(requests.map((request) => dead.hold(request)))
+    await database.transaction((sql) => sql`UPDATE replicas SET heartbeat_at = 0`)
+    const living = await createLedger({ database, clock: systemClock })
+    const lock = await lockWallet(place, workspaceId)
+    const reaping = living.reap()
+    await Bun.sleep(400)
+    await lock[Symbol.asyncDispose]()
+    expect(await reaping).toHaveLength(600)
+    expect((await living.wallet(workspaceId)).held).toBe(0n as Nano)
+    await dead.close()
+    await living.close()
+    await expectBooksRight(database)
+  }, 60_000)
 })

@@ -42,7 +42,11 @@ export async function reapHolds(database: Database, reach: Failpoint): Promise<r
     if (found < Number(portionMax)) break
   }
   // Waited for one by one: most are only busy, and one that stays locked keeps no other from what it gets back.
-  for (const wallet of busy) await unlessLocked(() => reap({ only: wallet }))
+  for (const wallet of busy) {
+    await unlessLocked(async () => {
+      while ((await reap({ only: wallet })).found === Number(portionMax));
+    })
+  }
   await reapLeases(database)
   return reports
 }

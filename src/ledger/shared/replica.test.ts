@@ -1,6 +1,9 @@
 import { describe, expect, test } from 'bun:test'
+import { addWorkspace, holdOf, openLedger } from '../../../test/parts/ledger.ts'
 import { findPostgresPrograms } from '../../../test/parts/postgres.ts'
 import { openPostgresStore } from '../../../test/replicas/postgres-store.ts'
+import type { ReplicaId } from '../../kernel/ids.ts'
+import type { Nano } from '../../kernel/money.ts'
 import { createGate } from '../gate.ts'
 import { joinReplicas } from './replica.ts'
 
@@ -24,5 +27,24 @@ describe.skipIf(findPostgresPrograms() === undefined)('whether the silence of ot
     expect(await beatAt(25_000)).toBe(false)
     expect(await beatAt(30_000)).toBe(false)
     expect(await beatAt(35_000)).toBe(true)
+  }, 60_000)
+
+  test('is not said while something that they hold can still be charged', async () => {
+    await using store = await openPostgresStore()
+    const { database } = store
+    const workspaceId = await addWorkspace(database)
+    await using sleeping = await openLedger(database)
+    await using waking = await openLedger(database)
+    const id = sleeping.ledger.replica?.id as ReplicaId
+    await sleeping.ledger.fund({ workspaceId, amount: 100n as Nano, kind: 'topup' })
+    expect(await sleeping.ledger.hold(holdOf(workspaceId, 10n))).toEqual({ kind: 'held' })
+    const isLive = () => waking.ledger.replica?.isLive(id)
+    expect(await isLive()).toBe(true)
+    waking.clock.advance(8000)
+    expect(await isLive()).toBe(true)
+    await database.transaction((sql) => sql`UPDATE replicas SET heartbeat_at = 0 WHERE id = ${id}`)
+    expect(await isLive()).toBe(true)
+    expect(await waking.ledger.reap()).toHaveLength(1)
+    expect(await isLive()).toBe(false)
   }, 60_000)
 })

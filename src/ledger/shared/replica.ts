@@ -85,7 +85,10 @@ export async function joinReplicas({ database, clock, gate, onSkew }: ReplicaOpt
     async isLive(other) {
       if (!mayJudge()) return true
       const deadSince = (await databaseNow(database.sql)) - silenceOfDeathMs
-      const [row] = await database.sql`SELECT 1 FROM replicas WHERE id = ${other} AND heartbeat_at >= ${deadSince}`
+      // One that only slept may charge what it holds until the reaper has taken that.
+      const [row] = await database.sql`SELECT 1 FROM replicas WHERE id = ${other} AND heartbeat_at >= ${deadSince}
+        UNION ALL SELECT 1 FROM holds WHERE owner = ${other} AND state = 'open'
+        UNION ALL SELECT 1 FROM leases WHERE owner = ${other} LIMIT 1`
       return row !== undefined
     },
     clockSkewMs: skew.skewMs,
