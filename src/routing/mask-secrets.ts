@@ -22,6 +22,8 @@ const shapes: readonly Shape[] = [
   { pattern: /\b(ya29)\.[\w.-]+/g, keep: '$1' },
   { pattern: /\b(AIza)[\w-]{8,}/g, keep: '$1' },
   { pattern: /\b(A[KS]IA)[A-Z0-9]{12,}/g, keep: '$1' },
+  // Newer keys of Google's, Replicate's tokens, Bedrock's keys.
+  { pattern: /\b(AQ\.|r8_|ABSK)[\w+/=-]{16,}/g, keep: '$1' },
   { pattern: /\b(sk-)[A-Za-z0-9*_-]{16,}/g, keep: '$1' },
   // `gsk_…`, `pplx-…`. Names of parameters look the same, and are written small and without digits; none has 65 letters.
   { pattern: /\b([A-Za-z]{2,5}[-_])(?=[a-z_-]{0,64}[A-Z0-9*]|[a-z_-]{65})[A-Za-z0-9*_-]{16,}/g, keep: '$1' },

@@ -81,6 +81,10 @@ test('the command line sets, takes back and lists', async () => {
     out: 'was  $1.00 in, $2.00 out   sandbox/cache#1, built in\nnow  $2.50 in, $30.00 out   sandbox/cache#2, management API\n',
     err: 'Warning: `output` moved more than tenfold: $2.00 → $30.00 per million tokens.\n',
   })
+  await run('set sandbox/echo --input 1 --output 2 --web-search 10')
+  expect((await run('set sandbox/echo --input 1 --output 2')).err).toBe(
+    'Warning: `web_search` has no price any more: searches are not charged.\n',
+  )
   expect((await run('set sandbox/cache --free')).out).toContain('now  free   sandbox/cache#3, management API\n')
   expect((await run('reset sandbox/cache')).out).toContain('now  $1.00 in, $2.00 out   sandbox/cache#4, built in\n')
   const [head, ...rows] = (await run('history sandbox/cache')).out.trim().split('\n')

@@ -4,7 +4,9 @@
 import { isRecord, parseRecord } from '../canonical/json-value.ts'
 
 /** Members of a delta that carry generated output, under the names hosts use. */
-const outputNames = ['content', 'refusal', 'reasoning_content', 'reasoning', 'tool_calls', 'function_call', 'audio']
+const outputNames = [
+  ...['content', 'refusal', 'reasoning_content', 'reasoning', 'tool_calls', 'function_call', 'audio', 'images'],
+]
 
 export function isMeaningfulChunk(json: string): boolean {
   const choices: unknown = parseRecord(json)?.choices

@@ -2,8 +2,8 @@
 
 import { JsonTextMeter } from '../../wire/json-text-meter.ts'
 
-/** `name`, `arguments` and `input` are those of tool calls. */
-const textNames = ['content', 'refusal', 'reasoning_content', 'reasoning', 'name', 'arguments', 'input']
+/** `name`, `arguments` and `input` are those of tool calls, `transcript` is what was spoken. */
+const textNames = ['content', 'refusal', 'reasoning_content', 'reasoning', 'name', 'arguments', 'input', 'transcript']
 
 /** Bits of `outputMeter.seen`: the reply says that it ended · it calls a tool. */
 export const seenEnd = 0b01

@@ -159,10 +159,13 @@ function shownDatedPrice({ version, price, source, effectiveFrom }: DatedPrice) 
 }
 
 function jumpWords(before: Price, after: Price): string[] {
-  return priceJumps(before, after).map(({ bucket, from, to }) => {
+  const jumps = priceJumps(before, after).map(({ bucket, from, to }) => {
     const moved = `$${formatPrice(from)} → $${formatPrice(to)}`
     return `\`${bucketNames[bucket]}\` moved more than tenfold: ${moved} per million tokens.`
   })
+  // Whoever sets a price for tokens may not know that there was another.
+  const isLost = before.webSearch !== undefined && after.webSearch === undefined && !after.free
+  return isLost ? [...jumps, '`web_search` has no price any more: searches are not charged.'] : jumps
 }
 
 function noModel(model: string): Failure {
