@@ -44,14 +44,15 @@ async function runTests(args: readonly string[]): Promise<Report> {
 }
 
 /**
- * Each file in a fresh global; a process that dies fails its file and not the run. Two processes for each core: most of
- * what journeys take they wait, for a provider, a browser or a server that starts.
+ * Each file in a fresh global; a process that dies fails its file and not the run. Three processes for two cores: half of
+ * what journeys take they wait, for a provider, a browser or a server that starts; with four, tests began to wait for each
+ * other.
  */
 function bunTest(report: string, timings: string): string[] {
   return [
     process.execPath,
     'test',
-    `--parallel=${2 * availableParallelism()}`,
+    `--parallel=${Math.ceil(1.5 * availableParallelism())}`,
     `--timings=${timings}`,
     // Journeys start servers and databases; on a busy machine that takes longer than Bun's five seconds.
     '--timeout=30000',

@@ -4,6 +4,7 @@ import type { ConfigSource } from '../config/source.ts'
 import { findLocalServers, type LocalServer } from '../providers/local.ts'
 import type { Provider } from '../providers/provider.ts'
 import { platformCredential } from '../routing/health/route-key.ts'
+import { isStoreUnavailable } from '../store/sql-error.ts'
 import { type Goods, type GoodsDependencies, stockGoods } from './goods.ts'
 
 export interface Stock {
@@ -68,7 +69,9 @@ export async function createStock(
     // Said once, not with every attempt.
     if (!isBehind) {
       const fields = { error: error instanceof Error ? error.message : String(error) }
-      deps.log.error('what was changed could not take effect yet; what was in force stays until it can', fields)
+      // That a database is away is told by whoever watches over it.
+      const level = isStoreUnavailable(error) ? 'warn' : 'error'
+      deps.log[level]('what was changed could not take effect yet; what was in force stays until it can', fields)
     }
     isBehind = true
     return false
