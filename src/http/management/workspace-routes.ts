@@ -1,14 +1,10 @@
 // Workspaces and what belongs to one as a whole: its wallet. Money comes in here and nowhere else.
 
 import { z } from 'zod'
-import { unreachable } from '../../kernel/assert.ts'
-import { Failure, invalidRequest } from '../../kernel/failure.ts'
-import type { RequestId, WorkspaceId } from '../../kernel/ids.ts'
-import { formatUsd, type Nano } from '../../kernel/money.ts'
-import type { FundOutcome } from '../../ledger/fund.ts'
+import { Failure } from '../../kernel/failure.ts'
+import type { WorkspaceId } from '../../kernel/ids.ts'
+import { formatUsd } from '../../kernel/money.ts'
 import type { Ledger } from '../../ledger/ledger.ts'
-import type { Database } from '../../store/database.ts'
-import { type Act, appendAudit } from '../../tenancy/audit.ts'
 import type { Authenticator } from '../../tenancy/authenticate.ts'
 import { createWorkspace, getWorkspace, listWorkspaces, updateWorkspace } from '../../tenancy/workspaces.ts'
 import {
@@ -21,16 +17,13 @@ import {
   workspaceSchema,
 } from './answers.ts'
 import { amountField, must, nameField } from './fields.ts'
+import { type MoveDependencies, moveFailure, noteMove } from './money-move.ts'
 import { listAnswer, listSchema, pageOf, pageQuery } from './paging.ts'
 import { defineRoute, notFound, type Route } from './route.ts'
-import { usedOtherwise } from './run-write.ts'
 
-export interface WorkspaceDependencies {
-  readonly database: Database
+export interface WorkspaceDependencies extends MoveDependencies {
   readonly ledger: Pick<Ledger, 'fund' | 'wallet' | 'transfers'>
   readonly invalidate: Authenticator['invalidate']
-  /** What the caller is told of a defect of ours; the details go to the log, under the same id. */
-  onDefect(error: unknown, id: RequestId): Failure
 }
 
 export function workspaceRoutes(deps: WorkspaceDependencies): readonly Route[] {
@@ -150,8 +143,11 @@ function walletRoutes(deps: WorkspaceDependencies): readonly Route[] {
           ...(reference == null ? {} : { reference }),
           ...(idempotencyKey === undefined ? {} : { idempotencyKey }),
         })
-        if (outcome.kind !== 'funded') return fundFailure(outcome, amount)
-        if (!outcome.repeated) await noteTopUp(deps, id, outcome, act)
+        if (outcome.kind !== 'funded') return moveFailure(outcome, amount, { done: 'credited', does: 'credits' })
+        if (!outcome.repeated) {
+          const details = { transfer: outcome.transfer.id, amount: formatUsd(outcome.transfer.amount) }
+          await noteMove(deps, { ...act, action: 'wallet.topup', object: id, details })
+        }
         return { id: outcome.transfer.id, amount: formatUsd(amount), balance: formatUsd(outcome.posted) }
       },
     }),
@@ -174,51 +170,4 @@ function walletRoutes(deps: WorkspaceDependencies): readonly Route[] {
       },
     }),
   ]
-}
-
-type Funded = Extract<FundOutcome, { kind: 'funded' }>
-
-/**
- * After the money and not with it: the ledger commits by itself. Should this fail, the transfer is there all the same,
- * and a caller who was told of a failure might pay twice; so only the log is told.
- */
-async function noteTopUp(
-  { database, onDefect }: WorkspaceDependencies,
-  workspaceId: WorkspaceId,
-  { transfer }: Funded,
-  act: Act & { readonly requestId: RequestId },
-): Promise<void> {
-  const details = { transfer: transfer.id, amount: formatUsd(transfer.amount) }
-  const entry = { ...act, action: 'wallet.topup', object: workspaceId, details } as const
-  try {
-    await database.transaction((sql) => appendAudit(sql, entry))
-  } catch (error) {
-    onDefect(error, act.requestId)
-  }
-}
-
-function fundFailure(outcome: Exclude<FundOutcome, Funded>, amount: Nano): Failure {
-  switch (outcome.kind) {
-    case 'conflict':
-      return usedOtherwise()
-    case 'out_of_range':
-      return invalidRequest(
-        amount > 0n && amount <= outcome.max
-          ? `\`amount\` would bring the balance above ${formatUsd(outcome.max)}, which is the most that a wallet takes.`
-          : `\`amount\` must be more than 0 and at most ${formatUsd(outcome.max)}.`,
-        'amount',
-      )
-    case 'unavailable':
-      return notConfirmed(outcome.retryAfterMs)
-    default:
-      return unreachable(outcome)
-  }
-}
-
-/** A commit whose answer was lost may have been made. */
-function notConfirmed(retryAfterMs: number): Failure {
-  const message =
-    'The ledger cannot confirm a commit at the moment; whether this was credited is not known. ' +
-    'Retry with the same `Idempotency-Key`, which credits it once; without one, look at the transfers first.'
-  return new Failure('OVERLOADED', message, { retryAfterMs })
 }
