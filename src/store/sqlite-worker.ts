@@ -3,7 +3,8 @@
 
 import { Database, SQLiteError, type Statement } from 'bun:sqlite'
 import { BatchDecoder } from './batch-message.ts'
-import { runBatch } from './sqlite-batch.ts'
+import { BatchStatements } from './batch-statements.ts'
+import { runApart, runTogether } from './sqlite-batch.ts'
 import type { WriterAnswer, WriterFault, WriterQuestion } from './sqlite-protocol.ts'
 
 declare const self: Worker
@@ -13,22 +14,13 @@ const openTriesMax = 100
 const openPauseMs = 10
 
 let connection: Database | undefined
-/** The texts of batches are few and come again; those of transactions are prepared each time. */
-const prepared = new Map<string, Statement>()
+/** The statements of transactions are prepared each time. */
+const statements = new BatchStatements((text): Statement => opened().prepare(text))
 const decoder = new BatchDecoder()
-const committed: WriterAnswer = { kind: 'batch' }
 
 function opened(): Database {
   if (connection) return connection
   throw Object.assign(new Error('The database is closed'), { code: 'ERR_SQLITE_CONNECTION_CLOSED' })
-}
-
-function statement(text: string): Statement {
-  const known = prepared.get(text)
-  if (known) return known
-  const fresh = opened().prepare(text)
-  prepared.set(text, fresh)
-  return fresh
 }
 
 /** Two that open a new file at once can meet while it is switched to the write-ahead log; SQLite does not wait there. */
@@ -57,12 +49,12 @@ function answer(question: WriterQuestion): WriterAnswer {
     case 'script':
       opened().run(question.text)
       return { kind: 'done' }
-    case 'batch': {
-      const refusals = runBatch(statement, decoder.decode(question))
-      return refusals.some(Boolean) ? { kind: 'batch', refusals } : committed
-    }
+    case 'batch':
+      return { kind: 'batch', isCommitted: runTogether(statements, decoder.decode(question)) }
+    case 'operations':
+      return { kind: 'operations', refusals: runApart(statements, question.operations) }
     case 'close':
-      for (const known of prepared.values()) known.finalize()
+      statements.finalize()
       connection?.close()
       connection = undefined
       return { kind: 'done' }

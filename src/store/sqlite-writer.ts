@@ -2,11 +2,13 @@
 // itself until it ends. It never lets two turns overlap, and never waits for the disk on this thread.
 
 import { SQL } from 'bun'
+import { assert } from '../kernel/assert.ts'
 import { BatchEncoder } from './batch-message.ts'
 import type { RunScript } from './database.ts'
 import type { Sql } from './sql.ts'
 import type { WriterAnswer, WriterQuestion } from './sqlite-protocol.ts'
 import { sqlOver } from './sqlite-statement.ts'
+import { groupSteps } from './step-groups.ts'
 import type { BatchWriter } from './write-batch.ts'
 
 export interface SqliteWriter extends BatchWriter {
@@ -32,8 +34,11 @@ export async function openSqliteWriter(file: string, settings: string): Promise<
     async commitBatch(operations) {
       const endTurn = await takeTurn()
       try {
-        const answer = await thread.ask(encoder.encode(operations))
-        return (answer.kind === 'batch' ? answer.refusals : undefined) ?? operations.map(() => undefined)
+        const together = await thread.ask(encoder.encode(groupSteps(operations)))
+        if (together.kind === 'batch' && together.isCommitted) return operations.map(() => undefined)
+        const apart = await thread.ask({ kind: 'operations', operations })
+        assert(apart.kind === 'operations', 'the thread answers what it was asked')
+        return apart.refusals
       } finally {
         endTurn()
       }
@@ -132,7 +137,7 @@ function startThread(): Thread {
     })
   worker.onmessage = ({ data }: MessageEvent<WriterAnswer>) => {
     // No message is delivered while a handler runs, and `expect(…).rejects` in Bun 1.4 waits inside of whatever called
-    // it; so what follows a statement runs outside the handler. Batches are the hot path, and nothing follows them.
+    // it; so what follows a statement runs outside the handler. Batches are the hot path, and what follows a refused one only asks again.
     if (data.kind === 'batch') receive(data)
     else setImmediate(receive, data)
   }

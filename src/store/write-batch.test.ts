@@ -106,6 +106,62 @@ test('integers cross to the writing thread as they are, whatever their size', as
   expect([...types]).toEqual([{ type: 'integer' }])
 })
 
+test('text and integers of many rows arrive as they were, each in its own row', async () => {
+  await using setup = await setUp()
+  await setup.database.schemaTransaction((_sql, run) =>
+    run('CREATE TABLE notes (id BIGINT PRIMARY KEY, a TEXT, n BIGINT, b TEXT)'),
+  )
+  const texts = ['', 'plain', '"quoted" \\ [1,-2]', 'line\nbreak', 'naïve', '水と金', '🙂', null]
+  const integers = [0n, -1n, 7n, -(2n ** 53n) - 1n, 2n ** 53n + 1n, -(2n ** 63n), 2n ** 63n - 1n, null]
+  // More than go in at once, and no power of two.
+  const rows = Array.from({ length: 75 }, (_, at) => ({
+    id: BigInt(at),
+    a: texts[at % 8] ?? null,
+    n: integers[(at >> 1) % 8] ?? null,
+    b: texts[(at >> 3) % 8] ?? null,
+  }))
+  const one = (columns: (typeof rows)[number]) => [inserts.of({ table: 'notes', columns })]
+  expect(await setup.batches.commitBatch(rows.map(one))).toEqual(rows.map(() => undefined))
+  expect([...(await setup.database.sql`SELECT id, a, n, b FROM notes ORDER BY id`)]).toEqual(rows)
+})
+
+test('a row that is refused among many leaves the others in, in this batch and the next', async () => {
+  await using setup = await setUp()
+  const wallet = (at: number) => [add(`w${String(at).padStart(2, '0')}`, BigInt(at))]
+  const numbers = Array.from({ length: 40 }, (_, at) => at)
+  for (const first of [0, 40]) {
+    const batch = numbers.map((at) => wallet(first + (at === 21 ? 20 : at)))
+    const refusals = await setup.batches.commitBatch(batch)
+    const refused = refusals.flatMap((refusal, at) => (refusal ? [`${at} ${refusal.message}`] : []))
+    expect(refused).toEqual(['21 UNIQUE constraint failed: wallets.id'])
+  }
+  expect(await setup.database.sql`SELECT id FROM wallets`).toHaveLength(78)
+})
+
+test('a step whose values do not fit its statement is refused alone, and no value moves to another row', async () => {
+  await using setup = await setUp()
+  const { text, row = '' } = add('', 0n)
+  const refusals = await setup.batches.commitBatch([
+    [add('a', 1n)],
+    [{ text, row, values: ['b', 2n, 'c'] }],
+    [{ text, row, values: ['d'] }],
+    [add('e', 5n)],
+  ])
+  expect(refusals.map((refusal) => refusal !== undefined)).toEqual([false, true, true, false])
+  expect(await contents(setup.database)).toBe('a 1, e 5')
+})
+
+test('steps that only work in their order are made in their order', async () => {
+  await using setup = await setUp()
+  // Put together by statement, the second `take` would come before its wallet.
+  const operations = [
+    [add('a', 5n), take('a', 1n)],
+    [take('a', 1n), { ...add('b', 1n), text: `${add('b', 1n).text} ` }, take('b', 1n)],
+  ]
+  expect(await setup.batches.commitBatch(operations)).toEqual([undefined, undefined])
+  expect(await contents(setup.database)).toBe('a 3, b 0')
+})
+
 test('a full disk fails the batch as a whole, and the next one works once there is room', async () => {
   await using setup = await setUp()
   const { database, batches } = setup

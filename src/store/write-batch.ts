@@ -3,19 +3,25 @@
 
 import type { SqlValue } from './sql.ts'
 
-/** One statement with its parameters (`?`); it must change exactly one row, or its operation is refused. */
-export interface WriteStep<Also = never> {
+/**
+ * One statement with its parameters (`?`); it must change exactly one row, or its operation is refused. The steps of a
+ * batch are made statement by statement, and operation by operation only where one is refused that way; so in any order
+ * that none is refused in, they must come to the same.
+ */
+export interface WriteStep {
   readonly text: string
-  readonly values: readonly (SqlValue | Also)[]
+  readonly values: readonly SqlValue[]
+  /** `(?, ?)`: the text is an INSERT that ends with this row, and goes for several rows if it is repeated. */
+  readonly row?: string
   /**
    * The first value is an amount, and the rest name the row: it is the same whether the steps of a batch on one row are
-   * made one by one or once with their sum, in any order among the other steps.
+   * made one by one or once with their sum.
    */
   readonly addsUp?: true
 }
 
 /** Steps that belong together. */
-export type WriteOperation<Also = never> = readonly WriteStep<Also>[]
+export type WriteOperation = readonly WriteStep[]
 
 /** Why an operation was left out of the commit: what the database said. */
 export interface OperationRefusal {
@@ -39,6 +45,7 @@ export interface NewRow {
 interface InsertText {
   readonly names: readonly string[]
   readonly text: string
+  readonly row: string
 }
 
 /** Makes the steps that insert rows, and remembers the statements: the rows of a table are alike. */
@@ -47,18 +54,19 @@ export class InsertSteps {
 
   of({ table, columns }: NewRow): WriteStep {
     const names = Object.keys(columns)
-    const text = this.#known.get(table)?.find((known) => isSame(known.names, names))?.text ?? this.#learn(table, names)
-    return { text, values: Object.values(columns) }
+    const { text, row } =
+      this.#known.get(table)?.find((known) => isSame(known.names, names)) ?? this.#learn(table, names)
+    return { text, row, values: Object.values(columns) }
   }
 
   /** Table and column names are text of our own, never input. */
-  #learn(table: string, names: readonly string[]): string {
-    const marks = names.map(() => '?').join(', ')
-    const text = `INSERT INTO ${table} (${names.join(', ')}) VALUES (${marks})`
+  #learn(table: string, names: readonly string[]): InsertText {
+    const row = `(${names.map(() => '?').join(', ')})`
+    const learned = { names, text: `INSERT INTO ${table} (${names.join(', ')}) VALUES ${row}`, row }
     const known = this.#known.get(table)
-    if (known) known.push({ names, text })
-    else this.#known.set(table, [{ names, text }])
-    return text
+    if (known) known.push(learned)
+    else this.#known.set(table, [learned])
+    return learned
   }
 }
 

@@ -3,10 +3,13 @@
 
 import { SQLiteError } from 'bun:sqlite'
 import { SQL } from 'bun'
+import { BatchDecoder, BatchEncoder } from '../../src/store/batch-message.ts'
+import { BatchStatements } from '../../src/store/batch-statements.ts'
 import type { Database } from '../../src/store/database.ts'
 import type { Sql } from '../../src/store/sql.ts'
-import { runBatch } from '../../src/store/sqlite-batch.ts'
+import { runApart, runTogether } from '../../src/store/sqlite-batch.ts'
 import { sqlOver } from '../../src/store/sqlite-statement.ts'
+import { groupSteps } from '../../src/store/step-groups.ts'
 import type { OperationRefusal, WriteOperation } from '../../src/store/write-batch.ts'
 import type { MemoryDisk } from './memory-disk.ts'
 import type { Scheduler, Turns } from './scheduler.ts'
@@ -112,7 +115,10 @@ async function commitBatch(
   // good, so the batch writer promises that nothing was written when it throws.
   if (faults.commit(scheduler.now) === 'fails') throw fullDisk()
   const write = () => {
-    const refusals = runBatch(disk.prepare, operations)
+    const statements = new BatchStatements(disk.prepare)
+    const [encoder, decoder] = [new BatchEncoder(), new BatchDecoder()]
+    const isCommitted = runTogether(statements, decoder.decode(encoder.encode(groupSteps(operations))))
+    const refusals = isCommitted ? operations.map(() => undefined) : runApart(statements, operations)
     disk.onCommit()
     return refusals
   }
