@@ -20,13 +20,13 @@ export class AttemptTime {
     // A model that reasons may be silent for minutes before it says anything.
     const kind = model.tags.includes('reasoning') ? 'reasoning' : 'ordinary'
     const usualMs = usualTotalMs(envelope)
+    const { connectMs, firstEventMs, idleMs, contentIdleMs, totalMs } = route.timeouts
     this.timeouts = {
-      connectMs: 3_000,
-      firstEventMs: health.firstEventLimitMs(key, kind),
-      idleMs: 30_000,
-      contentIdleMs: kind === 'reasoning' ? 300_000 : 120_000,
-      totalMs: usualMs,
-      ...route.timeouts,
+      connectMs: connectMs ?? 3_000,
+      firstEventMs: firstEventMs ?? health.firstEventLimitMs(key, kind),
+      idleMs: idleMs ?? 30_000,
+      contentIdleMs: contentIdleMs ?? (kind === 'reasoning' ? 300_000 : 120_000),
+      totalMs: totalMs ?? usualMs,
     }
     // A route that is given more than is usual has that for the request as well.
     this.#leftMs = Math.max(usualMs, this.timeouts.totalMs) - spentMs(story.record.attempts)
@@ -59,8 +59,12 @@ export class AttemptTime {
 
 /** From the beginning of the first to the end of the last: two that were asked side by side took no longer than one. */
 function spentMs(attempts: readonly AttemptRecord[]): number {
-  const [first] = attempts
-  if (!first) return 0
-  const startMs = Math.min(...attempts.map((attempt) => attempt.startMs ?? 0))
-  return Math.max(...attempts.map((attempt) => (attempt.startMs ?? 0) + attempt.ms)) - startMs
+  if (attempts.length === 0) return 0
+  let firstMs = Number.POSITIVE_INFINITY
+  let lastMs = 0
+  for (const { startMs = 0, ms } of attempts) {
+    firstMs = Math.min(firstMs, startMs)
+    lastMs = Math.max(lastMs, startMs + ms)
+  }
+  return lastMs - firstMs
 }

@@ -64,7 +64,6 @@ export async function tryCandidates<Answer extends object>(
   let ambiguousCalls = 0
   const totalMs = tries.streams ? deadlineMs.streamed : deadlineMs.whole
   const lastBeginMs = deps.clock.monotonicMs() + totalMs - timeLeastMs
-  const last = plan.ordered.findLast(({ refusal }) => !refusal)
   const pair = tries.mayHedge && deps.hedges ? hedgePair(plan, deps.clock) : undefined
   const done = new Set<Candidate>()
   for (const candidate of plan.ordered) {
@@ -73,8 +72,8 @@ export async function tryCandidates<Answer extends object>(
       failed.push({ candidate, fault: cannotCarry(candidate.refusal) })
       continue
     }
-    const isLate = deps.clock.monotonicMs() > lastBeginMs
-    if (attempts > 0 && (isLate || attempts >= (isBlameless ? attemptsMax : attemptsMaxHealthy))) break
+    if (attempts >= (isBlameless ? attemptsMax : attemptsMaxHealthy)) break
+    if (attempts > 0 && deps.clock.monotonicMs() > lastBeginMs) break
     if (attempts > 0 && !mayMoveOn(deps, candidate, { attempts, isBlameless })) {
       const standing = deps.health.standing(candidate.key)
       // Of one that is well there is nothing to tell: it was spared.
@@ -87,7 +86,7 @@ export async function tryCandidates<Answer extends object>(
       continue
     }
     const mayRepeat = attempts + 1 < attemptsMax
-    const turn = { candidate, begunMs, lastBeginMs, isLast: candidate === last, mayRepeat }
+    const turn = { candidate, begunMs, lastBeginMs, mayRepeat }
     const all = pair?.first === candidate ? await tryPair(deps, tries, turn, pair) : [await tryOne(deps, tries, turn)]
     let ambiguous = 0
     for (const { candidate: tried, outcome, calls } of all) {
@@ -136,8 +135,6 @@ interface Turn {
   readonly begunMs: number
   /** When an attempt of the request may begin at the latest. */
   readonly lastBeginMs: number
-  /** No other comes after it. */
-  readonly isLast: boolean
   /** Whether the request has more than one attempt left. */
   readonly mayRepeat: boolean
 }
@@ -190,7 +187,7 @@ function tryPair<Answer extends object>(
       if (!tries.isWanted() || !deps.hedges?.spend() || !deps.budget.spend()) return undefined
       const begunMs = deps.health.begin(second.key, tries.plan.mode)
       if (typeof begunMs !== 'number') return undefined
-      return tryOne(deps, tries, { ...turn, candidate: second, begunMs, isLast: false, mayRepeat: false }, lost)
+      return tryOne(deps, tries, { ...turn, candidate: second, begunMs, mayRepeat: false }, lost)
     },
     hasWon: ({ outcome }) => tries.isAnswer(outcome),
     discard: ({ outcome }) => (tries.isAnswer(outcome) ? tries.discard?.(outcome) : undefined),
@@ -201,8 +198,8 @@ function tryPair<Answer extends object>(
 /** A replay is one more call to a route, and is paid for like any other. */
 async function isWorthRepeating<Answer extends object>(
   deps: TryDependencies,
-  { isWanted }: Tries<Answer>,
-  { candidate, begunMs, isLast, lastBeginMs }: Turn,
+  { plan, isWanted }: Tries<Answer>,
+  { candidate, begunMs, lastBeginMs }: Turn,
   fault: AttemptFault,
 ): Promise<boolean> {
   const { clock, health, budget, random, wait = Bun.sleep } = deps
@@ -211,6 +208,7 @@ async function isWorthRepeating<Answer extends object>(
     const isFree = isInGoodHealth(deps, candidate) && !countsAgainstNobody(fault)
     return isWanted() && (isFree || budget.spend())
   }
+  const isLast = candidate === plan.ordered.findLast(({ refusal }) => !refusal)
   if (!isLast || !isShortThrottle(fault)) return false
   // Now, and not after the wait: meanwhile others would run into the same throttle.
   if (!candidate.provider.isRehearsal) {

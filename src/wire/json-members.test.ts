@@ -161,7 +161,7 @@ describe('a document is refused', () => {
   test('with any control character at any place of a string, and with no other character', () => {
     for (let code = 0; code < 0x100; code++) {
       if (code === 0x22 || code === 0x5c) continue
-      for (let before = 0; before < 5; before++) {
+      for (let before = 0; before < 12; before++) {
         const body = bytes(`{"a":"${'x'.repeat(before)}${String.fromCharCode(code)}yyyy"}`)
         const read = readJsonMembers(body)
         if (code >= 0x20) expect(read).toBeInstanceOf(JsonMembers)

@@ -164,24 +164,18 @@ export class JsonScanner {
   }
 
   /**
-   * Passes string bytes four at a time while none of them is a quote, a backslash or a control character. The prompts
-   * are most of what a gateway reads, and this takes half the time of looking at single bytes. Subtracting n from each
-   * byte sets the top bit of a byte below n; the mask ~x leaves out bytes that had it set before.
+   * Passes string bytes eight at a time, and four at the end, while none of them is special. The prompts are most of what
+   * a gateway reads, and this takes less than half the time of looking at single bytes.
    */
   private passPlain(from: number): number {
     const { words, end } = this
     let at = from
-    while (at + 4 <= end) {
-      const four = words.getInt32(at, true)
-      const noQuote = four ^ 0x22222222
-      const noBackslash = four ^ 0x5c5c5c5c
-      const special =
-        ((four - 0x20202020) & ~four) |
-        ((noQuote - 0x01010101) & ~noQuote) |
-        ((noBackslash - 0x01010101) & ~noBackslash)
-      if ((special & 0x80808080) !== 0) break
-      at += 4
+    while (at + 8 <= end) {
+      const marks = specialMarks(words.getInt32(at, true)) | specialMarks(words.getInt32(at + 4, true))
+      if ((marks & topBits) !== 0) break
+      at += 8
     }
+    if (at + 4 <= end && (specialMarks(words.getInt32(at, true)) & topBits) === 0) at += 4
     return at
   }
 
@@ -250,6 +244,16 @@ export class JsonScanner {
   private byteAt(at: number): number {
     return at < this.end ? (this.body[at] as number) : -1
   }
+}
+
+const topBits = 0x80808080
+
+/**
+ * Has a top bit set if one of four bytes is a control character, a quote or a backslash; its other bits mean nothing.
+ * Subtracting n from each byte sets the top bit of a byte below n; the mask leaves out bytes that had it set before.
+ */
+function specialMarks(four: number): number {
+  return ((four - 0x20202020) | ((four ^ 0x22222222) - 0x01010101) | ((four ^ 0x5c5c5c5c) - 0x01010101)) & ~four
 }
 
 function isDigit(byte: number): boolean {

@@ -81,6 +81,20 @@ describe('the spans of chosen members', () => {
     expect(found(bytes('{"model":"abc"}'), 0, 13)).toBe(false)
   })
 
+  test('are found behind strings of any length, wherever their escapes stand', () => {
+    const unit = fc.constantFrom('a', 'b', '"', '\\', '\n', 'é', 'long enough to be searched for its end, '.repeat(2))
+    fc.assert(
+      fc.property(fc.array(unit, { maxLength: 12 }), (units) => {
+        const text = units.join('')
+        const data = bytes(JSON.stringify({ x: { [text]: [text] }, model: text, usage: 1 }))
+        expect(found(data)).toMatchObject({ model: JSON.stringify(text), usage: '1' })
+        // The quote that ends it lies behind the end.
+        expect(found(data, 0, data.length - ',"usage":1}'.length - 1)).toBe(false)
+      }),
+      { numRuns: 500 },
+    )
+  })
+
   test('hold what JSON.parse would give, in any document', () => {
     const key = fc.oneof(fc.constantFrom(...names), fc.string({ unit: 'grapheme' }))
     fc.assert(

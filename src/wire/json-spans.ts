@@ -108,14 +108,31 @@ function isSpace(byte: number): boolean {
   return byte <= space && (byte === space || byte === lineFeed || byte === carriageReturn || byte === tab)
 }
 
+/** So many bytes are looked at one by one: most strings end within them, and a search is worth it only for more. */
+const steppedBytes = 64
+
 /** Behind the closing quote, or -1. */
 function passString(data: Uint8Array, from: number, end: number): number {
-  for (let at = from + 1; at < end; at++) {
-    const byte = data[at] as number
-    if (byte === quote) return at + 1
-    if (byte === backslash) at++
+  let at = from + 1
+  while (at < end) {
+    for (const stop = Math.min(end, at + steppedBytes); at < stop; at++) {
+      const byte = data[at] as number
+      if (byte === quote) return at + 1
+      if (byte === backslash) at++
+    }
+    const found = data.indexOf(quote, at)
+    if (found === -1 || found >= end) return -1
+    at = found + 1
+    if (!isEscaped(data, found)) return at
   }
   return -1
+}
+
+/** By the backslashes in front of it, of which every two are one that is escaped itself. */
+function isEscaped(data: Uint8Array, at: number): boolean {
+  let before = at
+  while (data[before - 1] === backslash) before--
+  return (at - before) % 2 === 1
 }
 
 function passValue(data: Uint8Array, from: number, end: number): number {

@@ -75,17 +75,19 @@ export function readResponseBody(
   bytesMax: number,
   onProgress?: () => void,
 ): Promise<Uint8Array<ArrayBuffer> | 'too-large'> {
-  const { headers, body } = response
+  const { headers } = response
   // A compressed answer is unpacked on the way in, and its Content-Length says nothing about what comes out.
   const announced = isEncoded(headers) ? undefined : announcedLength(headers)
   if (announced !== undefined && announced > bytesMax) {
-    cancel(body)
+    cancel(response.body)
     return Promise.resolve('too-large')
   }
   if (!onProgress) return readWithin(response, announced, bytesMax)
   // Who knows its length has all of it.
   if (announced !== undefined) onProgress()
   if (announced !== undefined && announced <= nativeBytesMax) return readWithin(response, announced, bytesMax)
+  // Not looked at before: that makes a stream of what can be taken whole.
+  const { body } = response
   return body === null ? Promise.resolve(new Uint8Array(0)) : readCapped(body, bytesMax, onProgress)
 }
 

@@ -2,6 +2,7 @@
 // and is no prompt text. Whoever caches by the beginning of a prompt would never find it again.
 
 import { openBracket } from '../../wire/ascii.ts'
+import { hasBytes } from '../../wire/find-bytes.ts'
 import { readJsonElements } from '../../wire/json-elements.ts'
 import {
   type ByteEdit,
@@ -36,8 +37,7 @@ export function behindAttribution(body: Uint8Array, system: JsonSpan): number {
 
 /** Cuts the blocks that are nothing but the line out of a body. */
 export function attributionEdits(body: Uint8Array, members: JsonMembers): ByteEdit[] {
-  const bytes = Buffer.from(body.buffer, body.byteOffset, body.length)
-  const system = bytes.includes(prefixBytes) ? members.find('system') : undefined
+  const system = hasBytes(body, prefixBytes) ? members.find('system') : undefined
   if (!system || memberKind(body, system) !== 'array') return []
   const spans = readJsonElements(body, system.valueStart, system.valueEnd)
   return cutSpans(spans, (i) => isAttribution(body, spans[i]))

@@ -1,6 +1,7 @@
 // Two things in a history come from this gateway and no provider of this dialect takes them: thinking signed by us, and
 // the empty text block that stands for an answer without content. They are cut out of the caller's bytes.
 
+import { hasBytes } from '../../wire/find-bytes.ts'
 import { readJsonElements } from '../../wire/json-elements.ts'
 import {
   type ByteEdit,
@@ -20,8 +21,7 @@ const traces = ['"tg1.', '"text":""', '"text": ""'].map((text) => Buffer.from(te
 
 /** In order and not overlapping. */
 export function ownTraceEdits(body: Uint8Array, members: JsonMembers): ByteEdit[] {
-  const bytes = Buffer.from(body.buffer, body.byteOffset, body.length)
-  if (!traces.some((trace) => bytes.includes(trace))) return []
+  if (!traces.some((trace) => hasBytes(body, trace))) return []
   const messages = members.find('messages')
   if (!messages || memberKind(body, messages) !== 'array') return []
   const spans = readJsonElements(body, messages.valueStart, messages.valueEnd)

@@ -2,10 +2,10 @@
 // itself in the history, a cap, a speed or another model that is not paid for, and, for hosts that have none, Anthropic's billing line.
 // Everything else is forwarded byte for byte.
 
-import { type JsonMember, spliceBytes } from '../../wire/json-members.ts'
+import { type ByteEdit, type JsonMember, spliceBytes } from '../../wire/json-members.ts'
 import { cutMembers } from '../byte-lane/cut-spans.ts'
 import { foreignModels } from '../byte-lane/foreign-models.ts'
-import { capWarnings, dearerMember, sentCap, tierWarnings } from '../byte-lane/paid-limits.ts'
+import { capWarnings, dearerMember, sentCap, tierWarning } from '../byte-lane/paid-limits.ts'
 import type { RequestEdits } from '../byte-lane/relay.ts'
 import type { Envelope } from '../canonical/envelope.ts'
 import type { EditedRequest } from '../dialect.ts'
@@ -16,28 +16,36 @@ import { ownTraceEdits } from './cut-own-traces.ts'
 const dearerSpeeds = ['fast']
 /** What Anthropic tries when the model declines, and OpenRouter when it fails. */
 const modelNames = ['fallbacks', 'fallback_credit_token', 'models', 'route']
+const encoder = new TextEncoder()
 
 export function editRequest(envelope: Envelope, edits: RequestEdits): EditedRequest {
   const { body, members, outputCap } = envelope
   const changes = ownTraceEdits(body, members)
   if (edits.rules.attributionLine === false) changes.push(...attributionEdits(body, members))
-  const replace = (member: JsonMember, jsonText: string) =>
-    changes.push({ start: member.valueStart, end: member.valueEnd, bytes: new TextEncoder().encode(jsonText) })
+  const refused: string[] = []
   const model = members.find('model')
-  if (model) replace(model, JSON.stringify(edits.upstreamModel))
+  if (model) changes.push(replaceValue(model, JSON.stringify(edits.upstreamModel)))
   const written = members.find('max_tokens')
   const cap = sentCap(envelope, edits)
-  if (written && cap !== outputCap) replace(written, String(cap))
+  if (written && cap !== outputCap) changes.push(replaceValue(written, String(cap)))
+  const warnings = capWarnings(envelope, edits, written)
   const speed = dearerMember(envelope, edits, 'speed', dearerSpeeds)
-  const foreign = foreignModels(envelope, edits, modelNames)
-  // The flag that unlocks a speed says nothing without it, and may stay.
-  changes.push(...cutMembers(members, [...(speed ? [speed.name] : []), ...(foreign?.members ?? [])]))
-  changes.push(...(foreign?.edits ?? []))
-  return {
-    body: spliceBytes(
-      body,
-      changes.sort((a, b) => a.start - b.start),
-    ),
-    warnings: [...capWarnings(envelope, edits, written), ...tierWarnings(speed), ...(foreign?.warnings ?? [])],
+  if (speed) {
+    // The flag that unlocks a speed says nothing without it, and may stay.
+    refused.push(speed.name)
+    warnings.push(tierWarning(speed))
   }
+  const foreign = foreignModels(envelope, edits, modelNames)
+  if (foreign) {
+    refused.push(...foreign.members)
+    changes.push(...foreign.edits)
+    warnings.push(...foreign.warnings)
+  }
+  if (refused.length > 0) changes.push(...cutMembers(members, refused))
+  changes.sort((a, b) => a.start - b.start)
+  return { body: spliceBytes(body, changes), warnings }
+}
+
+function replaceValue(member: JsonMember, jsonText: string): ByteEdit {
+  return { start: member.valueStart, end: member.valueEnd, bytes: encoder.encode(jsonText) }
 }

@@ -18,7 +18,6 @@ export function cutSpans(spans: readonly JsonSpan[], isCut: (index: number) => b
 }
 
 export function cutMembers({ list }: JsonMembers, names: readonly string[]): ByteEdit[] {
-  if (names.length === 0) return []
   const spans = list.map(({ start, valueEnd }) => ({ start, end: valueEnd }))
   return cutSpans(spans, (i) => names.includes(list[i]?.name ?? ''))
 }

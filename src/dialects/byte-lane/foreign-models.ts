@@ -44,13 +44,14 @@ export function foreignModels(
   names: readonly string[],
 ): ForeignModels | undefined {
   if (isOwn) return undefined
-  const named = members.list.filter(({ name }) => names.includes(name)).map(({ name }) => name)
+  const isNamed = names.some((name) => members.find(name))
   const tools = members.find('tools')
   const plugins = members.find('plugins')
-  const cuts = [
-    ...(tools && mayHave(body, tools, toolWords) ? [elementCuts(body, tools, isModel)] : []),
-    ...(plugins ? [elementCuts(body, plugins, isForeignPlugin)] : []),
-  ]
+  const cuts: ElementCuts[] = []
+  if (tools && mayHave(body, tools, toolWords)) cuts.push(elementCuts(body, tools, isModel))
+  if (plugins) cuts.push(elementCuts(body, plugins, isForeignPlugin))
+  if (!isNamed && cuts.length === 0) return undefined
+  const named = members.list.filter(({ name }) => names.includes(name)).map(({ name }) => name)
   const whole = [...named, ...cuts.flatMap(({ whole: names }) => names)]
   if (whole.length === 0 && cuts.every(({ edits }) => edits.length === 0)) return undefined
   const dropped = whole.map((name) => ({ code: `${name}_dropped`, field: `/${name}` }))

@@ -32,6 +32,6 @@ export function dearerMember(
   return member && dearer.includes(memberText(body, member) ?? '') ? member : undefined
 }
 
-export function tierWarnings(member: JsonMember | undefined): Warning[] {
-  return member ? [{ code: 'service_tier_dropped', field: `/${member.name}` }] : []
+export function tierWarning({ name }: JsonMember): Warning {
+  return { code: 'service_tier_dropped', field: `/${name}` }
 }

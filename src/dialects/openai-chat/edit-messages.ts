@@ -1,6 +1,7 @@
 // What of the messages changes on the way to a host of the same dialect: a role that the host does not know, reasoning that
 // it refuses, misses, or that only this gateway can read. Almost every body has nothing of it and is not looked at further.
 
+import { hasBytes } from '../../wire/find-bytes.ts'
 import { readJsonElements } from '../../wire/json-elements.ts'
 import {
   type ByteEdit,
@@ -30,14 +31,12 @@ const systemRole = new TextEncoder().encode('"system"')
 
 /** In order within each message, and not overlapping. */
 export function messageEdits({ body, members }: Envelope, rules: TargetRules): ByteEdit[] {
-  const bytes = Buffer.from(body.buffer, body.byteOffset, body.length)
-  const has = (trace: Buffer) => bytes.includes(trace)
   const wishes: Wishes = {
     // Some hosts refuse the role; others drop the message without a word, and the whole system prompt with it.
-    isRenamed: rules.systemRole === 'system' && has(traces.role),
-    isBare: rules.reasoningMembers === false && (has(traces.reasoning) || has(traces.blocks)),
-    isRid: has(traces.own),
-    echo: rules.reasoningEcho && has(traces.assistant) ? rules.reasoningEcho : undefined,
+    isRenamed: rules.systemRole === 'system' && hasBytes(body, traces.role),
+    isBare: rules.reasoningMembers === false && (hasBytes(body, traces.reasoning) || hasBytes(body, traces.blocks)),
+    isRid: hasBytes(body, traces.own),
+    echo: rules.reasoningEcho && hasBytes(body, traces.assistant) ? rules.reasoningEcho : undefined,
   }
   const messages = members.find('messages')
   if (!messages || !(wishes.isRenamed || wishes.isBare || wishes.isRid || wishes.echo)) return []

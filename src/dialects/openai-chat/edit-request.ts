@@ -12,14 +12,12 @@ import {
 } from '../../wire/json-members.ts'
 import { cutMembers } from '../byte-lane/cut-spans.ts'
 import { foreignModels } from '../byte-lane/foreign-models.ts'
-import { capWarnings, dearerMember, sentCap, tierWarnings } from '../byte-lane/paid-limits.ts'
+import { capWarnings, dearerMember, sentCap, tierWarning } from '../byte-lane/paid-limits.ts'
 import type { RequestEdits } from '../byte-lane/relay.ts'
 import type { Envelope } from '../canonical/envelope.ts'
 import type { EditedRequest } from '../dialect.ts'
 import { messageEdits } from './edit-messages.ts'
 
-/** The older first. */
-const capNames = ['max_tokens', 'max_completion_tokens']
 /** For a cap that the caller did not send, where nothing is known of a host: the one that most of them know. */
 const capNameUsual = 'max_tokens'
 /** Two words for the same. */
@@ -27,78 +25,73 @@ const dearerTiers = ['priority', 'fast']
 /** OpenRouter's lists of what to try instead, and settings kept there that hold such lists. */
 const modelNames = ['models', 'route', 'preset']
 const endUserNames = ['user', 'safety_identifier']
+const encoder = new TextEncoder()
 
 export function editRequest(envelope: Envelope, edits: RequestEdits): EditedRequest {
   const { body, members } = envelope
   const added: string[] = []
-  const changes: ByteEdit[] = []
+  const refused: string[] = []
+  const changes = messageEdits(envelope, edits.rules)
   const model = members.find('model')
   if (model) changes.push(replaceValue(model, JSON.stringify(edits.upstreamModel)))
-  const counting = countingCap(envelope)
-  changes.push(...capEdits(envelope, edits, counting, added))
-  const { streamUsage, endUserId } = edits.rules
+  const { counting, other } = capsOf(envelope)
+  const cap = capEdit(envelope, edits, counting, added)
+  if (cap) changes.push(cap)
+  // A host gets one cap: some refuse two, others a name that they do not know, and of two it may obey the larger.
+  if (other) refused.push(other.name)
+  const warnings = capWarnings(envelope, edits, counting)
   const tier = dearerMember(envelope, edits, 'service_tier', dearerTiers)
-  const foreign = foreignModels(envelope, edits, modelNames)
-  const refused = [
-    ...(foreign?.members ?? []),
-    ...(streamUsage === false ? ['stream_options'] : []),
-    ...(endUserId === false ? endUserNames : []),
-    ...otherCap(envelope, counting),
-    ...(tier ? [tier.name] : []),
-  ]
-  changes.push(...cutMembers(members, refused), ...(foreign?.edits ?? []))
-  changes.push(...messageEdits(envelope, edits.rules))
-  if (envelope.stream && !envelope.wantsStreamUsage && streamUsage !== false) {
-    changes.push(...usageEdits(envelope, added))
+  if (tier) {
+    refused.push(tier.name)
+    warnings.push(tierWarning(tier))
   }
+  const foreign = foreignModels(envelope, edits, modelNames)
+  if (foreign) {
+    refused.push(...foreign.members)
+    changes.push(...foreign.edits)
+    warnings.push(...foreign.warnings)
+  }
+  const { streamUsage, endUserId } = edits.rules
+  if (endUserId === false) refused.push(...endUserNames)
+  if (streamUsage === false) refused.push('stream_options')
+  else if (envelope.stream && !envelope.wantsStreamUsage) changes.push(...usageEdits(envelope, added))
+  if (refused.length > 0) changes.push(...cutMembers(members, refused))
   if (added.length > 0) {
     const last = members.list.at(-1)?.valueEnd ?? members.start + 1
-    changes.push({ start: last, end: last, bytes: encode(`,${added.join(',')}`) })
+    changes.push({ start: last, end: last, bytes: encoder.encode(`,${added.join(',')}`) })
   }
-  return {
-    body: spliceBytes(
-      body,
-      changes.sort((a, b) => a.start - b.start),
-    ),
-    warnings: [...capWarnings(envelope, edits, counting), ...tierWarnings(tier), ...(foreign?.warnings ?? [])],
-  }
+  changes.sort((a, b) => a.start - b.start)
+  return { body: spliceBytes(body, changes), warnings }
 }
 
 /**
  * The cap under the name the host is known for: renamed where the caller used the other one, added where it sent none.
  * Of a host that nothing is known of the caller may know more: some models refuse the older name, some hosts the newer.
  */
-function capEdits(
+function capEdit(
   envelope: Envelope,
   edits: RequestEdits,
   counting: JsonMember | undefined,
   added: string[],
-): ByteEdit[] {
+): ByteEdit | undefined {
   const cap = sentCap(envelope, edits)
   const name = edits.rules.outputCapName ?? counting?.name ?? capNameUsual
-  if (cap === undefined) return []
+  if (cap === undefined) return undefined
   if (!counting) {
     added.push(`"${name}":${cap}`)
-    return []
+    return undefined
   }
-  if (cap !== envelope.outputCap) return [replaceMember(counting, name, cap)]
-  return counting.name === name ? [] : [{ ...nameSpan(counting), bytes: encode(`"${name}":`) }]
+  const { start, valueStart, valueEnd } = counting
+  if (cap !== envelope.outputCap) return { start, end: valueEnd, bytes: encoder.encode(`"${name}":${cap}`) }
+  return counting.name === name ? undefined : { start, end: valueStart, bytes: encoder.encode(`"${name}":`) }
 }
 
 /** Of two caps the one that counts: the newer name before the older, a number before null. */
-function countingCap({ body, members }: Envelope): JsonMember | undefined {
-  const [older, newer] = [members.find('max_tokens'), members.find('max_completion_tokens')]
-  if (!older || !newer) return older ?? newer
-  return memberKind(body, newer) === 'null' ? older : newer
-}
-
-/** A host gets one cap: some refuse two, others a name that they do not know, and of two it may obey the larger. */
-function otherCap({ members }: Envelope, counting: JsonMember | undefined): string[] {
-  return counting ? capNames.filter((name) => name !== counting.name && members.find(name)) : []
-}
-
-function replaceMember(member: JsonMember, name: string, value: number): ByteEdit {
-  return { start: member.start, end: member.valueEnd, bytes: encode(`"${name}":${value}`) }
+function capsOf({ body, members }: Envelope): { counting: JsonMember | undefined; other: JsonMember | undefined } {
+  const older = members.find('max_tokens')
+  const newer = members.find('max_completion_tokens')
+  if (!older || !newer) return { counting: older ?? newer, other: undefined }
+  return memberKind(body, newer) === 'null' ? { counting: older, other: newer } : { counting: newer, other: older }
 }
 
 /** Usage is always asked of the provider; where the caller did not ask, the relay keeps the extra record back. */
@@ -116,14 +109,5 @@ function usageEdits({ body, members }: Envelope, added: string[]): ByteEdit[] {
 }
 
 function replaceValue(member: JsonMember, jsonText: string): ByteEdit {
-  return { start: member.valueStart, end: member.valueEnd, bytes: encode(jsonText) }
-}
-
-/** From the opening quote of the name to the value. */
-function nameSpan(member: JsonMember): { start: number; end: number } {
-  return { start: member.start, end: member.valueStart }
-}
-
-function encode(text: string): Uint8Array {
-  return new TextEncoder().encode(text)
+  return { start: member.valueStart, end: member.valueEnd, bytes: encoder.encode(jsonText) }
 }
