@@ -12,12 +12,18 @@ import type { KeptKey } from './story.ts'
 const keyMax = 255
 const twinRetryMs = 1_000
 
+export interface ClaimedKey {
+  readonly kept: KeptKey
+  /** Why the request must not run after all, asked when it is held for and nothing has been sent. */
+  confirm(): Promise<Failure | undefined>
+}
+
 /** The key's request if it is ours to run, the stored answer, or why neither. */
 export async function claimKey(
   replays: Replays,
   call: Call,
   key: string,
-): Promise<{ readonly kept: KeptKey } | { readonly body: Buffer } | Failure> {
+): Promise<ClaimedKey | { readonly body: Buffer } | Failure> {
   const { story, request, envelope } = call
   const { caller, id, path } = story.record
   if (key.length > keyMax || key === '' || !caller) {
@@ -27,7 +33,10 @@ export async function claimKey(
   const keyed: KeyedGeneration = { workspaceId: caller.workspaceId, key, bodySha256, requestId: id }
   const claim = await replays.claim(keyed)
   if (claim.kind === 'claimed') {
-    return { kept: { keep: (body) => replays.keep(keyed, body), free: () => replays.free(keyed) } }
+    return {
+      kept: { keep: (body) => replays.keep(keyed, body), free: () => replays.free(keyed) },
+      confirm: async () => ((await replays.confirm(keyed)) ? undefined : overtaken()),
+    }
   }
   if (claim.kind === 'answered') return { body: claim.body }
   return refusedKey(claim, request.method)
@@ -58,6 +67,12 @@ function refusedKey(
         param,
       )
   }
+}
+
+/** This process said nothing for so long that the others thought it dead. */
+function overtaken(): Failure {
+  const message = 'Another request has taken over this idempotency key, since this one stood still. Retry in 1 s.'
+  return new Failure('LIMIT_EXCEEDED', message, { retryAfterMs: twinRetryMs })
 }
 
 /** The headers of an answer that was given before. */

@@ -29,6 +29,8 @@ export interface HoldRequest {
   readonly lifetimeMs?: number
   /** Spend limits that must have room too; reserved and charged together with the wallet. Absent = none. */
   readonly budgets?: readonly Budget[] | undefined
+  /** Once its process was taken for dead, it is never charged: its twin may have been. Where that takes a row, it gets one. */
+  readonly isFenced?: boolean
 }
 
 export interface Settlement {
@@ -37,7 +39,7 @@ export interface Settlement {
   readonly charge: Nano
   /** What the caller was told: the wallet pays no more than that. Absent = the charge. */
   readonly told?: Nano | undefined
-  /** undefined = not priced (the caller's own provider key). */
+  /** undefined = not priced (the caller's own provider key, without a fee). */
   readonly priceVersion: string | undefined
   readonly usage: string
   readonly estimated: boolean

@@ -75,6 +75,20 @@ export async function appendAudit(sql: Sql, entry: AuditEntry): Promise<void> {
   await sql`UPDATE audit_head SET hash = ${hash} WHERE id = 1`
 }
 
+/**
+ * For a change that commits by itself: its entry comes behind it, from the call that made it or, where that one was cut
+ * off, from one that was sent again. `mark`: the member of the details by which the entry is known, such as an id.
+ */
+export async function appendAuditOnce(sql: Sql, entry: AuditEntry, mark: string): Promise<void> {
+  const marked = JSON.stringify({ [mark]: entry.details?.[mark] }).slice(1, -1)
+  assert(marked !== '', 'what an entry is known by is in its details')
+  // Taken before the look: of two that look at once the second finds what the first has written.
+  await sql`UPDATE audit_head SET sequence = sequence WHERE id = 1`
+  const [noted] = await sql`SELECT 1 AS noted FROM audit WHERE object = ${entry.object} AND action = ${entry.action}
+    AND replace(details, ${marked}, '') <> details LIMIT 1`
+  if (!noted) await appendAudit(sql, entry)
+}
+
 /** SHA-256 over the row as JSON, in the order of its columns; a JSON array leaves no doubt where one ends. */
 export function auditHash(row: Omit<StoredAudit, 'hash'>): string {
   const { sequence, at, actor, action, object, details, request_id, previous_hash } = row

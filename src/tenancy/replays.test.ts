@@ -166,6 +166,16 @@ forEachEngine((engine) => {
     expect(claims.filter(({ kind }) => kind === 'running')).toHaveLength(7)
   })
 
+  test("a key is confirmed for as long as it is the request's own", async () => {
+    await using store = await engine.openStore()
+    const replays = startReplica(store.database, createTestClock(), { id: 'rep_1' })
+    const request = wish()
+    await replays.claim(request)
+    expect(await replays.confirm(request)).toBe(true)
+    expect(await replays.confirm(request)).toBe(true)
+    expect((await replays.claim(wish())).kind).toBe('running')
+  })
+
   // The embedded engine has one process, which knows what runs in it.
   if (engine.name !== 'postgres') return
 
@@ -181,5 +191,34 @@ forEachEngine((engine) => {
     expect(await charged.claim(wish())).toEqual({ kind: 'spent', requestId: request.requestId })
     const second = startReplica(store.database, clock, { id: 'rep_2', dead: ['rep_1'] })
     expect(await second.claim(wish())).toEqual({ kind: 'claimed' })
+  })
+
+  test('one that stood still before it was held for learns that its key was taken over', async () => {
+    await using store = await engine.openStore()
+    const clock = createTestClock()
+    const sleeper = startReplica(store.database, clock, { id: 'rep_1' })
+    const request = wish()
+    await sleeper.claim(request)
+    const other = startReplica(store.database, clock, { id: 'rep_2', dead: ['rep_1'] })
+    const twin = wish()
+    expect(await other.claim(twin)).toEqual({ kind: 'claimed' })
+    expect(await sleeper.confirm(request)).toBe(false)
+    expect(await other.confirm(twin)).toBe(true)
+  })
+
+  test('one that is confirmed while another takes it for dead keeps its key', async () => {
+    await using store = await engine.openStore()
+    const clock = createTestClock()
+    const sleeper = startReplica(store.database, clock, { id: 'rep_1' })
+    const request = wish()
+    await sleeper.claim(request)
+    const dead: ReplicaId[] = ['rep_1']
+    // It wakes, is held for and confirmed when the other has just found neither a heartbeat nor a hold.
+    const meanwhile = async () => {
+      expect(await sleeper.confirm(request)).toBe(true)
+      dead.pop()
+    }
+    const other = startReplica(store.database, clock, { id: 'rep_2', dead, meanwhile })
+    expect(await other.claim(wish())).toEqual({ kind: 'running', requestId: request.requestId })
   })
 })

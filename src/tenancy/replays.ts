@@ -29,6 +29,11 @@ export type ReplayClaim =
 
 export interface Replays {
   claim(request: KeyedGeneration): Promise<ReplayClaim>
+  /**
+   * Whether the key is still this request's. To be asked when others can see its hold, by which they know that it runs:
+   * whoever was silent before that may have been taken for dead.
+   */
+  confirm(request: KeyedGeneration): Promise<boolean>
   /** The request was answered and paid for; without a body nothing can be shown again. */
   keep(request: KeyedGeneration, body: Uint8Array | undefined): Promise<void>
   /** The request came to nothing. Never rejects: what cannot be freed now is tried again until it is. */
@@ -134,7 +139,7 @@ export function createReplays(options: ReplaysOptions): Replays {
       const now = await read(database.sql, request)
       return now?.state === 'done' && now.request_id === requestId ? ended(request, now) : { kind: 'spent', requestId }
     }
-    await remove(database, { ...request, requestId })
+    await removeDead(database, request, found)
     return await claim(request)
   }
 
@@ -148,6 +153,15 @@ export function createReplays(options: ReplaysOptions): Replays {
 
   return {
     claim,
+    async confirm({ key, requestId, ...scope }) {
+      if (database.engine === 'sqlite') return true
+      // Always another time than the one that was read with the row by whoever takes its request for dead.
+      const [row] = await database.transaction((sql) => {
+        return sql`UPDATE idempotency SET expires_at = expires_at + 1 WHERE scope = ${scopeOf(scope)} AND key = ${key}
+          AND request_id = ${requestId} RETURNING key`
+      }, 'at_once')
+      return row !== undefined
+    },
     async keep(request, body) {
       const isKept = body !== undefined && body.length <= bodyBytesMax
       const response = isKept ? seal(sealKey, Buffer.from(body), bindingOf(request)) : null
@@ -215,6 +229,18 @@ async function remove(database: Database, request: KeyedGeneration): Promise<voi
   await database.transaction((sql) => {
     return sql`DELETE FROM idempotency
       WHERE scope = ${scopeOf(request)} AND key = ${request.key} AND request_id = ${request.requestId}`
+  })
+}
+
+/** As it was read: one that was confirmed or renewed since then is looked at again. */
+async function removeDead(
+  database: Database,
+  request: KeyedGeneration,
+  { request_id: requestId, expires_at: expiresAt }: Row,
+): Promise<void> {
+  await database.transaction((sql) => {
+    return sql`DELETE FROM idempotency WHERE scope = ${scopeOf(request)} AND key = ${request.key}
+      AND request_id = ${requestId} AND state = 'running' AND expires_at = ${expiresAt}`
   })
 }
 

@@ -49,11 +49,14 @@ export function correctionRoutes(deps: CorrectionDependencies): readonly Route[]
         const outcome = await ledger.correct(correction)
         if (outcome.kind === 'insufficient') return tooLittleFree(outcome, amount)
         if (outcome.kind !== 'corrected') return moveFailure(outcome, amount, { done: 'corrected', does: 'corrects' })
-        const { transfer, repeated } = outcome
-        const told = { id: transfer.id, amount: formatUsd(amount), direction, balance: formatUsd(outcome.posted) }
-        // A repeated one is noted too, since the first may have been cut off before its line was written.
-        const details = { transfer: transfer.id, direction, amount: told.amount, reason, ...(repeated && { repeated }) }
-        await noteMove(deps, { ...act, action: 'wallet.correct', object: id, details })
+        const told = {
+          id: outcome.transfer.id,
+          amount: formatUsd(amount),
+          direction,
+          balance: formatUsd(outcome.posted),
+        }
+        const details = { direction, amount: told.amount, reason }
+        await noteMove(deps, { ...act, action: 'wallet.correct', object: id, details }, outcome)
         return told
       },
     }),

@@ -4,9 +4,10 @@ import { unreachable } from '../../kernel/assert.ts'
 import { Failure, invalidRequest } from '../../kernel/failure.ts'
 import type { RequestId } from '../../kernel/ids.ts'
 import { formatUsd, type Nano } from '../../kernel/money.ts'
+import type { Transfer } from '../../ledger/transfer.ts'
 import type { Unavailable } from '../../ledger/unavailable.ts'
 import type { Database } from '../../store/database.ts'
-import { appendAudit } from '../../tenancy/audit.ts'
+import { type AuditEntry, appendAuditOnce } from '../../tenancy/audit.ts'
 import { usedOtherwise } from './run-write.ts'
 
 export interface MoveDependencies {
@@ -15,15 +16,27 @@ export interface MoveDependencies {
   onDefect(error: unknown, id: RequestId): Failure
 }
 
-type Entry = Parameters<typeof appendAudit>[1] & { readonly requestId: RequestId }
+type Entry = AuditEntry & { readonly requestId: RequestId }
+
+/** A transfer that was made, now or by an earlier call. */
+interface Moved {
+  readonly transfer: Transfer
+  readonly repeated: boolean
+}
 
 /**
  * After the money and not with it: the ledger commits by itself. Should this fail, the transfer is there all the same,
- * and a caller who was told of a failure might move it twice; so only the log is told.
+ * and a caller who was told of a failure might move it twice; so only the log is told. A repeated call writes the line
+ * where the first was cut off before it.
  */
-export async function noteMove({ database, onDefect }: MoveDependencies, entry: Entry): Promise<void> {
+export async function noteMove(
+  { database, onDefect }: MoveDependencies,
+  entry: Entry,
+  { transfer: { id }, repeated }: Moved,
+): Promise<void> {
+  const details = { transfer: id, ...entry.details, ...(repeated && { repeated }) }
   try {
-    await database.transaction((sql) => appendAudit(sql, entry))
+    await database.transaction((sql) => appendAuditOnce(sql, { ...entry, details }, 'transfer'))
   } catch (error) {
     onDefect(error, entry.requestId)
   }

@@ -98,6 +98,37 @@ forEachEngine((engine) => {
     expect(body.data.filter(({ action }: { action: string }) => action === 'wallet.topup')).toHaveLength(2)
   })
 
+  test.each([
+    ['topups', { amount: '5.00' }, 'wallet.topup'],
+    ['corrections', { amount: '5.00', direction: 'add', reason: 'missing' }, 'wallet.correct'],
+  ])(
+    'of %s each has one line in the audit log, also where the first call was cut off before it',
+    async (what, body, action) => {
+      await using management = await openManagement(engine)
+      const { id } = await management.make('/api/workspaces', { name: 'acme' })
+      const { database, defects } = management
+      const { transaction } = database
+      const move = () => management.ask('POST', `/api/workspaces/${id}/${what}`, keyed('k', body))
+      const cutOff: typeof transaction = (work, shape) =>
+        transaction(async (sql) => {
+          const result = await work(sql)
+          if ((await sql`SELECT 1 FROM audit WHERE action = ${action}`).length > 0) throw new Error('cut off')
+          return result
+        }, shape)
+      Object.assign(database, { transaction: cutOff })
+      const first = await move()
+      expect([first.status, defects.splice(0)]).toMatchObject([201, [{ message: 'cut off' }]])
+      Object.assign(database, { transaction })
+      expect((await move()).body).toEqual(first.body)
+      expect((await move()).body).toEqual(first.body)
+      const { data } = (await management.ask('GET', '/api/audit')).body
+      const lines = data.filter((line: { action: string }) => line.action === action)
+      expect(lines).toMatchObject([
+        { object: id, details: { transfer: first.body.id, amount: '5.00', repeated: true } },
+      ])
+    },
+  )
+
   test.each(['/api/workspaces', 'topups'] as const)('twins at the same time do the work of %s once', async (what) => {
     await using management = await openManagement(engine)
     const { id } = await management.make('/api/workspaces', { name: 'acme' })

@@ -5,6 +5,7 @@ import { addWorkspace, expectBooksRight, openLedger } from '../../../test/parts/
 import { openaiChat } from '../../dialects/openai-chat/index.ts'
 import { Failure } from '../../kernel/failure.ts'
 import { createId } from '../../kernel/ids.ts'
+import type { Nano } from '../../kernel/money.ts'
 import { Secret } from '../../kernel/secret.ts'
 import type { Ledger } from '../../ledger/ledger.ts'
 import { unavailable } from '../../ledger/unavailable.ts'
@@ -126,6 +127,18 @@ forEachEngine((engine) => {
     const { items } = await listAudit(setup.database.sql, { limit: 10 })
     expect(items).toHaveLength(1)
     await expectBooksRight(setup.database)
+  })
+
+  test('a delivery that was cut off before its audit entry gets it from the next one', async () => {
+    await using setup = await setUp(engine)
+    const { database, ledger, workspaceId } = setup
+    const payment = { amount: dollars25 as Nano, paymentId: 'cs_live_a1', reference: 'Stripe pi_1' }
+    await ledger.fund({ workspaceId, kind: 'topup', ...payment })
+    expect(await setup.deliver()).toMatchObject({ status: 200, body: { outcome: 'already_credited' } })
+    expect(await setup.posted()).toBe(dollars25)
+    const { items } = await listAudit(database.sql, { limit: 10 })
+    const details = { amount: '25.00', payment: 'cs_live_a1', repeated: true }
+    expect(items).toMatchObject([{ actor: 'stripe', action: 'wallet.topup', object: workspaceId, details }])
   })
 
   test('a session that is paid later is credited then, and its two events together once', async () => {

@@ -8,14 +8,13 @@ import { Failure, invalidRequest, retryHeaders } from '../../kernel/failure.ts'
 import { createId, type RequestId } from '../../kernel/ids.ts'
 import { formatUsd } from '../../kernel/money.ts'
 import type { Secret } from '../../kernel/secret.ts'
-import type { FundOutcome } from '../../ledger/fund.ts'
 import type { Ledger } from '../../ledger/ledger.ts'
 import type { Database } from '../../store/database.ts'
 import { isStoreUnavailable } from '../../store/sql-error.ts'
 import type { Log, LogFields } from '../../telemetry/log.ts'
-import { appendAudit } from '../../tenancy/audit.ts'
 import { getWorkspace } from '../../tenancy/workspaces.ts'
 import { BodyFault, readBody } from '../../wire/read-body.ts'
+import { noteMove } from '../management/money-move.ts'
 import { type Payment, readEvent, type StripeMode } from './stripe-event.ts'
 import { checkSignature, type SignatureFault } from './stripe-signature.ts'
 
@@ -111,11 +110,13 @@ async function credit(
     return leaveUncredited(deps, 'there is no such workspace', fields)
   }
   const outcome = await deps.ledger.fund({ ...payment, kind: 'topup' })
+  const act = { actor: 'stripe', at: deps.clock.now(), requestId: id }
+  const details = { amount: formatUsd(amount), payment: payment.paymentId }
   switch (outcome.kind) {
     case 'funded':
+      await noteMove(deps, { ...act, action: 'wallet.topup', object: workspaceId, details }, outcome)
       if (outcome.repeated) return 'already_credited'
       deps.log.info('a payment was credited', { ...fields, amount: formatUsd(amount), transfer: outcome.transfer.id })
-      await noteTopUp(deps, payment, { id, outcome })
       return 'credited'
     case 'conflict':
       return leaveUncredited(deps, 'this payment was credited before, to another wallet or with another amount', fields)
@@ -132,23 +133,6 @@ async function credit(
 function leaveUncredited({ log }: WebhookDependencies, why: string, fields: LogFields): Outcome {
   log.error(`a payment was NOT credited: ${why}; credit it by hand, or refund it in Stripe`, fields)
   return 'not_credited'
-}
-
-/** After the money, which is there whatever becomes of this: a 5xx would only make Stripe send the event again. */
-async function noteTopUp(
-  { database, clock, onDefect }: WebhookDependencies,
-  { workspaceId, amount, paymentId }: Payment,
-  { id, outcome }: { readonly id: RequestId; readonly outcome: Extract<FundOutcome, { kind: 'funded' }> },
-): Promise<void> {
-  const details = { transfer: outcome.transfer.id, amount: formatUsd(amount), payment: paymentId }
-  const act = { actor: 'stripe', at: clock.now(), requestId: id }
-  try {
-    await database.transaction((sql) =>
-      appendAudit(sql, { ...act, action: 'wallet.topup', object: workspaceId, details }),
-    )
-  } catch (error) {
-    onDefect(error, id)
-  }
 }
 
 const signatureMessages: Record<SignatureFault, string> = {

@@ -156,6 +156,25 @@ forEachEngine((engine) => {
     await expectBooksRight(database)
   }, 30_000)
 
+  test('what must not be paid once its replica was taken for dead has a row of its own, also on a hot wallet', async () => {
+    await using store = await engine.openStore()
+    const { database } = store
+    const { workspaceId, books: sleeper } = await openHot(database, 1000n)
+    await using _ = sleeper
+    await using other = await openLedger(database, { hotHoldsPerSecond: Number.POSITIVE_INFINITY })
+    await warm(sleeper, database, workspaceId)
+    const request = { ...holdOf(workspaceId, 30n), isFenced: true }
+    expect(await sleeper.ledger.hold(request)).toEqual({ kind: 'held' })
+    expect(await sleeper.ledger.extend(request.requestId, 5n as Nano)).toEqual({ kind: 'held' })
+    const id = sleeper.ledger.replica?.id ?? ''
+    await database.transaction((sql) => sql`UPDATE replicas SET heartbeat_at = 0 WHERE id = ${id}`)
+    expect(await other.ledger.reap()).toMatchObject([{ requestId: request.requestId, amount: 35n }])
+    expect(await sleeper.ledger.settle(settlementOf(request.requestId, 25n))).toEqual({ kind: 'gone' })
+    expect(await database.sql`SELECT 1 FROM transfers WHERE kind = 'charge'`).toEqual([])
+    expect(await other.ledger.wallet(workspaceId)).toMatchObject({ posted: 1000n })
+    await expectBooksRight(database)
+  }, 30_000)
+
   test.each([
     [60n, 60n],
     [95n, 95n],

@@ -71,9 +71,10 @@ export function createOwnHolds(dependencies: OwnHoldsDependencies): OwnHolds {
     submit(queue, release).catch(() => {})
   }
   const holdLeased = (request: HoldRequest): boolean => {
-    const { workspaceId, amount, roomLeast = amount, budgets = noBudgets } = request
-    // A budget is one row for all replicas, so what counts in one is decided there.
-    if (budgets.length > 0) return false
+    const { workspaceId, amount, roomLeast = amount, budgets = noBudgets, isFenced = false } = request
+    // A budget is one row for all replicas, so what counts in one is decided there. And what a lease admitted is paid
+    // even if the lease is gone: only a row of its own is lost to a process that was taken for dead.
+    if (budgets.length > 0 || isFenced) return false
     const wallet = walletOf(workspaceId)
     keeper.note(wallet, amount)
     const part = book.take(wallet, amount, roomLeast > amount ? roomLeast : amount)

@@ -87,8 +87,7 @@ export async function joinReplicas({ database, clock, gate, onSkew }: ReplicaOpt
       const deadSince = (await databaseNow(database.sql)) - silenceOfDeathMs
       // One that only slept may charge what it holds until the reaper has taken that.
       const [row] = await database.sql`SELECT 1 FROM replicas WHERE id = ${other} AND heartbeat_at >= ${deadSince}
-        UNION ALL SELECT 1 FROM holds WHERE owner = ${other} AND state = 'open'
-        UNION ALL SELECT 1 FROM leases WHERE owner = ${other} LIMIT 1`
+        UNION ALL SELECT 1 FROM holds WHERE owner = ${other} AND state = 'open' LIMIT 1`
       return row !== undefined
     },
     clockSkewMs: skew.skewMs,

@@ -5,13 +5,13 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Database } from '../../../src/store/database.ts'
 import { openDatabase } from '../../../src/store/open-database.ts'
-import { bundledEntry } from '../../parts/bundled-entry.ts'
 import { type CrashGateway, startCrashGateway } from '../../parts/crash-gateway.ts'
 import type { CrashPostgres } from '../../parts/crash-postgres.ts'
 import { type CrashUpstream, startCrashUpstream } from '../../parts/crash-upstream.ts'
 import { createThrowAwayFolder } from '../../parts/engines.ts'
 import { upstreamConfig } from '../../parts/gateway.ts'
 import { sharedPostgres } from '../../parts/postgres.ts'
+import { gatewayCommand } from '../../parts/program.ts'
 import { type RedisServer, startRedis } from '../../parts/redis.ts'
 
 export interface FleetOptions {
@@ -138,7 +138,7 @@ class RunningMember implements Member {
   async start(): Promise<void> {
     const before = await this.#replicaIds()
     this.#gateway = await startCrashGateway(this.data, {
-      entry: bundledEntry(),
+      program: gatewayCommand(),
       env: { ...this.env, TOLLGATE_PORT: this.#port },
       onLine: (line) => void (/"level":"(warn|error)"/.test(line) && this.warnings.push(line)),
     })

@@ -1,8 +1,8 @@
 // What a proof brings back: figures for people and sentences about what is broken. A test looks at the second, the long
 // run prints both.
 
-import { join } from 'node:path'
 import type { Receipt } from '../../parts/crash-client.ts'
+import { gatewayCommand } from '../../parts/program.ts'
 import type { Fleet } from './fleet.ts'
 
 export interface Proof {
@@ -26,8 +26,7 @@ export function countEnds(receipts: readonly Receipt[]): Record<Receipt['end'], 
 
 /** `tollgate ledger verify`, as an operator runs it. */
 export async function verifyByCommand({ databaseUrl }: Pick<Fleet, 'databaseUrl'>): Promise<readonly string[]> {
-  const main = join(import.meta.dir, '..', '..', '..', 'src', 'main.ts')
-  const child = Bun.spawn([process.execPath, main, 'ledger', 'verify'], {
+  const child = Bun.spawn([...gatewayCommand(), 'ledger', 'verify'], {
     env: { PATH: process.env.PATH ?? '', DATABASE_URL: databaseUrl },
     stdout: 'pipe',
     stderr: 'pipe',
