@@ -40,6 +40,8 @@ export function processTerminal(allowsColor: boolean): Terminal {
   }
 }
 
+const pasteMs = 100
+
 async function askLine(question: string, typed: 'shown' | 'hidden'): Promise<string> {
   const { stdin, stderr } = process
   // readline echoes into its output; one that swallows everything leaves nothing on the screen.
@@ -58,6 +60,8 @@ async function askLine(question: string, typed: 'shown' | 'hidden'): Promise<str
       void lines.question(typed === 'shown' ? question : '').then(resolve, () => resolve(''))
     })
   } finally {
+    // The rest of a paste of several lines would go to the shell, which shows and remembers it.
+    if (typed === 'hidden') await Bun.sleep(pasteMs)
     lines.close()
     if (typed === 'hidden') {
       stdin.setRawMode(false)

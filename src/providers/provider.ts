@@ -55,6 +55,8 @@ export interface Endpoint {
   /** What the dialect's paths are appended to, without a trailing slash. */
   readonly baseUrl: string
   readonly auth: AuthScheme
+  /** Where a workspace's own credential is called that says itself whose account it is; absent = at `baseUrl`. */
+  baseUrlOf?(credential: Secret): string
   /** Present where the scheme signs: such a scheme needs a clock, and may remember a token. */
   readonly sign?: Sign
   /** Absent = the dialect as it is. */
@@ -100,6 +102,8 @@ export interface ProviderData {
   readonly endpoints: readonly Endpoint[]
   /** Values that addresses need and no variable has. */
   readonly derived?: (settings: ProviderSettings) => ProviderSettings
+  /** Values that a workspace's own credential brings, in place of the operator's. */
+  readonly settingsOf?: (credential: string) => ProviderSettings
   /** The credential, where it is more than the value of `variable`. */
   readonly credential?: (settings: ProviderSettings) => string
 }

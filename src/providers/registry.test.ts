@@ -149,6 +149,17 @@ describe('a provider is switched on', () => {
     )
   })
 
+  test('and a workspace’s own service account calls its own project, at the same host', () => {
+    const keys = { GOOGLE_APPLICATION_CREDENTIALS: '/key.json', GOOGLE_CLOUD_PROJECT: 'operators' }
+    const vertex = on({ ...keys, GOOGLE_CLOUD_LOCATION: 'europe-west1' }, 'google-vertex')
+    const own = new Secret('{"client_email":"a@b","private_key":"k","project_id":"theirs"}')
+    const place = 'https://europe-west1-aiplatform.googleapis.com/v1/projects/theirs/locations/europe-west1/publishers'
+    expect(vertex?.endpoints.map(({ baseUrlOf }) => baseUrlOf?.(own))).toEqual([
+      `${place}/google`,
+      `${place}/anthropic`,
+    ])
+  })
+
   test('by an entry of the file, which takes the place of the built-in one', () => {
     const [provider] = builtInProviders
     if (provider === undefined) throw new Error('no providers')

@@ -90,7 +90,7 @@ function variablesOf({ variable, needs = [], takes = [] }: ProviderData): readon
 
 /** undefined = some variable that it needs is not set. */
 function providerFromData(data: ProviderData, { keys, clock }: ProvidersInput): Provider | undefined {
-  const { id, variable, needs = [], derived, credential } = data
+  const { id, variable, needs = [], derived, credential, settingsOf } = data
   const key = keys[variable]
   if (!key || needs.some((name) => !keys[name])) return undefined
   const settings: ProviderSettings = Object.fromEntries(
@@ -98,7 +98,12 @@ function providerFromData(data: ProviderData, { keys, clock }: ProvidersInput): 
   )
   const values = { ...settings, ...derived?.(settings) }
   const apiKey = credential ? new Secret(credential(settings)) : key
-  const endpoints = data.endpoints.map((endpoint) => opened(endpoint, { clock, operator: apiKey }, values))
+  const endpoints = data.endpoints.map((endpoint) => ({
+    ...opened(endpoint, { clock, operator: apiKey }, values),
+    ...(settingsOf && {
+      baseUrlOf: (own: Secret) => filledIn(endpoint.baseUrl, { ...values, ...settingsOf(own.reveal()) }),
+    }),
+  }))
   return { id, endpoints, apiKey, source: variable }
 }
 
@@ -115,9 +120,12 @@ function opened(
   signing: { readonly clock: Clock; readonly operator: Secret | undefined },
   values: ProviderSettings = {},
 ): Endpoint {
-  const settingOf = (name: string): string => (values[name] ?? '').replace(/\/+$/, '')
-  const baseUrl = endpoint.baseUrl.replace(/\{([A-Z_]+)\}/g, (_, name: string) => settingOf(name))
+  const baseUrl = filledIn(endpoint.baseUrl, values)
   const sign = createSign(endpoint.auth, signing)
   if (!sign && baseUrl === endpoint.baseUrl) return endpoint
   return { ...endpoint, baseUrl, ...(sign && { sign }) }
+}
+
+function filledIn(baseUrl: string, values: ProviderSettings): string {
+  return baseUrl.replace(/\{([A-Z_]+)\}/g, (_, name: string) => (values[name] ?? '').replace(/\/+$/, ''))
 }

@@ -66,7 +66,9 @@ function openProvider(
   { endpointsOf, guardedTransport }: OwnProvidersInput,
 ): Provider | 'elsewhere' {
   const { apiKey, baseUrl } = credential
-  const known = endpointsOf(id) ?? []
+  const known = (endpointsOf(id) ?? []).map((endpoint) => {
+    return endpoint.baseUrlOf ? { ...endpoint, baseUrl: endpoint.baseUrlOf(apiKey) } : endpoint
+  })
   const first = known[0]
   const endpoints = baseUrl === undefined ? known : first ? [{ ...first, baseUrl }] : []
   // A provider that the operator calls without a key gets the workspace's in the usual way of its dialect.

@@ -7,6 +7,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { SQL } from 'bun'
 import { forEachEngine, type Place } from '../parts/engines.ts'
+import { serviceAccount, writeServiceAccount } from '../parts/service-account.ts'
 import { bothSurfaces, chat, messages } from '../parts/surfaces.ts'
 import { startUpstream, type Upstream } from '../parts/upstream.ts'
 import { wordsFor } from '../parts/upstream-words.ts'
@@ -15,6 +16,7 @@ import { failureOf, startTenancy, type Tenancy, until } from './tenancy.ts'
 let upstream: Upstream
 let place: Place
 let tenancy: Tenancy
+let operators: ReturnType<typeof writeServiceAccount>
 
 const config = (url: string) => `
 providers:
@@ -53,11 +55,14 @@ const keysSent = () => upstream.calls.map(({ headers }) => headers.get('authoriz
 forEachEngine((engine) => {
   beforeAll(async () => {
     upstream = startUpstream((call, reply) =>
-      reply.send(200, { 'content-type': 'application/json' }, wordsFor(call).whole),
+      call.path === '/token'
+        ? reply.json(400, { error: 'invalid_grant' })
+        : reply.send(200, { 'content-type': 'application/json' }, wordsFor(call).whole),
     )
     place = await engine.createPlace()
+    operators = writeServiceAccount('operator', `${upstream.url}/token`)
     const env = {
-      GOOGLE_APPLICATION_CREDENTIALS: '/nowhere.json',
+      GOOGLE_APPLICATION_CREDENTIALS: operators.path,
       GOOGLE_CLOUD_PROJECT: 'p',
       GOOGLE_CLOUD_LOCATION: 'europe-west1',
       ...(place.url !== undefined && { DATABASE_URL: place.url }),
@@ -69,6 +74,7 @@ forEachEngine((engine) => {
   })
   afterAll(async () => {
     await tenancy[Symbol.asyncDispose]()
+    operators[Symbol.dispose]()
     place[Symbol.dispose]()
     upstream.stop()
   })
@@ -119,7 +125,7 @@ forEachEngine((engine) => {
   })
 
   test('a key that no token can be had with parks itself, and not the model of everybody', async () => {
-    const { key, credentials } = await ownTenant('google-vertex', 'not-a-service-account')
+    const { key, credentials } = await ownTenant('google-vertex', JSON.stringify(serviceAccount('tenant')))
     expect(await tenancy.must('POST', `${credentials}/google-vertex/test`)).toMatchObject({ verdict: 'refused' })
     // Five faults in a row would eject the model.
     for (let n = 0; n < 6; n++) {

@@ -104,8 +104,8 @@ forEachEngine((engine) => {
     }
     expect(await chargesOf(charging, workspaceId)).toMatchObject([{ amount: fee }, { amount: fee }])
     expect(await explained(charging, workspaceId)).toMatchObject({
-      ...{ price_version: null, charge: null, cost: fee },
-      transfers: [{ kind: 'charge', amount: fee }],
+      ...{ price_version: 'acme/large#own#1', cost: fee, transfers: [{ kind: 'charge', amount: fee }] },
+      charge: { price_source: expect.stringMatching(/^5 % of /), total: fee, charged: fee },
     })
     const { balance } = await charging.must('GET', `/api/workspaces/${workspaceId}/wallet`)
     expect(balance).toBe('0.9999961')

@@ -119,8 +119,8 @@ test('an allowlist holds for what an own key opens, too', async () => {
   expect(await seenBy(all.secret)).toEqual(['acme/small', 'own/model'])
   expect(await tenancy.must('GET', `/api/projects/${projectId}/models`)).toEqual({
     data: [
-      { id: 'acme/small', owned_by: 'acme', own_key: false },
-      { id: 'own/model', owned_by: 'own', own_key: true },
+      { id: 'acme/small', owned_by: 'acme', own_key: false, own_providers: [] },
+      { id: 'own/model', owned_by: 'own', own_key: true, own_providers: ['groq'] },
     ],
     next_cursor: null,
   })

@@ -1,6 +1,7 @@
-// `tollgate credentials`: a workspace's own keys at providers. A key comes from the standard input or a hidden prompt,
-// never from an argument, where the shell's history and the process list would keep it.
+// `tollgate credentials`: a workspace's own keys at providers. A key comes from a file, the standard input or a hidden
+// prompt, never from an argument, where the shell's history and the process list would keep it.
 
+import { readFile } from 'node:fs/promises'
 import { type CommandContext, type CommandDefinition, printJson } from '../command.ts'
 import { findWorkspace } from '../find-things.ts'
 import { shownAt, textAt } from '../json-members.ts'
@@ -38,15 +39,24 @@ const listCredentials: CommandDefinition = {
 const putCredential: CommandDefinition = {
   words: ['credentials', 'put'],
   summary: "stores or replaces a workspace's own key for a provider",
-  details: 'The key is read from the standard input, or asked for on a terminal. It can never be read back.',
+  details:
+    'The key is read from a file or the standard input, or asked for on a terminal. It can never be read back. For a host that exchanges its credential for tokens (google-vertex) it is the JSON key file of a service account.',
   positionals: [{ name: 'PROVIDER' }],
-  options: { workspace, 'base-url': { value: 'URL', help: "where to call instead of the provider's own address" } },
-  examples: ['tollgate credentials put acme < acme.key', 'tollgate credentials put acme'],
+  options: {
+    workspace,
+    file: { value: 'FILE', help: 'read the key from this file' },
+    'base-url': { value: 'URL', help: "where to call instead of the provider's own address" },
+  },
+  examples: [
+    'tollgate credentials put acme < acme.key',
+    'tollgate credentials put google-vertex --file key.json',
+    'tollgate credentials put acme',
+  ],
   async run(context, input) {
     const provider = input.positionals[0] ?? ''
     const id = await findWorkspace(context.api, input.text('workspace'))
     if (id instanceof Refusal) return id
-    const key = await readKey(context, provider)
+    const key = await readKey(context, provider, input.text('file'))
     if (key instanceof Refusal) return key
     const baseUrl = input.text('base-url')
     const stored = await context.api.call({
@@ -61,14 +71,32 @@ const putCredential: CommandDefinition = {
   },
 }
 
-async function readKey({ terminal }: CommandContext, provider: string): Promise<string | Refusal> {
-  const isAsked = terminal.isInteractive
-  const text = isAsked
-    ? await terminal.askSecret(`Key for ${cleanText(provider)} (hidden): `)
-    : await terminal.readInput()
+async function readKey(
+  { terminal }: CommandContext,
+  provider: string,
+  file: string | undefined,
+): Promise<string | Refusal> {
+  const next = `tollgate credentials put ${cleanText(provider)} --file FILE`
+  const text =
+    file !== undefined
+      ? await readKeyFile(file, next)
+      : terminal.isInteractive
+        ? await terminal.askSecret(`Key for ${cleanText(provider)} (hidden): `)
+        : await terminal.readInput()
+  if (text instanceof Refusal) return text
   const key = text.trim()
-  if (key !== '') return key
-  return usageRefusal('no key was given.', `tollgate credentials put ${cleanText(provider)} < FILE`)
+  if (key === '') return usageRefusal('no key was given.', next)
+  // A prompt takes one line, and the first one of a pasted key file is this.
+  return key === '{' ? usageRefusal('a key of several lines cannot be typed in.', next) : key
+}
+
+async function readKeyFile(file: string, next: string): Promise<string | Refusal> {
+  try {
+    return await readFile(file, 'utf8')
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? ` (${String(error.code)})` : ''
+    return usageRefusal(`${cleanText(file)} cannot be read${code}.`, next)
+  }
 }
 
 const deleteCredential: CommandDefinition = {

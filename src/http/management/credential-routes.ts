@@ -4,10 +4,11 @@ import { z } from 'zod'
 import { Failure, invalidRequest } from '../../kernel/failure.ts'
 import type { WorkspaceId } from '../../kernel/ids.ts'
 import { Secret } from '../../kernel/secret.ts'
+import type { CredentialFault, OwnCredential } from '../../providers/signing/own-credential.ts'
 import type { Database } from '../../store/database.ts'
 import type { Sql } from '../../store/sql.ts'
 import { appendAudit } from '../../tenancy/audit.ts'
-import { apiKeyFault, type CredentialSummary, type NewCredential } from '../../tenancy/credentials/credential.ts'
+import type { CredentialSummary, NewCredential } from '../../tenancy/credentials/credential.ts'
 import { getWorkspace } from '../../tenancy/workspaces.ts'
 import { credentialAnswer, credentialSchema } from './answers.ts'
 import { must } from './fields.ts'
@@ -24,6 +25,8 @@ export interface CredentialDestination {
 export interface Credentials {
   /** A Failure where there is no such provider, or the base URL may not be called. May ask the DNS. */
   destinationOf(provider: string, baseUrl: string | undefined): Promise<CredentialDestination | Failure>
+  /** What is stored of a credential for a provider that has a destination, or why it cannot be one. */
+  read(provider: string, text: string): OwnCredential | CredentialFault
   put(sql: Sql, credential: NewCredential): Promise<CredentialSummary>
   /** False: there was none. */
   delete(sql: Sql, workspaceId: WorkspaceId, provider: string): Promise<boolean>
@@ -94,7 +97,9 @@ function putCredential({ database, credentials }: CredentialDependencies): Route
     operation: 'putCredential',
     summary: "Stores or replaces the workspace's own key for a provider; it can never be read back.",
     body: z.strictObject({
-      api_key: z.string(must("the provider's key")).describe("The provider's key."),
+      api_key: z
+        .string(must("the provider's key"))
+        .describe("The provider's key; of a Google service account, its JSON key file as one text."),
       base_url: z
         .string(must('a URL'))
         .max(2000, must('a URL'))
@@ -107,15 +112,16 @@ function putCredential({ database, credentials }: CredentialDependencies): Route
     // Not a `write`: names are looked up on the way, and a transaction must not wait for that.
     async run({ id, provider, body, act }) {
       if ((await getWorkspace(database.sql, id)) === 'not found') return notFound('workspace', id)
-      const fault = apiKeyFault(body.api_key)
-      if (fault !== undefined) return invalidRequest(`\`api_key\` ${fault}.`, 'api_key')
       const destination = await credentials.destinationOf(provider, body.base_url ?? undefined)
       if (destination instanceof Failure) return destination
       const { origin, baseUrl } = destination
+      const read = credentials.read(provider, body.api_key)
+      if ('fault' in read) return invalidRequest(`\`api_key\` ${read.fault}.`, 'api_key')
       const credential: NewCredential = {
         workspaceId: id,
         provider,
-        apiKey: new Secret(body.api_key),
+        apiKey: new Secret(read.text),
+        ...(read.name === undefined ? {} : { name: read.name }),
         origin,
         ...(baseUrl === undefined ? {} : { baseUrl }),
         storedAt: act.at,

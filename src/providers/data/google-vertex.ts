@@ -1,4 +1,5 @@
 import type { ProviderData, ProviderSettings } from '../provider.ts'
+import { parseServiceAccount } from '../signing/service-account.ts'
 
 const place = 'https://{HOST}/v1/projects/{GOOGLE_CLOUD_PROJECT}/locations/{LOCATION}/publishers'
 
@@ -10,6 +11,12 @@ function derived({ GOOGLE_CLOUD_LOCATION: location = 'global' }: ProviderSetting
   return { LOCATION: location, HOST: isMulti ? `aiplatform.${location}.rep.googleapis.com` : `${location}-${host}` }
 }
 
+/** A workspace's service account may call the models of its own project only; where they run is the operator's to say. */
+function settingsOf(credential: string): ProviderSettings {
+  const project = parseServiceAccount(credential)?.projectId
+  return project === undefined ? {} : { GOOGLE_CLOUD_PROJECT: project }
+}
+
 // https://docs.cloud.google.com/vertex-ai/generative-ai/docs/partner-models/claude/use-claude, 2026-11
 // https://docs.cloud.google.com/vertex-ai/generative-ai/docs/model-reference/inference, 2026-11
 // The variable holds the path of a service account's key file, as Google's own libraries expect it.
@@ -19,6 +26,7 @@ export const googleVertex: ProviderData = {
   needs: ['GOOGLE_CLOUD_PROJECT'],
   takes: ['GOOGLE_CLOUD_LOCATION'],
   derived,
+  settingsOf,
   endpoints: [
     {
       dialect: 'gemini',

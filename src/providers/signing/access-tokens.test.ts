@@ -182,3 +182,30 @@ test('a tenant can neither have a file read nor choose where its claim is sent',
   }
   expect(asked).toEqual([usualTokenUrl])
 })
+
+test('a workspace’s credential that is opened again is asked for once', async () => {
+  const { tokens } = open(new Secret(JSON.stringify(keyFile)))
+  const text = JSON.stringify({ ...keyFile, client_email: 'own@acme.example' })
+  expect(await tokens.tokenFor(new Secret(text))).toBe('token-1')
+  expect(await tokens.tokenFor(new Secret(text))).toBe('token-1')
+  tokens.drop(new Secret(text), (token) => token === 'token-1')
+  expect(await tokens.tokenFor(new Secret(text))).toBe('token-2')
+})
+
+test('a workspace has its tokens where the operator’s file says, and nowhere else', async () => {
+  const elsewhere: string[] = []
+  using theirs = Bun.serve({
+    port: 0,
+    hostname: '127.0.0.1',
+    fetch(request) {
+      elsewhere.push(request.url)
+      return Response.json({ access_token: 'theirs', expires_in: 3600 })
+    },
+  })
+  const { tokens } = open(new Secret(JSON.stringify(keyFile)))
+  const own = { ...keyFile, client_email: 'own@acme.example', token_uri: `http://127.0.0.1:${theirs.port}/token` }
+  expect(await tokens.tokenFor(new Secret(JSON.stringify(own)))).toBe('token-1')
+  const claim = forms[0]?.get('assertion') ?? ''
+  expect(partOf(claim, 1)).toMatchObject({ iss: 'own@acme.example', aud: tokenUrl })
+  expect(elsewhere).toEqual([])
+})

@@ -2,6 +2,7 @@
 // cannot be had fails the call before anything is sent, so that another route is tried; whether the credential or whoever
 // gives out tokens is to blame is told apart, or one bad key would count against everybody's.
 
+import { createHash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import type { Clock } from '../../kernel/clock.ts'
 import type { Secret } from '../../kernel/secret.ts'
@@ -10,7 +11,7 @@ import { parseServiceAccount, type ServiceAccount, signClaim, usualTokenUrl } fr
 
 export interface AccessTokensInput {
   readonly clock: Clock
-  /** The operator's own credential may be the path of a file, and may name where tokens are had; a tenant's may not. */
+  /** It alone may be the path of a file and may name where tokens are had: its own, and those of every workspace. */
   readonly operator: Secret | undefined
 }
 
@@ -26,43 +27,88 @@ const exchangeMs = 10_000
 /** By these an issuer has too little time; the claim was not looked at. */
 const hurriedStatuses: ReadonlySet<number> = new Set([408, 429])
 
+/** Tokens of a kilobyte or two: 20 MB. */
+const heldMax = 10_000
+
 export class AccessTokens {
-  readonly #held = new WeakMap<Secret, Held>()
-  readonly #running = new WeakMap<Secret, Promise<Held>>()
+  // By what a credential says, not by the object: a workspace's own is opened anew every few seconds.
+  readonly #held = new Map<string, Held>()
+  readonly #running = new Map<string, Promise<Held>>()
+  readonly #names = new WeakMap<Secret, string>()
 
   constructor(private readonly input: AccessTokensInput) {}
 
   async tokenFor(credential: Secret): Promise<string> {
-    const held = this.#held.get(credential)
+    const name = this.#nameOf(credential)
+    const held = this.#held.get(name)
     if (held && this.input.clock.now() < held.renewAtMs) return held.token
     // Calls that come together share one exchange; none of them may end it for the others.
-    const running = this.#running.get(credential) ?? this.#renew(credential)
-    this.#running.set(credential, running)
+    const running = this.#running.get(name) ?? this.#renew(name, credential)
+    this.#running.set(name, running)
     return (await running).token
   }
 
   /** Only the one that was refused: of many calls that hear it, the last must not drop what the first has renewed. */
   drop(credential: Secret, isRefused: (token: string) => boolean): void {
-    const held = this.#held.get(credential)
-    if (held && isRefused(held.token)) this.#held.delete(credential)
+    const name = this.#nameOf(credential)
+    const held = this.#held.get(name)
+    if (held && isRefused(held.token)) this.#held.delete(name)
   }
 
-  async #renew(credential: Secret): Promise<Held> {
+  /** The operator's and a workspace's are two, also where they are the same text: tokens may be had elsewhere. */
+  #nameOf(credential: Secret): string {
+    const known = this.#names.get(credential)
+    if (known !== undefined) return known
+    const digest = createHash('sha256').update(credential.reveal()).digest('base64')
+    const name = `${credential === this.input.operator ? 'operator' : 'own'} ${digest}`
+    this.#names.set(credential, name)
+    return name
+  }
+
+  async #renew(name: string, credential: Secret): Promise<Held> {
     try {
       const held = await this.#exchange(await this.#accountOf(credential))
-      this.#held.set(credential, held)
+      this.#hold(name, held)
       return held
     } finally {
-      this.#running.delete(credential)
+      this.#running.delete(name)
+    }
+  }
+
+  /** The first is the one that was renewed longest ago. */
+  #hold(name: string, held: Held): void {
+    const now = this.input.clock.now()
+    this.#held.delete(name)
+    this.#held.set(name, held)
+    for (const [oldest, { renewAtMs }] of this.#held) {
+      if (oldest === name || (this.#held.size <= heldMax && now < renewAtMs)) break
+      this.#held.delete(oldest)
     }
   }
 
   async #accountOf(credential: Secret): Promise<ServiceAccount> {
+    if (credential === this.input.operator) return await this.#operatorsAccount(credential)
+    const account = parseServiceAccount(credential.reveal())
+    if (!account) throw notAnAccount()
+    return { ...account, tokenUrl: await this.#issuer() }
+  }
+
+  async #operatorsAccount(credential: Secret): Promise<ServiceAccount> {
     const text = credential.reveal()
-    const isOperators = credential === this.input.operator
-    const account = parseServiceAccount(isOperators && !text.startsWith('{') ? await readKeyFile(text) : text)
-    if (!account) throw noToken('the credential is no key of a service account')
-    return isOperators ? account : { ...account, tokenUrl: usualTokenUrl }
+    const account = parseServiceAccount(text.startsWith('{') ? text : await readKeyFile(text))
+    if (!account) throw notAnAccount()
+    return account
+  }
+
+  /** What a workspace's file says of it does not count: it could name any server that can be reached from here. */
+  async #issuer(): Promise<string> {
+    const { operator } = this.input
+    if (!operator) return usualTokenUrl
+    return await this.#operatorsAccount(operator).then(
+      ({ tokenUrl }) => tokenUrl,
+      // The operator's own calls tell that it is of no use; those of workspaces need nothing of it.
+      () => usualTokenUrl,
+    )
   }
 
   async #exchange(account: ServiceAccount): Promise<Held> {
@@ -106,6 +152,10 @@ async function readKeyFile(path: string): Promise<string> {
   } catch {
     throw noToken('the key file of the service account cannot be read')
   }
+}
+
+function notAnAccount(): Error {
+  return noToken('the credential is no key of a service account')
 }
 
 function noToken(message: string): Error {

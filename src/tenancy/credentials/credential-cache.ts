@@ -11,7 +11,7 @@ import { readSealed, type SealedCredential } from './credential-records.ts'
 import { openEnvelope } from './envelope.ts'
 import type { KeyRing } from './key-ring.ts'
 
-/** Mostly empty maps; with ten credentials of 500 bytes each, 50 MB at most. */
+/** Mostly empty maps; with ten credentials of 500 bytes each 50 MB, and a key file more for each that is one. */
 const workspacesMax = 10_000
 const ttlLimitMs = 60_000
 

@@ -4,7 +4,7 @@
 import { assert } from '../../kernel/assert.ts'
 import type { WorkspaceId } from '../../kernel/ids.ts'
 import { type Sql, timeFromSql, timeToSql } from '../../store/sql.ts'
-import { apiKeyFault, type CredentialId, type CredentialSummary, type NewCredential } from './credential.ts'
+import type { CredentialId, CredentialSummary, NewCredential } from './credential.ts'
 import { type Belonging, type Envelope, sealSecret } from './envelope.ts'
 import type { KeyRing } from './key-ring.ts'
 
@@ -13,13 +13,12 @@ const shownLengthMin = 8
 
 /** Replaces the workspace's credential for this provider, if there is one. Afterwards: `forget` in the cache. */
 export async function putCredential(sql: Sql, credential: NewCredential, keys: KeyRing): Promise<CredentialSummary> {
-  const { workspaceId, provider, apiKey, origin, baseUrl, storedAt } = credential
-  const text = apiKey.reveal()
-  assert(apiKeyFault(text) === undefined, 'a stored key can travel in a header')
+  const { workspaceId, provider, apiKey, name = apiKey.reveal(), origin, baseUrl, storedAt } = credential
+  assert(apiKey.reveal() !== '', 'a stored key says something')
   assert(originOf(baseUrl ?? origin) === origin, 'a credential goes to the origin of its base URL')
   const id: CredentialId = `cred_${Bun.randomUUIDv7().replaceAll('-', '')}`
   const envelope = sealSecret(apiKey, { id, workspaceId, provider, origin, baseUrl }, keys.current)
-  const last4 = text.length < shownLengthMin ? '' : text.slice(-4)
+  const last4 = name.length < shownLengthMin ? '' : name.slice(-4)
   const row = {
     workspace_id: workspaceId,
     provider,

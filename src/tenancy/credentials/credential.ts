@@ -10,8 +10,10 @@ export type CredentialId = `cred_${string}`
 export interface NewCredential {
   readonly workspaceId: WorkspaceId
   readonly provider: string
-  /** Must have passed apiKeyFault. */
+  /** Checked by how its provider takes it; apiKeyFault where it travels in a header. */
   readonly apiKey: Secret
+  /** What people tell it by where the secret itself has no telling end; its last four characters are shown. */
+  readonly name?: string
   /** The only place it may be sent to: the origin of `baseUrl`, or of the provider's own endpoint. */
   readonly origin: string
   /** Without a trailing slash; absent = the provider's own. Must have passed the egress guard. */

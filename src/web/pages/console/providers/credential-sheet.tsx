@@ -1,8 +1,8 @@
 /** @jsxImportSource preact */
 // Stores, replaces or deletes a workspace's own key at a provider. What is typed is sent once and forgotten here.
 
-import type { TargetedSubmitEvent } from 'preact'
-import { useState } from 'preact/hooks'
+import type { TargetedEvent, TargetedSubmitEvent } from 'preact'
+import { useId, useState } from 'preact/hooks'
 import { Field } from '../manage/field.tsx'
 import { FormActions } from '../manage/form-actions.tsx'
 import { Sheet } from '../manage/sheet.tsx'
@@ -43,6 +43,7 @@ export function CredentialSheet({ workspaceId, provider: given, onClose, onSaved
           isRequired
           onChange={setApiKey}
         />
+        <KeyFileField onRead={setApiKey} />
         {mayBringAddress && (
           <Field
             label="Address"
@@ -54,6 +55,30 @@ export function CredentialSheet({ workspaceId, provider: given, onClose, onSaved
         <FormActions submit={submit} label="Store the key" busyLabel="Storing …" onCancel={onClose} />
       </form>
     </Sheet>
+  )
+}
+
+interface KeyFileFieldProps {
+  onRead(text: string): void
+}
+
+/** Fills the field above, which keeps hidden what it holds. */
+function KeyFileField({ onRead }: KeyFileFieldProps) {
+  const id = useId()
+  const read = async ({ currentTarget }: TargetedEvent<HTMLInputElement>) => {
+    const [file] = currentTarget.files ?? []
+    if (file) onRead(await file.text())
+  }
+  return (
+    <div class="field-with-hint">
+      <label class="field" for={id}>
+        <span>Or from a file</span>
+        <input id={id} type="file" aria-describedby={`${id}-hint`} onChange={read} />
+      </label>
+      <p id={`${id}-hint`} class="hint">
+        For a Google service account: its JSON key file, as Google gave it out.
+      </p>
+    </div>
   )
 }
 
