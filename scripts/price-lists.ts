@@ -9,6 +9,9 @@ export interface PriceRow {
   readonly cache_read?: number
   readonly cache_write?: number
   readonly cache_write_1h?: number
+  readonly audio_input?: number
+  readonly audio_cache_read?: number
+  readonly audio_output?: number
 }
 
 export interface PriceList extends PriceRow {
@@ -18,7 +21,10 @@ export interface PriceList extends PriceRow {
   readonly over?: Readonly<Record<string, PriceRow>>
 }
 
-const buckets = ['input', 'output', 'cache_read', 'cache_write', 'cache_write_1h'] as const
+const buckets = [
+  ...(['input', 'output', 'cache_read', 'cache_write', 'cache_write_1h'] as const),
+  ...(['audio_input', 'audio_cache_read', 'audio_output'] as const),
+]
 
 /** undefined = the package does not have it. Ids are compared whole: its own matching takes Sonnet 5.5 for Sonnet 5. */
 export function packagePrice(provider: string, modelId: string, day: string): PriceList | undefined {
@@ -49,6 +55,9 @@ function fromPackage(id: string, prices: ModelPrice): PriceList {
     ['cache_read', prices.cache_read_mtok],
     ['cache_write', prices.cache_write_mtok],
     ['cache_write_1h', prices.cache_write_1h_mtok],
+    ['audio_input', prices.input_audio_mtok],
+    ['audio_cache_read', prices.cache_audio_read_mtok],
+    ['audio_output', prices.output_audio_mtok],
   ] as const
   const starts = new Set<number>()
   for (const [, price] of named) if (typeof price === 'object') for (const { start } of price.tiers) starts.add(start)

@@ -146,9 +146,6 @@ export async function createEngine(deps: EngineDependencies): Promise<Engine> {
     ratios: new InputRatios(),
     replays,
     offer: () => goods().offer,
-    get ownKeyFee() {
-      return goods().ownKeyFee
-    },
     get bodyBytesMax() {
       return source.current.bodyBytesMax
     },

@@ -5,6 +5,7 @@ import { type Catalog, createCatalog } from '../catalog/catalog.ts'
 import { builtInModels } from '../catalog/data/built-in.ts'
 import { sandboxModels } from '../catalog/data/sandbox.ts'
 import { modelFromEntry } from '../catalog/entry.ts'
+import { recordFees } from '../catalog/fee-prices.ts'
 import type { Model } from '../catalog/model.ts'
 import type { Price } from '../catalog/price.ts'
 import { bucketNames } from '../catalog/price-jump.ts'
@@ -38,7 +39,6 @@ export interface Goods {
   readonly priceVersions: ReadonlyMap<string, string>
   /** For addresses that workspaces bring; undefined = they may not. */
   readonly guard: EgressGuard | undefined
-  readonly ownKeyFee: bigint
   /** To an address that a workspace brought; refuses where they may not. */
   guardedTransport(baseUrl: string): Transport
   /** Of every provider there is, whether or not the operator has a key for it. */
@@ -70,6 +70,8 @@ export async function stockGoods(
   const sourceOf = ({ id, source }: Model): string => (priced.setterOf(id) === 'api' ? overrideSource : source)
   const recorded = catalog.models.map((model) => ({ ...model, source: sourceOf(model) }))
   const { versions: priceVersions, moved } = await recordPrices({ database, clock, models: recorded })
+  const basisPoints = BigInt(config.ownKeys.feeBasisPoints)
+  const fees = await recordFees({ database, clock, models: recorded, basisPoints })
   for (const { id, source } of priced.idle) {
     log.warn(`the price that was set for ${id} is not in force: ${source} has one`)
   }
@@ -85,7 +87,9 @@ export async function stockGoods(
     providers.get(id)?.endpoints ?? builtInProviders.find((each) => each.id === id)?.endpoints
   const guardedTransport = (baseUrl: string): Transport =>
     guard ? createGuardedTransport(guard, baseUrl) : () => Promise.reject(addressNotAllowed())
-  const offer = createOffer({ catalog, providers, dialects, priceVersions, health, endpointsOf, guardedTransport })
+  const offer = createOffer({
+    ...{ catalog, providers, dialects, priceVersions, fees, health, endpointsOf, guardedTransport },
+  })
   return {
     offer,
     catalog,
@@ -93,7 +97,6 @@ export async function stockGoods(
     priceVersions,
     guard,
     guardedTransport,
-    ownKeyFee: BigInt(config.ownKeys.feeBasisPoints),
     endpointsOf,
     modelCount: (id) =>
       catalog.models.filter(({ price, routes }) => price && routes.some(({ providerId }) => providerId === id)).length,

@@ -4,7 +4,9 @@ import type { CredentialDestination, Credentials } from '../http/management/cred
 import { Failure, invalidRequest } from '../kernel/failure.ts'
 import { nearestNames } from '../kernel/nearest.ts'
 import { EgressRefusal } from '../providers/egress/egress-refusal.ts'
+import type { AuthScheme } from '../providers/provider.ts'
 import { builtInProviderIds } from '../providers/registry.ts'
+import { readOwnCredential } from '../providers/signing/own-credential.ts'
 import type { CredentialCache } from '../tenancy/credentials/credential-cache.ts'
 import { deleteCredential, listCredentials, putCredential } from '../tenancy/credentials/credential-records.ts'
 import type { KeyRing } from '../tenancy/credentials/key-ring.ts'
@@ -19,6 +21,7 @@ export interface CredentialParts {
 export function createCredentials({ keys, cache, goods }: CredentialParts): Credentials {
   return {
     destinationOf: (provider, baseUrl) => destinationOf(goods(), provider, baseUrl),
+    read: (provider, text) => readOwnCredential(authOf(goods(), provider), text),
     put: (sql, credential) => putCredential(sql, credential, keys),
     delete: deleteCredential,
     list: listCredentials,
@@ -57,6 +60,11 @@ function originOf({ endpointsOf }: Pick<Goods, 'endpointsOf'>, provider: string)
   const address = endpointsOf(provider)?.[0]?.baseUrl ?? ''
   const url = address.includes('{') ? null : URL.parse(address)
   return url && /^https?:$/.test(url.protocol) ? url.origin : undefined
+}
+
+/** How its endpoints take a credential, which is the same at all of them. */
+function authOf({ endpointsOf }: Pick<Goods, 'endpointsOf'>, provider: string): AuthScheme {
+  return endpointsOf(provider)?.[0]?.auth ?? 'none'
 }
 
 /** Whether it is where the provider is called anyway: then it is no address of the workspace's. */

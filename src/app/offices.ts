@@ -141,11 +141,18 @@ async function modelsOf(
   { credentials }: People,
   { workspaceId, models }: Project,
 ): Promise<readonly OfferedItem[]> {
-  const offer = goods().offer.with(await credentials.open(workspaceId))
+  const own = await credentials.open(workspaceId)
+  const offer = goods().offer.with(own)
   const allow = models === undefined ? [] : [createAllowlist(models)]
-  return offer
-    .list({ ...anyone, allow })
-    .map((model) => ({ id: model.id, owned_by: model.ownedBy, own_key: offer.isOwn(model) }))
+  return offer.list({ ...anyone, allow }).map((model) => {
+    const providers = model.routes.map(({ providerId }) => providerId).filter((id) => own.has(id))
+    return {
+      id: model.id,
+      owned_by: model.ownedBy,
+      own_key: offer.isOwn(model),
+      own_providers: [...new Set(providers)],
+    }
+  })
 }
 
 function planOf({ goods, health }: Engine, modelId: string, surface: SurfaceName): PlanExplanation | undefined {

@@ -3,10 +3,11 @@
 
 import type { Pico } from '../kernel/money.ts'
 import { type TokenCounts, totalInputTokens, type Usage } from '../kernel/usage.ts'
+import type { AudioName } from './audio-prices.ts'
 import { type Price, priceRowFor } from './price.ts'
 
 export interface ChargeLine {
-  readonly kind: 'input' | 'cache_read' | 'cache_write' | 'cache_write_1h' | 'output' | 'web_search'
+  readonly kind: 'input' | 'cache_read' | 'cache_write' | 'cache_write_1h' | 'output' | AudioName | 'web_search'
   /** Or searches. */
   readonly tokens: number
   readonly price: Pico
@@ -18,12 +19,29 @@ type Line = readonly [ChargeLine['kind'], number, Pico]
 
 function tokenLines(price: Price, counts: TokenCounts): Line[] {
   const row = priceRowFor(price, totalInputTokens(counts))
+  const { audioInputTokens, audioCacheReadTokens, audioOutputTokens } = counts
   return [
-    ['input', counts.inputTokens, row.input],
-    ['cache_read', counts.cacheReadTokens, row.cacheRead],
+    ...withAudio(['input', counts.inputTokens, row.input], ['audio_input', audioInputTokens, row.audioInput]),
+    ...withAudio(
+      ['cache_read', counts.cacheReadTokens, row.cacheRead],
+      ['audio_cache_read', audioCacheReadTokens, row.audioCacheRead],
+    ),
     ['cache_write', counts.cacheWriteTokens, row.cacheWrite],
     ['cache_write_1h', counts.cacheWriteLongTokens, row.cacheWriteLong],
-    ['output', counts.outputTokens, row.output],
+    ...withAudio(['output', counts.outputTokens, row.output], ['audio_output', audioOutputTokens, row.audioOutput]),
+  ]
+}
+
+/** Sound has a line of its own where it has a price of its own; the rest of the whole is text. */
+function withAudio(
+  whole: Line,
+  [kind, tokens = 0, price]: readonly [AudioName, number | undefined, Pico | undefined],
+): Line[] {
+  if (price === undefined) return [whole]
+  const audio = Math.min(tokens, whole[1])
+  return [
+    [whole[0], whole[1] - audio, whole[2]],
+    [kind, audio, price],
   ]
 }
 

@@ -5,6 +5,7 @@ import { z } from 'zod'
 import { assert } from '../kernel/assert.ts'
 import { type Pico, parsePrice, parseSearchPrice } from '../kernel/money.ts'
 import { tokensMax } from '../kernel/usage.ts'
+import { readAudio } from './audio-prices.ts'
 import { type Model, modelTags, type Route, type RouteCost, type RouteTimeouts, routingPolicies } from './model.ts'
 import { completePriceRow, freePrice, type Price, type PriceRow } from './price.ts'
 
@@ -37,6 +38,9 @@ const priceRowShape = {
   cache_read: decimal('Input tokens read from a cache').optional(),
   cache_write: decimal('Input tokens written to a short cache').optional(),
   cache_write_1h: decimal('Input tokens written to a one-hour cache').optional(),
+  audio_input: decimal('Sound among the input tokens, where the provider counts it').optional(),
+  audio_cache_read: decimal('Sound among the tokens read from a cache').optional(),
+  audio_output: decimal('Sound among the output tokens').optional(),
 }
 const priceRowSchema = z.strictObject(priceRowShape)
 
@@ -179,6 +183,7 @@ function priceRowFromEntry(row: z.infer<typeof priceRowSchema>): PriceRow {
     cacheRead: row.cache_read === undefined ? undefined : checkedPrice(row.cache_read),
     cacheWrite: row.cache_write === undefined ? undefined : checkedPrice(row.cache_write),
     cacheWriteLong: row.cache_write_1h === undefined ? undefined : checkedPrice(row.cache_write_1h),
+    ...readAudio(row, (price) => checkedPrice(price)),
   })
 }
 

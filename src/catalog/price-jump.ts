@@ -2,10 +2,14 @@
 // than a decision.
 
 import type { Pico } from '../kernel/money.ts'
-import type { Price, PriceRow } from './price.ts'
+import { audioNames } from './audio-prices.ts'
+import { audioRow, type Price, type PriceRow } from './price.ts'
 
 const jump = 10n
-const buckets = ['input', 'output', 'cacheRead', 'cacheWrite', 'cacheWriteLong'] as const
+const buckets = [
+  ...(['input', 'output', 'cacheRead', 'cacheWrite', 'cacheWriteLong'] as const),
+  ...(['audioInput', 'audioCacheRead', 'audioOutput'] as const),
+]
 
 /** As the API and the command line write them. */
 export const bucketNames: Readonly<Record<PriceJump['bucket'], string>> = {
@@ -14,6 +18,7 @@ export const bucketNames: Readonly<Record<PriceJump['bucket'], string>> = {
   cacheRead: 'cache_read',
   cacheWrite: 'cache_write',
   cacheWriteLong: 'cache_write_1h',
+  ...audioNames,
 }
 
 export interface PriceJump {
@@ -27,9 +32,19 @@ export function priceJumps(from: Price, to: Price): readonly PriceJump[] {
   const bounds = [...from.tiers, ...to.tiers].map((tier) => tier.overInputTokens)
   const pairs = [-1, ...bounds].map((bound) => [rowAbove(from, bound), rowAbove(to, bound)] as const)
   return buckets.flatMap((bucket) => {
-    const pair = pairs.find(([before, after]) => isJump(before[bucket], after[bucket]))
-    return pair ? [{ bucket, from: pair[0][bucket], to: pair[1][bucket] }] : []
+    const moves = pairs.flatMap(([before, after]) => moveOf(bucket, before, after) ?? [])
+    return moves.find(({ from: was, to: is }) => isJump(was, is)) ?? []
   })
+}
+
+/** undefined = neither has a price of its own there: sound that costs as text moves with it. */
+function moveOf(bucket: PriceJump['bucket'], before: PriceRow, after: PriceRow): PriceJump | undefined {
+  if (before[bucket] === undefined && after[bucket] === undefined) return undefined
+  return { bucket, from: priceIn(before, bucket), to: priceIn(after, bucket) }
+}
+
+function priceIn(row: PriceRow, bucket: PriceJump['bucket']): Pico {
+  return { ...row, ...audioRow(row) }[bucket]
 }
 
 function isJump(before: bigint, after: bigint): boolean {

@@ -53,6 +53,18 @@ forEachEngine((engine) => {
     expect(await readPriceVersion(database, 'acme/large#4')).toBeUndefined()
   })
 
+  test('a price of sound that is added is a new version, and no jump unless it is ten times that of text', async () => {
+    await using store = await engine.openStore()
+    const { database } = store
+    const plain = priceOf(100n, 200n)
+    await record(database, [modelOf('acme/large', plain)])
+    const heard = (audioInput: bigint) => modelOf('acme/large', { ...plain, audioInput: audioInput as Pico })
+    const first = await record(database, [heard(1000n)], 2000)
+    expect([first.versions['acme/large'], first.moved]).toEqual(['acme/large#2', []])
+    const { moved } = await record(database, [heard(10_001n)], 3000)
+    expect(moved).toMatchObject([{ bucket: 'audioInput', from: 1000n, to: 10_001n }])
+  })
+
   test('a clock that was set back does not hide the latest version', async () => {
     await using store = await engine.openStore()
     const { database } = store

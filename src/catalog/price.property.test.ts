@@ -1,12 +1,29 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { type Nano, type Pico, parsePrice } from '../kernel/money.ts'
+import { type Nano, type Pico, parsePrice, picoToNano } from '../kernel/money.ts'
 import { totalInputTokens, type Usage } from '../kernel/usage.ts'
+import { chargeLines } from './charge-lines.ts'
 import { completePriceRow, type Price, type PriceRow, priceBound, priceUsage } from './price.ts'
 
-const inputBuckets = ['inputTokens', 'cacheReadTokens', 'cacheWriteTokens', 'cacheWriteLongTokens'] as const
-const buckets = [...inputBuckets, 'outputTokens'] as const
+/** Disjoint: of a count that has a part of sound, the rest. */
+const inputBuckets = [
+  ...(['inputTokens', 'cacheReadTokens', 'cacheWriteTokens', 'cacheWriteLongTokens'] as const),
+  ...(['audioInputTokens', 'audioCacheReadTokens'] as const),
+]
+const buckets = [...inputBuckets, 'outputTokens', 'audioOutputTokens'] as const
 type Bucket = (typeof buckets)[number]
+type Counts = Readonly<Record<Bucket, number>>
+
+/** As a provider reports it: sound is a part of its whole. */
+function usageOf(counts: Counts): Usage {
+  return {
+    ...counts,
+    inputTokens: counts.inputTokens + counts.audioInputTokens,
+    cacheReadTokens: counts.cacheReadTokens + counts.audioCacheReadTokens,
+    outputTokens: counts.outputTokens + counts.audioOutputTokens,
+    source: 'reported',
+  }
+}
 
 /** Which price a bucket has; written out here, so that a mix-up in the code is one. */
 const priceOfBucket = {
@@ -15,6 +32,9 @@ const priceOfBucket = {
   cacheWriteTokens: 'cacheWrite',
   cacheWriteLongTokens: 'cacheWriteLong',
   outputTokens: 'output',
+  audioInputTokens: 'audioInput',
+  audioCacheReadTokens: 'audioCacheRead',
+  audioOutputTokens: 'audioOutput',
 } as const satisfies Record<Bucket, keyof PriceRow>
 
 /** USD per million tokens as people write it, up to $999 and six decimals. */
@@ -33,6 +53,9 @@ const listedRow = fc.record({
   cacheWriteTokens: decimal,
   cacheWriteLongTokens: decimal,
   outputTokens: decimal,
+  audioInputTokens: decimal,
+  audioCacheReadTokens: decimal,
+  audioOutputTokens: decimal,
 })
 const bound = fc.nat({ max: 3000 })
 const listed: fc.Arbitrary<Listed> = fc.record({
@@ -55,6 +78,9 @@ function rowFrom(row: Listed['row']): PriceRow {
     cacheRead: picoOf(row.cacheReadTokens),
     cacheWrite: picoOf(row.cacheWriteTokens),
     cacheWriteLong: picoOf(row.cacheWriteLongTokens),
+    audioInput: picoOf(row.audioInputTokens),
+    audioCacheRead: picoOf(row.audioCacheReadTokens),
+    audioOutput: picoOf(row.audioOutputTokens),
   })
 }
 
@@ -68,7 +94,10 @@ const ascending = listed.map((one): Price => {
   let before: PriceRow = rowFrom(one.row)
   const tiers = one.tiers.map(({ over, row }) => {
     const raised = Object.fromEntries(
-      Object.entries(rowFrom(row)).map(([bucket, pico]) => [bucket, larger(pico, before[bucket as keyof PriceRow])]),
+      Object.entries(rowFrom(row)).map(([bucket, pico]) => [
+        bucket,
+        larger(pico, before[bucket as keyof PriceRow] ?? 0n),
+      ]),
     )
     before = raised as unknown as PriceRow
     return { overInputTokens: over, ...before }
@@ -82,25 +111,22 @@ function larger(a: bigint, b: bigint): bigint {
 
 /** Small ones around the bounds of tiers, and any up to the limit. */
 const count = fc.oneof(fc.nat({ max: 4000 }), fc.nat({ max: 2 ** 31 }))
-const usage: fc.Arbitrary<Usage> = fc.record({
-  inputTokens: count,
-  cacheReadTokens: count,
-  cacheWriteTokens: count,
-  cacheWriteLongTokens: count,
-  outputTokens: count,
-  source: fc.constant('reported' as const),
-})
-const nothing: Usage = {
-  inputTokens: 0,
-  cacheReadTokens: 0,
-  cacheWriteTokens: 0,
-  cacheWriteLongTokens: 0,
-  outputTokens: 0,
-  source: 'reported',
-}
+const countsOf = (each: fc.Arbitrary<number>): fc.Arbitrary<Counts> =>
+  fc.record({
+    inputTokens: each,
+    cacheReadTokens: each,
+    cacheWriteTokens: each,
+    cacheWriteLongTokens: each,
+    outputTokens: each,
+    audioInputTokens: each,
+    audioCacheReadTokens: each,
+    audioOutputTokens: each,
+  })
+const usage = countsOf(count)
+const nothing = Object.fromEntries(buckets.map((bucket) => [bucket, 0])) as Counts
 
 /** In dollars, as a fraction: every token costs its decimal over a million, and nothing is rounded before the end. */
-function oracle({ row, tiers }: Listed, used: Usage): bigint {
+function oracle({ row, tiers }: Listed, used: Counts): bigint {
   let total = 0
   for (const bucket of inputBuckets) total += used[bucket]
   const rows = tiers.filter(({ over }) => over < total).map((tier) => tier.row)
@@ -123,7 +149,7 @@ const runs = { numRuns: 2000 }
 test('the price of a usage equals the rational one, rounded up once', () => {
   fc.assert(
     fc.property(listed, usage, (one, used) => {
-      expect(priceUsage(priceFrom(one), used) as bigint).toBe(oracle(one, used))
+      expect(priceUsage(priceFrom(one), usageOf(used)) as bigint).toBe(oracle(one, used))
     }),
     runs,
   )
@@ -133,7 +159,7 @@ test('one token more in any bucket never costs less', () => {
   fc.assert(
     fc.property(ascending, usage, fc.constantFrom(...buckets), (price, used, bucket) => {
       const more = { ...used, [bucket]: used[bucket] + 1 }
-      expect(priceUsage(price, more) >= priceUsage(price, used)).toBe(true)
+      expect(priceUsage(price, usageOf(more)) >= priceUsage(price, usageOf(used))).toBe(true)
     }),
     runs,
   )
@@ -144,37 +170,68 @@ test('the buckets are parts of one whole: each costs its own price, and nothing 
     fc.property(listed, usage, ({ row }, used) => {
       const price = priceFrom({ row, tiers: [] })
       const alone = buckets.map((bucket) => {
-        const cost = priceUsage(price, { ...nothing, [bucket]: used[bucket] })
-        const exact = BigInt(used[bucket]) * price[priceOfBucket[bucket]]
+        const cost = priceUsage(price, usageOf({ ...nothing, [bucket]: used[bucket] }))
+        const exact = BigInt(used[bucket]) * (price[priceOfBucket[bucket]] ?? 0n)
         expect(cost).toBe((exact / 1000n + (exact % 1000n === 0n ? 0n : 1n)) as Nano)
         return cost
       })
       const sum = alone.reduce((total, cost) => total + cost, 0n)
-      const whole = priceUsage(price, used)
-      // Five roundings instead of one: less than one nano-dollar each, so at most four in all.
-      expect(whole <= sum && sum <= whole + 4n).toBe(true)
-      expect(totalInputTokens(used)).toBe(inputBuckets.reduce((total, bucket) => total + used[bucket], 0))
+      const whole = priceUsage(price, usageOf(used))
+      // Eight roundings instead of one: less than one nano-dollar each, so at most seven in all.
+      expect(whole <= sum && sum <= whole + 7n).toBe(true)
+      expect(totalInputTokens(usageOf(used))).toBe(inputBuckets.reduce((total, bucket) => total + used[bucket], 0))
+      const lines = chargeLines(price, usageOf(used))
+      expect(lines.map(({ tokens }) => tokens).sort()).toEqual(
+        buckets
+          .map((bucket) => used[bucket])
+          .filter(Boolean)
+          .sort(),
+      )
+      expect(picoToNano(lines.reduce((total, { pico }) => total + pico, 0n))).toBe(whole)
+    }),
+    runs,
+  )
+})
+
+test('without a price of its own sound costs as text, whoever counts it', () => {
+  fc.assert(
+    fc.property(listed, usage, (one, used) => {
+      const { audioInput: _in, audioCacheRead: _read, audioOutput: _out, ...text } = priceFrom({ ...one, tiers: [] })
+      const {
+        audioInputTokens: _heard,
+        audioCacheReadTokens: _kept,
+        audioOutputTokens: _said,
+        ...plain
+      } = usageOf(used)
+      expect(priceUsage(text, usageOf(used))).toBe(priceUsage(text, plain))
+      expect(chargeLines(text, usageOf(used))).toEqual(chargeLines(text, plain))
     }),
     runs,
   )
 })
 
 test('what is held for a bound covers every usage within it, whatever the tiers', () => {
-  const part = fc.nat({ max: 1000 })
-  const parts = fc.tuple(part, part, part, part)
+  const cap = fc.nat({ max: 2 ** 31 })
+  const input = countsOf(fc.nat({ max: 1000 }))
   fc.assert(
-    fc.property(listed, parts, fc.nat({ max: 5000 }), fc.nat({ max: 2 ** 31 }), fc.nat({ max: 9 }), (...given) => {
-      const [one, counts, spare, cap, webSearches] = given
+    fc.property(listed, input, fc.nat({ max: 5000 }), cap, fc.nat({ max: 9 }), (...given) => {
+      const [one, counts, spare, outputTokens, webSearches] = given
       const price = { ...priceFrom(one), webSearch: 10_000_000_000n as Pico }
-      const [inputTokens, cacheReadTokens, cacheWriteTokens, cacheWriteLongTokens] = counts
-      const marked = { inputTokens, cacheReadTokens, cacheWriteTokens, cacheWriteLongTokens }
-      // Nothing is written to a long cache that was not marked.
-      for (const used of [marked, { ...marked, cacheWriteLongTokens: 0 }]) {
+      const silent = { audioInputTokens: 0, audioCacheReadTokens: 0 }
+      // Nothing is written to a long cache that was not marked, nothing heard that was not sent, nothing spoken unasked.
+      for (const used of [counts, { ...counts, cacheWriteLongTokens: 0 }, { ...counts, ...silent }]) {
         const isMarked = used.cacheWriteLongTokens > 0
-        const inputTokens = totalInputTokens({ ...nothing, ...used }) + spare
-        const held = priceBound(price, { inputTokens, outputTokens: cap, isMarked, webSearches })
-        for (const outputTokens of [0, Math.floor(cap / 2), cap]) {
-          expect(held >= priceUsage(price, { ...nothing, ...used, outputTokens, webSearches })).toBe(true)
+        const hasSound = used.audioInputTokens + used.audioCacheReadTokens > 0
+        const inputTokens = totalInputTokens(usageOf(used)) + spare
+        for (const isSpoken of [false, true]) {
+          const bound = { inputTokens, outputTokens, isMarked, webSearches, hasSound, isSpoken }
+          const held = priceBound(price, bound)
+          for (const said of [0, Math.floor(outputTokens / 2), outputTokens]) {
+            const output = isSpoken
+              ? { outputTokens: outputTokens - said, audioOutputTokens: said }
+              : { outputTokens: said, audioOutputTokens: 0 }
+            expect(held >= priceUsage(price, { ...usageOf({ ...used, ...output }), webSearches })).toBe(true)
+          }
         }
       }
     }),

@@ -19,6 +19,13 @@ const usage = (counts: Partial<Usage>): Usage => ({
 const pico = (value: bigint) => value as Pico
 const nano = (value: bigint) => value as Nano
 
+test('sound that comes from a cache costs as much as other sound where the list leaves it out', () => {
+  const heard = completePriceRow({ input: pico(7n), output: pico(9n), cacheRead: pico(1n), audioInput: pico(70n) })
+  expect(heard.audioCacheRead).toBe(pico(70n))
+  expect(completePriceRow({ ...heard, audioCacheRead: pico(20n) }).audioCacheRead).toBe(pico(20n))
+  expect(completePriceRow({ input: pico(7n), output: pico(9n) })).not.toHaveProperty('audioCacheRead')
+})
+
 test('a bucket without a price costs as much as a dearer or equal one', () => {
   const bare = completePriceRow({ input: pico(7n), output: pico(9n) })
   expect(bare).toEqual({
@@ -93,6 +100,26 @@ test('a price for searches is stored, read and shown exactly', () => {
   expect(parseStoredPrice(renderStoredPrice(price))).toEqual(price)
   expect(showPrice(price)).toMatchObject({ web_search: '10.000001' })
   expect(showPrice(priceFromEntry({ input: '1.00', output: '2.00' }))).not.toHaveProperty('web_search')
+})
+
+test('prices of sound are stored, read, shared and shown exactly, and are not there where nobody gave any', () => {
+  const dear = { input: '2.00', output: '4.00', audio_input: '20.00' }
+  const price = priceFromEntry({
+    ...{ input: '1.00', output: '2.00', audio_input: '10.000001', audio_cache_read: '0.50', audio_output: '20.00' },
+    over: { '1000': dear },
+  })
+  expect(price).toMatchObject({ audioInput: 10_000_001n, audioCacheRead: 500_000n, audioOutput: 20_000_000n })
+  expect(parseStoredPrice(renderStoredPrice(price))).toEqual(price)
+  expect(showPrice(price)).toMatchObject({ audio_input: '10.000001', audio_cache_read: '0.50', over: { '1000': dear } })
+  expect(sharePrice(price, 500n)).toMatchObject({ audioInput: 500_001n, tiers: [{ audioInput: 1_000_000n }] })
+  const plain = priceFromEntry({ input: '1.00', output: '2.00' })
+  expect(renderStoredPrice(plain)).not.toContain('audio')
+  expect(JSON.stringify(showPrice(plain))).not.toContain('audio')
+})
+
+test('a part that is larger than its whole, which was cut down, is all of it', () => {
+  const price = priceFromEntry({ input: '1.00', output: '2.00', audio_output: '20.00' })
+  expect(priceUsage(price, usage({ outputTokens: 3, audioOutputTokens: 10 }))).toBe(nano(60_000n))
 })
 
 test('a summary made on the way is priced by the length of its own prompt', () => {

@@ -3,9 +3,10 @@
 import { assert } from '../kernel/assert.ts'
 import { formatUsd, type Nano, type Pico, picoToNano } from '../kernel/money.ts'
 import { type TokenCounts, totalInputTokens, type Usage } from '../kernel/usage.ts'
+import { type AudioPrices, nameAudio, readAudio } from './audio-prices.ts'
 
 /** Pico-dollars per token and bucket. */
-export interface PriceRow {
+export interface PriceRow extends AudioPrices {
   readonly input: Pico
   readonly output: Pico
   readonly cacheRead: Pico
@@ -38,7 +39,7 @@ export const freePrice: Price = {
 }
 
 /** What a price list says; a bucket it leaves out costs as much as a dearer or equal one, so that none is free by omission. */
-export interface ListedPrices {
+export interface ListedPrices extends AudioPrices {
   readonly input: Pico
   readonly output: Pico
   readonly cacheRead?: Pico | undefined
@@ -47,14 +48,10 @@ export interface ListedPrices {
 }
 
 export function completePriceRow(listed: ListedPrices): PriceRow {
-  const cacheWrite = listed.cacheWrite ?? listed.input
-  return {
-    input: listed.input,
-    output: listed.output,
-    cacheRead: listed.cacheRead ?? listed.input,
-    cacheWrite,
-    cacheWriteLong: listed.cacheWriteLong ?? cacheWrite,
-  }
+  const { input, output, cacheRead = input, cacheWrite = input, cacheWriteLong = cacheWrite, ...audio } = listed
+  const row = { input, output, cacheRead, cacheWrite, cacheWriteLong, ...audio }
+  const { audioInput, audioCacheRead = audioInput } = audio
+  return audioCacheRead === undefined ? row : { ...row, audioCacheRead }
 }
 
 export function priceUsage(price: Price, usage: Usage): Nano {
@@ -72,8 +69,28 @@ function tokensPico(price: Price, counts: TokenCounts): bigint {
     BigInt(counts.cacheReadTokens) * row.cacheRead +
     BigInt(counts.cacheWriteTokens) * row.cacheWrite +
     BigInt(counts.cacheWriteLongTokens) * row.cacheWriteLong +
-    BigInt(counts.outputTokens) * row.output
+    BigInt(counts.outputTokens) * row.output +
+    audioPico(row, counts)
   )
+}
+
+/** What sound costs beyond as many tokens of text; less than nothing where it is cheaper. */
+function audioPico(row: PriceRow, counts: TokenCounts): bigint {
+  const { audioInputTokens: input = 0, audioCacheReadTokens: cacheRead = 0, audioOutputTokens: output = 0 } = counts
+  if (input === 0 && cacheRead === 0 && output === 0) return 0n
+  const audio = audioRow(row)
+  // No part is larger than its whole, also where that was cut down to what was held.
+  return (
+    BigInt(Math.min(input, counts.inputTokens)) * (audio.audioInput - row.input) +
+    BigInt(Math.min(cacheRead, counts.cacheReadTokens)) * (audio.audioCacheRead - row.cacheRead) +
+    BigInt(Math.min(output, counts.outputTokens)) * (audio.audioOutput - row.output)
+  )
+}
+
+/** What sound costs by the row. */
+export function audioRow(row: PriceRow): { readonly [Bucket in keyof AudioPrices]-?: Pico } {
+  const { audioInput = row.input, audioCacheRead = row.cacheRead, audioOutput = row.output } = row
+  return { audioInput, audioCacheRead, audioOutput }
 }
 
 /** What may be consumed at most. */
@@ -83,6 +100,10 @@ export interface UsageBound {
   /** Whether the caller marked something to be kept in a cache; a long cache is the dearest way to read a token. */
   readonly isMarked: boolean
   readonly webSearches?: number | undefined
+  /** Whether some of the input may be sound. */
+  readonly hasSound?: boolean | undefined
+  /** Whether some of the answer may be. */
+  readonly isSpoken?: boolean | undefined
 }
 
 function searchesPico({ webSearch }: Price, searches: number | undefined): bigint {
@@ -90,24 +111,36 @@ function searchesPico({ webSearch }: Price, searches: number | undefined): bigin
 }
 
 /** No usage within the bound costs more: every input token at the dearest price it could have. */
-export function priceBound(price: Price, { inputTokens, outputTokens, isMarked, webSearches }: UsageBound): Nano {
-  const input = BigInt(inputTokens)
-  const output = BigInt(outputTokens)
-  let dearest = input * dearestInput(price, isMarked) + output * price.output
+export function priceBound(price: Price, bound: UsageBound): Nano {
+  let dearest = boundPico(price, bound)
   for (const tier of price.tiers) {
-    if (tier.overInputTokens >= inputTokens) break
-    const pico = input * dearestInput(tier, isMarked) + output * tier.output
+    if (tier.overInputTokens >= bound.inputTokens) break
+    const pico = boundPico(tier, bound)
     if (pico > dearest) dearest = pico
   }
-  return picoToNano(dearest + searchesPico(price, webSearches))
+  return picoToNano(dearest + searchesPico(price, bound.webSearches))
 }
 
-function dearestInput(row: PriceRow, isMarked: boolean): Pico {
+function boundPico(row: PriceRow, bound: UsageBound): bigint {
+  const { output, audioOutput = output } = row
+  const dearestOutput = bound.isSpoken && audioOutput > output ? audioOutput : output
+  return BigInt(bound.inputTokens) * dearestInput(row, bound) + BigInt(bound.outputTokens) * dearestOutput
+}
+
+function dearestInput(row: PriceRow, { isMarked, hasSound }: UsageBound): Pico {
   let dearest = row.input
   if (row.cacheRead > dearest) dearest = row.cacheRead
   if (row.cacheWrite > dearest) dearest = row.cacheWrite
   if (isMarked && row.cacheWriteLong > dearest) dearest = row.cacheWriteLong
-  return dearest
+  if (!hasSound) return dearest
+  const { audioInput, audioCacheRead } = audioRow(row)
+  if (audioInput > dearest) dearest = audioInput
+  return audioCacheRead > dearest ? audioCacheRead : dearest
+}
+
+/** Whether the price knows a bucket of sound, in any of its rows. */
+export function hasAudioPrice(price: Price, bucket: keyof AudioPrices): boolean {
+  return price[bucket] !== undefined || price.tiers.some((tier) => tier[bucket] !== undefined)
 }
 
 /** A share of every price, in hundredths of a percent, rounded up: what a call on the caller's own credential costs. */
@@ -120,6 +153,7 @@ export function sharePrice(price: Price, basisPoints: bigint): Price {
     cacheRead: share(row.cacheRead),
     cacheWrite: share(row.cacheWrite),
     cacheWriteLong: share(row.cacheWriteLong),
+    ...readAudio(nameAudio(row, share), (pico) => pico),
   })
   const tiers = price.tiers.map((tier) => ({ ...shareRow(tier), overInputTokens: tier.overInputTokens }))
   const search = price.webSearch === undefined ? {} : { webSearch: share(price.webSearch) }

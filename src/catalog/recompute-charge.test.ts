@@ -39,7 +39,15 @@ forEachEngine((engine) => {
     // One thousand pico more for each of the five: 44.95 → 45
     expect(recompute('acme/large#2', JSON.stringify(usage))).toBe(45n as Nano)
     expect(recompute('acme/large#3', JSON.stringify(usage))).toBeUndefined()
-    for (const text of ['', '{}', JSON.stringify({ ...usage, inputTokens: -1 }), '[1]']) {
+    const heard = { ...usage, audioInputTokens: 4, audioOutputTokens: 2 }
+    expect(recompute(version, JSON.stringify(heard))).toBe(40n as Nano)
+    for (const text of [
+      '',
+      '{}',
+      JSON.stringify({ ...usage, audioInputTokens: -1 }),
+      JSON.stringify({ ...usage, inputTokens: -1 }),
+      '[1]',
+    ]) {
       expect(recompute(version, text)).toBeUndefined()
     }
   })

@@ -17,6 +17,9 @@ const counts = {
   cacheWriteTokens: tokens,
   cacheWriteLongTokens: tokens,
   outputTokens: tokens,
+  audioInputTokens: tokens.default(0),
+  audioCacheReadTokens: tokens.default(0),
+  audioOutputTokens: tokens.default(0),
 }
 const usageSchema = z.looseObject({
   ...counts,

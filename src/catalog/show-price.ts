@@ -2,10 +2,11 @@
 // turns the price that bills into the price that is shown.
 
 import { formatPrice, formatSearchPrice } from '../kernel/money.ts'
+import { type AudioName, nameAudio } from './audio-prices.ts'
 import type { Price, PriceRow } from './price.ts'
 
 /** USD per million tokens. */
-export interface ShownPriceRow {
+export interface ShownPriceRow extends Partial<Record<AudioName, string>> {
   input: string
   output: string
   cache_read: string
@@ -30,5 +31,6 @@ function showRow(row: PriceRow): ShownPriceRow {
     cache_read: formatPrice(row.cacheRead),
     cache_write: formatPrice(row.cacheWrite),
     cache_write_1h: formatPrice(row.cacheWriteLong),
+    ...nameAudio(row, formatPrice),
   }
 }

@@ -3,6 +3,7 @@
 
 import { z } from 'zod'
 import type { Pico } from '../kernel/money.ts'
+import { nameAudio, readAudio } from './audio-prices.ts'
 import { freePrice, type Price, type PriceRow } from './price.ts'
 
 const pico = z
@@ -10,14 +11,18 @@ const pico = z
   .regex(/^(0|[1-9][0-9]{0,17})$/)
   .transform((text) => BigInt(text) as Pico)
 
-const rowShape = { input: pico, output: pico, cache_read: pico, cache_write: pico, cache_write_1h: pico }
+const rowShape = {
+  ...{ input: pico, output: pico, cache_read: pico, cache_write: pico, cache_write_1h: pico },
+  ...{ audio_input: pico.optional(), audio_cache_read: pico.optional(), audio_output: pico.optional() },
+}
+const rowSchema = z.object(rowShape)
 const tierSchema = z.strictObject({ over_input_tokens: z.int().positive(), ...rowShape })
 const priceSchema = z.union([
   z.strictObject({ free: z.literal(true) }),
   z.strictObject({ ...rowShape, web_search: pico.optional(), tiers: z.array(tierSchema).optional() }),
 ])
 
-type StoredRow = { readonly [Bucket in keyof typeof rowShape]: Pico }
+type StoredRow = z.infer<typeof rowSchema>
 
 export function renderStoredPrice(price: Price): string {
   if (price.free) return JSON.stringify({ free: true })
@@ -42,6 +47,7 @@ function renderRow(row: PriceRow): Record<string, string> {
     cache_read: String(row.cacheRead),
     cache_write: String(row.cacheWrite),
     cache_write_1h: String(row.cacheWriteLong),
+    ...nameAudio(row, String),
   }
 }
 
@@ -52,5 +58,6 @@ function rowOf(stored: StoredRow): PriceRow {
     cacheRead: stored.cache_read,
     cacheWrite: stored.cache_write,
     cacheWriteLong: stored.cache_write_1h,
+    ...readAudio(stored, (price) => price),
   }
 }

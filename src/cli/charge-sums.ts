@@ -61,8 +61,8 @@ export interface OwnKeyCharge {
 }
 
 /**
- * Of a call on the workspace's own key, whose transfer names no price: what was paid, a fee or nothing. undefined = it was
- * no such call, or there is no charge.
+ * Of a call on the workspace's own key, whose transfer names no price: what was paid, which is nothing, or a fee from
+ * before fees had versions. undefined = it was no such call, or there is no charge.
  */
 export function ownKeyCharge(request: JsonObject): OwnKeyCharge | undefined {
   const costPico = picoOf(textAt(request, 'cost'))

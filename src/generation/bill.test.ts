@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'bun:test'
-import { completePriceRow, type Price } from '../catalog/price.ts'
+import type { Fee } from '../catalog/fee-prices.ts'
+import { completePriceRow, type Price, sharePrice } from '../catalog/price.ts'
 import type { Nano, Pico } from '../kernel/money.ts'
 import type { Usage } from '../kernel/usage.ts'
 import type { ExtendOutcome, Ledger, Settlement, SettleOutcome } from '../ledger/ledger.ts'
@@ -25,7 +26,10 @@ interface Asked {
   refusesWith: ExtendOutcome['kind'] | undefined
 }
 
-function open(more: Partial<SliceFacts> = {}, { isShared = false } = {}): Asked {
+function open(
+  more: Partial<SliceFacts> = {},
+  { isShared = false, fee }: { isShared?: boolean; fee?: Fee } = {},
+): Asked {
   const facts: SliceFacts = {
     price,
     isMarked: false,
@@ -62,7 +66,7 @@ function open(more: Partial<SliceFacts> = {}, { isShared = false } = {}): Asked 
       return { kind: 'released' }
     },
   } as unknown as Ledger
-  const bill = new Bill('req_1', ledger, model, facts, sliceOf(facts, 100, facts.cap))
+  const bill = new Bill('req_1', ledger, { ...model, fee }, facts, sliceOf(facts, 100, facts.cap))
   const asked: Asked = { bill, extended, settled, released: 0, free: 1_000_000n, refusesWith: undefined }
   return asked
 }
@@ -249,6 +253,13 @@ describe('an answer that cost more than was held', () => {
     expect([bill.chargeOf(seen), bill.priceVersion]).toEqual([0n as Nano, undefined])
     bill.serveBy({ isOwn: false })
     expect([bill.chargeOf(seen), bill.priceVersion]).toEqual([200n as Nano, 'v1'])
+  })
+
+  test("is the fee, by its own version, on the workspace's credential", () => {
+    const fee = { price: sharePrice(price, 500n), version: 'v1-own' }
+    const { bill } = open({}, { fee })
+    bill.serveBy({ isOwn: true })
+    expect([bill.chargeOf(usage(10)), bill.priceVersion]).toEqual([10n as Nano, 'v1-own'])
   })
 })
 

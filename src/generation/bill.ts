@@ -46,7 +46,6 @@ export class Bill {
     private readonly model: OfferedModel,
     private readonly facts: SliceFacts,
     readonly slice: Slice,
-    private readonly ownPrice: Price = freePrice,
   ) {
     this.#held = slice.amount
     this.#price = facts.price
@@ -83,7 +82,7 @@ export class Bill {
     return isOver()
   }
 
-  /** undefined on the workspace's own credential, which has no price of ours. */
+  /** undefined on the workspace's own credential, where there is no fee. */
   get priceVersion(): string | undefined {
     return this.#priceVersion
   }
@@ -91,8 +90,9 @@ export class Bill {
   /** Who answers decides what it costs: on the workspace's own credential its provider sends the bill, and we at most a fee. */
   serveBy({ isOwn }: Pick<Candidate, 'isOwn'>): void {
     this.#priced = undefined
-    this.#price = isOwn ? this.ownPrice : this.model.price
-    this.#priceVersion = isOwn ? undefined : this.model.priceVersion
+    const { price, priceVersion, fee } = this.model
+    this.#price = isOwn ? (fee?.price ?? freePrice) : price
+    this.#priceVersion = isOwn ? fee?.version : priceVersion
   }
 
   /** The charge of a usage, as it is told: what the wallet can pay of what it costs. */
@@ -162,8 +162,8 @@ export class Bill {
   /** The steps from a whole slice down to the least; the first that is granted counts. */
   #extend(more = sliceTokens): Promise<void> | undefined {
     const outputTokens = Math.min(this.#outputTokens + more * this.facts.choices, this.#outputTokensMost)
-    const { price, isMarked, webSearches } = this.facts
-    const bound = priceBound(price, { inputTokens: this.slice.inputTokens, outputTokens, isMarked, webSearches })
+    const { inputTokens } = this.slice
+    const bound = priceBound(this.facts.price, { ...this.facts, inputTokens, outputTokens })
     // A provider that counts on the way may have cost more by now than was thought.
     const amount = bound > this.#held ? bound : this.#held
     const outcome = this.ledger.extend(this.requestId, (amount - this.#held) as Nano)

@@ -60,7 +60,6 @@ const deps: GenerateDependencies = {
   sticky: createStickyRoutes({ clock: systemClock }),
   limiter: createMemoryLimiter(systemClock),
   credentials: { open: () => new Map() },
-  ownKeyFee: 0n,
   replays: {} as Replays,
   random: () => 0,
   bodyRoom: createBodyRoom(1024 * 1024),

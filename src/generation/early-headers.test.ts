@@ -16,3 +16,13 @@ test.each([
   const headers = new Headers(seconds === undefined ? {} : { 'x-stainless-timeout': seconds })
   expect(earlyHeadersMs(headers)).toBe(expected)
 })
+
+test.each([
+  [{ 'x-stainless-read-timeout': '5' }, 4_000],
+  [{ 'x-stainless-read-timeout': '2.5', 'x-stainless-timeout': 'NOT_GIVEN' }, 2_000],
+  [{ 'x-stainless-read-timeout': '5', 'x-stainless-timeout': '600' }, 4_000],
+  [{ 'x-stainless-read-timeout': '600', 'x-stainless-timeout': '5' }, 4_000],
+  [{ 'x-stainless-read-timeout': 'inf' }, 10_000],
+])('of two times the shorter one counts: %p is %p ms', (said, expected) => {
+  expect(earlyHeadersMs(new Headers(said))).toBe(expected)
+})

@@ -8,10 +8,20 @@ const usualMs = 10_000
 /** Of the time a client says it has; the rest is for the way. */
 const share = 0.8
 
-/** How long nothing meaningful may come. The official clients say, in seconds, how long they wait for headers. */
+/**
+ * In seconds. Those in JavaScript send the first; openai for Python 2.54 and 3.49 the second alone; anthropic for Python
+ * 1.17 and 2.8 both, the first often as `NOT_GIVEN` (2026-11).
+ */
+const announced = ['x-stainless-timeout', 'x-stainless-read-timeout'] as const
+
+/** How long nothing meaningful may come. The official clients say how long they wait for headers; the shortest counts. */
 export function earlyHeadersMs(headers: Headers): number {
-  const clientMs = Number(headers.get('x-stainless-timeout') ?? Number.NaN) * 1000
-  return clientMs > 0 ? Math.min(usualMs, clientMs * share) : usualMs
+  let afterMs = usualMs
+  for (const name of announced) {
+    const clientMs = Number(headers.get(name) ?? Number.NaN) * 1000
+    if (clientMs > 0) afterMs = Math.min(afterMs, clientMs * share)
+  }
+  return afterMs
 }
 
 /** What the promise brings, or `not yet` when it takes longer. */

@@ -22,7 +22,7 @@ import type { Bill } from './bill.ts'
 import { Call, type Measured } from './call.ts'
 import { before, earlyHeadersMs } from './early-headers.ts'
 import { estimateAllTokens, type HoldDependencies, hold } from './hold.ts'
-import { claimKey, replayHeaders } from './idempotent.ts'
+import { type ClaimedKey, claimKey, replayHeaders } from './idempotent.ts'
 import { warningsHeader } from './lane.ts'
 import type { Owed } from './owed.ts'
 import { type Connection, gone, type Settled, Story, type StoryDependencies } from './story.ts'
@@ -62,10 +62,8 @@ export function createGenerate(deps: GenerateDependencies): Generate {
       // The same request again gets the first one's answer and is not paid for.
       const call = new Call(request, admitted, story)
       const key = request.headers.get('idempotency-key')
-      if (key !== null) {
-        const replayed = await replay(call, key)
-        if (replayed) return replayed
-      }
+      const claimed = key === null ? undefined : await claim(call, key)
+      if (claimed instanceof Response) return claimed
 
       // 6 hold: what it may cost is set aside before anything is sent
       const holding = hold(deps, call, admitted)
@@ -73,6 +71,8 @@ export function createGenerate(deps: GenerateDependencies): Generate {
       if (bill instanceof Failure) return story.refuse(bill, request.signal)
       story.bill = bill
       call.outputCapMost = bill.loweredCap
+      const overtaken = claimed && (await claimed.confirm())
+      if (overtaken) return story.refuse(overtaken, request.signal)
 
       // 7 failover: each candidate in turn, until one is committed
       const trying = tryCandidates(deps, {
@@ -96,13 +96,13 @@ export function createGenerate(deps: GenerateDependencies): Generate {
     }
   }
 
-  async function replay(call: Call, key: string): Promise<Response | undefined> {
+  async function claim(call: Call, key: string): Promise<ClaimedKey | Response> {
     const { story } = call
     const claim = await claimKey(deps.replays, call, key)
     if (claim instanceof Failure) return story.refuse(claim)
     if ('kept' in claim) {
       story.kept = claim.kept
-      return undefined
+      return claim
     }
     story.record.notes.push('replayed by its idempotency key')
     story.conclude()

@@ -22,12 +22,17 @@ interface Asked {
   readonly tags?: readonly string[]
   /** Of each route. */
   readonly totalMs?: readonly (number | undefined)[]
+  /** Whether it asks for a spoken answer. */
+  readonly speaks?: boolean
+  /** Whether it has an idempotency key. */
+  readonly isKeyed?: boolean
   /** What the ledger says, in turn; the last one from then on. */
   readonly outcomes?: readonly HoldOutcome[]
 }
 
 async function ask(asked: Asked): Promise<{ outcome: Bill | Failure; requests: HoldRequest[] }> {
-  const { bodyBytes = 400, stream = true, outputCap, tags = [], totalMs = [undefined] } = asked
+  const { bodyBytes = 400, stream = true, outputCap, tags = [], totalMs = [undefined], isKeyed = false } = asked
+  const leftovers = asked.speaks ? [{ speaks: true }] : []
   const outcomes = [...(asked.outcomes ?? [{ kind: 'held' } as const])]
   const requests: HoldRequest[] = []
   const ledger = {
@@ -39,13 +44,13 @@ async function ask(asked: Asked): Promise<{ outcome: Bill | Failure; requests: H
   const call = {
     envelope: { body: new Uint8Array(bodyBytes), stream, outputCap, choices: 1 },
     model: { id: 'a/b', price: asked.price ?? price, priceVersion: 'v1', tags, contextTokens: 100_000 },
-    story: { record: { id: 'req_1', startedAt: 0 } },
+    story: { record: { id: 'req_1', startedAt: 0 }, ...(isKeyed && { kept: {} }) },
     request: new Request('http://gateway.test'),
-    conversation: () => ({ conversation: { turns: [], leftovers: [] }, warnings: [] }),
+    conversation: () => ({ conversation: { turns: [], leftovers }, warnings: [] }),
   } as unknown as Call
   const caller = { workspaceId: 'ws_1', keyId: 'key_1', projectId: 'prj_1', workspaceName: 'acme', limits: [] }
   const ordered = totalMs.map((total) => ({ isOwn: false, route: { timeouts: { totalMs: total } } }))
-  const deps = { ledger, ratios: new InputRatios(), clock: { now: () => 0, monotonicMs: () => 0 }, ownKeyFee: 0n }
+  const deps = { ledger, ratios: new InputRatios(), clock: { now: () => 0, monotonicMs: () => 0 } }
   const outcome = await hold(deps, call, { caller, plan: { ordered } } as unknown as Admitted)
   return { outcome, requests }
 }
@@ -75,6 +80,19 @@ describe('the first thing asked for', () => {
   test('is nothing for a free model', async () => {
     const { requests } = await ask({ price: freePrice })
     expect(requests).toMatchObject([{ amount: 0n, roomLeast: 0n }])
+  })
+
+  test('is lost to a process that was taken for dead where the request has an idempotency key', async () => {
+    expect((await ask({ isKeyed: true })).requests).toMatchObject([{ isFenced: true }])
+    expect((await ask({})).requests).toMatchObject([{ isFenced: false }])
+  })
+
+  test('is the whole cap of an answer that is spoken, at the price of sound', async () => {
+    const sound: Price = { ...price, audioOutput: 80_000n as Pico }
+    const spoken = await ask({ outputCap: 20_000, price: sound, speaks: true })
+    expect(spoken.requests).toMatchObject([{ amount: input + 20_000n * 80n }])
+    const written = await ask({ outputCap: 20_000, price: sound })
+    expect(written.requests).toMatchObject([{ amount: input + 40_960n }])
   })
 
   test('outlives every route that may be tried', async () => {

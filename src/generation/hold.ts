@@ -1,7 +1,7 @@
 // The hold before anything is sent: what a request may cost is set aside, or it is refused. Nothing goes to a provider
 // without one.
 
-import { type Price, sharePrice } from '../catalog/price.ts'
+import { freePrice, hasAudioPrice, type Price } from '../catalog/price.ts'
 import type { Conversation } from '../dialects/canonical/conversation.ts'
 import type { Envelope } from '../dialects/canonical/envelope.ts'
 import type { ParsedRequest } from '../dialects/canonical/translation.ts'
@@ -15,7 +15,7 @@ import type { OfferedModel } from '../routing/offer.ts'
 import type { Admitted } from './admit.ts'
 import { Bill } from './bill.ts'
 import type { Call } from './call.ts'
-import { hasCacheMark, roughInputTokens } from './input-bound.ts'
+import { hasCacheMark, mayHaveSound, readBytesMax, roughInputTokens } from './input-bound.ts'
 import type { InputRatios } from './input-ratio.ts'
 import { parsedRequest } from './parsed-request.ts'
 import { roomLeast, type SliceFacts, sliceOf } from './slice.ts'
@@ -27,8 +27,6 @@ export interface HoldDependencies {
   readonly ledger: Ledger
   readonly ratios: InputRatios
   readonly clock: Clock
-  /** What a call on the workspace's own credential costs, in hundredths of a percent of the price. */
-  readonly ownKeyFee: bigint
 }
 
 /** Where neither the caller nor the catalog sets a cap; more is held as a stream goes on. */
@@ -50,14 +48,14 @@ export function hold(deps: HoldDependencies, call: Call, admitted: Admitted): Bi
   return outcome instanceof Promise ? outcome.then(conclude) : conclude(outcome)
 }
 
-function holderOf({ ledger, ownKeyFee, clock }: HoldDependencies, call: Call, admitted: Admitted): Holder {
+function holderOf({ ledger, clock }: HoldDependencies, call: Call, admitted: Admitted): Holder {
   const { model, story } = call
-  const own = admitted.plan.ordered.some(({ isOwn }) => isOwn) ? sharePrice(model.price, ownKeyFee) : undefined
-  const isOwnOnly = own !== undefined && admitted.plan.ordered.every(({ isOwn }) => isOwn)
+  const { ordered } = admitted.plan
+  const isOwnOnly = ordered.length > 0 && ordered.every(({ isOwn }) => isOwn)
   const budgets = budgetsOf(admitted.caller, clock)
   return {
-    facts: factsOf(call, isOwnOnly ? own : model.price),
-    billOf: (facts, slice) => new Bill(story.record.id, ledger, model, facts, slice, own),
+    facts: factsOf(call, isOwnOnly ? (model.fee?.price ?? freePrice) : model.price),
+    billOf: (facts, slice) => new Bill(story.record.id, ledger, model, facts, slice),
     ask: (slice, room = slice.amount) =>
       ledger.hold({ ...holdRequest(call, admitted, slice.amount, budgets), roomLeast: room }),
   }
@@ -87,15 +85,34 @@ function capOf({ outputCap }: Envelope, model: OfferedModel): number {
 
 function factsOf(call: Call, price: Price): SliceFacts {
   const { envelope, model } = call
+  const isSpoken = hasAudioPrice(price, 'audioOutput') && speaks(call)
   return {
     price,
     isMarked: hasCacheMark(envelope.body),
     cap: capOf(envelope, model),
     choices: envelope.choices,
     webSearches: price.webSearch === undefined || !call.mayHaveMedia ? 0 : searchesOf(call),
-    holdsWholeCap: !envelope.stream || model.tags.includes('reasoning'),
+    hasSound: call.mayHaveMedia && hears(price) && mayHaveSound(readable(call)),
+    isSpoken,
+    // Of what is thought and of what is spoken, less is seen on the way than is billed.
+    holdsWholeCap: !envelope.stream || isSpoken || model.tags.includes('reasoning'),
     capLeast: 0,
   }
+}
+
+function hears(price: Price): boolean {
+  return hasAudioPrice(price, 'audioInput') || hasAudioPrice(price, 'audioCacheRead')
+}
+
+/** Whether the answer may be in sound. */
+function speaks(call: Call): boolean {
+  const conversation = readable(call)
+  return conversation === undefined || conversation.leftovers.some((leftover) => leftover.speaks)
+}
+
+/** undefined where it cannot be read, or reading it would keep others waiting. */
+function readable(call: Call): Conversation | undefined {
+  return call.envelope.body.length > readBytesMax ? undefined : conversationOf(call.conversation())
 }
 
 /** What it asks a provider to look up, at most. */
@@ -112,6 +129,8 @@ function holdRequest(call: Call, { caller, plan }: Admitted, amount: Nano, budge
     projectId: caller.projectId,
     amount,
     budgets,
+    // Another replica runs the same key once this one was silent for too long.
+    isFenced: call.story.kept !== undefined,
     ...lifetimeOf(call, plan),
   }
 }

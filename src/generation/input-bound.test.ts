@@ -3,7 +3,7 @@ import { anthropicMessages } from '../dialects/anthropic-messages/index.ts'
 import type { Conversation } from '../dialects/canonical/conversation.ts'
 import { openaiChat } from '../dialects/openai-chat/index.ts'
 import { Failure } from '../kernel/failure.ts'
-import { hasCacheMark, roughInputTokens, strictInputTokens } from './input-bound.ts'
+import { hasCacheMark, mayHaveSound, roughInputTokens, strictInputTokens } from './input-bound.ts'
 
 const encode = (value: unknown): Uint8Array<ArrayBuffer> => new TextEncoder().encode(JSON.stringify(value))
 
@@ -75,6 +75,21 @@ describe('roughly', () => {
     const asked = chatBody([{ type: 'input_audio', input_audio: { data: sound, format: 'wav' } }])
     // A token for about a thousand bytes, which are four thirds as many characters: 1,500 of two million, times four.
     expect(rough(asked)).toBe(Math.ceil((asked.body.length - sound.length) / 4) + 4 * 1500)
+  })
+
+  test('something may be heard in sound, in films and in what nobody knows, and in nothing else', () => {
+    const data = (media_type: string) => ({ type: 'document', source: { type: 'base64', media_type, data: base64 } })
+    const heard = (asked: { conversation: Conversation }) => mayHaveSound(asked.conversation)
+    expect(heard(chatBody([{ type: 'input_audio', input_audio: { data: 'UklGRAAA', format: 'wav' } }]))).toBe(true)
+    const url = 'https://documents.test/1'
+    expect(heard(messagesBody([{ type: 'document', source: { type: 'url', url } }]))).toBe(true)
+    expect(mayHaveSound(undefined)).toBe(true)
+    expect(heard(messagesBody([data('application/pdf')]))).toBe(false)
+    expect(heard(messagesBody([{ type: 'image', source: { type: 'url', url } }]))).toBe(true)
+    expect(heard(messagesBody('hi'))).toBe(false)
+    const film = { kind: 'document', source: { kind: 'data', mediaType: 'video/mp4', base64 } }
+    const turns = [{ role: 'user', blocks: [film] }]
+    expect(mayHaveSound({ ...messagesBody('hi').conversation, turns } as unknown as Conversation)).toBe(true)
   })
 
   test('a picture and a document by address count as the most they may be', () => {

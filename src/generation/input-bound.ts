@@ -3,6 +3,7 @@
 // have any is read for them, and what only looks like one counts as text.
 
 import type { Conversation, DocumentBlock, ImageBlock } from '../dialects/canonical/conversation.ts'
+import { findBytes, hasBytes } from '../wire/find-bytes.ts'
 import { audioTokens } from './estimate-tokens.ts'
 
 const bytesPerToken = 4
@@ -18,12 +19,12 @@ const soundShare = 4
 const documentTokensMost = 300_000
 
 /** Reading takes milliseconds for each megabyte, in which nobody else is served; larger ones count as all that fits. */
-const readBytesMax = 8 * 1024 * 1024
+export const readBytesMax = 8 * 1024 * 1024
 
 const cacheWord = Buffer.from('cache_control')
 /** In bodies with pictures, documents, sound, files, or what makes a provider look things up. Text may speak of them too. */
 const mediaWords = [
-  ...['base64', '_url"', '"file_id"', '"file_data"', '"input_audio"', 'web_search', '_202'],
+  ...['base64', '_url"', '"file_id"', '"file_data"', '"input_audio"', '"audio"', 'web_search', '_202'],
   ...['"plugins"', '"search_parameters"', '"mcp_servers"', '"container"'],
 ].map((word) => Buffer.from(word))
 /** As a value, `"type": "url"`; as a name it stands in the schemas of many tools. */
@@ -43,26 +44,24 @@ const space = 0x20
 
 /** Whether something is to be kept in a provider's cache. */
 export function hasCacheMark(body: Uint8Array): boolean {
-  const bytes = buffer(body)
-  return bytes.includes(cacheWord) || hasEscaped(bytes, underscore, lowerZ)
+  return hasBytes(body, cacheWord) || hasEscaped(body, underscore, lowerZ)
 }
 
 /** Whether its bytes alone may say little about its tokens. */
 export function mayHaveMedia(body: Uint8Array): boolean {
-  const bytes = buffer(body)
-  return mediaWords.some((word) => bytes.includes(word)) || hasUrlValue(bytes) || hasEscaped(bytes, space, lastAscii)
+  return mediaWords.some((word) => hasBytes(body, word)) || hasUrlValue(body) || hasEscaped(body, space, lastAscii)
 }
 
 /** Whether one of these characters stands there as `\u00..`. */
-function hasEscaped(bytes: Buffer, first: number, last: number): boolean {
-  const found = bytes.indexOf(escapeWord)
+function hasEscaped(body: Uint8Array, first: number, last: number): boolean {
+  const found = findBytes(body, escapeWord)
   if (found === -1) return false
   // By hand from here on: a body may be all escapes, and each search costs more than what it passes.
-  for (let at = found; at < bytes.length - 5; at++) {
-    if (bytes[at] !== backslash) continue
+  for (let at = found; at < body.length - 5; at++) {
+    if (body[at] !== backslash) continue
     at++
-    if (bytes[at] !== letterU || bytes[at + 1] !== zero || bytes[at + 2] !== zero) continue
-    const code = digitOf(bytes[at + 3]) * 16 + digitOf(bytes[at + 4])
+    if (body[at] !== letterU || body[at + 1] !== zero || body[at + 2] !== zero) continue
+    const code = digitOf(body[at + 3]) * 16 + digitOf(body[at + 4])
     if (code >= first && code <= last) return true
   }
   return false
@@ -73,11 +72,11 @@ function digitOf(byte = 0): number {
   return byte <= nine ? byte - zero : (byte | space) - letterA + 10
 }
 
-function hasUrlValue(bytes: Buffer): boolean {
-  for (let at = bytes.indexOf(urlWord); at !== -1; at = bytes.indexOf(urlWord, at + 1)) {
+function hasUrlValue(body: Uint8Array): boolean {
+  for (let at = findBytes(body, urlWord); at !== -1; at = findBytes(body, urlWord, at + 1)) {
     let before = at - 1
-    while (before > 0 && (bytes[before] ?? 0) <= space) before--
-    if (bytes[before] === colon) return true
+    while (before > 0 && (body[before] ?? 0) <= space) before--
+    if (body[before] === colon) return true
   }
   return false
 }
@@ -105,6 +104,15 @@ export function roughInputTokens(
     tokens += mediaTokens(block)
   }
   return within(contextTokens, textTokens(textBytes, ratio) + tokens)
+}
+
+/** Whether something of it may be heard: a film has sound too, and of an address nobody knows what is there. */
+export function mayHaveSound(conversation: Conversation | undefined): boolean {
+  if (!isKnown(conversation)) return true
+  return mediaOf(conversation).some(({ kind, source }) => {
+    if (source.kind === 'text' || (kind === 'image' && source.kind === 'data')) return false
+    return source.kind !== 'data' || !/^(text|image)\/|^application\/pdf$/.test(source.mediaType)
+  })
 }
 
 interface ContextBound {
@@ -155,8 +163,4 @@ function mediaTokens({ kind, source }: MediaBlock): number {
 /** Those that are no text. */
 function bytesInBody({ source }: MediaBlock): number {
   return source.kind === 'data' ? source.base64.length : 0
-}
-
-function buffer(body: Uint8Array): Buffer {
-  return Buffer.from(body.buffer, body.byteOffset, body.byteLength)
 }

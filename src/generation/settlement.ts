@@ -59,8 +59,12 @@ export function billedUsage(ending: Ending, facts: SettlementFacts): Usage | und
     case 'delivered':
       return facts.delivered()
     case 'input':
-      return facts.billsOnCancel ? { ...facts.delivered(), outputTokens: 0 } : undefined
+      return facts.billsOnCancel ? inputOnly(facts.delivered()) : undefined
     case 'nothing':
       return undefined
   }
+}
+
+function inputOnly({ audioOutputTokens: _, ...usage }: Usage): Usage {
+  return { ...usage, outputTokens: 0 }
 }

@@ -1,13 +1,12 @@
 // How much is held for a request: its input at the dearest price it could have, and a slice of its output. Rules for
 // small wallets and nearly used limits are here too; nobody is locked out by a large default cap, and nobody is served beyond what they have.
 
-import { type Price, priceBound } from '../catalog/price.ts'
+import { type Price, priceBound, type UsageBound } from '../catalog/price.ts'
 import type { Nano } from '../kernel/money.ts'
 
 /** What a hold is made of. */
-export interface SliceFacts {
+export interface SliceFacts extends Omit<UsageBound, 'inputTokens' | 'outputTokens'> {
   readonly price: Price
-  readonly isMarked: boolean
   /** The most output tokens of one answer. */
   readonly cap: number
   readonly choices: number
@@ -36,9 +35,8 @@ export const sliceTokens = 4096
 export const sliceTokensLeast = 256
 
 export function sliceOf(facts: SliceFacts, inputTokens: number, cap: number, most = sliceTokens): Slice {
-  const { price, isMarked, choices, webSearches } = facts
-  const outputTokens = (facts.holdsWholeCap ? cap : Math.min(cap, most)) * choices
-  const amount = priceBound(price, { inputTokens, outputTokens, isMarked, webSearches })
+  const outputTokens = (facts.holdsWholeCap ? cap : Math.min(cap, most)) * facts.choices
+  const amount = priceBound(facts.price, { ...facts, inputTokens, outputTokens })
   return { amount, inputTokens, outputTokens, cap }
 }
 
@@ -73,9 +71,8 @@ export function thinSlices(facts: SliceFacts, inputTokens: number, room: Nano): 
 
 /** The largest cap whose whole price there is room for. */
 function affordableCap(facts: SliceFacts, inputTokens: number, room: Nano): number {
-  const { price, isMarked, choices, webSearches } = facts
   const pays = (cap: number): boolean =>
-    priceBound(price, { inputTokens, outputTokens: cap * choices, isMarked, webSearches }) <= room
+    priceBound(facts.price, { ...facts, inputTokens, outputTokens: cap * facts.choices }) <= room
   if (pays(facts.cap)) return facts.cap
   let low = -1
   let high = facts.cap

@@ -11,6 +11,12 @@ export interface TokenCounts {
   readonly cacheWriteLongTokens: number
   /** Reasoning included. */
   readonly outputTokens: number
+  /** The part of inputTokens that is sound, which a price may set apart; absent = none, or nobody said so. */
+  readonly audioInputTokens?: number
+  /** The same of cacheReadTokens. */
+  readonly audioCacheReadTokens?: number
+  /** The same of outputTokens. */
+  readonly audioOutputTokens?: number
 }
 
 export interface Usage extends TokenCounts {
@@ -54,6 +60,37 @@ export const webSearchesMax = 1000
 export function webSearchReport(value: unknown): { readonly webSearches?: number } {
   const count = tokenCount(value)
   return count === undefined || count === 0 ? {} : { webSearches: count }
+}
+
+/** What a provider says of sound, as an untrusted party wrote it. */
+export interface HeardCounts {
+  /** Of the whole prompt, with what came from a cache. */
+  readonly prompt: unknown
+  /** Of what came from a cache; absent = nobody says. */
+  readonly cacheRead?: unknown
+  readonly output: unknown
+}
+
+type AudioCounts = Pick<TokenCounts, 'audioInputTokens' | 'audioCacheReadTokens' | 'audioOutputTokens'>
+
+const nothingHeard: AudioCounts = {}
+
+/** Which parts of the counts are sound, spread into a usage. A cache gives text where nobody says otherwise. */
+export function audioReport(
+  counts: Pick<TokenCounts, 'inputTokens' | 'cacheReadTokens' | 'outputTokens'>,
+  heard: HeardCounts,
+): AudioCounts {
+  const prompt = tokenCount(heard.prompt) ?? 0
+  const output = Math.min(counts.outputTokens, tokenCount(heard.output) ?? 0)
+  if (prompt === 0 && output === 0) return nothingHeard
+  const fromCache = tokenCount(heard.cacheRead) ?? Math.max(0, prompt - counts.inputTokens)
+  const cacheRead = Math.min(counts.cacheReadTokens, prompt, fromCache)
+  const input = Math.min(counts.inputTokens, prompt - cacheRead)
+  return {
+    ...(input > 0 && { audioInputTokens: input }),
+    ...(cacheRead > 0 && { audioCacheReadTokens: cacheRead }),
+    ...(output > 0 && { audioOutputTokens: output }),
+  }
 }
 
 /** A token count as an untrusted party wrote it: an integer in range, or undefined. */

@@ -2,6 +2,7 @@
 // asks here, so that a model outside the caller's reach reads exactly like one that does not exist.
 
 import type { Catalog } from '../catalog/catalog.ts'
+import type { Fee } from '../catalog/fee-prices.ts'
 import type { Model } from '../catalog/model.ts'
 import type { Price } from '../catalog/price.ts'
 import type { Dialect, Dialects } from '../dialects/dialect.ts'
@@ -22,6 +23,8 @@ export interface OfferedModel extends Model {
   readonly price: Price
   /** Names the price for ever; a charge is kept with it. */
   readonly priceVersion: string | undefined
+  /** What a call on the workspace's own credential costs; absent = nothing. */
+  readonly fee?: Fee | undefined
   /** The id as JSON, as replies carry it. */
   readonly idJson: Uint8Array
 }
@@ -50,6 +53,8 @@ export interface OfferInput extends OwnProvidersInput {
   readonly dialects: Dialects
   /** By model id. */
   readonly priceVersions: ReadonlyMap<string, string>
+  /** The same. */
+  readonly fees: ReadonlyMap<string, Fee>
   readonly health: Pick<Health, 'route'>
 }
 
@@ -72,12 +77,12 @@ export function createOffer(input: OfferInput): Offer {
   }
 }
 
-function soldModels({ catalog, priceVersions }: OfferInput): readonly OfferedModel[] {
+function soldModels({ catalog, priceVersions, fees }: OfferInput): readonly OfferedModel[] {
   return catalog.models.flatMap((model) => {
     const { price, id } = model
     if (!price) return []
     const idJson = new TextEncoder().encode(JSON.stringify(id))
-    return [{ ...model, price, priceVersion: priceVersions.get(id), idJson }]
+    return [{ ...model, price, priceVersion: priceVersions.get(id), fee: fees.get(id), idJson }]
   })
 }
 

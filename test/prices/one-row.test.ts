@@ -22,6 +22,9 @@ interface Row {
   readonly cache_read?: string | undefined
   readonly cache_write?: string | undefined
   readonly cache_write_1h?: string | undefined
+  readonly audio_input?: string | undefined
+  readonly audio_cache_read?: string | undefined
+  readonly audio_output?: string | undefined
 }
 
 /** What is not listed costs as much as input, and a long cache as much as a short one. */
@@ -34,7 +37,12 @@ function expectedOf(row: Row) {
   const bill =
     BigInt(used.input) * input + BigInt(used.read) * read + BigInt(used.write) * write + BigInt(used.output) * output
   const hold = BigInt(roughTokens) * dearest + BigInt(cap) * output
-  const shown = { input, output, cache_read: read, cache_write: write, cache_write_1h: writeLong }
+  const audio = (['audio_input', 'audio_cache_read', 'audio_output'] as const).flatMap((name) => {
+    const listed = row[name]
+    return listed === undefined ? [] : [[name, pico(listed)] as const]
+  })
+  const text = { input, output, cache_read: read, cache_write: write, cache_write_1h: writeLong }
+  const shown = { ...text, ...Object.fromEntries(audio) }
   return { shown, cost: usd((bill + 999n) / 1000n), held: usd((hold + 999n) / 1000n) }
 }
 
@@ -55,7 +63,8 @@ test('for every built-in model the five say the same', async () => {
     const { over: _tiers, web_search: search, ...row } = catalog as Record<string, unknown>
     expect([id, search]).toEqual([id, price.web_search])
     expect([id, picos(row)]).toEqual([id, expected.shown])
-    const { cache_write_1h: _unused, ...usedPrices } = expected.shown
+    const { input, output, cache_read, cache_write } = expected.shown
+    const usedPrices = { input, output, cache_read, cache_write }
     expect([id, picos(explained)]).toEqual([id, usedPrices])
     expect([id, cost, held]).toEqual([id, expected.cost, expected.held])
   }

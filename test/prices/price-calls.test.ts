@@ -9,8 +9,8 @@ import { createConfigSource } from '../../src/config/source.ts'
 import { systemClock } from '../../src/kernel/clock.ts'
 import { builtInProviderIds, providerVariables } from '../../src/providers/registry.ts'
 import { createLog } from '../../src/telemetry/log.ts'
-import { entry } from '../parts/command-line.ts'
 import { createThrowAwayFolder } from '../parts/engines.ts'
+import { gatewayCommand } from '../parts/program.ts'
 import { openPriced, type PricedGateway } from './priced-gateway.ts'
 
 // A few processes per test, on a machine that may be busy.
@@ -63,7 +63,7 @@ test('the command line sets, takes back and lists', async () => {
   const { gateway } = priced.tenancy
   const token = readFileSync(join(gateway.dataFolder, 'admin-token'), 'utf8').trim()
   const run = async (args: string) => {
-    const child = Bun.spawn([process.execPath, '--no-install', entry, 'prices', ...args.split(' ')], {
+    const child = Bun.spawn([...gatewayCommand(), 'prices', ...args.split(' ')], {
       cwd: gateway.dataFolder,
       env: { PATH: process.env.PATH ?? '', TOLLGATE_URL: gateway.url, TOLLGATE_ADMIN_TOKEN: token },
       stdout: 'pipe',
@@ -85,6 +85,18 @@ test('the command line sets, takes back and lists', async () => {
   expect((await run('set sandbox/echo --input 1 --output 2')).err).toBe(
     'Warning: `web_search` has no price any more: searches are not charged.\n',
   )
+  await run('set sandbox/echo --input 1 --output 2 --audio-input 8 --audio-output 16')
+  const [heading = '', newest = ''] = (await run('history sandbox/echo')).out.split('\n')
+  expect(heading.split(/ {2,}/).slice(5, 10)).toEqual([
+    ...['WRITE $/M', '1H $/M', 'AUDIO IN $/M', 'AUDIO READ $/M', 'AUDIO OUT $/M'],
+  ])
+  expect(newest.split(/ {2,}/).slice(7, 10)).toEqual(['8.00', '8.00', '16.00'])
+  const lost = (await run('set sandbox/echo --input 1 --output 2 --audio-output 16')).err
+  expect(lost.split('\n')).toEqual([
+    'Warning: `audio_input` has no price any more: sound costs as text.',
+    'Warning: `audio_cache_read` has no price any more: sound costs as text.',
+    '',
+  ])
   expect((await run('set sandbox/cache --free')).out).toContain('now  free   sandbox/cache#3, management API\n')
   expect((await run('reset sandbox/cache')).out).toContain('now  $1.00 in, $2.00 out   sandbox/cache#4, built in\n')
   const [head, ...rows] = (await run('history sandbox/cache')).out.trim().split('\n')

@@ -46,6 +46,12 @@ describe('the package', () => {
     expect(hours).toEqual({ input: 1.32, output: 3.96, cache_read: 0.044 })
   })
 
+  test('says what sound costs', () => {
+    expect(packagePrice('google', 'gemini-2.5-flash', '2026-11-15')).toMatchObject({
+      ...{ input: 0.3, cache_read: 0.03, audio_input: 1, audio_cache_read: 0.1 },
+    })
+  })
+
   test('does not take a model for its successor', () => {
     expect(packagePrice('anthropic', 'claude-sonnet-5', '2026-11-15')?.input).toBe(2)
     expect(packagePrice('anthropic', 'claude-sonnet-5-5', '2026-11-15')).toBeUndefined()

@@ -10,36 +10,37 @@ import { type Column, cleanText, renderTable } from '../table.ts'
 const model = { name: 'MODEL' }
 const value = 'USD'
 
-/** As the command line and as the API write them. */
+/** As the command line and as the API write them, and as the history is headed. */
 const fields = [
-  ['input', 'input'],
-  ['output', 'output'],
-  ['cache-read', 'cache_read'],
-  ['cache-write', 'cache_write'],
-  ['cache-write-1h', 'cache_write_1h'],
-  ['web-search', 'web_search'],
+  ['input', 'input', 'IN $/M'],
+  ['output', 'output', 'OUT $/M'],
+  ['cache-read', 'cache_read', 'READ $/M'],
+  ['cache-write', 'cache_write', 'WRITE $/M'],
+  ['cache-write-1h', 'cache_write_1h', '1H $/M'],
+  ['audio-input', 'audio_input', 'AUDIO IN $/M'],
+  ['audio-cache-read', 'audio_cache_read', 'AUDIO READ $/M'],
+  ['audio-output', 'audio_output', 'AUDIO OUT $/M'],
+  ['web-search', 'web_search', 'SEARCH $/K'],
 ] as const
 
 const typed = Object.fromEntries(fields.map(([option, field]) => [field, `--${option}`]))
 
-const right = 'right' as const
-const historyColumns: readonly Column[] = [
-  { title: 'SINCE (UTC)' },
-  { title: 'VERSION' },
-  { title: 'IN $/M', align: right },
-  { title: 'OUT $/M', align: right },
-  { title: 'READ $/M', align: right },
-  { title: 'WRITE $/M', align: right },
-  { title: '1H $/M', align: right },
-  { title: 'SEARCH $/K', align: right },
-  { title: 'SET BY' },
-]
+/** Few models have a price for sound, so that its columns come only where there is something in them. */
+function shownFields(history: readonly JsonObject[]) {
+  const isThere = (field: string) => history.some(({ price }) => field in objectOf(price))
+  return fields.filter(([, field]) => !field.startsWith('audio') || isThere(field))
+}
+
+function historyColumns(shown: ReturnType<typeof shownFields>): readonly Column[] {
+  const prices = shown.map(([, , title]) => ({ title, align: 'right' as const }))
+  return [{ title: 'SINCE (UTC)' }, { title: 'VERSION' }, ...prices, { title: 'SET BY' }]
+}
 
 const setPrice: CommandDefinition = {
   words: ['prices', 'set'],
   summary: 'sets what a model costs, in USD per million tokens, from the next request on',
   details:
-    'Requests that run keep their price. A cache price that is not given is that of input, searches without one are not charged. A price that stands in the configuration file is changed there.',
+    'Requests that run keep their price. A cache price that is not given is that of input, sound without one costs as text (from a cache: as other sound), searches without one are not charged. A price that stands in the configuration file is changed there.',
   positionals: [model],
   options: {
     input: { value, help: 'input tokens' },
@@ -47,6 +48,9 @@ const setPrice: CommandDefinition = {
     'cache-read': { value, help: 'input tokens read from a cache' },
     'cache-write': { value, help: 'input tokens written to a short cache' },
     'cache-write-1h': { value, help: 'input tokens written to a one-hour cache' },
+    'audio-input': { value, help: 'sound among the input tokens' },
+    'audio-cache-read': { value, help: 'sound among the tokens read from a cache' },
+    'audio-output': { value, help: 'sound among the output tokens' },
     'web-search': { value, help: 'a thousand searches of the web, run by the provider' },
     free: { help: 'costs nothing' },
   },
@@ -85,13 +89,15 @@ const priceHistory: CommandDefinition = {
     const answer = await readNow(context, input)
     if (answer instanceof Refusal) return answer
     if (context.json) return printJson(context, answer)
-    const rows = objectsOf(answer.history).map((each) => [
+    const history = objectsOf(answer.history)
+    const shown = shownFields(history)
+    const rows = history.map((each) => [
       shownTime(textAt(each, 'effective_from')),
       shownAt(each, 'version'),
-      ...fields.map(([, field]) => shownIn(each, field)),
+      ...shown.map(([, field]) => shownIn(each, field)),
       shownAt(each, 'source'),
     ])
-    context.terminal.print(renderTable(historyColumns, rows, context.terminal))
+    context.terminal.print(renderTable(historyColumns(shown), rows, context.terminal))
     if (answer.price === null) context.terminal.complain(`${cleanText(modelOf(input))} has no price now.\n`)
     return undefined
   },

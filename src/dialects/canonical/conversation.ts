@@ -219,4 +219,6 @@ export interface Leftover {
   readonly addsInput?: true
   /** The most searches of the web that the provider runs for it, one by one on its bill. */
   readonly searchesMost?: number
+  /** The answer, or a part of it, is to be sound. */
+  readonly speaks?: true
 }

@@ -203,6 +203,10 @@ describe('media', () => {
     expect(parts(at('https://e.com/a'))).toEqual([{ fileData: { fileUri: 'https://e.com/a' } }])
   })
 
+  test.each(['https://www.youtube.com/watch?v=a', 'https://YOUTU.BE/a'])('are no films: %s', (url) => {
+    expect(refusedBy({ turns: [user({ kind: 'image', source: { kind: 'url', url } })] })).toContain('a film')
+  })
+
   test('by address are refused where the host fetches nothing', () => {
     const source = { kind: 'url', url: 'https://e.com/a' } as const
     for (const kind of ['image', 'document'] as const) {

@@ -63,6 +63,7 @@ function renderImage(image: ImageBlock, rendering: Rendering, place: string): Ra
   if (mediaType === 'application/pdf') return renderDocument({ ...image, kind: 'document' }, rendering, place)
   if (rendering.rules.images === false) refuseAt(place, 'This model does not take images.')
   refuseAddress(image.source, rendering.rules, place)
+  if (isFilm(image.source)) refuseAt(place, 'This is the address of a film, not of an image.')
   if (mediaType !== undefined && !imageTypes.includes(mediaType)) {
     refuseAt(place, `An image of type \`${mediaType}\` is not supported; send JPEG, PNG or WebP.`)
   }
@@ -87,6 +88,13 @@ function renderDocument(document: DocumentBlock, { rules }: Rendering, place: st
 /** Its title, and what was said about it; '' = nothing. */
 export function aboutDocument({ title, context }: DocumentBlock): string {
   return [title, context].filter(Boolean).join('\n\n')
+}
+
+/** The provider knows these pages and reads their film: hours of it, where a picture was held for. */
+const filmHosts = /^((www|m|music)\.)?(youtube(-nocookie)?\.com|youtu\.be)$/
+
+function isFilm(source: MediaSource): boolean {
+  return source.kind === 'url' && filmHosts.test(URL.parse(source.url)?.hostname ?? '')
 }
 
 /** undefined = an address that does not tell. */

@@ -41,6 +41,36 @@ test('more cached than there is leaves no negative count', () => {
   })
 })
 
+test('sound is counted by modality, as a part of the prompt, of what came from a cache, and of the answer', () => {
+  const audio = (tokenCount: number) => ({ modality: 'AUDIO', tokenCount })
+  const value = {
+    promptTokenCount: 1000,
+    cachedContentTokenCount: 300,
+    candidatesTokenCount: 50,
+    thoughtsTokenCount: 10,
+    promptTokensDetails: [{ modality: 'TEXT', tokenCount: 400 }, audio(600)],
+    cacheTokensDetails: [audio(250), { modality: 'TEXT', tokenCount: 50 }],
+    candidatesTokensDetails: [{ modality: 'TEXT', tokenCount: 20 }, audio(30)],
+  }
+  const counts = { inputTokens: 700, cacheReadTokens: 300, outputTokens: 60 }
+  expect(readUsage(value)).toMatchObject({
+    ...counts,
+    ...{ audioInputTokens: 350, audioCacheReadTokens: 250, audioOutputTokens: 30 },
+  })
+  // Where the cache is not taken apart, as little of it as can be is sound.
+  const { cacheTokensDetails: _, ...silent } = value
+  expect(readUsage(silent)).toMatchObject({ ...counts, audioInputTokens: 600 })
+  expect(readUsage(silent)).not.toHaveProperty('audioCacheReadTokens')
+  expect(readUsage({ ...silent, promptTokensDetails: [audio(900)] })).toMatchObject({
+    ...{ ...counts, audioInputTokens: 700, audioCacheReadTokens: 200 },
+  })
+  for (const details of [undefined, [], 'AUDIO', [null], [audio(-1)], [{ modality: 'AUDIO' }], [audio(0)]]) {
+    const plain = readUsage({ ...value, promptTokensDetails: details, candidatesTokensDetails: details })
+    expect(plain).toMatchObject(counts)
+    expect(Object.keys(plain ?? {}).filter((name) => name.startsWith('audio'))).toEqual([])
+  }
+})
+
 test.each([undefined, null, {}, { promptTokenCount: '3' }, { promptTokenCount: -1 }])('%j reports nothing', (value) => {
   expect(readUsage(value)).toBeUndefined()
 })

@@ -4,10 +4,11 @@
 //   toolUsePromptTokenCount   prompts of tools the provider ran itself, beside the prompt
 //   candidatesTokenCount      the answer, thoughts not included; absent while there is none
 //   thoughtsTokenCount        thoughts, beside the answer
+//   promptTokensDetails       the prompt by modality, such as AUDIO; cacheTokensDetails and candidatesTokensDetails alike
 //
 // What it writes to its caches it does not tell.
 
-import { cacheReport, tokenCount, type Usage } from '../../kernel/usage.ts'
+import { audioReport, cacheReport, tokenCount, type Usage } from '../../kernel/usage.ts'
 import { isRecord } from '../canonical/json-value.ts'
 
 export function readUsage(value: unknown): Usage | undefined {
@@ -17,14 +18,29 @@ export function readUsage(value: unknown): Usage | undefined {
   const reads = tokenCount(value.cachedContentTokenCount)
   const cacheRead = Math.min(prompt, reads ?? 0)
   const thoughts = tokenCount(value.thoughtsTokenCount)
-  return {
+  const counts = {
     inputTokens: prompt - cacheRead + (tokenCount(value.toolUsePromptTokenCount) ?? 0),
     cacheReadTokens: cacheRead,
     cacheWriteTokens: 0,
     cacheWriteLongTokens: 0,
     outputTokens: (tokenCount(value.candidatesTokenCount) ?? 0) + (thoughts ?? 0),
+  }
+  return {
+    ...counts,
+    ...audioReport(counts, {
+      prompt: audioIn(value.promptTokensDetails),
+      cacheRead: audioIn(value.cacheTokensDetails),
+      output: audioIn(value.candidatesTokensDetails),
+    }),
     ...(thoughts === undefined ? {} : { reasoningTokens: thoughts }),
     ...cacheReport(reads, undefined),
     source: 'reported',
   }
+}
+
+/** undefined = nothing is said of modalities. */
+function audioIn(details: unknown): number | undefined {
+  if (!Array.isArray(details)) return undefined
+  const audio = (details as unknown[]).filter(isRecord).filter(({ modality }) => modality === 'AUDIO')
+  return audio.reduce((sum, { tokenCount: count }) => sum + (tokenCount(count) ?? 0), 0)
 }

@@ -39,6 +39,8 @@ const refused: Readonly<Record<string, string>> = {
 
 /** Have a provider look things up and read them. */
 const lookups: ReadonlySet<string> = new Set(['web_search_options', 'plugins', 'search_parameters', 'web_search'])
+/** Have the model speak. */
+const speech: ReadonlySet<string> = new Set(['audio', 'modalities'])
 /** What hosts look up at most where the caller sets no limit. */
 const searchesMost = 20
 
@@ -49,7 +51,10 @@ export function parseLeftovers(body: RequestFields, { leftovers }: ParseContext)
     if (Object.hasOwn(silent, name) && silent[name]?.(value)) continue
     const reason = Object.hasOwn(refused, name) ? refused[name] : undefined
     const field = body.pointer(name)
-    const adds = lookups.has(name) && ({ addsInput: true, searchesMost } as const)
+    const adds = {
+      ...(lookups.has(name) && ({ addsInput: true, searchesMost } as const)),
+      ...(speech.has(name) && ({ speaks: true } as const)),
+    }
     leftovers.push(reason === undefined ? { field, refuse: false, ...adds } : { field, refuse: true, reason, ...adds })
   }
   const options = body.optionalObject('stream_options')

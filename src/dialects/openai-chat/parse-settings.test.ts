@@ -49,6 +49,8 @@ describe('fields only this dialect knows', () => {
       ['/audio', true],
       ['/modalities', true],
     ])
+    const spoken = settings({ modalities: ['text', 'audio'] }).leftovers
+    expect(spoken).toMatchObject([{ field: '/modalities', speaks: true }])
     expect(leftovers({ moderation: { model: 'x' }, web_search_options: {} })).toEqual([
       ['/moderation', true],
       ['/web_search_options', true],

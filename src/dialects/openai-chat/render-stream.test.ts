@@ -302,6 +302,17 @@ test('pitfall 101: usage counts cached tokens into the prompt, and the sum is ri
   })
 })
 
+test('sound is shown as a part of the prompt and of the answer, where there was any', () => {
+  const usage = usageOf({
+    ...{ inputTokens: 10, cacheReadTokens: 7, outputTokens: 8, cacheReported: 'none' },
+    ...{ audioInputTokens: 4, audioCacheReadTokens: 2, audioOutputTokens: 3 },
+  })
+  expect(chunksOf(rendered([started, ...text('a'), ended(undefined, usage)], context)).at(-1)?.usage).toMatchObject({
+    prompt_tokens_details: { audio_tokens: 6 },
+    completion_tokens_details: { audio_tokens: 3 },
+  })
+})
+
 test('pitfall 102: counts of the cache that nobody reported are left out', () => {
   const details = (cacheReported?: 'none' | 'reads') => {
     const usage = usageOf(cacheReported ? { cacheReported } : {})

@@ -39,3 +39,14 @@ test.each([
   relay.push(new TextEncoder().encode(`${first}${record(last)}data: [DONE]\n\n`))
   expect(relay.usage).toMatchObject({ inputTokens: 100, outputTokens: 5, source: 'reported' })
 })
+
+test('sound is a part of what was read and written; a cache gives text where nobody says otherwise', () => {
+  const details = { prompt_tokens_details: { cached_tokens: 40, audio_tokens: 30 } }
+  const usage = readUsage({ ...counted, ...details, completion_tokens_details: { audio_tokens: 2 } })
+  expect(usage).toMatchObject({ inputTokens: 60, audioInputTokens: 30, outputTokens: 5, audioOutputTokens: 2 })
+  expect(usage).not.toHaveProperty('audioCacheReadTokens')
+  const more = readUsage({ ...counted, prompt_tokens_details: { cached_tokens: 40, audio_tokens: 70 } })
+  expect(more).toMatchObject({ audioInputTokens: 60, audioCacheReadTokens: 10 })
+  const none = readUsage({ ...counted, prompt_tokens_details: { audio_tokens: 0 }, completion_tokens_details: {} })
+  expect(Object.keys(none ?? {}).filter((name) => name.startsWith('audio'))).toEqual([])
+})

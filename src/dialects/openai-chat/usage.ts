@@ -8,11 +8,13 @@
 //
 // Searches of the web: server_tool_use.web_search_requests (OpenRouter), num_sources_used (xAI's live search).
 //
+// Sound, where a model hears or speaks it: audio_tokens in both details, part of the counts.
+//
 // One host counts reasoning beside completion_tokens (xAI: vercel/ai#12425, 2026-02), which its total tells.
 //
 // The next host with another spelling is a row here and a case in the test.
 
-import { cacheReport, tokenCount, type Usage, webSearchReport } from '../../kernel/usage.ts'
+import { audioReport, cacheReport, tokenCount, type Usage, webSearchReport } from '../../kernel/usage.ts'
 import { isRecord, recordOf } from '../canonical/json-value.ts'
 
 export function readUsage(value: unknown): Usage | undefined {
@@ -32,12 +34,16 @@ export function readUsage(value: unknown): Usage | undefined {
   const cacheWrite = Math.min(prompt - cacheRead, writes ?? 0)
   const reasoning = tokenCount(outputDetails.reasoning_tokens)
   const isBeside = reasoning !== undefined && value.total_tokens === prompt + output + reasoning
-  return {
+  const counts = {
     inputTokens: prompt - cacheRead - cacheWrite,
     cacheReadTokens: cacheRead,
     cacheWriteTokens: cacheWrite,
     cacheWriteLongTokens: 0,
     outputTokens: isBeside ? output + reasoning : output,
+  }
+  return {
+    ...counts,
+    ...audioReport(counts, { prompt: promptDetails.audio_tokens, output: outputDetails.audio_tokens }),
     ...(reasoning === undefined ? {} : { reasoningTokens: reasoning }),
     ...webSearchReport(recordOf(value.server_tool_use).web_search_requests ?? value.num_sources_used),
     ...cacheReport(reads, writes),

@@ -22,6 +22,8 @@ export interface ManagementDependencies extends RouteDependencies, AuthorizeDepe
   readonly budget: {
     /** undefined = too much was spent just now. */
     spend<Result>(run: () => Result): Promise<Awaited<Result> | undefined>
+    /** The rest of what was begun so. */
+    finish<Result>(run: () => Result): Promise<Awaited<Result>>
     spendFreely<Result>(run: () => Result): Promise<Awaited<Result>>
   }
   /** In the chat surface's shape. */
@@ -93,15 +95,30 @@ export function createManagementApi(deps: ManagementDependencies): ManagementApi
     }
   }
 
-  /** Who turns out to be the operator is served however much strangers have asked for. */
+  /**
+   * Who turns out to be the operator is served however much strangers have asked for. Who is signed in to the console
+   * does not even stand in line with them; a token is looked at only where it is needed, because a wrong one is a guess.
+   */
   async function runOpen(request: Request, route: Route, call: Call): Promise<Answer | Failure> {
-    const { spend, spendFreely } = deps.budget
-    let value = await spend(() => route.run?.(call))
-    if (value === undefined) {
+    const { spend, finish, spendFreely } = deps.budget
+    if (!(await hasSession(request))) {
+      const value = await spend(() => route.run?.(call))
+      if (value !== undefined) return await finish(() => answerOf(route, value))
       if ((await authorize(request)) instanceof Failure) return tooManyAsk()
-      value = await spendFreely(() => route.run?.(call))
     }
+    const value = await spendFreely(() => route.run?.(call))
     return await spendFreely(() => answerOf(route, value))
+  }
+
+  /** Who cannot be looked up is a stranger: the catalog is shown also while the database is away. */
+  async function hasSession(request: Request): Promise<boolean> {
+    try {
+      const session = await deps.sessionOf?.(request)
+      return session !== undefined && !(session instanceof Failure)
+    } catch (error) {
+      if (isStoreUnavailable(error)) return false
+      throw error
+    }
   }
 
   async function run(

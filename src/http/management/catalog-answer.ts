@@ -5,12 +5,17 @@ import { z } from 'zod'
 
 const perMillion = z.string().describe('USD per million tokens, as a decimal string.')
 
+const perAudio = z.string().optional().describe('Of sound, the same; absent = that of text.')
+
 const priceRow = {
   input: perMillion,
   output: perMillion,
   cache_read: perMillion,
   cache_write: perMillion,
   cache_write_1h: perMillion,
+  audio_input: perAudio,
+  audio_cache_read: perAudio,
+  audio_output: perAudio,
 }
 
 const priceSchema = z.union([

@@ -94,6 +94,9 @@ function shownUsage(usage: Usage) {
     cache_write_1h_tokens: usage.cacheWriteLongTokens,
     output_tokens: usage.outputTokens,
     reasoning_tokens: usage.reasoningTokens ?? null,
+    audio_input_tokens: usage.audioInputTokens ?? 0,
+    audio_cache_read_tokens: usage.audioCacheReadTokens ?? 0,
+    audio_output_tokens: usage.audioOutputTokens ?? 0,
     web_searches: usage.webSearches ?? 0,
     source: usage.source,
   }
@@ -105,7 +108,7 @@ interface Settled {
   readonly writeoff: Transfer | undefined
 }
 
-/** null where nothing was charged by a price: refused requests, and calls on a workspace's own credential. */
+/** null where nothing was charged by a price: refused requests, and calls on a workspace's own credential without a fee. */
 async function explainCharge(database: Database, { usage, held }: StoredRequest, { charge, writeoff }: Settled) {
   if (!usage || charge?.priceVersion === undefined) return null
   const version = await readPriceVersion(database, charge.priceVersion)

@@ -11,6 +11,8 @@ export interface OfferedItem {
   readonly owned_by: string
   /** A credential of the workspace's own is used for it. */
   readonly own_key: boolean
+  /** Where: the workspace has a credential there and the model a route. */
+  readonly own_providers: readonly string[]
 }
 
 export interface OfferDependencies {
@@ -23,6 +25,7 @@ const offeredSchema = z.object({
   id: z.string(),
   owned_by: z.string(),
   own_key: z.boolean().describe('A credential of the workspace’s own is used for it.'),
+  own_providers: z.array(z.string()).readonly().describe('The providers that it is used at.'),
 })
 
 export function offerRoutes({ database, modelsOf }: OfferDependencies): readonly Route[] {

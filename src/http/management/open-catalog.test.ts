@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 import { createEngine } from '../../../test/parts/engines.ts'
 import { createJumpClock } from '../../../test/parts/jump-clock.ts'
 import { openManagement } from '../../../test/parts/management.ts'
-import { createPageBudget } from '../../web/page-budget.ts'
+import { createPageBudget, type PageBudget } from '../../web/page-budget.ts'
 
 const stranger = { token: null }
 
@@ -36,4 +36,25 @@ test('R8: strangers get as much of the catalog as they may cost; whoever has the
   expect(asked[3]?.headers.get('retry-after')).toBe('1')
   expect(asked[3]?.body.error.code).toBe('OVERLOADED')
   expect((await management.ask('GET', '/api/catalog')).body.data).toMatchObject([{ id: 'a/one' }])
+})
+
+test('who is signed in to the console does not stand in line with strangers', async () => {
+  const real = createPageBudget(createJumpClock())
+  let inLine = 0
+  const budget: PageBudget = {
+    ...real,
+    spend(run) {
+      inLine++
+      return real.spend(run)
+    },
+  }
+  await using management = await openManagement(createEngine('sqlite'), {
+    budget,
+    sessionOf: (request) => (request.headers.has('cookie') ? { name: 'console session' } : undefined),
+    catalog: () => [{ id: 'a/one' }],
+  })
+  const statusOf = async (headers: Record<string, string>) =>
+    (await management.ask('GET', '/api/catalog', { ...stranger, headers })).status
+  expect([await statusOf({ cookie: 'c=1' }), inLine]).toEqual([200, 0])
+  expect([await statusOf({}), inLine]).toEqual([200, 1])
 })

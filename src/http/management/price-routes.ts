@@ -3,7 +3,7 @@
 
 import { z } from 'zod'
 import { modelEntrySchema, priceFromEntry } from '../../catalog/entry.ts'
-import type { Price } from '../../catalog/price.ts'
+import { hasAudioPrice, type Price } from '../../catalog/price.ts'
 import { bucketNames, priceJumps } from '../../catalog/price-jump.ts'
 import {
   type DatedPrice,
@@ -163,9 +163,32 @@ function jumpWords(before: Price, after: Price): string[] {
     const moved = `$${formatPrice(from)} → $${formatPrice(to)}`
     return `\`${bucketNames[bucket]}\` moved more than tenfold: ${moved} per million tokens.`
   })
-  // Whoever sets a price for tokens may not know that there was another.
-  const isLost = before.webSearch !== undefined && after.webSearch === undefined && !after.free
-  return isLost ? [...jumps, '`web_search` has no price any more: searches are not charged.'] : jumps
+  return [...jumps, ...lostWords(before, after)]
+}
+
+/** What becomes of what has no price of its own any more. */
+const losses = [
+  ['audioInput', 'sound costs as text'],
+  ['audioCacheRead', 'sound costs as text'],
+  ['audioOutput', 'sound costs as text'],
+  ['webSearch', 'searches are not charged'],
+] as const
+
+/** Whoever sets a price for tokens may not know that there was another. */
+function lostWords(before: Price, after: Price): string[] {
+  if (after.free) return []
+  const lost = losses.filter(([bucket]) => hasBucket(before, bucket) && !hasBucket(after, bucket))
+  return lost.map(([bucket, so]) => `\`${nameOf(bucket)}\` has no price any more: ${so}.`)
+}
+
+type Loss = (typeof losses)[number][0]
+
+function hasBucket(price: Price, bucket: Loss): boolean {
+  return bucket === 'webSearch' ? price.webSearch !== undefined : hasAudioPrice(price, bucket)
+}
+
+function nameOf(bucket: Loss): string {
+  return bucket === 'webSearch' ? 'web_search' : bucketNames[bucket]
 }
 
 function noModel(model: string): Failure {

@@ -2,6 +2,7 @@
 // form stands here; explain-request.ts fills it in.
 
 import { z } from 'zod'
+import { audioNames } from '../../catalog/audio-prices.ts'
 import { time, transferSchema, usd } from './answers.ts'
 
 const tokens = z.number().describe('Whole tokens.')
@@ -16,10 +17,13 @@ const usageSchema = z
     cache_write_1h_tokens: tokens,
     output_tokens: tokens.describe('Reasoning included.'),
     reasoning_tokens: tokens.nullable().describe('null = not reported.'),
+    audio_input_tokens: tokens.describe('The part of `input_tokens` that is sound.'),
+    audio_cache_read_tokens: tokens.describe('The part of `cache_read_tokens` that is sound.'),
+    audio_output_tokens: tokens.describe('The part of `output_tokens` that is sound.'),
     web_searches: z.number().describe('Run by the provider, beside the tokens.'),
     source: z.enum(['reported', 'estimated']),
   })
-  .describe('Counts that never overlap.')
+  .describe('Counts that never overlap, but for reasoning and sound, which are parts of others.')
 
 const place = { provider: z.string(), upstream_model: z.string() }
 
@@ -62,7 +66,11 @@ const chargeSchema = z
     price_effective_from: time,
     lines: z.array(
       z.object({
-        kind: z.enum(['input', 'cache_read', 'cache_write', 'cache_write_1h', 'output', 'web_search']),
+        kind: z.enum([
+          ...(['input', 'cache_read', 'cache_write', 'cache_write_1h', 'output'] as const),
+          ...Object.values(audioNames),
+          'web_search',
+        ]),
         tokens: z.number().describe('Whole tokens; of `web_search` the number of searches.'),
         price_per_million: usd,
         amount: usd.describe('Count × price, with up to twelve decimals.'),

@@ -144,10 +144,8 @@ function walletRoutes(deps: WorkspaceDependencies): readonly Route[] {
           ...(idempotencyKey === undefined ? {} : { idempotencyKey }),
         })
         if (outcome.kind !== 'funded') return moveFailure(outcome, amount, { done: 'credited', does: 'credits' })
-        if (!outcome.repeated) {
-          const details = { transfer: outcome.transfer.id, amount: formatUsd(outcome.transfer.amount) }
-          await noteMove(deps, { ...act, action: 'wallet.topup', object: id, details })
-        }
+        const details = { amount: formatUsd(outcome.transfer.amount) }
+        await noteMove(deps, { ...act, action: 'wallet.topup', object: id, details }, outcome)
         return { id: outcome.transfer.id, amount: formatUsd(amount), balance: formatUsd(outcome.posted) }
       },
     }),
