@@ -1,6 +1,10 @@
 import { expect, setDefaultTimeout, test } from 'bun:test'
-import { entry, onSqlite, openWorld } from '../../test/parts/command-line.ts'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { onSqlite, openWorld } from '../../test/parts/command-line.ts'
 import { managementToken } from '../../test/parts/management.ts'
+import { gatewayCommand } from '../../test/parts/program.ts'
 import { createId } from '../kernel/ids.ts'
 
 // Some ten processes per test, on a machine that may be busy.
@@ -134,8 +138,47 @@ onSqlite((engine) => {
     )
     expect(await world.run('credentials put acme')).toMatchObject({ exit: 2, err: expect.stringContaining('no key') })
     expect(await world.run('credentials put acme sk-in-the-history')).toMatchObject({ exit: 2 })
+    const folder = mkdtempSync(join(tmpdir(), 'tollgate-key-'))
+    writeFileSync(join(folder, 'acme.key'), 'sk-from-a-file-5432\n')
+    expect((await world.run(`credentials put acme --file ${folder}/acme.key`)).out).toContain('Key …5432 for acme')
+    const nowhere = await world.run(`credentials put acme --file ${folder}/nothing`)
+    rmSync(folder, { recursive: true })
+    expect(nowhere).toMatchObject({ exit: 2, err: expect.stringContaining('cannot be read (ENOENT)') })
+    expect(await world.run('credentials put acme', { input: '{' })).toMatchObject({
+      exit: 2,
+      err: expect.stringContaining('--file FILE'),
+    })
     expect((await world.run('credentials delete acme')).exit).toBe(0)
     expect((await world.run('credentials delete acme')).exit).toBe(4)
+  })
+
+  test('models that only a workspace’s own key opens are listed, with whose key it is', async () => {
+    await using world = await openWorld(engine)
+    await world.run('workspaces create acme')
+    await world.run('projects create web --models own/fast,acme/large')
+    expect((await world.run('models')).out).not.toContain('own/fast')
+    await world.run('credentials put acme', { input: 'sk-of-the-workspace' })
+    const [titles, ...rows] = (await world.run('models')).out.trimEnd().split('\n')
+    expect(titles).toEndWith('VIA')
+    expect(rows.map((row) => row.split(' ')[0])).toEqual([
+      'acme/large',
+      'acme/small',
+      'beta/odd',
+      'beta/open',
+      'own/fast',
+    ])
+    expect(rows.at(-1)).toMatch(/^own\/fast +– +– +– +– +– +acme \(own key\)$/)
+    const ids = async (args: string) => (await world.json(args)).data.map(({ id }: { id: string }) => id)
+    expect(await ids('models --project web')).toEqual(['acme/large', 'own/fast'])
+    expect((await world.json('models --filter own/')).data).toMatchObject([
+      { id: 'own/fast', own_key: true, own_providers: ['acme'], source: 'own key' },
+    ])
+    expect(await world.run('models --project nothing')).toMatchObject({ exit: 4 })
+    await world.run('workspaces create other')
+    const several = await world.run('models')
+    expect(several.out).not.toContain('own/fast')
+    expect(several.err).toContain('--workspace ID also lists what its own provider keys open')
+    expect((await world.run('models --workspace acme')).out).toContain('own/fast')
   })
 
   test('the catalog is filtered, sorted and told with what a price or its absence means', async () => {
@@ -201,7 +244,7 @@ onSqlite((engine) => {
     const ids = [createId('req'), createId('req'), createId('req')] as const
     world.management.logged.push({ id: ids[0] }, { id: ids[1] })
     const args = ['requests', '--follow', '--json', '--limit', String(limit)]
-    const child = Bun.spawn([process.execPath, '--no-install', entry, ...args], {
+    const child = Bun.spawn([...gatewayCommand(), ...args], {
       cwd: world.folder,
       env: { PATH: process.env.PATH ?? '', TOLLGATE_URL: world.management.url, TOLLGATE_ADMIN_TOKEN: managementToken },
       stdout: 'pipe',

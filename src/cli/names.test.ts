@@ -50,7 +50,7 @@ onSqlite((engine) => {
 
   test('a project and a key that can call nothing now are made with a warning', async () => {
     const modelsOf = async ({ models }: { readonly models?: readonly string[] | undefined }) =>
-      models?.includes('openai/*') ? [] : [{ id: 'acme/large', owned_by: 'acme', own_key: false }]
+      models?.includes('openai/*') ? [] : [{ id: 'acme/large', owned_by: 'acme', own_key: false, own_providers: [] }]
     await using world = await openWorld(engine, { modelsOf })
     await world.management.make('/api/workspaces', { name: 'acme' })
     const warned = async (args: string) => {

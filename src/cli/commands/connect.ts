@@ -4,7 +4,7 @@
 import { nearestNames } from '../../kernel/nearest.ts'
 import { type CommandContext, type CommandDefinition, type CommandInput, printJson } from '../command.ts'
 import type { Client, ConnectFacts, Member } from '../connect/client.ts'
-import { clientKey, findClientKeys, tellGoodKeys } from '../connect/client-key.ts'
+import { clientKey, findClientKeys, tellKeysLeft } from '../connect/client-key.ts'
 import { clients } from '../connect/clients.ts'
 import {
   backupOf,
@@ -166,7 +166,7 @@ async function undo(
   }
   const what = outcome === 'restored' ? 'is as it was' : 'has lost what connect wrote; later changes were kept'
   context.terminal.print(`${target} ${what}.\n`)
-  if (keys !== undefined) tellGoodKeys(context, keys, 'Still good')
+  if (keys !== undefined) tellKeysLeft(context, client, keys)
   else context.terminal.complain('Its key is still good. To end it: tollgate keys list, then tollgate keys revoke ID\n')
   return undefined
 }

@@ -1,8 +1,9 @@
-// `tollgate models`: the catalog as everybody may read it, filtered and sorted here.
+// `tollgate models`: the catalog as everybody may read it, with what own provider keys open, filtered and sorted here.
 
 import { parsePrice } from '../../kernel/money.ts'
 import { type CommandDefinition, type CommandInput, printJson } from '../command.ts'
 import { type JsonObject, numberAt, objectOf, objectsOf, shownAt, textAt, textsOf } from '../json-members.ts'
+import { seenModels } from '../own-models.ts'
 import { Refusal, usageRefusal } from '../refusal.ts'
 import { shownCount } from '../shown-values.ts'
 import { type Column, renderTable } from '../table.ts'
@@ -38,8 +39,14 @@ export const modelsCommand: CommandDefinition = {
     filter: { value: 'TEXT', help: 'only ids and names that contain this' },
     tag: { value: 'LIST', isRepeatable: true, help: 'only models with all of these tags' },
     sort: { value: 'ORDER', help: `${Object.keys(orders).join(', ')} (id)` },
+    project: { value: 'ID', help: 'only what its keys can call, by own provider keys too' },
+    workspace: { value: 'ID', help: 'whose own provider keys count; may be left out if there is only one' },
   },
-  examples: ['tollgate models', 'tollgate models --filter claude --tag tools --sort price'],
+  examples: [
+    'tollgate models',
+    'tollgate models --filter claude --tag tools --sort price',
+    'tollgate models --project web',
+  ],
   async run(context, input) {
     const order = orders[input.text('sort') ?? 'id']
     if (order === undefined) {
@@ -47,12 +54,14 @@ export const modelsCommand: CommandDefinition = {
     }
     const catalog = await context.api.call({ path: '/api/catalog', isPublic: true })
     if (catalog instanceof Refusal) return catalog
-    const models = objectsOf(catalog.data)
-      .filter((model) => isWanted(model, input))
-      .toSorted(order)
+    const wish = { project: input.text('project'), workspace: input.text('workspace') }
+    const seen = await seenModels(context.api, objectsOf(catalog.data), wish)
+    if (seen instanceof Refusal) return seen
+    const models = seen.models.filter((model) => isWanted(model, input)).toSorted(order)
     if (context.json) return printJson(context, { ...catalog, data: models })
     context.terminal.print(renderTable(columns, models.map(cells), context.terminal))
     if (models.length === 0) context.terminal.complain('No model fits.\n')
+    if (seen.note !== undefined) context.terminal.complain(seen.note)
     return undefined
   },
 }
@@ -67,11 +76,14 @@ function isWanted(model: JsonObject, input: CommandInput): boolean {
 function cells(model: JsonObject): string[] {
   const price = objectOf(model.price)
   const isFree = model.price === 'free'
-  const routes = objectsOf(model.routes).map(shownRoute)
+  // They are used before any other.
+  const own = textsOf(model.own_providers).map((provider) => `${provider} (own key)`)
+  const routes = [...own, ...objectsOf(model.routes).map(shownRoute)]
   const unknown = model.price === null || model.price === undefined
+  const isPrivate = model.own_key === true && objectsOf(model.routes).length === 0
   return [
     shownAt(model, 'id'),
-    isFree ? 'free' : unknown ? 'no price' : shownAt(price, 'input'),
+    isFree ? 'free' : unknown && !isPrivate ? 'no price' : shownAt(price, 'input'),
     isFree ? 'free' : shownAt(price, 'output'),
     isFree ? 'free' : shownAt(price, 'cache_read'),
     shownCount(numberAt(model, 'context_tokens')),

@@ -48,6 +48,16 @@ export async function findClientKeys(
   })
 }
 
+/** After `--undo`: what it made nobody needs any more; a key that it was given (TOLLGATE_KEY) serves others too. */
+export function tellKeysLeft(context: CommandContext, client: Client, keys: readonly JsonObject[]): void {
+  const isMade = (key: JsonObject) => key.name === keyName(client)
+  tellGoodKeys(context, keys.filter(isMade), 'Still good')
+  for (const key of keys.filter((each) => !isMade(each))) {
+    const name = cleanText(shownAt(key, 'name'))
+    context.terminal.complain(`The key "${name}" ${shownAt(key, 'id')} was given to it, and stays as it is.\n`)
+  }
+}
+
 export function tellGoodKeys({ terminal }: CommandContext, keys: readonly JsonObject[], what: string): void {
   for (const key of keys) {
     const id = shownAt(key, 'id')

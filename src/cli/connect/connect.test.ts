@@ -45,6 +45,17 @@ onSqlite((engine) => {
     expect((await world.run('connect claude --undo')).exit).toBe(4)
   })
 
+  test('a key that connect was given is no key that its undo would end', async () => {
+    await using world = await openWorld(engine)
+    const { id } = await world.management.make('/api/workspaces', { name: 'acme' })
+    await world.management.make(`/api/workspaces/${id}/projects`, { name: 'web' })
+    const secret = (await world.run('keys create --name mine')).out.trim()
+    await world.run('connect claude', { env: { TOLLGATE_KEY: secret } })
+    const [mine] = (await world.json('keys')).data
+    const undone = await world.run('connect claude --undo')
+    expect([undone.exit, undone.err]).toEqual([0, `The key "mine" ${mine.id} was given to it, and stays as it is.\n`])
+  })
+
   test('where there are several workspaces, what connect says to try works', async () => {
     await using world = await openWorld(engine)
     for (const name of ['acme', 'beta']) {

@@ -2,11 +2,11 @@ import { afterAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { gatewayCommand } from '../../../test/parts/program.ts'
 import type { Finding } from './finding.ts'
 
 setDefaultTimeout(120_000)
 
-const entry = join(import.meta.dir, '..', '..', 'main.ts')
 const folders: string[] = []
 const children = new Set<Bun.Subprocess>()
 afterAll(() => {
@@ -22,7 +22,7 @@ function createFolder(file?: string): string {
 }
 
 function spawn(folder: string, args: string[], env: Record<string, string>) {
-  const child = Bun.spawn([process.execPath, '--no-install', entry, ...args], {
+  const child = Bun.spawn([...gatewayCommand(), ...args], {
     cwd: folder,
     env: { PATH: process.env.PATH ?? '', HOME: folder, TOLLGATE_LOCAL_MODELS: 'off', ...env },
     stdin: 'ignore',
