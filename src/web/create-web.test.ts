@@ -2,7 +2,9 @@ import { expect, test } from 'bun:test'
 import { createJumpClock } from '../../test/parts/jump-clock.ts'
 import { startWeb } from '../../test/parts/web.ts'
 
-test.each(['/', '/compare', '/catalog/sandbox/echo', '/catalog/entries'])(
+const history = '/catalog/history?model=sandbox/echo'
+
+test.each(['/', '/compare', '/catalog/sandbox/echo', '/catalog/entries', history])(
   '%s costs strangers of what they may spend, and is refused beyond; the operator is served',
   async (path) => {
     const clock = createJumpClock()

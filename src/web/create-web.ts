@@ -86,13 +86,17 @@ export function createWeb(deps: WebDependencies): Web {
     }
     return await inBudget(request, isOperator, () => answerHtml(request, render(page, frame), status))
   }
-  const inBudget = async (request: Request, isOperator: boolean, make: () => Response): Promise<Response> =>
+  const inBudget = async <Made>(
+    request: Request,
+    isOperator: boolean,
+    make: () => Made,
+  ): Promise<Awaited<Made> | Response> =>
     isOperator ? await budget.spendFreely(make) : ((await budget.spend(make)) ?? tooBusy(request))
   const entries = recentEntries(deps.catalog, deps.clock)
   const feed = createChangeFeed({ entries })
-  const showEntries = async (request: Request, make: () => Response): Promise<Response> =>
-    inBudget(request, await isSignedIn(request), make)
-  const catalog = createCatalogPages({ ...deps, catalog: entries, isSignedIn, inBudget: showEntries }, show)
+  const inTurn = async <Made>(request: Request, make: () => Made): Promise<Awaited<Made> | Response> =>
+    await inBudget(request, await isSignedIn(request), make)
+  const catalog = createCatalogPages({ ...deps, catalog: entries, isSignedIn, inBudget: inTurn }, show)
   const consolePages = createConsolePages(deps, show)
 
   const asset = async (request: Request, path: string): Promise<Response> => {

@@ -56,3 +56,33 @@ test('those who came all at once are refused too, when their turn has come', asy
   // 750 ms each stay counted, and up to 2,000 are granted.
   expect(await Promise.all(views)).toEqual([...Array<string>(3).fill('page'), ...Array<undefined>(7).fill(undefined)])
 })
+
+test('a flood of strangers holds up who is known by one page, and takes turns with them', async () => {
+  const budget = createPageBudget(createJumpClock())
+  const seen: string[] = []
+  const strangers = Array.from({ length: 20 }, (_, at) => budget.spend(() => seen.push(`s${at}`)))
+  await strangers[1]
+  const known = ['console', 'requests'].map((name) => budget.spendFreely(() => seen.push(name)))
+  await Promise.all([...known, ...strangers])
+  expect(seen.slice(0, 6)).toEqual(['s0', 's1', 'console', 's2', 'requests', 's3'])
+  expect(seen).toHaveLength(22)
+})
+
+test('what who is known spends is nothing that strangers lack, and the rest of what was begun is finished', async () => {
+  const clock = createJumpClock()
+  const budget = createPageBudget(clock)
+  await budget.spendFreely(() => clock.jump(60))
+  expect(await budget.spend(() => 'page')).toBe('page')
+  await budget.finish(() => clock.jump(4))
+  expect(await budget.spend(() => 'page')).toBeUndefined()
+  expect(await budget.finish(() => 'rest')).toBe('rest')
+})
+
+test('nobody in line waits for what a page waits for', async () => {
+  const budget = createPageBudget(createJumpClock())
+  const database = Promise.withResolvers<string>()
+  const slow = budget.spend(() => database.promise)
+  expect(await budget.spend(() => 'page')).toBe('page')
+  database.resolve('late page')
+  expect(await slow).toBe('late page')
+})

@@ -2,7 +2,7 @@
 
 import { afterAll, beforeAll, expect } from 'bun:test'
 import type { Page } from 'playwright-core'
-import { seriousFaultsInBoth } from '../parts/axe.ts'
+import { type AxeScope, seriousFaultsInBoth } from '../parts/axe.ts'
 import { browserTest, sidewaysPixels } from '../parts/browser.ts'
 import { type ConsoleHarness, type Made, patienceMs, startConsole } from './console-manage-harness.ts'
 
@@ -159,8 +159,8 @@ for (const width of [1280, 360]) {
     `axe finds nothing serious by day and by night, and nothing is too wide, ${width} pixels`,
     async () => {
       const { page, go, close } = await desk.signIn({ viewport: { width, height: 800 } })
-      const check = async (place: string) => {
-        const serious = await seriousFaultsInBoth(page)
+      const check = async (place: string, scope: AxeScope = {}) => {
+        const serious = await seriousFaultsInBoth(page, scope)
         const sideways = await sidewaysPixels(page)
         expect({ place, serious, sideways }).toEqual({ place, serious: [], sideways: 0 })
       }
@@ -171,7 +171,7 @@ for (const width of [1280, 360]) {
         if (opener === undefined) continue
         await page.getByRole('button', { name: opener, exact: true }).click()
         await page.waitForSelector('dialog.sheet[open]')
-        await check(`${section}, ${opener}`)
+        await check(`${section}, ${opener}`, { within: 'dialog.sheet[open]' })
       }
       await close()
     },

@@ -73,6 +73,7 @@ browserTest(
     await field(page, 'Correct by, in USD').fill('2.5')
     await button(page, 'Correct').dblclick()
     await page.waitForSelector('.done:has-text("$2.50 taken out; the balance is $2.50.")')
+    await page.waitForSelector('.figure-tile:has-text("Available") >> text=$2.50')
     const [row] = await page.locator('tbody tr').allInnerTexts()
     expect(row).toMatch(/Correction[\s\S]*−\$2\.50[\s\S]*\$2\.50[\s\S]*invoice 17 was refunded/)
     expect(await page.locator('tbody tr').count()).toBe(2)

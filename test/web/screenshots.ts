@@ -66,6 +66,7 @@ const pictures: readonly Picture[] = [
   { name: 'projects', path: '/console/projects', ready: '.data-table' },
   { name: 'allowlist', path: '/console/projects', ready: '.data-table', act: openAllowlist },
   { name: 'wallet', path: '/console/wallet', ready: '.data-table' },
+  { name: 'correction', path: '/console/wallet', ready: '.data-table', act: openCorrection },
   { name: 'providers', path: '/console/providers', ready: '.live .lamp.go' },
   { name: 'settings', path: '/console/settings', ready: '.data-table' },
   {
@@ -101,6 +102,11 @@ async function narrow(page: Page): Promise<void> {
 
 async function showHistory(page: Page): Promise<void> {
   await page.locator('.history').scrollIntoViewIfNeeded()
+}
+
+async function openCorrection(page: Page): Promise<void> {
+  await page.click('summary:has-text("Correct the balance")')
+  await page.getByRole('form', { name: 'Correct the balance' }).scrollIntoViewIfNeeded()
 }
 
 async function openAllowlist(page: Page): Promise<void> {

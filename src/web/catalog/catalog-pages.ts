@@ -9,6 +9,7 @@ import type { NoticeData, Show } from '../page-data.ts'
 import { stateOf } from './change-feed.ts'
 import { type CatalogEntry, type DatedPrice, modelPath } from './entry.ts'
 import { parseCompared, parseQuery } from './query.ts'
+import { recentHistories } from './recent-histories.ts'
 import { parseSample } from './shown-price.ts'
 import { snippetsFor } from './snippets.ts'
 
@@ -19,14 +20,20 @@ export interface CatalogPagesDependencies {
   /** Of one model, newest first; none for a model that is not there. */
   priceHistory(modelId: string): Promise<readonly DatedPrice[]>
   isSignedIn(request: Request): Promise<boolean>
-  /** Makes an answer when its turn has come, or says that too many ask. */
-  inBudget(request: Request, make: () => Response): Promise<Response>
+  /** Makes something when its turn has come, or an answer that says that too many ask. */
+  inBudget<Made>(request: Request, make: () => Made): Promise<Awaited<Made> | Response>
 }
 
 const suggestionsMax = 3
 
 export function createCatalogPages(deps: CatalogPagesDependencies, show: Show) {
-  const { catalog, publicUrl, builtInDate, priceHistory } = deps
+  const { catalog, publicUrl, builtInDate, inBudget } = deps
+  const historyIn = recentHistories(deps.priceHistory)
+  // In a turn, because it may be read on this thread; wrapped, because nobody in line waits for a database.
+  const historyFor = async (request: Request, entries: readonly CatalogEntry[], id: string) => {
+    const begun = await inBudget(request, () => ({ history: historyIn(entries, id) }))
+    return begun instanceof Response ? begun : await begun.history
+  }
   // Reads all of the catalog, so once for each turn of it. Always of the entries that are shown: a page that names a later
   // turn than it shows would take the change for seen.
   let named: { readonly entries: readonly CatalogEntry[]; readonly state: string } | undefined
@@ -50,7 +57,8 @@ export function createCatalogPages(deps: CatalogPagesDependencies, show: Show) {
       modelId: id,
       maxOutputTokens: entry.max_output_tokens ?? undefined,
     })
-    const history = await priceHistory(id)
+    const history = await historyFor(request, entries, id)
+    if (history instanceof Response) return history
     const data = { entry, state: stateIn(entries), sample: parseSample(params), snippets, history }
     return show(request, { kind: 'model', title: entry.name, data })
   }
@@ -68,9 +76,8 @@ export function createCatalogPages(deps: CatalogPagesDependencies, show: Show) {
 
   /** For pages that are open when a price changes. */
   const history = async (request: Request, params: URLSearchParams): Promise<Response> => {
-    const id = params.get('model') ?? ''
-    const isSold = catalog().some((entry) => entry.id === id)
-    return answerJson(request, { history: isSold ? await priceHistory(id) : [] })
+    const found = await historyFor(request, catalog(), params.get('model') ?? '')
+    return found instanceof Response ? found : answerJson(request, { history: found })
   }
 
   return (request: Request, path: string): Promise<Response> | Response => {
@@ -78,7 +85,7 @@ export function createCatalogPages(deps: CatalogPagesDependencies, show: Show) {
     if (path === '/') return list(request, params)
     if (path === '/compare') return compare(request, params)
     if (path === '/catalog/entries') {
-      return deps.inBudget(request, () => everything(request))
+      return inBudget(request, () => everything(request))
     }
     if (path === '/catalog/history') return history(request, params)
     if (path === '/catalog/providers') return answerJson(request, { providers: keyedProviders() })

@@ -48,7 +48,14 @@ export interface ShownPriceRow {
   readonly cache_read: string
   readonly cache_write: string
   readonly cache_write_1h: string
+  /** Of sound; absent = as text. */
+  readonly audio_input?: string | undefined
+  readonly audio_cache_read?: string | undefined
+  readonly audio_output?: string | undefined
 }
+
+/** Kinds that every priced model has. */
+export type TextKind = Exclude<keyof ShownPriceRow, `audio_${string}`>
 
 export interface ShownPrice extends ShownPriceRow {
   /** USD per thousand searches of the web that the provider runs; absent = they are not charged. */

@@ -1,6 +1,7 @@
 // From the price that is shown back to the price that bills, so that the calculator on a page runs the same code as a
 // charge. Both ways are exact; nothing here rounds.
 
+import { readAudio } from '../../catalog/audio-prices.ts'
 import { freePrice, type Price, type PriceRow } from '../../catalog/price.ts'
 import { assert } from '../../kernel/assert.ts'
 import { type Pico, parsePrice, parseSearchPrice } from '../../kernel/money.ts'
@@ -25,6 +26,7 @@ function rowOf(row: ShownPriceRow): PriceRow {
     cacheRead: exact(row.cache_read),
     cacheWrite: exact(row.cache_write),
     cacheWriteLong: exact(row.cache_write_1h),
+    ...readAudio(row, (price) => exact(price)),
   }
 }
 

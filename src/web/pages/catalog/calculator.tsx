@@ -25,6 +25,9 @@ const kindNames: Readonly<Record<ChargeLine['kind'], string>> = {
   cache_write: 'cache write',
   cache_write_1h: 'cache write, 1 h',
   output: 'output',
+  audio_input: 'sound in',
+  audio_cache_read: 'sound, cache read',
+  audio_output: 'sound out',
   web_search: 'web search',
 }
 

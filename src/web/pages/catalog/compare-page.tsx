@@ -14,7 +14,7 @@ import { Lamp } from '../shell/lamp.tsx'
 import { Badges, Tags } from './badges.tsx'
 import { LiveLamp } from './live-lamp.tsx'
 import { Measured } from './measured.tsx'
-import { ModelMoney } from './money.tsx'
+import { ModelMoney, Money } from './money.tsx'
 
 interface Line {
   readonly label: string
@@ -27,6 +27,7 @@ const lines: readonly Line[] = [
   { label: 'Cached input', show: (entry) => <ModelMoney entry={entry} kind="cache_read" /> },
   { label: 'Cache write', show: (entry) => <ModelMoney entry={entry} kind="cache_write" /> },
   { label: 'Output', show: (entry) => <ModelMoney entry={entry} kind="output" /> },
+  { label: 'Web searches, per thousand', show: searchPrice },
   { label: 'One call like the example', show: exampleCost },
   { label: 'Context', show: ({ context_tokens }) => count(context_tokens) },
   { label: 'Max output', show: ({ max_output_tokens }) => count(max_output_tokens) },
@@ -104,6 +105,12 @@ function MeasuredOf({ entry, kind, unit }: MeasuredOfProps) {
 /** The list with these ticked. */
 function choosingPath(entries: readonly CatalogEntry[]): string {
   return `/?${renderQuery({ ...emptyQuery, compared: entries.map(({ id }) => id) })}`
+}
+
+/** A model that cannot search and one whose searches cost nothing are told alike: nothing is charged for any. */
+function searchPrice({ price }: CatalogEntry): ComponentChildren {
+  if (price === null) return <Money amount="–" />
+  return price === 'free' || price.web_search === undefined ? 'not charged' : <Money amount={price.web_search} />
 }
 
 function exampleCost(entry: CatalogEntry, sample: Sample): string {

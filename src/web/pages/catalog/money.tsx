@@ -1,7 +1,7 @@
 /** @jsxImportSource preact */
 // A price in a column: the points stand under each other, however many digits a price needs to be exact.
 
-import type { CatalogEntry, ShownPriceRow } from '../../catalog/entry.ts'
+import type { CatalogEntry, TextKind } from '../../catalog/entry.ts'
 import { useChanged } from '../browser/use-changed.ts'
 
 /** Decimal USD per million tokens, or a word such as `free`. */
@@ -18,7 +18,7 @@ export function Money({ amount }: { readonly amount: string }) {
   )
 }
 
-export function ModelMoney({ entry, kind }: { readonly entry: CatalogEntry; readonly kind: keyof ShownPriceRow }) {
+export function ModelMoney({ entry, kind }: { readonly entry: CatalogEntry; readonly kind: TextKind }) {
   const { price } = entry
   return <Money amount={price === null ? '–' : price === 'free' ? 'free' : price[kind]} />
 }

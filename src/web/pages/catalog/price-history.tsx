@@ -1,7 +1,7 @@
 /** @jsxImportSource preact */
 // Every price that a model had here: since when, who said so, and the name under which charges keep it.
 
-import type { DatedPrice, ShownPriceRow } from '../../catalog/entry.ts'
+import type { DatedPrice, TextKind } from '../../catalog/entry.ts'
 import { exactCount } from '../../catalog/figures.ts'
 
 export function PriceHistory({ history }: { readonly history: readonly DatedPrice[] }) {
@@ -54,6 +54,7 @@ function Line({ dated, isLast }: { readonly dated: DatedPrice; readonly isLast: 
         {tiers.length > 0 && (
           <small> other prices over {tiers.map((each) => exactCount(Number(each))).join(', ')}</small>
         )}
+        {price !== 'free' && price.audio_input !== undefined && <small> sound at ${price.audio_input}</small>}
       </td>
       <td data-label="Version">
         <code>{version}</code>
@@ -65,7 +66,7 @@ function Line({ dated, isLast }: { readonly dated: DatedPrice; readonly isLast: 
 interface AmountProps {
   readonly label: string
   readonly price: DatedPrice['price']
-  readonly kind: keyof ShownPriceRow
+  readonly kind: TextKind
 }
 
 function Amount({ label, price, kind }: AmountProps) {

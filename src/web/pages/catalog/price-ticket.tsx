@@ -3,7 +3,7 @@
 // a charge is computed with.
 
 import type { ComponentChildren } from 'preact'
-import type { CatalogEntry, DatedPrice, ShownPrice, ShownPriceRow } from '../../catalog/entry.ts'
+import type { CatalogEntry, DatedPrice, ShownPrice, ShownPriceRow, TextKind } from '../../catalog/entry.ts'
 import { exactCount } from '../../catalog/figures.ts'
 import { Money } from './money.tsx'
 
@@ -13,6 +13,9 @@ const kinds: readonly (readonly [keyof ShownPriceRow, string])[] = [
   ['cache_write', 'Input, written to a cache'],
   ['cache_write_1h', 'Input, written for an hour'],
   ['output', 'Output, reasoning included'],
+  ['audio_input', 'Sound in the input'],
+  ['audio_cache_read', 'Sound read from a cache'],
+  ['audio_output', 'Sound in the output'],
 ]
 
 export interface PriceTicketProps {
@@ -51,6 +54,7 @@ export function PriceTicket({ entry, inForce }: PriceTicketProps) {
 
 function PriceRows({ price }: { readonly price: ShownPrice }) {
   const tiers = Object.entries(price.over ?? {}).sort(([a], [b]) => Number(a) - Number(b))
+  const shown = kinds.filter(([kind]) => [price, ...tiers.map(([, row]) => row)].some((row) => row[kind] !== undefined))
   return (
     <table class="rows">
       <caption class="visually-hidden">Prices by kind of token</caption>
@@ -68,15 +72,15 @@ function PriceRows({ price }: { readonly price: ShownPrice }) {
         </tr>
       </thead>
       <tbody>
-        {kinds.map(([kind, label]) => (
+        {shown.map(([kind, label]) => (
           <tr key={kind}>
             <th scope="row">{label}</th>
             <td class="price">
-              <Money amount={price[kind]} />
+              <Money amount={amountOf(price, kind)} />
             </td>
             {tiers.map(([tokens, row]) => (
               <td key={tokens} class="price">
-                <Money amount={row[kind]} />
+                <Money amount={amountOf(row, kind)} />
               </td>
             ))}
           </tr>
@@ -97,6 +101,17 @@ function PriceRows({ price }: { readonly price: ShownPrice }) {
       </tbody>
     </table>
   )
+}
+
+/** What holds for sound where the row has no price of its own for it. */
+const textOf: Partial<Record<keyof ShownPriceRow, TextKind>> = {
+  audio_input: 'input',
+  audio_cache_read: 'cache_read',
+  audio_output: 'output',
+}
+
+function amountOf(row: ShownPriceRow, kind: keyof ShownPriceRow): string {
+  return row[kind] ?? row[textOf[kind] ?? 'input']
 }
 
 function Line({ label, children }: { readonly label: string; readonly children: ComponentChildren }) {

@@ -49,12 +49,19 @@ export interface UsageItem {
   readonly output_tokens: number
   /** null = not reported. */
   readonly reasoning_tokens: number | null
+  /** Parts of the counts above. */
+  readonly audio_input_tokens: number
+  readonly audio_cache_read_tokens: number
+  readonly audio_output_tokens: number
   readonly web_searches: number
   readonly source: 'reported' | 'estimated'
 }
 
 export interface ChargeLine {
-  readonly kind: 'input' | 'cache_read' | 'cache_write' | 'cache_write_1h' | 'output' | 'web_search'
+  readonly kind:
+    | ('input' | 'cache_read' | 'cache_write' | 'cache_write_1h' | 'output')
+    | ('audio_input' | 'audio_cache_read' | 'audio_output')
+    | 'web_search'
   readonly tokens: number
   readonly price_per_million: string
   readonly amount: string

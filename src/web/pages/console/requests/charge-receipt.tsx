@@ -14,6 +14,9 @@ const kindNames: Readonly<Record<ChargeLine['kind'], string>> = {
   cache_write: 'Cache write',
   cache_write_1h: 'Cache write, 1 h',
   output: 'Output',
+  audio_input: 'Sound, input',
+  audio_cache_read: 'Sound, cache read',
+  audio_output: 'Sound, output',
   web_search: 'Web searches',
 }
 
@@ -71,7 +74,7 @@ export function ChargeReceipt({ request }: { readonly request: ExplainedItem }) 
       </table>
       {transfers.map((transfer) => (
         <p key={transfer.id}>
-          {transfer.kind} <code>{transfer.id}</code> moved <Amount usd={transfer.amount} /> {wayOf(transfer)},{' '}
+          The {transfer.kind} <code>{transfer.id}</code> moved <Amount usd={transfer.amount} /> {wayOf(transfer)},{' '}
           <Moment at={transfer.created_at} />.
         </p>
       ))}

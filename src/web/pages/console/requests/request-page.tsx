@@ -1,6 +1,7 @@
 /** @jsxImportSource preact */
 // One request explained: what it cost and why, what was tried, where it could have gone, what was lost on the way.
 
+import { Fragment } from 'preact'
 import { countOf, shortMs } from '../../../catalog/figures.ts'
 import type { ConsoleData } from '../../../page-data.ts'
 import { CopyButton } from '../../shell/copy-button.tsx'
@@ -96,7 +97,7 @@ function Facts({ request }: { readonly request: ExplainedItem }) {
     ['Began', <Moment key="began" at={request.started_at} />],
     ['Model', request.model ?? 'no known one'],
     ['Served by', servedBy(request)],
-    ['Asked at', `${request.path}${request.stream ? ', streamed' : ''}`],
+    ['Asked at', <AskedAt key="asked" request={request} />],
     ['Lane', request.lane ?? 'none'],
     ['First token', request.first_event_ms === null ? 'none' : shortMs(request.first_event_ms)],
     ['In all', shortMs(request.total_ms)],
@@ -124,6 +125,21 @@ function Facts({ request }: { readonly request: ExplainedItem }) {
         </div>
       ))}
     </dl>
+  )
+}
+
+/** A path may be broken before a slash, where a word would be broken otherwise. */
+function AskedAt({ request: { path, stream } }: { readonly request: ExplainedItem }) {
+  return (
+    <>
+      {path.split(/(?=\/)/).map((part, place) => (
+        <Fragment key={`${place} ${part}`}>
+          {place > 0 && <wbr />}
+          {part}
+        </Fragment>
+      ))}
+      {stream && ', streamed'}
+    </>
   )
 }
 

@@ -39,7 +39,7 @@ export function TopUpForm({ workspaceId, onDone }: TopUpFormProps) {
       <h2>Top up</h2>
       <Field
         label="Amount in USD"
-        hint="Up to 1000000, such as 25.00"
+        hint="Up to 1,000,000, such as 25.00"
         kind="decimal"
         value={amount}
         isRequired
