@@ -16,19 +16,21 @@ const calm: Sample = {
   probe,
 }
 
-/** An hour in samples of a minute; `bytesPerHour` on top of a heap that goes up and down. */
+/** An hour in samples of a minute, at rest every fifth; `bytesPerHour` on top of a heap that goes up and down. */
 function soaked(bytesPerHour: number, change: Partial<SoakRun> = {}): SoakRun {
   const samples = Array.from({ length: 61 }, (_, minute) => ({
     ...calm,
     second: minute * 60,
     rssBytes: 100_000_000 + (minute % 2) * 3_000_000 + (bytesPerHour * minute) / 60,
   }))
+  const rests = samples.filter((_, minute) => minute % 5 === 0)
   return {
     minutes: 60,
     callsPerSecond: 1,
     warmUpSeconds: 1200,
     baseline: calm,
     samples,
+    rests,
     quiet: calm,
     quietSeconds: 0,
     traffic: { asked: 3600, running: 0, skipped: 0, ends: { complete: 3600 }, odd: [] },
@@ -66,10 +68,30 @@ test('a heap that goes up and down is no leak, three megabytes an hour are', () 
   expect(violationsOf(soaked(3_000_000), { slope: 'not judged' })).toEqual([])
 })
 
+/** The same hour with garbage on top of what is kept, which is gone at rest. */
+function littered(bytesPerHour: number, garbageAt: (minute: number) => number): SoakRun {
+  const run = soaked(bytesPerHour)
+  const samples = run.samples.map((each, minute) => ({ ...each, rssBytes: each.rssBytes + garbageAt(minute) }))
+  return { ...run, samples }
+}
+
+test('collections that come later and later are no growth of what is kept', () => {
+  expect(judged(littered(0, (minute) => minute * 500_000))).toEqual([])
+})
+
+test('what is kept is seen to grow although there is less and less garbage on top of it', () => {
+  const run = littered(5_000_000, (minute) => (60 - minute) * 300_000)
+  expect(judged(run)).toEqual([expect.stringContaining('memory grew by')])
+})
+
+test('a run that was never at rest shows no slope, and that is said', () => {
+  expect(judged(soaked(0, { rests: [] }))).toEqual([expect.stringContaining('fewer than twice')])
+})
+
 test('growth during the warm-up is not counted', () => {
   const run = soaked(0)
-  const samples = run.samples.map((each) => (each.second < 1200 ? { ...each, rssBytes: each.rssBytes / 2 } : each))
-  expect(judged({ ...run, samples })).toEqual([])
+  const rests = run.rests.map((each) => (each.second < 1200 ? { ...each, rssBytes: each.rssBytes / 2 } : each))
+  expect(judged({ ...run, rests })).toEqual([])
 })
 
 test('what is left behind is named', () => {

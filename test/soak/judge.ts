@@ -12,6 +12,8 @@ export interface SoakRun {
   /** Before the traffic. */
   readonly baseline: Sample
   readonly samples: readonly Sample[]
+  /** While the traffic paused: nothing ran, and garbage had been collected. */
+  readonly rests: readonly Sample[]
   /** After the traffic, when all was back or the quiet was over. */
   readonly quiet: Sample
   readonly quietSeconds: number
@@ -24,9 +26,15 @@ export interface SoakRun {
   readonly books: { readonly exit: number; readonly text: string }
 }
 
+/**
+ * By what is kept at rest. Under traffic, garbage and calls that run lie on top of it, and of both there is more when the
+ * machine is short of time, which is no growth, or less, which hides one.
+ */
 export interface Slopes {
   readonly rss: Line | undefined
   readonly heap: Line | undefined
+  /** By all samples under traffic; not judged. */
+  readonly rssUnderTraffic: Line | undefined
 }
 
 const mebibyte = 1024 * 1024
@@ -35,11 +43,17 @@ export const slopeBytesMax = 2_000_000
 /** Descriptors, timers and listeners come and go a little: a pooled connection, a timer that was just set. */
 const slack = 5
 
-export function slopesOf({ samples, warmUpSeconds }: SoakRun): Slopes {
-  const judged = samples.filter(({ second }) => second >= warmUpSeconds)
-  const line = (of: (sample: Sample) => number) =>
-    fitLine(judged.map((sample) => ({ second: sample.second, value: of(sample) })))
-  return { rss: line(({ rssBytes }) => rssBytes), heap: line(({ probe }) => probe.heapBytes) }
+export function slopesOf({ rests, samples, warmUpSeconds }: SoakRun): Slopes {
+  const line = (of: readonly Sample[], read: (sample: Sample) => number) => {
+    const judged = of.filter(({ second }) => second >= warmUpSeconds)
+    return fitLine(judged.map((sample) => ({ second: sample.second, value: read(sample) })))
+  }
+  const rss = ({ rssBytes }: Sample) => rssBytes
+  return {
+    rss: line(rests, rss),
+    heap: line(rests, ({ probe }) => probe.heapBytes),
+    rssUnderTraffic: line(samples, rss),
+  }
 }
 
 /** Whether everything that a request takes for its time has been given back. */
@@ -73,8 +87,9 @@ export function violationsOf(run: SoakRun, { slope }: { readonly slope: 'judged'
   if (traffic.running > 0) violations.push(`${traffic.running} calls were never answered`)
   if (run.errorLines.length > 0) violations.push(`${run.errorLines.length} errors in the log: ${run.errorLines[0]}`)
   const { rss } = slopesOf(run)
-  if (slope === 'judged' && !(rss !== undefined && rss.perHour < slopeBytesMax)) {
-    violations.push(`memory grew by ${((rss?.perHour ?? Number.NaN) / mebibyte).toFixed(2)} MiB an hour`)
+  if (slope === 'judged' && !rss) violations.push('memory was looked at fewer than twice while nothing ran')
+  if (slope === 'judged' && rss && !(rss.perHour < slopeBytesMax)) {
+    violations.push(`memory grew by ${(rss.perHour / mebibyte).toFixed(2)} MiB an hour`)
   }
   return violations
 }

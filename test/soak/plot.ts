@@ -39,7 +39,12 @@ export function renderPlot({ title, rss, heap, warmUpSeconds, line }: Plot): str
     ...minutes.map((minute) => text(x(minute * 60), height - frame.bottom + 18, `${minute} min`, 'middle')),
     `<polyline points="${path(rss)}" fill="none" stroke="#1f5fbf" stroke-width="1.5"/>`,
     `<polyline points="${path(heap)}" fill="none" stroke="#c2691b" stroke-width="1.5"/>`,
-    text(width - frame.right, frame.top - 8, 'blue: resident memory · orange: heap · grey: warm-up', 'end'),
+    text(
+      width - frame.right,
+      frame.top - 8,
+      'blue: resident memory · orange: heap · dashed: resident memory at rest · grey: warm-up',
+      'end',
+    ),
   ]
   if (line) {
     const ends = [warmUpSeconds, lastSecond].map((second) => ({

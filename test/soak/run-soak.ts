@@ -15,7 +15,11 @@ export interface SoakOptions {
   readonly minutes: number
   readonly callsPerSecond: number
   readonly warmUpSeconds: number
+  /** Without the compiler, so that what it keeps of hot code is not taken for a leak. */
+  readonly isInterpreted?: boolean
   readonly sampleSeconds: number
+  /** How often the traffic pauses for a look at what is kept when nothing runs; absent = never. */
+  readonly restEverySeconds?: number
   /** How long what is left after the traffic may take to go. */
   readonly quietSecondsMax: number
   onSample?(sample: Sample, traffic: TrafficCounts, provider: ProviderCounts): void
@@ -26,6 +30,9 @@ const faultShare = 0.055
 const launcher = join(import.meta.dir, '..', '..', 'bin', 'tollgate')
 /** After this a call that has no end will have none: a route's `total_ms`, four routes, and some. */
 const lastCallSeconds = 150
+/** A call on a route that hangs is given up before; then pools, timers and the allocator get a moment to give back. */
+const restSecondsMax = 40
+const settleMs = 5000
 
 export async function runSoak(options: SoakOptions): Promise<SoakRun> {
   const folder = mkdtempSync(join(tmpdir(), 'tollgate-soak-'))
@@ -40,7 +47,7 @@ export async function runSoak(options: SoakOptions): Promise<SoakRun> {
     {
       command: [launcher],
       preload: [join(import.meta.dir, 'probe.ts')],
-      env: { SOAK_PROBE: probePath },
+      env: { SOAK_PROBE: probePath, ...(options.isInterpreted && { BUN_JSC_useJIT: '0' }) },
     },
   )
   try {
@@ -80,6 +87,9 @@ async function soak(
   const startedMs = performance.now()
   const second = () => (performance.now() - startedMs) / 1000
   const samples: Sample[] = []
+  const rests: Sample[] = []
+  const { restEverySeconds = Number.POSITIVE_INFINITY } = options
+  let nextRest = restEverySeconds
   while (second() < minutes * 60 && gateway.isAlive()) {
     await Bun.sleep(options.sampleSeconds * 1000)
     // At any pace of samples its wallet is empty for some of the time.
@@ -88,6 +98,10 @@ async function soak(
     samples.push(sample)
     const [asked, answered] = [traffic.last(), provider.last()]
     if (asked && answered) onSample(sample, asked, answered)
+    if (second() < nextRest) continue
+    nextRest += restEverySeconds
+    if (await isAtRest(traffic)) rests.push(await takeSample(source, second(), 'collect'))
+    traffic.say('resume')
   }
   traffic.say('stop')
   await Promise.race([traffic.exited, Bun.sleep(lastCallSeconds * 1000)])
@@ -109,11 +123,23 @@ async function soak(
     warmUpSeconds,
     baseline,
     samples,
+    rests,
     quiet,
     quietSeconds: quietSecond(),
     traffic: counts.traffic,
     provider: counts.provider,
   }
+}
+
+/** Pauses the traffic; false = something still runs after all this time, and memory would show that instead. */
+async function isAtRest(traffic: SoakChild<TrafficCounts>): Promise<boolean> {
+  traffic.say('pause')
+  const untilMs = performance.now() + restSecondsMax * 1000
+  // Its count is a second old.
+  do await Bun.sleep(2000)
+  while (traffic.last()?.running !== 0 && performance.now() < untilMs)
+  await Bun.sleep(settleMs)
+  return traffic.last()?.running === 0
 }
 
 async function callSandbox({ url, key }: CrashGateway): Promise<void> {

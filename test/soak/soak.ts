@@ -14,12 +14,14 @@ const usage = `npm run soak -- [options]
   --minutes N   how long the traffic lasts (60)
   --rate N      calls begun per second (70)
   --warm-up N   minutes that memory is not judged by (a third)
+  --interpreted the gateway without its compiler, to tell what compiled code takes from what is leaked
   --results F   a folder for soak.json and soak.svg`
 
 const values = scriptOptions(usage, {
   minutes: { type: 'string', default: '60' },
   rate: { type: 'string', default: '70' },
   'warm-up': { type: 'string' },
+  interpreted: { type: 'boolean', default: false },
   results: { type: 'string' },
 })
 const minutes = Number(values.minutes)
@@ -38,12 +40,12 @@ function summaryOf(run: SoakRun): string {
   const { traffic, provider, baseline, quiet } = run
   const ends = Object.entries(traffic.ends).sort(([, a], [, b]) => b - a)
   const share = (part: number, whole: number) => `${((100 * part) / whole).toFixed(1)} %`
-  const { rss, heap } = slopesOf(run)
+  const { rss, heap, rssUnderTraffic } = slopesOf(run)
   return [
     `${traffic.asked} calls in ${run.minutes} minutes, ${traffic.skipped} not sent`,
     `  ${ends.map(([end, count]) => `${end} ${count}`).join(', ')}`,
     `  of the ${letIn(traffic)} that were not turned away ${share(traffic.ends.left ?? 0, letIn(traffic))} left; ${provider.calls} calls of the provider, faults in ${share(provider.faults, provider.calls)}`,
-    `after ${clock(run.warmUpSeconds)}: resident memory ${perHour(rss)}, heap ${perHour(heap)}`,
+    `after ${clock(run.warmUpSeconds)}, at rest: resident memory ${perHour(rss)}, heap ${perHour(heap)}; under traffic ${perHour(rssUnderTraffic)}`,
     `before → after, ${run.quietSeconds.toFixed(0)} s quiet: descriptors ${baseline.descriptors} → ${quiet.descriptors}, timers ${baseline.probe.timers} → ${quiet.probe.timers}, listeners ${baseline.probe.listeners} → ${quiet.probe.listeners}, holds ${baseline.openHolds} → ${quiet.openHolds}, heap ${mebibytes(baseline.probe.heapBytes)} → ${mebibytes(quiet.probe.heapBytes)}`,
     run.books.text,
   ].join('\n')
@@ -57,8 +59,10 @@ const run = await runSoak({
   minutes,
   callsPerSecond,
   warmUpSeconds: warmUpMinutes * 60,
-  // The heap goes up and down by a fifth with every collection; many samples make the line through them steady.
+  isInterpreted: values.interpreted,
   sampleSeconds: 2,
+  // Eight of them are judged.
+  restEverySeconds: ((minutes - warmUpMinutes) * 60) / 8,
   quietSecondsMax: 60,
   onSample(sample, { asked, running, ends }, { faults }) {
     const { second, rssBytes, descriptors, openHolds, probe } = sample
@@ -78,7 +82,7 @@ if (values.results !== undefined) {
   mkdirSync(values.results, { recursive: true })
   const { rss } = slopesOf(run)
   writeFileSync(join(values.results, 'soak.json'), `${JSON.stringify({ ...run, slopes: slopesOf(run), violations })}\n`)
-  const title = `${run.traffic.asked} calls in ${minutes} minutes: resident memory ${perHour(rss)} after the warm-up`
+  const title = `${run.traffic.asked} calls in ${minutes} minutes: at rest resident memory ${perHour(rss)} after the warm-up`
   const points = (of: (sample: SoakRun['samples'][number]) => number) =>
     run.samples.map((sample) => ({ second: sample.second, value: of(sample) }))
   const plot = renderPlot({

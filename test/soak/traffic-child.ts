@@ -1,5 +1,6 @@
 // The clients as a process of their own: so many calls a second on both surfaces, of every kind that the gateway serves;
-// a share of them leaves in the middle. Prints its counts every second; the line `stop` on its input lets what runs end.
+// a share of them leaves in the middle. Prints its counts every second; on its input the line `pause` keeps it from
+// sending until `resume`, and `stop` lets what runs end.
 
 import type { Order } from '../parts/crash-upstream.ts'
 import { promptOf } from '../parts/crash-upstream.ts'
@@ -17,6 +18,7 @@ const odd: string[] = []
 let asked = 0
 let running = 0
 let skipped = 0
+let isPaused = false
 let isStopping = false
 
 function below(limit: number): number {
@@ -123,10 +125,16 @@ function report(): void {
 }
 
 async function send(): Promise<void> {
-  const startedMs = performance.now()
+  let startedMs = performance.now()
   let due = 0
   while (!isStopping) {
     await Bun.sleep(20)
+    if (isPaused) {
+      // What was not asked meanwhile is not asked all at once afterwards.
+      startedMs = performance.now()
+      due = 0
+      continue
+    }
     // Open loop: what a slow gateway does not answer is asked all the same.
     const planned = ((performance.now() - startedMs) / 1000) * plan.callsPerSecond
     for (; due < planned; due++) {
@@ -138,7 +146,11 @@ async function send(): Promise<void> {
 
 setInterval(report, 1000)
 void (async () => {
-  for await (const line of console) if (line.trim() === 'stop') isStopping = true
+  for await (const line of console) {
+    const word = line.trim()
+    if (word === 'stop') isStopping = true
+    else isPaused = word === 'pause'
+  }
 })()
 await send()
 while (running > 0) await Bun.sleep(20)
