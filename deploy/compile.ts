@@ -43,6 +43,9 @@ export async function compile(outfile: string): Promise<void> {
     entrypoints: [join(root, 'src/main.ts'), join(root, 'src/store/sqlite-worker.ts')],
     naming: { entry: '[name].[ext]' },
     target: 'bun',
+    format: 'esm',
+    // Compiled here once and not at every start, which is then three times as quick.
+    bytecode: true,
     compile: { outfile },
     plugins: [
       {

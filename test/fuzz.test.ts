@@ -108,6 +108,7 @@ const damagedHeaders = fc.dictionary(
     'origin',
     'x-forwarded-for',
     'x-stainless-timeout',
+    'x-stainless-read-timeout',
     'x-tollgate-strict',
     'x-request-id',
   ),

@@ -5,8 +5,8 @@ import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { ask } from './parts/ask.ts'
-import { entry } from './parts/command-line.ts'
 import { type Gateway, requestRecords, startGateway, upstreamConfig } from './parts/gateway.ts'
+import { gatewayCommand } from './parts/program.ts'
 import { bodyOf, chat, messages, type TestSurface } from './parts/surfaces.ts'
 import { startUpstream, type Upstream } from './parts/upstream.ts'
 import { wordsFor } from './parts/upstream-words.ts'
@@ -38,7 +38,7 @@ afterAll(async () => {
 })
 
 async function run(...args: string[]): Promise<string> {
-  const child = Bun.spawn([process.execPath, '--no-install', entry, ...args], {
+  const child = Bun.spawn([...gatewayCommand(), ...args], {
     cwd: gateway.dataFolder,
     env: {
       PATH: process.env.PATH ?? '',

@@ -5,12 +5,12 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { availableParallelism, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { runChecks } from './check.ts'
-import { bundleEntry } from './parts/bundled-entry.ts'
 import { findPostgresPrograms, preparePostgres } from './parts/postgres.ts'
-import { type Report, readReport } from './runner/read-report.ts'
+import { makeProgram } from './parts/program.ts'
+import { joinReports, type Report, readReport } from './runner/read-report.ts'
 import { unexcused } from './runner/skips.ts'
 import { staleTimes } from './runner/stale-times.ts'
-import { slowFiles } from './slow-files.ts'
+import { slowFiles, waitingFiles } from './slow-files.ts'
 
 const root = join(import.meta.dir, '..')
 
@@ -18,18 +18,51 @@ const root = join(import.meta.dir, '..')
 const slowestShown = 10
 
 async function runTests(args: readonly string[]): Promise<Report> {
-  const files = args.length > 0 ? [] : await testFiles()
-  // Worth their seconds only where many files begin with them: a database, and the gateway as one file.
-  await using prepared = files.length > 0 && findPostgresPrograms() !== undefined ? await preparePostgres() : undefined
+  if (args.length > 0) return await runGroup({ args, files: [] })
+  const files = await testFiles()
   const folder = await mkdtemp(join(tmpdir(), 'tollgate-test-'))
+  try {
+    // Worth their seconds only where many files begin with them: a database, and the gateway as one program.
+    const hasPostgres = findPostgresPrograms() !== undefined
+    const [program, server] = await Promise.all([makeProgram(folder), hasPostgres ? preparePostgres() : undefined])
+    await using prepared = server
+    const env = { ...prepared?.env, ...program }
+    const { waiting = [], working = [] } = Object.groupBy(files, (file) =>
+      waitingFiles.has(file) ? 'waiting' : 'working',
+    )
+    const groups = [
+      { files: working, env },
+      // Alone in its lane a file would run in the runner's own process, and take it along.
+      { files: waiting, env, lanes: 2 },
+    ]
+    return joinReports(await Promise.all(groups.filter((group) => group.files.length > 0).map(runGroup)))
+  } finally {
+    await rm(folder, { recursive: true, force: true })
+  }
+}
+
+interface Group {
+  readonly args?: readonly string[]
+  readonly files: readonly string[]
+  readonly env?: Readonly<Record<string, string>>
+  readonly lanes?: number
+}
+
+/**
+ * Three processes for two cores: half of what journeys take they wait, for a provider, a browser or a server that starts;
+ * with four of them, tests began to wait for each other. Those that do little else than wait have two beside these.
+ */
+const workingLanes = Math.ceil(1.5 * availableParallelism())
+
+async function runGroup({ args = [], files, env = {}, lanes = workingLanes }: Group): Promise<Report> {
+  const folder = await mkdtemp(join(tmpdir(), 'tollgate-group-'))
   try {
     const report = join(folder, 'report.xml')
     const timings = join(folder, 'timings.json')
     await writeFile(timings, timingsOf(files))
-    const bundled = files.length > 0 ? await bundleEntry(folder) : {}
-    const child = Bun.spawn([...bunTest(report, timings), ...args, ...files.map((file) => `./${file}`)], {
+    const child = Bun.spawn([...bunTest({ report, timings, lanes }), ...args, ...files.map((file) => `./${file}`)], {
       cwd: root,
-      env: { ...process.env, ...prepared?.env, ...bundled },
+      env: { ...process.env, ...env },
       stdio: ['ignore', 'inherit', 'inherit'],
     })
     const exitCode = await child.exited
@@ -43,16 +76,13 @@ async function runTests(args: readonly string[]): Promise<Report> {
   }
 }
 
-/**
- * Each file in a fresh global; a process that dies fails its file and not the run. Three processes for two cores: half of
- * what journeys take they wait, for a provider, a browser or a server that starts; with four, tests began to wait for each
- * other.
- */
-function bunTest(report: string, timings: string): string[] {
+/** Each file in a fresh global; a process that dies fails its file and not the run. */
+function bunTest({ report, timings, lanes }: { report: string; timings: string; lanes: number }): string[] {
   return [
     process.execPath,
     'test',
-    `--parallel=${Math.ceil(1.5 * availableParallelism())}`,
+    '--isolate',
+    `--parallel=${lanes}`,
     `--timings=${timings}`,
     // Journeys start servers and databases; on a busy machine that takes longer than Bun's five seconds.
     '--timeout=30000',

@@ -2,13 +2,13 @@ import { afterAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { gatewayCommand } from './parts/program.ts'
 
 // A master secret is replaced as an operator does it: processes, a restart, the command, killed now and then, another
 // restart. All the while callers call with platform keys and with credentials of their own.
 
 setDefaultTimeout(180_000)
 
-const entry = join(import.meta.dir, '..', 'src', 'main.ts')
 const folder = mkdtempSync(join(tmpdir(), 'tollgate-rotation-'))
 const children = new Set<Bun.Subprocess>()
 afterAll(() => {
@@ -24,7 +24,7 @@ const killsAfterMs = [80, 140, 180, 220, 260, 300]
 type Variables = Record<string, string>
 
 function spawn(args: string[], env: Variables) {
-  const child = Bun.spawn([process.execPath, '--no-install', entry, ...args], {
+  const child = Bun.spawn([...gatewayCommand(), ...args], {
     cwd: folder,
     env: {
       PATH: process.env.PATH ?? '',

@@ -32,6 +32,7 @@ export const slowFiles: Readonly<Record<string, number>> = {
   'test/fuzz/fuzz.test.ts': 17,
   'test/deploy/backup.test.ts': 16,
   'test/replicas/fleet/limits.test.ts': 15,
+  'test/replicas/overtaken-key.test.ts': 7,
   'test/replicas/fleet/rolling.test.ts': 15,
   'test/web/accessible.test.ts': 14,
   'test/simulator/simulator.test.ts': 14,
@@ -84,3 +85,20 @@ export const slowFiles: Readonly<Record<string, number>> = {
   'test/work/kept-bodies.test.ts': 15,
   'src/store/database.test.ts': 10,
 }
+
+/** Of these, those that wait for at least three quarters of their time. They need no core of those that compute. */
+export const waitingFiles: ReadonlySet<string> = new Set([
+  'test/faults/matrix.test.ts',
+  'test/crash/outages.test.ts',
+  'test/faults/outage.test.ts',
+  'test/money/no-commit.test.ts',
+  'test/aborts.test.ts',
+  'src/store/silence.test.ts',
+  'test/faults/deadlines.test.ts',
+  'test/slow-readers.test.ts',
+  'test/keep-alives.test.ts',
+  'test/faults/black-hole.test.ts',
+  'src/store/database.test.ts',
+  'test/faults/clocks.test.ts',
+  'test/hostile/drip.test.ts',
+])

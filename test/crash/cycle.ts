@@ -3,12 +3,12 @@
 
 import type { FailpointName } from '../../src/kernel/failpoint.ts'
 import type { Database } from '../../src/store/database.ts'
-import { bundledEntry } from '../parts/bundled-entry.ts'
 import { checkBooks, countCharges, countOpenHolds, openingCredit, withBooks } from '../parts/crash-books.ts'
 import { askForReceipt, askKinds, type Receipt } from '../parts/crash-client.ts'
 import { type CrashData, type CrashGateway, startCrashGateway } from '../parts/crash-gateway.ts'
 import { startLoad } from '../parts/crash-load.ts'
 import type { Payer } from '../parts/crash-topups.ts'
+import { gatewayCommand } from '../parts/program.ts'
 import type { TakeTurn } from '../parts/turns.ts'
 
 /** Data that goes from crash to crash, and what the outside world knows of it. */
@@ -75,7 +75,7 @@ const plans: Record<FailpointName, { readonly passes: number; readonly oneIn: nu
 
 /** `failpoints`: as in TOLLGATE_FAILPOINTS; absent = none. */
 export function startOn(site: CrashData, failpoints?: string): Promise<CrashGateway> {
-  return startCrashGateway(site, { entry: bundledEntry(), ...(failpoints !== undefined && { failpoints }) })
+  return startCrashGateway(site, { program: gatewayCommand(), ...(failpoints !== undefined && { failpoints }) })
 }
 
 function startArmed(site: Site, failpoint: FailpointName): Promise<CrashGateway> {

@@ -5,6 +5,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type CrashGateway, startCrashGateway } from '../parts/crash-gateway.ts'
+import { gatewayCommand } from '../parts/program.ts'
 import { startUpstream, type Upstream } from '../parts/upstream.ts'
 import { wordsFor } from '../parts/upstream-words.ts'
 
@@ -46,7 +47,7 @@ export function createSite(shared?: Upstream): Site {
   const configPath = join(folder, 'tollgate.yaml')
   writeFileSync(configPath, config(upstream.url))
   const spawn: Site['spawn'] = (args, env = {}) =>
-    Bun.spawn([process.execPath, '--no-install', join(root, 'src/main.ts'), ...args], {
+    Bun.spawn([...gatewayCommand(), ...args], {
       cwd: folder,
       env: {
         PATH: process.env.PATH ?? '',
@@ -63,7 +64,7 @@ export function createSite(shared?: Upstream): Site {
     folder,
     dataFolder,
     upstream,
-    start: (databaseUrl) => startCrashGateway({ dataFolder, databaseUrl, configPath }),
+    start: (databaseUrl) => startCrashGateway({ dataFolder, databaseUrl, configPath }, { program: gatewayCommand() }),
     spawn,
     async run(args, env) {
       const child = spawn(args, env)

@@ -14,11 +14,23 @@ interface Found {
 
 const source = Bun.file(fileURLToPath(import.meta.resolve('axe-core/axe.min.js')))
 
+/** Those whose answer depends on colours, which is all that differs by night. */
+const colourRules = ['color-contrast', 'link-in-text-block']
+
+export interface AxeScope {
+  /** Only these; absent = all. */
+  readonly rules?: readonly string[]
+  /** What is looked at, as a selector: a sheet over a page that was looked at before. */
+  readonly within?: string
+}
+
 /** What is serious or critical; throws where there was no text to judge. */
-export async function seriousFaults(page: Page): Promise<readonly string[]> {
+export async function seriousFaults(page: Page, { rules, within = 'html' }: AxeScope = {}): Promise<readonly string[]> {
   // A document keeps it; another address has another document.
   if (!(await page.evaluate('"axe" in window'))) await page.evaluate(await source.text())
-  const { violations, passes } = (await page.evaluate("axe.run({ resultTypes: ['violations'] })")) as Found
+  const options = { resultTypes: ['violations'], ...(rules && { runOnly: rules }) }
+  const run = `axe.run(${JSON.stringify(within)}, ${JSON.stringify(options)})`
+  const { violations, passes } = (await page.evaluate(run)) as Found
   const contrast = 'color-contrast'
   if (![...violations, ...passes].some(({ id }) => id === contrast)) throw new Error('axe found no text on the page')
   return violations
@@ -26,12 +38,12 @@ export async function seriousFaults(page: Page): Promise<readonly string[]> {
     .map(({ id, nodes }) => `${id}: ${nodes[0]?.html}`)
 }
 
-/** The same by day and by night. */
-export async function seriousFaultsInBoth(page: Page): Promise<readonly string[]> {
+/** Everything by day, and by night what the night changes. */
+export async function seriousFaultsInBoth(page: Page, scope: AxeScope = {}): Promise<readonly string[]> {
   const faults: string[] = []
-  for (const colorScheme of ['light', 'dark'] as const) {
+  for (const [colorScheme, only] of [['light', {}] as const, ['dark', { rules: colourRules }] as const]) {
     await page.emulateMedia({ colorScheme })
-    faults.push(...(await seriousFaults(page)).map((fault) => `${colorScheme}: ${fault}`))
+    faults.push(...(await seriousFaults(page, { ...scope, ...only })).map((fault) => `${colorScheme}: ${fault}`))
   }
   return faults
 }

@@ -2,11 +2,9 @@
 
 import { describe, expect } from 'bun:test'
 import { join } from 'node:path'
-import { bundledEntry } from './bundled-entry.ts'
 import { createEngine, createThrowAwayFolder, type Place, type TestEngine } from './engines.ts'
 import { type ManagementParts, managementToken, openManagement, type TestManagement } from './management.ts'
-
-export const entry = bundledEntry()
+import { gatewayCommand } from './program.ts'
 
 export interface RunOptions {
   readonly env?: Readonly<Record<string, string>>
@@ -86,22 +84,19 @@ export async function openWorld(engine: TestEngine, parts: ManagementParts = {})
   const management = await openManagement(engine, { catalog, ...parts })
   const folder = createThrowAwayFolder()
   const run = async (args: string, { env = {}, input = '' }: RunOptions = {}): Promise<Ran> => {
-    const child = Bun.spawn(
-      [process.execPath, '--no-install', entry, ...args.split(' ').map((arg) => arg.replaceAll('~', ' '))],
-      {
-        cwd: folder.path,
-        env: {
-          PATH: process.env.PATH ?? '',
-          HOME: join(folder.path, 'home'),
-          TOLLGATE_URL: management.url,
-          TOLLGATE_ADMIN_TOKEN: managementToken,
-          ...env,
-        },
-        stdin: new Blob([input]),
-        stdout: 'pipe',
-        stderr: 'pipe',
+    const child = Bun.spawn([...gatewayCommand(), ...args.split(' ').map((arg) => arg.replaceAll('~', ' '))], {
+      cwd: folder.path,
+      env: {
+        PATH: process.env.PATH ?? '',
+        HOME: join(folder.path, 'home'),
+        TOLLGATE_URL: management.url,
+        TOLLGATE_ADMIN_TOKEN: managementToken,
+        ...env,
       },
-    )
+      stdin: new Blob([input]),
+      stdout: 'pipe',
+      stderr: 'pipe',
+    })
     return await ranOf(child)
   }
   return {
@@ -130,7 +125,7 @@ export type OfflinePlace = Pick<Place, 'url' | 'dataFolder'>
 
 /** A command that needs no gateway. */
 export async function runOffline({ dataFolder, url }: OfflinePlace, ...args: string[]): Promise<Ran> {
-  const child = Bun.spawn([process.execPath, '--no-install', entry, ...args], {
+  const child = Bun.spawn([...gatewayCommand(), ...args], {
     cwd: dataFolder,
     env: {
       PATH: process.env.PATH ?? '',

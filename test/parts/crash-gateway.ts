@@ -37,9 +37,9 @@ export interface CrashStart {
   readonly failpoints?: string
   /** Put before the command, such as a tracer. */
   readonly prefix?: readonly string[]
-  /** In place of src/main.ts, such as bundledEntry. */
-  readonly entry?: string
-  /** Run in place of the entry under this Bun, such as the launcher. */
+  /** In place of this Bun and src/main.ts: gatewayCommand. */
+  readonly program?: readonly string[]
+  /** Run in place of either, such as the launcher. */
   readonly command?: readonly string[]
   /** Beside the gateway's own variables. */
   readonly env?: Readonly<Record<string, string>>
@@ -58,7 +58,7 @@ const neverBusyFile = join(import.meta.dir, 'never-busy.ts')
 
 /** Resolves when it listens; rejects with what it printed if it ends before. */
 export async function startCrashGateway(data: CrashData, start: CrashStart = {}): Promise<CrashGateway> {
-  const command = start.command ?? [process.execPath, start.entry ?? join(root, 'src/main.ts')]
+  const command = start.command ?? start.program ?? [process.execPath, join(root, 'src/main.ts')]
   const child = Bun.spawn([...(start.prefix ?? []), ...command], {
     cwd: data.dataFolder,
     env: environmentOf(data, start),

@@ -16,6 +16,7 @@ import { pathOf } from '../../src/http/path.ts'
 import { Failure } from '../../src/kernel/failure.ts'
 import { Secret } from '../../src/kernel/secret.ts'
 import type { Ledger } from '../../src/ledger/ledger.ts'
+import { readOwnCredential } from '../../src/providers/signing/own-credential.ts'
 import { openDataFolder } from '../../src/store/data-folder.ts'
 import type { Database } from '../../src/store/database.ts'
 import { createRequestTail } from '../../src/telemetry/request-tail.ts'
@@ -111,7 +112,13 @@ export async function openManagement(
         id === 'acme' ? { verdict: 'accepted', status: 400 } : new Failure('NOT_FOUND', 'There is none.'),
     },
     settings: () => [{ name: 'server.port', value: '8080', source: 'default' }],
-    modelsOf: async ({ models }) => (models ?? ['a/one']).map((id) => ({ id, owned_by: 'acme', own_key: false })),
+    modelsOf: async ({ models }) =>
+      (models ?? ['a/one']).map((id) => ({
+        id,
+        owned_by: 'acme',
+        own_key: id.startsWith('own/'),
+        own_providers: id.startsWith('own/') ? ['acme'] : [],
+      })),
     planOf: (model) => (model === 'acme/large' ? { model, mode: 'ordinary', candidates: [] } : undefined),
     prices: { find: (id) => (id === 'acme/large' ? unpriced : undefined), renew: async () => true },
     catalog: () => catalog().map((sketch) => ({ ...catalogItem, ...sketch })),
@@ -239,6 +246,7 @@ function testCredentials(forgotten: string[]): Credentials {
       }
       return { origin: new URL(baseUrl ?? 'https://api.acme.test').origin, baseUrl }
     },
+    read: (_provider, text) => readOwnCredential('bearer', text),
     put: (sql, credential) => putCredential(sql, credential, keys),
     delete: deleteCredential,
     list: listCredentials,

@@ -1,5 +1,6 @@
-// A private, throw-away PostgreSQL server for the tests of one process: on a free port, in a folder of its own, gone
-// when the process ends, however it ends. Its data is worthless, so it may skip syncs; the product never does.
+// A private, throw-away PostgreSQL server, for the tests of one process or of a whole run: on a free port, in a folder of
+// its own, gone when the process that started it ends, however it ends. Its data is worthless, so it may skip syncs; the
+// product never does.
 
 import { chownSync, existsSync, mkdtempSync, readdirSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -14,8 +15,11 @@ const superuser = 'tollgate'
 const startAttempts = 3
 /** A database with our tables and nothing in them, from which others are copied. */
 const template = 'migrated'
-/** Names the folder of preparePostgres, for the processes of a whole test run. */
+/** Name what preparePostgres made, for the processes of a whole test run: the data folder, and the server's port. */
 const preparedVariable = 'TOLLGATE_TEST_POSTGRES'
+const portVariable = 'TOLLGATE_TEST_POSTGRES_PORT'
+/** The server of a whole run has the tests of every process at once. */
+const connectionsMax = 500
 
 export interface PostgresServer {
   /** A new, empty database; its URL. `icuLocale`: whose order of text it has; absent = that of the bytes. */
@@ -24,6 +28,7 @@ export interface PostgresServer {
   createMigrated(): Promise<string>
   /** Makes what those are copied from, once; they see to it themselves. */
   makeTemplate(): Promise<void>
+  readonly port: number
   /** Not needed at the end of a test process: the server stops by itself. */
   stop(): Promise<void>
 }
@@ -39,23 +44,28 @@ export function findPostgresPrograms(): string | undefined {
     .find((folder) => existsSync(join(folder, 'initdb')))
 }
 
-/** Test files of one process have module registries of their own, so the server hangs on the one thing they share. */
+/** By whatever path a file imports this module, there is one server for it. */
 const shared = globalThis as { [key: symbol]: Promise<PostgresServer> | undefined }
 const serverKey = Symbol.for('tollgate.test.postgres')
 
-/** The server of this process, started at the first call. */
+/** The server of the whole run, or that of this process, which is started at the first call. */
 export function sharedPostgres(): Promise<PostgresServer> {
-  shared[serverKey] ??= startPostgres(process.env[preparedVariable])
+  shared[serverKey] ??= findOrStart()
   return shared[serverKey]
 }
 
-/** A data folder of a server that was stopped. */
+async function findOrStart(): Promise<PostgresServer> {
+  const port = process.env[portVariable]
+  return port === undefined ? await startPostgres() : connectTo({ port: Number(port), isMigrated: true })
+}
+
+/** A server that runs, and the data folder of one that was stopped. */
 export interface PreparedPostgres extends AsyncDisposable {
   /** For the environment of the tests. */
   readonly env: Readonly<Record<string, string>>
 }
 
-/** Makes what every file's server begins with, so that they need only copy it. */
+/** Starts a server for all the files of a run, and makes what servers of their own begin with. */
 export async function preparePostgres(): Promise<PreparedPostgres> {
   const folder = mkdtempSync(join(tmpdir(), 'tollgate-pg-prepared-'))
   // Clears up when this process is gone, however it ends.
@@ -64,12 +74,15 @@ export async function preparePostgres(): Promise<PreparedPostgres> {
     stdout: 'ignore',
     stderr: 'ignore',
   })
-  const server = await startPostgres(undefined, folder)
-  await server.makeTemplate()
-  await server.stop()
+  const first = await startPostgres(undefined, folder)
+  await first.makeTemplate()
+  await first.stop()
+  const data = join(folder, 'data')
+  const server = await startPostgres(data)
   return {
-    env: { [preparedVariable]: join(folder, 'data') },
+    env: { [preparedVariable]: data, [portVariable]: String(server.port) },
     async [Symbol.asyncDispose]() {
+      await server.stop()
       await sweeper.stdin.end()
       await sweeper.exited
     },
@@ -113,8 +126,8 @@ trap '' INT TERM HUP
 cd "$FOLDER" || exit 1
 [ -n "$KEPT" ] || trap 'cd / && rm -rf "$FOLDER"' EXIT
 ${makeData}
-"$PROGRAMS/postgres" -D data -p "$PORT" -k "$FOLDER" -c listen_addresses=127.0.0.1 -c max_connections=200 \
-  -c fsync=off -c full_page_writes=off >log 2>&1 &
+"$PROGRAMS/postgres" -D data -p "$PORT" -k "$FOLDER" -c listen_addresses=127.0.0.1 \
+  -c max_connections=${connectionsMax} -c fsync=off -c full_page_writes=off -c autovacuum=off >log 2>&1 &
 server=$!
 exec 3<&0
 { cat <&3 >/dev/null; kill -\${KEPT:-QUIT} $server; } 2>/dev/null &
@@ -147,19 +160,34 @@ async function startOnFreePort({ programs, source, kept }: Start): Promise<Postg
     stderr: 'pipe',
   })
   keeper.unref()
+  const server = connectTo({ port, isMigrated: source !== undefined, keeper })
+  await untilReady(server.admin, keeper)
+  return server
+}
+
+type Keeper = Bun.Subprocess<'pipe', 'ignore', 'pipe'>
+
+interface Connection {
+  readonly port: number
+  /** Whether the template is there already. */
+  readonly isMigrated: boolean
+  /** Absent = somebody else's server. Holding on to it matters: were it collected, the server would end. */
+  readonly keeper?: Keeper
+}
+
+function connectTo({ port, isMigrated, keeper }: Connection): PostgresServer & { readonly admin: SQL } {
   const url = (database: string) => `postgres://${superuser}@127.0.0.1:${port}/${database}`
-  const admin = new SQL({ adapter: 'postgres', url: url('postgres'), max: 1 })
-  await untilReady(admin, keeper)
-  let count = 0
+  // Nobody closes it at the end of a test file, and the next one has its own.
+  const admin = new SQL({ adapter: 'postgres', url: url('postgres'), max: 1, idleTimeout: 1 })
   const create = async (how: string) => {
-    const name = `test_${++count}`
+    const name = `test_${crypto.randomUUID().replaceAll('-', '')}`
     await admin.unsafe(`CREATE DATABASE ${name} ${how}`)
     return url(name)
   }
-  let migrated = source === undefined ? undefined : Promise.resolve()
+  let migrated = isMigrated ? Promise.resolve() : undefined
   const makeMigrated = async () => {
     await admin.unsafe(`CREATE DATABASE ${template}`)
-    const database = await openDatabase({ url: url(template), dataFolder: folder })
+    const database = await openDatabase({ url: url(template), dataFolder: tmpdir() })
     await migrate({ database, clock: systemClock })
     await database.close()
   }
@@ -168,6 +196,8 @@ async function startOnFreePort({ programs, source, kept }: Start): Promise<Postg
     return migrated
   }
   return {
+    port,
+    admin,
     createDatabase: (icuLocale) =>
       create(icuLocale === undefined ? '' : `LOCALE_PROVIDER icu ICU_LOCALE '${icuLocale}' TEMPLATE template0`),
     makeTemplate,
@@ -175,16 +205,15 @@ async function startOnFreePort({ programs, source, kept }: Start): Promise<Postg
       await makeTemplate()
       return await create(`TEMPLATE ${template}`)
     },
-    // Holding on to the keeper matters: were it collected, its input would end and the server with it.
     async stop() {
       await admin.close()
-      await keeper.stdin.end()
-      await keeper.exited
+      await keeper?.stdin.end()
+      await keeper?.exited
     },
   }
 }
 
-async function untilReady(admin: SQL, keeper: Bun.Subprocess<'pipe', 'ignore', 'pipe'>): Promise<void> {
+async function untilReady(admin: SQL, keeper: Keeper): Promise<void> {
   for (;;) {
     try {
       await admin`SELECT 1`

@@ -3,7 +3,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import type { RecipeClient } from './client.ts'
 import { expectedOf, tidy } from './expected.ts'
-import { type Gates, gateNames, startGates, type UpstreamCall } from './gates.ts'
+import { type GateName, type Gates, gateNames, startGates, type UpstreamCall } from './gates.ts'
 import { type Printed, runRecipe } from './run-recipe.ts'
 import { documentedRow, renderRow } from './table.ts'
 
@@ -22,25 +22,25 @@ export function describeClients(clients: readonly RecipeClient[]): void {
   })
   afterAll(() => gates.stop())
   for (const client of clients) {
+    // At once behind all gates: a recipe waits as much as it works, for its program to start and for what breaks off.
+    let runs: Promise<ReadonlyMap<GateName, Run>> | undefined
     for (const gate of gateNames) {
       describe(`${client.name} ${client.version}, ${gate} behind the gateway`, () => {
-        let printed: Printed
-        let calls: readonly UpstreamCall[]
+        let run: Run | undefined
         beforeAll(async () => {
-          const before = gates.gate(gate).calls.length
-          printed = await runRecipe(client, gates.gate(gate))
-          calls = gates.gate(gate).calls.slice(before)
+          runs ??= runEverywhere(client, gates)
+          run = (await runs).get(gate)
         }, 90_000)
         describe.each([...client.surfaces])('%s surface', (surface) => {
           test.each(client.examples.filter((name) => name !== 'count' || surface === 'messages'))('%s', (name) => {
-            const told = printed.example(surface, name)
-            if (told === undefined) throw new Error(`did not come so far:\n${printed.output}`)
+            const told = run?.printed.example(surface, name)
+            if (told === undefined) throw new Error(`did not come so far:\n${run?.printed.output}`)
             expect(tidy(name, told)).toEqual(expectedOf(name, { client, surface, gate }))
           })
         })
         if (gate !== 'sandbox') {
           test('the provider was spoken to in its own dialect, and saw the picture', () => {
-            const asked = calls.filter(({ path }) => !path.endsWith('/count_tokens'))
+            const asked = (run?.calls ?? []).filter(({ path }) => !path.endsWith('/count_tokens'))
             expect(new Set(asked.map(({ path }) => path))).toEqual(new Set([paths[gate]]))
             const looks = asked.filter(({ body }) => JSON.stringify(body).includes('what is in this picture'))
             expect(looks).toHaveLength(client.surfaces.length)
@@ -57,6 +57,22 @@ export function describeClients(clients: readonly RecipeClient[]): void {
       },
     )
   }
+}
+
+interface Run {
+  readonly printed: Printed
+  /** What reached the provider meanwhile. */
+  readonly calls: readonly UpstreamCall[]
+}
+
+async function runEverywhere(client: RecipeClient, gates: Gates): Promise<ReadonlyMap<GateName, Run>> {
+  const runs = gateNames.map(async (name) => {
+    const gate = gates.gate(name)
+    const before = gate.calls.length
+    const printed = await runRecipe(client, gate)
+    return [name, { printed, calls: gate.calls.slice(before) }] as const
+  })
+  return new Map(await Promise.all(runs))
 }
 
 function contentOf(body: unknown): unknown {

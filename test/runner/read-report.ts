@@ -36,6 +36,16 @@ export function readReport(xml: string, files: readonly string[]): Report {
   return { passed, failed, skipped, seconds }
 }
 
+/** Of runs that had no file in common. */
+export function joinReports(reports: readonly Report[]): Report {
+  return {
+    passed: reports.reduce((sum, { passed }) => sum + passed, 0),
+    failed: reports.flatMap(({ failed }) => failed),
+    skipped: reports.flatMap(({ skipped }) => skipped),
+    seconds: new Map(reports.flatMap(({ seconds }) => [...seconds])),
+  }
+}
+
 const entities: Record<string, string> = { '&lt;': '<', '&gt;': '>', '&quot;': '"', '&apos;': "'", '&amp;': '&' }
 
 function attribute(attributes: string, name: string): string {
