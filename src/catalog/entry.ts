@@ -7,7 +7,7 @@ import { type Pico, parsePrice, parseSearchPrice } from '../kernel/money.ts'
 import { tokensMax } from '../kernel/usage.ts'
 import { readAudio } from './audio-prices.ts'
 import { type Model, modelTags, type Route, type RouteCost, type RouteTimeouts, routingPolicies } from './model.ts'
-import { completePriceRow, freePrice, type Price, type PriceRow } from './price.ts'
+import { completePriceRow, completeTierRow, freePrice, type ListedPrices, type Price } from './price.ts'
 
 const dayMs = 86_400_000
 const priceExpected = 'expected a decimal string of USD per million tokens such as "2.50"'
@@ -167,24 +167,25 @@ export function modelFromEntry(entry: ModelEntry, source: string): Model {
 
 export function priceFromEntry(entry: PriceEntry): Price {
   if (entry === 'free') return freePrice
+  const base = completePriceRow(listedPrices(entry))
   const tiers = Object.entries(entry.over ?? {}).map(([key, row]) => ({
     overInputTokens: Number(key),
-    ...priceRowFromEntry(row),
+    ...completeTierRow(listedPrices(row), base),
   }))
   tiers.sort((a, b) => a.overInputTokens - b.overInputTokens)
   const search = entry.web_search === undefined ? {} : { webSearch: checkedPrice(entry.web_search, parseSearchPrice) }
-  return { free: false, ...priceRowFromEntry(entry), ...search, tiers }
+  return { free: false, ...base, ...search, tiers }
 }
 
-function priceRowFromEntry(row: z.infer<typeof priceRowSchema>): PriceRow {
-  return completePriceRow({
+function listedPrices(row: z.infer<typeof priceRowSchema>): ListedPrices {
+  return {
     input: checkedPrice(row.input),
     output: checkedPrice(row.output),
     cacheRead: row.cache_read === undefined ? undefined : checkedPrice(row.cache_read),
     cacheWrite: row.cache_write === undefined ? undefined : checkedPrice(row.cache_write),
     cacheWriteLong: row.cache_write_1h === undefined ? undefined : checkedPrice(row.cache_write_1h),
     ...readAudio(row, (price) => checkedPrice(price)),
-  })
+  }
 }
 
 function checkedPrice(decimalText: string, parse = parsePrice): Pico {

@@ -117,6 +117,20 @@ test('prices of sound are stored, read, shared and shown exactly, and are not th
   expect(JSON.stringify(showPrice(plain))).not.toContain('audio')
 })
 
+test('sound that a tier does not name is no cheaper there than below it, nor than the text of the tier', () => {
+  const sound = { audio_input: '3.00', audio_cache_read: '0.30', audio_output: '6.00' }
+  const tierOf = (tier: object) =>
+    priceFromEntry({ input: '1.00', output: '2.00', cache_read: '0.10', ...sound, over: { '9': { ...text, ...tier } } })
+      .tiers[0]
+  const text = { input: '2.00', output: '8.00', cache_read: '0.20' }
+  expect(tierOf({})).toMatchObject({ audioInput: 3_000_000n, audioCacheRead: 300_000n, audioOutput: 8_000_000n })
+  expect(tierOf({ audio_input: '5.00' })).toMatchObject({ audioInput: 5_000_000n, audioCacheRead: 5_000_000n })
+  expect(tierOf({ audio_cache_read: '0.01' })).toMatchObject({ audioInput: 3_000_000n, audioCacheRead: 10_000n })
+  expect(tierOf({ audio_output: '7.00' })).toMatchObject({ audioOutput: 7_000_000n })
+  const plain = priceFromEntry({ input: '1.00', output: '2.00', over: { '9': text } })
+  expect(renderStoredPrice(plain)).not.toContain('audio')
+})
+
 test('a part that is larger than its whole, which was cut down, is all of it', () => {
   const price = priceFromEntry({ input: '1.00', output: '2.00', audio_output: '20.00' })
   expect(priceUsage(price, usage({ outputTokens: 3, audioOutputTokens: 10 }))).toBe(nano(60_000n))

@@ -54,6 +54,19 @@ export function completePriceRow(listed: ListedPrices): PriceRow {
   return audioCacheRead === undefined ? row : { ...row, audioCacheRead }
 }
 
+/** The same for a tier; sound that it does not name is no cheaper there than below the tier, and no cheaper than its text. */
+export function completeTierRow(listed: ListedPrices, base: PriceRow): PriceRow {
+  const { input, output, cacheRead = input, audioInput, audioCacheRead, audioOutput } = listed
+  const dearer = (below: Pico | undefined, text: Pico) => (below === undefined || below > text ? below : text)
+  return completePriceRow({
+    ...listed,
+    audioInput: audioInput ?? dearer(base.audioInput, input),
+    // A tier that has a price for sound asks that one for sound from a cache too, as any row does.
+    audioCacheRead: audioCacheRead ?? (audioInput === undefined ? dearer(base.audioCacheRead, cacheRead) : undefined),
+    audioOutput: audioOutput ?? dearer(base.audioOutput, output),
+  })
+}
+
 export function priceUsage(price: Price, usage: Usage): Nano {
   let pico = tokensPico(price, usage) + searchesPico(price, usage.webSearches)
   // How long the prompt of each was decides its own row, and not that of the others.
