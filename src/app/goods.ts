@@ -25,7 +25,7 @@ import { createEgressGuard, type EgressGuard } from '../providers/egress/egress-
 import { createGuardedTransport } from '../providers/egress/guarded-transport.ts'
 import type { LocalServer } from '../providers/local.ts'
 import type { Endpoint, Provider, Transport } from '../providers/provider.ts'
-import { builtInProviders, createProviders } from '../providers/registry.ts'
+import { createProviders, dormantEndpoints } from '../providers/registry.ts'
 import type { Health } from '../routing/health/health.ts'
 import { createOffer, type Offer } from '../routing/offer.ts'
 import type { Database } from '../store/database.ts'
@@ -83,8 +83,8 @@ export async function stockGoods(
   const guard = config.ownKeys.mayBringAddress
     ? createEgressGuard({ allow: config.ownKeys.allowHosts, plainHttp: config.ownKeys.plainHttp })
     : undefined
-  const endpointsOf = (id: string): readonly Endpoint[] | undefined =>
-    providers.get(id)?.endpoints ?? builtInProviders.find((each) => each.id === id)?.endpoints
+  const dormant = dormantEndpoints(providers, { keys: config.providerKeys, clock })
+  const endpointsOf = (id: string): readonly Endpoint[] | undefined => providers.get(id)?.endpoints ?? dormant.get(id)
   const guardedTransport = (baseUrl: string): Transport =>
     guard ? createGuardedTransport(guard, baseUrl) : () => Promise.reject(addressNotAllowed())
   const offer = createOffer({

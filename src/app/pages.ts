@@ -16,6 +16,7 @@ import type { PageBudget } from '../web/page-budget.ts'
 import { createSessions, type SessionEvent, type Sessions } from '../web/session.ts'
 import { catalogItems, publicSource } from './catalog-view.ts'
 import type { Goods } from './goods.ts'
+import { keyedProviders } from './own-key-places.ts'
 
 export interface PageDependencies {
   readonly clock: Clock
@@ -56,6 +57,7 @@ export function createPages(deps: PageDependencies): Pages {
     publicUrl,
     isPublic: () => config().catalogIsPublic,
     catalog: () => catalogItems(goods(), health),
+    keyedProviders: () => keyedProviders(goods()),
     async priceHistory(modelId) {
       const history = await readPriceHistory(database.sql, modelId)
       return history.map(({ version, price, source, effectiveFrom }) => ({

@@ -5,7 +5,7 @@ import { systemClock } from '../kernel/clock.ts'
 import { Secret } from '../kernel/secret.ts'
 import { localServers } from './data/local-servers.ts'
 import type { Endpoint } from './provider.ts'
-import { builtInProviderIds, builtInProviders, createProviders } from './registry.ts'
+import { builtInProviderIds, builtInProviders, createProviders, dormantEndpoints } from './registry.ts'
 
 /** The compiler demands a line for each rule there is, and none besides. */
 const ruleNames: Readonly<Record<keyof TargetRules, true>> = {
@@ -158,6 +158,23 @@ describe('a provider is switched on', () => {
       `${place}/google`,
       `${place}/anthropic`,
     ])
+  })
+
+  test('or is not, and a workspace’s own credential can be used all the same, where it says what nobody set', () => {
+    const asleep = (keys: Readonly<Record<string, Secret>>) =>
+      dormantEndpoints(createProviders({ ...input, keys }), { keys, clock: systemClock })
+    const dormant = asleep({ OPENAI_API_KEY: new Secret('k') })
+    expect([...dormant.keys()].sort()).toEqual(builtInProviders.flatMap(({ id }) => (id === 'openai' ? [] : id)).sort())
+    expect(dormant.get('anthropic')).toEqual(builtInProviders[0]?.endpoints ?? [])
+    const own = new Secret('{"client_email":"a@b","private_key":"k","project_id":"theirs"}')
+    const place = 'https://aiplatform.googleapis.com/v1/projects'
+    const [vertex] = dormant.get('google-vertex') ?? []
+    expect(vertex?.baseUrl).toBe(`${place}/{GOOGLE_CLOUD_PROJECT}/locations/global/publishers/google`)
+    expect(vertex?.baseUrlOf?.(own)).toBe(`${place}/theirs/locations/global/publishers/google`)
+    expect(vertex?.sign).toBeDefined()
+    const bedrockIn = (keys: Readonly<Record<string, Secret>>) => asleep(keys).get('amazon-bedrock')?.[0]?.baseUrl
+    expect(bedrockIn({})).toBe('https://bedrock-runtime.{AWS_REGION}.amazonaws.com')
+    expect(bedrockIn({ AWS_REGION: new Secret('eu-west-1') })).toBe('https://bedrock-runtime.eu-west-1.amazonaws.com')
   })
 
   test('by an entry of the file, which takes the place of the built-in one', () => {

@@ -28,7 +28,7 @@ import { zai } from './data/zai.ts'
 import { endpointOfEntry, type ProviderEntry } from './entry.ts'
 import type { Endpoint, Provider, ProviderData, ProviderSettings, Transport } from './provider.ts'
 import { createSandboxProvider, sandboxId } from './sandbox/provider.ts'
-import { createSign } from './signing/create-sign.ts'
+import { createSign, type SigningInput } from './signing/create-sign.ts'
 
 /** The two whose dialects we speak, then by name. */
 export const builtInProviders: readonly ProviderData[] = [
@@ -90,21 +90,41 @@ function variablesOf({ variable, needs = [], takes = [] }: ProviderData): readon
 
 /** undefined = some variable that it needs is not set. */
 function providerFromData(data: ProviderData, { keys, clock }: ProvidersInput): Provider | undefined {
-  const { id, variable, needs = [], derived, credential, settingsOf } = data
+  const { id, variable, needs = [], credential } = data
   const key = keys[variable]
   if (!key || needs.some((name) => !keys[name])) return undefined
-  const settings: ProviderSettings = Object.fromEntries(
-    variablesOf(data).flatMap((name) => (keys[name] ? [[name, keys[name].reveal()]] : [])),
-  )
-  const values = { ...settings, ...derived?.(settings) }
+  const settings = settingsFor(data, keys)
   const apiKey = credential ? new Secret(credential(settings)) : key
-  const endpoints = data.endpoints.map((endpoint) => ({
-    ...opened(endpoint, { clock, operator: apiKey }, values),
+  return { id, endpoints: endpointsFor(data, settings, { clock, operator: apiKey }), apiKey, source: variable }
+}
+
+/**
+ * By id: the endpoints of built-in providers that the operator has not switched on, for workspaces with a credential of
+ * their own. A place in an address that no setting fills stays as it is written.
+ */
+export function dormantEndpoints(
+  providers: ReadonlyMap<string, Provider>,
+  { keys, clock }: Pick<ProvidersInput, 'keys' | 'clock'>,
+): ReadonlyMap<string, readonly Endpoint[]> {
+  const dormant = builtInProviders.filter(({ id }) => !providers.has(id))
+  return new Map(
+    dormant.map((data) => [data.id, endpointsFor(data, settingsFor(data, keys), { clock, operator: undefined })]),
+  )
+}
+
+function settingsFor(data: ProviderData, keys: ProvidersInput['keys']): ProviderSettings {
+  return Object.fromEntries(variablesOf(data).flatMap((name) => (keys[name] ? [[name, keys[name].reveal()]] : [])))
+}
+
+function endpointsFor(data: ProviderData, settings: ProviderSettings, signing: SigningInput): readonly Endpoint[] {
+  const { derived, settingsOf } = data
+  const values = { ...settings, ...derived?.(settings) }
+  return data.endpoints.map((endpoint) => ({
+    ...opened(endpoint, signing, values),
     ...(settingsOf && {
       baseUrlOf: (own: Secret) => filledIn(endpoint.baseUrl, { ...values, ...settingsOf(own.reveal()) }),
     }),
   }))
-  return { id, endpoints, apiKey, source: variable }
 }
 
 function providerFromEntry(entry: ProviderEntry, sandboxTransport: Transport, clock: Clock): Provider {
@@ -115,11 +135,7 @@ function providerFromEntry(entry: ProviderEntry, sandboxTransport: Transport, cl
 }
 
 /** The endpoint at its real address, able to sign where its scheme does. */
-function opened(
-  endpoint: Endpoint,
-  signing: { readonly clock: Clock; readonly operator: Secret | undefined },
-  values: ProviderSettings = {},
-): Endpoint {
+function opened(endpoint: Endpoint, signing: SigningInput, values: ProviderSettings = {}): Endpoint {
   const baseUrl = filledIn(endpoint.baseUrl, values)
   const sign = createSign(endpoint.auth, signing)
   if (!sign && baseUrl === endpoint.baseUrl) return endpoint
@@ -127,5 +143,5 @@ function opened(
 }
 
 function filledIn(baseUrl: string, values: ProviderSettings): string {
-  return baseUrl.replace(/\{([A-Z_]+)\}/g, (_, name: string) => (values[name] ?? '').replace(/\/+$/, ''))
+  return baseUrl.replace(/\{([A-Z_]+)\}/g, (place, name: string) => values[name]?.replace(/\/+$/, '') ?? place)
 }

@@ -24,6 +24,8 @@ export interface WebDependencies {
   readonly sessions: Sessions
   /** Everything that is sold, by id; the same that the management API's catalog serves. */
   catalog(): readonly CatalogEntry[]
+  /** For which a workspace may store a key, by id. */
+  keyedProviders(): readonly string[]
   /** Every price that a model had, newest first. */
   priceHistory(modelId: string): Promise<readonly DatedPrice[]>
   /** Whether the catalog is for everybody, or only for who is signed in to the console. */

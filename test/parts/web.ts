@@ -63,6 +63,7 @@ export async function startWeb(options: WebHarnessOptions = {}): Promise<WebHarn
     tokenPlace: 'It is in the file admin-token of the data folder.',
     builtInDate: '2026-11-15',
     catalog: () => state.entries,
+    keyedProviders: () => [],
     priceHistory: async (id) => state.histories[id] ?? [],
     isPublic: () => state.isPublic,
     publicUrl: () => undefined,

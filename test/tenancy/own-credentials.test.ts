@@ -146,13 +146,24 @@ forEachEngine((engine) => {
 
   test('a provider that takes no key is not found, and not suggested', async () => {
     const { workspaceId } = await free.tenant()
-    for (const provider of ['sandbox', 'sandbo', 'nobody', 'amazon-bedrock']) {
+    for (const provider of ['sandbox', 'sandbo', 'nobody']) {
       const reply = await free.api('PUT', `/api/workspaces/${workspaceId}/credentials/${provider}`, { api_key: ownKey })
       expect([provider, reply.status, reply.body.error.code]).toEqual([provider, 404, 'NOT_FOUND'])
       expect(reply.body.error.message).toBe(`No provider \`${provider}\` that takes a key.`)
     }
     const near = await free.api('PUT', `/api/workspaces/${workspaceId}/credentials/acm`, { api_key: ownKey })
     expect(near.body.error.message).toEndWith('Did you mean `acme`?')
+  })
+
+  test('a provider whose address nobody has said takes no key without one', async () => {
+    const { workspaceId } = await free.tenant()
+    for (const provider of ['amazon-bedrock', 'azure']) {
+      const reply = await free.api('PUT', `/api/workspaces/${workspaceId}/credentials/${provider}`, { api_key: ownKey })
+      expect([provider, reply.status, reply.body.error.param]).toEqual([provider, 400, 'base_url'])
+      expect(reply.body.error.message).toBe(
+        `This gateway knows no address of ${provider}. Its operator sets the variables of that provider, or \`own_keys.base_urls\` so that you can give one.`,
+      )
+    }
   })
 
   test('a replaced key is used by the next call, a deleted one leaves the operator to serve', async () => {

@@ -2,7 +2,6 @@
 // ask for as JSON. Whether the viewer may see them was decided before.
 
 import { nearestNames } from '../../kernel/nearest.ts'
-import { builtInProviders } from '../../providers/registry.ts'
 import { answerJson } from '../answer.ts'
 import { originOf, visitOf } from '../cookies.ts'
 import type { NoticeData, Show } from '../page-data.ts'
@@ -15,6 +14,7 @@ import { snippetsFor } from './snippets.ts'
 
 export interface CatalogPagesDependencies {
   catalog(): readonly CatalogEntry[]
+  keyedProviders(): readonly string[]
   publicUrl(): string | undefined
   readonly builtInDate?: string
   /** Of one model, newest first; none for a model that is not there. */
@@ -88,17 +88,9 @@ export function createCatalogPages(deps: CatalogPagesDependencies, show: Show) {
       return inBudget(request, () => everything(request))
     }
     if (path === '/catalog/history') return history(request, params)
-    if (path === '/catalog/providers') return answerJson(request, { providers: keyedProviders() })
+    if (path === '/catalog/providers') return answerJson(request, { providers: deps.keyedProviders() })
     return model(request, decodePath(path.slice('/catalog/'.length)), params)
   }
-}
-
-/** Built-in providers that a key alone opens, switched on or not; some have an address only by the operator's settings. */
-function keyedProviders(): readonly string[] {
-  return builtInProviders
-    .filter(({ endpoints }) => endpoints.every(({ baseUrl }) => !baseUrl.includes('{')))
-    .map(({ id }) => id)
-    .sort()
 }
 
 function decodePath(encoded: string): string {

@@ -1,0 +1,70 @@
+// Providers where the operator has no account at all: a workspace's own credential opens them, and says what the
+// operator's settings would have said.
+
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { serviceAccount } from '../parts/service-account.ts'
+import { bothSurfaces } from '../parts/surfaces.ts'
+import { startUpstream, type Upstream } from '../parts/upstream.ts'
+import { wordsFor } from '../parts/upstream-words.ts'
+import { startTenancy, type Tenancy } from './tenancy.ts'
+
+const config = `
+models:
+  - { id: own/deployed, price: { input: "3.00", output: "15.00" }, max_output_tokens: 1000, routes: [{ provider: azure, model: d }] }
+  - { id: own/gemini, price: { input: "3.00", output: "15.00" }, max_output_tokens: 1000, routes: [{ provider: google-vertex, model: gemini-x }] }
+own_keys: { base_urls: true, plain_http: true, allow_hosts: ["127.0.0.1"] }
+`
+
+let upstream: Upstream
+let tenancy: Tenancy
+
+beforeAll(async () => {
+  upstream = startUpstream((call, reply) =>
+    reply.send(200, { 'content-type': 'application/json' }, wordsFor(call).whole),
+  )
+  tenancy = await startTenancy({ config })
+})
+afterAll(async () => {
+  await tenancy[Symbol.asyncDispose]()
+  upstream.stop()
+})
+
+test('a resource of the workspace’s own at Azure serves both surfaces, by its key and for nobody else', async () => {
+  const { workspaceId, key } = await tenancy.tenant()
+  const credential = `/api/workspaces/${workspaceId}/credentials/azure`
+  const unplaced = await tenancy.api('PUT', credential, { api_key: 'key-of-the-tenant' })
+  expect([unplaced.status, unplaced.body.error.message]).toEqual([
+    400,
+    'This gateway knows no address of azure. Give one as `base_url`.',
+  ])
+  await tenancy.must('PUT', credential, { api_key: 'key-of-the-tenant', base_url: `${upstream.url}/openai/v1` })
+  for (const surface of bothSurfaces) {
+    expect((await tenancy.generate(surface, key, 'own/deployed')).status).toBe(200)
+  }
+  expect(upstream.calls.map(({ path, headers }) => [path, headers.get('api-key')])).toEqual([
+    ['/openai/v1/chat/completions', 'key-of-the-tenant'],
+    ['/openai/v1/chat/completions', 'key-of-the-tenant'],
+  ])
+  const { key: other } = await tenancy.tenant({ credit: '1' })
+  expect(await tenancy.models(other)).not.toContain('own/deployed')
+})
+
+test('a service account opens the models of its project, bound to the host that they are at', async () => {
+  const { workspaceId, key } = await tenancy.tenant()
+  const api_key = JSON.stringify(serviceAccount('tenant'))
+  await tenancy.must('PUT', `/api/workspaces/${workspaceId}/credentials/google-vertex`, { api_key })
+  expect(await tenancy.models(key)).toContain('own/gemini')
+  const { data } = await tenancy.must('GET', '/api/audit')
+  const [entry] = (data as { action: string; object: string; details: object }[]).filter(
+    ({ action, object }) => action === 'credential.put' && object === workspaceId,
+  )
+  expect(entry?.details).toMatchObject({ provider: 'google-vertex', origin: 'https://aiplatform.googleapis.com' })
+  const { key: other } = await tenancy.tenant({ credit: '1' })
+  expect(await tenancy.models(other)).not.toContain('own/gemini')
+})
+
+test('the console offers every provider that takes a key, with an address or for one', async () => {
+  const { providers } = await tenancy.must('GET', '/catalog/providers')
+  expect(providers).toContainValues(['amazon-bedrock', 'azure', 'google-vertex', 'openai'])
+  expect(providers).not.toContain('sandbox')
+})
