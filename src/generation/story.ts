@@ -20,20 +20,9 @@ import { requestRow } from '../telemetry/request-row.ts'
 import { type AnswerHeaders, failureResponse, generationHeaders } from './answer-headers.ts'
 import { AttemptNote, putLast } from './attempt-note.ts'
 import type { Bill } from './bill.ts'
+import type { Connection } from './connection.ts'
 import { clientLeftStatus, noteEnd } from './note-end.ts'
 import { billedUsage, type Ending, type SettlementFacts } from './settlement.ts'
-
-/** The client's socket, as far as a generation may touch it. */
-export interface Connection {
-  /** The runtime closes silent connections; a generation may be silent for minutes. */
-  keepOpen(): void
-  /** Back to the usual idle limit. */
-  rearm(): void
-  /** Frees the socket of a client that no longer reads. */
-  drop(): void
-  /** Where the client's connection comes from; undefined = it is gone. */
-  address(): string | undefined
-}
 
 /** What a request with an idempotency key owes its key in the end. */
 export interface KeptKey {

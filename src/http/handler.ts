@@ -3,8 +3,8 @@
 
 import type { Dialect } from '../dialects/dialect.ts'
 import { requestIdHeaders } from '../generation/answer-headers.ts'
+import type { Connection } from '../generation/connection.ts'
 import type { Generate } from '../generation/generate.ts'
-import type { Connection } from '../generation/story.ts'
 import { Failure } from '../kernel/failure.ts'
 import { createId, type RequestId } from '../kernel/ids.ts'
 import { nearestNames } from '../kernel/nearest.ts'

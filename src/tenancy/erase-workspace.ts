@@ -6,7 +6,7 @@ import type { WorkspaceId } from '../kernel/ids.ts'
 import { type Sql, timeToSql } from '../store/sql.ts'
 import { type Act, appendAudit } from './audit.ts'
 import { refuseChange } from './managed.ts'
-import { forgetReplays } from './replays.ts'
+import { forgetReplays } from './replay-rows.ts'
 import { getWorkspace } from './workspaces.ts'
 
 /** What stands in place of every name. */

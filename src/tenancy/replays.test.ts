@@ -3,7 +3,8 @@ import { forEachEngine } from '../../test/parts/engines.ts'
 import { createTestClock, type TestClock } from '../../test/parts/ledger.ts'
 import { createId, type ReplicaId, type WorkspaceId } from '../kernel/ids.ts'
 import type { Database } from '../store/database.ts'
-import { createReplays, type KeyedGeneration } from './replays.ts'
+import type { KeyedGeneration } from './replay-rows.ts'
+import { createReplays } from './replays.ts'
 
 const minuteMs = 60_000
 

@@ -4,18 +4,20 @@
 
 import { assert } from '../kernel/assert.ts'
 import type { Clock } from '../kernel/clock.ts'
-import type { ReplicaId, RequestId, WorkspaceId } from '../kernel/ids.ts'
+import type { ReplicaId, RequestId } from '../kernel/ids.ts'
 import type { Database } from '../store/database.ts'
-import { type Sql, timeFromSql, timeToSql } from '../store/sql.ts'
+import { timeFromSql, timeToSql } from '../store/sql.ts'
 import { open, seal } from './credentials/aes-gcm.ts'
-
-export interface KeyedGeneration {
-  readonly workspaceId: WorkspaceId
-  readonly key: string
-  /** Of the path and the body. */
-  readonly bodySha256: string
-  readonly requestId: RequestId
-}
+import {
+  insertOrRead,
+  type KeyedGeneration,
+  lifetimeMs,
+  type ReplayRow,
+  readReplay,
+  removeDead,
+  removeReplay,
+  scopeOf,
+} from './replay-rows.ts'
 
 export type ReplayClaim =
   /** The key is this request's until `keep` or `free`. */
@@ -62,7 +64,6 @@ export interface Fellow {
   isLive(id: ReplicaId): Promise<boolean>
 }
 
-const lifetimeMs = 24 * 60 * 60 * 1000
 /** How often a process says which of its requests still run: an answer may take many hours. */
 const renewMs = 5 * 60 * 1000
 const freeRetryMs = 2000
@@ -71,15 +72,6 @@ const silentMaxMs = 20 * 60 * 1000
 /** Larger answers are not kept. */
 const bodyBytesMax = 256 * 1024
 
-interface Row {
-  readonly body_sha256: string
-  readonly state: 'running' | 'done'
-  /** The sealed answer; while the request runs, the replica in which it does. */
-  readonly response: string | null
-  readonly request_id: RequestId
-  readonly expires_at: bigint
-}
-
 export function createReplays(options: ReplaysOptions): Replays {
   const { database, clock, sealKey, previousSealKey, isCharged, replica, every = onTimer } = options
   /** On the embedded engine whatever is not in here does not run: there is no other process. */
@@ -87,7 +79,11 @@ export function createReplays(options: ReplaysOptions): Replays {
   /** Came to nothing, and their rows are still there. */
   const unfreed = new Map<RequestId, KeyedGeneration>()
 
-  async function isDead({ request_id: requestId, response: owner, expires_at: expiresAt }: Row): Promise<boolean> {
+  async function isDead({
+    request_id: requestId,
+    response: owner,
+    expires_at: expiresAt,
+  }: ReplayRow): Promise<boolean> {
     if (running.has(requestId)) return false
     if (database.engine === 'sqlite' || (replica && owner === replica.id)) return true
     if (replica && owner !== null) return !(await replica.isLive(owner as ReplicaId))
@@ -106,17 +102,17 @@ export function createReplays(options: ReplaysOptions): Replays {
   }
   async function freeAll(): Promise<void> {
     for (const [requestId, request] of [...unfreed]) {
-      await remove(database, request)
+      await removeReplay(database, request)
       unfreed.delete(requestId)
     }
   }
   const stops = [every(renewMs, renew), every(freeRetryMs, freeAll)]
 
   /** Counted as running before its row can be seen: a twin in this process would take it for dead. */
-  async function enter(request: KeyedGeneration): Promise<Row | 'claimed' | undefined> {
+  async function enter(request: KeyedGeneration): Promise<ReplayRow | 'claimed' | undefined> {
     const { requestId } = request
     running.set(requestId, request)
-    let found: Row | 'claimed' | undefined
+    let found: ReplayRow | 'claimed' | undefined
     try {
       found = await database.transaction((sql) => insertOrRead(sql, { request, owner: replica?.id, now: clock.now() }))
       return found
@@ -136,14 +132,14 @@ export function createReplays(options: ReplaysOptions): Replays {
     if (!(await isDead(found))) return { kind: 'running', requestId }
     if (await isCharged(requestId)) {
       // It may have ended only now.
-      const now = await read(database.sql, request)
+      const now = await readReplay(database.sql, request)
       return now?.state === 'done' && now.request_id === requestId ? ended(request, now) : { kind: 'spent', requestId }
     }
     await removeDead(database, request, found)
     return await claim(request)
   }
 
-  function ended(request: KeyedGeneration, { request_id: requestId, response }: Row): ReplayClaim {
+  function ended(request: KeyedGeneration, { request_id: requestId, response }: ReplayRow): ReplayClaim {
     if (response === null) return { kind: 'spent', requestId }
     const binding = bindingOf(request)
     const body = open(sealKey, response, binding) ?? (previousSealKey && open(previousSealKey, response, binding))
@@ -178,7 +174,7 @@ export function createReplays(options: ReplaysOptions): Replays {
     async free(request) {
       unfreed.set(request.requestId, request)
       running.delete(request.requestId)
-      await remove(database, request).then(
+      await removeReplay(database, request).then(
         () => unfreed.delete(request.requestId),
         // It stays in the list; in this process the key can be used meanwhile.
         () => {},
@@ -195,57 +191,6 @@ function onTimer(milliseconds: number, work: () => Promise<void>): () => void {
   const timer = setInterval(() => void work().catch(() => {}), milliseconds)
   timer.unref()
   return () => clearInterval(timer)
-}
-
-interface Entering {
-  readonly request: KeyedGeneration
-  readonly owner: ReplicaId | undefined
-  readonly now: number
-}
-
-/** undefined = it was taken when this wanted it, and is not any more. */
-async function insertOrRead(sql: Sql, { request, owner, now }: Entering): Promise<Row | 'claimed' | undefined> {
-  const { key, bodySha256, requestId } = request
-  const scope = scopeOf(request)
-  await sql`DELETE FROM idempotency WHERE scope = ${scope} AND key = ${key} AND expires_at <= ${timeToSql(now)}`
-  const claimed = await sql`INSERT INTO idempotency (scope, key, body_sha256, state, response, request_id, expires_at)
-    VALUES (${scope}, ${key}, ${bodySha256}, 'running', ${owner ?? null}, ${requestId}, ${timeToSql(now + lifetimeMs)})
-    ON CONFLICT DO NOTHING RETURNING key`
-  return claimed.length === 1 ? 'claimed' : await read(sql, request)
-}
-
-async function read(sql: Sql, request: KeyedGeneration): Promise<Row | undefined> {
-  const [row] = await sql<Row>`SELECT body_sha256, state, response, request_id, expires_at FROM idempotency
-    WHERE scope = ${scopeOf(request)} AND key = ${request.key}`
-  return row
-}
-
-/** Every answer that is kept for a workspace, inside a transaction of the caller's. */
-export async function forgetReplays(sql: Sql, workspaceId: WorkspaceId): Promise<void> {
-  await sql`DELETE FROM idempotency WHERE scope = ${scopeOf({ workspaceId })}`
-}
-
-async function remove(database: Database, request: KeyedGeneration): Promise<void> {
-  await database.transaction((sql) => {
-    return sql`DELETE FROM idempotency
-      WHERE scope = ${scopeOf(request)} AND key = ${request.key} AND request_id = ${request.requestId}`
-  })
-}
-
-/** As it was read: one that was confirmed or renewed since then is looked at again. */
-async function removeDead(
-  database: Database,
-  request: KeyedGeneration,
-  { request_id: requestId, expires_at: expiresAt }: Row,
-): Promise<void> {
-  await database.transaction((sql) => {
-    return sql`DELETE FROM idempotency WHERE scope = ${scopeOf(request)} AND key = ${request.key}
-      AND request_id = ${requestId} AND state = 'running' AND expires_at = ${expiresAt}`
-  })
-}
-
-function scopeOf({ workspaceId }: Pick<KeyedGeneration, 'workspaceId'>): string {
-  return `generation:${workspaceId}`
 }
 
 /** An answer copied to another key's row does not open. */

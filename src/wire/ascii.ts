@@ -1,4 +1,4 @@
-// The bytes that JSON and SSE are built from, by name. Numbers only: hot loops compare them with what stands in a buffer.
+// The bytes that JSON and SSE are built from, by name, as numbers: hot loops compare them with what stands in a buffer.
 
 export const tab = 0x09
 export const lineFeed = 0x0a
@@ -22,3 +22,12 @@ export const lowerT = 0x74
 export const lowerU = 0x75
 export const openBrace = 0x7b
 export const closeBrace = 0x7d
+
+export function isDigit(byte: number): boolean {
+  return byte >= zero && byte <= nine
+}
+
+export function isHex(byte: number): boolean {
+  const lower = byte | 0x20
+  return isDigit(byte) || (lower >= 0x61 && lower <= 0x66)
+}

@@ -8,6 +8,8 @@ import {
   colon,
   comma,
   dot,
+  isDigit,
+  isHex,
   lineFeed,
   lowerE,
   lowerF,
@@ -15,7 +17,6 @@ import {
   lowerT,
   lowerU,
   minus,
-  nine,
   openBrace,
   openBracket,
   plus,
@@ -25,6 +26,7 @@ import {
   zero,
 } from './ascii.ts'
 import type { JsonEnds } from './json-ends.ts'
+import { specialMarks, topBits } from './special-marks.ts'
 
 export interface ScanFault {
   readonly reason: 'syntax' | 'depth'
@@ -244,23 +246,4 @@ export class JsonScanner {
   private byteAt(at: number): number {
     return at < this.end ? (this.body[at] as number) : -1
   }
-}
-
-const topBits = 0x80808080
-
-/**
- * Has a top bit set if one of four bytes is a control character, a quote or a backslash; its other bits mean nothing.
- * Subtracting n from each byte sets the top bit of a byte below n; the mask leaves out bytes that had it set before.
- */
-function specialMarks(four: number): number {
-  return ((four - 0x20202020) | ((four ^ 0x22222222) - 0x01010101) | ((four ^ 0x5c5c5c5c) - 0x01010101)) & ~four
-}
-
-function isDigit(byte: number): boolean {
-  return byte >= zero && byte <= nine
-}
-
-function isHex(byte: number): boolean {
-  const lower = byte | 0x20
-  return isDigit(byte) || (lower >= 0x61 && lower <= 0x66)
 }

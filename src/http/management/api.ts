@@ -2,7 +2,6 @@
 // themselves stand in the …-routes files as data, and this file knows none of them by name.
 
 import { createHash } from 'node:crypto'
-import { requestIdHeaders } from '../../generation/answer-headers.ts'
 import { Failure, invalidRequest, retryHeaders } from '../../kernel/failure.ts'
 import { createId, type RequestId } from '../../kernel/ids.ts'
 import { isStoreUnavailable } from '../../store/sql-error.ts'
@@ -11,7 +10,7 @@ import { queryOf } from '../path.ts'
 import { type Actor, type AuthorizeDependencies, createAuthorize } from './authorize.ts'
 import { checkBody, checkQuery, readJson } from './check-input.ts'
 import { createMatchRoute, hasIdForm, type Match } from './match-route.ts'
-import { pieceStream } from './piece-stream.ts'
+import { type Answer, answerHeaders, respond, respondEvents, respondFile } from './respond.ts'
 import { type Download, notFound, type Route } from './route.ts'
 import { managementRoutes, type RouteDependencies } from './route-table.ts'
 import { createRunWrite } from './run-write.ts'
@@ -38,10 +37,6 @@ export interface PatientSocket {
 
 /** `path` is what pathOf made of the request; undefined = not ours. */
 export type ManagementApi = (request: Request, path: string, socket?: PatientSocket) => Promise<Response> | undefined
-
-interface Answer extends StoredAnswer {
-  readonly replayed?: boolean
-}
 
 /** A stream is one of events. */
 type Served = Answer | Download | ReadableStream<Uint8Array>
@@ -200,36 +195,6 @@ async function readInput(request: Request, { route }: Match): Promise<Input | Fa
 
 function answerOf({ status }: Route, value: unknown): StoredAnswer | Failure {
   return value instanceof Failure ? value : { status, body: status === 204 ? '' : JSON.stringify(value) }
-}
-
-function respond({ status, body, replayed }: Answer, id: RequestId): Response {
-  const headers = answerHeaders(id)
-  if (replayed) headers['x-tollgate-replayed'] = 'true'
-  if (status === 204) delete headers['content-type']
-  return new Response(status === 204 ? null : body, { status, headers })
-}
-
-function respondEvents(stream: ReadableStream<Uint8Array>, id: RequestId): Response {
-  const headers = { ...answerHeaders(id), 'content-type': 'text/event-stream', 'x-accel-buffering': 'no' }
-  return new Response(stream, { headers })
-}
-
-/** What goes wrong on the way cuts the answer off: half a file must not look like a whole one. */
-function respondFile({ type, name, pieces }: Download, id: RequestId, onFault: (thrown: unknown) => void): Response {
-  const headers = {
-    ...answerHeaders(id),
-    'content-type': type,
-    'content-disposition': `attachment; filename="${name}"`,
-    // It may be silent for as long as it takes, and then the connection has no clock left for the next request.
-    connection: 'close',
-    'x-content-type-options': 'nosniff',
-  }
-  return new Response(pieceStream(pieces, onFault), { headers })
-}
-
-/** Answers may hold a secret that is shown once: no cache may keep it. */
-function answerHeaders(id: RequestId): Record<string, string> {
-  return { ...requestIdHeaders(id), 'content-type': 'application/json', 'cache-control': 'no-store' }
 }
 
 function sha256(text: string): string {
