@@ -222,12 +222,12 @@ function logDefect(log: Log, error: unknown, id: RequestId): Failure {
 function refusedPort({ host, port }: Config, { code }: ListenFault): StartRefusal {
   if (code === 'EADDRINUSE') {
     return new StartRefusal(
-      `Port ${port} on ${host} is taken. Stop the other program, or set TOLLGATE_PORT to another.`,
+      `Port ${port} on ${host} is taken. Stop the other program, or choose another: --port N or TOLLGATE_PORT.`,
     )
   }
   if (code === 'EACCES') {
     return new StartRefusal(
-      `Port ${port} needs privileges this user does not have. Set TOLLGATE_PORT to one above 1023.`,
+      `Port ${port} needs privileges this user does not have. Choose one above 1023: --port N or TOLLGATE_PORT.`,
     )
   }
   return new StartRefusal(`Cannot listen on ${host}:${port} (${code}). Set TOLLGATE_HOST and TOLLGATE_PORT.`)

@@ -38,6 +38,6 @@ switch (command.kind) {
   }
   case 'serve': {
     const { start } = await import('./serve.ts')
-    await start(command.workers)
+    await start(command.options)
   }
 }

@@ -5,21 +5,25 @@ import { relative } from 'node:path'
 import manifest from '../package.json' with { type: 'json' }
 import { type App, startApp } from './app.ts'
 import { configInputs } from './cli/config-inputs.ts'
+import type { ServeOptions } from './cli/serve-options.ts'
 import { prettyStart, type StartFacts, startLogLines } from './cli/start-output.ts'
 import { startWithRoom } from './cli/start-with-room.ts'
 import { startWorker } from './cli/workers/start-worker.ts'
 import { supervise } from './cli/workers/supervise.ts'
-import { type Config, loadConfig, readProcess } from './config/config.ts'
+import { type Config, loadConfig, readProcess, setAboveEnvironment } from './config/config.ts'
 import { type ConfigFault, formatFault } from './config/fault.ts'
+import { addressFile } from './config/noted-address.ts'
 import { shownSettings } from './config/shown-settings.ts'
 import { type ConfigReport, createConfigSource } from './config/source.ts'
 import { systemClock } from './kernel/clock.ts'
 import { builtInProviders } from './providers/registry.ts'
+import { openDataFolder } from './store/data-folder.ts'
 import { StartRefusal } from './store/start-refusal.ts'
 import { createLog, type Log } from './telemetry/log.ts'
 
-export async function start(workers: number | undefined): Promise<void> {
+export async function start({ workers, settings }: ServeOptions): Promise<void> {
   startWithRoom(readProcess().env, process.argv.slice(2))
+  setAboveEnvironment(settings)
   if (workers === undefined) await serve('own port')
   else await serveWithWorkers(workers)
 }
@@ -60,6 +64,7 @@ export async function serve(port: 'own port' | 'shared port'): Promise<void> {
     // What was opened before the refusal, a database connection say, would keep the process waiting for work.
     process.exit()
   }
+  tellCommands(app, initial.config, log)
   const announced = announce(app, initial.config, log)
   endEarly.off()
   stopOnSignal(app, log, announced)
@@ -77,7 +82,7 @@ async function serveWithWorkers(count: number): Promise<void> {
         'tollgate cannot start: --workers needs PostgreSQL, because the embedded database is written by one process. Set DATABASE_URL (docs/operate/scale.md), or leave out --workers.',
       )
     }
-    if (port === 0) return fail('tollgate cannot start: --workers needs a port of its own, not 0. Set TOLLGATE_PORT.')
+    if (port === 0) return fail('tollgate cannot start: --workers needs a port of its own, not 0. Try: --port 8080')
   }
   const supervision = supervise({
     count,
@@ -89,6 +94,15 @@ async function serveWithWorkers(count: number): Promise<void> {
   process.on('SIGTERM', () => supervision.stop('SIGTERM'))
   process.on('SIGINT', () => supervision.stop('SIGINT'))
   process.exit(await supervision.done)
+}
+
+/** Commands that are given no address find this gateway by its data folder. */
+function tellCommands({ url }: App, { dataFolder }: Config, log: Log): void {
+  try {
+    openDataFolder(dataFolder, (line) => log.warn(line)).write(addressFile, `${url}\n`)
+  } catch (thrown) {
+    log.warn('commands will not find this gateway by themselves; set TOLLGATE_URL for them', { error: String(thrown) })
+  }
 }
 
 async function announce(app: App, config: Config, log: Log): Promise<void> {

@@ -189,7 +189,9 @@ test('what stops a start is told in a sentence, with what to do, and a non-zero 
 
   const samePort = await ended(run(createFolder(), [], { TOLLGATE_PORT: port }))
   expect(samePort.exitCode).toBe(1)
-  expect(samePort.err).toContain(`Port ${port} on 127.0.0.1 is taken. Stop the other program, or set TOLLGATE_PORT`)
+  expect(samePort.err).toContain(
+    `Port ${port} on 127.0.0.1 is taken. Stop the other program, or choose another: --port N`,
+  )
   child.kill('SIGTERM')
   await child.exited
 

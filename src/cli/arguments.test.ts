@@ -37,11 +37,30 @@ test('options are read in every usual form', () => {
   expect(callOf('workspaces create -- --odd').input.positionals).toEqual(['--odd'])
 })
 
+test('serve takes settings of one start, with and without its word', () => {
+  const settings = { TOLLGATE_PORT: '8081', TOLLGATE_DATA: './d', TOLLGATE_CONFIG: 'c.yaml', TOLLGATE_HOST: '::' }
+  expect(read('')).toEqual({ kind: 'serve', options: { settings: {} } })
+  for (const word of ['', 'serve ']) {
+    expect(read(`${word}--port 8081 --data=./d --config c.yaml --host ::`)).toEqual({
+      kind: 'serve',
+      options: { settings },
+    })
+    expect(read(`${word}--workers 3 --json`)).toEqual({
+      kind: 'serve',
+      options: { settings: { TOLLGATE_LOG: 'json' }, workers: 3 },
+    })
+  }
+  expect(read('serve --help')).toMatchObject({ kind: 'help', text: expect.stringContaining('--data FOLDER') })
+})
+
 const refused: readonly (readonly [line: string, message: string])[] = [
   ['kyes', 'unknown command "kyes".\nTry: tollgate keys'],
   ['srve', 'unknown command "srve".\nTry: tollgate serve'],
   ['xyzzy', 'unknown command "xyzzy".\nTry: tollgate --help'],
-  ['serve now', '"now" is not understood.\nTry: tollgate --help'],
+  ['serve now', '"now" is not understood.\nTry: tollgate serve --help'],
+  ['serve --port high', '--port must be a number from 0 to 65535, not "high".\nTry: tollgate serve --port 8081'],
+  ['serve --workers 100', '--workers must be a number from 1 to 99, not "100".\nTry: tollgate serve --workers 2'],
+  ['--hlep', 'there is no option --hlep. Did you mean --help?\nTry: tollgate serve --help'],
   ['keys crate', 'keys cannot "crate".\nTry: tollgate keys create'],
   ['wallet tpup 5', 'wallet cannot "tpup".\nTry: tollgate wallet topup'],
   ['wallet acme-eu', 'wallet cannot "acme-eu".\nTry: tollgate wallet show acme-eu'],

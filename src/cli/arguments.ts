@@ -7,6 +7,7 @@ import { type ConformanceOptions, conformanceHelp, readConformanceOptions } from
 import { commandHelp, help, nounHelp } from './help.ts'
 import { type ReadInput, readInput } from './read-input.ts'
 import { Refusal } from './refusal.ts'
+import { readServeOptions, type ServeOptions, serveCommand } from './serve-options.ts'
 import { workerWord } from './workers/start-worker.ts'
 
 export interface ManagementCall extends ReadInput {
@@ -14,7 +15,7 @@ export interface ManagementCall extends ReadInput {
 }
 
 export type Command =
-  | { readonly kind: 'serve'; readonly workers?: number }
+  | { readonly kind: 'serve'; readonly options: ServeOptions }
   | { readonly kind: 'worker' }
   | { readonly kind: 'version' }
   | { readonly kind: 'help'; readonly text: string }
@@ -23,7 +24,6 @@ export type Command =
   | { readonly kind: 'unknown'; readonly message: string }
 
 const words: Readonly<Record<string, Command>> = {
-  serve: { kind: 'serve' },
   '--help': { kind: 'help', text: help },
   '-h': { kind: 'help', text: help },
   version: { kind: 'version' },
@@ -33,34 +33,32 @@ const words: Readonly<Record<string, Command>> = {
 
 export function readArguments(args: readonly string[]): Command {
   const [word, ...rest] = args
-  if (word === undefined) return { kind: 'serve' }
+  if (word === undefined) return serve([])
   if (word === workerWord) return { kind: 'worker' }
   // `tollgate help keys create` asks what `tollgate keys create --help` asks.
   if (word === 'help') return rest.length === 0 ? { kind: 'help', text: help } : readArguments([...rest, '--help'])
   const asksForHelp = rest.some((arg) => arg === '--help' || arg === '-h')
   if (word === 'conformance') return asksForHelp ? { kind: 'help', text: conformanceHelp } : conformance(rest)
   if (commands.some((definition) => definition.words[0] === word)) return management(word, rest, asksForHelp)
+  if (word === 'serve') return asksForHelp ? { kind: 'help', text: commandHelp(serveCommand) } : serve(rest)
   const command = Object.hasOwn(words, word) ? words[word] : undefined
-  if (command === undefined) return unknownWord(word)
+  if (command === undefined) return word.startsWith('--') ? serve(args) : unknownWord(word)
   if (asksForHelp) return { kind: 'help', text: help }
-  if (command.kind === 'serve' && rest[0]?.startsWith('--workers')) return readWorkers(rest)
   const extra = rest[0]
   return extra === undefined
     ? command
     : { kind: 'unknown', message: `"${extra}" is not understood.\nTry: tollgate --help` }
 }
 
-/** `--workers N` or `--workers=N`. */
-function readWorkers(rest: readonly string[]): Command {
-  const text = rest.join(' ').replace('=', ' ')
-  const count = Number(/^--workers ([1-9][0-9]?)$/.exec(text)?.[1])
-  if (!Number.isNaN(count)) return { kind: 'serve', workers: count }
-  return { kind: 'unknown', message: `"${text}" is not understood.\nTry: tollgate serve --workers 2` }
+function serve(args: readonly string[]): Command {
+  const options = readServeOptions(args)
+  if (!(options instanceof Refusal)) return { kind: 'serve', options }
+  return { kind: 'unknown', message: `${options.message}\nTry: ${options.attempt}` }
 }
 
 function unknownWord(word: string): Command {
   const nouns = commands.map((definition) => definition.words[0])
-  const near = nearestNames(word, new Set([...Object.keys(words), 'help', 'conformance', ...nouns]), 1)[0]
+  const near = nearestNames(word, new Set([...Object.keys(words), 'serve', 'help', 'conformance', ...nouns]), 1)[0]
   return { kind: 'unknown', message: `unknown command "${word}".\nTry: tollgate ${near ?? '--help'}` }
 }
 

@@ -24,21 +24,25 @@ export interface Positional {
   readonly prefix?: string
 }
 
-export interface CommandDefinition {
+/** What it takes, and what help says of it. */
+export interface CommandShape {
   /** `['keys', 'create']`, or one word where the noun has no verbs. */
   readonly words: readonly [noun: string, verb?: string]
   /** What the noun alone does. */
   readonly isDefault?: true
-  /** About the settings themselves: runs also where they are wrong, and `settings` then holds what can be guessed. */
-  readonly isLocal?: true
-  /** Works on the database or the data folder, and never calls the gateway: runs also where its port is not known. */
-  readonly isOffline?: true
   readonly summary: string
   readonly details?: string
   readonly positionals?: readonly Positional[]
   /** Beside `--json` and `--help`, which every command has. */
   readonly options?: Readonly<Record<string, OptionDefinition>>
   readonly examples: readonly string[]
+}
+
+export interface CommandDefinition extends CommandShape {
+  /** About the settings themselves: runs also where they are wrong, and `settings` then holds what can be guessed. */
+  readonly isLocal?: true
+  /** Works on the database or the data folder, and never calls the gateway: runs also where its port is not known. */
+  readonly isOffline?: true
   run(context: CommandContext, input: CommandInput): Promise<Refusal | undefined>
 }
 

@@ -1,13 +1,13 @@
 // What `--help` prints: the whole program, one noun with its verbs, one command. The last two are made from the
 // definitions.
 
-import type { CommandDefinition } from './command.ts'
+import type { CommandShape } from './command.ts'
 import { optionsOf } from './read-input.ts'
 
 export const help = `tollgate: one gateway over many models, in the OpenAI and the Anthropic dialect
 
 Usage
-  tollgate [serve]        start the gateway (also: npm start); serve --workers N: N processes on PostgreSQL
+  tollgate [serve]        start the gateway (also: npm start); --port N, --data FOLDER and more: serve --help
   tollgate conformance    check how well any endpoint speaks its dialect
 
   tollgate workspaces     list, create, show; export and erase all that is kept of one
@@ -41,7 +41,7 @@ Commands talk to a running gateway; --json prints what programs can read.
   TOLLGATE_ADMIN_TOKEN           the management token (from the file admin-token in TOLLGATE_DATA)
 Exit codes: 0 done, 1 failed, 2 usage, 3 not authorised, 4 not found, 5 limit or balance.
 
-Settings come from the environment, then tollgate.yaml, then defaults.
+Settings come from options of serve, then the environment, then tollgate.yaml, then defaults.
   TOLLGATE_HOST, TOLLGATE_PORT   where to listen (127.0.0.1, 8080; port 0 = any free one)
   TOLLGATE_DATA                  folder of the database and generated secrets (./data)
   TOLLGATE_CONFIG                configuration file (./tollgate.yaml if it is there)
@@ -57,7 +57,7 @@ Try it
   docs/reference/cli.md has every command, configuration.md every setting, docs/errors.md every error.
 `
 
-export function usageLine({ words, isDefault, positionals = [], options = {} }: CommandDefinition): string {
+export function usageLine({ words, isDefault, positionals = [], options = {} }: CommandShape): string {
   const [noun, verb] = words
   const parts = [`tollgate ${noun}`]
   if (verb !== undefined) parts.push(isDefault ? `[${verb}]` : verb)
@@ -66,7 +66,7 @@ export function usageLine({ words, isDefault, positionals = [], options = {} }: 
   return parts.join(' ')
 }
 
-export function commandHelp(definition: CommandDefinition): string {
+export function commandHelp(definition: CommandShape): string {
   const { words, summary, details, examples } = definition
   const rows = [...Object.entries(optionsOf(definition))].map(([name, { value, isRepeatable, help: text }]) => {
     return [`--${name}${value === undefined ? '' : ` ${value}`}`, isRepeatable ? `${text}; may be repeated` : text]
@@ -87,7 +87,7 @@ export function commandHelp(definition: CommandDefinition): string {
   ].join('\n')
 }
 
-export function nounHelp(noun: string, definitions: readonly CommandDefinition[]): string {
+export function nounHelp(noun: string, definitions: readonly CommandShape[]): string {
   const own = definitions.filter(({ words }) => words[0] === noun)
   const [only] = own
   if (own.length === 1 && only !== undefined) return commandHelp(only)

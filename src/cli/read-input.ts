@@ -3,7 +3,7 @@
 import { parseArgs } from 'node:util'
 import { assert } from '../kernel/assert.ts'
 import { nearestNames } from '../kernel/nearest.ts'
-import type { CommandDefinition, CommandInput, OptionDefinition } from './command.ts'
+import type { CommandInput, CommandShape, OptionDefinition } from './command.ts'
 import { type Refusal, usageRefusal } from './refusal.ts'
 
 const everywhere: Readonly<Record<string, OptionDefinition>> = {
@@ -15,11 +15,11 @@ export interface ReadInput {
   readonly json: boolean
 }
 
-export function optionsOf(definition: CommandDefinition): Readonly<Record<string, OptionDefinition>> {
+export function optionsOf(definition: CommandShape): Readonly<Record<string, OptionDefinition>> {
   return { ...definition.options, ...everywhere }
 }
 
-export function readInput(definition: CommandDefinition, args: readonly string[]): ReadInput | Refusal {
+export function readInput(definition: CommandShape, args: readonly string[]): ReadInput | Refusal {
   const options = optionsOf(definition)
   const given = readTokens(definition, args)
   const command = `tollgate ${definition.words.join(' ')}`
@@ -54,7 +54,7 @@ interface Given {
 }
 
 /** Not strict: parseArgs would throw with words of its own, and without the nearest name. */
-function readTokens(definition: CommandDefinition, args: readonly string[]): Given | { readonly fault: string } {
+function readTokens(definition: CommandShape, args: readonly string[]): Given | { readonly fault: string } {
   const options = optionsOf(definition)
   const types = Object.entries(options).map(([name, { value }]) => {
     return [name, { type: value === undefined ? 'boolean' : 'string' }] as const
@@ -89,7 +89,7 @@ function valueFault(
 }
 
 /** `-5` looks like an option to whoever reads arguments, and like an amount to whoever types it. */
-function negativeAmount({ positionals = [] }: CommandDefinition, arg: string | undefined): string | undefined {
+function negativeAmount({ positionals = [] }: CommandShape, arg: string | undefined): string | undefined {
   const amount = positionals.find(({ name }) => name === 'AMOUNT')
   return amount && isNegative(arg) ? `${amount.name} must be above zero, not "${arg}".` : undefined
 }
@@ -107,7 +107,7 @@ function unknownOption(name: string, known: readonly string[]): string {
   return `there is no option ${name}.${near === undefined ? '' : ` Did you mean --${near}?`}`
 }
 
-function positionalFault({ positionals = [] }: CommandDefinition, given: readonly string[]): string | undefined {
+function positionalFault({ positionals = [] }: CommandShape, given: readonly string[]): string | undefined {
   const extra = given[positionals.length]
   if (extra !== undefined) return `"${extra}" is not understood.`
   const missing = positionals.find(({ isOptional }, at) => !isOptional && given[at] === undefined)

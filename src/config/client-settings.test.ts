@@ -31,6 +31,26 @@ test('the address is the one the gateway would listen on, at a place one can cal
   expect(urlOf({ TOLLGATE_URL: 'https://gate.example/base/v1/' })).toBe('https://gate.example/base')
 })
 
+test('a gateway that noted where it listens is found there, unless the environment says otherwise', () => {
+  using folder = createThrowAwayFolder()
+  const urlOf = (env: Record<string, string> = {}) => settingsOf(folder.path, env).url
+  const note = (text: string) => writeFileSync(join(folder.path, 'data', 'address'), text)
+  mkdirSync(join(folder.path, 'data'))
+  writeFileSync(join(folder.path, 'tollgate.yaml'), 'server: { port: 0 }')
+  note('http://127.0.0.1:9123\n')
+  expect(urlOf()).toBe('http://127.0.0.1:9123')
+  expect(urlOf({ TOLLGATE_PORT: '9000' })).toBe('http://127.0.0.1:9000')
+  expect(urlOf({ TOLLGATE_URL: 'http://gate.example' })).toBe('http://gate.example')
+  note('http://0.0.0.0:9123\n')
+  expect(urlOf()).toBe('http://127.0.0.1:9123')
+  note('http://[::]:80\n')
+  expect(urlOf()).toBe('http://[::1]:80')
+  for (const nothing of ['', 'not an address', 'file:///etc/passwd']) {
+    note(nothing)
+    expect(read(folder.path, {})).toContain('set TOLLGATE_URL')
+  }
+})
+
 test('what does not say where the gateway is, is refused with what would', () => {
   using folder = createThrowAwayFolder()
   expect(read(folder.path, { TOLLGATE_PORT: '0' })).toContain('set TOLLGATE_URL')

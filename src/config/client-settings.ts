@@ -8,6 +8,7 @@ import { Secret } from '../kernel/secret.ts'
 import { type ConfigInputs, loadConfig } from './config.ts'
 import type { ConfigFault } from './fault.ts'
 import { type GatewayPlace, readGatewayPlace } from './gateway-place.ts'
+import { readNotedAddress } from './noted-address.ts'
 import { type Environment, travelsInHeader, variable } from './references.ts'
 
 export interface ClientSettings {
@@ -50,10 +51,10 @@ export function readClientSettings(
   const faults = 'faults' in loaded ? loaded.faults : []
   const place = 'faults' in loaded ? readGatewayPlace(inputs, faults, gateway) : loaded.config
   if (place === undefined && given === undefined) return { faults }
-  const address = given === undefined ? listenAddress(place, gateway) : givenAddress(given)
+  const dataFolder = place?.dataFolder ?? resolve(cwd, variable(env, 'TOLLGATE_DATA') ?? 'data')
+  const address = given === undefined ? listenAddress(env, place, dataFolder, gateway) : givenAddress(given)
   if ('fault' in address) return { faults: [address.fault] }
 
-  const dataFolder = place?.dataFolder ?? resolve(cwd, variable(env, 'TOLLGATE_DATA') ?? 'data')
   const databaseUrl = variable(env, 'DATABASE_URL')
   const homeFolder = variable(env, 'HOME') ?? homedir()
   return {
@@ -81,11 +82,24 @@ function givenAddress(text: string): Address {
   return { url: `${url.origin}${url.pathname.replace(/\/+$/, '').replace(/\/v1$/, '')}` }
 }
 
-/** What listens on every address is reached at the loopback one. */
-function listenAddress(place: GatewayPlace | undefined, gateway: 'called' | 'not called'): Address {
+/** Where this environment says that the gateway is; otherwise where it says so itself, and only then as configured. */
+function listenAddress(
+  env: Environment,
+  place: GatewayPlace | undefined,
+  dataFolder: string,
+  gateway: 'called' | 'not called',
+): Address {
+  const isSaid = variable(env, 'TOLLGATE_HOST') !== undefined || variable(env, 'TOLLGATE_PORT') !== undefined
+  const noted = isSaid ? undefined : readNotedAddress(dataFolder)
+  if (noted) return reachedAt(noted.hostname.replace(/^\[|\]$/g, ''), Number(noted.port || 80))
   const { host, port } = place ?? { host: '127.0.0.1', port: 8080 }
   if (port === 0 && gateway === 'called')
     return addressFault('TOLLGATE_PORT', 'is 0, any free port; set TOLLGATE_URL to what the gateway printed')
+  return reachedAt(host, port)
+}
+
+/** What listens on every address is reached at the loopback one. */
+function reachedAt(host: string, port: number): Address {
   const reached = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host
   return { url: `http://${reached.includes(':') ? `[${reached}]` : reached}:${port}` }
 }

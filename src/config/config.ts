@@ -116,6 +116,11 @@ export function readProcess(): Pick<ConfigInputs, 'env' | 'cwd' | 'stdoutIsTermi
   return { env: { ...process.env }, cwd: process.cwd(), stdoutIsTerminal: process.stdout.isTTY === true }
 }
 
+/** Settings for this process and those that it starts, above whatever its environment says. */
+export function setAboveEnvironment(settings: Readonly<Record<string, string>>): void {
+  Object.assign(process.env, settings)
+}
+
 export function loadConfig(inputs: ConfigInputs): LoadedConfig | RefusedConfig {
   const { env, cwd } = inputs
   const configPath = resolve(cwd, variable(env, 'TOLLGATE_CONFIG') ?? 'tollgate.yaml')

@@ -58,8 +58,8 @@ const isAlive = (pid: number) => {
 async function startFamily(site: Site, count: number) {
   const databaseUrl = await (await sharedPostgres()).createDatabase()
   const port = freePort()
-  const env = { DATABASE_URL: databaseUrl, TOLLGATE_PORT: String(port), TOLLGATE_LOG: 'json' }
-  const parent = site.spawn(['serve', '--workers', String(count)], env)
+  const env = { DATABASE_URL: databaseUrl, TOLLGATE_LOG: 'json' }
+  const parent = site.spawn(['serve', '--workers', String(count), '--port', String(port)], env)
   const output = watch(parent)
   await output.until('listening on', count)
   const key = readFileSync(join(site.dataFolder, 'first-key'), 'utf8').trim()

@@ -46,6 +46,5 @@ describe('the arguments of conformance', () => {
       message: expect.stringContaining('Try: tollgate conformance --help'),
     })
     expect(readArguments(['conformanse'])).toMatchObject({ message: expect.stringContaining('tollgate conformance') })
-    expect(readArguments(['serve', '--help'])).toMatchObject({ kind: 'help', text: expect.stringContaining('[serve]') })
   })
 })

@@ -1,6 +1,7 @@
 // A worker as a process: this very program again, told that it shares its port. It ends by itself when the process that
 // started it is gone, so that nobody serves unwatched.
 
+import { readProcess } from '../../config/config.ts'
 import type { Worker } from './supervise.ts'
 
 export const workerWord = 'serve-as-worker'
@@ -10,6 +11,8 @@ export function startWorker(): Worker {
   const child = Bun.spawn([process.execPath, ...ownArguments(), workerWord], {
     // A group of its own: Ctrl-C in a terminal would otherwise reach it twice, from there and from its parent.
     detached: true,
+    // As it is now, with what stood on the command line; Bun would hand on what this process was started with.
+    env: readProcess().env,
     stdin: 'ignore',
     stdout: 'inherit',
     stderr: 'inherit',
