@@ -10,13 +10,13 @@ export class BareBody {
   readonly #buffer = new ByteBuffer()
   isTooLarge = false
 
-  /** Whether a chunk belongs to such a body; if so, it is kept. */
-  takes(chunk: Uint8Array): boolean {
+  /** What belongs to a stream, white space included that was kept until it was known; undefined = all is kept. */
+  pass(chunk: Uint8Array): Uint8Array | undefined {
     this.#isBare ??= startsBare(chunk)
-    if (!this.#isBare) return false
+    if (this.#isBare === false && this.#buffer.length === 0) return chunk
     if (this.#buffer.length + chunk.length > bytesMax) this.isTooLarge = true
     if (!this.isTooLarge) this.#buffer.append(chunk)
-    return true
+    return this.#isBare === false ? this.#buffer.take() : undefined
   }
 
   /** All of it; undefined if it is none. */

@@ -311,7 +311,8 @@ describe('any cut of the bytes', () => {
     record({ candidates: [{ content: {}, finishReason: 'STOP' }], ...usage(12, 30, 5) }),
   ].join('')
   const bare = `[${JSON.stringify({ candidates: [{ content: { parts: [text('ä')] }, finishReason: 'STOP' }] })}]`
-  const streams = [stream, stream.replaceAll('\n', '\r\n'), stream.replaceAll('\n', '\r'), bare]
+  const ended = [stream, stream.replaceAll('\n', '\r\n'), stream.replaceAll('\n', '\r'), bare]
+  const streams = [...ended, ` ${bare}`, `\r\n \t${bare}\n`, `\n \n${stream}`]
 
   test('gives the same events, at every single place', () => {
     for (const bytes of streams.map((each) => new TextEncoder().encode(each))) {

@@ -47,7 +47,8 @@ class GeminiStreamParser implements StreamParser {
   }
 
   push(chunk: Uint8Array): readonly ReplyEvent[] {
-    if (!this.#bare.takes(chunk)) for (const event of this.#reader.push(chunk)) this.#read(event)
+    const streamed = this.#bare.pass(chunk)
+    if (streamed) for (const event of this.#reader.push(streamed)) this.#read(event)
     if (this.#bare.isTooLarge && !this.#reply.over) this.#reply.fail('a reply that is no stream, and too large')
     return this.#reply.take()
   }
