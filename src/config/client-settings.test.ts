@@ -39,6 +39,7 @@ test('a gateway that noted where it listens is found there, unless the environme
   writeFileSync(join(folder.path, 'tollgate.yaml'), 'server: { port: 0 }')
   note('http://127.0.0.1:9123\n')
   expect(urlOf()).toBe('http://127.0.0.1:9123')
+  expect(urlOf({ TOLLGATE_PORT: '0' })).toBe('http://127.0.0.1:9123')
   expect(urlOf({ TOLLGATE_PORT: '9000' })).toBe('http://127.0.0.1:9000')
   expect(urlOf({ TOLLGATE_URL: 'http://gate.example' })).toBe('http://gate.example')
   note('http://0.0.0.0:9123\n')

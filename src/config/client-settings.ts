@@ -90,7 +90,8 @@ function listenAddress(
   gateway: 'called' | 'not called',
 ): Address {
   const isSaid = variable(env, 'TOLLGATE_HOST') !== undefined || variable(env, 'TOLLGATE_PORT') !== undefined
-  const noted = isSaid ? undefined : readNotedAddress(dataFolder)
+  // Any free port says nothing.
+  const noted = isSaid && place?.port !== 0 ? undefined : readNotedAddress(dataFolder)
   if (noted) return reachedAt(noted.hostname.replace(/^\[|\]$/g, ''), Number(noted.port || 80))
   const { host, port } = place ?? { host: '127.0.0.1', port: 8080 }
   if (port === 0 && gateway === 'called')
