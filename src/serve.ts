@@ -99,7 +99,7 @@ async function serveWithWorkers(count: number): Promise<void> {
 /** Commands that are given no address find this gateway by its data folder. */
 function tellCommands({ url }: App, { dataFolder }: Config, log: Log): void {
   try {
-    openDataFolder(dataFolder, (line) => log.warn(line)).write(addressFile, `${url}\n`)
+    openDataFolder(dataFolder, () => {}).write(addressFile, `${url}\n`)
   } catch (thrown) {
     log.warn('commands will not find this gateway by themselves; set TOLLGATE_URL for them', { error: String(thrown) })
   }

@@ -6,6 +6,7 @@ import { showPrice } from '../catalog/show-price.ts'
 import type { Config } from '../config/config.ts'
 import { createDoor } from '../http/management/authorize.ts'
 import { type Clock, isoTime } from '../kernel/clock.ts'
+import { builtInProviderIds } from '../providers/registry.ts'
 import type { Health } from '../routing/health/health.ts'
 import type { Database } from '../store/database.ts'
 import type { AdminToken } from '../tenancy/admin-token.ts'
@@ -57,7 +58,8 @@ export function createPages(deps: PageDependencies): Pages {
     publicUrl,
     isPublic: () => config().catalogIsPublic,
     catalog: () => catalogItems(goods(), health),
-    keyedProviders: () => keyedProviders(goods()),
+    // What the operator calls providers of its own is not for everybody.
+    keyedProviders: () => keyedProviders(goods()).filter((id) => builtInProviderIds.includes(id)),
     async priceHistory(modelId) {
       const history = await readPriceHistory(database.sql, modelId)
       return history.map(({ version, price, source, effectiveFrom }) => ({

@@ -24,7 +24,7 @@ export interface WebDependencies {
   readonly sessions: Sessions
   /** Everything that is sold, by id; the same that the management API's catalog serves. */
   catalog(): readonly CatalogEntry[]
-  /** For which a workspace may store a key, by id. */
+  /** Built-in ones for which a workspace may store a key, by id. */
   keyedProviders(): readonly string[]
   /** Every price that a model had, newest first. */
   priceHistory(modelId: string): Promise<readonly DatedPrice[]>

@@ -89,7 +89,11 @@ interface ProviderFieldProps {
 
 /** Every provider that takes a key: the built-in ones, switched on or not, and those of the operator. */
 function ProviderField({ value, onChange }: ProviderFieldProps) {
-  const providers = useResource<{ readonly providers: readonly string[] }>('/catalog/providers').value?.providers ?? []
+  const builtIn = useResource<{ readonly providers: readonly string[] }>('/catalog/providers').value?.providers ?? []
+  const on = useResource<ListAnswer<SwitchedOn>>('/api/providers').value?.data ?? []
+  // Without an address it answers inside the gateway, and there is nothing to bring a key for.
+  const operators = on.filter(({ address }) => address !== null).map(({ id }) => id)
+  const providers = [...new Set([...builtIn, ...operators])].sort()
   return (
     <label class="field">
       <span>Provider</span>
@@ -103,6 +107,11 @@ function ProviderField({ value, onChange }: ProviderFieldProps) {
       </select>
     </label>
   )
+}
+
+interface SwitchedOn {
+  readonly id: string
+  readonly address: string | null
 }
 
 /** Whether the operator lets workspaces say where their key is sent. */
