@@ -1,7 +1,16 @@
 import { Database } from 'bun:sqlite'
 import { expect, setDefaultTimeout, test } from 'bun:test'
 import { randomBytes } from 'node:crypto'
-import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { systemClock } from '../../src/kernel/clock.ts'
 import { migrate } from '../../src/store/migrate.ts'
@@ -67,6 +76,7 @@ test('where the gateway takes any free port, what reads the database alone does 
   expect((await site.run(['backup', file], env)).exit).toBe(0)
   expect(await site.run(['ledger', 'verify'], env)).toMatchObject({ exit: 0, err: '' })
   expect(await site.run(['secrets', 'status'], env)).toMatchObject({ exit: 0 })
+  rmSync(join(site.dataFolder, 'address'))
   const asked = await site.run(['workspaces'], env)
   expect([asked.exit, asked.err]).toEqual([1, expect.stringContaining('set TOLLGATE_URL to what the gateway printed')])
   expect(await gateway.stop()).toBe(0)

@@ -175,6 +175,7 @@ for (const width of [1280, 360]) {
       }
       await close()
     },
-    patienceMs,
+    // Nine views, each looked at by day and by night.
+    3 * patienceMs,
   )
 }

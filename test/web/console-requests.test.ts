@@ -20,15 +20,19 @@ browserTest(
     const { page, key, go, reports, close } = await desk.openConsole('wrong time', 'keys')
     await desk.call(key.secret)
     let asked = 0
+    const ofAll: string[] = []
     page.on('request', (request) => {
       if (request.url().includes('/api/')) asked++
+      if (request.url().includes('/api/requests') && !request.url().includes('workspace_id=')) ofAll.push(request.url())
     })
     await go(`${desk.gateway.url}/console/requests?from=xx&to=yesterday`)
     await page.waitForSelector('[data-row]')
     await page.waitForSelector('button:has-text("from “xx”: not a time, left out")')
     await page.waitForSelector('.live .lamp.go')
-    // Workspaces, the list before and after the address was read and again when live, models, projects, the stream.
+    // Workspaces, the list when they are known, after the address was read and again when live, models, projects, the stream.
     expect(asked).toBeLessThan(15)
+    // Those of other workspaces are not even shown for a moment.
+    expect(ofAll).toEqual([])
     await page.locator('button:has-text("before “yesterday”")').click()
     await page.waitForURL((url) => url.search === '?from=xx')
     expect(reports).toEqual([])

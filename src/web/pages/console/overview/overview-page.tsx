@@ -30,13 +30,13 @@ const refreshMs = 30_000
 export function OverviewPage({ address }: ConsoleData) {
   const [query, change] = useAddressQuery(['range', 'group'])
   const range = ranges.find(({ name }) => name === query.range) ?? ranges[0]
-  const { workspaces, chosen } = useWorkspaces()
+  const { workspaces, chosen, isDecided } = useWorkspaces()
   const workspace = chosen ?? (workspaces?.length === 1 ? workspaces[0] : undefined)
   const now = useNow()
   const from = now === undefined ? '' : new Date(now - range.days * dayMs).toISOString()
   const group = query.group === '' ? 'model' : query.group
   const path = withQuery('/api/stats', { from, workspace_id: chosen?.id, group })
-  const { value: stats, refusal, again } = useResource<StatsAnswer>(now === undefined ? undefined : path)
+  const { value: stats, refusal, again } = useResource<StatsAnswer>(now === undefined || !isDecided ? undefined : path)
   return (
     <>
       <div class="console-head">

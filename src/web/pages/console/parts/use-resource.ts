@@ -51,7 +51,8 @@ export interface List<Item> {
   add(item: Item): void
 }
 
-export function useList<Item extends { readonly id: string }>(path: string): List<Item> {
+/** undefined = there is nothing to ask for yet. */
+export function useList<Item extends { readonly id: string }>(path: string | undefined): List<Item> {
   const first = useResource<ListAnswer<Item>>(path)
   const [later, setLater] = useState<readonly Item[]>([])
   const [added, setAdded] = useState<readonly Item[]>([])
@@ -66,7 +67,7 @@ export function useList<Item extends { readonly id: string }>(path: string): Lis
     setCursor(first.value?.next_cursor ?? null)
   }, [first.value])
   const more = async () => {
-    if (cursor === null) return
+    if (cursor === null || path === undefined) return
     const next = await callApi<ListAnswer<Item>>(`${path}${path.includes('?') ? '&' : '?'}cursor=${cursor}`)
     if (current.current !== path) return
     if (next instanceof Refusal) return setProblem(next)

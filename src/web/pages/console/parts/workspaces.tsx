@@ -13,16 +13,23 @@ export interface ShownWorkspace {
 export interface Workspaces {
   /** undefined = not known yet. */
   readonly workspaces: readonly ShownWorkspace[] | undefined
-  /** undefined = all. */
+  /** undefined = all, once it is decided. */
   readonly chosen: ShownWorkspace | undefined
+  /** Whether it is known which one is chosen: nobody wants to see all for a moment first. */
+  readonly isDecided: boolean
   choose(id: string): void
 }
 
-const WorkspaceContext = createContext<Workspaces>({ workspaces: undefined, chosen: undefined, choose() {} })
+const WorkspaceContext = createContext<Workspaces>({
+  workspaces: undefined,
+  chosen: undefined,
+  isDecided: false,
+  choose() {},
+})
 const storageName = 'tollgate-workspace'
 
 export function WorkspaceProvider({ children }: { readonly children: ComponentChildren }) {
-  const { value } = useResource<ListAnswer<ShownWorkspace>>('/api/workspaces?limit=200')
+  const { value, refusal } = useResource<ListAnswer<ShownWorkspace>>('/api/workspaces?limit=200')
   const [id, setId] = useState('')
   useEffect(() => setId(localStorage.getItem(storageName) ?? ''), [])
   const choose = (next: string) => {
@@ -31,7 +38,11 @@ export function WorkspaceProvider({ children }: { readonly children: ComponentCh
   }
   const workspaces = value?.data
   const chosen = workspaces?.find((workspace) => workspace.id === id)
-  return <WorkspaceContext.Provider value={{ workspaces, chosen, choose }}>{children}</WorkspaceContext.Provider>
+  // Where they cannot be had, what a page asks for is most likely refused too, and says why.
+  const isDecided = value !== undefined || refusal !== undefined
+  return (
+    <WorkspaceContext.Provider value={{ workspaces, chosen, isDecided, choose }}>{children}</WorkspaceContext.Provider>
+  )
 }
 
 export function useWorkspaces(): Workspaces {

@@ -17,17 +17,17 @@ import { RequestTable } from './request-table.tsx'
 
 export function RequestsPage({ address }: ConsoleData) {
   const [query, change] = useAddressQuery(requestFilterNames)
-  const { chosen } = useWorkspaces()
+  const { chosen, isDecided } = useWorkspaces()
   const { key, project, model, outcome } = query
   const from = timeOf(query.from)
   const to = timeOf(query.to)
   const shared = { workspace_id: chosen?.id, project_id: project, key_id: key, model, outcome }
   const filters = { ...shared, from, to }
-  const list = useList<RequestItem>(withQuery('/api/requests', filters))
+  const list = useList<RequestItem>(isDecided ? withQuery('/api/requests', filters) : undefined)
   // What is over cannot be live.
   const wantsLive = query.live !== 'off' && to === ''
   const live = useLiveRequests({
-    address: wantsLive ? withQuery('/api/requests/events', shared) : undefined,
+    address: wantsLive && isDecided ? withQuery('/api/requests/events', shared) : undefined,
     onOpen: list.again,
     onRequest: list.add,
   })
