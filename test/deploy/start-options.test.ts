@@ -12,10 +12,12 @@ setDefaultTimeout(60_000)
 type Child = Bun.Subprocess<'ignore', 'pipe', 'pipe'>
 
 let child: Child | undefined
-afterEach(async () => {
+/** Before its folder goes, into which it may still write. */
+async function endChild(): Promise<void> {
   child?.kill('SIGKILL')
   await child?.exited
-})
+}
+afterEach(endChild)
 
 /** Where it listens, each time that it says so. */
 async function* addressesOf({ stdout }: Child): AsyncGenerator<string> {
@@ -41,6 +43,7 @@ test('options stand above variables and the file; commands find the gateway wher
   // What the environment of a command says is what it means.
   const elsewhere = await site.run(['wallet'], { TOLLGATE_DATA: data, TOLLGATE_PORT: '1' })
   expect([elsewhere.exit, elsewhere.err]).toEqual([1, expect.stringContaining('http://127.0.0.1:1')])
+  await endChild()
 })
 
 test('what serve does not take is refused before anything is touched', async () => {
@@ -75,4 +78,5 @@ test('npm run dev serves, and once more after a file has changed', async () => {
   appendFileSync(join(folder.path, 'src/kernel/money.ts'), '// changed\n')
   const { value: url } = await addresses.next()
   expect((await fetch(`${url}/v1/models`)).status).toBe(401)
+  await endChild()
 })
