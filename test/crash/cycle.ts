@@ -45,12 +45,10 @@ export interface CycleResult {
 export const runningLeast = 50
 const streamPlaces = 72
 const wholePlaces = 8
-/** Our own kill comes at a random moment between these after enough streams ran, where the failpoint did not come first. */
-const ownKillMs = { least: 2000, most: 4000 }
-/** The same where the failpoint cannot come first: nobody reaps so early. */
-const randomKillMs = { least: 0, most: 1500 }
-/** Where enough streams never ran it is killed all the same. */
-const patienceMs = 10_000
+/** Where the failpoint cannot come first, since nobody reaps so early, our own kill comes at a random moment within this. */
+const randomKillMs = 1500
+/** Where the failpoint, or enough streams, did not come for so long, it is killed all the same. */
+const patienceMs = 30_000
 /** M5. */
 const reapedWithinMs = 60_000
 /** What the ledger takes for death on PostgreSQL, and a heartbeat: after so long there is no doubt. */
@@ -158,14 +156,13 @@ async function killUnderLoad(site: Site, failpoint: FailpointName) {
   const counts: number[] = []
   let killAtMs = performance.now() + patienceMs
   let ranEnough = false
-  const { least, most } = failpoint === 'in_reap' ? randomKillMs : ownKillMs
   const count = setInterval(() => {
     counts.push(load.runningStreams())
     if (counts.length > 40) counts.shift()
     const now = performance.now()
     if (!ranEnough && load.runningStreams() >= runningLeast) {
       ranEnough = true
-      killAtMs = now + least + Math.random() * (most - least)
+      killAtMs = now + (failpoint === 'in_reap' ? Math.random() * randomKillMs : patienceMs)
     }
     if (now < killAtMs || killedBy === 'kill -9') return
     killedBy = 'kill -9'

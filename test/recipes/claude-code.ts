@@ -55,24 +55,26 @@ export interface Task {
   readonly printed: string
   /** The bodies that reached the provider, in order. */
   readonly asked: readonly ChatBody[]
-  readonly note: string
 }
+
+/** The files of the task. Reading them needs no shell, whose luck would be the test's. */
+const notes = { 'gate.txt': 'the gate is open', 'night.txt': 'all quiet' }
 
 /** Twenty times what it takes; a hanging program is ended. */
 const taskMs = 60_000
 
 export async function runTask(program: string): Promise<Task> {
   const home = mkdtempSync(join(tmpdir(), 'tollgate-claude-code-'))
-  const note = join(home, 'work/note.txt')
-  mkdirSync(join(home, 'work'))
-  writeFileSync(note, 'the gate is open\n')
-  const upstream = startUpstream(playModel(note))
+  const work = join(home, 'work')
+  mkdirSync(work)
+  for (const [name, text] of Object.entries(notes)) writeFileSync(join(work, name), `${text}\n`)
+  const upstream = startUpstream(playModel(Object.keys(notes).map((name) => join(work, name))))
   const gateway = await startGateway({ config: configFor(upstream.url) })
   try {
-    const task = `${recipeLines()}exec "$0" -p 'What does note.txt say, and what does the shell?' \
-      --output-format json --allowedTools Read 'Bash(echo:*)' --max-turns 4`
+    const task = `${recipeLines()}exec "$0" -p 'What do both notes say?' \
+      --output-format json --allowedTools Read --max-turns 4`
     const child = Bun.spawn(['sh', '-c', task, program], {
-      cwd: join(home, 'work'),
+      cwd: work,
       stdin: 'ignore',
       stdout: 'pipe',
       stderr: 'pipe',
@@ -81,6 +83,8 @@ export async function runTask(program: string): Promise<Task> {
       env: {
         PATH: process.env.PATH ?? '',
         HOME: home,
+        // What it leaves behind goes with it.
+        CLAUDE_CODE_TMPDIR: home,
         CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1',
         TOLLGATE_URL: gateway.url,
         TOLLGATE_KEY: gateway.key,
@@ -90,7 +94,7 @@ export async function runTask(program: string): Promise<Task> {
     const [output, errors, exitCode] = await Promise.all([child.stdout.text(), child.stderr.text(), child.exited])
     const told = output.startsWith('{') ? (JSON.parse(output) as Record<string, unknown>) : {}
     const asked = upstream.calls.map((call) => call.json() as unknown as ChatBody)
-    return { exitCode, told, printed: `${output}${errors}`, asked, note }
+    return { exitCode, told, printed: `${output}${errors}`, asked }
   } finally {
     await gateway.stop()
     upstream.stop()
@@ -113,7 +117,7 @@ function configFor(upstreamUrl: string): string {
   })
 }
 
-function playModel(note: string): UpstreamHandler {
+function playModel(paths: readonly string[]): UpstreamHandler {
   return async (call, reply) => {
     const { messages } = call.json() as unknown as ChatBody
     const results = messages.filter(({ role }) => role === 'tool').map(({ content }) => String(content).trim())
@@ -123,8 +127,7 @@ function playModel(note: string): UpstreamHandler {
             { role: 'assistant', content: null, reasoning_content: 'Two things ' },
             { reasoning_content: 'to look up.' },
             { content: 'Let me look.' },
-            ...callDeltas(0, 'Read', { file_path: note }),
-            ...callDeltas(1, 'Bash', { command: 'echo all quiet', description: 'Say something' }),
+            ...paths.flatMap(readDeltas),
           ]
         : [{ role: 'assistant', content: 'They said: ' }, { content: results.join('; ') }]
     const finish = results.length === 0 ? 'tool_calls' : 'stop'
@@ -137,11 +140,11 @@ function playModel(note: string): UpstreamHandler {
   }
 }
 
-function callDeltas(index: number, name: string, input: object): object[] {
-  const text = JSON.stringify(input)
+function readDeltas(path: string, index: number): object[] {
+  const text = JSON.stringify({ file_path: path })
   const piece = (part: string) => ({ tool_calls: [{ index, function: { arguments: part } }] })
   return [
-    { tool_calls: [{ index, id: `call_${name}`, type: 'function', function: { name, arguments: '' } }] },
+    { tool_calls: [{ index, id: `call_${index}`, type: 'function', function: { name: 'Read', arguments: '' } }] },
     piece(text.slice(0, 7)),
     piece(text.slice(7)),
   ]
