@@ -12,7 +12,7 @@ import { startUpstream, type Upstream } from './parts/upstream.ts'
 import { wordsFor } from './parts/upstream-words.ts'
 
 // A process for each command, on a machine that may be busy.
-setDefaultTimeout(60_000)
+setDefaultTimeout(120_000)
 
 let upstream: Upstream
 let gateway: Gateway

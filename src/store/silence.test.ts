@@ -64,7 +64,7 @@ test.skipIf(findPostgresPrograms() === undefined)(
     expect(await database.transaction((sql) => sql`SELECT 1`)).toHaveLength(1)
     expect(await database.transaction((sql) => sql`SELECT 1`, 'at_once')).toHaveLength(1)
   },
-  60_000,
+  120_000,
 )
 
 test.skipIf(findPostgresPrograms() === undefined)(
@@ -81,7 +81,7 @@ test.skipIf(findPostgresPrograms() === undefined)(
     expect(await long).toHaveLength(1)
     expect(await schema).not.toBe('busy')
   },
-  60_000,
+  120_000,
 )
 
 test.skipIf(findPostgresPrograms() === undefined)(
@@ -101,7 +101,7 @@ test.skipIf(findPostgresPrograms() === undefined)(
     expect(await Promise.all(busy)).toEqual(Array.from({ length: 10 }, () => 'done'))
     expect([...(await waiting)]).toEqual([{ seven: 7 }])
   },
-  60_000,
+  120_000,
 )
 
 test.skipIf(findPostgresPrograms() === undefined)(
@@ -122,5 +122,5 @@ test.skipIf(findPostgresPrograms() === undefined)(
     network.loseConnections()
     expect(await database.snapshot((sql) => sql`SELECT 1`)).toHaveLength(1)
   },
-  60_000,
+  120_000,
 )

@@ -43,6 +43,6 @@ for (const [what, error] of [
         rmSync(site.dataFolder, { recursive: true, force: true })
       }
     },
-    60_000,
+    120_000,
   )
 }

@@ -82,5 +82,5 @@ test.skipIf(Bun.which('strace') === null)(
       from = last.begin
     }
   },
-  60_000,
+  120_000,
 )

@@ -6,7 +6,7 @@ import manifest from '../../package.json' with { type: 'json' }
 import { commandOf, copiesOfLastStage, readDockerfile } from './dockerfile.ts'
 import { ask, root } from './site.ts'
 
-setDefaultTimeout(60_000)
+setDefaultTimeout(120_000)
 
 // The image without Docker: the same files at the same places, the same start, the same question about its health.
 

@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { createThrowAwayFolder } from '../parts/engines.ts'
 import { createSite, root } from './site.ts'
 
-setDefaultTimeout(60_000)
+setDefaultTimeout(120_000)
 
 type Child = Bun.Subprocess<'ignore', 'pipe', 'pipe'>
 

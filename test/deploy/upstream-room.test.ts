@@ -7,7 +7,7 @@ import { wordsFor } from '../parts/upstream-words.ts'
 import { createSite, root } from './site.ts'
 
 // A process and three hundred connections, on a machine that may be busy.
-setDefaultTimeout(60_000)
+setDefaultTimeout(120_000)
 
 /** More than the 256 that Bun runs by itself. */
 const calls = 300

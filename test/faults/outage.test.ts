@@ -118,6 +118,6 @@ describe.each([...bothSurfaces])('on the $name surface', (surface) => {
       expect(served).toBe(20)
       await scene.stop()
     },
-    60_000,
+    120_000,
   )
 })

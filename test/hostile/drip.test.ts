@@ -75,6 +75,6 @@ describe.each([...drips])('U6, R7: $name', (drip) => {
       await expectFairBooks(till, answer, drip.outcome(path))
       expect((await till.wallets.read()).held).toBe(0n)
     },
-    30_000,
+    120_000,
   )
 })

@@ -79,7 +79,7 @@ describe('U6: both surfaces, both dialects, streamed and whole:', () => {
       // A defect of ours would be one, whatever the client was told.
       expect(till.gateway.logged().filter(({ level }) => level === 'error')).toEqual([])
     },
-    30_000,
+    120_000,
   )
 })
 

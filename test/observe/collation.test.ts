@@ -48,5 +48,5 @@ test.skipIf(findPostgresPrograms() === undefined)(
       await gateway.stop()
     }
   },
-  60_000,
+  120_000,
 )

@@ -8,7 +8,9 @@ import { type Browser, type BrowserContextOptions, chromium, type Page } from 'p
 const executablePath = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find(existsSync)
 
 // A browser on a busy machine takes its time, and how long says nothing about the pages.
-setDefaultTimeout(60_000)
+const testMs = 180_000
+const lookMs = 90_000
+setDefaultTimeout(testMs)
 
 /** For tests that need a browser. */
 export const browserTest = test.skipIf(executablePath === undefined)
@@ -35,6 +37,7 @@ export async function openPage(
 ): Promise<WatchedPage> {
   if (!browser) throw new Error('a test without a browser was not skipped')
   const context = await browser.newContext(options)
+  context.setDefaultTimeout(lookMs)
   const page = await context.newPage()
   const reports: string[] = []
   page.on('console', (message) => {

@@ -14,7 +14,7 @@ import { gatewayCommand } from '../parts/program.ts'
 import { openPriced, type PricedGateway } from './priced-gateway.ts'
 
 // A few processes per test, on a machine that may be busy.
-setDefaultTimeout(60_000)
+setDefaultTimeout(120_000)
 
 let priced: PricedGateway
 beforeAll(async () => {

@@ -64,7 +64,7 @@ describe.skipIf(findPostgresPrograms() === undefined)('a revoked key is refused 
   test('on postgres alone', async () => {
     await using store = await openPostgresStore()
     await revokeEverywhere(store.database)
-  }, 30_000)
+  }, 120_000)
 
   test.skipIf(findRedisProgram() === undefined)(
     'at once with redis',
@@ -76,6 +76,6 @@ describe.skipIf(findPostgresPrograms() === undefined)('a revoked key is refused 
       await revokeEverywhere(store.database, redis)
       redis.close()
     },
-    30_000,
+    120_000,
   )
 })

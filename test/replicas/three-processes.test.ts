@@ -46,7 +46,7 @@ describe('three processes let through what one would', () => {
       await using server = await startRedis()
       expectOneLimit(await runChildren(server.url))
     },
-    60_000,
+    120_000,
   )
 
   test.skipIf(findPostgresPrograms() === undefined)(
@@ -55,6 +55,6 @@ describe('three processes let through what one would', () => {
       await using store = await openPostgresStore()
       expectOneLimit(await runChildren(store.url))
     },
-    60_000,
+    120_000,
   )
 })

@@ -15,7 +15,7 @@ import { startCrashApp } from '../parts/crash-app.ts'
 import { forEachEngine, type TestEngine } from '../parts/engines.ts'
 import { charge, fills, inventTenant, type OldTenant, topUp } from './levels.ts'
 
-setDefaultTimeout(60_000)
+setDefaultTimeout(120_000)
 
 const names = allMigrations.map(({ name }) => name)
 

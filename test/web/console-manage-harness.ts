@@ -8,7 +8,7 @@ import { openBrowser, openPage, type WatchedPage } from '../parts/browser.ts'
 import { type Gateway, type GatewayOptions, startGateway } from '../parts/gateway.ts'
 
 /** Slow machines open a page in seconds. */
-export const patienceMs = 60_000
+export const patienceMs = 180_000
 
 export interface Made {
   readonly id: string

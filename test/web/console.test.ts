@@ -8,7 +8,7 @@ import { browserTest, openBrowser, openPage, sidewaysPixels, type WatchedPage } 
 import { type Gateway, startGateway } from '../parts/gateway.ts'
 
 /** For the slowest machine: a browser is started and a bundle made. */
-const patienceMs = 60_000
+const patienceMs = 180_000
 
 let browser: Browser | undefined
 let gateway: Gateway

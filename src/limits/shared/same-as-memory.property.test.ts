@@ -148,7 +148,7 @@ describe('three limiters answer as one', () => {
         scale,
         400,
       )
-    }, 60_000)
+    }, 120_000)
   }
 
   describe.skipIf(findRedisProgram() === undefined)('in redis', () => {
@@ -163,7 +163,7 @@ describe('three limiters answer as one', () => {
           400,
         )
         for (const client of clients) client.close()
-      }, 60_000)
+      }, 120_000)
     }
   })
 
