@@ -35,6 +35,8 @@ interface RouteLine extends Partial<Origin> {
   /** The host's own output cap, where it is low. */
   readonly output?: number
   readonly price?: PriceList
+  /** What tokens cost times this where the work is kept in the United States, which callers of this route can ask for. */
+  readonly us_only?: number
 }
 
 interface RouteTable extends Origin {
@@ -107,13 +109,14 @@ function offersOf(id: string, models: ModelTable, tables: ReadonlyMap<string, Ro
 
 function priceOf({ provider, line, table }: Omit<Offered, 'priced'>, models: ModelTable): PricedBy | undefined {
   const { source = table.source, checked = table.checked } = line
-  if (line.price) return { provider, price: line.price, source, checked }
+  const usOnly = line.us_only !== undefined && { us_only: line.us_only }
+  if (line.price) return { provider, price: { ...line.price, ...usOnly }, source, checked }
   if (table.genai === undefined) return undefined
   const listed = packagePrice(table.genai, line.genai ?? line.model, models.checked)
   if (listed === undefined) return undefined
   const { web_search: search, ...tokens } = listed
-  const price = table.searches && search !== undefined ? { ...tokens, web_search: search } : tokens
-  return { provider, price, ...models.prices }
+  const searches = table.searches && search !== undefined && { web_search: search }
+  return { provider, price: { ...tokens, ...searches, ...usOnly }, ...models.prices }
 }
 
 function compose(id: string, line: ModelLine, table: ModelTable, offers: readonly Offered[]): unknown {

@@ -17,6 +17,8 @@ export interface PriceRow {
 export interface PriceList extends PriceRow {
   /** USD per thousand searches of the web. */
   readonly web_search?: number
+  /** What tokens cost times this where the work is kept in the United States. */
+  readonly us_only?: number
   /** By number of input tokens above which a row holds. */
   readonly over?: Readonly<Record<string, PriceRow>>
 }
@@ -96,10 +98,12 @@ export function dearest(lists: readonly PriceList[]): PriceList | undefined {
   }
   const searches = lists.flatMap(({ web_search: price }) => price ?? [])
   const search = searches.length > 0 && { web_search: Math.max(...searches) }
-  return { ...base, ...search, ...(Object.keys(over).length > 0 && { over }) }
+  const factors = lists.flatMap(({ us_only: factor }) => factor ?? [])
+  const usOnly = factors.length > 0 && { us_only: Math.max(...factors) }
+  return { ...base, ...search, ...usOnly, ...(Object.keys(over).length > 0 && { over }) }
 }
 
-function rowAt({ over, web_search: _, ...base }: PriceList, inputTokens: number): PriceRow {
+function rowAt({ over, web_search: _, us_only: __, ...base }: PriceList, inputTokens: number): PriceRow {
   const bound = Object.keys(over ?? {})
     .map(Number)
     .filter((each) => each <= inputTokens)
@@ -125,10 +129,16 @@ export function decimal(amount: number): string {
 }
 
 /** The list as an entry of the catalog writes it. */
-export function priceEntry({ over, web_search: searches, ...base }: PriceList): Record<string, unknown> {
+export function priceEntry({
+  over,
+  web_search: searches,
+  us_only: factor,
+  ...base
+}: PriceList): Record<string, unknown> {
   const tiers = Object.entries(over ?? {}).map(([bound, row]) => [bound, rowEntry(row)])
   const search = searches !== undefined && { web_search: decimal(searches) }
-  return { ...rowEntry(base), ...search, ...(tiers.length > 0 && { over: Object.fromEntries(tiers) }) }
+  const usOnly = factor !== undefined && { us_only: String(factor) }
+  return { ...rowEntry(base), ...search, ...usOnly, ...(tiers.length > 0 && { over: Object.fromEntries(tiers) }) }
 }
 
 function rowEntry(row: PriceRow): Record<string, string> {

@@ -4,7 +4,7 @@
 import type { Pico } from '../kernel/money.ts'
 import { type TokenCounts, totalInputTokens, type Usage } from '../kernel/usage.ts'
 import type { AudioName } from './audio-prices.ts'
-import { type Price, priceRowFor } from './price.ts'
+import { type Price, priceRowFor, priceWithin } from './price.ts'
 
 export interface ChargeLine {
   readonly kind: 'input' | 'cache_read' | 'cache_write' | 'cache_write_1h' | 'output' | AudioName | 'web_search'
@@ -46,7 +46,8 @@ function withAudio(
 }
 
 /** Kinds of which nothing was used are left out; a summary made on the way has lines of its own. */
-export function chargeLines(price: Price, usage: Usage): readonly ChargeLine[] {
+export function chargeLines(listed: Price, usage: Usage): readonly ChargeLine[] {
+  const price = priceWithin(listed, usage.isUsOnly)
   const lines: readonly Line[] = [
     ...[usage, ...(usage.summaries ?? [])].flatMap((counts) => tokenLines(price, counts)),
     ['web_search', usage.webSearches ?? 0, price.webSearch ?? (0n as Pico)],

@@ -8,10 +8,12 @@ import { tokensMax } from '../kernel/usage.ts'
 import { readAudio } from './audio-prices.ts'
 import { type Model, modelTags, type Route, type RouteCost, type RouteTimeouts, routingPolicies } from './model.ts'
 import { completePriceRow, completeTierRow, freePrice, type ListedPrices, type Price } from './price.ts'
+import { parseFactor } from './us-only.ts'
 
 const dayMs = 86_400_000
 const priceExpected = 'expected a decimal string of USD per million tokens such as "2.50"'
 const searchPriceExpected = 'expected a decimal string of USD per thousand searches such as "10.00"'
+const factorExpected = 'expected a decimal string from "1" to "10" such as "1.1", with at most four decimals'
 const priceFormExpected = 'expected the word free, or prices such as { input: "2.50", output: "10.00" }'
 const modelIdExpected = 'expected an id of the form creator/model such as acme/large'
 const tierExpected = 'expected a number of input tokens from 1 to 2147483648 as the key'
@@ -59,6 +61,15 @@ const priceSchema = z
           'Searches of the web that the provider runs and reports, USD per thousand searches, as a decimal string such as "10.00". Without it they are not charged.',
           searchPriceExpected,
         ).optional(),
+        us_only: z
+          .string({ error: factorExpected })
+          .refine((text) => parseFactor(text) !== undefined, { error: factorExpected })
+          .meta({
+            description:
+              'What every price of a token is multiplied by where the provider says that it kept the work in the United States (`inference_geo`), as a decimal string such as "1.1". Without it that costs no more.',
+            pattern: '^([1-9]|10)([.][0-9]{1,4})?$',
+          })
+          .optional(),
         over: z
           .record(tierKeySchema, priceRowSchema)
           .optional()
@@ -174,7 +185,8 @@ export function priceFromEntry(entry: PriceEntry): Price {
   }))
   tiers.sort((a, b) => a.overInputTokens - b.overInputTokens)
   const search = entry.web_search === undefined ? {} : { webSearch: checkedPrice(entry.web_search, parseSearchPrice) }
-  return { free: false, ...base, ...search, tiers }
+  const usOnly = entry.us_only === undefined ? {} : { usOnly: parseFactor(entry.us_only) }
+  return { free: false, ...base, ...search, ...usOnly, tiers }
 }
 
 function listedPrices(row: z.infer<typeof priceRowSchema>): ListedPrices {

@@ -216,7 +216,7 @@ test('what is held for a bound covers every usage within it, whatever the tiers'
   fc.assert(
     fc.property(listed, input, fc.nat({ max: 5000 }), cap, fc.nat({ max: 9 }), (...given) => {
       const [one, counts, spare, outputTokens, webSearches] = given
-      const price = { ...priceFrom(one), webSearch: 10_000_000_000n as Pico }
+      const price = { ...priceFrom(one), webSearch: 10_000_000_000n as Pico, usOnly: 11_000n }
       const silent = { audioInputTokens: 0, audioCacheReadTokens: 0 }
       // Nothing is written to a long cache that was not marked, nothing heard that was not sent, nothing spoken unasked.
       for (const used of [counts, { ...counts, cacheWriteLongTokens: 0 }, { ...counts, ...silent }]) {
@@ -226,11 +226,14 @@ test('what is held for a bound covers every usage within it, whatever the tiers'
         for (const isSpoken of [false, true]) {
           const bound = { inputTokens, outputTokens, isMarked, webSearches, hasSound, isSpoken }
           const held = priceBound(price, bound)
+          const heldForUs = priceBound(price, { ...bound, isUsOnly: true })
           for (const said of [0, Math.floor(outputTokens / 2), outputTokens]) {
             const output = isSpoken
               ? { outputTokens: outputTokens - said, audioOutputTokens: said }
               : { outputTokens: said, audioOutputTokens: 0 }
-            expect(held >= priceUsage(price, { ...usageOf({ ...used, ...output }), webSearches })).toBe(true)
+            const whole = { ...usageOf({ ...used, ...output }), webSearches }
+            expect(held >= priceUsage(price, whole)).toBe(true)
+            expect(heldForUs >= priceUsage(price, { ...whole, isUsOnly: true })).toBe(true)
           }
         }
       }

@@ -6,6 +6,7 @@ import { priceFromEntry } from './entry.ts'
 import { completePriceRow, freePrice, type Price, priceUsage, sharePrice } from './price.ts'
 import { showPrice } from './show-price.ts'
 import { parseStoredPrice, renderStoredPrice } from './stored-price.ts'
+import { parseFactor } from './us-only.ts'
 
 const usage = (counts: Partial<Usage>): Usage => ({
   inputTokens: 0,
@@ -100,6 +101,43 @@ test('a price for searches is stored, read and shown exactly', () => {
   expect(parseStoredPrice(renderStoredPrice(price))).toEqual(price)
   expect(showPrice(price)).toMatchObject({ web_search: '10.000001' })
   expect(showPrice(priceFromEntry({ input: '1.00', output: '2.00' }))).not.toHaveProperty('web_search')
+})
+
+test('work that is kept in the United States costs the factor in every row and bucket, and searches no more', () => {
+  const price = priceFromEntry({
+    ...{ input: '1.00', output: '2.00', cache_read: '0.10', cache_write_1h: '2.00', audio_input: '4.00' },
+    ...{ web_search: '10.00', us_only: '1.25', over: { '1000': { input: '2.00', output: '8.00' } } },
+  })
+  const costs = (counts: Partial<Usage>) => {
+    const anywhere = usage(counts)
+    return [priceUsage(price, anywhere), priceUsage(price, { ...anywhere, isUsOnly: true })]
+  }
+  expect(costs({ inputTokens: 100 })).toEqual([nano(100_000n), nano(125_000n)])
+  expect(costs({ cacheReadTokens: 100 })).toEqual([nano(10_000n), nano(12_500n)])
+  expect(costs({ cacheWriteLongTokens: 100 })).toEqual([nano(200_000n), nano(250_000n)])
+  expect(costs({ inputTokens: 100, audioInputTokens: 100 })).toEqual([nano(400_000n), nano(500_000n)])
+  expect(costs({ inputTokens: 1001, outputTokens: 1 })).toEqual([nano(2_010_000n), nano(2_512_500n)])
+  expect(costs({ webSearches: 1 })).toEqual([nano(10_000_000n), nano(10_000_000n)])
+  // The same of a fee, which is a share of it.
+  const fee = sharePrice(price, 500n)
+  expect(priceUsage(fee, { ...usage({ inputTokens: 100 }), isUsOnly: true })).toBe(nano(6_250n))
+})
+
+test('a factor is stored, read and shown exactly, and is no other number', () => {
+  const priceOf = (us_only: string) => priceFromEntry({ input: '1.00', output: '2.00', us_only })
+  for (const [text, factor] of [
+    ['1', 10_000n],
+    ['1.1', 11_000n],
+    ['1.0375', 10_375n],
+    ['10', 100_000n],
+  ] as const) {
+    expect(priceOf(text).usOnly).toBe(factor)
+    expect(parseStoredPrice(renderStoredPrice(priceOf(text)))).toEqual(priceOf(text))
+    expect(showPrice(priceOf(text))).toMatchObject({ us_only: text })
+  }
+  for (const text of ['0.9', '0', '', '10.0001', '11', '1.', '1.00001', '+1.1', '1e1', ' 1.1', '01'])
+    expect([text, parseFactor(text)]).toEqual([text, undefined])
+  expect(renderStoredPrice(priceFromEntry({ input: '1.00', output: '2.00' }))).not.toContain('us_only')
 })
 
 test('prices of sound are stored, read, shared and shown exactly, and are not there where nobody gave any', () => {

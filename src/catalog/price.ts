@@ -23,6 +23,8 @@ export interface Price extends PriceRow {
   readonly free: boolean
   /** Pico-dollars per search of the web that the provider runs; absent = searches are not charged. */
   readonly webSearch?: Pico | undefined
+  /** What tokens cost times this, in hundredths of a percent, where the work is kept in the United States; absent = once. */
+  readonly usOnly?: bigint | undefined
   /** Ascending by overInputTokens. */
   readonly tiers: readonly PriceTier[]
 }
@@ -67,7 +69,22 @@ export function completeTierRow(listed: ListedPrices, base: PriceRow): PriceRow 
   })
 }
 
-export function priceUsage(price: Price, usage: Usage): Nano {
+const usOnlyPrices = new WeakMap<Price, Price>()
+
+/** The price that holds where the work is kept in the United States, or where it may be anywhere. */
+export function priceWithin(price: Price, isUsOnly = false): Price {
+  if (!isUsOnly || price.usOnly === undefined) return price
+  let dearer = usOnlyPrices.get(price)
+  if (dearer === undefined) {
+    // Searches cost the same everywhere.
+    dearer = { ...sharePrice(price, price.usOnly), webSearch: price.webSearch, usOnly: undefined }
+    usOnlyPrices.set(price, dearer)
+  }
+  return dearer
+}
+
+export function priceUsage(listed: Price, usage: Usage): Nano {
+  const price = priceWithin(listed, usage.isUsOnly)
   let pico = tokensPico(price, usage) + searchesPico(price, usage.webSearches)
   // How long the prompt of each was decides its own row, and not that of the others.
   if (usage.summaries) for (const counts of usage.summaries) pico += tokensPico(price, counts)
@@ -113,6 +130,8 @@ export interface UsageBound {
   /** Whether the caller marked something to be kept in a cache; a long cache is the dearest way to read a token. */
   readonly isMarked: boolean
   readonly webSearches?: number | undefined
+  /** Whether the work may have to be kept in the United States. */
+  readonly isUsOnly?: boolean | undefined
   /** Whether some of the input may be sound. */
   readonly hasSound?: boolean | undefined
   /** Whether some of the answer may be. */
@@ -124,7 +143,8 @@ function searchesPico({ webSearch }: Price, searches: number | undefined): bigin
 }
 
 /** No usage within the bound costs more: every input token at the dearest price it could have. */
-export function priceBound(price: Price, bound: UsageBound): Nano {
+export function priceBound(listed: Price, bound: UsageBound): Nano {
+  const price = priceWithin(listed, bound.isUsOnly)
   let dearest = boundPico(price, bound)
   for (const tier of price.tiers) {
     if (tier.overInputTokens >= bound.inputTokens) break
@@ -170,7 +190,7 @@ export function sharePrice(price: Price, basisPoints: bigint): Price {
   })
   const tiers = price.tiers.map((tier) => ({ ...shareRow(tier), overInputTokens: tier.overInputTokens }))
   const search = price.webSearch === undefined ? {} : { webSearch: share(price.webSearch) }
-  return { free: price.free, ...shareRow(price), ...search, tiers }
+  return { free: price.free, ...shareRow(price), ...search, usOnly: price.usOnly, tiers }
 }
 
 /** The same as decimal USD. */

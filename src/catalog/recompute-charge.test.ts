@@ -39,6 +39,12 @@ forEachEngine((engine) => {
     // One thousand pico more for each of the five: 44.95 → 45
     expect(recompute('acme/large#2', JSON.stringify(usage))).toBe(45n as Nano)
     expect(recompute('acme/large#3', JSON.stringify(usage))).toBeUndefined()
+    // Half as much again where the work was kept in the United States: 59.925 → 60
+    await recordPrices({ database, clock: systemClock, models: models({ ...price, usOnly: 15_000n }) })
+    const kept = JSON.stringify({ ...usage, isUsOnly: true })
+    const again = await readRecomputeCharge(database.sql)
+    expect([again('acme/large#3', kept), again('acme/large#3', JSON.stringify(usage))]).toEqual([60n, 40n] as Nano[])
+    expect(again(version, kept)).toBe(40n as Nano)
     const heard = { ...usage, audioInputTokens: 4, audioOutputTokens: 2 }
     expect(recompute(version, JSON.stringify(heard))).toBe(40n as Nano)
     for (const text of [

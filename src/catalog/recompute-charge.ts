@@ -24,6 +24,7 @@ const counts = {
 const usageSchema = z.looseObject({
   ...counts,
   webSearches: tokens.optional(),
+  isUsOnly: z.literal(true).optional(),
   summaries: z.array(z.object(counts)).optional(),
 })
 
@@ -56,8 +57,8 @@ function parsePrice(json: string | undefined): Price | undefined {
 
 function parseUsage(json: string): Usage | undefined {
   try {
-    const { webSearches = 0, summaries = [], ...usage } = usageSchema.parse(JSON.parse(json))
-    return { ...usage, webSearches, summaries, source: 'reported' }
+    const { webSearches = 0, summaries = [], isUsOnly, ...usage } = usageSchema.parse(JSON.parse(json))
+    return { ...usage, webSearches, summaries, ...(isUsOnly && { isUsOnly }), source: 'reported' }
   } catch {
     return undefined
   }

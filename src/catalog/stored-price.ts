@@ -5,6 +5,7 @@ import { z } from 'zod'
 import type { Pico } from '../kernel/money.ts'
 import { nameAudio, readAudio } from './audio-prices.ts'
 import { freePrice, type Price, type PriceRow } from './price.ts'
+import { formatFactor, parseFactor } from './us-only.ts'
 
 const pico = z
   .string()
@@ -19,7 +20,12 @@ const rowSchema = z.object(rowShape)
 const tierSchema = z.strictObject({ over_input_tokens: z.int().positive(), ...rowShape })
 const priceSchema = z.union([
   z.strictObject({ free: z.literal(true) }),
-  z.strictObject({ ...rowShape, web_search: pico.optional(), tiers: z.array(tierSchema).optional() }),
+  z.strictObject({
+    ...rowShape,
+    web_search: pico.optional(),
+    us_only: z.string().transform(parseFactor).pipe(z.bigint()).optional(),
+    tiers: z.array(tierSchema).optional(),
+  }),
 ])
 
 type StoredRow = z.infer<typeof rowSchema>
@@ -28,7 +34,8 @@ export function renderStoredPrice(price: Price): string {
   if (price.free) return JSON.stringify({ free: true })
   const tiers = price.tiers.map((tier) => ({ over_input_tokens: tier.overInputTokens, ...renderRow(tier) }))
   const search = price.webSearch === undefined ? {} : { web_search: String(price.webSearch) }
-  return JSON.stringify({ ...renderRow(price), ...search, ...(tiers.length > 0 && { tiers }) })
+  const usOnly = price.usOnly === undefined ? {} : { us_only: formatFactor(price.usOnly) }
+  return JSON.stringify({ ...renderRow(price), ...search, ...usOnly, ...(tiers.length > 0 && { tiers }) })
 }
 
 /** Throws on text that renderStoredPrice did not write: nobody else writes there. */
@@ -37,7 +44,8 @@ export function parseStoredPrice(json: string): Price {
   if ('free' in stored) return freePrice
   const tiers = (stored.tiers ?? []).map((tier) => ({ overInputTokens: tier.over_input_tokens, ...rowOf(tier) }))
   const search = stored.web_search === undefined ? {} : { webSearch: stored.web_search }
-  return { free: false, ...rowOf(stored), ...search, tiers }
+  const usOnly = stored.us_only === undefined ? {} : { usOnly: stored.us_only }
+  return { free: false, ...rowOf(stored), ...search, ...usOnly, tiers }
 }
 
 function renderRow(row: PriceRow): Record<string, string> {

@@ -15,7 +15,7 @@ import type { OfferedModel } from '../routing/offer.ts'
 import type { Admitted } from './admit.ts'
 import { Bill } from './bill.ts'
 import type { Call } from './call.ts'
-import { hasCacheMark, mayHaveSound, readBytesMax, roughInputTokens } from './input-bound.ts'
+import { hasCacheMark, mayHaveSound, mayNamePlace, readBytesMax, roughInputTokens } from './input-bound.ts'
 import type { InputRatios } from './input-ratio.ts'
 import { parsedRequest } from './parsed-request.ts'
 import { roomLeast, type SliceFacts, sliceOf } from './slice.ts'
@@ -91,6 +91,7 @@ function factsOf(call: Call, price: Price): SliceFacts {
     isMarked: hasCacheMark(envelope.body),
     cap: capOf(envelope, model),
     choices: envelope.choices,
+    isUsOnly: price.usOnly !== undefined && mayNamePlace(envelope.body),
     webSearches: price.webSearch === undefined || !call.mayHaveMedia ? 0 : searchesOf(call),
     hasSound: call.mayHaveMedia && hears(price) && mayHaveSound(readable(call)),
     isSpoken,

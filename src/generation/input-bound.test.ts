@@ -3,7 +3,7 @@ import { anthropicMessages } from '../dialects/anthropic-messages/index.ts'
 import type { Conversation } from '../dialects/canonical/conversation.ts'
 import { openaiChat } from '../dialects/openai-chat/index.ts'
 import { Failure } from '../kernel/failure.ts'
-import { hasCacheMark, mayHaveSound, roughInputTokens, strictInputTokens } from './input-bound.ts'
+import { hasCacheMark, mayHaveSound, mayNamePlace, roughInputTokens, strictInputTokens } from './input-bound.ts'
 
 const encode = (value: unknown): Uint8Array<ArrayBuffer> => new TextEncoder().encode(JSON.stringify(value))
 
@@ -224,4 +224,10 @@ test('a cache mark is seen wherever it stands', () => {
   expect(hasCacheMark(new TextEncoder().encode('{"\\u0063ache_control":{}}'))).toBe(true)
   expect(hasCacheMark(new TextEncoder().encode('{"system":"\\u003cb\\u003e \\u0026 \\u00e4"}'))).toBe(false)
   expect(hasCacheMark(encode({ system: 'x' }))).toBe(false)
+})
+
+test('a place for the work is found, however it is written', () => {
+  expect(mayNamePlace(encode({ inference_geo: 'us' }))).toBe(true)
+  expect(mayNamePlace(new TextEncoder().encode('{"inference\\u005fgeo":"us"}'))).toBe(true)
+  expect(mayNamePlace(encode({ system: 'x' }))).toBe(false)
 })

@@ -22,6 +22,7 @@ const documentTokensMost = 300_000
 export const readBytesMax = 8 * 1024 * 1024
 
 const cacheWord = Buffer.from('cache_control')
+const geoWord = Buffer.from('inference_geo')
 /** In bodies with pictures, documents, sound, files, or what makes a provider look things up. Text may speak of them too. */
 const mediaWords = [
   ...['base64', '_url"', '"file_id"', '"file_data"', '"input_audio"', '"audio"', 'web_search', '_202'],
@@ -45,6 +46,11 @@ const space = 0x20
 /** Whether something is to be kept in a provider's cache. */
 export function hasCacheMark(body: Uint8Array): boolean {
   return hasBytes(body, cacheWord) || hasEscaped(body, underscore, lowerZ)
+}
+
+/** Whether it may say where the work is to be done. */
+export function mayNamePlace(body: Uint8Array): boolean {
+  return hasBytes(body, geoWord) || hasEscaped(body, underscore, lowerZ)
 }
 
 /** Whether its bytes alone may say little about its tokens. */

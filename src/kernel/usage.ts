@@ -26,6 +26,8 @@ export interface Usage extends TokenCounts {
   readonly reasoningTokens?: number
   /** Searches of the web that the provider ran and bills one by one; absent = none. */
   readonly webSearches?: number
+  /** The provider says that it kept the work in the United States, which may cost more; absent = it does not. */
+  readonly isUsOnly?: true
   /** Which of the cache buckets were reported; absent = all of them. One that nobody reported counts as 0. */
   readonly cacheReported?: 'none' | 'reads'
   /** Of an estimate: its input is what the provider counted, and only the output is a guess. */

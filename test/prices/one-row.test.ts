@@ -60,8 +60,8 @@ test('for every built-in model the five say the same', async () => {
       continue
     }
     const expected = expectedOf(price)
-    const { over: _tiers, web_search: search, ...row } = catalog as Record<string, unknown>
-    expect([id, search]).toEqual([id, price.web_search])
+    const { over: _tiers, web_search: search, us_only: factor, ...row } = catalog as Record<string, unknown>
+    expect([id, search, factor]).toEqual([id, price.web_search, price.us_only])
     expect([id, picos(row)]).toEqual([id, expected.shown])
     const { input, output, cache_read, cache_write } = expected.shown
     const usedPrices = { input, output, cache_read, cache_write }

@@ -85,6 +85,13 @@ test('the command line sets, takes back and lists', async () => {
   expect((await run('set sandbox/echo --input 1 --output 2')).err).toBe(
     'Warning: `web_search` has no price any more: searches are not charged.\n',
   )
+  await run('set sandbox/echo --input 1 --output 2 --us-only 1.1')
+  const [columns = '', kept = ''] = (await run('history sandbox/echo')).out.split('\n')
+  expect([columns.split(/ {2,}/)[8], kept.split(/ {2,}/)[8]]).toEqual(['US ONLY ×', '1.1'])
+  expect((await run('set sandbox/echo --input 1 --output 2 --us-only 0.9')).err).toContain('--us-only')
+  expect((await run('set sandbox/echo --input 1 --output 2')).err).toBe(
+    'Warning: `us_only` has no price any more: work that is kept in the United States costs no more.\n',
+  )
   await run('set sandbox/echo --input 1 --output 2 --audio-input 8 --audio-output 16')
   const [heading = '', newest = ''] = (await run('history sandbox/echo')).out.split('\n')
   expect(heading.split(/ {2,}/).slice(5, 10)).toEqual([

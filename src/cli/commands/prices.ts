@@ -21,14 +21,15 @@ const fields = [
   ['audio-cache-read', 'audio_cache_read', 'AUDIO READ $/M'],
   ['audio-output', 'audio_output', 'AUDIO OUT $/M'],
   ['web-search', 'web_search', 'SEARCH $/K'],
+  ['us-only', 'us_only', 'US ONLY ×'],
 ] as const
 
 const typed = Object.fromEntries(fields.map(([option, field]) => [field, `--${option}`]))
 
-/** Few models have a price for sound, so that its columns come only where there is something in them. */
+/** Few models have a price for sound or for a place, so that such columns come only where there is something in them. */
 function shownFields(history: readonly JsonObject[]) {
   const isThere = (field: string) => history.some(({ price }) => field in objectOf(price))
-  return fields.filter(([, field]) => !field.startsWith('audio') || isThere(field))
+  return fields.filter(([, field]) => !/^(audio|us_only)/.test(field) || isThere(field))
 }
 
 function historyColumns(shown: ReturnType<typeof shownFields>): readonly Column[] {
@@ -40,7 +41,7 @@ const setPrice: CommandDefinition = {
   words: ['prices', 'set'],
   summary: 'sets what a model costs, in USD per million tokens, from the next request on',
   details:
-    'Requests that run keep their price. A cache price that is not given is that of input, sound without one costs as text (from a cache: as other sound), searches without one are not charged. A price that stands in the configuration file is changed there.',
+    'Requests that run keep their price. A cache price that is not given is that of input, sound without one costs as text (from a cache: as other sound), searches without one are not charged, and work kept in the United States (inference_geo) costs no more without a factor. A price that stands in the configuration file is changed there.',
   positionals: [model],
   options: {
     input: { value, help: 'input tokens' },
@@ -52,6 +53,7 @@ const setPrice: CommandDefinition = {
     'audio-cache-read': { value, help: 'sound among the tokens read from a cache' },
     'audio-output': { value, help: 'sound among the output tokens' },
     'web-search': { value, help: 'a thousand searches of the web, run by the provider' },
+    'us-only': { value: 'FACTOR', help: 'token prices times this where the work is kept in the United States' },
     free: { help: 'costs nothing' },
   },
   examples: [

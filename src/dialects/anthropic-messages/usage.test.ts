@@ -7,6 +7,14 @@ test('searches that the provider ran are counted, and none is the same as not to
   expect(readUsage({ ...counts, server_tool_use: { web_search_requests: 0 } })).toEqual(readUsage(counts) as never)
 })
 
+test('work that was kept in the United States is told apart, and nothing else that may stand there', () => {
+  const counts = { input_tokens: 10, output_tokens: 2 }
+  expect(readUsage(mergeUsage({ ...counts, inference_geo: 'us' }, { inference_geo: null }))?.isUsOnly).toBe(true)
+  for (const inference_geo of ['global', 'not_available', 'US', '', 1, true, ['us'], { us: 1 }]) {
+    expect(readUsage({ ...counts, inference_geo })).toEqual(readUsage(counts) as never)
+  }
+})
+
 // wire.md: entries of type `compaction` are not in the top-level numbers.
 test('a summary made on the way is billed beside the answer, an iteration of the answer itself is not counted twice', () => {
   const compaction = {

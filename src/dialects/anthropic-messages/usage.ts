@@ -56,6 +56,7 @@ function readCounts(members: UsageMembers): Usage | undefined {
     outputTokens: output,
     ...(reasoning === undefined ? {} : { reasoningTokens: reasoning }),
     ...webSearchReport(recordOf(members.server_tool_use).web_search_requests),
+    ...(members.inference_geo === 'us' ? { isUsOnly: true } : {}),
     ...cacheReport(reads, writes),
     source: 'reported',
   }

@@ -26,6 +26,10 @@ const priceSchema = z.union([
       .string()
       .optional()
       .describe('USD per thousand searches of the web that the provider runs; absent = they are not charged.'),
+    us_only: z
+      .string()
+      .optional()
+      .describe('Token prices times this where the work is kept in the United States; absent = it costs no more.'),
     over: z
       .record(z.string(), z.object(priceRow))
       .optional()

@@ -98,6 +98,7 @@ function shownUsage(usage: Usage) {
     audio_cache_read_tokens: usage.audioCacheReadTokens ?? 0,
     audio_output_tokens: usage.audioOutputTokens ?? 0,
     web_searches: usage.webSearches ?? 0,
+    us_only: usage.isUsOnly ?? false,
     source: usage.source,
   }
 }

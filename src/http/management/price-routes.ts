@@ -172,6 +172,7 @@ const losses = [
   ['audioCacheRead', 'sound costs as text'],
   ['audioOutput', 'sound costs as text'],
   ['webSearch', 'searches are not charged'],
+  ['usOnly', 'work that is kept in the United States costs no more'],
 ] as const
 
 /** Whoever sets a price for tokens may not know that there was another. */
@@ -184,10 +185,12 @@ function lostWords(before: Price, after: Price): string[] {
 type Loss = (typeof losses)[number][0]
 
 function hasBucket(price: Price, bucket: Loss): boolean {
-  return bucket === 'webSearch' ? price.webSearch !== undefined : hasAudioPrice(price, bucket)
+  if (bucket === 'webSearch' || bucket === 'usOnly') return price[bucket] !== undefined
+  return hasAudioPrice(price, bucket)
 }
 
 function nameOf(bucket: Loss): string {
+  if (bucket === 'usOnly') return 'us_only'
   return bucket === 'webSearch' ? 'web_search' : bucketNames[bucket]
 }
 

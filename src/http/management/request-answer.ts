@@ -21,6 +21,7 @@ const usageSchema = z
     audio_cache_read_tokens: tokens.describe('The part of `cache_read_tokens` that is sound.'),
     audio_output_tokens: tokens.describe('The part of `output_tokens` that is sound.'),
     web_searches: z.number().describe('Run by the provider, beside the tokens.'),
+    us_only: z.boolean().describe('Whether the provider says that it kept the work in the United States.'),
     source: z.enum(['reported', 'estimated']),
   })
   .describe('Counts that never overlap, but for reasoning and sound, which are parts of others.')

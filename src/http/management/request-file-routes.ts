@@ -93,6 +93,7 @@ const columns: Readonly<Record<string, (request: LoggedRequest) => CsvValue>> = 
   audio_cache_read_tokens: ({ usage }) => usage?.audio_cache_read_tokens ?? null,
   audio_output_tokens: ({ usage }) => usage?.audio_output_tokens ?? null,
   web_searches: ({ usage }) => usage?.web_searches ?? null,
+  us_only: ({ usage }) => usage?.us_only ?? null,
   usage_source: ({ usage }) => usage?.source ?? null,
   price_version: (request) => request.price_version,
   cost: (request) => request.cost,

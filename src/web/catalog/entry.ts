@@ -60,6 +60,8 @@ export type TextKind = Exclude<keyof ShownPriceRow, `audio_${string}`>
 export interface ShownPrice extends ShownPriceRow {
   /** USD per thousand searches of the web that the provider runs; absent = they are not charged. */
   readonly web_search?: string | undefined
+  /** What tokens cost times this where the work is kept in the United States; absent = no more. */
+  readonly us_only?: string | undefined
   /** Other prices for requests with more input tokens than the key says. */
   readonly over?: Readonly<Record<string, ShownPriceRow>> | undefined
 }

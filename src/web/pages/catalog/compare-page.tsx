@@ -28,6 +28,7 @@ const lines: readonly Line[] = [
   { label: 'Cache write', show: (entry) => <ModelMoney entry={entry} kind="cache_write" /> },
   { label: 'Output', show: (entry) => <ModelMoney entry={entry} kind="output" /> },
   { label: 'Web searches, per thousand', show: searchPrice },
+  { label: 'Kept in the US, all tokens', show: usOnlyFactor },
   { label: 'One call like the example', show: exampleCost },
   { label: 'Context', show: ({ context_tokens }) => count(context_tokens) },
   { label: 'Max output', show: ({ max_output_tokens }) => count(max_output_tokens) },
@@ -111,6 +112,12 @@ function choosingPath(entries: readonly CatalogEntry[]): string {
 function searchPrice({ price }: CatalogEntry): ComponentChildren {
   if (price === null) return <Money amount="–" />
   return price === 'free' || price.web_search === undefined ? 'not charged' : <Money amount={price.web_search} />
+}
+
+/** A model that cannot be kept there and one for which it costs no more are told alike. */
+function usOnlyFactor({ price }: CatalogEntry): string {
+  if (price === null) return '–'
+  return price === 'free' || price.us_only === undefined ? 'no other price' : `× ${price.us_only}`
 }
 
 function exampleCost(entry: CatalogEntry, sample: Sample): string {

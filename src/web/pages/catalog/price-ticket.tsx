@@ -98,6 +98,14 @@ function PriceRows({ price }: { readonly price: ShownPrice }) {
             ))}
           </tr>
         )}
+        {price.us_only !== undefined && (
+          <tr>
+            <th scope="row">Kept in the US, all tokens</th>
+            <td class="price" colSpan={1 + tiers.length}>
+              × {price.us_only}
+            </td>
+          </tr>
+        )}
       </tbody>
     </table>
   )

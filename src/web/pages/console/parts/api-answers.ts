@@ -54,6 +54,7 @@ export interface UsageItem {
   readonly audio_cache_read_tokens: number
   readonly audio_output_tokens: number
   readonly web_searches: number
+  readonly us_only: boolean
   readonly source: 'reported' | 'estimated'
 }
 

@@ -81,6 +81,7 @@ export function ChargeReceipt({ request }: { readonly request: ExplainedItem }) 
       <p class="hint">
         Tokens{' '}
         {usage?.source === 'estimated' ? 'estimated, because the provider reported none' : 'reported by the provider'}
+        {usage?.us_only === true && ', which kept the work in the United States'}
         {usage?.reasoning_tokens != null && `, ${exactCount(usage.reasoning_tokens)} of the output for reasoning`}. The
         lines are added up and rounded up once, to a billionth of a dollar.{' '}
         {held !== null && (
