@@ -44,6 +44,7 @@ export interface ChatBody {
   readonly messages: readonly {
     readonly role: string
     readonly content: unknown
+    readonly tool_call_id?: string
     readonly tool_calls?: readonly { readonly id: string; readonly function: { readonly name: string } }[]
   }[]
 }
@@ -57,7 +58,7 @@ export interface Task {
   readonly asked: readonly ChatBody[]
 }
 
-/** The files of the task. Reading them needs no shell, whose luck would be the test's. */
+/** The files of the task. */
 const notes = { 'gate.txt': 'the gate is open', 'night.txt': 'all quiet' }
 
 /** Twenty times what it takes; a hanging program is ended. */

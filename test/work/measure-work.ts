@@ -37,7 +37,7 @@ export interface Work {
     readonly syncs: number
     readonly databaseBytes: number
   }
-  /** For 1,000 requests, after a collection, in the middle one of three rounds: what is made once is no leak. */
+  /** For 1,000 requests, after a collection, in the middle one of the rounds: what is made once is no leak. */
   readonly heapGrowthBytes: number
   readonly objectGrowth: number
   /** For a request, on the heap of the thread that answers, with what the counting itself takes; the least of the rounds. */
@@ -49,7 +49,7 @@ export interface Work {
 const warmUp = 640
 const aloneTimes = 4
 const wave = 64
-const heapRounds = 3
+const heapRounds = 5
 const heapRequests = 320
 const atOnce = 16
 const triesMax = 10
@@ -126,8 +126,9 @@ async function measureHeap({ gateway, ask }: Scene, lines: readonly string[]) {
   }
   const per = (requests: number, of: (growth: (typeof growths)[number]) => number) =>
     growths.map((growth) => (of(growth) * requests) / heapRequests).sort((one, other) => one - other)
-  const [, heapGrowthBytes = Number.NaN] = per(1000, ({ bytes }) => bytes)
-  const [, objectGrowth = Number.NaN] = per(1000, ({ objects }) => objects)
+  const middle = (heapRounds - 1) / 2
+  const heapGrowthBytes = per(1000, ({ bytes }) => bytes)[middle] ?? Number.NaN
+  const objectGrowth = per(1000, ({ objects }) => objects)[middle] ?? Number.NaN
   const [leastAllocated = Number.NaN] = per(1, ({ allocated }) => allocated)
   return { heapGrowthBytes, objectGrowth, allocatedBytes: leastAllocated, sinceStart }
 }
