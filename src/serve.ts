@@ -99,6 +99,7 @@ async function serveWithWorkers(count: number): Promise<void> {
 /** Commands that are given no address find this gateway by its data folder. */
 function tellCommands({ url }: App, { dataFolder }: Config, log: Log): void {
   try {
+    // What is odd about the folder was told when the gateway opened it.
     openDataFolder(dataFolder, () => {}).write(addressFile, `${url}\n`)
   } catch (thrown) {
     log.warn('commands will not find this gateway by themselves; set TOLLGATE_URL for them', { error: String(thrown) })

@@ -11,7 +11,7 @@ import { type CrashPostgres, startCrashPostgres } from '../parts/crash-postgres.
 import { startCrashUpstream } from '../parts/crash-upstream.ts'
 import { createThrowAwayFolder } from '../parts/engines.ts'
 import { upstreamConfig } from '../parts/gateway.ts'
-import { createJumpClock, type JumpClock } from '../parts/jump-clock.ts'
+import { createJumpClock, passTimeUntil } from '../parts/jump-clock.ts'
 import { findPostgresPrograms } from '../parts/postgres.ts'
 import {
   allAsks,
@@ -97,19 +97,6 @@ async function inScene(store: Store, clock: Clock, play: (scene: Scene) => Promi
   }
 }
 
-/** Time passes until it is over: who reaches the end of an answer late waits from then on. */
-async function lasting<Value>(clock: JumpClock, awaited: Promise<Value>): Promise<Value> {
-  let isOver = false
-  const over = awaited.finally(() => {
-    isOver = true
-  })
-  while (!isOver) {
-    clock.jump(2)
-    await Bun.sleep(50)
-  }
-  return await over
-}
-
 function dispatched(receipts: readonly Receipt[]): number {
   return receipts.filter(({ end }) => end !== 'refused').length
 }
@@ -155,13 +142,14 @@ for (const { name, open, isMissing, isSlow = false } of stores) {
       const clock = createJumpClock()
       await inScene(store, clock, async (scene) => {
         const { running, probes } = await loseStore(scene)
-        const receipts = await lasting(clock, Promise.all(running))
+        // Who reaches the end of an answer late waits from then on.
+        const receipts = await passTimeUntil(clock, Promise.all(running))
         for (const [at, { end, status, text }] of receipts.entries()) {
           const isStream = allAsks[at]?.stream
           expect({ end, status }).toEqual(isStream ? { end: 'failed', status: 200 } : { end: 'refused', status: 503 })
           expect(text).toContain('OVERLOADED')
         }
-        const early = await lasting(clock, Promise.all(probes))
+        const early = await passTimeUntil(clock, Promise.all(probes))
         await store.end()
         const served = await untilServed(scene.gateway)
         await expectSoundBooks(scene, [...receipts, ...early, ...served])

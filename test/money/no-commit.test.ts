@@ -4,7 +4,7 @@
 import { Database } from 'bun:sqlite'
 import { expect, test } from 'bun:test'
 import { join } from 'node:path'
-import { createJumpClock } from '../parts/jump-clock.ts'
+import { createJumpClock, passTimeUntil } from '../parts/jump-clock.ts'
 import { say, usageIn } from './provider-words.ts'
 import { allPaths, openTill } from './till.ts'
 
@@ -21,16 +21,7 @@ test('row 14: an answer that cannot be charged within thirty seconds ends with a
 
   const thief = new Database(join(till.gateway.dataFolder, 'tollgate.db'))
   thief.run('BEGIN IMMEDIATE')
-  let isOver = false
-  const asking = Promise.all(allPaths.map((path) => till.ask(path))).finally(() => {
-    isOver = true
-  })
-  while (!isOver) {
-    // Small steps: whatever else waits for a time of its own is done long before.
-    clock.jump(2)
-    await Bun.sleep(50)
-  }
-  const answers = await asking
+  const answers = await passTimeUntil(clock, Promise.all(allPaths.map((path) => till.ask(path))))
   for (const [at, { status, text, headers }] of answers.entries()) {
     expect(text).toContain('"code":"OVERLOADED"')
     expect(text).toContain('Nothing was charged')

@@ -1,47 +1,29 @@
 // Searches of the web that a provider runs are on its bill one by one, beside the tokens: held for, charged by what was
 // reported, kept with the charge, and explained. Models without a price for them pass them on as before.
 
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { say, usageIn } from './provider-words.ts'
-import { expectPaid, openTill, streamedPaths, type Till, wholePaths } from './till.ts'
+import { expectPaid } from './till.ts'
+import { type Explained, messagesPaths, useTwoTills } from './two-tills.ts'
 
 /** $10.00 per thousand: 10,000,000 nano-dollars each. */
-const priced = '{ input: "1.00", output: "2.00", web_search: "10.00" }'
+const { priced, unpriced } = useTwoTills('web_search: "10.00"')
 const search = { type: 'web_search_20250305', name: 'web_search', max_uses: 3 }
-const paths = [...streamedPaths, ...wholePaths].filter(
-  ({ surface, provider }) => surface.name === 'messages' && provider === 'messages',
-)
-
-let till: Till
-let unpriced: Till
-beforeAll(async () => {
-  till = await openTill({ price: priced })
-  unpriced = await openTill({ price: '{ input: "1.00", output: "2.00" }' })
-})
-afterAll(async () => {
-  await till[Symbol.asyncDispose]()
-  await unpriced[Symbol.asyncDispose]()
-})
-
-interface Explained {
-  readonly usage: object
-  readonly charge: { readonly lines: readonly object[] }
-}
 
 const searched = (count: number) => ({
   ...usageIn('messages', { input: 1000, output: 100 }),
   server_tool_use: { web_search_requests: count, web_fetch_requests: 0 },
 })
 
-describe.each(paths)('$name', (path) => {
+describe.each(messagesPaths)('$name', (path) => {
   test('each search that was reported is charged, and the charge says how many', async () => {
-    till.upstream.handle((call, reply) => say(call, reply, { texts: ['found'], usage: searched(2) }))
-    const answer = await till.ask(path, { tools: [search] })
+    priced().upstream.handle((call, reply) => say(call, reply, { texts: ['found'], usage: searched(2) }))
+    const answer = await priced().ask(path, { tools: [search] })
     // 1000 × 1 µ$ + 100 × 2 µ$ + 2 × 1 ¢
     expect(answer.cost).toBe('0.0212')
-    await expectPaid(till, answer, 21_200_000n)
-    expect(till.charges(answer.requestId)[0]?.usage).toMatchObject({ webSearches: 2 })
-    const { usage, charge } = (await till.wallets.explain(answer.requestId)) as Explained
+    await expectPaid(priced(), answer, 21_200_000n)
+    expect(priced().charges(answer.requestId)[0]?.usage).toMatchObject({ webSearches: 2 })
+    const { usage, charge } = (await priced().wallets.explain(answer.requestId)) as Explained
     expect(usage).toMatchObject({ web_searches: 2 })
     expect(charge.lines).toContainEqual({
       kind: 'web_search',
@@ -52,25 +34,25 @@ describe.each(paths)('$name', (path) => {
   })
 
   test('a model without a price for searches charges its tokens alone', async () => {
-    unpriced.upstream.handle((call, reply) => say(call, reply, { texts: ['found'], usage: searched(2) }))
-    const answer = await unpriced.ask(path, { tools: [search] })
-    await expectPaid(unpriced, answer, 1_200_000n)
+    unpriced().upstream.handle((call, reply) => say(call, reply, { texts: ['found'], usage: searched(2) }))
+    const answer = await unpriced().ask(path, { tools: [search] })
+    await expectPaid(unpriced(), answer, 1_200_000n)
   })
 
   test('a count that no answer can have is not believed', async () => {
-    till.upstream.handle((call, reply) => say(call, reply, { texts: ['found'], usage: searched(1_000_000) }))
-    const answer = await till.ask(path, { tools: [search] })
-    const [charge] = till.charges(answer.requestId)
+    priced().upstream.handle((call, reply) => say(call, reply, { texts: ['found'], usage: searched(1_000_000) }))
+    const answer = await priced().ask(path, { tools: [search] })
+    const [charge] = priced().charges(answer.requestId)
     expect(charge?.isEstimated).toBe(true)
     // Whatever it came to, it was held for: three searches, and the tokens.
     expect(charge?.amount).toBeLessThan(30_000_000n + 1_000_000n)
   })
 
   test('what they may cost is held before anything is sent', async () => {
-    till.upstream.handle((call, reply) => say(call, reply, { texts: ['found'], usage: searched(0) }))
+    priced().upstream.handle((call, reply) => say(call, reply, { texts: ['found'], usage: searched(0) }))
     const held = async (tools: object[]) => {
-      const answer = await till.ask(path, { tools, max_tokens: 10 })
-      return (await till.line(answer.requestId)).held ?? 0n
+      const answer = await priced().ask(path, { tools, max_tokens: 10 })
+      return (await priced().line(answer.requestId)).held ?? 0n
     }
     // The tool that runs at the provider may fill the context, with or without a limit on its searches.
     const limited = await held([search])
@@ -79,12 +61,15 @@ describe.each(paths)('$name', (path) => {
   })
 
   test('a wallet that cannot pay for them is told so, and nothing is sent', async () => {
-    till.upstream.handle((call, reply) => say(call, reply, { texts: ['found'], usage: searched(0) }), 'stay unasked')
-    const purse = await till.wallets.open('0.12')
-    const before = till.upstream.calls.length
+    priced().upstream.handle(
+      (call, reply) => say(call, reply, { texts: ['found'], usage: searched(0) }),
+      'stay unasked',
+    )
+    const purse = await priced().wallets.open('0.12')
+    const before = priced().upstream.calls.length
     const many = { ...search, max_uses: 50 }
-    expect((await till.ask(path, { tools: [many], max_tokens: 10 }, { purse })).status).toBe(402)
-    expect(till.upstream.calls.length).toBe(before)
+    expect((await priced().ask(path, { tools: [many], max_tokens: 10 }, { purse })).status).toBe(402)
+    expect(priced().upstream.calls.length).toBe(before)
   })
 })
 
@@ -93,32 +78,34 @@ test('a client that leaves after a search has been run pays for it', async () =>
   const block = { type: 'server_tool_use', id: 'srv_1', name: 'web_search', input: {} }
   const event = (data: { type: string }) => `event: ${data.type}\ndata: ${JSON.stringify(data)}\n\n`
   const ran = Promise.withResolvers<void>()
-  till.upstream.handle(async (_, reply) => {
+  priced().upstream.handle(async (_, reply) => {
     await reply.startStream()
     await reply.chunk(event(start))
     await reply.chunk(event({ type: 'content_block_start', index: 0, content_block: block } as { type: string }))
     await reply.chunk(event({ type: 'content_block_stop', index: 0 } as { type: string }))
     await ran.promise
   })
-  const [path] = paths.filter(({ stream }) => stream)
+  const [path] = messagesPaths.filter(({ stream }) => stream)
   if (!path) throw new Error('no such path')
-  const before = till.gateway.logged().filter(({ message }) => message === 'request').length
+  const before = priced()
+    .gateway.logged()
+    .filter(({ message }) => message === 'request').length
   const leaving = new AbortController()
-  const response = await fetch(till.gateway.url + path.surface.path, {
+  const response = await fetch(priced().gateway.url + path.surface.path, {
     method: 'POST',
     headers: {
-      authorization: `Bearer ${till.gateway.key}`,
+      authorization: `Bearer ${priced().gateway.key}`,
       'content-type': 'application/json',
       ...path.surface.headers,
     },
-    body: till.bodyFor(path, { tools: [search] }),
+    body: priced().bodyFor(path, { tools: [search] }),
     signal: leaving.signal,
   })
   const reader = response.body?.getReader()
   let seen = ''
   while (!seen.includes('content_block_stop')) seen += new TextDecoder().decode((await reader?.read())?.value)
   leaving.abort()
-  const ids = await till.over(before + 1)
+  const ids = await priced().over(before + 1)
   ran.resolve()
-  expect(till.charges(ids.at(-1) ?? '')[0]?.usage).toMatchObject({ webSearches: 1 })
+  expect(priced().charges(ids.at(-1) ?? '')[0]?.usage).toMatchObject({ webSearches: 1 })
 })

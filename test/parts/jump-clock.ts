@@ -7,6 +7,19 @@ export interface JumpClock extends Clock {
   jump(seconds: number): void
 }
 
+/** Pushes it in small steps until the promise is over: whatever else waits for a time of its own is done long before. */
+export async function passTimeUntil<Value>(clock: JumpClock, awaited: Promise<Value>): Promise<Value> {
+  let isOver = false
+  const over = awaited.finally(() => {
+    isOver = true
+  })
+  while (!isOver) {
+    clock.jump(2)
+    await Bun.sleep(50)
+  }
+  return await over
+}
+
 export function createJumpClock(): JumpClock {
   const startedAt = systemClock.now()
   let elapsedMs = 0

@@ -175,7 +175,6 @@ for (const width of [1280, 360]) {
       }
       await close()
     },
-    // Nine views, each looked at by day and by night.
     patienceMs,
   )
 }

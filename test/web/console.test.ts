@@ -239,7 +239,7 @@ for (const width of [1280, 360]) {
       }
       await watched.close()
     },
-    3 * patienceMs,
+    patienceMs,
   )
 }
 

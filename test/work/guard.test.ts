@@ -68,12 +68,11 @@ const bounds: Readonly<Record<string, Bound>> = {
   'writes to the client, whole': { of: alone('whole', 'clientWrites'), atLeast: 1, atMost: 1 },
   // One for each of 22 packets of the provider, the head, and the end that waits for the charge (21–23).
   'writes to the client, streamed': { of: alone('streamed', 'clientWrites'), atLeast: 10, atMost: 24 },
-  // What the compiler learns still grows the heap a little (200–400 KB, once 716 on a busy machine); a kilobyte kept of
-  // each request is 1,024,000 beside that.
+  // What the compiler learns still grows the heap a little (200–300 KB); a kilobyte kept of each request is 1,024,000.
   'bytes kept of 1,000 requests': {
     of: ({ heapGrowthBytes }) => heapGrowthBytes,
     atLeast: Number.NEGATIVE_INFINITY,
-    atMost: 900_000,
+    atMost: 700_000,
   },
   // Connections and timers come and go (none to 230); one object kept of each request is 1,000.
   'objects kept of 1,000 requests': {

@@ -86,9 +86,9 @@ export async function measureWork(): Promise<Work> {
     await gateway.stop()
     const calls = readTrace(await wholeTrace(tracePath, gateway.pid))
     const port = Number(new URL(gateway.url).port)
-    const both = alone.map((work) => ({ ...work, ...traced(calls, work.mark, port, aloneTimes) }))
+    const all = alone.map((work) => ({ ...work, ...traced(calls, work.mark, port, aloneTimes) }))
     return {
-      alone: kinds.map(({ name }) => lesser(name, both)),
+      alone: kinds.map(({ name }) => leastOf(name, all)),
       together: { ...together, ...traced(calls, together.mark, port, wave) },
       ...heap,
     }
@@ -133,11 +133,11 @@ async function measureHeap({ gateway, ask }: Scene, lines: readonly string[]) {
   return { heapGrowthBytes, objectGrowth, allocatedBytes: leastAllocated, sinceStart }
 }
 
-/** Twice, and the lesser of both: now and then the gateway does its own housekeeping in between. */
+/** Three times, and the least of them: now and then the gateway does its own housekeeping in between. */
 async function measureAlone(scene: Scene) {
   const work = []
   for (const { name, ask } of kinds) {
-    for (let time = 0; time < 2; time++) {
+    for (let time = 0; time < 3; time++) {
       const said = scene.provider.saidBytes()
       const counted = await between(scene, `${name} ${time}`, Array(aloneTimes).fill(ask), 1)
       const copiesPerByte = counted.copiedBytes / ((scene.provider.saidBytes() - said) / aloneTimes)
@@ -147,7 +147,7 @@ async function measureAlone(scene: Scene) {
   return work
 }
 
-function lesser(kind: string, work: readonly AloneWork[]): AloneWork {
+function leastOf(kind: string, work: readonly AloneWork[]): AloneWork {
   const least = (of: (one: AloneWork) => number) => Math.min(...work.filter((one) => one.kind === kind).map(of))
   return {
     kind,
