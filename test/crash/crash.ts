@@ -60,6 +60,8 @@ async function crash(engine: Engine, cycles: number): Promise<boolean> {
     engine,
     cycles,
     satOutEvery: 10,
+    // M5.
+    reapedWithinMs: 60_000,
     onCycle(result, counted) {
       console.log(cycleLine(engine, result, counted, cycles))
       for (const violation of result.violations) console.log(`    ${violation}`)

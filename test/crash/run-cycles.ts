@@ -21,6 +21,8 @@ export interface CyclesOptions {
   readonly takeTurn?: TakeTurn
   /** Of so many cycles on PostgreSQL one sits out the whole silence; absent = only the first does. */
   readonly satOutEvery?: number
+  /** Holds of a dead process must be gone after this. */
+  readonly reapedWithinMs: number
   onCycle?(result: CycleResult, counted: number): void
 }
 
@@ -34,7 +36,7 @@ export interface CyclesSummary {
 
 /** Repeats for kills that came too early; one in ten is usual. */
 const earlyMax = 5
-const tooEarly = `the gateway died again and again before ${runningLeast} streams ran; is this machine busy?`
+const tooEarly = `the gateway died again and again before ${runningLeast} streams ran`
 
 /** Each keeps a gateway, and on PostgreSQL a dozen of the server's connections. */
 const sitesMax: Record<Engine, number> = { sqlite: 2, postgres: 8 }
@@ -45,9 +47,9 @@ export async function runCycles(options: CyclesOptions): Promise<CyclesSummary> 
     cycles,
     takeTurn = createTurns(availableParallelism()),
     satOutEvery = Number.POSITIVE_INFINITY,
+    reapedWithinMs,
     onCycle = () => {},
   } = options
-  const crashUpstream = startCrashUpstream()
   const sites: Site[] = []
   const results: CycleResult[] = []
   const nextFailpoint = shuffledFailpoints()
@@ -56,9 +58,9 @@ export async function runCycles(options: CyclesOptions): Promise<CyclesSummary> 
   const runSite = async (site: Site) => {
     while (begun < cycles) {
       const silence = begun++ % satOutEvery === 0 ? 'sat out' : 'skipped'
-      const result = await runCycle(site, { failpoint: nextFailpoint(), takeTurn, silence })
+      const result = await runCycle(site, { failpoint: nextFailpoint(), takeTurn, silence, reapedWithinMs })
       results.push(result)
-      crashUpstream.upstream.calls.length = 0
+      site.crashUpstream.upstream.calls.length = 0
       if (result.running >= runningLeast) counted++
       else if (results.length - counted > earlyMax + cycles) throw new Error(tooEarly)
       else begun--
@@ -69,28 +71,31 @@ export async function runCycles(options: CyclesOptions): Promise<CyclesSummary> 
     const count = Math.min(cycles, sitesMax[engine])
     await Promise.all(
       Array.from({ length: count }, async () => {
-        const site = await inTurn(takeTurn, () => createSite(engine, crashUpstream))
+        const site = await inTurn(takeTurn, () => createSite(engine, startCrashUpstream()))
         sites.push(site)
         await runSite(site)
       }),
     )
     return { cycles: counted, early: results.length - counted, results }
   } finally {
-    crashUpstream.upstream.stop()
-    for (const { dataFolder } of sites) rmSync(dataFolder, { recursive: true, force: true })
+    for (const { crashUpstream, dataFolder } of sites) {
+      crashUpstream.upstream.stop()
+      rmSync(dataFolder, { recursive: true, force: true })
+    }
   }
 }
 
 /** A gateway that was started once and stopped: with its first key and its opening credit. */
-export async function createSite(engine: Engine, { upstream }: CrashUpstream): Promise<Site> {
+export async function createSite(engine: Engine, crashUpstream: CrashUpstream): Promise<Site> {
   const dataFolder = mkdtempSync(join(tmpdir(), 'tollgate-crash-'))
   const configPath = join(dataFolder, 'tollgate.yaml')
-  writeFileSync(configPath, upstreamConfig(upstream.url))
+  writeFileSync(configPath, upstreamConfig(crashUpstream.upstream.url))
   const databaseUrl = engine === 'postgres' ? await (await sharedPostgres()).createDatabase() : undefined
   const data = { dataFolder, databaseUrl, configPath }
   const gateway = await startOn(data)
   await gateway.stop()
-  return { ...data, payer: new Payer(dataFolder), asked: 0, receipts: [], transfers: 0, known: new Set() }
+  const payer = new Payer(dataFolder)
+  return { ...data, payer, crashUpstream, asked: 0, receipts: [], transfers: 0, known: new Set() }
 }
 
 /** All nine before any comes again, in a new order each time; the one with the longest wait first. */

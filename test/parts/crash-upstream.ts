@@ -46,21 +46,48 @@ export interface CrashUpstream {
   /** While closed, answers stop before their end and wait. */
   closeGate(): void
   openGate(): void
+  /** From now on a stream ends only while more than this many are open; 0 = whenever it is complete. */
+  keepOpen(streams: number): void
 }
 
 export function startCrashUpstream(): CrashUpstream {
   let gate: PromiseWithResolvers<void> | undefined
+  let open = 0
+  let openLeast = 0
+  /** Complete but for their end, oldest first. */
+  const ending = new Set<() => void>()
+  const endOldest = () => {
+    for (const end of ending) {
+      if (open <= openLeast) return
+      open--
+      ending.delete(end)
+      end()
+    }
+  }
+  const mayEnd = async (call: UpstreamCall): Promise<void> => {
+    const turn = Promise.withResolvers<void>()
+    ending.add(turn.resolve)
+    endOldest()
+    await Promise.race([turn.promise, call.closed])
+    // The connection closed first.
+    if (ending.delete(turn.resolve)) open--
+  }
   const answer = async (call: UpstreamCall, reply: UpstreamReply): Promise<void> => {
     const order = orderOf(call)
     const words = orderedWords(call, order)
     const isStreamed = call.json().stream === true
-    if (isStreamed) await reply.startStream()
-    if (isStreamed) await reply.chunk(words.opening)
+    if (isStreamed) {
+      open++
+      endOldest()
+      await reply.startStream()
+      await reply.chunk(words.opening)
+    }
     for (let piece = 0; piece < order.pieces && !call.isClosed(); piece++) {
       if (isStreamed) await reply.chunk(words.says(`word${piece} `))
       await Bun.sleep(order.pauseMs)
     }
     await gate?.promise
+    if (isStreamed) await mayEnd(call)
     if (!isStreamed) return await reply.send(200, { 'content-type': 'application/json' }, words.whole)
     await reply.chunk(words.ending)
     await reply.finish()
@@ -73,6 +100,10 @@ export function startCrashUpstream(): CrashUpstream {
     openGate() {
       gate?.resolve()
       gate = undefined
+    },
+    keepOpen(streams) {
+      openLeast = streams
+      endOldest()
     },
   }
 }
