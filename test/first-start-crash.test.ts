@@ -69,5 +69,5 @@ forEachEngine((engine) => {
       expect(second.shown ?? first.shown).toBe(key)
       expect((await start(place, 0)).shown).toBeUndefined()
     }
-  }, 120_000)
+  })
 })

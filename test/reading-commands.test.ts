@@ -1,7 +1,7 @@
 // The commands that read what a gateway did, against a real one after real calls: what was asked and charged is what
 // they print, as text and as JSON. Their options and refusals are in src/cli.
 
-import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { ask } from './parts/ask.ts'
@@ -12,7 +12,6 @@ import { startUpstream, type Upstream } from './parts/upstream.ts'
 import { wordsFor } from './parts/upstream-words.ts'
 
 // A process for each command, on a machine that may be busy.
-setDefaultTimeout(120_000)
 
 let upstream: Upstream
 let gateway: Gateway

@@ -84,8 +84,6 @@ function bunTest({ report, timings, lanes }: { report: string; timings: string; 
     '--isolate',
     `--parallel=${lanes}`,
     `--timings=${timings}`,
-    // Journeys start servers and databases; on a machine three times as slow none may fail for that alone.
-    '--timeout=90000',
     '--reporter=junit',
     `--reporter-outfile=${report}`,
   ]

@@ -1,4 +1,4 @@
-import { afterAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterAll, expect, test } from 'bun:test'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -6,8 +6,6 @@ import { gatewayCommand } from './parts/program.ts'
 
 // A master secret is replaced as an operator does it: processes, a restart, the command, killed now and then, another
 // restart. All the while callers call with platform keys and with credentials of their own.
-
-setDefaultTimeout(180_000)
 
 const folder = mkdtempSync(join(tmpdir(), 'tollgate-rotation-'))
 const children = new Set<Bun.Subprocess>()

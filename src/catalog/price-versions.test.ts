@@ -111,7 +111,7 @@ forEachEngine((engine) => {
     expect(await database.sql`SELECT version FROM prices`).toHaveLength(5000)
     expect((await record(database, models)).versions['acme/m4999']).toBe('acme/m4999#1')
     expect(transactions).toBe(1)
-  }, 120_000)
+  })
 
   test('a price that moves by more than ten times in one change is told, bucket by bucket', async () => {
     await using store = await engine.openStore()

@@ -1,10 +1,8 @@
-import { expect, setDefaultTimeout, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { type OfflinePlace, runOffline } from '../../test/parts/command-line.ts'
 import { forEachEngine } from '../../test/parts/engines.ts'
 import type { Database } from '../store/database.ts'
 import { appendAudit, auditHash, listAudit, type StoredAudit } from '../tenancy/audit.ts'
-
-setDefaultTimeout(120_000)
 
 const verify = (place: OfflinePlace, ...args: string[]) => runOffline(place, 'audit', 'verify', ...args)
 

@@ -1,4 +1,4 @@
-import { expect, setDefaultTimeout, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -8,7 +8,6 @@ import { gatewayCommand } from '../../test/parts/program.ts'
 import { createId } from '../kernel/ids.ts'
 
 // Some ten processes per test, on a machine that may be busy.
-setDefaultTimeout(120_000)
 
 onSqlite((engine) => {
   test('from an empty gateway to a key that has limits, without naming the only workspace or project', async () => {

@@ -1,10 +1,9 @@
-import { expect, setDefaultTimeout, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { onSqlite, openWorld } from '../../test/parts/command-line.ts'
 
 // Some ten processes per test, on a machine that may be busy.
-setDefaultTimeout(120_000)
 
 const declared = `workspaces:
   - name: acme

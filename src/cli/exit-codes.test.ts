@@ -1,11 +1,10 @@
-import { describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { onSqlite, openWorld } from '../../test/parts/command-line.ts'
 import { managementToken } from '../../test/parts/management.ts'
 
 // Some ten processes per test, on a machine that may be busy.
-setDefaultTimeout(120_000)
 
 onSqlite((engine) => {
   describe('what goes wrong has an exit code and something to try', () => {

@@ -1,4 +1,4 @@
-import { expect, setDefaultTimeout, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { type OfflinePlace, runOffline } from '../../test/parts/command-line.ts'
@@ -6,8 +6,6 @@ import { createThrowAwayFolder, forEachEngine } from '../../test/parts/engines.t
 import { addWorkspace, holdOf, openLedger, settlementOf } from '../../test/parts/ledger.ts'
 import type { Nano } from '../kernel/money.ts'
 import { lockDataFolder } from '../store/folder-lock.ts'
-
-setDefaultTimeout(120_000)
 
 const verify = (place: OfflinePlace, ...args: string[]) => runOffline(place, 'ledger', 'verify', ...args)
 

@@ -1,9 +1,8 @@
-import { expect, setDefaultTimeout, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { onSqlite, openWorld } from '../../test/parts/command-line.ts'
 import { namesOf } from './names.ts'
 
 // Some ten processes per test, on a machine that may be busy.
-setDefaultTimeout(120_000)
 
 test('a name that several have comes with its id, and what has none is its id', () => {
   const name = namesOf([

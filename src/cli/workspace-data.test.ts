@@ -1,8 +1,7 @@
-import { expect, setDefaultTimeout, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { onSqlite, openWorld } from '../../test/parts/command-line.ts'
 
 // Some processes per test, on a machine that may be busy.
-setDefaultTimeout(120_000)
 
 onSqlite((engine) => {
   test('G3: a workspace is exported as lines, and erased only when one really means it', async () => {

@@ -107,7 +107,7 @@ forEachEngine((engine) => {
       await books.ledger.close()
       await database.close()
     }
-  }, 120_000)
+  })
 })
 
 async function fundInChild(place: Place, workspaceId: string, dieAt: number): Promise<'killed' | 'done'> {

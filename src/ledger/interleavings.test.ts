@@ -34,11 +34,11 @@ forEachEngine((engine) => {
       // A story that failed leaves holds behind, so a shorter one would fail for another reason.
       { numRuns: engine.name === 'sqlite' ? 100 : 30, endOnFailure: true },
     )
-  }, 120_000)
+  })
 })
 
 test('the long run tells as many stories as it is asked for, and every store is right at the end', async () => {
   const told: number[] = []
   await runInterleavings({ stories: 300, seed: 7, onProgress: (done) => told.push(done) })
   expect(told.at(-1)).toBe(300)
-}, 120_000)
+})

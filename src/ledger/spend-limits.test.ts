@@ -94,7 +94,7 @@ forEachEngine((engine) => {
     await expectBooksRight(database)
     await books.ledger.close()
     await database.close()
-  }, 120_000)
+  })
 
   if (engine.name === 'sqlite') {
     test('a charge whose commit was not heard of is counted in its budget once', async () => {
@@ -151,7 +151,7 @@ forEachEngine((engine) => {
     expect(await books.ledger.budget(workspaceId, window)).toEqual(state(70n, 0n))
     expect(await books.ledger.wallet(workspaceId)).toMatchObject({ posted: 999_930n, held: 0n })
     await expectBooksRight(store.database)
-  }, 120_000)
+  })
 })
 
 /** Kills it once it has told of fifty charges; answers with how many it told of. */

@@ -57,7 +57,7 @@ forEachEngine((engine) => {
     // Begin, insert, commit.
     expect(await leastSends(undefined)).toBe(3)
     await database.close()
-  }, 120_000)
+  })
 
   test('a list is inserted as its rows would be, with the defaults of columns that are not named', async () => {
     await using store = await engine.openStore()

@@ -203,7 +203,7 @@ forEachEngine((engine) => {
       expect(isStoreUnavailable(end)).toBe(true)
     }
     expect(tries).toBeLessThan(11)
-  }, 120_000)
+  })
 
   test('goes on after the server cut its connections', async () => {
     await using store = await engine.openStore()

@@ -54,7 +54,7 @@ describe.skipIf(findRedisProgram() === undefined)('redis', () => {
     await until(() => redis.connected)
     expect(await redis.run(double, ['k'], ['1'])).toEqual(['k', 2])
     redis.close()
-  }, 120_000)
+  })
 
   test('a server that was demoted is dialled until it, or another at its address, takes writes', async () => {
     const { server, redis, lines } = await openBench()
@@ -73,7 +73,7 @@ describe.skipIf(findRedisProgram() === undefined)('redis', () => {
     expect(lines).toEqual([expect.stringMatching(/^Redis is away: READONLY /), 'Redis is there again'])
     admin.close()
     redis.close()
-  }, 120_000)
+  })
 
   test('a subscription begins anew after a loss', async () => {
     const { server, redis } = await openBench()

@@ -64,7 +64,6 @@ test.skipIf(findPostgresPrograms() === undefined)(
     expect(await database.transaction((sql) => sql`SELECT 1`)).toHaveLength(1)
     expect(await database.transaction((sql) => sql`SELECT 1`, 'at_once')).toHaveLength(1)
   },
-  120_000,
 )
 
 test.skipIf(findPostgresPrograms() === undefined)(
@@ -81,7 +80,6 @@ test.skipIf(findPostgresPrograms() === undefined)(
     expect(await long).toHaveLength(1)
     expect(await schema).not.toBe('busy')
   },
-  120_000,
 )
 
 test.skipIf(findPostgresPrograms() === undefined)(
@@ -101,7 +99,6 @@ test.skipIf(findPostgresPrograms() === undefined)(
     expect(await Promise.all(busy)).toEqual(Array.from({ length: 10 }, () => 'done'))
     expect([...(await waiting)]).toEqual([{ seven: 7 }])
   },
-  120_000,
 )
 
 test.skipIf(findPostgresPrograms() === undefined)(
@@ -122,5 +119,4 @@ test.skipIf(findPostgresPrograms() === undefined)(
     network.loseConnections()
     expect(await database.snapshot((sql) => sql`SELECT 1`)).toHaveLength(1)
   },
-  120_000,
 )

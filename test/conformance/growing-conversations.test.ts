@@ -278,7 +278,7 @@ test('vector 99: another process, with other secrets and ids, sends the same byt
     await child.exited
     rmSync(folder, { recursive: true, force: true })
   }
-}, 120_000)
+})
 
 /** Reads on behind the address: a process whose output nobody takes would end. */
 async function listeningUrl(output: ReadableStream<Uint8Array>): Promise<string> {

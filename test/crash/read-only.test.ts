@@ -43,6 +43,5 @@ for (const [what, error] of [
         rmSync(site.dataFolder, { recursive: true, force: true })
       }
     },
-    120_000,
   )
 }

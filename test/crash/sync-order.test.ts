@@ -82,5 +82,4 @@ test.skipIf(Bun.which('strace') === null)(
       from = last.begin
     }
   },
-  120_000,
 )

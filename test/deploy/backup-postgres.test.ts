@@ -1,4 +1,4 @@
-import { describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { SQL } from 'bun'
@@ -8,7 +8,6 @@ import { ask, balances, createSite, load } from './site.ts'
 // The commands of docs/operate/backup.md for PostgreSQL, on an installation that serves meanwhile.
 
 // Two gateways and a PostgreSQL server, on a machine that may be busy.
-setDefaultTimeout(120_000)
 
 const programs = findPostgresPrograms()
 /** Beside the server where they are, otherwise on the PATH; undefined = only the server is installed. */

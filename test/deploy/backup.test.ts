@@ -1,5 +1,5 @@
 import { Database } from 'bun:sqlite'
-import { expect, setDefaultTimeout, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { randomBytes } from 'node:crypto'
 import {
   copyFileSync,
@@ -19,7 +19,6 @@ import { openDatabase } from '../../src/store/open-database.ts'
 import { ask, createSite, load, type Site } from './site.ts'
 
 // Several processes per test, on a machine that may be busy.
-setDefaultTimeout(120_000)
 
 /** The same site with another data folder. */
 function elsewhere(site: Site, name: string) {

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -9,7 +9,6 @@ import { ask } from './site.ts'
 // The single-file program: built as `npm run compile` builds it, then used where there is neither Bun nor a source.
 
 // It is a hundred megabytes, and the machine may be busy.
-setDefaultTimeout(180_000)
 
 const folder = mkdtempSync(join(tmpdir(), 'tollgate-compiled-'))
 const program = join(folder, 'tollgate')

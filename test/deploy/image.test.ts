@@ -1,12 +1,10 @@
-import { expect, setDefaultTimeout, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import manifest from '../../package.json' with { type: 'json' }
 import { commandOf, copiesOfLastStage, readDockerfile } from './dockerfile.ts'
 import { ask, root } from './site.ts'
-
-setDefaultTimeout(120_000)
 
 // The image without Docker: the same files at the same places, the same start, the same question about its health.
 

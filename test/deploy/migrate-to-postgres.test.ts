@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { cpSync, existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { SQL } from 'bun'
@@ -6,7 +6,6 @@ import { findPostgresPrograms, sharedPostgres } from '../parts/postgres.ts'
 import { addTenant, ask, balances, createSite, manage, ownKey, type Site, type Tenant } from './site.ts'
 
 // A dozen processes and a PostgreSQL server, on a machine that may be busy.
-setDefaultTimeout(180_000)
 
 const installed = findPostgresPrograms() !== undefined
 const newDatabase = async () => await (await sharedPostgres()).createDatabase()

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { CrashGateway } from '../parts/crash-gateway.ts'
@@ -7,8 +7,6 @@ import { findNginx } from '../replicas/fleet/nginx.ts'
 import { ask, createSite, root, type Site } from './site.ts'
 
 // Two gateways on one PostgreSQL behind the nginx of the compose file, with only its addresses and paths changed.
-
-setDefaultTimeout(120_000)
 
 const nginx = findNginx()
 const installed = nginx !== undefined && findPostgresPrograms() !== undefined

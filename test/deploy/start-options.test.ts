@@ -1,13 +1,11 @@
 // How a gateway is started by hand: options for one start, and the commands that find it by its data folder; and as
 // somebody does who works on it.
 
-import { afterEach, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterEach, expect, test } from 'bun:test'
 import { appendFileSync, cpSync, readFileSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { createThrowAwayFolder } from '../parts/engines.ts'
 import { createSite, root } from './site.ts'
-
-setDefaultTimeout(120_000)
 
 type Child = Bun.Subprocess<'ignore', 'pipe', 'pipe'>
 

@@ -1,4 +1,4 @@
-import { expect, setDefaultTimeout, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { startCrashGateway } from '../parts/crash-gateway.ts'
 import { connect } from '../parts/raw-client.ts'
@@ -7,7 +7,6 @@ import { wordsFor } from '../parts/upstream-words.ts'
 import { createSite, root } from './site.ts'
 
 // A process and three hundred connections, on a machine that may be busy.
-setDefaultTimeout(120_000)
 
 /** More than the 256 that Bun runs by itself. */
 const calls = 300

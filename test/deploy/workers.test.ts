@@ -1,12 +1,10 @@
-import { afterAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterAll, describe, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { findPostgresPrograms, sharedPostgres } from '../parts/postgres.ts'
 import { ask, createSite, type Site } from './site.ts'
 
 // `serve --workers`: processes of one family on one port.
-
-setDefaultTimeout(120_000)
 
 const installed = findPostgresPrograms() !== undefined
 const children: Bun.Subprocess[] = []

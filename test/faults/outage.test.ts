@@ -80,44 +80,40 @@ async function startScene(fault: Fault) {
 }
 
 describe.each([...bothSurfaces])('on the $name surface', (surface) => {
-  test.each(['503', 'hang'] as const)(
-    'an outage by %s is hidden',
-    async (fault) => {
-      const scene = await startScene(fault)
-      const { primary, second, tally } = scene
-      await scene.pass(60, surface)
-      await scene.settle()
-      expect(second.calls).toHaveLength(0)
-      expect(primary.calls).toHaveLength(240)
+  test.each(['503', 'hang'] as const)('an outage by %s is hidden', async (fault) => {
+    const scene = await startScene(fault)
+    const { primary, second, tally } = scene
+    await scene.pass(60, surface)
+    await scene.settle()
+    expect(second.calls).toHaveLength(0)
+    expect(primary.calls).toHaveLength(240)
 
-      scene.setBad(true)
-      await scene.pass(30, surface)
-      scene.setBad(false)
-      const calledWhileBad = primary.calls.length - 240
-      // Four in each second until the fifth fault: at once for a 503; for a silence after 15 s, the least limit for a
-      // first event. Then the ejection, at least 12 s long, and one request that tests it.
-      const untilFifth = fault === '503' ? 8 : 4 * 17
-      expect(calledWhileBad).toBeGreaterThanOrEqual(5)
-      expect(calledWhileBad).toBeLessThanOrEqual(untilFifth + 2)
-      expect(scene.ejections().length).toBeGreaterThanOrEqual(1)
+    scene.setBad(true)
+    await scene.pass(30, surface)
+    scene.setBad(false)
+    const calledWhileBad = primary.calls.length - 240
+    // Four in each second until the fifth fault: at once for a 503; for a silence after 15 s, the least limit for a
+    // first event. Then the ejection, at least 12 s long, and one request that tests it.
+    const untilFifth = fault === '503' ? 8 : 4 * 17
+    expect(calledWhileBad).toBeGreaterThanOrEqual(5)
+    expect(calledWhileBad).toBeLessThanOrEqual(untilFifth + 2)
+    expect(scene.ejections().length).toBeGreaterThanOrEqual(1)
 
-      // Two ejections of 15 and 30 s, each up to a fifth longer, and three tests 5 s apart.
-      await scene.pass(75, surface)
-      await scene.settle()
-      expect(tally.errors).toEqual([])
-      const calls = primary.calls.length + second.calls.length
-      expect(calls).toBeLessThanOrEqual(tally.requests * 1.2)
+    // Two ejections of 15 and 30 s, each up to a fifth longer, and three tests 5 s apart.
+    await scene.pass(75, surface)
+    await scene.settle()
+    expect(tally.errors).toEqual([])
+    const calls = primary.calls.length + second.calls.length
+    expect(calls).toBeLessThanOrEqual(tally.requests * 1.2)
 
-      // A test that met the last of the outage doubles the ejection once more: a minute, up to a fifth longer.
-      let served = 0
-      for (let waited = 0; served < 20 && waited < 120; waited += 5) {
-        const before = primary.calls.length
-        await scene.pass(5, surface)
-        served = primary.calls.length - before
-      }
-      expect(served).toBe(20)
-      await scene.stop()
-    },
-    120_000,
-  )
+    // A test that met the last of the outage doubles the ejection once more: a minute, up to a fifth longer.
+    let served = 0
+    for (let waited = 0; served < 20 && waited < 120; waited += 5) {
+      const before = primary.calls.length
+      await scene.pass(5, surface)
+      served = primary.calls.length - before
+    }
+    expect(served).toBe(20)
+    await scene.stop()
+  })
 })

@@ -106,7 +106,7 @@ describe('SIGTERM', () => {
     expect(leaving.errors()).toEqual([])
     expect(await staying.stop()).toBe(0)
     upstream.stop()
-  }, 120_000)
+  })
 
   // Five seconds each, in which nothing happens.
   test.concurrent.each([...bothSurfaces])(
@@ -131,7 +131,6 @@ describe('SIGTERM', () => {
       expect(await ended).toBe(0)
       upstream.stop()
     },
-    120_000,
   )
 })
 

@@ -56,25 +56,21 @@ async function dripOn(drip: Drip, turn: Turn, clock: JumpClock): Promise<void> {
 
 describe.each([...drips])('U6, R7: $name', (drip) => {
   // Each waits for its gateway's clock most of the time.
-  test.concurrent.each([...allPaths])(
-    '$name: is given up',
-    async (path) => {
-      const clock = createJumpClock()
-      await using till = await openTill({ clock })
-      let called: UpstreamCall | undefined
-      till.upstream.handle((call, reply) => {
-        called = call
-        return dripOn(drip, turnOf(call, reply, ''), clock)
-      })
-      const answer = await till.ask(path)
-      expect({ streamed: streamsUpstream(path), outcome: outcomeOf(path, answer) }).toEqual({
-        streamed: streamsUpstream(path),
-        outcome: drip.outcome(path),
-      })
-      await called?.closed
-      await expectFairBooks(till, answer, drip.outcome(path))
-      expect((await till.wallets.read()).held).toBe(0n)
-    },
-    120_000,
-  )
+  test.concurrent.each([...allPaths])('$name: is given up', async (path) => {
+    const clock = createJumpClock()
+    await using till = await openTill({ clock })
+    let called: UpstreamCall | undefined
+    till.upstream.handle((call, reply) => {
+      called = call
+      return dripOn(drip, turnOf(call, reply, ''), clock)
+    })
+    const answer = await till.ask(path)
+    expect({ streamed: streamsUpstream(path), outcome: outcomeOf(path, answer) }).toEqual({
+      streamed: streamsUpstream(path),
+      outcome: drip.outcome(path),
+    })
+    await called?.closed
+    await expectFairBooks(till, answer, drip.outcome(path))
+    expect((await till.wallets.read()).held).toBe(0n)
+  })
 })

@@ -44,4 +44,4 @@ test('B4: a price that changes while an answer runs is not the price of that ans
   expect(await response.text()).toContain('[DONE]')
   // 3 tokens in at $1.00 a million and 2 out at $2.00: 3 × 1,000 + 2 × 2,000 nano-dollars. At the new price it were 31,000.
   expect(await requestRecords(gateway, 1)).toMatchObject([{ cost: '0.000007' }])
-}, 120_000)
+})

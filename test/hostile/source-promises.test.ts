@@ -119,4 +119,4 @@ test('P4: the bill of materials names what runs, each with its version and its l
   } finally {
     rmSync(folder, { recursive: true, force: true })
   }
-}, 120_000)
+})

@@ -18,7 +18,7 @@ beforeAll(async () => {
   clock = createJumpClock()
   till = await openTill({ models: 60 })
   spared = await openTill({ models: 45, spare, clock })
-}, 120_000)
+})
 // The whole process shares a budget of retries, which time brings back.
 beforeEach(() => clock.jump(60))
 afterAll(async () => {

@@ -57,7 +57,7 @@ test('on SQLite, in one process', async () => {
   expect(await till.wallets.read()).toEqual({ posted: remainder, held: 0n })
   expect(till.chargeCount()).toBe(7)
   expect(till.upstream.calls).toHaveLength(7)
-}, 120_000)
+})
 
 const launcher = join(import.meta.dir, '..', '..', 'bin', 'tollgate')
 const children: Bun.Subprocess[] = []
@@ -122,5 +122,5 @@ models:
       expect(await child.exited).toBe(0)
     }
     upstream.stop()
-  }, 120_000)
+  })
 })

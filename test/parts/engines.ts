@@ -11,9 +11,6 @@ import { migrate } from '../../src/store/migrate.ts'
 import { openDatabase } from '../../src/store/open-database.ts'
 import { findPostgresPrograms, sharedPostgres } from './postgres.ts'
 
-/** initdb and the first start take a second or two; a loaded machine gets a minute. */
-const serverStartTimeoutMs = 60_000
-
 /** Where a database can be opened; still empty. */
 export interface Place extends Disposable {
   readonly url: string | undefined
@@ -38,7 +35,7 @@ export function forEachEngine(tests: (engine: TestEngine) => void): void {
   const installed = findPostgresPrograms() !== undefined
   describe.skipIf(!installed)('on postgres', () => {
     // A hook of a skipped group would be counted as a skipped test without a name.
-    if (installed) beforeAll(async () => void (await sharedPostgres()), serverStartTimeoutMs)
+    if (installed) beforeAll(async () => void (await sharedPostgres()))
     tests(createEngine('postgres'))
   })
 }

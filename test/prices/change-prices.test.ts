@@ -15,8 +15,6 @@ const cheap = { input: '1.00', output: '2.00' }
 const dear = { input: '5.00', output: '8.00' }
 const usage = usageIn('chat', used)
 const words = wordsOf('chat')
-/** One on PostgreSQL gives a balancer five seconds to notice that it stops. */
-const stopTimeoutMs = 30_000
 /** 130 in at $1 and 50 out at $2 per million; the same at $5 and $8. */
 const costs = { cheap: '0.00023', dear: '0.00105' }
 
@@ -26,8 +24,8 @@ forEachEngine((engine) => {
   beforeAll(async () => {
     clock = createStepClock('2027-01-15T08:00:00Z')
     priced = await openPriced({ engine, clock })
-  }, stopTimeoutMs)
-  afterAll(() => priced[Symbol.asyncDispose](), stopTimeoutMs)
+  })
+  afterAll(() => priced[Symbol.asyncDispose]())
 
   /** One running stream on each surface; answers with the way to end them and to read their ids. */
   async function startStreams(model: string) {

@@ -1,6 +1,6 @@
 // The three calls and the command line over them: how a model is named, what is refused, and what a restart keeps.
 
-import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { startApp } from '../../src/app.ts'
@@ -14,7 +14,6 @@ import { gatewayCommand } from '../parts/program.ts'
 import { openPriced, type PricedGateway } from './priced-gateway.ts'
 
 // A few processes per test, on a machine that may be busy.
-setDefaultTimeout(120_000)
 
 let priced: PricedGateway
 beforeAll(async () => {

@@ -15,7 +15,7 @@ else {
     let task: Task
     beforeAll(async () => {
       task = await runTask(found.program)
-    }, 90_000)
+    })
 
     test('completes the task and tells what the tools said', () => {
       expect(`${task.exitCode} ${task.printed}`).toStartWith('0 {')

@@ -76,5 +76,5 @@ describe.skipIf(findPostgresPrograms() === undefined)('a key that was taken over
       await gateway.stop()
       upstream.stop()
     }
-  }, 90_000)
+  })
 })

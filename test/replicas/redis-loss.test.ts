@@ -5,8 +5,8 @@ import { describe, expect, test } from 'bun:test'
 import { systemClock } from '../../src/kernel/clock.ts'
 import type { LimitScope } from '../../src/limits/limit.ts'
 import { createRedisLimiter } from '../../src/limits/shared/redis-limiter.ts'
-import type { SharedLimiter } from '../../src/limits/shared/shared-limiter.ts'
-import { openRedis } from '../../src/store/redis.ts'
+import type { LimiterMode, SharedLimiter } from '../../src/limits/shared/shared-limiter.ts'
+import { openRedis, type Redis } from '../../src/store/redis.ts'
 import { findRedisProgram, startRedis } from '../parts/redis.ts'
 
 const limit = 600
@@ -16,7 +16,10 @@ interface Load extends AsyncDisposable {
   readonly limiters: readonly SharedLimiter[]
   readonly admitted: number
   readonly askedInAll: number
-  /** What the limit allows in the time that has passed. */
+  /**
+   * What the limit allows in the time that has passed, and one more limit for each loss of Redis. A slow machine may
+   * lose it more often than the test takes it away.
+   */
   allowed(): number
 }
 
@@ -24,9 +27,13 @@ interface Load extends AsyncDisposable {
 async function startLoad(url: string): Promise<Load> {
   const clients = [1, 2, 3].map(() => openRedis({ url }))
   while (!clients.every(({ connected }) => connected)) await Bun.sleep(5)
-  const limiters = clients.map((redis) =>
-    createRedisLimiter({ redis, clock: systemClock, liveReplicas: () => 3, patienceMs: 500 }),
-  )
+  const losses = new Map<Redis, number>()
+  const limiters = clients.map((redis) => {
+    const onMode = ({ kind }: LimiterMode) => {
+      if (kind === 'share') losses.set(redis, (losses.get(redis) ?? 0) + 1)
+    }
+    return createRedisLimiter({ redis, clock: systemClock, liveReplicas: () => 3, patienceMs: 500, onMode })
+  })
   const startedMs = systemClock.monotonicMs()
   const load = { limiters, admitted: 0, askedInAll: 0 }
   let stopped = false
@@ -43,7 +50,7 @@ async function startLoad(url: string): Promise<Load> {
   }
   const asking = limiters.map(ask)
   return Object.assign(load, {
-    allowed: () => limit + (limit * (systemClock.monotonicMs() - startedMs)) / 60_000,
+    allowed: () => limit * (1 + (systemClock.monotonicMs() - startedMs) / 60_000 + Math.max(0, ...losses.values())),
     async [Symbol.asyncDispose]() {
       stopped = true
       await Promise.all(asking)
@@ -69,13 +76,13 @@ describe.skipIf(findRedisProgram() === undefined)('redis under load', () => {
     const before = load.askedInAll
     // Requests go on being answered.
     await until(() => load.askedInAll > before + 3000)
-    expect(load.admitted).toBeLessThanOrEqual(load.allowed() + limit)
+    expect(load.admitted).toBeLessThanOrEqual(load.allowed())
     await server.start()
     await until(() => allIn(load, 'shared'))
     const back = load.askedInAll
     await until(() => load.askedInAll > back + 3000 && allIn(load, 'shared'))
-    expect(load.admitted).toBeLessThanOrEqual(load.allowed() + limit)
-  }, 120_000)
+    expect(load.admitted).toBeLessThanOrEqual(load.allowed())
+  })
 
   test('that hangs keeps nobody waiting, and all are back when it goes on', async () => {
     await using server = await startRedis()
@@ -88,6 +95,6 @@ describe.skipIf(findRedisProgram() === undefined)('redis under load', () => {
     server.goOn()
     await until(() => allIn(load, 'shared'))
     // What it had counted is still there.
-    expect(load.admitted).toBeLessThanOrEqual(load.allowed() + limit)
-  }, 120_000)
+    expect(load.admitted).toBeLessThanOrEqual(load.allowed())
+  })
 })

@@ -16,7 +16,15 @@ import { runStorm } from './fleet/storm.ts'
 type Part = readonly [title: string, run: (onProgress: Progress) => Promise<Proof>]
 
 function partsOf(requests: number): Record<string, readonly Part[]> {
-  const storm = { requests, killsLeast: 5, killEveryMs: 3000, thinNanos: 500_000_000n, agesTheDead: false }
+  const storm = {
+    requests,
+    killsLeast: 5,
+    killEveryMs: 3000,
+    thinNanos: 500_000_000n,
+    agesTheDead: false,
+    // M5.
+    resolvedWithinMs: 60_000,
+  }
   const loss = { limit: 300, losses: 3, askedEach: 2000 }
   // The last gap is longer than it takes to be thought dead.
   const restart = { gapsMs: [2000, 25_000], completeEach: 300 }

@@ -64,18 +64,14 @@ describe.skipIf(findPostgresPrograms() === undefined)('a revoked key is refused 
   test('on postgres alone', async () => {
     await using store = await openPostgresStore()
     await revokeEverywhere(store.database)
-  }, 120_000)
+  })
 
-  test.skipIf(findRedisProgram() === undefined)(
-    'at once with redis',
-    async () => {
-      await using store = await openPostgresStore()
-      await using server = await startRedis()
-      const redis = openRedis({ url: server.url })
-      while (!redis.connected) await Bun.sleep(5)
-      await revokeEverywhere(store.database, redis)
-      redis.close()
-    },
-    120_000,
-  )
+  test.skipIf(findRedisProgram() === undefined)('at once with redis', async () => {
+    await using store = await openPostgresStore()
+    await using server = await startRedis()
+    const redis = openRedis({ url: server.url })
+    while (!redis.connected) await Bun.sleep(5)
+    await revokeEverywhere(store.database, redis)
+    redis.close()
+  })
 })

@@ -40,21 +40,13 @@ function expectOneLimit(counts: readonly Counts[]): void {
 }
 
 describe('three processes let through what one would', () => {
-  test.skipIf(findRedisProgram() === undefined)(
-    'with redis',
-    async () => {
-      await using server = await startRedis()
-      expectOneLimit(await runChildren(server.url))
-    },
-    120_000,
-  )
+  test.skipIf(findRedisProgram() === undefined)('with redis', async () => {
+    await using server = await startRedis()
+    expectOneLimit(await runChildren(server.url))
+  })
 
-  test.skipIf(findPostgresPrograms() === undefined)(
-    'with postgres alone',
-    async () => {
-      await using store = await openPostgresStore()
-      expectOneLimit(await runChildren(store.url))
-    },
-    120_000,
-  )
+  test.skipIf(findPostgresPrograms() === undefined)('with postgres alone', async () => {
+    await using store = await openPostgresStore()
+    expectOneLimit(await runChildren(store.url))
+  })
 })

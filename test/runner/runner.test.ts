@@ -1,4 +1,5 @@
 import { expect, test } from 'bun:test'
+import { join } from 'node:path'
 import { slowFiles, waitingFiles } from '../slow-files.ts'
 import { joinReports, readReport } from './read-report.ts'
 import { unexcused } from './skips.ts'
@@ -39,6 +40,17 @@ test('reports of several runs are read as one', () => {
 
 test('whatever has a lane of its own is a file with a time', () => {
   for (const file of waitingFiles) expect(slowFiles[file]).toBeGreaterThan(0)
+})
+
+// The time limit of all tests is in test/time-limit.ts. A shorter one fails on a busy machine.
+test('no test sets a time limit of its own', async () => {
+  const limit = /^ *\}, [\d_]{5,}\)$|^ *\},\n *[\d_]{5,},\n *\)$|^setDefaultTimeout\(/m
+  const root = join(import.meta.dir, '../..')
+  const limited: string[] = []
+  for await (const file of new Bun.Glob('{src,test}/**/*.test.{ts,tsx}').scan({ cwd: root })) {
+    if (limit.test(await Bun.file(join(root, file)).text())) limited.push(file)
+  }
+  expect(limited).toEqual([])
 })
 
 test('where nothing may be skipped, only what is on the list is excused', () => {

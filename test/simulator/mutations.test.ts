@@ -26,7 +26,7 @@ for (const engine of ['embedded', 'shared'] as const) {
       for (const mutation of mutations.filter((one) => one.engine === engine)) {
         test(mutation.name, async () => {
           expect(await firstCatch(mutation)).toMatch(/^seed \d+: /)
-        }, 300_000)
+        })
       }
     },
   )

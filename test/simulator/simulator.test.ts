@@ -23,7 +23,7 @@ async function traceOf(seed: number): Promise<string> {
 
 test('M1–M8: a thousand worlds of the embedded ledger keep every promise', async () => {
   expect(await failuresOf('embedded', 1, 1000)).toEqual([])
-}, 300_000)
+})
 
 test('the same seed is the same world, step by step', async () => {
   for (const seed of [2, 5, 10]) expect(await traceOf(seed)).toBe(await traceOf(seed))
@@ -33,7 +33,7 @@ function testKnownSeeds(engine: EngineName): void {
   for (const { seed, found } of knownSeeds.filter((known) => known.engine === engine)) {
     test(`seed ${seed} of the ${engine} ledger, which once failed: ${found}`, async () => {
       expect((await simulateSeed({ engine, seed })).violations).toEqual([])
-    }, 300_000)
+    })
   }
 }
 
@@ -42,7 +42,7 @@ testKnownSeeds('embedded')
 describe.skipIf(findPostgresPrograms() === undefined)('on postgres', () => {
   test('M1–M8: a few worlds of replicas on one database keep every promise', async () => {
     expect(await failuresOf('shared', 10, 3)).toEqual([])
-  }, 300_000)
+  })
 
   testKnownSeeds('shared')
 })

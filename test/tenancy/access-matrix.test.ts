@@ -116,7 +116,7 @@ test('T3, A10: every management route × nobody, an API key, the token', async (
     const stranger = call.isPublic ? call.status : 401
     expect([call.name, outcomes]).toEqual([call.name, [stranger, stranger, stranger, stranger, call.status]])
   }
-}, 120_000)
+})
 
 test('T2: an unknown id, an id of another kind and no id at all are one and the same 404', async () => {
   const ids = await freshIds()

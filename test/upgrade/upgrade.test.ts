@@ -1,6 +1,6 @@
 // The newest gateway on a database of every age: it starts, the old key calls, the books are right to the nano-dollar.
 
-import { expect, setDefaultTimeout, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { readRecomputeCharge } from '../../src/catalog/recompute-charge.ts'
@@ -14,8 +14,6 @@ import { verifyAudit } from '../../src/tenancy/verify-audit.ts'
 import { startCrashApp } from '../parts/crash-app.ts'
 import { forEachEngine, type TestEngine } from '../parts/engines.ts'
 import { charge, fills, inventTenant, type OldTenant, topUp } from './levels.ts'
-
-setDefaultTimeout(120_000)
 
 const names = allMigrations.map(({ name }) => name)
 

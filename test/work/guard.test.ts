@@ -104,5 +104,4 @@ test.skipIf(Bun.which('strace') === null)(
       is.length > 0 && is.every((figure) => figure >= atLeast && figure <= atMost)
     expect(measured.filter((one) => !isWithin(one))).toEqual([])
   },
-  120_000,
 )

@@ -1,10 +1,9 @@
-import { expect, setDefaultTimeout, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { onSqlite, openWorld } from '../../../test/parts/command-line.ts'
 
 // Some ten processes per test, on a machine that may be busy.
-setDefaultTimeout(120_000)
 
 onSqlite((engine) => {
   test('connect claude makes a key, writes it for this user only, and undo gives the file back', async () => {

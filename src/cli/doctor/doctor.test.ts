@@ -1,11 +1,9 @@
-import { afterAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterAll, expect, test } from 'bun:test'
 import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { gatewayCommand } from '../../../test/parts/program.ts'
 import type { Finding } from './finding.ts'
-
-setDefaultTimeout(120_000)
 
 const folders: string[] = []
 const children = new Set<Bun.Subprocess>()

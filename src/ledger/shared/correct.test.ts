@@ -53,7 +53,7 @@ forEachEngine((engine) => {
     await rounds
     expect(await books.ledger.wallet(workspaceId)).toMatchObject({ posted: 0n, held: 0n })
     await expectBooksRight(database)
-  }, 120_000)
+  })
 
   test('what is free beside the slices is taken without asking for them', async () => {
     await using store = await engine.openStore()
@@ -65,5 +65,5 @@ forEachEngine((engine) => {
     expect(await books.ledger.correct(correction)).toMatchObject({ kind: 'corrected', posted: 300n })
     expect(await database.sql<{ state: string }>`SELECT state FROM leases`).toEqual([{ state: 'open' }])
     await expectBooksRight(database)
-  }, 120_000)
+  })
 })

@@ -61,7 +61,7 @@ forEachEngine((engine) => {
       available: 5n as Nano,
     })
     await expectBooksRight(database)
-  }, 120_000)
+  })
 
   test('a process that is killed with a lease in its hands takes nothing along', async () => {
     await using store = await engine.openStore()
@@ -91,5 +91,5 @@ forEachEngine((engine) => {
       available: 0n as Nano,
     })
     await expectBooksRight(database)
-  }, 120_000)
+  })
 })

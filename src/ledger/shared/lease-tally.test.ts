@@ -37,7 +37,7 @@ forEachEngine((engine) => {
     await ledger.settle(settlementOf(third.requestId, 20n))
     await books.pace.round()
     expect(leases()).toMatchObject({ open: 0, leased: 0n, inUse: 0n, taken: 1, returned: 1, lost: 0 })
-  }, 120_000)
+  })
 
   if (engine.name !== 'postgres') return
 
@@ -54,5 +54,5 @@ forEachEngine((engine) => {
     books.clock.advance(1000)
     await books.pace.round()
     expect(books.ledger.stats().leases).toMatchObject({ open: 0, leased: 0n, taken: 1, returned: 0, lost: 1 })
-  }, 120_000)
+  })
 })

@@ -93,7 +93,7 @@ forEachEngine((engine) => {
     expect(await database.sql`SELECT 1 FROM leases`).toHaveLength(0)
     await expectBooksRight(database)
     await embedded.close()
-  }, 120_000)
+  })
 })
 
 const hot = { hotHoldsPerSecond: 1 }

@@ -84,7 +84,7 @@ forEachEngine((engine) => {
     expect(await leasesOf(database)).toEqual([])
     expect(await database.sql`SELECT posted, held FROM balances`).toEqual([{ posted: 10_000n, held: 0n }])
     await expectBooksRight(database)
-  }, 120_000)
+  })
 
   test('a wallet that is thin for its holds is not leased', async () => {
     await using store = await engine.openStore()
@@ -97,7 +97,7 @@ forEachEngine((engine) => {
       await ledger.release(request.requestId)
     }
     expect(await leasesOf(store.database)).toEqual([])
-  }, 120_000)
+  })
 
   test('nobody is refused while another replica sits on an idle slice; what runs there stays paid for', async () => {
     await using store = await engine.openStore()
@@ -129,7 +129,7 @@ forEachEngine((engine) => {
     clearInterval(giving)
     expect(await second.ledger.settle(settlementOf(all.requestId, 990n))).toMatchObject({ transfer: { amount: 990n } })
     await expectBooksRight(database)
-  }, 120_000)
+  })
 
   test('a lease that was taken back cannot be charged against: the wallet pays, once, and the rest is written off', async () => {
     await using store = await engine.openStore()
@@ -154,7 +154,7 @@ forEachEngine((engine) => {
     expect(await sleeper.ledger.settle(settlementOf(short.requestId, 25n))).toMatchObject({ repeated: true })
     expect(await other.ledger.wallet(workspaceId)).toMatchObject({ posted: 960n, held: 960n })
     await expectBooksRight(database)
-  }, 120_000)
+  })
 
   test('what must not be paid once its replica was taken for dead has a row of its own, also on a hot wallet', async () => {
     await using store = await engine.openStore()
@@ -173,37 +173,33 @@ forEachEngine((engine) => {
     expect(await database.sql`SELECT 1 FROM transfers WHERE kind = 'charge'`).toEqual([])
     expect(await other.ledger.wallet(workspaceId)).toMatchObject({ posted: 1000n })
     await expectBooksRight(database)
-  }, 120_000)
+  })
 
   test.each([
     [60n, 60n],
     [95n, 95n],
     [150n, 130n],
-  ])(
-    'what was delivered is paid from idle slices too: of %i it pays %i',
-    async (due, paid) => {
-      await using store = await engine.openStore()
-      const { database } = store
-      const workspaceId = await addWorkspace(database)
-      await using leasing = await openLedger(database, { hotHoldsPerSecond: 1 })
-      await using exact = await openLedger(database, { hotHoldsPerSecond: Number.POSITIVE_INFINITY })
-      await leasing.ledger.fund({ workspaceId, amount: 1000n as Nano, kind: 'topup' })
-      const warming = holdOf(workspaceId, 10n)
-      await leasing.ledger.hold(warming)
-      while ((await leasesOf(database)).length === 0) await Bun.sleep(1)
-      await leasing.ledger.release(warming.requestId)
-      // A slice of 80 is idle; of the rest 870 are somebody else's, 10 are held and 40 free: 130 in all.
-      await exact.ledger.hold(holdOf(workspaceId, 870n))
-      const asked = holdOf(workspaceId, 10n)
-      expect(await exact.ledger.hold(asked)).toEqual({ kind: 'held' })
-      const giving = setInterval(() => void leasing.pace.round(), 20)
-      const end = await exact.ledger.settle(settlementOf(asked.requestId, due))
-      clearInterval(giving)
-      expect(end).toMatchObject({ kind: 'settled', transfer: { amount: paid }, writtenOff: due - paid })
-      await expectBooksRight(database)
-    },
-    120_000,
-  )
+  ])('what was delivered is paid from idle slices too: of %i it pays %i', async (due, paid) => {
+    await using store = await engine.openStore()
+    const { database } = store
+    const workspaceId = await addWorkspace(database)
+    await using leasing = await openLedger(database, { hotHoldsPerSecond: 1 })
+    await using exact = await openLedger(database, { hotHoldsPerSecond: Number.POSITIVE_INFINITY })
+    await leasing.ledger.fund({ workspaceId, amount: 1000n as Nano, kind: 'topup' })
+    const warming = holdOf(workspaceId, 10n)
+    await leasing.ledger.hold(warming)
+    while ((await leasesOf(database)).length === 0) await Bun.sleep(1)
+    await leasing.ledger.release(warming.requestId)
+    // A slice of 80 is idle; of the rest 870 are somebody else's, 10 are held and 40 free: 130 in all.
+    await exact.ledger.hold(holdOf(workspaceId, 870n))
+    const asked = holdOf(workspaceId, 10n)
+    expect(await exact.ledger.hold(asked)).toEqual({ kind: 'held' })
+    const giving = setInterval(() => void leasing.pace.round(), 20)
+    const end = await exact.ledger.settle(settlementOf(asked.requestId, due))
+    clearInterval(giving)
+    expect(end).toMatchObject({ kind: 'settled', transfer: { amount: paid }, writtenOff: due - paid })
+    await expectBooksRight(database)
+  })
 
   test('the slice of a dead replica is taken back by the reaper, and what it had charged stays charged', async () => {
     await using store = await engine.openStore()
@@ -227,7 +223,7 @@ forEachEngine((engine) => {
     })
     await expectBooksRight(database)
     await dead.ledger.close()
-  }, 120_000)
+  })
 
   test('a replica that leaves gives its slices back', async () => {
     await using store = await engine.openStore()
@@ -238,7 +234,7 @@ forEachEngine((engine) => {
     await books.ledger.close()
     expect(await leasesOf(database)).toEqual([])
     expect(await database.sql`SELECT posted, held FROM balances`).toEqual([{ posted: 1000n, held: 0n }])
-  }, 120_000)
+  })
 
   test('what does not fit into the slice is held beside it, and one settlement ends both', async () => {
     await using store = await engine.openStore()
@@ -254,7 +250,7 @@ forEachEngine((engine) => {
     expect(await ledger.settle(settlementOf(request.requestId, 240n))).toMatchObject({ transfer: { amount: 240n } })
     expect(await ledger.wallet(workspaceId)).toMatchObject({ posted: 760n, held: 0n })
     await expectBooksRight(database)
-  }, 120_000)
+  })
 
   test('a charge from a lease whose answer was lost is made once', async () => {
     await using store = await engine.openStore()
@@ -281,7 +277,7 @@ forEachEngine((engine) => {
     expect(await leasesOf(database)).toMatchObject([{ spent: 4n }])
     expect(await ledger.wallet(workspaceId)).toMatchObject({ posted: 996n, held: 0n })
     await expectBooksRight(store.database)
-  }, 120_000)
+  })
 
   test('a hold from a lease that is past its lifetime is reaped', async () => {
     await using store = await engine.openStore()
@@ -295,5 +291,5 @@ forEachEngine((engine) => {
     expect(await ledger.reap()).toEqual([{ requestId: request.requestId, amount: 10n as Nano, sent: true }])
     expect(await ledger.settle(settlementOf(request.requestId, 5n))).toEqual({ kind: 'gone' })
     expect(await ledger.wallet(workspaceId)).toMatchObject({ posted: 1000n, held: 0n })
-  }, 120_000)
+  })
 })

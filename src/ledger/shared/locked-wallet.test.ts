@@ -56,7 +56,7 @@ forEachEngine((engine) => {
     expect((await ledger.wallet(locked)).posted).toBe(995n as Nano)
     await ledger.close()
     await expectBooksRight(database)
-  }, 120_000)
+  })
 
   test('the reaper ends what the dead held of other wallets', async () => {
     await using store = await engine.openStore()
@@ -80,7 +80,7 @@ forEachEngine((engine) => {
     await dead.close()
     await living.close()
     await expectBooksRight(database)
-  }, 120_000)
+  })
 
   test('the reaper ends in one round all that the dead held of a wallet that is only busy', async () => {
     await using store = await engine.openStore()
@@ -103,5 +103,5 @@ forEachEngine((engine) => {
     await dead.close()
     await living.close()
     await expectBooksRight(database)
-  }, 120_000)
+  })
 })

@@ -79,7 +79,7 @@ forEachEngine((engine) => {
     expect(await database.sql`SELECT 1 FROM changes WHERE kind = 'test'`).toHaveLength(7)
     expect(await database.sql`SELECT spent FROM leases`).toEqual([{ spent: 21n }])
     await expectBooksRight(database)
-  }, 120_000)
+  })
 
   test('while somebody locks the rows of all wallets, a lease admits and charges', async () => {
     await using store = await engine.openStore()
@@ -96,7 +96,7 @@ forEachEngine((engine) => {
     })
     expect(await ledger.wallet(workspaceId)).toMatchObject({ posted: 9_970n, held: 0n })
     await expectBooksRight(database)
-  }, 120_000)
+  })
 
   test('of two leases in one commit the one that is gone pays nothing, and its wallet pays instead', async () => {
     await using store = await engine.openStore()
@@ -117,7 +117,7 @@ forEachEngine((engine) => {
     expect(await database.sql`SELECT spent FROM leases`).toEqual([{ spent: 4n }])
     expect(await ledger.wallet(lost)).toMatchObject({ posted: 9_995n, held: 0n })
     await expectBooksRight(database)
-  }, 120_000)
+  })
 
   test('what the operator writes off is written with the charge', async () => {
     await using store = await engine.openStore()
@@ -132,5 +132,5 @@ forEachEngine((engine) => {
       { kind: 'writeoff', amount: 3n },
     ])
     await expectBooksRight(database)
-  }, 120_000)
+  })
 })

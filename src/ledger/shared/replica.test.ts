@@ -27,7 +27,7 @@ describe.skipIf(findPostgresPrograms() === undefined)('whether the silence of ot
     expect(await beatAt(25_000)).toBe(false)
     expect(await beatAt(30_000)).toBe(false)
     expect(await beatAt(35_000)).toBe(true)
-  }, 120_000)
+  })
 
   test('is not said while something that they hold can still be charged', async () => {
     await using store = await openPostgresStore()
@@ -46,5 +46,5 @@ describe.skipIf(findPostgresPrograms() === undefined)('whether the silence of ot
     expect(await isLive()).toBe(true)
     expect(await waking.ledger.reap()).toHaveLength(1)
     expect(await isLive()).toBe(false)
-  }, 120_000)
+  })
 })

@@ -212,7 +212,7 @@ forEachEngine((engine) => {
     expect(counts.insufficient).toBe(993)
     expect(await books.ledger.wallet(workspaceId)).toMatchObject({ posted: 5n, held: 0n })
     await expectBooksRight(store.database)
-  }, 120_000)
+  })
 })
 
 /** Each child is ready before any begins. */

@@ -25,5 +25,5 @@ describe.skipIf(findPostgresPrograms() === undefined)('on postgres', () => {
     expect((await verify(database, { readPrice })).findings).toEqual([])
     const checks = (await verify(database)).findings.map(({ check }) => check)
     expect(checks).toEqual(['no open hold past its lifetime', 'every lease has a wallet and an owner that renews it'])
-  }, 120_000)
+  })
 })

@@ -148,7 +148,7 @@ describe('three limiters answer as one', () => {
         scale,
         400,
       )
-    }, 120_000)
+    })
   }
 
   describe.skipIf(findRedisProgram() === undefined)('in redis', () => {
@@ -163,7 +163,7 @@ describe('three limiters answer as one', () => {
           400,
         )
         for (const client of clients) client.close()
-      }, 120_000)
+      })
     }
   })
 
@@ -172,6 +172,6 @@ describe('three limiters answer as one', () => {
       await using store = await openPostgresStore()
       const { database } = store
       await compareMany((nowMs) => times(() => createSqlLimiter({ ...patient, database, nowMs })), 1, 40)
-    }, 120_000)
+    })
   })
 })

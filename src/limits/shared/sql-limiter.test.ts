@@ -36,7 +36,7 @@ describe.skipIf(findPostgresPrograms() === undefined)('limits in postgres', () =
     // 128 at a time.
     expect(database.transactions).toBe(8)
     await limiter.close()
-  }, 120_000)
+  })
 
   test('scopes asked for by many in different orders stand in nobody’s way', async () => {
     await using store = await openPostgresStore()
@@ -50,7 +50,7 @@ describe.skipIf(findPostgresPrograms() === undefined)('limits in postgres', () =
     expect(verdicts.filter(({ kind }) => kind === 'admitted')).toHaveLength(300)
     expect(limiters.map(({ mode }) => mode.kind)).toEqual(['shared', 'shared', 'shared'])
     for (const limiter of limiters) await limiter.close()
-  }, 120_000)
+  })
 
   test('rows that say nothing any more are cleared, the others stay', async () => {
     await using store = await openPostgresStore()
@@ -64,7 +64,7 @@ describe.skipIf(findPostgresPrograms() === undefined)('limits in postgres', () =
     expect(await clearDrained(database)).toBe(1)
     expect(await rowIds(database)).toEqual(['key_used'])
     await limiter.close()
-  }, 120_000)
+  })
 
   test('without the table each process has its share, and comes back with it', async () => {
     await using store = await openPostgresStore()
@@ -78,7 +78,7 @@ describe.skipIf(findPostgresPrograms() === undefined)('limits in postgres', () =
     await script('ALTER TABLE away RENAME TO limit_loads')
     while (limiter.mode.kind !== 'shared') await Bun.sleep(5)
     await limiter.close()
-  }, 120_000)
+  })
 
   test('only those whose heartbeat is young are counted, and one at least', async () => {
     await using store = await openPostgresStore()
@@ -100,5 +100,5 @@ describe.skipIf(findPostgresPrograms() === undefined)('limits in postgres', () =
     await live.refresh()
     expect(live.count()).toBe(3)
     live.close()
-  }, 120_000)
+  })
 })

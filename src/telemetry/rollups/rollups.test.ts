@@ -222,7 +222,7 @@ describe.skipIf(findPostgresPrograms() === undefined)('on postgres', () => {
     ])
     expect(await rollups.run()).toBe(1)
     await rollups.close()
-  }, 120_000)
+  })
 })
 
 test('a quantile lies between the bounds of its count, in proportion', () => {

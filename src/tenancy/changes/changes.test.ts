@@ -53,7 +53,7 @@ describe.skipIf(findPostgresPrograms() === undefined)('through postgres', () => 
     expect(teller?.heard).toEqual([])
     for (const other of others) expect(other.heard).toEqual([revoked, replaced])
     for (const replica of [teller, ...others]) replica?.changes.close()
-  }, 120_000)
+  })
 
   test('who joins later forgets once what it may remember, and hears of nothing old', async () => {
     await using store = await openPostgresStore()
@@ -64,7 +64,7 @@ describe.skipIf(findPostgresPrograms() === undefined)('through postgres', () => 
     expect([late.gaps, late.heard]).toEqual([1, []])
     first.changes.close()
     late.changes.close()
-  }, 120_000)
+  })
 
   test('a change that is recorded in its transaction is heard with the commit, though its teller died; undone, never', async () => {
     await using store = await openPostgresStore()
@@ -84,7 +84,7 @@ describe.skipIf(findPostgresPrograms() === undefined)('through postgres', () => 
     expect(teller.heard).toEqual([])
     teller.changes.close()
     other.changes.close()
-  }, 120_000)
+  })
 
   test('a change that becomes visible after a later one is heard too', async () => {
     await using store = await openPostgresStore()
@@ -108,7 +108,7 @@ describe.skipIf(findPostgresPrograms() === undefined)('through postgres', () => 
     expect(other.heard).toEqual([revoked, { kind: 'project', id: 'prj_1' }])
     teller.changes.close()
     other.changes.close()
-  }, 120_000)
+  })
 
   test('a replica that could not look for a while forgets everything it remembers', async () => {
     await using store = await openPostgresStore()
@@ -129,7 +129,7 @@ describe.skipIf(findPostgresPrograms() === undefined)('through postgres', () => 
     expect(other.gaps).toBe(2)
     teller.changes.close()
     other.changes.close()
-  }, 120_000)
+  })
 
   test('a change that cannot be told is reported, and throws nothing at who made it', async () => {
     await using store = await openPostgresStore()
@@ -138,7 +138,7 @@ describe.skipIf(findPostgresPrograms() === undefined)('through postgres', () => 
     await replica.changes.announce(revoked)
     expect(replica.faults).toEqual([new Error('away')])
     replica.changes.close()
-  }, 120_000)
+  })
 
   test('what a newer version tells is passed over', async () => {
     await using store = await openPostgresStore()
@@ -150,7 +150,7 @@ describe.skipIf(findPostgresPrograms() === undefined)('through postgres', () => 
     await replica.changes.poll()
     expect([replica.heard, replica.gaps]).toEqual([[], 1])
     replica.changes.close()
-  }, 120_000)
+  })
 
   test('rows of more than an hour ago go', async () => {
     await using store = await openPostgresStore()
@@ -162,7 +162,7 @@ describe.skipIf(findPostgresPrograms() === undefined)('through postgres', () => 
     const rows = await store.database.sql<{ object: string }>`SELECT object FROM changes`
     expect(rows).toEqual([{ object: 'ws_1' }])
     replica.changes.close()
-  }, 120_000)
+  })
 
   describe.skipIf(findRedisProgram() === undefined)('and redis', () => {
     test('others hear at once, without looking, and the table says nothing new', async () => {
@@ -187,7 +187,7 @@ describe.skipIf(findPostgresPrograms() === undefined)('through postgres', () => 
       expect(teller.heard).toEqual([])
       for (const { changes } of [teller, other]) changes.close()
       for (const client of clients) client.close()
-    }, 120_000)
+    })
 
     test('while redis is away the table tells it', async () => {
       await using store = await openPostgresStore()
@@ -202,7 +202,7 @@ describe.skipIf(findPostgresPrograms() === undefined)('through postgres', () => 
       for (const { changes } of [teller, other]) changes.close()
       redis.close()
       await server.start()
-    }, 120_000)
+    })
   })
 })
 
@@ -216,5 +216,5 @@ forEachEngine((engine) => {
     expect(rows).toEqual(engine.name === 'postgres' ? [{ object: 'key_1' }] : [])
     teller.changes.close()
     other.changes.close()
-  }, 120_000)
+  })
 })

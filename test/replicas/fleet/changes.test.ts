@@ -6,18 +6,14 @@ import { findPostgresPrograms } from '../../parts/postgres.ts'
 import { findRedisProgram } from '../../parts/redis.ts'
 import { runChanges } from './changes.ts'
 
-const withinMs = 15_000
+const withinMs = 600_000
 
 describe.skipIf(findPostgresPrograms() === undefined)('what one replica is told reaches all three', () => {
-  test.skipIf(findRedisProgram() === undefined)(
-    'with redis',
-    async () => {
-      expect((await runChanges({ redis: true, rounds: 1, withinMs })).faults).toEqual([])
-    },
-    120_000,
-  )
+  test.skipIf(findRedisProgram() === undefined)('with redis', async () => {
+    expect((await runChanges({ redis: true, rounds: 1, withinMs })).faults).toEqual([])
+  })
 
   test('on postgres alone', async () => {
     expect((await runChanges({ redis: false, rounds: 1, withinMs })).faults).toEqual([])
-  }, 120_000)
+  })
 })

@@ -9,5 +9,5 @@ describe.skipIf(findPostgresPrograms() === undefined)('three replicas whose post
     const { faults, figures } = await runPostgresRestart({ gapsMs: [1000], completeEach: 60 })
     expect(faults).toEqual([])
     expect(figures['told 503 with Retry-After']).toBeGreaterThan(0)
-  }, 120_000)
+  })
 })

@@ -17,5 +17,5 @@ describe.skipIf(isMissing)('three replicas behind a balancer that looks at /read
     })
     expect(faults).toEqual([])
     expect(figures['streams running when one was told to go, together']).toBeGreaterThanOrEqual(36)
-  }, 120_000)
+  })
 })

@@ -51,21 +51,23 @@ export async function runSameLimit({ redis, asking }: SameLimitOptions): Promise
   }
 }
 
-const repeatsMax = 8
-const logMs = 200
+/** The log is written this much later at most, by a process that is not held up. */
+const logMs = 100
 
 /**
- * On a machine that is busy enough the store is late, a replica goes on with its share, and says so; what is let through
- * then is another promise. The last time counts, whatever it was.
+ * On a busy machine the store may be late. A replica then goes on with its share of the limit and logs it. How many it
+ * lets through then is another promise, so the measurement is repeated.
  */
 async function whileShared<T>(fleet: Fleet, repeats: { count: number }, work: () => Promise<T>): Promise<T> {
   const timesAlone = () => fleet.members.flatMap(({ warnings }) => warnings.filter(isAlone)).length
   for (;;) {
     const before = timesAlone()
     const result = await work()
-    // The log is written a moment later.
     await Bun.sleep(logMs)
-    if (timesAlone() === before || repeats.count === repeatsMax) return result
+    // A process that answers now has written what was due before.
+    await allShared(fleet)
+    await Bun.sleep(logMs)
+    if (timesAlone() === before) return result
     repeats.count++
     await until(() => allShared(fleet))
   }

@@ -15,11 +15,13 @@ describe.skipIf(isMissing)('three replicas on postgres and redis', () => {
       killEveryMs: 700,
       thinNanos: 60_000_000n,
       agesTheDead: true,
+      // Waits out a machine under heavy load; `npm run replicas` and the simulator check the minute.
+      resolvedWithinMs: 1_200_000,
     })
     expect(faults).toEqual([])
     // Neither a fleet that refused everything nor one that died idle would have shown anything.
     expect(figures['of these seen complete']).toBeGreaterThan(100)
     expect(figures['holds left by the dead']).toBeGreaterThan(0)
     expect(figures['refused with 402 there']).toBeGreaterThan(0)
-  }, 120_000)
+  })
 })

@@ -17,6 +17,8 @@ export interface StormOptions {
   readonly thinNanos: bigint
   /** The dead are found dead without twenty seconds of waiting. */
   readonly agesTheDead: boolean
+  /** Holds of the dead must be gone after this. */
+  readonly resolvedWithinMs: number
   readonly onProgress?: Progress
 }
 
@@ -24,11 +26,9 @@ const streams = 48
 const wholes = 16
 /** So many refusals for an empty wallet until it counts as dry. */
 const refusalsOfThin = 60
-/** M5. */
-const resolvedWithinMs = 60_000
 
 export async function runStorm(options: StormOptions): Promise<Proof> {
-  const { onProgress = () => {} } = options
+  const { resolvedWithinMs, onProgress = () => {} } = options
   await using fleet = await startFleet({ redis: true })
   await using watch = watchHolds(fleet.database)
   const startedMs = performance.now()

@@ -1,0 +1,8 @@
+// The time limit of every test and hook, loaded by bunfig.toml before each test file. It ends a test that hangs and is no
+// expectation: a machine at load 20 takes twenty times as long as an idle one. Tests do not set limits of their own.
+
+import { setDefaultTimeout } from 'bun:test'
+
+export const testLimitMs = 1_800_000
+
+setDefaultTimeout(testLimitMs)
