@@ -4,13 +4,13 @@
 import { afterAll, beforeAll, expect } from 'bun:test'
 import type { Page } from 'playwright-core'
 import { browserTest } from '../parts/browser.ts'
-import { button, type ConsoleHarness, field, patienceMs, startConsole } from './console-manage-harness.ts'
+import { button, type ConsoleHarness, field, startConsole } from './console-manage-harness.ts'
 
 let desk: ConsoleHarness
 
 beforeAll(async () => {
   desk = await startConsole()
-}, patienceMs)
+})
 afterAll(() => desk.stop())
 
 async function makeKey(name: string) {
@@ -74,75 +74,62 @@ browserTest(
     expect(reports.filter((report) => !report.includes('401'))).toEqual([])
     await close()
   },
-  patienceMs,
 )
 
-browserTest(
-  'what an own credential opens is marked, also where nobody else has it',
-  async () => {
-    const { workspace, key } = await makeKey('bringer')
-    const before = new Set(idsOf(await offered(key.secret)))
-    await desk.manage(`PUT /api/workspaces/${workspace.id}/credentials/groq`, { api_key: 'not-a-key-either' })
-    const models = await offered(key.secret)
-    const [fresh] = models.filter(({ id }) => !before.has(id))
-    expect(fresh?.own_key).toBe(true)
-    const { page, reports, go, close } = await desk.signIn()
-    await go(desk.gateway.url)
-    await page.click('summary:has-text("What can my key use?")')
-    await page.focus('#viewer-project')
-    await page.locator('#viewer-project option:has-text("bringer / web")').waitFor({ state: 'attached' })
-    await page.selectOption('#viewer-project', { label: 'bringer / web' })
-    await waitForRows(page, models.length)
-    expect(await shownIds(page)).toEqual(idsOf(models))
-    const marked = page.locator('[data-model]:has(.badge:text-is("own key"))')
-    expect(await marked.count()).toBe(models.filter(({ own_key }) => own_key).length)
-    const row = page.locator(`[data-model="${fresh?.id}"]`)
-    expect(await row.locator('.lamp').textContent()).toContain('own key')
-    expect(await row.locator('a.model-link').count()).toBe(0)
-    expect(reports).toEqual([])
-    await close()
-  },
-  patienceMs,
-)
+browserTest('what an own credential opens is marked, also where nobody else has it', async () => {
+  const { workspace, key } = await makeKey('bringer')
+  const before = new Set(idsOf(await offered(key.secret)))
+  await desk.manage(`PUT /api/workspaces/${workspace.id}/credentials/groq`, { api_key: 'not-a-key-either' })
+  const models = await offered(key.secret)
+  const [fresh] = models.filter(({ id }) => !before.has(id))
+  expect(fresh?.own_key).toBe(true)
+  const { page, reports, go, close } = await desk.signIn()
+  await go(desk.gateway.url)
+  await page.click('summary:has-text("What can my key use?")')
+  await page.focus('#viewer-project')
+  await page.locator('#viewer-project option:has-text("bringer / web")').waitFor({ state: 'attached' })
+  await page.selectOption('#viewer-project', { label: 'bringer / web' })
+  await waitForRows(page, models.length)
+  expect(await shownIds(page)).toEqual(idsOf(models))
+  const marked = page.locator('[data-model]:has(.badge:text-is("own key"))')
+  expect(await marked.count()).toBe(models.filter(({ own_key }) => own_key).length)
+  const row = page.locator(`[data-model="${fresh?.id}"]`)
+  expect(await row.locator('.lamp').textContent()).toContain('own key')
+  expect(await row.locator('a.model-link').count()).toBe(0)
+  expect(reports).toEqual([])
+  await close()
+})
 
-browserTest(
-  'a key that is none is refused in words, and nothing is kept',
-  async () => {
-    const { page, go, close } = await desk.signIn()
-    await go(desk.gateway.url)
-    await page.click('summary:has-text("What can my key use?")')
-    for (const wrong of ['sk-tg-not-a-key', 'clé']) {
-      await field(page, 'Your key').fill(wrong)
-      await button(page, 'Show what it can use').click()
-      await page.locator('.viewer .warning').waitFor()
-      expect(await page.evaluate('sessionStorage.length')).toBe(0)
-    }
-    await close()
-  },
-  patienceMs,
-)
+browserTest('a key that is none is refused in words, and nothing is kept', async () => {
+  const { page, go, close } = await desk.signIn()
+  await go(desk.gateway.url)
+  await page.click('summary:has-text("What can my key use?")')
+  for (const wrong of ['sk-tg-not-a-key', 'clé']) {
+    await field(page, 'Your key').fill(wrong)
+    await button(page, 'Show what it can use').click()
+    await page.locator('.viewer .warning').waitFor()
+    expect(await page.evaluate('sessionStorage.length')).toBe(0)
+  }
+  await close()
+})
 
-browserTest(
-  'the page of a model tells every price it had and who set it, and a new one while it is open',
-  async () => {
-    const { page, reports, go, close } = await desk.signIn()
-    await go(`${desk.gateway.url}/catalog/sandbox/echo`)
-    const lines = page.locator('.history tbody tr')
-    expect(await lines.count()).toBe(1)
-    expect(await lines.nth(0).textContent()).toContain('built in')
-    await page.waitForSelector('.live .lamp.go')
-    await desk.manage('PUT /api/models/sandbox%2Fecho/price', { input: '3.25', output: '4.00' })
-    await page.locator('.history td:has-text("management API")').waitFor()
-    expect(await lines.count()).toBe(2)
-    const texts = await lines.allTextContents()
-    expect(texts[0]).toContain('$3.25')
-    expect(texts[0]).toContain('sandbox/echo#2')
-    // docs/sandbox.md: $1.00 in.
-    expect(texts[1]).toContain('$1.00')
-    expect(texts[1]).toContain('sandbox/echo#1')
-    await page.locator('.ticket-foot:has-text("management API")').waitFor()
-    expect(reports).toEqual([])
-    await close()
-  },
-  patienceMs,
-)
+browserTest('the page of a model tells every price it had and who set it, and a new one while it is open', async () => {
+  const { page, reports, go, close } = await desk.signIn()
+  await go(`${desk.gateway.url}/catalog/sandbox/echo`)
+  const lines = page.locator('.history tbody tr')
+  expect(await lines.count()).toBe(1)
+  expect(await lines.nth(0).textContent()).toContain('built in')
+  await page.waitForSelector('.live .lamp.go')
+  await desk.manage('PUT /api/models/sandbox%2Fecho/price', { input: '3.25', output: '4.00' })
+  await page.locator('.history td:has-text("management API")').waitFor()
+  expect(await lines.count()).toBe(2)
+  const texts = await lines.allTextContents()
+  expect(texts[0]).toContain('$3.25')
+  expect(texts[0]).toContain('sandbox/echo#2')
+  // docs/sandbox.md: $1.00 in.
+  expect(texts[1]).toContain('$1.00')
+  expect(texts[1]).toContain('sandbox/echo#1')
+  await page.locator('.ticket-foot:has-text("management API")').waitFor()
+  expect(reports).toEqual([])
+  await close()
+})

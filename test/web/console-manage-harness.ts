@@ -7,9 +7,6 @@ import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
 import { openBrowser, openPage, type WatchedPage } from '../parts/browser.ts'
 import { type Gateway, type GatewayOptions, startGateway } from '../parts/gateway.ts'
 
-/** Slow machines open a page in seconds. */
-export const patienceMs = 180_000
-
 export interface Made {
   readonly id: string
   readonly secret: string

@@ -3,7 +3,7 @@
 import { afterAll, beforeAll, expect } from 'bun:test'
 import type { Page } from 'playwright-core'
 import { browserTest } from '../parts/browser.ts'
-import { button, type ConsoleHarness, field, patienceMs, startConsole } from './console-manage-harness.ts'
+import { button, type ConsoleHarness, field, startConsole } from './console-manage-harness.ts'
 
 let desk: ConsoleHarness
 
@@ -14,117 +14,95 @@ afterAll(() => desk.stop())
 
 const focused = (page: Page) => page.evaluate('document.activeElement.ariaLabel ?? document.activeElement.textContent')
 
-browserTest(
-  'a new key shows its secret once, and its first call is received',
-  async () => {
-    const { page, reports, close } = await desk.openConsole('first call', 'keys')
-    await button(page, 'New key').click()
-    // The field has the focus: a name and Enter are enough.
-    await page.waitForSelector('dialog.sheet[open]')
-    await page.keyboard.type('laptop')
-    await page.keyboard.press('Enter')
+browserTest('a new key shows its secret once, and its first call is received', async () => {
+  const { page, reports, close } = await desk.openConsole('first call', 'keys')
+  await button(page, 'New key').click()
+  // The field has the focus: a name and Enter are enough.
+  await page.waitForSelector('dialog.sheet[open]')
+  await page.keyboard.type('laptop')
+  await page.keyboard.press('Enter')
+  const secret = (await page.textContent('[data-what=secret]')) ?? ''
+  expect(secret).toMatch(/^sk-tg-\w{20,}$/)
+  expect(await page.textContent('[data-what=".env lines"]')).toBe(
+    `OPENAI_BASE_URL=${desk.gateway.url}/v1\nOPENAI_API_KEY=${secret}\nANTHROPIC_BASE_URL=${desk.gateway.url}\nANTHROPIC_API_KEY=${secret}`,
+  )
+  expect(await page.textContent('[data-what="connect line"]')).toContain(`TOLLGATE_KEY=${secret} npx tollgate connect`)
+  await page.waitForSelector('text=waiting for the first call')
+  // Nothing can show it again, so that no key closes it by accident.
+  await page.keyboard.press('Escape')
+  expect(await desk.call(secret)).toBe(200)
+  await page.waitForSelector('.first-call:has-text("received")')
+  expect(await page.getAttribute('.first-call a', 'href')).toMatch(/^\/console\/requests\/req_/)
+  await button(page, 'Done, I have copied it').click()
+  await page.waitForSelector('th:has-text("laptop")')
+  expect(await page.content()).not.toContain(secret)
+  expect(await focused(page)).toBe('New key')
+  expect(reports).toEqual([])
+  await close()
+})
+
+browserTest('revoking says who used the key last, gives the focus back when left, and ends it', async () => {
+  const { page, key, close } = await desk.openConsole('revoking', 'keys')
+  expect(await desk.call(key.secret, 'claude-cli/2.1')).toBe(200)
+  await button(page, 'Revoke ci').click()
+  await page.waitForSelector('.last-use:has-text("Last used just now by claude-cli/2.1")')
+  await page.keyboard.press('Escape')
+  await page.waitForSelector('dialog.sheet', { state: 'detached' })
+  expect(await focused(page)).toBe('Revoke ci')
+  expect(await desk.call(key.secret)).toBe(200)
+  await page.keyboard.press('Enter')
+  await button(page, 'Revoke the key').click()
+  await page.waitForSelector('tr:has-text("ci") >> text=revoked')
+  expect(await desk.call(key.secret)).toBe(401)
+  await close()
+})
+
+browserTest('rotating keeps the old secret for as long as was chosen, or not at all', async () => {
+  const { page, key, close } = await desk.openConsole('rotating', 'keys')
+  const rotate = async (overlap: string) => {
+    await button(page, 'Rotate ci').click()
+    await page.getByRole('combobox', { name: 'The old secret ends' }).selectOption({ label: overlap })
+    await button(page, 'Rotate').click()
     const secret = (await page.textContent('[data-what=secret]')) ?? ''
-    expect(secret).toMatch(/^sk-tg-\w{20,}$/)
-    expect(await page.textContent('[data-what=".env lines"]')).toBe(
-      `OPENAI_BASE_URL=${desk.gateway.url}/v1\nOPENAI_API_KEY=${secret}\nANTHROPIC_BASE_URL=${desk.gateway.url}\nANTHROPIC_API_KEY=${secret}`,
-    )
-    expect(await page.textContent('[data-what="connect line"]')).toContain(
-      `TOLLGATE_KEY=${secret} npx tollgate connect`,
-    )
-    await page.waitForSelector('text=waiting for the first call')
-    // Nothing can show it again, so that no key closes it by accident.
-    await page.keyboard.press('Escape')
-    expect(await desk.call(secret)).toBe(200)
-    await page.waitForSelector('.first-call:has-text("received")')
-    expect(await page.getAttribute('.first-call a', 'href')).toMatch(/^\/console\/requests\/req_/)
     await button(page, 'Done, I have copied it').click()
-    await page.waitForSelector('th:has-text("laptop")')
-    expect(await page.content()).not.toContain(secret)
-    expect(await focused(page)).toBe('New key')
-    expect(reports).toEqual([])
-    await close()
-  },
-  patienceMs,
-)
+    return secret
+  }
+  const second = await rotate('After 1 hour')
+  expect([await desk.call(key.secret), await desk.call(second)]).toEqual([200, 200])
+  const third = await rotate('At once')
+  expect([await desk.call(second), await desk.call(third)]).toEqual([401, 200])
+  await close()
+})
 
-browserTest(
-  'revoking says who used the key last, gives the focus back when left, and ends it',
-  async () => {
-    const { page, key, close } = await desk.openConsole('revoking', 'keys')
-    expect(await desk.call(key.secret, 'claude-cli/2.1')).toBe(200)
-    await button(page, 'Revoke ci').click()
-    await page.waitForSelector('.last-use:has-text("Last used just now by claude-cli/2.1")')
-    await page.keyboard.press('Escape')
-    await page.waitForSelector('dialog.sheet', { state: 'detached' })
-    expect(await focused(page)).toBe('Revoke ci')
-    expect(await desk.call(key.secret)).toBe(200)
-    await page.keyboard.press('Enter')
-    await button(page, 'Revoke the key').click()
-    await page.waitForSelector('tr:has-text("ci") >> text=revoked')
-    expect(await desk.call(key.secret)).toBe(401)
-    await close()
-  },
-  patienceMs,
-)
+browserTest('the tightest limit is shown with its owner, and a change is told before it is made', async () => {
+  const { page, project, key, go, close } = await desk.openConsole('limits', 'keys')
+  await desk.manage(`PUT /api/projects/${project.id}/limits`, { requests_per_minute: 3 })
+  await desk.manage(`PUT /api/keys/${key.id}/limits`, { requests_per_minute: 50 })
+  await go(`${desk.gateway.url}/console/keys`)
+  await page.waitForSelector('.limits:has-text("3 requests/min by the project")')
+  await button(page, 'Limits of ci').click()
+  await field(page, 'Requests per minute').fill('2')
+  await field(page, 'Spend per day (UTC), USD').fill('1.5')
+  expect(await page.locator('.diff li').allTextContents()).toEqual([
+    'Requests per minute: 50 requests/min → 2 requests/min',
+    'Spend per day (UTC), USD: no limit → $1.50/day',
+  ])
+  await button(page, 'Save limits').click()
+  await page.waitForSelector('.limits:has-text("$1.50/day")')
+  expect(await page.locator('.limits li').allTextContents()).toEqual(['2 requests/min ', '$1.50/day '])
+  await close()
+})
 
-browserTest(
-  'rotating keeps the old secret for as long as was chosen, or not at all',
-  async () => {
-    const { page, key, close } = await desk.openConsole('rotating', 'keys')
-    const rotate = async (overlap: string) => {
-      await button(page, 'Rotate ci').click()
-      await page.getByRole('combobox', { name: 'The old secret ends' }).selectOption({ label: overlap })
-      await button(page, 'Rotate').click()
-      const secret = (await page.textContent('[data-what=secret]')) ?? ''
-      await button(page, 'Done, I have copied it').click()
-      return secret
-    }
-    const second = await rotate('After 1 hour')
-    expect([await desk.call(key.secret), await desk.call(second)]).toEqual([200, 200])
-    const third = await rotate('At once')
-    expect([await desk.call(second), await desk.call(third)]).toEqual([401, 200])
-    await close()
-  },
-  patienceMs,
-)
-
-browserTest(
-  'the tightest limit is shown with its owner, and a change is told before it is made',
-  async () => {
-    const { page, project, key, go, close } = await desk.openConsole('limits', 'keys')
-    await desk.manage(`PUT /api/projects/${project.id}/limits`, { requests_per_minute: 3 })
-    await desk.manage(`PUT /api/keys/${key.id}/limits`, { requests_per_minute: 50 })
-    await go(`${desk.gateway.url}/console/keys`)
-    await page.waitForSelector('.limits:has-text("3 requests/min by the project")')
-    await button(page, 'Limits of ci').click()
-    await field(page, 'Requests per minute').fill('2')
-    await field(page, 'Spend per day (UTC), USD').fill('1.5')
-    expect(await page.locator('.diff li').allTextContents()).toEqual([
-      'Requests per minute: 50 requests/min → 2 requests/min',
-      'Spend per day (UTC), USD: no limit → $1.50/day',
-    ])
-    await button(page, 'Save limits').click()
-    await page.waitForSelector('.limits:has-text("$1.50/day")')
-    expect(await page.locator('.limits li').allTextContents()).toEqual(['2 requests/min ', '$1.50/day '])
-    await close()
-  },
-  patienceMs,
-)
-
-browserTest(
-  'a page that was refused says why and under which id, and tries again',
-  async () => {
-    const { page, go, close } = await desk.openConsole('out of order', 'keys')
-    const refusal = { status: 503, headers: { 'x-request-id': 'req_of_the_refusal' } }
-    const body = JSON.stringify({ error: { message: 'The store does not answer.' } })
-    await page.route('**/api/keys?**', (route) => route.fulfill({ ...refusal, contentType: 'application/json', body }))
-    await go(`${desk.gateway.url}/console/keys`)
-    await page.waitForSelector('[role=alert]:has-text("The store does not answer."):has-text("req_of_the_refusal")')
-    await page.unroute('**/api/keys?**')
-    await button(page, 'Try again').click()
-    await page.waitForSelector('th:has-text("ci")')
-    expect(await page.locator('[role=alert]').filter({ hasText: 'store' }).count()).toBe(0)
-    await close()
-  },
-  patienceMs,
-)
+browserTest('a page that was refused says why and under which id, and tries again', async () => {
+  const { page, go, close } = await desk.openConsole('out of order', 'keys')
+  const refusal = { status: 503, headers: { 'x-request-id': 'req_of_the_refusal' } }
+  const body = JSON.stringify({ error: { message: 'The store does not answer.' } })
+  await page.route('**/api/keys?**', (route) => route.fulfill({ ...refusal, contentType: 'application/json', body }))
+  await go(`${desk.gateway.url}/console/keys`)
+  await page.waitForSelector('[role=alert]:has-text("The store does not answer."):has-text("req_of_the_refusal")')
+  await page.unroute('**/api/keys?**')
+  await button(page, 'Try again').click()
+  await page.waitForSelector('th:has-text("ci")')
+  expect(await page.locator('[role=alert]').filter({ hasText: 'store' }).count()).toBe(0)
+  await close()
+})

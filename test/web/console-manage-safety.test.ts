@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect } from 'bun:test'
 import type { Page } from 'playwright-core'
 import { type AxeScope, seriousFaultsInBoth } from '../parts/axe.ts'
 import { browserTest, sidewaysPixels } from '../parts/browser.ts'
-import { type ConsoleHarness, type Made, patienceMs, startConsole } from './console-manage-harness.ts'
+import { type ConsoleHarness, type Made, startConsole } from './console-manage-harness.ts'
 
 const corpus = [
   '<script>window.ran=1</script>',
@@ -56,95 +56,83 @@ async function visit(page: Page, go: (address: string) => Promise<void>, section
   await page.waitForSelector('.console-page .loading', { state: 'detached' })
 }
 
-browserTest(
-  'text that would like to run is shown as it was written, in rows and in sheets',
-  async () => {
-    const { page, go, reports, close } = await desk.signIn()
-    const said = async () => ({ ran: await page.evaluate('window.ran'), reports })
-    const quiet = { ran: undefined, reports: [] }
-    for (const section of sections) {
-      await visit(page, go, section)
-      expect({ section, ...(await said()) }).toEqual({ section, ...quiet })
-    }
-    await visit(page, go, 'wallet')
-    const references = await page.locator('td[data-label="For"]').allTextContents()
-    for (const text of corpus) expect(references).toContain(text)
-    await visit(page, go, 'projects')
-    const projects = await page.locator('tbody .row-name').allTextContents()
-    for (const text of corpus) expect(projects).toContain(text)
-    await visit(page, go, 'keys')
-    for (const text of corpus) {
-      const row = page.locator('tbody tr').filter({ has: page.locator('.row-name').getByText(text, { exact: true }) })
-      expect(await row.locator('td[data-label="Last used"] .row-note').textContent()).toBe(`by ${text}`)
-      await row.locator('button.revoke').click()
-      await page.waitForSelector('.last-use strong')
-      expect(await page.textContent('.last-use strong')).toBe(text)
-      expect(await page.textContent('dialog.sheet h2')).toBe(`Revoke ${text}?`)
-      await page.keyboard.press('Escape')
-      await page.waitForSelector('dialog.sheet', { state: 'detached' })
-    }
-    expect(await said()).toEqual(quiet)
-    await close()
-  },
-  patienceMs,
-)
-
-browserTest(
-  'what a file calls its models is shown as it was written, wherever models are named',
-  async () => {
-    const { page, go, reports, close } = await desk.signIn()
-    await visit(page, go, 'providers')
-    const routes = page.locator('section[aria-label="Routes at anthropic"] tbody tr', { hasText: 'hostile/' })
-    await routes.first().waitFor()
-    const upstream = await routes.locator('th .row-note code').allTextContents()
-    for (const text of corpus) expect(upstream).toContain(text)
-    await page.keyboard.press('Control+k')
-    await page.waitForSelector('.palette [role=option]')
-    await page.keyboard.type('hostile/m')
-    await page.waitForSelector('[role=option]:has-text("hostile/m9")')
-    const notes = await page.locator('[role=option] small').allTextContents()
-    for (const text of corpus) expect(notes).toContain(`model, ${text}`)
+browserTest('text that would like to run is shown as it was written, in rows and in sheets', async () => {
+  const { page, go, reports, close } = await desk.signIn()
+  const said = async () => ({ ran: await page.evaluate('window.ran'), reports })
+  const quiet = { ran: undefined, reports: [] }
+  for (const section of sections) {
+    await visit(page, go, section)
+    expect({ section, ...(await said()) }).toEqual({ section, ...quiet })
+  }
+  await visit(page, go, 'wallet')
+  const references = await page.locator('td[data-label="For"]').allTextContents()
+  for (const text of corpus) expect(references).toContain(text)
+  await visit(page, go, 'projects')
+  const projects = await page.locator('tbody .row-name').allTextContents()
+  for (const text of corpus) expect(projects).toContain(text)
+  await visit(page, go, 'keys')
+  for (const text of corpus) {
+    const row = page.locator('tbody tr').filter({ has: page.locator('.row-name').getByText(text, { exact: true }) })
+    expect(await row.locator('td[data-label="Last used"] .row-note').textContent()).toBe(`by ${text}`)
+    await row.locator('button.revoke').click()
+    await page.waitForSelector('.last-use strong')
+    expect(await page.textContent('.last-use strong')).toBe(text)
+    expect(await page.textContent('dialog.sheet h2')).toBe(`Revoke ${text}?`)
     await page.keyboard.press('Escape')
-    await visit(page, go, 'projects')
-    await page.getByRole('button', { name: 'New project', exact: true }).click()
-    await page.waitForSelector('.model-ids >> text=hostile/m9')
-    await go(`${desk.gateway.url}/console/playground?model=hostile/m1&other=hostile/m2`)
-    await page.waitForSelector('[data-answer="hostile/m2"]')
-    for (const path of ['/', '/catalog/hostile/m0', '/catalog/hostile/m1', '/compare?m=hostile/m0&m=hostile/m3']) {
-      await go(desk.gateway.url + path)
-      const text = await page.textContent('main')
-      expect({ path, isShown: text?.includes(corpus[path.endsWith('m1') ? 1 : 0] ?? '') }).toEqual({
-        path,
-        isShown: true,
-      })
-      expect({ path, ran: await page.evaluate('window.ran') }).toEqual({ path, ran: undefined })
-    }
-    expect(reports).toEqual([])
-    await close()
-  },
-  patienceMs,
-)
+    await page.waitForSelector('dialog.sheet', { state: 'detached' })
+  }
+  expect(await said()).toEqual(quiet)
+  await close()
+})
 
-browserTest(
-  'the first call of a new key may come from a client with any name, for any model',
-  async () => {
-    const { page, go, reports, close } = await desk.signIn()
-    const hostile = corpus[1] ?? ''
-    await visit(page, go, 'keys')
-    await page.getByRole('button', { name: 'New key' }).click()
-    await page.getByLabel('Name', { exact: true }).fill('hostile')
-    await page.getByRole('button', { name: 'Make the key' }).click()
-    await desk.call((await page.textContent('[data-what=secret]')) ?? '', hostile, hostile)
-    await page.waitForSelector('.first-call:has-text("received")')
-    // A model that nobody sells is not kept by its name.
-    expect(await page.textContent('.first-call a')).toBe('a call, status 404')
-    expect(await page.textContent('.first-call small')).toBe(`from ${hostile}`)
-    expect(await page.evaluate('window.ran')).toBeUndefined()
-    expect(reports).toEqual([])
-    await close()
-  },
-  patienceMs,
-)
+browserTest('what a file calls its models is shown as it was written, wherever models are named', async () => {
+  const { page, go, reports, close } = await desk.signIn()
+  await visit(page, go, 'providers')
+  const routes = page.locator('section[aria-label="Routes at anthropic"] tbody tr', { hasText: 'hostile/' })
+  await routes.first().waitFor()
+  const upstream = await routes.locator('th .row-note code').allTextContents()
+  for (const text of corpus) expect(upstream).toContain(text)
+  await page.keyboard.press('Control+k')
+  await page.waitForSelector('.palette [role=option]')
+  await page.keyboard.type('hostile/m')
+  await page.waitForSelector('[role=option]:has-text("hostile/m9")')
+  const notes = await page.locator('[role=option] small').allTextContents()
+  for (const text of corpus) expect(notes).toContain(`model, ${text}`)
+  await page.keyboard.press('Escape')
+  await visit(page, go, 'projects')
+  await page.getByRole('button', { name: 'New project', exact: true }).click()
+  await page.waitForSelector('.model-ids >> text=hostile/m9')
+  await go(`${desk.gateway.url}/console/playground?model=hostile/m1&other=hostile/m2`)
+  await page.waitForSelector('[data-answer="hostile/m2"]')
+  for (const path of ['/', '/catalog/hostile/m0', '/catalog/hostile/m1', '/compare?m=hostile/m0&m=hostile/m3']) {
+    await go(desk.gateway.url + path)
+    const text = await page.textContent('main')
+    expect({ path, isShown: text?.includes(corpus[path.endsWith('m1') ? 1 : 0] ?? '') }).toEqual({
+      path,
+      isShown: true,
+    })
+    expect({ path, ran: await page.evaluate('window.ran') }).toEqual({ path, ran: undefined })
+  }
+  expect(reports).toEqual([])
+  await close()
+})
+
+browserTest('the first call of a new key may come from a client with any name, for any model', async () => {
+  const { page, go, reports, close } = await desk.signIn()
+  const hostile = corpus[1] ?? ''
+  await visit(page, go, 'keys')
+  await page.getByRole('button', { name: 'New key' }).click()
+  await page.getByLabel('Name', { exact: true }).fill('hostile')
+  await page.getByRole('button', { name: 'Make the key' }).click()
+  await desk.call((await page.textContent('[data-what=secret]')) ?? '', hostile, hostile)
+  await page.waitForSelector('.first-call:has-text("received")')
+  // A model that nobody sells is not kept by its name.
+  expect(await page.textContent('.first-call a')).toBe('a call, status 404')
+  expect(await page.textContent('.first-call small')).toBe(`from ${hostile}`)
+  expect(await page.evaluate('window.ran')).toBeUndefined()
+  expect(reports).toEqual([])
+  await close()
+})
 
 /** Each opens a sheet of its page. */
 const sheets: Readonly<Record<string, string>> = {
@@ -155,26 +143,22 @@ const sheets: Readonly<Record<string, string>> = {
 }
 
 for (const width of [1280, 360]) {
-  browserTest(
-    `axe finds nothing serious by day and by night, and nothing is too wide, ${width} pixels`,
-    async () => {
-      const { page, go, close } = await desk.signIn({ viewport: { width, height: 800 } })
-      const check = async (place: string, scope: AxeScope = {}) => {
-        const serious = await seriousFaultsInBoth(page, scope)
-        const sideways = await sidewaysPixels(page)
-        expect({ place, serious, sideways }).toEqual({ place, serious: [], sideways: 0 })
-      }
-      for (const section of sections) {
-        await visit(page, go, section)
-        await check(section)
-        const opener = sheets[section]
-        if (opener === undefined) continue
-        await page.getByRole('button', { name: opener, exact: true }).click()
-        await page.waitForSelector('dialog.sheet[open]')
-        await check(`${section}, ${opener}`, { within: 'dialog.sheet[open]' })
-      }
-      await close()
-    },
-    patienceMs,
-  )
+  browserTest(`axe finds nothing serious by day and by night, and nothing is too wide, ${width} pixels`, async () => {
+    const { page, go, close } = await desk.signIn({ viewport: { width, height: 800 } })
+    const check = async (place: string, scope: AxeScope = {}) => {
+      const serious = await seriousFaultsInBoth(page, scope)
+      const sideways = await sidewaysPixels(page)
+      expect({ place, serious, sideways }).toEqual({ place, serious: [], sideways: 0 })
+    }
+    for (const section of sections) {
+      await visit(page, go, section)
+      await check(section)
+      const opener = sheets[section]
+      if (opener === undefined) continue
+      await page.getByRole('button', { name: opener, exact: true }).click()
+      await page.waitForSelector('dialog.sheet[open]')
+      await check(`${section}, ${opener}`, { within: 'dialog.sheet[open]' })
+    }
+    await close()
+  })
 }

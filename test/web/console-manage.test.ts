@@ -4,7 +4,7 @@
 import { afterAll, beforeAll, expect } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { browserTest } from '../parts/browser.ts'
-import { button, type ConsoleHarness, field, patienceMs, startConsole } from './console-manage-harness.ts'
+import { button, type ConsoleHarness, field, startConsole } from './console-manage-harness.ts'
 
 let desk: ConsoleHarness
 
@@ -44,118 +44,93 @@ browserTest(
     expect(lines[3]).toMatch(/,topup,in,5\.00,5\.00,,,,false$/)
     await close()
   },
-  patienceMs,
 )
 
-browserTest(
-  'a refused top-up says why and under which id',
-  async () => {
-    const { page, close } = await desk.openConsole('refused', 'wallet')
-    await field(page, 'Amount in USD').fill('0')
-    await button(page, 'Top up').click()
-    await page.waitForSelector('[role=alert]:has-text("must be more than 0")')
-    expect(await page.textContent('[role=alert] code')).toMatch(/^req_/)
-    expect(await page.locator('tbody tr').count()).toBe(1)
-    await close()
-  },
-  patienceMs,
-)
+browserTest('a refused top-up says why and under which id', async () => {
+  const { page, close } = await desk.openConsole('refused', 'wallet')
+  await field(page, 'Amount in USD').fill('0')
+  await button(page, 'Top up').click()
+  await page.waitForSelector('[role=alert]:has-text("must be more than 0")')
+  expect(await page.textContent('[role=alert] code')).toMatch(/^req_/)
+  expect(await page.locator('tbody tr').count()).toBe(1)
+  await close()
+})
 
-browserTest(
-  'a correction takes money out with its reason, and only what is there',
-  async () => {
-    const { page, close } = await desk.openConsole('correcting', 'wallet')
-    await page.click('summary:has-text("Correct the balance")')
-    await field(page, 'Correct by, in USD').fill('5.01')
-    await field(page, 'Reason').fill('invoice 17 was refunded')
-    await button(page, 'Correct').click()
-    await page.waitForSelector('[role=alert]:has-text("$5.01 cannot be taken, $5.00 is free.")')
-    await field(page, 'Correct by, in USD').fill('2.5')
-    await button(page, 'Correct').dblclick()
-    await page.waitForSelector('.done:has-text("$2.50 taken out; the balance is $2.50.")')
-    await page.waitForSelector('.figure-tile:has-text("Available") >> text=$2.50')
-    const [row] = await page.locator('tbody tr').allInnerTexts()
-    expect(row).toMatch(/Correction[\s\S]*−\$2\.50[\s\S]*\$2\.50[\s\S]*invoice 17 was refunded/)
-    expect(await page.locator('tbody tr').count()).toBe(2)
-    await close()
-  },
-  patienceMs,
-)
+browserTest('a correction takes money out with its reason, and only what is there', async () => {
+  const { page, close } = await desk.openConsole('correcting', 'wallet')
+  await page.click('summary:has-text("Correct the balance")')
+  await field(page, 'Correct by, in USD').fill('5.01')
+  await field(page, 'Reason').fill('invoice 17 was refunded')
+  await button(page, 'Correct').click()
+  await page.waitForSelector('[role=alert]:has-text("$5.01 cannot be taken, $5.00 is free.")')
+  await field(page, 'Correct by, in USD').fill('2.5')
+  await button(page, 'Correct').dblclick()
+  await page.waitForSelector('.done:has-text("$2.50 taken out; the balance is $2.50.")')
+  await page.waitForSelector('.figure-tile:has-text("Available") >> text=$2.50')
+  const [row] = await page.locator('tbody tr').allInnerTexts()
+  expect(row).toMatch(/Correction[\s\S]*−\$2\.50[\s\S]*\$2\.50[\s\S]*invoice 17 was refunded/)
+  expect(await page.locator('tbody tr').count()).toBe(2)
+  await close()
+})
 
-browserTest(
-  'a narrowed project: the preview, the page and /v1/models show the same models',
-  async () => {
-    const { page, key, close } = await desk.openConsole('narrowing', 'projects')
-    const preview = async () => (await page.locator('.model-ids code').allTextContents()).sort()
-    const everything = await offeredTo(key.secret)
-    await button(page, 'Models of web').click()
-    expect(await preview()).toEqual([...everything])
-    await field(page, 'Only these').check()
-    await page.waitForSelector('.preview:has-text("every call will be refused")')
-    await field(page, 'Search models and creators').fill('cach')
-    await page.getByLabel('sandbox/cache').check()
-    expect(await preview()).toEqual(['sandbox/cache'])
-    await button(page, 'Save').click()
-    await page.waitForSelector('td:has-text("1 of ")')
-    expect(await offeredTo(key.secret)).toEqual(['sandbox/cache'])
-    await button(page, 'Models of web').click()
-    await page.getByLabel('sandbox/*').check()
-    const sandbox = await preview()
-    expect(sandbox).toEqual(everything.filter((id) => id.startsWith('sandbox/')))
-    await button(page, 'Save').click()
-    await page.waitForSelector('dialog.sheet', { state: 'detached' })
-    expect(await offeredTo(key.secret)).toEqual(sandbox)
-    await close()
-  },
-  patienceMs,
-)
+browserTest('a narrowed project: the preview, the page and /v1/models show the same models', async () => {
+  const { page, key, close } = await desk.openConsole('narrowing', 'projects')
+  const preview = async () => (await page.locator('.model-ids code').allTextContents()).sort()
+  const everything = await offeredTo(key.secret)
+  await button(page, 'Models of web').click()
+  expect(await preview()).toEqual([...everything])
+  await field(page, 'Only these').check()
+  await page.waitForSelector('.preview:has-text("every call will be refused")')
+  await field(page, 'Search models and creators').fill('cach')
+  await page.getByLabel('sandbox/cache').check()
+  expect(await preview()).toEqual(['sandbox/cache'])
+  await button(page, 'Save').click()
+  await page.waitForSelector('td:has-text("1 of ")')
+  expect(await offeredTo(key.secret)).toEqual(['sandbox/cache'])
+  await button(page, 'Models of web').click()
+  await page.getByLabel('sandbox/*').check()
+  const sandbox = await preview()
+  expect(sandbox).toEqual(everything.filter((id) => id.startsWith('sandbox/')))
+  await button(page, 'Save').click()
+  await page.waitForSelector('dialog.sheet', { state: 'detached' })
+  expect(await offeredTo(key.secret)).toEqual(sandbox)
+  await close()
+})
 
-browserTest(
-  'what a file made is only shown, and can be copied as a file',
-  async () => {
-    const { page, workspace, go, close } = await desk.openConsole('by file', 'projects')
-    const body = { name: 'declared', models: ['sandbox/*'] }
-    await desk.manage(`POST /api/workspaces/${workspace.id}/projects`, body, { 'x-tollgate-managed-by': 'file' })
-    await go(`${desk.gateway.url}/console/projects`)
-    const row = page.locator('tr:has-text("declared")')
-    await row.waitFor()
-    expect(await row.getByRole('button', { name: 'Models of declared' }).count()).toBe(0)
-    expect(await row.locator('[data-copy]').getAttribute('data-copy')).toBe(
-      'workspaces:\n  - name: "by file"\n    projects:\n      - name: "declared"\n        models: ["sandbox/*"]\n',
-    )
-    await close()
-  },
-  patienceMs,
-)
+browserTest('what a file made is only shown, and can be copied as a file', async () => {
+  const { page, workspace, go, close } = await desk.openConsole('by file', 'projects')
+  const body = { name: 'declared', models: ['sandbox/*'] }
+  await desk.manage(`POST /api/workspaces/${workspace.id}/projects`, body, { 'x-tollgate-managed-by': 'file' })
+  await go(`${desk.gateway.url}/console/projects`)
+  const row = page.locator('tr:has-text("declared")')
+  await row.waitFor()
+  expect(await row.getByRole('button', { name: 'Models of declared' }).count()).toBe(0)
+  expect(await row.locator('[data-copy]').getAttribute('data-copy')).toBe(
+    'workspaces:\n  - name: "by file"\n    projects:\n      - name: "declared"\n        models: ["sandbox/*"]\n',
+  )
+  await close()
+})
 
-browserTest(
-  'an own credential is stored, shown by its last characters only, and deleted',
-  async () => {
-    const { page, close } = await desk.openConsole('own key', 'providers')
-    await button(page, 'Add a key').click()
-    await page.getByRole('combobox', { name: 'Provider' }).selectOption('anthropic')
-    await field(page, 'Key at the provider').fill('sk-ant-of-my-own-7890')
-    await button(page, 'Store the key').click()
-    await page.waitForSelector('td:has-text("…7890")')
-    expect(await page.content()).not.toContain('of-my-own')
-    await button(page, 'Delete the key for anthropic').click()
-    await button(page, 'Delete the key').click()
-    await page.waitForSelector('text=None yet')
-    expect(await page.locator('section[aria-label="Routes at sandbox"] tbody tr').count()).toBeGreaterThan(5)
-    await close()
-  },
-  patienceMs,
-)
+browserTest('an own credential is stored, shown by its last characters only, and deleted', async () => {
+  const { page, close } = await desk.openConsole('own key', 'providers')
+  await button(page, 'Add a key').click()
+  await page.getByRole('combobox', { name: 'Provider' }).selectOption('anthropic')
+  await field(page, 'Key at the provider').fill('sk-ant-of-my-own-7890')
+  await button(page, 'Store the key').click()
+  await page.waitForSelector('td:has-text("…7890")')
+  expect(await page.content()).not.toContain('of-my-own')
+  await button(page, 'Delete the key for anthropic').click()
+  await button(page, 'Delete the key').click()
+  await page.waitForSelector('text=None yet')
+  expect(await page.locator('section[aria-label="Routes at sandbox"] tbody tr').count()).toBeGreaterThan(5)
+  await close()
+})
 
-browserTest(
-  'settings list what was changed, and lead out',
-  async () => {
-    const { page, workspace, go, close } = await desk.openConsole('audited', 'keys')
-    await go(`${desk.gateway.url}/console/settings`)
-    await page.waitForSelector(`tr:has-text("wallet.topup"):has-text("${workspace.id}")`)
-    await button(page, 'Sign out of this browser').click()
-    await page.waitForSelector('#token')
-    await close()
-  },
-  patienceMs,
-)
+browserTest('settings list what was changed, and lead out', async () => {
+  const { page, workspace, go, close } = await desk.openConsole('audited', 'keys')
+  await go(`${desk.gateway.url}/console/settings`)
+  await page.waitForSelector(`tr:has-text("wallet.topup"):has-text("${workspace.id}")`)
+  await button(page, 'Sign out of this browser').click()
+  await page.waitForSelector('#token')
+  await close()
+})

@@ -6,7 +6,7 @@ import { readFileSync } from 'node:fs'
 import type { Page } from 'playwright-core'
 import { seriousFaults } from '../parts/axe.ts'
 import { browserTest, sidewaysPixels } from '../parts/browser.ts'
-import { button, type ConsoleHarness, field, patienceMs, startConsole } from './console-manage-harness.ts'
+import { button, type ConsoleHarness, field, startConsole } from './console-manage-harness.ts'
 
 let desk: ConsoleHarness
 /** The last four characters are all that pages may show of it. */
@@ -30,7 +30,7 @@ models:
   - { id: acme/large, price: { input: "1.00", output: "2.00" }, routes: [{ provider: acme, model: large }] }
 `,
   })
-}, patienceMs)
+})
 afterAll(async () => {
   await desk.stop()
   await upstream.stop(true)
@@ -38,143 +38,131 @@ afterAll(async () => {
 
 const focused = (page: Page) => page.evaluate('document.activeElement.ariaLabel ?? document.activeElement.textContent')
 
-browserTest(
-  'requests are narrowed to a project, and the files have what the filter lets through',
-  async () => {
-    const { page, workspace, project, key, go, reports, close } = await desk.openConsole('files', 'keys')
-    const other = await desk.manage(`POST /api/workspaces/${workspace.id}/projects`, { name: 'batch' })
-    const otherKey = await desk.manage(`POST /api/projects/${other.id}/keys`, { name: 'nightly' })
-    await desk.call(key.secret, '=cmd()')
-    await desk.call(key.secret)
-    await desk.call(otherKey.secret)
-    await go(`${desk.gateway.url}/console/requests?live=off`)
-    await page.waitForSelector('tbody tr:nth-child(3)')
-    await page.getByLabel('Project').selectOption({ label: 'web' })
-    await page.waitForSelector('tbody tr:nth-child(3)', { state: 'detached' })
-    expect(new URL(page.url()).searchParams.get('project')).toBe(project.id)
-    const ids = await page.locator('tbody tr').evaluateAll((rows) => rows.map((row) => row.getAttribute('data-row')))
-    expect(ids).toHaveLength(2)
-    const download = async (name: string) => {
-      const [file] = await Promise.all([page.waitForEvent('download'), page.getByRole('link', { name }).click()])
-      return { name: file.suggestedFilename(), text: readFileSync(await file.path(), 'utf8') }
-    }
-    const csv = await download('CSV')
-    expect(csv.name).toBe('requests.csv')
-    const lines = csv.text.trimEnd().split('\r\n').slice(1)
-    expect(lines.map((line) => line.split(',')[1] ?? null)).toEqual(ids)
-    expect(lines[1]).toContain(",'=cmd(),")
-    const jsonl = await download('JSON lines')
-    const objects = jsonl.text
-      .trimEnd()
-      .split('\n')
-      .map((line) => JSON.parse(line))
-    expect([jsonl.name, ...objects.map(({ id }) => id)]).toEqual(['requests.jsonl', ...ids])
-    // A request that comes in now is not in the project, and stays out of the live list too.
-    await go(`${desk.gateway.url}/console/requests?project=${project.id}`)
-    await page.waitForSelector('.live .lamp.go')
-    await desk.call(otherKey.secret)
-    await desk.call(key.secret)
-    await page.waitForSelector('tbody tr:nth-child(3)')
-    expect(await page.locator('tbody tr').count()).toBe(3)
-    expect(reports).toEqual([])
-    await close()
-  },
-  patienceMs,
-)
+browserTest('requests are narrowed to a project, and the files have what the filter lets through', async () => {
+  const { page, workspace, project, key, go, reports, close } = await desk.openConsole('files', 'keys')
+  const other = await desk.manage(`POST /api/workspaces/${workspace.id}/projects`, { name: 'batch' })
+  const otherKey = await desk.manage(`POST /api/projects/${other.id}/keys`, { name: 'nightly' })
+  await desk.call(key.secret, '=cmd()')
+  await desk.call(key.secret)
+  await desk.call(otherKey.secret)
+  await go(`${desk.gateway.url}/console/requests?live=off`)
+  await page.waitForSelector('tbody tr:nth-child(3)')
+  await page.getByLabel('Project').selectOption({ label: 'web' })
+  await page.waitForSelector('tbody tr:nth-child(3)', { state: 'detached' })
+  expect(new URL(page.url()).searchParams.get('project')).toBe(project.id)
+  const ids = await page.locator('tbody tr').evaluateAll((rows) => rows.map((row) => row.getAttribute('data-row')))
+  expect(ids).toHaveLength(2)
+  const download = async (name: string) => {
+    const [file] = await Promise.all([page.waitForEvent('download'), page.getByRole('link', { name }).click()])
+    return { name: file.suggestedFilename(), text: readFileSync(await file.path(), 'utf8') }
+  }
+  const csv = await download('CSV')
+  expect(csv.name).toBe('requests.csv')
+  const lines = csv.text.trimEnd().split('\r\n').slice(1)
+  expect(lines.map((line) => line.split(',')[1] ?? null)).toEqual(ids)
+  expect(lines[1]).toContain(",'=cmd(),")
+  const jsonl = await download('JSON lines')
+  const objects = jsonl.text
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line))
+  expect([jsonl.name, ...objects.map(({ id }) => id)]).toEqual(['requests.jsonl', ...ids])
+  // A request that comes in now is not in the project, and stays out of the live list too.
+  await go(`${desk.gateway.url}/console/requests?project=${project.id}`)
+  await page.waitForSelector('.live .lamp.go')
+  await desk.call(otherKey.secret)
+  await desk.call(key.secret)
+  await page.waitForSelector('tbody tr:nth-child(3)')
+  expect(await page.locator('tbody tr').count()).toBe(3)
+  expect(reports).toEqual([])
+  await close()
+})
 
-browserTest(
-  'Ctrl K jumps to pages, models, keys and requests, from the keyboard alone',
-  async () => {
-    const { page, key, go, reports, close } = await desk.openConsole('jumping', 'keys')
-    await page.waitForSelector('tbody tr')
-    const box = page.getByRole('combobox', { name: 'Page, model, key or request id' })
-    const active = async () => {
-      const id = await box.getAttribute('aria-activedescendant')
-      return await page.locator(`#${id} > span`).textContent()
-    }
-    await button(page, 'New key').focus()
-    await page.keyboard.press('Control+k')
-    await box.waitFor()
-    expect(await focused(page)).toBe('Page, model, key or request id')
-    expect(await active()).toBe('Overview')
-    await page.keyboard.press('ArrowDown')
-    expect(await active()).toBe('Requests')
-    expect(await page.locator('[role=option][aria-selected=true]').count()).toBe(1)
-    expect(await seriousFaults(page)).toEqual([])
-    await page.keyboard.press('Escape')
-    await box.waitFor({ state: 'detached' })
-    expect(await focused(page)).toBe('New key')
-    // Not over a sheet, whose content would be lost.
-    await page.keyboard.press('Enter')
-    await page.waitForSelector('dialog.sheet[open]')
-    await page.keyboard.press('Control+k')
-    expect(await box.count()).toBe(0)
-    await page.keyboard.press('Escape')
-    await page.waitForSelector('dialog.sheet', { state: 'detached' })
+browserTest('Ctrl K jumps to pages, models, keys and requests, from the keyboard alone', async () => {
+  const { page, key, go, reports, close } = await desk.openConsole('jumping', 'keys')
+  await page.waitForSelector('tbody tr')
+  const box = page.getByRole('combobox', { name: 'Page, model, key or request id' })
+  const active = async () => {
+    const id = await box.getAttribute('aria-activedescendant')
+    return await page.locator(`#${id} > span`).textContent()
+  }
+  await button(page, 'New key').focus()
+  await page.keyboard.press('Control+k')
+  await box.waitFor()
+  expect(await focused(page)).toBe('Page, model, key or request id')
+  expect(await active()).toBe('Overview')
+  await page.keyboard.press('ArrowDown')
+  expect(await active()).toBe('Requests')
+  expect(await page.locator('[role=option][aria-selected=true]').count()).toBe(1)
+  expect(await seriousFaults(page)).toEqual([])
+  await page.keyboard.press('Escape')
+  await box.waitFor({ state: 'detached' })
+  expect(await focused(page)).toBe('New key')
+  // Not over a sheet, whose content would be lost.
+  await page.keyboard.press('Enter')
+  await page.waitForSelector('dialog.sheet[open]')
+  await page.keyboard.press('Control+k')
+  expect(await box.count()).toBe(0)
+  await page.keyboard.press('Escape')
+  await page.waitForSelector('dialog.sheet', { state: 'detached' })
 
-    const jump = async (typed: string, landed: RegExp) => {
-      await page.keyboard.press('Meta+k')
-      await box.waitFor()
-      await page.keyboard.type(typed)
-      await page.waitForSelector(`[role=option][aria-selected=true]`)
-      await page.keyboard.press('Enter')
-      await page.waitForURL(landed)
-      await go(`${desk.gateway.url}/console/keys`)
-    }
-    await page.keyboard.press('Control+k')
+  const jump = async (typed: string, landed: RegExp) => {
+    await page.keyboard.press('Meta+k')
     await box.waitFor()
-    await page.keyboard.type('acme/lar')
-    await page.waitForSelector('[role=option]:has-text("acme/large")')
+    await page.keyboard.type(typed)
+    await page.waitForSelector(`[role=option][aria-selected=true]`)
     await page.keyboard.press('Enter')
-    await page.waitForURL(/\/catalog\/acme\/large$/)
+    await page.waitForURL(landed)
     await go(`${desk.gateway.url}/console/keys`)
-    await jump('wal', /\/console\/wallet$/)
-    await jump('req_00000000000000000000000000', /\/console\/requests\/req_0{26}$/)
-    await page.keyboard.press('Control+k')
-    await box.waitFor()
-    await page.keyboard.type('ci')
-    const option = page.locator(`[role=option][data-href="/console/requests?key=${key.id}"]`)
-    await option.waitFor()
-    await option.click()
-    await page.waitForURL((url) => url.searchParams.get('key') === key.id)
-    await page.waitForSelector('html[data-alive]')
-    await page.keyboard.press('Control+k')
-    await box.waitFor()
-    await page.keyboard.type('nothing is called that')
-    await page.waitForSelector('[role=status]:has-text("Nothing is called that.")')
-    expect(reports.filter((report) => !report.includes('404'))).toEqual([])
-    await close()
-  },
-  patienceMs,
-)
+  }
+  await page.keyboard.press('Control+k')
+  await box.waitFor()
+  await page.keyboard.type('acme/lar')
+  await page.waitForSelector('[role=option]:has-text("acme/large")')
+  await page.keyboard.press('Enter')
+  await page.waitForURL(/\/catalog\/acme\/large$/)
+  await go(`${desk.gateway.url}/console/keys`)
+  await jump('wal', /\/console\/wallet$/)
+  await jump('req_00000000000000000000000000', /\/console\/requests\/req_0{26}$/)
+  await page.keyboard.press('Control+k')
+  await box.waitFor()
+  await page.keyboard.type('ci')
+  const option = page.locator(`[role=option][data-href="/console/requests?key=${key.id}"]`)
+  await option.waitFor()
+  await option.click()
+  await page.waitForURL((url) => url.searchParams.get('key') === key.id)
+  await page.waitForSelector('html[data-alive]')
+  await page.keyboard.press('Control+k')
+  await box.waitFor()
+  await page.keyboard.type('nothing is called that')
+  await page.waitForSelector('[role=status]:has-text("Nothing is called that.")')
+  expect(reports.filter((report) => !report.includes('404'))).toEqual([])
+  await close()
+})
 
-browserTest(
-  'a changed allowlist and changed limits can be undone, by the mouse or by a key',
-  async () => {
-    const { page, project, close } = await desk.openConsole('undoing', 'projects')
-    const models = async () => (await desk.manage(`GET /api/projects/${project.id}`)) as unknown as { models: unknown }
-    await button(page, 'Models of web').click()
-    await field(page, 'Only these').check()
-    await page.getByLabel('sandbox/cache').check()
-    await button(page, 'Save').click()
-    await page.waitForSelector('.toast:has-text("Project web changed.")')
-    expect(await models()).toMatchObject({ models: ['sandbox/cache'] })
-    expect(await seriousFaults(page)).toEqual([])
-    await button(page, 'Undo').click()
-    await page.waitForSelector('.toast:has-text("Undone")')
-    await page.waitForSelector('td:has-text("every model")')
-    expect(await models()).toMatchObject({ models: null })
-    await button(page, 'Limits of web').click()
-    await field(page, 'Requests per minute').fill('7')
-    await button(page, 'Save limits').click()
-    await page.waitForSelector('.limits:has-text("7 requests/min")')
-    await page.keyboard.press('u')
-    await page.waitForSelector('.limits:has-text("7 requests/min")', { state: 'detached' })
-    expect(await models()).toMatchObject({ limits: {} })
-    await close()
-  },
-  patienceMs,
-)
+browserTest('a changed allowlist and changed limits can be undone, by the mouse or by a key', async () => {
+  const { page, project, close } = await desk.openConsole('undoing', 'projects')
+  const models = async () => (await desk.manage(`GET /api/projects/${project.id}`)) as unknown as { models: unknown }
+  await button(page, 'Models of web').click()
+  await field(page, 'Only these').check()
+  await page.getByLabel('sandbox/cache').check()
+  await button(page, 'Save').click()
+  await page.waitForSelector('.toast:has-text("Project web changed.")')
+  expect(await models()).toMatchObject({ models: ['sandbox/cache'] })
+  expect(await seriousFaults(page)).toEqual([])
+  await button(page, 'Undo').click()
+  await page.waitForSelector('.toast:has-text("Undone")')
+  await page.waitForSelector('td:has-text("every model")')
+  expect(await models()).toMatchObject({ models: null })
+  await button(page, 'Limits of web').click()
+  await field(page, 'Requests per minute').fill('7')
+  await button(page, 'Save limits').click()
+  await page.waitForSelector('.limits:has-text("7 requests/min")')
+  await page.keyboard.press('u')
+  await page.waitForSelector('.limits:has-text("7 requests/min")', { state: 'detached' })
+  expect(await models()).toMatchObject({ limits: {} })
+  await close()
+})
 
 for (const dialect of ['chat', 'messages'] as const) {
   browserTest(
@@ -208,91 +196,78 @@ for (const dialect of ['chat', 'messages'] as const) {
       expect(reports).toEqual([])
       await close()
     },
-    patienceMs,
   )
 }
 
-browserTest(
-  'a key is tried at its provider, and providers say where they come from',
-  async () => {
-    const { page, reports, close } = await desk.openConsole('testing', 'providers')
-    const row = (name: string) =>
-      page.locator('section[aria-label="Providers that are switched on"] tbody tr', { hasText: name })
-    await row('acme-eu').waitFor()
-    expect(await row('acme-eu').locator('td[data-label="From"]').textContent()).toBe('filetollgate.yaml:4')
-    expect(await row('anthropic').locator('td[data-label="From"]').textContent()).toBe('environmentANTHROPIC_API_KEY')
-    expect(await row('acme-eu').locator('td[data-label="Key"]').textContent()).toBe('…77aa')
-    expect(await page.locator('section[aria-label="Routes at acme"] h3 small').textContent()).toBe('1 route, open')
-    await page.waitForSelector('.hint:has-text("learned from real calls")')
-    await button(page, 'Test the key for acme-eu').click()
-    await row('acme-eu').locator('.lamp.stop:has-text("refused")').waitFor()
-    await button(page, 'Test the key for acme').click()
-    await page.locator('.lamp.go:has-text("ok")').first().waitFor()
-    await page.waitForSelector('text=It answered 400.')
-    await button(page, 'Add a key').click()
-    await page.getByRole('combobox', { name: 'Provider' }).selectOption('acme')
-    await field(page, 'Key at the provider').fill('canary-bad-of-my-own-1234')
-    await button(page, 'Store the key').click()
-    const own = page.locator('section[aria-label="Own credentials"] tbody tr')
-    await own.waitFor()
-    expect(await own.locator('td[data-label="From"]').textContent()).toBe('this workspace')
-    await own.getByRole('button', { name: 'Test the key for acme' }).click()
-    await own.locator('.lamp.stop:has-text("refused")').waitFor()
-    expect(await page.content()).not.toContain('canary')
-    expect(await seriousFaults(page)).toEqual([])
-    expect(reports).toEqual([])
-    await close()
-  },
-  patienceMs,
-)
+browserTest('a key is tried at its provider, and providers say where they come from', async () => {
+  const { page, reports, close } = await desk.openConsole('testing', 'providers')
+  const row = (name: string) =>
+    page.locator('section[aria-label="Providers that are switched on"] tbody tr', { hasText: name })
+  await row('acme-eu').waitFor()
+  expect(await row('acme-eu').locator('td[data-label="From"]').textContent()).toBe('filetollgate.yaml:4')
+  expect(await row('anthropic').locator('td[data-label="From"]').textContent()).toBe('environmentANTHROPIC_API_KEY')
+  expect(await row('acme-eu').locator('td[data-label="Key"]').textContent()).toBe('…77aa')
+  expect(await page.locator('section[aria-label="Routes at acme"] h3 small').textContent()).toBe('1 route, open')
+  await page.waitForSelector('.hint:has-text("learned from real calls")')
+  await button(page, 'Test the key for acme-eu').click()
+  await row('acme-eu').locator('.lamp.stop:has-text("refused")').waitFor()
+  await button(page, 'Test the key for acme').click()
+  await page.locator('.lamp.go:has-text("ok")').first().waitFor()
+  await page.waitForSelector('text=It answered 400.')
+  await button(page, 'Add a key').click()
+  await page.getByRole('combobox', { name: 'Provider' }).selectOption('acme')
+  await field(page, 'Key at the provider').fill('canary-bad-of-my-own-1234')
+  await button(page, 'Store the key').click()
+  const own = page.locator('section[aria-label="Own credentials"] tbody tr')
+  await own.waitFor()
+  expect(await own.locator('td[data-label="From"]').textContent()).toBe('this workspace')
+  await own.getByRole('button', { name: 'Test the key for acme' }).click()
+  await own.locator('.lamp.stop:has-text("refused")').waitFor()
+  expect(await page.content()).not.toContain('canary')
+  expect(await seriousFaults(page)).toEqual([])
+  expect(reports).toEqual([])
+  await close()
+})
 
-browserTest(
-  'first steps are counted down, and the money left is told with the pace it was taken from',
-  async () => {
-    const { page, workspace, key, go, close } = await desk.openConsole('first steps', 'keys')
-    const tile = page.locator('.figure-tile', { hasText: 'Lasts at this pace' })
-    await go(`${desk.gateway.url}/console`)
-    await page.waitForSelector('.steps')
-    expect(await tile.textContent()).toContain('no spend yet')
-    expect(await page.locator('.steps li:not(.done-step) a').allTextContents()).toEqual(['The first call'])
-    expect(await seriousFaults(page)).toEqual([])
-    await desk.call(key.secret)
-    await go(`${desk.gateway.url}/console`)
-    await page.waitForSelector('.figure-tile:has-text("as spent in the last hour")')
-    // 5 dollars, at some hundred-thousandths of a dollar in an hour.
-    expect(await tile.locator('strong').textContent()).toBe('more than 999 days')
-    await page.waitForSelector('.chart')
-    expect(await page.locator('.steps').count()).toBe(0)
-    // By project, and from there to its requests.
-    await page.getByLabel('Group by').selectOption('project')
-    await page.locator('.data-table .row-link', { hasText: 'web' }).click()
-    await page.waitForSelector('tbody tr')
-    expect(new URL(page.url()).searchParams.get('project')).toMatch(/^prj_/)
-    expect(workspace.id).toMatch(/^ws_/)
-    await close()
-  },
-  patienceMs,
-)
+browserTest('first steps are counted down, and the money left is told with the pace it was taken from', async () => {
+  const { page, workspace, key, go, close } = await desk.openConsole('first steps', 'keys')
+  const tile = page.locator('.figure-tile', { hasText: 'Lasts at this pace' })
+  await go(`${desk.gateway.url}/console`)
+  await page.waitForSelector('.steps')
+  expect(await tile.textContent()).toContain('no spend yet')
+  expect(await page.locator('.steps li:not(.done-step) a').allTextContents()).toEqual(['The first call'])
+  expect(await seriousFaults(page)).toEqual([])
+  await desk.call(key.secret)
+  await go(`${desk.gateway.url}/console`)
+  await page.waitForSelector('.figure-tile:has-text("as spent in the last hour")')
+  // 5 dollars, at some hundred-thousandths of a dollar in an hour.
+  expect(await tile.locator('strong').textContent()).toBe('more than 999 days')
+  await page.waitForSelector('.chart')
+  expect(await page.locator('.steps').count()).toBe(0)
+  // By project, and from there to its requests.
+  await page.getByLabel('Group by').selectOption('project')
+  await page.locator('.data-table .row-link', { hasText: 'web' }).click()
+  await page.waitForSelector('tbody tr')
+  expect(new URL(page.url()).searchParams.get('project')).toMatch(/^prj_/)
+  expect(workspace.id).toMatch(/^ws_/)
+  await close()
+})
 
-browserTest(
-  'on a phone the menu shows the page one is on, and nothing new is too wide',
-  async () => {
-    const { page, go, close } = await desk.signIn({ viewport: { width: 360, height: 760 } })
-    for (const section of ['', '/requests', '/providers', '/settings', '/playground?other=sandbox/echo']) {
-      await go(`${desk.gateway.url}/console${section}`)
-      const box = await page.locator('.console-menu [aria-current]').boundingBox()
-      const [left, right] = [box?.x ?? -1, (box?.x ?? 0) + (box?.width ?? 0)]
-      expect({ section, isSeen: left >= 0 && right <= 360 }).toEqual({ section, isSeen: true })
-      expect({ section, pixels: await sidewaysPixels(page) }).toEqual({ section, pixels: 0 })
-    }
-    await page.keyboard.press('Control+k')
-    await page.waitForSelector('.palette')
-    expect(await sidewaysPixels(page)).toBe(0)
-    expect(await seriousFaults(page)).toEqual([])
-    await close()
-  },
-  patienceMs,
-)
+browserTest('on a phone the menu shows the page one is on, and nothing new is too wide', async () => {
+  const { page, go, close } = await desk.signIn({ viewport: { width: 360, height: 760 } })
+  for (const section of ['', '/requests', '/providers', '/settings', '/playground?other=sandbox/echo']) {
+    await go(`${desk.gateway.url}/console${section}`)
+    const box = await page.locator('.console-menu [aria-current]').boundingBox()
+    const [left, right] = [box?.x ?? -1, (box?.x ?? 0) + (box?.width ?? 0)]
+    expect({ section, isSeen: left >= 0 && right <= 360 }).toEqual({ section, isSeen: true })
+    expect({ section, pixels: await sidewaysPixels(page) }).toEqual({ section, pixels: 0 })
+  }
+  await page.keyboard.press('Control+k')
+  await page.waitForSelector('.palette')
+  expect(await sidewaysPixels(page)).toBe(0)
+  expect(await seriousFaults(page)).toEqual([])
+  await close()
+})
 
 browserTest(
   'settings tell the configuration in force, and sign every browser out at once, which the audit log keeps',
@@ -323,5 +298,4 @@ browserTest(
     await here.close()
     await elsewhere.close()
   },
-  patienceMs,
 )

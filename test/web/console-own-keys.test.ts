@@ -5,13 +5,13 @@ import { afterAll, beforeAll, expect } from 'bun:test'
 import { writeFileSync } from 'node:fs'
 import type { Page } from 'playwright-core'
 import { browserTest } from '../parts/browser.ts'
-import { button, type ConsoleHarness, field, patienceMs, startConsole } from './console-manage-harness.ts'
+import { button, type ConsoleHarness, field, startConsole } from './console-manage-harness.ts'
 
 let desk: ConsoleHarness
 
 beforeAll(async () => {
   desk = await startConsole()
-}, patienceMs)
+})
 afterAll(() => desk.stop())
 
 const menu = (page: Page, name: string) => page.getByRole('combobox', { name, exact: true })
@@ -57,28 +57,23 @@ browserTest(
     expect(reports).toEqual([])
     await close()
   },
-  patienceMs,
 )
 
-browserTest(
-  'a key can be taken from a file, and is not shown',
-  async () => {
-    const { page, workspace, reports, close } = await desk.openConsole('from a file', 'providers')
-    await button(page, 'Add a key').click()
-    await menu(page, 'Provider').selectOption('groq')
-    const file = { name: 'groq.key', mimeType: 'text/plain', buffer: Buffer.from('gsk-from-a-file-7788\n') }
-    await field(page, 'Or from a file').setInputFiles(file)
-    while ((await page.locator('input[type=password]').inputValue()) === '') await Bun.sleep(10)
-    expect(await page.locator('dialog.sheet').textContent()).not.toContain('gsk-from')
-    await button(page, 'Store the key').click()
-    await page.waitForSelector('td:has-text("…7788")')
-    const stored: unknown = await desk.manage(`GET /api/workspaces/${workspace.id}/credentials/groq`)
-    expect(stored).toMatchObject({ provider: 'groq', last4: '7788' })
-    expect(reports).toEqual([])
-    await close()
-  },
-  patienceMs,
-)
+browserTest('a key can be taken from a file, and is not shown', async () => {
+  const { page, workspace, reports, close } = await desk.openConsole('from a file', 'providers')
+  await button(page, 'Add a key').click()
+  await menu(page, 'Provider').selectOption('groq')
+  const file = { name: 'groq.key', mimeType: 'text/plain', buffer: Buffer.from('gsk-from-a-file-7788\n') }
+  await field(page, 'Or from a file').setInputFiles(file)
+  while ((await page.locator('input[type=password]').inputValue()) === '') await Bun.sleep(10)
+  expect(await page.locator('dialog.sheet').textContent()).not.toContain('gsk-from')
+  await button(page, 'Store the key').click()
+  await page.waitForSelector('td:has-text("…7788")')
+  const stored: unknown = await desk.manage(`GET /api/workspaces/${workspace.id}/credentials/groq`)
+  expect(stored).toMatchObject({ provider: 'groq', last4: '7788' })
+  expect(reports).toEqual([])
+  await close()
+})
 
 browserTest(
   'models that only an own key opens can be tried in the playground, and count for an allowlist',
@@ -111,5 +106,4 @@ browserTest(
     expect(reports).toEqual([])
     await close()
   },
-  patienceMs,
 )

@@ -5,41 +5,37 @@ import { afterAll, beforeAll, expect } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { browserTest } from '../parts/browser.ts'
-import { button, type ConsoleHarness, field, patienceMs, startConsole } from './console-manage-harness.ts'
+import { button, type ConsoleHarness, field, startConsole } from './console-manage-harness.ts'
 
 let desk: ConsoleHarness
 
 beforeAll(async () => {
   desk = await startConsole()
-}, patienceMs)
+})
 afterAll(() => desk.stop())
 
-browserTest(
-  'a wrong time in the address is told and left out, and the list is there',
-  async () => {
-    const { page, key, go, reports, close } = await desk.openConsole('wrong time', 'keys')
-    await desk.call(key.secret)
-    let asked = 0
-    const ofAll: string[] = []
-    page.on('request', (request) => {
-      if (request.url().includes('/api/')) asked++
-      if (request.url().includes('/api/requests') && !request.url().includes('workspace_id=')) ofAll.push(request.url())
-    })
-    await go(`${desk.gateway.url}/console/requests?from=xx&to=yesterday`)
-    await page.waitForSelector('[data-row]')
-    await page.waitForSelector('button:has-text("from “xx”: not a time, left out")')
-    await page.waitForSelector('.live .lamp.go')
-    // Workspaces, the list when they are known, after the address was read and again when live, models, projects, the stream.
-    expect(asked).toBeLessThan(15)
-    // Those of other workspaces are not even shown for a moment.
-    expect(ofAll).toEqual([])
-    await page.locator('button:has-text("before “yesterday”")').click()
-    await page.waitForURL((url) => url.search === '?from=xx')
-    expect(reports).toEqual([])
-    await close()
-  },
-  patienceMs,
-)
+browserTest('a wrong time in the address is told and left out, and the list is there', async () => {
+  const { page, key, go, reports, close } = await desk.openConsole('wrong time', 'keys')
+  await desk.call(key.secret)
+  let asked = 0
+  const ofAll: string[] = []
+  page.on('request', (request) => {
+    if (request.url().includes('/api/')) asked++
+    if (request.url().includes('/api/requests') && !request.url().includes('workspace_id=')) ofAll.push(request.url())
+  })
+  await go(`${desk.gateway.url}/console/requests?from=xx&to=yesterday`)
+  await page.waitForSelector('[data-row]')
+  await page.waitForSelector('button:has-text("from “xx”: not a time, left out")')
+  await page.waitForSelector('.live .lamp.go')
+  // Workspaces, the list when they are known, after the address was read and again when live, models, projects, the stream.
+  expect(asked).toBeLessThan(15)
+  // Those of other workspaces are not even shown for a moment.
+  expect(ofAll).toEqual([])
+  await page.locator('button:has-text("before “yesterday”")').click()
+  await page.waitForURL((url) => url.search === '?from=xx')
+  expect(reports).toEqual([])
+  await close()
+})
 
 browserTest(
   'a call that nobody served says so, and a call for a model that nobody knows leads nowhere it is not',
@@ -77,7 +73,6 @@ browserTest(
     expect(await firstToken.textContent()).toMatch(/^(under 25|≈ \d+) ms$/)
     await close()
   },
-  patienceMs,
 )
 
 browserTest(
@@ -94,42 +89,33 @@ browserTest(
     expect(await page.locator('text=It streams in here.').count()).toBe(0)
     await close()
   },
-  patienceMs,
 )
 
-browserTest(
-  'a session that ends under an open form says why, and leads back to the page',
-  async () => {
-    const { page, close } = await desk.openConsole('ended', 'wallet')
-    await field(page, 'Amount in USD').fill('1.00')
-    await page.context().clearCookies()
-    await button(page, 'Top up').click()
-    await page.waitForSelector('[role=status]:has-text("Your session has ended.")')
-    await page.fill('#token', readFileSync(join(desk.gateway.dataFolder, 'admin-token'), 'utf8').trim())
-    await button(page, 'Open the console').click()
-    await page.waitForSelector('h1:has-text("Wallet")')
-    expect(new URL(page.url()).pathname).toBe('/console/wallet')
-    await page.waitForSelector('.figure-tile:has-text("Balance") >> text=$5.00')
-    // Told once.
-    await page.context().clearCookies()
-    await page.reload()
-    await page.waitForSelector('#token')
-    expect(await page.locator('text=Your session has ended').count()).toBe(0)
-    await close()
-  },
-  patienceMs,
-)
+browserTest('a session that ends under an open form says why, and leads back to the page', async () => {
+  const { page, close } = await desk.openConsole('ended', 'wallet')
+  await field(page, 'Amount in USD').fill('1.00')
+  await page.context().clearCookies()
+  await button(page, 'Top up').click()
+  await page.waitForSelector('[role=status]:has-text("Your session has ended.")')
+  await page.fill('#token', readFileSync(join(desk.gateway.dataFolder, 'admin-token'), 'utf8').trim())
+  await button(page, 'Open the console').click()
+  await page.waitForSelector('h1:has-text("Wallet")')
+  expect(new URL(page.url()).pathname).toBe('/console/wallet')
+  await page.waitForSelector('.figure-tile:has-text("Balance") >> text=$5.00')
+  // Told once.
+  await page.context().clearCookies()
+  await page.reload()
+  await page.waitForSelector('#token')
+  expect(await page.locator('text=Your session has ended').count()).toBe(0)
+  await close()
+})
 
-browserTest(
-  'fields of money and counts say which form they take',
-  async () => {
-    const { page, go, close } = await desk.openConsole('forms', 'wallet')
-    expect(await field(page, 'Amount in USD').getAttribute('title')).toContain('2.50')
-    await go(`${desk.gateway.url}/console/keys`)
-    await button(page, 'Limits of ci').click()
-    expect(await field(page, 'Requests per minute').getAttribute('title')).toContain('whole number')
-    expect(await field(page, 'Spend per day (UTC), USD').getAttribute('title')).toContain('US dollars')
-    await close()
-  },
-  patienceMs,
-)
+browserTest('fields of money and counts say which form they take', async () => {
+  const { page, go, close } = await desk.openConsole('forms', 'wallet')
+  expect(await field(page, 'Amount in USD').getAttribute('title')).toContain('2.50')
+  await go(`${desk.gateway.url}/console/keys`)
+  await button(page, 'Limits of ci').click()
+  expect(await field(page, 'Requests per minute').getAttribute('title')).toContain('whole number')
+  expect(await field(page, 'Spend per day (UTC), USD').getAttribute('title')).toContain('US dollars')
+  await close()
+})

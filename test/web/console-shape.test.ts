@@ -4,7 +4,7 @@
 import { afterAll, beforeAll, expect } from 'bun:test'
 import type { Page } from 'playwright-core'
 import { browserTest, sidewaysPixels } from '../parts/browser.ts'
-import { type ConsoleHarness, type Made, patienceMs, startConsole } from './console-manage-harness.ts'
+import { type ConsoleHarness, type Made, startConsole } from './console-manage-harness.ts'
 
 let desk: ConsoleHarness
 let interrupted = ''
@@ -24,7 +24,7 @@ beforeAll(async () => {
   const broken = await fetch(`${gateway.url}/v1/chat/completions`, { method: 'POST', headers, body })
   await broken.text()
   interrupted = broken.headers.get('x-request-id') ?? ''
-}, patienceMs)
+})
 afterAll(() => desk.stop())
 
 /** Each row's buttons stand on one line, with their words whole. */
@@ -42,58 +42,44 @@ async function brokenButtons(page: Page): Promise<unknown> {
 }
 
 for (const width of [1280, 1100, 1024, 360]) {
-  browserTest(
-    `everything has its place at ${width} pixels`,
-    async () => {
-      const { page, go, close } = await desk.signIn({ viewport: { width, height: 800 } })
-      const paths = ['?group=key', '?group=project', '/requests', `/requests/${interrupted}`, '/playground']
-      for (const path of [...paths, '/keys', '/projects', '/wallet', '/providers', '/settings']) {
-        await go(`${desk.gateway.url}/console${path}`)
-        await page.waitForSelector('.loading', { state: 'detached' })
-        expect({ path, pixels: await sidewaysPixels(page) }).toEqual({ path, pixels: 0 })
-        if (width > 960) expect({ path, broken: await brokenButtons(page) }).toEqual({ path, broken: 0 })
-      }
-      await close()
-    },
-    patienceMs,
-  )
-
-  browserTest(
-    `the outcome of a request stays in its place at ${width} pixels`,
-    async () => {
-      const { page, go, close } = await desk.signIn({ viewport: { width, height: 800 } })
-      await go(`${desk.gateway.url}/console/requests/${interrupted}`)
-      await page.waitForSelector('.facts-grid .lamp:has-text("stream interrupted")')
-      const over = await page
-        .locator('.facts-grid .lamp')
-        .evaluate(
-          (lamp) => lamp.getBoundingClientRect().right - (lamp.parentElement?.getBoundingClientRect().right ?? 0),
-        )
-      expect(over).toBeLessThanOrEqual(0)
-      await close()
-    },
-    patienceMs,
-  )
-}
-
-browserTest(
-  'ids and short words of the audit log are not broken',
-  async () => {
-    const { page, go, close } = await desk.signIn({ viewport: { width: 1280, height: 800 } })
-    await go(`${desk.gateway.url}/console/settings`)
-    const table = page.locator('section[aria-label="Audit log"]')
-    await table.locator('tr:has-text("project.create")').waitFor()
-    for (const column of ['th[scope=row] strong', 'td[data-label="Who"]', 'td[data-label="To"] code']) {
-      const lines = await table.locator(`tbody ${column}`).evaluateAll((cells) =>
-        cells.map((cell) => {
-          const range = cell.ownerDocument.createRange()
-          range.selectNodeContents(cell)
-          return new Set([...range.getClientRects()].map(({ top }) => Math.round(top))).size
-        }),
-      )
-      expect({ column, lines: Math.max(...lines) }).toEqual({ column, lines: 1 })
+  browserTest(`everything has its place at ${width} pixels`, async () => {
+    const { page, go, close } = await desk.signIn({ viewport: { width, height: 800 } })
+    const paths = ['?group=key', '?group=project', '/requests', `/requests/${interrupted}`, '/playground']
+    for (const path of [...paths, '/keys', '/projects', '/wallet', '/providers', '/settings']) {
+      await go(`${desk.gateway.url}/console${path}`)
+      await page.waitForSelector('.loading', { state: 'detached' })
+      expect({ path, pixels: await sidewaysPixels(page) }).toEqual({ path, pixels: 0 })
+      if (width > 960) expect({ path, broken: await brokenButtons(page) }).toEqual({ path, broken: 0 })
     }
     await close()
-  },
-  patienceMs,
-)
+  })
+
+  browserTest(`the outcome of a request stays in its place at ${width} pixels`, async () => {
+    const { page, go, close } = await desk.signIn({ viewport: { width, height: 800 } })
+    await go(`${desk.gateway.url}/console/requests/${interrupted}`)
+    await page.waitForSelector('.facts-grid .lamp:has-text("stream interrupted")')
+    const over = await page
+      .locator('.facts-grid .lamp')
+      .evaluate((lamp) => lamp.getBoundingClientRect().right - (lamp.parentElement?.getBoundingClientRect().right ?? 0))
+    expect(over).toBeLessThanOrEqual(0)
+    await close()
+  })
+}
+
+browserTest('ids and short words of the audit log are not broken', async () => {
+  const { page, go, close } = await desk.signIn({ viewport: { width: 1280, height: 800 } })
+  await go(`${desk.gateway.url}/console/settings`)
+  const table = page.locator('section[aria-label="Audit log"]')
+  await table.locator('tr:has-text("project.create")').waitFor()
+  for (const column of ['th[scope=row] strong', 'td[data-label="Who"]', 'td[data-label="To"] code']) {
+    const lines = await table.locator(`tbody ${column}`).evaluateAll((cells) =>
+      cells.map((cell) => {
+        const range = cell.ownerDocument.createRange()
+        range.selectNodeContents(cell)
+        return new Set([...range.getClientRects()].map(({ top }) => Math.round(top))).size
+      }),
+    )
+    expect({ column, lines: Math.max(...lines) }).toEqual({ column, lines: 1 })
+  }
+  await close()
+})
