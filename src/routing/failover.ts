@@ -206,7 +206,7 @@ function tryPair<Answer extends object>(
     },
     hasWon: ({ outcome }) => tries.isAnswer(outcome),
     discard: ({ outcome }) => (tries.isAnswer(outcome) ? tries.discard?.(outcome) : undefined),
-    wait: deps.wait ?? Bun.sleep,
+    ...(deps.wait && { wait: deps.wait }),
   })
 }
 
