@@ -29,7 +29,8 @@ export function callEndpoint(provider: Provider, endpoint: Endpoint, call: Endpo
   const transport = provider.transport ?? networkTransport(baseUrl)
   const sent =
     sign && apiKey
-      ? sign({ url: baseUrl + path, headers, body }, apiKey).then(async (proof) => {
+      ? // A token exchange is shared with other calls and goes on for them when this one is aborted.
+        unlessAborted(sign({ url: baseUrl + path, headers, body }, apiKey), signal).then(async (proof) => {
           const response = await transport({ ...rest, headers: { ...headers, ...proof } })
           if (response.status === 401) sign.refused?.(apiKey, proof)
           return response
@@ -93,6 +94,19 @@ function bodyOnceConnected(body: Uint8Array<ArrayBuffer>, signal: AbortSignal, w
     },
   }
   return new ReadableStream(source, { highWaterMark: 0 })
+}
+
+/** Rejects with the signal's reason as soon as it aborts, whether or not the work is done. */
+export async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  const { promise: aborted, reject } = Promise.withResolvers<never>()
+  const abort = () => reject(signal.reason)
+  if (signal.aborted) abort()
+  signal.addEventListener('abort', abort, { once: true })
+  try {
+    return await Promise.race([aborted, work])
+  } finally {
+    signal.removeEventListener('abort', abort)
+  }
 }
 
 const unreachableCodes = new Set([
