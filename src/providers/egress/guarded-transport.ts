@@ -9,10 +9,10 @@ import { pinnedFetch } from './pinned-fetch.ts'
 
 /** Rejects with an EgressRefusal where the URL may not be called, and as fetch does otherwise. */
 export function createGuardedTransport(guard: EgressGuard, baseUrl: string): Transport {
-  return async ({ path, headers, body, signal }) => {
+  return async ({ path, headers, body, signal, isFresh }) => {
     // A name server may take long.
     const pinned = await unlessAborted(guard.check(baseUrl + path), signal)
     if (pinned instanceof EgressRefusal) throw pinned
-    return pinnedFetch(pinned, { method: 'POST', headers, body, signal })
+    return pinnedFetch(pinned, { method: 'POST', headers, body, signal, isFresh: isFresh ?? false })
   }
 }
