@@ -48,7 +48,7 @@ export const slowFiles: Readonly<Record<string, number>> = {
   'test/replicas/fleet/changes.test.ts': 11,
   'test/keep-alives.test.ts': 11,
   'src/limits/shared/same-as-memory.property.test.ts': 20,
-  'test/faults/black-hole.test.ts': 10,
+  'test/faults/black-hole.test.ts': 14,
   'test/upgrade/upgrade.test.ts': 10,
   'test/conformance/requests.test.ts': 15,
   'test/replicas/fleet/postgres-restart.test.ts': 9,

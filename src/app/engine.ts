@@ -23,7 +23,6 @@ import { createLedger } from '../ledger/create-ledger.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import type { Limiter } from '../limits/limiter.ts'
 import { createSandboxTransport } from '../providers/sandbox/transport.ts'
-import { createSoundings } from '../providers/soundings.ts'
 import { createHealth, type Health } from '../routing/health/health.ts'
 import type { HealthNotice } from '../routing/health/note-outcome.ts'
 import { createRetryBudget } from '../routing/health/retry-budget.ts'
@@ -111,7 +110,6 @@ export async function createEngine(deps: EngineDependencies): Promise<Engine> {
   })
   const ticker = createTicker(clock, (error) => void onDefect(error, createId('req')))
   const owed = new Owed()
-  const soundings = createSoundings({ isProxied: source.current.isProxied })
   const seal = ground.subkeys('idempotency-store')
   const replays = createReplays({
     database,
@@ -126,7 +124,6 @@ export async function createEngine(deps: EngineDependencies): Promise<Engine> {
     log,
     ticker,
     owed,
-    soundings,
     ledger,
     requests,
     reach,
@@ -165,7 +162,6 @@ export async function createEngine(deps: EngineDependencies): Promise<Engine> {
       stock.close()
       await owed.close()
       replays.close()
-      soundings.close()
       await ledger.close()
       await requests.close()
       await observers.close()

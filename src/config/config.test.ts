@@ -74,7 +74,6 @@ test('without a file or variables the defaults hold', () => {
     publicUrl: undefined,
     localModels: true,
     trustedProxies: [],
-    isProxied: false,
     providers: [],
     models: [],
     providerKeys: {},

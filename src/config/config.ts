@@ -10,7 +10,6 @@ import { Secret } from '../kernel/secret.ts'
 import type { ProviderEntry } from '../providers/entry.ts'
 import type { ConfigFault } from './fault.ts'
 import { type FileReading, readConfigFile } from './file.ts'
-import { setProxyVariables } from './proxy.ts'
 import { type Environment, errorCode, variable } from './references.ts'
 import type { LimitsSection, OwnKeysSection } from './schema.ts'
 import {
@@ -65,8 +64,6 @@ export interface Config {
   readonly localModels: boolean
   /** Addresses and ranges of the proxies whose X-Forwarded-For is believed. */
   readonly trustedProxies: readonly string[]
-  /** Whether the runtime sends calls through a proxy of the environment's. */
-  readonly isProxied: boolean
   /** Whether the catalog pages need no session. */
   readonly catalogIsPublic: boolean
   /** The one that is being replaced; what it sealed can still be opened. */
@@ -151,7 +148,6 @@ export function loadConfig(inputs: ConfigInputs): LoadedConfig | RefusedConfig {
     requestsRetentionDays: server.requests_retention_days ?? 90,
     localModels: server.local_models !== 'off' && server.local_models !== false,
     trustedProxies: server.trusted_proxies ?? [],
-    isProxied: setProxyVariables(env).length > 0,
     providers: settings.providers,
     models: settings.models,
     configPath,

@@ -12,7 +12,6 @@ import type { Failpoint } from '../kernel/failpoint.ts'
 import { Failure } from '../kernel/failure.ts'
 import type { Usage } from '../kernel/usage.ts'
 import { callEndpoint, isBadCredential, isBroken, isUnreachable } from '../providers/call-endpoint.ts'
-import type { Soundings } from '../providers/soundings.ts'
 import type { Candidate } from '../routing/candidate.ts'
 import { type AttemptFault, attemptFault, cannotCarry, classifyFault, refusesReasoning } from '../routing/fault.ts'
 import type { Health } from '../routing/health/health.ts'
@@ -68,8 +67,13 @@ export interface AttemptDependencies {
   readonly ticker: Ticker
   readonly reach: Failpoint
   readonly health: Pick<Health, 'firstEventLimitMs'>
-  readonly soundings: Pick<Soundings, 'isSilent' | 'heard'>
 }
+
+/**
+ * A route that responded this recently can be reached, so its calls are sent without watching the connection, which
+ * would cost about 50 µs of CPU each (docs/decisions/0020).
+ */
+const respondedRecentlyMs = 1_000
 
 /** A connection that breaks this soon and without a byte was most likely dead before. */
 const staleMs = 1_000
@@ -84,7 +88,7 @@ interface Running {
   readonly ticker: Ticker
 }
 
-export function createAttempt({ clock, ticker, reach, health, soundings }: AttemptDependencies) {
+export function createAttempt({ clock, ticker, reach, health }: AttemptDependencies) {
   return async (
     call: Call,
     candidate: Candidate,
@@ -97,21 +101,21 @@ export function createAttempt({ clock, ticker, reach, health, soundings }: Attem
     if (lane instanceof Failure) return cannotCarry(lane)
     const time = new AttemptTime(call, candidate, health)
     const startedMs = clock.monotonicMs()
-    const { connectMs } = time.timeouts
-    const isSilent = (nowMs: number) =>
-      nowMs - startedMs >= connectMs && soundings.isSilent(candidate, connectMs, nowMs)
-    const patience = new Patience(startedMs, time.firstAnswerMs(lane), call, lost, isSilent)
+    const patience = new Patience(startedMs, time.firstAnswerMs(lane), call, lost, time.timeouts.connectMs)
     const running: Running = { call, candidate, lane, time, patience, ticker }
     let isAnswering = false
     ticker.watch(patience)
     try {
-      const { provider, endpoint, dialect } = candidate
+      const { provider, endpoint, dialect, key } = candidate
       const { headers, body } = lane
       const path = dialect.generationPath(candidate.route.upstreamModel)
-      const response = await callEndpoint(provider, endpoint, { path, headers, body, signal: patience.signal, isFresh })
+      const watch = startedMs - key.respondedMs > respondedRecentlyMs ? patience : undefined
+      const response = await callEndpoint(provider, endpoint, {
+        ...{ path, headers, body, signal: patience.signal, isFresh },
+        ...(watch && { watch }),
+      })
       isAnswering = true
-      patience.heard()
-      soundings.heard(candidate)
+      key.respondedMs = ticker.nowMs
       const paused = reach('after_send')
       if (paused) await paused
       if (!isAnswer(response)) {

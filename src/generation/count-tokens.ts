@@ -29,7 +29,7 @@ const answerBytesMax = 64 * 1024
 export function createCountTokens(deps: GenerateDependencies): Generate {
   // A provider that cannot count may generate all the same: what it answers here says nothing about its health.
   const { standing } = deps.health
-  const health = { begin: () => deps.clock.monotonicMs(), standing, noteOk() {}, noteFault() {} }
+  const health = { begin: () => deps.clock.monotonicMs(), standing, noteOk() {}, noteFault() {}, noteNothing() {} }
   const unlearned = { ...deps, health }
   return async (request, surface, path, connection) => {
     const story = new Story(deps, surface, path, connection)

@@ -7,7 +7,6 @@ import { noFailpoint } from '../kernel/failpoint.ts'
 import { Failure } from '../kernel/failure.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import { createMemoryLimiter } from '../limits/memory-limiter.ts'
-import { createSoundings } from '../providers/soundings.ts'
 import { createHealth } from '../routing/health/health.ts'
 import { createRetryBudget } from '../routing/health/retry-budget.ts'
 import { createStickyRoutes } from '../routing/health/sticky.ts'
@@ -37,7 +36,6 @@ const deps: GenerateDependencies = {
   log,
   ticker: createTicker(systemClock, () => {}),
   owed: new Owed(),
-  soundings: createSoundings({ isProxied: false }),
   authenticate: () => ({
     keyId: 'key_1',
     keyName: 'k',

@@ -6,7 +6,6 @@ import type { Dialect } from '../dialects/dialect.ts'
 import type { Failpoint } from '../kernel/failpoint.ts'
 import { Failure } from '../kernel/failure.ts'
 import type { RequestId } from '../kernel/ids.ts'
-import type { Soundings } from '../providers/soundings.ts'
 import type { Candidate } from '../routing/candidate.ts'
 import { describeFault, Exhausted, exhaustedFailure } from '../routing/exhausted.ts'
 import { type TryDependencies, tryCandidates } from '../routing/failover.ts'
@@ -35,7 +34,6 @@ export interface GenerateDependencies extends AdmitDependencies, StoryDependenci
   readonly budget: RetryBudget
   readonly sticky: StickyRoutes
   readonly ticker: Ticker
-  readonly soundings: Soundings
   readonly reach: Failpoint
   /** Closed before the ledger. */
   readonly owed: Owed

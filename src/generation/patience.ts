@@ -1,8 +1,9 @@
-// How long an attempt may take and who may end it: it stops when time is up, nobody is there, the client has gone, or
-// the gateway shuts down, and remembers which, so that none is taken for the provider's fault.
+// How long an attempt may take and who may end it: it stops when time is up, no connection is made, the client has gone,
+// or the gateway shuts down, and remembers which, so that none is taken for the provider's fault.
 
 import type { RouteTimeouts } from '../catalog/model.ts'
 import type { ProviderFault } from '../dialects/canonical/provider-fault.ts'
+import type { ConnectionWatch } from '../providers/provider.ts'
 import { type AttemptFault, attemptFault } from '../routing/fault.ts'
 import type { Watched } from './ticker.ts'
 
@@ -15,14 +16,11 @@ export interface Waiting {
   readonly story: { readonly connection: { keepOpen(): void } }
 }
 
-/** Whether nobody is there who could answer; asked while nothing has come. */
-export type IsSilent = (monotonicMs: number) => boolean
-
 function aborting(controller: AbortController): () => void {
   return () => controller.abort()
 }
 
-export class Patience implements Watched {
+export class Patience implements Watched, ConnectionWatch {
   seat = -1
   readonly #controller = new AbortController()
   /** Whoever passes the answer on keeps this for as long, and with it nothing else of the attempt. */
@@ -33,17 +31,19 @@ export class Patience implements Watched {
   /** Since when nothing has come, once an answer has begun; set at the next tick. */
   #silentSinceMs: number | undefined
   #idleMs = Number.POSITIVE_INFINITY
-  #endedBy: 'clock' | 'silence' | 'shutdown' | undefined
-  #isAnswering = false
+  #endedBy: 'clock' | 'connect clock' | 'shutdown' | undefined
+  #isConnecting = false
+  /** Set at the first tick after the connection attempt began. */
+  #connectingSinceMs: number | undefined
   #watchesClient = false
 
-  /** `lost`: another route has answered, and this attempt is needed no more. */
+  /** `lost`: another route has answered, and this attempt is needed no more. `connectMs`: limit for a connection. */
   constructor(
     startedMs: number,
     limitMs: number,
     waiting: Waiting,
     private readonly lost?: AbortSignal,
-    private readonly isSilent?: IsSilent,
+    private readonly connectMs = Number.POSITIVE_INFINITY,
   ) {
     this.#startedMs = startedMs
     this.#limitMs = limitMs
@@ -61,12 +61,17 @@ export class Patience implements Watched {
     if (tookMs > longMs) this.#waiting.story.connection.keepOpen()
     this.#silentSinceMs ??= monotonicMs
     if (tookMs >= this.#limitMs || monotonicMs - this.#silentSinceMs > this.#idleMs) this.#endBy('clock')
-    else if (!this.#isAnswering && this.isSilent?.(monotonicMs)) this.#endBy('silence')
+    if (!this.#isConnecting) return
+    this.#connectingSinceMs ??= monotonicMs
+    if (monotonicMs - this.#connectingSinceMs >= this.connectMs) this.#endBy('connect clock')
   }
 
-  /** The head of an answer has come. */
-  heard(): void {
-    this.#isAnswering = true
+  connecting(): void {
+    this.#isConnecting = true
+  }
+
+  connected(): void {
+    this.#isConnecting = false
   }
 
   /** A part of the answer has come, and not the last: from here silence counts, and how long all of it takes. */
@@ -89,7 +94,7 @@ export class Patience implements Watched {
   fault(seen: 'unreachable' | 'broken' | 'garbled', said?: ProviderFault): AttemptFault {
     const needless = this.#needless()
     if (needless) return needless
-    if (this.#endedBy === 'silence') return attemptFault('unreachable')
+    if (this.#endedBy === 'connect clock') return attemptFault('unreachable')
     return this.#endedBy === 'clock' ? attemptFault('timed out') : attemptFault(seen, said)
   }
 
@@ -119,7 +124,7 @@ export class Patience implements Watched {
     else clientGone.addEventListener('abort', this.abort)
   }
 
-  #endBy(whom: 'clock' | 'silence' | 'shutdown'): void {
+  #endBy(whom: 'clock' | 'connect clock' | 'shutdown'): void {
     if (this.#controller.signal.aborted) return
     this.#endedBy = whom
     this.#controller.abort()

@@ -1,7 +1,9 @@
 import { describe, expect, test } from 'bun:test'
+import { holeTest, openBlackHole } from '../../test/parts/black-hole.ts'
+import { startUpstream } from '../../test/parts/upstream.ts'
 import { systemClock } from '../kernel/clock.ts'
 import { Secret } from '../kernel/secret.ts'
-import { callEndpoint } from './call-endpoint.ts'
+import { callEndpoint, isUnreachable } from './call-endpoint.ts'
 import type { AuthScheme, Endpoint, Provider, UpstreamRequest } from './provider.ts'
 import { builtInProviders, createProviders } from './registry.ts'
 import { createSign } from './signing/create-sign.ts'
@@ -106,6 +108,69 @@ describe('every built-in provider', () => {
     },
   )
 })
+
+describe('a watched connection', () => {
+  /** Calls over the network and notes what the watch is told. */
+  function call(baseUrl: string, sent: Uint8Array<ArrayBuffer>, aborted: AbortSignal = signal) {
+    const told: string[] = []
+    const watch = { connecting: () => void told.push('connecting'), connected: () => void told.push('connected') }
+    const endpoint: Endpoint = { ...endpointWith('none'), baseUrl }
+    const provider: Provider = { id: 'acme', endpoints: [endpoint], apiKey: undefined, source: 'a test' }
+    const request = { path: '/v1', headers: {}, body: sent, signal: aborted, watch }
+    return { told, response: callEndpoint(provider, endpoint, request) }
+  }
+
+  test.each([0, 1, 70_000, 1_000_000])('carries a body of %d bytes with its length, unchanged', async (length) => {
+    using upstream = usable(startUpstream((_, reply) => reply.json(200, {})))
+    const sent = new Uint8Array(length).map((_, at) => at % 251)
+    for (let n = 0; n < 2; n++) {
+      const { told, response } = call(upstream.url, sent)
+      expect((await response).status).toBe(200)
+      await (await response).bytes()
+      expect(told).toEqual(['connecting', 'connected'])
+      const { headers, body: received } = upstream.calls[n] ?? {}
+      expect(headers?.get('content-length')).toBe(String(length))
+      expect(headers?.has('transfer-encoding')).toBe(false)
+      expect(Bun.hash(received ?? 'nothing')).toBe(Bun.hash(sent))
+    }
+  })
+
+  test('is not connected while TLS is not established', async () => {
+    const { promise: accepted, resolve } = Promise.withResolvers<void>()
+    using server = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data: () => resolve() } })
+    const controller = new AbortController()
+    const { told, response } = call(`https://127.0.0.1:${server.port}`, body, controller.signal)
+    await accepted
+    controller.abort()
+    await expect(response).rejects.toThrow()
+    expect(told).toEqual(['connecting'])
+  })
+
+  holeTest('is not connected where connections are neither accepted nor refused', async () => {
+    const hole = await openBlackHole()
+    const controller = new AbortController()
+    const { told, response } = call(`http://127.0.0.1:${hole.port}`, body, controller.signal)
+    // On this machine a connection is made in far less.
+    await Bun.sleep(50)
+    controller.abort()
+    await expect(response).rejects.toThrow()
+    expect(told).toEqual(['connecting'])
+    await hole.stop()
+  })
+
+  test('is not connected where it is refused', async () => {
+    const server = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data() {} } })
+    server.stop(true)
+    const { told, response } = call(`http://127.0.0.1:${server.port}`, body)
+    const refusal: unknown = await response.catch((error: unknown) => error)
+    expect(isUnreachable(refusal)).toBe(true)
+    expect(told).toEqual(['connecting'])
+  })
+})
+
+function usable<Thing extends { stop(): void }>(thing: Thing): Thing & Disposable {
+  return { ...thing, [Symbol.dispose]: () => thing.stop() }
+}
 
 test('a host without such a call is not dialled', async () => {
   const endpoint: Endpoint = { ...endpointWith('none'), dialect: 'anthropic-messages', wrapping: 'invoke-model' }

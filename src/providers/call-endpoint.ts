@@ -2,7 +2,7 @@
 // lets the runtime decompress, and knows of no clock: whoever calls may abort. Hosts are known by what they do, not by name.
 
 import type { Secret } from '../kernel/secret.ts'
-import type { AuthScheme, Endpoint, Provider, Transport, UpstreamRequest } from './provider.ts'
+import type { AuthScheme, ConnectionWatch, Endpoint, Provider, Transport, UpstreamRequest } from './provider.ts'
 import { wrappings } from './wrapping/wrappings.ts'
 
 export interface EndpointCall {
@@ -12,6 +12,7 @@ export interface EndpointCall {
   readonly body: Uint8Array<ArrayBuffer>
   readonly signal: AbortSignal
   readonly isFresh?: boolean
+  readonly watch?: ConnectionWatch
 }
 
 /** Rejects as the runtime does when the call never becomes a response; isUnreachable and isBadCredential tell its kinds apart. */
@@ -20,19 +21,21 @@ export function callEndpoint(provider: Provider, endpoint: Endpoint, call: Endpo
   const wrapped = wrapping ? wrapping.wrap(call, endpoint) : call
   if (!wrapped) return Promise.resolve(new Response('{"message":"the host has no such call"}', { status: 404 }))
   const { path, body } = wrapped
-  const { signal, isFresh = false } = call
+  const { signal, isFresh = false, watch } = call
+  const rest = { path, body, signal, isFresh, ...(watch && { watch }) }
   const { apiKey } = provider
   const { sign, baseUrl } = endpoint
   const headers = requestHeaders(wrapped.headers, endpoint, apiKey)
   const transport = provider.transport ?? networkTransport(baseUrl)
   const sent =
     sign && apiKey
-      ? sign({ url: baseUrl + path, headers, body }, apiKey).then(async (proof) => {
-          const response = await transport({ path, headers: { ...headers, ...proof }, body, signal, isFresh })
+      ? // A token exchange is shared with other calls and goes on for them when this one is aborted.
+        unlessAborted(sign({ url: baseUrl + path, headers, body }, apiKey), signal).then(async (proof) => {
+          const response = await transport({ ...rest, headers: { ...headers, ...proof } })
           if (response.status === 401) sign.refused?.(apiKey, proof)
           return response
         })
-      : transport({ path, headers, body, signal, isFresh })
+      : transport({ ...rest, headers })
   return wrapping ? sent.then((response) => wrapping.unwrap(response)) : sent
 }
 
@@ -60,18 +63,50 @@ function isHeaderName(auth: AuthScheme): boolean {
 }
 
 function networkTransport(baseUrl: string): Transport {
-  return (request: UpstreamRequest) =>
-    fetch(baseUrl + request.path, {
+  return ({ path, headers, body, signal, isFresh, watch }: UpstreamRequest) => {
+    watch?.connecting()
+    return fetch(baseUrl + path, {
       method: 'POST',
-      headers: request.headers,
-      body: request.body,
-      signal: request.signal,
+      headers: watch ? { ...headers, 'content-length': String(body.length) } : headers,
+      body: watch ? bodyOnceConnected(body, signal, watch) : body,
+      signal,
       redirect: 'manual',
       decompress: false,
       // The runtime's own five-minute limit would cut long answers; the clocks are the gateway's.
       timeout: false,
-      ...(request.isFresh && { keepalive: false }),
+      ...(isFresh && { keepalive: false }),
     })
+  }
+}
+
+/**
+ * fetch does not say when it has a connection, but it asks for a streamed body only then: after TLS, when the head of the
+ * request has been written. So whoever aborts before `connected` has sent no body. With its length in the headers, the
+ * body is sent as it would be from memory, not chunked (Bun 1.4.4, docs/decisions/0020).
+ */
+function bodyOnceConnected(body: Uint8Array<ArrayBuffer>, signal: AbortSignal, watch: ConnectionWatch): ReadableStream {
+  const source = {
+    pull(controller: ReadableStreamDefaultController) {
+      signal.throwIfAborted()
+      watch.connected()
+      controller.enqueue(body)
+      controller.close()
+    },
+  }
+  return new ReadableStream(source, { highWaterMark: 0 })
+}
+
+/** Rejects with the signal's reason as soon as it aborts, whether or not the work is done. */
+export async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  const { promise: aborted, reject } = Promise.withResolvers<never>()
+  const abort = () => reject(signal.reason)
+  if (signal.aborted) abort()
+  signal.addEventListener('abort', abort, { once: true })
+  try {
+    return await Promise.race([aborted, work])
+  } finally {
+    signal.removeEventListener('abort', abort)
+  }
 }
 
 const unreachableCodes = new Set([

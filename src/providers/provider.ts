@@ -15,6 +15,15 @@ export interface UpstreamRequest {
   readonly signal: AbortSignal
   /** Over a connection of its own, because a pooled one may be dead. */
   readonly isFresh?: boolean
+  /** Absent = the connection is not watched. Transports that open no connection ignore it. */
+  readonly watch?: ConnectionWatch
+}
+
+/** Learns when a connection attempt begins and ends, so that it can be given up while nothing has been sent. */
+export interface ConnectionWatch {
+  connecting(): void
+  /** From here on the provider may have received the request. */
+  connected(): void
 }
 
 /** Sends a request and answers with the provider's response, its body unread. */

@@ -30,7 +30,7 @@ const throttled: AttemptFault = {
 }
 
 /** Routes a, b, c and d that meet these fates, one for each call; the last one repeats. */
-function start(fates: Record<string, readonly (AttemptFault | 'ok')[]>) {
+function start(fates: Record<string, readonly (AttemptFault | 'ok' | 'defect')[]>) {
   let nowMs = 0
   const clock = { now: () => nowMs, monotonicMs: () => nowMs }
   const random = () => 0.5
@@ -61,6 +61,7 @@ function start(fates: Record<string, readonly (AttemptFault | 'ok')[]>) {
           calls.push(isFresh ? `${provider.id} fresh` : provider.id)
           nowMs += tookMs
           const fate = list[Math.min(before, list.length - 1)] ?? 'ok'
+          if (fate === 'defect') throw new TypeError('a defect')
           return fate === 'ok' ? { text: provider.id } : fate
         },
         isAnswer: (outcome): outcome is Answer => 'text' in outcome,
@@ -105,6 +106,33 @@ test('a route that works is not passed over because a weaker one stands before i
     while (bench.budget.spend());
     expect(await bench.run()).toEqual({ text: 'e' })
   }
+})
+
+describe('a defect in the attempt that probes a route does not keep the route out:', () => {
+  test('ejected', async () => {
+    const { run, calls, jump, health, candidates } = start({
+      a: [...Array(5).fill(failing), 'defect', 'ok'],
+      b: ['ok'],
+    })
+    for (let n = 0; n < 5; n++) await run()
+    expect(candidates.map(({ key }) => health.standing(key).state)).toEqual(['ejected', 'healthy'])
+    // An ejection lasts 15 s, and probes are 5 s apart.
+    jump(15_000)
+    expect(await run().catch(String)).toBe('TypeError: a defect')
+    jump(5_000)
+    expect(await run()).toEqual({ text: 'a' })
+    expect(calls.slice(-2)).toEqual(['a', 'a'])
+  })
+
+  test('parked', async () => {
+    const { run, calls, jump } = start({ a: [attemptFault('refused our credential'), 'defect', 'ok'] })
+    expect(await run()).toBeInstanceOf(Exhausted)
+    jump(1)
+    expect(await run().catch(String)).toBe('TypeError: a defect')
+    jump(1)
+    expect(await run()).toEqual({ text: 'a' })
+    expect(calls).toEqual(['a', 'a', 'a'])
+  })
 })
 
 describe('what counts against no route', () => {

@@ -26,7 +26,7 @@ const timeLeastMs = 1_000
 /** What a try needs to know of the routes, and to tell of them. */
 export interface TryDependencies {
   readonly clock: Clock
-  readonly health: Pick<Health, 'begin' | 'standing' | 'noteOk' | 'noteFault'>
+  readonly health: Pick<Health, 'begin' | 'standing' | 'noteOk' | 'noteFault' | 'noteNothing'>
   readonly budget: Pick<RetryBudget, 'earn' | 'spend'>
   /** In place of real time. */
   readonly wait?: (milliseconds: number) => Promise<void>
@@ -145,8 +145,23 @@ interface Tried<Answer> {
   readonly calls: 1 | 2
 }
 
-/** One candidate, twice where that may help: over a stale socket, after a wait it asked for, after a slip of its model. */
+/** A defect in an attempt must not keep its route out as a probe that never ends. */
 async function tryOne<Answer extends object>(
+  deps: TryDependencies,
+  tries: Tries<Answer>,
+  turn: Turn,
+  lost?: AbortSignal,
+): Promise<Tried<Answer>> {
+  try {
+    return await tryAndNote(deps, tries, turn, lost)
+  } catch (error) {
+    deps.health.noteNothing(turn.candidate.key, turn.begunMs)
+    throw error
+  }
+}
+
+/** One candidate, twice where that may help: over a stale socket, after a wait it asked for, after a slip of its model. */
+async function tryAndNote<Answer extends object>(
   deps: TryDependencies,
   tries: Tries<Answer>,
   turn: Turn,
@@ -191,7 +206,7 @@ function tryPair<Answer extends object>(
     },
     hasWon: ({ outcome }) => tries.isAnswer(outcome),
     discard: ({ outcome }) => (tries.isAnswer(outcome) ? tries.discard?.(outcome) : undefined),
-    wait: deps.wait ?? Bun.sleep,
+    ...(deps.wait && { wait: deps.wait }),
   })
 }
 

@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'bun:test'
+import { describe, expect, jest, test } from 'bun:test'
 import type { Candidate } from './candidate.ts'
 import { createHealth } from './health/health.ts'
 import { createHedgeBudget, hedgePair, type Race, race } from './hedge.ts'
@@ -64,7 +64,7 @@ describe('whom to ask', () => {
 
 describe('a race', () => {
   /** Outcomes that begin with `ok` have won. */
-  function start(more: Partial<Race<string>> = {}) {
+  function start(more: Partial<Race<string>> | { readonly timer: 'real' } = {}) {
     const first = Promise.withResolvers<string>()
     const second = Promise.withResolvers<string>()
     const waited = Promise.withResolvers<void>()
@@ -82,8 +82,7 @@ describe('a race', () => {
       },
       hasWon: (outcome) => outcome.startsWith('ok'),
       discard: (outcome) => void discarded.push(outcome),
-      wait: () => waited.promise,
-      ...more,
+      ...('timer' in more ? {} : { wait: () => waited.promise, ...more }),
     })
     return { first, second, waited, lost, discarded, result }
   }
@@ -93,6 +92,48 @@ describe('a race', () => {
     first.resolve('ok first')
     expect(await result).toEqual(['ok first'])
     expect(lost.second).toBeUndefined()
+  })
+
+  test.each(['ok first', '503'])('leaves no timer behind when the first runner ends early with %s', async (outcome) => {
+    jest.useFakeTimers()
+    try {
+      const timersBefore = jest.getTimerCount()
+      const { first, result } = start({ timer: 'real' })
+      expect(jest.getTimerCount()).toBe(timersBefore + 1)
+      first.resolve(outcome)
+      await result
+      expect(jest.getTimerCount()).toBe(timersBefore)
+    } finally {
+      jest.useRealTimers()
+    }
+  })
+
+  test('leaves no timer behind when the first runner has a defect', async () => {
+    jest.useFakeTimers()
+    try {
+      const timersBefore = jest.getTimerCount()
+      const { first, result } = start({ timer: 'real' })
+      first.reject(new TypeError('a defect'))
+      expect(await result.catch(String)).toBe('TypeError: a defect')
+      expect(jest.getTimerCount()).toBe(timersBefore)
+    } finally {
+      jest.useRealTimers()
+    }
+  })
+
+  test('starts the second runner when its timer expires', async () => {
+    jest.useFakeTimers()
+    try {
+      const { second, lost, result } = start({ timer: 'real' })
+      jest.advanceTimersByTime(94)
+      await Promise.resolve()
+      expect(lost.second).toBeUndefined()
+      jest.advanceTimersByTime(1)
+      second.resolve('ok second')
+      expect(await result).toEqual(['ok second'])
+    } finally {
+      jest.useRealTimers()
+    }
   })
 
   test('has one runner where that fails early: failing over is not hedging', async () => {

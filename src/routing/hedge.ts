@@ -70,14 +70,19 @@ export interface Race<Outcome> {
   readonly hasWon: (outcome: Outcome) => boolean
   /** For an answer that came in the moment in which the other one had won. */
   readonly discard: (outcome: Outcome) => void
-  wait(milliseconds: number): Promise<void>
+  /** In place of real time. `cancelled` aborts once nobody waits any more. */
+  readonly wait?: (milliseconds: number, cancelled: AbortSignal) => Promise<void>
 }
 
 /** The outcome of the winner, or those of all runners where none has won, in the order they began. */
 export async function race<Outcome>(runners: Race<Outcome>): Promise<readonly Outcome[]> {
   const firstLost = new AbortController()
   const first = runners.runFirst(firstLost.signal)
-  const early = await Promise.race([first.then((outcome) => [outcome]), runners.wait(runners.afterMs)])
+  const { afterMs, wait = sleep } = runners
+  const waiting = new AbortController()
+  const early = await Promise.race([first.then((outcome) => [outcome]), wait(afterMs, waiting.signal)]).finally(() =>
+    waiting.abort(),
+  )
   if (early) return early
   const secondLost = new AbortController()
   const second = runners.runSecond(secondLost.signal)
@@ -105,6 +110,14 @@ export async function race<Outcome>(runners: Race<Outcome>): Promise<readonly Ou
     end(second, secondLost)
     throw error
   }
+}
+
+/** Unlike Bun.sleep it leaves no timer behind when it is cancelled; it then never resolves. */
+function sleep(milliseconds: number, cancelled: AbortSignal): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  const timer = setTimeout(resolve, milliseconds)
+  cancelled.addEventListener('abort', () => clearTimeout(timer), { once: true })
+  return promise
 }
 
 /** Nobody waits for it; where it answers all the same, that is ended too. */

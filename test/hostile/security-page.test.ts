@@ -45,7 +45,6 @@ const dialling: Readonly<Record<string, string>> = {
   'src/providers/egress/pinned-fetch.ts': 'providers that a workspace named',
   'src/providers/local.ts': 'local model servers',
   'src/providers/signing/access-tokens.ts': 'tokens for providers',
-  'src/providers/soundings.ts': 'whether a provider can be reached at all',
   'src/store/postgres.ts': 'the database',
   'src/store/redis.ts': 'limits that replicas share',
   'src/store/sqlite.ts': 'opens a file',

@@ -40,6 +40,8 @@ export interface Upstream {
   readonly calls: UpstreamCall[]
   /** Connections that are open now. */
   openConnections(): number
+  /** Connections that were opened since it started. */
+  acceptedConnections(): number
   /**
    * From now on. A test whose calls never come here proves nothing, so the next one complains where this handler was
    * never called, unless it was said that it may stay unasked.
@@ -62,6 +64,7 @@ export function startUpstream(initial: UpstreamHandler): Upstream {
   let isAwaited = false
   const calls: UpstreamCall[] = []
   const open = new Set<Socket<Connection>>()
+  let accepted = 0
   const server = Bun.listen<Connection>({
     hostname: '127.0.0.1',
     port: 0,
@@ -76,6 +79,7 @@ export function startUpstream(initial: UpstreamHandler): Upstream {
         }
         socket.setNoDelay(true)
         open.add(socket)
+        accepted++
       },
       data(socket, bytes) {
         socket.data.received = Buffer.concat([socket.data.received, bytes])
@@ -103,6 +107,7 @@ export function startUpstream(initial: UpstreamHandler): Upstream {
     url: `http://127.0.0.1:${server.port}`,
     calls,
     openConnections: () => open.size,
+    acceptedConnections: () => accepted,
     handle(next, may) {
       const wasInVain = isAwaited
       handler = next

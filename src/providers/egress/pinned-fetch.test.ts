@@ -164,6 +164,20 @@ test('tries the next address where nothing answers, and none after something was
   expect(spare.seen.connections).toBe(0)
 })
 
+test('a call that asks for a connection of its own gets one', async () => {
+  using upstream = await createUpstream()
+  const guard = createEgressGuard({ allow: ['a.test'], resolve: async () => ['127.0.0.1'] })
+  const send = createGuardedTransport(guard, `http://a.test:${upstream.port}/v1`)
+  const { signal } = new AbortController()
+  const connectionsAfter = async (isFresh: boolean) => {
+    await (await send({ path: '/x', headers: {}, body: new Uint8Array(1), signal, isFresh })).text()
+    return upstream.seen.connections
+  }
+  expect(await connectionsAfter(false)).toBe(1)
+  expect(await connectionsAfter(false)).toBe(1)
+  expect(await connectionsAfter(true)).toBe(2)
+})
+
 test('an abort does not wait for a name server', async () => {
   const guard = createEgressGuard({ allow: [], resolve: () => new Promise(() => {}) })
   const controller = new AbortController()

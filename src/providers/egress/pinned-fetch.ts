@@ -9,6 +9,8 @@ export interface PinnedInit {
   readonly headers: Readonly<Record<string, string>>
   readonly body?: Uint8Array<ArrayBuffer>
   readonly signal?: AbortSignal
+  /** Over a connection of its own, because a pooled one may be dead. */
+  readonly isFresh?: boolean
   /** PEM of the authorities to trust; absent = the runtime's own. */
   readonly ca?: string
 }
@@ -27,7 +29,7 @@ export async function pinnedFetch(pinned: Pinned, init: PinnedInit): Promise<Res
   throw failure
 }
 
-function requestOptions({ host, serverName }: Pinned, { method, headers, body, signal, ca }: PinnedInit) {
+function requestOptions({ host, serverName }: Pinned, { method, headers, body, signal, isFresh, ca }: PinnedInit) {
   // A second Host in other letters would be joined to ours.
   const others = Object.entries(headers).filter(([name]) => name.toLowerCase() !== 'host')
   return {
@@ -37,6 +39,7 @@ function requestOptions({ host, serverName }: Pinned, { method, headers, body, s
     decompress: false,
     // The clocks are the gateway's, as for every call of a provider.
     timeout: false,
+    ...(isFresh && { keepalive: false }),
     ...(body === undefined ? {} : { body }),
     ...(signal === undefined ? {} : { signal }),
     // The runtime keeps connections apart by this name too: hosts that share an address share no connection.

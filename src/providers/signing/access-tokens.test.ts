@@ -5,7 +5,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createJumpClock } from '../../../test/parts/jump-clock.ts'
 import { Secret } from '../../kernel/secret.ts'
-import { isBadCredential, isUnreachable } from '../call-endpoint.ts'
+import { callEndpoint, isBadCredential, isUnreachable } from '../call-endpoint.ts'
+import type { Endpoint, UpstreamRequest } from '../provider.ts'
 import { AccessTokens } from './access-tokens.ts'
 import { createSign } from './create-sign.ts'
 import { usualTokenUrl } from './service-account.ts'
@@ -15,7 +16,8 @@ const pem = privateKey.export({ type: 'pkcs8', format: 'pem' }).toString()
 const folder = mkdtempSync(join(tmpdir(), 'tollgate-account-'))
 
 let forms: URLSearchParams[] = []
-let answer: () => Response = () => Response.json({ access_token: `token-${forms.length}`, expires_in: 3600 })
+let answer: () => Response | Promise<Response> = () =>
+  Response.json({ access_token: `token-${forms.length}`, expires_in: 3600 })
 const issuer = Bun.serve({
   port: 0,
   hostname: '127.0.0.1',
@@ -103,6 +105,39 @@ test('calls that come together ask once', async () => {
   const { tokens } = open(operator)
   const all = await Promise.all([1, 2, 3].map(() => tokens.tokenFor(operator)))
   expect(all).toEqual(['token-1', 'token-1', 'token-1'])
+  expect(forms).toHaveLength(1)
+})
+
+test('a call that is aborted does not wait for the exchange, which goes on for the others', async () => {
+  const issued = Promise.withResolvers<Response>()
+  answer = () => issued.promise
+  const operator = new Secret(JSON.stringify(keyFile))
+  const sign = createSign('google-oauth', { clock: createJumpClock(), operator })
+  const endpoint: Endpoint = {
+    dialect: 'gemini',
+    baseUrl: 'https://host.example',
+    auth: 'google-oauth',
+    ...(sign && { sign }),
+  }
+  const sent: UpstreamRequest[] = []
+  const transport = async (request: UpstreamRequest) => {
+    sent.push(request)
+    return new Response()
+  }
+  const provider = { id: 'vertex', endpoints: [endpoint], apiKey: operator, source: 'a test', transport }
+  const call = (signal: AbortSignal) =>
+    callEndpoint(provider, endpoint, { path: '/x', headers: {}, body: new Uint8Array(0), signal })
+  const leaving = new AbortController()
+  const left = call(leaving.signal)
+  const stays = call(new AbortController().signal)
+  while (forms.length === 0) await Bun.sleep(1)
+  leaving.abort(new Error('left'))
+  await expect(left).rejects.toThrow('left')
+  await expect(call(AbortSignal.abort(new Error('left before')))).rejects.toThrow('left before')
+  expect(sent).toHaveLength(0)
+  issued.resolve(Response.json({ access_token: 'shared', expires_in: 3600 }))
+  expect((await stays).status).toBe(200)
+  expect(sent.map(({ headers }) => headers.authorization)).toEqual(['Bearer shared'])
   expect(forms).toHaveLength(1)
 })
 

@@ -28,6 +28,8 @@ export interface Outcomes {
   noteOk(key: RouteKey, startedMs: number, firstEventMs?: number): void
   /** `silentMs`: how long a streamed attempt had waited, where it timed out. */
   noteFault(key: RouteKey, startedMs: number, fault: AttemptFault, silentMs?: number): void
+  /** The attempt ended without an outcome, by a defect of ours: if it was the route's probe, another may follow. */
+  noteNothing(key: RouteKey, startedMs: number): void
   /** The provider broke off after `noteOk`. */
   noteInterrupted(key: RouteKey, startedMs: number, why: FaultClass): void
   /** How fast an answer came, from its first event to its end. */
@@ -72,8 +74,12 @@ export function createOutcomes(deps: HealthDependencies): Outcomes {
       key.route.noteSuccess(startedMs)
       if (key.breaker.noteSuccess(startedMs, nowMs)) notice(key, 'recovered', undefined)
     },
+    noteNothing(key, startedMs) {
+      endParkingProbes(key, startedMs)
+      key.breaker.noteNothing(startedMs)
+    },
     noteFault(key, startedMs, fault, silentMs) {
-      for (const spot of [key.credential, key.throttle, key.route]) spot.endProbe(startedMs)
+      endParkingProbes(key, startedMs)
       const why = fault.class
       const effect = effects[why]
       // Without the waits that were given up, a route would look the faster the more often it hangs.
@@ -98,4 +104,8 @@ export function createOutcomes(deps: HealthDependencies): Outcomes {
       key.latency.tokensPerSecond.add((outputTokens * 1000) / tookMs, clock.monotonicMs())
     },
   }
+}
+
+function endParkingProbes({ credential, throttle, route }: RouteKey, startedMs: number): void {
+  for (const spot of [credential, throttle, route]) spot.endProbe(startedMs)
 }

@@ -26,6 +26,8 @@ export interface RouteKey extends RouteNames {
   readonly throttle: ParkingSpot
   readonly route: ParkingSpot
   readonly latency: Latency
+  /** When a response of any status last came, as monotonic milliseconds; written by the attempt. */
+  respondedMs: number
 }
 
 export interface RouteKeys {
@@ -62,6 +64,7 @@ export function createRouteKeys(): RouteKeys {
         throttle: spots.find([providerId, credentialId, upstreamModel], makeSpot),
         route: new ParkingSpot(),
         latency: new Latency(),
+        respondedMs: Number.NEGATIVE_INFINITY,
       }))
     },
     renewCredential({ providerId, credentialId }, nowMs) {
