@@ -1,7 +1,7 @@
 // Hosts that need more than an address and a key: one whose address comes from a variable and who speaks two dialects,
 // one that has requests signed and frames its streams, and one whose key is exchanged for a token.
 
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { generateKeyPairSync } from 'node:crypto'
 import { systemClock } from '../../src/kernel/clock.ts'
 import { Secret } from '../../src/kernel/secret.ts'
@@ -9,7 +9,7 @@ import { callEndpoint } from '../../src/providers/call-endpoint.ts'
 import type { Endpoint, Provider } from '../../src/providers/provider.ts'
 import { createSign } from '../../src/providers/signing/create-sign.ts'
 import { signAws } from '../../src/providers/signing/sigv4.ts'
-import { chunkFrame } from '../parts/event-frames.ts'
+import { chunkFrame, eventFrame } from '../parts/event-frames.ts'
 import { type Gateway, startGateway } from '../parts/gateway.ts'
 import { startUpstream, type Upstream, type UpstreamCall, type UpstreamHandler } from '../parts/upstream.ts'
 import { wantsStream } from '../parts/upstream-only-words.ts'
@@ -49,6 +49,14 @@ const tools = {
   chat: [{ type: 'function', function: { name: 'look', parameters: schema } }],
   messages: [{ name: 'look', input_schema: schema }],
 }
+
+/** Surface, and whether a stream is asked for. */
+const everyWay = [
+  ['chat', true],
+  ['chat', false],
+  ['messages', true],
+  ['messages', false],
+] as const
 
 async function ask(surface: SurfaceName, body: object, headers: Record<string, string> = {}): Promise<Response> {
   return fetch(gateway.url + surfacePaths[surface], {
@@ -141,27 +149,68 @@ function expectedSignature({ path, headers, body }: UpstreamCall): string {
   return signAws(request, credential, { epochMs }).authorization ?? ''
 }
 
-test.each([
-  ['chat', true],
-  ['chat', false],
-  ['messages', true],
-  ['messages', false],
-] as const)('a host that frames its streams and checks signatures serves %s, streamed: %p', async (surface, stream) => {
-  upstream.handle(framed)
-  const beta = { 'anthropic-beta': 'tomorrow-2027-01-01' }
-  const response = await ask(surface, { model: 'test/framed', stream }, surface === 'messages' ? beta : {})
-  const { told } = readReply(surface, await response.text(), { stream })
-  expect([response.status, told.text, told.models]).toEqual([200, 'Grüße 🎉', ['test/framed']])
-  const call = lastCall()
-  // The translation lane streams in any case.
-  const verb = stream || surface === 'chat' ? 'invoke-with-response-stream' : 'invoke'
-  expect(call.path).toBe(`/model/anthropic.claude-sonnet-4-5-v1%3A0/${verb}`)
-  expect(call.json()).toMatchObject({ anthropic_version: 'bedrock-2023-05-31', max_tokens: 50 })
-  expect(Object.keys(call.json())).not.toContain('model')
-  expect(Object.keys(call.json())).not.toContain('anthropic_beta')
-  expect(call.headers.get('authorization')).toBe(expectedSignature(call))
-  expect(call.headers.get('x-amz-security-token')).toBe('session-1')
-  expect(call.headers.get('anthropic-version')).toBeNull()
+test.each(everyWay)(
+  'a host that frames its streams and checks signatures serves %s, streamed: %p',
+  async (surface, stream) => {
+    upstream.handle(framed)
+    const beta = { 'anthropic-beta': 'tomorrow-2027-01-01' }
+    const response = await ask(surface, { model: 'test/framed', stream }, surface === 'messages' ? beta : {})
+    const { told } = readReply(surface, await response.text(), { stream })
+    expect([response.status, told.text, told.models]).toEqual([200, 'Grüße 🎉', ['test/framed']])
+    const call = lastCall()
+    // The translation lane streams in any case.
+    const verb = stream || surface === 'chat' ? 'invoke-with-response-stream' : 'invoke'
+    expect(call.path).toBe(`/model/anthropic.claude-sonnet-4-5-v1%3A0/${verb}`)
+    expect(call.json()).toMatchObject({ anthropic_version: 'bedrock-2023-05-31', max_tokens: 50 })
+    expect(Object.keys(call.json())).not.toContain('model')
+    expect(Object.keys(call.json())).not.toContain('anthropic_beta')
+    expect(call.headers.get('authorization')).toBe(expectedSignature(call))
+    expect(call.headers.get('x-amz-security-token')).toBe('session-1')
+    expect(call.headers.get('anthropic-version')).toBeNull()
+  },
+)
+
+/** The refusal as a response with a status, or as an exception inside a stream that has begun with a 200. */
+function refuseAsHost(message: string, where: 'response' | 'frame'): void {
+  upstream.handle(async (call, reply) => {
+    const body = JSON.stringify({ message })
+    if (where === 'response' || call.path.endsWith('/invoke')) {
+      return reply.send(400, { 'x-amzn-errortype': 'ValidationException', 'content-type': 'application/json' }, body)
+    }
+    await reply.startStream({ 'content-type': 'application/vnd.amazon.eventstream' })
+    await reply.chunk(eventFrame({ ':message-type': 'exception', ':exception-type': 'validationException' }, body))
+    await reply.finish()
+  })
+}
+
+describe.each(everyWay)('pitfall 147: a prompt that Bedrock finds too long, on %s, streamed: %p', (surface, stream) => {
+  test.each([
+    ['Input is too long for requested model.', 'response', 'prompt is too long: Provider framed: Input is too long'],
+    ['Input is too long for requested model.', 'frame', 'prompt is too long: Provider framed: Input is too long'],
+    [
+      'The model returned the following errors: prompt is too long: 227255 tokens > 200000 maximum',
+      'response',
+      'The model returned the following errors: prompt is too long: 227255 tokens > 200000 maximum',
+    ],
+    [
+      'The model returned the following errors: input length and `max_tokens` exceed context limit: 199000 + 8000 > 200000, decrease input length or `max_tokens` and try again',
+      'response',
+      'The model returned the following errors: input length and `max_tokens` exceed context limit: 199000 + 8000 > 200000, decrease',
+    ],
+    [
+      'messages.0.content: too many total text bytes: 30000000 > 25000000',
+      'response',
+      'prompt is too long: Provider framed',
+    ],
+  ] as const)('%s (%s)', async (message, where, start) => {
+    refuseAsHost(message, where)
+    const response = await ask(surface, { model: 'test/framed', stream })
+    const { error } = (await response.json()) as { error: { code: string; message: string } }
+    expect([response.status, error.code]).toEqual([400, 'INVALID_REQUEST'])
+    expect(error.message).toContain(message)
+    if (surface === 'messages') expect(error.message).toStartWith(start)
+    else expect(error.message).toContain('context_length_exceeded')
+  })
 })
 
 test('a key that is exchanged for a token is never sent, and the token is', async () => {
