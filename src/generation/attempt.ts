@@ -105,10 +105,10 @@ export function createAttempt({ clock, ticker, reach, health, soundings }: Attem
     let isAnswering = false
     ticker.watch(patience)
     try {
-      const { provider, endpoint, dialect } = candidate
-      const { headers, body } = lane
-      const path = dialect.generationPath(candidate.route.upstreamModel)
-      const response = await callEndpoint(provider, endpoint, { path, headers, body, signal: patience.signal, isFresh })
+      const { provider, endpoint } = candidate
+      const { path, headers, body } = lane
+      const sent = { path, headers, body, signal: patience.signal, isFresh, isWrapped: true }
+      const response = await callEndpoint(provider, endpoint, sent)
       isAnswering = true
       patience.heard()
       soundings.heard(candidate)

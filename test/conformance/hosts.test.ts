@@ -155,6 +155,8 @@ test.each(everyWay)(
     upstream.handle(framed)
     const beta = { 'anthropic-beta': 'tomorrow-2027-01-01' }
     const response = await ask(surface, { model: 'test/framed', stream }, surface === 'messages' ? beta : {})
+    const warned = surface === 'messages' ? 'beta_dropped;field=/anthropic-beta/tomorrow-2027-01-01' : null
+    expect(response.headers.get('x-tollgate-warnings')).toBe(warned)
     const { told } = readReply(surface, await response.text(), { stream })
     expect([response.status, told.text, told.models]).toEqual([200, 'Grüße 🎉', ['test/framed']])
     const call = lastCall()
@@ -167,6 +169,96 @@ test.each(everyWay)(
     expect(call.headers.get('authorization')).toBe(expectedSignature(call))
     expect(call.headers.get('x-amz-security-token')).toBe('session-1')
     expect(call.headers.get('anthropic-version')).toBeNull()
+  },
+)
+
+/** What Claude Code 2.1 sends, with tools that it has put off (ex-machina-co/opencode-anthropic-auth#174, 2026-07). */
+const claudeCodeBetas = [
+  ...['claude-code-20250219', 'context-1m-2025-08-07', 'interleaved-thinking-2025-05-14'],
+  ...['thinking-token-count-2026-05-13', 'context-management-2025-06-27', 'prompt-caching-scope-2026-01-05'],
+  ...['advanced-tool-use-2025-11-20', 'effort-2025-11-24'],
+]
+
+describe.each([true, false])('pitfall 150: what Claude Code asks of Bedrock (streamed: %p)', (stream) => {
+  const deferred = { ...tools.messages[0], defer_loading: true }
+  const body = {
+    ...{ model: 'test/framed', stream, context_management: { edits: [] }, output_config: { effort: 'low' } },
+    system: [{ type: 'text', text: 'Be brief.', cache_control: { type: 'ephemeral', scope: 'global' } }],
+    tools: [deferred],
+  }
+  const headers = { 'anthropic-beta': claudeCodeBetas.join(',') }
+
+  test('is sent as far as the host accepts it; the rest is named in the warnings', async () => {
+    upstream.handle(framed)
+    const response = await ask('messages', body, headers)
+    await response.text()
+    expect(response.status).toBe(200)
+    expect(lastCall().json()).toMatchObject({
+      anthropic_beta: [
+        ...['context-1m-2025-08-07', 'interleaved-thinking-2025-05-14', 'context-management-2025-06-27'],
+        ...['tool-search-tool-2025-10-19', 'effort-2025-11-24'],
+      ],
+      ...{ context_management: { edits: [] }, output_config: { effort: 'low' }, tools: [deferred] },
+      system: [{ cache_control: { type: 'ephemeral' } }],
+    })
+    expect(response.headers.get('x-tollgate-warnings')?.split(', ')).toEqual([
+      'beta_dropped;field=/anthropic-beta/claude-code-20250219',
+      'beta_dropped;field=/anthropic-beta/thinking-token-count-2026-05-13',
+      'beta_dropped;field=/anthropic-beta/prompt-caching-scope-2026-01-05',
+      'scope_dropped;field=/system/0/cache_control/scope',
+    ])
+  })
+
+  test('is refused in strict mode without calling the host', async () => {
+    const before = upstream.calls.length
+    const response = await ask('messages', body, { ...headers, 'x-tollgate-strict': 'true' })
+    const { error } = (await response.json()) as { error: { code: string; message: string } }
+    expect([response.status, error.code, upstream.calls.length]).toEqual([400, 'INVALID_REQUEST', before])
+    for (const lost of ['claude-code-20250219', 'thinking-token-count-2026-05-13', 'prompt-caching-scope-2026-01-05']) {
+      expect(error.message).toContain(lost)
+    }
+  })
+
+  test('loses defer_loading without the flag that unlocks it, with a warning', async () => {
+    upstream.handle(framed)
+    const response = await ask('messages', body, { 'anthropic-beta': 'context-management-2025-06-27' })
+    await response.text()
+    expect(lastCall().json().tools).toEqual(tools.messages)
+    expect(response.headers.get('x-tollgate-warnings')).toBe(
+      'scope_dropped;field=/system/0/cache_control/scope, defer_loading_dropped;field=/tools/0/defer_loading',
+    )
+  })
+})
+
+const calledBefore = {
+  chat: [
+    { role: 'user', content: 'hi' },
+    {
+      role: 'assistant',
+      content: null,
+      tool_calls: [{ id: 'c1', type: 'function', function: { name: 'look', arguments: '{}' } }],
+    },
+    { role: 'tool', tool_call_id: 'c1', content: 'rain' },
+  ],
+  messages: [
+    { role: 'user', content: 'hi' },
+    { role: 'assistant', content: [{ type: 'tool_use', id: 'c1', name: 'look', input: {} }] },
+    { role: 'user', content: [{ type: 'tool_result', tool_use_id: 'c1', content: 'rain' }] },
+  ],
+}
+
+test.each(everyWay)(
+  'pitfall 170: Bedrock gets definitions for called tools on %s, streamed: %p',
+  async (surface, stream) => {
+    upstream.handle(framed)
+    const response = await ask(surface, { model: 'test/framed', stream, messages: calledBefore[surface] })
+    const { told } = readReply(surface, await response.text(), { stream })
+    expect([response.status, told.text]).toEqual([200, 'Grüße 🎉'])
+    expect(lastCall().json()).toMatchObject({
+      tools: [{ name: 'look', input_schema: { type: 'object' } }],
+      tool_choice: { type: 'none' },
+    })
+    expect(response.headers.get('x-tollgate-warnings')).toBeNull()
   },
 )
 
