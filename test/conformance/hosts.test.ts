@@ -14,8 +14,10 @@ import { type Gateway, startGateway } from '../parts/gateway.ts'
 import { startUpstream, type Upstream, type UpstreamCall, type UpstreamHandler } from '../parts/upstream.ts'
 import { wantsStream } from '../parts/upstream-only-words.ts'
 import { wordsFor } from '../parts/upstream-words.ts'
-import { type SurfaceName, surfacePaths } from './cells.ts'
+import { type Pair, type SurfaceName, surfacePaths } from './cells.ts'
 import { readReply } from './replies/read-reply.ts'
+import { requestCell } from './request-cells.ts'
+import { requestFixtures } from './requests/index.ts'
 
 const hello: UpstreamHandler = async (call, reply) => {
   const words = wordsFor(call)
@@ -35,6 +37,7 @@ beforeAll(async () => {
   - { id: framed, dialect: bedrock, base_url: "${upstream.url}", api_key: "AKID:shh-secret:session-1" }
 models:
   - { id: test/deployed, price: free, routes: [{ provider: azure, model: gpt-5.6 }] }
+  - { id: test/roomy, price: free, max_output_tokens: 8000, default_max_tokens: 4096, routes: [{ provider: framed, model: "anthropic.claude-sonnet-4-5-v1:0" }] }
   - { id: test/framed, price: free, max_output_tokens: 100, routes: [{ provider: framed, model: "anthropic.claude-sonnet-4-5-v1:0" }] }
 `,
   })
@@ -227,6 +230,25 @@ describe.each([true, false])('pitfall 150: what Claude Code asks of Bedrock (str
     expect(response.headers.get('x-tollgate-warnings')).toBe(
       'scope_dropped;field=/system/0/cache_control/scope, defer_loading_dropped;field=/tools/0/defer_loading',
     )
+  })
+})
+
+describe.each(['chat', 'messages'] as const)('every request fixture on %s → Bedrock', (surface) => {
+  const pair: Pair = { surface, upstream: 'messages', model: 'test/roomy', upstreamModel: 'claude-sonnet-4-5' }
+  const stage = {
+    ask: ({ model }: Pair, body: object) => ask(surface, { model, max_tokens: undefined, ...body }),
+    get upstream() {
+      return upstream
+    },
+  }
+
+  beforeAll(() => upstream.handle(framed))
+
+  test.each([...requestFixtures.values()].flat())('$feature is carried, named or refused', async (fixture) => {
+    for (const stream of [true, false]) {
+      const { mark, notes } = await requestCell(stage, pair, fixture, { stream })
+      expect(mark === 'lost' ? notes : []).toEqual([])
+    }
   })
 })
 
