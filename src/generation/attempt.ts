@@ -106,12 +106,11 @@ export function createAttempt({ clock, ticker, reach, health }: AttemptDependenc
     let isAnswering = false
     ticker.watch(patience)
     try {
-      const { provider, endpoint, dialect, key } = candidate
-      const { headers, body } = lane
-      const path = dialect.generationPath(candidate.route.upstreamModel)
+      const { provider, endpoint, key } = candidate
+      const { path, headers, body } = lane
       const watch = startedMs - key.respondedMs > respondedRecentlyMs ? patience : undefined
       const response = await callEndpoint(provider, endpoint, {
-        ...{ path, headers, body, signal: patience.signal, isFresh },
+        ...{ path, headers, body, signal: patience.signal, isFresh, isWrapped: true },
         ...(watch && { watch }),
       })
       isAnswering = true

@@ -7,7 +7,9 @@ import type { Conversation } from '../dialects/canonical/conversation.ts'
 import { issuerName } from '../dialects/canonical/signature.ts'
 import type { ReplyUndo, Target, Warning } from '../dialects/canonical/translation.ts'
 import { paramOf, WarningList } from '../dialects/request/warning-list.ts'
+import { assert } from '../kernel/assert.ts'
 import { Failure, invalidRequest } from '../kernel/failure.ts'
+import { wrappings } from '../providers/wrapping/wrappings.ts'
 import type { Candidate } from '../routing/candidate.ts'
 import type { OfferedModel } from '../routing/offer.ts'
 import type { Call } from './call.ts'
@@ -16,6 +18,8 @@ import { CollectedReply, type Translated, TranslatedStream } from './translated-
 
 export interface Lane {
   readonly name: 'bytes' | 'translation'
+  /** Path, headers and body as the host takes them, but for its credential. */
+  readonly path: string
   readonly headers: Readonly<Record<string, string>>
   readonly body: Uint8Array<ArrayBuffer>
   /** What was left out or approximated on the way. */
@@ -29,7 +33,24 @@ export function openLane(call: Call, candidate: Candidate): Lane | Failure {
   const { envelope, model, surface } = call
   const isSame = candidate.dialect === surface && !mustStream(envelope, candidate.rules, model.defaultMaxTokens)
   call.story.record.lane = isSame ? 'bytes' : 'translation'
-  return isSame ? byteLane(call, candidate) : translationLane(call, candidate)
+  const opened = isSame ? byteLane(call, candidate) : translationLane(call, candidate)
+  if (opened instanceof Failure) return opened
+  const lane = inHostForm(opened, candidate)
+  if (lane.warnings.length > 0 && isStrict(call.request.headers)) return strictRefusal(lane.warnings)
+  return lane
+}
+
+/** A host may take less than its dialect has; what it is not sent is one more loss. */
+function inHostForm(opened: Omit<Lane, 'path'>, { dialect, endpoint, route }: Candidate): Lane {
+  const path = dialect.generationPath(route.upstreamModel)
+  const wrapping = endpoint.wrapping && wrappings[endpoint.wrapping]
+  if (!wrapping) return { ...opened, path }
+  const wrapped = wrapping.wrap({ path, headers: opened.headers, body: opened.body }, endpoint)
+  assert(wrapped, 'every host generates')
+  const warnings = new WarningList()
+  warnings.addAll(opened.warnings)
+  warnings.addAll(wrapped.warnings)
+  return { ...opened, ...wrapped, warnings: warnings.list }
 }
 
 /** With no more output than the wallet can pay for. */
@@ -48,7 +69,7 @@ const nothingToUndo: ReplyUndo = {
   singleToolCall: false,
 }
 
-function byteLane(call: Call, candidate: Candidate): Lane | Failure {
+function byteLane(call: Call, candidate: Candidate): Omit<Lane, 'path'> {
   const { route, rules, isOwn } = candidate
   const { envelope, model, surface: dialect, request } = call
   const { body, warnings } = dialect.editRequest(envelope, {
@@ -59,7 +80,6 @@ function byteLane(call: Call, candidate: Candidate): Lane | Failure {
     isOwn,
     rules,
   })
-  if (warnings.length > 0 && isStrict(request.headers)) return strictRefusal(warnings)
   return {
     name: 'bytes',
     headers: dialect.forwardedHeaders(request.headers),
@@ -74,7 +94,7 @@ function byteLane(call: Call, candidate: Candidate): Lane | Failure {
   }
 }
 
-function translationLane(call: Call, candidate: Candidate): Lane | Failure {
+function translationLane(call: Call, candidate: Candidate): Omit<Lane, 'path'> | Failure {
   const parsed = call.conversation()
   if (parsed instanceof Failure) return parsed
   const target = targetOf(call.model, candidate)
@@ -83,13 +103,11 @@ function translationLane(call: Call, candidate: Candidate): Lane | Failure {
   const warnings = new WarningList()
   warnings.addAll(parsed.warnings)
   warnings.addAll(rendered.warnings)
-  const lost = warnings.list
-  if (lost.length > 0 && isStrict(call.request.headers)) return strictRefusal(lost)
   return {
     name: 'translation',
     headers: rendered.headers,
     body: rendered.body,
-    warnings: lost,
+    warnings: warnings.list,
     streamsUpstream: true,
     relayStream: () => relayTranslated(call, candidate, { target, undo: rendered.undo }),
   }

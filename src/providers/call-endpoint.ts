@@ -13,12 +13,14 @@ export interface EndpointCall {
   readonly signal: AbortSignal
   readonly isFresh?: boolean
   readonly watch?: ConnectionWatch
+  /** The call is already in the host's form. */
+  readonly isWrapped?: boolean
 }
 
 /** Rejects as the runtime does when the call never becomes a response; isUnreachable and isBadCredential tell its kinds apart. */
 export function callEndpoint(provider: Provider, endpoint: Endpoint, call: EndpointCall): Promise<Response> {
   const wrapping = endpoint.wrapping && wrappings[endpoint.wrapping]
-  const wrapped = wrapping ? wrapping.wrap(call, endpoint) : call
+  const wrapped = wrapping && !call.isWrapped ? wrapping.wrap(call, endpoint) : call
   if (!wrapped) return Promise.resolve(new Response('{"message":"the host has no such call"}', { status: 404 }))
   const { path, body } = wrapped
   const { signal, isFresh = false, watch } = call

@@ -72,6 +72,8 @@ export interface Endpoint {
   readonly wrapping?: WrappingId
   /** Beta flags of the dialect that a host which wraps it knows; it refuses every other. */
   readonly betas?: readonly string[]
+  /** Flags that the host knows by another name: Anthropic's → its own. */
+  readonly betaNames?: Readonly<Record<string, string>>
   /** The names of the models that it serves; absent = all that the provider has. */
   readonly models?: RegExp
   /** What is true here of every model; facts of a model wherever it is hosted are in rules/. */

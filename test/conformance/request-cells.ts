@@ -27,7 +27,7 @@ export const answerHello: UpstreamHandler = async (call, reply) => {
 }
 
 export async function requestCell(
-  stage: Stage,
+  stage: Pick<Stage, 'ask' | 'upstream'>,
   pair: Pair,
   fixture: RequestFixture,
   { stream }: { readonly stream: boolean },

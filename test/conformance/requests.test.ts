@@ -2,7 +2,7 @@
 // or the caller is told. What exactly becomes of each stands in docs/compatibility.md.
 
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { openStage, pairs, type Stage } from './cells.ts'
+import { type DialectName, openStage, pairs, type Stage } from './cells.ts'
 import { answerHello, bodyOf, type Cell, requestCell } from './request-cells.ts'
 import { geminiShapes } from './requests/gemini-shapes.ts'
 import { requestFixtures } from './requests/index.ts'
@@ -51,6 +51,79 @@ describe.each(pairs)('$surface → $upstream ($upstreamModel)', (pair) => {
       expect([fixture.feature, response.status, sent]).toEqual([fixture.feature, refused ? 400 : 200, refused ? 0 : 1])
       if (warned) for (const code of notes) expect(error?.message).toContain(code)
     }
+  })
+})
+
+/** One on a tool, two on system text, three in the conversation: one of them inside a tool result. */
+const mark = { cache_control: { type: 'ephemeral' } }
+const markedRequest = {
+  chat: {
+    tools: [{ type: 'function', function: { name: 'look', parameters: { type: 'object' } }, ...mark }],
+    messages: [
+      { role: 'system', content: ['A', 'B'].map((text) => ({ type: 'text', text, ...mark })) },
+      { role: 'user', content: [{ type: 'text', text: 'hi', ...mark }] },
+      {
+        role: 'assistant',
+        content: null,
+        tool_calls: [{ id: 'c1', type: 'function', function: { name: 'look', arguments: '{}' } }],
+      },
+      { role: 'tool', tool_call_id: 'c1', content: [{ type: 'text', text: 'rain', ...mark }] },
+      { role: 'user', content: 'and?', ...mark },
+    ],
+  },
+  messages: {
+    max_tokens: 1000,
+    tools: [{ name: 'look', input_schema: { type: 'object' }, ...mark }],
+    system: ['A', 'B'].map((text) => ({ type: 'text', text, ...mark })),
+    messages: [
+      { role: 'user', content: [{ type: 'text', text: 'hi', ...mark }] },
+      { role: 'assistant', content: [{ type: 'tool_use', id: 'c1', name: 'look', input: {} }] },
+      {
+        role: 'user',
+        content: [
+          { type: 'tool_result', tool_use_id: 'c1', content: [{ type: 'text', text: 'rain', ...mark }] },
+          { type: 'text', text: 'and?', ...mark },
+        ],
+      },
+    ],
+  },
+}
+const places = {
+  chat: {
+    tools: ['/tools/0'],
+    system: ['/messages/0/content/0', '/messages/0/content/1'],
+    turns: ['/messages/1/content/0', '/messages/3/content/0', '/messages/4'],
+  },
+  messages: {
+    tools: ['/tools/0'],
+    system: ['/system/0', '/system/1'],
+    turns: ['/messages/0/content/0', '/messages/2/content/0/content/0', '/messages/2/content/1'],
+  },
+}
+
+describe.each(pairs)('$surface → $upstream ($upstreamModel), cache marks', (pair) => {
+  test('every one is kept or named', async () => {
+    const { surface, upstream, upstreamModel } = pair
+    const response = await stage.ask(pair, markedRequest[surface])
+    await response.text()
+    const sent = JSON.stringify(stage.upstream.calls.at(-1)?.json())
+    const kept = sent.match(/"(cache_control|prompt_cache_breakpoint)"/g)?.length ?? 0
+    const named = (response.headers.get('x-tollgate-warnings') ?? '')
+      .split(', ')
+      .flatMap((entry) => /^cache_mark_dropped;field=(.*)\/cache_control$/.exec(entry)?.[1] ?? [])
+    const { tools, system, turns } = places[surface]
+    const all = [...tools, ...system, ...turns]
+    const lost: Readonly<Record<DialectName, readonly string[]>> = {
+      // Four are taken, the last four. A provider of the caller's dialect judges for itself.
+      messages: surface === upstream ? [] : all.slice(0, 2),
+      gemini: all,
+      // Tools take none there.
+      responses: [...tools, ...system.slice(0, 1)],
+      // Nor do results of tools.
+      chat: surface === upstream ? [] : upstreamModel === 'plain-1' ? all : [...tools, ...turns.slice(1, 2)],
+    }
+    expect(named.toSorted()).toEqual([...lost[upstream]].sort())
+    expect(kept).toBe(all.length - named.length)
   })
 })
 

@@ -31,11 +31,10 @@ export function readErrorObject(error: unknown): ProviderFault {
 
 export function renderFailure(failure: Failure, requestId: RequestId): string {
   const { refusal, details, metadata } = failure.facts
-  // Official tools recover from errors by matching the provider's own words, so those of this dialect stay as they are.
   const isOwn = refusal === undefined || refusal.dialect === 'anthropic-messages'
   const error = {
     type: failureTable[failure.code].messageType,
-    message: isOwn ? failure.message : translatedRefusal(failure.message, refusal),
+    message: refusal ? refusalMessage(failure.message, refusal) : failure.message,
     code: failure.code,
     ...(details === undefined || !isOwn ? {} : { details }),
     ...(metadata && { metadata }),
@@ -47,13 +46,18 @@ export function renderStreamFailure(failure: Failure, requestId: RequestId): Uin
   return sseEvent('error', renderFailure(failure, requestId))
 }
 
-/** What a provider of another dialect said, with the words that clients of this one look for. */
-function translatedRefusal(said: string, { provider, word, overflow }: ProviderRefusal): string {
-  if (overflow) {
+/** The two sentences by which Anthropic reports a prompt that does not fit; clients compact or lower the cap on them. */
+const overflowSentences = /prompt is too long|input length and `?max_tokens`? exceed context limit/i
+
+/** What the provider said, with the words that clients of this dialect match to recover from an error. */
+function refusalMessage(said: string, { provider, dialect, word, overflow }: ProviderRefusal): string {
+  const isOwn = dialect === 'anthropic-messages'
+  // A host of this dialect may have its own sentence: Bedrock says "Input is too long for requested model."
+  if (overflow && !(isOwn && overflowSentences.test(said))) {
     const told = said === '' ? '' : ` Provider ${provider}: ${said}`
     return `${tooLong(overflow)}${told} (capability_rejected: prompt_too_long)`
   }
-  return word === undefined || said.includes(word) ? said : `${said} (${word})`
+  return isOwn || word === undefined || said.includes(word) ? said : `${said} (${word})`
 }
 
 /** Anthropic's two sentences: what is too much, and, where the output cap is part of it, by how much to lower that. */

@@ -54,7 +54,7 @@ test('the title and context of a document made of blocks are said once, around a
         cache_control: { type: 'ephemeral' },
       },
     ])
-  const mark = { cacheMark: { life: 'short' } }
+  const mark = { cacheMark: { life: 'short', place: '/messages/0/content/0/cache_control' } }
   const words = (said: string) => ({ type: 'text', text: said })
   expect(blocksOf(words('a'), picture, words('b'))).toEqual([
     { ...text('a'), title: 'T' },

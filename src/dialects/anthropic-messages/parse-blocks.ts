@@ -2,6 +2,7 @@
 // block for becomes text, in its place.
 
 import type { DocumentBlock, ImageBlock, MediaSource, TextBlock } from '../canonical/conversation.ts'
+import { isRecord } from '../canonical/json-value.ts'
 import { knownMediaType } from '../request/media-type.ts'
 import { mediumAt } from '../request/media-url.ts'
 import type { RequestFields } from '../request/request-fields.ts'
@@ -10,8 +11,23 @@ import { markOf, type ParseContext } from './parse-context.ts'
 
 export type ContentBlock = TextBlock | ImageBlock | DocumentBlock
 
+const blockMembers: ReadonlySet<string> = new Set([
+  ...['type', 'text', 'source', 'title', 'context', 'content', 'citations', 'transformations', 'cache_control'],
+])
+const sourceMembers: ReadonlySet<string> = new Set(['type', 'data', 'media_type', 'url', 'file_id', 'content'])
+
+/** What is written on a block of content and has no place in the canonical form. */
+export function warnBlockMembers(fields: RequestFields, { warnings }: ParseContext): void {
+  if (!contentTypes.has(fields.optionalText('type') ?? 'text')) return
+  fields.warnUnknown(blockMembers, warnings)
+  if (isRecord(fields.value('source'))) fields.optionalObject('source')?.warnUnknown(sourceMembers, warnings)
+}
+
+const contentTypes: ReadonlySet<string> = new Set(['text', 'image', 'document', 'search_result'])
+
 /** undefined = a type that is not content. */
 export function parseContentBlock(fields: RequestFields, context: ParseContext): ContentBlock[] | undefined {
+  warnBlockMembers(fields, context)
   switch (fields.text('type')) {
     case 'text':
       return [parseText(fields, context)]
@@ -90,8 +106,9 @@ function parseDocument(fields: RequestFields, context: ParseContext): ContentBlo
 function parseParts(source: RequestFields, context: ParseContext): (ImageBlock | DocumentBlock)[] {
   return source.objects('content').map((part) => {
     const type = part.text('type')
+    warnBlockMembers(part, context)
     if (type === 'image') return parseImage(part, context)
-    if (type === 'text') return { kind: 'document', source: { kind: 'text', text: part.text('text') } }
+    if (type === 'text') return { kind: 'document', source: { kind: 'text', text: part.text('text') }, ...markOf(part) }
     return part.refuse('type', `A document cannot hold a ${shownWord(type)} block.`)
   })
 }
@@ -119,7 +136,11 @@ function parseSearchResult(fields: RequestFields, context: ParseContext): TextBl
   if (fields.optionalObject('citations')?.optionalBoolean('enabled')) {
     context.warnings.add('citations_dropped', fields.pointer('citations'))
   }
-  const body = fields.objects('content').map((part) => part.text('text'))
+  const parts = fields.objects('content')
+  for (const part of parts) warnBlockMembers(part, context)
+  const body = parts.map((part) => part.text('text'))
   const text = [fields.text('title'), fields.text('source'), '', ...body].join('\n')
-  return { kind: 'text', text, ...markOf(fields) }
+  // The parts become one text, so a mark inside counts for the whole.
+  const marks = [...parts, fields].map(markOf).filter(({ cacheMark }) => cacheMark)
+  return { kind: 'text', text, ...marks.at(-1) }
 }

@@ -30,7 +30,10 @@ describe('roles', () => {
     expect(parsed({ system: 'A', messages: [hi] }).conversation.system).toEqual([text('A')])
     const blocks = [{ type: 'text', text: 'A', cache_control: { type: 'ephemeral', ttl: '1h' } }]
     const { conversation, turns } = parsed({ system: blocks, messages: [{ role: 'system', content: 'B' }, hi] })
-    expect(conversation.system).toEqual([{ ...text('A'), cacheMark: { life: 'long' } }, text('B')])
+    expect(conversation.system).toEqual([
+      { ...text('A'), cacheMark: { life: 'long', place: '/system/0/cache_control' } },
+      text('B'),
+    ])
     expect(turns).toEqual([{ role: 'user', blocks: [text('hi')] }])
   })
 
@@ -95,7 +98,11 @@ describe('user content', () => {
       ),
     ).toEqual([
       { kind: 'image', source: { kind: 'data', mediaType: 'image/png', base64: 'AA==' } },
-      { kind: 'image', source: { kind: 'url', url: 'https://x' }, cacheMark: { life: 'short' } },
+      {
+        kind: 'image',
+        source: { kind: 'url', url: 'https://x' },
+        cacheMark: { life: 'short', place: '/messages/0/content/1/cache_control' },
+      },
       { kind: 'document', source: { kind: 'data', mediaType: 'application/pdf', base64: 'AA==' }, title: 'T' },
       { kind: 'document', source: { kind: 'url', url: 'https://y' }, context: 'C' },
       { kind: 'document', source: { kind: 'text', text: 'plain' } },
@@ -111,7 +118,11 @@ describe('user content', () => {
     const document = { type: 'document', source: { type: 'content', content }, cache_control: { type: 'ephemeral' } }
     expect(userBlocks(document)).toEqual([
       { kind: 'document', source: { kind: 'text', text: 'a' } },
-      { kind: 'image', source: { kind: 'url', url: 'https://x' }, cacheMark: { life: 'short' } },
+      {
+        kind: 'image',
+        source: { kind: 'url', url: 'https://x' },
+        cacheMark: { life: 'short', place: '/messages/0/content/0/cache_control' },
+      },
     ])
   })
 

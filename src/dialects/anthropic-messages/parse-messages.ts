@@ -6,7 +6,7 @@ import type { TextBlock, ToolResultBlock, Turn, UserBlock } from '../canonical/c
 import { RequestFields } from '../request/request-fields.ts'
 import { shownWord } from '../request/shown-word.ts'
 import { parseAssistant } from './parse-assistant.ts'
-import { parseContentBlock, parseText } from './parse-blocks.ts'
+import { parseContentBlock, parseText, warnBlockMembers } from './parse-blocks.ts'
 import { markOf, type ParseContext } from './parse-context.ts'
 import { parseToolChange, type ToolChange } from './parse-tool-changes.ts'
 
@@ -70,11 +70,14 @@ function parseUser(message: RequestFields, node: () => JsonNode | undefined, con
   })
 }
 
+const resultMembers: ReadonlySet<string> = new Set(['type', 'tool_use_id', 'content', 'is_error', 'cache_control'])
+
 function parseToolResult(
   fields: RequestFields,
   node: () => JsonNode | undefined,
   context: ParseContext,
 ): ToolResultBlock {
+  fields.warnUnknown(resultMembers, context.warnings)
   const content = fields.textOrObjects('content')
   return {
     kind: 'tool-result',
@@ -112,6 +115,7 @@ function parseSystemMessage(
   const toolChanges: ToolChange[] = []
   for (const [i, block] of content.entries()) {
     if (block.text('type') === 'text') {
+      warnBlockMembers(block, context)
       blocks.push(parseText(block, context))
       continue
     }

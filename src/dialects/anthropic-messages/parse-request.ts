@@ -11,7 +11,7 @@ import { readCacheControl } from '../request/cache-control.ts'
 import { RequestFields, readRequest } from '../request/request-fields.ts'
 import { WarningList } from '../request/warning-list.ts'
 import { withoutAttribution } from './attribution-line.ts'
-import { parseText } from './parse-blocks.ts'
+import { parseText, warnBlockMembers } from './parse-blocks.ts'
 import type { ParseContext } from './parse-context.ts'
 import { parseMessages } from './parse-messages.ts'
 import {
@@ -84,6 +84,7 @@ function parseSystem(fields: RequestFields, context: ParseContext): TextBlock[] 
         : [{ kind: 'text', text: system }]
       : system.map((block) => {
           block.optionalWord('type', ['text'])
+          warnBlockMembers(block, context)
           return parseText(block, context)
         })
   // Who is parsed here goes to another dialect, so that none of them ever sees it.

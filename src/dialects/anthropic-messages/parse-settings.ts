@@ -147,7 +147,11 @@ export function collectLeftovers(body: RequestFields, context: ParseContext): vo
     }
   }
   unknown(body, known)
-  unknown(body.optionalObject('output_config'), ['effort', 'format'])
+  const config = body.optionalObject('output_config')
+  unknown(config, ['effort', 'format'])
+  unknown(config?.optionalObject('format') ?? body.optionalObject('output_format'), ['type', 'schema', 'name'])
+  unknown(body.optionalObject('thinking'), ['type', 'budget_tokens', 'display'])
+  unknown(body.optionalObject('tool_choice'), ['type', 'name', 'disable_parallel_tool_use'])
   unknown(body.optionalObject('metadata'), ['user_id'])
 }
 

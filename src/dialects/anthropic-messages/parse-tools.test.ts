@@ -30,7 +30,7 @@ describe('custom tools', () => {
         description: 'd',
         schema: raw,
         strict: true,
-        cacheMark: { life: 'short' },
+        cacheMark: { life: 'short', place: '/tools/0/cache_control' },
         place: '/tools/0',
       },
     ])

@@ -24,6 +24,11 @@ const customFields: ReadonlySet<string> = new Set([
   'input_examples',
 ])
 
+/** Of tools whose schema is known by their type. */
+const clientToolFields: ReadonlySet<string> = new Set([
+  ...['type', 'name', 'cache_control', 'defer_loading', 'eager_input_streaming', 'allowed_callers'],
+])
+
 export function parseTools(list: readonly unknown[], raw: JsonNode | undefined, context: ParseContext): Tool[] {
   return list.flatMap((value, i) => {
     const fields = RequestFields.of(value, `/tools/${i}`)
@@ -56,6 +61,7 @@ export function parseTool(
   }
   const known = clientTools.get(type)
   if (known) {
+    fields.warnUnknown(clientToolFields, context.warnings)
     const name = fields.optionalText('name') ?? known.name
     return { kind: 'function', name, description: known.description, schema: known.schema, strict: undefined, ...place }
   }

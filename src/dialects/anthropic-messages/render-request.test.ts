@@ -378,7 +378,7 @@ describe('cache marks', () => {
     expect(renderMessagesBody({ automaticCache: { life: 'long' } }).body.cache_control).toEqual(long)
   })
 
-  test('pitfall 108: a host that does not know marks gets none, with one warning', () => {
+  test('pitfall 108: a host that does not know marks gets none, with a warning', () => {
     const { json, warnings } = renderMessagesBody(
       { turns: [user(marked('a'), marked('b'))] },
       { cacheStyle: 'implicit' },

@@ -2,6 +2,7 @@
 // to a neighbour; of the rest the provider takes four.
 
 import type { CacheMark, RawJson } from '../canonical/conversation.ts'
+import { warnMark } from '../request/cache-control.ts'
 import { jsonObject, jsonString } from '../request/json-text.ts'
 import type { WarningList } from '../request/warning-list.ts'
 
@@ -70,12 +71,12 @@ export function limitMarks(
   warnings: WarningList,
 ): CacheMark | undefined {
   if (!supported) {
-    if (dropMarks(marked)) warnings.add('cache_mark_dropped', '/messages')
+    dropMarks(marked, warnings)
     return undefined
   }
   const last: Marked = { mark: automatic }
   const marks = [...marked, last].filter(({ mark }) => mark !== undefined)
-  dropMarks(marks.slice(0, -marksMax))
+  dropMarks(marks.slice(0, -marksMax), warnings)
   const kept = marks.slice(-marksMax)
   // A short life before a long one is refused by the provider.
   const firstShort = kept.findIndex(({ mark }) => mark?.life === 'short')
@@ -88,9 +89,9 @@ export function limitMarks(
   return end && end.life !== last.mark?.life ? undefined : last.mark
 }
 
-/** Whether there were any. */
-function dropMarks(marked: readonly Marked[]): boolean {
-  const marks = marked.filter(({ mark }) => mark !== undefined)
-  for (const block of marks) block.mark = undefined
-  return marks.length > 0
+function dropMarks(marked: readonly Marked[], warnings: WarningList): void {
+  for (const block of marked) {
+    if (block.mark) warnMark(block.mark, '/messages', warnings)
+    block.mark = undefined
+  }
 }

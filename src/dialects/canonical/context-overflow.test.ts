@@ -63,6 +63,11 @@ const told: readonly [message: string, counts: ContextOverflow][] = [
     { tokens: 40_000, limit: 32_768 },
   ],
   ['Input is too long for requested model.', {}],
+  [
+    'The model returned the following errors: prompt is too long: 227255 tokens > 200000 maximum',
+    { tokens: 227_255, limit: 200_000 },
+  ],
+  ['messages.0.content: too many total text bytes: 30000000 > 25000000', {}],
   ['litellm.BadRequestError: context_length_exceeded', {}],
 ]
 

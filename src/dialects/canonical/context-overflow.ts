@@ -42,8 +42,9 @@ const phrases: readonly RegExp[] = [
   /`inputs` tokens \+ `max_new_tokens` must be/i,
   /(?:exceeds?|exceeded) (?:the |this |the model's |model's )?(?:maximum )?context length/i,
   /maximum context length is \d/i,
-  // Bedrock
+  // Bedrock, which counts tokens or bytes (strands-agents/harness-sdk#1663, 2026-02)
   /input is too long for requested model/i,
+  /too many total text bytes/i,
   // Many, in front of or behind the words above
   /\bcontext_length_exceeded\b/,
 ]

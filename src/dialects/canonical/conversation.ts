@@ -8,6 +8,8 @@ export type RawJson = string
 export interface CacheMark {
   /** short = about five minutes, long = about an hour. */
   readonly life: 'short' | 'long'
+  /** Where the caller wrote it, as a JSON pointer into its body. */
+  readonly place?: string
 }
 
 interface Marked {

@@ -15,8 +15,13 @@ export function renderAssistant(blocks: readonly AssistantBlock[], rendering: Re
   return blocks.flatMap((block) => {
     switch (block.kind) {
       case 'tool-call': {
-        const isLost = block === first && thinksByLevel(rendering.rules)
-        return [renderCall(block, signatureOf(block) ?? (isLost ? lostSignature : undefined), rendering, place)]
+        const signature = signatureOf(block)
+        if (signature !== undefined || block !== first || !thinksByLevel(rendering.rules)) {
+          return [renderCall(block, signature, rendering, place)]
+        }
+        // The call is accepted, but the model no longer sees the reasoning behind it.
+        rendering.warnings.add('thought_signature_skipped', place)
+        return [renderCall(block, lostSignature, rendering, place)]
       }
       case 'thinking':
         return [part([['text', jsonString(block.text)], ['thought', 'true'], signatureMember(block.signature)])]

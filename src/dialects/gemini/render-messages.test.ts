@@ -169,7 +169,7 @@ describe('calls and results', () => {
     expect(args('[1]').args).toEqual({ value: [1] })
     expect(args('{bad')).toMatchObject({
       args: { raw_arguments: '{bad' },
-      warnings: ['invalid_arguments_wrapped;/messages'],
+      warnings: ['thought_signature_skipped;/messages', 'invalid_arguments_wrapped;/messages'],
     })
     expect(args('{"n": 12345678901234567890}').json).toContain('"args":{"n": 12345678901234567890}')
   })

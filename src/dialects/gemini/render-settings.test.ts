@@ -155,7 +155,7 @@ describe('the rest', () => {
     expect(rendered({ serviceTier: 'fast' }, rules).body).not.toHaveProperty('serviceTier')
   })
 
-  test('cache marks are left out with one warning, and automatic caching is met anyway', () => {
+  test('cache marks are left out, each place is named, and automatic caching happens anyway', () => {
     const marked = { ...text('a'), cacheMark: { life: 'short' } as const }
     const { json, warnings } = rendered({
       system: [marked],
@@ -163,7 +163,7 @@ describe('the rest', () => {
       automaticCache: { life: 'short' },
     })
     expect(json).not.toMatch(/cache/i)
-    expect(warnings).toEqual(['cache_mark_dropped;/system'])
+    expect(warnings).toEqual(['cache_mark_dropped;/system', 'cache_mark_dropped;/messages'])
   })
 
   test('hints without a field are warnings', () => {

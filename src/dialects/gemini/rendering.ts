@@ -1,7 +1,8 @@
 // What the parts of the request renderer share, and what follows from the facts of a target. No model is known by name.
 
-import type { Conversation } from '../canonical/conversation.ts'
+import type { CacheMark, Conversation } from '../canonical/conversation.ts'
 import type { TargetRules } from '../canonical/target-rules.ts'
+import { warnMark } from '../request/cache-control.ts'
 import type { SchemaBudget } from '../request/schema-budget.ts'
 import type { WarningList } from '../request/warning-list.ts'
 import type { FunctionNames } from './function-names.ts'
@@ -32,17 +33,17 @@ export function takesIds({ toolIdMax }: TargetRules): boolean {
   return toolIdMax !== 0
 }
 
-/** The provider caches by itself and takes no marks. One warning is enough: some callers mark dozens of blocks. */
+/** The provider caches by itself and takes no marks. */
 export function warnMarks({ tools, system, turns, places }: Conversation, warnings: WarningList): void {
-  const warn = (place: string) => warnings.add('cache_mark_dropped', place)
-  const tool = tools.find(({ cacheMark }) => cacheMark)
-  if (tool) return warn(tool.place ?? '/tools')
-  if (system.some(({ cacheMark }) => cacheMark)) return warn(places?.system ?? '/system')
-  const turn = turns.find(({ blocks }) => blocks.some(isMarked))
-  if (turn) warn(turn.place ?? '/messages')
-}
-
-function isMarked(block: Conversation['turns'][number]['blocks'][number]): boolean {
-  if ('cacheMark' in block && block.cacheMark) return true
-  return block.kind === 'tool-result' && block.content.some(({ cacheMark }) => cacheMark)
+  const warn = ({ cacheMark }: { readonly cacheMark?: CacheMark }, place: string) => {
+    if (cacheMark) warnMark(cacheMark, place, warnings)
+  }
+  for (const tool of tools) warn(tool, tool.place ?? '/tools')
+  for (const block of system) warn(block, places?.system ?? '/system')
+  for (const { blocks, place = '/messages' } of turns) {
+    for (const block of blocks) {
+      if ('cacheMark' in block) warn(block, place)
+      if (block.kind === 'tool-result') for (const inner of block.content) warn(inner, place)
+    }
+  }
 }

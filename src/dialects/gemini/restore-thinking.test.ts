@@ -97,8 +97,14 @@ describe('reasoning of others', () => {
         { functionCall: { id: 'a', name: 'f', args: { x: 1 } }, thoughtSignature: lost },
         { functionCall: { id: 'b', name: 'g', args: {} } },
       ],
-      warnings: ['thinking_dropped;/messages'],
+      warnings: ['thinking_dropped;/messages', 'thought_signature_skipped;/messages'],
     })
+  })
+
+  test('pitfall 80: a call that comes back without its signature is a warning, unless the model wants none', () => {
+    const plain = [call('a'), call('b')]
+    expect(sentBack(plain).warnings).toEqual(['thought_signature_skipped;/messages'])
+    expect(sentBack(plain, geminiTarget(geminis.pro25)).warnings).toEqual([])
   })
 
   test('vectors 45 and 46: of other dialects stays away too', () => {
@@ -113,6 +119,7 @@ describe('reasoning of others', () => {
     }
     expect(sentBack([{ kind: 'sealed-thinking', data: 'Emw=' }, call('a')]).warnings).toEqual([
       'thinking_dropped;/messages',
+      'thought_signature_skipped;/messages',
     ])
   })
 

@@ -47,7 +47,7 @@ export function readMark(fields: RequestFields, { warnings }: ParseContext): Cac
     const ttl = breakpoint.optionalText('ttl')
     // Nobody else keeps a prompt for half a day.
     if (ttl === '12h') warnings.add('cache_life_shortened', breakpoint.pointer('ttl'))
-    return { life: ttl === undefined ? 'short' : 'long' }
+    return { life: ttl === undefined ? 'short' : 'long', place: breakpoint.at }
   }
   return readCacheControl(fields)
 }

@@ -1,7 +1,9 @@
 // The fields of a Chat Completions body that no other dialect has a word for. What would change the shape of the answer
 // or break a guarantee is refused, the rest is left out with a warning, and defaults written out are passed over.
 
+import { isRecord } from '../canonical/json-value.ts'
 import type { RequestFields } from '../request/request-fields.ts'
+import { pointerStep } from '../request/warning-list.ts'
 import type { ParseContext } from './parse-context.ts'
 
 /** Read elsewhere, or without meaning for a provider. */
@@ -57,12 +59,27 @@ export function parseLeftovers(body: RequestFields, { leftovers }: ParseContext)
     }
     leftovers.push(reason === undefined ? { field, refuse: false, ...adds } : { field, refuse: true, reason, ...adds })
   }
-  const options = body.optionalObject('stream_options')
-  for (const name of options?.names ?? []) {
-    const value = options?.value(name)
-    if (name === 'include_usage' || value === undefined || value === false) continue
-    leftovers.push({ field: `/stream_options/${name}`, refuse: false })
+  for (const [name, known] of Object.entries(knownInside)) {
+    const inner = isRecord(body.value(name)) ? body.optionalObject(name) : undefined
+    for (const member of inner?.names ?? []) {
+      const value = inner?.value(member)
+      if (known.includes(member) || value === undefined || value === false) continue
+      leftovers.push({ field: `/${name}${pointerStep(member)}`, refuse: false })
+    }
   }
+}
+
+/** Members of settings that are objects; every other one is left out with a warning. */
+const knownInside: Readonly<Record<string, readonly string[]>> = {
+  stream_options: ['include_usage'],
+  reasoning: ['effort', 'max_tokens', 'enabled', 'exclude'],
+  thinking: ['type', 'budget_tokens'],
+  response_format: ['type', 'json_schema'],
+  // Also flat, as some clients write it.
+  tool_choice: [
+    ...['type', 'name', 'function', 'custom', 'tool', 'allowed_tools', 'mode', 'tools'],
+    'disable_parallel_tool_use',
+  ],
 }
 
 const tiers = { auto: 'auto', default: 'standard', flex: 'economy', priority: 'fast', fast: 'fast' } as const

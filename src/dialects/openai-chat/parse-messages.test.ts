@@ -168,7 +168,8 @@ describe('tool calls and results', () => {
         },
       ],
     })
-    expect(turns[0]?.blocks).toEqual([{ ...text('u'), cacheMark: { life: 'short' } }])
+    const place = '/messages/0/content/0/cache_control'
+    expect(turns[0]?.blocks).toEqual([{ ...text('u'), cacheMark: { life: 'short', place } }])
     expect(turns[1]?.blocks).toEqual([{ kind: 'tool-call', id: 't', name: 'f', arguments: '{"a":1}', custom: false }])
     expect(turns[2]?.blocks).toEqual([
       {

@@ -5,7 +5,7 @@ import type { RequestFields } from '../request/request-fields.ts'
 import { shownWord } from '../request/shown-word.ts'
 import { parseAssistant } from './parse-assistant.ts'
 import { markOf, type ParseContext, readMark } from './parse-context.ts'
-import { type ContentBlock, parsePart, parseTextPart, refusePart } from './parse-parts.ts'
+import { type ContentBlock, parsePart, parseTextPart, refusePart, warnPartMembers } from './parse-parts.ts'
 import { reasoningFieldNames } from './parse-reasoning.ts'
 
 interface ParsedMessages {
@@ -93,9 +93,10 @@ function parseTurn(message: RequestFields, { role, index, legacy }: Position, co
 function parseSystem(message: RequestFields, context: ParseContext): TextBlock[] {
   const content = message.textOrObjects('content')
   if (typeof content === 'string') return content === '' ? [] : [{ kind: 'text', text: content }]
-  return content.map((part) =>
-    part.text('type') === 'text' ? parseTextPart(part, context) : refusePart(part, message.text('role')),
-  )
+  return content.map((part) => {
+    warnPartMembers(part, context)
+    return part.text('type') === 'text' ? parseTextPart(part, context) : refusePart(part, message.text('role'))
+  })
 }
 
 function parseUser(message: RequestFields, context: ParseContext): UserBlock[] {

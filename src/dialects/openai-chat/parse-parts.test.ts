@@ -108,7 +108,7 @@ describe('content parts', () => {
     expect(lifeOf(conversation.system[0])).toBe('short')
     expect(conversation.turns.map(({ blocks }) => blocks.map(lifeOf))).toEqual([['long'], [undefined], ['short']])
     expect(lifeOf(conversation.tools[0])).toBe('short')
-    expect(conversation.automaticCache).toEqual({ life: 'short' })
+    expect(conversation.automaticCache).toEqual({ life: 'short', place: '/cache_control' })
   })
 
   test('pitfall 105: and inside the description of a tool, where unknown members are told', () => {

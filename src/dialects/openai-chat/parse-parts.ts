@@ -2,6 +2,7 @@
 // those are read as well. Routed by what a medium is, not by the part it came in.
 
 import type { DocumentBlock, ImageBlock, TextBlock } from '../canonical/conversation.ts'
+import { isRecord } from '../canonical/json-value.ts'
 import { isWebUrl, readDataUrl, sniffMediaType } from '../request/media-type.ts'
 import { mediumAt } from '../request/media-url.ts'
 import { type RequestFields, refuseAt } from '../request/request-fields.ts'
@@ -11,8 +12,30 @@ import { markOf, type ParseContext } from './parse-context.ts'
 
 export type ContentBlock = TextBlock | ImageBlock | DocumentBlock
 
+const contentTypes: ReadonlySet<string> = new Set([
+  ...['text', 'input_text', 'image_url', 'file', 'image', 'document', 'input_audio'],
+])
+const partMembers: ReadonlySet<string> = new Set([
+  ...['type', 'text', 'image_url', 'file', 'input_audio', 'source', 'title', 'context'],
+  ...['cache_control', 'prompt_cache_breakpoint'],
+])
+/** Of the object inside a part, whichever the part is. */
+const detailMembers: ReadonlySet<string> = new Set([
+  ...['url', 'detail', 'file_id', 'filename', 'file_data', 'data', 'format', 'type', 'media_type'],
+])
+
+/** What is written on a part and has no place in the canonical form. */
+export function warnPartMembers(part: RequestFields, { warnings }: ParseContext): void {
+  if (!contentTypes.has(part.text('type'))) return
+  part.warnUnknown(partMembers, warnings)
+  for (const name of ['image_url', 'file', 'input_audio', 'source']) {
+    if (isRecord(part.value(name))) part.optionalObject(name)?.warnUnknown(detailMembers, warnings)
+  }
+}
+
 /** undefined = a type that is not content. */
 export function parsePart(part: RequestFields, context: ParseContext): ContentBlock | undefined {
+  warnPartMembers(part, context)
   switch (part.text('type')) {
     case 'text':
     case 'input_text':

@@ -87,6 +87,8 @@ function visibility(body: RequestFields, reasoning: RequestFields | undefined): 
   return exclude === undefined ? body.optionalBoolean('include_reasoning') : !exclude
 }
 
+const formatMembers: ReadonlySet<string> = new Set(['name', 'description', 'schema', 'strict'])
+
 export function parseOutputFormat(body: RequestFields, context: ParseContext): OutputFormat | undefined {
   const format = body.optionalObject('response_format')
   if (!format) return undefined
@@ -97,6 +99,7 @@ export function parseOutputFormat(body: RequestFields, context: ParseContext): O
     return format.refuse('type', `The response format ${shownWord(type)} is not available for this model.`)
   }
   const wanted = format.optionalObject('json_schema') ?? format.missing('json_schema')
+  wanted.warnUnknown(formatMembers, context.warnings)
   const schema = wanted.optionalObject('schema')
   // Without a schema nothing but JSON is asked for.
   if (!schema) return { kind: 'json-object' }

@@ -49,6 +49,7 @@ function parseFunction(entry: RequestFields, detail: RequestFields, context: Par
 
 function parseCustom(entry: RequestFields, context: ParseContext): Tool {
   const detail = entry.optionalObject('custom') ?? entry
+  if (detail !== entry) detail.warnUnknown(knownMembers, context.warnings)
   const format = detail.optionalObject('format')
   return {
     kind: 'custom',

@@ -27,10 +27,10 @@ describe('cache marks', () => {
     expect(warned).toEqual(['cache_mark_dropped /system'])
   })
 
-  test('pitfall 108: a target that knows no marks gets none, with one warning', () => {
+  test('pitfall 108: a target that knows no marks gets none, and each place is named', () => {
     const { text: sent, warned } = rendered(conversation)
     expect(sent).not.toContain('cache')
-    expect(warned).toEqual(['cache_mark_dropped /system'])
+    expect(warned).toEqual(['cache_mark_dropped /system', 'cache_mark_dropped /messages/0'])
   })
 
   test('caching of the whole is asked for only where it does not come by itself', () => {

@@ -3,6 +3,7 @@
 import type { CacheMark, Conversation, RawJson, Turn } from '../canonical/conversation.ts'
 import { placeOf } from '../canonical/places.ts'
 import type { TargetRules } from '../canonical/target-rules.ts'
+import { warnMark } from '../request/cache-control.ts'
 import type { SchemaBudget } from '../request/schema-budget.ts'
 import type { ToolNames } from '../request/tool-names.ts'
 import type { WarningList } from '../request/warning-list.ts'
@@ -57,9 +58,9 @@ export class CacheMarks {
 /** All marks in prompt order: tools, system, turns. Those the target has no place for are warned about. */
 export function chooseMarks(conversation: Conversation, rules: TargetRules, warnings: WarningList): CacheMarks {
   const style = rules.cacheStyle
-  const found: { block: MaybeMarked; placeable: boolean; place: string }[] = []
+  const found: { block: MaybeMarked; mark: CacheMark; placeable: boolean; place: string }[] = []
   const see = (block: MaybeMarked, placeable: boolean, place: string) => {
-    if (block.cacheMark) found.push({ block, placeable, place })
+    if (block.cacheMark) found.push({ block, mark: block.cacheMark, placeable, place })
   }
   for (const tool of conversation.tools) see(tool, style === 'cache-control', tool.place ?? '/tools')
   for (const block of conversation.system) see(block, block.text !== '', conversation.places?.system ?? '/system')
@@ -75,12 +76,10 @@ export function chooseMarks(conversation: Conversation, rules: TargetRules, warn
     style,
     found.filter(({ placeable }) => placeable).map(({ block }) => block),
   )
-  // One warning is enough: some clients mark dozens of blocks.
-  const lost = found.find(({ block }) => !marks.keeps(block))
-  if (lost) warnings.add('cache_mark_dropped', lost.place)
+  for (const { block, mark, place } of found) if (!marks.keeps(block)) warnMark(mark, place, warnings)
   // Hosts of the two other styles cache without being asked.
   if (conversation.automaticCache && (style === undefined || style === 'cache-control')) {
-    warnings.add('cache_mark_dropped', placeOf(conversation, 'automaticCache'))
+    warnMark(conversation.automaticCache, placeOf(conversation, 'automaticCache'), warnings)
   }
   return marks
 }

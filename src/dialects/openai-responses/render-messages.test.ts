@@ -226,7 +226,7 @@ describe('cache marks', () => {
     ])
   })
 
-  test('vector 34: the last four are kept, and one warning tells of the others', () => {
+  test('vector 34: the last four are kept, and a warning names the others', () => {
     const turns = Array.from({ length: 5 }, (_, n) => user({ ...text(`${n}`), ...mark }))
     const { json, warnings } = rendered({ turns }, gpts.gpt56)
     expect(json.match(/prompt_cache_breakpoint/g)).toHaveLength(4)

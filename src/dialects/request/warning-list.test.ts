@@ -15,6 +15,24 @@ test('one entry per code and field name, with the first place', () => {
   ])
 })
 
+test('every dropped cache mark is named, further ones behind all other warnings', () => {
+  const warnings = new WarningList()
+  for (const place of ['/tools/0/cache_control', '/messages/1/content/0/cache_control', '/tools/0/cache_control']) {
+    warnings.add('cache_mark_dropped', place)
+  }
+  warnings.add('name_dropped', '/messages/0/name')
+  const merged = new WarningList()
+  merged.addAll(warnings.list)
+  merged.addAll(warnings.list)
+  for (const { list } of [warnings, merged]) {
+    expect(list).toEqual([
+      { code: 'cache_mark_dropped', field: '/tools/0/cache_control' },
+      { code: 'name_dropped', field: '/messages/0/name' },
+      { code: 'cache_mark_dropped', field: '/messages/1/content/0/cache_control' },
+    ])
+  }
+})
+
 test('pointers escape what would part them, and read as callers write paths', () => {
   expect(pointerStep('a/b~c')).toBe('/a~1b~0c')
   expect(paramOf(`/tools/0${pointerStep('a/b')}/x`)).toBe('tools[0].a/b.x')

@@ -1,19 +1,25 @@
-// Collects what a translation leaves out or approximates: one entry per code and field name, with the first place. And
-// JSON pointers, which name such places.
+// Collects what a translation leaves out or approximates: one entry per code and field name, with the first place, or one
+// per place for some codes. And JSON pointers, which name such places.
 
 import { type Failure, invalidRequest } from '../../kernel/failure.ts'
 import type { Leftover } from '../canonical/conversation.ts'
 import type { Warning } from '../canonical/translation.ts'
 
+/** Codes with an entry for every place: each place is a request of its own, such as to cache up to there. */
+const namedEach: ReadonlySet<string> = new Set(['cache_mark_dropped'])
+
 export class WarningList {
   readonly #seen = new Set<string>()
   readonly #list: Warning[] = []
+  /** Further places of a code stand behind all others, because a header has room for twenty. */
+  readonly #further: Warning[] = []
 
   add(code: string, field: string): void {
     const key = `${code} ${fieldName(field)}`
-    if (this.#seen.has(key)) return
-    this.#seen.add(key)
-    this.#list.push({ code, field })
+    const place = `${code} ${field}`
+    if (!this.#seen.has(key)) this.#list.push({ code, field })
+    else if (namedEach.has(code) && !this.#seen.has(place)) this.#further.push({ code, field })
+    this.#seen.add(key).add(place)
   }
 
   addAll(warnings: readonly Warning[]): void {
@@ -21,7 +27,7 @@ export class WarningList {
   }
 
   get list(): readonly Warning[] {
-    return this.#list
+    return this.#further.length === 0 ? this.#list : [...this.#list, ...this.#further]
   }
 }
 

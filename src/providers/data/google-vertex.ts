@@ -44,7 +44,7 @@ export const googleVertex: ProviderData = {
       wrapping: 'raw-predict',
       betas: ['context-1m-2025-08-07', 'interleaved-thinking-2025-05-14', 'web-search-2025-03-05'],
       // Media by address are a 400: anthropics/anthropic-sdk-typescript#1038, 2026-05.
-      rules: { dialectVersion: '2023-06-01', fastTier: false, mediaUrls: false },
+      rules: { dialectVersion: '2023-06-01', fastTier: false, mediaUrls: false, thinkingBindingControls: false },
     },
   ],
 }

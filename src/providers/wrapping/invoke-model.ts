@@ -13,15 +13,17 @@ const faultBytesMax = 64 * 1024
 const encoder = new TextEncoder()
 
 export const invokeModel: Wrapping = {
-  wrap({ path, headers, body }, { betas }) {
+  wrap({ path, headers, body }, endpoint) {
     if (path !== messagesPath) return undefined
-    const call = readMessagesCall(body, headers, betas)
+    const call = readMessagesCall(body, headers, endpoint)
     const verb = call.isStreamed ? 'invoke-with-response-stream' : 'invoke'
-    const first = { anthropic_version: version, ...(call.betas.length > 0 && { anthropic_beta: call.betas }) }
+    const flags = call.betas.length > 0 && { anthropic_beta: call.betas }
+    const first = { anthropic_version: version, ...flags, ...call.stubTools() }
     return {
       path: `/model/${encodeURIComponent(call.model)}/${verb}`,
       headers: { ...withoutDialectHeaders(headers), accept: call.isStreamed ? framedType : 'application/json' },
       body: call.bodyWith(first, ['model', 'stream']),
+      warnings: call.warnings,
     }
   },
   unwrap(response) {

@@ -1,7 +1,10 @@
 // Members of a Messages body that a beta flag unlocks. A host that is not sent the flag refuses the member, so that both
-// go or neither does. Only what tunes or hints is left out: where a member promises something, such as tools that the
-// provider calls, the host's own refusal is the honest answer.
+// go or neither does. Only what tunes or hints is left out, and the caller is warned: where a member promises something,
+// such as tools that the provider calls, the host's own refusal is the honest answer.
 
+import { cutMembers } from '../../dialects/byte-lane/cut-spans.ts'
+import { pointerStep } from '../../dialects/request/warning-list.ts'
+import { hasBytes } from '../../wire/find-bytes.ts'
 import { readJsonElements } from '../../wire/json-elements.ts'
 import {
   type ByteEdit,
@@ -10,87 +13,101 @@ import {
   type JsonMembers,
   memberKind,
   readJsonValueMembers,
-  spliceBytes,
 } from '../../wire/json-members.ts'
 
 interface Lock {
-  readonly member: string
-  /** A member of its value, or of each in a list. */
-  readonly inner?: string
+  /** From the body inwards; of a list, each element. */
+  readonly path: readonly [string, ...string[]]
   /** What the names of the flags begin with that unlock it. */
   readonly flags: readonly string[]
 }
+
+const scopeFlags = ['prompt-caching-scope-']
 
 /**
  * Sources: the beta types of @anthropic-ai/sdk 1.8.0; NVIDIA/OpenShell#2465 and anthropics/claude-code#82539 saw the first
  * two refused (2026-07), anthropics/claude-code#33180 the one of tools.
  */
 const locks: readonly Lock[] = [
-  { member: 'context_management', flags: ['context-management-'] },
-  { member: 'diagnostics', flags: ['cache-diagnosis-'] },
-  { member: 'speed', flags: ['fast-mode-'] },
-  { member: 'fallbacks', flags: ['server-side-fallback-'] },
-  { member: 'fallback_credit_token', flags: ['fallback-credit-'] },
-  { member: 'thinking', inner: 'block_binding', flags: ['thinking-binding-controls-'] },
-  { member: 'output_config', inner: 'task_budget', flags: ['task-budgets-'] },
-  { member: 'tools', inner: 'eager_input_streaming', flags: ['fine-grained-tool-streaming-'] },
-  { member: 'tools', inner: 'defer_loading', flags: ['tool-search-tool-', 'advanced-tool-use-'] },
+  { path: ['context_management'], flags: ['context-management-'] },
+  { path: ['diagnostics'], flags: ['cache-diagnosis-'] },
+  { path: ['speed'], flags: ['fast-mode-'] },
+  { path: ['fallbacks'], flags: ['server-side-fallback-'] },
+  { path: ['fallback_credit_token'], flags: ['fallback-credit-'] },
+  { path: ['thinking', 'block_binding'], flags: ['thinking-binding-controls-'] },
+  { path: ['output_config', 'task_budget'], flags: ['task-budgets-'] },
+  { path: ['tools', 'eager_input_streaming'], flags: ['fine-grained-tool-streaming-'] },
+  { path: ['tools', 'defer_loading'], flags: ['tool-search-tool-', 'advanced-tool-use-'] },
+  // Claude Code shares the cached part of its prompt between sessions.
+  { path: ['tools', 'cache_control', 'scope'], flags: scopeFlags },
+  { path: ['system', 'cache_control', 'scope'], flags: scopeFlags },
 ]
 
+/** Names to cut, or what to cut inside the member of that name. */
+type Cuts = Map<string, 'cut' | Cuts>
+
 export interface LockedMembers {
-  /** Of the body itself. */
-  readonly outside: readonly string[]
-  /** By the member they stand in. */
-  readonly inside: Readonly<Record<string, readonly string[]>>
+  /** In order and not overlapping. */
+  readonly edits: readonly ByteEdit[]
+  /** JSON pointers to those that asked for something. */
+  readonly lost: readonly string[]
 }
 
 /** `betas`: the flags that go to the host. */
-export function lockedMembers(betas: readonly string[]): LockedMembers {
-  const outside: string[] = []
-  const inside: Record<string, string[]> = {}
-  for (const { member, inner, flags } of locks) {
-    if (betas.some((beta) => flags.some((flag) => beta.startsWith(flag)))) continue
-    if (inner === undefined) outside.push(member)
-    else inside[member] = [...(inside[member] ?? []), inner]
+export function findLocked(body: Uint8Array, members: JsonMembers, betas: readonly string[]): LockedMembers {
+  const edits: ByteEdit[] = []
+  const lost: string[] = []
+  const inObject = (object: JsonMembers, cuts: Cuts, pointer: string): void => {
+    const cut: string[] = []
+    for (const member of object.list) {
+      const found = cuts.get(member.name)
+      const place = pointer + pointerStep(member.name)
+      if (found === 'cut') {
+        cut.push(member.name)
+        const kind = memberKind(body, member)
+        if (kind !== 'false' && kind !== 'null') lost.push(place)
+      } else if (found && mayName(body.subarray(member.valueStart, member.valueEnd), found)) {
+        inValue(member, found, place)
+      }
+    }
+    edits.push(...cutMembers(object, cut))
   }
-  return { outside, inside }
+  const inValue = (member: JsonMember, cuts: Cuts, pointer: string): void => {
+    const { valueStart, valueEnd } = member
+    const isList = memberKind(body, member) === 'array'
+    const spans = isList ? readJsonElements(body, valueStart, valueEnd) : [{ start: valueStart, end: valueEnd }]
+    for (const [i, { start, end }] of spans.entries()) {
+      const object = readJsonValueMembers(body, start, end)
+      // What is no object, or has a name twice, is for the host to judge.
+      if (!(object instanceof JsonFault)) inObject(object, cuts, isList ? pointer + pointerStep(i) : pointer)
+    }
+  }
+  inObject(members, cutsFor(betas), '')
+  return { edits: edits.sort((a, b) => a.start - b.start), lost }
 }
 
-/** The member's own bytes, without what is locked in its value. */
-export function withoutLockedInside(body: Uint8Array, member: JsonMember, { inside }: LockedMembers): Uint8Array {
-  const written = body.subarray(member.start, member.valueEnd)
-  const names = Object.hasOwn(inside, member.name) ? (inside[member.name] ?? []) : []
-  if (names.length === 0 || !mayName(written, names)) return written
-  const edits = objectsIn(body, member).flatMap((object) => cutFrom(body, object, names))
-  if (edits.length === 0) return written
-  return spliceBytes(
-    written,
-    edits.map(({ start, end, bytes }) => ({ start: start - member.start, end: end - member.start, bytes })),
-  )
+function cutsFor(betas: readonly string[]): Cuts {
+  const cuts: Cuts = new Map()
+  for (const { path, flags } of locks) {
+    if (betas.some((beta) => flags.some((flag) => beta.startsWith(flag)))) continue
+    let level = cuts
+    for (const name of path.slice(0, -1)) {
+      const next = level.get(name)
+      const deeper: Cuts = next instanceof Map ? next : new Map()
+      level.set(name, deeper)
+      level = deeper
+    }
+    level.set(path.at(-1) ?? '', 'cut')
+  }
+  return cuts
 }
+
+const escaped = Buffer.from('\\u00')
 
 /** Long lists are only taken apart where there is something to find; a name can be written with escapes. */
-function mayName(bytes: Uint8Array, names: readonly string[]): boolean {
-  const written = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length)
-  return written.includes('\\u00') || names.some((name) => written.includes(name))
+function mayName(bytes: Uint8Array, cuts: Cuts): boolean {
+  if (hasBytes(bytes, escaped)) return true
+  return [...cuts].some(([name, inner]) =>
+    inner === 'cut' ? hasBytes(bytes, Buffer.from(name)) : mayName(bytes, inner),
+  )
 }
-
-/** The value itself, or those of a list. What is no object, or has a name twice, the host will say what it thinks of. */
-function objectsIn(body: Uint8Array, member: JsonMember): JsonMembers[] {
-  const spans =
-    memberKind(body, member) === 'array'
-      ? readJsonElements(body, member.valueStart, member.valueEnd)
-      : [{ start: member.valueStart, end: member.valueEnd }]
-  return spans
-    .map(({ start, end }) => readJsonValueMembers(body, start, end))
-    .filter((object): object is JsonMembers => !(object instanceof JsonFault))
-}
-
-function cutFrom(body: Uint8Array, { list, start, end }: JsonMembers, names: readonly string[]): ByteEdit[] {
-  const kept = list.filter(({ name }) => !names.includes(name))
-  if (kept.length === list.length) return []
-  const pieces = kept.flatMap((each, i) => [...(i === 0 ? [] : [comma]), body.subarray(each.start, each.valueEnd)])
-  return [{ start: start + 1, end: end - 1, bytes: Buffer.concat(pieces) }]
-}
-
-const comma = new TextEncoder().encode(',')

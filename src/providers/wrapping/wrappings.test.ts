@@ -66,6 +66,62 @@ describe('InvokeModel', () => {
     expect(bodyAt('fine-grained-tool-streaming-2025-05-14')).toEndWith(rest(',"eager_input_streaming":true'))
   })
 
+  test('pitfall 150: every flag that the host does not know is named, and a known one goes under the host’s name', () => {
+    const host = {
+      ...endpoint,
+      betas: ['a-2026-01-01', 'b-2026-01-01'],
+      betaNames: { 'bee-2026-02-02': 'b-2026-01-01' },
+    }
+    const flags = 'a-2026-01-01, x/y-2026-03-03,bee-2026-02-02,,b-2026-01-01,z-2026-04-04'
+    const asked = { ...call('{"model":"m","messages":[]}'), headers: { 'anthropic-beta': flags } }
+    const warnings = [
+      { code: 'beta_dropped', field: '/anthropic-beta/x~1y-2026-03-03' },
+      { code: 'beta_dropped', field: '/anthropic-beta/z-2026-04-04' },
+    ]
+    const invoked = invokeModel.wrap(asked, host)
+    expect(JSON.parse(textOf(invoked?.body)).anthropic_beta).toEqual(['a-2026-01-01', 'b-2026-01-01'])
+    expect(invoked?.warnings).toEqual(warnings)
+    const predicted = rawPredict.wrap(asked, host)
+    expect(predicted?.headers['anthropic-beta']).toBe('a-2026-01-01,b-2026-01-01')
+    expect(predicted?.warnings).toEqual(warnings)
+  })
+
+  test('pitfall 8: every member that is left out with its flag is named, unless it asks for nothing', () => {
+    const body = {
+      ...{ model: 'm', context_management: { edits: [] }, diagnostics: null, speed: 'fast' },
+      ...{ thinking: { type: 'adaptive', block_binding: {} }, output_config: { task_budget: { total: 9 } } },
+      system: [{ type: 'text', text: 'S', cache_control: { type: 'ephemeral', scope: 'global' } }],
+      tools: [
+        { name: 'f', input_schema: {}, defer_loading: false },
+        { name: 'g', input_schema: {}, defer_loading: true, eager_input_streaming: true },
+        { name: 'h', input_schema: {}, defer_loading: true, cache_control: { scope: 'global', type: 'ephemeral' } },
+      ],
+      messages: [],
+    }
+    const wrapped = invokeModel.wrap({ ...call(JSON.stringify(body)), headers: {} }, endpoint)
+    expect(JSON.parse(textOf(wrapped?.body))).toEqual({
+      anthropic_version: 'bedrock-2023-05-31',
+      thinking: { type: 'adaptive' },
+      output_config: {},
+      system: [{ type: 'text', text: 'S', cache_control: { type: 'ephemeral' } }],
+      tools: [
+        { name: 'f', input_schema: {} },
+        { name: 'g', input_schema: {} },
+        { name: 'h', input_schema: {}, cache_control: { type: 'ephemeral' } },
+      ],
+      messages: [],
+    })
+    expect(wrapped?.warnings).toEqual([
+      { code: 'context_management_dropped', field: '/context_management' },
+      { code: 'speed_dropped', field: '/speed' },
+      { code: 'block_binding_dropped', field: '/thinking/block_binding' },
+      { code: 'task_budget_dropped', field: '/output_config/task_budget' },
+      { code: 'scope_dropped', field: '/system/0/cache_control/scope' },
+      { code: 'defer_loading_dropped', field: '/tools/1/defer_loading' },
+      { code: 'eager_input_streaming_dropped', field: '/tools/1/eager_input_streaming' },
+    ])
+  })
+
   test('pitfall 8: what needs no flag, or promises something, goes as it is', () => {
     const rest = '"output_config":{"effort":"high"},"mcp_servers":[{}],"tomorrow":1,"messages":[]'
     const wrapped = rawPredict.wrap({ ...call(`{"model":"m",${rest}}`), headers: {} }, endpoint)
@@ -76,6 +132,47 @@ describe('InvokeModel', () => {
     const wrapped = invokeModel.wrap({ ...call('{"model":"m","messages":[]}'), headers: {} }, endpoint)
     expect(wrapped?.path).toBe('/model/m/invoke')
     expect(textOf(wrapped?.body)).toBe('{"anthropic_version":"bedrock-2023-05-31","messages":[]}')
+  })
+
+  const called = (name: string) => ({ role: 'assistant', content: [{ type: 'tool_use', id: 't', name, input: {} }] })
+  const answered = { role: 'user', content: [{ type: 'tool_result', tool_use_id: 't', content: '4' }] }
+  const history = [
+    { role: 'user', content: 'hi' },
+    called('look'),
+    answered,
+    called('go'),
+    answered,
+    called('look'),
+    answered,
+  ]
+  const stub = (name: string) => ({ name, input_schema: { type: 'object' } })
+
+  test.each([
+    ['no tools', {}],
+    ['an empty list', { tools: [] }],
+    ['null', { tools: null, tool_choice: { type: 'auto' } }],
+  ])(
+    'pitfall 170, 171: tools in the history are defined where the request has %s, and none may be called',
+    (_, members) => {
+      const body = JSON.stringify({ model: 'm', ...members, messages: history })
+      const wrapped = invokeModel.wrap({ ...call(body), headers: {} }, endpoint)
+      expect(JSON.parse(textOf(wrapped?.body))).toEqual({
+        anthropic_version: 'bedrock-2023-05-31',
+        tools: [stub('look'), stub('go')],
+        tool_choice: { type: 'none' },
+        messages: history,
+      })
+      expect(wrapped?.warnings).toEqual([])
+    },
+  )
+
+  test.each([
+    ['offers tools', { tools: [stub('other')], messages: history }],
+    ['demands a call without tools, for the host to refuse', { tool_choice: { type: 'any' }, messages: history }],
+    ['only speaks of them', { messages: [{ role: 'user', content: 'a "tool_use" block' }] }],
+  ])('pitfall 170: a request that %s is left as it is', (_, members) => {
+    const wrapped = invokeModel.wrap({ ...call(JSON.stringify({ model: 'm', ...members })), headers: {} }, endpoint)
+    expect(JSON.parse(textOf(wrapped?.body))).toEqual({ anthropic_version: 'bedrock-2023-05-31', ...members })
   })
 
   test('has no call that counts tokens', () => {

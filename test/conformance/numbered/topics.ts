@@ -11,8 +11,6 @@ export const pitfallReasons: Topics = {
   98: converse,
   99: converse,
   136: 'No test sits out five minutes. The runtime’s limit is off (`src/providers/call-endpoint.ts`); the gateway’s own limits are tested with a clock that jumps (`test/keep-alives.test.ts`).',
-  170: converse,
-  171: converse,
 }
 
 /** What the tests of a number leave out. */
