@@ -46,8 +46,9 @@ forEachEngine((engine) => {
     const workspaceId = await addWorkspace(database)
     await using sleeper = await openLedger(database)
     await sleeper.ledger.fund({ workspaceId, amount: 100n as Nano, kind: 'topup' })
-    const lost = holdOf(workspaceId, 60n)
+    const lost = holdOf(workspaceId, 55n)
     expect(await sleeper.ledger.hold(lost)).toEqual({ kind: 'held' })
+    expect(await sleeper.ledger.extend(lost.requestId, 5n as Nano)).toEqual({ kind: 'held' })
     await stopHeartOf(database)
     await using living = await openLedger(database)
     const kept = holdOf(workspaceId, 40n)
@@ -83,6 +84,54 @@ forEachEngine((engine) => {
     expect(await first.ledger.settle(settlementOf(request.requestId, 5n))).toMatchObject({ kind: 'settled' })
     expect(await second.ledger.settle(settlementOf(request.requestId, 5n))).toMatchObject({ repeated: true })
     expect(await second.ledger.wallet(workspaceId)).toMatchObject({ posted: 95n, held: 0n })
+  })
+
+  test('a correction cannot take what another replica holds', async () => {
+    await using store = await engine.openStore()
+    const workspaceId = await addWorkspace(store.database)
+    await using holding = await openLedger(store.database)
+    await using correcting = await openLedger(store.database)
+    await holding.ledger.fund({ workspaceId, amount: 1000n as Nano, kind: 'topup' })
+    const running = holdOf(workspaceId, 10n)
+    expect(await holding.ledger.hold(running)).toEqual({ kind: 'held' })
+    const take = (amount: bigint) =>
+      correcting.ledger.correct({ workspaceId, direction: 'take', amount: amount as Nano, reason: 'test' })
+    expect(await take(991n)).toMatchObject({ kind: 'insufficient', posted: 1000n, held: 10n })
+    expect(await take(990n)).toMatchObject({ kind: 'corrected', posted: 10n })
+    expect(await holding.ledger.settle(settlementOf(running.requestId, 10n))).toMatchObject({
+      kind: 'settled',
+      transfer: { amount: 10n },
+      writtenOff: 0n,
+    })
+    expect(await correcting.ledger.wallet(workspaceId)).toMatchObject({ posted: 0n, held: 0n })
+    await expectBooksRight(store.database)
+  })
+
+  test('settlements that are asked for at once share one transaction, with the rows of each', async () => {
+    await using store = await engine.openStore()
+    const workspaceId = await addWorkspace(store.database)
+    const database = createFaultyDatabase(store.database)
+    await using books = await openLedger(database)
+    const { ledger } = books
+    await ledger.fund({ workspaceId, amount: 100n as Nano, kind: 'topup' })
+    const requests = Array.from({ length: 7 }, () => holdOf(workspaceId, 10n))
+    await Promise.all(requests.map((request) => ledger.hold(request)))
+    const { calls } = database
+    const settled = await Promise.all(
+      requests.map(({ requestId }) =>
+        ledger.settle({
+          ...settlementOf(requestId, 3n),
+          rows: () => [{ table: 'changes', columns: { kind: 'test', object: requestId, at: 1n } }],
+        }),
+      ),
+    )
+    expect(settled.map((outcome) => outcome.kind === 'settled' && outcome.transfer.amount)).toEqual(
+      requests.map(() => 3n as Nano),
+    )
+    expect(database.calls - calls).toBe(1)
+    expect(await database.sql`SELECT 1 FROM changes WHERE kind = 'test'`).toHaveLength(7)
+    expect(await ledger.wallet(workspaceId)).toMatchObject({ posted: 79n, held: 0n })
+    await expectBooksRight(store.database)
   })
 
   test('a replica that left leaves nothing held', async () => {
