@@ -175,7 +175,7 @@ test.each(everyWay)(
   },
 )
 
-/** What Claude Code 2.1 sends, with tools that it has put off (ex-machina-co/opencode-anthropic-auth#174, 2026-07). */
+/** Flags that Claude Code 2.1 sends (ex-machina-co/opencode-anthropic-auth#174, BerriAI/litellm#19373, 2026). */
 const claudeCodeBetas = [
   ...['claude-code-20250219', 'context-1m-2025-08-07', 'interleaved-thinking-2025-05-14'],
   ...['thinking-token-count-2026-05-13', 'context-management-2025-06-27', 'prompt-caching-scope-2026-01-05'],

@@ -5,7 +5,7 @@ export const invokedClaude: Omit<Endpoint, 'baseUrl'> = {
   dialect: 'anthropic-messages',
   auth: 'sigv4',
   wrapping: 'invoke-model',
-  // A flag that it does not know is a 400 (router-for-me/CLIProxyAPI#4750). AWS's list, and what LiteLLM 1.108 sends there.
+  // A flag that it does not know is a 400 (router-for-me/CLIProxyAPI#4750). AWS's list and LiteLLM's, 2026-11.
   betas: [
     'computer-use-2025-01-24',
     'context-1m-2025-08-07',

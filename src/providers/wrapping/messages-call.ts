@@ -45,10 +45,11 @@ export function readMessagesCall(
 ): MessagesCall {
   const warnings = new WarningList()
   const betas = knownBetas(headers['anthropic-beta'] ?? '', endpoint, warnings)
-  const { edits, lost } = findLocked(given, membersOf(given), betas)
+  const all = membersOf(given)
+  const { edits, lost } = findLocked(given, all, betas)
   for (const place of lost) warnings.add(`${place.slice(place.lastIndexOf('/') + 1)}_dropped`, place)
   const body = edits.length === 0 ? given : spliceBytes(given, edits)
-  const members = membersOf(body)
+  const members = body === given ? all : membersOf(body)
   const model = members.find('model')
   const stream = members.find('stream')
   return {
@@ -97,8 +98,8 @@ function knownBetas(
 const toolUse = Buffer.from('"tool_use"')
 
 /**
- * A host may refuse calls in a history whose tools are not defined. Those that were called are defined by their names, and
- * the model is told to call none, since the caller could not run them.
+ * Some hosts refuse tool calls in a history whose tools are not defined. Defines the called tools by name, and forbids
+ * calling them, because the caller offers none.
  */
 function stubTools(body: Uint8Array, members: JsonMembers): object | undefined {
   const messages = members.find('messages')
