@@ -15,7 +15,7 @@ export interface UpstreamRequest {
   readonly signal: AbortSignal
   /** Over a connection of its own, because a pooled one may be dead. */
   readonly isFresh?: boolean
-  /** Absent = the connection is not watched. Transports that open no connection ignore it. */
+  /** Absent = the connection is not watched. Only calls to the operator's own base URLs are; other transports ignore it. */
   readonly watch?: ConnectionWatch
 }
 
