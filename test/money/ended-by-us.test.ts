@@ -88,10 +88,13 @@ describe('the clock', () => {
       const { text } = wordsOf(path.provider)
       let sent = 0
       const record = text('x'.repeat(64 * 1024))
-      // Until the provider cannot get rid of any more.
+      // Until the provider cannot get rid of any more: a write takes far longer than any before.
+      let slowestMs = 20
       for (let isTaken = true; isTaken; ) {
+        const begunMs = performance.now()
         const writing = running.reply.chunk(record).then(() => true)
-        isTaken = await Promise.race([writing, Bun.sleep(500).then(() => false)])
+        isTaken = await Promise.race([writing, Bun.sleep(25 * slowestMs).then(() => false)])
+        slowestMs = Math.max(slowestMs, isTaken ? performance.now() - begunMs : 0)
         sent += 64 * 1024
       }
       clock.jump(31)

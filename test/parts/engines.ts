@@ -9,6 +9,7 @@ import { type Clock, systemClock } from '../../src/kernel/clock.ts'
 import type { Database } from '../../src/store/database.ts'
 import { migrate } from '../../src/store/migrate.ts'
 import { openDatabase } from '../../src/store/open-database.ts'
+import { StartRefusal } from '../../src/store/start-refusal.ts'
 import { findPostgresPrograms, sharedPostgres } from './postgres.ts'
 
 /** Where a database can be opened; still empty. */
@@ -45,6 +46,17 @@ export function createThrowAwayFolder(): { readonly path: string } & Disposable 
   return { path, [Symbol.dispose]: () => rmSync(path, { recursive: true, force: true }) }
 }
 
+/** On a busy machine PostgreSQL may take longer than the five seconds that the gateway waits for a connection. */
+async function openPatiently(place: Place): Promise<Database> {
+  for (;;) {
+    try {
+      return await openDatabase(place)
+    } catch (thrown) {
+      if (!(thrown instanceof StartRefusal && thrown.message.includes('no answer within'))) throw thrown
+    }
+  }
+}
+
 export function createEngine(name: Database['engine']): TestEngine {
   function placeAt(url: string | undefined): Place {
     const folder = createThrowAwayFolder()
@@ -58,7 +70,7 @@ export function createEngine(name: Database['engine']): TestEngine {
     },
     async openStore(clock = systemClock) {
       const place = placeAt(name === 'postgres' ? await (await sharedPostgres()).createMigrated() : undefined)
-      const database = await openDatabase(place)
+      const database = await openPatiently(place)
       // On PostgreSQL this finds nothing to do: the tables were copied, which takes a tenth of the time.
       await migrate({ database, clock })
       return {

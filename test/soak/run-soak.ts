@@ -22,6 +22,8 @@ export interface SoakOptions {
   readonly restEverySeconds?: number
   /** How long what is left after the traffic may take to go. */
   readonly quietSecondsMax: number
+  /** Goes on for longer than the minutes until this holds; absent = it does not. */
+  readonly isEnough?: (traffic: TrafficCounts, provider: ProviderCounts) => boolean
   onSample?(sample: Sample, traffic: TrafficCounts, provider: ProviderCounts): void
 }
 
@@ -90,7 +92,11 @@ async function soak(
   const rests: Sample[] = []
   const { restEverySeconds = Number.POSITIVE_INFINITY } = options
   let nextRest = restEverySeconds
-  while (second() < minutes * 60 && gateway.isAlive()) {
+  const isEnough = () => {
+    const [asked, answered] = [traffic.last(), provider.last()]
+    return options.isEnough === undefined || (asked && answered && options.isEnough(asked, answered))
+  }
+  while ((second() < minutes * 60 || !isEnough()) && gateway.isAlive()) {
     await Bun.sleep(options.sampleSeconds * 1000)
     // At any pace of samples its wallet is empty for some of the time.
     if (samples.length % 5 === 0) await tenants.feedThePoor()

@@ -10,13 +10,10 @@ test('mixed traffic with leaving clients and a faulty provider leaves no descrip
     callsPerSecond: 30,
     warmUpSeconds: 0,
     sampleSeconds: 1,
-    // A call on a route that hangs takes seconds of it.
-    quietSecondsMax: 60,
+    // Ends a wait for something that never goes.
+    quietSecondsMax: 1200,
+    // About three hundred calls, and fewer on a busy machine, which turns many away.
+    isEnough: ({ ends: { complete = 0, left = 0 } }, { calls }) => complete > 20 && left > 3 && calls > 20,
   })
   expect(violationsOf(run, { slope: 'not judged' })).toEqual([])
-  const { complete = 0, left = 0 } = run.traffic.ends
-  // Some three hundred calls; on a machine that is short of time a good part of them is turned away.
-  expect(complete).toBeGreaterThan(20)
-  expect(left).toBeGreaterThan(3)
-  expect(run.provider.calls).toBeGreaterThan(20)
 })

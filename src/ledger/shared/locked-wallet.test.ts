@@ -18,6 +18,11 @@ async function lockWallet({ url }: Place, workspaceId: WorkspaceId) {
   await session`BEGIN`
   await session`SELECT posted FROM balances WHERE account_id = ${walletOf(workspaceId)} FOR UPDATE`
   return {
+    async untilWaitedFor() {
+      const waiting = () => session`SELECT 1 FROM pg_stat_activity
+        WHERE wait_event_type = 'Lock' AND datname = current_database()`
+      while ((await waiting()).length === 0) await Bun.sleep(5)
+    },
     async [Symbol.asyncDispose]() {
       await session`ROLLBACK`
       session.release()
@@ -39,16 +44,18 @@ forEachEngine((engine) => {
     }
     const [lost, kept] = [holdOf(locked, 10n), holdOf(free, 10n)]
     for (const request of [lost, kept]) expect(await ledger.hold(request)).toEqual({ kind: 'held' })
-    const begunMs = performance.now()
     const lock = await lockWallet(place, locked)
-    const settling = ledger.settle(settlementOf(lost.requestId, 5n))
+    let isSettling = true
+    const settling = ledger.settle(settlementOf(lost.requestId, 5n)).finally(() => {
+      isSettling = false
+    })
     const [settled, held, refused] = await Promise.all([
       ledger.settle(settlementOf(kept.requestId, 5n)),
       ledger.hold(holdOf(free, 20n)),
       ledger.hold(holdOf(locked, 20n)),
     ])
     expect([settled.kind, held.kind, refused.kind]).toEqual(['settled', 'held', 'unavailable'])
-    expect([ledger.admits(), performance.now() - begunMs < 15_000]).toEqual([true, true])
+    expect([ledger.admits(), isSettling]).toEqual([true, true])
     // Once it is known, the others hardly wait for it.
     for (let round = 0; round < 10; round++) expect(await ledger.hold(holdOf(free, 1n))).toEqual({ kind: 'held' })
     await lock[Symbol.asyncDispose]()
@@ -96,7 +103,7 @@ forEachEngine((engine) => {
     const living = await createLedger({ database, clock: systemClock })
     const lock = await lockWallet(place, workspaceId)
     const reaping = living.reap()
-    await Bun.sleep(400)
+    await lock.untilWaitedFor()
     await lock[Symbol.asyncDispose]()
     expect(await reaping).toHaveLength(600)
     expect((await living.wallet(workspaceId)).held).toBe(0n as Nano)

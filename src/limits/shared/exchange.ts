@@ -30,8 +30,8 @@ export interface ExchangeOptions<Entry> {
 
 export const batchMax = 128
 const probeMs = 250
-/** After so many times the patience nobody waits for a batch any more; what it does then is found by the next. */
-const hangFactor = 3
+/** So long after the patience nobody waits for a batch any more; what it does then is found by the next. */
+const hangMs = 2000
 
 export function createExchange<Entry>(options: ExchangeOptions<Entry>): Exchange<Entry> {
   const { send, done, giveUp, onLoss, onReturn, probe: probeEntries, patienceMs } = options
@@ -64,7 +64,7 @@ export function createExchange<Entry>(options: ExchangeOptions<Entry>): Exchange
     }
     // What has arrived while this process was busy is read before it is called late.
     const watch = setTimeout(() => setImmediate(callLate), patienceMs)
-    const outcome = await within(hangFactor * patienceMs, send(entries)).catch(failureOf)
+    const outcome = await within(patienceMs + hangMs, send(entries)).catch(failureOf)
     ended = true
     clearTimeout(watch)
     if (outcome instanceof Error) return leave(outcome.message, entries)
