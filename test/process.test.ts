@@ -1,5 +1,5 @@
 import { afterAll, expect, test } from 'bun:test'
-import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
@@ -104,6 +104,32 @@ test('the first start prints a key once and a curl line that works as printed; t
   const models = await fetch(`${second.url}/v1/models`, { headers: { authorization: `Bearer ${key}` } })
   expect(models.status).toBe(200)
   second.child.kill('SIGINT')
+  expect(await second.child.exited).toBe(0)
+})
+
+test('a start without the secret of its database is refused with what to do, and makes no other', async () => {
+  const folder = createFolder()
+  const first = await start(folder)
+  first.child.kill('SIGTERM')
+  await first.child.exited
+  const file = join(folder, 'data', 'secret')
+  const secret = readFileSync(file, 'utf8')
+  rmSync(file)
+  for (let i = 0; i < 2; i++) {
+    const refused = await ended(run(folder))
+    expect(refused.exitCode).toBe(1)
+    expect(refused.err).toContain('The master secret is missing')
+    expect(refused.err).not.toMatch(/^ +at /m)
+  }
+  mkdirSync(file)
+  const unreadable = await ended(run(folder))
+  expect(unreadable.exitCode).toBe(1)
+  expect(unreadable.err).toContain('Tollgate cannot read or create ')
+  expect(unreadable.err).not.toMatch(/^ +at /m)
+  rmSync(file, { recursive: true })
+  writeFileSync(file, secret, { mode: 0o600 })
+  const second = await start(folder)
+  second.child.kill('SIGTERM')
   expect(await second.child.exited).toBe(0)
 })
 

@@ -21,6 +21,7 @@ import {
   loadMasterSecret,
   type MasterSecret,
   parseMasterSecret,
+  refuseLostSecret,
   type SubkeyLabel,
 } from '../tenancy/secrets.ts'
 
@@ -61,6 +62,7 @@ export async function layGround({ source, clock, log, onProgress }: GroundDepend
     report: (line) => log.warn(line),
   })
   await migrate({ database, clock, onProgress })
+  await refuseLostSecret(database.sql, config.secret, folder)
   const secret = loadMasterSecret(config.secret, folder)
   const previousSecret = config.secretPrevious && parseMasterSecret(config.secretPrevious, 'TOLLGATE_SECRET_PREVIOUS')
   const firstStart = await ensureFirstStart({

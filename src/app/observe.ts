@@ -73,6 +73,13 @@ export function createObservers(deps: ObserverDependencies): Observers {
     database,
     clock,
     onFault: (error) => log.warn('requests could not be counted', { error: String(error) }),
+    onUnreadable(count, first) {
+      metrics.requestsUncounted(count)
+      log.warn('Rows of the request log cannot be read; they are missing from the sums. Charges are not affected.', {
+        count,
+        first_request_id: first,
+      })
+    },
   })
   return {
     observe(record) {

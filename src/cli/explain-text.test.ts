@@ -51,6 +51,13 @@ test('a charge is laid out so that its column can be added up', () => {
   })
 })
 
+test('implausible usage is told with its note', () => {
+  const note = 'implausible usage: the provider reported 190000 output tokens'
+  const { text } = explainText({ ...cached, usage: { ...reported, source: 'estimated' }, notes: [note] })
+  expect(text).toContain('usage estimated: see the note')
+  expect(text).toEndWith(`  note  ${note}\n`)
+})
+
 test('the part of a nano-dollar that is rounded up has a line of its own', () => {
   // 3 × $0.10 = 0.3 millionths = 300 000 pico; 1 × $0.000001 = 1 pico; rounded up to 301 000 pico = 301 nano.
   const request = withCharge(

@@ -27,7 +27,12 @@ export interface Explanation {
 export function explainText(request: JsonObject): Explanation {
   const sums = sumCharge(request)
   const own = sums === undefined ? ownKeyCharge(request) : undefined
-  const lines = [headLine(request, sums), ...bodyLines(request, sums, own), ...routeLines(request)]
+  const lines = [
+    headLine(request, sums),
+    ...bodyLines(request, sums, own),
+    ...routeLines(request),
+    ...noteLines(request),
+  ]
   return { text: `${lines.map(cleanText).join('\n')}\n`, fault: sums?.fault ?? own?.fault }
 }
 
@@ -35,6 +40,11 @@ function bodyLines(request: JsonObject, sums: ChargeSums | undefined, own: OwnKe
   if (sums !== undefined) return [...chargedLines(request, sums), ...endLines(request)]
   if (own !== undefined) return [...ownKeyLines(request, own), ...endLines(request)]
   return unchargedLines(request)
+}
+
+/** What was odd about the provider's reply. */
+function noteLines({ notes }: JsonObject): string[] {
+  return Array.isArray(notes) ? notes.map((note) => `  note  ${String(note)}`) : []
 }
 
 function headLine(request: JsonObject, sums: ChargeSums | undefined): string {
@@ -63,7 +73,8 @@ interface Row {
 }
 
 function chargedLines(request: JsonObject, sums: ChargeSums): string[] {
-  const rows = rowsOf(objectOf(request.usage), sums)
+  const isImplausible = noteLines(request).some((line) => line.includes('implausible usage'))
+  const rows = rowsOf(objectOf(request.usage), sums, isImplausible)
   const held = picoOf(textAt(request, 'held'))
   const decimals = Math.max(...[...rows.map(({ pico }) => pico), held ?? 0n].map(decimalsOf))
   const usd = (pico: bigint): string => usdOf(pico, decimals)
@@ -82,7 +93,7 @@ function chargedLines(request: JsonObject, sums: ChargeSums): string[] {
   return [...lines, ...heldLines, priceLine(objectOf(request.charge))]
 }
 
-function rowsOf(usage: JsonObject, sums: ChargeSums): readonly Row[] {
+function rowsOf(usage: JsonObject, sums: ChargeSums, isImplausible: boolean): readonly Row[] {
   const { lines, adjustment, writtenOffPico, chargePico } = sums
   const priceWidth = Math.max(...lines.map(({ price }) => price.length), 0)
   const rows: Row[] = lines.map(({ label, tokens, price, pico }) => ({
@@ -95,7 +106,7 @@ function rowsOf(usage: JsonObject, sums: ChargeSums): readonly Row[] {
   const plain = (label: string, pico: bigint, note: string): Row => ({ label, tokens: '', price: '', pico, note })
   if (adjustment) rows.push(plain(adjustment.label, adjustment.pico, ''))
   if (writtenOffPico > 0n) rows.push(plain('written off', -writtenOffPico, 'more than the wallet had'))
-  return [...rows, plain('charge', chargePico, sourceNote(usage))]
+  return [...rows, plain('charge', chargePico, sourceNote(usage, isImplausible))]
 }
 
 function priceLine(charge: JsonObject): string {
@@ -119,10 +130,9 @@ function reasoningNote(usage: JsonObject): string {
   return `of it reasoning: ${reasoning === undefined ? 'not reported' : shownCount(reasoning)}`
 }
 
-function sourceNote(usage: JsonObject): string {
-  return textAt(usage, 'source') === 'estimated'
-    ? 'usage estimated: the provider reported none'
-    : 'usage reported by the provider'
+function sourceNote(usage: JsonObject, isImplausible: boolean): string {
+  if (textAt(usage, 'source') !== 'estimated') return 'usage reported by the provider'
+  return isImplausible ? 'usage estimated: see the note' : 'usage estimated: the provider reported none'
 }
 
 function ownKeyLines(request: JsonObject, { chargePico, writtenOffPico }: OwnKeyCharge): string[] {

@@ -33,8 +33,35 @@ forEachEngine((engine) => {
       wallets: 1,
       transfers: 1,
       findings: [],
+      warnings: [],
     })
     lock?.release()
+  })
+
+  test('a clock that was set back by an hour is a warning and not a failure, also beside later transfers', async () => {
+    await using store = await engine.openStore()
+    let now = 1_800_000_000_000
+    const clock = { now: () => now, monotonicMs: () => 0, advance: () => {} }
+    await using opened = await openLedger(store.database, {}, clock)
+    const workspaceId = await addWorkspace(store.database)
+    for (const stepMs of [0, -3_600_000, 1_000]) {
+      now += stepMs
+      await opened.ledger.fund({ workspaceId, amount: 5_000_000_000n as Nano, kind: 'topup' })
+    }
+    const ids = await store.database.sql<{ id: string }>`SELECT id FROM transfers ORDER BY id`
+    const [first, second] = ids.map(({ id }) => id)
+    const { exit, out, err } = await verify(store.place)
+    expect([exit, out]).toEqual([0, 'The books are right: 1 wallet and 3 transfers; every charge was recomputed.\n'])
+    // 1,800,000,000 s after 1970, less an hour.
+    expect(err).toBe(
+      `Warning: transfer ${second} was written at 2027-01-15T07:00:00.000Z, 3600 s earlier than ${first} before it: a clock was set back, or clocks of replicas differ. No amount depends on it.\n`,
+    )
+    const { ok, findings, warnings } = JSON.parse((await verify(store.place, '--json')).out)
+    expect([ok, findings]).toEqual([true, []])
+    expect(warnings).toMatchObject([{ check: 'ids and times ascend', id: second }])
+    // Real damage is still an error beside it.
+    await store.database.transaction((sql) => sql`UPDATE balances SET posted = posted + 7`)
+    expect((await verify(store.place)).exit).toBe(1)
   })
 
   test('a balance that does not follow from the transfers, and a charge that does not follow from its usage, are named', async () => {

@@ -1,6 +1,7 @@
 // One admitted request as attempts and lanes see it: what was asked, for whom, and what every try of it shares.
 
 import type { RelayContext, StreamRelay } from '../dialects/byte-lane/relay.ts'
+import type { Conversation } from '../dialects/canonical/conversation.ts'
 import type { Envelope } from '../dialects/canonical/envelope.ts'
 import type { ParsedRequest, RenderContext } from '../dialects/canonical/translation.ts'
 import type { Dialect } from '../dialects/dialect.ts'
@@ -10,8 +11,19 @@ import { totalInputTokens, type Usage } from '../kernel/usage.ts'
 import type { OfferedModel } from '../routing/offer.ts'
 import type { Admitted } from './admit.ts'
 import { countTokensLocally, estimateInputTokens } from './estimate-tokens.ts'
-import { mayHaveMedia } from './input-bound.ts'
-import { estimateUsage, isCredible, type UsageBounds, usageSince } from './judge-usage.ts'
+import { inputTokensMost, mayHaveMedia, readBytesMax } from './input-bound.ts'
+import {
+  estimateUsage,
+  findImplausible,
+  type Implausible,
+  implausibleNote,
+  longestAnswerOf,
+  outputCapOf,
+  plausiblePart,
+  type UsageBounds,
+  usageSince,
+  withTolerance,
+} from './judge-usage.ts'
 import { parsedRequest } from './parsed-request.ts'
 import type { SettlementFacts } from './settlement.ts'
 import type { Story } from './story.ts'
@@ -21,6 +33,8 @@ export type Measured = Pick<StreamRelay, 'usage' | 'usageSoFar' | 'outputBytes' 
 
 const nothingMeasured: Measured = { usage: undefined, usageSoFar: undefined, outputBytes: 0, countedBytes: undefined }
 
+/** Web searches that hosts run for one answer: xAI reads 50 sources at most, Anthropic takes a limit from the caller. */
+const searchesUsualMost = 50
 /** What a request may keep of its own body while it is answered. */
 const keptBytesMax = 64 * 1024
 const letGone = new Uint8Array(0)
@@ -37,7 +51,8 @@ export class Call implements RelayContext {
   #parsed: ParsedRequest | Failure | undefined
   #mayHaveMedia: boolean | undefined
   #estimatedTokens: number | undefined
-  #hasDoubted = false
+  #inputMost: number | undefined
+  #searchesMost: number | undefined
 
   constructor(
     readonly request: Request,
@@ -65,26 +80,28 @@ export class Call implements RelayContext {
   }
 
   finalUsage(reported: Usage | undefined, atStart: Usage | undefined, outputBytes: () => number): Usage {
-    if (reported) {
-      if (isCredible(reported, this.#bounds(), outputBytes)) return reported
-      this.#noteDoubt()
-    }
-    return this.#estimate(atStart, outputBytes())
+    if (!reported) return this.#estimate(atStart, outputBytes())
+    const implausible = findImplausible(reported, this.#bounds(), outputBytes)
+    if (!implausible) return reported
+    this.#noteImplausible(implausible)
+    return this.#estimate(this.#withInputAtStart(reported, atStart), outputBytes())
   }
 
   /** Of a reply that has not come to its end, or never did: what was counted of it, and what has passed since. */
   usageSoFar({ usage, usageSoFar, outputBytes, countedBytes }: Measured): Usage {
     const counted = usage ?? usageSoFar
     if (!counted || countedBytes === undefined) return this.#estimate(usageSoFar, outputBytes)
-    const isTold = usage !== undefined && outputBytes === countedBytes
-    const isTrue = totalInputTokens(counted) > 0 && isCredible(counted, this.#bounds(), () => countedBytes)
-    if (isTold || isTrue) return usageSince(counted, outputBytes - countedBytes)
-    return this.#estimate(usageSoFar, outputBytes)
+    // Judged when it was told to the client, which pays no other figure.
+    if (usage !== undefined && outputBytes === countedBytes) return usage
+    const implausible = findImplausible(counted, this.#bounds(), () => countedBytes)
+    if (implausible && implausible.count !== 'zero') this.#noteImplausible(implausible)
+    if (implausible || totalInputTokens(counted) === 0) return this.#estimate(usageSoFar, outputBytes)
+    return usageSince(counted, outputBytes - countedBytes, this.#bounds())
   }
 
   /** What the provider said of the input, however the reply ended; undefined = nothing that could be true. */
   reportedInput({ usage, usageSoFar }: Measured): Usage | undefined {
-    return usage ?? this.#credibleStart(usageSoFar)
+    return usage ?? this.#plausibleStart(usageSoFar)
   }
 
   /** What of an answer counts when it is settled. */
@@ -130,11 +147,13 @@ export class Call implements RelayContext {
    */
   letGo(measured: Measured): void {
     if (this.bodyBytes <= keptBytesMax) return
-    const counted = this.#credibleStart(measured.usageSoFar)
+    const counted = this.#plausibleStart(measured.usageSoFar)
     const tokens = this.#estimatedTokens ?? (counted ? totalInputTokens(counted) : 0)
     if (tokens === 0) return
     this.#estimatedTokens = tokens
     this.#mayHaveMedia = this.mayHaveMedia
+    // Remembers the bounds that follow from the body.
+    this.#bounds()
     this.#parsed = undefined
     this.envelope = { ...this.envelope, body: letGone }
   }
@@ -153,25 +172,74 @@ export class Call implements RelayContext {
     }
   }
 
+  /** By what was asked for and sent to the candidate that answers. */
   #bounds(): UsageBounds {
-    const { outputCap, choices } = this.envelope
-    const cap = outputCap ?? this.model.maxOutputTokens
-    return { contextTokens: this.model.contextTokens, outputCap: cap === undefined ? undefined : cap * choices }
+    const { envelope, model, outputCapMost = Number.POSITIVE_INFINITY } = this
+    const longest = longestAnswerOf(model)
+    const cap = Math.min(outputCapOf(envelope, model), outputCapMost)
+    // Such a host may reason for as long as the model can, whatever the cap.
+    const excludesReasoning = this.story.candidate?.rules.capExcludesReasoning === true
+    return {
+      inputTokens: this.#inputTokensMost(),
+      outputTokens: withTolerance(excludesReasoning ? Math.max(cap, longest) : cap) * envelope.choices,
+      isCapSent: (envelope.outputCap ?? model.defaultMaxTokens ?? this.outputCapMost) !== undefined,
+      summaryTokens: withTolerance(longest),
+      webSearches: this.#webSearchesMost(),
+    }
   }
 
-  #estimate(atStart: Usage | undefined, outputBytes: number): Usage {
-    return estimateUsage(this.#credibleStart(atStart), outputBytes, () => this.#inputTokens())
+  #inputTokensMost(): number {
+    this.#inputMost ??= inputTokensMost(
+      this.envelope.body,
+      () => this.#readConversation(),
+      { contextTokens: this.#contextAndCap() },
+      this.mayHaveMedia,
+    )
+    return this.#inputMost
+  }
+
+  #webSearchesMost(): number {
+    this.#searchesMost ??= this.#countSearchesMost()
+    return this.#searchesMost
+  }
+
+  #countSearchesMost(): number {
+    const isLong = this.bodyBytes > readBytesMax
+    const leftovers = this.mayHaveMedia && !isLong ? (this.#readConversation()?.leftovers ?? []) : []
+    const asked = leftovers.reduce((sum, { searchesMost = 0 }) => sum + searchesMost, 0)
+    const maySearch = asked > 0 || (this.mayHaveMedia && isLong) || this.model.price.webSearch !== undefined
+    return maySearch ? Math.max(asked, searchesUsualMost) : 0
+  }
+
+  /** Some catalogs count the context window without the answer. */
+  #contextAndCap(): number | undefined {
+    const { contextTokens } = this.model
+    return contextTokens === undefined ? undefined : contextTokens + outputCapOf(this.envelope, this.model)
+  }
+
+  #estimate(told: Usage | undefined, outputBytes: number): Usage {
+    return estimateUsage(told, outputBytes, this.#bounds(), () => this.#inputTokens())
   }
 
   /** Before there is output, none may be counted. */
-  #credibleStart(atStart: Usage | undefined): Usage | undefined {
-    return atStart && isCredible(atStart, this.#bounds(), () => 0) ? atStart : undefined
+  #plausibleStart(atStart: Usage | undefined): Usage | undefined {
+    return atStart && plausiblePart(atStart, this.#bounds(), () => 0)
   }
 
-  /** Once: hosts that count in every chunk are wrong in every chunk. */
-  #noteDoubt(): void {
-    if (!this.#hasDoubted) this.story.record.notes.push('usage as reported cannot be true, estimated instead')
-    this.#hasDoubted = true
+  /** The last count wins, unless its input is implausible and that of the first was not. */
+  #withInputAtStart(reported: Usage, atStart: Usage | undefined): Usage {
+    const counted = this.#plausibleStart(reported)
+    if (!atStart || (counted && totalInputTokens(counted) > 0)) return reported
+    const { inputTokens, cacheReadTokens, cacheWriteTokens, cacheWriteLongTokens } = atStart
+    return { ...reported, inputTokens, cacheReadTokens, cacheWriteTokens, cacheWriteLongTokens }
+  }
+
+  /** Once for each request: hosts that count in every chunk are wrong in every chunk. */
+  #noteImplausible(implausible: Implausible): void {
+    const { record } = this.story
+    if (record.implausibleUsage !== undefined) return
+    record.implausibleUsage = implausible.count
+    record.notes.push(implausibleNote(implausible))
   }
 
   /**
@@ -181,6 +249,11 @@ export class Call implements RelayContext {
   #inputTokens(): number {
     this.#estimatedTokens ??= this.#countInput()
     return this.#estimatedTokens
+  }
+
+  #readConversation(): Conversation | undefined {
+    const parsed = this.conversation()
+    return parsed instanceof Failure ? undefined : parsed.conversation
   }
 
   #countInput(): number {

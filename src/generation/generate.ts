@@ -23,6 +23,7 @@ import type { Connection } from './connection.ts'
 import { before, earlyHeadersMs } from './early-headers.ts'
 import { estimateAllTokens, type HoldDependencies, hold } from './hold.ts'
 import { type ClaimedKey, claimKey, replayHeaders } from './idempotent.ts'
+import { createImplausibleWarnings, type WarnImplausible } from './judge-usage.ts'
 import { warningsHeader } from './lane.ts'
 import type { Owed } from './owed.ts'
 import type { End, Opened } from './pump.ts'
@@ -48,6 +49,7 @@ export type Generate = (request: Request, surface: Dialect, path: string, connec
 
 export function createGenerate(deps: GenerateDependencies): Generate {
   const { clock, ticker } = deps
+  const settling = { ...deps, warnImplausible: createImplausibleWarnings(deps) }
   const attempt = createAttempt(deps)
 
   return async (request, surface, path, connection) => {
@@ -130,7 +132,7 @@ export function createGenerate(deps: GenerateDependencies): Generate {
     addWarnings(headers, reply, story)
     story.keptAnswer = reply.body
     const measured = { usage: reply.usage, usageSoFar: undefined, outputBytes: 0, countedBytes: undefined }
-    const { unsettled } = await settle(deps, call, { ending: 'complete' }, measured)
+    const { unsettled } = await settle(settling, call, { ending: 'complete' }, measured)
     if (unsettled) return failureResponse(story.surface, unsettled, headers, story.record.id)
     headers['content-type'] = 'application/json'
     if (story.record.costUsd !== undefined) headers['x-tollgate-cost'] = story.record.costUsd
@@ -161,7 +163,7 @@ export function createGenerate(deps: GenerateDependencies): Generate {
       async settle(end, relay) {
         deps.streams.closed()
         try {
-          return await settle(deps, call, end, relay)
+          return await settle(settling, call, end, relay)
         } catch (error) {
           // Nobody else ends the story of a stream, and its client must hear of an end.
           const defect = deps.onDefect(error, story.record.id)
@@ -191,9 +193,13 @@ function concluded(outcome: Answered | Exhausted, call: Call): Opened {
   return outcome
 }
 
+interface SettleDependencies {
+  readonly warnImplausible: WarnImplausible
+}
+
 /** The one end of a request that was held for: what it used is learned from, charged and recorded. */
 function settle(
-  { ratios, health, sticky, clock }: GenerateDependencies,
+  { ratios, health, sticky, clock, warnImplausible }: GenerateDependencies & SettleDependencies,
   call: Call,
   { ending, failure, why }: End,
   measured: Measured | undefined,
@@ -214,7 +220,9 @@ function settle(
       sticky.remember(conversation, candidate.key, usage.cacheWriteLongTokens > 0 ? 'long' : 'short')
     }
   }
-  return story.settle(ending, failure, call.settlementFacts(measured))
+  const settled = story.settle(ending, failure, call.settlementFacts(measured))
+  if (candidate) warnImplausible(story.record, candidate)
+  return settled
 }
 
 async function endedEarly(opened: Opened, call: Call): Promise<Response | undefined> {

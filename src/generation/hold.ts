@@ -17,6 +17,7 @@ import { Bill } from './bill.ts'
 import type { Call } from './call.ts'
 import { hasCacheMark, mayHaveSound, mayNamePlace, readBytesMax, roughInputTokens } from './input-bound.ts'
 import type { InputRatios } from './input-ratio.ts'
+import { outputCapOf } from './judge-usage.ts'
 import { parsedRequest } from './parsed-request.ts'
 import { roomLeast, type SliceFacts, sliceOf } from './slice.ts'
 import { budgetsOf } from './spend-limits.ts'
@@ -29,8 +30,6 @@ export interface HoldDependencies {
   readonly clock: Clock
 }
 
-/** Where neither the caller nor the catalog sets a cap; more is held as a stream goes on. */
-const capUnknown = 32_768
 /** A hold must outlive the request; a route may allow more than the ledger's usual lifetime. */
 const lifetimeMarginMs = 5 * 60_000
 
@@ -70,17 +69,11 @@ export function estimateAllTokens(
 ): number {
   const read = () => conversationOf(parsedRequest(surface, envelope))
   const input = roughInputTokens(envelope.body, ratios.of(model.id), read, model)
-  return input + capOf(envelope, model) * envelope.choices
+  return input + outputCapOf(envelope, model) * envelope.choices
 }
 
 function conversationOf(parsed: ParsedRequest | Failure): Conversation | undefined {
   return parsed instanceof Failure ? undefined : parsed.conversation
-}
-
-/** The most output tokens of one answer. */
-function capOf({ outputCap }: Envelope, model: OfferedModel): number {
-  const asked = outputCap ?? model.defaultMaxTokens ?? model.maxOutputTokens ?? capUnknown
-  return Math.min(asked, model.maxOutputTokens ?? Number.POSITIVE_INFINITY)
 }
 
 function factsOf(call: Call, price: Price): SliceFacts {
@@ -89,7 +82,7 @@ function factsOf(call: Call, price: Price): SliceFacts {
   return {
     price,
     isMarked: hasCacheMark(envelope.body),
-    cap: capOf(envelope, model),
+    cap: outputCapOf(envelope, model),
     choices: envelope.choices,
     isUsOnly: price.usOnly !== undefined && mayNamePlace(envelope.body),
     webSearches: price.webSearch === undefined || !call.mayHaveMedia ? 0 : searchesOf(call),

@@ -3,7 +3,14 @@ import { anthropicMessages } from '../dialects/anthropic-messages/index.ts'
 import type { Conversation } from '../dialects/canonical/conversation.ts'
 import { openaiChat } from '../dialects/openai-chat/index.ts'
 import { Failure } from '../kernel/failure.ts'
-import { hasCacheMark, mayHaveSound, mayNamePlace, roughInputTokens, strictInputTokens } from './input-bound.ts'
+import {
+  hasCacheMark,
+  inputTokensMost,
+  mayHaveSound,
+  mayNamePlace,
+  roughInputTokens,
+  strictInputTokens,
+} from './input-bound.ts'
 
 const encode = (value: unknown): Uint8Array<ArrayBuffer> => new TextEncoder().encode(JSON.stringify(value))
 
@@ -230,4 +237,41 @@ test('a place for the work is found, however it is written', () => {
   expect(mayNamePlace(encode({ inference_geo: 'us' }))).toBe(true)
   expect(mayNamePlace(new TextEncoder().encode('{"inference\\u005fgeo":"us"}'))).toBe(true)
   expect(mayNamePlace(encode({ system: 'x' }))).toBe(false)
+})
+
+describe('the most that a provider can report', () => {
+  type Parsed = { readonly body: Uint8Array; readonly conversation: Conversation }
+  const most = ({ body, conversation }: Parsed, contextTokens?: number): number =>
+    inputTokensMost(body, () => conversation, { contextTokens })
+  const added = 4_096
+
+  test('is one token for each byte and what providers add, within the context window', () => {
+    const plain = chatBody('hi')
+    expect(most(plain)).toBe(plain.body.length + added)
+    expect(most(plain, 1000)).toBe(1000)
+  })
+
+  test.each(Object.entries(pictures))('is 40,000 tokens and not its bytes for %s', (_, make) => {
+    const picture = make()
+    expect(most(picture)).toBe(picture.body.length - base64.length + 40_000 + added)
+  })
+
+  test('is 40,000 tokens for a picture at an address', () => {
+    const picture = chatBody([{ type: 'image_url', image_url: { url: 'https://pictures.test/a.png' } }])
+    expect(most(picture)).toBe(picture.body.length + 40_000 + added)
+  })
+
+  test('is 300,000 tokens for a small document, and the context window for one at an address', () => {
+    const source = { type: 'base64', media_type: 'application/pdf', data: 'JVBERi0x' }
+    const small = messagesBody([{ type: 'document', source }])
+    expect(most(small)).toBe(small.body.length - 8 + 300_000 + added)
+    const distant = messagesBody([{ type: 'document', source: { type: 'url', url: 'https://docs.test/a.pdf' } }])
+    expect(most(distant, 200_000)).toBe(200_000)
+    expect(most(distant)).toBe(1_048_576)
+  })
+
+  test('is the context window where a tool of the provider reads', () => {
+    const tools = [{ type: 'web_search_20250305', name: 'web_search' }]
+    expect(most(messagesBody('hi', { tools }), 200_000)).toBe(200_000)
+  })
 })

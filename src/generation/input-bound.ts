@@ -18,6 +18,13 @@ const soundShare = 4
 /** A document at an address: nobody knows its size, but providers take a hundred pages of 3,000 tokens at most. */
 const documentTokensMost = 300_000
 
+/** What a provider may add to a prompt and count: its own instructions, and the definitions of tools known by name. */
+const addedTokensMost = 4_096
+/** The most that any model counts for one picture: gpt-4o-mini takes 2,833 and 5,667 for each of six tiles, 36,835. */
+const pictureTokensMost = 40_000
+/** The most input tokens where the body does not tell and the catalog has no `context_tokens`. */
+const contextTokensUnknown = 1_048_576
+
 /** Reading takes milliseconds for each megabyte, in which nobody else is served; larger ones count as all that fits. */
 export const readBytesMax = 8 * 1024 * 1024
 
@@ -146,6 +153,26 @@ export function strictInputTokens(
   return within(contextTokens, tokens)
 }
 
+/**
+ * The most input tokens that a provider can truthfully report for one reading of the body: one for each byte, what
+ * providers add, and what pictures and documents may come to. Where only the provider knows what it reads, such as a
+ * document at an address, its own tools and its files, the context window is the bound.
+ */
+export function inputTokensMost(
+  body: Uint8Array,
+  read: () => Conversation | undefined,
+  { contextTokens = contextTokensUnknown }: ContextBound,
+  hasMedia = mayHaveMedia(body),
+): number {
+  let tokens = body.length + addedTokensMost
+  if (hasMedia) {
+    const conversation = body.length > readBytesMax ? undefined : read()
+    if (!isKnown(conversation)) return contextTokens
+    for (const block of mediaOf(conversation)) tokens += mediaTokensMost(block) - bytesInBody(block)
+  }
+  return Math.min(contextTokens, tokens)
+}
+
 type MediaBlock = ImageBlock | DocumentBlock
 
 function mediaOf({ turns }: Conversation): readonly MediaBlock[] {
@@ -164,6 +191,15 @@ function mediaTokens({ kind, source }: MediaBlock): number {
   return mediaType.startsWith('audio/')
     ? soundShare * audioTokens(mediaType, base64.length)
     : Math.ceil(base64.length / documentBytesPerToken)
+}
+
+function mediaTokensMost({ kind, source }: MediaBlock): number {
+  if (source.kind === 'text') return 0
+  if (kind === 'image') return pictureTokensMost
+  if (source.kind === 'url') return Number.POSITIVE_INFINITY
+  // Sound has fewer tokens than bytes; a page of a document may be small and have thousands.
+  const { mediaType, base64 } = source
+  return mediaType.startsWith('audio/') ? base64.length : Math.max(base64.length, documentTokensMost)
 }
 
 /** Those that are no text. */

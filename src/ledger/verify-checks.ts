@@ -1,8 +1,9 @@
 // The checks of `verify` that are one query each. A new one is a function in the list; it answers with the first rows that are
 // wrong, by id, and with no text that a caller of ours has written.
 
+import { isoTime } from '../kernel/clock.ts'
 import type { Nano } from '../kernel/money.ts'
-import type { Sql } from '../store/sql.ts'
+import { type Sql, timeFromSql } from '../store/sql.ts'
 import { snapshotNow } from '../store/store-now.ts'
 
 export interface Finding {
@@ -28,7 +29,7 @@ type Check = (context: VerifyContext) => Promise<readonly Finding[]>
 const rowsMax = 20n
 /** An open hold may be this late before it counts as forgotten: the reaper's promise. */
 const reapDelayMs = 60_000n
-/** How far clocks of replicas may differ, or be set back, before the order of times is called wrong. */
+/** How far clocks of replicas may differ, or be set back, without a warning. */
 const clockSkewMs = 300_000n
 
 async function balancesDiffer({ sql }: VerifyContext): Promise<Finding[]> {
@@ -133,11 +134,18 @@ async function unknownPrices({ sql }: VerifyContext): Promise<Finding[]> {
   return rows.map(({ id, version }) => ({ check: 'every price version exists', id, detail: version }))
 }
 
+/** A clock that was set back leaves this behind for ever, and no amount depends on it. */
 async function timesGoBack({ sql }: VerifyContext): Promise<Finding[]> {
-  const rows = await sql<{ id: string; back: bigint }>`SELECT id, before - created_at AS back FROM (
-      SELECT id, created_at, LAG(created_at) OVER (ORDER BY id) AS before FROM transfers) AS ordered
+  const rows = await sql<{ id: string; at: bigint; previous: string; back: bigint }>`
+    SELECT id, created_at AS at, previous, before - created_at AS back FROM (
+      SELECT id, created_at, LAG(created_at) OVER (ORDER BY id) AS before, LAG(id) OVER (ORDER BY id) AS previous
+      FROM transfers) AS ordered
     WHERE before - created_at > ${clockSkewMs} ORDER BY id LIMIT ${rowsMax}`
-  return rows.map(({ id, back }) => ({ check: 'ids and times ascend', id, detail: `${back} ms before the one before` }))
+  return rows.map(({ id, at, previous, back }) => ({
+    check: 'ids and times ascend',
+    id,
+    detail: `written at ${isoTime(timeFromSql(at))}, ${back / 1000n} s earlier than ${previous} before it: a clock was set back, or clocks of replicas differ`,
+  }))
 }
 
 export const checks: readonly Check[] = [
@@ -150,5 +158,7 @@ export const checks: readonly Check[] = [
   holdsAgainstCharges,
   forgottenHolds,
   unknownPrices,
-  timesGoBack,
 ]
+
+/** What an operator should know although every amount is right. */
+export const warningChecks: readonly Check[] = [timesGoBack]

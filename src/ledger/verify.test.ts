@@ -53,7 +53,7 @@ forEachEngine((engine) => {
   test('right books have no findings, and their rows are counted', async () => {
     await using books = await setUp(engine)
     const priced = await verify(books.database, { price: (_version, usage) => BigInt(usage) as Nano })
-    expect(priced).toEqual({ findings: [], wallets: 1n, transfers: 2n })
+    expect(priced).toEqual({ findings: [], warnings: [], wallets: 1n, transfers: 2n })
   })
 
   test('a balance that the transfers do not explain is found', async () => {
@@ -128,15 +128,18 @@ forEachEngine((engine) => {
     ])
   })
 
-  test('a price version that does not exist, and a time that goes back, are found', async () => {
+  test('a price version that does not exist is found, and a time that goes back is a warning', async () => {
     await using books = await setUp(engine)
     const { database, workspaceId } = books
     const debit = { debit_account: `wallet:${workspaceId}` }
     await addTransfer(database, { ...debit, price_version: 'pv_9', created_at: 1_799_999_000_000n })
-    expect(await findingsOf(database)).toEqual([
-      'every price version exists: tr_Z1: pv_9',
-      'ids and times ascend: tr_Z1: 1000000 ms before the one before',
-    ])
+    expect(await findingsOf(database)).toEqual(['every price version exists: tr_Z1: pv_9'])
+    const { warnings } = await verify(database)
+    expect(warnings).toMatchObject([{ check: 'ids and times ascend', id: 'tr_Z1' }])
+    // 1,799,999,000 s after 1970; the transfer before it was written 1,000 s later than that.
+    expect(warnings[0]?.detail).toMatch(
+      /^written at 2027-01-15T07:43:20\.000Z, 1000 s earlier than tr_\w+ before it: a clock/,
+    )
   })
 
   test('a charge that its usage does not give is found, with what was written off counted in', async () => {

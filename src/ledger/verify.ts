@@ -4,7 +4,7 @@
 import type { Database } from '../store/database.ts'
 import type { Sql } from '../store/sql.ts'
 import { checkCharges } from './verify-charges.ts'
-import { checks, type Finding, type PriceOf, type VerifyContext } from './verify-checks.ts'
+import { checks, type Finding, type PriceOf, type VerifyContext, warningChecks } from './verify-checks.ts'
 
 export interface VerifyOptions {
   /** Counters of limits are thrown away some time after their window; without it, the time of the last transfer counts. */
@@ -20,6 +20,8 @@ export interface VerifyOptions {
 export interface Verification {
   /** Empty = the books are right. The first rows of every check that failed. */
   readonly findings: readonly Finding[]
+  /** Odd rows that make no amount wrong. */
+  readonly warnings: readonly Finding[]
   readonly wallets: bigint
   readonly transfers: bigint
 }
@@ -30,7 +32,9 @@ export function verify(database: Database, options: VerifyOptions = {}): Promise
     const context: VerifyContext = { sql, price, now: options.now, onProgress: options.onProgress }
     const findings: Finding[] = []
     for (const check of [...checks, checkCharges]) findings.push(...(await check(context)))
-    return { findings, ...(await countRows(sql)) }
+    const warnings: Finding[] = []
+    for (const check of warningChecks) warnings.push(...(await check(context)))
+    return { findings, warnings, ...(await countRows(sql)) }
   })
 }
 

@@ -37,6 +37,13 @@ test('what the host calls the output cap is a fact of the host', () => {
   expect(faults({ output_cap: 'max' })).toEqual(['output_cap: expected max_tokens or max_completion_tokens'])
 })
 
+test('whether reasoning comes on top of the output cap is a fact of the host', () => {
+  const entry = providerEntrySchema.parse({ ...acme, cap_excludes_reasoning: true })
+  const resolved = resolveProviderEntry(entry, { apiKey: undefined, source: 'tollgate.yaml:2' })
+  expect(endpointOfEntry(resolved)?.rules).toEqual({ capExcludesReasoning: true })
+  expect(faults({ cap_excludes_reasoning: 'yes' })).toEqual(['cap_excludes_reasoning: expected true or false'])
+})
+
 test('the sandbox needs no address and has none', () => {
   const entry = providerEntrySchema.parse({ id: 'sandbox-eu', dialect: 'sandbox' })
   const resolved = resolveProviderEntry(entry, { apiKey: undefined, source: 'tollgate.yaml:2' })

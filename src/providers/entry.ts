@@ -44,6 +44,7 @@ export interface ProviderEntry {
   readonly apiKey: Secret | undefined
   /** undefined = as the model's name tells, and otherwise as the caller calls it. */
   readonly outputCapName?: TargetRules['outputCapName']
+  readonly capExcludesReasoning?: boolean
   /** `tollgate.yaml:4` */
   readonly source: string
 }
@@ -77,6 +78,12 @@ export const providerEntrySchema = z
       .optional()
       .describe(
         'What an openai-chat host calls the output cap, where it knows only one name. Default: as the caller calls it, or as a model known by its name wants it.',
+      ),
+    cap_excludes_reasoning: z
+      .boolean({ error: 'expected true or false' })
+      .optional()
+      .describe(
+        'Whether the output cap of this host limits the visible answer alone, so that reasoning tokens come on top. Default: false.',
       ),
   })
   .refine((entry) => baseUrlFault(entry) === undefined, {
@@ -118,11 +125,12 @@ export function resolveProviderEntry(
   entry: z.infer<typeof providerEntrySchema>,
   resolved: { readonly apiKey: Secret | undefined; readonly source: string },
 ): ProviderEntry {
-  const { id, dialect, base_url: url, output_cap: outputCapName } = entry
+  const { id, dialect, base_url: url, output_cap: outputCapName, cap_excludes_reasoning: capExcludesReasoning } = entry
   return {
     id,
     dialect,
     ...(outputCapName && { outputCapName }),
+    ...(capExcludesReasoning && { capExcludesReasoning }),
     baseUrl: url === undefined || answersInProcess(dialect) ? undefined : withoutTrailingSlash(url),
     apiKey: resolved.apiKey,
     source: resolved.source,
@@ -135,9 +143,15 @@ export function usualAuth(dialect: DialectId): AuthScheme {
 }
 
 /** undefined for the sandbox. */
-export function endpointOfEntry({ dialect, baseUrl, apiKey, outputCapName }: ProviderEntry): Endpoint | undefined {
+export function endpointOfEntry(entry: ProviderEntry): Endpoint | undefined {
+  const { dialect, baseUrl, apiKey, outputCapName, capExcludesReasoning } = entry
   if (baseUrl === undefined || dialect === sandboxId) return undefined
   const { auth, ...known } = endpointOf[dialect]
-  const rules = outputCapName && { rules: { ...known.rules, outputCapName } }
-  return { ...known, ...rules, baseUrl, auth: apiKey === undefined ? 'none' : auth }
+  const rules = {
+    ...known.rules,
+    ...(outputCapName && { outputCapName }),
+    ...(capExcludesReasoning && { capExcludesReasoning }),
+  }
+  const told = Object.keys(rules).length > 0 && { rules }
+  return { ...known, ...told, baseUrl, auth: apiKey === undefined ? 'none' : auth }
 }

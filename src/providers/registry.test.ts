@@ -14,6 +14,7 @@ const ruleNames: Readonly<Record<keyof TargetRules, true>> = {
   ...{ effortHighAtMostWith: true, toolsWithReasoning: true, forcedToolChoice: true, midSystem: true, prefill: true },
   ...{ jsonOutput: true, strictTools: true, customTools: true, images: true, documents: true, stopMax: true },
   ...{ toolsMax: true, toolNameMax: true, toolIdMax: true, toolIdPattern: true, outputCapName: true },
+  capExcludesReasoning: true,
   ...{ systemRole: true, systemAsParts: true, reasoningEcho: true, cacheStyle: true, endUserIdMax: true },
   ...{
     endUserId: true,

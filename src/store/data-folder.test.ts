@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { chmodSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createThrowAwayFolder } from '../../test/parts/engines.ts'
 import { ensurePrivateFile, openDataFolder } from './data-folder.ts'
@@ -68,6 +68,19 @@ test('refuses an empty secret instead of using or replacing it', () => {
   writeFileSync(data.file('secret'), '\n', { mode: 0o600 })
   expect(() => data.readOrCreateSecret('secret', 32)).toThrow(`${data.file('secret')} is empty.`)
   expect(readFileSync(data.file('secret'), 'utf8')).toBe('\n')
+})
+
+test.each([
+  ['a folder', (path: string) => mkdirSync(path)],
+  ['a link to itself', (path: string) => symlinkSync(path, path)],
+])('refuses %s in place of the secret, and says what to do', (_, make) => {
+  using folder = createThrowAwayFolder()
+  const data = openDataFolder(folder.path, silent)
+  make(data.file('secret'))
+  const read = () => data.readOrCreateSecret('secret', 32)
+  expect(read).toThrow(StartRefusal)
+  expect(read).toThrow(`Tollgate cannot read or create ${data.file('secret')}: `)
+  expect(read).toThrow('chmod 600')
 })
 
 test('replaces a file as a whole and keeps it private', () => {

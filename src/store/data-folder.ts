@@ -47,7 +47,17 @@ export function openDataFolder(path: string, report: (line: string) => void): Da
   return {
     path,
     file: (name) => join(path, name),
-    readOrCreateSecret: (name, bytes) => readOrCreateSecret(join(path, name), bytes, report),
+    readOrCreateSecret(name, bytes) {
+      try {
+        return readOrCreateSecret(join(path, name), bytes, report)
+      } catch (thrown) {
+        if (thrown instanceof StartRefusal) throw thrown
+        throw new StartRefusal(
+          `Tollgate cannot read or create ${join(path, name)}: ${causeText(thrown)}. Make it a file that the user running Tollgate can read and write: chown it to that user, then chmod 600.`,
+          { cause: thrown },
+        )
+      }
+    },
     write: (name, text) => replaceFile(join(path, name), text),
   }
 }

@@ -44,6 +44,9 @@ export interface TraceContext {
   readonly sampled: boolean
 }
 
+/** What was implausible about the usage that a provider reported; `zero`: it counted nothing for an answer with content. */
+export type ImplausibleCount = 'input' | 'output' | 'web_searches' | 'summary' | 'zero'
+
 /** Filled in as the request goes; every field that stays undefined was never known. */
 export interface RequestRecord {
   readonly id: RequestId
@@ -66,6 +69,8 @@ export interface RequestRecord {
   notes: string[]
   stream: boolean
   usage: Usage | undefined
+  /** The first count that was not billed as reported; a note says which numbers it was. */
+  implausibleUsage: ImplausibleCount | undefined
   /** Decimal, as the caller was told. */
   costUsd: string | undefined
   /** What the wallet had left then, where known. */
@@ -104,6 +109,7 @@ export function createRecord(id: RequestId, startedAt: number, path: string): Re
     notes: [],
     stream: false,
     usage: undefined,
+    implausibleUsage: undefined,
     costUsd: undefined,
     balance: undefined,
     priceVersion: undefined,

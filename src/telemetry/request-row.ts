@@ -2,7 +2,7 @@
 
 import type { KeyId, ProjectId, RequestId, WorkspaceId } from '../kernel/ids.ts'
 import type { Nano } from '../kernel/money.ts'
-import type { Usage } from '../kernel/usage.ts'
+import { totalInputTokens, type Usage } from '../kernel/usage.ts'
 import { textToSql, timeFromSql, timeToSql } from '../store/sql.ts'
 import type { NewRow } from '../store/write-batch.ts'
 import type { AttemptRecord, CandidateRecord, RequestRecord } from './request-record.ts'
@@ -114,7 +114,21 @@ export interface StoredRow {
   readonly client: string | null
 }
 
+/** undefined = it is not what this program writes, so that no sum can be made of it. */
+export function storedUsage(text: string): Usage | undefined {
+  try {
+    const usage = JSON.parse(text) as Usage
+    return Number.isSafeInteger(totalInputTokens(usage) + usage.outputTokens) ? usage : undefined
+  } catch {
+    return undefined
+  }
+}
+
+const unreadableUsage = 'the stored usage of this request cannot be read'
+
 export function requestFromRow(row: StoredRow): LoggedRequest {
+  const usage = row.usage === null ? undefined : storedUsage(row.usage)
+  const notes: readonly string[] = JSON.parse(row.notes)
   return {
     id: row.id,
     startedAt: timeFromSql(row.started_at) ?? 0,
@@ -133,8 +147,8 @@ export function requestFromRow(row: StoredRow): LoggedRequest {
     candidates: JSON.parse(row.candidates),
     attempts: JSON.parse(row.attempts),
     warnings: JSON.parse(row.warnings),
-    notes: JSON.parse(row.notes),
-    usage: row.usage === null ? undefined : JSON.parse(row.usage),
+    notes: row.usage !== null && !usage ? [...notes, unreadableUsage] : notes,
+    usage,
     priceVersion: row.price_version ?? undefined,
     held: (row.held ?? undefined) as Nano | undefined,
     charge: (row.charge ?? undefined) as Nano | undefined,

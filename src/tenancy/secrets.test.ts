@@ -1,10 +1,10 @@
 import { expect, test } from 'bun:test'
-import { statSync } from 'node:fs'
+import { existsSync, rmSync, statSync } from 'node:fs'
 import { createThrowAwayFolder, forEachEngine } from '../../test/parts/engines.ts'
 import { Secret } from '../kernel/secret.ts'
 import { openDataFolder } from '../store/data-folder.ts'
 import { StartRefusal } from '../store/start-refusal.ts'
-import { confirmSecret, deriveSubkey, isSecretOnRecord, loadMasterSecret } from './secrets.ts'
+import { confirmSecret, deriveSubkey, isSecretOnRecord, loadMasterSecret, refuseLostSecret } from './secrets.ts'
 
 const counting = Uint8Array.from({ length: 32 }, (_, at) => at)
 const source = 'TOLLGATE_SECRET'
@@ -91,6 +91,27 @@ forEachEngine((engine) => {
       'The secret in ./data/secret is not the one this database was set up with',
     )
     await database.transaction((sql) => confirmSecret(sql, right))
+  })
+
+  test('a secret file that is gone is refused, not made anew; a database without a secret yet gets one', async () => {
+    await using store = await engine.openStore()
+    const { database, place } = store
+    const folder = openDataFolder(place.dataFolder, () => {})
+    await refuseLostSecret(database.sql, undefined, folder)
+    const made = loadMasterSecret(undefined, folder)
+    await database.transaction((sql) => confirmSecret(sql, made))
+    await refuseLostSecret(database.sql, undefined, folder)
+    rmSync(folder.file('secret'))
+    const refusal = await refuseLostSecret(database.sql, undefined, folder).catch((thrown: unknown) => thrown)
+    expect(refusal).toBeInstanceOf(StartRefusal)
+    const { message } = refusal as Error
+    expect(message).toStartWith('The master secret is missing')
+    for (const part of [folder.file('secret'), 'Restore the file', 'TOLLGATE_SECRET', 'a-lost-secret']) {
+      expect(message).toContain(part)
+    }
+    expect(existsSync(folder.file('secret'))).toBe(false)
+    // One from a variable needs no file.
+    await refuseLostSecret(database.sql, new Secret('x'), folder)
   })
 
   test('K2: the database holds nothing of the secret', async () => {

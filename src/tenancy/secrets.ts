@@ -3,6 +3,7 @@
 // instead of turning every key into a 401.
 
 import { createHash, createHmac, hkdfSync, timingSafeEqual } from 'node:crypto'
+import { existsSync } from 'node:fs'
 import type { Secret } from '../kernel/secret.ts'
 import type { DataFolder } from '../store/data-folder.ts'
 import type { Sql } from '../store/sql.ts'
@@ -30,6 +31,18 @@ export function deriveSubkey(secret: MasterSecret, label: SubkeyLabel): Uint8Arr
 export function loadMasterSecret(configured: Secret | undefined, folder: DataFolder): MasterSecret {
   if (configured !== undefined) return parseMasterSecret(configured, 'TOLLGATE_SECRET')
   return parseSecret(folder.readOrCreateSecret(secretFile, bytesMin).text, folder.file(secretFile))
+}
+
+/**
+ * Throws a StartRefusal if the database was set up with a secret and the file that held it is gone. A new one in its
+ * place would open nothing, and would look like the wrong secret ever after.
+ */
+export async function refuseLostSecret(sql: Sql, configured: Secret | undefined, folder: DataFolder): Promise<void> {
+  const file = folder.file(secretFile)
+  if (configured !== undefined || existsSync(file) || (await readCheck(sql)) === '') return
+  throw new StartRefusal(
+    `The master secret is missing: this database was set up with one, but TOLLGATE_SECRET is not set and ${file} does not exist. Without it no API key and no stored provider credential works. Restore the file from a backup, or set TOLLGATE_SECRET to its content; replicas share one secret. If it is lost for good, docs/operate/backup.md#a-lost-secret says how to start over with a new one.`,
+  )
 }
 
 /** A secret that comes from a variable; throws a StartRefusal if it is not one. */

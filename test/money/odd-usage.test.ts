@@ -4,7 +4,7 @@
 
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { type DialectName, say, usageIn, wordsOf } from './provider-words.ts'
-import { allPaths, expectPaid, openTill, streamedPaths, type Till } from './till.ts'
+import { allPaths, expectPaid, openTill, type Path, streamedPaths, type Till } from './till.ts'
 import { usd } from './wallets.ts'
 
 let till: Till
@@ -25,8 +25,13 @@ function report(dialect: DialectName, counts: { readonly input?: unknown; readon
   return { prompt_tokens: input, completion_tokens: output, total_tokens: 15 }
 }
 
+/** The plausible half of a report is billed: 10 × 350 + 3 × 1,050, and 8 × 350 + 5 × 1,050. */
+const outputEstimated = 6_650n
+const inputEstimated = 8_050n
+
 interface Case {
   readonly name: string
+  readonly charge?: bigint
   usage(dialect: DialectName): unknown
 }
 
@@ -40,38 +45,74 @@ const odd: readonly Case[] = [
   { name: 'a fraction', usage: (dialect) => report(dialect, { output: 2.5 }) },
   { name: 'numbers as text', usage: (dialect) => report(dialect, { input: '10', output: '5' }) },
   { name: 'more than 2³¹', usage: (dialect) => report(dialect, { output: 2 ** 31 + 1 }) },
-  // The context is 100,000 tokens, and without a cap no more than that can come out of it.
-  { name: 'more input than context and cap', usage: (dialect) => report(dialect, { input: 200_001 }) },
-  { name: 'more output than context and cap', usage: (dialect) => report(dialect, { output: 200_001 }) },
+  {
+    name: 'more input than was sent',
+    charge: inputEstimated,
+    usage: (dialect) => report(dialect, { input: 20_000 }),
+  },
+  // No cap was sent on the chat surface, and 32,768 tokens is what is assumed then.
+  {
+    name: 'more output than was asked for',
+    charge: outputEstimated,
+    usage: (dialect) => report(dialect, { output: 40_000 }),
+  },
   { name: 'zeros, though there is content', usage: (dialect) => report(dialect, { input: 0, output: 0 }) },
-  { name: 'no output, though there is content', usage: (dialect) => report(dialect, { output: 0 }) },
-  { name: 'no input, though there is content', usage: (dialect) => report(dialect, { input: 0 }) },
+  {
+    name: 'no output, though there is content',
+    charge: outputEstimated,
+    usage: (dialect) => report(dialect, { output: 0 }),
+  },
+  {
+    name: 'no input, though there is content',
+    charge: inputEstimated,
+    usage: (dialect) => report(dialect, { input: 0 }),
+  },
 ]
 
 describe.each([...allPaths])('$name', (path) => {
-  test.each([...odd])('usage: $name', async ({ usage }) => {
+  test.each([...odd])('usage: $name', async ({ usage, charge = estimate }) => {
     till.upstream.handle((call, reply) => say(call, reply, { texts, usageAtStart: null, usage: usage(path.provider) }))
     const answer = await till.ask(path)
     expect(answer.status).toBe(200)
     expect(answer.text).toContain('world!')
-    expect(answer.cost).toBe(usd(estimate))
+    expect(answer.cost).toBe(usd(charge))
     expect(answer.headers.get('x-tollgate-usage')).toBe(path.stream ? null : 'estimated')
-    expect(answer.headers.get('x-tollgate-cost')).toBe(path.stream ? null : usd(estimate))
-    await expectPaid(till, answer, estimate, 'estimated')
+    expect(answer.headers.get('x-tollgate-cost')).toBe(path.stream ? null : usd(charge))
+    await expectPaid(till, answer, charge, 'estimated')
   })
 
   test('what was reported and cannot be true is written down as such', async () => {
     till.upstream.handle((call, reply) => say(call, reply, { texts, usage: report(path.provider, { output: 0 }) }))
     const { requestId } = await till.ask(path)
-    expect((await till.line(requestId)).notes).toContain('cannot be true')
+    expect((await till.line(requestId)).notes).toContain('implausible usage')
   })
 
+  const capped = { max_tokens: 100 }
+  /** One token for each byte of the body, and 4,096 that a provider may add. */
+  const mostInput = (of: Path) => Buffer.byteLength(till.bodyFor(of, capped)) + 4_096
+
   test('the largest usage that can be true is billed as it is', async () => {
+    const input = mostInput(path)
     till.upstream.handle((call, reply) =>
-      say(call, reply, { texts, usage: usageIn(path.provider, { input: 100_000, output: 100 }) }),
+      say(call, reply, { texts, usage: usageIn(path.provider, { input, output: 116 }) }),
     )
-    // Beyond a thousand tokens of input: 100,000 × 700 + 100 × 1,575
-    await expectPaid(till, await till.ask(path, { max_tokens: 100 }), 70_157_500n)
+    const answer = await till.ask(path, capped)
+    // Beyond a thousand tokens of input: 700 each, and 116 × 1,575
+    await expectPaid(till, answer, BigInt(input) * 700n + 182_700n)
+    expect((await till.line(answer.requestId)).notes).toBe('[]')
+  })
+
+  test.each([
+    ['input', { input: 1, output: 0 }],
+    ['output', { input: 0, output: 1 }],
+  ])('one token of %s more is not', async (_, more) => {
+    const input = mostInput(path) + more.input
+    till.upstream.handle((call, reply) =>
+      say(call, reply, { texts, usage: usageIn(path.provider, { input, output: 116 + more.output }) }),
+    )
+    const { requestId } = await till.ask(path, capped)
+    expect(till.charges(requestId)).toMatchObject([{ isEstimated: true }])
+    expect((await till.line(requestId)).notes).toContain('implausible usage')
   })
 
   test.each(['length', 'end'] as const)(

@@ -44,7 +44,7 @@ test.each(ownSurface.filter(({ stream }) => stream))(
 
 describe.each([...allPaths])('row 18, a free model: $name', (path) => {
   test('costs nothing, also to an empty wallet, and leaves a transfer of nothing', async () => {
-    const usage = usageIn(path.provider, { input: 70_000, output: 100 })
+    const usage = usageIn(path.provider, { input: 4_000, output: 100 })
     free.upstream.handle((call, reply) => say(call, reply, { texts: ['hello'], usage }))
     const purse = await free.wallets.open()
     const answer = await free.ask(path, {}, { purse })

@@ -3,8 +3,8 @@
 import fc from 'fast-check'
 import type { ReplyBlock, ReplyEvent, Stop } from '../../src/dialects/canonical/reply-event.ts'
 import type { RenderContext } from '../../src/dialects/canonical/translation.ts'
-import { estimateUsage } from '../../src/generation/judge-usage.ts'
-import type { Usage } from '../../src/kernel/usage.ts'
+import { estimateUsage, type UsageBounds } from '../../src/generation/judge-usage.ts'
+import { tokensMax, type Usage } from '../../src/kernel/usage.ts'
 
 export const usageOf = (counts: Partial<Usage> = {}): Usage => ({
   inputTokens: 10,
@@ -16,6 +16,14 @@ export const usageOf = (counts: Partial<Usage> = {}): Usage => ({
   ...counts,
 })
 
+const unbounded: UsageBounds = {
+  inputTokens: tokensMax,
+  outputTokens: tokensMax,
+  isCapSent: false,
+  summaryTokens: tokensMax,
+  webSearches: 0,
+}
+
 export const context: RenderContext = {
   model: 'acme/large',
   requestId: 'req_01ABC',
@@ -23,7 +31,8 @@ export const context: RenderContext = {
   wantsStreamUsage: true,
   estimatedInputTokens: 42,
   costOf: () => '0.000012345',
-  finalUsage: (reported, atStart, outputBytes) => reported ?? estimateUsage(atStart, outputBytes(), () => 42),
+  finalUsage: (reported, atStart, outputBytes) =>
+    reported ?? estimateUsage(atStart, outputBytes(), unbounded, () => 42),
 }
 
 export const started: ReplyEvent = { type: 'reply-start', id: 'up-1', usage: undefined }

@@ -18,6 +18,7 @@ import { readMasterSecrets } from '../master-secrets.ts'
 import { openReadOnly } from '../read-only-database.ts'
 import { exitCodes, Refusal } from '../refusal.ts'
 import { counted, shownCount } from '../shown-values.ts'
+import { warningText } from './ledger-verify.ts'
 
 /** Of the data folder, what the database is worth little without. */
 const secretFiles = ['secret', 'admin-token']
@@ -77,13 +78,14 @@ async function restoreFile(context: CommandContext, file: string): Promise<Refus
     const { verification, secret } = await examine(context).catch((thrown) => {
       throw new StartRefusal(`It was restored, but its books cannot be read: ${causeText(thrown)}`, { cause: thrown })
     })
-    const { findings = [], wallets, transfers } = verification ?? {}
+    const { findings = [], warnings = [], wallets, transfers } = verification ?? {}
     if (context.json) {
       const counts = { wallets: countOrNull(wallets), transfers: countOrNull(transfers) }
-      printJson(context, { folder: folder.path, secrets: outcome.secretFiles, ...counts, findings, secret })
+      printJson(context, { folder: folder.path, secrets: outcome.secretFiles, ...counts, findings, warnings, secret })
     } else {
       terminal.print(`${folder.path}: ${verification ? booksText(verification) : 'of an older Tollgate'}\n`)
       if (!verification) terminal.complain(upgradeAdvice)
+      terminal.complain(warningText(warnings))
       if (outcome.secretFiles.length > 0) terminal.complain(`With ${outcome.secretFiles.join(' and ')}.\n`)
       if (secret !== 'fits') terminal.complain(secretAdvice(secret, folder.file('secret')))
     }

@@ -1,5 +1,5 @@
 // `tollgate ledger verify`: recomputes the books from the database itself, without the gateway, and names the first rows
-// that differ. It only reads; ends with 0 if everything is right and 1 if not.
+// that differ. It only reads; ends with 0 if every amount is right and 1 if not. Warnings do not change that.
 
 import { readRecomputeCharge } from '../../catalog/recompute-charge.ts'
 import { systemClock } from '../../kernel/clock.ts'
@@ -25,14 +25,22 @@ export const ledgerVerifyCommand: CommandDefinition = {
     if (verification instanceof Refusal) return verification
     const isRight = verification.findings.length === 0
     if (context.json) printJson(context, jsonOf(verification))
-    else context.terminal.print(isRight ? rightText(verification) : wrongText(context, verification))
+    else {
+      context.terminal.print(isRight ? rightText(verification) : wrongText(context, verification))
+      context.terminal.complain(warningText(verification.warnings))
+    }
     return isRight ? undefined : new Refusal(exitCodes.failed, 'the books are wrong.', 'tollgate ledger verify --json')
   },
 }
 
 /** Counts are small enough for a JSON number for some thousand years. */
-function jsonOf({ findings, wallets, transfers }: Verification) {
-  return { ok: findings.length === 0, wallets: Number(wallets), transfers: Number(transfers), findings }
+function jsonOf({ findings, warnings, wallets, transfers }: Verification) {
+  return { ok: findings.length === 0, wallets: Number(wallets), transfers: Number(transfers), findings, warnings }
+}
+
+/** Empty where there is nothing to warn of. */
+export function warningText(warnings: Verification['warnings']): string {
+  return warnings.map(({ id, detail }) => `Warning: transfer ${id} was ${detail}. No amount depends on it.\n`).join('')
 }
 
 function rightText(verification: Verification): string {

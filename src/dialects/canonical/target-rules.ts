@@ -49,6 +49,8 @@ export interface TargetRules {
   readonly toolIdMax?: number
   /** What tool ids must match as a whole. */
   readonly toolIdPattern?: RegExp
+  /** The output cap limits the visible answer alone: reasoning comes on top, up to what the model can write. */
+  readonly capExcludesReasoning?: boolean
   readonly outputCapName?: 'max_tokens' | 'max_completion_tokens'
   readonly systemRole?: 'system' | 'developer'
   /** How system text of several blocks goes out. */

@@ -47,11 +47,14 @@ export const amountField = z
   })
   .describe('USD as a decimal string.')
 
-const timeExpected = 'a time such as "2027-01-31T00:00:00Z"'
+const timeExpected = 'a time from 1970 to 9999 such as "2027-01-31T00:00:00Z"'
+/** Request ids and both databases count milliseconds from 1970; later years have no four digits. */
+const timeMax = Date.parse('9999-12-31T23:59:59.999Z')
 
 export const timeField = z.iso
   .datetime({ offset: true, ...must(timeExpected) })
   .transform((text) => Date.parse(text))
+  .refine((at) => at >= 0 && at <= timeMax, { error: `must be ${timeExpected}` })
   .describe('ISO 8601, with Z or an offset.')
 
 const count = (meaning: string) =>

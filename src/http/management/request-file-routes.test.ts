@@ -62,6 +62,29 @@ forEachEngine((engine) => {
     }
   })
 
+  // 1970 is where request ids begin, and a year of five digits is no ISO 8601.
+  const outOfRange = ['1969-12-31T23:59:59.999Z', '0001-01-01T00:00:00Z', '1970-01-01T00:00:00%2B00:01']
+  const late = ['9999-12-31T23:59:59-00:01', '10000-01-01T00:00:00Z', '%2B275760-09-13T00:00:00Z']
+  const none = ['', 'NaN', '-1', '1e400', '2026-02-30T00:00:00Z', '2026-11-15T25:00:00Z']
+  test.each([...outOfRange, ...late, ...none])('a time of "%s" is a 400 that names its field', async (time) => {
+    await using management = await openManagement(engine)
+    for (const path of ['/api/usage/export', '/api/requests/export', '/api/requests', '/api/stats']) {
+      for (const field of ['from', 'to']) {
+        const reply = await management.ask('GET', `${path}?${field}=${time}`)
+        expect([path, reply.status, reply.body.error?.param]).toEqual([path, 400, field])
+      }
+    }
+  })
+
+  test('the first and the last time that there are work', async () => {
+    await using management = await openManagement(engine)
+    for (const path of ['/api/usage/export', '/api/requests/export', '/api/requests']) {
+      for (const query of ['to=1970-01-01T00:00:00Z', 'from=1970-01-01T00:00:00Z&to=9999-12-31T23:59:59.999Z']) {
+        expect((await management.ask('GET', `${path}?${query}`)).status).toBe(200)
+      }
+    }
+  })
+
   test('the file is for whoever has the token, and wrong filters are named', async () => {
     await using management = await openManagement(engine)
     expect((await management.ask('GET', '/api/requests/export', { token: null })).status).toBe(401)

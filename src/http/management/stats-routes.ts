@@ -75,7 +75,7 @@ export function statsRoutes({ database, clock, tail }: StatsDependencies): reado
       status: 200,
       async run({ query }) {
         const to = query.to ?? clock.now()
-        const from = query.from ?? to - dayMs
+        const from = query.from ?? Math.max(0, to - dayMs)
         if (from >= to) return invalidRequest('`from` must be before `to`.', 'from')
         if (to - from > spanDaysMax * dayMs) {
           return invalidRequest(`At most ${spanDaysMax} days can be added up at once.`, 'from')

@@ -50,7 +50,13 @@ export function usageRoutes({ database, clock }: UsageDependencies): readonly Ro
       status: 200,
       fileTypes: formats.map((format) => types[format]),
       download({ query }) {
-        const { to = clock.now(), from = to - spanMs, format, group_by: groupBy, workspace_id: workspaceId } = query
+        const {
+          to = clock.now(),
+          from = Math.max(0, to - spanMs),
+          format,
+          group_by: groupBy,
+          workspace_id: workspaceId,
+        } = query
         const asked = { database, from, to, format, groupBy, ...(workspaceId && { workspaceId }) }
         return { type: types[format], name: `usage.${format}`, pieces: exportUsage(asked) }
       },

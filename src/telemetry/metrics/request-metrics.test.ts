@@ -57,6 +57,18 @@ test('requests are counted by surface, model, the provider that answered, status
   expect(value('tollgate_failures_total', { code: 'UNAUTHORIZED' })).toBe(1)
 })
 
+test('implausible usage is counted by model, provider and what was implausible', async () => {
+  const value = await pageAfter([
+    answeredRequest({ implausibleUsage: 'output' }),
+    answeredRequest({ implausibleUsage: 'output' }),
+    answeredRequest({ implausibleUsage: 'input' }),
+    answeredRequest(),
+  ])
+  const route = { model: 'acme/large', provider: 'acme' }
+  expect(value('tollgate_implausible_usage_total', { ...route, count: 'output' })).toBe(2)
+  expect(value('tollgate_implausible_usage_total', { ...route, count: 'input' })).toBe(1)
+})
+
 test('every attempt is counted with how it ended', async () => {
   const value = await pageAfter([answeredRequest(), failedOver(), failedOver()])
   expect(value('tollgate_upstream_attempts_total', { provider: 'acme', outcome: 'ok' })).toBe(1)

@@ -31,11 +31,19 @@ export function createRequestMetrics(registry: MetricRegistry): ObserveRequest {
     labels: ['field'],
     seriesMax: fieldsMax,
   })
+  const implausible = registry.counter({
+    name: 'tollgate_implausible_usage_total',
+    help: 'Requests whose provider reported usage that cannot be true, by the count that was replaced by an estimate.',
+    labels: ['model', 'provider', 'count'],
+  })
   return (record) => {
     count(record)
     if (isGeneration(record)) time(record)
     spend(record)
     for (const { provider, outcome } of record.attempts) attempts.find(provider, outcome).add(1)
+    const { implausibleUsage } = record
+    if (implausibleUsage !== undefined)
+      implausible.find(record.model ?? none, providerOf(record), implausibleUsage).add(1)
     for (const warning of record.warnings) warnings.find(warnedField(warning)).add(1)
   }
 }

@@ -1,7 +1,8 @@
 // Counts requests of the log by hour, key and model: one bucket for each that occurs. It only adds up what it is given.
 
 import type { KeyId, ProjectId, RequestId, WorkspaceId } from '../../kernel/ids.ts'
-import { totalInputTokens, type Usage } from '../../kernel/usage.ts'
+import { totalInputTokens } from '../../kernel/usage.ts'
+import { storedUsage } from '../request-row.ts'
 import { firstEventColumns, firstEventPlace } from './first-event.ts'
 
 /** What is read of a request to count it. */
@@ -59,36 +60,55 @@ export function addFigures(sum: Figures, more: Figures, sign = 1n): void {
   }
 }
 
-export function countRequests(rows: readonly CountedRow[]): readonly Bucket[] {
+/**
+ * One row that cannot be read must not stop the sums of all others. Unreadable usage counts as no tokens, any other
+ * unreadable row not at all; `onUnreadable` is called for both.
+ */
+export function countRequests(rows: readonly CountedRow[], onUnreadable: OnUnreadable = () => {}): readonly Bucket[] {
   const buckets = new Map<string, Bucket>()
   for (const row of rows) {
-    const hour = row.started_at - (row.started_at % BigInt(hourMs))
-    const model = row.model ?? ''
-    const name = `${hour} ${row.key_id} ${model}`
-    const bucket = buckets.get(name) ?? {
-      hour,
-      workspaceId: row.workspace_id,
-      projectId: row.project_id,
-      keyId: row.key_id,
-      model,
-      ...noFigures(),
+    try {
+      addTo(buckets, row, onUnreadable)
+    } catch {
+      onUnreadable(row.id)
     }
-    buckets.set(name, bucket)
-    addRow(bucket, row)
   }
   return [...buckets.values()]
 }
 
-function addRow(bucket: Bucket, { code, usage, charge, first_event_ms: firstEventMs }: CountedRow): void {
-  bucket.requests += 1n
-  if (code !== null) bucket.errors += 1n
-  bucket.charge += charge ?? 0n
-  if (usage !== null) {
-    const used = JSON.parse(usage) as Usage
-    bucket.inputTokens += BigInt(totalInputTokens(used))
-    bucket.outputTokens += BigInt(used.outputTokens)
+type OnUnreadable = (id: RequestId) => void
+
+function addTo(buckets: Map<string, Bucket>, row: CountedRow, onUnreadable: OnUnreadable): void {
+  // Everything that may throw comes before the first sum is changed.
+  const figures = figuresOf(row, onUnreadable)
+  const hour = row.started_at - (row.started_at % BigInt(hourMs))
+  const model = row.model ?? ''
+  const name = `${hour} ${row.key_id} ${model}`
+  const bucket = buckets.get(name) ?? {
+    hour,
+    workspaceId: row.workspace_id,
+    projectId: row.project_id,
+    keyId: row.key_id,
+    model,
+    ...noFigures(),
   }
-  if (firstEventMs === null) return
-  const place = firstEventPlace(Number(firstEventMs))
-  bucket.firstEvents[place] = (bucket.firstEvents[place] ?? 0n) + 1n
+  addFigures(bucket, figures)
+  buckets.set(name, bucket)
+}
+
+function figuresOf(row: CountedRow, onUnreadable: OnUnreadable): Figures {
+  const { code, usage, charge, first_event_ms: firstEventMs } = row
+  const figures = noFigures()
+  figures.requests = 1n
+  if (code !== null) figures.errors = 1n
+  figures.charge = BigInt(charge ?? 0n)
+  if (usage !== null) {
+    const used = storedUsage(usage)
+    if (used) {
+      figures.inputTokens = BigInt(totalInputTokens(used))
+      figures.outputTokens = BigInt(used.outputTokens)
+    } else onUnreadable(row.id)
+  }
+  if (firstEventMs !== null) figures.firstEvents[firstEventPlace(Number(firstEventMs))] = 1n
+  return figures
 }

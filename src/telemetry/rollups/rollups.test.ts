@@ -12,7 +12,7 @@ import { type Figures, hourMs } from './count-requests.ts'
 import { firstEventsOf } from './first-event.ts'
 import { readStats, type StatGroup } from './read-stats.ts'
 import { partsOf } from './read-sums.ts'
-import { createRollups } from './rollups.ts'
+import { createRollups, type RollupOptions } from './rollups.ts'
 
 /** The beginning of an hour. */
 const noon = Date.UTC(2026, 10, 15, 12)
@@ -26,6 +26,8 @@ interface Sketch {
   readonly key?: string
   readonly workspace?: string
   readonly model?: string | null
+  /** As it is stored. */
+  readonly usage?: string
 }
 
 /** Each 3 tokens in, of them one from a cache, and 5 out. */
@@ -47,7 +49,7 @@ function row(sketch: Sketch, at: number): Record<string, SqlValue> {
     attempts: '[]',
     warnings: '[]',
     notes: '[]',
-    usage: JSON.stringify({ ...usage, source: 'reported' }),
+    usage: sketch.usage ?? JSON.stringify({ ...usage, source: 'reported' }),
     charge: sketch.charge ?? null,
     first_event_ms: sketch.firstMs === undefined ? null : BigInt(sketch.firstMs),
     total_ms: BigInt(sketch.totalMs ?? 100),
@@ -60,12 +62,13 @@ async function write(database: Database, sketches: readonly Sketch[]): Promise<v
   await database.transaction((sql) => insertRows(sql, 'requests', rows))
 }
 
-function rollupsAt(database: Database, clock: Clock) {
+function rollupsAt(database: Database, clock: Clock, onUnreadable?: RollupOptions['onUnreadable']) {
   const onFault = (error: unknown) => {
     throw error
   }
   const now = async () => clock.now()
-  return createRollups({ database, clock, now, onFault, every: () => () => {}, pause: async () => {} })
+  const quietly = { every: () => () => {}, pause: async () => {} }
+  return createRollups({ database, clock, now, onFault, ...quietly, ...(onUnreadable && { onUnreadable }) })
 }
 
 function standing(now: number): Clock & { now(): number; at: number } {
@@ -81,6 +84,29 @@ async function totalOf(database: Database, clock: Clock, more: { workspaceId?: W
 }
 
 forEachEngine((engine) => {
+  test('rows with unreadable usage count without tokens, are reported, and do not stop the others', async () => {
+    await using store = await engine.openStore()
+    const { database } = store
+    const clock = standing(noon + 10_000)
+    const at = noon - 2 * hourMs
+    await write(database, [
+      { at, charge: 1n },
+      { at: at + 1, charge: 10n, usage: '{"inputTokens":2,' },
+      { at: at + 2, charge: 100n, usage: '{}' },
+      { at: at + 3, charge: 1000n, usage: 'null' },
+      { at: at + 4, charge: 10_000n },
+    ])
+    const reported: (readonly [number, string])[] = []
+    const rollups = rollupsAt(database, clock, (count, first) => reported.push([count, first]))
+    const sum = '5 requests, 0 errors, 6 in, 10 out, 11111 nano'
+    expect(gist((await totalOf(database, clock)).total)).toBe(sum)
+    expect(await rollups.run()).toBe(5)
+    expect(await rollups.run()).toBe(0)
+    expect(gist((await totalOf(database, clock)).total)).toBe(sum)
+    expect(reported).toEqual([[3, expect.stringMatching(/^req_/)]])
+    await rollups.close()
+  })
+
   test('sums are the same before, while and after requests are counted', async () => {
     await using store = await engine.openStore()
     const { database } = store

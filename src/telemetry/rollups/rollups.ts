@@ -2,6 +2,7 @@
 // whichever replica does it: a portion is added only together with the step of its cursor.
 
 import type { Clock } from '../../kernel/clock.ts'
+import type { RequestId } from '../../kernel/ids.ts'
 import type { Database } from '../../store/database.ts'
 import type { Sql, SqlValue } from '../../store/sql.ts'
 import { storeNow } from '../../store/store-now.ts'
@@ -20,6 +21,8 @@ export interface RollupOptions {
   readonly now?: () => Promise<number>
   /** A round failed; the next one tries again. */
   onFault(error: unknown): void
+  /** Rows of the log could not be read, in whole or in part, and are missing from the sums: how many, and the first. */
+  readonly onUnreadable?: (count: number, first: RequestId) => void
   readonly every?: Every
   readonly pause?: (milliseconds: number) => Promise<void>
 }
@@ -57,7 +60,11 @@ export function createRollups(options: RollupOptions): Rollups {
         const stretch = await readStretch(name)
         if (!stretch) break
         await writePlaces(stretch.rows)
-        if (await writeSums(database, stretch)) counted += stretch.rows.length
+        if (await writeSums(database, stretch)) {
+          counted += stretch.rows.length
+          const [first] = stretch.unreadable
+          if (first) options.onUnreadable?.(stretch.unreadable.length, first)
+        }
         if (stretch.rows.length < portionMax * portionsPerWrite) break
       }
     }
@@ -71,17 +78,18 @@ export function createRollups(options: RollupOptions): Rollups {
     const after = await readCursor(database.sql, name)
     const rows: PlacedRow[] = []
     const buckets: Bucket[] = []
+    const unreadable: RequestId[] = []
     let last = after
     for (let portion = 0; portion < portionsPerWrite && !isClosed; portion++) {
       const read = await readUncounted(database.sql, name, { after: last, before, limit: portionMax })
       last = read.at(-1)?.id ?? last
       rows.push(...read)
-      buckets.push(...countRequests(read))
+      buckets.push(...countRequests(read, (id) => unreadable.push(id)))
       if (read.length < portionMax) break
       await pause(pauseMs)
     }
     if (rows.length === 0) last = restingPlace(after, before, nowMs) ?? after
-    return last === after ? undefined : { name, after, last, rows, buckets }
+    return last === after ? undefined : { name, after, last, rows, buckets, unreadable }
   }
 
   /** Ahead of the counts: a list that finds a request twice shows it once, and a second writing of them changes nothing. */
@@ -124,6 +132,7 @@ interface Stretch {
   readonly last: string
   readonly rows: readonly PlacedRow[]
   readonly buckets: readonly Bucket[]
+  readonly unreadable: readonly RequestId[]
 }
 
 /** False: another replica was faster, and has counted them. */
