@@ -14,6 +14,7 @@ import type { Usage } from '../kernel/usage.ts'
 import { callEndpoint, isBadCredential, isBroken, isUnreachable } from '../providers/call-endpoint.ts'
 import type { Soundings } from '../providers/soundings.ts'
 import type { Candidate } from '../routing/candidate.ts'
+import type { AttemptOptions } from '../routing/failover.ts'
 import { type AttemptFault, attemptFault, cannotCarry, classifyFault, refusesReasoning } from '../routing/fault.ts'
 import type { Health } from '../routing/health/health.ts'
 import { ByteBuffer } from '../wire/byte-buffer.ts'
@@ -88,8 +89,7 @@ export function createAttempt({ clock, ticker, reach, health, soundings }: Attem
   return async (
     call: Call,
     candidate: Candidate,
-    isFresh: boolean,
-    lost?: AbortSignal,
+    { isFresh, lost }: AttemptOptions,
   ): Promise<Answered | AttemptFault> => {
     const isFirst = call.story.record.attempts.length <= 1
     if (!isFirst && call.clientGone.aborted) return attemptFault('client left')
@@ -135,7 +135,8 @@ export function createAttempt({ clock, ticker, reach, health, soundings }: Attem
       const tookMs = clock.monotonicMs() - startedMs
       const fault = time.explain(patience.fault('broken'), tookMs)
       if (fault.class !== 'broken' || isAnswering) return fault
-      return tookMs <= staleMs ? { ...fault, isStale: true } : { ...fault, isAmbiguous: true }
+      if (tookMs > staleMs) return { ...fault, isAmbiguous: true }
+      return isFresh ? fault : { ...fault, isStale: true }
     } finally {
       patience.end()
       ticker.unwatch(patience)
