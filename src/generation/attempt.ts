@@ -89,13 +89,13 @@ export function createAttempt({ clock, ticker, reach, health, soundings }: Attem
   return async (
     call: Call,
     candidate: Candidate,
-    { isFresh, lost }: AttemptOptions,
+    { isFresh, isLast, lost }: AttemptOptions,
   ): Promise<Answered | AttemptFault> => {
     const isFirst = call.story.record.attempts.length <= 1
     if (!isFirst && call.clientGone.aborted) return attemptFault('client left')
     const lane = openLane(call, candidate)
     if (lane instanceof Failure) return cannotCarry(lane)
-    const time = new AttemptTime(call, candidate, health)
+    const time = new AttemptTime(call, candidate, health, { isLast })
     const startedMs = clock.monotonicMs()
     const { connectMs } = time.timeouts
     const isSilent = (nowMs: number) =>

@@ -43,7 +43,7 @@ export interface RetryRules {
 export interface TryDependencies {
   readonly clock: Clock
   readonly health: Pick<Health, 'begin' | 'standing' | 'noteOk' | 'noteFault'>
-  readonly budget: Pick<RetryBudget, 'earn' | 'spend'>
+  readonly budget: Pick<RetryBudget, 'earn' | 'spend' | 'level'>
   readonly retries: RetryRules
   /** In place of real time, for hedges. */
   readonly wait?: (milliseconds: number) => Promise<void>
@@ -57,6 +57,8 @@ export interface TryDependencies {
 export interface AttemptOptions {
   /** Over a connection of its own, because a pooled one may be dead. */
   readonly isFresh: boolean
+  /** No other route would be tried after it: nothing is gained by giving up on it early. */
+  readonly isLast: boolean
   /** Aborted when another route has answered. */
   readonly lost: AbortSignal | undefined
 }
@@ -92,10 +94,10 @@ export async function tryCandidates<Answer extends object>(
   const pair = tries.mayHedge && deps.hedges ? hedgePair(plan, deps.clock) : undefined
   const progress = new Progress(deps, tries)
   for (let next = progress.next(); next; next = progress.next()) {
-    const { candidate, waitMs, isFresh, isRepeat } = next
+    const { candidate, waitMs, isFresh, isRepeat, isLast } = next
     const ended = waitMs > 0 ? await tries.pause?.(waitMs) : undefined
     if (ended) {
-      progress.fail(candidate, ended)
+      progress.fail(candidate, ended, isLast)
       continue
     }
     // The only route left is tried again although its own failures may just have ejected it.
@@ -104,12 +106,12 @@ export async function tryCandidates<Answer extends object>(
       progress.holdBack(candidate, begunMs)
       continue
     }
-    const turn = { candidate, begunMs, isFresh }
+    const turn = { candidate, begunMs, isFresh, isLast }
     const isHedged = pair?.first === candidate && !isRepeat
     const all = isHedged ? await tryPair(deps, tries, turn, pair) : [await tryOne(deps, tries, turn)]
     for (const { candidate: tried, outcome } of all) {
       if (tries.isAnswer(outcome)) return outcome
-      progress.fail(tried, outcome)
+      progress.fail(tried, outcome, isLast)
     }
   }
   return progress.exhausted()
@@ -122,6 +124,7 @@ interface Next {
   readonly isFresh: boolean
   /** It has been called for this request before. */
   readonly isRepeat: boolean
+  readonly isLast: boolean
 }
 
 /** A candidate that was called and failed. */
@@ -129,6 +132,8 @@ interface Tried {
   readonly candidate: Candidate
   readonly fault: AttemptFault
   readonly calls: number
+  /** It had all the time there is, since no other route was left. */
+  readonly wasLast: boolean
 }
 
 /** What has been tried for one request, and what is tried next. */
@@ -163,18 +168,19 @@ class Progress<Answer extends object> {
   next(): Next | undefined {
     // Each of these may be generating, and billing, for nobody: one more is tried and not a third.
     const isAmbiguousAgain = this.#last?.fault.isAmbiguous === true && this.#ambiguousCalls > 1
-    if (this.#isFinal || isAmbiguousAgain) return undefined
+    const hadAllTime = this.#last?.fault.class === 'timed out' && this.#last.wasLast
+    if (this.#isFinal || isAmbiguousAgain || hadAllTime) return undefined
     return this.#replay() ?? this.#nextRoute() ?? this.#retry()
   }
 
-  fail(candidate: Candidate, fault: AttemptFault): void {
+  fail(candidate: Candidate, fault: AttemptFault, wasLast: boolean): void {
     // A route that could not be called cost nothing and does not count.
     const calls = (this.#tried.get(candidate)?.calls ?? 0) + (fault.failure ? 0 : 1)
     if (!fault.failure) this.#attempts++
     if (fault.isAmbiguous) this.#ambiguousCalls++
     if (countsAgainstNobody(fault)) this.#isBlameless = true
     if (!faultTable[fault.class].tryNext) this.#isFinal = true
-    this.#last = { candidate, fault, calls }
+    this.#last = { candidate, fault, calls, wasLast }
     this.#tried.set(candidate, this.#last)
     const { state, waitMs } = this.#deps.health.standing(candidate.key)
     const isLeftAlone = state === 'parked' || state === 'ejected'
@@ -207,7 +213,7 @@ class Progress<Answer extends object> {
     if (!fault.isStale && !fault.isRepeatable) return undefined
     const isFree = isInGoodHealth(this.#deps, candidate) && !countsAgainstNobody(fault)
     if (!isFree && !this.#spend(candidate)) return undefined
-    return { candidate, waitMs: 0, isFresh: fault.isStale ?? false, isRepeat: true }
+    return { candidate, waitMs: 0, isFresh: fault.isStale ?? false, isRepeat: true, isLast: !this.#hasAnother() }
   }
 
   /** The next candidate of the plan that may be called. */
@@ -218,7 +224,7 @@ class Progress<Answer extends object> {
       if (!candidate || this.#tried.has(candidate)) continue
       if (candidate.refusal) this.#note({ candidate, fault: cannotCarry(candidate.refusal) })
       else if (this.#attempts === 0 || this.#mayMoveOn(candidate))
-        return { candidate, waitMs: 0, isFresh: false, isRepeat: false }
+        return { candidate, waitMs: 0, isFresh: false, isRepeat: false, isLast: !this.#hasAnother() }
       else {
         const standing = this.#deps.health.standing(candidate.key)
         // A healthy route that was spared is no reason for a failure.
@@ -234,7 +240,7 @@ class Progress<Answer extends object> {
     if (!this.#tries.pause || this.#attempts >= retries.attempts) return undefined
     let best: Tried | undefined
     for (const each of this.#tried.values()) {
-      if (mayPassSoon(each.fault) && (!best || each.calls < best.calls)) best = each
+      if (mayPassSoon(each) && (!best || each.calls < best.calls)) best = each
     }
     if (!best) return undefined
     const { candidate, fault } = best
@@ -250,7 +256,20 @@ class Progress<Answer extends object> {
     const waitMs = askedMs > 0 ? askedMs + random() * retryAfterJitterMs : backoffMs
     const isFresh = fault.class === 'broken'
     // A rehearsed failure does not pass, and a demonstration should not have to wait for it.
-    return { candidate, waitMs: candidate.provider.isRehearsal ? 0 : waitMs, isFresh, isRepeat: true }
+    return { candidate, waitMs: candidate.provider.isRehearsal ? 0 : waitMs, isFresh, isRepeat: true, isLast: true }
+  }
+
+  /** Whether a further route of the plan could be tried after the call that is about to be made. */
+  #hasAnother(): boolean {
+    const { plan } = this.#tries
+    const attempts = this.#attempts + 1
+    for (let at = this.#plannedNext; at < plan.ordered.length; at++) {
+      const candidate = plan.ordered[at]
+      if (!candidate || candidate.refusal || this.#tried.has(candidate)) continue
+      if (!this.#isBlameless && isInGoodHealth(this.#deps, candidate)) return attempts < attemptsMaxHealthy
+      if (attempts < attemptsMax && (candidate.provider.isRehearsal || this.#deps.budget.level() >= 1)) return true
+    }
+    return false
   }
 
   #hasEnough(): boolean {
@@ -276,9 +295,11 @@ class Progress<Answer extends object> {
 }
 
 /** Whether the same route is worth a retry within seconds. */
-function mayPassSoon(fault: AttemptFault): boolean {
+function mayPassSoon({ fault, wasLast }: Tried): boolean {
   const askedMs = fault.provider?.retryAfterMs
   if ((askedMs ?? 0) > retryAfterMaxMs) return false
+  // One that was given up early, for the sake of another route, may only have been slow.
+  if (fault.class === 'timed out') return !wasLast
   return isTransient(fault) || (fault.class === 'throttled' && askedMs !== undefined)
 }
 
@@ -297,6 +318,7 @@ interface Turn {
   readonly candidate: Candidate
   readonly begunMs: number
   readonly isFresh: boolean
+  readonly isLast: boolean
 }
 
 interface Called<Answer> {
@@ -308,10 +330,10 @@ interface Called<Answer> {
 async function tryOne<Answer extends object>(
   { clock, health }: TryDependencies,
   tries: Tries<Answer>,
-  { candidate, begunMs, isFresh }: Turn,
+  { candidate, begunMs, isFresh, isLast }: Turn,
   lost?: AbortSignal,
 ): Promise<Called<Answer>> {
-  const outcome = await tries.attempt(candidate, { isFresh, lost })
+  const outcome = await tries.attempt(candidate, { isFresh, isLast, lost })
   if (candidate.provider.isRehearsal) return { candidate, outcome }
   const tookMs = tries.streams ? clock.monotonicMs() - begunMs : undefined
   if (tries.isAnswer(outcome)) health.noteOk(candidate.key, begunMs, tookMs)

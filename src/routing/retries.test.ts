@@ -49,6 +49,7 @@ function startRoutes(fates: Readonly<Record<string, readonly (AttemptFault | Ans
     return { route, provider: { id, isRehearsal }, key, isOwn: false } as unknown as Candidate
   })
   const calls: string[] = []
+  const lasts: string[] = []
   const waits: { milliseconds: number; state: string }[] = []
   const deps = { clock, health, budget, random, retries: { attempts, backoffMs: 2000, totalMs: 8000 } }
   const state = () => candidates.map(({ key }) => health.standing(key).state).join(' ')
@@ -57,10 +58,11 @@ function startRoutes(fates: Readonly<Record<string, readonly (AttemptFault | Ans
       plan: health.plan(candidates),
       streams,
       patienceMs,
-      async attempt({ provider }, { isFresh }) {
+      async attempt({ provider }, { isFresh, isLast }) {
         const list = fates[provider.id] ?? []
         const before = calls.filter((call) => call.startsWith(provider.id)).length
         calls.push(isFresh ? `${provider.id} fresh` : provider.id)
+        lasts.push(isLast ? `${provider.id} last` : provider.id)
         nowMs += tookMs
         return list[Math.min(before, list.length - 1)] ?? ok
       },
@@ -77,7 +79,7 @@ function startRoutes(fates: Readonly<Record<string, readonly (AttemptFault | Ans
     if (!(outcome instanceof Exhausted)) throw new Error('was answered')
     return exhaustedFailure('acme/large', outcome)
   }
-  return { calls, waits, health, budget, candidates, state, run, failure }
+  return { calls, lasts, waits, health, budget, candidates, state, run, failure }
 }
 
 const startOne = (fates: readonly (AttemptFault | Answer)[], wishes?: Wishes) => startRoutes({ a: fates }, wishes)
@@ -221,6 +223,40 @@ describe('with several routes', () => {
   })
 })
 
+describe('whether a route is the last one to be tried', () => {
+  test.each<[string, Readonly<Record<string, readonly (AttemptFault | Answer)[]>>, string[]]>([
+    ['the only one', { a: [ok] }, ['a last']],
+    ['the second of two', { a: [busy], b: [ok] }, ['a', 'b last']],
+    ['a retry', { a: [busy, ok], b: [busy] }, ['a', 'b last', 'a last']],
+    ['a replay over a fresh connection', { a: [stale, ok], b: [ok] }, ['a', 'a']],
+    ['the sixth of seven', Object.fromEntries([...'abcdefg'].map((id) => [id, [busy]])), [...'abcde', 'f last']],
+  ])('%s', async (_, fates, expected) => {
+    const scene = startRoutes(fates)
+    await scene.run()
+    expect(scene.lasts).toEqual(expected)
+  })
+
+  test('nor is one that the budget leaves no call for counted as another', async () => {
+    const scene = startRoutes({ a: [busy], b: [busy] })
+    for (const { key } of scene.candidates) for (let n = 0; n < 5; n++) scene.health.noteFault(key, 0, busy)
+    while (scene.budget.spend());
+    await scene.run()
+    expect(scene.lasts).toEqual(['a last'])
+  })
+
+  test('one that was given up for another may be tried again with all the time there is', async () => {
+    const scene = startRoutes({ a: [attemptFault('timed out'), ok], b: [busy] })
+    expect(await scene.run()).toEqual(ok)
+    expect(scene.lasts).toEqual(['a', 'b last', 'a last'])
+  })
+
+  test('after the last one had all of that time nothing is tried again', async () => {
+    const scene = startRoutes({ a: [busy], b: [attemptFault('timed out')] })
+    await scene.run()
+    expect(scene.calls).toEqual(['a', 'b'])
+  })
+})
+
 describe('the budget', () => {
   test('while everything breaks, replays and retries end with it', async () => {
     // Nobody waits, so that time brings nothing back.
@@ -316,7 +352,7 @@ describe('what the caller is told', () => {
   test('of several: each', async () => {
     const failure = await startRoutes({ a: [attemptFault('timed out')], b: [busy] }).failure()
     expect(failure.message).toBe(
-      '`acme/large` exists, but none of its routes can serve now: a timed out; b 503 after 2 tries. Retry in 4 s, or use another model.',
+      '`acme/large` exists, but none of its routes can serve now: b 503; a timed out after 2 tries. Retry in 4 s, or use another model.',
     )
   })
 

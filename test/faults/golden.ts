@@ -47,7 +47,7 @@ const movesOn = (words: string): Outcome => ({
 /** The same, and where no other route is left the first one is tried again, up to three calls in all. */
 const passes = (words: string): Outcome => ({ ...movesOn(words), attempts: [2, 3], isTransient: true })
 
-/** Found by the clock for the first event, 60 s; headers went out after 10 s. */
+/** Found by the clock for the first event, 60 s while another route is left, else 10 min; headers went out after 10 s. */
 const slow: Outcome = { first: 'hidden, waited', all: 'event NOT_FOUND timed out', calls: 1, attempts: [1, 1] }
 /** The caller waits for the whole in any case; the provider's stream is watched all the same. */
 const slowWhole: Outcome = { ...movesOn('timed out'), isTransient: true }
