@@ -181,6 +181,8 @@ for (const surface of bothSurfaces) {
         const { connection, reply, words } = await waiting(surface, silent)
         clock.jump(10)
         await connection.until(keepAlive)
+        // A 500 may pass, so that it is tried again where no other route is left.
+        first.handle((_, again) => again.json(status, { error: { message: 'no' } }), 'stay unasked')
         await reply.json(status, { error: { message: 'no' } })
         const { body, headers } = await whole(connection)
         const name = surface.name === 'chat' ? '' : 'event: error\n'
@@ -197,10 +199,11 @@ for (const surface of bothSurfaces) {
     test('gets a status when every provider fails before the headers', async () => {
       second.handle((_, reply) => reply.json(500, {}))
       const { connection, reply } = await waiting(surface, silent)
+      first.handle((_, again) => again.json(500, {}))
       await reply.json(500, {})
       expectFailure(surface, await connection.response(), {
         code: 'NOT_FOUND',
-        says: `No route of \`${surface.model}\``,
+        says: `\`${surface.model}\` exists, but none of its routes can serve now`,
       })
       connection.leave()
     })
@@ -211,7 +214,7 @@ for (const surface of bothSurfaces) {
         await reply.chunk(words.opening + words.says('hello'))
       })
       await connection.until('hello')
-      clock.jump(31)
+      clock.jump(301)
       const { body } = await whole(connection)
       expect(body).toContain('"code":"STREAM_INTERRUPTED"')
       expect(body).toContain('fell silent')

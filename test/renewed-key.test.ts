@@ -43,11 +43,11 @@ test('a refused key that is mended in its file serves the next call, without a r
     // A changed file is in force within a second.
     while ((await ask())[0] !== 200) await Bun.sleep(20)
     expect(keys).toEqual(['wrong-key', 'spare-key'])
-    // Left alone for a minute, where another route serves; where none does it is asked again, and nobody told why.
+    // Left alone for a minute, where another route serves; where none does it is tried again, and the caller learns why.
     await ask()
     expect(keys.slice(2)).toEqual(['spare-key'])
     const [status, text] = await ask('acme/only')
-    expect([status, text]).toEqual([404, expect.stringContaining('acme is unavailable')])
+    expect([status, text]).toEqual([404, expect.stringContaining("acme rejected the gateway's credential")])
     expect(keys.slice(3)).toEqual(['wrong-key'])
     writeFileSync(keyFile, 'good-key')
     while (!keys.includes('good-key')) {

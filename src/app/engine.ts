@@ -146,6 +146,9 @@ export async function createEngine(deps: EngineDependencies): Promise<Engine> {
     get bodyBytesMax() {
       return source.current.bodyBytesMax
     },
+    get retries() {
+      return source.current.retries
+    },
   }
   return {
     generate: createGenerate(generation),

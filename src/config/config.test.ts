@@ -71,6 +71,7 @@ test('without a file or variables the defaults hold', () => {
     drainDelayMs: undefined,
     limits: { requestsPerMinute: undefined, tokensPerMinute: undefined, concurrentRequests: undefined },
     ownKeys: { feeBasisPoints: 0, mayBringAddress: false, allowHosts: [], plainHttp: false },
+    retries: { attempts: 3, backoffMs: 2000, totalMs: 8000 },
     publicUrl: undefined,
     localModels: true,
     trustedProxies: [],

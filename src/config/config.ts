@@ -11,7 +11,7 @@ import type { ProviderEntry } from '../providers/entry.ts'
 import type { ConfigFault } from './fault.ts'
 import { type FileReading, readConfigFile } from './file.ts'
 import { type Environment, errorCode, variable } from './references.ts'
-import type { LimitsSection, OwnKeysSection } from './schema.ts'
+import type { LimitsSection, OwnKeysSection, RetriesSection } from './schema.ts'
 import {
   type OtelVariables,
   readVariables,
@@ -37,6 +37,14 @@ export interface OwnKeySettings {
   readonly plainHttp: boolean
 }
 
+/** How a request is tried again on the same route when no other is left. */
+export interface RetrySettings {
+  /** In all, the first one included. */
+  readonly attempts: number
+  readonly backoffMs: number
+  readonly totalMs: number
+}
+
 export interface Config {
   readonly host: string
   /** 0 = any free one. */
@@ -59,6 +67,7 @@ export interface Config {
   readonly drainDelayMs: number | undefined
   readonly limits: LimitDefaults
   readonly ownKeys: OwnKeySettings
+  readonly retries: RetrySettings
   /** Where people reach the gateway; undefined = where it listens. */
   readonly publicUrl: string | undefined
   readonly localModels: boolean
@@ -143,6 +152,7 @@ export function loadConfig(inputs: ConfigInputs): LoadedConfig | RefusedConfig {
     drainDelayMs: server.drain_delay_seconds === undefined ? undefined : server.drain_delay_seconds * 1000,
     limits: limitDefaults(settings.limits),
     ownKeys: ownKeySettings(settings.ownKeys),
+    retries: retrySettings(settings.retries),
     publicUrl: server.public_url?.replace(/\/+$/, ''),
     catalogIsPublic: server.catalog !== 'signed-in',
     requestsRetentionDays: server.requests_retention_days ?? 90,
@@ -193,7 +203,7 @@ function readFile(path: string, inputs: ConfigInputs): ReadFile {
 }
 
 const noFile: FileReading = {
-  settings: { server: {}, limits: {}, ownKeys: {}, providers: [], models: [] },
+  settings: { server: {}, limits: {}, ownKeys: {}, retries: {}, providers: [], models: [] },
   faults: [],
   warnings: [],
   referenced: [],
@@ -219,6 +229,14 @@ function ownKeySettings(section: OwnKeysSection): OwnKeySettings {
     mayBringAddress: section.base_urls ?? false,
     allowHosts: section.allow_hosts ?? [],
     plainHttp: section.plain_http ?? false,
+  }
+}
+
+function retrySettings(section: RetriesSection): RetrySettings {
+  return {
+    attempts: section.attempts ?? 3,
+    backoffMs: section.backoff_ms ?? 2_000,
+    totalMs: section.total_ms ?? 8_000,
   }
 }
 

@@ -90,9 +90,9 @@ test('JSON is read the same way', () => {
 test.each([
   ['nothing', ''],
   ['only a comment', '# later\n'],
-  ['sections with nothing in them', 'server:\nproviders:\nmodels:\nlimits:\n'],
+  ['sections with nothing in them', 'server:\nproviders:\nmodels:\nlimits:\nretries:\n'],
 ])('a file with %s sets nothing', (_, text) => {
-  expect(read(text).settings).toEqual({ server: {}, limits: {}, ownKeys: {}, providers: [], models: [] })
+  expect(read(text).settings).toEqual({ server: {}, limits: {}, ownKeys: {}, retries: {}, providers: [], models: [] })
 })
 
 test.each([

@@ -21,12 +21,19 @@ import {
   referencedVariables,
   resolveSecret,
 } from './references.ts'
-import { configFileSchema, type LimitsSection, type OwnKeysSection, type ServerSection } from './schema.ts'
+import {
+  configFileSchema,
+  type LimitsSection,
+  type OwnKeysSection,
+  type RetriesSection,
+  type ServerSection,
+} from './schema.ts'
 
 export interface FileSettings {
   readonly server: ServerSection
   readonly limits: LimitsSection
   readonly ownKeys: OwnKeysSection
+  readonly retries: RetriesSection
   readonly providers: readonly ProviderEntry[]
   readonly models: readonly Model[]
 }
@@ -70,6 +77,7 @@ export function readConfigFile(text: string, inputs: FileInputs): FileReading {
     server: checked.value.server ?? {},
     limits: checked.value.limits ?? {},
     ownKeys: checked.value.own_keys ?? {},
+    retries: checked.value.retries ?? {},
     providers: (checked.value.providers ?? []).map((entry, index) =>
       resolveProviderEntry(entry, { apiKey: resolved.keys.get(index), source: source(['providers', index]) }),
     ),

@@ -30,6 +30,7 @@ test('the schema knows the sections and refuses other keys', () => {
     'models',
     'own_keys',
     'providers',
+    'retries',
     'server',
   ])
   expect(schema.additionalProperties).toBe(false)

@@ -107,6 +107,24 @@ const ownKeysSchema = z
   })
   .describe('Provider keys that workspaces bring themselves.')
 
+const retriesSchema = z
+  .strictObject({
+    attempts: z.int().min(1).max(10).optional().describe('Attempts of one request in all; 1 = no retries. Default 3.'),
+    backoff_ms: z
+      .int()
+      .min(0)
+      .max(60_000)
+      .optional()
+      .describe('Upper bound of the first wait, drawn at random below it; doubles with each retry. Default 2000.'),
+    total_ms: z
+      .int()
+      .min(0)
+      .max(60_000)
+      .optional()
+      .describe('No retry starts later than this after all routes have failed for the first time. Default 8000.'),
+  })
+  .describe('Retries on the same route when no other is left and the fault may pass.')
+
 /** A section with nothing below it, as is left when all its lines are commented out, is the same as no section. */
 export const configFileSchema = z.strictObject({
   $schema: z.string().optional().describe('For editors; not read.'),
@@ -121,11 +139,13 @@ export const configFileSchema = z.strictObject({
     .describe('Models on offer. An entry replaces the built-in model of the same id.'),
   limits: limitsSchema.nullish(),
   own_keys: ownKeysSchema.nullish(),
+  retries: retriesSchema.nullish(),
 })
 
 export type ServerSection = z.infer<typeof serverSchema>
 export type LimitsSection = z.infer<typeof limitsSchema>
 export type OwnKeysSection = z.infer<typeof ownKeysSchema>
+export type RetriesSection = z.infer<typeof retriesSchema>
 
 export function configJsonSchema(): z.core.JSONSchema.BaseSchema {
   return z.toJSONSchema(configFileSchema.meta({ title: 'Tollgate configuration' }), { io: 'input' })

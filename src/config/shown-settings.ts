@@ -6,7 +6,7 @@ import { type Config, type ConfigInputs, loadConfig, type RefusedConfig } from '
 import { type ConfigDocument, readDocument } from './document.ts'
 import { type ConfigPath, valueAt } from './fault.ts'
 import { variable } from './references.ts'
-import type { LimitsSection, OwnKeysSection, ServerSection } from './schema.ts'
+import type { LimitsSection, OwnKeysSection, RetriesSection, ServerSection } from './schema.ts'
 import { serverVariables } from './variables.ts'
 
 export interface ShownSetting {
@@ -49,6 +49,12 @@ const ownKeyValues: Shown<OwnKeysSection> = {
   plain_http: ({ ownKeys }) => ownKeys.plainHttp,
 }
 
+const retryValues: Shown<RetriesSection> = {
+  attempts: ({ retries }) => retries.attempts,
+  backoff_ms: ({ retries }) => retries.backoffMs,
+  total_ms: ({ retries }) => retries.totalMs,
+}
+
 const secretValues: Readonly<Record<string, { readonly of: (config: Config) => unknown; readonly otherwise: string }>> =
   {
     TOLLGATE_ADMIN_TOKEN: { of: ({ adminToken }) => adminToken, otherwise: 'generated, in the data folder' },
@@ -86,6 +92,7 @@ export function shownSettings(config: Config, inputs: ConfigInputs): readonly Sh
     }),
     ...section('limits', limitValues),
     ...section('own_keys', ownKeyValues),
+    ...section('retries', retryValues),
     ...Object.keys(config.providerKeys).map((name) => ({ name, value: 'set', source: name })),
     ...config.providers.map(({ id, dialect, baseUrl, apiKey, source }) => {
       const value = [dialect, baseUrl, apiKey === undefined ? 'no key' : 'key set'].filter(Boolean).join(', ')

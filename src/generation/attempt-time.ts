@@ -3,6 +3,7 @@
 
 import type { RouteTimeouts } from '../catalog/model.ts'
 import type { Candidate } from '../routing/candidate.ts'
+import type { AttemptOptions } from '../routing/failover.ts'
 import { type AttemptFault, attemptFault } from '../routing/fault.ts'
 import type { Health } from '../routing/health/health.ts'
 import type { AttemptRecord } from '../telemetry/request-record.ts'
@@ -10,12 +11,28 @@ import type { Call } from './call.ts'
 import type { Lane } from './lane.ts'
 import { usualTotalMs } from './total-ms.ts'
 
+/**
+ * For the first event of the last route. A local model may take minutes for a long prompt, and nobody else would answer
+ * sooner. Together with a silence in mid-answer it fits into the 15 minutes of a stream.
+ */
+const firstEventMaxMs = 600_000
+/**
+ * For silence in mid-answer, of the connection and of the answer itself. Hosts that buffer tool arguments pause for
+ * minutes, and after content no other route can take over.
+ */
+const silenceMaxMs = 300_000
+
 export class AttemptTime {
   /** The route's own. */
   readonly timeouts: RouteTimeouts
   readonly #leftMs: number
 
-  constructor(call: Call, { route, key }: Candidate, health: Pick<Health, 'firstEventLimitMs'>) {
+  constructor(
+    call: Call,
+    { route, key }: Candidate,
+    health: Pick<Health, 'firstEventLimitMs'>,
+    { isLast }: Pick<AttemptOptions, 'isLast'>,
+  ) {
     const { envelope, model, story } = call
     // A model that reasons may be silent for minutes before it says anything.
     const kind = model.tags.includes('reasoning') ? 'reasoning' : 'ordinary'
@@ -23,9 +40,9 @@ export class AttemptTime {
     const { connectMs, firstEventMs, idleMs, contentIdleMs, totalMs } = route.timeouts
     this.timeouts = {
       connectMs: connectMs ?? 3_000,
-      firstEventMs: firstEventMs ?? health.firstEventLimitMs(key, kind),
-      idleMs: idleMs ?? 30_000,
-      contentIdleMs: contentIdleMs ?? (kind === 'reasoning' ? 300_000 : 120_000),
+      firstEventMs: firstEventMs ?? (isLast ? firstEventMaxMs : health.firstEventLimitMs(key, kind)),
+      idleMs: idleMs ?? silenceMaxMs,
+      contentIdleMs: contentIdleMs ?? silenceMaxMs,
       totalMs: totalMs ?? usualMs,
     }
     // A route that is given more than is usual has that for the request as well.

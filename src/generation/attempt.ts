@@ -13,6 +13,7 @@ import { Failure } from '../kernel/failure.ts'
 import type { Usage } from '../kernel/usage.ts'
 import { callEndpoint, isBadCredential, isBroken, isUnreachable } from '../providers/call-endpoint.ts'
 import type { Candidate } from '../routing/candidate.ts'
+import type { AttemptOptions } from '../routing/failover.ts'
 import { type AttemptFault, attemptFault, cannotCarry, classifyFault, refusesReasoning } from '../routing/fault.ts'
 import type { Health } from '../routing/health/health.ts'
 import { ByteBuffer } from '../wire/byte-buffer.ts'
@@ -92,14 +93,13 @@ export function createAttempt({ clock, ticker, reach, health }: AttemptDependenc
   return async (
     call: Call,
     candidate: Candidate,
-    isFresh: boolean,
-    lost?: AbortSignal,
+    { isFresh, isLast, lost }: AttemptOptions,
   ): Promise<Answered | AttemptFault> => {
     const isFirst = call.story.record.attempts.length <= 1
     if (!isFirst && call.clientGone.aborted) return attemptFault('client left')
     const lane = openLane(call, candidate)
     if (lane instanceof Failure) return cannotCarry(lane)
-    const time = new AttemptTime(call, candidate, health)
+    const time = new AttemptTime(call, candidate, health, { isLast })
     const startedMs = clock.monotonicMs()
     const patience = new Patience(startedMs, time.firstAnswerMs(lane), call, lost, time.timeouts.connectMs)
     const running: Running = { call, candidate, lane, time, patience, ticker }
@@ -138,7 +138,8 @@ export function createAttempt({ clock, ticker, reach, health }: AttemptDependenc
       const tookMs = clock.monotonicMs() - startedMs
       const fault = time.explain(patience.fault('broken'), tookMs)
       if (fault.class !== 'broken' || isAnswering) return fault
-      return tookMs <= staleMs ? { ...fault, isStale: true } : { ...fault, isAmbiguous: true }
+      if (tookMs > staleMs) return { ...fault, isAmbiguous: true }
+      return isFresh ? fault : { ...fault, isStale: true }
     } finally {
       patience.end()
       ticker.unwatch(patience)

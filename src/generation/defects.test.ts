@@ -55,6 +55,7 @@ const deps: GenerateDependencies = {
   ledger: {} as Ledger,
   health: createHealth({ clock: systemClock, random: () => 0 }),
   budget: createRetryBudget({ clock: systemClock }),
+  retries: { attempts: 3, backoffMs: 0, totalMs: 8000 },
   sticky: createStickyRoutes({ clock: systemClock }),
   limiter: createMemoryLimiter(systemClock),
   credentials: { open: () => new Map() },

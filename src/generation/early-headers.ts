@@ -14,14 +14,19 @@ const share = 0.8
  */
 const announced = ['x-stainless-timeout', 'x-stainless-read-timeout'] as const
 
-/** How long nothing meaningful may come. The official clients say how long they wait for headers; the shortest counts. */
+/** How long nothing meaningful may come before the headers of a stream go out. */
 export function earlyHeadersMs(headers: Headers): number {
-  let afterMs = usualMs
+  return Math.min(usualMs, patienceMs(headers) ?? usualMs)
+}
+
+/** How long the client waits for headers, less the time on the way; undefined = it does not say. The shortest counts. */
+export function patienceMs(headers: Headers): number | undefined {
+  let patience: number | undefined
   for (const name of announced) {
     const clientMs = Number(headers.get(name) ?? Number.NaN) * 1000
-    if (clientMs > 0) afterMs = Math.min(afterMs, clientMs * share)
+    if (clientMs > 0) patience = Math.min(patience ?? Number.POSITIVE_INFINITY, clientMs * share)
   }
-  return afterMs
+  return patience
 }
 
 /** What the promise brings, or `not yet` when it takes longer. */

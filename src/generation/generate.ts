@@ -8,7 +8,7 @@ import { Failure } from '../kernel/failure.ts'
 import type { RequestId } from '../kernel/ids.ts'
 import type { Candidate } from '../routing/candidate.ts'
 import { describeFault, Exhausted, exhaustedFailure } from '../routing/exhausted.ts'
-import { type TryDependencies, tryCandidates } from '../routing/failover.ts'
+import { type AttemptOptions, type TryDependencies, tryCandidates } from '../routing/failover.ts'
 import type { Health } from '../routing/health/health.ts'
 import type { RetryBudget } from '../routing/health/retry-budget.ts'
 import type { StickyRoutes } from '../routing/health/sticky.ts'
@@ -20,12 +20,13 @@ import { type Answered, createAttempt, isAnswered, type OpenStream, type WholeRe
 import type { Bill } from './bill.ts'
 import { Call, type Measured } from './call.ts'
 import type { Connection } from './connection.ts'
-import { before, earlyHeadersMs } from './early-headers.ts'
+import { before, earlyHeadersMs, patienceMs } from './early-headers.ts'
 import { estimateAllTokens, type HoldDependencies, hold } from './hold.ts'
 import { type ClaimedKey, claimKey, replayHeaders } from './idempotent.ts'
 import { createImplausibleWarnings, type WarnImplausible } from './judge-usage.ts'
 import { warningsHeader } from './lane.ts'
 import type { Owed } from './owed.ts'
+import { pauseBetweenAttempts } from './patience.ts'
 import type { End, Opened } from './pump.ts'
 import { gone, type Settled, Story, type StoryDependencies } from './story.ts'
 import type { Ticker } from './ticker.ts'
@@ -82,7 +83,10 @@ export function createGenerate(deps: GenerateDependencies): Generate {
         streams: call.envelope.stream,
         // The tools of a request may be run by the provider itself: never twice.
         mayHedge: call.model.hedge && call.envelope.stream && !call.envelope.offersTools && !isMixed(admitted.plan),
-        attempt: (candidate, isFresh, lost) => tryOne(candidate, call, isFresh, lost),
+        // A stream is kept alive for as long as it takes; a whole answer has to come while the client waits.
+        patienceMs: call.envelope.stream ? undefined : patienceMs(request.headers),
+        attempt: (candidate, options) => tryOne(candidate, call, options),
+        pause: (milliseconds) => pause(milliseconds, call),
         discard: (answer) => (answer.kind === 'stream' ? answer.abort() : undefined),
         isAnswer: isAnswered,
         isWanted: () => !call.clientGone.aborted,
@@ -111,16 +115,24 @@ export function createGenerate(deps: GenerateDependencies): Generate {
     return new Response(claim.body, { headers: replayHeaders(requestIdHeaders(story.record.id)) })
   }
 
-  async function tryOne(candidate: Candidate, call: Call, isFresh: boolean, lost?: AbortSignal) {
+  async function tryOne(candidate: Candidate, call: Call, options: AttemptOptions) {
     const { story } = call
     const note = story.beginAttempt(candidate)
     story.bill?.serveBy(candidate)
     story.bill?.markSent()
-    const result = await attempt(call, candidate, isFresh, lost)
-    if (isAnswered(result)) note.end(lost?.aborted ? 'superseded' : 'ok')
+    const result = await attempt(call, candidate, options)
+    if (isAnswered(result)) note.end(options.lost?.aborted ? 'superseded' : 'ok')
     else if (result.failure) note.remove()
     else note.end(describeFault(result))
     return result
+  }
+
+  async function pause(milliseconds: number, call: Call) {
+    const startedMs = clock.monotonicMs()
+    const ended = await pauseBetweenAttempts(milliseconds, call, ticker)
+    // Waiting for a provider to recover is none of the gateway's own work.
+    call.story.record.waitedMs += clock.monotonicMs() - startedMs
+    return ended
   }
 
   async function answerWhole(opened: Opened, call: Call): Promise<Response> {

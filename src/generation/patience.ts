@@ -5,7 +5,7 @@ import type { RouteTimeouts } from '../catalog/model.ts'
 import type { ProviderFault } from '../dialects/canonical/provider-fault.ts'
 import type { ConnectionWatch } from '../providers/provider.ts'
 import { type AttemptFault, attemptFault } from '../routing/fault.ts'
-import type { Watched } from './ticker.ts'
+import type { Ticker, Watched } from './ticker.ts'
 
 /** From here on an attempt is not an ordinary one; well below every limit on silent connections. */
 const longMs = 5_000
@@ -128,5 +128,30 @@ export class Patience implements Watched, ConnectionWatch {
     if (this.#controller.signal.aborted) return
     this.#endedBy = whom
     this.#controller.abort()
+  }
+}
+
+/** Waits between two attempts. Ends early, and says why, when the client goes or the gateway shuts down. */
+export async function pauseBetweenAttempts(
+  milliseconds: number,
+  { clientGone, story }: Waiting,
+  ticker: Ticker,
+): Promise<AttemptFault | undefined> {
+  const over = Promise.withResolvers<AttemptFault | undefined>()
+  const watched: Watched = {
+    seat: -1,
+    tick(nowMs) {
+      story.connection.keepOpen()
+      if (clientGone.aborted) over.resolve(attemptFault('client left'))
+      else if (nowMs >= untilMs) over.resolve(undefined)
+    },
+    expire: () => over.resolve(attemptFault('shut down')),
+  }
+  ticker.watch(watched)
+  const untilMs = ticker.nowMs + milliseconds
+  try {
+    return await over.promise
+  } finally {
+    ticker.unwatch(watched)
   }
 }

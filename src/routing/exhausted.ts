@@ -4,13 +4,15 @@
 import { readOverflow } from '../dialects/canonical/context-overflow.ts'
 import { Failure } from '../kernel/failure.ts'
 import type { Candidate } from './candidate.ts'
-import { type AttemptFault, faultTable } from './fault.ts'
+import { type AttemptFault, faultTable, isTransient } from './fault.ts'
 import { maskSecrets } from './mask-secrets.ts'
 
 const shutDownMessage = 'Tollgate was shut down before a provider had answered. Send the request again.'
 
 /** How long to wait when a throttled provider did not say. */
 const throttleDefaultMs = 1_000
+/** The same for one that fails: retries of our own have just come to nothing. */
+const failingDefaultMs = 4_000
 /** Official clients disagree on longer waits; above this they are told not to retry by themselves. */
 const retryWaitMaxMs = 60_000
 
@@ -27,6 +29,8 @@ export interface FailedAttempt {
   readonly fault: AttemptFault
   /** It was not asked: its provider had told us to leave it alone for now, or it had failed too often. */
   readonly heldBackFor?: 'parked' | 'ejected'
+  /** How often it was called; absent = it was not. */
+  readonly calls?: number
   /** How long it is left alone from now on. */
   readonly waitMs?: number | undefined
 }
@@ -59,24 +63,59 @@ export function exhaustedFailure(model: string, { failed: all }: Exhausted): Fai
     return new Failure('PAYLOAD_TOO_LARGE', `${names(failed)} refused the request as too large. Send less.`)
   }
   if (failed.length > 0 && failed.every(({ fault }) => fault.class === 'throttled')) return throttledFailure(failed)
-  const reasons = [...new Set(all.map(reasonFor))].join('; ')
-  return new Failure(
-    'NOT_FOUND',
-    `No route of \`${model}\` can serve now: ${reasons}. Retry later, or use another model.`,
-    { shouldRetry: false },
-  )
+  return unavailable(model, all)
 }
 
-function reasonFor({ candidate, fault, heldBackFor }: FailedAttempt): string {
-  const { provider, isOwn, refusal } = candidate
-  if (refusal) return `${provider.id} cannot be asked with the workspace's own key`
-  if (fault.class === 'refused our credential' || fault.class === 'out of quota') {
-    const own = fault.class === 'out of quota' ? 'has no quota left for' : 'rejected'
-    return isOwn ? `${provider.id} ${own} the workspace's own credential` : `${provider.id} is unavailable`
+/** A 404 that clients are told to retry where its cause may pass, and not where only an operator can remove it. */
+function unavailable(model: string, all: readonly FailedAttempt[]): Failure {
+  const reasons = [...new Set(all.map((each) => `${each.candidate.provider.id} ${reasonFor(each)}`))].join('; ')
+  const passing = all.filter(mayPass)
+  if (passing.length === 0) {
+    const message = `No route of \`${model}\` can serve now: ${reasons}. Use another model.`
+    return new Failure('NOT_FOUND', message, { shouldRetry: false })
+  }
+  const retryAfterMs = Math.min(...passing.map(waitOf))
+  const [only] = all.length === 1 ? all : []
+  const cause = only
+    ? `its provider ${only.candidate.provider.id} is failing (${reasonFor(only)})`
+    : `none of its routes can serve now: ${reasons}`
+  const message = `\`${model}\` exists, but ${cause}. Retry in ${wholeSeconds(retryAfterMs)} s, or use another model.`
+  return new Failure('NOT_FOUND', message, { retryAfterMs, shouldRetry: retryAfterMs <= retryWaitMaxMs })
+}
+
+/** Whether the same request may be served by this route after a while, with nothing changed. */
+function mayPass({ fault, heldBackFor }: FailedAttempt): boolean {
+  if (heldBackFor === 'ejected' || isTransient(fault)) return true
+  return fault.class === 'timed out' || fault.class === 'had too little time' || fault.class === 'throttled'
+}
+
+function waitOf({ fault, waitMs = 0, heldBackFor }: FailedAttempt): number {
+  const askedMs = fault.provider?.retryAfterMs ?? failingDefaultMs
+  // A route is called during its cooldown where no other is left, so a long one is a hint to slow down and no more.
+  if (heldBackFor === 'ejected') return Math.min(askedMs, retryWaitMaxMs)
+  return Math.max(askedMs, Math.min(waitMs, retryWaitMaxMs))
+}
+
+function wholeSeconds(milliseconds: number): number {
+  return Math.max(1, Math.ceil(milliseconds / 1000))
+}
+
+function reasonFor({ candidate: { isOwn, refusal }, fault, heldBackFor, calls = 0 }: FailedAttempt): string {
+  if (refusal) return "cannot be called with the workspace's own key"
+  if (fault.class === 'refused our credential') {
+    return isOwn
+      ? "rejected the workspace's own credential (replace it in the console under Providers)"
+      : "rejected the gateway's credential (the operator of this gateway has to replace it)"
+  }
+  if (fault.class === 'out of quota') {
+    return isOwn
+      ? "has no quota left for the workspace's own credential"
+      : 'refuses to serve this gateway (its operator has to resolve that with the provider)'
   }
   const seconds = heldBackFor ? Math.ceil((fault.provider?.retryAfterMs ?? 0) / 1000) : 0
   const rest = heldBackFor === 'ejected' ? 'cooling' : 'left alone'
-  return `${provider.id} ${describeFault(fault)}${seconds > 0 ? `, ${rest} for ${seconds} s` : ''}`
+  const times = calls > 1 ? ` after ${calls} tries` : ''
+  return `${describeFault(fault)}${times}${seconds > 0 ? `, ${rest} for ${seconds} s` : ''}`
 }
 
 /** `503`, `timed out`: for messages and log lines; never a provider's billing or credential text. */
@@ -126,12 +165,15 @@ function throttledFailure(failed: readonly FailedAttempt[]): Failure {
     Math.max(waitMs, fault.provider?.retryAfterMs ?? throttleDefaultMs),
   )
   const retryAfterMs = Math.min(...waits)
-  const seconds = Math.max(1, Math.ceil(retryAfterMs / 1000))
   const routes = failed.length === 1 ? 'its only route' : `all ${failed.length} routes`
-  return new Failure('LIMIT_EXCEEDED', `${names(failed)} throttled ${routes}. Retry in ${seconds} s.`, {
-    retryAfterMs,
-    ...(retryAfterMs > retryWaitMaxMs ? { shouldRetry: false } : {}),
-  })
+  return new Failure(
+    'LIMIT_EXCEEDED',
+    `${names(failed)} throttled ${routes}. Retry in ${wholeSeconds(retryAfterMs)} s.`,
+    {
+      retryAfterMs,
+      ...(retryAfterMs > retryWaitMaxMs ? { shouldRetry: false } : {}),
+    },
+  )
 }
 
 function names(failed: readonly FailedAttempt[]): string {

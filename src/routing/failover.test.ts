@@ -42,7 +42,8 @@ function start(fates: Record<string, readonly (AttemptFault | 'ok' | 'defect')[]
     return { route, provider: { id }, key: health.route(names), isOwn: false } as unknown as Candidate
   })
   const calls: string[] = []
-  const dependencies = { clock, health, budget, random }
+  const retries = { attempts: 3, backoffMs: 2000, totalMs: 8000 }
+  const dependencies = { clock, health, budget, retries, random }
   return {
     calls,
     health,
@@ -55,7 +56,7 @@ function start(fates: Record<string, readonly (AttemptFault | 'ok' | 'defect')[]
       return await tryCandidates<Answer>(dependencies, {
         plan: health.plan(candidates),
         streams: true,
-        async attempt({ provider }, isFresh) {
+        async attempt({ provider }, { isFresh }) {
           const list = fates[provider.id] ?? []
           const before = calls.filter((call) => call.startsWith(provider.id)).length
           calls.push(isFresh ? `${provider.id} fresh` : provider.id)
@@ -301,7 +302,7 @@ test('a 404 in nobody’s words is no fault of the caller’s', async () => {
   const outcome = await run()
   if (!(outcome instanceof Exhausted)) throw new Error('answered')
   expect(exhaustedFailure('acme/large', outcome).message).toBe(
-    'No route of `acme/large` can serve now: a 404. Retry later, or use another model.',
+    'No route of `acme/large` can serve now: a 404. Use another model.',
   )
 })
 
@@ -323,7 +324,7 @@ test('the message names what was left out and for how long', async () => {
   if (!(outcome instanceof Exhausted)) throw new Error('answered')
   // The first ejection lasts 15 s; the draw of 0.5 adds and takes nothing.
   expect(exhaustedFailure('acme/large', outcome).message).toBe(
-    'No route of `acme/large` can serve now: b failing; a timed out, cooling for 15 s. Retry later, or use another model.',
+    '`acme/large` exists, but none of its routes can serve now: b failing; a timed out, cooling for 15 s. Retry in 15 s, or use another model.',
   )
 })
 

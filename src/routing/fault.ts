@@ -76,6 +76,23 @@ export function attemptFault(faultClass: FaultClass, provider?: ProviderFault): 
   return { class: faultClass, status: provider?.status, provider }
 }
 
+/** Provider-side statuses that usually pass within seconds; 520–529 are those of CDNs and, as 529, of overloaded models. */
+function isPassingStatus(status: number | undefined): boolean {
+  return status !== undefined && (passingStatuses.has(status) || (status >= 520 && status <= 529))
+}
+
+const passingStatuses: ReadonlySet<number> = new Set([408, 500, 502, 503, 504])
+
+/**
+ * Whether the same route may well answer the same request a few seconds later: no connection, a broken one, an overloaded
+ * or failing server, an empty or garbled answer. A model's slip is not one: it depends on the prompt, not on the moment.
+ */
+export function isTransient({ class: faultClass, status, provider }: AttemptFault): boolean {
+  if (faultClass === 'failing') return isPassingStatus(status)
+  if (faultClass === 'garbled') return provider?.isChance !== true
+  return faultClass === 'unreachable' || faultClass === 'broken'
+}
+
 export function cannotCarry(failure: Failure): AttemptFault {
   return { class: 'cannot carry the request', status: undefined, provider: undefined, failure }
 }

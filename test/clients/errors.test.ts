@@ -70,7 +70,7 @@ const messageSender = (client: Anthropic): Sender => ({
 })
 
 const throttled = { 'retry-after': '12', 'retry-after-ms': '12000' }
-const noRetry = { 'x-should-retry': 'false', 'retry-after': null }
+const retry = { 'x-should-retry': 'true', 'retry-after': '4', 'retry-after-ms': '4000' }
 
 const rows: readonly Row<Sender>[] = [
   {
@@ -118,15 +118,15 @@ const rows: readonly Row<Sender>[] = [
   {
     when: 'no route can serve',
     code: 'NOT_FOUND',
-    says: /^No route of `sandbox\/down` can serve now: sandbox 503\./,
-    headers: noRetry,
+    says: /^`sandbox\/down` exists, but its provider sandbox is failing \(503 after 3 tries\)\. Retry in 4 s/,
+    headers: retry,
     call: ({ send }) => send({ model: 'sandbox/down' }),
   },
   {
     when: 'no route can serve a stream',
     code: 'NOT_FOUND',
-    says: /^No route of `sandbox\/down` can serve now: sandbox 503\./,
-    headers: noRetry,
+    says: /^`sandbox\/down` exists, but its provider sandbox is failing \(503 after 3 tries\)\. Retry in 4 s/,
+    headers: retry,
     call: ({ accumulate }) => accumulate({ model: 'sandbox/down' }),
   },
   {

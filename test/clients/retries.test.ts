@@ -117,10 +117,21 @@ for (const name of [...chatClientNames, ...messageClientNames]) {
       expect(requests()).toBe(1)
     })
 
-    test('does not multiply the tries of the gateway when no route can serve', async () => {
+    test('comes back to a provider that keeps failing, after Retry-After, and then says so', async () => {
       const requests = requestCounter('sandbox/down')
       const error = await readError(name, say(name, 'sandbox/down', 2))
       expect(error).toMatchObject({ exception: 'NotFoundError', code: 'NOT_FOUND' })
+      expect(String(error.text)).toContain('its provider sandbox is failing')
+      expect(requests()).toBe(3)
+      expect(waits.filter((ms) => ms === 4_000)).toHaveLength(2)
+    })
+
+    test('does not come back where only the operator can help', async () => {
+      upstream.handle((_, reply) => reply.json(401, { error: { message: 'bad key' } }))
+      const requests = requestCounter(model)
+      const error = await readError(name, say(name, model, 2))
+      expect(error).toMatchObject({ exception: 'NotFoundError', code: 'NOT_FOUND' })
+      expect(String(error.text)).toContain("rejected the gateway's credential")
       expect(requests()).toBe(1)
     })
   })

@@ -18,8 +18,10 @@ export interface Outcome {
   readonly all: string
   /** Calls that one bad route gets for one request. */
   readonly calls: number
-  /** How often each route was tried for the caller: when the first is bad, when both are. */
+  /** How many calls were made for the request: when the first route is bad, when both are. */
   readonly attempts: readonly [first: number, all: number]
+  /** The client is told to come back in 4 s when both are bad. */
+  readonly isTransient?: true
 }
 
 export interface GoldenRow extends Outcome {
@@ -42,12 +44,21 @@ const movesOn = (words: string): Outcome => ({
   attempts: [2, 2],
 })
 
-/** Found by the clock for the first event, 60 s; headers went out after 10 s. */
+/** The same, and where no other route is left the first one is tried again, up to three calls in all. */
+const passes = (words: string): Outcome => ({ ...movesOn(words), attempts: [2, 3], isTransient: true })
+
+/** Found by the clock for the first event, 60 s while another route is left, else 10 min; headers went out after 10 s. */
 const slow: Outcome = { first: 'hidden, waited', all: 'event NOT_FOUND timed out', calls: 1, attempts: [1, 1] }
 /** The caller waits for the whole in any case; the provider's stream is watched all the same. */
-const slowWhole: Outcome = movesOn('timed out')
+const slowWhole: Outcome = { ...movesOn('timed out'), isTransient: true }
 /** A provider that works and one that hangs look the same until the request's own ten minutes are over. */
-const slowWholeBytes: Outcome = { first: 'NOT_FOUND timed out', all: 'NOT_FOUND timed out', calls: 1, attempts: [1, 1] }
+const slowWholeBytes: Outcome = {
+  first: 'NOT_FOUND timed out',
+  all: 'NOT_FOUND timed out',
+  calls: 1,
+  attempts: [1, 1],
+  isTransient: true,
+}
 
 /** The request is at fault: no other route is tried, none is blamed. */
 const callers: Outcome = {
@@ -61,13 +72,13 @@ const callers: Outcome = {
 const lacking: Outcome = { ...movesOn(''), all: 'INVALID_REQUEST no good' }
 
 /** Trouble with our credential is the operator's: it never reads as a 401, and no billing text is shown. */
-const credential = movesOn('is unavailable')
+const credential = movesOn('operator')
 
 export const golden: readonly GoldenRow[] = [
-  { fault: 'connect refused', ...movesOn('unreachable'), calls: 0, health: 'ejected' },
-  { fault: 'TLS failure', ...movesOn('unreachable'), calls: 1, health: 'ejected' },
+  { fault: 'connect refused', ...passes('unreachable'), calls: 0, health: 'ejected' },
+  { fault: 'TLS failure', ...passes('unreachable'), calls: 1, health: 'ejected' },
   // Most likely a pooled socket that was dead before: once more over a fresh one, within the three attempts of a request.
-  { fault: 'reset', ...movesOn('broken'), calls: 2, attempts: [3, 3], health: 'ejected' },
+  { fault: 'reset', ...passes('broken'), calls: 2, attempts: [3, 3], health: 'ejected' },
   { fault: 'hang before headers', ...slow, whole: slowWhole, wholeBytes: slowWholeBytes, health: 'ejected' },
   { fault: 'hang after headers', ...slow, whole: slowWhole, wholeBytes: slowWholeBytes, health: 'ejected' },
   { fault: 'slow drip', ...slow, whole: slowWhole, wholeBytes: slowWholeBytes, health: 'ejected' },
@@ -84,7 +95,7 @@ export const golden: readonly GoldenRow[] = [
   // Of no API: most likely a wrong address, which another route does not have.
   { fault: '404 of a proxy', ...movesOn('404'), health: 'ejected' },
   { fault: '405', ...movesOn('405'), health: 'ejected' },
-  { fault: '408', ...movesOn('408'), health: 'ejected' },
+  { fault: '408', ...passes('408'), health: 'ejected' },
   { fault: '410', ...movesOn('does not know the model'), health: 'parked' },
   { fault: '413', ...movesOn(''), all: 'PAYLOAD_TOO_LARGE too large', health: 'healthy' },
   { fault: '422', ...callers, health: 'healthy' },
@@ -93,28 +104,28 @@ export const golden: readonly GoldenRow[] = [
   { fault: '429 with Retry-After: 7', ...movesOn(''), all: 'LIMIT_EXCEEDED 7', health: 'parked' },
   { fault: '429 with Retry-After: 90', ...movesOn(''), all: 'LIMIT_EXCEEDED 90', health: 'parked' },
   { fault: 'quota 429', ...credential, health: 'parked' },
-  { fault: '500', ...movesOn('500'), health: 'ejected' },
-  { fault: '502', ...movesOn('502'), health: 'ejected' },
-  { fault: '503', ...movesOn('503'), health: 'ejected' },
-  { fault: '529', ...movesOn('529'), health: 'ejected' },
-  { fault: '503 whose body hangs', ...movesOn('503'), health: 'ejected' },
-  { fault: '503 cut in its body', ...movesOn('503'), health: 'ejected' },
+  { fault: '500', ...passes('500'), health: 'ejected' },
+  { fault: '502', ...passes('502'), health: 'ejected' },
+  { fault: '503', ...passes('503'), health: 'ejected' },
+  { fault: '529', ...passes('529'), health: 'ejected' },
+  { fault: '503 whose body hangs', ...passes('503'), health: 'ejected' },
+  { fault: '503 cut in its body', ...passes('503'), health: 'ejected' },
   { fault: '400 whose body hangs', ...callers, health: 'healthy' },
   { fault: '400 cut in its body', ...callers, health: 'healthy' },
   { fault: '429 cut in its body, with Retry-After: 7', ...movesOn(''), all: 'LIMIT_EXCEEDED 7', health: 'parked' },
   { fault: 'redirect', ...movesOn('redirecting'), health: 'ejected' },
-  { fault: '200 with error event', ...movesOn(''), health: 'ejected' },
-  { fault: '200 with HTML', ...movesOn('garbled'), health: 'ejected' },
-  { fault: 'empty 200', ...movesOn('garbled'), health: 'ejected' },
-  { fault: 'truncated JSON', ...movesOn('garbled'), health: 'ejected' },
-  { fault: 'cut before content', ...movesOn('broken'), health: 'ejected' },
+  { fault: '200 with error event', ...passes(''), health: 'ejected' },
+  { fault: '200 with HTML', ...passes('garbled'), health: 'ejected' },
+  { fault: 'empty 200', ...passes('garbled'), health: 'ejected' },
+  { fault: 'truncated JSON', ...passes('garbled'), health: 'ejected' },
+  { fault: 'cut before content', ...passes('broken'), health: 'ejected' },
   {
     fault: 'cut after content',
     ...{ first: 'interrupted broke off', all: 'interrupted broke off', calls: 1, attempts: [1, 1] },
     // Nothing of it has reached the caller yet.
-    whole: movesOn('broken'),
+    whole: passes('broken'),
     health: 'ejected',
   },
-  { fault: 'oversized event', ...movesOn('garbled'), health: 'ejected' },
-  { fault: 'gzip body', ...movesOn('garbled'), health: 'ejected' },
+  { fault: 'oversized event', ...passes('garbled'), health: 'ejected' },
+  { fault: 'gzip body', ...passes('garbled'), health: 'ejected' },
 ]

@@ -5,7 +5,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type App, startApp } from '../../src/app.ts'
-import { loadConfig } from '../../src/config/config.ts'
+import { frozenConfig, loadConfig } from '../../src/config/config.ts'
 import { shownSettings } from '../../src/config/shown-settings.ts'
 import { createConfigSource } from '../../src/config/source.ts'
 import { type Clock, systemClock } from '../../src/kernel/clock.ts'
@@ -31,6 +31,8 @@ export interface GatewayOptions {
   readonly env?: Record<string, string>
   /** In place of the system's, for waits that no test can sit out. */
   readonly clock?: Clock
+  /** Upper bound of the first wait before a retry; 0 unless a test is about the waits. */
+  readonly backoffMs?: number
   /** The ledger as the gateway shall see it. */
   dressLedger?(real: Ledger): Ledger
 }
@@ -39,7 +41,7 @@ export interface GatewayOptions {
 const requestLogFlushMs = 5
 
 export async function startGateway(options: GatewayOptions = {}): Promise<Gateway> {
-  const { config, env = {}, clock = systemClock, dressLedger } = options
+  const { config, env = {}, clock = systemClock, backoffMs = 0, dressLedger } = options
   const folder = mkdtempSync(join(tmpdir(), 'tollgate-gateway-'))
   const configPath = join(folder, 'tollgate.yaml')
   if (config !== undefined) writeFileSync(configPath, config)
@@ -56,7 +58,12 @@ export async function startGateway(options: GatewayOptions = {}): Promise<Gatewa
     providerVariables,
     builtInProviderIds,
   }
-  const load = () => loadConfig(inputs)
+  const load = () => {
+    const loaded = loadConfig(inputs)
+    if ('faults' in loaded) return loaded
+    const retries = { ...loaded.config.retries, backoffMs }
+    return { ...loaded, config: frozenConfig({ ...loaded.config, retries }) }
+  }
   const initial = load()
   if ('faults' in initial) throw new Error(`the test's configuration is wrong: ${JSON.stringify(initial.faults)}`)
   let text = ''

@@ -84,8 +84,9 @@ export function createOutcomes(deps: HealthDependencies): Outcomes {
       const effect = effects[why]
       // Without the waits that were given up, a route would look the faster the more often it hangs.
       if (why === 'timed out' && silentMs !== undefined) key.latency.firstEventMs.add(silentMs, clock.monotonicMs())
-      // A slip of the model is a matter of what it was asked: whoever can provoke one must not eject a route.
-      if (effect === 'fault' && !fault.provider?.isChance) return countFault(key, startedMs, fault)
+      // A slip of the model depends on the prompt: a caller who can provoke one must not eject a route. A stale pooled socket
+      // says nothing about the provider; the replay over a fresh connection does.
+      if (effect === 'fault' && !fault.provider?.isChance && !fault.isStale) return countFault(key, startedMs, fault)
       // Whatever else it says, it is no verdict on the provider.
       key.breaker.noteNothing(startedMs)
       if (!isParkedFor(why)) return

@@ -8,10 +8,10 @@ function spendAll(budget: RetryBudget): number {
   return spent
 }
 
-test('begins with three extra attempts', () => {
+test('begins with twenty extra attempts', () => {
   const budget = createRetryBudget({ clock: createJumpClock() })
-  expect(budget.level()).toBe(3)
-  expect(spendAll(budget)).toBe(3)
+  expect(budget.level()).toBe(20)
+  expect(spendAll(budget)).toBe(20)
   expect(budget.level()).toBe(0)
   expect(budget.refused()).toBe(1)
 })
@@ -33,24 +33,49 @@ test('holds no more than a hundred', () => {
   expect(spendAll(budget)).toBe(100)
 })
 
-test('when all fail at once, a fifth of the requests and three are tried again', () => {
+test('when all fail at once, a fifth of the requests and twenty are tried again', () => {
   const budget = createRetryBudget({ clock: createJumpClock() })
   let extra = 0
   for (let n = 0; n < 1000; n++) {
     budget.earn()
     if (budget.spend()) extra++
   }
-  expect(extra).toBe(203)
+  expect(extra).toBe(220)
 })
 
-test('comes back to three with time, one in ten seconds, and no further', () => {
+test('refills to twenty with time, two a second, and no further', () => {
   const clock = createJumpClock()
   const budget = createRetryBudget({ clock })
   spendAll(budget)
-  clock.jump(9)
+  clock.jump(0.4)
   expect(budget.spend()).toBe(false)
-  clock.jump(1)
+  clock.jump(0.1)
   expect(budget.level()).toBe(1)
   clock.jump(1000)
-  expect(budget.level()).toBe(3)
+  expect(budget.level()).toBe(20)
+})
+
+test('lasts for one agent whose every request needs two retries', () => {
+  const clock = createJumpClock()
+  const budget = createRetryBudget({ clock })
+  for (let n = 0; n < 1000; n++) {
+    budget.earn()
+    expect([budget.spend(), budget.spend()]).toEqual([true, true])
+    clock.jump(1)
+  }
+})
+
+test('lets a hundred failing requests a second be repeated for a fifth and two a second', () => {
+  const clock = createJumpClock()
+  const budget = createRetryBudget({ clock })
+  let extra = 0
+  for (let second = 0; second < 60; second++) {
+    for (let n = 0; n < 100; n++) {
+      budget.earn()
+      while (budget.spend()) extra++
+    }
+    clock.jump(1)
+  }
+  // The floor, a fifth of 6000, and two for each second that passed between two requests.
+  expect(extra).toBe(20 + 1200 + 2 * 59)
 })

@@ -1,5 +1,5 @@
-// How many extra attempts the whole process may make: a fifth of its requests. When everything is failing, trying each
-// request three times would make it worse.
+// How many extra attempts the whole process may make: a fifth of its requests, and a floor for quiet gateways. When
+// everything is failing, trying each of many requests three times would make it worse.
 
 import type { Clock } from '../../kernel/clock.ts'
 
@@ -7,9 +7,13 @@ import type { Clock } from '../../kernel/clock.ts'
 const token = 5
 const perRequest = 1
 const max = 100 * token
-/** So much even a gateway with hardly any traffic can spend; time brings it back, nothing else would. */
-const floor = 3 * token
-const floorFifthMs = 2_000
+/**
+ * What even a gateway with hardly any traffic can spend; time refills it, since its few requests would not. Ten agents
+ * whose only route fails twice spend it at once, and one agent cannot: two retries take a second or more. While
+ * everything fails it adds two calls a second to the fifth, however many requests there are.
+ */
+const floor = 20 * token
+const floorFifthMs = 100
 
 export interface RetryBudget {
   /** A request came in. */

@@ -1,0 +1,376 @@
+// The same route called again for one request: which faults, how often, after which wait, and what it costs while
+// everything fails.
+
+import { describe, expect, test } from 'bun:test'
+import { faultFromError, replyFault } from '../dialects/canonical/provider-fault.ts'
+import type { Candidate } from './candidate.ts'
+import { Exhausted, exhaustedFailure } from './exhausted.ts'
+import { tryCandidates } from './failover.ts'
+import { type AttemptFault, attemptFault, classifyFault } from './fault.ts'
+import { createHealth } from './health/health.ts'
+import { createRetryBudget } from './health/retry-budget.ts'
+
+const status = (code: number, retryAfterMs?: number) =>
+  classifyFault(faultFromError(code, retryAfterMs, { message: 'rate_limit_exceeded' }))
+
+const broken = attemptFault('broken')
+const stale: AttemptFault = { ...broken, isStale: true }
+const ambiguous: AttemptFault = { ...broken, isAmbiguous: true }
+const busy = status(503)
+
+interface Answer {
+  readonly text: string
+}
+
+const ok: Answer = { text: 'a' }
+
+interface Wishes {
+  readonly random?: () => number
+  readonly patienceMs?: number
+  readonly attempts?: number
+  /** How long each call takes. */
+  readonly tookMs?: number
+  readonly streams?: boolean
+  /** The client goes during the first wait. */
+  readonly leaves?: boolean
+  readonly isRehearsal?: boolean
+}
+
+/** Routes that meet these fates, one for each call; the last one repeats. */
+function startRoutes(fates: Readonly<Record<string, readonly (AttemptFault | Answer)[]>>, wishes: Wishes = {}) {
+  const { random = () => 0.5, patienceMs, attempts = 3, tookMs = 0, streams = true, isRehearsal = false } = wishes
+  let nowMs = 0
+  const clock = { now: () => nowMs, monotonicMs: () => nowMs }
+  const health = createHealth({ clock, random })
+  const budget = createRetryBudget({ clock })
+  const candidates = Object.keys(fates).map((id, priority) => {
+    const key = health.route({ providerId: id, baseUrl: 'https://x', upstreamModel: 'm', credentialId: 'platform' })
+    const route = { providerId: id, upstreamModel: 'm', priority, weight: 1, timeouts: {} }
+    return { route, provider: { id, isRehearsal }, key, isOwn: false } as unknown as Candidate
+  })
+  const calls: string[] = []
+  const lasts: string[] = []
+  const waits: { milliseconds: number; state: string }[] = []
+  const deps = { clock, health, budget, random, retries: { attempts, backoffMs: 2000, totalMs: 8000 } }
+  const state = () => candidates.map(({ key }) => health.standing(key).state).join(' ')
+  const run = () =>
+    tryCandidates<Answer>(deps, {
+      plan: health.plan(candidates),
+      streams,
+      patienceMs,
+      async attempt({ provider }, { isFresh, isLast }) {
+        const list = fates[provider.id] ?? []
+        const before = calls.filter((call) => call.startsWith(provider.id)).length
+        calls.push(isFresh ? `${provider.id} fresh` : provider.id)
+        lasts.push(isLast ? `${provider.id} last` : provider.id)
+        nowMs += tookMs
+        return list[Math.min(before, list.length - 1)] ?? ok
+      },
+      async pause(milliseconds) {
+        waits.push({ milliseconds, state: state() })
+        nowMs += milliseconds
+        return wishes.leaves ? attemptFault('client left') : undefined
+      },
+      isAnswer: (outcome): outcome is Answer => 'text' in outcome,
+      isWanted: () => true,
+    })
+  const failure = async () => {
+    const outcome = await run()
+    if (!(outcome instanceof Exhausted)) throw new Error('was answered')
+    return exhaustedFailure('acme/large', outcome)
+  }
+  return { calls, lasts, waits, health, budget, candidates, state, run, failure }
+}
+
+const startOne = (fates: readonly (AttemptFault | Answer)[], wishes?: Wishes) => startRoutes({ a: fates }, wishes)
+const waitsOf = ({ waits }: ReturnType<typeof startRoutes>) => waits.map(({ milliseconds }) => milliseconds)
+
+const garbled = classifyFault(replyFault('an empty answer'))
+const slip = classifyFault({ ...replyFault('MALFORMED_FUNCTION_CALL'), isChance: true })
+
+describe('a fault that may pass is retried on the only route', () => {
+  test.each<[string, AttemptFault, string]>([
+    ...[408, 500, 502, 503, 504, 520, 524, 529].map((code): [string, AttemptFault, string] => [
+      `a ${code}`,
+      status(code),
+      'a',
+    ]),
+    ['no connection', attemptFault('unreachable'), 'a'],
+    ['a connection that broke', broken, 'a fresh'],
+    ['an empty answer', garbled, 'a'],
+  ])('%s', async (_, fault, again) => {
+    const scene = startOne([fault, fault, ok])
+    expect(await scene.run()).toEqual(ok)
+    expect(scene.calls).toEqual(['a', again, again])
+    // Half of two seconds, half of four.
+    expect(waitsOf(scene)).toEqual([1000, 2000])
+  })
+
+  test.each<[string, AttemptFault, number]>([
+    ['a redirect', attemptFault('redirecting'), 1],
+    ['a 404 of a proxy', status(404), 1],
+    ['a 501', status(501), 1],
+    ['a refused credential', attemptFault('refused our credential'), 1],
+    ['an unknown model', attemptFault('does not know the model'), 1],
+    ['what the provider lacks', attemptFault('lacks what was asked for'), 1],
+    ['the caller’s own fault', status(400), 1],
+    ['a first event that did not come in all the time there is', attemptFault('timed out'), 1],
+    // Asked for once more at once, as ever.
+    ['a slip of the model', slip, 2],
+  ])('but not %s', async (_, fault, calls) => {
+    const scene = startOne([fault])
+    expect(await scene.run()).toBeInstanceOf(Exhausted)
+    expect([scene.calls.length, scene.waits]).toEqual([calls, []])
+  })
+
+  test('a connection that is reset is replayed at once, then after a wait', async () => {
+    const scene = startOne([stale, broken, ok])
+    expect(await scene.run()).toEqual(ok)
+    expect(scene.calls).toEqual(['a', 'a fresh', 'a fresh'])
+    expect(waitsOf(scene)).toEqual([1000])
+  })
+
+  test('a request that may be running upstream is repeated once', async () => {
+    const scene = startOne([ambiguous, ambiguous, ok])
+    expect(await scene.run()).toBeInstanceOf(Exhausted)
+    expect(scene.calls).toEqual(['a', 'a fresh'])
+  })
+})
+
+describe('how often and for how long', () => {
+  test('three attempts in all', async () => {
+    const scene = startOne([busy])
+    await scene.run()
+    expect(scene.calls).toEqual(['a', 'a', 'a'])
+  })
+
+  test('as many as are configured, the waits doubling until eight seconds are over', async () => {
+    const five = startOne([busy], { attempts: 5 })
+    await five.run()
+    // Half of 2, 4 and 8 s; of the next one only the last second is left.
+    expect(waitsOf(five)).toEqual([1000, 2000, 4000, 1000])
+    const one = startOne([busy], { attempts: 1 })
+    await one.run()
+    expect(one.calls).toEqual(['a'])
+  })
+
+  test('a wait that the provider asks for is kept', async () => {
+    const scene = startOne([status(503, 3000), ok])
+    expect(await scene.run()).toEqual(ok)
+    // And half of a quarter of a second, so that not all come back at once.
+    expect(waitsOf(scene)).toEqual([3125])
+  })
+
+  test('one of more than five seconds is left to the client', async () => {
+    const scene = startOne([status(503, 5001)])
+    const { facts } = await scene.failure()
+    expect(scene.calls).toEqual(['a'])
+    expect(facts).toEqual({ retryAfterMs: 5001, shouldRetry: true })
+  })
+
+  test('no retry begins when the client has stopped waiting', async () => {
+    const scene = startOne([busy], { patienceMs: 4000, tookMs: 1500, streams: false })
+    await scene.run()
+    // The first fails at 1.5 s, the second begins at 2.5 s and fails at 4 s, where the third begins without a wait.
+    expect([scene.calls.length, waitsOf(scene)]).toEqual([3, [1000]])
+    const late = startOne([busy], { patienceMs: 4000, tookMs: 4001, streams: false })
+    await late.run()
+    expect(late.calls).toHaveLength(1)
+  })
+
+  test('a slow fault costs no retry of its own: eight seconds count from the first failure', async () => {
+    const scene = startOne([busy, ok], { tookMs: 60_000 })
+    expect(await scene.run()).toEqual(ok)
+    const twice = startOne([busy], { tookMs: 60_000 })
+    await twice.run()
+    expect(twice.calls).toHaveLength(2)
+  })
+
+  test('a client that leaves during the wait ends the request', async () => {
+    const scene = startOne([busy, ok], { leaves: true })
+    const outcome = await scene.run()
+    if (!(outcome instanceof Exhausted)) throw new Error('was answered')
+    expect([outcome.clientLeft, scene.calls]).toEqual([true, ['a']])
+  })
+
+  test('a rehearsed failure is repeated without a wait', async () => {
+    const scene = startOne([busy], { isRehearsal: true })
+    const { message, facts } = await scene.failure()
+    expect([scene.calls.length, scene.waits, scene.budget.level()]).toEqual([3, [], 20])
+    expect(message).toContain('its provider a is failing (503 after 3 tries). Retry in 4 s')
+    expect(facts).toEqual({ retryAfterMs: 4000, shouldRetry: true })
+  })
+})
+
+describe('with several routes', () => {
+  test('each is tried before one of them is tried again', async () => {
+    const scene = startRoutes({ a: [busy, ok], b: [busy] })
+    expect(await scene.run()).toEqual(ok)
+    expect(scene.calls).toEqual(['a', 'b', 'a'])
+    expect(waitsOf(scene)).toEqual([1000])
+  })
+
+  test('only those whose fault may pass are', async () => {
+    const scene = startRoutes({ a: [attemptFault('refused our credential')], b: [busy, busy, ok] })
+    expect(await scene.run()).toBeInstanceOf(Exhausted)
+    expect(scene.calls).toEqual(['a', 'b', 'b'])
+  })
+
+  test('they take turns', async () => {
+    const scene = startRoutes({ a: [busy], b: [busy] }, { attempts: 5, random: () => 0.1 })
+    await scene.run()
+    expect(scene.calls).toEqual(['a', 'b', 'a', 'b', 'a'])
+  })
+})
+
+describe('whether a route is the last one to be tried', () => {
+  test.each<[string, Readonly<Record<string, readonly (AttemptFault | Answer)[]>>, string[]]>([
+    ['the only one', { a: [ok] }, ['a last']],
+    ['the second of two', { a: [busy], b: [ok] }, ['a', 'b last']],
+    ['a retry', { a: [busy, ok], b: [busy] }, ['a', 'b last', 'a last']],
+    ['a replay over a fresh connection', { a: [stale, ok], b: [ok] }, ['a', 'a']],
+    ['the sixth of seven', Object.fromEntries([...'abcdefg'].map((id) => [id, [busy]])), [...'abcde', 'f last']],
+  ])('%s', async (_, fates, expected) => {
+    const scene = startRoutes(fates)
+    await scene.run()
+    expect(scene.lasts).toEqual(expected)
+  })
+
+  test('nor is one that the budget leaves no call for counted as another', async () => {
+    const scene = startRoutes({ a: [busy], b: [busy] })
+    for (const { key } of scene.candidates) for (let n = 0; n < 5; n++) scene.health.noteFault(key, 0, busy)
+    while (scene.budget.spend());
+    await scene.run()
+    expect(scene.lasts).toEqual(['a last'])
+  })
+
+  test('one that was given up for another may be tried again with all the time there is', async () => {
+    const scene = startRoutes({ a: [attemptFault('timed out'), ok], b: [busy] })
+    expect(await scene.run()).toEqual(ok)
+    expect(scene.lasts).toEqual(['a', 'b last', 'a last'])
+  })
+
+  test('after the last one had all of that time nothing is tried again', async () => {
+    const scene = startRoutes({ a: [busy], b: [attemptFault('timed out')] })
+    await scene.run()
+    expect(scene.calls).toEqual(['a', 'b'])
+  })
+})
+
+describe('the budget', () => {
+  test('while everything breaks, replays and retries end with it', async () => {
+    // Nobody waits, so that time brings nothing back.
+    const scene = startOne([stale, broken], { random: () => 0 })
+    for (let n = 0; n < 200; n++) await scene.run()
+    // A fifth of the requests, the floor of twenty, and the replay that a stale socket of a healthy route gets for free.
+    expect(scene.calls.length).toBe(200 + 40 + 20 + 1)
+    expect(scene.budget.level()).toBeLessThan(1)
+  })
+
+  test('a stale socket of a route in good health is replayed whatever is left of it', async () => {
+    const scene = startOne(Array.from({ length: 40 }, (_, call) => (call % 2 === 0 ? stale : ok)))
+    while (scene.budget.spend());
+    for (let n = 0; n < 20; n++) expect(await scene.run()).toEqual(ok)
+    expect(scene.calls).toHaveLength(40)
+  })
+
+  test('is paid by every retry', async () => {
+    const scene = startOne([busy, busy, ok], { random: () => 0 })
+    await scene.run()
+    // Twenty, a fifth for the request, and two less.
+    expect(scene.budget.level()).toBe(18.2)
+    const poor = startOne([busy], { random: () => 0 })
+    while (poor.budget.spend());
+    await poor.run()
+    expect(poor.calls).toEqual(['a'])
+  })
+
+  test('lets one agent go on whose every request fails twice', async () => {
+    const scene = startOne(Array.from({ length: 300 }, (_, call) => (call % 3 === 2 ? ok : status(529))))
+    for (let n = 0; n < 100; n++) expect(await scene.run()).toEqual(ok)
+  })
+})
+
+describe('a throttle', () => {
+  const throttled = status(429, 1000)
+
+  test('is told to everybody before it is waited for, and forgotten when it is over', async () => {
+    const scene = startOne([throttled, ok], { random: () => 0 })
+    expect(await scene.run()).toEqual(ok)
+    expect(scene.waits).toEqual([{ milliseconds: 1000, state: 'parked' }])
+    expect(scene.state()).toBe('healthy')
+  })
+
+  test('is not waited for without a budget', async () => {
+    const scene = startOne([throttled])
+    while (scene.budget.spend());
+    await scene.run()
+    expect([scene.calls.length, scene.waits]).toEqual([1, []])
+  })
+
+  test('that does not say for how long is left to the client', async () => {
+    const scene = startOne([status(429)])
+    expect(await scene.failure()).toMatchObject({ code: 'LIMIT_EXCEEDED', facts: { retryAfterMs: 1000 } })
+    expect(scene.calls).toHaveLength(1)
+  })
+})
+
+describe('an ejected route', () => {
+  test('that is the only one is tried, and tried again', async () => {
+    const scene = startOne([busy, busy, busy, busy, busy, busy, busy, ok])
+    await scene.run()
+    await scene.run()
+    expect(scene.state()).toBe('ejected')
+    expect(await scene.run()).toEqual(ok)
+    expect(scene.calls).toHaveLength(8)
+  })
+
+  test('tells clients to come back after its cooldown, a minute at most', async () => {
+    const scene = startOne([busy], { random: () => 0.5 })
+    const told: (number | undefined)[] = []
+    for (let n = 0; n < 2; n++) told.push((await scene.failure()).facts.retryAfterMs)
+    // The fifth fault ejects it for 15 s; the retry after it took two of them.
+    expect(told).toEqual([4000, 13_000])
+    const { key } = scene.candidates[0] as Candidate
+    for (let n = 0; n < 3; n++) {
+      // A fault of its time of probation doubles the ejection: 30, 60 and 120 s.
+      scene.health.noteFault(key, 1e6, busy)
+    }
+    expect((await scene.failure()).facts).toEqual({ retryAfterMs: 60_000, shouldRetry: true })
+  })
+})
+
+describe('what the caller is told', () => {
+  test('of one failing provider: which, how, how often, and when to come back', async () => {
+    const failure = await startOne([status(529)]).failure()
+    expect(failure).toMatchObject({ code: 'NOT_FOUND', facts: { retryAfterMs: 4000, shouldRetry: true } })
+    expect(failure.message).toBe(
+      '`acme/large` exists, but its provider a is failing (529 after 3 tries). Retry in 4 s, or use another model.',
+    )
+  })
+
+  test('of several: each', async () => {
+    const failure = await startRoutes({ a: [attemptFault('timed out')], b: [busy] }).failure()
+    expect(failure.message).toBe(
+      '`acme/large` exists, but none of its routes can serve now: b 503; a timed out after 2 tries. Retry in 4 s, or use another model.',
+    )
+  })
+
+  test('of a refused credential: whose it is, who has to replace it, and not to retry', async () => {
+    const scene = startOne([attemptFault('refused our credential')])
+    const failure = await scene.failure()
+    expect(failure.facts).toEqual({ shouldRetry: false })
+    expect(failure.message).toBe(
+      "No route of `acme/large` can serve now: a rejected the gateway's credential (the operator of this gateway has to replace it). Use another model.",
+    )
+    Object.assign(scene.candidates[0] as Candidate, { isOwn: true })
+    expect((await scene.failure()).message).toContain(
+      "a rejected the workspace's own credential (replace it in the console under Providers)",
+    )
+  })
+
+  test('of a refused credential beside a route that fails: to retry', async () => {
+    const failure = await startRoutes({ a: [attemptFault('refused our credential')], b: [busy] }).failure()
+    expect(failure.facts).toEqual({ retryAfterMs: 4000, shouldRetry: true })
+  })
+})
