@@ -75,6 +75,8 @@ export function createGenerate(deps: GenerateDependencies): Generate {
       call.outputCapMost = bill.loweredCap
       const overtaken = claimed && (await claimed.confirm())
       if (overtaken) return story.refuse(overtaken, request.signal)
+      // Nothing has been sent yet, so a client that left during the hold costs nobody anything.
+      if (call.clientGone.aborted) return story.abandon()
 
       // 7 failover: each candidate in turn, until one is committed
       const trying = tryCandidates(deps, {
