@@ -13,7 +13,7 @@ import { anthropicMessages } from './dialects/anthropic-messages/index.ts'
 import { openaiChat } from './dialects/openai-chat/index.ts'
 import { cannotCharge } from './generation/thin-hold.ts'
 import { refuse } from './http/failure-response.ts'
-import { createHandler } from './http/handler.ts'
+import { createHandler, refusePath } from './http/handler.ts'
 import { ListenFault, listen } from './http/listen.ts'
 import { createModelsRoutes } from './http/models-routes.ts'
 import { createShedding } from './http/shedding.ts'
@@ -98,7 +98,7 @@ export async function startApp(deps: AppDependencies): Promise<App> {
   // The socket knows how many requests run and who sent them, and is opened last.
   let running = (): number => 0
   let socketAddress = (_: Request): string | undefined => undefined
-  const { addressOf } = createClientAddresses({
+  const { addressOf, forwardedProtoOf } = createClientAddresses({
     config: () => source.current,
     socketAddress: (request) => socketAddress(request),
   })
@@ -119,7 +119,9 @@ export async function startApp(deps: AppDependencies): Promise<App> {
   })
   onPriceChange = () => void engine.stock.renew()
   if (isPriceHeard) onPriceChange()
-  offices = openOffices({ ground, people, engine, fleet, source, clock, log, addressOf, onDefect })
+  offices = openOffices({
+    ...{ ground, people, engine, fleet, source, clock, log, addressOf, forwardedProtoOf, onDefect },
+  })
   const { web, sessions, management, payments } = offices
 
   const { ledger, stock, goods } = engine
@@ -156,6 +158,7 @@ export async function startApp(deps: AppDependencies): Promise<App> {
     idleSeconds,
     // A proxy that keeps connections must not find one closed in the very moment in which it sends the next request.
     handler: (request, socket) => (leaving ? lastOnItsConnection(handler(request, socket)) : handler(request, socket)),
+    refusePath: (request) => refusePath(request, { chat: openaiChat, messages: anthropicMessages }),
     sharesPort,
     onDefect(error) {
       const id = createId('req')

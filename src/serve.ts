@@ -6,7 +6,7 @@ import manifest from '../package.json' with { type: 'json' }
 import { type App, startApp } from './app.ts'
 import { configInputs } from './cli/config-inputs.ts'
 import type { ServeOptions } from './cli/serve-options.ts'
-import { prettyStart, type StartFacts, startLogLines } from './cli/start-output.ts'
+import { firstStartNotice, prettyStart, type StartFacts, startLogLines } from './cli/start-output.ts'
 import { startWithRoom } from './cli/start-with-room.ts'
 import { startWorker } from './cli/workers/start-worker.ts'
 import { supervise } from './cli/workers/supervise.ts'
@@ -111,7 +111,10 @@ async function announce(app: App, config: Config, log: Log): Promise<void> {
   await app.firstStart.show((firstKey) => {
     const shown = firstKey === undefined ? { ...facts, first: undefined } : facts
     if (config.logFormat === 'pretty') process.stdout.write(prettyStart(shown))
-    else for (const { level, message, fields } of startLogLines(shown)) log[level](message, fields)
+    else {
+      process.stderr.write(firstStartNotice(shown))
+      for (const { level, message, fields } of startLogLines(shown)) log[level](message, fields)
+    }
     // Gathered lines are not shown yet.
     log.flush()
   })

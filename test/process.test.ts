@@ -23,6 +23,8 @@ interface Started {
   readonly child: Bun.Subprocess<'ignore', 'pipe', 'pipe'>
   readonly url: string
   output(): string
+  /** stdout alone. */
+  log(): string
   until(text: string): Promise<string>
 }
 
@@ -41,6 +43,7 @@ function run(folder: string, args: string[] = [], env: Record<string, string> = 
 async function start(folder: string, env: Record<string, string> = {}): Promise<Started> {
   const child = run(folder, [], env)
   let text = ''
+  let logged = ''
   const waiting: { wanted: string; resolve: (text: string) => void }[] = []
   const look = (): void => {
     for (const each of waiting) if (text.includes(each.wanted)) each.resolve(text)
@@ -49,7 +52,9 @@ async function start(folder: string, env: Record<string, string> = {}): Promise<
     void (async () => {
       const decoder = new TextDecoder()
       for await (const chunk of stream) {
-        text += decoder.decode(chunk, { stream: true })
+        const more = decoder.decode(chunk, { stream: true })
+        text += more
+        if (stream === child.stdout) logged += more
         look()
       }
     })()
@@ -61,7 +66,7 @@ async function start(folder: string, env: Record<string, string> = {}): Promise<
     })
   await until('listening on http://')
   const url = /listening on (http:\/\/[0-9.:]+)/.exec(text)?.[1] ?? ''
-  return { child, url, output: () => text, until }
+  return { child, url, output: () => text, log: () => logged, until }
 }
 
 async function ended(child: Bun.Subprocess<'ignore', 'pipe', 'pipe'>) {
@@ -155,22 +160,29 @@ test('a start that could not listen has not used up the first start', async () =
   await second.child.exited
 })
 
-test('without a terminal the same facts are JSON lines, with the address as a field', async () => {
+test('without a terminal the log is JSON without a secret, and the first key and link are printed beside it', async () => {
   const folder = createFolder()
-  const { child, url, output } = await start(folder, { TOLLGATE_LOG: 'json' })
-  const [first] = output().split('\n')
-  const { curl, console: link } = JSON.parse(first ?? '') as { curl: string; console: string }
-  expect(link).toStartWith(`${url}/console?t=`)
-  const called = Bun.spawn(['bash', '-c', curl], { stdout: 'pipe', stderr: 'ignore' })
-  expect((await new Response(called.stdout).text()).trimEnd()).toEndWith('data: [DONE]')
+  const { child, url, log, until } = await start(folder, { TOLLGATE_LOG: 'json' })
+  const key = readFileSync(join(folder, 'data', 'first-key'), 'utf8').trim()
+  const notice = await until('first start: Try it: ')
+  expect(notice).toContain(`first start: API key ${key} `)
+  expect(notice).toContain(`first start: Console ${url}/console?t=`)
+  const [first] = log().split('\n')
+  const { curl } = JSON.parse(first ?? '') as { curl: string }
+  const printed = /Try it: (curl .*)/.exec(notice)?.[1] ?? ''
+  for (const line of [curl, printed]) {
+    const called = Bun.spawn(['bash', '-c', line], { cwd: folder, stdout: 'pipe', stderr: 'ignore' })
+    expect((await new Response(called.stdout).text()).trimEnd()).toEndWith('data: [DONE]')
+  }
   child.kill('SIGTERM')
   await child.exited
-  const lines = output()
+  expect(log()).not.toContain('sk-tg-')
+  expect(log()).not.toContain('?t=')
+  const lines = log()
     .split('\n')
     .filter(Boolean)
     .map((line) => JSON.parse(line) as Record<string, unknown>)
   expect(lines.find((line) => line.url !== undefined)).toMatchObject({ url, message: `listening on ${url}` })
-  expect(lines.filter((line) => String(line.api_key).startsWith('sk-tg-'))).toHaveLength(1)
 })
 
 test('a stop finishes the running stream before the process ends', async () => {

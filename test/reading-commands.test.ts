@@ -137,3 +137,27 @@ test('models lists what is sold, at its price, and where it comes from', async (
   const { data } = await json('models')
   expect(data.map(({ id }: { id: string }) => id)).toEqual(['test/chat', 'test/messages'])
 })
+
+test('requests names the failure of a stream that had begun with a 200', async () => {
+  const arrived = Promise.withResolvers<void>()
+  upstream.handle(async (call, reply) => {
+    await reply.startStream()
+    await reply.chunk(wordsFor(call).opening + wordsFor(call).says('hello'))
+    await arrived.promise
+    reply.cut()
+  })
+  const response = await ask(gateway, chat, bodyOf(chat, { stream: 'true' }))
+  arrived.resolve()
+  await response.text()
+  expect(response.status).toBe(200)
+  await requestRecords(gateway, ids.length + 1)
+  const id = response.headers.get('x-request-id') ?? ''
+  const line = (await run('requests')).split('\n').find((text) => text.includes(id))
+  expect(line).toContain(' 200 STREAM_INTERRUPTED  test/chat ')
+  const shown = await json('requests', 'show', id)
+  expect(shown).toMatchObject({
+    status: 200,
+    code: 'STREAM_INTERRUPTED',
+    attempts: [{ provider: 'chatty', outcome: 'interrupted: broken' }],
+  })
+})

@@ -1,13 +1,14 @@
-// The one answer to where a request comes from, for everything that asks: the socket's address, or what trusted proxies
-// say. The list of proxies is the one in force.
+// Where a request comes from and by which protocol: what its socket says, or what the trusted proxies in force say.
 
 import type { Config } from '../config/config.ts'
-import { clientAddress } from '../http/client-address.ts'
+import { clientAddress, forwardedProto } from '../http/client-address.ts'
 import { type IpRange, parseIpRange } from '../kernel/ip-range.ts'
 
 export interface ClientAddresses {
   /** undefined = it cannot be known. */
   addressOf(request: Request): string | undefined
+  /** What a trusted proxy says the client speaks, `https` for example; undefined = no trusted proxy says anything. */
+  forwardedProtoOf(request: Request): string | undefined
 }
 
 export interface ClientAddressDependencies {
@@ -20,14 +21,18 @@ export function createClientAddresses({ config, socketAddress }: ClientAddressDe
   // Read once for each configuration, not for each request.
   let listed: readonly string[] = []
   let trustedProxies: readonly IpRange[] = []
+  const inForce = (): readonly IpRange[] => {
+    const { trustedProxies: current } = config()
+    if (current !== listed) {
+      listed = current
+      trustedProxies = current.flatMap((text) => parseIpRange(text) ?? [])
+    }
+    return trustedProxies
+  }
   return {
-    addressOf(request) {
-      const inForce = config().trustedProxies
-      if (inForce !== listed) {
-        listed = inForce
-        trustedProxies = inForce.flatMap((text) => parseIpRange(text) ?? [])
-      }
-      return clientAddress({ socket: socketAddress(request), headers: request.headers, trustedProxies })
-    },
+    addressOf: (request) =>
+      clientAddress({ socket: socketAddress(request), headers: request.headers, trustedProxies: inForce() }),
+    forwardedProtoOf: (request) =>
+      forwardedProto({ socket: socketAddress(request), headers: request.headers, trustedProxies: inForce() }),
   }
 }

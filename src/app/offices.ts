@@ -38,6 +38,7 @@ export interface OfficeDependencies {
   readonly clock: Clock
   readonly log: Log
   addressOf(request: Request): string | undefined
+  forwardedProtoOf(request: Request): string | undefined
   onDefect(error: unknown, id: RequestId): Failure
 }
 
@@ -56,6 +57,7 @@ export function openOffices({
   clock,
   log,
   addressOf,
+  forwardedProtoOf,
   onDefect,
 }: OfficeDependencies): Offices {
   const { database, adminToken } = ground
@@ -64,7 +66,7 @@ export function openOffices({
   const { renderFailure } = openaiChat
   const budget = createPageBudget(clock)
   const pages = createPages({
-    ...{ clock, database, adminToken, health, budget, addressOf, goods },
+    ...{ clock, database, adminToken, health, budget, addressOf, forwardedProtoOf, goods },
     config: () => source.current,
   })
   const payments = createStripePayments({

@@ -12,6 +12,7 @@ import type { Database } from '../store/database.ts'
 import type { AdminToken } from '../tenancy/admin-token.ts'
 import { appendAudit } from '../tenancy/audit.ts'
 import { createConsoleSessions } from '../tenancy/console-sessions.ts'
+import { type Visit, visitOf } from '../web/cookies.ts'
 import { createWeb, type Web } from '../web/create-web.ts'
 import type { PageBudget } from '../web/page-budget.ts'
 import { createSessions, type SessionEvent, type Sessions } from '../web/session.ts'
@@ -26,6 +27,7 @@ export interface PageDependencies {
   readonly health: Health
   readonly budget: PageBudget
   addressOf(request: Request): string | undefined
+  forwardedProtoOf(request: Request): string | undefined
   config(): Config
   goods(): Goods
 }
@@ -43,10 +45,12 @@ const auditedAs = {
 } as const satisfies Readonly<Record<SessionEvent, object>>
 
 export function createPages(deps: PageDependencies): Pages {
-  const { clock, database, adminToken, health, budget, addressOf, config, goods } = deps
+  const { clock, database, adminToken, health, budget, addressOf, forwardedProtoOf, config, goods } = deps
   const publicUrl = (): string | undefined => config().publicUrl
+  const visit = (request: Request): Visit =>
+    visitOf(request, { publicUrl: publicUrl(), forwardedProto: forwardedProtoOf(request) })
   const sessions = createSessions({
-    ...{ clock, publicUrl, rows: createConsoleSessions(database) },
+    ...{ clock, visitOf: visit, rows: createConsoleSessions(database) },
     adminToken: () => adminToken,
   })
   const web = createWeb({
@@ -56,6 +60,7 @@ export function createPages(deps: PageDependencies): Pages {
     budget,
     addressOf,
     publicUrl,
+    visitOf: visit,
     isPublic: () => config().catalogIsPublic,
     catalog: () => catalogItems(goods(), health),
     // What the operator calls providers of its own is not for everybody.

@@ -169,9 +169,8 @@ function unchargedLines(request: JsonObject): string[] {
 export function routeLines(request: JsonObject): string[] {
   const candidates = objectsOf(request.candidates)
   const attempts = objectsOf(request.attempts)
-  const failed = attempts.filter((attempt) => textAt(attempt, 'outcome') !== 'ok').length
+  const failed = attempts.filter((attempt) => !/^(ok|interrupted)/.test(shownAt(attempt, 'outcome'))).length
   const facts = failed === 0 ? [] : [`${failed} failed`]
-  // The attempt that answers counts as good even where its stream breaks off later.
   if (textAt(request, 'code') === 'STREAM_INTERRUPTED') facts.push('the last broke off')
   const tried = facts.length === 0 ? 'none failed' : facts.join(', ')
   const planned = candidates.length === 0 ? '' : `candidates ${candidates.length}, `

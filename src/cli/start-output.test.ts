@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { prettyStart, type StartFacts, startLogLines } from './start-output.ts'
+import { firstStartNotice, prettyStart, type StartFacts, startLogLines } from './start-output.ts'
 
 const facts: StartFacts = {
   version: '1.2.3',
@@ -42,8 +42,28 @@ test('what listens on every address is shown at one that this machine reaches', 
     expect(text).toContain(`  OpenAI      ${reached}/v1\n`)
     expect(text).toContain(`curl -N ${reached}/v1/chat/completions`)
     expect(text).toContain(`listening on ${url}\n`)
-    expect(startLogLines({ ...facts, url })[0]?.fields).toMatchObject({ console: `${reached}/console?t=once` })
+    expect(firstStartNotice({ ...facts, url })).toContain(`Console ${reached}/console?t=once `)
+    expect(startLogLines({ ...facts, url })[0]?.fields).toMatchObject({ console: `${reached}/console` })
   }
+})
+
+test('the JSON log of a first start holds no secret, and its curl line reads the key from its file', () => {
+  const text = JSON.stringify(startLogLines(facts))
+  expect(text).not.toContain('sk-tg-first')
+  expect(text).not.toContain('?t=once')
+  expect(text).toContain('Authorization: Bearer $(cat ./data/first-key)')
+  const first = facts.first && { ...facts.first, keyFile: "/my data/it's/first-key" }
+  expect(String(startLogLines({ ...facts, first })[0]?.fields.curl)).toContain(
+    `"Authorization: Bearer $(cat '/my data/it'\\''s/first-key')"`,
+  )
+})
+
+test('only a first start has something to print beside its JSON log', () => {
+  expect(firstStartNotice({ ...facts, first: undefined })).toBe('')
+  const lines = firstStartNotice(facts).trimEnd().split('\n')
+  expect(lines.every((line) => line.startsWith('tollgate: first start: '))).toBe(true)
+  expect(lines[0]).toContain('API key sk-tg-first ')
+  expect(lines.at(-1)).toContain('-H "Authorization: Bearer sk-tg-first"')
 })
 
 test('without the sandbox the first call is one that works', () => {

@@ -1,5 +1,5 @@
-// What a start prints: for a person on a terminal the block they need for their first call, otherwise the same facts as
-// log lines. Secrets appear once, at the first start; a variable is named, its value never shown.
+// What a start prints: on a terminal the block a person needs for the first call, otherwise log lines on stdout. Secrets
+// are printed once, at the first start, and never in the JSON log: there they go to stderr as plain text.
 
 import { sandboxId } from '../providers/sandbox/provider.ts'
 import type { LogFields } from '../telemetry/log.ts'
@@ -66,19 +66,32 @@ export interface StartLine {
   readonly fields: LogFields
 }
 
+/** Beside the JSON log, for stderr: what the first start must print and no log may hold. */
+export function firstStartNotice(facts: StartFacts): string {
+  const { url, first } = facts
+  if (!first) return ''
+  const lines = [
+    `API key ${first.key}   shown this once; also in ${first.keyFile} (0600)`,
+    `Console ${reachedAt(url)}${first.signInPath}   one-time link, valid 15 minutes`,
+    `Management token in ${facts.managementToken}`,
+    `Try it: ${curlParts(facts, first.key).join(' ')}`,
+  ]
+  return lines.map((line) => `tollgate: first start: ${line}\n`).join('')
+}
+
+/** Free of secrets: whoever collects logs stores them. */
 export function startLogLines(facts: StartFacts): readonly StartLine[] {
   const { url, first } = facts
   const lines: StartLine[] = []
   if (first) {
     lines.push({
       level: 'info',
-      message: 'first start: this key is shown once',
+      message: 'first start: the API key is in the file, and on stderr with a sign-in link to the console',
       fields: {
-        api_key: first.key,
         file: first.keyFile,
-        console: reachedAt(url) + first.signInPath,
+        console: `${reachedAt(url)}/console`,
         opening_credit: first.openingCredit,
-        curl: curlParts(facts, first.key).join(' '),
+        curl: curlParts(facts, `$(cat ${shellWord(first.keyFile)})`).join(' '),
       },
     })
   }
@@ -129,7 +142,15 @@ function plainHttpWarning({ url, isBehindProxy }: StartFacts): string | undefine
   return 'others can reach this address, and it speaks plain HTTP: put TLS in front (docs/operate/deploy.md)'
 }
 
-/** The first call as a shell takes it, in parts that each fit on a line; without the sandbox, what there is to call. */
+/** Paths that a shell would split are quoted. */
+function shellWord(text: string): string {
+  return /^[\w./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`
+}
+
+/**
+ * The first call as a shell takes it, in parts that each fit on a line; without the sandbox, what there is to call. `key` is
+ * inserted into double quotes, so it may be a command substitution.
+ */
 function curlParts(facts: StartFacts, key: string): readonly string[] {
   const url = reachedAt(facts.url)
   if (!facts.providersOn.some(({ id }) => id === sandboxId)) {

@@ -3,6 +3,7 @@
 
 import type { Clock } from '../kernel/clock.ts'
 import type { Candidate } from '../routing/candidate.ts'
+import type { FaultClass } from '../routing/fault.ts'
 import type { AttemptRecord, RequestRecord } from '../telemetry/request-record.ts'
 
 /** In place of an outcome. */
@@ -49,6 +50,12 @@ export function endAttemptsUnderWay(record: RequestRecord, outcome: string, nowM
   for (const attempt of record.attempts) {
     if (attempt.outcome === underWay) close(record, attempt, outcome, nowMs - (attempt.startMs ?? 0))
   }
+}
+
+/** The one that answered, which is the last, broke off in the middle. */
+export function noteInterrupted({ attempts }: RequestRecord, why: FaultClass): void {
+  const last = attempts.at(-1)
+  if (last?.outcome === 'ok') last.outcome = `interrupted: ${why}`
 }
 
 /** The last is the one that answered; of two that were asked at once it may have begun first. */

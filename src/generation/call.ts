@@ -66,7 +66,7 @@ export class Call implements RelayContext {
     this.surface = story.surface
   }
 
-  /** Asked for late or never: a signal that is looked at costs the collector more than the rest of a short request. */
+  /** Aborts when the client disconnects, half-closes its connection or pipelines another request (docs/decisions/0021). */
   get clientGone(): AbortSignal {
     return this.request.signal
   }

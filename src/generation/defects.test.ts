@@ -63,7 +63,7 @@ const deps: GenerateDependencies = {
   random: () => 0,
   bodyRoom: createBodyRoom(1024 * 1024),
   ratios: new InputRatios(),
-  requests: { write: () => {} },
+  requests: { write: () => {}, amendNotes: () => {} },
   observe: () => {},
   streams: { opened() {}, closed() {} },
   reach: noFailpoint,

@@ -17,6 +17,7 @@ import { type AdmitDependencies, type Admitted, admit, type EstimateTokens } fro
 import { type AnswerHeaders, failureResponse, requestIdHeaders, streamHeaders } from './answer-headers.ts'
 import { answerStream } from './answer-stream.ts'
 import { type Answered, createAttempt, isAnswered, type OpenStream, type WholeReply } from './attempt.ts'
+import { noteInterrupted } from './attempt-note.ts'
 import type { Bill } from './bill.ts'
 import { Call, type Measured } from './call.ts'
 import type { Connection } from './connection.ts'
@@ -76,6 +77,8 @@ export function createGenerate(deps: GenerateDependencies): Generate {
       call.outputCapMost = bill.loweredCap
       const overtaken = claimed && (await claimed.confirm())
       if (overtaken) return story.refuse(overtaken, request.signal)
+      // Nothing has been sent yet, so a client that left during the hold costs nobody anything.
+      if (call.clientGone.aborted) return story.abandon()
 
       // 7 failover: each candidate in turn, until one is committed
       const trying = tryCandidates(deps, {
@@ -219,6 +222,7 @@ function settle(
   const { story, model, envelope, conversationKey: conversation } = call
   const { candidate, answeredMs } = story
   const usage = measured?.usage
+  if (why !== undefined) noteInterrupted(story.record, why)
   const counted = measured && call.reportedInput(measured)
   // What a workspace's own endpoint counts must not set the holds of others.
   if (counted && !candidate?.isOwn) ratios.learn(model.id, call.bodyBytes, counted, call.mayHaveMedia)

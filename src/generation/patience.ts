@@ -35,7 +35,6 @@ export class Patience implements Watched, ConnectionWatch {
   #isConnecting = false
   /** Set at the first tick after the connection attempt began. */
   #connectingSinceMs: number | undefined
-  #watchesClient = false
 
   /** `lost`: another route has answered, and this attempt is needed no more. `connectMs`: limit for a connection. */
   constructor(
@@ -49,6 +48,8 @@ export class Patience implements Watched, ConnectionWatch {
     this.#limitMs = limitMs
     this.#waiting = waiting
     lost?.addEventListener('abort', this.abort)
+    if (waiting.clientGone.aborted) this.abort()
+    else waiting.clientGone.addEventListener('abort', this.abort)
   }
 
   get signal(): AbortSignal {
@@ -56,7 +57,6 @@ export class Patience implements Watched, ConnectionWatch {
   }
 
   tick(monotonicMs: number): void {
-    this.#watchClient()
     const tookMs = monotonicMs - this.#startedMs
     if (tookMs > longMs) this.#waiting.story.connection.keepOpen()
     this.#silentSinceMs ??= monotonicMs
@@ -106,22 +106,13 @@ export class Patience implements Watched, ConnectionWatch {
   /** The attempt is over; from here whoever holds the open stream watches the client. */
   end(): void {
     this.lost?.removeEventListener('abort', this.abort)
-    if (this.#watchesClient) this.#waiting.clientGone.removeEventListener('abort', this.abort)
+    this.#waiting.clientGone.removeEventListener('abort', this.abort)
   }
 
   #needless(): AttemptFault | undefined {
     if (this.lost?.aborted) return attemptFault('superseded')
     if (this.#waiting.clientGone.aborted) return attemptFault('client left')
     return this.#endedBy === 'shutdown' ? attemptFault('shut down') : undefined
-  }
-
-  /** From the first tick on; most attempts that fail fast never look. */
-  #watchClient(): void {
-    if (this.#watchesClient) return
-    this.#watchesClient = true
-    const { clientGone } = this.#waiting
-    if (clientGone.aborted) this.abort()
-    else clientGone.addEventListener('abort', this.abort)
   }
 
   #endBy(whom: 'clock' | 'connect clock' | 'shutdown'): void {

@@ -24,7 +24,7 @@ function start() {
     logged += text
   }
   const log = createLog({ format: 'json', clock: systemClock, write })
-  const requests = { write: () => void counts.written++ }
+  const requests = { write: () => void counts.written++, amendNotes: () => {} }
   const deps = { clock: systemClock, log, requests, observe: () => void counts.observed++ }
   const connection = { keepOpen() {}, rearm() {}, drop() {}, address: () => undefined }
   const story = new Story(deps, openaiChat, '/v1/chat/completions', connection)
@@ -85,7 +85,7 @@ test('an answer that is paid for goes out and its key is not freed, though it co
     logged += text
   }
   const log = createLog({ format: 'json', clock: systemClock, write })
-  const deps = { clock: systemClock, log, requests: { write() {} }, observe() {} }
+  const deps = { clock: systemClock, log, requests: { write() {}, amendNotes() {} }, observe() {} }
   const connection = { keepOpen() {}, rearm() {}, drop() {}, address: () => undefined }
   const story = new Story(deps, openaiChat, '/v1/chat/completions', connection)
   const bill: Partial<Bill> = {

@@ -35,7 +35,7 @@ export interface KeptKey {
 export interface StoryDependencies {
   readonly clock: Clock
   readonly log: Log
-  readonly requests: Pick<RequestLog, 'write'>
+  readonly requests: Pick<RequestLog, 'write' | 'amendNotes'>
   /** For metrics and traces; never throws. */
   observe(record: RequestRecord): void
   /** Where traces are kept: the one that a request belongs to, by its `traceparent`. */
@@ -55,6 +55,9 @@ export function gone(): Response {
 }
 
 const noLimits: LimitStates = {}
+
+/** A commit that takes this long is named in the record of the request that waited for it. */
+const slowCommitMs = 1_000
 
 function totalTokens(usage: Usage): number {
   return totalInputTokens(usage) + usage.outputTokens
@@ -159,15 +162,32 @@ export class Story {
       throw error
     }
     if (unsettled) {
+      this.#noteSettled()
       this.#note(unsettled.status, unsettled)
       this.#forgetCharge()
       this.#release()
     } else {
       await this.#keepAnswer()
+      this.#noteSettled()
+      if (record.settleMs >= slowCommitMs) this.#noteSlowCommit()
       record.balance = bill.balanceAfter
       this.#finish()
     }
     return { unsettled, cost: record.costUsd }
+  }
+
+  /** The answer could not end before the ledger was done: that is part of its duration. */
+  #noteSettled(): void {
+    const { record } = this
+    const totalMs = this.#deps.clock.monotonicMs() - this.#startedMs
+    record.settleMs = totalMs - record.totalMs
+    record.totalMs = totalMs
+  }
+
+  /** The row was written in that very commit and has the duration without it. */
+  #noteSlowCommit(): void {
+    this.record.notes.push(`the charge took ${(this.record.settleMs / 1000).toFixed(1)} s to commit`)
+    this.#deps.requests.amendNotes(this.record)
   }
 
   #forgetCharge(): void {

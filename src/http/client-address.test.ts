@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import { parseIpRange } from '../kernel/ip-range.ts'
-import { clientAddress } from './client-address.ts'
+import { clientAddress, forwardedProto } from './client-address.ts'
 
 const trustedProxies = ['10.0.0.0/8', '2001:db8:1::/48'].flatMap((text) => parseIpRange(text) ?? [])
 const proxy = '10.0.0.9'
@@ -52,4 +52,16 @@ test('R4: the header may come in several lines', () => {
     ['x-forwarded-for', '10.1.1.1'],
   ])
   expect(clientAddress({ socket: proxy, headers, trustedProxies })).toBe('203.0.113.7')
+})
+
+test.each([
+  ['a trusted proxy', proxy, 'https', 'https'],
+  ['the proxy nearest to the client, of several', proxy, 'https, http', 'https'],
+  ['a client that is no proxy', '203.0.113.7', 'https', undefined],
+  ['a socket that is closed', undefined, 'https', undefined],
+  ['a trusted proxy without the header', proxy, undefined, undefined],
+])('X-Forwarded-Proto of %s', (_, socket, header, believed) => {
+  const headers = new Headers(header === undefined ? {} : { 'x-forwarded-proto': header })
+  expect(forwardedProto({ socket, headers, trustedProxies })).toBe(believed)
+  expect(forwardedProto({ socket, headers, trustedProxies: [] })).toBeUndefined()
 })

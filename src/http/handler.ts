@@ -5,7 +5,7 @@ import type { Dialect } from '../dialects/dialect.ts'
 import { requestIdHeaders } from '../generation/answer-headers.ts'
 import type { Connection } from '../generation/connection.ts'
 import type { Generate } from '../generation/generate.ts'
-import { Failure } from '../kernel/failure.ts'
+import { Failure, invalidRequest } from '../kernel/failure.ts'
 import { createId, type RequestId } from '../kernel/ids.ts'
 import { nearestNames } from '../kernel/nearest.ts'
 import { refuse } from './failure-response.ts'
@@ -82,15 +82,12 @@ export function createHandler(deps: HandlerDependencies): Handler {
     '/healthz': () => plainText(200, 'ok'),
     '/readyz': () => readiness(deps.notReady() ?? deps.notAble(), deps.degraded()),
   }
-  /** Where the path does not say whose client calls, its version header does. */
-  const surfaceOf = (request: Request): Dialect => (request.headers.has('anthropic-version') ? messages : chat)
-
   return (request, server) => {
     const path = publicPath(pathOf(request.url))
     const route = routes[path]
     if (route) return route(request, server)
     if (path === '/models' || path.startsWith('/models/')) {
-      const surface = surfaceOf(request)
+      const surface = surfaceOf(request, deps)
       // The runtime leaves the body out where only the head was asked for.
       if (request.method !== 'GET' && request.method !== 'HEAD') return refuse(surface, wrongMethod(request, 'GET'))
       const id = path.slice('/models/'.length)
@@ -109,8 +106,19 @@ export function createHandler(deps: HandlerDependencies): Handler {
     if (page) return withRequestId(page)
     const managed = deps.management(request, exact, new ClientSocket(request, server, deps))
     if (managed) return managed
-    return refuse(path.startsWith('/messages') ? messages : surfaceOf(request), unknownPath(request))
+    return refuse(surfaceOf(request, deps), unknownPath(request))
   }
+}
+
+/** For paths that are not plain (`isPlainSegment`). Nothing but the shape of the answer depends on what was sent. */
+export function refusePath(request: Request, surfaces: Pick<HandlerDependencies, 'chat' | 'messages'>): Response {
+  return refuse(surfaceOf(request, surfaces), unplainPath(request))
+}
+
+/** Where the path does not say whose client calls, its version header does. */
+function surfaceOf(request: Request, { chat, messages }: Pick<HandlerDependencies, 'chat' | 'messages'>): Dialect {
+  const isMessages = publicPath(pathOf(request.url)).startsWith('/messages')
+  return isMessages || request.headers.has('anthropic-version') ? messages : chat
 }
 
 function readiness(unready: Failure | undefined, degraded: string | undefined): Response {
@@ -167,6 +175,13 @@ class ClientSocket implements Connection {
 
 function wrongMethod(request: Request, allow: string): Failure {
   return new Failure('METHOD_NOT_ALLOWED', `${request.method} is not served here; use ${allow}.`, { allow })
+}
+
+function unplainPath(request: Request): Failure {
+  const message = pathOf(request.url).includes('//')
+    ? 'The path contains an empty segment (`//`). Remove the extra slash; often it stands at the end of the base URL.'
+    : 'Tollgate does not normalise paths. Send this one without `.` and `..` segments, backslashes and `#`, in valid percent-encoded UTF-8, and with at most 16 segments.'
+  return invalidRequest(message)
 }
 
 function unknownPath(request: Request): Failure {

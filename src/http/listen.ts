@@ -1,6 +1,8 @@
 // The socket: starts the runtime's server with the limits it must have, and stops it without cutting anyone off.
 
-import type { Handler } from './handler.ts'
+import type { BunRequest } from 'bun'
+import type { Handler, SocketControl } from './handler.ts'
+import { isPlainSegment } from './path.ts'
 
 export interface Listening {
   readonly url: string
@@ -32,6 +34,8 @@ export interface ListenOptions {
   readonly port: number
   readonly idleSeconds: number
   readonly handler: Handler
+  /** Answers a request whose path is not plain: see `isPlainSegment`. */
+  readonly refusePath: Handler
   /** Other processes of ours listen on the same port, and the kernel deals connections out. Default: a port of its own. */
   readonly sharesPort?: boolean
   /** An answer for what no one expected; details go to the log, never to the caller. */
@@ -44,7 +48,7 @@ export class ListenFault {
 }
 
 export function listen(options: ListenOptions): Listening | ListenFault {
-  const { host, port, idleSeconds, handler, sharesPort = false, onDefect } = options
+  const { host, port, idleSeconds, handler, refusePath, sharesPort = false, onDefect } = options
   let server: ReturnType<typeof Bun.serve>
   try {
     server = Bun.serve({
@@ -57,7 +61,8 @@ export function listen(options: ListenOptions): Listening | ListenFault {
       maxRequestBodySize: Number.MAX_SAFE_INTEGER,
       // Off, or an uncaught error would be answered with source code.
       development: false,
-      fetch: (request, socket) => handler(request, socket),
+      routes: plainPaths(handler, refusePath),
+      fetch: (request, socket) => refusePath(request, socket),
       error: onDefect,
     })
   } catch (error) {
@@ -79,6 +84,33 @@ export function listen(options: ListenOptions): Listening | ListenFault {
     running: () => server.pendingRequests,
     socketAddress: (request) => server.requestIP(request)?.address,
   }
+}
+
+/** More than any path that is served has; deeper ones are refused. */
+const segmentsMax = 16
+
+/**
+ * One pattern per number of segments, with and without a slash at the end. The runtime matches patterns against the path
+ * as it was sent, while `request.url` has `..`, `%2e%2e` and backslashes resolved already (Bun 1.4.4). A proxy that guards
+ * `/api/` sees what was sent, so only paths that mean the same in both forms are served. Patterns do not match empty
+ * segments: a path with `//` falls through to `fetch`.
+ */
+function plainPaths(handler: Handler, refusePath: Handler) {
+  const serve = (request: BunRequest, socket: SocketControl): Response | Promise<Response> => {
+    const { params } = request
+    for (const name in params) {
+      if (!isPlainSegment(params[name] ?? '')) return refusePath(request, socket)
+    }
+    return handler(request, socket)
+  }
+  const routes: Record<string, typeof serve> = { '/': serve }
+  let pattern = ''
+  for (let at = 1; at <= segmentsMax; at++) {
+    pattern += `/:s${at}`
+    routes[pattern] = serve
+    routes[`${pattern}/`] = serve
+  }
+  return routes
 }
 
 /** What a second signal leaves of the time to drain. */

@@ -27,6 +27,17 @@ forEachEngine((engine) => {
     expect(requests.find(({ id }) => id === bad)).toMatchObject(kept)
   })
 
+  test('notes that were made after a row was written are written too', async () => {
+    await using store = await engine.openStore()
+    const [slow, other] = [createId('req'), createId('req')]
+    await logged(store.database, [{ id: slow, notes: ['one'] }, { id: other }])
+    const log = createRequestLog({ database: store.database, onLost: () => {} })
+    log.amendNotes(answeredRequest({ id: slow, notes: ['one', 'two'] }))
+    await log.close()
+    expect(await log.find(slow)).toMatchObject({ notes: ['one', 'two'] })
+    expect(await log.find(other)).toMatchObject({ notes: [] })
+  })
+
   test('a line that the database refuses is lost alone', async () => {
     await using store = await engine.openStore()
     const [twice, first, last] = [createId('req'), createId('req'), createId('req')]

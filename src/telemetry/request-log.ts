@@ -14,6 +14,8 @@ import { type LoggedRequest, requestFromRow, requestRow, type StoredRow } from '
 export interface RequestLog {
   /** Queues the record of a request that was not charged. */
   write(record: RequestRecord): void
+  /** Queues the notes of a charged request, to be written again: one was made after its row. */
+  amendNotes(record: RequestRecord): void
   /** Newest first. */
   list(query: RequestQuery): Promise<readonly LoggedRequest[]>
   find(id: RequestId): Promise<LoggedRequest | undefined>
@@ -35,6 +37,7 @@ const queueMax = 10_000
 
 export function createRequestLog({ database, flushMs = usualFlushMs, onLost }: RequestLogOptions): RequestLog {
   let queue: NewRow[] = []
+  let amended: Pick<RequestRecord, 'id' | 'notes'>[] = []
   let timer: ReturnType<typeof setTimeout> | undefined
   let writing: Promise<void> = Promise.resolve()
   let dropped = 0
@@ -44,12 +47,27 @@ export function createRequestLog({ database, flushMs = usualFlushMs, onLost }: R
     queue = []
     if (dropped > 0) onLost(dropped, new Error('the queue of the request log was full'))
     dropped = 0
+    await updateNotes()
     if (rows.length === 0) return
     try {
       await insert(rows)
     } catch (error) {
       if (isStoreUnavailable(error)) onLost(rows.length, error)
       else await insertEach(rows)
+    }
+  }
+
+  async function updateNotes(): Promise<void> {
+    const records = amended
+    amended = []
+    if (records.length === 0) return
+    try {
+      await database.transaction(async (sql) => {
+        for (const { id, notes } of records)
+          await sql`UPDATE requests SET notes = ${JSON.stringify(notes)} WHERE id = ${id}`
+      })
+    } catch (error) {
+      onLost(records.length, error)
     }
   }
 
@@ -83,6 +101,11 @@ export function createRequestLog({ database, flushMs = usualFlushMs, onLost }: R
       if (!row) return
       if (queue.length >= queueMax) dropped++
       else queue.push(row)
+      flushSoon()
+    },
+    amendNotes({ id, notes }) {
+      if (amended.length >= queueMax) dropped++
+      else amended.push({ id, notes })
       flushSoon()
     },
     list: (query) => listRequests(database.sql, query),

@@ -11,12 +11,20 @@ import { type Log, timeOfDay } from './log.ts'
 export interface AttemptRecord {
   readonly provider: string
   readonly upstreamModel: string
-  /** `ok`, or the provider's status or the class of the failure: `503`, `timed out`. Empty while it is under way. */
+  /**
+   * `ok`, or the provider's status or the class of the failure: `503`, `timed out`. `interrupted: broken` where it failed
+   * after it had begun to answer. Empty while it is under way.
+   */
   outcome: string
-  /** Until it answered or failed, in milliseconds. */
+  /** Until it began to answer or failed, in milliseconds. */
   ms: number
   /** When it began, in milliseconds after the request; requests of older versions do not know. */
   readonly startMs?: number
+}
+
+/** Whether the caller got an answer from it, or a part of one. */
+export function hasAnswered({ outcome }: Pick<AttemptRecord, 'outcome'>): boolean {
+  return outcome === 'ok' || outcome.startsWith('interrupted')
 }
 
 /** A route that could have served a request, in the order of the plan. */
@@ -81,7 +89,10 @@ export interface RequestRecord {
   /** What the client calls itself. */
   client: string | undefined
   firstEventMs: number | undefined
+  /** Until its charge is durable, or it ended without one; in the row, until the commit begins. */
   totalMs: number
+  /** How much of it was waiting for the charge to become durable, which the end of an answer waits for. */
+  settleMs: number
   /** How much of it was waiting for providers. */
   waitedMs: number
   /** Whose limit refused it, such as `key requests`. */
@@ -118,6 +129,7 @@ export function createRecord(id: RequestId, startedAt: number, path: string): Re
     client: undefined,
     firstEventMs: undefined,
     totalMs: 0,
+    settleMs: 0,
     waitedMs: 0,
     limitSource: undefined,
     trace: undefined,

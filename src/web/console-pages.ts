@@ -7,7 +7,7 @@ import { isStoreUnavailable } from '../store/sql-error.ts'
 import { readBody } from '../wire/read-body.ts'
 import { answerJson } from './answer.ts'
 import { consoleSections, placeOf } from './console-sections.ts'
-import { isExposed, originOf, visitOf } from './cookies.ts'
+import { isExposed, originOf, type Visit } from './cookies.ts'
 import type { Show } from './page-data.ts'
 import { refuseForeign } from './same-origin.ts'
 import type { SessionEvent, Sessions } from './session.ts'
@@ -16,6 +16,7 @@ export interface ConsolePagesDependencies {
   readonly sessions: Sessions
   readonly tokenPlace: string
   publicUrl(): string | undefined
+  visitOf(request: Request): Visit
   checkToken(token: string, request: Request): Promise<Failure | undefined>
   slowGuess(request: Request): Promise<Failure | undefined>
   onSession?(event: SessionEvent): void | Promise<void>
@@ -27,7 +28,7 @@ const sessionsPath = '/console/sessions'
 const bodyBytesMax = 4096
 
 export function createConsolePages(deps: ConsolePagesDependencies, show: Show) {
-  const { sessions, publicUrl, tokenPlace } = deps
+  const { sessions, publicUrl, visitOf, tokenPlace } = deps
 
   const page = async (request: Request, path: string): Promise<Response> => {
     const actor = await sessions.sessionOf(request)
@@ -35,10 +36,10 @@ export function createConsolePages(deps: ConsolePagesDependencies, show: Show) {
       const place = placeOf(path)
       if (!place) return await show(request, { kind: 'notice', title: 'Not found', data: noSuchPage }, 404)
       const title = consoleSections.find(({ name }) => name === place.section)?.label ?? 'Console'
-      const address = publicUrl() ?? originOf(visitOf(request, undefined))
+      const address = publicUrl() ?? originOf(visitOf(request))
       return await show(request, { kind: 'console', title, data: { ...place, actor: actor.name, address } })
     }
-    const data = { isExposed: isExposed(visitOf(request, publicUrl())), tokenPlace }
+    const data = { isExposed: isExposed(visitOf(request)), tokenPlace }
     return await show(request, { kind: 'sign-in', title: 'Sign in', data })
   }
   const signIn = async (request: Request): Promise<Response> => {

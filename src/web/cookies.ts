@@ -7,12 +7,17 @@ export interface Visit {
   readonly host: string
 }
 
-/** `publicUrl` is what the operator says the gateway is reached by; a proxy's word counts for others. */
-export function visitOf(request: Request, publicUrl: string | undefined): Visit {
+export interface VisitClues {
+  /** What the operator says the gateway is reached by. */
+  readonly publicUrl: string | undefined
+  /** What a trusted proxy says the browser speaks; undefined = there is none. */
+  readonly forwardedProto: string | undefined
+}
+
+export function visitOf(request: Request, { publicUrl, forwardedProto }: VisitClues): Visit {
   const host = request.headers.get('host') ?? URL.parse(request.url)?.host ?? ''
   const stated = publicUrl === undefined ? null : URL.parse(publicUrl)
-  const forwarded = request.headers.get('x-forwarded-proto')?.split(',')[0]?.trim()
-  const isSecure = stated?.host === host ? stated.protocol === 'https:' : forwarded === 'https'
+  const isSecure = stated?.host === host ? stated.protocol === 'https:' : forwardedProto === 'https'
   return { isSecure, host }
 }
 

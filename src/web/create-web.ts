@@ -11,7 +11,7 @@ import { createChangeFeed } from './catalog/change-feed.ts'
 import type { CatalogEntry, DatedPrice } from './catalog/entry.ts'
 import { recentEntries } from './catalog/recent-entries.ts'
 import { createConsolePages } from './console-pages.ts'
-import { readCookie } from './cookies.ts'
+import { readCookie, type Visit } from './cookies.ts'
 import type { PageBudget } from './page-budget.ts'
 import { createPageCopies } from './page-copies.ts'
 import { type Show, themeCookie, themes } from './page-data.ts'
@@ -36,6 +36,7 @@ export interface WebDependencies {
   addressOf(request: Request): string | undefined
   /** What the operator says the gateway is reached by. */
   publicUrl(): string | undefined
+  visitOf(request: Request): Visit
   /** The day of the built-in prices, YYYY-MM-DD. */
   readonly builtInDate?: string
   /** For messages: where the management token is. */

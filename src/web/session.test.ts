@@ -5,6 +5,7 @@ import type { Clock } from '../kernel/clock.ts'
 import { Failure } from '../kernel/failure.ts'
 import type { Database } from '../store/database.ts'
 import { createConsoleSessions } from '../tenancy/console-sessions.ts'
+import { type VisitClues, visitOf } from './cookies.ts'
 import { createSessions } from './session.ts'
 
 const hour = 3600
@@ -14,21 +15,26 @@ interface Token {
 }
 
 /** As one process has them. */
-function sessionsOn(database: Database, clock: Clock, token: Token, publicUrl?: string) {
+function sessionsOn(
+  database: Database,
+  clock: Clock,
+  token: Token,
+  { publicUrl, forwardedProto }: Partial<VisitClues> = {},
+) {
   const sessions = createSessions({
     clock,
     rows: createConsoleSessions(database),
     adminToken: () => ({ fingerprint: `of ${token.text}`, matches: (text) => text === token.text }),
-    publicUrl: () => publicUrl,
+    visitOf: (request) => visitOf(request, { publicUrl, forwardedProto }),
   })
   return { sessions }
 }
 
-async function setUp(engine: TestEngine, publicUrl?: string) {
+async function setUp(engine: TestEngine, clues: Partial<VisitClues> = {}) {
   const store = await engine.openStore()
   const clock = createJumpClock()
   const token: Token = { text: 'the management token' }
-  return { ...store, clock, token, ...sessionsOn(store.database, clock, token, publicUrl) }
+  return { ...store, clock, token, ...sessionsOn(store.database, clock, token, clues) }
 }
 
 interface Asked {
@@ -182,12 +188,11 @@ forEachEngine((engine) => {
 
     test('is bound to the host and to encryption behind https', async () => {
       const pattern = /^__Host-tollgate=[\w-]{43}; Path=\/; HttpOnly; SameSite=Strict; Max-Age=604800; Secure$/
-      await using desk = await setUp(engine, 'https://gate.example')
-      const { token, sessions } = desk
+      await using desk = await setUp(engine, { publicUrl: 'https://gate.example' })
       const stated = request({ headers: { host: 'gate.example' } })
-      expect(await sessions.openByToken(stated, token.text)).toMatch(pattern)
-      const proxied = request({ headers: { host: 'other.example', 'x-forwarded-proto': 'https' } })
-      expect(await sessions.openByToken(proxied, token.text)).toMatch(pattern)
+      expect(await desk.sessions.openByToken(stated, desk.token.text)).toMatch(pattern)
+      await using proxied = await setUp(engine, { forwardedProto: 'https' })
+      expect(await proxied.sessions.openByToken(request(), proxied.token.text)).toMatch(pattern)
     })
 
     test('of a session cannot be made from what the gateway keeps of it', async () => {

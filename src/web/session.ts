@@ -6,7 +6,7 @@ import type { Clock } from '../kernel/clock.ts'
 import { Failure } from '../kernel/failure.ts'
 import type { AdminToken } from '../tenancy/admin-token.ts'
 import type { ConsoleSessions } from '../tenancy/console-sessions.ts'
-import { readCookie, sessionCookieName, setSessionCookie, type Visit, visitOf } from './cookies.ts'
+import { readCookie, sessionCookieName, setSessionCookie, type Visit } from './cookies.ts'
 import { refuseForeign } from './same-origin.ts'
 
 /** As written into the audit log. */
@@ -22,8 +22,7 @@ export interface SessionDependencies {
   readonly rows: ConsoleSessions
   /** The one in force: a session opened under another is void. */
   adminToken(): Pick<AdminToken, 'fingerprint' | 'matches'>
-  /** What the operator says the gateway is reached by. */
-  publicUrl(): string | undefined
+  visitOf(request: Request): Visit
 }
 
 /** All of them reject when the database is away. */
@@ -50,12 +49,11 @@ const secretBytes = 32
 
 const actor: SessionActor = Object.freeze({ name: 'console session' })
 
-export function createSessions({ clock, rows, adminToken, publicUrl }: SessionDependencies): Sessions {
-  const visit = (request: Request): Visit => visitOf(request, publicUrl())
+export function createSessions({ clock, rows, adminToken, visitOf }: SessionDependencies): Sessions {
   const agesAt = (now: number) => ({ openedAfter: now - absoluteMs, usedAfter: now - idleMs })
 
   const held = (request: Request): string | undefined => {
-    const value = readCookie(request.headers, sessionCookieName(visit(request)))
+    const value = readCookie(request.headers, sessionCookieName(visitOf(request)))
     return value === undefined ? undefined : hash(value)
   }
   const open = async (request: Request): Promise<string> => {
@@ -63,7 +61,7 @@ export function createSessions({ clock, rows, adminToken, publicUrl }: SessionDe
     const now = clock.now()
     const session = { openedAt: now, usedAt: now, fingerprint: adminToken().fingerprint }
     await rows.open(hash(secret), held(request), session, agesAt(now))
-    return setSessionCookie(visit(request), secret, absoluteMs / 1000)
+    return setSessionCookie(visitOf(request), secret, absoluteMs / 1000)
   }
   /** Uses it: a session lives on by being used. */
   const isOpen = async (request: Request): Promise<boolean> => {
@@ -97,11 +95,11 @@ export function createSessions({ clock, rows, adminToken, publicUrl }: SessionDe
       const key = held(request)
       const isThere = await isOpen(request)
       if (key !== undefined && isThere) await rows.end(key)
-      return { cookie: setSessionCookie(visit(request), '', 0), ended: isThere ? 1 : 0 }
+      return { cookie: setSessionCookie(visitOf(request), '', 0), ended: isThere ? 1 : 0 }
     },
     async endAll(request) {
       const ended = await rows.endAll()
-      return { cookie: setSessionCookie(visit(request), '', 0), ended }
+      return { cookie: setSessionCookie(visitOf(request), '', 0), ended }
     },
     sessionOf: async (request) => ((await isOpen(request)) ? (refuseForeign(request) ?? actor) : undefined),
   }

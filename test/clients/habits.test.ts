@@ -41,22 +41,16 @@ test('who asks for the models once is told of all of them, with the fields of ei
   expect([page.data.length, page.has_more]).toEqual([20, true])
 })
 
-test.each(['/v1//chat/completions', '/v1/chat/completions/', '//chat/completions'])(
-  'a generation is served at %s',
-  async (path) => {
-    expect((await post(path)).status).toBe(200)
-  },
-)
+test('a generation is served at /v1/chat/completions/', async () => {
+  expect((await post('/v1/chat/completions/')).status).toBe(200)
+})
 
-test.each(['//v1/models', '/v1/models/', '/v1//models/sandbox/echo', '/v1/models/sandbox/echo/'])(
-  '%s is served',
-  async (path) => {
-    const connection = await connect(gateway.url)
-    await connection.send(`GET ${path} HTTP/1.1\r\nHost: gateway\r\nAuthorization: Bearer ${gateway.key}\r\n\r\n`)
-    expect(await connection.response()).toMatchObject({ status: 200 })
-    connection.leave()
-  },
-)
+test.each(['/v1/models/', '/v1/models/sandbox/echo/'])('%s is served', async (path) => {
+  const connection = await connect(gateway.url)
+  await connection.send(`GET ${path} HTTP/1.1\r\nHost: gateway\r\nAuthorization: Bearer ${gateway.key}\r\n\r\n`)
+  expect(await connection.response()).toMatchObject({ status: 200 })
+  connection.leave()
+})
 
 test('the head of what can be read can be asked for alone', async () => {
   for (const path of ['/v1/models', '/v1/models/sandbox/echo']) {

@@ -173,3 +173,69 @@ describe.each([...bothSurfaces])('on the $name surface, leaving', (surface) => {
     expect(nanos(after.held)).toBe(0n)
   })
 })
+
+// Bun 1.4.4 closes the connection when its client half-closes it or sends a second request before the first is answered
+// (docs/decisions/0021). Such a client gets nothing, so its provider must not go on working.
+const disconnections: Readonly<Record<string, (connection: RawConnection, request: Buffer) => unknown>> = {
+  'half-closes its connection': (connection) => connection.halfClose(),
+  'pipelines a second request': (connection, request) => connection.send(request),
+}
+
+describe.each([...bothSurfaces])('a client of the $name surface', (surface) => {
+  const cases = Object.keys(disconnections).flatMap((how) => [true, false].map((stream) => ({ how, stream })))
+
+  async function sendThen(how: string, stream: boolean, until?: string): Promise<RawConnection> {
+    const connection = await connect(gateway.url)
+    const body = bodyOf(surface, { stream: String(stream) })
+    const request = requestBytes(surface, { key: gateway.key, body })
+    await connection.send(request)
+    if (until !== undefined) await connection.until(until)
+    await disconnections[how]?.(connection, request)
+    return connection
+  }
+
+  async function lastRecord(seen: number): Promise<Record<string, unknown> | undefined> {
+    return (await requestRecords(gateway, seen + 1))[seen]
+  }
+
+  test.each(cases)(
+    'that $how, streamed: $stream, ends its call before the provider answers',
+    async ({ how, stream }) => {
+      const seen = gateway.logged().filter(({ message }) => message === 'request').length
+      const before = await wallet()
+      const disconnected = Promise.withResolvers<void>()
+      // It answers as soon as the client is known to be gone, which is too late.
+      first.handle(async (call, reply) => {
+        await disconnected.promise
+        await behave({ call, reply, streams: stream })
+      }, 'stay unasked')
+      const connection = await sendThen(how, stream)
+      await connection.closed
+      disconnected.resolve()
+      expect(await lastRecord(seen)).toMatchObject({ status: 499 })
+      await Promise.all(first.calls.map(({ closed }) => closed))
+      expect(connection.received()).toBe('')
+      expect(first.calls.length).toBeLessThanOrEqual(1)
+      expect(spare.calls).toHaveLength(0)
+      expect(await wallet()).toEqual(before)
+    },
+  )
+
+  test.each(Object.keys(disconnections))('that %s in mid-stream pays for what it was sent', async (how) => {
+    const seen = gateway.logged().filter(({ message }) => message === 'request').length
+    const before = await wallet()
+    first.handle(async (call, reply) => {
+      await reply.startStream()
+      await reply.chunk(wordsFor(call).opening + wordsFor(call).says('hello'))
+    })
+    const connection = await sendThen(how, true, 'hello')
+    await connection.closed
+    const [call] = first.calls
+    await call?.closed
+    expect(await lastRecord(seen)).toMatchObject({ status: 499 })
+    const after = await wallet()
+    expect(nanos(before.balance) - nanos(after.balance)).toBeGreaterThan(0n)
+    expect(after.held).toBe('0.00')
+    expect(spare.calls).toHaveLength(0)
+  })
+})

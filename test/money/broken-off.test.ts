@@ -72,7 +72,11 @@ describe.each([...streamedPaths])('row 6, after content: $name', (path) => {
     expect(text).not.toMatch(/\[DONE\]|message_stop/)
     const requestId = response.headers.get('request-id') ?? ''
     await expectPaid(till, { requestId }, delivered[path.provider], 'estimated')
-    expect(await till.line(requestId)).toMatchObject({ status: 200n, code: 'STREAM_INTERRUPTED' })
+    const line = await till.line(requestId)
+    expect(line).toMatchObject({ status: 200n, code: 'STREAM_INTERRUPTED' })
+    const isCut = how.endsWith('the connection')
+    const outcome = isCut ? 'interrupted: broken' : expect.stringMatching(/^interrupted: \w/)
+    expect(JSON.parse(line.attempts)).toMatchObject([{ outcome }])
   })
 })
 

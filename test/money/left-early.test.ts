@@ -6,7 +6,16 @@ import { connect, type RawConnection } from '../parts/raw-client.ts'
 import { requestBytes } from '../parts/surfaces.ts'
 import type { UpstreamCall, UpstreamReply } from '../parts/upstream.ts'
 import { dialectOf, usageIn, wordsOf } from './provider-words.ts'
-import { expectPaid, expectUnpaid, openTill, type Path, streamedPaths, type Till, wholePaths } from './till.ts'
+import {
+  allPaths,
+  expectPaid,
+  expectUnpaid,
+  openTill,
+  type Path,
+  streamedPaths,
+  type Till,
+  wholePaths,
+} from './till.ts'
 
 let till: Till
 let seen = 0
@@ -194,3 +203,33 @@ test('all that left has paid what the transfers say, and no more', async () => {
   expect({ posted, held }).toEqual({ posted: 5_000_000_000n - paid, held: 0n })
   expect(new Set(ids).size).toBe(seen)
 })
+
+test('left while the hold is made: no provider is called and nothing is paid, on every path', async () => {
+  let holding = Promise.withResolvers<void>()
+  let left = Promise.withResolvers<void>()
+  const slow = await openTill({
+    dressLedger: (real) => ({
+      ...real,
+      async hold(request) {
+        holding.resolve()
+        await left.promise
+        return await real.hold(request)
+      },
+    }),
+  })
+  for (const [at, path] of allPaths.entries()) {
+    holding = Promise.withResolvers<void>()
+    left = Promise.withResolvers<void>()
+    const connection = await connect(slow.gateway.url)
+    await connection.send(requestBytes(path.surface, { key: slow.gateway.key, body: slow.bodyFor(path) }))
+    await holding.promise
+    connection.halfClose()
+    // The runtime closes its side once it has noticed.
+    await connection.closed
+    left.resolve()
+    const requestId = (await slow.over(at + 1))[at] ?? ''
+    expect(await expectUnpaid(slow, requestId)).toMatchObject({ status: 499n, attempts: '[]' })
+  }
+  expect(slow.upstream.calls).toHaveLength(0)
+  await slow[Symbol.asyncDispose]()
+}, 60_000)

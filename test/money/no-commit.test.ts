@@ -47,3 +47,39 @@ test('row 14: an answer that cannot be charged within thirty seconds ends with a
   expect(till.chargeCount()).toBe(1)
   till.close()
 })
+
+test('the time that a commit takes is part of the duration, and named on the record when it was long', async () => {
+  const clock = createJumpClock()
+  const committed = Promise.withResolvers<void>()
+  let settling = 0
+  const till = await openTill({
+    clock,
+    dressLedger: (real) => ({
+      ...real,
+      async settle(settlement) {
+        settling += 1
+        await committed.promise
+        return await real.settle(settlement)
+      },
+    }),
+  })
+  till.upstream.handle((call, reply) => {
+    const dialect = call.path.endsWith('/chat/completions') ? 'chat' : 'messages'
+    return say(call, reply, { texts: ['hello'], usage: usageIn(dialect, { input: 7, output: 1 }) })
+  })
+  const asked = Promise.all(allPaths.map((path) => till.ask(path)))
+  while (settling < allPaths.length) await Bun.sleep(5)
+  clock.jump(6)
+  committed.resolve()
+  const answers = await asked
+  await till.over(allPaths.length)
+  for (const { requestId, status } of answers) {
+    expect(status).toBe(200)
+    const line = till.gateway.logged().find(({ request_id }) => request_id === requestId)
+    expect(line?.total_ms).toBe(6_000)
+    // Written when the row is there already.
+    while (!(await till.line(requestId)).notes.includes('commit')) await Bun.sleep(5)
+    expect(JSON.parse((await till.line(requestId)).notes)).toContain('the charge took 6.0 s to commit')
+  }
+  await till[Symbol.asyncDispose]()
+})

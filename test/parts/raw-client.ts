@@ -18,6 +18,8 @@ export interface RawConnection {
   received(): string
   pause(): void
   resume(): void
+  /** Sends no more, but still reads: shutdown(SHUT_WR). */
+  halfClose(): void
   /** Leaves at once, whatever is still to come. */
   leave(): void
   readonly closed: Promise<void>
@@ -95,6 +97,10 @@ class Connection implements RawConnection {
 
   resume(): void {
     this.socket?.resume()
+  }
+
+  halfClose(): void {
+    this.socket?.shutdown()
   }
 
   leave(): void {

@@ -1,7 +1,8 @@
 // Borders between tenants that hold because something is not believed or not offered: records, addresses, fields.
 
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { bothSurfaces } from '../parts/surfaces.ts'
 import { failureOf, startTenancy, type Tenancy } from './tenancy.ts'
 
@@ -99,6 +100,22 @@ test('R4: a trusted proxy says whose address it is, and the list is in force whi
   writeFileSync(proxied.gateway.configPath, trusting('10.0.0.0/8'))
   while (!proxied.gateway.logged().some(({ message }) => message === 'applied')) await Bun.sleep(5)
   expect(await statuses({ 'x-forwarded-for': '203.0.113.7' })).toEqual(refused)
+})
+
+test('R4: X-Forwarded-Proto makes a session cookie secure only where a trusted proxy sends it', async () => {
+  const cookie = async ({ gateway }: Pick<Tenancy, 'gateway'>): Promise<string | null> => {
+    const token = readFileSync(join(gateway.dataFolder, 'admin-token'), 'utf8').trim()
+    const headers = {
+      'content-type': 'application/json',
+      'sec-fetch-site': 'same-origin',
+      'x-forwarded-proto': 'https',
+    }
+    const sent = { method: 'POST', headers, body: JSON.stringify({ token }) }
+    return (await fetch(`${gateway.url}/console/session`, sent)).headers.get('set-cookie')
+  }
+  expect(await cookie(tenancy)).toMatch(/^tollgate-\d+=[^;]+(?!.*Secure)/)
+  await using proxied = await startTenancy({ env: { TOLLGATE_TRUSTED_PROXIES: '127.0.0.1' } })
+  expect(await cookie(proxied)).toMatch(/^__Host-tollgate=.*; Secure$/)
 })
 
 test('A10, H2: who guesses the management token from one address slows nobody else down, at no door', async () => {

@@ -81,7 +81,7 @@ function cells(request: JsonObject): string[] {
   const usage = objectOf(request.usage)
   return [
     shownTime(textAt(request, 'started_at')),
-    shownAt(request, 'status'),
+    shownStatus(request),
     shownModel(request),
     shownAt(request, 'provider'),
     String(objectsOf(request.attempts).length),
@@ -92,6 +92,12 @@ function cells(request: JsonObject): string[] {
     shownUsd(textAt(request, 'cost')),
     shownAt(request, 'id'),
   ]
+}
+
+/** A stream that failed after its headers were sent has status 200, so its code is shown too. */
+function shownStatus(request: JsonObject): string {
+  const [status, code] = [shownAt(request, 'status'), textAt(request, 'code')]
+  return code !== undefined && status === '200' ? `200 ${code}` : status
 }
 
 /** A count of tokens costs nothing and has no usage; it says that it is one. */

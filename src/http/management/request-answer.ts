@@ -37,7 +37,9 @@ export const requestSchema = z.object({
   path: z.string(),
   stream: z.boolean(),
   model: z.string().nullable(),
-  status: z.number().describe('Of the answer; 499 = the client left before the end.'),
+  status: z
+    .number()
+    .describe('Of the answer; 499 = the client left before the end. A stream that failed has 200 and a `code`.'),
   code: z.string().nullable().describe('A code of docs/errors.md; null = it went well.'),
   reason: z.string().nullable().describe('Why it failed, in the words the caller got.'),
   provider: z.string().nullable(),
@@ -47,7 +49,13 @@ export const requestSchema = z.object({
     .array(z.object({ ...place, why: z.string().nullable().describe('Why it stands there, or was left out.') }))
     .describe('Where it could have gone, in the order of the plan.'),
   attempts: z
-    .array(z.object({ ...place, outcome: z.string().describe('`ok`, or what went wrong.'), ms: milliseconds }))
+    .array(
+      z.object({
+        ...place,
+        outcome: z.string().describe('`ok`, `interrupted: …` for an answer that broke off, or what went wrong.'),
+        ms: milliseconds,
+      }),
+    )
     .describe('What was tried.'),
   warnings: texts.describe('What the translation dropped or approximated.'),
   notes: texts.describe("What was odd about the provider's reply."),
@@ -56,7 +64,7 @@ export const requestSchema = z.object({
   cost: usd.nullable(),
   held: usd.nullable().describe('What was set aside for it.'),
   first_event_ms: milliseconds.nullable(),
-  total_ms: milliseconds,
+  total_ms: milliseconds.describe('Until the commit of its charge began; a commit of 1 s or more is named in `notes`.'),
   client: z.string().nullable().describe('What the client calls itself.'),
 })
 

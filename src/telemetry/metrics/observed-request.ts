@@ -16,8 +16,8 @@ export function isGeneration({ path }: RequestRecord): boolean {
 }
 
 /** Our own time before the first event: all of it, without the waiting for providers. undefined = nobody answered. */
-export function overheadMs({ firstEventMs, waitedMs }: RequestRecord): number | undefined {
-  return firstEventMs === undefined ? undefined : Math.max(0, firstEventMs - waitedMs)
+export function overheadMs({ firstEventMs, waitedMs, settleMs }: RequestRecord): number | undefined {
+  return firstEventMs === undefined ? undefined : Math.max(0, firstEventMs - waitedMs) + settleMs
 }
 
 export function limitSourceOf({ code, attempts, limitSource }: RequestRecord): string | undefined {

@@ -127,6 +127,12 @@ test('the overhead is what was not spent waiting for providers, over all attempt
   expect(value('tollgate_overhead_seconds_bucket', { le: '0.0005' })).toBe(2)
 })
 
+test('the overhead includes the wait for the charge to become durable', async () => {
+  // 240 − 200 = 40 ms before the first event, and 6 s for the commit.
+  const value = await pageAfter([answeredRequest({ settleMs: 6_000 })])
+  expect(value('tollgate_overhead_seconds_sum')).toBeCloseTo(6.04, 9)
+})
+
 test('a stream that broke off is a failure although its status was fine', async () => {
   const value = await pageAfter([answeredRequest({ code: 'STREAM_INTERRUPTED' })])
   expect(value('tollgate_requests_total', { ...thisProject, provider: 'acme', status: '200' })).toBe(1)

@@ -3,7 +3,7 @@
 
 import { totalInputTokens } from '../../kernel/usage.ts'
 import { isGeneration, none } from '../metrics/observed-request.ts'
-import type { RequestRecord, TraceContext } from '../request-record.ts'
+import { hasAnswered, type RequestRecord, type TraceContext } from '../request-record.ts'
 import { genAi, genAiSchemaUrl, http, own } from './gen-ai-names.ts'
 import { Attributes, type KeyValue, resourceOf, type Sender, scopeOf, unixNanos } from './json-mapping.ts'
 import { hex } from './trace-context.ts'
@@ -74,7 +74,7 @@ function requestAttributes(record: RequestRecord, operation: string): readonly K
     .text(genAi.operationName, operation)
     .text(genAi.providerName, served?.provider ?? none)
     .text(genAi.requestModel, record.model)
-    .text(genAi.responseModel, served?.outcome === 'ok' ? served.upstreamModel : undefined)
+    .text(genAi.responseModel, served && hasAnswered(served) ? served.upstreamModel : undefined)
     .bool(genAi.requestStream, stream)
     .double(genAi.timeToFirstChunk, stream && firstEventMs !== undefined ? firstEventMs / 1000 : undefined)
     .text(genAi.errorType, record.code)
@@ -129,7 +129,7 @@ function attemptSpans({ record, trace }: TracedRequest, randomBytes: (count: num
       kind: client,
       startTimeUnixNano: unixNanos(startedAt, startMs),
       // The one that answered lasts as long as its answer.
-      endTimeUnixNano: unixNanos(startedAt, isOk ? Math.max(startMs, totalMs) : startMs + ms),
+      endTimeUnixNano: unixNanos(startedAt, hasAnswered({ outcome }) ? Math.max(startMs, totalMs) : startMs + ms),
       attributes: attributes.list,
       status: isOk ? {} : { code: statusError },
     }

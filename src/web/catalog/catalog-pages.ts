@@ -3,7 +3,7 @@
 
 import { nearestNames } from '../../kernel/nearest.ts'
 import { answerJson } from '../answer.ts'
-import { originOf, visitOf } from '../cookies.ts'
+import { originOf, type Visit } from '../cookies.ts'
 import type { NoticeData, Show } from '../page-data.ts'
 import { stateOf } from './change-feed.ts'
 import { type CatalogEntry, type DatedPrice, modelPath } from './entry.ts'
@@ -16,6 +16,7 @@ export interface CatalogPagesDependencies {
   catalog(): readonly CatalogEntry[]
   keyedProviders(): readonly string[]
   publicUrl(): string | undefined
+  visitOf(request: Request): Visit
   readonly builtInDate?: string
   /** Of one model, newest first; none for a model that is not there. */
   priceHistory(modelId: string): Promise<readonly DatedPrice[]>
@@ -27,7 +28,7 @@ export interface CatalogPagesDependencies {
 const suggestionsMax = 3
 
 export function createCatalogPages(deps: CatalogPagesDependencies, show: Show) {
-  const { catalog, publicUrl, builtInDate, inBudget } = deps
+  const { catalog, publicUrl, visitOf, builtInDate, inBudget } = deps
   const historyIn = recentHistories(deps.priceHistory)
   // In a turn, because it may be read on this thread; wrapped, because nobody in line waits for a database.
   const historyFor = async (request: Request, entries: readonly CatalogEntry[], id: string) => {
@@ -53,7 +54,7 @@ export function createCatalogPages(deps: CatalogPagesDependencies, show: Show) {
     const entry = entries.find((each) => each.id === id)
     if (!entry) return show(request, { kind: 'notice', title: 'No such model', data: unknownModel(id, entries) }, 404)
     const snippets = snippetsFor({
-      address: publicUrl() ?? originOf(visitOf(request, undefined)),
+      address: publicUrl() ?? originOf(visitOf(request)),
       modelId: id,
       maxOutputTokens: entry.max_output_tokens ?? undefined,
     })

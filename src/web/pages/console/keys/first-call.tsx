@@ -18,12 +18,13 @@ export function FirstCall({ keyId }: { readonly keyId: string }) {
       </p>
     )
   }
-  const isGood = call.status < 400
+  const isGood = call.status < 400 && call.code === null
   return (
     <p role="status" class="first-call">
       <Lamp signal={isGood ? 'go' : 'caution'} word="received" detail="" />{' '}
       <a href={`/console/requests/${call.id}`}>
         {call.model ?? 'a call'}, status {call.status}
+        {call.status < 400 && call.code !== null && ` ${call.code}`}
       </a>
       {call.client && <small class="client">from {call.client}</small>}
     </p>

@@ -59,6 +59,7 @@ export interface Call {
   readonly started_at: string
   readonly model: string | null
   readonly status: number
+  readonly code: string | null
   readonly client: string | null
 }
 

@@ -145,6 +145,6 @@ function AskedAt({ request: { path, stream } }: { readonly request: ExplainedIte
 
 /** A provider that was only tried stands under the attempts. */
 function servedBy({ provider, upstream_model: model, code, attempts }: ExplainedItem): string {
-  const isServed = code === null || attempts.some(({ outcome }) => outcome === 'ok')
+  const isServed = code === null || attempts.some(({ outcome }) => /^(ok|interrupted)/.test(outcome))
   return isServed && provider !== null ? `${provider} ${model ?? ''}` : 'nobody'
 }
