@@ -10,7 +10,7 @@ import { createId, type RequestId } from '../kernel/ids.ts'
 import { nearestNames } from '../kernel/nearest.ts'
 import { refuse } from './failure-response.ts'
 import { metricsPath } from './metrics-route.ts'
-import { pathOf, publicPath } from './path.ts'
+import { pathOf, publicPath, segmentsMax } from './path.ts'
 import { type StripePayments, webhookPath } from './payments/stripe-payments.ts'
 
 /** What the handler needs of the runtime's server. */
@@ -180,7 +180,7 @@ function wrongMethod(request: Request, allow: string): Failure {
 function unplainPath(request: Request): Failure {
   const message = pathOf(request.url).includes('//')
     ? 'The path contains an empty segment (`//`). Remove the extra slash; often it stands at the end of the base URL.'
-    : 'Tollgate does not normalise paths. Send this one without `.` and `..` segments, backslashes and `#`, in valid percent-encoded UTF-8, and with at most 16 segments.'
+    : `Tollgate does not normalise paths. Send this one without \`.\` and \`..\` segments, backslashes and \`#\`, in valid percent-encoded UTF-8, and with at most ${segmentsMax} segments.`
   return invalidRequest(message)
 }
 

@@ -2,7 +2,7 @@
 
 import type { BunRequest } from 'bun'
 import type { Handler, SocketControl } from './handler.ts'
-import { isPlainSegment } from './path.ts'
+import { isPlainSegment, segmentsMax } from './path.ts'
 
 export interface Listening {
   readonly url: string
@@ -85,9 +85,6 @@ export function listen(options: ListenOptions): Listening | ListenFault {
     socketAddress: (request) => server.requestIP(request)?.address,
   }
 }
-
-/** More than any path that is served has; deeper ones are refused. */
-const segmentsMax = 16
 
 /**
  * One pattern per number of segments, with and without a slash at the end. The runtime matches patterns against the path

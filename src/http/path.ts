@@ -19,6 +19,9 @@ export function queryOf(url: string): URLSearchParams {
   return new URLSearchParams(mark < 0 ? '' : url.slice(mark + 1))
 }
 
+/** More than any path that is served has; deeper ones are refused. */
+export const segmentsMax = 16
+
 /**
  * Whether a segment of a path, percent-decoded, means the same to this gateway, to the runtime and to a proxy in front. It
  * does not where one of them removes dot segments (`..`, `%2e%2e`, `a%2F..%2Fb`), reads a backslash as a slash, or ends the
