@@ -156,7 +156,7 @@ forEachEngine((engine) => {
   if (engine.name !== 'postgres') return
 
   test('limits how long a statement runs, except in a schema transaction', async () => {
-    await using store = await engine.openStore()
+    await using store = await engine.openStore(undefined, 1)
     const { database } = store
     const setting = '2s'
     const limits = (sql: Sql) => sql`SELECT current_setting('statement_timeout') AS statement,
@@ -173,7 +173,7 @@ forEachEngine((engine) => {
   })
 
   test('a process that says nothing for five seconds in a transaction loses it, and others get its rows', async () => {
-    await using store = await engine.openStore()
+    await using store = await engine.openStore(undefined, 1)
     const { database, place } = store
     await createWallets(database)
     await database.transaction((sql) => sql`INSERT INTO wallets (id, amount) VALUES ('a', 1)`)

@@ -10,9 +10,11 @@ export interface DatabaseOptions {
   readonly dataFolder: string
   /** Gets a line when the database file was open to other users. */
   readonly report?: (line: string) => void
+  /** For tests: see PostgresOptions. */
+  readonly patience?: number
 }
 
 /** Throws a StartRefusal when the database cannot be opened or reached. Takes no lock on the folder: folder-lock.ts. */
-export function openDatabase({ url, dataFolder, report }: DatabaseOptions): Promise<Database> {
-  return url === undefined ? openSqlite(dataFolder, report) : openPostgres(url)
+export function openDatabase({ url, dataFolder, report, patience = 1 }: DatabaseOptions): Promise<Database> {
+  return url === undefined ? openSqlite(dataFolder, report) : openPostgres(url, { patience })
 }

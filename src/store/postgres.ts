@@ -26,9 +26,12 @@ const schemaLock = 0x746f6c6c67617465n
 export interface PostgresOptions {
   /** For tests: how long a second lasts to whoever waits for an answer. */
   readonly turnMs?: number
+  /** For tests: how many times as long the server may take, so that they pass on a busy machine. */
+  readonly patience?: number
 }
 
-export async function openPostgres(url: string, { turnMs = 1000 }: PostgresOptions = {}): Promise<Database> {
+export async function openPostgres(url: string, options: PostgresOptions = {}): Promise<Database> {
+  const { turnMs = 1000, patience = 1 } = options
   const target = parseUrl(url)
   const openPool = (max: number) =>
     new SQL({
@@ -38,12 +41,12 @@ export async function openPostgres(url: string, { turnMs = 1000 }: PostgresOptio
       database: decodeURIComponent(target.pathname.slice(1) || target.username),
       bigint: true,
       max,
-      connectionTimeout: connectTimeoutSeconds,
+      connectionTimeout: patience * connectTimeoutSeconds,
       connection: {
         application_name: 'tollgate',
-        statement_timeout: statementTimeoutMs,
-        lock_timeout: lockTimeoutMs,
-        idle_in_transaction_session_timeout: idleInTransactionMs,
+        statement_timeout: patience * statementTimeoutMs,
+        lock_timeout: patience * lockTimeoutMs,
+        idle_in_transaction_session_timeout: patience * idleInTransactionMs,
         synchronous_commit: 'on',
         default_transaction_read_only: 'on',
         // The server, too, must notice a connection that is lost, within 60 + 3 × 10 s and not two hours: it would
@@ -54,7 +57,12 @@ export async function openPostgres(url: string, { turnMs = 1000 }: PostgresOptio
       },
     })
   const close = (given: SQL) => given.close({ timeout: statementTimeoutMs / 1000 })
-  const pool = createWatchedPool({ turnMs, turnsMax: silentSecondsMax, open: () => openPool(poolSize), close })
+  const pool = createWatchedPool({
+    turnMs,
+    turnsMax: patience * silentSecondsMax,
+    open: () => openPool(poolSize),
+    close,
+  })
   try {
     await pool.sql`SELECT 1`
   } catch (thrown) {

@@ -9,13 +9,17 @@ import { type Clock, systemClock } from '../../src/kernel/clock.ts'
 import type { Database } from '../../src/store/database.ts'
 import { migrate } from '../../src/store/migrate.ts'
 import { openDatabase } from '../../src/store/open-database.ts'
-import { StartRefusal } from '../../src/store/start-refusal.ts'
 import { findPostgresPrograms, sharedPostgres } from './postgres.ts'
+
+/** A statement may take a minute in place of two seconds. */
+const busyPatience = 30
 
 /** Where a database can be opened; still empty. */
 export interface Place extends Disposable {
   readonly url: string | undefined
   readonly dataFolder: string
+  /** How many times as long PostgreSQL may take as it may for a gateway. */
+  readonly patience: number
 }
 
 /** An open, migrated database. */
@@ -27,8 +31,8 @@ export interface TestStore extends AsyncDisposable {
 export interface TestEngine {
   readonly name: Database['engine']
   createPlace(): Promise<Place>
-  /** `await using store = await engine.openStore()` */
-  openStore(clock?: Clock): Promise<TestStore>
+  /** `await using store = await engine.openStore()`. With a patience of 1, PostgreSQL has the gateway's own limits. */
+  openStore(clock?: Clock, patience?: number): Promise<TestStore>
 }
 
 export function forEachEngine(tests: (engine: TestEngine) => void): void {
@@ -46,21 +50,10 @@ export function createThrowAwayFolder(): { readonly path: string } & Disposable 
   return { path, [Symbol.dispose]: () => rmSync(path, { recursive: true, force: true }) }
 }
 
-/** On a busy machine PostgreSQL may take longer than the five seconds that the gateway waits for a connection. */
-async function openPatiently(place: Place): Promise<Database> {
-  for (;;) {
-    try {
-      return await openDatabase(place)
-    } catch (thrown) {
-      if (!(thrown instanceof StartRefusal && thrown.message.includes('no answer within'))) throw thrown
-    }
-  }
-}
-
 export function createEngine(name: Database['engine']): TestEngine {
-  function placeAt(url: string | undefined): Place {
+  function placeAt(url: string | undefined, patience = busyPatience): Place {
     const folder = createThrowAwayFolder()
-    return { url, dataFolder: folder.path, [Symbol.dispose]: () => folder[Symbol.dispose]() }
+    return { url, dataFolder: folder.path, patience, [Symbol.dispose]: () => folder[Symbol.dispose]() }
   }
 
   return {
@@ -68,9 +61,10 @@ export function createEngine(name: Database['engine']): TestEngine {
     async createPlace() {
       return placeAt(name === 'postgres' ? await (await sharedPostgres()).createDatabase() : undefined)
     },
-    async openStore(clock = systemClock) {
-      const place = placeAt(name === 'postgres' ? await (await sharedPostgres()).createMigrated() : undefined)
-      const database = await openPatiently(place)
+    async openStore(clock = systemClock, patience = busyPatience) {
+      const url = name === 'postgres' ? await (await sharedPostgres()).createMigrated() : undefined
+      const place = placeAt(url, patience)
+      const database = await openDatabase(place)
       // On PostgreSQL this finds nothing to do: the tables were copied, which takes a tenth of the time.
       await migrate({ database, clock })
       return {

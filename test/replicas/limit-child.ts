@@ -13,7 +13,8 @@ const [url = '', times = '0', nowMs = '0'] = process.argv.slice(2)
 const options = { clock: systemClock, liveReplicas: () => 3, patienceMs: 60_000, nowMs: () => Number(nowMs) }
 
 async function createLimiter() {
-  if (url.startsWith('postgres')) return createSqlLimiter({ ...options, database: await openPostgres(url) })
+  if (url.startsWith('postgres'))
+    return createSqlLimiter({ ...options, database: await openPostgres(url, { patience: 30 }) })
   const redis = openRedis({ url })
   while (!redis.connected) await Bun.sleep(5)
   return createRedisLimiter({ ...options, redis })

@@ -35,7 +35,7 @@ forEachEngine((engine) => {
   if (engine.name !== 'postgres') return
 
   test('a wallet whose row is locked keeps no other from being served and charged', async () => {
-    await using store = await engine.openStore()
+    await using store = await engine.openStore(undefined, 1)
     const { database, place } = store
     const ledger = await createLedger({ database, clock: systemClock })
     const [locked, free] = [await addWorkspace(database), await addWorkspace(database)]
@@ -66,7 +66,7 @@ forEachEngine((engine) => {
   })
 
   test('the reaper ends what the dead held of other wallets', async () => {
-    await using store = await engine.openStore()
+    await using store = await engine.openStore(undefined, 1)
     const { database, place } = store
     const dead = await createLedger({ database, clock: systemClock })
     const [locked, free] = [await addWorkspace(database), await addWorkspace(database)]
@@ -90,7 +90,7 @@ forEachEngine((engine) => {
   })
 
   test('the reaper ends in one round all that the dead held of a wallet that is only busy', async () => {
-    await using store = await engine.openStore()
+    await using store = await engine.openStore(undefined, 1)
     const { database, place } = store
     const dead = await createLedger({ database, clock: systemClock })
     const workspaceId = await addWorkspace(database)
