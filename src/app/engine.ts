@@ -65,6 +65,8 @@ export interface EngineDependencies {
   readonly dressLedger: ((real: Ledger) => Ledger) | undefined
   readonly requestLogFlushMs: number | undefined
   onDefect(error: unknown, id: RequestId): Failure
+  /** The ledger's memory cannot be trusted any more; the process has to be restarted. */
+  onBroken(): void
 }
 
 export interface Engine {
@@ -82,7 +84,7 @@ export interface Engine {
 }
 
 export async function createEngine(deps: EngineDependencies): Promise<Engine> {
-  const { ground, people, limiter, source, clock, log, addressOf, dressLedger, onDefect } = deps
+  const { ground, people, limiter, source, clock, log, addressOf, dressLedger, onDefect, onBroken } = deps
   const { database } = ground
   const health = createHealth({ clock, random: randomUnit, onNotice: (notice) => log.warn(describeNotice(notice)) })
   const sandboxTransport = createSandboxTransport({ clock })
@@ -96,6 +98,13 @@ export async function createEngine(deps: EngineDependencies): Promise<Engine> {
     failpoint: reach,
     sumUncounted: (asked) => sumUncountedCharges(database.sql, asked),
     onFault: (what, error) => log.warn(what, errorFields(error)),
+    onBroken(error) {
+      log.error(
+        'the wallets in memory contradict the database: no new requests are taken, running ones are finished, then this process exits with code 1. A restart reads the wallets again. Please report this.',
+        errorFields(error),
+      )
+      onBroken()
+    },
   })
   const ledger = dressLedger ? dressLedger(books) : books
   const requests = createRequestLog({
@@ -111,6 +120,7 @@ export async function createEngine(deps: EngineDependencies): Promise<Engine> {
   })
   const ticker = createTicker(clock, (error) => void onDefect(error, createId('req')))
   const owed = new Owed()
+  const unconfirmed = new Set<Promise<void>>()
   const soundings = createSoundings({ isProxied: source.current.isProxied })
   const seal = ground.subkeys('idempotency-store')
   const replays = createReplays({
@@ -126,6 +136,7 @@ export async function createEngine(deps: EngineDependencies): Promise<Engine> {
     log,
     ticker,
     owed,
+    unconfirmed,
     soundings,
     ledger,
     requests,
@@ -167,6 +178,8 @@ export async function createEngine(deps: EngineDependencies): Promise<Engine> {
       replays.close()
       soundings.close()
       await ledger.close()
+      // The ledger has found out what it can.
+      await Promise.allSettled(unconfirmed)
       await requests.close()
       await observers.close()
     },

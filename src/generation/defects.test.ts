@@ -37,6 +37,7 @@ const deps: GenerateDependencies = {
   log,
   ticker: createTicker(systemClock, () => {}),
   owed: new Owed(),
+  unconfirmed: new Set(),
   soundings: createSoundings({ isProxied: false }),
   authenticate: () => ({
     keyId: 'key_1',

@@ -4,7 +4,7 @@
 
 import type { RequestId } from '../kernel/ids.ts'
 import type { Database } from '../store/database.ts'
-import { insertNewRows } from '../store/insert-rows.ts'
+import { portionsOf } from '../store/insert-rows.ts'
 import { isStoreUnavailable } from '../store/sql-error.ts'
 import type { NewRow } from '../store/write-batch.ts'
 import { listRequests, type RequestQuery } from './list-requests.ts'
@@ -12,7 +12,10 @@ import type { RequestRecord } from './request-record.ts'
 import { type LoggedRequest, requestFromRow, requestRow, type StoredRow } from './request-row.ts'
 
 export interface RequestLog {
-  /** Queues the record of a request that was not charged. */
+  /**
+   * Queues the record of a request that was not charged. Where the charge has written one all the same, because its commit
+   * was confirmed after the caller had got an error, that row keeps its amounts and is corrected to what the caller was told.
+   */
   write(record: RequestRecord): void
   /** Newest first. */
   list(query: RequestQuery): Promise<readonly LoggedRequest[]>
@@ -53,7 +56,14 @@ export function createRequestLog({ database, flushMs = usualFlushMs, onLost }: R
     }
   }
 
-  const insert = (rows: readonly NewRow[]) => database.transaction((sql) => insertNewRows(sql, rows))
+  const insert = (rows: readonly NewRow[]) =>
+    database.transaction(async (sql) => {
+      for (const portion of portionsOf(rows)) {
+        // `total_ms` stays as it is: by it the row may have been counted already (rollups).
+        await sql`INSERT INTO requests ${sql(portion.map(({ columns }) => columns))} ON CONFLICT (id) DO UPDATE SET
+          status = excluded.status, code = excluded.code, reason = excluded.reason, notes = excluded.notes`
+      }
+    })
 
   /** A row that the database refuses must not take the others with it: they are other people's. */
   async function insertEach(rows: readonly NewRow[]): Promise<void> {

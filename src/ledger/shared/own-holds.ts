@@ -128,7 +128,7 @@ export function createOwnHolds(dependencies: OwnHoldsDependencies): OwnHolds {
       const outcome = await submit(queue, operation, ({ kind }) =>
         end(leased, kind !== 'unavailable', leased ? shareOf({ kind: 'settle', settlement, leased }) : 0n),
       )
-      tally.settled(settlement, outcome, own.amount)
+      if (outcome.kind !== 'unknown') tally.settled(settlement, outcome, own.amount)
       if (outcome.kind === 'unavailable' && hasRow) releaseLater(requestId, workspaceId)
       if (outcome.kind !== 'unavailable') await reach('after_commit')
       return outcome
