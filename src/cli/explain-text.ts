@@ -10,7 +10,7 @@ import {
   sumCharge,
   usdOf,
 } from './charge-sums.ts'
-import { type JsonObject, numberAt, objectOf, objectsOf, shownAt, textAt } from './json-members.ts'
+import { type JsonObject, numberAt, objectOf, objectsOf, shownAt, textAt, textsOf } from './json-members.ts'
 import { shownCount } from './shown-values.ts'
 import { cleanText } from './table.ts'
 
@@ -27,7 +27,8 @@ export interface Explanation {
 export function explainText(request: JsonObject): Explanation {
   const sums = sumCharge(request)
   const own = sums === undefined ? ownKeyCharge(request) : undefined
-  const lines = [headLine(request, sums), ...bodyLines(request, sums, own), ...routeLines(request)]
+  const notes = textsOf(request.notes).map((note) => `  note  ${note}`)
+  const lines = [headLine(request, sums), ...bodyLines(request, sums, own), ...notes, ...routeLines(request)]
   return { text: `${lines.map(cleanText).join('\n')}\n`, fault: sums?.fault ?? own?.fault }
 }
 
