@@ -11,7 +11,6 @@ import type { NewRow } from '../src/store/write-batch.ts'
 export interface ChildPlan {
   readonly url: string
   readonly workspaceIds: readonly WorkspaceId[]
-  readonly isLeased: boolean
   readonly concurrency: number
   readonly warmupMs: number
   readonly windowMs: number
@@ -43,8 +42,7 @@ function recordOf(id: RequestId, workspaceId: WorkspaceId): NewRow {
 
 async function run(plan: ChildPlan): Promise<ChildResult> {
   const database = await openDatabase({ url: plan.url, dataFolder: '' })
-  const hotHoldsPerSecond = plan.isLeased ? 50 : Number.POSITIVE_INFINITY
-  const ledger = await createLedger({ database, clock: systemClock, hotHoldsPerSecond })
+  const ledger = await createLedger({ database, clock: systemClock })
   const counts = { charged: 0, refused: 0, next: 0, isOver: false }
 
   const spend = async () => {

@@ -1,8 +1,8 @@
 // What the ledger costs on PostgreSQL:
 // `bun run bench/postgres.ts [seconds per cell] [ms per round trip] [requests at a time] [rounds]`. One and two processes
-// on one hot wallet, exact and with leases, and on many wallets, against a private server that really syncs: once on the
-// loopback, and once with the delay that a network between two machines has, since the rows that a commit locks stay
-// locked over its round trips. One table for each, medians of rounds in which every cell has a turn.
+// on one hot wallet and on many wallets, against a private server that really syncs: once on the loopback, and once with
+// the delay that a network between two machines has, since the rows that a commit locks stay locked over its round trips.
+// One table for each, medians of rounds in which every cell has a turn.
 
 import { cpus } from 'node:os'
 import { join } from 'node:path'
@@ -33,17 +33,14 @@ const funds = 1_000_000_000_000_000n as Nano
 interface Cell {
   readonly name: string
   readonly wallets: number
-  readonly isLeased: boolean
   readonly processes: number
 }
 
-const exact = 'one wallet, exact'
-const leased = 'one wallet, leases'
-const many = `${manyWallets} wallets, exact`
+const one = 'one wallet'
+const many = `${manyWallets} wallets`
 const cells: readonly Cell[] = [1, 2].flatMap((processes) => [
-  { name: exact, wallets: 1, isLeased: false, processes },
-  { name: leased, wallets: 1, isLeased: true, processes },
-  { name: many, wallets: manyWallets, isLeased: false, processes },
+  { name: one, wallets: 1, processes },
+  { name: many, wallets: manyWallets, processes },
 ])
 
 interface Row extends Cell {
@@ -101,7 +98,7 @@ async function measure(server: Server, cell: Cell, { windowMs, delayMs, concurre
     await migrate({ database, clock: systemClock })
     const workspaceIds = await fundWallets(database, cell.wallets)
     const seenUrl = delayMs > 0 ? url.replace(`:${server.port}/`, `:${network.port}/`) : url
-    const plan: ChildPlan = { url: seenUrl, workspaceIds, isLeased: cell.isLeased, concurrency, warmupMs, windowMs }
+    const plan: ChildPlan = { url: seenUrl, workspaceIds, concurrency, warmupMs, windowMs }
     const running = Array.from({ length: cell.processes }, () => runChild(plan))
     const look = async () => {
       const [commits, charged] = [await commitsOf(database), await chargesOf(database)]
@@ -194,17 +191,14 @@ function print(rounds: readonly (readonly Row[])[], delayMs: number): void {
     const rest = [figure((row) => row.tripsPerCommit, 1), figure((row) => row.refused)]
     console.log(line([cell.name, String(cell.processes), ...rates, ...counts, ...rest]))
   }
-  const compare = (what: string, one: readonly [string, number], other: readonly [string, number]) => {
-    const ratios = rounds.map((rows) => rateIn(rows, one) / rateIn(rows, other)).sort((a, b) => a - b)
+  for (const name of [one, many]) {
+    const ratios = rounds.map((rows) => rateIn(rows, name, 2) / rateIn(rows, name, 1)).sort((a, b) => a - b)
     const range = `${ratios[0]?.toFixed(2)} to ${ratios.at(-1)?.toFixed(2)}`
-    console.log(`${what}: ${median(ratios).toFixed(2)} × (${range})`)
+    console.log(`2 processes against 1, ${name}: ${median(ratios).toFixed(2)} × (${range})`)
   }
-  compare('leases against exact, 1 process', [leased, 1], [exact, 1])
-  compare('leases against exact, 2 processes', [leased, 2], [exact, 2])
-  for (const name of [exact, leased, many]) compare(`2 processes against 1, ${name}`, [name, 2], [name, 1])
 }
 
-function rateIn(rows: readonly Row[], [name, processes]: readonly [string, number]): number {
+function rateIn(rows: readonly Row[], name: string, processes: number): number {
   return rows.find((row) => row.name === name && row.processes === processes)?.perSecond ?? 0
 }
 

@@ -72,7 +72,7 @@ export const slowFiles: Readonly<Record<string, number>> = {
   'test/deploy/backup-postgres.test.ts': 5,
   'test/clients/headers.test.ts': 10,
   'src/cli/connect/connect.test.ts': 5,
-  'src/ledger/shared/lease-processes.test.ts': 5,
+  'src/ledger/shared/processes.test.ts': 5,
   'src/http/management/key-calls.test.ts': 5,
   'src/store/silence.test.ts': 13,
   'test/faults/deadlines.test.ts': 12,

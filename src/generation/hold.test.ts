@@ -24,14 +24,12 @@ interface Asked {
   readonly totalMs?: readonly (number | undefined)[]
   /** Whether it asks for a spoken answer. */
   readonly speaks?: boolean
-  /** Whether it has an idempotency key. */
-  readonly isKeyed?: boolean
   /** What the ledger says, in turn; the last one from then on. */
   readonly outcomes?: readonly HoldOutcome[]
 }
 
 async function ask(asked: Asked): Promise<{ outcome: Bill | Failure; requests: HoldRequest[] }> {
-  const { bodyBytes = 400, stream = true, outputCap, tags = [], totalMs = [undefined], isKeyed = false } = asked
+  const { bodyBytes = 400, stream = true, outputCap, tags = [], totalMs = [undefined] } = asked
   const leftovers = asked.speaks ? [{ speaks: true }] : []
   const outcomes = [...(asked.outcomes ?? [{ kind: 'held' } as const])]
   const requests: HoldRequest[] = []
@@ -44,7 +42,7 @@ async function ask(asked: Asked): Promise<{ outcome: Bill | Failure; requests: H
   const call = {
     envelope: { body: new Uint8Array(bodyBytes), stream, outputCap, choices: 1 },
     model: { id: 'a/b', price: asked.price ?? price, priceVersion: 'v1', tags, contextTokens: 100_000 },
-    story: { record: { id: 'req_1', startedAt: 0 }, ...(isKeyed && { kept: {} }) },
+    story: { record: { id: 'req_1', startedAt: 0 } },
     request: new Request('http://gateway.test'),
     conversation: () => ({ conversation: { turns: [], leftovers }, warnings: [] }),
   } as unknown as Call
@@ -80,11 +78,6 @@ describe('the first thing asked for', () => {
   test('is nothing for a free model', async () => {
     const { requests } = await ask({ price: freePrice })
     expect(requests).toMatchObject([{ amount: 0n, roomLeast: 0n }])
-  })
-
-  test('is lost to a process that was taken for dead where the request has an idempotency key', async () => {
-    expect((await ask({ isKeyed: true })).requests).toMatchObject([{ isFenced: true }])
-    expect((await ask({})).requests).toMatchObject([{ isFenced: false }])
   })
 
   test('is the whole cap of an answer that is spoken, at the price of sound', async () => {

@@ -130,8 +130,6 @@ function holdRequest(call: Call, { caller, plan }: Admitted, amount: Nano, budge
     projectId: caller.projectId,
     amount,
     budgets,
-    // Another replica runs the same key once this one was silent for too long.
-    isFenced: call.story.kept !== undefined,
     ...lifetimeOf(call, plan),
   }
 }

@@ -7,7 +7,6 @@ import { createId, type WorkspaceId } from '../kernel/ids.ts'
 import { type Nano, zeroNano } from '../kernel/money.ts'
 import type { Sql } from '../store/sql.ts'
 import { ensureWallet, postedMax, transferMax, type WalletId, walletOf } from './account.ts'
-import { spentByLeases } from './fund.ts'
 import { claimKey, freeKey, type MoveKey, rememberMove } from './idempotency-key.ts'
 import type { Insufficient } from './insufficient.ts'
 import { type Transfer, transferColumns } from './transfer.ts'
@@ -66,7 +65,7 @@ export async function recordCorrection(
     await freeKey(sql, key)
     return balance
   }
-  const posted = (balance.posted - (await spentByLeases(sql, wallet))) as Nano
+  const posted = balance.posted as Nano
   const transfer = transferFor(correction, now)
   await sql`INSERT INTO transfers ${sql([transferColumns(transfer)])}`
   await reach('in_topup')

@@ -10,15 +10,10 @@ import { type Pace, realPace } from './pace.ts'
 import type { SumUncounted } from './seed-budgets.ts'
 import { createSharedLedger } from './shared/shared-ledger.ts'
 
-/** Fewer are served as well without a lease: at this rate one commit still serves one or two requests. */
-const defaultHotHoldsPerSecond = 50
-
 export interface CreateLedgerOptions {
   readonly database: Database
   readonly clock: Clock
   readonly holdLifetimeMs?: number
-  /** From how many holds in a second a replica leases a slice of a wallet; Infinity = never. Only where there are replicas. */
-  readonly hotHoldsPerSecond?: number
   /** Told when work in the background failed; it is tried again by itself. */
   readonly onFault?: (what: string, error: unknown) => void
   /** Told once if the wallets in memory contradict what was committed: this process must be restarted. */
@@ -35,17 +30,13 @@ export function createLedger({
   database,
   clock,
   holdLifetimeMs = usualHoldLifetimeMs,
-  hotHoldsPerSecond = defaultHotHoldsPerSecond,
   onFault = () => {},
   onBroken = () => {},
   sumUncounted,
   pace = realPace,
   failpoint: reach = noFailpoint,
 }: CreateLedgerOptions): Promise<Ledger> {
-  const options = {
-    ...{ database, clock, holdLifetimeMs, hotHoldsPerSecond, sumUncounted, onFault, onBroken, pace, reach },
-    random: randomUnit,
-  }
+  const options = { database, clock, holdLifetimeMs, sumUncounted, onFault, onBroken, pace, reach, random: randomUnit }
   if (database.batches) return createEmbeddedLedger(options, database.batches)
   return createSharedLedger(options)
 }

@@ -6,7 +6,7 @@ import { type Failpoint, noFailpoint } from '../kernel/failpoint.ts'
 import { createId, type WorkspaceId } from '../kernel/ids.ts'
 import type { Nano } from '../kernel/money.ts'
 import type { Sql } from '../store/sql.ts'
-import { ensureWallet, postedMax, transferMax, type WalletId, walletOf } from './account.ts'
+import { ensureWallet, postedMax, transferMax, walletOf } from './account.ts'
 import { claimKey, freeKey, type MoveKey, rememberMove } from './idempotency-key.ts'
 import { readPayment, type Transfer, transferColumns } from './transfer.ts'
 import type { Unavailable } from './unavailable.ts'
@@ -60,7 +60,7 @@ export async function recordFunding(
     await freeKey(sql, key)
     return { kind: 'out_of_range', max: postedMax }
   }
-  const posted = (balance.posted - (await spentByLeases(sql, wallet))) as Nano
+  const posted = balance.posted as Nano
   const transfer = transferFor(funding, now)
   const inserted =
     await sql`INSERT INTO transfers ${sql([transferColumns(transfer)])} ON CONFLICT DO NOTHING RETURNING id`
@@ -71,13 +71,6 @@ export async function recordFunding(
   await reach('in_topup')
   await rememberMove(sql, key, { transfer, posted })
   return { kind: 'funded', transfer, posted, repeated: false }
-}
-
-/** Charges that the wallet's row does not know yet; it is locked here, so they cannot come home meanwhile. */
-export async function spentByLeases(sql: Sql, wallet: WalletId): Promise<bigint> {
-  const [row] = await sql<{ spent: bigint }>`SELECT COALESCE(CAST(SUM(spent) AS BIGINT), 0) AS spent FROM leases
-    WHERE wallet_id = ${wallet}`
-  return row?.spent ?? 0n
 }
 
 function transferFor(funding: Funding, now: number): Transfer {

@@ -2,12 +2,18 @@
 // one takes too long, open again after the next that succeeds. A closed gate refuses holds, never settlements.
 
 import type { Clock } from '../kernel/clock.ts'
+import { isRowLocked, isStoreUnavailable } from '../store/sql-error.ts'
 import type { CommitStats } from './stats.ts'
 
 const outstandingMaxMs = 2000
 
-/** `undecided`: it says nothing about the store. `withdrawn`: nor was there anything to commit. */
-export type CommitEnd = 'committed' | 'failed' | 'undecided' | 'withdrawn'
+/** `undecided`: it says nothing about the store. */
+export type CommitEnd = 'committed' | 'failed' | 'undecided'
+
+/** A locked row, or two transactions that met, say nothing about the store: others may commit at the same moment. */
+export function commitEndOf(thrown: unknown): CommitEnd {
+  return isStoreUnavailable(thrown) && !isRowLocked(thrown) ? 'failed' : 'undecided'
+}
 
 export interface Gate {
   admits(): boolean
@@ -26,7 +32,6 @@ export function createGate(clock: Clock): Gate {
   let isClosed = false
   const stats = { commits: 0, commitsFailed: 0, commitMsLast: 0, commitMsTotal: 0 }
   const count = (end: CommitEnd, milliseconds: number) => {
-    if (end === 'withdrawn') return
     if (end !== 'committed') {
       stats.commitsFailed++
       return

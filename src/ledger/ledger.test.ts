@@ -212,6 +212,32 @@ forEachEngine((engine) => {
     await expectBooksRight(database)
   })
 
+  test('the wallet pays no more than the caller was quoted, and the rest is written off with the charge', async () => {
+    await using store = await engine.openStore()
+    const { database } = store
+    const workspaceId = await addWorkspace(database)
+    await using books = await openLedger(database)
+    const { ledger } = books
+    await ledger.fund({ workspaceId, amount: 100n as Nano, kind: 'topup' })
+    // A quote below the hold, and one above it.
+    for (const [charge, told, posted] of [
+      [9n, 6n, 94n],
+      [30n, 20n, 74n],
+    ] as const) {
+      const request = holdOf(workspaceId, 10n)
+      await ledger.hold(request)
+      const settlement = { ...settlementOf(request.requestId, charge), told: told as Nano }
+      expect(await ledger.settle(settlement)).toMatchObject({ transfer: { amount: told }, writtenOff: charge - told })
+      const transfers = await ledger.transfersOf(request.requestId)
+      expect(transfers.map(({ kind, amount }) => `${kind} ${amount}`)).toEqual([
+        `charge ${told}`,
+        `writeoff ${charge - told}`,
+      ])
+      expect(await ledger.wallet(workspaceId)).toMatchObject({ posted, held: 0n })
+    }
+    await expectBooksRight(database)
+  })
+
   test('amounts near the limits stay exact', async () => {
     await using store = await engine.openStore()
     const { database } = store

@@ -29,8 +29,6 @@ export interface HoldRequest {
   readonly lifetimeMs?: number
   /** Spend limits that must have room too; reserved and charged together with the wallet. Absent = none. */
   readonly budgets?: readonly Budget[] | undefined
-  /** Once its process was taken for dead, it is never charged: its twin may have been. Where that takes a row, it gets one. */
-  readonly isFenced?: boolean
 }
 
 export interface Settlement {

@@ -13,8 +13,6 @@ export interface LedgerOptions {
   readonly reach: Failpoint
   /** Of holds that name no lifetime of their own. */
   readonly holdLifetimeMs: number
-  /** From how many holds in a second a replica leases a slice of a wallet. */
-  readonly hotHoldsPerSecond: number
   /** Work in the background failed; it is tried again by itself. */
   onFault(what: string, error: unknown): void
   /**

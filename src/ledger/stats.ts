@@ -33,40 +33,7 @@ export interface EndStats {
   readonly reapedSent: number
 }
 
-/** Of the slices of hot wallets from which this process admits in memory; all 0 where there is one process. */
-export interface LeaseStats {
-  readonly open: number
-  /** What is in them, free or held by running requests. */
-  readonly leased: Nano
-  /** Of that, what running requests hold. */
-  readonly inUse: Nano
-  readonly taken: number
-  /** Given back by this process. */
-  readonly returned: number
-  /** Taken back by others, because this process was silent for too long. */
-  readonly lost: number
-  /** Holds that were admitted in memory. */
-  readonly holds: number
-  /** Wallets that could not pay while slices of them were out, each time it was judged whether they may be told so. */
-  readonly refusalsJudged: number
-  /** Of these, how often the slices were asked for first. */
-  readonly recalls: number
-}
-
-export const noLeases: LeaseStats = Object.freeze({
-  open: 0,
-  leased: 0n as Nano,
-  inUse: 0n as Nano,
-  taken: 0,
-  returned: 0,
-  lost: 0,
-  holds: 0,
-  refusalsJudged: 0,
-  recalls: 0,
-})
-
 export interface LedgerStats extends HoldStats, CommitStats, EndStats {
-  readonly leases: LeaseStats
   /** How far this machine's clock is ahead of the database's (less than 0: behind it); absent where they are one. */
   readonly clockSkewMs?: number
 }

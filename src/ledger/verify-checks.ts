@@ -33,14 +33,11 @@ const clockSkewMs = 300_000n
 
 async function balancesDiffer({ sql }: VerifyContext): Promise<Finding[]> {
   const rows = await sql<{ id: string; posted: bigint; expected: bigint }>`SELECT * FROM (
-      SELECT b.account_id AS id, b.posted - COALESCE(l.spent, 0) AS posted,
-        COALESCE(c.total, 0) - COALESCE(d.total, 0) AS expected FROM balances b
+      SELECT b.account_id AS id, b.posted, COALESCE(c.total, 0) - COALESCE(d.total, 0) AS expected FROM balances b
       LEFT JOIN (SELECT credit_account, CAST(SUM(amount) AS BIGINT) AS total FROM transfers GROUP BY credit_account) c
         ON c.credit_account = b.account_id
       LEFT JOIN (SELECT debit_account, CAST(SUM(amount) AS BIGINT) AS total FROM transfers GROUP BY debit_account) d
-        ON d.debit_account = b.account_id
-      LEFT JOIN (SELECT wallet_id, CAST(SUM(spent) AS BIGINT) AS spent FROM leases GROUP BY wallet_id) l
-        ON l.wallet_id = b.account_id) AS sums
+        ON d.debit_account = b.account_id) AS sums
     WHERE posted <> expected ORDER BY id LIMIT ${rowsMax}`
   return rows.map(({ id, posted, expected }) => ({
     check: 'balance = Σ transfers',
@@ -51,16 +48,14 @@ async function balancesDiffer({ sql }: VerifyContext): Promise<Finding[]> {
 
 async function heldDiffers({ sql }: VerifyContext): Promise<Finding[]> {
   const rows = await sql<{ id: string; held: bigint; expected: bigint }>`SELECT * FROM (
-      SELECT b.account_id AS id, b.held, COALESCE(h.total, 0) + COALESCE(l.total, 0) AS expected FROM balances b
+      SELECT b.account_id AS id, b.held, COALESCE(h.total, 0) AS expected FROM balances b
       LEFT JOIN (SELECT wallet_id, CAST(SUM(amount) AS BIGINT) AS total FROM holds WHERE state = 'open' GROUP BY wallet_id) h
-        ON h.wallet_id = b.account_id
-      LEFT JOIN (SELECT wallet_id, CAST(SUM(amount) AS BIGINT) AS total FROM leases GROUP BY wallet_id) l
-        ON l.wallet_id = b.account_id) AS sums
+        ON h.wallet_id = b.account_id) AS sums
     WHERE held <> expected ORDER BY id LIMIT ${rowsMax}`
   return rows.map(({ id, held, expected }) => ({
-    check: 'held = Σ open holds and leases',
+    check: 'held = Σ open holds',
     id,
-    detail: `held ${held}, open holds and leases say ${expected}`,
+    detail: `held ${held}, open holds say ${expected}`,
   }))
 }
 
@@ -96,7 +91,7 @@ async function wrongLegs({ sql }: VerifyContext): Promise<Finding[]> {
 
 async function walletsWithoutBalance({ sql }: VerifyContext): Promise<Finding[]> {
   const rows = await sql<{ id: string }>`SELECT a.id FROM accounts a LEFT JOIN balances b ON b.account_id = a.id
-    WHERE a.kind IN ('wallet', 'lease') AND b.account_id IS NULL ORDER BY a.id LIMIT ${rowsMax}`
+    WHERE a.kind = 'wallet' AND b.account_id IS NULL ORDER BY a.id LIMIT ${rowsMax}`
   return rows.map(({ id }) => ({ check: 'every wallet has a balance', id, detail: 'no row in balances' }))
 }
 
@@ -131,25 +126,6 @@ async function forgottenHolds({ sql }: VerifyContext): Promise<Finding[]> {
   return rows.map(({ id, late }) => ({ check: 'no open hold past its lifetime', id, detail: `${late} ms late` }))
 }
 
-/** A lease of a wallet that is not there, or one that its owner and the reaper have both forgotten. */
-async function forgottenLeases({ sql }: VerifyContext): Promise<Finding[]> {
-  const [any] = await sql`SELECT 1 FROM leases LIMIT 1`
-  if (any === undefined) return []
-  const now = await snapshotNow(sql)
-  const rows = await sql<{
-    id: string
-    owner: string
-    late: bigint
-  }>`SELECT wallet_id AS id, owner, ${now} - expires_at AS late
-    FROM leases LEFT JOIN balances ON account_id = wallet_id WHERE account_id IS NULL OR expires_at < ${now - reapDelayMs}
-    ORDER BY wallet_id, owner LIMIT ${rowsMax}`
-  return rows.map(({ id, owner, late }) => ({
-    check: 'every lease has a wallet and an owner that renews it',
-    id,
-    detail: `of ${owner}, ${late} ms late`,
-  }))
-}
-
 async function unknownPrices({ sql }: VerifyContext): Promise<Finding[]> {
   const rows = await sql<{ id: string; version: string }>`SELECT t.id, t.price_version AS version FROM transfers t
     LEFT JOIN prices p ON p.version = t.price_version
@@ -173,7 +149,6 @@ export const checks: readonly Check[] = [
   settledTwice,
   holdsAgainstCharges,
   forgottenHolds,
-  forgottenLeases,
   unknownPrices,
   timesGoBack,
 ]

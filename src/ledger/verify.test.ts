@@ -68,7 +68,7 @@ forEachEngine((engine) => {
     await using books = await setUp(engine)
     await books.database.transaction((sql) => sql`UPDATE balances SET held = 3`)
     expect(await findingsOf(books.database)).toEqual([
-      `held = Σ open holds and leases: wallet:${books.workspaceId}: held 3, open holds and leases say 0`,
+      `held = Σ open holds: wallet:${books.workspaceId}: held 3, open holds say 0`,
     ])
   })
 

@@ -18,15 +18,15 @@ export async function insertNewLists(sql: Sql, rows: readonly NewRow[]): Promise
   for (const insert of listInserts(rows)) await sql(templateOf([insert.before, insert.after]), insert.list)
 }
 
-/** An INSERT with the list between its two halves; a WHERE may follow. */
-export interface ListInsert {
+/** An INSERT with the list between its two halves. */
+interface ListInsert {
   readonly before: string
   readonly list: string
   readonly after: string
 }
 
 /** Names of tables and columns are text of our own, never input. Columns that are not named get their defaults. */
-export function listInsert(table: string, rows: readonly Row[]): ListInsert {
+function listInsert(table: string, rows: readonly Row[]): ListInsert {
   const names = Object.keys(rows[0] ?? {})
   const columns = names.join(', ')
   return {
@@ -38,7 +38,7 @@ export function listInsert(table: string, rows: readonly Row[]): ListInsert {
 }
 
 /** One for each kind of row. */
-export function listInserts(rows: readonly NewRow[]): ListInsert[] {
+function listInserts(rows: readonly NewRow[]): ListInsert[] {
   const alike = Map.groupBy(rows, ({ table, columns }) => `${table} ${Object.keys(columns).join(' ')}`)
   return [...alike.values()].map((group) =>
     listInsert(
@@ -49,7 +49,7 @@ export function listInserts(rows: readonly NewRow[]): ListInsert[] {
 }
 
 /** A statement whose text is put together from constant parts, as the tagged template takes it. */
-export function templateOf(parts: readonly string[]): TemplateStringsArray {
+function templateOf(parts: readonly string[]): TemplateStringsArray {
   const strings = [...parts]
   return Object.defineProperty(strings, 'raw', { value: strings }) as unknown as TemplateStringsArray
 }

@@ -16,17 +16,6 @@ export const ledgerReading = {
   writtenOff: 20_000_000n,
   reaped: 4,
   reapedSent: 1,
-  leases: {
-    open: 2,
-    leased: 700_000_000n,
-    inUse: 200_000_000n,
-    taken: 9,
-    returned: 6,
-    lost: 1,
-    holds: 5000,
-    refusalsJudged: 8,
-    recalls: 3,
-  },
 }
 
 export function openGatewayMetrics(options: Partial<GatewayMetricsOptions> = {}) {

@@ -68,25 +68,21 @@ export async function countOpenHolds(sql: Sql): Promise<number> {
 interface Sums {
   readonly wallets: bigint
   readonly posted: bigint
-  /** What was charged to a lease and is not taken off the wallet yet. */
-  readonly leased: bigint
   readonly charged: bigint
 }
 
 /** M1 and M4, without a look at what `verify` does. */
 async function checkBalance(sql: Sql, { paidIn, wallets: expected = 1 }: Outside): Promise<string[]> {
-  // In one statement, of one moment: a gateway that runs takes what its leases spent off the wallet at any time.
+  // One statement, because a running gateway may charge at any time.
   const [sums] = await sql<Sums>`SELECT (SELECT COUNT(*) FROM balances) AS wallets,
     (SELECT CAST(COALESCE(SUM(posted), 0) AS BIGINT) FROM balances) AS posted,
-    (SELECT CAST(COALESCE(SUM(spent), 0) AS BIGINT) FROM leases) AS leased,
     (SELECT CAST(COALESCE(SUM(amount), 0) AS BIGINT) FROM transfers WHERE kind = 'charge') AS charged`
-  const { wallets = 0n, posted = 0n, leased = 0n, charged = 0n } = sums ?? {}
+  const { wallets = 0n, posted = 0n, charged = 0n } = sums ?? {}
   if (wallets !== BigInt(expected)) return [`expected ${expected} wallet(s), found ${wallets}`]
   const overdrawn = await sql<{ posted: bigint; held: bigint }>`SELECT posted, held FROM balances
     WHERE posted < 0 OR posted < held`
   const faults = overdrawn.map((wallet) => `overdrawn: ${wallet.posted}, held ${wallet.held}`)
-  const left = posted - leased
-  if (left !== paidIn - charged) faults.push(`balance ${left}, but ${paidIn} was paid in and ${charged} charged`)
+  if (posted !== paidIn - charged) faults.push(`balance ${posted}, but ${paidIn} was paid in and ${charged} charged`)
   return faults
 }
 

@@ -113,7 +113,7 @@ export const mutations: readonly Mutation[] = [
     name: 'the reaper ends a hold and keeps its money',
     engine: 'shared',
     edits: [
-      { file: 'ledger/shared/reap.ts', from: /SET held = held - (?=\$\{amount\})/, to: 'SET held = held - 0 * ' },
+      { file: 'ledger/shared/holds.ts', from: /SET held = held - (?=\$\{amount\})/, to: 'SET held = held - 0 * ' },
     ],
   },
 ]

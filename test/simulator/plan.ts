@@ -22,8 +22,6 @@ export interface Plan {
   /** How likely a failpoint kills. */
   readonly killShare: number
   readonly troubles: readonly Trouble[]
-  /** From how many holds in a second a replica leases a slice of a wallet. */
-  readonly hotHoldsPerSecond: number
   /** Of the first top-up of each wallet. */
   readonly funds: bigint
   readonly caps: readonly [day: bigint, month: bigint]
@@ -49,7 +47,7 @@ export function planOf(seed: number, engine: EngineName): Plan {
   // With dice of their own, so that the rest of a world is the same with and without them.
   const others = new Dice(seed * 17 + 11)
   if (others.chance(0.6)) actors.push(...Array.from({ length: others.int(1, 4) }, () => 'correct' as const))
-  const plan: Plan = {
+  return {
     seed,
     engine,
     processes,
@@ -61,12 +59,7 @@ export function planOf(seed: number, engine: EngineName): Plan {
     funds: BigInt(dice.int(0, 12_000)),
     caps: [BigInt(dice.int(0, 12_000)), BigInt(dice.int(2_000, 20_000))],
     actors,
-    hotHoldsPerSecond: 50,
   }
-  // A thin wallet is not leased from, so these have more money, and caps that let it be spent.
-  if (engine === 'embedded' || dice.chance(0.4)) return plan
-  const [day, month] = plan.caps
-  return { ...plan, hotHoldsPerSecond: 1, funds: plan.funds * 20n, caps: [day * 5n, month * 5n] }
 }
 
 function troubleOf(dice: Dice, engine: EngineName, processes: number, hasFaults: boolean): Trouble {

@@ -30,10 +30,7 @@ async function migratedTemplate(): Promise<Template> {
   return { admin, url, copies: 0 }
 }
 
-/** What leases have spent is still in `posted`, and their slices are in `held` beside the holds. */
-const wrongBalances = `SELECT account_id, posted, held, expected, holds FROM (SELECT account_id,
-    posted - (SELECT CAST(COALESCE(SUM(spent), 0) AS BIGINT) FROM leases WHERE wallet_id = account_id) AS posted,
-    held - (SELECT CAST(COALESCE(SUM(amount), 0) AS BIGINT) FROM leases WHERE wallet_id = account_id) AS held,
+const wrongBalances = `SELECT account_id, posted, held, expected, holds FROM (SELECT account_id, posted, held,
     (SELECT CAST(COALESCE(SUM(amount), 0) AS BIGINT) FROM transfers WHERE credit_account = account_id)
     - (SELECT CAST(COALESCE(SUM(amount), 0) AS BIGINT) FROM transfers WHERE debit_account = account_id) AS expected,
     (SELECT CAST(COALESCE(SUM(amount), 0) AS BIGINT) FROM holds WHERE wallet_id = account_id AND state = 'open') AS holds

@@ -16,7 +16,6 @@ export interface ProcessOptions {
   readonly parts: LedgerParts
   readonly skewMs: number
   readonly holdLifetimeMs: number
-  readonly hotHoldsPerSecond: number
   readonly hasFaults: boolean
   openStore(owner: Turns): Database
   /** Whether a failpoint kills now. */
@@ -45,7 +44,7 @@ export class SimulatedProcess implements Turns {
 
   /** It can be called when this resolves; never resolves if it dies on the way. */
   async start(): Promise<void> {
-    const { scheduler, parts, skewMs, holdLifetimeMs, hotHoldsPerSecond } = this.#options
+    const { scheduler, parts, skewMs, holdLifetimeMs } = this.#options
     await scheduler.turn(this, 'starts')
     this.ledger = await parts.createLedger({
       database: this.database,
@@ -53,7 +52,6 @@ export class SimulatedProcess implements Turns {
       pace: virtualPace(scheduler, this),
       failpoint: this.#reach,
       holdLifetimeMs,
-      hotHoldsPerSecond,
     })
   }
 

@@ -140,7 +140,6 @@ export class World {
       // Wall clocks of replicas differ; the only process of an embedded store has nobody to differ from.
       skewMs: plan.engine === 'shared' ? this.#dice.int(-2000, 2000) : 0,
       holdLifetimeMs: 60_000,
-      hotHoldsPerSecond: plan.hotHoldsPerSecond,
       hasFaults: plan.hasFaults,
       openStore: (owner) => backend.openStore(owner, faults, at),
       killsAt: (name) => {

@@ -117,8 +117,6 @@ export const fills: Readonly<Record<string, Fill>> = {
   // Filled by the gateway itself, from the requests of above.
   '0010-rollups': nothing,
   '0011-request-sums': nothing,
-  // Of running replicas alone; none is left when all of them have stopped.
-  '0012-leases': nothing,
   // Whoever was signed in then signs in again.
   '0013-console-sessions': nothing,
   '0014-budget-seeds': (sql, { keyId }) => sql`UPDATE budgets SET spent = spent + 11, seeded = 11

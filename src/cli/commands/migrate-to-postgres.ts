@@ -112,7 +112,7 @@ async function readBooks(side: Database): Promise<Books> {
       COALESCE((SELECT CAST(SUM(amount) AS BIGINT) FROM transfers WHERE credit_account = a.id), 0)
       - COALESCE((SELECT CAST(SUM(amount) AS BIGINT) FROM transfers WHERE debit_account = a.id), 0) AS total
     FROM accounts a`
-  const inWallets = accounts.filter(({ kind }) => kind === 'wallet' || kind === 'lease')
+  const inWallets = accounts.filter(({ kind }) => kind === 'wallet')
   return {
     // Sorted here, because the two engines may collate differently.
     lines: accounts.map(({ id, total }) => `${id} ${total}`).sort(),

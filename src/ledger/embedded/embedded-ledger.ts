@@ -17,7 +17,6 @@ import { createGate, type Gate } from '../gate.ts'
 import type { HoldOutcome, HoldRequest, Ledger } from '../ledger.ts'
 import type { LedgerOptions } from '../options.ts'
 import { createBudgetSeeds, seedRoundMs } from '../seed-budgets.ts'
-import { noLeases } from '../stats.ts'
 import { createTally } from '../tally.ts'
 import { listTransfers, readTransfersOf } from '../transfer.ts'
 import { unavailable } from '../unavailable.ts'
@@ -91,7 +90,7 @@ export async function createEmbeddedLedger(options: LedgerOptions, writer: Batch
     transfersOf: (requestId) => readTransfersOf(database.sql, requestId),
     reap,
     admits: () => gate.admits(),
-    stats: () => ({ ...book.stats(), ...gate.stats(), ...tally.stats, leases: noLeases }),
+    stats: () => ({ ...book.stats(), ...gate.stats(), ...tally.stats }),
     async close() {
       for (const stop of stops) stop()
       await commits.idle()

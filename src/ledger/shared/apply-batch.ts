@@ -1,24 +1,19 @@
-// One transaction over a batch of operations. The order is the lock order of the whole ledger: rows of holds, then
-// balances by ascending id, then budgets, then what is only inserted. Answers are handed back, to be given after the commit.
+// Applies a batch of operations in one transaction. Rows are locked in the order that the whole ledger keeps: holds, then
+// balances by id, then budgets, then inserts. The answers are returned, to be given after the commit.
 
 import type { RequestId } from '../../kernel/ids.ts'
-import type { Nano } from '../../kernel/money.ts'
+import { type Nano, zeroNano } from '../../kernel/money.ts'
 import { insertList, insertNewLists } from '../../store/insert-list.ts'
 import type { Sql, SqlValue } from '../../store/sql.ts'
-import { ensureWallet, type WalletId } from '../account.ts'
-import type { SettleOutcome } from '../ledger.ts'
+import { ensureWallet, type WalletId, walletOf } from '../account.ts'
+import { type Budget, budgetNames, noBudgets } from '../budget.ts'
+import type { HoldOutcome, SettleOutcome } from '../ledger.ts'
 import { dueOf, settledTransfers, storedOutcome } from '../settlement-transfers.ts'
 import { readTransfersOf, transferColumns } from '../transfer.ts'
-import { endHolds, insertHolds, lowerHold, markHoldsSent, type Owner, raiseHolds } from './hold-rows.ts'
-import {
-  type ExtendOperation,
-  ofKind,
-  type ReleaseOperation,
-  type SettleOperation,
-  type SharedOperation,
-} from './operation.ts'
-import { type Ended, type Served, serveWallets } from './serve-wallets.ts'
-import { takeLeased } from './take-leased.ts'
+import { type Demand, grantAll, type MoveOutcome, moveBalances, type WalletMove } from './balances.ts'
+import { type EndedHold, endHolds, insertHolds, lowerHold, markHoldsSent, raiseHolds } from './holds.ts'
+import { type ExtendOperation, ofKind, type SettleOperation, type SharedOperation } from './operation.ts'
+import type { Owner } from './replica.ts'
 
 /** Gives one answer. */
 export type Answer = () => void
@@ -28,76 +23,157 @@ export async function applyBatch(
   sql: Sql,
   owner: Owner,
   batch: readonly SharedOperation[],
-  { now, tried, isFinal }: BatchTerms,
+  now: number,
 ): Promise<readonly Answer[]> {
-  const taken = await takeHolds(sql, owner, batch, tried)
-  const live = batch.filter((operation) => isLive(operation, taken))
-  const served = await serveWallets(sql, live, taken, isFinal)
+  const taken = await takeHolds(sql, owner, batch)
+  const moved = await moveWallets(sql, batch, taken)
 
-  const holds = ofKind(batch, 'hold').filter((operation) => served.granted(operation))
-  await insertHolds(sql, owner, holds)
-  for (const extension of taken.raised) if (!served.granted(extension)) await lowerHold(sql, extension)
-  const settled = new Map([
-    ...(await writeSettlements(sql, ofKind(live, 'settle'), { taken, served, now })),
-    ...(await readSettlements(sql, ofKind(batch, 'settle'), taken)),
-  ])
-  return [taken.leased.learn, ...batch.map((operation) => () => answer(operation, { taken, served, settled }))]
+  await insertHolds(
+    sql,
+    owner,
+    ofKind(batch, 'hold').filter((operation) => moved.isGranted(operation)),
+  )
+  for (const extension of taken.raised) if (!moved.isGranted(extension)) await lowerHold(sql, extension)
+  const settled = await settle(sql, ofKind(batch, 'settle'), { taken, moved, now })
+  return batch.map((operation) => () => answer(operation, { taken, moved, settled }))
 }
 
-export interface BatchTerms {
-  readonly now: number
-  /** Requests whose operation may have been committed before, by a commit whose answer was lost. */
-  readonly tried: ReadonlySet<RequestId>
-  /** Whether the wallet may be told that it cannot pay: the slices of it have been asked for. */
-  isFinal(wallet: WalletId): boolean
-}
-
-/** The rows of holds, and the parts of leases, that this batch has got hold of. */
-interface Taken extends Ended {
+/** The holds whose rows this batch has locked. A hold that is missing here was ended before, or belongs to somebody else. */
+interface TakenHolds {
+  /** Settled and released ones. */
+  readonly ended: ReadonlyMap<RequestId, EndedHold>
   readonly raised: ReadonlySet<ExtendOperation>
 }
 
-async function takeHolds(
-  sql: Sql,
-  owner: Owner,
-  batch: readonly SharedOperation[],
-  tried: ReadonlySet<RequestId>,
-): Promise<Taken> {
-  const ids = (kind: 'settle' | 'release') =>
-    ofKind(batch, kind).flatMap(({ requestId, hasRow }) => (hasRow ? [requestId] : []))
-  const sent = ofKind(batch, 'sent').map(({ requestId }) => requestId)
-  await markHoldsSent(sql, owner, sent)
+async function takeHolds(sql: Sql, owner: Owner, batch: readonly SharedOperation[]): Promise<TakenHolds> {
+  const ids = (kind: SharedOperation['kind']) => ofKind(batch, kind).map(({ requestId }) => requestId)
+  await markHoldsSent(sql, owner, ids('sent'))
   const settled = await endHolds(sql, owner, 'settled', ids('settle'))
   const released = await endHolds(sql, owner, 'released', ids('release'))
   const raised = await raiseHolds(sql, owner, ofKind(batch, 'extend'))
-  const leased = await takeLeased(sql, owner.id, batch, tried)
-  return { ended: new Map([...settled, ...released]), raised, leased }
+  return { ended: new Map([...settled, ...released]), raised }
 }
 
-function isLive(operation: SharedOperation, { ended, raised, leased }: Taken): boolean {
-  if (operation.kind === 'extend') return raised.has(operation)
-  if (operation.kind === 'hold' || ended.has(operation.requestId)) return true
-  // What was admitted from a lease is paid even if the lease is gone meanwhile.
-  return operation.kind === 'settle' && operation.leased !== undefined && !leased.charged.has(operation.requestId)
+/** What the wallets granted. */
+interface Moved {
+  /** True also for an operation that demanded nothing beyond its own hold. */
+  isGranted(operation: SharedOperation): boolean
+  /** What the wallet paid of a demand that it could not pay in full. */
+  paidInPart(operation: SharedOperation): bigint
+  outcome(operation: SharedOperation): HoldOutcome
 }
 
-async function writeSettlements(
+/** Turns the operations into one move per wallet and carries the moves out. */
+async function moveWallets(sql: Sql, batch: readonly SharedOperation[], { ended, raised }: TakenHolds): Promise<Moved> {
+  const demands = new Map<SharedOperation, Demand>()
+  const moves = new Map<WalletId, WalletMove>()
+  for (const operation of batch.toSorted((a, b) => ranks[a.kind] - ranks[b.kind])) {
+    const hold = ended.get(operation.requestId)
+    const isLive = operation.kind === 'extend' ? raised.has(operation) : operation.kind === 'hold' || hold !== undefined
+    if (!isLive) continue
+    const wallet = walletOf(operation.workspaceId)
+    const move = moves.get(wallet) ?? { wallet, charged: 0n, freed: 0n, demands: [], budgetEnds: [] }
+    moves.set(wallet, move)
+    if (hold) addEnd(move, operation, hold)
+    const demand = demandOf(operation, hold)
+    if (demand === undefined) continue
+    move.demands.push(demand)
+    demands.set(operation, demand)
+  }
+  const all = [...moves.values()]
+  const outcomes = await moveBalances(sql, all.filter(movesMoney))
+  for (const move of all) {
+    if (!movesMoney(move)) outcomes.set(move.wallet, grantAll(move.demands, { posted: 0n, held: 0n }))
+  }
+  return movedBy(demands, outcomes)
+}
+
+/** Delivered content comes before running requests, and these before new ones; otherwise the order of arrival holds. */
+const ranks: Record<SharedOperation['kind'], number> = { settle: 0, extend: 1, hold: 2, release: 3, sent: 3 }
+
+function addEnd(move: WalletMove, operation: SharedOperation, { amount, budgets }: EndedHold): void {
+  const due = operation.kind === 'settle' ? dueOf(operation.settlement) : 0n
+  const charged = due < amount ? due : amount
+  move.freed += amount
+  move.charged += charged
+  if (budgets.length > 0) move.budgetEnds.push({ budgets, freed: amount, charged })
+}
+
+/** What the operation needs from the free part of its wallet. */
+function demandOf(operation: SharedOperation, hold: EndedHold | undefined): Demand | undefined {
+  switch (operation.kind) {
+    case 'hold':
+      return reservation(operation.request.amount, operation.request.budgets, operation.request.roomLeast)
+    case 'extend':
+      return reservation(operation.more, operation.budgets)
+    case 'settle': {
+      const amount = dueOf(operation.settlement) - (hold?.amount ?? 0n)
+      if (amount <= 0n) return undefined
+      return { amount, room: amount, takes: 'posted', caps: noBudgets, budgets: hold?.budgets ?? [] }
+    }
+    default:
+      return undefined
+  }
+}
+
+function reservation(amount: bigint, caps: readonly Budget[] = noBudgets, roomLeast = amount): Demand {
+  return { amount, room: roomLeast > amount ? roomLeast : amount, takes: 'held', caps, budgets: budgetNames(caps) }
+}
+
+function movesMoney({ charged, freed, demands }: WalletMove): boolean {
+  return charged > 0n || freed > 0n || demands.some(({ amount }) => amount > 0n)
+}
+
+function movedBy(demands: ReadonlyMap<SharedOperation, Demand>, outcomes: ReadonlyMap<WalletId, MoveOutcome>): Moved {
+  const outcomeOf = (operation: SharedOperation) => outcomes.get(walletOf(operation.workspaceId))
+  const isGranted = (operation: SharedOperation): boolean => {
+    const demand = demands.get(operation)
+    return demand === undefined || outcomeOf(operation)?.granted.has(demand) === true
+  }
+  return {
+    isGranted,
+    paidInPart(operation) {
+      const demand = demands.get(operation)
+      return (demand && outcomeOf(operation)?.inPart.get(demand)) ?? 0n
+    },
+    outcome(operation) {
+      if (isGranted(operation)) return { kind: 'held' }
+      const { posted = zeroNano, held = zeroNano, overBudget } = outcomeOf(operation) ?? {}
+      const demand = demands.get(operation)
+      return (demand && overBudget?.get(demand)) ?? { kind: 'insufficient', posted, held }
+    },
+  }
+}
+
+interface SettleTerms {
+  readonly taken: TakenHolds
+  readonly moved: Moved
+  readonly now: number
+}
+
+/** Writes the charges of the holds that end here. For the others it reads what they came to. */
+async function settle(
   sql: Sql,
   operations: readonly SettleOperation[],
-  { taken, served, now }: { readonly taken: Taken; readonly served: Served; readonly now: number },
-): Promise<Map<RequestId, SettleOutcome>> {
+  { taken, moved, now }: SettleTerms,
+): Promise<ReadonlyMap<RequestId, SettleOutcome>> {
   const outcomes = new Map<RequestId, SettleOutcome>()
   const transfers: Record<string, SqlValue>[] = []
-  const paid = new Map<RequestId, Nano>()
+  const paid: { readonly operation: SettleOperation; readonly charged: Nano }[] = []
   for (const operation of operations) {
     const { settlement, workspaceId, requestId } = operation
-    const { amount = 0n, budgets } = taken.ended.get(requestId) ?? {}
-    const held = amount + (taken.leased.covered.get(requestId) ?? 0n)
+    const hold = taken.ended.get(requestId)
+    if (hold === undefined) {
+      // It ended before: by a settlement whose answer was lost, or without a charge.
+      outcomes.set(requestId, storedOutcome(await readTransfersOf(sql, requestId)))
+      continue
+    }
     const due = dueOf(settlement)
-    const charged = (due <= held || served.granted(operation) ? due : held + served.inPart(operation)) as Nano
-    paid.set(requestId, charged)
+    const isCovered = due <= hold.amount || moved.isGranted(operation)
+    const charged = (isCovered ? due : hold.amount + moved.paidInPart(operation)) as Nano
+    paid.push({ operation, charged })
     const { charge, writeoff } = settledTransfers(settlement, workspaceId, { charged, now })
-    transfers.push(transferColumns(charge, budgets))
+    transfers.push(transferColumns(charge, hold.budgets))
     if (writeoff) transfers.push(transferColumns(writeoff))
     // A wallet that was never funded can still make calls that cost nothing.
     if (charged === 0n) await ensureWallet(sql, workspaceId, now)
@@ -107,47 +183,28 @@ async function writeSettlements(
   await insertList(sql, 'transfers', transfers)
   await insertNewLists(
     sql,
-    operations.flatMap(({ settlement, requestId }) => settlement.rows?.(paid.get(requestId) ?? (0n as Nano)) ?? []),
+    paid.flatMap(({ operation, charged }) => operation.settlement.rows?.(charged) ?? []),
   )
   return outcomes
 }
 
-/** Of those whose hold had ended before: by a settlement whose answer was lost, or without a charge. */
-async function readSettlements(
-  sql: Sql,
-  operations: readonly SettleOperation[],
-  taken: Taken,
-): Promise<Map<RequestId, SettleOutcome>> {
-  const outcomes = new Map<RequestId, SettleOutcome>()
-  for (const operation of operations) {
-    if (isLive(operation, taken)) continue
-    const { requestId } = operation
-    outcomes.set(requestId, storedOutcome(await readTransfersOf(sql, requestId)))
-  }
-  return outcomes
-}
-
 interface Results {
-  readonly taken: Taken
-  readonly served: Served
+  readonly taken: TakenHolds
+  readonly moved: Moved
   readonly settled: ReadonlyMap<RequestId, SettleOutcome>
 }
 
-function answer(operation: SharedOperation, { taken, served, settled }: Results): void {
+function answer(operation: SharedOperation, { taken, moved, settled }: Results): void {
   switch (operation.kind) {
     case 'hold':
-      return operation.answer(served.outcome(operation))
+      return operation.answer(moved.outcome(operation))
     case 'extend':
-      return operation.answer(taken.raised.has(operation) ? served.outcome(operation) : { kind: 'gone' })
+      return operation.answer(taken.raised.has(operation) ? moved.outcome(operation) : { kind: 'gone' })
     case 'settle':
       return operation.answer(settled.get(operation.requestId) ?? { kind: 'gone' })
     case 'release':
-      return operation.answer({ kind: isEnded(operation, taken) ? 'released' : 'gone' })
+      return operation.answer({ kind: taken.ended.has(operation.requestId) ? 'released' : 'gone' })
     case 'sent':
       return operation.answer(undefined)
   }
-}
-
-function isEnded({ requestId, leased }: ReleaseOperation, { ended }: Taken): boolean {
-  return leased !== undefined || ended.has(requestId)
 }

@@ -1,5 +1,5 @@
-// Against a database that is only said: which statements meet a lock or a fault, and who is served nevertheless. The
-// same with a real lock is in locked-wallet.test.ts.
+// Which operations share a batch, and, against a scripted database, who is served when a statement meets a lock or a
+// fault. locked-wallet.test.ts does the same with a real lock.
 
 import { expect, test } from 'bun:test'
 import { SQL } from 'bun'
@@ -8,10 +8,9 @@ import type { Nano } from '../../kernel/money.ts'
 import type { Database } from '../../store/database.ts'
 import { createGate } from '../gate.ts'
 import type { HoldRequest, Settlement } from '../ledger.ts'
-import { createBatchQueue } from './batch-queue.ts'
-import type { Owner } from './hold-rows.ts'
-import { createLeaseTally } from './lease-tally.ts'
+import { createBatchQueue, type Entry, takeBatch } from './batch-queue.ts'
 import type { SharedOperation } from './operation.ts'
+import type { Owner } from './replica.ts'
 
 const sqlError = (errno: string) =>
   new SQL.PostgresError(errno, { code: 'ERR_POSTGRES_SERVER_ERROR', errno, detail: '', hint: '', severity: 'ERROR' })
@@ -56,8 +55,6 @@ function openQueue(meet: (advance: (milliseconds: number) => void) => Meet) {
     pace: { wait, every: () => () => {} },
     random: () => 0,
     owner: () => ({ id: 'rep_1', epoch: 1n, now: 0n }) as Owner,
-    recall: async () => true,
-    leaseTally: createLeaseTally(),
   })
   const submit = (rest: Partial<SharedOperation>, workspace: string, request: string) =>
     new Promise<{ readonly kind: string }>((answer, fail) => {
@@ -69,7 +66,7 @@ function openQueue(meet: (advance: (milliseconds: number) => void) => Meet) {
     nowMs: () => nowMs,
     settle(workspace: string, request: string) {
       const settlement = { requestId: `req_${request}` as RequestId, charge: 5n as Nano, usage: '{}', estimated: false }
-      const rest = { settlement: settlement as Settlement, patienceMs: 30_000, hasRow: true }
+      const rest = { settlement: settlement as Settlement, patienceMs: 30_000 }
       return submit({ kind: 'settle', ...rest }, workspace, request)
     },
     hold(workspace: string, request: string) {
@@ -151,16 +148,6 @@ test('a wallet that is free again is charged, and goes with the others from then
   expect(together.map(({ kind }) => kind)).toEqual(['settled', 'settled'])
 })
 
-test('a settlement that is alone in its batch is tried once more before it is given up as a defect', async () => {
-  let faults = 1
-  const queue = openQueue(() => (text) => {
-    if (text.startsWith('INSERT INTO transfers') && faults-- > 0) throw sqlError('23505')
-  })
-  expect((await queue.settle('free', '1')).kind).toBe('settled')
-  faults = 2
-  expect(queue.settle('free', '2')).rejects.toThrow('23505')
-})
-
 test('the fault of one operation is only its own', async () => {
   const queue = openQueue(() => (text, values) => {
     if (text.startsWith('INSERT INTO transfers') && values.includes('req_1')) throw sqlError('23514')
@@ -171,4 +158,78 @@ test('the fault of one operation is only its own', async () => {
     'settled',
     'held',
   ])
+})
+
+/** `hold a`: an operation and its request, of the workspace of the same name in capitals; `hold a!` is tried alone. */
+function entriesOf(answered: string[], ...texts: readonly string[]): Entry[] {
+  return texts.map((text) => {
+    const [kind, name = ''] = text.replace('!', '').split(' ')
+    const ids = { requestId: `req_${name}` as RequestId, workspaceId: `ws_${name.toUpperCase()}` as WorkspaceId }
+    const operation = { kind, ...ids, answer: () => answered.push(text) } as unknown as SharedOperation
+    return { operation, submittedMs: 0, isAlone: text.endsWith('!'), mayBeCommitted: false }
+  })
+}
+
+const textOf = ({ operation: { kind, requestId } }: Entry) => `${kind} ${requestId.slice('req_'.length)}`
+
+function take(texts: readonly string[], { waiting, apart }: { waiting?: string; apart?: string } = {}) {
+  const answered: string[] = []
+  const queue = entriesOf(answered, ...texts)
+  const isWaiting = (id: WorkspaceId) => id === `ws_${waiting}`
+  const isApart = (id: WorkspaceId) => apart?.includes(id.slice('ws_'.length)) ?? false
+  const batch = takeBatch(queue, { isWaiting, isApart }).map(textOf)
+  return { batch, left: queue.map(textOf), answered }
+}
+
+test('a batch is what comes first, up to a request that is in it already', () => {
+  expect(take(['hold a', 'settle b', 'extend a', 'hold c'])).toEqual({
+    batch: ['hold a', 'settle b'],
+    left: ['extend a', 'hold c'],
+    answered: [],
+  })
+})
+
+test('the mark that a body was sent gives way to the end of its request', () => {
+  expect(take(['sent a', 'sent b', 'hold c', 'settle a', 'release b'])).toEqual({
+    batch: ['settle a', 'release b', 'hold c'],
+    left: [],
+    answered: ['sent a', 'sent b'],
+  })
+  // To nothing else: a hold that grows has still been sent.
+  expect(take(['sent a', 'extend a', 'settle a'])).toEqual({
+    batch: ['sent a'],
+    left: ['extend a', 'settle a'],
+    answered: [],
+  })
+})
+
+test('while a wallet waits, its operations keep their places', () => {
+  expect(take(['hold a', 'hold b', 'settle a'], { waiting: 'A' })).toEqual({
+    batch: ['hold b'],
+    left: ['hold a', 'settle a'],
+    answered: [],
+  })
+})
+
+test('a wallet that goes apart has a batch of its own, in its turn', () => {
+  expect(take(['hold b', 'hold a', 'settle c', 'hold d'], { apart: 'AD' })).toEqual({
+    batch: ['hold b', 'settle c'],
+    left: ['hold a', 'hold d'],
+    answered: [],
+  })
+  expect(take(['hold a', 'settle b', 'hold d', 'sent a'], { apart: 'AD' })).toEqual({
+    batch: ['hold a'],
+    left: ['settle b', 'hold d', 'sent a'],
+    answered: [],
+  })
+})
+
+test('an operation that is tried alone has a batch of its own', () => {
+  expect(take(['hold a!', 'hold b!', 'hold c']).batch).toEqual(['hold a'])
+  expect(take(['hold a', 'hold b!', 'hold c'])).toEqual({ batch: ['hold a'], left: ['hold b', 'hold c'], answered: [] })
+})
+
+test('no more than 256 at a time', () => {
+  const { batch, left } = take(Array.from({ length: 300 }, (_, n) => `hold ${n}`))
+  expect([batch.length, left.length, left[0]]).toEqual([256, 44, 'hold 256'])
 })

@@ -1,83 +1,74 @@
-// Batches by back-pressure: while one transaction runs, operations queue, and the next one takes them all, so that a hot
-// wallet costs one statement per batch instead of one per request. One transaction at a time is faster than several, in
-// throughput and in CPU: the batches are larger, and the database is asked less often. What keeps one wallet or one
-// operation from being committed keeps no other from it: they are tried by themselves.
+// Commits operations in batches. While one transaction runs, operations queue; the next transaction takes all of them, so
+// a hot wallet costs one statement per batch instead of one per request. One transaction at a time is faster than several,
+// in throughput and in CPU: batches are larger and the database does less. A wallet whose row is locked, or an operation
+// that cannot be carried out, is retried alone, so that it does not keep the others from being committed.
 
+import type { Clock } from '../../kernel/clock.ts'
 import type { WorkspaceId } from '../../kernel/ids.ts'
-import type { WalletId } from '../account.ts'
+import type { Database } from '../../store/database.ts'
+import { CommitUnknown, isContention, isRowLocked, isStoreUnavailable, isTimedOut } from '../../store/sql-error.ts'
+import { commitEndOf, type Gate } from '../gate.ts'
+import type { Pace } from '../pace.ts'
 import { unavailable } from '../unavailable.ts'
-import { createBusyWallets } from './busy-wallets.ts'
-import { type CommitOptions, commitBatch } from './commit-batch.ts'
-import { commitEndOf } from './commit-end.ts'
-import { SlicesOut } from './judge-refusals.ts'
-import type { LeaseTally } from './lease-tally.ts'
+import { type Answer, applyBatch } from './apply-batch.ts'
 import type { SharedOperation } from './operation.ts'
-import { isPlain, payLeased } from './pay-leased.ts'
-import { createRecalls, type RecallsOptions } from './recalls.ts'
-import { type Entry, takeBatch } from './take-batch.ts'
+import type { Owner } from './replica.ts'
 
+const batchMax = 256
 const firstRetryMs = 50
 const retryMaxMs = 1000
-/** How long settlements and releases are tried. */
+const contentionRetriesMax = 3
+const contentionPauseMs = 20
+/** How long settlements and releases are retried. */
 export const settlePatienceMs = 30_000
-/** A transaction that does not come back is looked at this often, and waited for this long by those without patience. */
+/** How often a transaction that does not return is looked at, and how long operations without patience wait for it. */
 const watchMs = 1000
 const hangMs = 5000
-/** For so long a wallet whose row is locked is tried for those without patience. */
+/** How long operations without patience wait for a wallet whose row is locked. */
 const lockPatienceMs = 2000
+/** The pause between two attempts at a wallet that is known to be locked. */
+const lockedRestMs = 500
+/** How long an attempt waits for a lock on a wallet that met one before. All other commits wait as long. */
+const shortLockMs = 250
 
 export interface BatchQueue {
   submit(operation: SharedOperation): void
-  /** Runs the work while no batch does. */
-  alone(work: () => Promise<void>): Promise<void>
-  /** Resolves when nothing is queued or running; nothing is tried for longer than a settlement any more. */
+  /** Resolves when nothing is queued or running. From now on nothing is retried for longer than a settlement. */
   drain(): Promise<void>
 }
 
-export interface BatchQueueOptions extends RecallsOptions, Omit<CommitOptions, 'busyWallets'> {
-  readonly leaseTally: LeaseTally
+export interface BatchQueueOptions {
+  readonly database: Database
+  readonly clock: Clock
+  readonly gate: Gate
+  readonly pace: Pace
+  /** In [0, 1). */
+  random(): number
+  owner(): Owner
 }
 
 export function createBatchQueue(options: BatchQueueOptions): BatchQueue {
-  const { clock, pace, leaseTally } = options
+  const { clock, pace } = options
+  const locks = new LockedWallets(pace)
   let queue: Entry[] = []
-  const turns: (() => Promise<void>)[] = []
-  const recalls = createRecalls(options)
-  const isFinal = (wallet: WalletId) => {
-    leaseTally.refusalsJudged++
-    return recalls.isFresh(wallet)
-  }
-  const busyWallets = createBusyWallets(pace)
-  /** After every try that met a lock: many locked wallets would take all of the time otherwise. */
-  let isOthersTurn = false
-  const rules = {
-    isWaiting: (id: WorkspaceId) =>
-      recalls.isRunning(id) || busyWallets.isResting(id) || (isOthersTurn && busyWallets.isLocked(id)),
-    isApart: busyWallets.isApart,
-  }
   let wake = () => {}
-  let busy: Promise<void> | undefined
+  let running: Promise<void> | undefined
   let patienceMaxMs = Number.POSITIVE_INFINITY
 
-  const ageMs = (entry: Entry) => clock.monotonicMs() - entry.submittedMs
-  /** Answers those whose patience is over, and returns the others. */
-  const stillPatient = (entries: readonly Entry[], atLeastMs: number) =>
-    entries.filter((entry) => {
-      const patienceMs = Math.min(entry.operation.patienceMs, patienceMaxMs)
-      if (ageMs(entry) < Math.max(patienceMs, atLeastMs)) return true
-      entry.operation.answer(unavailable)
+  /** Answers the operations whose patience is over, and returns the others. `isRunning`: they are being committed. */
+  const stillPatient = (entries: readonly Entry[], atLeastMs: number, isRunning = false) =>
+    entries.filter(({ operation, submittedMs, mayBeCommitted }) => {
+      const patienceMs = Math.max(Math.min(operation.patienceMs, patienceMaxMs), atLeastMs)
+      if (clock.monotonicMs() - submittedMs < patienceMs) return true
+      if (operation.kind === 'settle' && (isRunning || mayBeCommitted)) operation.answer({ kind: 'unknown' })
+      else operation.answer(unavailable)
       return false
     })
-  /** The operations of each wallet stay in their order. */
-  const restingLast = (entries: readonly Entry[]): Entry[] => {
-    const isResting = ({ operation }: Entry) => busyWallets.isResting(operation.workspaceId)
-    return [...entries.filter((entry) => !isResting(entry)), ...entries.filter(isResting)]
-  }
-  /** `batch`: what the work is about. */
+  /** `batch`: the operations that the work is about. */
   const watched = async <T>(batch: readonly Entry[], work: () => Promise<T>): Promise<T> => {
     const watch = setInterval(() => {
-      // How the running ones end nobody knows yet; their answers then come too late, and the caller has to clear up.
-      stillPatient(batch, hangMs)
+      // How the running ones end is not known yet. Their later answers are ignored, and the caller has to clean up.
+      stillPatient(batch, hangMs, true)
       queue = stillPatient(queue, hangMs)
     }, watchMs)
     try {
@@ -86,83 +77,211 @@ export function createBatchQueue(options: BatchQueueOptions): BatchQueue {
       clearInterval(watch)
     }
   }
-  const work = async () => {
-    let pauseMs = firstRetryMs
-    while (queue.length > 0 || turns.length > 0) {
-      const turn = turns.shift()
-      if (turn) await watched([], turn)
-      const batch = takeBatch(queue, rules)
-      const wasOthersTurn = isOthersTurn
-      isOthersTurn = false
-      if (batch.length === 0) {
-        if (wasOthersTurn) continue
-        if (queue.length > 0 && turns.length === 0)
-          await watched([], () => Promise.race([...recalls.running(), ...busyWallets.resting(), woken()]))
-        continue
-      }
-      const rest = await watched(batch, () => payFromLeases(options, batch))
-      const end = await watched(rest, () => commitBatch({ ...options, busyWallets }, rest, isFinal))
-      if (end === undefined) {
-        pauseMs = firstRetryMs
-        continue
-      }
-      if (end instanceof SlicesOut) {
-        queue.unshift(...rest)
-        leaseTally.recalls += end.wallets.length
-        for (const wallet of end.wallets) recalls.begin(wallet)
-        continue
-      }
-      if (end === 'apart') {
-        queue = restingLast([...stillPatient(rest, lockPatienceMs), ...queue])
-        isOthersTurn = true
-        continue
-      }
-      queue.unshift(...stillPatient(rest, 0))
-      if (queue.length > 0) await pace.wait(pauseMs)
-      pauseMs = Math.min(2 * pauseMs, retryMaxMs)
-    }
-    busy = undefined
-  }
   const woken = () => new Promise<void>((resolve) => (wake = resolve))
-  const begin = () => {
-    wake()
-    // Not at once: what is submitted in the same breath shares the transaction.
-    busy ??= Promise.resolve().then(work)
+
+  const run = async () => {
+    let pauseMs = firstRetryMs
+    /** Set after an attempt that met a lock: many locked wallets would otherwise take all of the time. */
+    let skipsLocked = false
+    while (queue.length > 0) {
+      const isWaiting = (id: WorkspaceId) => locks.isResting(id) || (skipsLocked && locks.isLocked(id))
+      const batch = takeBatch(queue, { isWaiting, isApart: (id) => locks.isApart(id) })
+      const skippedLocked = skipsLocked
+      skipsLocked = false
+      if (batch.length === 0) {
+        if (!skippedLocked) await watched([], () => Promise.race([...locks.resting(), woken()]))
+        continue
+      }
+      const end = await watched(batch, () => commitBatch(options, locks, batch))
+      if (end === 'done') {
+        pauseMs = firstRetryMs
+      } else if (end === 'apart') {
+        const entries = [...stillPatient(batch, lockPatienceMs), ...queue]
+        // Resting wallets go last. The operations of each wallet stay in their order.
+        const [resting = [], others = []] = [true, false].map((isResting) =>
+          entries.filter(({ operation }) => locks.isResting(operation.workspaceId) === isResting),
+        )
+        queue = [...others, ...resting]
+        skipsLocked = true
+      } else {
+        queue.unshift(...stillPatient(batch, 0))
+        if (queue.length > 0) await pace.wait(pauseMs)
+        pauseMs = Math.min(2 * pauseMs, retryMaxMs)
+      }
+    }
+    running = undefined
   }
   return {
     submit(operation) {
-      queue.push({ operation, submittedMs: clock.monotonicMs(), tried: false, isAlone: false })
-      begin()
-    },
-    alone(work) {
-      return new Promise((resolve, reject) => {
-        turns.push(() => work().then(resolve, reject))
-        begin()
-      })
+      queue.push({ operation, submittedMs: clock.monotonicMs(), isAlone: false, mayBeCommitted: false })
+      wake()
+      // Not at once, so that operations submitted in the same turn share the transaction.
+      running ??= Promise.resolve().then(run)
     },
     async drain() {
       patienceMaxMs = settlePatienceMs
-      await busy
+      await running
     },
   }
 }
 
-/** Returns what is not done with; after a failure too, which shows itself again where the rest is committed. */
-async function payFromLeases(
-  { database, clock, gate, owner }: BatchQueueOptions,
+export interface Entry {
+  readonly operation: SharedOperation
+  readonly submittedMs: number
+  /** It was in a batch in which one operation could not be carried out, so it is retried alone. */
+  isAlone: boolean
+  /** The reply to a COMMIT of it was lost. */
+  mayBeCommitted: boolean
+}
+
+export interface BatchRules {
+  /** Operations of this wallet stay in the queue. */
+  isWaiting(workspaceId: WorkspaceId): boolean
+  /** Operations of this wallet share a batch with no other wallet's. */
+  isApart(workspaceId: WorkspaceId): boolean
+}
+
+/**
+ * Takes the next batch from the front of the queue. It ends before a second operation on a request that is already in it,
+ * which has to wait for the commit. Only the mark that a body was sent is replaced by the end of its request.
+ */
+export function takeBatch(queue: Entry[], { isWaiting, isApart }: BatchRules): Entry[] {
+  const batch: Entry[] = []
+  const places = new Map<string, number>()
+  let from = 0
+  /** Set if the batch is for one wallet only. */
+  let only: WorkspaceId | undefined
+  const left: Entry[] = []
+  for (; from < queue.length && batch.length < batchMax; from++) {
+    const entry = queue[from] as Entry
+    const { operation } = entry
+    const { workspaceId } = operation
+    const isOthers = only !== undefined ? workspaceId !== only : batch.length > 0 && isApart(workspaceId)
+    if (isOthers || isWaiting(workspaceId)) {
+      left.push(entry)
+      continue
+    }
+    if (batch.length > 0 && (entry.isAlone || batch[0]?.isAlone)) break
+    const place = places.get(operation.requestId) ?? batch.length
+    const earlier = batch[place]?.operation
+    const endsRequest = operation.kind === 'settle' || operation.kind === 'release'
+    if (earlier && (earlier.kind !== 'sent' || !endsRequest)) break
+    earlier?.answer(undefined)
+    places.set(operation.requestId, place)
+    batch[place] = entry
+    if (isApart(workspaceId)) only = workspaceId
+  }
+  queue.splice(0, from, ...left)
+  return batch
+}
+
+/**
+ * `done`: every operation was answered, or failed by its own fault. Otherwise nothing was committed, as far as known.
+ * `apart`: only some of the operations are the cause, so the others can be retried at once.
+ */
+type BatchEnd = 'done' | 'unavailable' | 'apart'
+
+async function commitBatch(
+  options: BatchQueueOptions,
+  locks: LockedWallets,
   batch: readonly Entry[],
-): Promise<readonly Entry[]> {
-  const operations = batch.flatMap(({ operation, tried }) => (!tried && isPlain(operation) ? [operation] : []))
-  if (operations.length === 0) return batch
-  const paid = new Set<SharedOperation>(operations)
-  const end = gate.begin()
+): Promise<BatchEnd> {
+  const workspaces = new Set(batch.map(({ operation }) => operation.workspaceId))
   try {
-    const unpaid = await payLeased(database, owner(), operations, clock.now())
-    end('committed')
-    return batch.filter(({ operation }) => unpaid.has(operation) || !paid.has(operation))
+    const answers = await transact(options, locks, batch)
+    locks.clear(workspaces)
+    for (const answer of answers) answer()
+    return 'done'
   } catch (thrown) {
-    end(commitEndOf(thrown))
-    for (const entry of batch) if (paid.has(entry.operation)) entry.tried = true
-    return batch
+    if (isRowLocked(thrown) || isTimedOut(thrown)) {
+      locks.met(workspaces)
+      return 'apart'
+    }
+    if (thrown instanceof CommitUnknown) for (const entry of batch) entry.mayBeCommitted = true
+    if (isStoreUnavailable(thrown) || isContention(thrown)) return 'unavailable'
+    const [only] = batch
+    if (batch.length === 1 && only) {
+      only.operation.fail(thrown)
+      return 'done'
+    }
+    // One of them is at fault, and the others must not suffer for it.
+    for (const entry of batch) entry.isAlone = true
+    return 'apart'
+  }
+}
+
+async function transact(
+  { database, clock, gate, pace, random, owner }: BatchQueueOptions,
+  locks: LockedWallets,
+  batch: readonly Entry[],
+): Promise<readonly Answer[]> {
+  const operations = batch.map((entry) => entry.operation)
+  const mayBeLocked = operations.some(({ workspaceId }) => locks.isApart(workspaceId))
+  for (let retries = 0; ; retries++) {
+    const end = gate.begin()
+    try {
+      const answers = await database.transaction(async (sql) => {
+        if (mayBeLocked) await sql`SELECT set_config('lock_timeout', ${String(shortLockMs)}, true)`
+        return await applyBatch(sql, owner(), operations, clock.now())
+      })
+      end('committed')
+      return answers
+    } catch (thrown) {
+      end(commitEndOf(thrown))
+      if (!isContention(thrown) || retries === contentionRetriesMax) throw thrown
+      await pace.wait(contentionPauseMs * (1 + random()))
+    }
+  }
+}
+
+/**
+ * Wallets whose rows somebody else has locked: a replica that froze in the middle of a transaction, or a person at the
+ * database. Their operations are retried apart from the others, so that all other wallets are served meanwhile.
+ */
+class LockedWallets {
+  readonly #pace: Pace
+  /** Retried apart until committed. True: it met a lock when it was tried alone. */
+  readonly #apart = new Map<WorkspaceId, boolean>()
+  readonly #resting = new Map<WorkspaceId, Promise<void>>()
+
+  constructor(pace: Pace) {
+    this.#pace = pace
+  }
+
+  /** A batch met a lock. With several wallets in it, it is not known which of them is locked. */
+  met(workspaces: ReadonlySet<WorkspaceId>): void {
+    if (workspaces.size > 1) {
+      for (const id of workspaces) if (!this.#apart.has(id)) this.#apart.set(id, false)
+      return
+    }
+    for (const id of workspaces) {
+      this.#apart.set(id, true)
+      this.#resting.set(
+        id,
+        this.#pace.wait(lockedRestMs).then(() => void this.#resting.delete(id)),
+      )
+    }
+  }
+
+  clear(workspaces: Iterable<WorkspaceId>): void {
+    if (this.#apart.size === 0) return
+    for (const id of workspaces) this.#apart.delete(id)
+  }
+
+  isApart(workspaceId: WorkspaceId): boolean {
+    return this.#apart.has(workspaceId)
+  }
+
+  isLocked(workspaceId: WorkspaceId): boolean {
+    return this.#apart.get(workspaceId) === true
+  }
+
+  isResting(workspaceId: WorkspaceId): boolean {
+    return this.#resting.has(workspaceId)
+  }
+
+  /** One promise for each resting wallet, until it may be tried again. */
+  resting(): Iterable<Promise<void>> {
+    return this.#resting.values()
   }
 }

@@ -88,7 +88,7 @@ forEachEngine((engine) => {
     const dead = await createLedger({ database, clock: systemClock })
     const workspaceId = await addWorkspace(database)
     await dead.fund({ workspaceId, amount: 10_000n as Nano, kind: 'topup' })
-    // More than a portion. With a limit, or they would be held from a lease, which is no row.
+    // More than the reaper takes at once, with a budget that it has to free too.
     const budgets = [{ scopeId: workspaceId, window: 'day:2026-11-15', cap: 10_000n as Nano }]
     const requests = Array.from({ length: 600 }, () => ({ ...holdOf(workspaceId, 1n), budgets }))
     await Promise.all(requests.map((request) => dead.hold(request)))

@@ -1,20 +1,19 @@
-// What replicas ask of the shared database, one by one; batches are made of these. An operation is answered once, after
-// the commit that decided it.
+// What a replica asks of the shared database. Operations are committed in batches, and each is answered once, after the
+// commit that decided it.
 
 import type { RequestId, WorkspaceId } from '../../kernel/ids.ts'
 import type { Nano } from '../../kernel/money.ts'
 import type { Budget } from '../budget.ts'
-import type { ExtendOutcome, HoldOutcome, HoldRequest, ReleaseOutcome, Settlement, SettleOutcome } from '../ledger.ts'
-import type { LeasedPart } from './lease-book.ts'
+import type { ExtendOutcome, HoldOutcome, HoldRequest, ReleaseOutcome, SettleEnd, Settlement } from '../ledger.ts'
 
 interface Common<Kind extends string, Outcome> {
   readonly kind: Kind
   readonly requestId: RequestId
   readonly workspaceId: WorkspaceId
-  /** How long it is tried while the database cannot be reached; 0 = once. */
+  /** How long it is retried while the database cannot be reached; 0 = one attempt. */
   readonly patienceMs: number
   answer(outcome: Outcome): void
-  /** A defect: the operation could not be carried out, though the database is well. */
+  /** Called instead of `answer` when the operation cannot be carried out although the database works: a defect. */
   fail(thrown: unknown): void
 }
 
@@ -25,28 +24,22 @@ export interface HoldOperation extends Common<'hold', HoldOutcome> {
 
 export interface ExtendOperation extends Common<'extend', ExtendOutcome> {
   readonly more: Nano
-  /** Those of the hold. */
+  /** The budgets of the hold. */
   readonly budgets: readonly Budget[]
 }
 
-/** What a hold that ends consists of: a row, or a part of a lease, or, where an extension did not fit, both. */
-interface End {
-  readonly hasRow: boolean
-  readonly leased?: LeasedPart | undefined
-}
-
-export interface SettleOperation extends Common<'settle', SettleOutcome>, End {
+/** `unknown`: it may have been committed, and was not confirmed in time. It is not tried again. */
+export interface SettleOperation extends Common<'settle', SettleEnd | { readonly kind: 'unknown' }> {
   readonly settlement: Settlement
 }
 
-export interface ReleaseOperation extends Common<'release', ReleaseOutcome>, End {}
+export type ReleaseOperation = Common<'release', ReleaseOutcome>
 
 /** Nobody waits for its answer. */
 export type SentOperation = Common<'sent', unknown>
 
 export type SharedOperation = HoldOperation | ExtendOperation | SettleOperation | ReleaseOperation | SentOperation
 
-/** Those of one kind. */
 export function ofKind<Kind extends SharedOperation['kind']>(
   batch: readonly SharedOperation[],
   kind: Kind,

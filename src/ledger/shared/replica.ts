@@ -1,14 +1,12 @@
-// This process among the others on the database: a row with an epoch and a heartbeat. Whoever misses the heartbeats
-// raises the epoch, and what was held under the old one is lost to this process, even if it comes back.
+// This process among the others on the database: a row with an epoch and a heartbeat. Another replica that misses the
+// heartbeats raises the epoch. The holds of the old epoch are then lost to this process, even if it comes back.
 
 import type { Clock } from '../../kernel/clock.ts'
-import { createId } from '../../kernel/ids.ts'
+import { createId, type ReplicaId } from '../../kernel/ids.ts'
 import type { Database } from '../../store/database.ts'
 import { databaseNow } from '../../store/store-now.ts'
 import type { Gate } from '../gate.ts'
 import type { ReplicaView } from '../ledger.ts'
-import { createSkewWatch } from './clock-skew.ts'
-import type { Owner } from './hold-rows.ts'
 
 export const heartbeatMs = 5000
 /** Four heartbeats. */
@@ -19,6 +17,16 @@ const silenceMaxMs = 15_000
 const outageMs = 10_000
 /** After which whoever lives has had the time to say so. */
 const steadyMs = 7500
+/** Charts miss requests of a replica whose clock is 40 s behind, so the operator is warned well before. */
+const skewWarnedFromMs = 10_000
+
+/** Who holds. */
+export interface Owner {
+  readonly id: ReplicaId
+  readonly epoch: bigint
+  /** The time by the database's clock, extrapolated from the last heartbeat. */
+  readonly now: bigint
+}
 
 export interface Replica extends ReplicaView {
   owner(): Owner
@@ -109,4 +117,36 @@ export async function joinReplicas({ database, clock, gate, onSkew }: ReplicaOpt
       await database.transaction((sql) => sql`DELETE FROM replicas WHERE id = ${id}`)
     },
   }
+}
+
+export interface SkewWatch {
+  /** The database read its clock between `begunAt`, by this machine's clock, and now. */
+  note(begunAt: number, databaseMs: bigint): void
+  /** More than 0 = this machine is ahead. A difference that a slow answer may explain counts as 0. */
+  skewMs(): number
+}
+
+/**
+ * How far this machine's clock is from the database's. Money does not depend on it; the ids and times of requests do.
+ * `onSkew` is called once when the difference becomes too large, and again only after it was small.
+ */
+export function createSkewWatch(clock: Clock, onSkew: (skewMs: number) => void): SkewWatch {
+  let skewMs = 0
+  let isWarned = false
+  return {
+    note(begunAt, databaseMs) {
+      const databaseTime = Number(databaseMs)
+      skewMs = databaseTime < begunAt ? begunAt - databaseTime : Math.min(0, clock.now() - databaseTime)
+      const isLarge = Math.abs(skewMs) > skewWarnedFromMs
+      if (isLarge && !isWarned) onSkew(skewMs)
+      isWarned = isLarge
+    },
+    skewMs: () => skewMs,
+  }
+}
+
+export function describeSkew(skewMs: number): Error {
+  const seconds = Math.round(Math.abs(skewMs) / 1000)
+  const where = skewMs > 0 ? 'ahead of' : 'behind'
+  return new Error(`it is ${seconds} s ${where} the database's; set it right, or charts and lists miss requests`)
 }

@@ -13,17 +13,28 @@ import {
 import { systemClock } from '../../kernel/clock.ts'
 import type { Nano } from '../../kernel/money.ts'
 import type { Database } from '../../store/database.ts'
+import { CommitUnknown } from '../../store/sql-error.ts'
 
-/** Stands before the real database: transactions fail before they begin, or after they were committed. */
+/** Stands before the real database: transactions fail before they begin, or after they were committed, or hang there. */
 function createFaultyDatabase(database: Database) {
-  const faulty = { ...database, fault: 'none' as 'none' | 'before' | 'after', code: '08006', calls: 0 }
+  const faulty = {
+    ...database,
+    fault: 'none' as 'none' | 'before' | 'after',
+    code: '08006',
+    calls: 0,
+    /** Transactions wait for these before they begin, and after they were committed. */
+    begins: Promise.resolve(),
+    replies: Promise.resolve(),
+  }
   const lost = () => new SQL.PostgresError('lost', { code: 'ERR_POSTGRES_SERVER_ERROR', errno: faulty.code })
   faulty.transaction = async (work) => {
     faulty.calls++
-    const { fault } = faulty
-    if (fault === 'before') throw lost()
+    const { fault, replies } = faulty
+    await faulty.begins
+    if (fault === 'before' || faulty.fault === 'before') throw lost()
     const result = await database.transaction(work)
-    if (fault === 'after') throw lost()
+    await replies
+    if (fault === 'after') throw new CommitUnknown(lost())
     return result
   }
   return faulty
@@ -46,8 +57,9 @@ forEachEngine((engine) => {
     const workspaceId = await addWorkspace(database)
     await using sleeper = await openLedger(database)
     await sleeper.ledger.fund({ workspaceId, amount: 100n as Nano, kind: 'topup' })
-    const lost = holdOf(workspaceId, 60n)
+    const lost = holdOf(workspaceId, 55n)
     expect(await sleeper.ledger.hold(lost)).toEqual({ kind: 'held' })
+    expect(await sleeper.ledger.extend(lost.requestId, 5n as Nano)).toEqual({ kind: 'held' })
     await stopHeartOf(database)
     await using living = await openLedger(database)
     const kept = holdOf(workspaceId, 40n)
@@ -83,6 +95,54 @@ forEachEngine((engine) => {
     expect(await first.ledger.settle(settlementOf(request.requestId, 5n))).toMatchObject({ kind: 'settled' })
     expect(await second.ledger.settle(settlementOf(request.requestId, 5n))).toMatchObject({ repeated: true })
     expect(await second.ledger.wallet(workspaceId)).toMatchObject({ posted: 95n, held: 0n })
+  })
+
+  test('a correction cannot take what another replica holds', async () => {
+    await using store = await engine.openStore()
+    const workspaceId = await addWorkspace(store.database)
+    await using holding = await openLedger(store.database)
+    await using correcting = await openLedger(store.database)
+    await holding.ledger.fund({ workspaceId, amount: 1000n as Nano, kind: 'topup' })
+    const running = holdOf(workspaceId, 10n)
+    expect(await holding.ledger.hold(running)).toEqual({ kind: 'held' })
+    const take = (amount: bigint) =>
+      correcting.ledger.correct({ workspaceId, direction: 'take', amount: amount as Nano, reason: 'test' })
+    expect(await take(991n)).toMatchObject({ kind: 'insufficient', posted: 1000n, held: 10n })
+    expect(await take(990n)).toMatchObject({ kind: 'corrected', posted: 10n })
+    expect(await holding.ledger.settle(settlementOf(running.requestId, 10n))).toMatchObject({
+      kind: 'settled',
+      transfer: { amount: 10n },
+      writtenOff: 0n,
+    })
+    expect(await correcting.ledger.wallet(workspaceId)).toMatchObject({ posted: 0n, held: 0n })
+    await expectBooksRight(store.database)
+  })
+
+  test('settlements that are asked for at once share one transaction, with the rows of each', async () => {
+    await using store = await engine.openStore()
+    const workspaceId = await addWorkspace(store.database)
+    const database = createFaultyDatabase(store.database)
+    await using books = await openLedger(database)
+    const { ledger } = books
+    await ledger.fund({ workspaceId, amount: 100n as Nano, kind: 'topup' })
+    const requests = Array.from({ length: 7 }, () => holdOf(workspaceId, 10n))
+    await Promise.all(requests.map((request) => ledger.hold(request)))
+    const { calls } = database
+    const settled = await Promise.all(
+      requests.map(({ requestId }) =>
+        ledger.settle({
+          ...settlementOf(requestId, 3n),
+          rows: () => [{ table: 'changes', columns: { kind: 'test', object: requestId, at: 1n } }],
+        }),
+      ),
+    )
+    expect(settled.map((outcome) => outcome.kind === 'settled' && outcome.transfer.amount)).toEqual(
+      requests.map(() => 3n as Nano),
+    )
+    expect(database.calls - calls).toBe(1)
+    expect(await database.sql`SELECT 1 FROM changes WHERE kind = 'test'`).toHaveLength(7)
+    expect(await ledger.wallet(workspaceId)).toMatchObject({ posted: 79n, held: 0n })
+    await expectBooksRight(store.database)
   })
 
   test('a replica that left leaves nothing held', async () => {
@@ -182,6 +242,118 @@ forEachEngine((engine) => {
     expect(await ledger.wallet(workspaceId)).toMatchObject({ posted: 96n, held: 0n })
     expect(await store.database.sql`SELECT id FROM transfers WHERE kind = 'charge'`).toHaveLength(1)
     await expectBooksRight(store.database)
+  })
+
+  /** A hold of 10 on a wallet of 100, and its settlement for 4 after the database was made to misbehave. */
+  async function settleBadly(
+    database: ReturnType<typeof createFaultyDatabase>,
+    books: Awaited<ReturnType<typeof openLedger>>,
+    misbehave: () => void,
+  ) {
+    const { ledger, clock } = books
+    const workspaceId = await addWorkspace(database)
+    await ledger.fund({ workspaceId, amount: 100n as Nano, kind: 'topup' })
+    const request = holdOf(workspaceId, 10n)
+    await ledger.hold(request)
+    const { calls } = database
+    misbehave()
+    const settling = ledger.settle(settlementOf(request.requestId, 4n))
+    await until(() => database.calls > calls)
+    return {
+      workspaceId,
+      requestId: request.requestId,
+      async givenUp() {
+        clock.advance(30_000)
+        const outcome = await settling
+        if (outcome.kind !== 'unknown') throw new Error(`expected an unknown outcome, got ${outcome.kind}`)
+        return outcome
+      },
+      charges: () => database.sql`SELECT id FROM transfers WHERE kind = 'charge'`,
+    }
+  }
+
+  test('a commit that has not been confirmed after thirty seconds is unknown, and charged once if it was made', async () => {
+    await using store = await engine.openStore()
+    const database = createFaultyDatabase(store.database)
+    await using books = await openLedger(database)
+    const { ledger } = books
+    const reply = Promise.withResolvers<void>()
+    const bad = await settleBadly(database, books, () => {
+      database.replies = reply.promise
+    })
+    await until(async () => (await bad.charges()).length === 1)
+    const { end } = await bad.givenUp()
+    // One that asks again meanwhile hears the same.
+    expect(await ledger.settle(settlementOf(bad.requestId, 4n))).toMatchObject({ kind: 'unknown' })
+    database.replies = Promise.resolve()
+    reply.resolve()
+    expect(await end).toMatchObject({ kind: 'settled', transfer: { amount: 4n } })
+    expect(ledger.stats()).toMatchObject({ charges: 1, openHolds: 0 })
+    expect(await ledger.wallet(bad.workspaceId)).toMatchObject({ posted: 96n, held: 0n })
+    expect(await ledger.settle(settlementOf(bad.requestId, 4n))).toMatchObject({ kind: 'settled', repeated: true })
+    expect(await bad.charges()).toHaveLength(1)
+    await expectBooksRight(store.database)
+  })
+
+  test('a commit whose reply was lost stays unknown while the database is gone, and is found when it is back', async () => {
+    await using store = await engine.openStore()
+    const database = createFaultyDatabase(store.database)
+    await using books = await openLedger(database)
+    const { ledger, pace } = books
+    const bad = await settleBadly(database, books, () => {
+      database.fault = 'after'
+    })
+    await until(async () => (await bad.charges()).length === 1)
+    database.fault = 'before'
+    const { end } = await bad.givenUp()
+    const { calls } = database
+    await until(() => database.calls >= calls + 2)
+    database.fault = 'none'
+    expect(await end).toMatchObject({ kind: 'settled', transfer: { amount: 4n } })
+    await pace.round()
+    expect(await ledger.wallet(bad.workspaceId)).toMatchObject({ posted: 96n, held: 0n })
+    expect(await bad.charges()).toHaveLength(1)
+    await expectBooksRight(store.database)
+  })
+
+  test('an unknown outcome whose commit fails is not charged: the hold is released and it is not tried again', async () => {
+    await using store = await engine.openStore()
+    const database = createFaultyDatabase(store.database)
+    await using books = await openLedger(database)
+    const { ledger } = books
+    const begin = Promise.withResolvers<void>()
+    const bad = await settleBadly(database, books, () => {
+      database.begins = begin.promise
+    })
+    const { end } = await bad.givenUp()
+    database.fault = 'before'
+    begin.resolve()
+    database.begins = Promise.resolve()
+    const { calls } = database
+    await until(() => database.calls > calls)
+    database.fault = 'none'
+    expect(await end).toMatchObject({ kind: 'unavailable' })
+    expect(await ledger.wallet(bad.workspaceId)).toMatchObject({ posted: 100n, held: 0n })
+    expect(await ledger.settle(settlementOf(bad.requestId, 4n))).toEqual({ kind: 'gone' })
+    expect(await bad.charges()).toHaveLength(0)
+    await expectBooksRight(store.database)
+  })
+
+  test('an unknown outcome that cannot be found out before the ledger closes is left to whoever asks next', async () => {
+    await using store = await engine.openStore()
+    const database = createFaultyDatabase(store.database)
+    const books = await openLedger(database)
+    const bad = await settleBadly(database, books, () => {
+      database.fault = 'after'
+    })
+    await until(async () => (await bad.charges()).length === 1)
+    database.fault = 'before'
+    const { end } = await bad.givenUp()
+    const closing = books.ledger.close()
+    books.clock.advance(30_000)
+    expect(await end).toBeUndefined()
+    await closing
+    expect(await bad.charges()).toHaveLength(1)
   })
 
   test('a deadlock is tried again, at most three times', async () => {

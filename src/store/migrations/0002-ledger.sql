@@ -3,8 +3,8 @@
 
 CREATE TABLE accounts (
   id TEXT PRIMARY KEY,
-  kind TEXT NOT NULL CHECK (kind IN ('wallet', 'revenue', 'funding', 'grants', 'writeoff', 'lease')),
-  -- Of wallets and leases.
+  kind TEXT NOT NULL CHECK (kind IN ('wallet', 'revenue', 'funding', 'grants', 'writeoff')),
+  -- Of wallets.
   workspace_id TEXT REFERENCES workspaces (id),
   created_at BIGINT NOT NULL
 );
@@ -12,7 +12,7 @@ CREATE TABLE accounts (
 INSERT INTO accounts (id, kind, created_at)
   VALUES ('revenue', 'revenue', 0), ('funding', 'funding', 0), ('grants', 'grants', 0), ('writeoff', 'writeoff', 0);
 
--- Wallets and leases only: a running balance of the others would be one hot row for all tenants. The upper bound keeps
+-- Wallets only: a running balance of the others would be one hot row for all tenants. The upper bound keeps
 -- every sum below 2^63, where SQLite would turn to floats without a word.
 CREATE TABLE balances (
   account_id TEXT PRIMARY KEY REFERENCES accounts (id),

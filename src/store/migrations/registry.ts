@@ -12,7 +12,6 @@ import replicas from './0008-replicas.sql' with { type: 'text' }
 import priceOverrides from './0009-price-overrides.sql' with { type: 'text' }
 import rollups from './0010-rollups.sql' with { type: 'text' }
 import requestSums from './0011-request-sums.sql' with { type: 'text' }
-import leases from './0012-leases.sql' with { type: 'text' }
 import consoleSessions from './0013-console-sessions.sql' with { type: 'text' }
 import budgetSeeds from './0014-budget-seeds.sql' with { type: 'text' }
 
@@ -35,7 +34,6 @@ export const allMigrations: readonly Migration[] = [
   { name: '0009-price-overrides', text: priceOverrides },
   { name: '0010-rollups', text: rollups },
   { name: '0011-request-sums', text: requestSums },
-  { name: '0012-leases', text: leases },
   { name: '0013-console-sessions', text: consoleSessions },
   { name: '0014-budget-seeds', text: budgetSeeds },
 ]

@@ -12,18 +12,15 @@ interface Row {
   readonly posted: bigint
 }
 
-/** Without what replicas have charged from leases and the wallet's row does not know yet. */
 export async function readWallets({ sql }: Database, max = walletsMax): Promise<readonly WalletReading[]> {
-  const rows = await sql<Row>`SELECT a.workspace_id, CAST(SUM(b.posted - COALESCE(l.spent, 0)) AS BIGINT) AS posted
+  const rows = await sql<Row>`SELECT a.workspace_id, CAST(SUM(b.posted) AS BIGINT) AS posted
     FROM balances b JOIN accounts a ON a.id = b.account_id
-    LEFT JOIN (SELECT wallet_id, SUM(spent) AS spent FROM leases GROUP BY wallet_id) l ON l.wallet_id = b.account_id
     WHERE a.workspace_id IS NOT NULL
     GROUP BY a.workspace_id ORDER BY 2, 1 LIMIT ${BigInt(max)}`
   const wallets = rows.map(({ workspace_id: workspace, posted }) => ({ workspace, posted }))
   if (rows.length < max) return wallets
-  const [all] = await sql<{ posted: bigint | null }>`SELECT CAST(SUM(b.posted) - (SELECT COALESCE(SUM(spent), 0)
-      FROM leases) AS BIGINT) AS posted FROM balances b JOIN accounts a ON a.id = b.account_id
-    WHERE a.workspace_id IS NOT NULL`
+  const [all] = await sql<{ posted: bigint | null }>`SELECT CAST(SUM(b.posted) AS BIGINT) AS posted
+    FROM balances b JOIN accounts a ON a.id = b.account_id WHERE a.workspace_id IS NOT NULL`
   const listed = wallets.reduce((sum, { posted }) => sum + posted, 0n)
   const rest = (all?.posted ?? 0n) - listed
   // The two reads are not of one moment; a rest below nothing only says that money moved in between.

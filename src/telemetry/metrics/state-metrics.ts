@@ -1,7 +1,6 @@
 // How things stand, asked for when somebody reads: wallets and holds, routes, budgets, the configuration. It knows
 // nobody who knows these things; app.ts passes the questions in.
 
-import { defineLeaseMetrics, type LeaseReading } from './lease-metrics.ts'
 import type { NumberPoint } from './reading.ts'
 import type { MetricRegistry } from './registry.ts'
 
@@ -20,7 +19,6 @@ export interface LedgerReading {
   readonly writtenOff: bigint
   readonly reaped: number
   readonly reapedSent: number
-  readonly leases: LeaseReading
   /** Absent where the database has no clock of its own. */
   readonly clockSkewMs?: number
 }
@@ -59,7 +57,6 @@ const nanosPerUsd = 1e9
 export function defineStateMetrics(registry: MetricRegistry, sources: StateSources): void {
   defineWalletMetrics(registry, sources)
   defineLedgerMetrics(registry, sources)
-  defineLeaseMetrics(registry, () => sources.ledger().leases)
   registry.ask({
     name: 'tollgate_route_state',
     type: 'gauge',

@@ -7,9 +7,7 @@ export interface HoldWatch extends AsyncDisposable {
   died(replicaId: string): void
   /** Open holds of all, at the last look. */
   openNow(): number
-  /** Slices of wallets that the dead had for themselves, at the last look. */
-  leasesOfDead(): number
-  /** Holds, and leases of whole slices, that were open when their owner died. */
+  /** Holds that were open when their owner died. */
   leftByDead(): number
   /** The longest that one stayed open after that. */
   slowestMs(): number
@@ -39,18 +37,15 @@ export function watchHolds(database: Database): HoldWatch {
   const deaths = new Map<string, Death>()
   const overdrawn: string[] = []
   let open = 0
-  let leasesOfDead = 0
   let looks = 0
   let isClosed = false
 
   const look = async (): Promise<void> => {
     const rows = await database.sql<OpenRow>`SELECT owner, COUNT(*) AS open FROM holds
       WHERE state = 'open' GROUP BY owner`
-    const leases = await database.sql<OpenRow>`SELECT owner, COUNT(*) AS open FROM leases GROUP BY owner`
     looks++
     open = rows.reduce((sum, row) => sum + Number(row.open), 0)
-    leasesOfDead = leases.filter(({ owner }) => deaths.has(owner)).length
-    for (const row of [...rows, ...leases]) {
+    for (const row of rows) {
       const death = deaths.get(row.owner)
       if (death === undefined) continue
       death.left = Math.max(death.left, Number(row.open))
@@ -72,7 +67,6 @@ export function watchHolds(database: Database): HoldWatch {
     died: (replicaId) =>
       void deaths.set(replicaId, { atMs: performance.now(), left: 0, lastOpenMs: performance.now() }),
     openNow: () => open,
-    leasesOfDead: () => leasesOfDead,
     leftByDead: () => each().reduce((sum, { left }) => sum + left, 0),
     slowestMs,
     look,
@@ -81,7 +75,6 @@ export function watchHolds(database: Database): HoldWatch {
     faults: (resolvedWithinMs) => [
       ...overdrawn.slice(0, 3),
       ...(slowestMs() > resolvedWithinMs ? [`a hold was open ${Math.round(slowestMs())} ms after its owner died`] : []),
-      ...(leasesOfDead > 0 ? [`${leasesOfDead} leases of the dead are still there`] : []),
       ...(open > 0 ? [`${open} holds are still open`] : []),
     ],
     async [Symbol.asyncDispose]() {

@@ -60,7 +60,7 @@ export async function runPostgresRestart(options: PostgresRestartOptions): Promi
   await until(async () => (await countOpenHolds(fleet.database.sql)) === 0)
   const ends = countEnds(receipts)
   const dispatched = receipts.filter(({ end }) => end !== 'refused')
-  // A hold on a lease has no row of its own; that whoever was refused was not sent shows in the counts.
+  // A request that was refused must not have been sent.
   const calls = fleet.upstream.upstream.calls.length
   const faults = [
     ...(calls === dispatched.length ? [] : [`${calls} upstream calls for ${dispatched.length} that were let in`]),

@@ -52,7 +52,7 @@ export async function runStorm(options: StormOptions): Promise<Proof> {
   onProgress('waiting for the holds of the dead')
   await until(async () => {
     await watch.look()
-    return watch.openNow() + watch.leasesOfDead() === 0 || watch.sinceLastDeathMs() > resolvedWithinMs
+    return watch.openNow() === 0 || watch.sinceLastDeathMs() > resolvedWithinMs
   }, 100)
   const faults = [
     ...(await checkBooks(fleet.database, {

@@ -1,28 +1,36 @@
-// What a batch does to wallets. One wallet is moved by a guarded statement: the guard stands in the UPDATE, so that a
-// waiter judges the row as it is when its turn comes, and nothing is read before. Several are locked in the order of
-// their ids, decided here and written back at once, because a statement for each would cost more than all the rest.
+// What a batch does to balances and budgets. One wallet without budgets is moved by a single guarded UPDATE: the guard is
+// part of the statement, so a replica that waited for the row judges it as it is then, and nothing is read before.
+// Several wallets are locked in the order of their ids, decided in memory and written back at once, because a statement
+// for each would cost more than everything else. Budgets are locked after the balances, by name.
 
 import type { Nano } from '../../kernel/money.ts'
+import type { Database } from '../../store/database.ts'
 import type { Sql } from '../../store/sql.ts'
 import type { WalletId } from '../account.ts'
-import type { Budget, BudgetName, OverBudget } from '../budget.ts'
+import {
+  type Budget,
+  type BudgetName,
+  type BudgetState,
+  budgetName,
+  type OverBudget,
+  splitBudgetName,
+} from '../budget.ts'
 import { BudgetCounters } from '../budget-counters.ts'
-import { lockBudgets, writeBudgets } from './budget-rows.ts'
 
-/** An amount that is taken if the wallet's free part covers it; what leaves at once is taken as far as it does. */
+/** An amount that is taken if the free part of the wallet covers it. One that leaves at once may be taken in part. */
 export interface Demand {
   readonly amount: bigint
-  /** What the free part, and each cap, must leave for it: at least the amount. */
+  /** How much must be free in the wallet and below each cap: at least the amount. */
   readonly room: bigint
-  /** Whether it leaves the wallet at once (the rest of a charge) or is reserved. */
+  /** `posted`: it leaves the wallet at once (the rest of a charge). `held`: it is reserved. */
   readonly takes: 'posted' | 'held'
-  /** What must have room besides the wallet; for what leaves the wallet at once, nothing. */
+  /** Spend limits that must have room too; none for what leaves the wallet at once. */
   readonly caps: readonly Budget[]
-  /** Where it is counted. */
+  /** The budgets it counts in. */
   readonly budgets: readonly BudgetName[]
 }
 
-/** What the end of a hold means for the budgets it was counted in. */
+/** The end of a hold, for the budgets it counted in. */
 export interface BudgetEnd {
   readonly budgets: readonly BudgetName[]
   readonly freed: bigint
@@ -31,7 +39,7 @@ export interface BudgetEnd {
 
 export interface WalletMove {
   readonly wallet: WalletId
-  /** Covered by the holds that end here, so never refused. */
+  /** Covered by the holds that end here, so it is never refused. */
   charged: bigint
   /** The amounts of the holds that end here. */
   freed: bigint
@@ -42,16 +50,16 @@ export interface WalletMove {
 
 export interface MoveOutcome {
   readonly granted: ReadonlySet<Demand>
-  /** What was taken for those that were granted in part. */
+  /** What was taken for demands that were granted in part. */
   readonly inPart: ReadonlyMap<Demand, bigint>
-  /** Those that the wallet would have covered. */
+  /** Refused by a spend limit although the wallet would have covered them. */
   readonly overBudget: ReadonlyMap<Demand, OverBudget>
-  /** As they stand afterwards. */
+  /** The balance afterwards. */
   readonly posted: Nano
   readonly held: Nano
 }
 
-export interface BalanceRow {
+interface BalanceRow {
   readonly posted: bigint
   readonly held: bigint
 }
@@ -79,7 +87,7 @@ async function moveGuarded(sql: Sql, move: WalletMove): Promise<MoveOutcome> {
   return outcomes.get(wallet) ?? share(move, nothing, new BudgetCounters())
 }
 
-/** Ids and amounts travel as lists in text, so that the statements are the same for any number of wallets. */
+/** Ids and amounts are sent as lists in text, so the statements are the same for any number of wallets. */
 async function moveLocked(sql: Sql, moves: readonly WalletMove[]): Promise<Map<WalletId, MoveOutcome>> {
   const ids = moves.map(({ wallet }) => wallet).join(',')
   const rows = await sql<BalanceRow & { id: WalletId }>`SELECT account_id AS id, posted, held FROM balances
@@ -87,7 +95,7 @@ async function moveLocked(sql: Sql, moves: readonly WalletMove[]): Promise<Map<W
   const found = new Map(rows.map((row) => [row.id, row]))
   const counters = await lockBudgets(sql, moves.flatMap(budgetsOf))
   const outcomes = new Map<WalletId, MoveOutcome>()
-  // No row: a wallet that was never funded. It covers what costs nothing.
+  // A wallet that was never funded has no row. It covers what costs nothing.
   for (const move of moves) outcomes.set(move.wallet, share(move, found.get(move.wallet) ?? nothing, counters))
   const known = [...outcomes].filter(([wallet]) => found.has(wallet))
   const listOf = (pick: (outcome: MoveOutcome) => bigint) => known.map(([, outcome]) => pick(outcome)).join(',')
@@ -109,7 +117,7 @@ export function grantAll(demands: readonly Demand[], { posted, held }: BalanceRo
   return { granted: new Set(demands), inPart: none, overBudget: none, posted: posted as Nano, held: held as Nano }
 }
 
-/** Serves the demands one by one from what is left once the holds that end are taken off. */
+/** Ends the holds that end here, then serves the demands one by one from what is left. */
 function share({ charged, freed, demands, budgetEnds }: WalletMove, row: BalanceRow, counters: BudgetCounters) {
   let posted = row.posted - charged
   let held = row.held - freed
@@ -152,4 +160,56 @@ function larger(a: bigint, b: bigint): bigint {
 
 function sumOf(demands: readonly Demand[], takes: Demand['takes']): bigint {
   return demands.reduce((sum, demand) => (demand.takes === takes ? sum + demand.amount : sum), 0n)
+}
+
+interface BudgetRow {
+  readonly scope_id: string
+  readonly time_window: string
+  readonly spent: Nano
+  readonly held: Nano
+}
+
+/** Locks the rows until the transaction ends, and inserts those that do not exist yet. */
+export async function lockBudgets(sql: Sql, wanted: Iterable<BudgetName>): Promise<BudgetCounters> {
+  const names = [...new Set(wanted)].sort()
+  if (names.length === 0) return new BudgetCounters()
+  let rows = await lockRows(sql, names)
+  if (rows.length < names.length) {
+    const { scopes, windows } = listsOf(names)
+    await sql`INSERT INTO budgets (scope_id, time_window, spent, held) SELECT
+        unnest(string_to_array(${scopes}, ',')), unnest(string_to_array(${windows}, ',')), 0, 0 ON CONFLICT DO NOTHING`
+    rows = await lockRows(sql, names)
+  }
+  return new BudgetCounters(rows.map((row) => [budgetName(row.scope_id, row.time_window), row]))
+}
+
+export async function writeBudgets(sql: Sql, counters: BudgetCounters): Promise<void> {
+  const names = counters.names()
+  if (names.length === 0) return
+  const { scopes, windows } = listsOf(names)
+  const states = names.map((name) => counters.state(name))
+  await sql`UPDATE budgets SET spent = moved.spent, held = moved.held FROM (SELECT
+      unnest(string_to_array(${scopes}, ',')) AS scope_id, unnest(string_to_array(${windows}, ',')) AS time_window,
+      CAST(unnest(string_to_array(${states.map(({ spent }) => spent).join(',')}, ',')) AS BIGINT) AS spent,
+      CAST(unnest(string_to_array(${states.map(({ held }) => held).join(',')}, ',')) AS BIGINT) AS held) AS moved
+    WHERE budgets.scope_id = moved.scope_id AND budgets.time_window = moved.time_window`
+}
+
+export async function readBudget(database: Database, scopeId: string, window: string): Promise<BudgetState> {
+  const [row] = await database.sql<BudgetState>`SELECT spent, held FROM budgets
+    WHERE scope_id = ${scopeId} AND time_window = ${window}`
+  return row ?? new BudgetCounters().state(budgetName(scopeId, window))
+}
+
+function lockRows(sql: Sql, names: readonly BudgetName[]): Promise<BudgetRow[]> {
+  const { scopes, windows } = listsOf(names)
+  return sql<BudgetRow>`SELECT budgets.scope_id, budgets.time_window, spent, held FROM budgets JOIN (SELECT
+      unnest(string_to_array(${scopes}, ',')) AS scope_id, unnest(string_to_array(${windows}, ',')) AS time_window) AS wanted
+    ON budgets.scope_id = wanted.scope_id AND budgets.time_window = wanted.time_window
+    ORDER BY budgets.scope_id, budgets.time_window FOR UPDATE OF budgets`
+}
+
+function listsOf(names: readonly BudgetName[]): { readonly scopes: string; readonly windows: string } {
+  const pairs = names.map(splitBudgetName)
+  return { scopes: pairs.map(([scopeId]) => scopeId).join(','), windows: pairs.map(([, window]) => window).join(',') }
 }

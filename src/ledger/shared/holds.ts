@@ -1,24 +1,103 @@
-// Ends the holds of processes that died, and those past their lifetime. The dead are fenced first, so that one which
-// only slept cannot charge afterwards. Any replica may do this at any time, several at once too.
+// The rows of holds: written and ended by the replica that owns them, and reaped by any replica once their owner is dead
+// or their lifetime is over. A statement takes a row only if it is open and belongs to this replica in its current epoch,
+// so a hold ends once, and never by a process that was taken for dead. The reaper raises the epoch of a dead replica
+// before it ends the holds, so that a process which only slept cannot charge afterwards. Any number of replicas may reap
+// at the same time.
 
 import type { Failpoint } from '../../kernel/failpoint.ts'
 import type { RequestId } from '../../kernel/ids.ts'
 import type { Nano } from '../../kernel/money.ts'
 import type { Database } from '../../store/database.ts'
-import type { Sql } from '../../store/sql.ts'
+import { insertList } from '../../store/insert-list.ts'
+import { type Sql, timeToSql } from '../../store/sql.ts'
 import { isContention, isRowLocked } from '../../store/sql-error.ts'
 import { databaseNow } from '../../store/store-now.ts'
-import type { WalletId } from '../account.ts'
-import { parseBudgetNames } from '../budget.ts'
+import { type WalletId, walletOf } from '../account.ts'
+import { type BudgetName, budgetNames, noBudgets, parseBudgetNames, renderBudgetNames } from '../budget.ts'
 import { type CleanOptions, portionMax as cleanMax, cleanPortions } from '../clean.ts'
 import type { ReapReport } from '../ledger.ts'
-import { lockBudgets, writeBudgets } from './budget-rows.ts'
-import { readSilentWallets, takeBack } from './lease-rows.ts'
-import { silenceOfDeathMs } from './replica.ts'
+import { lockBudgets, writeBudgets } from './balances.ts'
+import type { ExtendOperation, HoldOperation } from './operation.ts'
+import { type Owner, silenceOfDeathMs } from './replica.ts'
 
 const portionMax = 500n
 const contentionRetriesMax = 3
 const hourMs = 3_600_000n
+
+/** Ids contain no comma. One text parameter keeps the statement the same for any number of ids. */
+function listOf(ids: readonly RequestId[]): string {
+  return ids.join(',')
+}
+
+export interface EndedHold {
+  readonly amount: bigint
+  readonly budgets: readonly BudgetName[]
+}
+
+/** Ends the holds that are still open, and returns what they held. */
+export async function endHolds(
+  sql: Sql,
+  owner: Owner,
+  state: 'settled' | 'released',
+  ids: readonly RequestId[],
+): Promise<Map<RequestId, EndedHold>> {
+  if (ids.length === 0) return new Map()
+  // Locks in the order of the ids, as the reaper does.
+  const rows = await sql<{
+    request_id: RequestId
+    amount: bigint
+    budgets: string | null
+  }>`UPDATE holds SET state = ${state}
+    WHERE state = 'open' AND request_id IN (SELECT request_id FROM holds
+      WHERE request_id = ANY(string_to_array(${listOf(ids)}, ',')) AND state = 'open'
+        AND owner = ${owner.id} AND epoch = ${owner.epoch} ORDER BY request_id FOR UPDATE)
+    RETURNING request_id, amount, budgets`
+  return new Map(rows.map((row) => [row.request_id, { amount: row.amount, budgets: parseBudgetNames(row.budgets) }]))
+}
+
+/** Raises the holds before the balance is looked at, because a hold's row is locked before its balance. */
+export async function raiseHolds(
+  sql: Sql,
+  owner: Owner,
+  operations: readonly ExtendOperation[],
+): Promise<ReadonlySet<ExtendOperation>> {
+  const raised = new Set<ExtendOperation>()
+  for (const operation of [...operations].sort((a, b) => (a.requestId < b.requestId ? -1 : 1))) {
+    const rows =
+      await sql`UPDATE holds SET amount = amount + ${operation.more} WHERE request_id = ${operation.requestId}
+      AND state = 'open' AND owner = ${owner.id} AND epoch = ${owner.epoch} RETURNING request_id`
+    if (rows.length === 1) raised.add(operation)
+  }
+  return raised
+}
+
+export async function lowerHold(sql: Sql, { requestId, more }: ExtendOperation): Promise<void> {
+  await sql`UPDATE holds SET amount = amount - ${more} WHERE request_id = ${requestId}`
+}
+
+export async function insertHolds(sql: Sql, owner: Owner, operations: readonly HoldOperation[]): Promise<void> {
+  if (operations.length === 0) return
+  const rows = operations.map(({ request, lifetimeMs }) => ({
+    request_id: request.requestId,
+    wallet_id: walletOf(request.workspaceId),
+    key_id: request.keyId,
+    project_id: request.projectId,
+    amount: request.amount,
+    state: 'open',
+    owner: owner.id,
+    epoch: owner.epoch,
+    expires_at: owner.now + timeToSql(lifetimeMs),
+    sent_at: null,
+    budgets: renderBudgetNames(budgetNames(request.budgets ?? noBudgets)),
+  }))
+  await insertList(sql, 'holds', rows)
+}
+
+export async function markHoldsSent(sql: Sql, owner: Owner, ids: readonly RequestId[]): Promise<void> {
+  if (ids.length === 0) return
+  await sql`UPDATE holds SET sent_at = ${owner.now}
+    WHERE request_id = ANY(string_to_array(${listOf(ids)}, ',')) AND state = 'open'`
+}
 
 interface ReapedRow {
   readonly request_id: RequestId
@@ -41,24 +120,16 @@ export async function reapHolds(database: Database, reach: Failpoint): Promise<r
     for (const wallet of locked) busy.add(wallet)
     if (found < Number(portionMax)) break
   }
-  // Waited for one by one: most are only busy, and one that stays locked keeps no other from what it gets back.
+  // Most of these are only busy, so wait for each in turn. One that stays locked does not hold up the others.
   for (const wallet of busy) {
     await unlessLocked(async () => {
       while ((await reap({ only: wallet })).found === Number(portionMax));
     })
   }
-  await reapLeases(database)
   return reports
 }
 
-async function reapLeases(database: Database): Promise<void> {
-  const deadSince = (await databaseNow(database.sql)) - silenceOfDeathMs
-  for (const wallet of await readSilentWallets(database.sql, deadSince)) {
-    await unlessLocked(() => insist(() => database.transaction((sql) => takeBack(sql, wallet, deadSince))))
-  }
-}
-
-/** What is locked now is looked at in the next round. */
+/** The next round looks again at what is locked now. */
 async function unlessLocked(work: () => Promise<unknown>): Promise<void> {
   try {
     await work()
@@ -67,7 +138,7 @@ async function unlessLocked(work: () => Promise<unknown>): Promise<void> {
   }
 }
 
-/** Other replicas reap and settle at the same time; a deadlock undoes one of them, and leaves nothing of it. */
+/** Other replicas reap and settle at the same time. A deadlock rolls one of them back completely, so it can try again. */
 async function insist<T>(work: () => Promise<T>): Promise<T> {
   for (let retries = 0; ; retries++) {
     try {
@@ -82,13 +153,13 @@ function reportOf(row: ReapedRow): ReapReport {
   return { requestId: row.request_id, amount: row.amount as Nano, sent: row.sent_at !== null }
 }
 
-/** `except`: wallets that were locked; a wallet that is named alone is waited for. */
+/** `except`: skips wallets that were locked. `only`: waits for this wallet's lock. */
 type ReapScope = { readonly except: ReadonlySet<WalletId> } | { readonly only: WalletId }
 
 interface ReapedPortion {
   readonly rows: readonly ReapedRow[]
   readonly locked: readonly WalletId[]
-  /** With those of wallets that were locked. */
+  /** Includes the holds of locked wallets. */
   readonly found: number
 }
 
@@ -121,7 +192,7 @@ async function fence(sql: Sql, deadSince: bigint): Promise<void> {
       ORDER BY id FOR UPDATE SKIP LOCKED) AND heartbeat_at < ${deadSince}`
 }
 
-/** Also those of an epoch that is over: a hold may have been written while its owner was being fenced. */
+/** Includes holds of an older epoch: one may have been written while its owner was being fenced. */
 function lockDead(
   sql: Sql,
   scope: ReapScope,
@@ -136,7 +207,7 @@ function lockDead(
     ORDER BY request_id LIMIT ${portionMax} FOR UPDATE OF holds SKIP LOCKED`
 }
 
-/** Those of the wallets that nobody else holds on to; one that was never funded has no row to be locked. */
+/** Locks the wallets that nobody else has locked, and returns them. A wallet that was never funded has no row to lock. */
 async function lockFree(sql: Sql, wallets: readonly WalletId[]): Promise<ReadonlySet<WalletId>> {
   const ids = wallets.join(',')
   const rows = await sql<{ id: WalletId }>`WITH locked AS MATERIALIZED (SELECT account_id FROM balances
@@ -156,7 +227,7 @@ async function freeBudgets(sql: Sql, rows: readonly ReapedRow[]): Promise<void> 
   await writeBudgets(sql, counters)
 }
 
-/** What ended an hour ago has its transfer; the row of the hold says nothing more. */
+/** A hold that ended an hour ago has its transfer, so its row is no longer needed. */
 export async function clearEnded(options: CleanOptions): Promise<void> {
   await cleanPortions(options, async (sql) => {
     const hourAgo = (await databaseNow(sql)) - hourMs
