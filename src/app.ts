@@ -62,6 +62,8 @@ export interface AppDependencies {
   dressLedger?(real: Ledger): Ledger
   /** For tests that look at the records of requests: how long these may wait for others. */
   readonly requestLogFlushMs?: number
+  /** The ledger's memory cannot be trusted any more: finish what runs, then end the process. Absent = nothing is done. */
+  onBroken?(): void
   /** Whether other processes listen on the same port. */
   readonly sharesPort?: boolean
 }
@@ -115,6 +117,7 @@ export async function startApp(deps: AppDependencies): Promise<App> {
       dressLedger,
       requestLogFlushMs,
       onDefect,
+      onBroken: () => deps.onBroken?.(),
     },
   })
   onPriceChange = () => void engine.stock.renew()

@@ -47,6 +47,7 @@ export async function serve(port: 'own port' | 'shared port'): Promise<void> {
     describe: (config) => shownSettings(config, configInputs()),
   })
   const endEarly = endOnSignal()
+  const broken = Promise.withResolvers<void>()
   let app: App
   try {
     app = await startApp({
@@ -55,6 +56,7 @@ export async function serve(port: 'own port' | 'shared port'): Promise<void> {
       loopClock: systemClock,
       log,
       sharesPort: port === 'shared port',
+      onBroken: broken.resolve,
       onProgress: (line) => process.stderr.write(`${line}\n`),
     })
   } catch (error) {
@@ -67,7 +69,8 @@ export async function serve(port: 'own port' | 'shared port'): Promise<void> {
   tellCommands(app, initial.config, log)
   const announced = announce(app, initial.config, log)
   endEarly.off()
-  stopOnSignal(app, log, announced)
+  const stop = stopOnSignal(app, log, announced)
+  void broken.promise.then(() => stop(1))
   await announced
   if (port === 'shared port') process.send?.('ready')
 }
@@ -173,9 +176,9 @@ function endOnSignal(): { off(): void } {
 }
 
 /** The first signal drains; a second one shortens the wait. One that comes early waits until a key is known as shown. */
-function stopOnSignal(app: App, log: Log, announced: Promise<void>): void {
+function stopOnSignal(app: App, log: Log, announced: Promise<void>): (exitCode: number) => void {
   let stopping = false
-  const stop = (): void => {
+  const stop = (exitCode: number): void => {
     if (stopping) return app.hurry()
     stopping = true
     log.info('stopping: running requests are finished first')
@@ -183,13 +186,15 @@ function stopOnSignal(app: App, log: Log, announced: Promise<void>): void {
     const stopped = announced.then(() => app.stop())
     void stopped.then((drained) => {
       if (!drained) process.stderr.write('tollgate: some requests did not end in time and were cut off\n')
-      process.exit(0)
+      process.exit(exitCode)
     })
   }
-  process.on('SIGTERM', stop)
-  process.on('SIGINT', stop)
+  const onSignal = () => stop(0)
+  process.on('SIGTERM', onSignal)
+  process.on('SIGINT', onSignal)
   // The process that watches over this one is gone; what runs is finished, and nothing new is taken.
-  process.on('disconnect', stop)
+  process.on('disconnect', onSignal)
+  return stop
 }
 
 function logReport(log: Log, report: ConfigReport): void {

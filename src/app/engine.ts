@@ -64,6 +64,8 @@ export interface EngineDependencies {
   readonly dressLedger: ((real: Ledger) => Ledger) | undefined
   readonly requestLogFlushMs: number | undefined
   onDefect(error: unknown, id: RequestId): Failure
+  /** The ledger's memory cannot be trusted any more; the process has to be restarted. */
+  onBroken(): void
 }
 
 export interface Engine {
@@ -81,7 +83,7 @@ export interface Engine {
 }
 
 export async function createEngine(deps: EngineDependencies): Promise<Engine> {
-  const { ground, people, limiter, source, clock, log, addressOf, dressLedger, onDefect } = deps
+  const { ground, people, limiter, source, clock, log, addressOf, dressLedger, onDefect, onBroken } = deps
   const { database } = ground
   const health = createHealth({ clock, random: randomUnit, onNotice: (notice) => log.warn(describeNotice(notice)) })
   const sandboxTransport = createSandboxTransport({ clock })
@@ -95,6 +97,13 @@ export async function createEngine(deps: EngineDependencies): Promise<Engine> {
     failpoint: reach,
     sumUncounted: (asked) => sumUncountedCharges(database.sql, asked),
     onFault: (what, error) => log.warn(what, errorFields(error)),
+    onBroken(error) {
+      log.error(
+        'the wallets in memory contradict the database: no new requests are taken, running ones are finished, then this process exits with code 1. A restart reads the wallets again. Please report this.',
+        errorFields(error),
+      )
+      onBroken()
+    },
   })
   const ledger = dressLedger ? dressLedger(books) : books
   const requests = createRequestLog({
@@ -110,6 +119,7 @@ export async function createEngine(deps: EngineDependencies): Promise<Engine> {
   })
   const ticker = createTicker(clock, (error) => void onDefect(error, createId('req')))
   const owed = new Owed()
+  const unconfirmed = new Set<Promise<void>>()
   const seal = ground.subkeys('idempotency-store')
   const replays = createReplays({
     database,
@@ -124,6 +134,7 @@ export async function createEngine(deps: EngineDependencies): Promise<Engine> {
     log,
     ticker,
     owed,
+    unconfirmed,
     ledger,
     requests,
     reach,
@@ -166,6 +177,8 @@ export async function createEngine(deps: EngineDependencies): Promise<Engine> {
       await owed.close()
       replays.close()
       await ledger.close()
+      // The ledger has found out what it can.
+      await Promise.allSettled(unconfirmed)
       await requests.close()
       await observers.close()
     },

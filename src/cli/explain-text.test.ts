@@ -208,3 +208,15 @@ test('a request that was not charged says why, and where it was tried', () => {
     attempt    acme-eu l1   429   9 ms
 `)
 })
+
+test('a charge that was confirmed late shows what the caller was told and what became of it', () => {
+  const told = { status: 503, code: 'OVERLOADED', reason: 'it is not known yet whether it was charged.' }
+  const notes = ['the charge was not confirmed in time; it was made']
+  const lines = explainText({ ...cached, ...told, notes }).text.split('\n')
+  expect(lines[0]).toContain('settled   tr_A')
+  expect(lines.slice(6, 9)).toEqual([
+    '  price  acme/cache#1, built in, since 2026-11-01',
+    '  ended  503 OVERLOADED: it is not known yet whether it was charged.',
+    '  note  the charge was not confirmed in time; it was made',
+  ])
+})

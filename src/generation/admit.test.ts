@@ -40,7 +40,7 @@ function createBench() {
   const connection = { keepOpen() {}, rearm() {}, drop() {}, address: () => undefined }
   const story = () =>
     new Story(
-      { clock: systemClock, log, requests: { write: () => {}, amendNotes: () => {} }, observe: () => {} },
+      { clock: systemClock, log, requests: { write: () => {} }, observe: () => {}, unconfirmed: new Set() },
       openaiChat,
       '/path',
       connection,

@@ -3,9 +3,9 @@ import type { Fee } from '../catalog/fee-prices.ts'
 import { completePriceRow, type Price, sharePrice } from '../catalog/price.ts'
 import type { Nano, Pico } from '../kernel/money.ts'
 import type { Usage } from '../kernel/usage.ts'
-import type { ExtendOutcome, Ledger, Settlement, SettleOutcome } from '../ledger/ledger.ts'
+import type { ExtendOutcome, Ledger, SettleEnd, Settlement, SettleOutcome } from '../ledger/ledger.ts'
 import type { OfferedModel } from '../routing/offer.ts'
-import { Bill, cutShort } from './bill.ts'
+import { Bill, cutShort, type UnconfirmedCharge } from './bill.ts'
 import { type SliceFacts, sliceOf } from './slice.ts'
 
 // The bill of one request over a ledger that says what the test wants.
@@ -269,8 +269,24 @@ test('a charge that could not be recorded is a failure that says so', async () =
   ledger.settle = () => Promise.resolve({ kind: 'unavailable', retryAfterMs: 1234 })
   const failure = await bill.settle(usage(1), noRows)
   expect(failure).toMatchObject({ code: 'OVERLOADED', facts: { retryAfterMs: 1234 } })
-  expect(failure?.message).toContain('Nothing was charged')
+  expect(failure).toMatchObject({ message: expect.stringContaining('Nothing was charged') })
 })
+
+test.each([
+  [{ kind: 'settled', posted: 7n } as SettleEnd, true],
+  [{ kind: 'unavailable', retryAfterMs: 1 } as const, false],
+  [{ kind: 'gone' } as const, false],
+  [undefined, undefined],
+])(
+  'a charge whose outcome is unknown is no failure yet, and tells later whether it was made (%p)',
+  async (end, isCharged) => {
+    const { bill } = open()
+    const ledger = (bill as unknown as { ledger: { settle: () => Promise<SettleOutcome> } }).ledger
+    ledger.settle = () => Promise.resolve({ kind: 'unknown', retryAfterMs: 1, end: Promise.resolve(end) })
+    const unconfirmed = (await bill.settle(usage(1), noRows)) as UnconfirmedCharge
+    expect(await unconfirmed.isCharged).toBe(isCharged)
+  },
+)
 
 test('what is not answered is released', () => {
   const asked = open()

@@ -3,11 +3,11 @@
 
 import { freePrice, type Price, priceBound, priceUsage } from '../catalog/price.ts'
 import { unreachable } from '../kernel/assert.ts'
-import { Failure } from '../kernel/failure.ts'
+import { Failure, type FailureCode } from '../kernel/failure.ts'
 import type { RequestId } from '../kernel/ids.ts'
 import { type Nano, zeroNano } from '../kernel/money.ts'
 import type { Usage } from '../kernel/usage.ts'
-import type { ExtendOutcome, Ledger, Settlement } from '../ledger/ledger.ts'
+import type { ExtendOutcome, Ledger, SettleEnd, Settlement } from '../ledger/ledger.ts'
 import type { Candidate } from '../routing/candidate.ts'
 import type { OfferedModel } from '../routing/offer.ts'
 import { type Slice, type SliceFacts, sliceTokens, sliceTokensLeast } from './slice.ts'
@@ -19,6 +19,12 @@ const growShare = 0.75
 
 /** Whether the answer may go on; if not, what is held is used up and there is no more of it, or nobody can say. */
 export type Growth = 'enough' | 'out of money' | 'over limit' | 'no ledger'
+
+/** A charge that was sent to the database and has not been confirmed in time. */
+export interface UnconfirmedCharge {
+  /** Whether it was made, once that is certain; undefined = this process could not find out. Never rejects. */
+  readonly isCharged: Promise<boolean | undefined>
+}
 
 export class Bill {
   /** Bytes of generated text from which `grow` has something to do. */
@@ -126,12 +132,12 @@ export class Bill {
     return { ...usage, outputTokens: Math.min(usage.outputTokens, this.#outputTokens) }
   }
 
-  /** Resolves when the charge is durable; a Failure if it could not be made so, and then nothing was charged. */
+  /** undefined = the charge is durable. A Failure = nothing was charged, and never will be. */
   async settle(
     usage: Usage,
     rows: NonNullable<Settlement['rows']>,
     usageJson = JSON.stringify(usage),
-  ): Promise<Failure | undefined> {
+  ): Promise<Failure | UnconfirmedCharge | undefined> {
     const told = this.chargeOf(usage)
     const outcome = await this.ledger.settle({
       requestId: this.requestId,
@@ -142,14 +148,17 @@ export class Bill {
       estimated: usage.source === 'estimated',
       rows,
     })
-    if (outcome.kind === 'settled') {
-      this.balanceAfter = outcome.posted
-      return undefined
-    }
+    if (outcome.kind === 'unknown') return { isCharged: outcome.end.then((end) => end && this.#isCharged(end)) }
+    if (this.#isCharged(outcome)) return undefined
     const retryAfterMs = outcome.kind === 'unavailable' ? outcome.retryAfterMs : 1000
     const message =
       'Tollgate could not record the charge for this answer, so it cannot complete it. Nothing was charged.'
     return new Failure('OVERLOADED', message, { retryAfterMs })
+  }
+
+  #isCharged(end: SettleEnd): boolean {
+    if (end.kind === 'settled') this.balanceAfter = end.posted
+    return end.kind === 'settled'
   }
 
   /** Ends the hold without a charge. A release that does not come through is made up for by the reaper. */
@@ -196,6 +205,22 @@ export class Bill {
   #bytesHeld(): number {
     return this.#outputTokens * bytesPerTokenLeast
   }
+}
+
+/**
+ * The error of a request that may have been charged. Under an idempotency key a retry is safe: it is answered from the
+ * first request, or runs only once it is certain that the first was not charged. Without one a retry would be a second
+ * request with a charge of its own, so the official clients are told not to retry by themselves.
+ */
+export function chargeUnknown(code: FailureCode, requestId: RequestId, hasKey: boolean): Failure {
+  const again = hasKey
+    ? 'Send it again with the same Idempotency-Key: it is not paid for twice.'
+    : 'If you send it again, that is a new request with a charge of its own.'
+  return new Failure(
+    code,
+    `Tollgate could not complete this answer, and it is not known yet whether it was charged. Look it up: \`tollgate explain ${requestId}\`, or GET /api/requests/${requestId}. ${again}`,
+    { retryAfterMs: 1000, shouldRetry: hasKey },
+  )
 }
 
 /** What the client of an answer is told that ends because no more could be held for it. */

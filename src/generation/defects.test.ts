@@ -36,6 +36,7 @@ const deps: GenerateDependencies = {
   log,
   ticker: createTicker(systemClock, () => {}),
   owed: new Owed(),
+  unconfirmed: new Set(),
   authenticate: () => ({
     keyId: 'key_1',
     keyName: 'k',
@@ -63,7 +64,7 @@ const deps: GenerateDependencies = {
   random: () => 0,
   bodyRoom: createBodyRoom(1024 * 1024),
   ratios: new InputRatios(),
-  requests: { write: () => {}, amendNotes: () => {} },
+  requests: { write: () => {} },
   observe: () => {},
   streams: { opened() {}, closed() {} },
   reach: noFailpoint,

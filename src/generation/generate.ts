@@ -181,9 +181,7 @@ export function createGenerate(deps: GenerateDependencies): Generate {
           return await settle(settling, call, end, relay)
         } catch (error) {
           // Nobody else ends the story of a stream, and its client must hear of an end.
-          const defect = deps.onDefect(error, story.record.id)
-          story.refuse(defect)
-          return { unsettled: defect }
+          return { unsettled: story.fail(deps.onDefect(error, story.record.id)) }
         }
       },
     })

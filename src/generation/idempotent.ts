@@ -35,7 +35,11 @@ export async function claimKey(
   const claim = await replays.claim(keyed)
   if (claim.kind === 'claimed') {
     return {
-      kept: { keep: (body) => replays.keep(keyed, body), free: () => replays.free(keyed) },
+      kept: {
+        keep: (body) => replays.keep(keyed, body),
+        free: () => replays.free(keyed),
+        leave: () => replays.leave(keyed),
+      },
       confirm: async () => ((await replays.confirm(keyed)) ? undefined : overtaken()),
     }
   }
@@ -52,10 +56,8 @@ function refusedKey(
     case 'running':
       return new Failure(
         'LIMIT_EXCEEDED',
-        `Request ${requestId} is still running under this idempotency key. Retry in 1 s.`,
-        {
-          retryAfterMs: twinRetryMs,
-        },
+        `Request ${requestId} has not ended yet under this idempotency key: it still runs, or its charge is still being confirmed. Retry in 1 s.`,
+        { retryAfterMs: twinRetryMs },
       )
     case 'conflict':
       return invalidRequest(

@@ -5,7 +5,7 @@ import { priceUsd } from '../catalog/price.ts'
 import type { Dialect } from '../dialects/dialect.ts'
 import { assert } from '../kernel/assert.ts'
 import type { Clock } from '../kernel/clock.ts'
-import type { Failure } from '../kernel/failure.ts'
+import { Failure } from '../kernel/failure.ts'
 import { createId } from '../kernel/ids.ts'
 import { formatUsd, type Nano } from '../kernel/money.ts'
 import { totalInputTokens, type Usage } from '../kernel/usage.ts'
@@ -19,7 +19,7 @@ import { createRecord, logRequest, type RequestRecord, type TraceContext } from 
 import { requestRow } from '../telemetry/request-row.ts'
 import { type AnswerHeaders, failureResponse, generationHeaders } from './answer-headers.ts'
 import { AttemptNote, putLast } from './attempt-note.ts'
-import type { Bill } from './bill.ts'
+import { type Bill, chargeUnknown, type UnconfirmedCharge } from './bill.ts'
 import type { Connection } from './connection.ts'
 import { clientLeftStatus, noteEnd } from './note-end.ts'
 import { billedUsage, type Ending, type SettlementFacts } from './settlement.ts'
@@ -30,20 +30,24 @@ export interface KeptKey {
   keep(body: Uint8Array | undefined): Promise<void>
   /** It came to nothing, and the key may be used again. */
   free(): Promise<void>
+  /** It has ended, and this process does not know whether it was charged: the next request asks the ledger. */
+  leave(): void
 }
 
 export interface StoryDependencies {
   readonly clock: Clock
   readonly log: Log
-  readonly requests: Pick<RequestLog, 'write' | 'amendNotes'>
+  readonly requests: Pick<RequestLog, 'write'>
   /** For metrics and traces; never throws. */
   observe(record: RequestRecord): void
+  /** Requests that were answered before it was known whether they were charged; the gateway waits for them when it stops. */
+  readonly unconfirmed: Set<Promise<void>>
   /** Where traces are kept: the one that a request belongs to, by its `traceparent`. */
   readonly beginTrace?: ((traceparent: string | null) => TraceContext) | undefined
 }
 
 export interface Settled {
-  /** The charge could not be made durable, nothing was charged, and the answer must not be completed. */
+  /** The charge was not made, or has not been confirmed: the answer must not be completed. */
   readonly unsettled?: Failure | undefined
   /** Decimal USD. */
   readonly cost?: string | undefined
@@ -85,6 +89,8 @@ export class Story {
   #pricedUsd: string | undefined
   /** Whoever ends it again, such as a defect behind the charge, changes nothing and only gets something to send. */
   #hasEnded = false
+  /** A settlement was begun, and it is not certain that it charged nothing. */
+  #mayBeCharged = false
 
   constructor(
     deps: StoryDependencies,
@@ -152,8 +158,9 @@ export class Story {
       const row = requestRow(record, usageJson)
       return row ? [row] : []
     }
-    let unsettled: Failure | undefined
     this.#hasEnded = true
+    this.#mayBeCharged = true
+    let unsettled: Failure | UnconfirmedCharge | undefined
     try {
       unsettled = await bill.settle(usage, rows, usageJson)
     } catch (error) {
@@ -161,19 +168,56 @@ export class Story {
       this.#forgetCharge()
       throw error
     }
-    if (unsettled) {
-      this.#noteSettled()
-      this.#note(unsettled.status, unsettled)
-      this.#forgetCharge()
-      this.#release()
-    } else {
+    if (unsettled === undefined) {
       await this.#keepAnswer()
       this.#noteSettled()
       if (record.settleMs >= slowCommitMs) this.#noteSlowCommit()
       record.balance = bill.balanceAfter
       this.#finish()
+      return { cost: record.costUsd }
     }
-    return { unsettled, cost: record.costUsd }
+    if (!(unsettled instanceof Failure)) return this.#settleLater(bill, unsettled, isLeft)
+    this.#mayBeCharged = false
+    this.#noteSettled()
+    this.#note(unsettled.status, unsettled)
+    this.#forgetCharge()
+    this.#release()
+    return { unsettled }
+  }
+
+  /** The caller is answered now; key, record and log line follow once it is known whether the charge was made. */
+  #settleLater(bill: Bill, { isCharged }: UnconfirmedCharge, isLeft: boolean): Settled {
+    const { record } = this
+    const { log, requests, unconfirmed } = this.#deps
+    const failure = chargeUnknown('OVERLOADED', record.id, this.kept !== undefined)
+    this.#noteSettled()
+    if (!isLeft) this.#note(failure.status, failure)
+    log.warn('a charge was not confirmed in time; whether it was made is not known yet', { request_id: record.id })
+    this.#giveBack()
+    const finish = async (): Promise<void> => {
+      const charged = await isCharged
+      if (charged === undefined) {
+        record.notes.push('this process could not find out whether it was charged')
+        this.#forgetCharge()
+        this.kept?.leave()
+        return this.#report()
+      }
+      record.notes.push(`the charge was not confirmed in time; it was ${charged ? 'made' : 'not made'}`)
+      if (charged) {
+        await this.#keepAnswer()
+        record.balance = bill.balanceAfter
+      } else {
+        this.#forgetCharge()
+        await this.kept?.free()
+      }
+      requests.write(record)
+      this.#report()
+    }
+    const finishing = finish()
+      .catch((error) => log.error('a request could not be ended', { request_id: record.id, error: String(error) }))
+      .finally(() => unconfirmed.delete(finishing))
+    unconfirmed.add(finishing)
+    return { unsettled: failure }
   }
 
   /** The answer could not end before the ledger was done: that is part of its duration. */
@@ -184,10 +228,10 @@ export class Story {
     record.totalMs = totalMs
   }
 
-  /** The row was written in that very commit and has the duration without it. */
+  /** The row was written in that very commit with the duration before it, so the note is added to the row. */
   #noteSlowCommit(): void {
     this.record.notes.push(`the charge took ${(this.record.settleMs / 1000).toFixed(1)} s to commit`)
-    this.#deps.requests.amendNotes(this.record)
+    this.#deps.requests.write(this.record)
   }
 
   #forgetCharge(): void {
@@ -212,9 +256,16 @@ export class Story {
   /** Ends it before anything was sent; a client that has left meanwhile is told nothing. */
   refuse(failure: Failure, clientGone?: AbortSignal): Response {
     if (clientGone?.aborted) return this.abandon()
-    this.#endFree(failure.status, failure)
+    const told = this.fail(failure)
     const headers = this.#withLimits(generationHeaders(this.record.id, this.candidate, this.record.attempts.length))
-    return failureResponse(this.surface, failure, headers, this.record.id)
+    return failureResponse(this.surface, told, headers, this.record.id)
+  }
+
+  /** Ends it with a failure, unless it has ended; answers with what the caller is to be told. */
+  fail(failure: Failure): Failure {
+    const told = this.#mayBeCharged ? chargeUnknown(failure.code, this.record.id, this.kept !== undefined) : failure
+    this.#endFree(told.status, told)
+    return told
   }
 
   /** Ends it for a client that is no longer there and for whom nothing was sent upstream. */
@@ -241,21 +292,30 @@ export class Story {
 
   /** Without a charge; the record is written on its own. */
   #release(): void {
+    const { log, requests } = this.#deps
     this.#hasEnded = true
     this.bill?.release((error) =>
-      this.#deps.log.warn('a hold could not be released; the reaper ends it', { error: String(error) }),
+      log.warn('a hold could not be released; the reaper ends it', { error: String(error) }),
     )
-    this.kept
-      ?.free()
-      .catch((error) => this.#deps.log.warn('an idempotency key could not be freed', { error: String(error) }))
-    this.#deps.requests.write(this.record)
+    if (this.#mayBeCharged) this.kept?.leave()
+    else this.kept?.free().catch((error) => log.warn('an idempotency key could not be freed', { error: String(error) }))
+    requests.write(this.record)
     this.#finish()
   }
 
   #finish(): void {
+    this.#giveBack()
+    this.#report()
+  }
+
+  /** Its connection and its place among the running requests. */
+  #giveBack(): void {
     this.connection.rearm()
     const { usage, attempts } = this.record
     this.admission?.end(usage ? totalTokens(usage) : attempts.length > 0 ? 0 : undefined)
+  }
+
+  #report(): void {
     logRequest(this.#deps.log, this.record)
     this.#deps.observe(this.record)
   }

@@ -16,6 +16,8 @@ export interface CreateLedgerOptions {
   readonly holdLifetimeMs?: number
   /** Told when work in the background failed; it is tried again by itself. */
   readonly onFault?: (what: string, error: unknown) => void
+  /** Told once if the wallets in memory contradict what was committed: this process must be restarted. */
+  readonly onBroken?: (error: unknown) => void
   /** What was charged before a spend limit was set; without it, a limit begins with nothing. */
   readonly sumUncounted?: SumUncounted
   /** For tests. */
@@ -29,11 +31,12 @@ export function createLedger({
   clock,
   holdLifetimeMs = usualHoldLifetimeMs,
   onFault = () => {},
+  onBroken = () => {},
   sumUncounted,
   pace = realPace,
   failpoint: reach = noFailpoint,
 }: CreateLedgerOptions): Promise<Ledger> {
-  const options = { database, clock, holdLifetimeMs, sumUncounted, onFault, pace, reach, random: randomUnit }
+  const options = { database, clock, holdLifetimeMs, sumUncounted, onFault, onBroken, pace, reach, random: randomUnit }
   if (database.batches) return createEmbeddedLedger(options, database.batches)
   return createSharedLedger(options)
 }

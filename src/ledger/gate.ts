@@ -17,6 +17,8 @@ export function commitEndOf(thrown: unknown): CommitEnd {
 
 export interface Gate {
   admits(): boolean
+  /** Admits nothing from now on, whatever is committed. */
+  close(): void
   /** Whether the last commit failed, so that someone should try whether the next one works. */
   failed(): boolean
   /** Marks the begin of a commit; to be called with its end, once. */
@@ -27,6 +29,7 @@ export interface Gate {
 export function createGate(clock: Clock): Gate {
   const startsMs = new Set<{ readonly at: number }>()
   let lastFailed = false
+  let isClosed = false
   const stats = { commits: 0, commitsFailed: 0, commitMsLast: 0, commitMsTotal: 0 }
   const count = (end: CommitEnd, milliseconds: number) => {
     if (end !== 'committed') {
@@ -40,9 +43,12 @@ export function createGate(clock: Clock): Gate {
 
   return {
     admits() {
-      if (lastFailed) return false
+      if (isClosed || lastFailed) return false
       for (const start of startsMs) if (clock.monotonicMs() - start.at > outstandingMaxMs) return false
       return true
+    },
+    close() {
+      isClosed = true
     },
     failed: () => lastFailed,
     begin() {

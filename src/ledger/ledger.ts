@@ -51,7 +51,8 @@ export type HoldOutcome = { readonly kind: 'held' } | Insufficient | OverBudget 
 /** `gone`: the hold is no longer open (settled, released, or reaped because this process was taken for dead). */
 export type ExtendOutcome = HoldOutcome | { readonly kind: 'gone' }
 
-export type SettleOutcome =
+/** How a settlement ended, once that is certain. */
+export type SettleEnd =
   | {
       readonly kind: 'settled'
       /** The charge; its amount is what the wallet paid, now or at the first call. */
@@ -65,8 +66,18 @@ export type SettleOutcome =
     }
   /** The hold had ended without a charge, and stays so. */
   | { readonly kind: 'gone' }
-  /** Not committed within the time for retries: no charge, unless the last commit is still on its way to the disk. */
+  /** Not committed within the time for retries: the hold ended without a charge. */
   | Unavailable
+
+/** A commit was sent and has not been confirmed in time: the charge may be durable or not. The hold stays open until then. */
+export interface UnknownSettlement {
+  readonly kind: 'unknown'
+  readonly retryAfterMs: number
+  /** Never rejects. undefined = this process cannot find out; whoever asks the database later can. */
+  readonly end: Promise<SettleEnd | undefined>
+}
+
+export type SettleOutcome = SettleEnd | UnknownSettlement
 
 export type ReleaseOutcome =
   | { readonly kind: 'released' }
@@ -108,7 +119,7 @@ export interface Ledger {
   cover(requestId: RequestId, more: Nano): Nano | undefined
   /** The body goes upstream now. Not durable by itself. */
   markSent(requestId: RequestId): void
-  /** Resolves when the charge is durable. A second call answers with the charge of the first. */
+  /** Resolves when the charge is durable, or after 30 s. A second call answers with the charge of the first. */
   settle(settlement: Settlement): Promise<SettleOutcome>
   release(requestId: RequestId): ReleaseOutcome | Promise<ReleaseOutcome>
   fund(funding: Funding): Promise<FundOutcome>

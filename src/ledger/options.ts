@@ -15,6 +15,11 @@ export interface LedgerOptions {
   readonly holdLifetimeMs: number
   /** Work in the background failed; it is tried again by itself. */
   onFault(what: string, error: unknown): void
+  /**
+   * The wallets in memory contradict what was committed. Nothing more is admitted; running requests can still be settled.
+   * Only a restart, which reads the wallets again, mends it. Called once.
+   */
+  onBroken(error: unknown): void
   /** What was charged before a spend limit was set; undefined = nobody knows. */
   readonly sumUncounted: SumUncounted | undefined
   /** In [0, 1); spreads the retries of several processes. */

@@ -12,8 +12,11 @@ export function settleOnce(settle: Settle): Settle {
     const { requestId } = settlement
     const first = running.get(requestId)
     if (first) return first.then((outcome) => (outcome.kind === 'settled' ? { ...outcome, repeated: true } : outcome))
-    const outcome = settle(settlement).finally(() => running.delete(requestId))
+    const forget = () => void running.delete(requestId)
+    const outcome = settle(settlement)
     running.set(requestId, outcome)
+    // Until an unknown outcome is certain, the database does not say yet what it will be.
+    outcome.then((heard) => (heard.kind === 'unknown' ? heard.end.then(forget) : forget()), forget)
     return outcome
   }
 }

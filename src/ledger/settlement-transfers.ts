@@ -4,7 +4,7 @@
 import { createId, type WorkspaceId } from '../kernel/ids.ts'
 import type { Nano } from '../kernel/money.ts'
 import { walletOf } from './account.ts'
-import type { Settlement, SettleOutcome } from './ledger.ts'
+import type { SettleEnd, Settlement } from './ledger.ts'
 import type { Transfer } from './transfer.ts'
 
 export interface SettledTransfers {
@@ -51,7 +51,7 @@ export function settledTransfers(
 }
 
 /** What the stored transfers of a request say about its settlement. */
-export function storedOutcome(transfers: readonly Transfer[]): SettleOutcome {
+export function storedOutcome(transfers: readonly Transfer[]): SettleEnd {
   const transfer = transfers.find(({ kind }) => kind === 'charge')
   if (!transfer) return { kind: 'gone' }
   const writeoff = transfers.find(({ kind }) => kind === 'writeoff')

@@ -1,12 +1,12 @@
 // Counts how holds end, for the numbers of stats.ts. Told by whoever ended them, once each.
 
 import type { Nano } from '../kernel/money.ts'
-import type { ReapReport, Settlement, SettleOutcome } from './ledger.ts'
+import type { ReapReport, SettleEnd, Settlement } from './ledger.ts'
 import type { EndStats } from './stats.ts'
 
 export interface Tally {
   readonly stats: EndStats
-  settled(settlement: Settlement, outcome: SettleOutcome, held: bigint): void
+  settled(settlement: Settlement, end: SettleEnd, held: bigint): void
   reaped(reports: readonly ReapReport[]): void
 }
 
@@ -14,12 +14,12 @@ export function createTally(): Tally {
   const stats = { charges: 0, estimated: 0, overruns: 0, writtenOff: 0n as Nano, reaped: 0, reapedSent: 0 }
   return {
     stats,
-    settled({ charge, estimated }, outcome, held) {
-      if (outcome.kind !== 'settled') return
+    settled({ charge, estimated }, end, held) {
+      if (end.kind !== 'settled') return
       stats.charges++
       if (estimated) stats.estimated++
       if (charge > held) stats.overruns++
-      stats.writtenOff = (stats.writtenOff + outcome.writtenOff) as Nano
+      stats.writtenOff = (stats.writtenOff + end.writtenOff) as Nano
     },
     reaped(reports) {
       stats.reaped += reports.length

@@ -5,6 +5,7 @@ import { SQL } from 'bun'
 import type { Database } from './database.ts'
 import { createPatientPool, createWatchedPool, type PatientPool, type WatchedPool } from './postgres-pools.ts'
 import type { Sql } from './sql.ts'
+import { CommitUnknown, isConnectionLost } from './sql-error.ts'
 import { causeText, StartRefusal } from './start-refusal.ts'
 
 const poolSize = 10
@@ -139,7 +140,7 @@ async function transact<T>(pool: WatchedPool, work: (sql: Sql) => Promise<T>): P
   try {
     await sql`BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE`
     const result = await work(sql)
-    await sql`COMMIT`
+    await commit(sql)
     return result
   } catch (thrown) {
     // Where this fails too the connection is lost, and the transaction with it.
@@ -147,6 +148,14 @@ async function transact<T>(pool: WatchedPool, work: (sql: Sql) => Promise<T>): P
     throw thrown
   } finally {
     release()
+  }
+}
+
+async function commit(sql: Sql): Promise<void> {
+  try {
+    await sql`COMMIT`
+  } catch (thrown) {
+    throw isConnectionLost(thrown) ? new CommitUnknown(thrown) : thrown
   }
 }
 

@@ -12,8 +12,16 @@ const postgresUnavailable = /^(08|53|57P|57014$|55P03$|25P03$)/
 /** SQLite's primary codes: BUSY, LOCKED, READONLY, IOERR, FULL, CANTOPEN. */
 const sqliteUnavailable = new Set([5, 6, 8, 10, 13, 14])
 
+/** COMMIT was sent and the connection was lost before its reply: the transaction may have been committed or not. */
+export class CommitUnknown extends Error {
+  constructor(cause: unknown) {
+    super(`the outcome of a commit is unknown: ${cause instanceof Error ? cause.message : String(cause)}`, { cause })
+  }
+}
+
 /** The store cannot answer now, through no fault of the statement: the caller may try again later. */
 export function isStoreUnavailable(thrown: unknown): boolean {
+  if (thrown instanceof CommitUnknown) return true
   if (thrown instanceof SQL.PostgresError) {
     return thrown.errno === undefined
       ? /_(CONNECTION|IDLE|LIFETIME)_/.test(thrown.code)
@@ -24,6 +32,11 @@ export function isStoreUnavailable(thrown: unknown): boolean {
 
 function isSqliteUnavailable(error: SQL.SQLiteError): boolean {
   return error.code === 'ERR_SQLITE_CONNECTION_CLOSED' || sqliteUnavailable.has(error.errno & 0xff)
+}
+
+/** The connection ended before the server had answered. Errors that the server itself reports say what it did. */
+export function isConnectionLost(thrown: unknown): boolean {
+  return thrown instanceof SQL.PostgresError && isStoreUnavailable(thrown) && /^(08|57P|$)/.test(thrown.errno ?? '')
 }
 
 /** Another connection holds SQLite's write lock. */

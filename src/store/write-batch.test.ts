@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { createThrowAwayFolder, forEachEngine } from '../../test/parts/engines.ts'
 import type { Database } from './database.ts'
-import { insertNewRows } from './insert-rows.ts'
+import { insertRows } from './insert-rows.ts'
 import { openDatabase } from './open-database.ts'
 import { isStoreUnavailable } from './sql-error.ts'
 import { type BatchWriter, InsertSteps, type WriteStep } from './write-batch.ts'
@@ -218,21 +218,15 @@ test('a closed database refuses batches and transactions as unavailable, and clo
 })
 
 forEachEngine((engine) => {
-  test('inserts any number of rows into several tables', async () => {
+  test('inserts any number of rows', async () => {
     await using store = await engine.openStore()
     const { database } = store
-    await database.schemaTransaction((_sql, run) =>
-      run('CREATE TABLE odd (id TEXT PRIMARY KEY, n BIGINT); CREATE TABLE even (id TEXT PRIMARY KEY, n BIGINT)'),
-    )
-    const rows = Array.from({ length: 301 }, (_, n) => ({
-      table: n % 2 === 1 ? 'odd' : 'even',
-      columns: { id: `row ${n}`, n: BigInt(n) },
-    }))
-    await database.transaction((sql) => insertNewRows(sql, rows))
-    const [sums] = await database.sql<{ odd: bigint; even: bigint }>`SELECT
-      (SELECT CAST(SUM(n) AS BIGINT) FROM odd) AS odd, (SELECT CAST(SUM(n) AS BIGINT) FROM even) AS even`
-    // 1 + 3 + … + 299 = 150², 0 + 2 + … + 300 = 150 × 151.
-    expect(sums).toEqual({ odd: 22_500n, even: 22_650n })
+    await database.schemaTransaction((_sql, run) => run('CREATE TABLE numbers (id TEXT PRIMARY KEY, n BIGINT)'))
+    const rows = Array.from({ length: 301 }, (_, n) => ({ id: `row ${n}`, n: BigInt(n) }))
+    await database.transaction((sql) => insertRows(sql, 'numbers', rows))
+    const [sums] = await database.sql<{ sum: bigint }>`SELECT CAST(SUM(n) AS BIGINT) AS sum FROM numbers`
+    // 0 + 1 + … + 300 = 300 × 301 / 2.
+    expect(sums).toEqual({ sum: 45_150n })
   })
 
   test('a snapshot shows one moment, and cannot write', async () => {

@@ -2,6 +2,7 @@ import { expect, test } from 'bun:test'
 import { answeredRequest } from '../../test/observe/observed-records.ts'
 import { forEachEngine } from '../../test/parts/engines.ts'
 import { createId, type RequestId } from '../kernel/ids.ts'
+import type { Nano } from '../kernel/money.ts'
 import type { Database } from '../store/database.ts'
 import { createRequestLog } from './request-log.ts'
 import type { RequestRecord } from './request-record.ts'
@@ -32,7 +33,7 @@ forEachEngine((engine) => {
     const [slow, other] = [createId('req'), createId('req')]
     await logged(store.database, [{ id: slow, notes: ['one'] }, { id: other }])
     const log = createRequestLog({ database: store.database, onLost: () => {} })
-    log.amendNotes(answeredRequest({ id: slow, notes: ['one', 'two'] }))
+    log.write(answeredRequest({ id: slow, notes: ['one', 'two'] }))
     await log.close()
     expect(await log.find(slow)).toMatchObject({ notes: ['one', 'two'] })
     expect(await log.find(other)).toMatchObject({ notes: [] })
@@ -40,10 +41,27 @@ forEachEngine((engine) => {
 
   test('a line that the database refuses is lost alone', async () => {
     await using store = await engine.openStore()
-    const [twice, first, last] = [createId('req'), createId('req'), createId('req')]
-    await logged(store.database, [{ id: twice }])
-    const { lost, requests } = await logged(store.database, [{ id: first }, { id: twice }, { id: last }])
+    const [refused, first, last] = [createId('req'), createId('req'), createId('req')]
+    const nobody = { workspaceId: null as never, projectId: 'prj_1', keyId: 'key_1' } as const
+    const records = [{ id: first }, { id: refused, caller: nobody }, { id: last }]
+    const { lost, requests } = await logged(store.database, records)
     expect(lost).toEqual([1])
-    expect(requests.map(({ id }) => id).sort()).toEqual([first, last, twice].sort())
+    expect(requests.map(({ id }) => id).sort()).toEqual([first, last].sort())
+  })
+
+  test('a row that was written with its charge keeps its amounts and is corrected to what the caller was told', async () => {
+    await using store = await engine.openStore()
+    const [late, other] = [createId('req'), createId('req')]
+    const charge = 5n as Nano
+    await logged(store.database, [{ id: late, status: 200, charge, totalMs: 59_000 }])
+    const told = { status: 503, code: 'OVERLOADED', reason: 'not known', notes: ['it was made'] }
+    const { lost, requests } = await logged(store.database, [
+      { id: other },
+      { id: late, ...told, charge: undefined, usage: undefined, totalMs: 89_000 },
+    ])
+    expect(lost).toEqual([])
+    expect(requests).toHaveLength(2)
+    const row = requests.find(({ id }) => id === late)
+    expect(row).toMatchObject({ ...told, charge, totalMs: 59_000, usage: { source: 'reported' } })
   })
 })

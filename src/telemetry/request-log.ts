@@ -4,7 +4,7 @@
 
 import type { RequestId } from '../kernel/ids.ts'
 import type { Database } from '../store/database.ts'
-import { insertNewRows } from '../store/insert-rows.ts'
+import { portionsOf } from '../store/insert-rows.ts'
 import { isStoreUnavailable } from '../store/sql-error.ts'
 import type { NewRow } from '../store/write-batch.ts'
 import { listRequests, type RequestQuery } from './list-requests.ts'
@@ -12,10 +12,11 @@ import type { RequestRecord } from './request-record.ts'
 import { type LoggedRequest, requestFromRow, requestRow, type StoredRow } from './request-row.ts'
 
 export interface RequestLog {
-  /** Queues the record of a request that was not charged. */
+  /**
+   * Queues the record of a request that was not charged, or a correction of one that was: a row that the charge has written
+   * keeps its amounts and takes the status, code, reason and notes of this record.
+   */
   write(record: RequestRecord): void
-  /** Queues the notes of a charged request, to be written again: one was made after its row. */
-  amendNotes(record: RequestRecord): void
   /** Newest first. */
   list(query: RequestQuery): Promise<readonly LoggedRequest[]>
   find(id: RequestId): Promise<LoggedRequest | undefined>
@@ -37,7 +38,6 @@ const queueMax = 10_000
 
 export function createRequestLog({ database, flushMs = usualFlushMs, onLost }: RequestLogOptions): RequestLog {
   let queue: NewRow[] = []
-  let amended: Pick<RequestRecord, 'id' | 'notes'>[] = []
   let timer: ReturnType<typeof setTimeout> | undefined
   let writing: Promise<void> = Promise.resolve()
   let dropped = 0
@@ -47,7 +47,6 @@ export function createRequestLog({ database, flushMs = usualFlushMs, onLost }: R
     queue = []
     if (dropped > 0) onLost(dropped, new Error('the queue of the request log was full'))
     dropped = 0
-    await updateNotes()
     if (rows.length === 0) return
     try {
       await insert(rows)
@@ -57,21 +56,14 @@ export function createRequestLog({ database, flushMs = usualFlushMs, onLost }: R
     }
   }
 
-  async function updateNotes(): Promise<void> {
-    const records = amended
-    amended = []
-    if (records.length === 0) return
-    try {
-      await database.transaction(async (sql) => {
-        for (const { id, notes } of records)
-          await sql`UPDATE requests SET notes = ${JSON.stringify(notes)} WHERE id = ${id}`
-      })
-    } catch (error) {
-      onLost(records.length, error)
-    }
-  }
-
-  const insert = (rows: readonly NewRow[]) => database.transaction((sql) => insertNewRows(sql, rows))
+  const insert = (rows: readonly NewRow[]) =>
+    database.transaction(async (sql) => {
+      for (const portion of portionsOf(rows)) {
+        // `total_ms` stays as it is: by it the row may have been counted already (rollups).
+        await sql`INSERT INTO requests ${sql(portion.map(({ columns }) => columns))} ON CONFLICT (id) DO UPDATE SET
+          status = excluded.status, code = excluded.code, reason = excluded.reason, notes = excluded.notes`
+      }
+    })
 
   /** A row that the database refuses must not take the others with it: they are other people's. */
   async function insertEach(rows: readonly NewRow[]): Promise<void> {
@@ -101,11 +93,6 @@ export function createRequestLog({ database, flushMs = usualFlushMs, onLost }: R
       if (!row) return
       if (queue.length >= queueMax) dropped++
       else queue.push(row)
-      flushSoon()
-    },
-    amendNotes({ id, notes }) {
-      if (amended.length >= queueMax) dropped++
-      else amended.push({ id, notes })
       flushSoon()
     },
     list: (query) => listRequests(database.sql, query),

@@ -40,6 +40,8 @@ export interface Replays {
   keep(request: KeyedGeneration, body: Uint8Array | undefined): Promise<void>
   /** The request came to nothing. Never rejects: what cannot be freed now is tried again until it is. */
   free(request: KeyedGeneration): Promise<void>
+  /** The request has ended, and it is not known whether it was charged: the next claim asks the ledger. */
+  leave(request: KeyedGeneration): void
   close(): void
 }
 
@@ -179,6 +181,9 @@ export function createReplays(options: ReplaysOptions): Replays {
         // It stays in the list; in this process the key can be used meanwhile.
         () => {},
       )
+    },
+    leave({ requestId }) {
+      running.delete(requestId)
     },
     close() {
       for (const stop of stops) stop()

@@ -2,7 +2,7 @@
 
 import type { RequestId } from '../../src/kernel/ids.ts'
 import type { Database } from '../../src/store/database.ts'
-import { insertNewRows } from '../../src/store/insert-rows.ts'
+import { insertRows } from '../../src/store/insert-rows.ts'
 import { firstIdAt } from '../../src/telemetry/id-at.ts'
 import type { RequestRecord } from '../../src/telemetry/request-record.ts'
 import { requestRow } from '../../src/telemetry/request-row.ts'
@@ -18,9 +18,10 @@ export async function storeRequests(
     return { id, row: requestRow(answeredRequest({ ...facts, id })) }
   })
   await database.transaction((sql) =>
-    insertNewRows(
+    insertRows(
       sql,
-      rows.flatMap(({ row }) => row ?? []),
+      'requests',
+      rows.flatMap(({ row }) => (row ? [row.columns] : [])),
     ),
   )
   return rows.map(({ id }) => id)

@@ -89,15 +89,22 @@ async function checkBalance(sql: Sql, { paidIn, wallets: expected = 1 }: Outside
 /** M2 and M3: what a client saw complete was charged, once, and as it was told; what was refused was not. */
 function checkReceipts(receipts: readonly Receipt[], charges: ReadonlyMap<string, bigint>): string[] {
   const faults: string[] = []
-  for (const { requestId = 'without an id', end, told, expected, status } of receipts) {
+  for (const { requestId = 'without an id', end, told, expected, status, text } of receipts) {
     const charge = charges.get(requestId)
     if (end === 'complete' && charge === undefined) faults.push(`${requestId} was complete and is not in the ledger`)
     else if (end === 'complete' && (charge !== told || told !== expected))
       faults.push(`${requestId}: the client was told ${told}, charged ${charge}, the price is ${expected}`)
-    else if (end === 'refused' && charge !== undefined)
+    else if (isTold(text, 'Nothing was charged') && charge !== undefined)
+      faults.push(`${requestId} was told that nothing was charged, and was charged ${charge}`)
+    else if (end === 'refused' && charge !== undefined && !isTold(text, 'it is not known yet whether it was charged'))
       faults.push(`${requestId} was refused with ${status} and charged ${charge}`)
   }
   return shortened(faults)
+}
+
+/** Whether an error of the answer says so; the words of a prompt or of a model are not an error. */
+function isTold(text: string, words: string): boolean {
+  return text.includes('"error"') && text.includes(words)
 }
 
 /** A request that were charged under two ids would show here. */

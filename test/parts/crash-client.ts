@@ -28,6 +28,8 @@ export interface Ask {
   readonly order: Order
   /** The client goes after so many bytes; absent = it stays. */
   readonly leaveAfterBytes?: number
+  /** Sent as its `Idempotency-Key`. */
+  readonly idempotencyKey?: string
 }
 
 /** Every surface with every upstream dialect: both lanes. */
@@ -53,7 +55,12 @@ export async function askForReceipt(
   try {
     response = await fetch(url + ask.surface.path, {
       method: 'POST',
-      headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json', ...ask.surface.headers },
+      headers: {
+        authorization: `Bearer ${key}`,
+        'content-type': 'application/json',
+        ...ask.surface.headers,
+        ...(ask.idempotencyKey !== undefined && { 'idempotency-key': ask.idempotencyKey }),
+      },
       body: JSON.stringify(bodyOf(ask)),
       signal: leave.signal,
     })

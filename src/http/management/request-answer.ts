@@ -58,7 +58,7 @@ export const requestSchema = z.object({
     )
     .describe('What was tried.'),
   warnings: texts.describe('What the translation dropped or approximated.'),
-  notes: texts.describe("What was odd about the provider's reply."),
+  notes: texts.describe("What was odd about the provider's reply or about the charge."),
   usage: usageSchema.nullable(),
   price_version: z.string().nullable(),
   cost: usd.nullable(),

@@ -11,9 +11,16 @@ import type { LedgerOptions } from '../options.ts'
 import { unavailable } from '../unavailable.ts'
 import type { Claim, WalletBook } from './wallet-book.ts'
 
+export interface CorrectDependencies {
+  readonly book: WalletBook
+  readonly gate: Gate
+  /** The correction is committed, and the book could not be changed with it. */
+  onBroken(thrown: unknown): void
+}
+
 export async function correct(
   { database, clock, reach }: LedgerOptions,
-  { book, gate }: { readonly book: WalletBook; readonly gate: Gate },
+  { book, gate, onBroken }: CorrectDependencies,
   correction: Correction,
 ): Promise<CorrectOutcome> {
   let claim: Claim | undefined
@@ -24,16 +31,12 @@ export async function correct(
     return undefined
   }
   const end = gate.begin()
+  let outcome: CorrectOutcome
   try {
-    const outcome = await database.transaction((sql) =>
+    outcome = await database.transaction((sql) =>
       recordCorrection(sql, correction, { now: clock.now(), reach, reserve }),
     )
     end('committed')
-    const isMade = outcome.kind === 'corrected' && !outcome.repeated
-    // Before anything else can happen: the next hold must see what the database says.
-    if (claim) isMade ? book.commit(claim) : book.drop(claim)
-    else if (isMade) book.credit(correction.workspaceId, correction.amount)
-    return outcome
   } catch (thrown) {
     // SQLite has undone what it could not commit.
     if (claim) book.drop(claim)
@@ -42,6 +45,15 @@ export async function correct(
     if (isUnavailable) return unavailable
     throw thrown
   }
+  const isMade = outcome.kind === 'corrected' && !outcome.repeated
+  // Before anything else can happen: the next hold must see what the database says.
+  try {
+    if (claim) isMade ? book.commit(claim) : book.drop(claim)
+    else if (isMade) book.credit(correction.workspaceId, correction.amount)
+  } catch (thrown) {
+    onBroken(thrown)
+  }
+  return outcome
 }
 
 /** Claimed at once: the reaper, which ends holds past their time, must not end this one. */

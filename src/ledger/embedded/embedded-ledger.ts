@@ -29,9 +29,16 @@ const maintenanceMs = 1000
 
 export async function createEmbeddedLedger(options: LedgerOptions, writer: BatchWriter): Promise<Ledger> {
   const { database, clock, pace, reach, holdLifetimeMs } = options
-  const book = new WalletBook(await readPosted(database), new BudgetCounters(await readSpent(database)))
   const gate = createGate(clock)
-  const commits = createGroupCommit({ writer, clock, gate, pace })
+  let isBroken = false
+  const onBroken = (error: unknown) => {
+    gate.close()
+    if (!isBroken) options.onBroken(error)
+    isBroken = true
+  }
+  const book = new WalletBook(await readPosted(database), new BudgetCounters(await readSpent(database)))
+  // What throws after a commit leaves the book without what was committed.
+  const commits = createGroupCommit({ writer, clock, gate, pace, onDefect: onBroken })
   const tally = createTally()
   const seeds = createBudgetSeeds({ ...options, onRaised: (name, by) => book.budgets.spend([name], by) })
 
@@ -72,10 +79,10 @@ export async function createEmbeddedLedger(options: LedgerOptions, writer: Batch
     extend: (requestId, more) => book.extend(requestId, more) ?? { kind: 'gone' },
     cover: (requestId, more) => book.cover(requestId, more),
     markSent: (requestId) => book.markSent(requestId),
-    settle: createSettle({ book, commits, database, clock, reach, tally }),
+    settle: createSettle({ book, commits, database, clock, reach, tally, onFault: options.onFault }),
     release: (requestId) => (book.release(requestId) ? { kind: 'released' } : { kind: 'gone' }),
     fund: (funding) => fund(options, { book, gate }, funding),
-    correct: (correction) => correct(options, { book, gate }, correction),
+    correct: (correction) => correct(options, { book, gate, onBroken }, correction),
     recount: (scopeId) => void seeds.recount(scopeId).catch(onSeedFault),
     wallet: async (workspaceId) => book.wallet(workspaceId),
     budget: async (scopeId, window) => book.budgets.state(budgetName(scopeId, window)),
@@ -132,6 +139,6 @@ function probe(commits: GroupCommit, clock: Clock): Promise<void> {
   }
   return new Promise((resolve) => {
     const onEnd = () => resolve()
-    commits.submit({ operation: [step], onCommitted: onEnd, onRefused: onEnd, onGivenUp: onEnd })
+    commits.submit({ operation: [step], onCommitted: onEnd, onRefused: onEnd, onGivenUp: onEnd, onOverdue: onEnd })
   })
 }

@@ -207,3 +207,83 @@ test('after a restart the wallets are as the transfers say, and open holds are g
     transfer: { amount: 7n },
   })
 })
+
+/** A settlement of 4 whose commit does not come back from the disk; `disk` lets it go on. */
+async function stall(faulty: Awaited<ReturnType<typeof setUpFaulty>>) {
+  const { ledger, workspaceId, writer, clock } = faulty
+  const request = holdOf(workspaceId, 10n)
+  ledger.hold(request)
+  const disk = Promise.withResolvers<void>()
+  writer.until = disk.promise
+  const settling = ledger.settle(settlementOf(request.requestId, 4n))
+  await until(() => writer.calls === 1)
+  clock.advance(30_001)
+  const outcome = await settling
+  if (outcome.kind !== 'unknown') throw new Error(`expected an unknown outcome, got ${outcome.kind}`)
+  return { ...request, end: outcome.end, disk }
+}
+
+test('a commit that has not come back after thirty seconds is unknown: hold and claim stay open', async () => {
+  await using faulty = await setUpFaulty()
+  const { ledger, workspaceId, clock, pace } = faulty
+  const { requestId, end, disk } = await stall(faulty)
+  expect(await ledger.wallet(workspaceId)).toMatchObject({ posted: 100n, held: 10n })
+  expect(ledger.release(requestId)).toEqual({ kind: 'gone' })
+  clock.advance(24 * 60 * 60_000)
+  await pace.round()
+  expect(await ledger.wallet(workspaceId)).toMatchObject({ posted: 100n, held: 10n })
+  expect(await ledger.settle(settlementOf(requestId, 4n))).toMatchObject({ kind: 'unknown' })
+  expect(ledger.stats()).toMatchObject({ charges: 0, openHolds: 1 })
+  disk.resolve()
+  await end
+})
+
+test('an unknown outcome whose commit succeeds is charged once', async () => {
+  await using faulty = await setUpFaulty()
+  const { ledger, workspaceId, database } = faulty
+  const { requestId, end, disk } = await stall(faulty)
+  disk.resolve()
+  expect(await end).toMatchObject({ kind: 'settled', transfer: { amount: 4n }, posted: 96n, repeated: false })
+  expect(await ledger.wallet(workspaceId)).toMatchObject({ posted: 96n, held: 0n })
+  expect(ledger.stats()).toMatchObject({ charges: 1, openHolds: 0 })
+  expect(await ledger.settle(settlementOf(requestId, 4n))).toMatchObject({ kind: 'settled', repeated: true })
+  expect(await database.sql`SELECT id FROM transfers WHERE kind = 'charge'`).toHaveLength(1)
+  await expectBooksRight(database)
+})
+
+test('an unknown outcome whose commit fails is not charged and not tried again', async () => {
+  await using faulty = await setUpFaulty()
+  const { ledger, workspaceId, writer, database, pace } = faulty
+  const { requestId, end, disk } = await stall(faulty)
+  writer.fault = 'before'
+  disk.resolve()
+  expect(await end).toEqual({ kind: 'unavailable', retryAfterMs: 1000 })
+  writer.fault = 'none'
+  await pace.round()
+  expect(await ledger.wallet(workspaceId)).toMatchObject({ posted: 100n, held: 0n })
+  expect(ledger.stats()).toMatchObject({ charges: 0, openHolds: 0 })
+  expect(await ledger.settle(settlementOf(requestId, 4n))).toEqual({ kind: 'gone' })
+  expect(await database.sql`SELECT id FROM transfers WHERE kind = 'charge'`).toHaveLength(0)
+  await expectBooksRight(database)
+})
+
+test('what queues behind a commit that hangs is given up after thirty seconds, and certainly not charged', async () => {
+  await using faulty = await setUpFaulty()
+  const { ledger, workspaceId, clock, database, writer } = faulty
+  const [first, second] = [holdOf(workspaceId, 10n), holdOf(workspaceId, 10n)]
+  for (const request of [first, second]) ledger.hold(request)
+  const disk = Promise.withResolvers<void>()
+  writer.until = disk.promise
+  const settlings = [ledger.settle(settlementOf(first.requestId, 4n))]
+  await until(() => writer.calls === 1)
+  settlings.push(ledger.settle(settlementOf(second.requestId, 4n)))
+  // It is queued a few microtasks later.
+  await Bun.sleep(0)
+  clock.advance(30_001)
+  const [unknown, givenUp] = await Promise.all(settlings)
+  expect([unknown?.kind, givenUp?.kind]).toEqual(['unknown', 'unavailable'])
+  disk.resolve()
+  if (unknown?.kind === 'unknown') expect(await unknown.end).toMatchObject({ kind: 'settled' })
+  expect(await ledger.wallet(workspaceId)).toMatchObject({ posted: 96n, held: 0n })
+  expect(await database.sql`SELECT id FROM transfers WHERE kind = 'charge'`).toHaveLength(1)
+})

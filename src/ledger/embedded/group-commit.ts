@@ -1,5 +1,6 @@
 // Group commit by back-pressure: while one commit syncs, operations queue, and the next commit takes them all. An idle
-// ledger commits at once, a busy one spends one sync on hundreds. Nothing submitted is dropped without being told.
+// ledger commits at once, a busy one spends one sync on hundreds. Every submission is told how it ended, also when the
+// callback of another one throws.
 
 import type { Clock } from '../../kernel/clock.ts'
 import type { BatchWriter, OperationRefusal, WriteOperation } from '../../store/write-batch.ts'
@@ -15,22 +16,24 @@ const gatherMs = 1
 const companyLeast = 3
 const companyMs = 10
 const enough = 64
-/** How long an operation is tried before its submitter is told that it did not work. */
+/** How long an operation is tried. After that its submitter is told that it failed, or that its commit is still running. */
 const patienceMs = 30_000
 const firstRetryMs = 50
 const retryMaxMs = 1000
 /** How often a commit that does not come back is looked at. */
 const watchMs = 1000
 
-/** Its functions must not throw: the others of the same commit must hear too. */
+/** Exactly one of `onCommitted`, `onRefused` and `onGivenUp` is called, at the end. */
 export interface Submission {
   readonly operation: WriteOperation
-  /** Durable. May come after `onGivenUp(false)`, if the disk answers at last. */
+  /** It is durable. */
   onCommitted(): void
   /** The database refused this operation, and always will. */
   onRefused(refusal: OperationRefusal): void
-  /** `ended`: whether it is certain that it will never be committed. */
-  onGivenUp(ended: boolean): void
+  /** It was not committed and never will be. */
+  onGivenUp(): void
+  /** Its commit has not come back from the disk in time and may still succeed. Called at most once, before the end. */
+  onOverdue(): void
 }
 
 export interface GroupCommit {
@@ -41,7 +44,7 @@ export interface GroupCommit {
 
 interface Entry extends Submission {
   readonly submittedMs: number
-  givenUp: boolean
+  isOverdue: boolean
 }
 
 export interface GroupCommitOptions {
@@ -49,9 +52,11 @@ export interface GroupCommitOptions {
   readonly clock: Clock
   readonly gate: Gate
   readonly pace: Pace
+  /** The callback of a submission threw. It is called once all the others of that commit have been. */
+  onDefect(thrown: unknown): void
 }
 
-export function createGroupCommit({ writer, clock, gate, pace }: GroupCommitOptions): GroupCommit {
+export function createGroupCommit({ writer, clock, gate, pace, onDefect }: GroupCommitOptions): GroupCommit {
   let queue: Entry[] = []
   let running: readonly Entry[] = []
   let busy: Promise<void> | undefined
@@ -60,16 +65,29 @@ export function createGroupCommit({ writer, clock, gate, pace }: GroupCommitOpti
   const isBusyTime = () => last.size >= companyLeast && clock.monotonicMs() - last.endedMs < companyMs
   const isOld = (entry: Entry) => clock.monotonicMs() - entry.submittedMs > patienceMs
 
-  /** Operations that wait are taken out; of those on their way to the disk nobody can say how they will end. */
+  const tell = (entries: Iterable<Entry>, call: (entry: Entry, at: number) => void) => {
+    const thrown: unknown[] = []
+    let at = 0
+    for (const entry of entries) {
+      try {
+        call(entry, at++)
+      } catch (error) {
+        thrown.push(error)
+      }
+    }
+    for (const error of thrown) onDefect(error)
+  }
+
+  /** Operations that wait are given up. How one ends that is on its way to the disk is not known yet. */
   const giveUpOld = () => {
     const old = queue.filter(isOld)
     if (old.length > 0) queue = queue.filter((entry) => !old.includes(entry))
-    for (const entry of old) entry.onGivenUp(true)
-    for (const entry of running) {
-      if (entry.givenUp || !isOld(entry)) continue
-      entry.givenUp = true
-      entry.onGivenUp(false)
-    }
+    tell(old, (entry) => entry.onGivenUp())
+    const overdue = running.filter((entry) => !entry.isOverdue && isOld(entry))
+    tell(overdue, (entry) => {
+      entry.isOverdue = true
+      entry.onOverdue()
+    })
   }
 
   /** undefined = the commit failed, and nothing of it was written. */
@@ -98,13 +116,18 @@ export function createGroupCommit({ writer, clock, gate, pace }: GroupCommitOpti
       const refusals = await commitOnce(batch)
       last = { size: batch.length, endedMs: clock.monotonicMs() }
       if (refusals) {
-        tell(batch, refusals)
+        tell(batch, (entry, at) => {
+          const refusal = refusals[at]
+          if (refusal) entry.onRefused(refusal)
+          else entry.onCommitted()
+        })
         pauseMs = firstRetryMs
         continue
       }
-      // Nothing of it was written. Whoever was told "unknown" hears no second time, but the hold must end.
-      for (const entry of batch) if (entry.givenUp) entry.onGivenUp(true)
-      queue.unshift(...batch.filter((entry) => !entry.givenUp))
+      // Nothing of it was written. What is overdue is not tried again: its caller has already got an error.
+      const overdue = batch.filter((entry) => entry.isOverdue)
+      queue.unshift(...batch.filter((entry) => !entry.isOverdue))
+      tell(overdue, (entry) => entry.onGivenUp())
       giveUpOld()
       await pace.wait(pauseMs)
       pauseMs = Math.min(2 * pauseMs, retryMaxMs)
@@ -114,18 +137,10 @@ export function createGroupCommit({ writer, clock, gate, pace }: GroupCommitOpti
 
   return {
     submit(submission) {
-      queue.push({ ...submission, submittedMs: clock.monotonicMs(), givenUp: false })
+      queue.push({ ...submission, submittedMs: clock.monotonicMs(), isOverdue: false })
       // Not at once: what is submitted in the same breath shares the commit.
       busy ??= Promise.resolve().then(work)
     },
     idle: async () => await busy,
-  }
-}
-
-function tell(batch: readonly Entry[], refusals: readonly (OperationRefusal | undefined)[]): void {
-  for (const [at, entry] of batch.entries()) {
-    const refusal = refusals[at]
-    if (refusal) entry.onRefused(refusal)
-    else entry.onCommitted()
   }
 }

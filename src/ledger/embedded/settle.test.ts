@@ -3,6 +3,7 @@ import { createEngine } from '../../../test/parts/engines.ts'
 import { addWorkspace, expectBooksRight, holdOf, openLedger, settlementOf } from '../../../test/parts/ledger.ts'
 import type { Nano } from '../../kernel/money.ts'
 import type { Database } from '../../store/database.ts'
+import { WalletBook } from './wallet-book.ts'
 
 async function openFunded(database: Database, amount: bigint) {
   const workspaceId = await addWorkspace(database)
@@ -39,4 +40,33 @@ test('a defect in the rows of other parts charges nothing, and leaves no hold', 
   expect(await ledger.wallet(workspaceId)).toMatchObject({ posted: 100n, held: 0n })
   expect(ledger.stats().openHolds).toBe(0)
   await expectBooksRight(store.database)
+})
+
+test('if the wallets in memory cannot follow a commit, its caller is still answered, and nothing more is admitted', async () => {
+  await using store = await createEngine('sqlite').openStore()
+  const broken: unknown[] = []
+  const workspaceId = await addWorkspace(store.database)
+  await using books = await openLedger(store.database, { onBroken: (error) => void broken.push(error) })
+  const { ledger } = books
+  await ledger.fund({ workspaceId, amount: 100n as Nano, kind: 'topup' })
+  const [spoiled, other] = [holdOf(workspaceId, 10n), holdOf(workspaceId, 10n)]
+  for (const request of [spoiled, other]) ledger.hold(request)
+  const { commit } = WalletBook.prototype
+  const defect = new Error('assertion failed')
+  WalletBook.prototype.commit = function (claim) {
+    if (claim.requestId === spoiled.requestId) throw defect
+    commit.call(this, claim)
+  }
+  try {
+    const outcomes = await Promise.all(
+      [spoiled, other].map(({ requestId }) => ledger.settle(settlementOf(requestId, 4n))),
+    )
+    expect(outcomes).toMatchObject([{ kind: 'settled' }, { kind: 'settled' }])
+  } finally {
+    WalletBook.prototype.commit = commit
+  }
+  expect(broken).toEqual([defect])
+  expect(ledger.admits()).toBe(false)
+  expect(ledger.hold(holdOf(workspaceId, 1n))).toMatchObject({ kind: 'unavailable' })
+  expect(await store.database.sql`SELECT id FROM transfers WHERE kind = 'charge'`).toHaveLength(2)
 })

@@ -1,7 +1,6 @@
 // The one way a hold of the embedded engine becomes a charge: claimed in memory, written with everything that belongs
 // to it in one operation, and only then taken from the balance.
 
-import { unreachable } from '../../kernel/assert.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import type { Failpoint } from '../../kernel/failpoint.ts'
 import type { WorkspaceId } from '../../kernel/ids.ts'
@@ -10,7 +9,7 @@ import { timeToSql } from '../../store/sql.ts'
 import { InsertSteps, type WriteOperation, type WriteStep } from '../../store/write-batch.ts'
 import { walletOf } from '../account.ts'
 import { splitBudgetName } from '../budget.ts'
-import type { Settlement, SettleOutcome } from '../ledger.ts'
+import type { SettleEnd, Settlement, SettleOutcome } from '../ledger.ts'
 import { settleOnce } from '../settle-once.ts'
 import { type SettledTransfers, settledTransfers, storedOutcome } from '../settlement-transfers.ts'
 import type { Tally } from '../tally.ts'
@@ -26,27 +25,28 @@ export interface SettleDependencies {
   readonly clock: Clock
   readonly reach: Failpoint
   readonly tally: Tally
+  /** A settlement whose outcome was unknown could not be ended properly. */
+  onFault(what: string, error: unknown): void
 }
 
 export function createSettle(dependencies: SettleDependencies): (settlement: Settlement) => Promise<SettleOutcome> {
-  const { book, database, tally } = dependencies
+  const { book, database } = dependencies
   const inserts = new InsertSteps()
   return settleOnce(async (settlement) => {
     const { requestId, charge, told } = settlement
     const claim = book.claim(requestId, charge, told)
     if (!claim) return storedOutcome(await readTransfersOf(database.sql, requestId))
-    const outcome = await settleClaim(dependencies, inserts, claim, settlement)
-    tally.settled(settlement, outcome, claim.held)
-    return outcome
+    return await settleClaim(dependencies, inserts, claim, settlement)
   })
 }
 
 async function settleClaim(
-  { book, commits, database, clock, reach }: SettleDependencies,
+  dependencies: SettleDependencies,
   inserts: InsertSteps,
   claim: Claim,
   settlement: Settlement,
 ): Promise<SettleOutcome> {
+  const { book, commits, clock, reach, onFault } = dependencies
   let transfers: SettledTransfers
   let operation: WriteOperation
   try {
@@ -58,23 +58,35 @@ async function settleClaim(
     book.drop(claim)
     throw thrown
   }
+  const finish = async (end: CommitEnd): Promise<SettleEnd> => {
+    const outcome = await endOf(dependencies, claim, transfers, end)
+    dependencies.tally.settled(settlement, outcome, claim.held)
+    return outcome
+  }
   const end = await commit(commits, book, claim, operation)
-  switch (end) {
-    case 'committed':
-      await reach('after_commit')
-      return {
-        kind: 'settled',
-        transfer: transfers.charge,
-        posted: book.wallet(claim.workspaceId).posted,
-        writtenOff: claim.writtenOff,
-        repeated: false,
-      }
-    case 'given up':
-      return unavailable
-    case 'refused':
-      return await endRefused(book, database, claim, transfers)
-    default:
-      return unreachable(end)
+  if (typeof end === 'string') return await finish(end)
+  const known = end.later.then(finish).catch((thrown) => {
+    onFault(`the settlement of ${claim.requestId} could not be ended`, thrown)
+    return undefined
+  })
+  return { kind: 'unknown', retryAfterMs: unavailable.retryAfterMs, end: known }
+}
+
+async function endOf(
+  { book, database, reach }: SettleDependencies,
+  claim: Claim,
+  transfers: SettledTransfers,
+  end: CommitEnd,
+): Promise<SettleEnd> {
+  if (end === 'given up') return unavailable
+  if (end === 'refused') return await endRefused(book, database, claim, transfers)
+  await reach('after_commit')
+  return {
+    kind: 'settled',
+    transfer: transfers.charge,
+    posted: book.wallet(claim.workspaceId).posted,
+    writtenOff: claim.writtenOff,
+    repeated: false,
   }
 }
 
@@ -84,39 +96,51 @@ async function endRefused(
   database: Database,
   claim: Claim,
   { charge }: SettledTransfers,
-): Promise<SettleOutcome> {
-  let end = () => book.drop(claim)
-  try {
-    const stored = storedOutcome(await readTransfersOf(database.sql, claim.requestId))
-    if (stored.kind === 'settled' && stored.transfer.id === charge.id) end = () => book.commit(claim)
-    if (stored.kind === 'settled') return stored
-    throw new Error(`the database refused the settlement of ${claim.requestId}; it was not charged`)
-  } finally {
-    end()
-  }
+): Promise<SettleEnd> {
+  // If this read fails, nobody knows whether the claim was charged, and it stays open.
+  const stored = storedOutcome(await readTransfersOf(database.sql, claim.requestId))
+  if (stored.kind === 'settled' && stored.transfer.id === charge.id) book.commit(claim)
+  else book.drop(claim)
+  if (stored.kind === 'settled') return stored
+  throw new Error(`the database refused the settlement of ${claim.requestId}; it was not charged`)
 }
 
-/** After `refused` the claim is still open. */
+type CommitEnd = 'committed' | 'refused' | 'given up'
+
+/** `later`: how a commit ends that was not confirmed in time. After `refused` the claim is still open. */
 function commit(
   commits: GroupCommit,
   book: WalletBook,
   claim: Claim,
   operation: WriteOperation,
-): Promise<'committed' | 'refused' | 'given up'> {
-  return new Promise((resolve) =>
+): Promise<CommitEnd | { readonly later: Promise<CommitEnd> }> {
+  return new Promise((resolve) => {
+    let report: (end: CommitEnd) => void = resolve
     commits.submit({
       operation,
       onCommitted() {
-        book.commit(claim)
-        resolve('committed')
+        // The charge is durable, whatever is wrong with the book: the caller gets what was paid for.
+        try {
+          book.commit(claim)
+        } finally {
+          report('committed')
+        }
       },
-      onRefused: () => resolve('refused'),
-      onGivenUp(ended) {
-        if (ended) book.drop(claim)
-        resolve('given up')
+      onRefused: () => report('refused'),
+      onGivenUp() {
+        try {
+          book.drop(claim)
+        } finally {
+          report('given up')
+        }
       },
-    }),
-  )
+      onOverdue() {
+        const { promise: later, resolve: reportLater } = Promise.withResolvers<CommitEnd>()
+        report = reportLater
+        resolve({ later })
+      },
+    })
+  })
 }
 
 const pay = 'UPDATE balances SET posted = posted - ? WHERE account_id = ?'

@@ -166,7 +166,7 @@ function entriesOf(answered: string[], ...texts: readonly string[]): Entry[] {
     const [kind, name = ''] = text.replace('!', '').split(' ')
     const ids = { requestId: `req_${name}` as RequestId, workspaceId: `ws_${name.toUpperCase()}` as WorkspaceId }
     const operation = { kind, ...ids, answer: () => answered.push(text) } as unknown as SharedOperation
-    return { operation, submittedMs: 0, isAlone: text.endsWith('!') }
+    return { operation, submittedMs: 0, isAlone: text.endsWith('!'), mayBeCommitted: false }
   })
 }
 

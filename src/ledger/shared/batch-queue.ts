@@ -6,7 +6,7 @@
 import type { Clock } from '../../kernel/clock.ts'
 import type { WorkspaceId } from '../../kernel/ids.ts'
 import type { Database } from '../../store/database.ts'
-import { isContention, isRowLocked, isStoreUnavailable, isTimedOut } from '../../store/sql-error.ts'
+import { CommitUnknown, isContention, isRowLocked, isStoreUnavailable, isTimedOut } from '../../store/sql-error.ts'
 import { commitEndOf, type Gate } from '../gate.ts'
 import type { Pace } from '../pace.ts'
 import { unavailable } from '../unavailable.ts'
@@ -55,19 +55,20 @@ export function createBatchQueue(options: BatchQueueOptions): BatchQueue {
   let running: Promise<void> | undefined
   let patienceMaxMs = Number.POSITIVE_INFINITY
 
-  /** Answers the operations whose patience is over, and returns the others. */
-  const stillPatient = (entries: readonly Entry[], atLeastMs: number) =>
-    entries.filter(({ operation, submittedMs }) => {
+  /** Answers the operations whose patience is over, and returns the others. `isRunning`: they are being committed. */
+  const stillPatient = (entries: readonly Entry[], atLeastMs: number, isRunning = false) =>
+    entries.filter(({ operation, submittedMs, mayBeCommitted }) => {
       const patienceMs = Math.max(Math.min(operation.patienceMs, patienceMaxMs), atLeastMs)
       if (clock.monotonicMs() - submittedMs < patienceMs) return true
-      operation.answer(unavailable)
+      if (operation.kind === 'settle' && (isRunning || mayBeCommitted)) operation.answer({ kind: 'unknown' })
+      else operation.answer(unavailable)
       return false
     })
   /** `batch`: the operations that the work is about. */
   const watched = async <T>(batch: readonly Entry[], work: () => Promise<T>): Promise<T> => {
     const watch = setInterval(() => {
       // How the running ones end is not known yet. Their later answers are ignored, and the caller has to clean up.
-      stillPatient(batch, hangMs)
+      stillPatient(batch, hangMs, true)
       queue = stillPatient(queue, hangMs)
     }, watchMs)
     try {
@@ -112,7 +113,7 @@ export function createBatchQueue(options: BatchQueueOptions): BatchQueue {
   }
   return {
     submit(operation) {
-      queue.push({ operation, submittedMs: clock.monotonicMs(), isAlone: false })
+      queue.push({ operation, submittedMs: clock.monotonicMs(), isAlone: false, mayBeCommitted: false })
       wake()
       // Not at once, so that operations submitted in the same turn share the transaction.
       running ??= Promise.resolve().then(run)
@@ -129,6 +130,8 @@ export interface Entry {
   readonly submittedMs: number
   /** It was in a batch in which one operation could not be carried out, so it is retried alone. */
   isAlone: boolean
+  /** The reply to a COMMIT of it was lost. */
+  mayBeCommitted: boolean
 }
 
 export interface BatchRules {
@@ -194,6 +197,7 @@ async function commitBatch(
       locks.met(workspaces)
       return 'apart'
     }
+    if (thrown instanceof CommitUnknown) for (const entry of batch) entry.mayBeCommitted = true
     if (isStoreUnavailable(thrown) || isContention(thrown)) return 'unavailable'
     const [only] = batch
     if (batch.length === 1 && only) {

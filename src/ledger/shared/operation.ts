@@ -4,7 +4,7 @@
 import type { RequestId, WorkspaceId } from '../../kernel/ids.ts'
 import type { Nano } from '../../kernel/money.ts'
 import type { Budget } from '../budget.ts'
-import type { ExtendOutcome, HoldOutcome, HoldRequest, ReleaseOutcome, Settlement, SettleOutcome } from '../ledger.ts'
+import type { ExtendOutcome, HoldOutcome, HoldRequest, ReleaseOutcome, SettleEnd, Settlement } from '../ledger.ts'
 
 interface Common<Kind extends string, Outcome> {
   readonly kind: Kind
@@ -28,7 +28,8 @@ export interface ExtendOperation extends Common<'extend', ExtendOutcome> {
   readonly budgets: readonly Budget[]
 }
 
-export interface SettleOperation extends Common<'settle', SettleOutcome> {
+/** `unknown`: it may have been committed, and was not confirmed in time. It is not tried again. */
+export interface SettleOperation extends Common<'settle', SettleEnd | { readonly kind: 'unknown' }> {
   readonly settlement: Settlement
 }
 

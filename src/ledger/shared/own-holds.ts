@@ -10,7 +10,8 @@ import type { Nano } from '../../kernel/money.ts'
 import type { Database } from '../../store/database.ts'
 import { isStoreUnavailable } from '../../store/sql-error.ts'
 import { type Budget, noBudgets } from '../budget.ts'
-import type { Ledger, Settlement, SettleOutcome } from '../ledger.ts'
+import type { Ledger, SettleEnd, Settlement, SettleOutcome } from '../ledger.ts'
+import type { Pace } from '../pace.ts'
 import { settleOnce } from '../settle-once.ts'
 import { storedOutcome } from '../settlement-transfers.ts'
 import type { HoldStats } from '../stats.ts'
@@ -19,6 +20,9 @@ import { readTransfersOf } from '../transfer.ts'
 import { unavailable } from '../unavailable.ts'
 import { type BatchQueue, settlePatienceMs as patienceMs } from './batch-queue.ts'
 import type { SharedOperation } from './operation.ts'
+
+/** How often a stored outcome is asked for, a second apart, while the database cannot be reached. */
+const readTriesMax = 30
 
 export interface OwnHolds extends Pick<Ledger, 'hold' | 'extend' | 'markSent' | 'settle' | 'release'> {
   /** Removes holds that the reaper has ended. */
@@ -32,26 +36,53 @@ export interface OwnHoldsDependencies {
   readonly reach: Failpoint
   readonly holdLifetimeMs: number
   readonly clock: Clock
+  readonly pace: Pace
   readonly tally: Tally
 }
 
 export function createOwnHolds(dependencies: OwnHoldsDependencies): OwnHolds {
-  const { queue, database, reach, holdLifetimeMs, clock, tally } = dependencies
+  const { queue, database, reach, holdLifetimeMs, clock, pace, tally } = dependencies
   const open = new OpenHolds()
 
   /** For a hold that may or may not be committed: if it is, it must end. Retried for as long as the hold could live. */
   const releaseLater = (requestId: RequestId, workspaceId: WorkspaceId): void => {
     submit(queue, { kind: 'release', requestId, workspaceId, patienceMs: holdLifetimeMs }).catch(() => {})
   }
+  const insistOnStored = async (requestId: RequestId): Promise<SettleEnd | undefined> => {
+    for (let tries = 0; tries < readTriesMax; tries++) {
+      const end = await readStored(database, requestId)
+      if (end.kind !== 'unavailable') return end
+      await pace.wait(unavailable.retryAfterMs)
+    }
+    return undefined
+  }
+  /**
+   * Ends the hold, unless a commit of the settlement ends it first: whichever locks its row second finds it ended. So no
+   * charge can be made any more once this has an answer.
+   */
+  const findOut = async (settlement: Settlement, own: OpenHold): Promise<SettleEnd | undefined> => {
+    const { requestId } = settlement
+    const { workspaceId } = own
+    const released = await submit(queue, { kind: 'release', requestId, workspaceId, patienceMs: holdLifetimeMs })
+    if (released.kind === 'released') return unavailable
+    if (released.kind === 'unavailable') return undefined
+    const end = await insistOnStored(requestId)
+    if (end) tally.settled(settlement, end, own.amount)
+    return end
+  }
   const settle = async (settlement: Settlement): Promise<SettleOutcome> => {
     const { requestId, charge } = settlement
     assert(charge >= 0n, 'a charge is not negative')
     const own = open.take(requestId)
-    if (own === undefined) return await readStored(database, requestId)
+    if (own === undefined) {
+      const end = await readStored(database, requestId)
+      return end.kind === 'unavailable' ? unknown(insistOnStored(requestId)) : end
+    }
     const { workspaceId } = own
     try {
       await reach('before_settle')
       const outcome = await submit(queue, { kind: 'settle', requestId, workspaceId, patienceMs, settlement })
+      if (outcome.kind === 'unknown') return unknown(findOut(settlement, own))
       tally.settled(settlement, outcome, own.amount)
       if (outcome.kind === 'unavailable') releaseLater(requestId, workspaceId)
       else await reach('after_commit')
@@ -142,8 +173,13 @@ class OpenHolds {
   }
 }
 
-/** Returns what an earlier call has come to. */
-async function readStored(database: Database, requestId: RequestId): Promise<SettleOutcome> {
+function unknown(end: Promise<SettleEnd | undefined>): SettleOutcome {
+  // If finding out meets a defect, the next process to look at the request finds out.
+  return { kind: 'unknown', retryAfterMs: unavailable.retryAfterMs, end: end.catch(() => undefined) }
+}
+
+/** Returns what an earlier call has come to; `unavailable` = the database cannot be asked. */
+async function readStored(database: Database, requestId: RequestId): Promise<SettleEnd> {
   try {
     return storedOutcome(await readTransfersOf(database.sql, requestId))
   } catch (thrown) {

@@ -13,17 +13,28 @@ import {
 import { systemClock } from '../../kernel/clock.ts'
 import type { Nano } from '../../kernel/money.ts'
 import type { Database } from '../../store/database.ts'
+import { CommitUnknown } from '../../store/sql-error.ts'
 
-/** Stands before the real database: transactions fail before they begin, or after they were committed. */
+/** Stands before the real database: transactions fail before they begin, or after they were committed, or hang there. */
 function createFaultyDatabase(database: Database) {
-  const faulty = { ...database, fault: 'none' as 'none' | 'before' | 'after', code: '08006', calls: 0 }
+  const faulty = {
+    ...database,
+    fault: 'none' as 'none' | 'before' | 'after',
+    code: '08006',
+    calls: 0,
+    /** Transactions wait for these before they begin, and after they were committed. */
+    begins: Promise.resolve(),
+    replies: Promise.resolve(),
+  }
   const lost = () => new SQL.PostgresError('lost', { code: 'ERR_POSTGRES_SERVER_ERROR', errno: faulty.code })
   faulty.transaction = async (work) => {
     faulty.calls++
-    const { fault } = faulty
-    if (fault === 'before') throw lost()
+    const { fault, replies } = faulty
+    await faulty.begins
+    if (fault === 'before' || faulty.fault === 'before') throw lost()
     const result = await database.transaction(work)
-    if (fault === 'after') throw lost()
+    await replies
+    if (fault === 'after') throw new CommitUnknown(lost())
     return result
   }
   return faulty
@@ -231,6 +242,118 @@ forEachEngine((engine) => {
     expect(await ledger.wallet(workspaceId)).toMatchObject({ posted: 96n, held: 0n })
     expect(await store.database.sql`SELECT id FROM transfers WHERE kind = 'charge'`).toHaveLength(1)
     await expectBooksRight(store.database)
+  })
+
+  /** A hold of 10 on a wallet of 100, and its settlement for 4 after the database was made to misbehave. */
+  async function settleBadly(
+    database: ReturnType<typeof createFaultyDatabase>,
+    books: Awaited<ReturnType<typeof openLedger>>,
+    misbehave: () => void,
+  ) {
+    const { ledger, clock } = books
+    const workspaceId = await addWorkspace(database)
+    await ledger.fund({ workspaceId, amount: 100n as Nano, kind: 'topup' })
+    const request = holdOf(workspaceId, 10n)
+    await ledger.hold(request)
+    const { calls } = database
+    misbehave()
+    const settling = ledger.settle(settlementOf(request.requestId, 4n))
+    await until(() => database.calls > calls)
+    return {
+      workspaceId,
+      requestId: request.requestId,
+      async givenUp() {
+        clock.advance(30_000)
+        const outcome = await settling
+        if (outcome.kind !== 'unknown') throw new Error(`expected an unknown outcome, got ${outcome.kind}`)
+        return outcome
+      },
+      charges: () => database.sql`SELECT id FROM transfers WHERE kind = 'charge'`,
+    }
+  }
+
+  test('a commit that has not been confirmed after thirty seconds is unknown, and charged once if it was made', async () => {
+    await using store = await engine.openStore()
+    const database = createFaultyDatabase(store.database)
+    await using books = await openLedger(database)
+    const { ledger } = books
+    const reply = Promise.withResolvers<void>()
+    const bad = await settleBadly(database, books, () => {
+      database.replies = reply.promise
+    })
+    await until(async () => (await bad.charges()).length === 1)
+    const { end } = await bad.givenUp()
+    // One that asks again meanwhile hears the same.
+    expect(await ledger.settle(settlementOf(bad.requestId, 4n))).toMatchObject({ kind: 'unknown' })
+    database.replies = Promise.resolve()
+    reply.resolve()
+    expect(await end).toMatchObject({ kind: 'settled', transfer: { amount: 4n } })
+    expect(ledger.stats()).toMatchObject({ charges: 1, openHolds: 0 })
+    expect(await ledger.wallet(bad.workspaceId)).toMatchObject({ posted: 96n, held: 0n })
+    expect(await ledger.settle(settlementOf(bad.requestId, 4n))).toMatchObject({ kind: 'settled', repeated: true })
+    expect(await bad.charges()).toHaveLength(1)
+    await expectBooksRight(store.database)
+  })
+
+  test('a commit whose reply was lost stays unknown while the database is gone, and is found when it is back', async () => {
+    await using store = await engine.openStore()
+    const database = createFaultyDatabase(store.database)
+    await using books = await openLedger(database)
+    const { ledger, pace } = books
+    const bad = await settleBadly(database, books, () => {
+      database.fault = 'after'
+    })
+    await until(async () => (await bad.charges()).length === 1)
+    database.fault = 'before'
+    const { end } = await bad.givenUp()
+    const { calls } = database
+    await until(() => database.calls >= calls + 2)
+    database.fault = 'none'
+    expect(await end).toMatchObject({ kind: 'settled', transfer: { amount: 4n } })
+    await pace.round()
+    expect(await ledger.wallet(bad.workspaceId)).toMatchObject({ posted: 96n, held: 0n })
+    expect(await bad.charges()).toHaveLength(1)
+    await expectBooksRight(store.database)
+  })
+
+  test('an unknown outcome whose commit fails is not charged: the hold is released and it is not tried again', async () => {
+    await using store = await engine.openStore()
+    const database = createFaultyDatabase(store.database)
+    await using books = await openLedger(database)
+    const { ledger } = books
+    const begin = Promise.withResolvers<void>()
+    const bad = await settleBadly(database, books, () => {
+      database.begins = begin.promise
+    })
+    const { end } = await bad.givenUp()
+    database.fault = 'before'
+    begin.resolve()
+    database.begins = Promise.resolve()
+    const { calls } = database
+    await until(() => database.calls > calls)
+    database.fault = 'none'
+    expect(await end).toMatchObject({ kind: 'unavailable' })
+    expect(await ledger.wallet(bad.workspaceId)).toMatchObject({ posted: 100n, held: 0n })
+    expect(await ledger.settle(settlementOf(bad.requestId, 4n))).toEqual({ kind: 'gone' })
+    expect(await bad.charges()).toHaveLength(0)
+    await expectBooksRight(store.database)
+  })
+
+  test('an unknown outcome that cannot be found out before the ledger closes is left to whoever asks next', async () => {
+    await using store = await engine.openStore()
+    const database = createFaultyDatabase(store.database)
+    const books = await openLedger(database)
+    const bad = await settleBadly(database, books, () => {
+      database.fault = 'after'
+    })
+    await until(async () => (await bad.charges()).length === 1)
+    database.fault = 'before'
+    const { end } = await bad.givenUp()
+    const closing = books.ledger.close()
+    books.clock.advance(30_000)
+    expect(await end).toBeUndefined()
+    await closing
+    expect(await bad.charges()).toHaveLength(1)
   })
 
   test('a deadlock is tried again, at most three times', async () => {

@@ -34,7 +34,7 @@ export async function createSharedLedger(options: LedgerOptions): Promise<Ledger
   const replica = await joinReplicas({ database, clock, gate, onSkew })
   const queue = createBatchQueue({ database, clock, gate, pace, random, owner: () => replica.owner() })
   const tally = createTally()
-  const holds = createOwnHolds({ queue, database, reach, holdLifetimeMs, clock, tally })
+  const holds = createOwnHolds({ queue, database, reach, holdLifetimeMs, clock, pace, tally })
 
   const seeds = createBudgetSeeds(options)
   const onSeedFault = (error: unknown) => onFault('a spend limit could not be brought up to date', error)

@@ -10,7 +10,8 @@ export type CursorName = (typeof cursorNames)[number]
 
 /**
  * How old a request must be to be counted for good: what it may have taken (60 s, ten minutes, and nothing takes six
- * hours), and 40 s: it is made durable within 30 s or not at all, and clocks differ by a little.
+ * hours), and 40 s: nearly every request is written within 30 s of its end, and clocks differ by a little. One whose commit
+ * took longer, because the disk or the database stood still, may be missing in the counts; its charge is in the ledger.
  */
 const settledMs: Readonly<Record<CursorName, number>> = { short: 100_000, long: 640_000, longest: 6 * 3_600_000 }
 

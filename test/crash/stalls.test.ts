@@ -1,0 +1,132 @@
+import { expect, test } from 'bun:test'
+import { rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { startCommitProxy } from '../parts/commit-proxy.ts'
+import { checkBooks, countCharges, openingCredit, withBooks } from '../parts/crash-books.ts'
+import { type Ask, askForReceipt, type Receipt } from '../parts/crash-client.ts'
+import { type CrashGateway, startCrashGateway } from '../parts/crash-gateway.ts'
+import { injectSlowSync } from '../parts/crash-inject.ts'
+import { startCrashUpstream } from '../parts/crash-upstream.ts'
+import { findPostgresPrograms } from '../parts/postgres.ts'
+import { chat, messages } from '../parts/surfaces.ts'
+import { until } from './outage.ts'
+import { createSite, type Engine } from './run-cycles.ts'
+
+// A charge whose commit reaches the store and is not confirmed for more than thirty seconds, with the real gateway as a
+// process of its own: a sync of the disk that hangs (strace), and a PostgreSQL whose replies are lost behind a COMMIT. The
+// caller must not be told that nothing was charged, and a retry under its idempotency key must not be charged again.
+
+const order = { inputTokens: 7, outputTokens: 5, pieces: 2, pauseMs: 1 }
+/** 7 × 1,000 + 5 × 2,000 nano-dollars. */
+const price = 17_000n
+const asks: readonly Ask[] = [
+  { surface: chat, model: 'test/chat', stream: false, order, idempotencyKey: 'order-1' },
+  { surface: messages, model: 'test/chat', stream: true, order, idempotencyKey: 'order-2' },
+]
+/** Longer than any test waits; it ends when it is told. */
+const longSeconds = 600
+
+/** A gateway on a store whose next commit of a charge hangs once it is told to. */
+async function openScene(engine: Engine) {
+  const crashUpstream = startCrashUpstream()
+  const site = await createSite(engine, crashUpstream)
+  const target = site.databaseUrl === undefined ? undefined : new URL(site.databaseUrl)
+  const proxy = target && startCommitProxy(Number(target.port))
+  if (target && proxy) target.port = String(proxy.port)
+  const start = () => startCrashGateway({ ...site, databaseUrl: target?.href })
+  return {
+    crashUpstream,
+    site,
+    start,
+    /** Resolves when the next charge will meet it; answers with how to end it. */
+    async stall(gateway: CrashGateway): Promise<() => Promise<void>> {
+      if (proxy) {
+        void proxy.stallAtNextCharge()
+        return async () => proxy.resume()
+      }
+      const injection = await injectSlowSync(gateway.pid, join(site.dataFolder, 'tollgate.db-wal'), longSeconds)
+      return () => injection.end()
+    },
+    close() {
+      proxy?.[Symbol.dispose]()
+      crashUpstream.upstream.stop()
+      rmSync(site.dataFolder, { recursive: true, force: true })
+    },
+  }
+}
+
+/** Sends it until it is over, as a patient client would. */
+async function insist(gateway: CrashGateway, ask: Ask): Promise<Receipt> {
+  for (;;) {
+    const receipt = await askForReceipt(gateway, ask)
+    if (receipt.status !== 429 && receipt.status !== 503) return receipt
+    await Bun.sleep(100)
+  }
+}
+
+const engines = [
+  ['sqlite', Bun.which('strace') !== null, ' (strace)'],
+  ['postgres', findPostgresPrograms() !== undefined, ''],
+] as const
+
+for (const [engine, isPossible, needs] of engines) {
+  for (const ask of asks) {
+    const what = `${engine}, ${ask.surface.name}, ${ask.stream ? 'streamed' : 'whole'}`
+    for (const end of ['the stall ends', 'the process is killed'] as const) {
+      test.skipIf(!isPossible).concurrent(
+        `${what}: a charge that is not confirmed in thirty seconds is unknown, and paid for once when ${end}${needs}`,
+        async () => {
+          const scene = await openScene(engine)
+          const { crashUpstream, site } = scene
+          const { calls } = crashUpstream.upstream
+          let gateway = await scene.start()
+          try {
+            crashUpstream.closeGate()
+            const asking = askForReceipt(gateway, ask)
+            await until(() => calls.length === 1)
+            const endStall = await scene.stall(gateway)
+            crashUpstream.openGate()
+            const unknown = await asking
+            expect(unknown.end).toBe(ask.stream ? 'failed' : 'refused')
+            expect(unknown.text).toContain('it is not known yet whether it was charged')
+            expect(unknown.text).not.toMatch(/Nothing was charged|\[DONE\]|message_stop/)
+            if (!ask.stream) {
+              expect(unknown.status).toBe(503)
+              expect(unknown.headers?.get('retry-after')).toBe('1')
+              expect(unknown.headers?.get('x-should-retry')).toBe('true')
+            }
+            // A process under strace is not gone before strace has let go of it.
+            const dying = end === 'the process is killed' ? gateway.kill() : undefined
+            await endStall()
+            await dying
+            if (dying) gateway = await scene.start()
+
+            const again = await insist(gateway, ask)
+            const isKept = end === 'the stall ends' && !ask.stream
+            expect([again.status, again.headers?.get('x-tollgate-replayed') ?? null]).toEqual(
+              isKept ? [200, 'true'] : [400, null],
+            )
+            if (!isKept) expect(again.text).toContain(unknown.requestId ?? 'no id')
+            expect(calls).toHaveLength(1)
+            expect(await gateway.stop()).toBe(0)
+            await withBooks(site, async (database) => {
+              const receipts = [unknown]
+              expect(await countCharges(database.sql)).toBe(1)
+              expect(await checkBooks(database, { paidIn: openingCredit, receipts, asked: 1 })).toEqual([])
+              const rows = await database.sql<{ status: bigint; charge: bigint }>`SELECT status, charge FROM requests
+                WHERE id = ${unknown.requestId ?? ''}`
+              // Nobody was left to correct the row of the process that was killed.
+              const status = end === 'the stall ends' ? 503n : 200n
+              expect(rows).toEqual([{ status, charge: price }])
+            })
+            expect(gateway.errors()).toEqual([])
+          } finally {
+            await gateway.kill()
+            scene.close()
+          }
+        },
+        240_000,
+      )
+    }
+  }
+}

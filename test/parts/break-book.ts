@@ -1,0 +1,13 @@
+// Loaded into a gateway's process before it: the wallets in memory fail to follow the commit of one charge, as a defect of
+// ours would make them.
+
+import { WalletBook } from '../../src/ledger/embedded/wallet-book.ts'
+
+/** In nano-dollars; no other call of the test costs as much. */
+const breakingCharge = 15_000n
+
+const { commit } = WalletBook.prototype
+WalletBook.prototype.commit = function (claim) {
+  if (claim.charged === breakingCharge) throw new Error('assertion failed: broken for a test')
+  commit.call(this, claim)
+}
