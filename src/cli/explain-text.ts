@@ -10,7 +10,7 @@ import {
   sumCharge,
   usdOf,
 } from './charge-sums.ts'
-import { type JsonObject, numberAt, objectOf, objectsOf, shownAt, textAt, textsOf } from './json-members.ts'
+import { type JsonObject, numberAt, objectOf, objectsOf, shownAt, textAt } from './json-members.ts'
 import { shownCount } from './shown-values.ts'
 import { cleanText } from './table.ts'
 
