@@ -325,7 +325,7 @@ describe('an ejected route', () => {
     expect(scene.calls).toHaveLength(8)
   })
 
-  test('tells clients to come back after its cooldown, a minute at most', async () => {
+  test('tells clients to come back after its cooldown, 15 s at most', async () => {
     const scene = startOne([busy], { random: () => 0.5 })
     const told: (number | undefined)[] = []
     for (let n = 0; n < 2; n++) told.push((await scene.failure()).facts.retryAfterMs)
@@ -336,7 +336,7 @@ describe('an ejected route', () => {
       // A fault of its time of probation doubles the ejection: 30, 60 and 120 s.
       scene.health.noteFault(key, 1e6, busy)
     }
-    expect((await scene.failure()).facts).toEqual({ retryAfterMs: 60_000, shouldRetry: true })
+    expect((await scene.failure()).facts).toEqual({ retryAfterMs: 15_000, shouldRetry: true })
   })
 })
 
