@@ -130,6 +130,16 @@ describe('a fault that may pass is retried on the only route', () => {
     expect(waitsOf(scene)).toEqual([1000])
   })
 
+  test('a refused request that was mended is repeated at once, and a second refusal is final', async () => {
+    const mended: AttemptFault = { ...status(400), isRepeatable: true }
+    const scene = startRoutes({ a: [mended, ok], b: [ok] })
+    expect(await scene.run()).toEqual(ok)
+    expect([scene.calls, scene.waits]).toEqual([['a', 'a'], []])
+    const refused = startRoutes({ a: [mended, status(400)], b: [ok] })
+    expect(await refused.run()).toBeInstanceOf(Exhausted)
+    expect(refused.calls).toEqual(['a', 'a'])
+  })
+
   test('a request that may be running upstream is repeated once', async () => {
     const scene = startOne([ambiguous, ambiguous, ok])
     expect(await scene.run()).toBeInstanceOf(Exhausted)

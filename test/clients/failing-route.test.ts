@@ -77,10 +77,11 @@ const programs = {
 import openai, os, sys
 client = openai.OpenAI(base_url=os.environ["TOLLGATE_URL"] + "/v1", api_key=os.environ["TOLLGATE_KEY"], max_retries=0)
 for question in sys.argv[1:]:
+    # Another cap, so that the provider can tell it from the stream.
     ask = dict(model="test/messages", messages=[{"role": "user", "content": question}])
     try:
-        print(client.chat.completions.create(**ask).choices[0].message.content)
-        stream = client.chat.completions.create(stream=True, **ask)
+        print(client.chat.completions.create(max_tokens=8, **ask).choices[0].message.content)
+        stream = client.chat.completions.create(max_tokens=9, stream=True, **ask)
         print("".join(chunk.choices[0].delta.content or "" for chunk in stream if chunk.choices))
     except openai.APIStatusError as error:
         print(type(error).__name__, error.code, error.response.headers["x-should-retry"], error.message)
