@@ -13,6 +13,11 @@ const shutDownMessage = 'Tollgate was shut down before a provider had answered. 
 const throttleDefaultMs = 1_000
 /** The same for one that fails: retries of our own have just come to nothing. */
 const failingDefaultMs = 4_000
+/**
+ * The most that clients are told to wait for a cooldown. A route is called during it where no other is left, so the wait
+ * only slows them down; Claude Code, which comes back ten times, gives up after two minutes this way.
+ */
+const cooldownMaxMs = 15_000
 /** Official clients disagree on longer waits; above this they are told not to retry by themselves. */
 const retryWaitMaxMs = 60_000
 
@@ -91,9 +96,8 @@ function mayPass({ fault, heldBackFor }: FailedAttempt): boolean {
 
 function waitOf({ fault, waitMs = 0, heldBackFor }: FailedAttempt): number {
   const askedMs = fault.provider?.retryAfterMs ?? failingDefaultMs
-  // A route is called during its cooldown where no other is left, so a long one is a hint to slow down and no more.
-  if (heldBackFor === 'ejected') return Math.min(askedMs, retryWaitMaxMs)
-  return Math.max(askedMs, Math.min(waitMs, retryWaitMaxMs))
+  if (heldBackFor === 'ejected') return Math.min(askedMs, cooldownMaxMs)
+  return Math.max(askedMs, Math.min(waitMs, cooldownMaxMs))
 }
 
 function wholeSeconds(milliseconds: number): number {

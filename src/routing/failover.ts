@@ -112,6 +112,7 @@ export async function tryCandidates<Answer extends object>(
     for (const { candidate: tried, outcome } of all) {
       if (tries.isAnswer(outcome)) return outcome
       progress.fail(tried, outcome, isLast)
+      if (progress.isFinal) break
     }
   }
   return progress.exhausted()
@@ -155,8 +156,6 @@ class Progress<Answer extends object> {
   #isBlameless = false
   #retries = 0
   #lastRetryMs: number | undefined
-  /** No further call can help: the request itself was refused, or its client has gone. */
-  #isFinal = false
 
   constructor(deps: TryDependencies, tries: Tries<Answer>) {
     this.#deps = deps
@@ -169,8 +168,13 @@ class Progress<Answer extends object> {
     // Each of these may be generating, and billing, for nobody: one more is tried and not a third.
     const isAmbiguousAgain = this.#last?.fault.isAmbiguous === true && this.#ambiguousCalls > 1
     const hadAllTime = this.#last?.fault.class === 'timed out' && this.#last.wasLast
-    if (this.#isFinal || isAmbiguousAgain || hadAllTime) return undefined
-    return this.#replay() ?? this.#nextRoute() ?? this.#retry()
+    if (isAmbiguousAgain || hadAllTime) return undefined
+    return this.#replay() ?? (this.isFinal ? undefined : (this.#nextRoute() ?? this.#retry()))
+  }
+
+  /** No other route can help: the request itself was refused, or its client has gone. */
+  get isFinal(): boolean {
+    return this.#last !== undefined && !faultTable[this.#last.fault.class].tryNext
   }
 
   fail(candidate: Candidate, fault: AttemptFault, wasLast: boolean): void {
@@ -179,7 +183,6 @@ class Progress<Answer extends object> {
     if (!fault.failure) this.#attempts++
     if (fault.isAmbiguous) this.#ambiguousCalls++
     if (countsAgainstNobody(fault)) this.#isBlameless = true
-    if (!faultTable[fault.class].tryNext) this.#isFinal = true
     this.#last = { candidate, fault, calls, wasLast }
     this.#tried.set(candidate, this.#last)
     const { state, waitMs } = this.#deps.health.standing(candidate.key)
@@ -195,7 +198,7 @@ class Progress<Answer extends object> {
   }
 
   exhausted(): Exhausted {
-    if (this.#isFinal) return new Exhausted(this.#failed)
+    if (this.isFinal) return new Exhausted(this.#failed)
     const excluded = this.#tries.plan.excluded.map(({ candidate, standing }) => heldBack(candidate, standing))
     return new Exhausted([...this.#failed, ...excluded])
   }
@@ -206,7 +209,7 @@ class Progress<Answer extends object> {
     this.#failed.push(failed)
   }
 
-  /** The same route at once: over a fresh connection where a pooled one was stale, or after a slip of its model. */
+  /** The same route at once: over a fresh connection where a pooled one was stale, or where the same call may now work. */
   #replay(): Next | undefined {
     if (!this.#last || this.#last.calls > 1 || this.#attempts >= attemptsMax || this.#isLate()) return undefined
     const { candidate, fault } = this.#last

@@ -130,6 +130,16 @@ describe('a fault that may pass is retried on the only route', () => {
     expect(waitsOf(scene)).toEqual([1000])
   })
 
+  test('a refused request that was mended is repeated at once, and a second refusal is final', async () => {
+    const mended: AttemptFault = { ...status(400), isRepeatable: true }
+    const scene = startRoutes({ a: [mended, ok], b: [ok] })
+    expect(await scene.run()).toEqual(ok)
+    expect([scene.calls, scene.waits]).toEqual([['a', 'a'], []])
+    const refused = startRoutes({ a: [mended, status(400)], b: [ok] })
+    expect(await refused.run()).toBeInstanceOf(Exhausted)
+    expect(refused.calls).toEqual(['a', 'a'])
+  })
+
   test('a request that may be running upstream is repeated once', async () => {
     const scene = startOne([ambiguous, ambiguous, ok])
     expect(await scene.run()).toBeInstanceOf(Exhausted)
@@ -325,7 +335,7 @@ describe('an ejected route', () => {
     expect(scene.calls).toHaveLength(8)
   })
 
-  test('tells clients to come back after its cooldown, a minute at most', async () => {
+  test('tells clients to come back after its cooldown, 15 s at most', async () => {
     const scene = startOne([busy], { random: () => 0.5 })
     const told: (number | undefined)[] = []
     for (let n = 0; n < 2; n++) told.push((await scene.failure()).facts.retryAfterMs)
@@ -336,7 +346,7 @@ describe('an ejected route', () => {
       // A fault of its time of probation doubles the ejection: 30, 60 and 120 s.
       scene.health.noteFault(key, 1e6, busy)
     }
-    expect((await scene.failure()).facts).toEqual({ retryAfterMs: 60_000, shouldRetry: true })
+    expect((await scene.failure()).facts).toEqual({ retryAfterMs: 15_000, shouldRetry: true })
   })
 })
 

@@ -2,6 +2,7 @@
 
 import { beforeAll, describe, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
+import { failFirst, hiccups } from '../parts/failing-provider.ts'
 import { claudeCode, findClaudeCode, runTask, type Task } from './claude-code.ts'
 import { recipePath } from './client.ts'
 import { documentedRow, renderRow } from './table.ts'
@@ -63,6 +64,34 @@ else {
     test('does not show the provider its line for billing', () => {
       expect(JSON.stringify(task.asked)).not.toContain('x-anthropic-billing-header')
     })
+
+    test.each(Object.keys(hiccups))(
+      'completes the same task where each of its requests meets %s twice',
+      async (hiccup) => {
+        const disturbed = await runTask(found.program, (model) => failFirst(2, hiccup, model))
+        expect(`${disturbed.exitCode} ${disturbed.printed}`).toStartWith('0 {')
+        expect(disturbed.told).toMatchObject({ type: 'result', subtype: 'success', is_error: false, num_turns: 3 })
+        expect(disturbed.told.usage).toMatchObject({ input_tokens: 18_000, output_tokens: 80 })
+        // Two requests, each charged once after three calls: 9,000 tokens in at $1 and 40 out at $2 per million.
+        expect(disturbed.asked).toHaveLength(6)
+        expect(disturbed.records.map(({ status, cost }) => [status, cost])).toEqual([
+          [200, '0.00908'],
+          [200, '0.00908'],
+        ])
+      },
+      90_000,
+    )
+
+    test('comes back as it is told to, and ends with one error, where the provider stays down', async () => {
+      const isDown = Number.POSITIVE_INFINITY
+      const down = await runTask(found.program, (model) => failFirst(isDown, 'a 529', model), {
+        CLAUDE_CODE_MAX_RETRIES: '1',
+      })
+      expect(down.told).toMatchObject({ type: 'result', is_error: true })
+      expect(down.records.length).toBeGreaterThan(1)
+      for (const { status, cost } of down.records) expect([status, cost ?? null]).toEqual([404, null])
+      expect(down.asked).toHaveLength(3 * down.records.length)
+    }, 90_000)
 
     test('is in the documentation', () => {
       expect(documentedRow(claudeCode, 'messages')).toBe(renderRow(claudeCode, 'messages', () => true))

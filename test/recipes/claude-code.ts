@@ -56,6 +56,8 @@ export interface Task {
   readonly printed: string
   /** The bodies that reached the provider, in order. */
   readonly asked: readonly ChatBody[]
+  /** The gateway's log lines of its requests. */
+  readonly records: readonly Record<string, unknown>[]
 }
 
 /** The files of the task. */
@@ -64,12 +66,17 @@ const notes = { 'gate.txt': 'the gate is open', 'night.txt': 'all quiet' }
 /** Ends a program that hangs. It takes three seconds, and minutes on a machine under heavy load. */
 const taskMs = 1_200_000
 
-export async function runTask(program: string): Promise<Task> {
+/** `disturb`: what the provider does in place of the model, where it does not behave. */
+export async function runTask(
+  program: string,
+  disturb: (model: UpstreamHandler) => UpstreamHandler = (model) => model,
+  env: Readonly<Record<string, string>> = {},
+): Promise<Task> {
   const home = mkdtempSync(join(tmpdir(), 'tollgate-claude-code-'))
   const work = join(home, 'work')
   mkdirSync(work)
   for (const [name, text] of Object.entries(notes)) writeFileSync(join(work, name), `${text}\n`)
-  const upstream = startUpstream(playModel(Object.keys(notes).map((name) => join(work, name))))
+  const upstream = startUpstream(disturb(playModel(Object.keys(notes).map((name) => join(work, name)))))
   const gateway = await startGateway({ config: configFor(upstream.url) })
   try {
     const task = `${recipeLines()}exec "$0" -p 'What do both notes say?' \
@@ -90,12 +97,14 @@ export async function runTask(program: string): Promise<Task> {
         TOLLGATE_URL: gateway.url,
         TOLLGATE_KEY: gateway.key,
         TOLLGATE_MODEL: 'acme/coder',
+        ...env,
       },
     })
     const [output, errors, exitCode] = await Promise.all([child.stdout.text(), child.stderr.text(), child.exited])
     const told = output.startsWith('{') ? (JSON.parse(output) as Record<string, unknown>) : {}
     const asked = upstream.calls.map((call) => call.json() as unknown as ChatBody)
-    return { exitCode, told, printed: `${output}${errors}`, asked }
+    const records = gateway.logged().filter(({ message }) => message === 'request')
+    return { exitCode, told, printed: `${output}${errors}`, asked, records }
   } finally {
     await gateway.stop()
     upstream.stop()

@@ -1,0 +1,158 @@
+// A model whose only route fails for a moment, or for good, as the official clients for JavaScript and Python see it.
+// None of them retries by itself here: what they get is the gateway's own doing.
+
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { behave } from '../faults/misbehave.ts'
+import { failFirst, hiccups } from '../parts/failing-provider.ts'
+import { type Gateway, requestRecords, startGateway, upstreamConfig } from '../parts/gateway.ts'
+import { chatClientNames, isChatClient, messageClientNames, readError } from '../parts/official-clients.ts'
+import { startUpstream, type Upstream, type UpstreamHandler } from '../parts/upstream.ts'
+import { pythonClients } from '../recipes/python.ts'
+import { createTalk } from './talk.ts'
+
+let gateway: Gateway
+let upstream: Upstream
+beforeEach(async () => {
+  upstream = startUpstream(() => {})
+  gateway = await startGateway({ config: upstreamConfig(upstream.url) })
+})
+afterEach(async () => {
+  await gateway.stop()
+  upstream.stop()
+})
+
+const answer: UpstreamHandler = (call, reply) => behave({ call, reply, streams: call.json().stream === true })
+/** 3 tokens in at $1.00 and 2 out at $2.00 per million. */
+const cost = '0.000007'
+
+/** Every request was charged once, after three calls to the provider. */
+async function expectPaidOnce(requests = 1): Promise<void> {
+  expect(upstream.calls).toHaveLength(3 * requests)
+  const records = await requestRecords(gateway, requests)
+  expect(records.map(({ status, cost }) => [status, cost])).toEqual(Array.from({ length: requests }, () => [200, cost]))
+  expect(await balance()).toBeCloseTo(5 - requests * Number(cost), 9)
+}
+
+async function balance(): Promise<number> {
+  const token = await Bun.file(`${gateway.dataFolder}/admin-token`).text()
+  const headers = { authorization: `Bearer ${token.trim()}` }
+  const { data } = (await (await fetch(`${gateway.url}/api/workspaces`, { headers })).json()) as {
+    data: { id: string }[]
+  }
+  const wallet = await fetch(`${gateway.url}/api/workspaces/${data[0]?.id}/wallet`, { headers })
+  return Number(((await wallet.json()) as { balance: string }).balance)
+}
+
+const modes = ['whole', 'streamed'] as const
+
+for (const name of [...chatClientNames, ...messageClientNames]) {
+  describe(name, () => {
+    // Over the other dialect, where a stream's usage is rendered by the gateway as every client reads it.
+    const model = isChatClient(name) ? 'test/messages' : 'test/chat'
+
+    describe.each([...modes])('%s', (mode) => {
+      test.each(Object.keys(hiccups))('sees nothing of %s that comes twice', async (hiccup) => {
+        upstream.handle(failFirst(2, hiccup, answer))
+        const told = await createTalk(name, gateway)({ model, turns: ['hi'] }, mode)
+        expect(told.text).toBe('hello')
+        await expectPaidOnce()
+      })
+
+      test.each(['a 529', 'a reset connection'])('gets one clear error of %s that stays', async (hiccup) => {
+        upstream.handle(failFirst(Number.POSITIVE_INFINITY, hiccup, answer))
+        const error = await readError(name, createTalk(name, gateway)({ model, turns: ['hi'] }, mode))
+        expect(error).toMatchObject({ exception: 'NotFoundError', code: 'NOT_FOUND' })
+        expect(String(error.text)).toMatch(/exists, but its provider \w+ is failing \((\d+|broken) after 3 tries\)/)
+        expect(error.headers?.get('x-should-retry')).toBe('true')
+        expect(upstream.calls).toHaveLength(3)
+        expect(await balance()).toBe(5)
+      })
+    })
+  })
+}
+
+/** Prints the answers to the questions on the command line, whole and streamed, or the errors. */
+const programs = {
+  openai: `
+import openai, os, sys
+client = openai.OpenAI(base_url=os.environ["TOLLGATE_URL"] + "/v1", api_key=os.environ["TOLLGATE_KEY"], max_retries=0)
+for question in sys.argv[1:]:
+    # Another cap, so that the provider can tell it from the stream.
+    ask = dict(model="test/messages", messages=[{"role": "user", "content": question}])
+    try:
+        print(client.chat.completions.create(max_tokens=8, **ask).choices[0].message.content)
+        stream = client.chat.completions.create(max_tokens=9, stream=True, **ask)
+        print("".join(chunk.choices[0].delta.content or "" for chunk in stream if chunk.choices))
+    except openai.APIStatusError as error:
+        print(type(error).__name__, error.code, error.response.headers["x-should-retry"], error.message)
+`,
+  anthropic: `
+import anthropic, os, sys
+client = anthropic.Anthropic(base_url=os.environ["TOLLGATE_URL"], api_key=os.environ["TOLLGATE_KEY"], max_retries=0)
+for question in sys.argv[1:]:
+    # Another cap, so that the provider can tell it from the stream.
+    ask = dict(model="test/chat", messages=[{"role": "user", "content": question}])
+    try:
+        print(client.messages.create(max_tokens=8, **ask).content[0].text)
+        with client.messages.stream(max_tokens=9, **ask) as stream:
+            print("".join(stream.text_stream))
+    except anthropic.APIStatusError as error:
+        body = error.body["error"]
+        print(type(error).__name__, body["code"], error.response.headers["x-should-retry"], body["message"])
+`,
+}
+
+async function runPython(python: string, program: string, questions: readonly string[]): Promise<string[]> {
+  const child = Bun.spawn([python, '-c', program, ...questions], {
+    stdin: 'ignore',
+    stdout: 'pipe',
+    stderr: 'pipe',
+    env: { PATH: process.env.PATH ?? '', TOLLGATE_URL: gateway.url, TOLLGATE_KEY: gateway.key },
+  })
+  const [output, errors] = await Promise.all([child.stdout.text(), child.stderr.text(), child.exited])
+  return `${output}${errors}`.trim().split('\n')
+}
+
+/** Each of these starts a program of its own, which takes seconds on a busy machine. */
+const programMs = 60_000
+
+for (const { client, missing } of await pythonClients()) {
+  const name = `${client.name} ${client.version}`
+  if (missing !== undefined) {
+    test.skip(`${name}: ${missing}`, () => {})
+    continue
+  }
+  const [python = ''] = client.command('')
+  const program = client.name === 'OpenAI Python' ? programs.openai : programs.anthropic
+
+  describe(name, () => {
+    test(
+      'sees nothing of what comes twice, whole and streamed',
+      async () => {
+        const kinds = Object.keys(hiccups)
+        const fail = kinds.map((kind) => [kind, failFirst(2, kind, answer)] as const)
+        // The question says how the provider fails.
+        upstream.handle((call, reply) => {
+          const text = JSON.stringify(call.json())
+          return fail.find(([kind]) => text.includes(kind))?.[1](call, reply)
+        })
+        expect(await runPython(python, program, kinds)).toEqual(kinds.flatMap(() => ['hello', 'hello']))
+        await expectPaidOnce(2 * kinds.length)
+      },
+      programMs,
+    )
+
+    test(
+      'gets one clear error of a 529 that stays',
+      async () => {
+        upstream.handle(failFirst(Number.POSITIVE_INFINITY, 'a 529', answer))
+        const [told] = await runPython(python, program, ['hi'])
+        expect(told).toMatch(
+          /^NotFoundError NOT_FOUND true .*exists, but its provider \w+ is failing \(529 after 3 tries\)/,
+        )
+        expect(upstream.calls).toHaveLength(3)
+      },
+      programMs,
+    )
+  })
+}
