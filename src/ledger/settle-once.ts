@@ -2,7 +2,7 @@
 // same transfer. What was settled earlier is found in the database instead.
 
 import type { RequestId } from '../kernel/ids.ts'
-import type { Settlement, SettleOutcome } from './ledger.ts'
+import type { SettleEnd, Settlement, SettleOutcome } from './ledger.ts'
 
 type Settle = (settlement: Settlement) => Promise<SettleOutcome>
 
@@ -11,7 +11,7 @@ export function settleOnce(settle: Settle): Settle {
   return (settlement) => {
     const { requestId } = settlement
     const first = running.get(requestId)
-    if (first) return first.then((outcome) => (outcome.kind === 'settled' ? { ...outcome, repeated: true } : outcome))
+    if (first) return first.then(repeated)
     const forget = () => void running.delete(requestId)
     const outcome = settle(settlement)
     running.set(requestId, outcome)
@@ -19,4 +19,13 @@ export function settleOnce(settle: Settle): Settle {
     outcome.then((heard) => (heard.kind === 'unknown' ? heard.end.then(forget) : forget()), forget)
     return outcome
   }
+}
+
+function repeated(outcome: SettleOutcome): SettleOutcome {
+  if (outcome.kind !== 'unknown') return repeatedEnd(outcome)
+  return { ...outcome, end: outcome.end.then((end) => end && repeatedEnd(end)) }
+}
+
+function repeatedEnd(end: SettleEnd): SettleEnd {
+  return end.kind === 'settled' ? { ...end, repeated: true } : end
 }

@@ -69,7 +69,7 @@ function checkCharges({ oracle }: World, { transfers, holds, records }: BookRows
 
 function checkCharge(
   violate: (text: string) => void,
-  { id, charge: known, state }: RequestModel,
+  { id, charge: known, state, isUncharged }: RequestModel,
   found: TransferRow | undefined,
   writtenOff: bigint,
 ): void {
@@ -80,6 +80,7 @@ function checkCharge(
     (known.transferId !== found.id || known.amount !== found.amount || known.writtenOff !== writtenOff)
   )
     violate(`M3: ${id} was told of another charge than is stored`)
+  if (found && isUncharged) violate(`M3: ${id} had heard that nothing was charged, and was charged`)
   if (!known && found && (state === 'ended' || state === 'refused')) violate(`M3: ${id} had ended, and was charged`)
 }
 

@@ -105,6 +105,11 @@ export const mutations: readonly Mutation[] = [
     ],
   },
   {
+    name: 'a commit that takes too long is told as failed',
+    engine: 'embedded',
+    edits: [{ file: 'ledger/embedded/group-commit.ts', from: /entry\.onOverdue\(\)/, to: 'entry.onGivenUp()' }],
+  },
+  {
     name: 'the reaper takes a replica for dead between two heartbeats',
     engine: 'shared',
     edits: [{ file: 'ledger/shared/replica.ts', from: /silenceOfDeathMs = 20_000n/, to: 'silenceOfDeathMs = 2_000n' }],

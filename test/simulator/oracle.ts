@@ -1,7 +1,7 @@
 // The independent judge of a simulated world. It hears what was asked and answered, keeps by plain arithmetic what money.md
 // promises (M1–M8), and names every answer that cannot be. It reads no code of the ledger and asks it nothing.
 
-import type { ExtendOutcome, HoldOutcome, ReleaseOutcome, SettleOutcome } from '../../src/ledger/ledger.ts'
+import type { ExtendOutcome, HoldOutcome, ReleaseOutcome, SettleEnd, SettleOutcome } from '../../src/ledger/ledger.ts'
 import { type AskedSettlement, type CappedRoom, RequestModel } from './request-model.ts'
 import { type Demand, Room } from './room.ts'
 
@@ -103,8 +103,21 @@ export class Oracle {
       if (heard.kind === 'settled') this.#settled(request, heard, demand)
       else if (heard.kind === 'gone' && isOwner) this.#gone(request, mayBeGone, 'settlement')
       else if (isOwner && request.state !== 'ended') request.isUnclear = true
+      if (heard.kind === 'unavailable' && isOwner) this.#uncharged(request)
       request.refresh()
     }
+  }
+
+  /** How a settlement ended whose outcome was unknown when it was answered. */
+  settleLate(request: RequestModel, end: SettleEnd): void {
+    if (end.kind === 'settled') this.#settled(request, end, undefined)
+    else this.#uncharged(request)
+    request.refresh()
+  }
+
+  #uncharged(request: RequestModel): void {
+    if (request.charge) this.violate(`M3: ${request.id} hears that nothing was charged, and was charged`)
+    request.isUncharged = true
   }
 
   release(request: RequestModel, isOwner: boolean): (heard: Heard<ReleaseOutcome>) => void {
@@ -136,7 +149,7 @@ export class Oracle {
     else request.end()
   }
 
-  #settled(request: RequestModel, heard: Extract<SettleOutcome, { kind: 'settled' }>, demand: Demand): void {
+  #settled(request: RequestModel, heard: Extract<SettleEnd, { kind: 'settled' }>, demand: Demand | undefined): void {
     const { transfer, writtenOff, repeated } = heard
     const { charge } = request
     const found = { transferId: transfer.id, amount: transfer.amount, writtenOff }
@@ -147,6 +160,7 @@ export class Oracle {
       return
     }
     if (request.state === 'ended') this.violate(`M3: ${request.id} was charged after it had ended without a charge`)
+    if (request.isUncharged) this.violate(`M3: ${request.id} was charged after it had heard that nothing was`)
     if (repeated && request.asked.length < 1) this.violate(`M3: ${request.id} has a charge that nobody asked for`)
     const fault = this.chargeFault(request, found, request.isUnclear ? undefined : demand)
     if (fault) this.violate(fault)

@@ -36,8 +36,10 @@ export class RequestModel {
   chargers = 0
   /** It may end by itself now: its time is over, or its process may have been taken for dead. */
   isLoose = false
-  /** Settlements whose answer never came, or was "unavailable": it may have been charged. */
+  /** Settlements whose answer never came, or did not say how they ended: it may have been charged. */
   isUnclear = false
+  /** A settlement ended with the word that nothing was charged, so nothing may ever be. */
+  isUncharged = false
 
   constructor(
     readonly id: string,

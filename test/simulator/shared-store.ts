@@ -4,6 +4,7 @@
 import { SQL } from 'bun'
 import type { Database } from '../../src/store/database.ts'
 import type { Sql } from '../../src/store/sql.ts'
+import { CommitUnknown } from '../../src/store/sql-error.ts'
 import type { Scheduler, Turns } from './scheduler.ts'
 import type { StatementTurns } from './statement-turns.ts'
 import type { StoreFaults } from './store-faults.ts'
@@ -87,7 +88,7 @@ async function transact<T>(options: SharedStoreOptions, work: (sql: Sql) => Prom
       const answer = () => {
         if ('thrown' in done) reject(done.thrown)
         else if (fault === 'none') opened.whole.then(resolve, reject)
-        else reject(closed())
+        else reject(new CommitUnknown(closed()))
       }
       scheduler.soon(owner, 'hears of its end', answer)
     })

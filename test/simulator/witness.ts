@@ -89,6 +89,10 @@ export class Witness {
             oracle.violate(`M2: ${request.id} hears that it is charged, and the charge is not on the disk`)
           }
           hear(heard)
+          if (heard.kind !== 'unknown') return
+          void heard.end.then((end) => {
+            if (end && !process.isDead) oracle.settleLate(request, end)
+          })
         },
       ]
     })
