@@ -85,12 +85,12 @@ export async function runCycles(options: CyclesOptions): Promise<CyclesSummary> 
   }
 }
 
-/** A gateway that was started once and stopped: with its first key and its opening credit. */
-export async function createSite(engine: Engine, crashUpstream: CrashUpstream): Promise<Site> {
+/** A gateway that was started once and stopped: with its first key and its opening credit. `database`: in place of a new one. */
+export async function createSite(engine: Engine, crashUpstream: CrashUpstream, database?: string): Promise<Site> {
   const dataFolder = mkdtempSync(join(tmpdir(), 'tollgate-crash-'))
   const configPath = join(dataFolder, 'tollgate.yaml')
   writeFileSync(configPath, upstreamConfig(crashUpstream.upstream.url))
-  const databaseUrl = engine === 'postgres' ? await (await sharedPostgres()).createDatabase() : undefined
+  const databaseUrl = database ?? (engine === 'postgres' ? await (await sharedPostgres()).createDatabase() : undefined)
   const data = { dataFolder, databaseUrl, configPath }
   const gateway = await startOn(data)
   await gateway.stop()

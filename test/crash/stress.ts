@@ -1,0 +1,238 @@
+// One round of stress: many mixed calls by clients that retry under an idempotency key, as the official SDKs do, on a
+// gateway whose store stands still for longer than a settlement is tried and which is killed with kill -9. At the end the
+// books are recomputed from the database with plain SQL and compared with what the clients saw.
+
+import { rmSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Sql } from '../../src/store/sql.ts'
+import { checkBooks, openingCredit, withBooks } from '../parts/crash-books.ts'
+import { type Ask, askForReceipt, askKinds, type Receipt } from '../parts/crash-client.ts'
+import { type CrashGateway, startCrashGateway } from '../parts/crash-gateway.ts'
+import { injectSlowSync } from '../parts/crash-inject.ts'
+import { startCrashPostgres } from '../parts/crash-postgres.ts'
+import { costOf, startCrashUpstream } from '../parts/crash-upstream.ts'
+import { gatewayCommand } from '../parts/program.ts'
+import { createSite, type Engine } from './run-cycles.ts'
+
+export interface StressOptions {
+  readonly engine: Engine
+  readonly calls: number
+  readonly stallSeconds: number
+}
+
+export interface StressResult {
+  readonly calls: number
+  /** Answers of any kind, retries included. */
+  readonly answers: number
+  readonly complete: number
+  readonly replayed: number
+  /** Errors that said that the charge is unknown, or that nothing was charged. */
+  readonly unknown: number
+  readonly uncharged: number
+  readonly charges: number
+  /** Of them, those of requests whose caller had been told that it is unknown. */
+  readonly chargedUnknown: number
+  readonly kills: number
+  readonly seconds: number
+  readonly violations: readonly string[]
+}
+
+/** Clients at the same time. */
+const places = 60
+/** Of the calls; the others have no key and are sent once. */
+const keyedShare = 0.8
+/** On PostgreSQL the keys of a dead process are taken until its death is known, after 20 s. */
+const silenceMs = 25_000n
+/** After what share of the calls something happens. */
+const plan = [
+  { after: 0.2, does: 'stall' },
+  { after: 0.4, does: 'kill' },
+  { after: 0.6, does: 'stall and kill' },
+  { after: 0.8, does: 'kill' },
+] as const
+
+interface Call {
+  readonly ask: Ask
+  readonly receipts: Receipt[]
+}
+
+const unknownWords = 'it is not known yet whether it was charged'
+const unchargedWords = 'Nothing was charged'
+
+export async function stress({ engine, calls, stallSeconds }: StressOptions): Promise<StressResult> {
+  const startedMs = performance.now()
+  const crashUpstream = startCrashUpstream()
+  await using postgres = engine === 'postgres' ? await startCrashPostgres() : undefined
+  const site = await createSite(engine, crashUpstream, await postgres?.createDatabase())
+  const errors: string[] = []
+  let kills = 0
+  let gateway = await startCrashGateway(site, { program: gatewayCommand() })
+  let next = 0
+  let done = 0
+  const all = Array.from({ length: calls }, (_, at) => ({ ask: askOf(at), receipts: [] }) as Call)
+
+  const stall = async (victim: CrashGateway, meanwhile: () => Promise<unknown>) => {
+    if (postgres) {
+      await postgres.freeze()
+      await meanwhile()
+      return await postgres.thaw()
+    }
+    const injection = await injectSlowSync(victim.pid, join(site.dataFolder, 'tollgate.db-wal'), stallSeconds)
+    await meanwhile()
+    await injection.end()
+  }
+  const kill = async (during = (work: () => Promise<unknown>) => work()) => {
+    const victim = gateway
+    kills++
+    await during(async () => {
+      const dying = victim.kill()
+      // Under strace it is gone when strace is; PostgreSQL does not mind.
+      await Promise.race([dying, Bun.sleep(100)])
+    })
+    await victim.ended
+    errors.push(...victim.errors())
+    await withBooks(site, async (database) => {
+      if (database.engine === 'postgres')
+        await database.transaction((sql) => sql`UPDATE replicas SET heartbeat_at = heartbeat_at - ${silenceMs}`)
+    })
+    gateway = await startCrashGateway(site, { program: gatewayCommand() })
+  }
+  const trouble = async () => {
+    for (const { after, does } of plan) {
+      while (done < after * calls) await Bun.sleep(20)
+      const wait = () => Bun.sleep(stallSeconds * 1000)
+      if (does === 'stall') await stall(gateway, wait)
+      else if (does === 'kill') await kill()
+      else await kill((die) => stall(gateway, () => wait().then(die)))
+    }
+  }
+  const client = async () => {
+    for (let call = all[next++]; call; call = all[next++]) {
+      await insist(() => gateway, call)
+      done++
+    }
+  }
+  try {
+    await Promise.all([trouble(), ...Array.from({ length: places }, client)])
+    const ended = await gateway.stop()
+    if (ended !== 0) errors.push(`the gateway did not stop properly: ${ended}`)
+    errors.push(...gateway.errors())
+    const receipts = all.flatMap((call) => call.receipts)
+    const books = await withBooks(site, async (database) => ({
+      faults: await checkBooks(database, {
+        paidIn: openingCredit,
+        // A replayed answer has an id of its own and is not charged; it is looked at with its call.
+        receipts: receipts.filter((receipt) => !isReplayed(receipt)),
+        asked: receipts.length,
+      }),
+      charges: await readCharges(database.sql),
+      sums: await checkSums(database.sql),
+    }))
+    const charged = new Set(books.charges.map(({ request_id }) => request_id))
+    const isTold = (words: string) => receipts.filter(({ text }) => text.includes(words))
+    return {
+      calls,
+      answers: receipts.length,
+      complete: receipts.filter(({ end }) => end === 'complete').length,
+      replayed: receipts.filter(isReplayed).length,
+      unknown: isTold(unknownWords).length,
+      uncharged: isTold(unchargedWords).length,
+      charges: books.charges.length,
+      chargedUnknown: isTold(unknownWords).filter(({ requestId }) => charged.has(requestId ?? '')).length,
+      kills,
+      seconds: Math.round((performance.now() - startedMs) / 1000),
+      violations: [...errors, ...books.faults, ...books.sums, ...checkCalls(all, books.charges)],
+    }
+  } finally {
+    await gateway.kill()
+    crashUpstream.upstream.stop()
+    rmSync(site.dataFolder, { recursive: true, force: true })
+  }
+}
+
+/** No two cost the same, so that the amount of a charge says which call it is for. */
+function askOf(at: number): Ask {
+  const kind = askKinds[at % askKinds.length] as (typeof askKinds)[number]
+  const stream = Math.random() < 0.6
+  const order = {
+    inputTokens: 7,
+    outputTokens: 1 + at,
+    pieces: stream ? 2 + Math.floor(Math.random() * 8) : 1,
+    pauseMs: Math.floor(Math.random() * 60),
+  }
+  return { ...kind, stream, order, ...(Math.random() < keyedShare && { idempotencyKey: `call ${at}` }) }
+}
+
+/**
+ * With a key: until it was answered to its end, or is known to be paid for and not kept. Without one it is sent again only
+ * after an answer that allows it: an error before the end of which it is certain that nothing was charged.
+ */
+async function insist(gateway: () => CrashGateway, { ask, receipts }: Call): Promise<void> {
+  for (;;) {
+    const receipt = await askForReceipt(gateway(), ask)
+    receipts.push(receipt)
+    const { status, end, headers } = receipt
+    if (end === 'complete') return
+    const mayRetry = headers?.get('x-should-retry') !== 'false'
+    const isRefused = status === 429 || status === 503 || status === 500
+    if (ask.idempotencyKey === undefined ? !(isRefused && mayRetry) : status === 400) return
+    await Bun.sleep(Number(headers?.get('retry-after-ms') ?? 200))
+  }
+}
+
+function isReplayed({ headers }: Receipt): boolean {
+  return headers?.get('x-tollgate-replayed') === 'true'
+}
+
+interface ChargeRow {
+  readonly request_id: string
+  readonly amount: bigint
+}
+
+function readCharges(sql: Sql): Promise<ChargeRow[]> {
+  return sql<ChargeRow>`SELECT request_id, amount FROM transfers WHERE kind = 'charge'`
+}
+
+/** The wallet and every charge from the transfers alone. */
+async function checkSums(sql: Sql): Promise<string[]> {
+  const twice = await sql<{ amount: bigint }>`SELECT amount FROM transfers WHERE kind = 'charge'
+    GROUP BY amount HAVING COUNT(*) > 1`
+  const again = await sql<{ request_id: string }>`SELECT request_id FROM transfers WHERE kind = 'charge'
+    GROUP BY request_id HAVING COUNT(*) > 1`
+  const [sums] = await sql<{ credited: bigint; charged: bigint; posted: bigint; held: bigint }>`SELECT
+    (SELECT CAST(COALESCE(SUM(amount), 0) AS BIGINT) FROM transfers WHERE kind IN ('topup', 'grant')) AS credited,
+    (SELECT CAST(COALESCE(SUM(amount), 0) AS BIGINT) FROM transfers WHERE kind = 'charge') AS charged,
+    (SELECT CAST(COALESCE(SUM(posted), 0) AS BIGINT) FROM balances) AS posted,
+    (SELECT CAST(COALESCE(SUM(held), 0) AS BIGINT) FROM balances) AS held`
+  const faults = twice.map(({ amount }) => `two charges of ${amount}: one call was paid for twice`)
+  faults.push(...again.map(({ request_id }) => `${request_id} has two charges`))
+  if (sums && sums.credited - sums.charged !== sums.posted)
+    faults.push(`the wallet has ${sums.posted}, credited ${sums.credited}, charged ${sums.charged}`)
+  if (sums && sums.held !== 0n) faults.push(`${sums.held} is still held`)
+  return faults
+}
+
+/** What every client saw of its call, against the charge of the call. */
+function checkCalls(calls: readonly Call[], charges: readonly ChargeRow[]): string[] {
+  const byAmount = new Map(charges.map((charge) => [charge.amount, charge.request_id]))
+  const faults: string[] = []
+  for (const { ask, receipts } of calls) {
+    const name = ask.idempotencyKey ?? `a call without a key (${ask.order.outputTokens} tokens)`
+    const charge = byAmount.get(costOf(ask.order))
+    const complete = receipts.filter(({ end }) => end === 'complete')
+    const generated = complete.filter((receipt) => !isReplayed(receipt))
+    if (generated.length > 1) faults.push(`${name}: two complete answers were generated`)
+    const last = receipts.at(-1)
+    if (ask.idempotencyKey !== undefined && charge === undefined)
+      faults.push(`${name}: ended with ${last?.status} and was never charged`)
+    if (complete.length > 0 && charge === undefined) faults.push(`${name}: complete and not charged`)
+    for (const { requestId, text } of receipts) {
+      if (text.includes(unchargedWords) && requestId === charge)
+        faults.push(`${name}: charged after "${unchargedWords}"`)
+    }
+    for (const { text } of complete.filter(isReplayed)) {
+      if (generated[0] && generated[0].text !== text) faults.push(`${name}: replayed another answer than the first`)
+    }
+  }
+  return faults
+}
