@@ -50,4 +50,4 @@ test('a gateway whose wallets contradict the database answers what it charged, f
     crashUpstream.upstream.stop()
     rmSync(site.dataFolder, { recursive: true, force: true })
   }
-}, 120_000)
+})

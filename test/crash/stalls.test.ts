@@ -73,60 +73,61 @@ for (const [engine, isPossible, needs] of engines) {
   for (const ask of asks) {
     const what = `${engine}, ${ask.surface.name}, ${ask.stream ? 'streamed' : 'whole'}`
     for (const end of ['the stall ends', 'the process is killed'] as const) {
-      test.skipIf(!isPossible).concurrent(
-        `${what}: a charge that is not confirmed in thirty seconds is unknown, and paid for once when ${end}${needs}`,
-        async () => {
-          const scene = await openScene(engine)
-          const { crashUpstream, site } = scene
-          const { calls } = crashUpstream.upstream
-          let gateway = await scene.start()
-          try {
-            crashUpstream.closeGate()
-            const asking = askForReceipt(gateway, ask)
-            await until(() => calls.length === 1)
-            const endStall = await scene.stall(gateway)
-            crashUpstream.openGate()
-            const unknown = await asking
-            expect(unknown.end).toBe(ask.stream ? 'failed' : 'refused')
-            expect(unknown.text).toContain('it is not known yet whether it was charged')
-            expect(unknown.text).not.toMatch(/Nothing was charged|\[DONE\]|message_stop/)
-            if (!ask.stream) {
-              expect(unknown.status).toBe(503)
-              expect(unknown.headers?.get('retry-after')).toBe('1')
-              expect(unknown.headers?.get('x-should-retry')).toBe('true')
-            }
-            // A process under strace is not gone before strace has let go of it.
-            const dying = end === 'the process is killed' ? gateway.kill() : undefined
-            await endStall()
-            await dying
-            if (dying) gateway = await scene.start()
+      test
+        .skipIf(!isPossible)
+        .concurrent(
+          `${what}: a charge that is not confirmed in thirty seconds is unknown, and paid for once when ${end}${needs}`,
+          async () => {
+            const scene = await openScene(engine)
+            const { crashUpstream, site } = scene
+            const { calls } = crashUpstream.upstream
+            let gateway = await scene.start()
+            try {
+              crashUpstream.closeGate()
+              const asking = askForReceipt(gateway, ask)
+              await until(() => calls.length === 1)
+              const endStall = await scene.stall(gateway)
+              crashUpstream.openGate()
+              const unknown = await asking
+              expect(unknown.end).toBe(ask.stream ? 'failed' : 'refused')
+              expect(unknown.text).toContain('it is not known yet whether it was charged')
+              expect(unknown.text).not.toMatch(/Nothing was charged|\[DONE\]|message_stop/)
+              if (!ask.stream) {
+                expect(unknown.status).toBe(503)
+                expect(unknown.headers?.get('retry-after')).toBe('1')
+                expect(unknown.headers?.get('x-should-retry')).toBe('true')
+              }
+              // A process under strace is not gone before strace has let go of it.
+              const dying = end === 'the process is killed' ? gateway.kill() : undefined
+              await endStall()
+              await dying
+              if (dying) gateway = await scene.start()
 
-            const again = await insist(gateway, ask)
-            const isKept = end === 'the stall ends' && !ask.stream
-            expect([again.status, again.headers?.get('x-tollgate-replayed') ?? null]).toEqual(
-              isKept ? [200, 'true'] : [400, null],
-            )
-            if (!isKept) expect(again.text).toContain(unknown.requestId ?? 'no id')
-            expect(calls).toHaveLength(1)
-            expect(await gateway.stop()).toBe(0)
-            await withBooks(site, async (database) => {
-              const receipts = [unknown]
-              expect(await countCharges(database.sql)).toBe(1)
-              expect(await checkBooks(database, { paidIn: openingCredit, receipts, asked: 1 })).toEqual([])
-              const rows = await database.sql<{ status: bigint; charge: bigint }>`SELECT status, charge FROM requests
+              const again = await insist(gateway, ask)
+              const isKept = end === 'the stall ends' && !ask.stream
+              expect([again.status, again.headers?.get('x-tollgate-replayed') ?? null]).toEqual(
+                isKept ? [200, 'true'] : [400, null],
+              )
+              if (!isKept) expect(again.text).toContain(unknown.requestId ?? 'no id')
+              expect(calls).toHaveLength(1)
+              expect(await gateway.stop()).toBe(0)
+              await withBooks(site, async (database) => {
+                const receipts = [unknown]
+                expect(await countCharges(database.sql)).toBe(1)
+                expect(await checkBooks(database, { paidIn: openingCredit, receipts, asked: 1 })).toEqual([])
+                const rows = await database.sql<{ status: bigint; charge: bigint }>`SELECT status, charge FROM requests
                 WHERE id = ${unknown.requestId ?? ''}`
-              // Nobody was left to correct the row of the process that was killed.
-              const status = end === 'the stall ends' ? 503n : 200n
-              expect(rows).toEqual([{ status, charge: price }])
-            })
-            expect(gateway.errors()).toEqual([])
-          } finally {
-            await gateway.kill()
-            scene.close()
-          }
-        },
-        240_000,
-      )
+                // Nobody was left to correct the row of the process that was killed.
+                const status = end === 'the stall ends' ? 503n : 200n
+                expect(rows).toEqual([{ status, charge: price }])
+              })
+              expect(gateway.errors()).toEqual([])
+            } finally {
+              await gateway.kill()
+              scene.close()
+            }
+          },
+        )
     }
   }
 }

@@ -79,4 +79,4 @@ test('a first event after 90 s and a pause of 90 s in mid-answer', async () => {
     if (cell.stream) expect(text).toContain(cell.surface.name === 'chat' ? '[DONE]' : 'message_stop')
   }
   expect(upstream.calls.length - before).toBe(cells.length)
-}, 60_000)
+})

@@ -2,7 +2,7 @@
 // limits intact, and is reported to the operator: on both engines, surfaces and lanes, streamed or not, also where the
 // answer ends early.
 
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { ask } from '../parts/ask.ts'
@@ -13,8 +13,6 @@ import { say, usageIn, wordsOf } from './provider-words.ts'
 import { allPaths, type Path, streamedPaths } from './till.ts'
 import { tillConfig } from './till-config.ts'
 import { createWallets, nanos, type Wallets } from './wallets.ts'
-
-setDefaultTimeout(60_000)
 
 /** $5.00 and $200.00 per million: 5,000 and 200,000 nano-dollars a token. */
 const price = '{ input: "5", output: "200" }'

@@ -232,4 +232,4 @@ test('left while the hold is made: no provider is called and nothing is paid, on
   }
   expect(slow.upstream.calls).toHaveLength(0)
   await slow[Symbol.asyncDispose]()
-}, 60_000)
+})

@@ -64,11 +64,11 @@ forEachEngine((engine) => {
     const env: Record<string, string> = url === undefined ? {} : { DATABASE_URL: url }
     gateway = await startGateway({ config: tillConfig(upstream.url, {}), env, dressLedger })
     wallets = createWallets(gateway)
-  }, 60_000)
+  })
   afterAll(async () => {
     await gateway.stop()
     upstream.stop()
-  }, 60_000)
+  })
 
   let keys = 0
   function send(path: Path, key: string | undefined): Promise<Response> {

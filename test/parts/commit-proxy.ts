@@ -18,7 +18,13 @@ interface Ends {
   server: Socket<Ends> | undefined
   /** A charge was sent, and its COMMIT was not. */
   hasCharge: boolean
+  /** The end of what was looked at: a word may be cut between two reads. */
+  tail: string
 }
+
+const chargeWord = '"kind":"charge"'
+/** One byte less than the longest word that is looked for, so that no word is seen twice. */
+const longestWord = chargeWord.length - 1
 
 export function startCommitProxy(serverPort: number): CommitProxy {
   let stall: PromiseWithResolvers<void> | undefined
@@ -26,10 +32,14 @@ export function startCommitProxy(serverPort: number): CommitProxy {
   const clients = new Map<Socket<Ends>, Ends>()
 
   const look = (ends: Ends, chunk: Uint8Array) => {
-    const text = Buffer.from(chunk).toString('latin1')
-    if (text.includes('"kind":"charge"')) ends.hasCharge = true
-    if (!ends.hasCharge || !text.includes('COMMIT')) return
+    const text = ends.tail + Buffer.from(chunk).toString('latin1')
+    ends.tail = text.slice(-longestWord)
+    const chargeAt = text.indexOf(chargeWord)
+    if (chargeAt >= 0) ends.hasCharge = true
+    // Not the COMMIT of an earlier transaction that is still in the tail.
+    if (!ends.hasCharge || text.indexOf('COMMIT', chargeAt + 1) < 0) return
     ends.hasCharge = false
+    ends.tail = ''
     if (!stall) return
     isStalled = true
     stall.resolve()
@@ -39,7 +49,7 @@ export function startCommitProxy(serverPort: number): CommitProxy {
     port: 0,
     socket: {
       async open(client) {
-        const ends: Ends = { toServer: [], toClient: [], server: undefined, hasCharge: false }
+        const ends: Ends = { toServer: [], toClient: [], server: undefined, hasCharge: false, tail: '' }
         client.data = ends
         clients.set(client, ends)
         ends.server = await Bun.connect<Ends>({

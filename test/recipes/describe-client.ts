@@ -30,7 +30,7 @@ export function describeClients(clients: readonly RecipeClient[]): void {
         beforeAll(async () => {
           runs ??= runEverywhere(client, gates)
           run = (await runs).get(gate)
-        }, 90_000)
+        })
         describe.each([...client.surfaces])('%s surface', (surface) => {
           test.each(client.examples.filter((name) => name !== 'count' || surface === 'messages'))('%s', (name) => {
             const told = run?.printed.example(surface, name)
