@@ -17,6 +17,8 @@ export interface TillOptions {
   readonly route?: string
   /** YAML of the section of the configuration file. */
   readonly server?: string
+  /** The same. */
+  readonly retries?: string
   readonly clock?: Clock
   /** The ledger as the gateway shall see it. */
   dressLedger?(real: Ledger): Ledger
@@ -31,7 +33,7 @@ const dialects = { chat: 'openai-chat', messages: 'anthropic-messages' }
 /** Provider `chat-3-1` is the second one of model `till/chat-3`. */
 export function tillConfig(
   url: string,
-  { price = usualPrice, more = '', route = '', server, spare, models = 1 }: TillOptions,
+  { price = usualPrice, more = '', route = '', server, retries, spare, models = 1 }: TillOptions,
 ): string {
   const providers: string[] = []
   const entries: string[] = []
@@ -48,5 +50,6 @@ export function tillConfig(
       entries.push(`  - { id: till/${name}-${model}, price: ${price}, ${size}${extra}routes: [${routes.join(', ')}] }`)
     }
   }
-  return `${server === undefined ? '' : `server: ${server}\n`}providers:\n${providers.join('\n')}\nmodels:\n${entries.join('\n')}\n`
+  const sections = Object.entries({ server, retries }).flatMap(([name, yaml]) => (yaml ? `${name}: ${yaml}\n` : []))
+  return `${sections.join('')}providers:\n${providers.join('\n')}\nmodels:\n${entries.join('\n')}\n`
 }
