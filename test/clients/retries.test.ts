@@ -1,4 +1,5 @@
 import { afterAll, afterEach, beforeEach, describe, expect, spyOn, test } from 'bun:test'
+import type { Ledger } from '../../src/ledger/ledger.ts'
 import { type Gateway, startGateway, upstreamConfig } from '../parts/gateway.ts'
 import { createJumpClock, type JumpClock } from '../parts/jump-clock.ts'
 import {
@@ -18,11 +19,26 @@ import { startUpstream, type Upstream, type UpstreamReply } from '../parts/upstr
 let gateway: Gateway
 let upstream: Upstream
 let clock: JumpClock
+/** So many settlements are answered as unknown; each is then made. */
+let unknownCharges = 0
+function dressLedger(real: Ledger): Ledger {
+  return {
+    ...real,
+    async settle(settlement) {
+      const settling = real.settle(settlement)
+      if (unknownCharges-- <= 0) return await settling
+      const end = settling.then((outcome) => (outcome.kind === 'unknown' ? undefined : outcome))
+      return { kind: 'unknown', retryAfterMs: 1000, end }
+    },
+  }
+}
+
 // A gateway for each test: what one test's provider did wrong must not be held against the next one's.
 beforeEach(async () => {
   clock = createJumpClock()
   upstream = startUpstream(() => {})
-  gateway = await startGateway({ config: upstreamConfig(upstream.url), clock })
+  unknownCharges = 0
+  gateway = await startGateway({ config: upstreamConfig(upstream.url), clock, dressLedger })
 })
 afterEach(async () => {
   await gateway.stop()
@@ -53,15 +69,20 @@ afterAll(() => timers.mockRestore())
 const user = { role: 'user' as const, content: 'hi' }
 
 /** One call with retries allowed; answers with the text. */
-async function say(name: ClientName, model: string, maxRetries: number): Promise<string> {
+async function say(
+  name: ClientName,
+  model: string,
+  maxRetries: number,
+  headers: Record<string, string> = {},
+): Promise<string> {
   const settings = { apiKey: gateway.key, maxRetries }
   if (isChatClient(name)) {
     const client = createChatClient(name, { ...settings, baseURL: `${gateway.url}/v1` })
-    const reply = await client.chat.completions.create({ model, messages: [user] })
+    const reply = await client.chat.completions.create({ model, messages: [user] }, { headers })
     return reply.choices[0]?.message.content ?? ''
   }
   const client = createMessageClient(name, { ...settings, baseURL: gateway.url })
-  const reply = await client.messages.create({ model, max_tokens: 9, messages: [user] })
+  const reply = await client.messages.create({ model, max_tokens: 9, messages: [user] }, { headers })
   return reply.content.map((block) => (block.type === 'text' ? block.text : '')).join('')
 }
 
@@ -86,6 +107,21 @@ function requestCounter(model: string): () => number {
 for (const name of [...chatClientNames, ...messageClientNames]) {
   describe(name, () => {
     const model = isChatClient(name) ? 'test/chat' : 'test/messages'
+
+    test('does not send a request again by itself whose charge is unknown and that has no idempotency key', async () => {
+      upstream.handle((_, reply) => answer(name, reply))
+      unknownCharges = 1
+      const error = await readError(name, say(name, model, 2))
+      expect(error).toMatchObject({ status: 503, code: 'OVERLOADED' })
+      expect(upstream.calls).toHaveLength(1)
+    })
+
+    test('sends one whose charge is unknown again under its idempotency key, and gets the first answer unpaid', async () => {
+      upstream.handle((_, reply) => answer(name, reply))
+      unknownCharges = 1
+      expect(await say(name, model, 5, { 'idempotency-key': 'k' })).toBe('there')
+      expect(upstream.calls).toHaveLength(1)
+    })
 
     test('waits as long as Retry-After says between its tries', async () => {
       const requests = requestCounter('sandbox/throttled')

@@ -11,6 +11,7 @@ import { findPostgresPrograms } from '../parts/postgres.ts'
 import { chat, messages } from '../parts/surfaces.ts'
 import { until } from './outage.ts'
 import { createSite, type Engine } from './run-cycles.ts'
+import { stress } from './stress.ts'
 
 // A charge whose commit reaches the store and is not confirmed for more than thirty seconds, with the real gateway as a
 // process of its own: a sync of the disk that hangs (strace), and a PostgreSQL whose replies are lost behind a COMMIT. The
@@ -130,4 +131,29 @@ for (const [engine, isPossible, needs] of engines) {
         )
     }
   }
+}
+
+// The short version of `npm run stress`.
+for (const [engine, isPossible, needs] of engines) {
+  test
+    .skipIf(!isPossible)
+    .concurrent(
+      `${engine}: under load with a stall and a kill no call is paid for twice and every keyed call is paid for once${needs}`,
+      async () => {
+        const plan = [
+          { after: 0.3, does: 'stall' },
+          { after: 0.6, does: 'kill' },
+        ] as const
+        const { violations, unknown, uncharged, complete } = await stress({
+          engine,
+          calls: 150,
+          stallSeconds: 35,
+          plan,
+        })
+        expect(violations).toEqual([])
+        // Otherwise the stall has met nobody.
+        expect(unknown + uncharged).toBeGreaterThan(0)
+        expect(complete).toBeGreaterThan(50)
+      },
+    )
 }

@@ -18,6 +18,13 @@ export interface StressOptions {
   readonly engine: Engine
   readonly calls: number
   readonly stallSeconds: number
+  /** What happens after which share of the calls; absent = two stalls and three kills, one of them in a stall. */
+  readonly plan?: readonly Trouble[]
+}
+
+interface Trouble {
+  readonly after: number
+  readonly does: 'stall' | 'kill' | 'stall and kill'
 }
 
 export interface StressResult {
@@ -43,13 +50,12 @@ const places = 60
 const keyedShare = 0.8
 /** On PostgreSQL the keys of a dead process are taken until its death is known, after 20 s. */
 const silenceMs = 25_000n
-/** After what share of the calls something happens. */
-const plan = [
+const usualPlan: readonly Trouble[] = [
   { after: 0.2, does: 'stall' },
   { after: 0.4, does: 'kill' },
   { after: 0.6, does: 'stall and kill' },
   { after: 0.8, does: 'kill' },
-] as const
+]
 
 interface Call {
   readonly ask: Ask
@@ -59,7 +65,8 @@ interface Call {
 const unknownWords = 'it is not known yet whether it was charged'
 const unchargedWords = 'Nothing was charged'
 
-export async function stress({ engine, calls, stallSeconds }: StressOptions): Promise<StressResult> {
+export async function stress(options: StressOptions): Promise<StressResult> {
+  const { engine, calls, stallSeconds, plan = usualPlan } = options
   const startedMs = performance.now()
   const crashUpstream = startCrashUpstream()
   await using postgres = engine === 'postgres' ? await startCrashPostgres() : undefined
