@@ -67,7 +67,8 @@ function expectOutcome(seen: Seen, expected: string, cell: Cell, { isTransient }
   const { error } = JSON.parse(seen.text) as { error: { code: string; message: string } }
   expect(error.code).toBe(code)
   if (code !== 'LIMIT_EXCEEDED') expect(error.message).toContain(words)
-  expectRetryHeaders(seen.headers, code, code === 'LIMIT_EXCEEDED' ? Number(words) : isTransient ? 4 : 0)
+  const throttledSeconds = code === 'LIMIT_EXCEEDED' ? Number(words) : 0
+  expectRetryHeaders(seen.headers, code, isTransient ? 4 : throttledSeconds)
 }
 
 function expectRetryHeaders(headers: Headers, code: string, seconds: number): void {
