@@ -96,7 +96,7 @@ function configOf(dialect: GateName, baseUrl: string, key: string): string {
     id: `sandbox/${model}`,
     price: { input: '1.00', output: '2.00' },
     max_output_tokens: 64_000,
-    routes: [{ provider: 'upstream', model: `sandbox/${model}`, timeouts: { idle_ms: 300 } }],
+    routes: [{ provider: 'upstream', model: `sandbox/${model}`, timeouts: { idle_ms: 5_000 } }],
   }))
   const providers = [{ id: 'upstream', dialect, base_url: baseUrl, api_key: key }]
   return JSON.stringify({ providers, models: entries })
