@@ -136,7 +136,7 @@ const examples: Record<string, Example> = {
       generateText({ model: from(name), prompt: 'hello', maxOutputTokens, maxRetries: 0 }).catch(describe)
     return {
       key: await ask(withKey('sk-tg-wrong'), model('echo')),
-      model: await ask(tollgate, 'nobody/nothing'),
+      model: await ask(tollgate, 'unknown/model'),
       limit: await ask(tollgate, 'sandbox/throttled'),
       broken: await interruption(tollgate('sandbox/breaks-off')),
     }

@@ -146,7 +146,7 @@ const examples: Record<string, () => Promise<unknown>> = {
     const { messages } = client.withOptions({ maxRetries: 0 })
     return {
       key: await caught(client.withOptions({ apiKey: 'sk-tg-wrong' }).messages.create(body)),
-      model: await caught(messages.create({ ...body, model: 'nobody/nothing' })),
+      model: await caught(messages.create({ ...body, model: 'unknown/model' })),
       limit: await caught(messages.create({ ...body, model: 'sandbox/throttled' })),
       broken: await caught(messages.stream({ ...body, model: 'sandbox/breaks-off' }).finalMessage()),
     }

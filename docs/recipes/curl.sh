@@ -86,12 +86,12 @@ messages_count() {
 # The status, and the word of Tollgate's vocabulary in error.code.
 chat_errors() {
   key=sk-tg-wrong chat '{"model": "'"$echo_model"'", "messages": '"$hello"'}' -w '\n%{http_code}\n'
-  chat '{"model": "nobody/nothing", "messages": '"$hello"'}' -w '\n%{http_code}\n'
+  chat '{"model": "unknown/model", "messages": '"$hello"'}' -w '\n%{http_code}\n'
   chat '{"model": "sandbox/throttled", "messages": '"$hello"'}' -w '\n%{http_code}\n'
 }
 messages_errors() {
   key=sk-tg-wrong messages '{"model": "'"$echo_model"'", "max_tokens": 1000, "messages": '"$hello"'}' -w '\n%{http_code}\n'
-  messages '{"model": "nobody/nothing", "max_tokens": 1000, "messages": '"$hello"'}' -w '\n%{http_code}\n'
+  messages '{"model": "unknown/model", "max_tokens": 1000, "messages": '"$hello"'}' -w '\n%{http_code}\n'
   messages '{"model": "sandbox/throttled", "max_tokens": 1000, "messages": '"$hello"'}' -w '\n%{http_code}\n'
 }
 

@@ -110,7 +110,7 @@ const examples: Record<string, (connect: Connect) => Promise<unknown>> = {
     const read = async () => Array.fromAsync(await connect({ model: 'sandbox/breaks-off' }).stream('hello'))
     return {
       key: await ask({ model: model('echo'), apiKey: 'sk-tg-wrong' }),
-      model: await ask({ model: 'nobody/nothing' }),
+      model: await ask({ model: 'unknown/model' }),
       limit: await ask({ model: 'sandbox/throttled' }),
       broken: await read().catch(describe),
     }

@@ -149,7 +149,7 @@ def errors():
 
     return {
         "key": caught(client.with_options(api_key="sk-tg-wrong"), model("echo")),
-        "model": caught(plain, "nobody/nothing"),
+        "model": caught(plain, "unknown/model"),
         "limit": caught(plain, "sandbox/throttled"),
         "broken": caught(plain, "sandbox/breaks-off", stream=True),
     }

@@ -131,7 +131,7 @@ const examples: Record<string, () => Promise<unknown>> = {
     const create = client.withOptions({ maxRetries: 0 }).chat.completions
     return {
       key: await caught(client.withOptions({ apiKey: 'sk-tg-wrong' }).chat.completions.create(body)),
-      model: await caught(create.create({ ...body, model: 'nobody/nothing' })),
+      model: await caught(create.create({ ...body, model: 'unknown/model' })),
       limit: await caught(create.create({ ...body, model: 'sandbox/throttled' })),
       broken: await caught(create.stream({ ...body, model: 'sandbox/breaks-off' }).finalChatCompletion()),
     }

@@ -174,7 +174,7 @@ describe('docs/errors.md', async () => {
     const { status, retried, ...types } = expected[code]
     const told = `${status ?? 'in a stream'} · chat \`${types.chat}\` · message \`${types.message}\` · ${retried ? '' : 'not '}retried`
     expect(section.split('\n')[1]).toBe(told)
-    for (const word of ['**Caused by** ', '**Do**']) expect(section.toLowerCase()).toContain(word.toLowerCase())
+    for (const label of ['**Cause**', '**What to do**']) expect(section).toContain(label)
 
     const [chatBody = '', messageBody = '', ...more] = [...section.matchAll(/^```json\n(.*)\n```$/gm)].map(
       ([, json]) => json,

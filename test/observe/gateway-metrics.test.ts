@@ -118,7 +118,7 @@ test('every metric is described in the documentation with its labels, and nothin
 
 test('an alert in the documentation asks for metrics that exist', async () => {
   const text = await Bun.file(join(import.meta.dir, '../../docs/operate/observe.md')).text()
-  const alerts = text.slice(text.indexOf('### Worth an alert'), text.indexOf('## Dashboard'))
+  const alerts = text.slice(text.indexOf('### Alerts'), text.indexOf('## Dashboard'))
   const named = [...new Set(alerts.match(/\btollgate_[a-z0-9_]+/g) ?? [])]
   const real = openGatewayMetrics()
     .registry.infos()
