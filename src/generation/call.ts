@@ -1,10 +1,9 @@
 // One admitted request as attempts and lanes see it: what was asked, for whom, and what every try of it shares.
 
 import type { RelayContext, StreamRelay } from '../dialects/byte-lane/relay.ts'
-import type { Envelope } from '../dialects/canonical/envelope.ts'
-import type { ParsedRequest, RenderContext } from '../dialects/canonical/translation.ts'
+import type { Envelope, ParsedRequest, RenderContext } from '../dialects/canonical/translation.ts'
 import type { Dialect } from '../dialects/dialect.ts'
-import { forgetReasoning } from '../dialects/request/forget-reasoning.ts'
+import { forgetReasoning } from '../dialects/request/reasoning.ts'
 import { Failure } from '../kernel/failure.ts'
 import { totalInputTokens, type Usage } from '../kernel/usage.ts'
 import type { OfferedModel } from '../routing/offer.ts'

@@ -6,7 +6,7 @@ import { renderStreamFailure as renderMessagesFailure } from '../../src/dialects
 import { parseStream as parseMessages } from '../../src/dialects/anthropic-messages/parse-stream.ts'
 import { renderReply as renderMessagesReply } from '../../src/dialects/anthropic-messages/render-reply.ts'
 import { renderStream as renderMessages } from '../../src/dialects/anthropic-messages/render-stream.ts'
-import type { ReplyEvent } from '../../src/dialects/canonical/reply-event.ts'
+import type { ReplyEvent } from '../../src/dialects/canonical/reply.ts'
 import type { StreamRenderer } from '../../src/dialects/canonical/translation.ts'
 import { renderStreamFailure as renderChatFailure } from '../../src/dialects/openai-chat/failure.ts'
 import { parseStream as parseChat } from '../../src/dialects/openai-chat/parse-stream.ts'

@@ -13,7 +13,7 @@ import {
   readJsonValueMembers,
 } from '../../wire/json-members.ts'
 import type { JsonSpan } from '../../wire/json-spans.ts'
-import { cutSpans } from '../byte-lane/cut-spans.ts'
+import { cutSpans } from '../byte-lane/edits.ts'
 
 const prefix = 'x-anthropic-billing-header'
 const prefixBytes = Buffer.from(prefix)

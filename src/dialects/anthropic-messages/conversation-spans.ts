@@ -2,8 +2,8 @@
 // and its first message.
 
 import type { JsonSpan } from '../../wire/json-spans.ts'
-import { firstMessageSpans, memberSpans } from '../byte-lane/conversation-spans.ts'
-import type { Envelope } from '../canonical/envelope.ts'
+import { firstMessageSpans, memberSpans } from '../byte-lane/envelope.ts'
+import type { Envelope } from '../canonical/translation.ts'
 import { behindAttribution } from './attribution-line.ts'
 
 /** Instructions have a place of their own. */

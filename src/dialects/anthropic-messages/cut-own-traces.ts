@@ -13,7 +13,7 @@ import {
   readJsonValueMembers,
 } from '../../wire/json-members.ts'
 import type { JsonSpan } from '../../wire/json-spans.ts'
-import { cutSpans } from '../byte-lane/cut-spans.ts'
+import { cutSpans } from '../byte-lane/edits.ts'
 import { isOwnSignature } from '../canonical/signature.ts'
 
 /** A body that holds none of these, as almost every one, is not looked at any further. Writers differ in the space. */

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { messagesEnvelope } from '../../../test/parts/translation.ts'
-import type { RequestEdits } from '../byte-lane/relay.ts'
+import type { RequestEdits } from '../byte-lane/edits.ts'
 import type { TargetRules } from '../canonical/target-rules.ts'
 import { editRequest } from './edit-request.ts'
 
@@ -113,7 +113,7 @@ test('what is not paid for: a cap above what the model writes, and speed at a hi
   const clamped = { code: 'max_tokens_clamped', field: '/max_tokens' }
   expect(sent('"max_tokens":5000', { maxOutputTokens: 50 })).toEqual(['"max_tokens":50', clamped])
   expect(sent('"max_tokens":5E1', { maxOutputTokens: 50 })).toEqual(['"max_tokens":5E1'])
-  expect(sent('"max_tokens":90', { maxOutputTokens: 50, outputCapMost: 40 })).toEqual(['"max_tokens":40'])
+  expect(sent('"max_tokens":90', { maxOutputTokens: 50, affordableOutputCap: 40 })).toEqual(['"max_tokens":40'])
   const dropped = { code: 'service_tier_dropped', field: '/speed' }
   expect(sent('"speed":"fast","max_tokens":9', {})).toEqual(['"max_tokens":9', dropped])
   expect(sent('"max_tokens":9,"speed" : "fast"', {})).toEqual(['"max_tokens":9', dropped])

@@ -3,11 +3,9 @@
 // Everything else is forwarded byte for byte.
 
 import { type ByteEdit, type JsonMember, spliceBytes } from '../../wire/json-members.ts'
-import { cutMembers } from '../byte-lane/cut-spans.ts'
-import { foreignModels } from '../byte-lane/foreign-models.ts'
-import { capWarnings, dearerMember, sentCap, tierWarning } from '../byte-lane/paid-limits.ts'
-import type { RequestEdits } from '../byte-lane/relay.ts'
-import type { Envelope } from '../canonical/envelope.ts'
+import type { RequestEdits } from '../byte-lane/edits.ts'
+import { capWarnings, cutMembers, dearerMember, sentCap, tierWarning, unpaidModels } from '../byte-lane/edits.ts'
+import type { Envelope } from '../canonical/translation.ts'
 import type { EditedRequest } from '../dialect.ts'
 import { attributionEdits } from './attribution-line.ts'
 import { ownTraceEdits } from './cut-own-traces.ts'
@@ -35,7 +33,7 @@ export function editRequest(envelope: Envelope, edits: RequestEdits): EditedRequ
     refused.push(speed.name)
     warnings.push(tierWarning(speed))
   }
-  const foreign = foreignModels(envelope, edits, modelNames)
+  const foreign = unpaidModels(envelope, edits, modelNames)
   if (foreign) {
     refused.push(...foreign.members)
     changes.push(...foreign.edits)

@@ -2,8 +2,8 @@
 
 import { Failure, invalidRequest } from '../../kernel/failure.ts'
 import { JsonFault, type JsonMember, memberText, readJsonValueMembers } from '../../wire/json-members.ts'
-import { type EnvelopeFields, readFields } from '../byte-lane/envelope-fields.ts'
-import type { Envelope } from '../canonical/envelope.ts'
+import { type EnvelopeFields, readFields } from '../byte-lane/envelope.ts'
+import type { Envelope } from '../canonical/translation.ts'
 import { isVersionDate } from './version.ts'
 
 export function readEnvelope(body: Uint8Array<ArrayBuffer>, headers: Headers): Envelope | Failure {

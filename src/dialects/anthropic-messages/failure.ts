@@ -3,8 +3,7 @@
 import { type ContextOverflow, type Failure, failureTable, type ProviderRefusal } from '../../kernel/failure.ts'
 import type { RequestId } from '../../kernel/ids.ts'
 import { sseEvent } from '../../wire/sse-writer.ts'
-import type { ProviderFault } from '../canonical/provider-fault.ts'
-import { faultFromBody, faultFromError } from '../canonical/provider-fault.ts'
+import { faultFromBody, faultFromError, type ProviderFault } from '../canonical/faults.ts'
 
 /** HTTP statuses that the error types inside a 200 stand for (docs of 2026-11). */
 const statusOfType: Readonly<Record<string, number>> = {

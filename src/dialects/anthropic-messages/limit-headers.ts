@@ -2,7 +2,7 @@
 // https://docs.anthropic.com/en/api/rate-limits#response-headers
 
 import { isoTime } from '../../kernel/clock.ts'
-import type { LimitViews } from '../canonical/limit-view.ts'
+import type { LimitViews } from '../dialect.ts'
 
 export function limitHeaders({ requests, tokens }: LimitViews, now: number): Record<string, string> {
   const headers: Record<string, string> = {}

@@ -3,8 +3,8 @@
 
 import { JsonNode } from '../../wire/json-node.ts'
 import type { RawJson } from '../canonical/conversation.ts'
-import { jsonArray, jsonObject } from '../request/json-text.ts'
-import { SchemaBudget, schemaCharactersMax } from '../request/schema-budget.ts'
+import { jsonArray, jsonObject } from '../canonical/json.ts'
+import { SchemaBudget, schemaCharactersMax } from '../request/schema.ts'
 
 type Members = readonly (readonly [name: string, value: JsonNode])[]
 

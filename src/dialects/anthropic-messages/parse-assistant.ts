@@ -3,8 +3,7 @@
 
 import type { JsonNode } from '../../wire/json-node.ts'
 import type { AssistantBlock, Turn } from '../canonical/conversation.ts'
-import type { RequestFields } from '../request/request-fields.ts'
-import { shownWord } from '../request/shown-word.ts'
+import { type RequestFields, shownWord } from '../request/fields.ts'
 import { parseText } from './parse-blocks.ts'
 import { markOf, type ParseContext } from './parse-context.ts'
 import { parseToolChange, type ToolChange } from './parse-tool-changes.ts'

@@ -2,11 +2,9 @@
 // block for becomes text, in its place.
 
 import type { DocumentBlock, ImageBlock, MediaSource, TextBlock } from '../canonical/conversation.ts'
-import { isRecord } from '../canonical/json-value.ts'
-import { knownMediaType } from '../request/media-type.ts'
-import { mediumAt } from '../request/media-url.ts'
-import type { RequestFields } from '../request/request-fields.ts'
-import { shownWord } from '../request/shown-word.ts'
+import { isRecord } from '../canonical/json.ts'
+import { type RequestFields, shownWord } from '../request/fields.ts'
+import { knownMediaType, readMediaUrl } from '../request/media.ts'
 import { markOf, type ParseContext } from './parse-context.ts'
 
 export type ContentBlock = TextBlock | ImageBlock | DocumentBlock
@@ -72,7 +70,7 @@ function parseMedia(source: RequestFields): MediaSource {
     const base64 = source.text('data')
     return { kind: 'data', mediaType: knownMediaType(base64, source.text('media_type')), base64 }
   }
-  if (type === 'url') return mediumAt(source.text('url'), source.pointer('url'))
+  if (type === 'url') return readMediaUrl(source.text('url'), source.pointer('url'))
   if (type === 'file') {
     return source.refuse(
       'file_id',

@@ -1,13 +1,13 @@
 // What the parts of the request parser share: where losses are noted, and reading a cache mark.
 
-import type { CacheMark, Leftover } from '../canonical/conversation.ts'
-import { readCacheControl, spreadMark } from '../request/cache-control.ts'
-import type { RequestFields } from '../request/request-fields.ts'
-import type { WarningList } from '../request/warning-list.ts'
+import type { CacheMark, UnsupportedField } from '../canonical/conversation.ts'
+import { readCacheControl, spreadMark } from '../request/cache-marks.ts'
+import type { RequestFields } from '../request/fields.ts'
+import type { WarningList } from '../request/warnings.ts'
 
 export interface ParseContext {
   readonly warnings: WarningList
-  readonly leftovers: Leftover[]
+  readonly unsupported: UnsupportedField[]
 }
 
 /** Spread into a block: `cacheMark` if the caller marked it, otherwise nothing. */

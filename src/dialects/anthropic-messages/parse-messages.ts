@@ -3,8 +3,7 @@
 
 import type { JsonNode } from '../../wire/json-node.ts'
 import type { TextBlock, ToolResultBlock, Turn, UserBlock } from '../canonical/conversation.ts'
-import { RequestFields } from '../request/request-fields.ts'
-import { shownWord } from '../request/shown-word.ts'
+import { RequestFields, shownWord } from '../request/fields.ts'
 import { parseAssistant } from './parse-assistant.ts'
 import { parseContentBlock, parseText, warnBlockMembers } from './parse-blocks.ts'
 import { markOf, type ParseContext } from './parse-context.ts'

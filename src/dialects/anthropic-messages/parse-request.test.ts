@@ -71,7 +71,7 @@ describe('settings', () => {
     expect(request.outputCap).toBe(100)
     expect(request.stream).toBe(true)
     expect(request.warnings).toEqual([])
-    expect(request.leftovers).toEqual([])
+    expect(request.unsupported).toEqual([])
   })
 
   test('vector 50: all stop sequences are carried, however many', () => {
@@ -106,14 +106,14 @@ describe('what only Anthropic has', () => {
   })
 
   test('vector 51: a place to compute in is a guarantee, the rest is left out', () => {
-    const { leftovers } = parsed({
+    const { unsupported } = parsed({
       inference_geo: 'us',
       context_management: { edits: [] },
       diagnostics: { previous_message_id: null },
       fallbacks: [{ model: 'm' }],
       output_config: { task_budget: { type: 'tokens', total: 5 } },
     })
-    expect(leftovers.map(({ field, refuse }) => [field, refuse])).toEqual([
+    expect(unsupported.map(({ field, refuse }) => [field, refuse])).toEqual([
       ['/context_management', false],
       ['/diagnostics', false],
       ['/fallbacks', false],
@@ -128,13 +128,13 @@ describe('what only Anthropic has', () => {
       { mcp_servers: [{ type: 'url' }] },
       { compaction: { type: 'summarize' } },
     ]) {
-      expect(parsed(field).leftovers).toMatchObject([{ refuse: true }])
+      expect(parsed(field).unsupported).toMatchObject([{ refuse: true }])
     }
-    expect(parsed({ container: null, mcp_servers: [], fallbacks: null }).leftovers).toEqual([])
+    expect(parsed({ container: null, mcp_servers: [], fallbacks: null }).unsupported).toEqual([])
   })
 
   test('an unknown field is left out, null ones without a word', () => {
-    expect(parsed({ foo: 1, bar: null, metadata: { user_id: 'u', team: 'x' } }).leftovers).toEqual([
+    expect(parsed({ foo: 1, bar: null, metadata: { user_id: 'u', team: 'x' } }).unsupported).toEqual([
       { field: '/foo', refuse: false },
       { field: '/metadata/team', refuse: false },
     ])
@@ -174,7 +174,7 @@ test('what Claude Code sends passes without a refusal', () => {
       { role: 'system', content: 'Today is Monday.' },
     ],
   })
-  expect(request.leftovers).toEqual([{ field: '/context_management', refuse: false }])
+  expect(request.unsupported).toEqual([{ field: '/context_management', refuse: false }])
   expect(request.warnings).toEqual(['defer_loading_dropped;/tools/1/defer_loading'])
   expect(request.turns.map(({ role }) => role)).toEqual(['user', 'assistant', 'user', 'system'])
 })

@@ -5,11 +5,10 @@ import type { Failure } from '../../kernel/failure.ts'
 import { JsonNode } from '../../wire/json-node.ts'
 import { utf8Text } from '../../wire/utf8.ts'
 import type { Sampling, TextBlock } from '../canonical/conversation.ts'
-import type { Envelope } from '../canonical/envelope.ts'
-import type { ParsedRequest } from '../canonical/translation.ts'
-import { readCacheControl } from '../request/cache-control.ts'
-import { RequestFields, readRequest } from '../request/request-fields.ts'
-import { WarningList } from '../request/warning-list.ts'
+import type { Envelope, ParsedRequest } from '../canonical/translation.ts'
+import { readCacheControl } from '../request/cache-marks.ts'
+import { RequestFields, readRequest } from '../request/fields.ts'
+import { WarningList } from '../request/warnings.ts'
 import { withoutAttribution } from './attribution-line.ts'
 import { parseText, warnBlockMembers } from './parse-blocks.ts'
 import type { ParseContext } from './parse-context.ts'
@@ -31,7 +30,7 @@ export function parseRequest(envelope: Envelope): ParsedRequest | Failure {
     const { body, members } = envelope
     const fields = RequestFields.of(JSON.parse(utf8Text(body, 0, body.length)), '')
     refuseUntranslatable(fields, envelope)
-    const context: ParseContext = { warnings: new WarningList(), leftovers: [] }
+    const context: ParseContext = { warnings: new WarningList(), unsupported: [] }
     const raw = JsonNode.root(body, members)
     const rawMessages = raw.member('messages') ?? fields.missing('messages')
     const messages = parseMessages(fields.optionalList('messages') ?? [], rawMessages, context)
@@ -58,7 +57,7 @@ export function parseRequest(envelope: Envelope): ParsedRequest | Failure {
         automaticCache: readCacheControl(fields),
         stream: envelope.stream,
         wantsStreamUsage: envelope.wantsStreamUsage,
-        leftovers: context.leftovers,
+        unsupported: context.unsupported,
         places: placesOf(fields),
       },
       warnings: context.warnings.list,

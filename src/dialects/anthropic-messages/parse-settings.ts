@@ -9,7 +9,7 @@ import {
   type ReasoningWish,
   type ToolChoice,
 } from '../canonical/conversation.ts'
-import { type RequestFields, wrongType } from '../request/request-fields.ts'
+import { type RequestFields, wrongType } from '../request/fields.ts'
 import type { ParseContext } from './parse-context.ts'
 
 export function parseToolChoice(body: RequestFields): { choice: ToolChoice | undefined; parallel: false | undefined } {
@@ -131,7 +131,7 @@ const ownFields = [
 export function collectLeftovers(body: RequestFields, context: ParseContext): void {
   for (const { name, refuse, addsInput } of platformFields) {
     if (saysNothing(body.value(name))) continue
-    context.leftovers.push({
+    context.unsupported.push({
       field: `/${name}`,
       refuse: refuse !== undefined,
       ...(refuse && { reason: refuse }),
@@ -142,7 +142,7 @@ export function collectLeftovers(body: RequestFields, context: ParseContext): vo
   const unknown = (fields: RequestFields | undefined, names: readonly string[]) => {
     for (const name of fields?.names ?? []) {
       if (fields && !names.includes(name) && !saysNothing(fields.value(name))) {
-        context.leftovers.push({ field: fields.pointer(name), refuse: false })
+        context.unsupported.push({ field: fields.pointer(name), refuse: false })
       }
     }
   }

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import fc from 'fast-check'
 import { close, ending, event, open, start, stop, text } from '../../../test/parts/messages-stream.ts'
 import { noted, parseCut, parseWhole } from '../../../test/parts/reply-notation.ts'
-import type { ReplyEvent } from '../canonical/reply-event.ts'
+import type { ReplyEvent } from '../canonical/reply.ts'
 import { parseStream } from './parse-stream.ts'
 
 const eventsOf = (...records: string[]): ReplyEvent[] => parseWhole(parseStream(), records.join(''))

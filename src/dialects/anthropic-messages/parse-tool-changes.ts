@@ -3,8 +3,7 @@
 
 import type { JsonNode } from '../../wire/json-node.ts'
 import type { Tool } from '../canonical/conversation.ts'
-import type { RequestFields } from '../request/request-fields.ts'
-import { shownWord } from '../request/shown-word.ts'
+import { type RequestFields, shownWord } from '../request/fields.ts'
 import type { ParseContext } from './parse-context.ts'
 import { parseTool } from './parse-tools.ts'
 

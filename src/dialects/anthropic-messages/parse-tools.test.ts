@@ -73,14 +73,14 @@ describe('custom tools', () => {
 
 describe('typed tools', () => {
   test('vector 53: client tools are functions with their published schema', () => {
-    const { tools, leftovers } = parsed({
+    const { tools, unsupported } = parsed({
       tools: [
         { type: 'bash_20250124', name: 'bash' },
         { type: 'text_editor_20250728', name: 'str_replace_based_edit_tool', max_characters: 100 },
         { type: 'memory_20250818', name: 'memory' },
       ],
     })
-    expect(leftovers).toEqual([])
+    expect(unsupported).toEqual([])
     expect(tools.map(({ name }) => name)).toEqual(['bash', 'str_replace_based_edit_tool', 'memory'])
     const bash = tools[0]?.kind === 'function' ? JSON.parse(tools[0].schema ?? '') : undefined
     expect(Object.keys(bash.properties)).toEqual(['command', 'restart'])
@@ -88,9 +88,9 @@ describe('typed tools', () => {
 
   test('vector 53 and pitfall 45: server tools and toolsets are refused by their type', () => {
     for (const type of ['web_search_20250305', 'code_execution_20260521', 'computer_toolset_20260801', 'mcp_toolset']) {
-      const [leftover] = parsed({ tools: [{ type, name: 'x' }] }).leftovers
-      expect(leftover).toMatchObject({ field: '/tools/0', refuse: true })
-      expect(leftover?.reason).toContain(`\`${type}\``)
+      const [field] = parsed({ tools: [{ type, name: 'x' }] }).unsupported
+      expect(field).toMatchObject({ field: '/tools/0', refuse: true })
+      expect(field?.reason).toContain(`\`${type}\``)
     }
   })
 })

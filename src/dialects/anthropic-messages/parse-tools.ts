@@ -3,8 +3,7 @@
 import { tokenCount } from '../../kernel/usage.ts'
 import type { JsonNode } from '../../wire/json-node.ts'
 import type { Tool } from '../canonical/conversation.ts'
-import { RequestFields } from '../request/request-fields.ts'
-import { shownWord } from '../request/shown-word.ts'
+import { RequestFields, shownWord } from '../request/fields.ts'
 import { clientTools } from './client-tools.ts'
 import { markOf, type ParseContext } from './parse-context.ts'
 
@@ -65,11 +64,11 @@ export function parseTool(
     const name = fields.optionalText('name') ?? known.name
     return { kind: 'function', name, description: known.description, schema: known.schema, strict: undefined, ...place }
   }
-  context.leftovers.push({
+  context.unsupported.push({
     field: fields.at,
     refuse: true,
     addsInput: true,
-    ...(type.startsWith('web_search') && { searchesMost: tokenCount(fields.value('max_uses')) ?? searchesUsual }),
+    ...(type.startsWith('web_search') && { maxSearches: tokenCount(fields.value('max_uses')) ?? searchesUsual }),
     reason: `The tool type \`${type}\` is only available where Anthropic's Messages API serves the model; remove it from \`tools\` or choose such a model.`,
   })
   return undefined

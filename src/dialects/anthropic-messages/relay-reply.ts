@@ -1,7 +1,7 @@
 // A whole Messages reply on the byte lane.
 
-import { createReplyRelay } from '../byte-lane/reply-relay.ts'
-import { recordOf } from '../canonical/json-value.ts'
+import { createReplyRelay } from '../byte-lane/relay.ts'
+import { recordOf } from '../canonical/json.ts'
 import { readErrorObject } from './failure.ts'
 import { renderUsage } from './render-usage.ts'
 import { mergeUsage, readUsage } from './usage.ts'

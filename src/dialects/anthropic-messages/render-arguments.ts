@@ -1,9 +1,9 @@
 // The arguments of one streamed call as `partial_json`, which must add up to an object. Text that begins like one is
 // passed as it comes; whatever else a model writes is kept to the end, where it is put into an object.
 
-import { ArgumentScan } from '../reply/argument-scan.ts'
-import { argumentsObject } from '../request/arguments-object.ts'
-import { jsonString } from '../request/json-text.ts'
+import { jsonString } from '../canonical/json.ts'
+import { ArgumentScan } from '../reply/builder.ts'
+import { argumentsObject } from '../request/tools.ts'
 
 export interface ArgumentsRenderer {
   /** What can be written for a piece; '' for nothing yet. */

@@ -1,9 +1,9 @@
 // Content blocks of a reply, whole or as a stream starts them, with all members that the official types declare.
 
-import type { CollectedBlock } from '../canonical/collect-reply.ts'
 import type { RawJson } from '../canonical/conversation.ts'
-import { argumentsObject } from '../request/arguments-object.ts'
-import { jsonObject, jsonString } from '../request/json-text.ts'
+import { jsonObject, jsonString } from '../canonical/json.ts'
+import type { CollectedBlock } from '../canonical/reply.ts'
+import { argumentsObject } from '../request/tools.ts'
 
 /** Official clients cannot read a message without any block. */
 export const emptyTextBlock = textBlock('')

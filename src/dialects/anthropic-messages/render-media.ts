@@ -1,11 +1,10 @@
 // Images and documents as blocks. The media type is what the bytes say it is: a wrong label is refused by the provider.
 
 import type { DocumentBlock, ImageBlock, MediaSource, RawJson } from '../canonical/conversation.ts'
+import { jsonObject, jsonString } from '../canonical/json.ts'
 import type { TargetRules } from '../canonical/target-rules.ts'
-import { jsonObject, jsonString } from '../request/json-text.ts'
-import { knownMediaType } from '../request/media-type.ts'
-import { refuseAddress, refuseSound } from '../request/refuse-media.ts'
-import { refuseAt } from '../request/request-fields.ts'
+import { refuseAt } from '../request/fields.ts'
+import { knownMediaType, refuseAudio, refuseMediaUrl } from '../request/media.ts'
 import { textBlock, type WireBlock } from './wire-block.ts'
 
 const imageTypes = ['image/jpeg', 'image/png', 'image/gif', 'image/webp']
@@ -16,7 +15,7 @@ export function renderImage(image: ImageBlock, rules: TargetRules, place: string
   const mediaType = source.kind === 'data' ? knownMediaType(source.base64, source.mediaType) : undefined
   if (mediaType === 'application/pdf') return renderDocument({ ...image, kind: 'document' }, rules, place)
   if (rules.images === false) refuseAt(place, 'This model does not take images.')
-  refuseAddress(source, rules, place)
+  refuseMediaUrl(source, rules, place)
   if (mediaType !== undefined && !imageTypes.includes(mediaType)) {
     refuseAt(place, `An image of type \`${mediaType}\` is not supported; send JPEG, PNG, GIF or WebP.`)
   }
@@ -43,9 +42,9 @@ function renderDocumentSource(source: DocumentBlock['source'], rules: TargetRule
   if (source.kind === 'data' && mediaType && /^text\/|^application\/json$/.test(mediaType)) {
     return renderPlainText(Buffer.from(source.base64, 'base64').toString())
   }
-  refuseSound(source, place)
+  refuseAudio(source, place)
   if (rules.documents === false) refuseAt(place, 'This model does not take documents.')
-  refuseAddress(source, rules, place)
+  refuseMediaUrl(source, rules, place)
   if (mediaType !== undefined && mediaType !== 'application/pdf') {
     refuseAt(place, `A document of type \`${mediaType}\` is not supported; send PDF or plain text.`)
   }

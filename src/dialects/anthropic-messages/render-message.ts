@@ -2,9 +2,9 @@
 
 import type { Usage } from '../../kernel/usage.ts'
 import type { RawJson } from '../canonical/conversation.ts'
-import type { Stop } from '../canonical/reply-event.ts'
+import { jsonArray, jsonObject, jsonString } from '../canonical/json.ts'
+import type { Stop } from '../canonical/reply.ts'
 import type { RenderContext } from '../canonical/translation.ts'
-import { jsonArray, jsonObject, jsonString } from '../request/json-text.ts'
 import { renderUsage } from './render-usage.ts'
 import { stopReasons } from './stop-reason.ts'
 

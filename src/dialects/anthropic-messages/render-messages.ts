@@ -3,11 +3,10 @@
 // those it is joined with, so a conversation that grows keeps its beginning.
 
 import type { Conversation, RawJson, Turn } from '../canonical/conversation.ts'
+import { jsonArray, jsonObject } from '../canonical/json.ts'
 import type { TargetRules } from '../canonical/target-rules.ts'
-import { jsonArray, jsonObject } from '../request/json-text.ts'
-import { refusePrefill } from '../request/refuse-prefill.ts'
-import { refuseAt } from '../request/request-fields.ts'
-import type { WarningList } from '../request/warning-list.ts'
+import { refuseAt, refusePrefill } from '../request/fields.ts'
+import type { WarningList } from '../request/warnings.ts'
 import { renderTurn, type TurnContext } from './render-turn.ts'
 import { isBlank, moveMarks, textBlock, type WireBlock, writeBlock } from './wire-block.ts'
 

@@ -1,11 +1,10 @@
 // The form of the answer: a schema the provider holds the model to, or a tool of ours that the model must call with the
 // answer, where there is no such thing.
 
-import type { Conversation, RawJson } from '../canonical/conversation.ts'
-import { placeOf } from '../canonical/places.ts'
-import { jsonObject, jsonString } from '../request/json-text.ts'
-import { refuseAt } from '../request/request-fields.ts'
-import { toolSchema } from '../request/tool-schema.ts'
+import { type Conversation, placeOf, type RawJson } from '../canonical/conversation.ts'
+import { jsonObject, jsonString } from '../canonical/json.ts'
+import { refuseAt } from '../request/fields.ts'
+import { toolSchema } from '../request/schema.ts'
 import { jsonTool, type ToolContext, type WireTool } from './render-tools.ts'
 import { subsetSchema } from './schema-subset.ts'
 
@@ -35,7 +34,7 @@ export function chooseOutput(
   const result = subsetSchema(format.schema, context.merges)
   const isTaken = 'schema' in result && (!result.tightened || mustCallOwn) && context.strictBudget.take(result.schema)
   // A tool takes objects with any fields, also recursive ones, and is no part of what the provider compiles.
-  const canBeTool = !isTaken && rules.forcedToolChoice !== false && !('why' in result && !result.isSound)
+  const canBeTool = !isTaken && rules.forcedToolChoice !== false && !('why' in result && !result.isAudio)
   const input = canBeTool ? toolSchema(format.schema) : undefined
   if (typeof input === 'object') {
     if (format.strict) warnings.add('strict_dropped', place)

@@ -1,9 +1,8 @@
 // The reasoning wish against the rest of the request: what it excludes, and what excludes it.
 
-import type { Conversation } from '../canonical/conversation.ts'
-import { placeOf } from '../canonical/places.ts'
+import { type Conversation, placeOf } from '../canonical/conversation.ts'
 import type { TargetRules } from '../canonical/target-rules.ts'
-import type { WarningList } from '../request/warning-list.ts'
+import type { WarningList } from '../request/warnings.ts'
 import type { WireMessage } from './render-messages.ts'
 import { chooseThinking, type Thinking } from './render-thinking.ts'
 

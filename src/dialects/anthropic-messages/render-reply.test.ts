@@ -11,7 +11,7 @@ import {
   thinking,
   usageOf,
 } from '../../../test/parts/reply-events.ts'
-import type { ReplyEvent } from '../canonical/reply-event.ts'
+import type { ReplyEvent } from '../canonical/reply.ts'
 import { renderReply } from './render-reply.ts'
 
 const toolCalls = ended({ unified: 'tool-calls', raw: 'tool_calls' })

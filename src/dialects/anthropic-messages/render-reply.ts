@@ -1,7 +1,6 @@
 // A whole Messages reply out of canonical events. Says what the stream of the same events says.
 
-import { collectReply } from '../canonical/collect-reply.ts'
-import type { ReplyEvent } from '../canonical/reply-event.ts'
+import { collectReply, type ReplyEvent } from '../canonical/reply.ts'
 import type { RenderContext } from '../canonical/translation.ts'
 import { emptyTextBlock, renderBlock } from './render-block.ts'
 import { renderMessage } from './render-message.ts'

@@ -238,7 +238,7 @@ describe('the form of the answer', () => {
     expect(body.tools[0]).toMatchObject({ name: 'json', input_schema: { type: 'object', properties: {} } })
     expect(body.tool_choice).toEqual({ type: 'tool', name: 'json' })
     expect(body.output_config).toBeUndefined()
-    expect(rendered.undo.jsonTool).toBe('json')
+    expect(rendered.mapping.jsonTool).toBe('json')
     const own = {
       kind: 'function',
       name: 'json',
@@ -247,7 +247,7 @@ describe('the form of the answer', () => {
       strict: undefined,
     } as const
     const beside = renderMessagesBody({ outputFormat: format('{}'), tools: [own] }, emulated)
-    expect(beside.rendered.undo.jsonTool).toBe('json_2')
+    expect(beside.rendered.mapping.jsonTool).toBe('json_2')
     expect(beside.body.tool_choice).toEqual({ type: 'any' })
     expect(refusalOf({ outputFormat: format('{}') }, { ...emulated, forcedToolChoice: false }).facts.param).toBe(
       'response_format',
@@ -262,7 +262,7 @@ describe('the form of the answer', () => {
       expect(body.output_config).toBeUndefined()
       expect(body.tools[0].input_schema).toEqual({ type: 'object', ...JSON.parse(schema) })
       expect(body.tool_choice).toEqual({ type: 'tool', name: 'json' })
-      expect(rendered.undo.jsonTool).toBe('json')
+      expect(rendered.mapping.jsonTool).toBe('json')
       expect(warnings).toEqual(['strict_dropped;/response_format'])
       const unforced = renderMessagesBody({ outputFormat: format(schema) }, { forcedToolChoice: false })
       expect(unforced.body.tools).toBeUndefined()
@@ -285,7 +285,7 @@ describe('the form of the answer', () => {
     const outputFormat = format('{"type":"object"}')
     const toolChoice = { kind: 'required' } as const
     const one = renderMessagesBody({ outputFormat, toolChoice, tools: [own('f')] })
-    expect(one.rendered.undo.jsonTool).toBe('json')
+    expect(one.rendered.mapping.jsonTool).toBe('json')
     expect(one.body.tool_choice).toEqual({ type: 'tool', name: 'f' })
     const two = { outputFormat, toolChoice, tools: [own('f'), own('g')] }
     const several = renderMessagesBody(two)
@@ -298,7 +298,7 @@ describe('the form of the answer', () => {
     expect(emulated.body.tool_choice).toEqual({ type: 'any' })
     expect(emulated.warnings).toEqual(['tool_choice_relaxed;/tool_choice'])
     const free = renderMessagesBody({ ...two, toolChoice: { kind: 'auto' } })
-    expect([free.rendered.undo.jsonTool, free.body.tool_choice]).toEqual(['json', { type: 'any' }])
+    expect([free.rendered.mapping.jsonTool, free.body.tool_choice]).toEqual(['json', { type: 'any' }])
   })
 
   test('a schema with more than the provider compiles is asked for by a tool', () => {
@@ -404,7 +404,7 @@ describe('around the request', () => {
   test('pitfall 15: sequences the target cannot match are left to the gateway', () => {
     const { body, rendered } = renderMessagesBody({ stop: ['a', 'b'] }, { stopMax: 0 })
     expect(body.stop_sequences).toBeUndefined()
-    expect(rendered.undo.stop).toEqual(['a', 'b'])
+    expect(rendered.mapping.stop).toEqual(['a', 'b'])
   })
 
   test('vector 33: the end user’s id, hashed where it is too long', () => {
@@ -437,13 +437,16 @@ describe('around the request', () => {
   })
 
   test('leftovers are refused by name or left out with a warning, one for each field name', () => {
-    const leftovers = [
+    const unsupported = [
       { field: '/foo', refuse: false },
       { field: '/stream_options/bar', refuse: false },
       { field: '/messages/1/bar', refuse: false },
     ]
-    expect(renderMessagesBody({ leftovers }).warnings).toEqual(['foo_dropped;/foo', 'bar_dropped;/stream_options/bar'])
-    const failure = refusalOf({ leftovers: [{ field: '/n', refuse: true, reason: 'One answer only.' }] })
+    expect(renderMessagesBody({ unsupported }).warnings).toEqual([
+      'foo_dropped;/foo',
+      'bar_dropped;/stream_options/bar',
+    ])
+    const failure = refusalOf({ unsupported: [{ field: '/n', refuse: true, reason: 'One answer only.' }] })
     expect(failure.message).toBe('One answer only.')
     expect(failure.facts.param).toBe('n')
   })

@@ -2,15 +2,12 @@
 // that the same history always gives the same bytes; prompt caches and signed thinking depend on it.
 
 import { Failure } from '../../kernel/failure.ts'
-import type { Conversation, RawJson } from '../canonical/conversation.ts'
-import { placeOf } from '../canonical/places.ts'
+import { type Conversation, placeOf, type RawJson } from '../canonical/conversation.ts'
+import { jsonArray, jsonObject, jsonString } from '../canonical/json.ts'
 import type { RenderedRequest, Target } from '../canonical/translation.ts'
-import { ArgumentNames } from '../request/argument-names.ts'
-import { jsonArray, jsonObject, jsonString } from '../request/json-text.ts'
-import { readRequest, refuse } from '../request/request-fields.ts'
-import { ToolNames, toolNamesIn } from '../request/tool-names.ts'
-import { pairTools } from '../request/tool-pairing.ts'
-import { judgeLeftovers, WarningList } from '../request/warning-list.ts'
+import { readRequest, refuse } from '../request/fields.ts'
+import { ArgumentNames, pairTools, ToolNames, toolNamesIn } from '../request/tools.ts'
+import { reportUnsupported, WarningList } from '../request/warnings.ts'
 import { MergeBudget } from './merge-all-of.ts'
 import {
   type HistoryContext,
@@ -51,7 +48,7 @@ export function renderRequest(conversation: Conversation, target: Target): Rende
 function render(conversation: Conversation, target: Target): RenderedRequest {
   const { rules } = target
   const warnings = new WarningList()
-  const refused = judgeLeftovers(conversation.leftovers, warnings)
+  const refused = reportUnsupported(conversation.unsupported, warnings)
   if (refused) refuse(refused)
   warnHints(conversation, warnings)
   const names = new ToolNames(toolNamesIn(conversation), rules.toolNameMax ?? toolNameUsualMax)
@@ -104,12 +101,12 @@ function render(conversation: Conversation, target: Target): RenderedRequest {
     body: encode(body),
     headers: { 'anthropic-version': version, ...(betas.length > 0 ? { 'anthropic-beta': betas.join(',') } : {}) },
     warnings: warnings.list,
-    undo: {
-      toolNames: names.undo,
-      argumentNames: context.argumentNames.undo,
+    mapping: {
+      toolNames: names.callerNames,
+      argumentNames: context.argumentNames.callerNames,
       customTools: new Set(offered.flatMap((tool) => (tool.kind === 'custom' ? tool.name : []))),
       jsonTool: output.tool?.name,
-      stop: stop.undo,
+      stop: stop.mapping,
       singleToolCall: single,
     },
   }

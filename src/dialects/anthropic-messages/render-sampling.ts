@@ -3,7 +3,7 @@
 
 import type { RawJson, Sampling } from '../canonical/conversation.ts'
 import type { TargetRules } from '../canonical/target-rules.ts'
-import type { WarningList } from '../request/warning-list.ts'
+import type { WarningList } from '../request/warnings.ts'
 
 const temperatureUsualMax = 1
 

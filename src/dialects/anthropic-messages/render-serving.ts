@@ -1,11 +1,10 @@
 // The small settings around a request: where to stop, for whom, how fast; and hints that have no counterpart here.
 
-import type { Conversation, RawJson } from '../canonical/conversation.ts'
-import { placeOf } from '../canonical/places.ts'
+import { type Conversation, placeOf, type RawJson } from '../canonical/conversation.ts'
+import { jsonArray, jsonObject, jsonString } from '../canonical/json.ts'
 import type { TargetRules } from '../canonical/target-rules.ts'
-import { warnCacheOptions } from '../request/cache-control.ts'
-import { jsonArray, jsonObject, jsonString } from '../request/json-text.ts'
-import type { WarningList } from '../request/warning-list.ts'
+import { warnCacheOptions } from '../request/cache-marks.ts'
+import type { WarningList } from '../request/warnings.ts'
 
 const fastBeta = 'fast-mode-2026-02-01'
 /** What the provider documents for `user_id` (2026-11). */
@@ -47,18 +46,18 @@ function shortened(id: string, max: number): string {
 export interface WireStop {
   readonly json: RawJson | undefined
   /** All of them, if the target cannot match them itself. */
-  readonly undo: readonly string[]
+  readonly mapping: readonly string[]
 }
 
 /** The provider refuses sequences of whitespace alone. */
 export function renderStop(conversation: Conversation, { stopMax }: TargetRules, warnings: WarningList): WireStop {
   const kept = conversation.stop.filter((sequence) => sequence.trim() !== '')
   if (kept.length < conversation.stop.length) warnings.add('stop_dropped', placeOf(conversation, 'stop'))
-  if (kept.length === 0) return { json: undefined, undo: [] }
+  if (kept.length === 0) return { json: undefined, mapping: [] }
   const sent = stopMax === undefined ? kept : kept.slice(0, stopMax)
   return {
     json: sent.length > 0 ? jsonArray(sent.map(jsonString)) : undefined,
-    undo: sent.length < kept.length ? kept : [],
+    mapping: sent.length < kept.length ? kept : [],
   }
 }
 

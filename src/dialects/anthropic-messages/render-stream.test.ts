@@ -11,7 +11,7 @@ import {
   thinking,
   usageOf,
 } from '../../../test/parts/reply-events.ts'
-import type { ReplyEvent } from '../canonical/reply-event.ts'
+import type { ReplyEvent } from '../canonical/reply.ts'
 import { renderStream } from './render-stream.ts'
 
 function rendered(events: readonly ReplyEvent[], within = context): string {

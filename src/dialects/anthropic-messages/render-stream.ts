@@ -3,10 +3,10 @@
 
 import { estimatedInput, totalInputTokens, type Usage } from '../../kernel/usage.ts'
 import type { RawJson } from '../canonical/conversation.ts'
-import type { ReplyBlock, Stop } from '../canonical/reply-event.ts'
+import { jsonObject, jsonString } from '../canonical/json.ts'
+import type { ReplyBlock, Stop } from '../canonical/reply.ts'
 import type { RenderContext, StreamRenderer } from '../canonical/translation.ts'
-import { BlockRenderer } from '../reply/block-renderer.ts'
-import { jsonObject, jsonString } from '../request/json-text.ts'
+import { BlockRenderer } from '../reply/renderer.ts'
 import { type ArgumentsRenderer, CustomInput, JsonArguments } from './render-arguments.ts'
 import { callBlock, emptyTextBlock, sealedBlock, textBlock, thinkingBlock } from './render-block.ts'
 import { renderMessage, stopMembers } from './render-message.ts'

@@ -1,8 +1,7 @@
 // System text, one block per block of the caller's: joining them would move its cache marks.
 
-import type { Conversation } from '../canonical/conversation.ts'
-import { placeOf } from '../canonical/places.ts'
-import type { WarningList } from '../request/warning-list.ts'
+import { type Conversation, placeOf } from '../canonical/conversation.ts'
+import type { WarningList } from '../request/warnings.ts'
 import { isBlank, moveMarks, textBlock, type WireBlock } from './wire-block.ts'
 
 /** Any JSON object will do, and the provider has no setting for that. */

@@ -1,12 +1,18 @@
 // How much the model is asked to reason, in the words this target has for it: a mode, an effort, a budget. What it has
 // no word for is brought to the nearest below, with a warning; an explicit "off" never turns into "on".
 
-import { type Conversation, type Effort, efforts, type RawJson, type ReasoningWish } from '../canonical/conversation.ts'
-import { placeOf } from '../canonical/places.ts'
+import {
+  type Conversation,
+  type Effort,
+  efforts,
+  placeOf,
+  type RawJson,
+  type ReasoningWish,
+} from '../canonical/conversation.ts'
+import { jsonObject, jsonString } from '../canonical/json.ts'
 import type { TargetRules, ThinkingMode } from '../canonical/target-rules.ts'
-import { effortOfBudget } from '../request/effort-of-budget.ts'
-import { jsonObject, jsonString } from '../request/json-text.ts'
-import type { WarningList } from '../request/warning-list.ts'
+import { effortOfBudget } from '../request/reasoning.ts'
+import type { WarningList } from '../request/warnings.ts'
 
 export interface Thinking {
   /** undefined = nothing is said about it. */

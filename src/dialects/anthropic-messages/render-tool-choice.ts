@@ -1,12 +1,10 @@
 // Which tools the model may or must call, and how many at once. Where the model cannot be forced, it is asked.
 
-import type { Conversation, RawJson, Tool } from '../canonical/conversation.ts'
-import { placeOf } from '../canonical/places.ts'
+import { type Conversation, placeOf, type RawJson, type Tool } from '../canonical/conversation.ts'
+import { jsonObject, jsonString } from '../canonical/json.ts'
 import type { TargetRules } from '../canonical/target-rules.ts'
-import { jsonObject, jsonString } from '../request/json-text.ts'
-import { refuseAt } from '../request/request-fields.ts'
-import { shownWord } from '../request/shown-word.ts'
-import type { WarningList } from '../request/warning-list.ts'
+import { refuseAt, shownWord } from '../request/fields.ts'
+import type { WarningList } from '../request/warnings.ts'
 import type { ToolContext, WireTool } from './render-tools.ts'
 
 export interface WireChoice {

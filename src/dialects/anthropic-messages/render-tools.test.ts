@@ -186,7 +186,7 @@ describe('names and kinds', () => {
         input_schema: { type: 'object', properties: { input: { type: 'string' } }, required: ['input'] },
       },
     ])
-    expect([...rendered.undo.customTools]).toEqual(['patch'])
+    expect([...rendered.mapping.customTools]).toEqual(['patch'])
     expect(refusalOf({ tools: [{ ...custom, grammar: '{"syntax":"lark"}' }] }).message).toContain('`patch`')
   })
 
@@ -203,8 +203,8 @@ describe('names and kinds', () => {
     expect(dot).not.toBe(slash)
     expect(body.messages[1].content[0].name).toBe(dot)
     expect(body.tool_choice.name).toBe(dot)
-    expect(rendered.undo.toolNames.get(dot)).toBe('a.b')
-    expect(rendered.undo.toolNames.get(slash)).toBe('a/b')
+    expect(rendered.mapping.toolNames.get(dot)).toBe('a.b')
+    expect(rendered.mapping.toolNames.get(slash)).toBe('a/b')
   })
 
   test('so are names of arguments, of the tool for the answer too', () => {
@@ -217,10 +217,10 @@ describe('names and kinds', () => {
     expect(field).toMatch(/^[a-zA-Z0-9_.-]{1,64}$/)
     expect(tool.input_schema.required).toEqual([field])
     expect(body.messages[1].content[0].input).toEqual({ [field]: 5 })
-    expect(rendered.undo.argumentNames).toEqual(new Map([[tool.name, new Map([[field, '$top']])]]))
+    expect(rendered.mapping.argumentNames).toEqual(new Map([[tool.name, new Map([[field, '$top']])]]))
     const outputFormat = { kind: 'json-schema', name: 'n', description: undefined, schema, strict: undefined } as const
     const answer = renderMessagesBody({ outputFormat }, { ...models.s45, jsonOutput: 'emulated' })
-    expect(answer.rendered.undo.argumentNames).toEqual(new Map([['json', new Map([[field, '$top']])]]))
+    expect(answer.rendered.mapping.argumentNames).toEqual(new Map([['json', new Map([[field, '$top']])]]))
   })
 
   test('pitfall 51: too many tools are refused with both numbers', () => {
@@ -259,10 +259,10 @@ describe('tool choice', () => {
   test('a target without the flag gets one call at most by leaving out the others', () => {
     const { body, rendered, warnings } = choice({ parallelTools: false }, { parallelFlag: false })
     expect(body.tool_choice).toBeUndefined()
-    expect(rendered.undo.singleToolCall).toBe(true)
+    expect(rendered.mapping.singleToolCall).toBe(true)
     expect(warnings).toEqual(['parallel_tool_calls_emulated;/parallel_tool_calls'])
     const byForm = choice({ parallelTools: false, oneCallByForm: true }, { parallelFlag: false })
-    expect([byForm.rendered.undo.singleToolCall, byForm.warnings]).toEqual([true, []])
+    expect([byForm.rendered.mapping.singleToolCall, byForm.warnings]).toEqual([true, []])
   })
 
   test('vector 27: allowed tools are the only ones sent; one that must be called is named', () => {

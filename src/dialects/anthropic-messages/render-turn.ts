@@ -1,12 +1,10 @@
 // The blocks of one turn. Only blank text is left in for now: its cache mark has still to find a neighbour.
 
 import type { AssistantBlock, ToolCallBlock, ToolResultBlock, Turn, UserBlock } from '../canonical/conversation.ts'
+import { jsonArray, jsonObject, jsonString } from '../canonical/json.ts'
 import type { TargetRules } from '../canonical/target-rules.ts'
-import type { ArgumentNames } from '../request/argument-names.ts'
-import { argumentsObject } from '../request/arguments-object.ts'
-import { jsonArray, jsonObject, jsonString } from '../request/json-text.ts'
-import type { ToolNames } from '../request/tool-names.ts'
-import type { WarningList } from '../request/warning-list.ts'
+import { type ArgumentNames, argumentsObject, type ToolNames } from '../request/tools.ts'
+import type { WarningList } from '../request/warnings.ts'
 import { renderDocument, renderImage } from './render-media.ts'
 import { isBlank, textBlock, type WireBlock, writeBlock } from './wire-block.ts'
 

@@ -3,7 +3,7 @@
 
 import type { Usage } from '../../kernel/usage.ts'
 import type { RawJson } from '../canonical/conversation.ts'
-import { jsonObject } from '../request/json-text.ts'
+import { jsonObject } from '../canonical/json.ts'
 
 type Member = readonly [string, RawJson | undefined]
 

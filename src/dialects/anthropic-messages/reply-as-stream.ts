@@ -3,10 +3,9 @@
 
 import type { JsonNode } from '../../wire/json-node.ts'
 import type { RawJson } from '../canonical/conversation.ts'
-import { isRecord, recordOf, textOf } from '../canonical/json-value.ts'
-import { type ProviderFault, replyFault } from '../canonical/provider-fault.ts'
-import { membersBut, openReply } from '../reply/whole-reply.ts'
-import { jsonObject, jsonString } from '../request/json-text.ts'
+import { type ProviderFault, replyFault } from '../canonical/faults.ts'
+import { isRecord, jsonObject, jsonString, recordOf, textOf } from '../canonical/json.ts'
+import { membersBut, openReply } from '../reply/builder.ts'
 import { readErrorObject } from './failure.ts'
 
 type Member = readonly [name: string, value: RawJson]

@@ -4,7 +4,7 @@
 
 import type { AssistantBlock, SealedThinkingBlock, ThinkingBlock, Turn } from '../canonical/conversation.ts'
 import { isOwnSignature, readSignature } from '../canonical/signature.ts'
-import type { WarningList } from '../request/warning-list.ts'
+import type { WarningList } from '../request/warnings.ts'
 
 /** The turns with the reasoning that goes back to `issuer`, each block as the issuer wrote it. */
 export function restoreThinking(turns: readonly Turn[], issuer: string, warnings: WarningList): Turn[] {

@@ -3,7 +3,7 @@
 
 import { JsonNode } from '../../wire/json-node.ts'
 import type { RawJson } from '../canonical/conversation.ts'
-import { jsonArray, jsonObject, jsonString } from '../request/json-text.ts'
+import { jsonArray, jsonObject, jsonString } from '../canonical/json.ts'
 import { type MergeBudget, mergeAllOf } from './merge-all-of.ts'
 
 export interface SubsetSchema {
@@ -28,7 +28,7 @@ const formats = ['date-time', 'time', 'date', 'duration', 'email', 'hostname', '
 export interface SubsetFault {
   readonly why: string
   /** It can be read as it stands, only not compiled. */
-  readonly isSound: boolean
+  readonly isAudio: boolean
 }
 
 export function subsetSchema(raw: RawJson, merges: MergeBudget): SubsetSchema | SubsetFault {
@@ -46,9 +46,9 @@ export function fitsSubset(raw: RawJson, merges: MergeBudget): boolean {
 
 function narrowedSchema(raw: RawJson, merges: MergeBudget): { schema: RawJson; narrowing: Narrowing } | SubsetFault {
   const tooMuch = merges.schemas.take(raw)
-  if (tooMuch !== undefined) return { why: tooMuch, isSound: true }
+  if (tooMuch !== undefined) return { why: tooMuch, isAudio: true }
   const root = JsonNode.of(raw)
-  if (!root.members()) return { why: 'the schema must be a JSON object without repeated names', isSound: false }
+  if (!root.members()) return { why: 'the schema must be a JSON object without repeated names', isAudio: false }
   const fault = referenceFault(root)
   if (fault) return fault
   const narrowing = new Narrowing(root, merges)
@@ -208,10 +208,10 @@ function referenceFault(root: JsonNode): SubsetFault | undefined {
   }
   const outside = referencesOf(root).find((reference) => reference !== '#' && !inside.has(reference))
   if (outside !== undefined) {
-    return { why: `the reference \`${outside}\` leads to no definition in the schema`, isSound: false }
+    return { why: `the reference \`${outside}\` leads to no definition in the schema`, isAudio: false }
   }
   const isRecursive = referencesOf(root).includes('#') || hasCycle(inside)
-  return isRecursive ? { why: 'recursive schemas are not supported', isSound: true } : undefined
+  return isRecursive ? { why: 'recursive schemas are not supported', isAudio: true } : undefined
 }
 
 /** Each name is walked once, however many ways lead to it. */

@@ -1,7 +1,7 @@
 // Why a Messages reply ended: the provider's words read, and ours written.
 
-import { isRecord, textOf } from '../canonical/json-value.ts'
-import type { Stop, StopReason as Unified } from '../canonical/reply-event.ts'
+import { isRecord, textOf } from '../canonical/json.ts'
+import type { Stop, StopReason as Unified } from '../canonical/reply.ts'
 
 const unified: Readonly<Record<string, Unified>> = {
   end_turn: 'end',
@@ -24,7 +24,7 @@ export interface ReplyEnding {
 
 export function readStop(ending: ReplyEnding): Stop {
   const stop = unifiedStop(ending)
-  return Object.hasOwn(unified, stop.raw) ? stop : { ...stop, isOdd: true }
+  return Object.hasOwn(unified, stop.raw) ? stop : { ...stop, isUnknown: true }
 }
 
 function unifiedStop({ members, hasCalls, hasServerTools }: ReplyEnding): Stop {

@@ -3,7 +3,7 @@
 // so the last value that is not null wins, member by member.
 
 import { cacheReport, type TokenCounts, tokenCount, type Usage, webSearchReport } from '../../kernel/usage.ts'
-import { isRecord, recordOf } from '../canonical/json-value.ts'
+import { isRecord, recordOf } from '../canonical/json.ts'
 
 /** The raw members as seen so far. */
 export type UsageMembers = Record<string, unknown>

@@ -2,9 +2,9 @@
 // to a neighbour; of the rest the provider takes four.
 
 import type { CacheMark, RawJson } from '../canonical/conversation.ts'
-import { warnMark } from '../request/cache-control.ts'
-import { jsonObject, jsonString } from '../request/json-text.ts'
-import type { WarningList } from '../request/warning-list.ts'
+import { jsonObject, jsonString } from '../canonical/json.ts'
+import { warnMark } from '../request/cache-marks.ts'
+import type { WarningList } from '../request/warnings.ts'
 
 const marksMax = 4
 

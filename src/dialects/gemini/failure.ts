@@ -2,9 +2,8 @@
 // then inside a list. The status word is the type; the reason in the details, where there is one, is the finer code.
 
 import { retryAfterMs } from '../../wire/retry-after.ts'
-import { isRecord, parseJson, recordOf, textOf, wordOf } from '../canonical/json-value.ts'
-import { faultFromError, type ProviderFault } from '../canonical/provider-fault.ts'
-import { reasonIn } from '../canonical/rpc-status.ts'
+import { faultFromError, type ProviderFault, reasonIn } from '../canonical/faults.ts'
+import { isRecord, parseJson, recordOf, textOf, wordOf } from '../canonical/json.ts'
 
 /** HTTP statuses that the words inside a 200 stand for (google.rpc.Code, 2026-11). */
 const statusOfWord: ReadonlyMap<string, number> = new Map([

@@ -1,7 +1,7 @@
 // Names of functions as the provider takes them, with the way back: like tool names elsewhere, and beginning with a
 // letter or an underscore.
 
-import { ToolNames } from '../request/tool-names.ts'
+import { ToolNames } from '../request/tools.ts'
 
 export class FunctionNames {
   /** The caller's name → the same with a legal beginning. */
@@ -20,7 +20,7 @@ export class FunctionNames {
   }
 
   /** Sent name → the caller's, where they differ. */
-  get undo(): ReadonlyMap<string, string> {
+  get callerNames(): ReadonlyMap<string, string> {
     const pairs = [...this.#led.keys()].map((name) => [this.sent(name), name] as const)
     return new Map(pairs.filter(([sent, name]) => sent !== name))
   }

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { geminiTarget, issuer, record, said } from '../../../test/parts/gemini.ts'
 import { noted, parseCut, parseWhole } from '../../../test/parts/reply-notation.ts'
-import type { ReplyEvent } from '../canonical/reply-event.ts'
+import type { ReplyEvent } from '../canonical/reply.ts'
 import { parseStream } from './parse-stream.ts'
 
 const eventsOf = (...records: string[]): ReplyEvent[] => parseWhole(parseStream(geminiTarget()), records.join(''))
@@ -177,8 +177,8 @@ describe('endings', () => {
 
   test('a word nobody knows is told as odd', () => {
     const stopOf = (finish: string) => eventsOf(said([text('a')], finish)).at(-1)
-    expect(stopOf('OTHER')).toMatchObject({ stop: { isOdd: true } })
-    expect(stopOf('STOP')).not.toMatchObject({ stop: { isOdd: true } })
+    expect(stopOf('OTHER')).toMatchObject({ stop: { isUnknown: true } })
+    expect(stopOf('STOP')).not.toMatchObject({ stop: { isUnknown: true } })
   })
 
   test('pitfall 115: STOP with a call, in whichever record, is a stop for calls', () => {

@@ -1,8 +1,8 @@
 // The parts of a reply as blocks: where one ends and the next begins, what calls are called, and which block carries the
 // provider's signature. It does not know how a reply ends.
 
-import { isRecord, recordOf, textOf } from '../canonical/json-value.ts'
-import type { ReplyBuilder } from '../reply/reply-builder.ts'
+import { isRecord, recordOf, textOf } from '../canonical/json.ts'
+import type { ReplyBuilder } from '../reply/builder.ts'
 import type { SignedPart } from './thought-signature.ts'
 
 /** With `call_` and a number, ids stay within the 40 characters that some callers take. */

@@ -1,8 +1,8 @@
 // What the model said and called before, as the parts of one content, each with the proof the provider wants back.
 
 import type { AssistantBlock, RawJson, ToolCallBlock } from '../canonical/conversation.ts'
-import { argumentsObject } from '../request/arguments-object.ts'
-import { jsonObject, jsonString } from '../request/json-text.ts'
+import { jsonObject, jsonString } from '../canonical/json.ts'
+import { argumentsObject } from '../request/tools.ts'
 import { type Rendering, takesIds, thinksByLevel } from './rendering.ts'
 import { signatureOf } from './restore-thinking.ts'
 

@@ -1,8 +1,7 @@
 // The form the answer must have: natively where the target can, through a hidden function or an instruction where not.
 
-import type { Conversation, OutputFormat, RawJson } from '../canonical/conversation.ts'
-import { placeOf } from '../canonical/places.ts'
-import { refuseAt } from '../request/request-fields.ts'
+import { type Conversation, type OutputFormat, placeOf, type RawJson } from '../canonical/conversation.ts'
+import { refuseAt } from '../request/fields.ts'
 import type { HiddenTool } from './render-tools.ts'
 import { type Rendering, thinksByLevel } from './rendering.ts'
 import { subsetSchema } from './schema-subset.ts'

@@ -3,7 +3,7 @@
 // beginning.
 
 import type { RawJson, ToolResultBlock, Turn } from '../canonical/conversation.ts'
-import { jsonArray, jsonObject } from '../request/json-text.ts'
+import { jsonArray, jsonObject } from '../canonical/json.ts'
 import { renderAssistant } from './render-assistant.ts'
 import { renderParts, textPart } from './render-parts.ts'
 import { renderToolResult } from './render-tool-result.ts'

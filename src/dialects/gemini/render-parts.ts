@@ -2,11 +2,9 @@
 // and one that the provider does not read is refused before anything is sent.
 
 import type { DocumentBlock, ImageBlock, MediaSource, RawJson, TextBlock } from '../canonical/conversation.ts'
-import { jsonObject, jsonString } from '../request/json-text.ts'
-import { knownMediaType } from '../request/media-type.ts'
-import { endingOf } from '../request/media-url.ts'
-import { refuseAddress } from '../request/refuse-media.ts'
-import { refuseAt } from '../request/request-fields.ts'
+import { jsonObject, jsonString } from '../canonical/json.ts'
+import { refuseAt } from '../request/fields.ts'
+import { endingOf, knownMediaType, refuseMediaUrl } from '../request/media.ts'
 import type { Rendering } from './rendering.ts'
 
 /** What the provider reads (docs of 2026-11). */
@@ -62,7 +60,7 @@ function renderImage(image: ImageBlock, rendering: Rendering, place: string): Ra
   const mediaType = typeOf(image.source)
   if (mediaType === 'application/pdf') return renderDocument({ ...image, kind: 'document' }, rendering, place)
   if (rendering.rules.images === false) refuseAt(place, 'This model does not take images.')
-  refuseAddress(image.source, rendering.rules, place)
+  refuseMediaUrl(image.source, rendering.rules, place)
   if (isFilm(image.source)) refuseAt(place, 'This is the address of a film, not of an image.')
   if (mediaType !== undefined && !imageTypes.includes(mediaType)) {
     refuseAt(place, `An image of type \`${mediaType}\` is not supported; send JPEG, PNG or WebP.`)
@@ -76,7 +74,7 @@ function renderDocument(document: DocumentBlock, { rules }: Rendering, place: st
   if (text !== undefined || source.kind === 'text') return text ? [textPart(text)] : []
   const mediaType = typeOf(source)
   if (rules.documents === false) refuseAt(place, 'This model does not take documents.')
-  refuseAddress(source, rules, place)
+  refuseMediaUrl(source, rules, place)
   if (mediaType !== undefined && !documentTypes.test(mediaType)) {
     refuseAt(place, `A document of type \`${mediaType}\` is not supported; send PDF or plain text.`)
   }

@@ -128,10 +128,10 @@ describe('the rest', () => {
   test('five stop sequences are sent, more are all matched here', () => {
     const five = ['a', 'b', 'c', 'd', 'e']
     expect(rendered({ stop: ['', ...five] }).body.generationConfig.stopSequences).toEqual(five)
-    expect(rendered({ stop: five }).undo.stop).toEqual([])
+    expect(rendered({ stop: five }).mapping.stop).toEqual([])
     const six = rendered({ stop: [...five, 'f'] })
     expect(six.body.generationConfig).not.toHaveProperty('stopSequences')
-    expect(six.undo.stop).toEqual([...five, 'f'])
+    expect(six.mapping.stop).toEqual([...five, 'f'])
   })
 
   test('a tier goes only where tiers are sold', () => {
@@ -181,7 +181,7 @@ describe('the rest', () => {
   })
 
   test('leftovers are warnings or refusals', () => {
-    expect(rendered({ leftovers: [{ field: '/store', refuse: false }] }).warnings).toEqual(['store_dropped;/store'])
-    expect(refusedBy({ leftovers: [{ field: '/logprobs', refuse: true }] })).toContain('logprobs')
+    expect(rendered({ unsupported: [{ field: '/store', refuse: false }] }).warnings).toEqual(['store_dropped;/store'])
+    expect(refusedBy({ unsupported: [{ field: '/logprobs', refuse: true }] })).toContain('logprobs')
   })
 })

@@ -1,12 +1,11 @@
 // Sampling, caps and the other settings, as far as the target takes them. A default that is left out is left out
 // silently; anything else with a warning.
 
-import type { Conversation, RawJson } from '../canonical/conversation.ts'
-import { placeOf } from '../canonical/places.ts'
+import { type Conversation, placeOf, type RawJson } from '../canonical/conversation.ts'
+import { jsonArray, jsonString } from '../canonical/json.ts'
 import type { Target } from '../canonical/translation.ts'
-import { warnCacheOptions } from '../request/cache-control.ts'
-import { jsonArray, jsonString } from '../request/json-text.ts'
-import { refuseAt } from '../request/request-fields.ts'
+import { warnCacheOptions } from '../request/cache-marks.ts'
+import { refuseAt } from '../request/fields.ts'
 import { isTurnedOff } from './render-thinking.ts'
 import type { Rendering } from './rendering.ts'
 

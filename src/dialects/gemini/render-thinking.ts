@@ -1,10 +1,16 @@
 // How much the model is asked to think: by a word where the target knows words, by a budget of tokens where it knows
 // that; never both, which is refused. An explicit "off" never turns into more than the least there is.
 
-import { type Conversation, type Effort, efforts, type RawJson, type ReasoningWish } from '../canonical/conversation.ts'
-import { placeOf } from '../canonical/places.ts'
-import { effortOfBudget } from '../request/effort-of-budget.ts'
-import { jsonObject, jsonString } from '../request/json-text.ts'
+import {
+  type Conversation,
+  type Effort,
+  efforts,
+  placeOf,
+  type RawJson,
+  type ReasoningWish,
+} from '../canonical/conversation.ts'
+import { jsonObject, jsonString } from '../canonical/json.ts'
+import { effortOfBudget } from '../request/reasoning.ts'
 import { type Rendering, thinksByLevel } from './rendering.ts'
 
 /** The words that every target with words knows. */

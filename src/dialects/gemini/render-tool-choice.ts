@@ -5,9 +5,8 @@
 //   ANY        some call must be made, among the names given
 
 import type { Conversation, RawJson, Tool, ToolChoice } from '../canonical/conversation.ts'
-import { jsonArray, jsonObject, jsonString } from '../request/json-text.ts'
-import { refuseAt } from '../request/request-fields.ts'
-import { shownWord } from '../request/shown-word.ts'
+import { jsonArray, jsonObject, jsonString } from '../canonical/json.ts'
+import { refuseAt, shownWord } from '../request/fields.ts'
 import type { Rendering } from './rendering.ts'
 
 /** The tools that are declared: all, unless only some are allowed and the target has no way to say so. */

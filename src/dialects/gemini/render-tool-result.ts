@@ -2,7 +2,7 @@
 // to be shown behind all responses of the batch.
 
 import type { RawJson, ToolResultBlock } from '../canonical/conversation.ts'
-import { jsonArray, jsonObject, jsonString } from '../request/json-text.ts'
+import { jsonArray, jsonObject, jsonString } from '../canonical/json.ts'
 import { aboutDocument, plainText, renderParts, textPart } from './render-parts.ts'
 import { type Rendering, takesIds, takesMediaInResults } from './rendering.ts'
 

@@ -56,7 +56,7 @@ describe('declarations', () => {
   })
 
   test('vector 38: a custom tool is a function with one string; its grammar is refused', () => {
-    const { body, undo } = rendered({ tools: [custom()] })
+    const { body, mapping } = rendered({ tools: [custom()] })
     expect(body.tools[0].functionDeclarations).toEqual([
       {
         name: 'p',
@@ -64,13 +64,13 @@ describe('declarations', () => {
         parametersJsonSchema: { type: 'object', properties: { input: { type: 'string' } }, required: ['input'] },
       },
     ])
-    expect(undo.customTools).toEqual(new Set(['p']))
+    expect(mapping.customTools).toEqual(new Set(['p']))
     expect(refusedBy({ tools: [custom('{"type":"grammar"}')] })).toContain('grammar of the custom tool `p`')
   })
 
   test('pitfall 50: have names the provider takes, everywhere, with the way back', () => {
     const odd = [tool('1st'), tool('_1st'), tool('a.b')]
-    const { body, undo } = rendered({
+    const { body, mapping } = rendered({
       tools: odd,
       toolChoice: { kind: 'named', name: '1st' },
       turns: [user('u'), assistant(call('t', '{}', '1st')), user(result('t'))],
@@ -80,7 +80,7 @@ describe('declarations', () => {
     expect(new Set(names).size).toBe(3)
     expect(names[0]).toBe('__1st')
     expect(names[1]).toBe('_1st')
-    expect(undo.toolNames).toEqual(
+    expect(mapping.toolNames).toEqual(
       new Map([
         ['__1st', '1st'],
         [names[2], 'a.b'],
@@ -141,12 +141,12 @@ describe('choice', () => {
 
   test('one call at a time is seen to in the reply', () => {
     const single = rendered({ tools, parallelTools: false })
-    expect(single.undo.singleToolCall).toBe(true)
+    expect(single.mapping.singleToolCall).toBe(true)
     expect(single.warnings).toEqual(['parallel_tool_calls_emulated;/parallel_tool_calls'])
     const byForm = rendered({ tools, parallelTools: false, oneCallByForm: true })
-    expect([byForm.undo.singleToolCall, byForm.warnings]).toEqual([true, []])
+    expect([byForm.mapping.singleToolCall, byForm.warnings]).toEqual([true, []])
     const none = rendered({ tools, parallelTools: false, toolChoice: { kind: 'none' } })
-    expect(none.undo.singleToolCall).toBe(false)
+    expect(none.mapping.singleToolCall).toBe(false)
     expect(none.warnings).toEqual([])
   })
 })
@@ -176,15 +176,15 @@ describe('a JSON form', () => {
   })
 
   test('goes together with tools from Gemini 3 on', () => {
-    const { body, undo } = rendered({ outputFormat, tools }, geminis.g3)
+    const { body, mapping } = rendered({ outputFormat, tools }, geminis.g3)
     expect(body.generationConfig.responseMimeType).toBe('application/json')
-    expect(undo.jsonTool).toBeUndefined()
+    expect(mapping.jsonTool).toBeUndefined()
   })
 
   test('pitfall 126: beside tools of an older model it is a hidden function', () => {
-    const { body, undo } = rendered({ outputFormat, tools: [tool('json')] }, geminis.flash25)
+    const { body, mapping } = rendered({ outputFormat, tools: [tool('json')] }, geminis.flash25)
     expect(body.generationConfig).not.toHaveProperty('responseMimeType')
-    expect(undo.jsonTool).toBe('json_2')
+    expect(mapping.jsonTool).toBe('json_2')
     expect(body.tools[0].functionDeclarations[1]).toMatchObject({
       name: 'json_2',
       parametersJsonSchema: { type: 'object', required: ['a'] },

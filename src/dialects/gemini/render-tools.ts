@@ -1,11 +1,9 @@
 // Tools as function declarations, and which of them may or must be called. A tool for free text becomes a function with
 // one string, which the reply is read back from.
 
-import type { Conversation, RawJson, Tool } from '../canonical/conversation.ts'
-import { placeOf } from '../canonical/places.ts'
-import { jsonArray, jsonObject, jsonString } from '../request/json-text.ts'
-import { refuseAt } from '../request/request-fields.ts'
-import { shownWord } from '../request/shown-word.ts'
+import { type Conversation, placeOf, type RawJson, type Tool } from '../canonical/conversation.ts'
+import { jsonArray, jsonObject, jsonString } from '../canonical/json.ts'
+import { refuseAt, shownWord } from '../request/fields.ts'
 import { chooseMode, offeredTools } from './render-tool-choice.ts'
 import type { Rendering } from './rendering.ts'
 import { toolParameters } from './tool-parameters.ts'

@@ -2,9 +2,9 @@
 
 import type { CacheMark, Conversation } from '../canonical/conversation.ts'
 import type { TargetRules } from '../canonical/target-rules.ts'
-import { warnMark } from '../request/cache-control.ts'
-import type { SchemaBudget } from '../request/schema-budget.ts'
-import type { WarningList } from '../request/warning-list.ts'
+import { warnMark } from '../request/cache-marks.ts'
+import type { SchemaBudget } from '../request/schema.ts'
+import type { WarningList } from '../request/warnings.ts'
 import type { FunctionNames } from './function-names.ts'
 
 export interface Rendering {

@@ -4,8 +4,8 @@
 
 import { JsonNode } from '../../wire/json-node.ts'
 import { utf8Text } from '../../wire/utf8.ts'
-import { isRecord, parseJson, recordOf, textOf } from '../canonical/json-value.ts'
-import { type ProviderFault, replyFault } from '../canonical/provider-fault.ts'
+import { type ProviderFault, replyFault } from '../canonical/faults.ts'
+import { isRecord, parseJson, recordOf, textOf } from '../canonical/json.ts'
 import { readErrorObject } from './failure.ts'
 
 export function replyAsStream(body: Uint8Array): Uint8Array | { readonly fault: ProviderFault } {

@@ -3,7 +3,7 @@
 
 import type { AssistantBlock, SealedThinkingBlock, ThinkingBlock, Turn } from '../canonical/conversation.ts'
 import { readSignature } from '../canonical/signature.ts'
-import type { WarningList } from '../request/warning-list.ts'
+import type { WarningList } from '../request/warnings.ts'
 import { readProof, type SignedPart } from './thought-signature.ts'
 
 /** A text or a call with the signature of its part. Whoever copies blocks on the way out must keep the member. */

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { SchemaBudget } from '../request/schema-budget.ts'
+import { SchemaBudget } from '../request/schema.ts'
 import { subsetSchema } from './schema-subset.ts'
 
 const narrowed = (schema: object | string): { schema: unknown; loosened: boolean } => {

@@ -4,8 +4,8 @@
 
 import { JsonNode } from '../../wire/json-node.ts'
 import type { RawJson } from '../canonical/conversation.ts'
-import { jsonArray, jsonObject, jsonString } from '../request/json-text.ts'
-import type { SchemaBudget } from '../request/schema-budget.ts'
+import { jsonArray, jsonObject, jsonString } from '../canonical/json.ts'
+import type { SchemaBudget } from '../request/schema.ts'
 
 export interface SubsetSchema {
   readonly schema: RawJson

@@ -10,8 +10,8 @@
 //   OTHER and its kin, a word not known      no      end, told as odd
 //   OTHER and its kin, a word not known      yes     tool-calls, told as odd
 
-import { type ProviderFault, replyFault } from '../canonical/provider-fault.ts'
-import type { Stop } from '../canonical/reply-event.ts'
+import { type ProviderFault, replyFault } from '../canonical/faults.ts'
+import type { Stop } from '../canonical/reply.ts'
 
 /** What a stream said about its end, and what it held. */
 export interface ReplyEnding {
@@ -50,7 +50,7 @@ export function readStop({ finish, message, hasCalls }: ReplyEnding): Stop | { r
     return { unified: 'refusal', raw: finish, ...(message === '' ? {} : { explanation: message }) }
   }
   // Whoever was called must answer, whatever the word for it.
-  return { unified: hasCalls ? 'tool-calls' : 'end', raw: finish, isOdd: true }
+  return { unified: hasCalls ? 'tool-calls' : 'end', raw: finish, isUnknown: true }
 }
 
 /** The prompt itself was refused, and there is no answer. The reason may be blank. */

@@ -1,7 +1,7 @@
 // The provider's proof of its own reasoning. It sits on parts of any kind, while only thinking blocks carry a proof in
 // the canonical form: so each one travels in a signature of ours, with the part it belongs to.
 
-import { isRecord, parseRecord, textOf } from '../canonical/json-value.ts'
+import { isRecord, parseRecord, textOf } from '../canonical/json.ts'
 import { readSignature } from '../canonical/signature.ts'
 
 export type SignedPart =

@@ -2,8 +2,8 @@
 
 import { JsonNode } from '../../wire/json-node.ts'
 import type { RawJson } from '../canonical/conversation.ts'
-import { jsonObject } from '../request/json-text.ts'
-import type { SchemaBudget } from '../request/schema-budget.ts'
+import { jsonObject } from '../canonical/json.ts'
+import type { SchemaBudget } from '../request/schema.ts'
 import { subsetSchema } from './schema-subset.ts'
 
 export interface ToolParameters {

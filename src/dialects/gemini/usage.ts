@@ -9,7 +9,7 @@
 // What it writes to its caches it does not tell.
 
 import { audioReport, cacheReport, tokenCount, type Usage } from '../../kernel/usage.ts'
-import { isRecord } from '../canonical/json-value.ts'
+import { isRecord } from '../canonical/json.ts'
 
 export function readUsage(value: unknown): Usage | undefined {
   if (!isRecord(value)) return undefined

@@ -1,8 +1,8 @@
 // What a chat begins with: its tools, its instructions and its first message.
 
 import type { JsonSpan } from '../../wire/json-spans.ts'
-import { firstMessageSpans, memberSpans } from '../byte-lane/conversation-spans.ts'
-import type { Envelope } from '../canonical/envelope.ts'
+import { firstMessageSpans, memberSpans } from '../byte-lane/envelope.ts'
+import type { Envelope } from '../canonical/translation.ts'
 
 const instructing: ReadonlySet<string> = new Set(['system', 'developer'])
 

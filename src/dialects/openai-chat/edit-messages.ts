@@ -14,10 +14,10 @@ import {
   readJsonValueMembers,
 } from '../../wire/json-members.ts'
 import type { JsonSpan } from '../../wire/json-spans.ts'
-import { cutSpans } from '../byte-lane/cut-spans.ts'
-import type { Envelope } from '../canonical/envelope.ts'
+import { cutSpans } from '../byte-lane/edits.ts'
 import { isOwnSignature } from '../canonical/signature.ts'
 import type { TargetRules } from '../canonical/target-rules.ts'
+import type { Envelope } from '../canonical/translation.ts'
 import { reasoningFieldNames } from './parse-reasoning.ts'
 
 const traces = {

@@ -3,7 +3,7 @@
 
 import { describe, expect, test } from 'bun:test'
 import { Failure } from '../../kernel/failure.ts'
-import type { RequestEdits } from '../byte-lane/relay.ts'
+import type { RequestEdits } from '../byte-lane/edits.ts'
 import type { TargetRules } from '../canonical/target-rules.ts'
 import { editRequest } from './edit-request.ts'
 import { readEnvelope } from './envelope.ts'
@@ -78,7 +78,7 @@ describe('a host that knows one name for the cap', () => {
 
   test('pitfall 3: also where the wallet pays for less', () => {
     const lowered = (caps: string, rules: TargetRules) => {
-      const edits = { upstreamModel: 'up', defaultOutputCap: undefined, outputCapMost: 3, rules }
+      const edits = { upstreamModel: 'up', defaultOutputCap: undefined, affordableOutputCap: 3, rules }
       return new TextDecoder().decode(editRequest(envelopeOf(`{"model":"m",${caps},${plain}}`), edits).body)
     }
     expect(lowered('"max_tokens":5,"max_completion_tokens":7', older)).toBe(`{"model":"up","max_tokens":3,${plain}}`)
@@ -122,10 +122,10 @@ describe('what is not paid for', () => {
     ['', { maxOutputTokens: 50 }, '', []],
     ['', { maxOutputTokens: 50, defaultOutputCap: 20 }, ',"max_tokens":20', []],
     // What the wallet cannot pay is told in other ways.
-    ['"max_tokens":5000,', { maxOutputTokens: 50, outputCapMost: 30 }, '"max_tokens":30,', []],
+    ['"max_tokens":5000,', { maxOutputTokens: 50, affordableOutputCap: 30 }, '"max_tokens":30,', []],
     [
       '"max_tokens":5000,',
-      { maxOutputTokens: 50, outputCapMost: 60 },
+      { maxOutputTokens: 50, affordableOutputCap: 60 },
       '"max_tokens":50,',
       ['max_tokens_clamped;/max_tokens'],
     ],

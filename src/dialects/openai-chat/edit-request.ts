@@ -10,11 +10,9 @@ import {
   readJsonValueMembers,
   spliceBytes,
 } from '../../wire/json-members.ts'
-import { cutMembers } from '../byte-lane/cut-spans.ts'
-import { foreignModels } from '../byte-lane/foreign-models.ts'
-import { capWarnings, dearerMember, sentCap, tierWarning } from '../byte-lane/paid-limits.ts'
-import type { RequestEdits } from '../byte-lane/relay.ts'
-import type { Envelope } from '../canonical/envelope.ts'
+import type { RequestEdits } from '../byte-lane/edits.ts'
+import { capWarnings, cutMembers, dearerMember, sentCap, tierWarning, unpaidModels } from '../byte-lane/edits.ts'
+import type { Envelope } from '../canonical/translation.ts'
 import type { EditedRequest } from '../dialect.ts'
 import { messageEdits } from './edit-messages.ts'
 
@@ -45,7 +43,7 @@ export function editRequest(envelope: Envelope, edits: RequestEdits): EditedRequ
     refused.push(tier.name)
     warnings.push(tierWarning(tier))
   }
-  const foreign = foreignModels(envelope, edits, modelNames)
+  const foreign = unpaidModels(envelope, edits, modelNames)
   if (foreign) {
     refused.push(...foreign.members)
     changes.push(...foreign.edits)

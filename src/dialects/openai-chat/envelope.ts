@@ -2,8 +2,8 @@
 
 import type { Failure } from '../../kernel/failure.ts'
 import { JsonFault, memberBoolean, memberKind, memberText, readJsonValueMembers } from '../../wire/json-members.ts'
-import { type EnvelopeFields, readFields } from '../byte-lane/envelope-fields.ts'
-import type { Envelope } from '../canonical/envelope.ts'
+import { type EnvelopeFields, readFields } from '../byte-lane/envelope.ts'
+import type { Envelope } from '../canonical/translation.ts'
 
 /** More choices than anyone shows a person; each is generated and paid for. */
 const choicesMax = 8

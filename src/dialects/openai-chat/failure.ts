@@ -2,8 +2,7 @@
 
 import { type Failure, failureTable, type ProviderRefusal } from '../../kernel/failure.ts'
 import { sseEvent } from '../../wire/sse-writer.ts'
-import type { ProviderFault } from '../canonical/provider-fault.ts'
-import { faultFromBody, faultFromError } from '../canonical/provider-fault.ts'
+import { faultFromBody, faultFromError, type ProviderFault } from '../canonical/faults.ts'
 
 /** HTTP statuses that the codes and types inside a 200 stand for (OpenAI's reference and its SDKs, 2026-11). */
 const statusOfWord: ReadonlyMap<string, number> = new Map([

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { args, calls, chunk, finished, named, target } from '../../../test/parts/chat-stream.ts'
 import { noted, parseWhole } from '../../../test/parts/reply-notation.ts'
-import { collectReply } from '../canonical/collect-reply.ts'
+import { collectReply } from '../canonical/reply.ts'
 import { parseStream } from './parse-stream.ts'
 
 const parse = (...records: string[]) => parseWhole(parseStream(target), records.join(''))

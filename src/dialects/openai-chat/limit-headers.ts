@@ -1,7 +1,7 @@
 // What is left of a caller's limits, in the headers that OpenAI's clients and the tools around them read:
 // https://platform.openai.com/docs/guides/rate-limits#rate-limits-in-headers
 
-import type { LimitViews } from '../canonical/limit-view.ts'
+import type { LimitViews } from '../dialect.ts'
 
 export function limitHeaders({ requests, tokens }: LimitViews): Record<string, string> {
   const headers: Record<string, string> = {}

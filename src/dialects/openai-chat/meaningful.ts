@@ -1,7 +1,7 @@
 // Whether a chunk holds something a client would show: text, reasoning, a tool call or an ending. Role-only chunks,
 // filter results and usage do not; until something does, another provider can still be tried.
 
-import { isRecord, parseRecord } from '../canonical/json-value.ts'
+import { isRecord, parseRecord } from '../canonical/json.ts'
 
 /** Members of a delta that carry generated output, under the names hosts use. */
 const outputNames = [

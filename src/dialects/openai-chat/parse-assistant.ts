@@ -1,9 +1,9 @@
 // One assistant message of the history: what was said, then the calls, and the reasoning where it stood between them.
 
 import type { AssistantBlock, ToolCallBlock } from '../canonical/conversation.ts'
-import { recordOf } from '../canonical/json-value.ts'
+import { recordOf } from '../canonical/json.ts'
 import { isOwnSignature } from '../canonical/signature.ts'
-import { type RequestFields, wrongType } from '../request/request-fields.ts'
+import { type RequestFields, wrongType } from '../request/fields.ts'
 import { markOf, type ParseContext } from './parse-context.ts'
 import { parseTextPart, refusePart } from './parse-parts.ts'
 import { parseReasoningFields, parseReasoningPart } from './parse-reasoning.ts'

@@ -1,15 +1,15 @@
 // What the parts of the request parser share: where losses are noted, raw text by place, and reading cache marks.
 
 import { JsonNode } from '../../wire/json-node.ts'
-import type { CacheMark, Leftover, RawJson } from '../canonical/conversation.ts'
-import type { Envelope } from '../canonical/envelope.ts'
-import { readCacheControl, spreadMark } from '../request/cache-control.ts'
-import { type RequestFields, refuseAt } from '../request/request-fields.ts'
-import { paramOf, WarningList } from '../request/warning-list.ts'
+import type { CacheMark, RawJson, UnsupportedField } from '../canonical/conversation.ts'
+import type { Envelope } from '../canonical/translation.ts'
+import { readCacheControl, spreadMark } from '../request/cache-marks.ts'
+import { type RequestFields, refuseAt } from '../request/fields.ts'
+import { paramOf, WarningList } from '../request/warnings.ts'
 
 export interface ParseContext {
   readonly warnings: WarningList
-  readonly leftovers: Leftover[]
+  readonly unsupported: UnsupportedField[]
   /** The value at a pointer as its author wrote it. */
   rawText(pointer: string): RawJson
 }
@@ -28,7 +28,7 @@ export function createParseContext({ body, members }: Envelope): ParseContext {
   }
   return {
     warnings: new WarningList(),
-    leftovers: [],
+    unsupported: [],
     rawText: (pointer) =>
       nodeAt(pointer)?.text ??
       refuseAt(pointer, `\`${paramOf(pointer)}\` cannot be read: a name around it stands twice.`),

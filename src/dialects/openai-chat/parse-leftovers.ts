@@ -1,9 +1,9 @@
 // The fields of a Chat Completions body that no other dialect has a word for. What would change the shape of the answer
 // or break a guarantee is refused, the rest is left out with a warning, and defaults written out are passed over.
 
-import { isRecord } from '../canonical/json-value.ts'
-import type { RequestFields } from '../request/request-fields.ts'
-import { pointerStep } from '../request/warning-list.ts'
+import { isRecord } from '../canonical/json.ts'
+import type { RequestFields } from '../request/fields.ts'
+import { pointerStep } from '../request/warnings.ts'
 import type { ParseContext } from './parse-context.ts'
 
 /** Read elsewhere, or without meaning for a provider. */
@@ -44,9 +44,9 @@ const lookups: ReadonlySet<string> = new Set(['web_search_options', 'plugins', '
 /** Have the model speak. */
 const speech: ReadonlySet<string> = new Set(['audio', 'modalities'])
 /** What hosts look up at most where the caller sets no limit. */
-const searchesMost = 20
+const maxSearches = 20
 
-export function parseLeftovers(body: RequestFields, { leftovers }: ParseContext): void {
+export function parseLeftovers(body: RequestFields, { unsupported }: ParseContext): void {
   for (const name of body.names) {
     const value = body.value(name)
     if (value === undefined || carried.has(name)) continue
@@ -54,17 +54,19 @@ export function parseLeftovers(body: RequestFields, { leftovers }: ParseContext)
     const reason = Object.hasOwn(refused, name) ? refused[name] : undefined
     const field = body.pointer(name)
     const adds = {
-      ...(lookups.has(name) && ({ addsInput: true, searchesMost } as const)),
-      ...(speech.has(name) && ({ speaks: true } as const)),
+      ...(lookups.has(name) && ({ addsInput: true, maxSearches } as const)),
+      ...(speech.has(name) && ({ wantsAudio: true } as const)),
     }
-    leftovers.push(reason === undefined ? { field, refuse: false, ...adds } : { field, refuse: true, reason, ...adds })
+    unsupported.push(
+      reason === undefined ? { field, refuse: false, ...adds } : { field, refuse: true, reason, ...adds },
+    )
   }
   for (const [name, known] of Object.entries(knownInside)) {
     const inner = isRecord(body.value(name)) ? body.optionalObject(name) : undefined
     for (const member of inner?.names ?? []) {
       const value = inner?.value(member)
       if (known.includes(member) || value === undefined || value === false) continue
-      leftovers.push({ field: `/${name}${pointerStep(member)}`, refuse: false })
+      unsupported.push({ field: `/${name}${pointerStep(member)}`, refuse: false })
     }
   }
 }
@@ -86,11 +88,11 @@ const tiers = { auto: 'auto', default: 'standard', flex: 'economy', priority: 'f
 
 export function parseServiceTier(
   body: RequestFields,
-  { leftovers }: ParseContext,
+  { unsupported }: ParseContext,
 ): (typeof tiers)[keyof typeof tiers] | undefined {
   const tier = body.optionalText('service_tier')
   if (tier === undefined) return undefined
   if (Object.hasOwn(tiers, tier)) return tiers[tier as keyof typeof tiers]
-  leftovers.push({ field: '/service_tier', refuse: false })
+  unsupported.push({ field: '/service_tier', refuse: false })
   return undefined
 }

@@ -3,8 +3,8 @@ import fc from 'fast-check'
 import { parsed, parseResult, refusedParse } from '../../../test/parts/chat-requests.ts'
 import { Failure } from '../../kernel/failure.ts'
 import type { Turn } from '../canonical/conversation.ts'
-import { pairTools } from '../request/tool-pairing.ts'
-import { WarningList } from '../request/warning-list.ts'
+import { pairTools } from '../request/tools.ts'
+import { WarningList } from '../request/warnings.ts'
 
 const png = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 0]).toString('base64')
 const text = (words: string) => ({ kind: 'text', text: words }) as const

@@ -1,8 +1,7 @@
 // The messages of a Chat Completions body as system blocks and turns, one turn per message.
 
 import type { TextBlock, ToolResultBlock, Turn, UserBlock } from '../canonical/conversation.ts'
-import type { RequestFields } from '../request/request-fields.ts'
-import { shownWord } from '../request/shown-word.ts'
+import { type RequestFields, shownWord } from '../request/fields.ts'
 import { parseAssistant } from './parse-assistant.ts'
 import { markOf, type ParseContext, readMark } from './parse-context.ts'
 import { type ContentBlock, parsePart, parseTextPart, refusePart, warnPartMembers } from './parse-parts.ts'

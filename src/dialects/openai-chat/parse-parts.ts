@@ -2,12 +2,10 @@
 // those are read as well. Routed by what a medium is, not by the part it came in.
 
 import type { DocumentBlock, ImageBlock, TextBlock } from '../canonical/conversation.ts'
-import { isRecord } from '../canonical/json-value.ts'
-import { isWebUrl, readDataUrl, sniffMediaType } from '../request/media-type.ts'
-import { mediumAt } from '../request/media-url.ts'
-import { type RequestFields, refuseAt } from '../request/request-fields.ts'
-import { shownWord } from '../request/shown-word.ts'
-import { paramOf } from '../request/warning-list.ts'
+import { isRecord } from '../canonical/json.ts'
+import { type RequestFields, refuseAt, shownWord } from '../request/fields.ts'
+import { isWebUrl, readDataUrl, readMediaUrl, sniffMediaType } from '../request/media.ts'
+import { paramOf } from '../request/warnings.ts'
 import { markOf, type ParseContext } from './parse-context.ts'
 
 export type ContentBlock = TextBlock | ImageBlock | DocumentBlock
@@ -74,7 +72,7 @@ function parseImageUrl(part: RequestFields, { warnings }: ParseContext): ImageBl
 }
 
 function mediumByUrl(url: string, pointer: string): ImageBlock | DocumentBlock {
-  if (isWebUrl(url)) return { kind: 'image', source: mediumAt(url, pointer) }
+  if (isWebUrl(url)) return { kind: 'image', source: readMediaUrl(url, pointer) }
   const data = readDataUrl(url)
   if (!data) return refuseAt(pointer, `\`${paramOf(pointer)}\` must be an http(s) URL or a base64 data URL.`)
   return mediumByBytes(data.base64, data.mediaType, pointer)
@@ -97,7 +95,7 @@ function parseFile(part: RequestFields): ImageBlock | DocumentBlock {
   const titled = title === undefined ? {} : { title }
   const fileData = file.text('file_data')
   const pointer = file.pointer('file_data')
-  if (isWebUrl(fileData)) return { kind: 'document', source: mediumAt(fileData, pointer), ...titled }
+  if (isWebUrl(fileData)) return { kind: 'document', source: readMediaUrl(fileData, pointer), ...titled }
   const { mediaType, base64 } = readDataUrl(fileData) ?? { mediaType: 'application/octet-stream', base64: fileData }
   if (mediaType.startsWith('text/') || mediaType === 'application/json') {
     const text = Buffer.from(base64, 'base64').toString('utf8')
@@ -136,7 +134,7 @@ function parseSource(part: RequestFields): ImageBlock | DocumentBlock {
       return medium.kind === 'document' ? { ...medium, ...named } : medium
     }
     case 'url': {
-      const at = mediumAt(source.text('url'), source.pointer('url'))
+      const at = readMediaUrl(source.text('url'), source.pointer('url'))
       return kind === 'image' ? { kind, source: at } : { kind, source: at, ...named }
     }
     case 'text':

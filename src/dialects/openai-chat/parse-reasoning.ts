@@ -3,7 +3,7 @@
 
 import type { SealedThinkingBlock, ThinkingBlock } from '../canonical/conversation.ts'
 import { isOwnSignature, writeSignature } from '../canonical/signature.ts'
-import type { RequestFields } from '../request/request-fields.ts'
+import type { RequestFields } from '../request/fields.ts'
 import type { ParseContext } from './parse-context.ts'
 import type { PlacedReasoning } from './reasoning-places.ts'
 

@@ -4,9 +4,8 @@
 import type { Failure } from '../../kernel/failure.ts'
 import { utf8Text } from '../../wire/utf8.ts'
 import type { Conversation, Places } from '../canonical/conversation.ts'
-import type { Envelope } from '../canonical/envelope.ts'
-import type { ParsedRequest } from '../canonical/translation.ts'
-import { RequestFields, readRequest } from '../request/request-fields.ts'
+import type { Envelope, ParsedRequest } from '../canonical/translation.ts'
+import { RequestFields, readRequest } from '../request/fields.ts'
 import { createParseContext, type ParseContext, readMark } from './parse-context.ts'
 import { parseLeftovers, parseServiceTier } from './parse-leftovers.ts'
 import { parseMessages } from './parse-messages.ts'
@@ -43,7 +42,7 @@ function parseConversation(body: RequestFields, envelope: Envelope, context: Par
     automaticCache: readMark(body, context),
     stream: envelope.stream,
     wantsStreamUsage: envelope.wantsStreamUsage,
-    leftovers: context.leftovers,
+    unsupported: context.unsupported,
     places: placesOf(body, reasoning?.place),
   }
 }

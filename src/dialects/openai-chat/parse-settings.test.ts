@@ -3,7 +3,7 @@ import { parsed, refusedParse } from '../../../test/parts/chat-requests.ts'
 
 const messages = [{ role: 'user', content: 'hi' }]
 const settings = (fields: object) => parsed({ messages, ...fields })
-const leftovers = (fields: object) => settings(fields).leftovers.map(({ field, refuse }) => [field, refuse])
+const unsupported = (fields: object) => settings(fields).unsupported.map(({ field, refuse }) => [field, refuse])
 
 describe('caps, sampling and stops', () => {
   test('vector 17: of two caps that differ the newer name counts, with a warning', () => {
@@ -29,8 +29,8 @@ describe('caps, sampling and stops', () => {
   })
 
   test('vector 21: logprobs are to be refused, a seed is carried, a zero penalty says nothing', () => {
-    expect(leftovers({ logprobs: true })).toEqual([['/logprobs', true]])
-    const { sampling, leftovers: left } = settings({ seed: 1, presence_penalty: 0, frequency_penalty: 0.5 })
+    expect(unsupported({ logprobs: true })).toEqual([['/logprobs', true]])
+    const { sampling, unsupported: left } = settings({ seed: 1, presence_penalty: 0, frequency_penalty: 0.5 })
     expect(sampling).toEqual({ seed: 1, frequencyPenalty: 0.5 })
     expect(left).toEqual([])
   })
@@ -44,26 +44,26 @@ describe('caps, sampling and stops', () => {
 
 describe('fields only this dialect knows', () => {
   test('what changes the shape of the answer or a guarantee is to be refused', () => {
-    expect(leftovers({ n: 2 })).toEqual([['/n', true]])
-    expect(leftovers({ audio: { voice: 'x', format: 'wav' }, modalities: ['text', 'audio'] })).toEqual([
+    expect(unsupported({ n: 2 })).toEqual([['/n', true]])
+    expect(unsupported({ audio: { voice: 'x', format: 'wav' }, modalities: ['text', 'audio'] })).toEqual([
       ['/audio', true],
       ['/modalities', true],
     ])
-    const spoken = settings({ modalities: ['text', 'audio'] }).leftovers
-    expect(spoken).toMatchObject([{ field: '/modalities', speaks: true }])
-    expect(leftovers({ moderation: { model: 'x' }, web_search_options: {} })).toEqual([
+    const spoken = settings({ modalities: ['text', 'audio'] }).unsupported
+    expect(spoken).toMatchObject([{ field: '/modalities', wantsAudio: true }])
+    expect(unsupported({ moderation: { model: 'x' }, web_search_options: {} })).toEqual([
       ['/moderation', true],
       ['/web_search_options', true],
     ])
   })
 
   test('vector 39: an unknown field is left out with a warning, hints too', () => {
-    expect(leftovers({ foo: 1, prediction: { type: 'content', content: 'x' }, store: true })).toEqual([
+    expect(unsupported({ foo: 1, prediction: { type: 'content', content: 'x' }, store: true })).toEqual([
       ['/foo', false],
       ['/prediction', false],
       ['/store', false],
     ])
-    expect(leftovers({ stream: true, stream_options: { include_usage: true, include_obfuscation: true } })).toEqual([
+    expect(unsupported({ stream: true, stream_options: { include_usage: true, include_obfuscation: true } })).toEqual([
       ['/stream_options/include_obfuscation', false],
     ])
   })
@@ -73,7 +73,7 @@ describe('fields only this dialect knows', () => {
       ...{ n: 1, logprobs: false, top_logprobs: 0, modalities: ['text'], store: false, metadata: { a: 'b' } },
       ...{ audio: null, foo: null, stream: true, stream_options: { include_obfuscation: false } },
     }
-    expect(leftovers(fields)).toEqual([])
+    expect(unsupported(fields)).toEqual([])
   })
 
   test('the identifiers, tier, verbosity and cache key have places of their own', () => {
@@ -87,7 +87,7 @@ describe('fields only this dialect knows', () => {
       'fast',
       'fast',
     ])
-    expect(leftovers({ service_tier: 'scale' })).toEqual([['/service_tier', false]])
+    expect(unsupported({ service_tier: 'scale' })).toEqual([['/service_tier', false]])
     expect(settings({ verbosity: 'low', prompt_cache_key: 'k' })).toMatchObject({
       verbosity: 'low',
       promptCacheKey: 'k',

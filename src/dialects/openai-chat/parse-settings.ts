@@ -1,10 +1,8 @@
 // Everything in a Chat Completions body that is neither a message nor a tool: how to sample, how much to say and think,
 // in which form. Defaults written out count as not said where nothing depends on them.
 
-import type { OutputFormat, ReasoningWish, Sampling } from '../canonical/conversation.ts'
-import { efforts } from '../canonical/conversation.ts'
-import { type RequestFields, wrongType } from '../request/request-fields.ts'
-import { shownWord } from '../request/shown-word.ts'
+import { efforts, type OutputFormat, type ReasoningWish, type Sampling } from '../canonical/conversation.ts'
+import { type RequestFields, shownWord, wrongType } from '../request/fields.ts'
 import type { ParseContext } from './parse-context.ts'
 
 export function parseSampling(body: RequestFields, context: ParseContext): Sampling {

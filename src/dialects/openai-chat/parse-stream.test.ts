@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import fc from 'fast-check'
 import { calls, chunk, done, record, signed, target } from '../../../test/parts/chat-stream.ts'
 import { noted, parseCut, parseWhole } from '../../../test/parts/reply-notation.ts'
-import type { ReplyEvent } from '../canonical/reply-event.ts'
+import type { ReplyEvent } from '../canonical/reply.ts'
 import { parseStream } from './parse-stream.ts'
 
 const read = (...records: string[]): string[] => noted(parseWhole(parseStream(target), records.join('')))

@@ -2,9 +2,8 @@
 // entries, Messages-shaped ones and the legacy `functions` are taken, each entry by itself.
 
 import type { RawJson, Tool, ToolChoice } from '../canonical/conversation.ts'
-import { jsonObject, jsonString } from '../request/json-text.ts'
-import { type RequestFields, wrongType } from '../request/request-fields.ts'
-import { shownWord } from '../request/shown-word.ts'
+import { jsonObject, jsonString } from '../canonical/json.ts'
+import { type RequestFields, shownWord, wrongType } from '../request/fields.ts'
 import { markOf, type ParseContext } from './parse-context.ts'
 
 const marks = ['cache_control', 'prompt_cache_breakpoint']

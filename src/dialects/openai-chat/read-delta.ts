@@ -7,7 +7,7 @@
 //
 // Hosts that send reasoning under two names send the same words, so the first name that is filled counts.
 
-import { isRecord, recordOf, textOf } from '../canonical/json-value.ts'
+import { isRecord, recordOf, textOf } from '../canonical/json.ts'
 import type { CallFragment } from './tool-call-merge.ts'
 
 export interface DeltaPiece {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { calls, chunk, done, signed, target } from '../../../test/parts/chat-stream.ts'
 import { noted, parseWhole } from '../../../test/parts/reply-notation.ts'
-import type { ReplyEvent } from '../canonical/reply-event.ts'
+import type { ReplyEvent } from '../canonical/reply.ts'
 import { parseStream } from './parse-stream.ts'
 
 const read = (...records: string[]): string[] => noted(parseWhole(parseStream(target), records.join('')))

@@ -1,7 +1,7 @@
 // The parts of a host's reasoning that only it can read, gathered from the deltas, so that they can travel in a
 // signature of ours and go back as they were.
 
-import { textOf } from '../canonical/json-value.ts'
+import { textOf } from '../canonical/json.ts'
 
 type Detail = Record<string, unknown>
 

@@ -2,7 +2,7 @@
 // calls, whatever the order of the blocks it was made from; only the numbers in `reasoning_details` tell how the reasoning
 // lay between them, and providers refuse their own reasoning in another order.
 
-import type { ReplyBlock } from '../canonical/reply-event.ts'
+import type { ReplyBlock } from '../canonical/reply.ts'
 
 type BlockKind = ReplyBlock['kind']
 

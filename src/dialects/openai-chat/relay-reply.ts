@@ -1,6 +1,6 @@
 // A whole Chat Completions reply on the byte lane.
 
-import { createReplyRelay } from '../byte-lane/reply-relay.ts'
+import { createReplyRelay } from '../byte-lane/relay.ts'
 import { readErrorObject } from './failure.ts'
 import { isEmptyReply } from './meaningful.ts'
 import { outputMeter } from './output-meter.ts'

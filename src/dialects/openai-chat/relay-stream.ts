@@ -6,18 +6,17 @@ import type { ByteEdit } from '../../wire/json-members.ts'
 import { JsonSpans } from '../../wire/json-spans.ts'
 import { sseComment, sseEvent } from '../../wire/sse-writer.ts'
 import { utf8Text } from '../../wire/utf8.ts'
-import { RecordRelay } from '../byte-lane/record-relay.ts'
 import {
   costEdit,
   isObject,
   isPresent,
   modelEdit,
   parseSpan,
+  RecordRelay,
   spliceReply,
   usageEdit,
-} from '../byte-lane/reply-edits.ts'
-import { recordOf } from '../canonical/json-value.ts'
-import { jsonArray, jsonObject } from '../request/json-text.ts'
+} from '../byte-lane/relay.ts'
+import { jsonArray, jsonObject, recordOf } from '../canonical/json.ts'
 import { readErrorObject } from './failure.ts'
 import { endedChoices, isMeaningfulChunk } from './meaningful.ts'
 import { outputMeter, seenCall, seenEnd } from './output-meter.ts'

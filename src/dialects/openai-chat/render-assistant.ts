@@ -2,8 +2,8 @@
 // Reasoning never becomes visible text.
 
 import type { AssistantBlock, RawJson, ToolCallBlock } from '../canonical/conversation.ts'
+import { jsonArray, jsonObject, jsonString } from '../canonical/json.ts'
 import { readSignature } from '../canonical/signature.ts'
-import { jsonArray, jsonObject, jsonString } from '../request/json-text.ts'
 import type { Rendering } from './rendering.ts'
 
 /** undefined if nothing is left to say. */

@@ -1,9 +1,9 @@
 // The form the answer must have: natively where the target can, through a hidden tool or an instruction where not.
 
 import type { Conversation, OutputFormat, RawJson } from '../canonical/conversation.ts'
-import { jsonObject, jsonString } from '../request/json-text.ts'
-import { refuseAt } from '../request/request-fields.ts'
-import { isStrictSchema } from '../request/strict-schema.ts'
+import { jsonObject, jsonString } from '../canonical/json.ts'
+import { refuseAt } from '../request/fields.ts'
+import { isStrictSchema } from '../request/schema.ts'
 import type { HiddenTool } from './render-tools.ts'
 import type { Rendering } from './rendering.ts'
 

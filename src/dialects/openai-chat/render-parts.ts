@@ -1,9 +1,9 @@
 // Content blocks as Chat Completions parts, the same for every position a block can stand in.
 
 import type { DocumentBlock, ImageBlock, RawJson, TextBlock, ToolResultBlock } from '../canonical/conversation.ts'
-import { jsonObject, jsonString } from '../request/json-text.ts'
-import { isSound, refuseAddress } from '../request/refuse-media.ts'
-import { refuseAt } from '../request/request-fields.ts'
+import { jsonObject, jsonString } from '../canonical/json.ts'
+import { refuseAt } from '../request/fields.ts'
+import { isAudio, refuseMediaUrl } from '../request/media.ts'
 import type { Rendering } from './rendering.ts'
 
 export type Block = TextBlock | ImageBlock | DocumentBlock
@@ -46,7 +46,7 @@ function textMembers(text: string): Members {
 
 function imageMembers({ source }: ImageBlock, { rules }: Rendering, place: string): Members {
   if (rules.images === false) return refuseAt(place, 'This model does not take images.')
-  refuseAddress(source, rules, place)
+  refuseMediaUrl(source, rules, place)
   const url = source.kind === 'url' ? source.url : `data:${source.mediaType};base64,${source.base64}`
   return [
     ['type', '"image_url"'],
@@ -56,7 +56,7 @@ function imageMembers({ source }: ImageBlock, { rules }: Rendering, place: strin
 
 function documentMembers(block: DocumentBlock, { rules }: Rendering, place: string): Members[] {
   const { source, title, context } = block
-  if (source.kind === 'data' && isSound(source)) return [soundMembers(source)]
+  if (source.kind === 'data' && isAudio(source)) return [soundMembers(source)]
   if (source.kind === 'url') {
     return refuseAt(place, 'This model does not take documents by URL; send the data instead.')
   }

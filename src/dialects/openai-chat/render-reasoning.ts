@@ -2,8 +2,8 @@
 // its issuer wants to see again.
 
 import type { RawJson } from '../canonical/conversation.ts'
+import { jsonObject, jsonString } from '../canonical/json.ts'
 import { isOwnSignature, readSignature } from '../canonical/signature.ts'
-import { jsonObject, jsonString } from '../request/json-text.ts'
 
 /** The entry for a block that can be read. `place` is that of the block in the reply. */
 export function renderThinkingDetail(text: string, signature: string | undefined, place: number): RawJson {

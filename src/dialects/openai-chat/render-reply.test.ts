@@ -10,7 +10,7 @@ import {
   text,
   thinking,
 } from '../../../test/parts/reply-events.ts'
-import type { ReplyEvent } from '../canonical/reply-event.ts'
+import type { ReplyEvent } from '../canonical/reply.ts'
 import { writeSignature } from '../canonical/signature.ts'
 import { renderReply } from './render-reply.ts'
 

@@ -1,10 +1,9 @@
 // A whole Chat Completions reply out of canonical events. Says what the stream of the same events says.
 
-import { type CollectedBlock, collectReply } from '../canonical/collect-reply.ts'
 import type { RawJson } from '../canonical/conversation.ts'
-import type { ReplyEvent, Stop } from '../canonical/reply-event.ts'
+import { jsonArray, jsonObject, jsonString } from '../canonical/json.ts'
+import { type CollectedBlock, collectReply, type ReplyEvent, type Stop } from '../canonical/reply.ts'
 import type { RenderContext } from '../canonical/translation.ts'
-import { jsonArray, jsonObject, jsonString } from '../request/json-text.ts'
 import { Paragraphs } from './paragraphs.ts'
 import { reasoningPlaces } from './reasoning-places.ts'
 import { callProof, renderSealedDetail, renderThinkingDetail } from './render-reasoning.ts'

@@ -3,14 +3,12 @@
 
 import type { Failure } from '../../kernel/failure.ts'
 import type { Conversation, RawJson, TextBlock, Turn } from '../canonical/conversation.ts'
+import { jsonArray, jsonObject, jsonString } from '../canonical/json.ts'
 import type { RenderedRequest, Target } from '../canonical/translation.ts'
-import { jsonArray, jsonObject, jsonString } from '../request/json-text.ts'
-import { refusePrefill } from '../request/refuse-prefill.ts'
-import { readRequest, refuse, refuseAt } from '../request/request-fields.ts'
-import { SchemaBudget } from '../request/schema-budget.ts'
-import { ToolNames, toolNamesIn } from '../request/tool-names.ts'
-import { pairTools } from '../request/tool-pairing.ts'
-import { judgeLeftovers, WarningList } from '../request/warning-list.ts'
+import { readRequest, refuse, refuseAt, refusePrefill } from '../request/fields.ts'
+import { SchemaBudget } from '../request/schema.ts'
+import { pairTools, ToolNames, toolNamesIn } from '../request/tools.ts'
+import { reportUnsupported, WarningList } from '../request/warnings.ts'
 import { renderFormat } from './render-format.ts'
 import { renderMessages } from './render-messages.ts'
 import {
@@ -69,8 +67,8 @@ function render(conversation: Conversation, target: Target): RenderedRequest {
     body: new TextEncoder().encode(body),
     headers: {},
     warnings: warnings.list,
-    undo: {
-      toolNames: names.undo,
+    mapping: {
+      toolNames: names.callerNames,
       customTools: tools.customTools,
       jsonTool: format.hiddenTool?.name,
       stop: stop.matched,
@@ -81,7 +79,7 @@ function render(conversation: Conversation, target: Target): RenderedRequest {
 
 /** The turns with every call answered and ids as the target takes them; refuses what cannot be sent to it at all. */
 function checkedTurns(conversation: Conversation, { rules }: Target, warnings: WarningList): Turn[] {
-  const failure = judgeLeftovers(conversation.leftovers, warnings)
+  const failure = reportUnsupported(conversation.unsupported, warnings)
   if (failure) return refuse(failure)
   const last = conversation.turns.at(-1)
   if (last?.role === 'assistant' && !rules.prefill && !last.blocks.some(({ kind }) => kind === 'tool-call')) {

@@ -66,14 +66,14 @@ describe('settings', () => {
 
   test('vector 50: five stops are all matched in the gateway, four are sent', () => {
     const five = rendered({ stop: ['a', 'b', 'c', 'd', 'e'] })
-    expect([five.body.stop, five.undo.stop]).toEqual([undefined, ['a', 'b', 'c', 'd', 'e']])
+    expect([five.body.stop, five.mapping.stop]).toEqual([undefined, ['a', 'b', 'c', 'd', 'e']])
     const four = rendered({ stop: ['a', 'b', 'c', 'd'] })
-    expect([four.body.stop, four.undo.stop]).toEqual([['a', 'b', 'c', 'd'], []])
+    expect([four.body.stop, four.mapping.stop]).toEqual([['a', 'b', 'c', 'd'], []])
   })
 
   test('pitfall 15: a target without stops gets none, they are matched here', () => {
-    const { body, undo, warned } = rendered({ stop: ['END'] }, targetWith({ stopMax: 0 }))
-    expect([body.stop, undo.stop, warned]).toEqual([undefined, ['END'], []])
+    const { body, mapping, warned } = rendered({ stop: ['END'] }, targetWith({ stopMax: 0 }))
+    expect([body.stop, mapping.stop, warned]).toEqual([undefined, ['END'], []])
   })
 
   test('vector 57: an end user id that is too long goes out as a hash', () => {
@@ -89,8 +89,8 @@ describe('settings', () => {
   })
 
   test('vector 51: what breaks a guarantee is refused by name, the rest is warned about', () => {
-    expect(refusedRender({ leftovers: [{ field: '/inference_geo', refuse: true }] }).param).toBe('inference_geo')
-    expect(rendered({ leftovers: [{ field: '/diagnostics', refuse: false }] }).warned).toEqual([
+    expect(refusedRender({ unsupported: [{ field: '/inference_geo', refuse: true }] }).param).toBe('inference_geo')
+    expect(rendered({ unsupported: [{ field: '/diagnostics', refuse: false }] }).warned).toEqual([
       'diagnostics_dropped /diagnostics',
     ])
   })
@@ -196,11 +196,11 @@ describe('output format', () => {
   test('pitfall 125: a hidden tool stands for the format, and is told apart from the own ones', () => {
     const target = targetWith({ jsonOutput: 'emulated' })
     const alone = rendered({ outputFormat: format }, target)
-    expect(alone.undo.jsonTool).toBe('json_output')
+    expect(alone.mapping.jsonTool).toBe('json_output')
     expect(alone.body.tool_choice).toEqual({ type: 'function', function: { name: 'json_output' } })
     const own = { kind: 'function', name: 'json_output', description: undefined, schema, strict: undefined } as const
     const both = rendered({ outputFormat: format, tools: [own] }, target)
-    expect([both.undo.jsonTool, both.body.tool_choice, both.body.tools.length]).toEqual([
+    expect([both.mapping.jsonTool, both.body.tool_choice, both.body.tools.length]).toEqual([
       'json_output_2',
       'required',
       2,

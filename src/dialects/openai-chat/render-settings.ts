@@ -1,13 +1,12 @@
 // Sampling, caps, reasoning effort and the other settings, as far as the target takes them. A default that is left out
 // is left out silently; anything else with a warning.
 
-import type { Conversation, Effort, RawJson } from '../canonical/conversation.ts'
-import { placeOf } from '../canonical/places.ts'
+import { type Conversation, type Effort, placeOf, type RawJson } from '../canonical/conversation.ts'
+import { jsonString } from '../canonical/json.ts'
 import type { Target } from '../canonical/translation.ts'
-import { warnCacheOptions } from '../request/cache-control.ts'
-import { fitEffort } from '../request/fit-effort.ts'
-import { jsonString } from '../request/json-text.ts'
-import { refuseAt } from '../request/request-fields.ts'
+import { warnCacheOptions } from '../request/cache-marks.ts'
+import { refuseAt } from '../request/fields.ts'
+import { fitEffort } from '../request/reasoning.ts'
 import type { Rendering } from './rendering.ts'
 
 type Member = readonly [name: string, value: RawJson | undefined]

@@ -12,7 +12,7 @@ import {
   usageOf,
 } from '../../../test/parts/reply-events.ts'
 import { Failure } from '../../kernel/failure.ts'
-import type { ReplyEvent } from '../canonical/reply-event.ts'
+import type { ReplyEvent } from '../canonical/reply.ts'
 import { writeSignature } from '../canonical/signature.ts'
 import type { RenderContext } from '../canonical/translation.ts'
 import { renderStreamFailure } from './failure.ts'

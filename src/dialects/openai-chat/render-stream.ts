@@ -3,10 +3,10 @@
 
 import type { Usage } from '../../kernel/usage.ts'
 import type { RawJson } from '../canonical/conversation.ts'
-import type { ReplyBlock, Stop } from '../canonical/reply-event.ts'
+import { jsonArray, jsonObject, jsonString } from '../canonical/json.ts'
+import type { ReplyBlock, Stop } from '../canonical/reply.ts'
 import type { RenderContext, StreamRenderer } from '../canonical/translation.ts'
-import { BlockRenderer } from '../reply/block-renderer.ts'
-import { jsonArray, jsonObject, jsonString } from '../request/json-text.ts'
+import { BlockRenderer } from '../reply/renderer.ts'
 import { Paragraphs } from './paragraphs.ts'
 import { reasoningPlaces } from './reasoning-places.ts'
 import { callProof, renderSealedDetail, renderThinkingDetail } from './render-reasoning.ts'

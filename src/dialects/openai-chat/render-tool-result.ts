@@ -2,7 +2,7 @@
 // shown in a user message behind all tool messages of the batch.
 
 import type { DocumentBlock, ImageBlock, RawJson, ToolResultBlock } from '../canonical/conversation.ts'
-import { jsonArray, jsonObject, jsonString } from '../request/json-text.ts'
+import { jsonArray, jsonObject, jsonString } from '../canonical/json.ts'
 import { documentText, renderParts, textPart } from './render-parts.ts'
 import type { Rendering } from './rendering.ts'
 

@@ -43,14 +43,14 @@ describe('tools', () => {
       { role: 'user', blocks: [{ kind: 'tool-result', callId: 't', content: [], isError: false }] },
     ]
     const tools = [tool('a.b'), tool('a b'), tool('a_b'), tool('x'.repeat(80))]
-    const { body, undo } = rendered({ tools, turns, toolChoice: { kind: 'named', name: 'a.b' } })
+    const { body, mapping } = rendered({ tools, turns, toolChoice: { kind: 'named', name: 'a.b' } })
     const sent = body.tools.map(({ function: { name } }: { function: { name: string } }) => name)
     expect(new Set(sent).size).toBe(4)
     for (const name of sent) expect(name).toMatch(/^[A-Za-z0-9_-]{1,64}$/)
     expect(sent[2]).toBe('a_b')
     expect(body.messages[0].tool_calls[0].function.name).toBe(sent[0])
     expect(body.tool_choice).toEqual(named(sent[0]))
-    expect([...undo.toolNames]).toEqual([
+    expect([...mapping.toolNames]).toEqual([
       [sent[0], 'a.b'],
       [sent[1], 'a b'],
       [sent[3], 'x'.repeat(80)],
@@ -92,10 +92,10 @@ describe('tools', () => {
       type: 'custom',
       custom: { name: 'patch', description: 'P', format: { type: 'grammar' } },
     })
-    expect(native.undo.customTools.size).toBe(0)
+    expect(native.mapping.customTools.size).toBe(0)
     const emulated = rendered({ tools: [custom()] })
     expect(emulated.body.tools[0].function.parameters.properties).toEqual({ input: { type: 'string' } })
-    expect([...emulated.undo.customTools]).toEqual(['patch'])
+    expect([...emulated.mapping.customTools]).toEqual(['patch'])
   })
 
   test('vector 38: a grammar nobody can follow is refused by name', () => {
@@ -139,8 +139,8 @@ describe('tool choice', () => {
   })
 
   test('a target without the flag gets one call passed on', () => {
-    const { body, undo, warned } = rendered({ tools, parallelTools: false }, targetWith({ parallelFlag: false }))
-    expect([body.parallel_tool_calls, undo.singleToolCall]).toEqual([undefined, true])
+    const { body, mapping, warned } = rendered({ tools, parallelTools: false }, targetWith({ parallelFlag: false }))
+    expect([body.parallel_tool_calls, mapping.singleToolCall]).toEqual([undefined, true])
     expect(warned).toEqual(['parallel_tools_dropped /parallel_tool_calls'])
   })
 

@@ -1,12 +1,10 @@
 // The tools of a request, and which of them must be called, as the target can take them.
 
 import type { Conversation, RawJson, Tool, ToolChoice } from '../canonical/conversation.ts'
-import { functionParameters } from '../request/function-parameters.ts'
-import { jsonArray, jsonObject, jsonString } from '../request/json-text.ts'
-import { refuseAt } from '../request/request-fields.ts'
-import { shownWord } from '../request/shown-word.ts'
-import { isStrictSchema } from '../request/strict-schema.ts'
-import { paramOf } from '../request/warning-list.ts'
+import { jsonArray, jsonObject, jsonString } from '../canonical/json.ts'
+import { refuseAt, shownWord } from '../request/fields.ts'
+import { functionParameters, isStrictSchema } from '../request/schema.ts'
+import { paramOf } from '../request/warnings.ts'
 import type { Rendering } from './rendering.ts'
 
 /** A custom tool takes free text; as a function it takes one string. */

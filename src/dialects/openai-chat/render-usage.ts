@@ -3,7 +3,7 @@
 
 import { totalInputTokens, type Usage } from '../../kernel/usage.ts'
 import type { RawJson } from '../canonical/conversation.ts'
-import { jsonObject } from '../request/json-text.ts'
+import { jsonObject } from '../canonical/json.ts'
 
 /** `cost`: decimal USD digits, or undefined for none. */
 export function renderUsage(usage: Usage, cost: string | undefined): RawJson {

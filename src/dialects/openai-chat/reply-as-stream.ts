@@ -3,10 +3,9 @@
 
 import type { JsonNode } from '../../wire/json-node.ts'
 import type { RawJson } from '../canonical/conversation.ts'
-import { isRecord, recordOf } from '../canonical/json-value.ts'
-import { type ProviderFault, replyFault } from '../canonical/provider-fault.ts'
-import { membersBut, openReply } from '../reply/whole-reply.ts'
-import { jsonArray, jsonObject } from '../request/json-text.ts'
+import { type ProviderFault, replyFault } from '../canonical/faults.ts'
+import { isRecord, jsonArray, jsonObject, recordOf } from '../canonical/json.ts'
+import { membersBut, openReply } from '../reply/builder.ts'
 import { readErrorObject } from './failure.ts'
 
 export function replyAsStream(body: Uint8Array): Uint8Array | { readonly fault: ProviderFault } {

@@ -1,9 +1,9 @@
 // What every record of a Chat Completions reply begins with, and what its ending is made of.
 
 import type { RawJson } from '../canonical/conversation.ts'
-import type { Stop } from '../canonical/reply-event.ts'
+import { jsonString } from '../canonical/json.ts'
+import type { Stop } from '../canonical/reply.ts'
 import type { RenderContext } from '../canonical/translation.ts'
-import { jsonString } from '../request/json-text.ts'
 import { finishReasons } from './stop-reason.ts'
 
 const idMax = 200

@@ -9,7 +9,7 @@
 //
 // `error` is no ending and never comes here.
 
-import type { Stop, StopReason } from '../canonical/reply-event.ts'
+import type { Stop, StopReason } from '../canonical/reply.ts'
 
 /** What a stream said about its end, and what it held. */
 export interface ReplyEnding {
@@ -26,7 +26,7 @@ const known: ReadonlySet<string> = new Set(['stop', 'length', 'content_filter', 
 
 export function readStop(ending: ReplyEnding): Stop {
   const stop = unifiedStop(ending)
-  return known.has(ending.finish) ? stop : { ...stop, isOdd: true }
+  return known.has(ending.finish) ? stop : { ...stop, isUnknown: true }
 }
 
 function unifiedStop({ finish, hasCalls, refusal, matched }: ReplyEnding): Stop {

@@ -1,9 +1,8 @@
 // Tool calls out of the fragments of a stream. Hosts number them from anywhere or not at all, send id and name late,
 // twice or null, and mix the fragments of several calls; what comes out are whole calls, one after another.
 
-import { ArgumentScan } from '../reply/argument-scan.ts'
-import type { ReplyBuilder } from '../reply/reply-builder.ts'
-import { unwrapArguments } from '../request/arguments-object.ts'
+import { ArgumentScan, type ReplyBuilder } from '../reply/builder.ts'
+import { unwrapArguments } from '../request/tools.ts'
 
 /** One entry of `tool_calls`; '' is what the host left out, or sent as null. */
 export interface CallFragment {

@@ -15,7 +15,7 @@
 // The next host with another spelling is a row here and a case in the test.
 
 import { audioReport, cacheReport, tokenCount, type Usage, webSearchReport } from '../../kernel/usage.ts'
-import { isRecord, recordOf } from '../canonical/json-value.ts'
+import { isRecord, recordOf } from '../canonical/json.ts'
 
 export function readUsage(value: unknown): Usage | undefined {
   if (!isRecord(value)) return undefined

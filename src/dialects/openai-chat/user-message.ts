@@ -2,7 +2,7 @@
 // row, and the model is told the same by both.
 
 import type { RawJson } from '../canonical/conversation.ts'
-import { jsonArray, jsonString } from '../request/json-text.ts'
+import { jsonArray, jsonString } from '../canonical/json.ts'
 import { type Block, isFilled, renderParts } from './render-parts.ts'
 import type { Rendering } from './rendering.ts'
 

@@ -1,7 +1,6 @@
 // Reading a Responses provider's errors: whole bodies, and those that come inside a 200 as an event or a failed reply.
 
-import type { ProviderFault } from '../canonical/provider-fault.ts'
-import { faultFromBody, faultFromError } from '../canonical/provider-fault.ts'
+import { faultFromBody, faultFromError, type ProviderFault } from '../canonical/faults.ts'
 
 /** HTTP statuses that the words inside a 200 stand for (the SDK's types and the reference, 2026-11). */
 const statusOfWord: ReadonlyMap<string, number> = new Map([

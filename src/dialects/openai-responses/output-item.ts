@@ -1,8 +1,8 @@
 // One item of a reply's output: what is known of it, and what came of it before its turn. Deltas count; what an item says
 // of itself as a whole counts only where no delta came.
 
-import { isRecord, recordOf, textOf } from '../canonical/json-value.ts'
-import { ArgumentScan } from '../reply/argument-scan.ts'
+import { isRecord, recordOf, textOf } from '../canonical/json.ts'
+import { ArgumentScan } from '../reply/builder.ts'
 import { type ReasoningItem, readReasoningItem, summaryTexts } from './reasoning-proof.ts'
 
 export interface OutputPiece {

@@ -15,7 +15,7 @@ import {
   sent,
   textDelta,
 } from '../../../test/parts/responses.ts'
-import type { ReplyEvent } from '../canonical/reply-event.ts'
+import type { ReplyEvent } from '../canonical/reply.ts'
 import { parseStream } from './parse-stream.ts'
 
 const eventsOf = (...stream: string[]): ReplyEvent[] => parseWhole(parseStream(responsesTarget()), stream.join(''))

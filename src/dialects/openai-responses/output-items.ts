@@ -1,9 +1,9 @@
 // The items of a reply, one after another. A provider may mix the pieces of several; what comes out are whole items in
 // the order in which they began, and the first that is not finished streams.
 
-import type { ReplyBlock } from '../canonical/reply-event.ts'
-import type { ReplyBuilder } from '../reply/reply-builder.ts'
-import { unwrapArguments } from '../request/arguments-object.ts'
+import type { ReplyBlock } from '../canonical/reply.ts'
+import type { ReplyBuilder } from '../reply/builder.ts'
+import { unwrapArguments } from '../request/tools.ts'
 import { type ItemKind, OutputItem, type OutputPiece } from './output-item.ts'
 import type { ReasoningItem, ReasoningProof } from './reasoning-proof.ts'
 

@@ -2,7 +2,7 @@
 // and directly in front of what they led to. An item that led to nothing the caller got is never given back, because the
 // provider refuses one without its successor.
 
-import { isRecord, parseRecord, textOf } from '../canonical/json-value.ts'
+import { isRecord, parseRecord, textOf } from '../canonical/json.ts'
 import { readSignature, writeSignature } from '../canonical/signature.ts'
 
 export interface ReasoningItem {

@@ -2,7 +2,7 @@
 // text: it goes back sealed, or not at all.
 
 import type { AssistantBlock, RawJson, ToolCallBlock } from '../canonical/conversation.ts'
-import { jsonObject, jsonString } from '../request/json-text.ts'
+import { jsonObject, jsonString } from '../canonical/json.ts'
 import { type Rendering, reasons } from './rendering.ts'
 
 /** The reasoning among the blocks is that which restoreThinking left. */

@@ -1,10 +1,9 @@
 // The form the answer must have, and how much is to be said: the member `text`. Where a host cannot be held to a form, it
 // is asked for in words, with a warning.
 
-import type { Conversation, OutputFormat, RawJson } from '../canonical/conversation.ts'
-import { placeOf } from '../canonical/places.ts'
-import { jsonObject, jsonString } from '../request/json-text.ts'
-import { isStrictSchema } from '../request/strict-schema.ts'
+import { type Conversation, type OutputFormat, placeOf, type RawJson } from '../canonical/conversation.ts'
+import { jsonObject, jsonString } from '../canonical/json.ts'
+import { isStrictSchema } from '../request/schema.ts'
 import type { Rendering } from './rendering.ts'
 
 export interface RenderedFormat {

@@ -2,7 +2,7 @@
 // grows keeps the prefix it was sent with.
 
 import type { RawJson, TextBlock, Turn, UserBlock } from '../canonical/conversation.ts'
-import { jsonArray, jsonObject, jsonString } from '../request/json-text.ts'
+import { jsonArray, jsonObject, jsonString } from '../canonical/json.ts'
 import { renderAssistant } from './render-assistant.ts'
 import { isFilled, renderContent, renderParts } from './render-parts.ts'
 import { renderToolResult } from './render-tool-result.ts'

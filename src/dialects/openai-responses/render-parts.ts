@@ -1,9 +1,9 @@
 // Content blocks as input parts, the same for every position a block can stand in.
 
 import type { DocumentBlock, ImageBlock, RawJson, TextBlock, ToolResultBlock } from '../canonical/conversation.ts'
-import { jsonArray, jsonObject, jsonString } from '../request/json-text.ts'
-import { refuseAddress, refuseSound } from '../request/refuse-media.ts'
-import { refuseAt } from '../request/request-fields.ts'
+import { jsonArray, jsonObject, jsonString } from '../canonical/json.ts'
+import { refuseAt } from '../request/fields.ts'
+import { refuseAudio, refuseMediaUrl } from '../request/media.ts'
 import type { Rendering } from './rendering.ts'
 
 export type ContentBlock = TextBlock | ImageBlock | DocumentBlock
@@ -54,7 +54,7 @@ function textMembers(text: string): Members {
 
 function imageMembers({ source }: ImageBlock, { rules }: Rendering, place: string): Members {
   if (rules.images === false) return refuseAt(place, 'This model does not take images.')
-  refuseAddress(source, rules, place)
+  refuseMediaUrl(source, rules, place)
   return [
     ['type', '"input_image"'],
     ['image_url', jsonString(source.kind === 'url' ? source.url : dataUrl(source))],
@@ -69,11 +69,11 @@ function documentMembers(
   { rules }: Rendering,
   place: string,
 ): Members[] {
-  refuseSound(source, place)
+  refuseAudio(source, place)
   if (rules.documents === false) {
     return refuseAt(place, 'This model does not take documents; send their text instead.')
   }
-  refuseAddress(source, rules, place)
+  refuseMediaUrl(source, rules, place)
   const type = ['type', '"input_file"'] as const
   if (source.kind === 'data') {
     const file: Members = [

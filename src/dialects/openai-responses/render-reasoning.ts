@@ -2,8 +2,8 @@
 // the least there is. Tools and reasoning go together in this dialect, so that tools never change the effort.
 
 import type { Conversation, Effort, RawJson } from '../canonical/conversation.ts'
-import { fitEffort } from '../request/fit-effort.ts'
-import { jsonObject, jsonString } from '../request/json-text.ts'
+import { jsonObject, jsonString } from '../canonical/json.ts'
+import { fitEffort } from '../request/reasoning.ts'
 import { type Rendering, reasons } from './rendering.ts'
 
 export interface RenderedReasoning {

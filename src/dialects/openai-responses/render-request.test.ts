@@ -34,9 +34,9 @@ describe('every request', () => {
   })
 
   test('leaves out or refuses what only its own dialect knows', () => {
-    const leftover = (refuse: boolean) => ({ leftovers: [{ field: '/logprobs', refuse }] })
-    expect(rendered(leftover(false)).warnings).toEqual(['logprobs_dropped;/logprobs'])
-    expect(refusedBy(leftover(true))).toStartWith('logprobs: ')
+    const field = (refuse: boolean) => ({ unsupported: [{ field: '/logprobs', refuse }] })
+    expect(rendered(field(false)).warnings).toEqual(['logprobs_dropped;/logprobs'])
+    expect(refusedBy(field(true))).toStartWith('logprobs: ')
   })
 })
 
@@ -100,9 +100,9 @@ describe('sampling', () => {
   })
 
   test('pitfall 15: stop sequences are matched in the gateway', () => {
-    const { body, undo } = rendered({ stop: ['', 'END', '\n'] }, { stopMax: 4 })
+    const { body, mapping } = rendered({ stop: ['', 'END', '\n'] }, { stopMax: 4 })
     expect(body).not.toHaveProperty('stop')
-    expect(undo.stop).toEqual(['END', '\n'])
+    expect(mapping.stop).toEqual(['END', '\n'])
   })
 })
 

@@ -1,12 +1,11 @@
 // Sampling, caps and the other settings, as far as the target takes them. A default that is left out is left out
 // silently; anything else with a warning.
 
-import type { Conversation, Effort, RawJson } from '../canonical/conversation.ts'
-import { placeOf } from '../canonical/places.ts'
+import { type Conversation, type Effort, placeOf, type RawJson } from '../canonical/conversation.ts'
+import { jsonString } from '../canonical/json.ts'
 import type { Target } from '../canonical/translation.ts'
-import { warnCacheOptions } from '../request/cache-control.ts'
-import { jsonString } from '../request/json-text.ts'
-import { refuseAt } from '../request/request-fields.ts'
+import { warnCacheOptions } from '../request/cache-marks.ts'
+import { refuseAt } from '../request/fields.ts'
 import type { Rendering } from './rendering.ts'
 
 type Member = readonly [name: string, value: RawJson | undefined]

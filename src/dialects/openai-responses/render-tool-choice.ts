@@ -1,9 +1,8 @@
 // Which of the tools must be called, as the target can be told.
 
 import type { Conversation, RawJson, Tool, ToolChoice } from '../canonical/conversation.ts'
-import { jsonArray, jsonObject, jsonString } from '../request/json-text.ts'
-import { refuseAt } from '../request/request-fields.ts'
-import { shownWord } from '../request/shown-word.ts'
+import { jsonArray, jsonObject, jsonString } from '../canonical/json.ts'
+import { refuseAt, shownWord } from '../request/fields.ts'
 import { type Rendering, takesCustom } from './rendering.ts'
 
 /** What is left of the caller's tools and choice once the target's ways are considered. */

@@ -2,7 +2,7 @@
 // hosts that take text only, a medium leaves a stub in its place and is handed back, to be shown in a user message.
 
 import type { RawJson, ToolResultBlock } from '../canonical/conversation.ts'
-import { jsonArray, jsonObject, jsonString } from '../request/json-text.ts'
+import { jsonArray, jsonObject, jsonString } from '../canonical/json.ts'
 import { type ContentBlock, documentText, isFilled, renderParts, textPart } from './render-parts.ts'
 import type { Rendering } from './rendering.ts'
 

@@ -55,11 +55,11 @@ describe('functions', () => {
   })
 
   test('pitfall 50: have names the provider takes, with the way back', () => {
-    const { body, undo } = rendered({ tools: [tool('a.b')], toolChoice: { kind: 'named', name: 'a.b' } })
+    const { body, mapping } = rendered({ tools: [tool('a.b')], toolChoice: { kind: 'named', name: 'a.b' } })
     const [{ name }] = body.tools
     expect(name).toMatch(/^a_b_[0-9a-f]{8}$/)
     expect(body.tool_choice).toEqual({ type: 'function', name })
-    expect([...undo.toolNames]).toEqual([[name, 'a.b']])
+    expect([...mapping.toolNames]).toEqual([[name, 'a.b']])
   })
 
   test('pitfall 51: are not too many', () => {
@@ -71,7 +71,7 @@ describe('functions', () => {
 describe('custom tools', () => {
   test('are themselves, with the grammar beside the type', () => {
     const grammar = '{"type":"grammar","grammar":{"syntax":"lark","definition":"start: \\"a\\""}}'
-    const { body, undo } = rendered({ tools: [custom(), custom({ name: 'p2', grammar })] })
+    const { body, mapping } = rendered({ tools: [custom(), custom({ name: 'p2', grammar })] })
     expect(body.tools).toEqual([
       { type: 'custom', name: 'patch', description: 'P' },
       {
@@ -81,14 +81,14 @@ describe('custom tools', () => {
         format: { type: 'grammar', syntax: 'lark', definition: 'start: "a"' },
       },
     ])
-    expect(undo.customTools.size).toBe(0)
+    expect(mapping.customTools.size).toBe(0)
   })
 
   test('vector 38: are functions of one string where the host has none, and a grammar is refused', () => {
-    const { body, undo } = rendered({ tools: [custom()] }, gpts.plain)
+    const { body, mapping } = rendered({ tools: [custom()] }, gpts.plain)
     expect(body.tools[0]).toMatchObject({ type: 'function', name: 'patch', strict: false })
     expect(body.tools[0].parameters.required).toEqual(['input'])
-    expect([...undo.customTools]).toEqual(['patch'])
+    expect([...mapping.customTools]).toEqual(['patch'])
     expect(refusedBy({ tools: [custom({ grammar: '{"type":"grammar"}' })] }, gpts.plain)).toContain('has a grammar')
   })
 })
@@ -166,9 +166,9 @@ describe('one call at a time', () => {
   })
 
   test('is kept in the gateway where the host has no flag', () => {
-    const { body, undo, warnings } = rendered({ tools, parallelTools: false }, gpts.plain)
+    const { body, mapping, warnings } = rendered({ tools, parallelTools: false }, gpts.plain)
     expect(body).not.toHaveProperty('parallel_tool_calls')
-    expect(undo.singleToolCall).toBe(true)
+    expect(mapping.singleToolCall).toBe(true)
     expect(warnings).toEqual(['parallel_tools_dropped;/parallel_tool_calls'])
   })
 })

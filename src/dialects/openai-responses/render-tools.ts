@@ -1,14 +1,19 @@
 // The tools of a request as the target can take them. Entries are flat in this dialect, and strictness is always spelled
 // out: the provider tries to be strict where nothing is said.
 
-import type { Conversation, CustomTool, FunctionTool, RawJson, Tool, ToolChoice } from '../canonical/conversation.ts'
-import { placeOf } from '../canonical/places.ts'
-import { functionParameters } from '../request/function-parameters.ts'
-import { jsonArray, jsonObject, jsonString } from '../request/json-text.ts'
-import { rawJsonAt } from '../request/raw-json-at.ts'
-import { refuseAt } from '../request/request-fields.ts'
-import { isStrictSchema } from '../request/strict-schema.ts'
-import { paramOf } from '../request/warning-list.ts'
+import {
+  type Conversation,
+  type CustomTool,
+  type FunctionTool,
+  placeOf,
+  type RawJson,
+  type Tool,
+  type ToolChoice,
+} from '../canonical/conversation.ts'
+import { jsonArray, jsonObject, jsonString, rawJsonAt } from '../canonical/json.ts'
+import { refuseAt } from '../request/fields.ts'
+import { functionParameters, isStrictSchema } from '../request/schema.ts'
+import { paramOf } from '../request/warnings.ts'
 import { type Offer, offerOf, renderChoice } from './render-tool-choice.ts'
 import { type Rendering, takesCustom } from './rendering.ts'
 

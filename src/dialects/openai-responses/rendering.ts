@@ -1,13 +1,12 @@
 // What the parts of the request renderer share, what follows from the facts of a target, and the cache marks, which are
 // chosen over the whole prompt. No model is known by name.
 
-import type { CacheMark, Conversation, RawJson, Turn } from '../canonical/conversation.ts'
-import { placeOf } from '../canonical/places.ts'
+import { type CacheMark, type Conversation, placeOf, type RawJson, type Turn } from '../canonical/conversation.ts'
 import type { TargetRules } from '../canonical/target-rules.ts'
-import { warnMark } from '../request/cache-control.ts'
-import type { SchemaBudget } from '../request/schema-budget.ts'
-import type { ToolNames } from '../request/tool-names.ts'
-import type { WarningList } from '../request/warning-list.ts'
+import { warnMark } from '../request/cache-marks.ts'
+import type { SchemaBudget } from '../request/schema.ts'
+import type { ToolNames } from '../request/tools.ts'
+import type { WarningList } from '../request/warnings.ts'
 
 export interface Rendering {
   readonly rules: TargetRules

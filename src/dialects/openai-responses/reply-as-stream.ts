@@ -2,10 +2,9 @@
 // form. A reply that does not say how it ended is none.
 
 import type { RawJson } from '../canonical/conversation.ts'
-import { textOf } from '../canonical/json-value.ts'
-import { type ProviderFault, replyFault } from '../canonical/provider-fault.ts'
-import { membersBut, openReply } from '../reply/whole-reply.ts'
-import { jsonObject, jsonString } from '../request/json-text.ts'
+import { type ProviderFault, replyFault } from '../canonical/faults.ts'
+import { jsonObject, jsonString, textOf } from '../canonical/json.ts'
+import { membersBut, openReply } from '../reply/builder.ts'
 import { readErrorObject } from './failure.ts'
 
 const endings = ['completed', 'incomplete']

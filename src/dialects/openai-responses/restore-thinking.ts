@@ -3,8 +3,8 @@
 // another has issued stays away, and so does what has lost the thing it led to.
 
 import type { AssistantBlock, RawJson, SealedThinkingBlock, ThinkingBlock, Turn } from '../canonical/conversation.ts'
-import { jsonArray, jsonObject, jsonString } from '../request/json-text.ts'
-import type { WarningList } from '../request/warning-list.ts'
+import { jsonArray, jsonObject, jsonString } from '../canonical/json.ts'
+import type { WarningList } from '../request/warnings.ts'
 import { isOnlyToRead, type ReasoningItem, type ReasoningProof, readProof } from './reasoning-proof.ts'
 
 type AssistantTurn = Turn & { readonly role: 'assistant' }

@@ -9,7 +9,7 @@
 //
 // A reply that failed or was cancelled has no ending and never comes here.
 
-import type { Stop } from '../canonical/reply-event.ts'
+import type { Stop } from '../canonical/reply.ts'
 
 /** What a stream said about its end, and what it held. */
 export interface ReplyEnding {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { createJumpClock } from '../../../test/parts/jump-clock.ts'
 import { readFault as messages } from '../../dialects/anthropic-messages/failure.ts'
-import { faultFromError } from '../../dialects/canonical/provider-fault.ts'
+import { faultFromError } from '../../dialects/canonical/faults.ts'
 import { readFault as gemini } from '../../dialects/gemini/failure.ts'
 import { readFault as chat } from '../../dialects/openai-chat/failure.ts'
 import { type AttemptFault, attemptFault, classifyFault, type FaultClass } from '../fault.ts'
