@@ -3,7 +3,7 @@
 import type { Conversation } from '../../src/dialects/canonical/conversation.ts'
 import type { TargetRules } from '../../src/dialects/canonical/target-rules.ts'
 import type { RenderedRequest, Target } from '../../src/dialects/canonical/translation.ts'
-import { renderRequest } from '../../src/dialects/openai-responses/render-request.ts'
+import { renderRequest } from '../../src/dialects/openai-responses/request/render.ts'
 import { Failure } from '../../src/kernel/failure.ts'
 import { conversation } from './translation.ts'
 

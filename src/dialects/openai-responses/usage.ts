@@ -1,4 +1,4 @@
-// Usage as Responses reports it: input_tokens includes cached and cache-written tokens, output_tokens includes reasoning.
+// Usage in Responses: input_tokens includes cached and cache-written tokens, output_tokens includes reasoning.
 
 import { cacheReport, tokenCount, type Usage } from '../../kernel/usage.ts'
 import { isRecord, recordOf } from '../canonical/json.ts'
