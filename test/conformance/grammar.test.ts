@@ -6,8 +6,10 @@ import { checkMessagesReply, checkMessagesStream } from '../../src/cli/conforman
 import { renderReply as renderMessagesReply } from '../../src/dialects/anthropic-messages/render-reply.ts'
 import { renderStream as renderMessages } from '../../src/dialects/anthropic-messages/render-stream.ts'
 import type { StreamRenderer } from '../../src/dialects/canonical/translation.ts'
-import { renderReply as renderChatReply } from '../../src/dialects/openai-chat/render-reply.ts'
-import { renderStream as renderChat } from '../../src/dialects/openai-chat/render-stream.ts'
+import {
+  renderStream as renderChat,
+  renderReply as renderChatReply,
+} from '../../src/dialects/openai-chat/reply/render.ts'
 import { type SseEvent, SseReader } from '../../src/wire/sse-reader.ts'
 import { call, context, ended, started, text, thinking } from '../parts/reply-events.ts'
 

@@ -4,8 +4,8 @@ import type { Conversation } from '../../src/dialects/canonical/conversation.ts'
 import type { TargetRules } from '../../src/dialects/canonical/target-rules.ts'
 import type { ParsedRequest, RenderedRequest, Target } from '../../src/dialects/canonical/translation.ts'
 import { readEnvelope } from '../../src/dialects/openai-chat/envelope.ts'
-import { parseRequest } from '../../src/dialects/openai-chat/parse-request.ts'
-import { renderRequest } from '../../src/dialects/openai-chat/render-request.ts'
+import { parseRequest } from '../../src/dialects/openai-chat/request/parse.ts'
+import { renderRequest } from '../../src/dialects/openai-chat/request/render.ts'
 import { Failure } from '../../src/kernel/failure.ts'
 
 /** `body` as text, or an object that gets a model. */
