@@ -3,8 +3,10 @@
 import { describe, expect, test } from 'bun:test'
 import { checkChatReply, checkChatStream } from '../../src/cli/conformance/grammar-chat.ts'
 import { checkMessagesReply, checkMessagesStream } from '../../src/cli/conformance/grammar-messages.ts'
-import { renderReply as renderMessagesReply } from '../../src/dialects/anthropic-messages/render-reply.ts'
-import { renderStream as renderMessages } from '../../src/dialects/anthropic-messages/render-stream.ts'
+import {
+  renderStream as renderMessages,
+  renderReply as renderMessagesReply,
+} from '../../src/dialects/anthropic-messages/reply/render.ts'
 import type { StreamRenderer } from '../../src/dialects/canonical/translation.ts'
 import {
   renderStream as renderChat,

@@ -4,9 +4,11 @@ import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { checkChatReply, checkChatStream } from '../../src/cli/conformance/grammar-chat.ts'
 import { checkMessagesReply, checkMessagesStream } from '../../src/cli/conformance/grammar-messages.ts'
-import { parseStream as parseMessages } from '../../src/dialects/anthropic-messages/parse-stream.ts'
-import { renderReply as renderMessagesReply } from '../../src/dialects/anthropic-messages/render-reply.ts'
-import { renderStream as renderMessages } from '../../src/dialects/anthropic-messages/render-stream.ts'
+import { parseStream as parseMessages } from '../../src/dialects/anthropic-messages/reply/parse.ts'
+import {
+  renderStream as renderMessages,
+  renderReply as renderMessagesReply,
+} from '../../src/dialects/anthropic-messages/reply/render.ts'
 import { type CollectedBlock, collectReply, type ReplyEvent } from '../../src/dialects/canonical/reply.ts'
 import type { StreamRenderer } from '../../src/dialects/canonical/translation.ts'
 import { parseStream as parseChat } from '../../src/dialects/openai-chat/reply/parse.ts'

@@ -1,7 +1,7 @@
 // Canonical requests and targets for tests of the translation lane: only what a test is about has to be said.
 
 import { anthropicMessages } from '../../src/dialects/anthropic-messages/index.ts'
-import { renderRequest } from '../../src/dialects/anthropic-messages/render-request.ts'
+import { renderRequest } from '../../src/dialects/anthropic-messages/request/render.ts'
 import type {
   AssistantBlock,
   Conversation,

@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { MergeBudget } from '../anthropic-messages/merge-all-of.ts'
-import { fitsSubset } from '../anthropic-messages/schema-subset.ts'
+import { fitsSubset, MergeBudget } from '../anthropic-messages/request/schema.ts'
 import { subsetSchema } from '../gemini/request/schema.ts'
 import { functionParameters, isStrictSchema, SchemaBudget } from './schema.ts'
 import { WarningList } from './warnings.ts'
