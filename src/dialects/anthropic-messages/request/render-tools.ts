@@ -13,11 +13,11 @@ import {
 } from '../../canonical/conversation.ts'
 import { jsonObject, jsonString } from '../../canonical/json.ts'
 import type { TargetRules } from '../../canonical/target-rules.ts'
+import { writeCacheControl } from '../../request/cache-marks.ts'
 import { refuseAt, shownWord } from '../../request/fields.ts'
 import { toolSchema } from '../../request/schema.ts'
 import type { ArgumentNames, ToolNames } from '../../request/tools.ts'
 import type { WarningList } from '../../request/warnings.ts'
-import { writeMark } from './context.ts'
 import { fitsSubset, type MergeBudget, schemasIn } from './schema.ts'
 
 export interface WireTool {
@@ -115,7 +115,7 @@ export function jsonTool(
 }
 
 export function writeTool({ members, mark }: WireTool): RawJson {
-  return jsonObject([...members, ['cache_control', writeMark(mark)]])
+  return jsonObject([...members, ['cache_control', writeCacheControl(mark)]])
 }
 
 // The tool choice, and how many calls at once. A model that cannot be forced is left free, with a warning.

@@ -5,10 +5,11 @@ import { Failure } from '../../../kernel/failure.ts'
 import { type Conversation, placeOf, type RawJson } from '../../canonical/conversation.ts'
 import { jsonArray, jsonObject, jsonString } from '../../canonical/json.ts'
 import type { RenderedRequest, Target } from '../../canonical/translation.ts'
+import { limitMarks, writeCacheControl } from '../../request/cache-marks.ts'
 import { readRequest, refuse } from '../../request/fields.ts'
 import { ArgumentNames, pairTools, ToolNames, toolNamesIn } from '../../request/tools.ts'
 import { reportUnsupported, WarningList } from '../../request/warnings.ts'
-import { limitMarks, writeBlock, writeMark } from './context.ts'
+import { writeBlock } from './context.ts'
 import { isReasoning, renderReasoning, restoreThinking, writeThinking } from './reasoning.ts'
 import {
   checkPrefill,
@@ -96,7 +97,7 @@ function render(conversation: Conversation, target: Target): RenderedRequest {
     ...sampling,
     ['stop_sequences', stop.json],
     ...serving.members,
-    ['cache_control', writeMark(automatic)],
+    ['cache_control', writeCacheControl(automatic)],
     ['messages', writeMessages(messages)],
   ])
   // Only the oldest version supports sampling settings.

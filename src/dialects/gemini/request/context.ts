@@ -1,8 +1,6 @@
 // Shared by the request renderers: the rendering's state, and what follows from a target's rules.
 
-import type { CacheMark, Conversation } from '../../canonical/conversation.ts'
 import type { TargetRules } from '../../canonical/target-rules.ts'
-import { warnMark } from '../../request/cache-marks.ts'
 import type { SchemaBudget } from '../../request/schema.ts'
 import { ToolNames } from '../../request/tools.ts'
 import type { WarningList } from '../../request/warnings.ts'
@@ -31,21 +29,6 @@ export function takesMediaInResults(rules: TargetRules): boolean {
 /** Some hosts refuse ids and match by call order; their rule is a maximum length of 0. */
 export function takesIds({ toolIdMax }: TargetRules): boolean {
   return toolIdMax !== 0
-}
-
-/** The provider only caches implicitly and takes no marks. */
-export function warnMarks({ tools, system, turns, places }: Conversation, warnings: WarningList): void {
-  const warn = ({ cacheMark }: { readonly cacheMark?: CacheMark }, place: string) => {
-    if (cacheMark) warnMark(cacheMark, place, warnings)
-  }
-  for (const tool of tools) warn(tool, tool.place ?? '/tools')
-  for (const block of system) warn(block, places?.system ?? '/system')
-  for (const { blocks, place = '/messages' } of turns) {
-    for (const block of blocks) {
-      if ('cacheMark' in block) warn(block, place)
-      if (block.kind === 'tool-result') for (const inner of block.content) warn(inner, place)
-    }
-  }
 }
 
 // Function names in the form the provider accepts: like tool names elsewhere, but starting with a letter or an

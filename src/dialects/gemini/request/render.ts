@@ -5,12 +5,13 @@ import { Failure } from '../../../kernel/failure.ts'
 import type { Conversation, RawJson, Turn } from '../../canonical/conversation.ts'
 import { jsonArray, jsonObject } from '../../canonical/json.ts'
 import type { RenderedRequest, Target } from '../../canonical/translation.ts'
+import { chooseMarks } from '../../request/cache-marks.ts'
 import { readRequest, refuse, refuseAt, refusePrefill } from '../../request/fields.ts'
 import { SchemaBudget } from '../../request/schema.ts'
 import { pairTools, toolNamesIn } from '../../request/tools.ts'
 import { reportUnsupported, WarningList } from '../../request/warnings.ts'
 import { renderThinking, restoreThinking } from '../reasoning.ts'
-import { FunctionNames, type Rendering, takesIds, warnMarks } from './context.ts'
+import { FunctionNames, type Rendering, takesIds } from './context.ts'
 import { renderMessages, textPart } from './render-messages.ts'
 import {
   renderFormat,
@@ -35,7 +36,8 @@ function render(conversation: Conversation, target: Target): RenderedRequest {
   const turns = checkedTurns(conversation, target, warnings)
   const names = new FunctionNames(toolNamesIn(conversation), rules.toolNameMax ?? toolNameMaxDefault)
   const rendering: Rendering = { rules, warnings, names, schemas: new SchemaBudget() }
-  warnMarks(conversation, warnings)
+  // The provider only caches implicitly and accepts no marks.
+  chooseMarks(conversation, { style: undefined, canCarry: () => false, isImplicit: true }, warnings)
   warnHints(conversation, rendering)
   const format = renderFormat(conversation, rendering)
   const tools = renderTools(conversation, format.hiddenTool, rendering)

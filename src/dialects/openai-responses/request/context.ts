@@ -1,9 +1,7 @@
-// Shared by the request renderers: the rendering's state, what follows from a target's rules, and the cache marks,
-// which are chosen over the whole prompt.
+// Shared by the request renderers: the rendering's state, and what follows from a target's rules.
 
-import { type CacheMark, type Conversation, placeOf, type RawJson, type Turn } from '../../canonical/conversation.ts'
 import type { TargetRules } from '../../canonical/target-rules.ts'
-import { warnMark } from '../../request/cache-marks.ts'
+import type { CacheMarks, FoundMark, MarkRules } from '../../request/cache-marks.ts'
 import type { SchemaBudget } from '../../request/schema.ts'
 import type { ToolNames } from '../../request/tools.ts'
 import type { WarningList } from '../../request/warnings.ts'
@@ -28,69 +26,21 @@ export function takesCustom({ customTools }: TargetRules): boolean {
   return customTools !== false
 }
 
-interface MaybeMarked {
-  readonly cacheMark?: CacheMark
-}
-
-/** Marks per request; the last ones cover the most. */
-const marksMax = 4
-
-const breakpoints = { short: '{"mode":"explicit"}', long: '{"mode":"explicit","ttl":"30m"}' }
-
-/** The blocks that are sent with a mark. */
-export class CacheMarks {
-  readonly #kept: ReadonlySet<object>
-
-  constructor(
-    /**
-     * Marks can be sent. Then all text is sent as parts, because only parts carry marks, and marks move between turns.
-     */
-    readonly inUse: boolean,
-    marked: readonly MaybeMarked[],
-  ) {
-    this.#kept = new Set(inUse ? marked.slice(-marksMax) : [])
-  }
-
-  keeps(block: MaybeMarked): boolean {
-    return this.#kept.has(block)
-  }
-
-  /** The member that marks a part which ends these blocks; its value is undefined if none is marked. */
-  memberOf(...blocks: readonly MaybeMarked[]): readonly [string, RawJson | undefined] {
-    const mark = blocks.find((block) => this.keeps(block))?.cacheMark
-    return ['prompt_cache_breakpoint', mark && breakpoints[mark.life]]
-  }
-}
-
-/** Collects all marks in prompt order: tools, system, turns. Warns about those that the target cannot place. */
-export function chooseMarks(conversation: Conversation, rules: TargetRules, warnings: WarningList): CacheMarks {
-  const found: { block: MaybeMarked; mark: CacheMark; placeable: boolean; place: string }[] = []
-  const see = (block: MaybeMarked, placeable: boolean, place: string) => {
-    if (block.cacheMark) found.push({ block, mark: block.cacheMark, placeable, place })
-  }
-  for (const tool of conversation.tools) see(tool, false, tool.place ?? '/tools')
-  for (const block of conversation.system) see(block, block.text !== '', conversation.places?.system ?? '/system')
-  for (const turn of conversation.turns) {
-    const place = turn.place ?? '/messages'
-    for (const block of turn.blocks) {
-      if (block.kind === 'thinking' || block.kind === 'sealed-thinking' || block.kind === 'refusal') continue
+/** The marks that the target can place. */
+export function markRules(rules: TargetRules): MarkRules {
+  return {
+    style: rules.cacheStyle === 'breakpoint' ? 'breakpoint' : undefined,
+    // Hosts with a style cache implicitly.
+    isImplicit: rules.cacheStyle !== undefined,
+    canCarry({ within, block }) {
       // Only input parts carry marks: not what the model wrote and called, nor system text inlined into a tag.
-      const isInput = turn.role === 'user' || (turn.role === 'system' && rules.midSystem !== false)
-      if (block.kind === 'tool-result') for (const inner of block.content) see(inner, isMarkable(inner), place)
-      see(block, isInput && isMarkable(block), place)
-    }
+      if (within === 'tools' || within === 'assistant') return false
+      return (within !== 'system' || rules.midSystem !== false) && isMarkable(block)
+    },
   }
-  const placeable = found.filter((each) => each.placeable).map(({ block }) => block)
-  const marks = new CacheMarks(rules.cacheStyle === 'breakpoint', placeable)
-  for (const { block, mark, place } of found) if (!marks.keeps(block)) warnMark(mark, place, warnings)
-  // Other hosts cache implicitly.
-  if (conversation.automaticCache && rules.cacheStyle === undefined) {
-    warnMark(conversation.automaticCache, placeOf(conversation, 'automaticCache'), warnings)
-  }
-  return marks
 }
 
-function isMarkable(block: Turn['blocks'][number]): boolean {
+function isMarkable(block: FoundMark['block']): boolean {
   if (block.kind === 'tool-result') return block.content.some(isMarkable)
   return block.kind !== 'text' || block.text !== ''
 }

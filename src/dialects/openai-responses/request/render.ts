@@ -5,12 +5,13 @@ import { Failure } from '../../../kernel/failure.ts'
 import type { Conversation, RawJson, TextBlock, Turn } from '../../canonical/conversation.ts'
 import { jsonArray, jsonObject, jsonString } from '../../canonical/json.ts'
 import type { RenderedRequest, Target } from '../../canonical/translation.ts'
+import { chooseMarks } from '../../request/cache-marks.ts'
 import { readRequest, refuse, refuseAt, refusePrefill } from '../../request/fields.ts'
 import { SchemaBudget } from '../../request/schema.ts'
 import { pairTools, ToolNames, toolNamesIn } from '../../request/tools.ts'
 import { reportUnsupported, WarningList } from '../../request/warnings.ts'
 import { renderReasoning, restoreThinking } from '../reasoning.ts'
-import { chooseMarks, type Rendering, reasons, takesCustom } from './context.ts'
+import { markRules, type Rendering, reasons, takesCustom } from './context.ts'
 import { joinedText, renderMessages, renderSystem } from './render-messages.ts'
 import {
   renderCacheOptions,
@@ -34,7 +35,7 @@ function render(conversation: Conversation, target: Target): RenderedRequest {
   const warnings = new WarningList()
   const turns = checkedTurns(conversation, target, warnings)
   const names = new ToolNames(toolNamesIn(conversation), rules.toolNameMax ?? toolNameMaxDefault)
-  const marks = chooseMarks({ ...conversation, turns }, rules, warnings)
+  const marks = chooseMarks({ ...conversation, turns }, markRules(rules), warnings)
   const rendering: Rendering = {
     rules,
     warnings,
