@@ -8,15 +8,19 @@ import { JsonNode } from '../../wire/json-node.ts'
 import type {
   AssistantBlock,
   Conversation,
+  FunctionTool,
   RawJson,
+  Tool,
+  ToolChoice,
   ToolResultBlock,
   Turn,
   UserBlock,
 } from '../canonical/conversation.ts'
 import { isRecord, jsonArray, jsonObject, jsonString, parseJson, recordOf } from '../canonical/json.ts'
-import { shownCallId } from './fields.ts'
-import { SchemaBudget } from './schema.ts'
-import { paramOf, type WarningList } from './warnings.ts'
+import type { TargetRules } from '../canonical/target-rules.ts'
+import { refuse, refuseAt, refusePrefill, shownCallId, shownWord } from './fields.ts'
+import { isStrictSchema, SchemaBudget } from './schema.ts'
+import { paramOf, reportUnsupported, type WarningList } from './warnings.ts'
 
 /** The calls of one assistant turn that share an id, in order. */
 interface OpenCalls {
@@ -99,6 +103,24 @@ function unanswered(open: ReadonlyMap<string, OpenCalls>, place: string): Failur
     )
   }
   return undefined
+}
+
+/** Pairs the turns of a conversation, and refuses what cannot be sent to the target at all. */
+export function preparedTurns(
+  conversation: Conversation,
+  { rules, toolIdMax, warnings }: { rules: TargetRules; toolIdMax: number; warnings: WarningList },
+  restoreReasoning: (turns: readonly Turn[]) => readonly Turn[] = (turns) => turns,
+): Turn[] {
+  const failure = reportUnsupported(conversation.unsupported, warnings)
+  if (failure) return refuse(failure)
+  const last = conversation.turns.at(-1)
+  if (last?.role === 'assistant' && !rules.prefill && !last.blocks.some(({ kind }) => kind === 'tool-call')) {
+    return refusePrefill(last)
+  }
+  const idRule = { pattern: rules.toolIdPattern ?? /^[\s\S]+$/, max: toolIdMax }
+  // Signatures refer to the caller's call ids, so reasoning is restored before ids change.
+  const turns = pairTools(restoreReasoning(conversation.turns), idRule, warnings)
+  return Array.isArray(turns) ? turns : refuse(turns)
 }
 
 // Tool call ids. A rewritten id depends only on the calls before it, so a growing conversation keeps its ids without
@@ -282,4 +304,55 @@ export function argumentsObject(text: string): RawJson {
   const value = parseJson(unwrapped)
   if (isRecord(value)) return unwrapped
   return jsonObject([value === undefined ? ['raw_arguments', jsonString(text)] : ['value', unwrapped]])
+}
+
+// Tool choice and strictness, as the OpenAI dialects share them.
+
+/** Parameters of a custom tool that is sent as a function: one string. */
+export const customToolParameters =
+  '{"type":"object","properties":{"input":{"type":"string"}},"required":["input"],"additionalProperties":false}'
+
+/** The tools and the choice after applying the target's rules. */
+export interface ToolOffer {
+  readonly tools: readonly Tool[]
+  readonly choice: ToolChoice | undefined
+}
+
+/** `canRestrict`: the target can restrict the choice to some tools. For others, the tools not allowed are omitted. */
+export function offeredTools(
+  { tools, toolChoice }: Conversation,
+  canRestrict: boolean,
+  warnings: WarningList,
+): ToolOffer {
+  if (toolChoice?.kind === 'named' && tools.length > 0 && !tools.some(({ name }) => name === toolChoice.name)) {
+    const name = shownWord(toolChoice.name)
+    return refuseAt('/tool_choice', `\`tool_choice\` names ${name}, which is not among the tools.`)
+  }
+  if (toolChoice?.kind !== 'allowed') return { tools, choice: toolChoice }
+  const allowed = tools.filter(({ name }) => toolChoice.names.includes(name))
+  if (allowed.length === 0) return refuseAt('/tool_choice', '`tool_choice` allows no tool that is offered.')
+  if (canRestrict) return { tools, choice: toolChoice }
+  if (allowed.length < tools.length) warnings.add('tools_filtered', '/tool_choice')
+  if (!toolChoice.force) return { tools: allowed, choice: { kind: 'auto' } }
+  const [only] = allowed
+  const isOne = only !== undefined && allowed.length === 1
+  return { tools: allowed, choice: isOne ? { kind: 'named', name: only.name } : { kind: 'required' } }
+}
+
+/** For a request without tools. */
+export function refuseForcedChoice(choice: ToolChoice | undefined): void {
+  if (choice === undefined || choice.kind === 'auto' || choice.kind === 'none') return
+  refuseAt('/tool_choice', '`tool_choice` demands a tool call, but the request offers no tools.')
+}
+
+/** Whether a function is sent as strict; warns if the caller asked for it in vain. */
+export function isStrictFunction(
+  { strict, place }: FunctionTool,
+  parameters: RawJson,
+  { rules, warnings }: { readonly rules: TargetRules; readonly warnings: WarningList },
+): boolean {
+  if (!strict) return false
+  if (rules.strictTools !== false && isStrictSchema(parameters)) return true
+  warnings.add('strict_dropped', `${place ?? '/tools'}/strict`)
+  return false
 }

@@ -1,20 +1,15 @@
-// Renders sampling, output cap, stop sequences, service tier and output format as far as the target supports them.
+// Renders sampling, service tier and output format as far as the target supports them.
 // Omitting a default value needs no warning; any other omission does.
 
 import { type Conversation, type OutputFormat, placeOf, type RawJson } from '../../canonical/conversation.ts'
-import { jsonArray, jsonString } from '../../canonical/json.ts'
-import type { Target } from '../../canonical/translation.ts'
 import { warnCacheOptions } from '../../request/cache-marks.ts'
 import { refuseAt } from '../../request/fields.ts'
+import { clampedTemperature, type Member, schemaInstruction } from '../../request/settings.ts'
 import { isTurnedOff } from '../reasoning.ts'
 import { type Rendering, thinksByLevel } from './context.ts'
 import type { HiddenTool } from './render-tools.ts'
 import { subsetSchema, toolParameters } from './schema.ts'
 
-type Member = readonly [name: string, value: RawJson | undefined]
-
-const stopMaxDefault = 5
-const temperatureMaxDefault = 2
 /** The provider uses 32-bit integers. */
 const seedMax = 2 ** 31 - 1
 
@@ -32,47 +27,18 @@ export function renderSampling({ sampling, reasoning }: Conversation, { rules, w
     return [sent, value === undefined || !isTaken ? undefined : String(value)] as const
   }
   const { temperature, topP, topK, presencePenalty, frequencyPenalty, seed, logitBias } = sampling
-  const most = rules.temperatureMax ?? temperatureMaxDefault
-  const isTooHot = temperature !== undefined && temperature > most && accepted
-  if (isTooHot) warnings.add('temperature_clamped', '/temperature')
+  const sent = accepted ? clampedTemperature(temperature, { rules, warnings }) : temperature
   if (logitBias !== undefined && !/^\{\s*\}$/.test(logitBias)) warnings.add('logit_bias_dropped', '/logit_bias')
   const penalties = accepted && rules.penalties !== false
   const isSeed = seed !== undefined && Number.isInteger(seed) && Math.abs(seed) <= seedMax
   return [
-    take(['temperature', 'temperature'], isTooHot ? most : temperature, accepted, 1),
+    take(['temperature', 'temperature'], sent, accepted, 1),
     take(['topP', 'top_p'], topP, accepted && !(rules.temperatureOrTopP && temperature !== undefined), 1),
     take(['topK', 'top_k'], topK, accepted && rules.topK !== false),
     take(['presencePenalty', 'presence_penalty'], presencePenalty, penalties, 0),
     take(['frequencyPenalty', 'frequency_penalty'], frequencyPenalty, penalties, 0),
     take(['seed', 'seed'], seed, isSeed && rules.seed !== false),
   ]
-}
-
-/** Thoughts count towards the cap. */
-export function renderOutputCap(conversation: Conversation, target: Target, { warnings }: Rendering): Member {
-  const { outputCap } = conversation
-  const place = placeOf(conversation, 'outputCap')
-  if (outputCap === 0) return refuseAt(place, 'The output cap must be at least 1: this model cannot generate nothing.')
-  const most = target.maxOutputTokens
-  const isTooMuch = outputCap !== undefined && most !== undefined && outputCap > most
-  if (isTooMuch) warnings.add('max_tokens_clamped', place)
-  const cap = isTooMuch ? most : (outputCap ?? target.defaultOutputCap)
-  return ['maxOutputTokens', cap === undefined ? undefined : String(cap)]
-}
-
-export interface RenderedStop {
-  readonly member: Member
-  /** All sequences, if there are more than the target accepts: the gateway then matches them in the reply. */
-  readonly matched: readonly string[]
-}
-
-export function renderStop({ stop }: Conversation, { rules }: Rendering): RenderedStop {
-  const real = stop.filter((sequence) => sequence !== '')
-  const isSent = real.length > 0 && real.length <= (rules.stopMax ?? stopMaxDefault)
-  return {
-    member: ['stopSequences', isSent ? jsonArray(real.map(jsonString)) : undefined],
-    matched: isSent ? [] : real,
-  }
 }
 
 export function renderServiceTier(conversation: Conversation, { rules, warnings }: Rendering): Member {
@@ -119,8 +85,7 @@ export function renderFormat(conversation: Conversation, rendering: Rendering): 
   if (outputFormat.description) warnings.add('description_dropped', place)
   if (rules.jsonOutput === 'object') {
     warnings.add('json_schema_emulated', place)
-    const instruction = `Answer with a single JSON object that follows this JSON Schema:\n${outputFormat.schema}`
-    return { members: [json], instruction }
+    return { members: [json], instruction: schemaInstruction(outputFormat) }
   }
   const result = subsetSchema(outputFormat.schema, rendering.schemas)
   if (typeof result === 'string') return refuseAt(place, `The schema of the output format cannot be used: ${result}.`)

@@ -1,23 +1,20 @@
-// Renders sampling, output cap, reasoning effort, end user, caching, service tier and output format as far as the
+// Renders sampling, reasoning effort, end user, caching and output format as far as the
 // target supports them. Omitting a default value needs no warning; any other omission does.
 
-import {
-  type Conversation,
-  type Effort,
-  type OutputFormat,
-  placeOf,
-  type RawJson,
-} from '../../canonical/conversation.ts'
-import { jsonObject, jsonString } from '../../canonical/json.ts'
-import type { Target } from '../../canonical/translation.ts'
+import { type Conversation, type Effort, placeOf, type RawJson } from '../../canonical/conversation.ts'
+import { jsonObject } from '../../canonical/json.ts'
 import { warnCacheOptions } from '../../request/cache-marks.ts'
 import { refuseAt } from '../../request/fields.ts'
 import { fitEffort } from '../../request/reasoning.ts'
-import { isStrictSchema } from '../../request/schema.ts'
+import {
+  clampedTemperature,
+  endUserMember,
+  type Member,
+  schemaFormatMembers,
+  schemaInstruction,
+} from '../../request/settings.ts'
 import type { Rendering } from './context.ts'
 import type { HiddenTool } from './render-tools.ts'
-
-type Member = readonly [name: string, value: RawJson | undefined]
 
 /** The effort to send; undefined = none. `offersTools`: the request has tools, the caller's or ours. */
 export function renderEffort(
@@ -48,7 +45,12 @@ export function renderSampling({ sampling }: Conversation, effort: Effort | unde
   const takesBias = accepted && rules.logitBias !== false
   if (bias !== undefined && !takesBias) warnings.add('logit_bias_dropped', '/logit_bias')
   return [
-    take('temperature', clampedTemperature(sampling.temperature, accepted, rendering), accepted, 1),
+    take(
+      'temperature',
+      accepted ? clampedTemperature(sampling.temperature, rendering) : sampling.temperature,
+      accepted,
+      1,
+    ),
     take('top_p', sampling.topP, accepted && !(both && rules.temperatureOrTopP), 1),
     take('top_k', sampling.topK, accepted && rules.topK === true),
     take('frequency_penalty', sampling.frequencyPenalty, accepted && rules.penalties !== false, 0),
@@ -58,43 +60,13 @@ export function renderSampling({ sampling }: Conversation, effort: Effort | unde
   ]
 }
 
-function clampedTemperature(
-  temperature: number | undefined,
-  accepted: boolean,
-  { rules, warnings }: Rendering,
-): number | undefined {
-  const most = rules.temperatureMax ?? 2
-  if (temperature === undefined || temperature <= most || !accepted) return temperature
-  warnings.add('temperature_clamped', '/temperature')
-  return most
-}
-
-export function renderOutputCap({ outputCap, places }: Conversation, target: Target, { warnings }: Rendering): Member {
-  const name = target.rules.outputCapName ?? 'max_tokens'
-  const place = places?.outputCap ?? '/max_tokens'
-  if (outputCap === 0) return refuseAt(place, 'The output cap must be at least 1: this model cannot generate nothing.')
-  const most = target.maxOutputTokens
-  if (outputCap !== undefined && most !== undefined && outputCap > most) {
-    warnings.add('max_tokens_clamped', place)
-    return [name, String(most)]
-  }
-  const cap = outputCap ?? target.defaultOutputCap
-  return [name, cap === undefined ? undefined : String(cap)]
-}
-
 export function renderEndUser(conversation: Conversation, { rules, warnings }: Rendering): Member {
   const { endUserId } = conversation
   const name = rules.endUserIdName ?? 'user'
-  const most = rules.endUserIdMax ?? (name === 'user' ? 64 : 128)
   if (endUserId === undefined) return [name, undefined]
-  if (rules.endUserId === false) {
-    warnings.add('end_user_id_dropped', placeOf(conversation, 'endUserId'))
-    return [name, undefined]
-  }
-  // A hash is enough to distinguish users, and email addresses should not be shared.
-  const isFit = endUserId.length <= most && !endUserId.includes('@')
-  if (isFit) return [name, jsonString(endUserId)]
-  return [name, jsonString(new Bun.CryptoHasher('sha256').update(endUserId).digest('hex').slice(0, most))]
+  if (rules.endUserId !== false) return endUserMember(name, endUserId, rules)
+  warnings.add('end_user_id_dropped', placeOf(conversation, 'endUserId'))
+  return [name, undefined]
 }
 
 /** Hosts with `cache_control` cache only what is marked; others cache implicitly. */
@@ -102,19 +74,6 @@ export function renderCacheOptions(conversation: Conversation, { rules, warnings
   const isSent = rules.cacheStyle === 'breakpoint'
   if (!isSent && rules.cacheStyle !== 'cache-control') warnCacheOptions(conversation, warnings)
   return ['prompt_cache_options', isSent ? conversation.promptCacheOptions?.written : undefined]
-}
-
-export function renderServiceTier({ serviceTier, places }: Conversation, { rules, warnings }: Rendering): Member {
-  // Hosts without tiers serve everything as standard, and some refuse the field.
-  if (serviceTier === undefined || serviceTier === 'auto' || (serviceTier === 'standard' && !rules.fastTier)) {
-    return ['service_tier', undefined]
-  }
-  if (!rules.fastTier) {
-    warnings.add('service_tier_dropped', places?.serviceTier ?? '/service_tier')
-    return ['service_tier', undefined]
-  }
-  const word = { standard: 'default', fast: 'fast', economy: 'flex' }[serviceTier]
-  return ['service_tier', jsonString(word)]
 }
 
 // The output format: native where the target supports it, otherwise through a hidden tool or an instruction.
@@ -139,32 +98,15 @@ export function renderFormat({ outputFormat, places }: Conversation, rendering: 
     return { hiddenTool: { name: names.unused('json_output'), schema } }
   }
   if (outputFormat.kind === 'json-object') return { responseFormat: anyObject }
-  if (way === 'schema') return { responseFormat: jsonSchema(outputFormat, rendering, place) }
+  if (way === 'schema') {
+    const schema = jsonObject(schemaFormatMembers(outputFormat, place, warnings))
+    return {
+      responseFormat: jsonObject([
+        ['type', '"json_schema"'],
+        ['json_schema', schema],
+      ]),
+    }
+  }
   warnings.add('json_schema_emulated', place)
-  const instruction = `Answer with a single JSON object that follows this JSON Schema:\n${outputFormat.schema}`
-  return { responseFormat: anyObject, instruction }
-}
-
-function jsonSchema(
-  { name, description, schema, strict }: OutputFormat & { kind: 'json-schema' },
-  { warnings }: Rendering,
-  place: string,
-): RawJson {
-  const canBeStrict = isStrictSchema(schema)
-  if (strict && !canBeStrict) warnings.add('strict_dropped', place)
-  const wanted = jsonObject([
-    ['name', jsonString(labelOf(name))],
-    ['description', description === undefined ? undefined : jsonString(description)],
-    ['schema', schema],
-    ['strict', String((strict ?? true) && canBeStrict)],
-  ])
-  return jsonObject([
-    ['type', '"json_schema"'],
-    ['json_schema', wanted],
-  ])
-}
-
-/** A required label without meaning. */
-function labelOf(name: string | undefined): string {
-  return name?.replaceAll(/[^A-Za-z0-9_-]/g, '_').slice(0, 64) || 'output'
+  return { responseFormat: anyObject, instruction: schemaInstruction(outputFormat) }
 }

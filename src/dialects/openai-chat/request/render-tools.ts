@@ -1,23 +1,20 @@
 // Renders tools and the tool choice.
 
-import type { Conversation, RawJson, Tool, ToolChoice } from '../../canonical/conversation.ts'
+import type { Conversation, RawJson, Tool } from '../../canonical/conversation.ts'
 import { jsonArray, jsonObject, jsonString } from '../../canonical/json.ts'
 import { refuseAt, shownWord } from '../../request/fields.ts'
-import { functionParameters, isStrictSchema } from '../../request/schema.ts'
+import { functionParameters } from '../../request/schema.ts'
+import {
+  customToolParameters,
+  isStrictFunction,
+  offeredTools,
+  refuseForcedChoice,
+  type ToolOffer,
+} from '../../request/tools.ts'
 import { paramOf } from '../../request/warnings.ts'
 import type { Rendering } from './context.ts'
 
-/** Parameters of a custom tool that is sent as a function: one string. */
-const inputParameters =
-  '{"type":"object","properties":{"input":{"type":"string"}},"required":["input"],"additionalProperties":false}'
-
 const hiddenPurpose = 'Gives the final answer. Call it once, when the answer is complete.'
-
-/** The tools and the choice after applying the target's rules. */
-interface Offer {
-  readonly tools: readonly Tool[]
-  readonly choice: ToolChoice | undefined
-}
 
 /** A tool added by the gateway, through which the model gives a JSON answer. */
 export interface HiddenTool {
@@ -40,12 +37,12 @@ export function renderTools(
   rendering: Rendering,
 ): RenderedTools {
   const { rules, warnings } = rendering
-  const offer = narrowed(conversation, rendering)
+  const offer = offeredTools(conversation, rules.allowedTools === true, warnings)
   const { tools, choice } = offer
   refuseTooMany(tools.length + (hidden ? 1 : 0), rendering)
   const rendered = tools.map((tool) => renderTool(tool, rendering))
   if (hidden) rendered.push(renderHidden(hidden, rendering))
-  if (tools.length === 0) refuseForcedWithoutTools(choice)
+  if (tools.length === 0) refuseForcedChoice(choice)
   const wantsOne = conversation.parallelTools === false && tools.length > 0 && choice?.kind !== 'none'
   const hasFlag = rules.parallelFlag !== false
   if (wantsOne && !hasFlag) {
@@ -65,35 +62,9 @@ export function renderTools(
   }
 }
 
-/** For hosts that cannot restrict the choice, the other tools are omitted. */
-function narrowed({ tools, toolChoice }: Conversation, { rules, warnings }: Rendering): Offer {
-  if (toolChoice?.kind === 'named' && tools.length > 0 && !tools.some(({ name }) => name === toolChoice.name)) {
-    return refuseAt(
-      '/tool_choice',
-      `\`tool_choice\` names ${shownWord(toolChoice.name)}, which is not among the tools.`,
-    )
-  }
-  if (toolChoice?.kind !== 'allowed') return { tools, choice: toolChoice }
-  const allowed = tools.filter(({ name }) => toolChoice.names.includes(name))
-  if (allowed.length === 0) return refuseAt('/tool_choice', '`tool_choice` allows no tool that is offered.')
-  if (rules.allowedTools) return { tools, choice: toolChoice }
-  if (allowed.length < tools.length) warnings.add('tools_filtered', '/tool_choice')
-  const [only] = allowed
-  if (!toolChoice.force) return { tools: allowed, choice: { kind: 'auto' } }
-  return {
-    tools: allowed,
-    choice: only && allowed.length === 1 ? { kind: 'named', name: only.name } : { kind: 'required' },
-  }
-}
-
 function refuseTooMany(count: number, { rules: { toolsMax: most } }: Rendering): void {
   if (most !== undefined && count > most)
     refuseAt('/tools', `This model takes at most ${most} tools; the request has ${count}.`)
-}
-
-function refuseForcedWithoutTools(choice: ToolChoice | undefined): void {
-  if (choice === undefined || choice.kind === 'auto' || choice.kind === 'none') return
-  refuseAt('/tool_choice', '`tool_choice` demands a tool call, but the request offers no tools.')
 }
 
 function renderTool(tool: Tool, rendering: Rendering): RawJson {
@@ -105,7 +76,7 @@ function renderTool(tool: Tool, rendering: Rendering): RawJson {
       ['name', name],
       ['description', textOf(description)],
       ['parameters', parameters],
-      ['strict', isStrict(tool, parameters, rendering) ? 'true' : undefined],
+      ['strict', isStrictFunction(tool, parameters, rendering) ? 'true' : undefined],
     ])
   }
   const description = textOf(tool.description)
@@ -126,7 +97,7 @@ function renderTool(tool: Tool, rendering: Rendering): RawJson {
   return wrapped('function', marks.memberOf(tool), [
     ['name', name],
     ['description', description],
-    ['parameters', inputParameters],
+    ['parameters', customToolParameters],
   ])
 }
 
@@ -138,13 +109,6 @@ type Members = readonly (readonly [string, RawJson | undefined])[]
 
 function wrapped(type: 'function' | 'custom', mark: Members[number], members: Members): RawJson {
   return jsonObject([['type', `"${type}"`], [type, jsonObject(members)], mark])
-}
-
-function isStrict({ strict, place }: Tool & { kind: 'function' }, parameters: RawJson, rendering: Rendering): boolean {
-  if (!strict) return false
-  if (rendering.rules.strictTools !== false && isStrictSchema(parameters)) return true
-  rendering.warnings.add('strict_dropped', `${place ?? '/tools'}/strict`)
-  return false
 }
 
 function renderHidden({ name, schema }: HiddenTool, rendering: Rendering): RawJson {
@@ -163,7 +127,7 @@ function renderHidden({ name, schema }: HiddenTool, rendering: Rendering): RawJs
   )
 }
 
-function renderChoice({ tools, choice }: Offer, rendering: Rendering): RawJson | undefined {
+function renderChoice({ tools, choice }: ToolOffer, rendering: Rendering): RawJson | undefined {
   if (choice === undefined) return undefined
   if (choice.kind === 'auto' || choice.kind === 'none') return jsonString(choice.kind)
   if (rendering.rules.forcedToolChoice === false && (choice.kind !== 'allowed' || choice.force)) {
@@ -184,7 +148,7 @@ function renderChoice({ tools, choice }: Offer, rendering: Rendering): RawJson |
 }
 
 /** The answer must come through the hidden tool; the caller's tools stay callable as requested. */
-function hiddenChoice({ tools, choice }: Offer, hidden: HiddenTool, rendering: Rendering): RawJson {
+function hiddenChoice({ tools, choice }: ToolOffer, hidden: HiddenTool, rendering: Rendering): RawJson {
   if (choice?.kind === 'named') return namedTool(choice.name, tools, rendering)
   if (tools.length > 0 && choice?.kind !== 'none') return '"required"'
   return jsonObject([

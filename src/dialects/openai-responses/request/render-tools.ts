@@ -1,26 +1,21 @@
 // Renders tools and the tool choice. Entries are flat in this dialect, and `strict` is always explicit, because the
 // provider tries to be strict by default.
 
-import {
-  type Conversation,
-  type CustomTool,
-  type FunctionTool,
-  placeOf,
-  type RawJson,
-  type Tool,
-  type ToolChoice,
-} from '../../canonical/conversation.ts'
+import { type Conversation, type CustomTool, placeOf, type RawJson, type Tool } from '../../canonical/conversation.ts'
 import { jsonArray, jsonObject, jsonString, rawJsonAt } from '../../canonical/json.ts'
-import { refuseAt, shownWord } from '../../request/fields.ts'
-import { functionParameters, isStrictSchema } from '../../request/schema.ts'
+import { refuseAt } from '../../request/fields.ts'
+import { functionParameters } from '../../request/schema.ts'
+import {
+  customToolParameters,
+  isStrictFunction,
+  offeredTools,
+  refuseForcedChoice,
+  type ToolOffer,
+} from '../../request/tools.ts'
 import { paramOf } from '../../request/warnings.ts'
 import { type Rendering, takesCustom } from './context.ts'
 
 const toolsMaxDefault = 128
-
-/** Parameters of a custom tool that is sent as a function: one string. */
-const inputParameters =
-  '{"type":"object","properties":{"input":{"type":"string"}},"required":["input"],"additionalProperties":false}'
 
 export interface RenderedTools {
   readonly tools: RawJson | undefined
@@ -41,10 +36,10 @@ const nothing: RenderedTools = {
 
 export function renderTools(conversation: Conversation, rendering: Rendering): RenderedTools {
   const { rules, warnings } = rendering
-  const offer = offerOf(conversation, rendering)
+  const offer = offeredTools(conversation, rules.allowedTools !== false, warnings)
   const { tools, choice } = offer
   if (tools.length === 0) {
-    refuseForced(choice)
+    refuseForcedChoice(choice)
     return nothing
   }
   const most = rules.toolsMax ?? toolsMaxDefault
@@ -63,12 +58,7 @@ export function renderTools(conversation: Conversation, rendering: Rendering): R
   }
 }
 
-function refuseForced(choice: ToolChoice | undefined): void {
-  if (choice === undefined || choice.kind === 'auto' || choice.kind === 'none') return
-  refuseAt('/tool_choice', '`tool_choice` demands a tool call, but the request offers no tools.')
-}
-
-function customAsFunctions({ tools }: Offer, { rules }: Rendering): ReadonlySet<string> {
+function customAsFunctions({ tools }: ToolOffer, { rules }: Rendering): ReadonlySet<string> {
   if (takesCustom(rules)) return new Set()
   return new Set(tools.filter(({ kind }) => kind === 'custom').map(({ name }) => name))
 }
@@ -76,7 +66,7 @@ function customAsFunctions({ tools }: Offer, { rules }: Rendering): ReadonlySet<
 function renderTool(tool: Tool, rendering: Rendering): RawJson {
   if (tool.kind === 'custom') return renderCustom(tool, rendering)
   const { parameters, description } = functionParameters(tool, rendering)
-  return renderFunction({ ...tool, description }, parameters, isStrict(tool, parameters, rendering), rendering)
+  return renderFunction({ ...tool, description }, parameters, isStrictFunction(tool, parameters, rendering), rendering)
 }
 
 function renderFunction(tool: Tool, parameters: RawJson, strict: boolean, rendering: Rendering): RawJson {
@@ -95,13 +85,6 @@ function nameMembers({ name, description }: Tool, { names }: Rendering): (readon
   ]
 }
 
-function isStrict({ strict, place }: FunctionTool, parameters: RawJson, { rules, warnings }: Rendering): boolean {
-  if (!strict) return false
-  if (rules.strictTools !== false && isStrictSchema(parameters)) return true
-  warnings.add('strict_dropped', `${place ?? '/tools'}/strict`)
-  return false
-}
-
 function renderCustom(tool: CustomTool, rendering: Rendering): RawJson {
   const { grammar, name, place = '/tools' } = tool
   if (takesCustom(rendering.rules)) {
@@ -111,7 +94,7 @@ function renderCustom(tool: CustomTool, rendering: Rendering): RawJson {
   if (grammar !== undefined) {
     return refuseAt(place, `\`${paramOf(place)}\` (${name}) has a grammar, which this model cannot follow.`)
   }
-  return renderFunction(tool, inputParameters, false, rendering)
+  return renderFunction(tool, customToolParameters, false, rendering)
 }
 
 /** Other dialects wrap the grammar definition into an object; here it stands beside the type. */
@@ -124,32 +107,7 @@ function renderGrammar(grammar: RawJson): RawJson {
   ])
 }
 
-/** The tools and the choice after applying the target's rules. */
-export interface Offer {
-  readonly tools: readonly Tool[]
-  readonly choice: ToolChoice | undefined
-}
-
-/** For hosts that cannot restrict the choice, the other tools are omitted. */
-export function offerOf({ tools, toolChoice }: Conversation, { rules, warnings }: Rendering): Offer {
-  if (toolChoice?.kind === 'named' && tools.length > 0 && !tools.some(({ name }) => name === toolChoice.name)) {
-    return refuseAt(
-      '/tool_choice',
-      `\`tool_choice\` names ${shownWord(toolChoice.name)}, which is not among the tools.`,
-    )
-  }
-  if (toolChoice?.kind !== 'allowed') return { tools, choice: toolChoice }
-  const allowed = tools.filter(({ name }) => toolChoice.names.includes(name))
-  if (allowed.length === 0) return refuseAt('/tool_choice', '`tool_choice` allows no tool that is offered.')
-  if (rules.allowedTools !== false) return { tools, choice: toolChoice }
-  if (allowed.length < tools.length) warnings.add('tools_filtered', '/tool_choice')
-  if (!toolChoice.force) return { tools: allowed, choice: { kind: 'auto' } }
-  const [only, ...more] = allowed
-  const isOne = only !== undefined && more.length === 0
-  return { tools: allowed, choice: isOne ? { kind: 'named', name: only.name } : { kind: 'required' } }
-}
-
-export function renderChoice({ tools, choice }: Offer, rendering: Rendering): RawJson | undefined {
+export function renderChoice({ tools, choice }: ToolOffer, rendering: Rendering): RawJson | undefined {
   if (choice === undefined) return undefined
   if (choice.kind === 'auto' || choice.kind === 'none') return jsonString(choice.kind)
   const isForced = choice.kind !== 'allowed' || choice.force

@@ -1,30 +1,26 @@
 // Renders a Conversation as a Responses body. A pure function of conversation and target: the same history always gives
 // the same bytes. The part that grows from turn to turn comes last, so the bytes before it stay the same.
 
-import { Failure } from '../../../kernel/failure.ts'
+import type { Failure } from '../../../kernel/failure.ts'
 import type { Conversation, RawJson, TextBlock, Turn } from '../../canonical/conversation.ts'
 import { jsonArray, jsonObject, jsonString } from '../../canonical/json.ts'
 import type { RenderedRequest, Target } from '../../canonical/translation.ts'
 import { chooseMarks } from '../../request/cache-marks.ts'
-import { readRequest, refuse, refuseAt, refusePrefill } from '../../request/fields.ts'
+import { readRequest, refuseAt } from '../../request/fields.ts'
 import { SchemaBudget } from '../../request/schema.ts'
-import { pairTools, ToolNames, toolNamesIn } from '../../request/tools.ts'
-import { reportUnsupported, WarningList } from '../../request/warnings.ts'
+import { renderOutputCap, renderServiceTier, withInstruction } from '../../request/settings.ts'
+import { preparedTurns, ToolNames, toolNamesIn } from '../../request/tools.ts'
+import { WarningList } from '../../request/warnings.ts'
 import { renderReasoning, restoreThinking } from '../reasoning.ts'
 import { markRules, type Rendering, reasons, takesCustom } from './context.ts'
 import { joinedText, renderMessages, renderSystem } from './render-messages.ts'
-import {
-  renderCacheOptions,
-  renderEndUser,
-  renderFormat,
-  renderOutputCap,
-  renderSampling,
-  renderServiceTier,
-} from './render-settings.ts'
+import { renderCacheOptions, renderEndUser, renderFormat, renderSampling } from './render-settings.ts'
 import { renderTools } from './render-tools.ts'
 
 const toolNameMaxDefault = 64
 const toolIdMaxDefault = 64
+/** The provider refuses a lower cap. */
+const outputCapMin = 16
 
 export function renderRequest(conversation: Conversation, target: Target): RenderedRequest | Failure {
   return readRequest(() => render(conversation, target))
@@ -33,7 +29,11 @@ export function renderRequest(conversation: Conversation, target: Target): Rende
 function render(conversation: Conversation, target: Target): RenderedRequest {
   const { rules } = target
   const warnings = new WarningList()
-  const turns = checkedTurns(conversation, target, warnings)
+  const turns = preparedTurns(
+    conversation,
+    { rules, toolIdMax: rules.toolIdMax ?? toolIdMaxDefault, warnings },
+    (all) => restoreThinking(all, target.issuer, warnings),
+  )
   const names = new ToolNames(toolNamesIn(conversation), rules.toolNameMax ?? toolNameMaxDefault)
   const marks = chooseMarks({ ...conversation, turns }, markRules(rules), warnings)
   const rendering: Rendering = {
@@ -47,14 +47,19 @@ function render(conversation: Conversation, target: Target): RenderedRequest {
   const format = renderFormat(conversation, rendering)
   const { reasoning, effort } = renderReasoning(conversation, rendering)
   const tools = renderTools(conversation, rendering)
-  const prompt = renderPrompt(systemWith(conversation.system, format.instruction), turns, format.isAnyObject, rendering)
+  const prompt = renderPrompt(
+    withInstruction(conversation.system, format.instruction),
+    turns,
+    format.isAnyObject,
+    rendering,
+  )
   const body = jsonObject([
     ['model', jsonString(target.upstreamModel)],
     ['stream', 'true'],
     // Nothing is stored, so the reasoning has to travel along, encrypted.
     ['store', 'false'],
     ['include', reasons(rules) ? '["reasoning.encrypted_content"]' : undefined],
-    renderOutputCap(conversation, target, rendering),
+    renderOutputCap('max_output_tokens', conversation, target, warnings, outputCapMin),
     ['reasoning', reasoning],
     ...renderSampling(conversation, effort, rendering),
     ['text', format.text],
@@ -86,20 +91,6 @@ function render(conversation: Conversation, target: Target): RenderedRequest {
   }
 }
 
-/** The turns with results paired to calls, ids the target accepts, and the reasoning it issued. */
-function checkedTurns(conversation: Conversation, { rules, issuer }: Target, warnings: WarningList): Turn[] {
-  const failure = reportUnsupported(conversation.unsupported, warnings)
-  if (failure) return refuse(failure)
-  const last = conversation.turns.at(-1)
-  if (last?.role === 'assistant' && !rules.prefill && !last.blocks.some(({ kind }) => kind === 'tool-call')) {
-    return refusePrefill(last)
-  }
-  const idRule = { pattern: rules.toolIdPattern ?? /^[\s\S]+$/, max: rules.toolIdMax ?? toolIdMaxDefault }
-  // Signatures refer to the caller's call ids, so restore them before ids change.
-  const turns = pairTools(restoreThinking(conversation.turns, issuer, warnings), idRule, warnings)
-  return turns instanceof Failure ? refuse(turns) : turns
-}
-
 function customCallsIn(turns: readonly Turn[], { rules }: Target): ReadonlySet<string> {
   if (!takesCustom(rules)) return new Set()
   const blocks = turns.flatMap((turn) => (turn.role === 'assistant' ? turn.blocks : []))
@@ -126,8 +117,4 @@ function renderPrompt(
   const isMessage = rendering.marks.inUse || isAnyObject || items.length === 0
   if (isMessage) return { instructions: undefined, input: [...renderSystem(system, rendering), ...items] }
   return { instructions: text === '' ? undefined : jsonString(text), input: items }
-}
-
-function systemWith(system: readonly TextBlock[], instruction: string | undefined): readonly TextBlock[] {
-  return instruction === undefined ? system : [...system, { kind: 'text', text: instruction }]
 }
