@@ -48,3 +48,15 @@ export function readSignature(signature: string): OwnSignature | undefined {
     return undefined
   }
 }
+
+/** The data of our signature, if `issuer` is the one it names; otherwise undefined. */
+export function blobFor(issuer: string, signature: string | undefined): string | undefined {
+  const own = readSignature(signature ?? '')
+  return own?.issuer === issuer ? own.blob : undefined
+}
+
+/** Whether it is our signature without data: the block was only for display. */
+export function isDisplayOnly(signature: string | undefined): boolean {
+  const own = readSignature(signature ?? '')
+  return own !== undefined && own.blob === undefined
+}

@@ -16,8 +16,8 @@ import {
   type Turn,
 } from '../canonical/conversation.ts'
 import { isRecord, jsonObject, jsonString, parseRecord, textOf } from '../canonical/json.ts'
-import { readSignature } from '../canonical/signature.ts'
-import { effortOfBudget } from '../request/reasoning.ts'
+import { blobFor, isDisplayOnly } from '../canonical/signature.ts'
+import { effortOfBudget, isThinking, proofOf } from '../request/reasoning.ts'
 import type { WarningList } from '../request/warnings.ts'
 import { type Rendering, thinksByLevel } from './request/context.ts'
 
@@ -34,8 +34,7 @@ export function writeBlob(signed: SignedPart): string {
 
 /** undefined if `issuer` did not issue it. */
 export function readProof(proof: string | undefined, issuer: string): SignedPart | undefined {
-  const own = readSignature(proof ?? '')
-  const blob = own?.issuer === issuer ? parseRecord(own.blob ?? '') : undefined
+  const blob = parseRecord(blobFor(issuer, proof) ?? '')
   if (!isRecord(blob)) return undefined
   const { part } = blob
   const signature = textOf(blob.signature)
@@ -61,7 +60,9 @@ export function restoreThinking(turns: readonly Turn[], issuer: string, warnings
     if (turn.role !== 'assistant') return turn
     // Consecutive assistant turns are one turn to the model.
     if (turns[i - 1]?.role !== 'assistant') calls = callSignatures(turns, i, issuer)
-    const text = turn.blocks.flatMap((block) => proofOf(block, issuer) ?? []).findLast(({ part }) => part === 'text')
+    const text = turn.blocks
+      .flatMap((block) => signedPartOf(block, issuer) ?? [])
+      .findLast(({ part }) => part === 'text')
     const last = turn.blocks.findLast((block) => block.kind === 'text' && block.text !== '')
     const blocks = turn.blocks.flatMap((block): Signed<AssistantBlock>[] => {
       if (isThinking(block)) return restored(block, issuer, () => warnings.add('thinking_dropped', turnPlace(turn)))
@@ -83,7 +84,7 @@ function callSignatures(turns: readonly Turn[], from: number, issuer: string): M
   const found = new Map<string, string>()
   for (let i = from; turns[i]?.role === 'assistant'; i++) {
     for (const block of turns[i]?.blocks ?? []) {
-      const proof = proofOf(block, issuer)
+      const proof = signedPartOf(block, issuer)
       if (proof?.part === 'call') found.set(proof.id, proof.signature)
     }
   }
@@ -91,27 +92,18 @@ function callSignatures(turns: readonly Turn[], from: number, issuer: string): M
 }
 
 function restored(block: ThinkingBlock | SealedThinkingBlock, issuer: string, warn: () => void): ThinkingBlock[] {
-  const proof = proofOf(block, issuer)
+  const proof = signedPartOf(block, issuer)
   if (!proof || block.kind !== 'thinking') {
     // Our signatures without data were only for display.
-    if (!isOnlyToRead(block)) warn()
+    if (!isDisplayOnly(proofOf(block))) warn()
     return []
   }
   if (proof.part === 'thought') return [{ ...block, signature: proof.signature }]
   return block.text === '' ? [] : [{ ...block, signature: undefined }]
 }
 
-function proofOf(block: Turn['blocks'][number], issuer: string): SignedPart | undefined {
+function signedPartOf(block: Turn['blocks'][number], issuer: string): SignedPart | undefined {
   return block.kind === 'thinking' ? readProof(block.signature, issuer) : undefined
-}
-
-function isOnlyToRead(block: ThinkingBlock | SealedThinkingBlock): boolean {
-  const own = readSignature((block.kind === 'thinking' ? block.signature : block.data) ?? '')
-  return own !== undefined && own.blob === undefined
-}
-
-function isThinking(block: AssistantBlock): block is ThinkingBlock | SealedThinkingBlock {
-  return block.kind === 'thinking' || block.kind === 'sealed-thinking'
 }
 
 // The thinking configuration: a level for targets with levels, a token budget for the others. Sending both is refused.

@@ -3,18 +3,10 @@
 //
 // In this dialect tools and reasoning can be combined, so tools never change the effort.
 
-import type {
-  AssistantBlock,
-  Conversation,
-  Effort,
-  RawJson,
-  SealedThinkingBlock,
-  ThinkingBlock,
-  Turn,
-} from '../canonical/conversation.ts'
+import type { AssistantBlock, Conversation, Effort, RawJson, ThinkingBlock, Turn } from '../canonical/conversation.ts'
 import { isRecord, jsonArray, jsonObject, jsonString, parseRecord, textOf } from '../canonical/json.ts'
-import { readSignature, writeSignature } from '../canonical/signature.ts'
-import { fitEffort } from '../request/reasoning.ts'
+import { blobFor, isDisplayOnly, writeSignature } from '../canonical/signature.ts'
+import { fitEffort, isThinking, proofOf } from '../request/reasoning.ts'
 import type { WarningList } from '../request/warnings.ts'
 import { type Rendering, reasons } from './request/context.ts'
 
@@ -81,18 +73,11 @@ function writeBlob({ items, call }: ReasoningProof): string {
 }
 
 /** undefined if `issuer` did not issue it. Callers could forge it, so nothing in it is trusted. */
-export function readProof(signature: string, issuer: string): ReasoningProof | undefined {
-  const own = readSignature(signature)
-  const blob = own?.issuer === issuer ? parseRecord(own.blob ?? '') : undefined
+export function readProof(signature: string | undefined, issuer: string): ReasoningProof | undefined {
+  const blob = parseRecord(blobFor(issuer, signature) ?? '')
   if (!blob || !Array.isArray(blob.items)) return undefined
   const items = blob.items.filter(isRecord).flatMap((item) => readReasoningItem(item) ?? [])
   return items.length === 0 ? undefined : { items, call: textOf(blob.call) || undefined }
-}
-
-/** Whether it is our signature without data, only for display. */
-export function isOnlyToRead(signature: string): boolean {
-  const own = readSignature(signature)
-  return own !== undefined && own.blob === undefined
 }
 
 // Restores the reasoning of a history to its place. Callers of some dialects return all reasoning at the front; each
@@ -131,11 +116,11 @@ function restored(blocks: readonly AssistantBlock[], issuer: string, warn: () =>
   const led = new Map<AssistantBlock, ThinkingBlock[]>()
   for (const [place, block] of blocks.entries()) {
     if (!isThinking(block)) continue
-    const signature = (block.kind === 'thinking' ? block.signature : block.data) ?? ''
+    const signature = proofOf(block)
     const proof = readProof(signature, issuer)
     const follower = proof && followerOf(proof, blocks, place)
     if (follower) led.set(follower, [...(led.get(follower) ?? []), ...proof.items.map(asBlock)])
-    else if (!isOnlyToRead(signature)) warn()
+    else if (!isDisplayOnly(signature)) warn()
   }
   return blocks.flatMap((block) => (isThinking(block) || isEmpty(block) ? [] : [...(led.get(block) ?? []), block]))
 }
@@ -174,8 +159,4 @@ function summaryPart(text: string): RawJson {
 
 function isEmpty(block: AssistantBlock): boolean {
   return (block.kind === 'text' || block.kind === 'refusal') && block.text === ''
-}
-
-function isThinking(block: AssistantBlock): block is ThinkingBlock | SealedThinkingBlock {
-  return block.kind === 'thinking' || block.kind === 'sealed-thinking'
 }

@@ -2,12 +2,13 @@
 // becomes at most the lowest effort.
 
 import {
-  type AssistantBlock,
   type Conversation,
   type Effort,
   efforts,
   placeOf,
   type ReasoningWish,
+  type SealedThinkingBlock,
+  type ThinkingBlock,
 } from '../canonical/conversation.ts'
 import type { TargetRules } from '../canonical/target-rules.ts'
 import type { ParsedRequest } from '../canonical/translation.ts'
@@ -64,18 +65,23 @@ export function effortOfBudget(tokens: number): Effort {
  * if there is none.
  */
 export function forgetReasoning({ conversation, warnings }: ParsedRequest): ParsedRequest | undefined {
-  const told = new WarningList()
-  told.addAll(warnings)
+  const all = new WarningList()
+  all.addAll(warnings)
   let isFound = false
   const turns = conversation.turns.map((turn) => {
-    if (turn.role !== 'assistant' || !turn.blocks.some(isReasoning)) return turn
+    if (turn.role !== 'assistant' || !turn.blocks.some(isThinking)) return turn
     isFound = true
-    told.add('thinking_dropped', turn.place ?? '/messages')
-    return { ...turn, blocks: turn.blocks.filter((block) => !isReasoning(block)) }
+    all.add('thinking_dropped', turn.place ?? '/messages')
+    return { ...turn, blocks: turn.blocks.filter((block) => !isThinking(block)) }
   })
-  return isFound ? { conversation: { ...conversation, turns }, warnings: told.list } : undefined
+  return isFound ? { conversation: { ...conversation, turns }, warnings: all.list } : undefined
 }
 
-function isReasoning({ kind }: AssistantBlock): boolean {
-  return kind === 'thinking' || kind === 'sealed-thinking'
+export function isThinking(block: { readonly kind: string }): block is ThinkingBlock | SealedThinkingBlock {
+  return block.kind === 'thinking' || block.kind === 'sealed-thinking'
+}
+
+/** The issuer's signature of readable reasoning, or the encrypted reasoning itself. */
+export function proofOf(block: ThinkingBlock | SealedThinkingBlock): string | undefined {
+  return block.kind === 'thinking' ? block.signature : block.data
 }

@@ -8,14 +8,12 @@ import {
   placeOf,
   type RawJson,
   type ReasoningWish,
-  type SealedThinkingBlock,
-  type ThinkingBlock,
   type Turn,
 } from '../../canonical/conversation.ts'
 import { jsonObject, jsonString } from '../../canonical/json.ts'
-import { isOwnSignature, readSignature } from '../../canonical/signature.ts'
+import { blobFor, isOwnSignature } from '../../canonical/signature.ts'
 import type { TargetRules, ThinkingMode } from '../../canonical/target-rules.ts'
-import { effortOfBudget } from '../../request/reasoning.ts'
+import { effortOfBudget, isThinking } from '../../request/reasoning.ts'
 import type { WarningList } from '../../request/warnings.ts'
 import type { WireMessage } from './render-messages.ts'
 
@@ -269,11 +267,5 @@ function restoreBlock(block: AssistantBlock, issuer: string): AssistantBlock | u
 
 function proofFor(proof: string | undefined, issuer: string): string | undefined {
   if (proof === undefined || proof === '') return undefined
-  if (!isOwnSignature(proof)) return proof
-  const own = readSignature(proof)
-  return own?.issuer === issuer ? own.blob : undefined
-}
-
-export function isThinking(block: { readonly kind: string }): block is ThinkingBlock | SealedThinkingBlock {
-  return block.kind === 'thinking' || block.kind === 'sealed-thinking'
+  return isOwnSignature(proof) ? blobFor(issuer, proof) : proof
 }

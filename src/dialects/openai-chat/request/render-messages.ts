@@ -12,9 +12,10 @@ import type {
   Turn,
 } from '../../canonical/conversation.ts'
 import { jsonArray, jsonObject, jsonString } from '../../canonical/json.ts'
-import { readSignature } from '../../canonical/signature.ts'
+import { blobFor, readSignature } from '../../canonical/signature.ts'
 import { refuseAt } from '../../request/fields.ts'
 import { isAudio, refuseMediaUrl } from '../../request/media.ts'
+import { isThinking, proofOf } from '../../request/reasoning.ts'
 import type { Rendering } from './context.ts'
 
 /** Inserted between a tool message and a user message for hosts whose templates require it. */
@@ -287,8 +288,8 @@ function echoOf(blocks: readonly AssistantBlock[], { rules }: Rendering): { fiel
 /** Reasoning that this host issued goes back unchanged. */
 function restoredDetails(blocks: readonly AssistantBlock[], { issuer }: Rendering): RawJson | undefined {
   const entries = blocks.flatMap((block) => {
-    const own = readSignature(proofOf(block) ?? '')
-    return own?.issuer === issuer && own.blob !== undefined ? listEntries(own.blob) : []
+    const blob = isThinking(block) ? blobFor(issuer, proofOf(block)) : undefined
+    return blob === undefined ? [] : listEntries(blob)
   })
   return entries.length === 0 ? undefined : `[${entries.join(',')}]`
 }
@@ -303,14 +304,9 @@ function listEntries(blob: string): string[] {
   }
 }
 
-function proofOf(block: AssistantBlock): string | undefined {
-  if (block.kind === 'thinking') return block.signature
-  return block.kind === 'sealed-thinking' ? block.data : undefined
-}
-
 function warnDropped(blocks: readonly AssistantBlock[], { rules, issuer, warnings }: Rendering, place: string): void {
   for (const block of blocks) {
-    if (block.kind !== 'thinking' && block.kind !== 'sealed-thinking') continue
+    if (!isThinking(block)) continue
     const own = readSignature(proofOf(block) ?? '')
     // No warning for reasoning that is only for display, was restored above, or is echoed as text.
     if (own && (own.blob === undefined || own.issuer === issuer)) continue
