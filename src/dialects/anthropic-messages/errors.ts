@@ -55,8 +55,8 @@ function refusalMessage(said: string, { provider, dialect, word, overflow }: Pro
   const isOwn = dialect === 'anthropic-messages'
   // Hosts of this dialect may use other words: Bedrock says "Input is too long for requested model."
   if (overflow && !(isOwn && overflowSentences.test(said))) {
-    const told = said === '' ? '' : ` Provider ${provider}: ${said}`
-    return `${tooLong(overflow)}${told} (capability_rejected: prompt_too_long)`
+    const quoted = said === '' ? '' : ` Provider ${provider}: ${said}`
+    return `${tooLong(overflow)}${quoted} (capability_rejected: prompt_too_long)`
   }
   return isOwn || word === undefined || said.includes(word) ? said : `${said} (${word})`
 }

@@ -45,7 +45,7 @@ export function capWarnings({ outputCap }: Envelope, edits: RequestEdits, member
   return isClamped && member ? [{ code: 'max_tokens_clamped', field: `/${member.name}` }] : []
 }
 
-/** The member `name` if it requests a more expensive service tier that nobody pays for. */
+/** The member `name` if it requests a more expensive service tier that is not paid for. */
 export function dearerMember(
   { body, members }: Envelope,
   { rules, isOwn }: RequestEdits,

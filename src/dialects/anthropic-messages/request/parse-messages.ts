@@ -159,8 +159,8 @@ export function parseAssistant(
   let blocks: AssistantBlock[] = []
   let dropped: string[] = []
   const endTurn = () => {
-    const told = dropped.map((text): AssistantBlock => ({ kind: 'text', text }))
-    const kept = blocks.length > 0 ? blocks : told
+    const described = dropped.map((text): AssistantBlock => ({ kind: 'text', text }))
+    const kept = blocks.length > 0 ? blocks : described
     if (kept.length > 0) turns.push({ role: 'assistant', blocks: kept, place: message.at })
     blocks = []
     dropped = []

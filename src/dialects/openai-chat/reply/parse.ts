@@ -541,7 +541,7 @@ function indexOf(choice: JsonNode, place: number): RawJson {
   return choice.member('index')?.text ?? String(place)
 }
 
-/** In a stream, fragments of calls are told apart by index. */
+/** In a stream, fragments of calls are identified by index. */
 function numberedCall(call: JsonNode, place: number): RawJson {
   return jsonObject([['index', String(place)], ...membersBut(call, ['index'])])
 }
