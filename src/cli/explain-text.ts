@@ -30,8 +30,8 @@ export function explainText(request: JsonObject): Explanation {
   const lines = [
     headLine(request, sums),
     ...bodyLines(request, sums, own),
-    ...routeLines(request),
     ...noteLines(request),
+    ...routeLines(request),
   ]
   return { text: `${lines.map(cleanText).join('\n')}\n`, fault: sums?.fault ?? own?.fault }
 }

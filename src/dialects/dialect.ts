@@ -1,16 +1,15 @@
-// What a wire format must be able to do. A dialect is a folder of code with one file per line below; who hosts it is a
-// provider, which is data. Nothing outside a dialect's folder knows its field names.
+// What a wire format implements. A dialect is a folder of code; a provider that hosts it is data. Nothing outside a
+// dialect's folder knows its field names.
 
 import type { Failure } from '../kernel/failure.ts'
 import type { RequestId } from '../kernel/ids.ts'
 import type { JsonSpan } from '../wire/json-spans.ts'
-import type { RelayContext, RelayedReply, RequestEdits, StreamRelay } from './byte-lane/relay.ts'
-import type { Envelope } from './canonical/envelope.ts'
-import type { LimitHeaders } from './canonical/limit-view.ts'
-import type { ProviderFault } from './canonical/provider-fault.ts'
-import type { Translation, UpstreamTranslation, Warning } from './canonical/translation.ts'
+import type { RequestEdits } from './byte-lane/edits.ts'
+import type { RelayContext, RelayReply, StreamRelay } from './byte-lane/relay.ts'
+import type { ProviderFault } from './canonical/faults.ts'
+import type { Envelope, Translation, UpstreamTranslation, Warning } from './canonical/translation.ts'
 
-/** Those that callers speak as well. */
+/** Dialects that callers can use too. */
 export const surfaceIds = ['openai-chat', 'anthropic-messages'] as const
 export const dialectIds = [...surfaceIds, 'gemini', 'openai-responses'] as const
 export type DialectId = (typeof dialectIds)[number]
@@ -21,48 +20,66 @@ export interface TokenCount {
   readEnvelope(body: Uint8Array<ArrayBuffer>, headers: Headers): Envelope | Failure
 }
 
-/** A body on its way to a provider of the same dialect. */
+/** A body for a provider of the caller's own dialect. */
 export interface EditedRequest {
   readonly body: Uint8Array<ArrayBuffer>
   readonly warnings: readonly Warning[]
 }
 
-/** A wire format in which providers are called. */
+/** A dialect in which providers are called. */
 export interface UpstreamDialect {
   readonly id: DialectId
-  /** Appended to an endpoint's base URL; some dialects name the model there. */
+  /** Appended to an endpoint's base URL; some dialects put the model into it. */
   generationPath(upstreamModel: string): string
-  /** A whole reply as the stream it should have been, for a provider that was asked for one and does not stream. */
+  /** Converts a whole reply into a stream, for a provider that was asked to stream and did not. */
   replyAsStream(body: Uint8Array): Uint8Array | { readonly fault: ProviderFault }
   readFault(status: number, headers: Headers, body: string): ProviderFault
-  /** From and to the canonical form, for callers of other dialects. */
+  /** For callers of other dialects. */
   readonly translation: UpstreamTranslation
 }
 
-/** One that callers speak as well. */
+/** A dialect that callers can use too. */
 export interface Dialect extends UpstreamDialect {
-  /** Checks what the gateway itself relies on; the rest of the body is the provider's to judge. */
+  /** Checks the fields that the gateway itself relies on; the provider validates the rest. */
   readEnvelope(body: Uint8Array<ArrayBuffer>, headers: Headers): Envelope | Failure
-  /** Where the dialect has a call that counts tokens without generating. */
+  /** Set if the dialect has an endpoint that counts tokens without generating. */
   readonly tokenCount?: TokenCount
-  /** The parts of a body by which one conversation is told from another, as the turns of it begin alike. */
+  /** The parts of a body that are the same in every turn of a conversation and identify it. */
   conversationSpans(envelope: Envelope): readonly JsonSpan[]
   editRequest(envelope: Envelope, edits: RequestEdits): EditedRequest
-  /** The caller's headers that belong to the dialect and travel on, such as version and beta flags. */
+  /** The caller's headers that belong to the dialect and are forwarded, such as version and beta flags. */
   forwardedHeaders(client: Headers): Record<string, string>
   relayStream(context: RelayContext): StreamRelay
-  /** Legal before anything of a stream has been sent. */
+  /** Keep-alive bytes that are legal at the start of a stream. */
   readonly keepAlive: Uint8Array
-  /** A whole reply; a ProviderFault if the body is an error in disguise or not a reply of this dialect. */
-  relayReply(body: Uint8Array<ArrayBuffer>, context: RelayContext): RelayedReply | { readonly fault: ProviderFault }
+  readonly relayReply: RelayReply
   renderFailure(failure: Failure, requestId: RequestId): string
-  /** Where the dialect's clients read how much is left of their limits. */
+  /** Headers in which clients of the dialect read their remaining limits. */
   readonly limitHeaders?: LimitHeaders
-  /** To and from the canonical form, for providers of other dialects. */
+  /** For providers of other dialects. */
   readonly translation: Translation
-  /** The last record of a stream that failed after its status was out. */
+  /** The last record of a stream that failed after its status was sent. */
   renderStreamFailure(failure: Failure, requestId: RequestId): Uint8Array
 }
 
-/** Every dialect there is, by id. */
+/** All dialects by id. */
 export type Dialects = Readonly<Record<DialectId, UpstreamDialect>>
+
+// The caller's remaining limits, as surfaces report them in headers.
+
+export interface LimitView {
+  readonly limit: number
+  /** An integer, at least 0. */
+  readonly remaining: number
+  /** Time until the limit is fully available again, if no other request arrives. */
+  readonly resetMs: number
+}
+
+/** Absent = unlimited. */
+export interface LimitViews {
+  readonly requests?: LimitView
+  readonly tokens?: LimitView
+}
+
+/** `now` is wall time, for surfaces that report a point in time instead of a duration. */
+export type LimitHeaders = (limits: LimitViews, now: number) => Record<string, string>

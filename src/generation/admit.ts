@@ -1,7 +1,7 @@
 // The first steps of every call that names a model: who calls, what they sent, how much they may, and where it could go.
 // Each can end the call; nothing has been sent to a provider yet.
 
-import type { Envelope } from '../dialects/canonical/envelope.ts'
+import type { Envelope } from '../dialects/canonical/translation.ts'
 import { Failure, invalidRequest } from '../kernel/failure.ts'
 import { limitFailure } from '../limits/limit-failure.ts'
 import type { Limiter, Refused } from '../limits/limiter.ts'

@@ -4,7 +4,7 @@
 
 import type { RouteTimeouts } from '../catalog/model.ts'
 import type { StreamRelay } from '../dialects/byte-lane/relay.ts'
-import { replyFault } from '../dialects/canonical/provider-fault.ts'
+import { replyFault } from '../dialects/canonical/faults.ts'
 import type { Warning } from '../dialects/canonical/translation.ts'
 import { assert } from '../kernel/assert.ts'
 import type { Clock } from '../kernel/clock.ts'

@@ -2,10 +2,9 @@
 
 import type { RelayContext, StreamRelay } from '../dialects/byte-lane/relay.ts'
 import type { Conversation } from '../dialects/canonical/conversation.ts'
-import type { Envelope } from '../dialects/canonical/envelope.ts'
-import type { ParsedRequest, RenderContext } from '../dialects/canonical/translation.ts'
+import type { Envelope, ParsedRequest, RenderContext } from '../dialects/canonical/translation.ts'
 import type { Dialect } from '../dialects/dialect.ts'
-import { forgetReasoning } from '../dialects/request/forget-reasoning.ts'
+import { forgetReasoning } from '../dialects/request/reasoning.ts'
 import { Failure } from '../kernel/failure.ts'
 import { totalInputTokens, type Usage } from '../kernel/usage.ts'
 import type { OfferedModel } from '../routing/offer.ts'
@@ -205,8 +204,8 @@ export class Call implements RelayContext {
 
   #countSearchesMost(): number {
     const isLong = this.bodyBytes > readBytesMax
-    const leftovers = this.mayHaveMedia && !isLong ? (this.#readConversation()?.leftovers ?? []) : []
-    const asked = leftovers.reduce((sum, { searchesMost = 0 }) => sum + searchesMost, 0)
+    const unsupported = this.mayHaveMedia && !isLong ? (this.#readConversation()?.leftovers ?? []) : []
+    const asked = unsupported.reduce((sum, { searchesMost = 0 }) => sum + searchesMost, 0)
     const maySearch = asked > 0 || (this.mayHaveMedia && isLong) || this.model.price.webSearch !== undefined
     return maySearch ? Math.max(asked, searchesUsualMost) : 0
   }

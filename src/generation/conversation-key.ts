@@ -2,7 +2,7 @@
 // results of its tools to the model that has asked for them. Short ones without tools have no name: no provider caches
 // them.
 
-import type { Envelope } from '../dialects/canonical/envelope.ts'
+import type { Envelope } from '../dialects/canonical/translation.ts'
 import type { Dialect } from '../dialects/dialect.ts'
 
 /** No provider caches less than about a thousand tokens. */

@@ -1,7 +1,7 @@
 // Counting the tokens of a request without generating: asked of a provider whose dialect has a call for it, estimated
 // here for every other. It is not billed and not counted against a provider's health.
 
-import { parseJson, recordOf } from '../dialects/canonical/json-value.ts'
+import { parseJson, recordOf } from '../dialects/canonical/json.ts'
 import { assert } from '../kernel/assert.ts'
 import { Failure } from '../kernel/failure.ts'
 import { tokenCount } from '../kernel/usage.ts'

@@ -23,14 +23,14 @@ interface Asked {
   /** Of each route. */
   readonly totalMs?: readonly (number | undefined)[]
   /** Whether it asks for a spoken answer. */
-  readonly speaks?: boolean
+  readonly wantsAudio?: boolean
   /** What the ledger says, in turn; the last one from then on. */
   readonly outcomes?: readonly HoldOutcome[]
 }
 
 async function ask(asked: Asked): Promise<{ outcome: Bill | Failure; requests: HoldRequest[] }> {
   const { bodyBytes = 400, stream = true, outputCap, tags = [], totalMs = [undefined] } = asked
-  const leftovers = asked.speaks ? [{ speaks: true }] : []
+  const unsupported = asked.wantsAudio ? [{ wantsAudio: true }] : []
   const outcomes = [...(asked.outcomes ?? [{ kind: 'held' } as const])]
   const requests: HoldRequest[] = []
   const ledger = {
@@ -44,7 +44,7 @@ async function ask(asked: Asked): Promise<{ outcome: Bill | Failure; requests: H
     model: { id: 'a/b', price: asked.price ?? price, priceVersion: 'v1', tags, contextTokens: 100_000 },
     story: { record: { id: 'req_1', startedAt: 0 } },
     request: new Request('http://gateway.test'),
-    conversation: () => ({ conversation: { turns: [], leftovers }, warnings: [] }),
+    conversation: () => ({ conversation: { turns: [], unsupported }, warnings: [] }),
   } as unknown as Call
   const caller = { workspaceId: 'ws_1', keyId: 'key_1', projectId: 'prj_1', workspaceName: 'acme', limits: [] }
   const ordered = totalMs.map((total) => ({ isOwn: false, route: { timeouts: { totalMs: total } } }))
@@ -82,7 +82,7 @@ describe('the first thing asked for', () => {
 
   test('is the whole cap of an answer that is spoken, at the price of sound', async () => {
     const sound: Price = { ...price, audioOutput: 80_000n as Pico }
-    const spoken = await ask({ outputCap: 20_000, price: sound, speaks: true })
+    const spoken = await ask({ outputCap: 20_000, price: sound, wantsAudio: true })
     expect(spoken.requests).toMatchObject([{ amount: input + 20_000n * 80n }])
     const written = await ask({ outputCap: 20_000, price: sound })
     expect(written.requests).toMatchObject([{ amount: input + 40_960n }])

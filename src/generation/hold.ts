@@ -3,8 +3,7 @@
 
 import { freePrice, hasAudioPrice, type Price } from '../catalog/price.ts'
 import type { Conversation } from '../dialects/canonical/conversation.ts'
-import type { Envelope } from '../dialects/canonical/envelope.ts'
-import type { ParsedRequest } from '../dialects/canonical/translation.ts'
+import type { Envelope, ParsedRequest } from '../dialects/canonical/translation.ts'
 import type { Dialect } from '../dialects/dialect.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { Failure } from '../kernel/failure.ts'
@@ -101,7 +100,7 @@ function hears(price: Price): boolean {
 /** Whether the answer may be in sound. */
 function speaks(call: Call): boolean {
   const conversation = readable(call)
-  return conversation === undefined || conversation.leftovers.some((leftover) => leftover.speaks)
+  return conversation === undefined || conversation.unsupported.some((field) => field.wantsAudio)
 }
 
 /** undefined where it cannot be read, or reading it would keep others waiting. */
@@ -111,8 +110,8 @@ function readable(call: Call): Conversation | undefined {
 
 /** What it asks a provider to look up, at most. */
 function searchesOf(call: Call): number {
-  const leftovers = conversationOf(call.conversation())?.leftovers ?? []
-  return leftovers.reduce((sum, { searchesMost = 0 }) => sum + searchesMost, 0)
+  const unsupported = conversationOf(call.conversation())?.unsupported ?? []
+  return unsupported.reduce((sum, { maxSearches = 0 }) => sum + maxSearches, 0)
 }
 
 function holdRequest(call: Call, { caller, plan }: Admitted, amount: Nano, budgets: readonly Budget[] | undefined) {

@@ -134,7 +134,7 @@ interface ContextBound {
 
 /** Of what only the provider can read, such as its own tools and files, anything may come that fits into the model. */
 function isKnown(conversation: Conversation | undefined): conversation is Conversation {
-  return conversation !== undefined && !conversation.leftovers.some(({ addsInput }) => addsInput)
+  return conversation !== undefined && !conversation.unsupported.some(({ addsInput }) => addsInput)
 }
 
 function within(contextTokens: number | undefined, tokens: number): number {

@@ -1,6 +1,6 @@
 // What a client is told of an answer that did not come to its end.
 
-import type { ProviderFault } from '../dialects/canonical/provider-fault.ts'
+import type { ProviderFault } from '../dialects/canonical/faults.ts'
 import { Failure } from '../kernel/failure.ts'
 import type { RequestId } from '../kernel/ids.ts'
 import { classifyFault, type FaultClass } from '../routing/fault.ts'

@@ -1,12 +1,12 @@
 // How a request travels to a candidate. Bytes: the endpoint speaks the caller's dialect and gets the caller's bytes.
 // Translation: it speaks another, and both meet in the canonical form. What follows is the same for both.
 
-import { mustStream } from '../dialects/byte-lane/must-stream.ts'
+import { mustStream } from '../dialects/byte-lane/edits.ts'
 import type { StreamRelay } from '../dialects/byte-lane/relay.ts'
 import type { Conversation } from '../dialects/canonical/conversation.ts'
 import { issuerName } from '../dialects/canonical/signature.ts'
-import type { ReplyUndo, Target, Warning } from '../dialects/canonical/translation.ts'
-import { paramOf, WarningList } from '../dialects/request/warning-list.ts'
+import type { ReplyMapping, Target, Warning } from '../dialects/canonical/translation.ts'
+import { paramOf, WarningList } from '../dialects/request/warnings.ts'
 import { assert } from '../kernel/assert.ts'
 import { Failure, invalidRequest } from '../kernel/failure.ts'
 import { wrappings } from '../providers/wrapping/wrappings.ts'
@@ -61,7 +61,7 @@ function affordable(conversation: Conversation, { outputCapMost, model }: Call):
 }
 
 /** The caller's bytes went out as they were. */
-const nothingToUndo: ReplyUndo = {
+const noMapping: ReplyMapping = {
   toolNames: new Map(),
   customTools: new Set(),
   jsonTool: undefined,
@@ -75,7 +75,7 @@ function byteLane(call: Call, candidate: Candidate): Omit<Lane, 'path'> {
   const { body, warnings } = dialect.editRequest(envelope, {
     upstreamModel: route.upstreamModel,
     defaultOutputCap: model.defaultMaxTokens,
-    outputCapMost: call.outputCapMost,
+    affordableOutputCap: call.outputCapMost,
     maxOutputTokens: model.maxOutputTokens,
     isOwn,
     rules,
@@ -90,7 +90,7 @@ function byteLane(call: Call, candidate: Candidate): Omit<Lane, 'path'> {
     relayStream: () =>
       envelope.stream
         ? dialect.relayStream(call)
-        : relayTranslated(call, candidate, { target: targetOf(model, candidate), undo: nothingToUndo }),
+        : relayTranslated(call, candidate, { target: targetOf(model, candidate), mapping: noMapping }),
   }
 }
 
@@ -109,7 +109,7 @@ function translationLane(call: Call, candidate: Candidate): Omit<Lane, 'path'> |
     body: rendered.body,
     warnings: warnings.list,
     streamsUpstream: true,
-    relayStream: () => relayTranslated(call, candidate, { target, undo: rendered.undo }),
+    relayStream: () => relayTranslated(call, candidate, { target, mapping: rendered.mapping }),
   }
 }
 
@@ -117,7 +117,7 @@ function translationLane(call: Call, candidate: Candidate): Omit<Lane, 'path'> |
 function relayTranslated(
   call: Call,
   { dialect }: Candidate,
-  asked: Pick<Translated, 'target' | 'undo'>,
+  asked: Pick<Translated, 'target' | 'mapping'>,
 ): TranslatedStream | CollectedReply {
   const context = call.renderContext()
   const note = (text: string) => void call.story.record.notes.push(text)

@@ -1,7 +1,6 @@
 // The canonical form of a request, read once however many ask for it: limits, the hold, every candidate.
 
-import type { Envelope } from '../dialects/canonical/envelope.ts'
-import type { ParsedRequest } from '../dialects/canonical/translation.ts'
+import type { Envelope, ParsedRequest } from '../dialects/canonical/translation.ts'
 import type { Dialect } from '../dialects/dialect.ts'
 import type { Failure } from '../kernel/failure.ts'
 

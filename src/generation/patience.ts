@@ -2,7 +2,7 @@
 // or the gateway shuts down, and remembers which, so that none is taken for the provider's fault.
 
 import type { RouteTimeouts } from '../catalog/model.ts'
-import type { ProviderFault } from '../dialects/canonical/provider-fault.ts'
+import type { ProviderFault } from '../dialects/canonical/faults.ts'
 import type { ConnectionWatch } from '../providers/provider.ts'
 import { type AttemptFault, attemptFault } from '../routing/fault.ts'
 import type { Ticker, Watched } from './ticker.ts'

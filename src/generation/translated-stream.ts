@@ -2,25 +2,24 @@
 // dialect, event by event or as one whole. Seen from outside it is a relay like that of the byte lane.
 
 import type { StreamRelay } from '../dialects/byte-lane/relay.ts'
-import type { ProviderFault } from '../dialects/canonical/provider-fault.ts'
-import type { ReplyEvent, Stop } from '../dialects/canonical/reply-event.ts'
+import type { ProviderFault } from '../dialects/canonical/faults.ts'
+import type { ReplyEvent, Stop } from '../dialects/canonical/reply.ts'
 import type {
   RenderContext,
-  ReplyUndo,
+  ReplyMapping,
   StreamParser,
   StreamRenderer,
   Target,
 } from '../dialects/canonical/translation.ts'
 import type { Dialect, UpstreamDialect } from '../dialects/dialect.ts'
-import { UsageMeter } from '../dialects/reply/meter-usage.ts'
-import { UndoStages } from '../dialects/reply/undo-stages.ts'
+import { ReplyMapper, UsageMeter } from '../dialects/reply/stages.ts'
 import type { Usage } from '../kernel/usage.ts'
 
 export interface Translated {
   readonly from: UpstreamDialect
   readonly to: Dialect
   readonly target: Target
-  readonly undo: ReplyUndo
+  readonly mapping: ReplyMapping
   readonly context: RenderContext
   /** For the record of the request: something about the reply was odd, and what became of it. */
   note(text: string): void
@@ -42,19 +41,19 @@ abstract class TranslatedRelay implements StreamRelay {
   /** The last that counted output. */
   #counted: Usage | undefined
   readonly #parser: StreamParser
-  readonly #undo: UndoStages
+  readonly #mapper: ReplyMapper
   readonly #meter: UsageMeter
   readonly #note: Translated['note']
 
-  constructor({ from, target, undo, context, note }: Translated) {
+  constructor({ from, target, mapping, context, note }: Translated) {
     this.#note = note
     this.#parser = from.translation.parseStream(target)
-    this.#undo = new UndoStages(undo)
+    this.#mapper = new ReplyMapper(mapping)
     this.#meter = new UsageMeter(context)
   }
 
   get isCut(): boolean {
-    return this.#undo.isCut
+    return this.#mapper.isCut
   }
 
   get usage(): Usage | undefined {
@@ -85,8 +84,8 @@ abstract class TranslatedRelay implements StreamRelay {
   #write(events: readonly ReplyEvent[]): Uint8Array {
     let text = ''
     for (const parsed of events) {
-      for (const undone of this.#undo.push(parsed)) {
-        for (const event of this.#meter.push(undone)) {
+      for (const mapped of this.#mapper.push(parsed)) {
+        for (const event of this.#meter.push(mapped)) {
           // After the end or an error nothing more counts, whatever a provider still sends.
           if (this.finished || this.fault !== undefined) break
           if (event.type === 'reply-failure') this.fault = event.fault
@@ -107,11 +106,11 @@ abstract class TranslatedRelay implements StreamRelay {
     this.countedBytes = this.outputBytes
   }
 
-  #noteOddities({ unified, raw, isOdd }: Stop): void {
+  #noteOddities({ unified, raw, isUnknown }: Stop): void {
     const { skipped } = this.#parser
     const word = JSON.stringify(raw.slice(0, wordMax))
     if (skipped > 0) this.#note(`${skipped} unreadable records left out`)
-    if (isOdd) this.#note(`ended with ${word}, taken for an ordinary end`)
+    if (isUnknown) this.#note(`ended with ${word}, taken for an ordinary end`)
     // Only tools that a provider runs itself make it pause, and none can be asked for on this lane (docs/decisions/0009).
     if (unified === 'pause') this.#note(`paused with ${word}, not continued`)
   }

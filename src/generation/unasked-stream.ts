@@ -2,7 +2,7 @@
 // always is on the other, so that both surfaces are served alike.
 
 import type { StreamRelay } from '../dialects/byte-lane/relay.ts'
-import { replyFault } from '../dialects/canonical/provider-fault.ts'
+import { replyFault } from '../dialects/canonical/faults.ts'
 import type { Dialect } from '../dialects/dialect.ts'
 import { openBrace, space } from '../wire/ascii.ts'
 import type { Call } from './call.ts'

@@ -1,7 +1,7 @@
 // What a caller is told when no candidate answered. The provider's own words only where the request was at fault; trouble
 // with the operator's credentials is the operator's, and never reads as trouble with the caller's key.
 
-import { readOverflow } from '../dialects/canonical/context-overflow.ts'
+import { readOverflow } from '../dialects/canonical/faults.ts'
 import { Failure } from '../kernel/failure.ts'
 import type { Candidate } from './candidate.ts'
 import { type AttemptFault, faultTable, isTransient } from './fault.ts'

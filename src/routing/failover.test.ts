@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { faultFromError, replyFault } from '../dialects/canonical/provider-fault.ts'
+import { faultFromError, replyFault } from '../dialects/canonical/faults.ts'
 import { Failure } from '../kernel/failure.ts'
 import type { Candidate } from './candidate.ts'
 import { Exhausted, exhaustedFailure } from './exhausted.ts'

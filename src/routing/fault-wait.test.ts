@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { faultFromError } from '../dialects/canonical/provider-fault.ts'
+import { faultFromError } from '../dialects/canonical/faults.ts'
 import { classifyFault } from './fault.ts'
 
 function waitOf(message: string, { status = 429, header = undefined as number | undefined, sent = '{}' } = {}) {

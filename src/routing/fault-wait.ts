@@ -2,7 +2,7 @@
 // 6m0s.", "please try again after 1 seconds". What the caller may have written counts for nothing: it would park the
 // route for everybody.
 
-import type { ProviderFault } from '../dialects/canonical/provider-fault.ts'
+import type { ProviderFault } from '../dialects/canonical/faults.ts'
 import { isQuoted } from './fault-words.ts'
 
 /** Of a day, as with headers; what is believed of it is for health to say. */

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { faultFromError } from '../dialects/canonical/provider-fault.ts'
+import { faultFromError } from '../dialects/canonical/faults.ts'
 import { classifyFault, type FaultClass } from './fault.ts'
 
 interface Said {

@@ -4,7 +4,7 @@
 // of theirs that was not sent to them.
 // To add one: a row with the words and who uses them, and a sentence of theirs in the test.
 
-import type { ProviderFault } from '../dialects/canonical/provider-fault.ts'
+import type { ProviderFault } from '../dialects/canonical/faults.ts'
 import { plainBody, plainWords } from './plain-body.ts'
 
 interface Signs {

@@ -1,8 +1,7 @@
 // What a failed attempt means: whose fault it was, whether another route may be tried, and what the caller is told when
 // none is left. The classes are the rows of one table; a provider's own words only help to find the row.
 
-import { readOverflow } from '../dialects/canonical/context-overflow.ts'
-import type { ProviderFault } from '../dialects/canonical/provider-fault.ts'
+import { type ProviderFault, readOverflow } from '../dialects/canonical/faults.ts'
 import type { Failure } from '../kernel/failure.ts'
 import { spokenWaitMs } from './fault-wait.ts'
 import {

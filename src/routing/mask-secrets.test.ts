@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { replyFault } from '../dialects/canonical/provider-fault.ts'
+import { replyFault } from '../dialects/canonical/faults.ts'
 import { Secret } from '../kernel/secret.ts'
 import type { Candidate } from './candidate.ts'
 import { Exhausted, exhaustedFailure } from './exhausted.ts'

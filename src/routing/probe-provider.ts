@@ -1,7 +1,7 @@
 // Whether a provider takes a key, asked with one call that costs nothing: a request without a model or a message is refused
 // by everybody, but a wrong key is refused first. What a provider says may quote the key, so none of it is passed on.
 
-import type { ProviderFault } from '../dialects/canonical/provider-fault.ts'
+import type { ProviderFault } from '../dialects/canonical/faults.ts'
 import type { Dialect, DialectId, UpstreamDialect } from '../dialects/dialect.ts'
 import { callEndpoint, isBadCredential } from '../providers/call-endpoint.ts'
 import type { Endpoint, Provider } from '../providers/provider.ts'

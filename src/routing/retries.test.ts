@@ -2,7 +2,7 @@
 // everything fails.
 
 import { describe, expect, test } from 'bun:test'
-import { faultFromError, replyFault } from '../dialects/canonical/provider-fault.ts'
+import { faultFromError, replyFault } from '../dialects/canonical/faults.ts'
 import type { Candidate } from './candidate.ts'
 import { Exhausted, exhaustedFailure } from './exhausted.ts'
 import { tryCandidates } from './failover.ts'

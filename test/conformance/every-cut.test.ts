@@ -6,7 +6,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { anthropicMessages } from '../../src/dialects/anthropic-messages/index.ts'
 import type { StreamRelay } from '../../src/dialects/byte-lane/relay.ts'
-import type { ReplyUndo } from '../../src/dialects/canonical/translation.ts'
+import type { ReplyMapping } from '../../src/dialects/canonical/translation.ts'
 import type { Dialect, UpstreamDialect } from '../../src/dialects/dialect.ts'
 import { gemini } from '../../src/dialects/gemini/index.ts'
 import { openaiChat } from '../../src/dialects/openai-chat/index.ts'
@@ -37,7 +37,7 @@ const relayContext = {
 /** What is odd about a reply is of no interest here. */
 const note = (): void => {}
 
-function undoOf({ feature }: ReplyFixture): ReplyUndo {
+function mappingOf({ feature }: ReplyFixture): ReplyMapping {
   return {
     toolNames: new Map(),
     customTools: new Set(feature.includes('free text') ? ['patch'] : []),
@@ -74,7 +74,7 @@ describe.each(replyPairs)('$upstream → $surface', ({ upstream, surface }) => {
     const open = (): StreamRelay =>
       from === to
         ? to.relayStream(relayContext)
-        : new TranslatedStream({ from, to, target, undo: undoOf(fixture), context, note })
+        : new TranslatedStream({ from, to, target, mapping: mappingOf(fixture), context, note })
     const ending = surface === 'chat' ? 'data: [DONE]' : 'event: message_stop'
     expect(relayed(open(), stream, stream.length)).toContain(ending)
     expect(changedBy(open, stream)).toEqual([])
@@ -90,9 +90,9 @@ describe.each([
 ] as const)('recordings, $upstream → $surface', ({ upstream, surface }) => {
   test.each([...new Bun.Glob('*.sse').scanSync(join(folder, upstream))].sort())('%s', (name) => {
     const stream = new Uint8Array(readFileSync(join(folder, upstream, name)))
-    const undo = { toolNames: new Map(), customTools: new Set<string>(), jsonTool: undefined, stop: [] }
+    const mapping = { toolNames: new Map(), customTools: new Set<string>(), jsonTool: undefined, stop: [] }
     const translated = { from: dialects[upstream], to: surfaces[surface], target, context, note }
-    const open = () => new TranslatedStream({ ...translated, undo: { ...undo, singleToolCall: false } })
+    const open = () => new TranslatedStream({ ...translated, mapping: { ...mapping, singleToolCall: false } })
     const { violations, told } = readReply(surface, relayed(open(), stream, stream.length), { stream: true })
     expect(violations).toEqual([])
     expect(told.text + told.calls.map((call) => call.name).join()).not.toBe('')

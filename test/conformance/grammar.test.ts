@@ -3,11 +3,15 @@
 import { describe, expect, test } from 'bun:test'
 import { checkChatReply, checkChatStream } from '../../src/cli/conformance/grammar-chat.ts'
 import { checkMessagesReply, checkMessagesStream } from '../../src/cli/conformance/grammar-messages.ts'
-import { renderReply as renderMessagesReply } from '../../src/dialects/anthropic-messages/render-reply.ts'
-import { renderStream as renderMessages } from '../../src/dialects/anthropic-messages/render-stream.ts'
+import {
+  renderStream as renderMessages,
+  renderReply as renderMessagesReply,
+} from '../../src/dialects/anthropic-messages/reply/render.ts'
 import type { StreamRenderer } from '../../src/dialects/canonical/translation.ts'
-import { renderReply as renderChatReply } from '../../src/dialects/openai-chat/render-reply.ts'
-import { renderStream as renderChat } from '../../src/dialects/openai-chat/render-stream.ts'
+import {
+  renderStream as renderChat,
+  renderReply as renderChatReply,
+} from '../../src/dialects/openai-chat/reply/render.ts'
 import { type SseEvent, SseReader } from '../../src/wire/sse-reader.ts'
 import { call, context, ended, started, text, thinking } from '../parts/reply-events.ts'
 

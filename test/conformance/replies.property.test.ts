@@ -4,16 +4,15 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { anthropicMessages } from '../../src/dialects/anthropic-messages/index.ts'
-import { collectReply } from '../../src/dialects/canonical/collect-reply.ts'
-import type { ReplyEvent } from '../../src/dialects/canonical/reply-event.ts'
-import type { ReplyUndo } from '../../src/dialects/canonical/translation.ts'
+import { collectReply, type ReplyEvent } from '../../src/dialects/canonical/reply.ts'
+import type { ReplyMapping } from '../../src/dialects/canonical/translation.ts'
 import { openaiChat } from '../../src/dialects/openai-chat/index.ts'
 import { CollectedReply, TranslatedStream } from '../../src/generation/translated-stream.ts'
 import { target } from '../parts/chat-stream.ts'
 import { anyReply, context } from '../parts/reply-events.ts'
 import { meaningOf, type ReadReply, readReply, withValues } from './replies/read-reply.ts'
 
-const undo: ReplyUndo = {
+const mapping: ReplyMapping = {
   toolNames: new Map(),
   customTools: new Set(),
   jsonTool: undefined,
@@ -25,7 +24,7 @@ describe.each([
   { name: 'chat → messages', from: openaiChat, to: anthropicMessages, surface: 'messages' },
   { name: 'messages → chat', from: anthropicMessages, to: openaiChat, surface: 'chat' },
 ] as const)('$name', ({ from, to, surface }) => {
-  const translated = { from, to, target, undo, context, note: () => {} }
+  const translated = { from, to, target, mapping, context, note: () => {} }
 
   /** The reply as a provider would send it, in two pieces. */
   const sent = (relay: TranslatedStream | CollectedReply, events: readonly ReplyEvent[], cut: number): string => {

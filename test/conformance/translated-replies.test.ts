@@ -4,15 +4,18 @@ import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { checkChatReply, checkChatStream } from '../../src/cli/conformance/grammar-chat.ts'
 import { checkMessagesReply, checkMessagesStream } from '../../src/cli/conformance/grammar-messages.ts'
-import { parseStream as parseMessages } from '../../src/dialects/anthropic-messages/parse-stream.ts'
-import { renderReply as renderMessagesReply } from '../../src/dialects/anthropic-messages/render-reply.ts'
-import { renderStream as renderMessages } from '../../src/dialects/anthropic-messages/render-stream.ts'
-import { type CollectedBlock, collectReply } from '../../src/dialects/canonical/collect-reply.ts'
-import type { ReplyEvent } from '../../src/dialects/canonical/reply-event.ts'
+import { parseStream as parseMessages } from '../../src/dialects/anthropic-messages/reply/parse.ts'
+import {
+  renderStream as renderMessages,
+  renderReply as renderMessagesReply,
+} from '../../src/dialects/anthropic-messages/reply/render.ts'
+import { type CollectedBlock, collectReply, type ReplyEvent } from '../../src/dialects/canonical/reply.ts'
 import type { StreamRenderer } from '../../src/dialects/canonical/translation.ts'
-import { parseStream as parseChat } from '../../src/dialects/openai-chat/parse-stream.ts'
-import { renderReply as renderChatReply } from '../../src/dialects/openai-chat/render-reply.ts'
-import { renderStream as renderChat } from '../../src/dialects/openai-chat/render-stream.ts'
+import { parseStream as parseChat } from '../../src/dialects/openai-chat/reply/parse.ts'
+import {
+  renderStream as renderChat,
+  renderReply as renderChatReply,
+} from '../../src/dialects/openai-chat/reply/render.ts'
 import { type SseEvent, SseReader } from '../../src/wire/sse-reader.ts'
 import { anyReply, context } from '../parts/reply-events.ts'
 import { parseWhole } from '../parts/reply-notation.ts'

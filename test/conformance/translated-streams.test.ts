@@ -2,16 +2,20 @@
 
 import { afterAll, describe, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
-import { renderStreamFailure as renderMessagesFailure } from '../../src/dialects/anthropic-messages/failure.ts'
-import { parseStream as parseMessages } from '../../src/dialects/anthropic-messages/parse-stream.ts'
-import { renderReply as renderMessagesReply } from '../../src/dialects/anthropic-messages/render-reply.ts'
-import { renderStream as renderMessages } from '../../src/dialects/anthropic-messages/render-stream.ts'
-import type { ReplyEvent } from '../../src/dialects/canonical/reply-event.ts'
+import { renderStreamFailure as renderMessagesFailure } from '../../src/dialects/anthropic-messages/errors.ts'
+import { parseStream as parseMessages } from '../../src/dialects/anthropic-messages/reply/parse.ts'
+import {
+  renderStream as renderMessages,
+  renderReply as renderMessagesReply,
+} from '../../src/dialects/anthropic-messages/reply/render.ts'
+import type { ReplyEvent } from '../../src/dialects/canonical/reply.ts'
 import type { StreamRenderer } from '../../src/dialects/canonical/translation.ts'
-import { renderStreamFailure as renderChatFailure } from '../../src/dialects/openai-chat/failure.ts'
-import { parseStream as parseChat } from '../../src/dialects/openai-chat/parse-stream.ts'
-import { renderReply as renderChatReply } from '../../src/dialects/openai-chat/render-reply.ts'
-import { renderStream as renderChat } from '../../src/dialects/openai-chat/render-stream.ts'
+import { renderStreamFailure as renderChatFailure } from '../../src/dialects/openai-chat/errors.ts'
+import { parseStream as parseChat } from '../../src/dialects/openai-chat/reply/parse.ts'
+import {
+  renderStream as renderChat,
+  renderReply as renderChatReply,
+} from '../../src/dialects/openai-chat/reply/render.ts'
 import { Failure } from '../../src/kernel/failure.ts'
 import {
   chatClientNames,

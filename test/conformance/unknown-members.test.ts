@@ -112,7 +112,7 @@ describe.each([
     const envelope = readEnvelope(bytes, new Headers({ 'anthropic-version': '2023-06-01' }))
     const parsed = envelope instanceof Failure ? envelope : translation.parseRequest(envelope)
     if (parsed instanceof Failure) return parsed.message
-    return [...parsed.warnings, ...parsed.conversation.leftovers].map(({ field }) => field).join(' ')
+    return [...parsed.warnings, ...parsed.conversation.unsupported].map(({ field }) => field).join(' ')
   }
 
   test('the request itself loses nothing', () => expect(told(body)).toBe(''))

@@ -29,7 +29,7 @@ function expectRefusal({ status, message, facts }: Failure): void {
 function check(surface: Dialect, bytes: Uint8Array<ArrayBuffer>): void {
   const envelope = surface.readEnvelope(bytes, headers)
   if (envelope instanceof Failure) return expectRefusal(envelope)
-  const edits = { upstreamModel: 'up', defaultOutputCap: 100, outputCapMost: 50, rules }
+  const edits = { upstreamModel: 'up', defaultOutputCap: 100, affordableOutputCap: 50, rules }
   JSON.parse(new TextDecoder().decode(surface.editRequest(envelope, edits).body))
   const parsed = surface.translation.parseRequest(envelope)
   if (parsed instanceof Failure) return expectRefusal(parsed)

@@ -5,7 +5,7 @@ import fc from 'fast-check'
 import { checkChatReply, checkChatStream } from '../../src/cli/conformance/grammar-chat.ts'
 import { checkMessagesReply, checkMessagesStream } from '../../src/cli/conformance/grammar-messages.ts'
 import { anthropicMessages } from '../../src/dialects/anthropic-messages/index.ts'
-import type { ReplyEvent } from '../../src/dialects/canonical/reply-event.ts'
+import type { ReplyEvent } from '../../src/dialects/canonical/reply.ts'
 import type { Dialect, UpstreamDialect } from '../../src/dialects/dialect.ts'
 import { gemini } from '../../src/dialects/gemini/index.ts'
 import { openaiChat } from '../../src/dialects/openai-chat/index.ts'
@@ -20,7 +20,7 @@ import { replyCorpus, streamCorpus, trouble } from './corpus.ts'
 import { cutAt, cuts, damaged } from './damage.ts'
 import { type FuzzTarget, insist } from './target.ts'
 
-const undo = {
+const mapping = {
   toolNames: new Map(),
   customTools: new Set<string>(),
   jsonTool: undefined,
@@ -93,7 +93,7 @@ const surfaces: readonly Surface[] = [
 
 function checkTranslation(from: UpstreamDialect, pieces: readonly Uint8Array[]): void {
   for (const { dialect: to, violations, wholeViolations } of surfaces) {
-    const translated = { from, to, target: upstreamTarget, undo, context, note: () => {} }
+    const translated = { from, to, target: upstreamTarget, mapping, context, note: () => {} }
     for (const relay of [new TranslatedStream(translated), new CollectedReply(translated)]) {
       const bytes = [...pieces.map((piece) => relay.push(piece)), relay.end()]
       insist(relay.finished !== (relay.fault !== undefined), 'neither an end nor a fault, or both')

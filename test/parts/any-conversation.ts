@@ -181,7 +181,7 @@ const conversationsOf = (life: Life): fc.Arbitrary<Conversation> =>
       automaticCache: undefined,
       stream: true,
       wantsStreamUsage: true,
-      leftovers: [],
+      unsupported: [],
     }))
 
 export const anyConversation: fc.Arbitrary<Conversation> = fc

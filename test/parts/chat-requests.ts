@@ -4,8 +4,8 @@ import type { Conversation } from '../../src/dialects/canonical/conversation.ts'
 import type { TargetRules } from '../../src/dialects/canonical/target-rules.ts'
 import type { ParsedRequest, RenderedRequest, Target } from '../../src/dialects/canonical/translation.ts'
 import { readEnvelope } from '../../src/dialects/openai-chat/envelope.ts'
-import { parseRequest } from '../../src/dialects/openai-chat/parse-request.ts'
-import { renderRequest } from '../../src/dialects/openai-chat/render-request.ts'
+import { parseRequest } from '../../src/dialects/openai-chat/request/parse.ts'
+import { renderRequest } from '../../src/dialects/openai-chat/request/render.ts'
 import { Failure } from '../../src/kernel/failure.ts'
 
 /** `body` as text, or an object that gets a model. */
@@ -44,7 +44,7 @@ export const emptyConversation: Conversation = {
   automaticCache: undefined,
   stream: false,
   wantsStreamUsage: false,
-  leftovers: [],
+  unsupported: [],
 }
 
 export function targetWith(rules: TargetRules = {}, facts: Partial<Target> = {}): Target {
@@ -63,7 +63,7 @@ export interface Rendered {
   // biome-ignore lint/suspicious/noExplicitAny: tests look into upstream bodies of any shape
   readonly body: any
   readonly warned: readonly string[]
-  readonly undo: RenderedRequest['undo']
+  readonly mapping: RenderedRequest['mapping']
 }
 
 export function rendered(conversation: Partial<Conversation>, target: Target = targetWith()): Rendered {
@@ -71,7 +71,7 @@ export function rendered(conversation: Partial<Conversation>, target: Target = t
   if (result instanceof Failure) throw new Error(`refused: ${result.message} (${result.facts.param})`)
   const text = new TextDecoder().decode(result.body)
   const warned = result.warnings.map(({ code, field }) => `${code} ${field}`)
-  return { text, body: JSON.parse(text), warned, undo: result.undo }
+  return { text, body: JSON.parse(text), warned, mapping: result.mapping }
 }
 
 export function refusedRender(

@@ -3,7 +3,7 @@
 import type { Conversation } from '../../src/dialects/canonical/conversation.ts'
 import type { TargetRules } from '../../src/dialects/canonical/target-rules.ts'
 import type { RenderedRequest, Target } from '../../src/dialects/canonical/translation.ts'
-import { renderRequest } from '../../src/dialects/gemini/render-request.ts'
+import { renderRequest } from '../../src/dialects/gemini/request/render.ts'
 import { Failure } from '../../src/kernel/failure.ts'
 import { conversation } from './translation.ts'
 
@@ -36,7 +36,7 @@ export interface RenderedGemini {
   readonly json: string
   /** `code;field` of each warning. */
   readonly warnings: readonly string[]
-  readonly undo: RenderedRequest['undo']
+  readonly mapping: RenderedRequest['mapping']
 }
 
 /** A refusal fails the test. */
@@ -45,7 +45,7 @@ export function rendered(parts: Partial<Conversation>, at: Target | TargetRules 
   if (result instanceof Failure) throw new Error(`refused: ${result.message}`)
   const json = new TextDecoder().decode(result.body)
   const warnings = result.warnings.map(({ code, field }) => `${code};${field}`)
-  return { body: JSON.parse(json), json, warnings, undo: result.undo }
+  return { body: JSON.parse(json), json, warnings, mapping: result.mapping }
 }
 
 /** What the refusal says; an accepted request fails the test. */

@@ -1,7 +1,7 @@
 // Canonical replies built in a line or two, whole or as random ones, for tests of what reads or writes them.
 
 import fc from 'fast-check'
-import type { ReplyBlock, ReplyEvent, Stop } from '../../src/dialects/canonical/reply-event.ts'
+import type { ReplyBlock, ReplyEvent, Stop } from '../../src/dialects/canonical/reply.ts'
 import type { RenderContext } from '../../src/dialects/canonical/translation.ts'
 import { estimateUsage, type UsageBounds } from '../../src/generation/judge-usage.ts'
 import { tokensMax, type Usage } from '../../src/kernel/usage.ts'

@@ -3,7 +3,7 @@
 //   start ID · text, refusal, thinking, sealed DATA, call ID NAME, custom ID NAME · +PIECE · signed SIGNATURE · .
 //   end UNIFIED RAW [SEQUENCE|EXPLANATION] · ~ (keep-alive) · fail MESSAGE
 
-import type { ReplyBlock, ReplyEvent } from '../../src/dialects/canonical/reply-event.ts'
+import type { ReplyBlock, ReplyEvent } from '../../src/dialects/canonical/reply.ts'
 import { readSignature } from '../../src/dialects/canonical/signature.ts'
 import type { StreamParser } from '../../src/dialects/canonical/translation.ts'
 

@@ -1,7 +1,7 @@
 // Canonical requests and targets for tests of the translation lane: only what a test is about has to be said.
 
 import { anthropicMessages } from '../../src/dialects/anthropic-messages/index.ts'
-import { renderRequest } from '../../src/dialects/anthropic-messages/render-request.ts'
+import { renderRequest } from '../../src/dialects/anthropic-messages/request/render.ts'
 import type {
   AssistantBlock,
   Conversation,
@@ -9,9 +9,8 @@ import type {
   Turn,
   UserBlock,
 } from '../../src/dialects/canonical/conversation.ts'
-import type { Envelope } from '../../src/dialects/canonical/envelope.ts'
 import type { TargetRules } from '../../src/dialects/canonical/target-rules.ts'
-import type { RenderedRequest, Target } from '../../src/dialects/canonical/translation.ts'
+import type { Envelope, RenderedRequest, Target } from '../../src/dialects/canonical/translation.ts'
 import { Failure } from '../../src/kernel/failure.ts'
 
 export const text = (words: string): TextBlock => ({ kind: 'text', text: words })
@@ -58,7 +57,7 @@ export function conversation(parts: Partial<Conversation> = {}): Conversation {
     automaticCache: undefined,
     stream: true,
     wantsStreamUsage: true,
-    leftovers: [],
+    unsupported: [],
     ...parts,
   }
 }

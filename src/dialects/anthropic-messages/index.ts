@@ -1,20 +1,14 @@
-// Anthropic's Messages API, as clients speak it to us and as we speak it to providers.
+// Anthropic's Messages API, used by callers and for calling providers.
 
 import type { Dialect } from '../dialect.ts'
-import { conversationSpans } from './conversation-spans.ts'
-import { editRequest } from './edit-request.ts'
-import { readCountEnvelope, readEnvelope } from './envelope.ts'
-import { readFault, renderFailure, renderStreamFailure } from './failure.ts'
-import { forwardedHeaders } from './forwarded-headers.ts'
-import { limitHeaders } from './limit-headers.ts'
-import { parseRequest } from './parse-request.ts'
-import { parseStream } from './parse-stream.ts'
-import { relayReply } from './relay-reply.ts'
-import { earlyKeepAlive, MessagesStreamRelay } from './relay-stream.ts'
-import { renderReply } from './render-reply.ts'
-import { renderRequest } from './render-request.ts'
-import { renderStream } from './render-stream.ts'
-import { replyAsStream } from './reply-as-stream.ts'
+import { conversationSpans, forwardedHeaders, limitHeaders, readCountEnvelope, readEnvelope } from './envelope.ts'
+import { readFault, renderFailure, renderStreamFailure } from './errors.ts'
+import { parseStream, replyAsStream } from './reply/parse.ts'
+import { earlyKeepAlive, MessagesStreamRelay, relayReply } from './reply/relay.ts'
+import { renderReply, renderStream } from './reply/render.ts'
+import { editRequest } from './request/edit.ts'
+import { parseRequest } from './request/parse.ts'
+import { renderRequest } from './request/render.ts'
 
 export const anthropicMessages: Dialect = {
   id: 'anthropic-messages',

@@ -1,11 +1,12 @@
-// Usage as Messages reports it: input_tokens excludes what was read from or written to a cache. In a stream the counts
-// come in message_start and again, cumulative, in message_delta; hosts differ in which event carries the cache counts,
-// so the last value that is not null wins, member by member.
+// Usage in Messages: input_tokens excludes cache reads and writes. In a stream the counts come in message_start and
+// again, cumulative, in message_delta. Hosts differ in which event carries the cache counts, so for each member the
+// last value that is not null counts.
 
 import { cacheReport, type TokenCounts, tokenCount, type Usage, webSearchReport } from '../../kernel/usage.ts'
-import { isRecord, recordOf } from '../canonical/json-value.ts'
+import type { RawJson } from '../canonical/conversation.ts'
+import { isRecord, jsonObject, recordOf } from '../canonical/json.ts'
 
-/** The raw members as seen so far. */
+/** The raw members so far. */
 export type UsageMembers = Record<string, unknown>
 
 export function mergeUsage(seen: UsageMembers, value: unknown): UsageMembers {
@@ -15,12 +16,12 @@ export function mergeUsage(seen: UsageMembers, value: unknown): UsageMembers {
   return merged
 }
 
-/** Whether an event tells the output so far: what message_start says of it is a beginning, and not to be billed. */
+/** Whether an event reports the output so far. The count in message_start is an initial value and is not billed. */
 export function countsOutput(value: unknown): boolean {
   return tokenCount(recordOf(value).output_tokens) !== undefined
 }
 
-/** Summaries that the provider made of a conversation on the way are billed like the rest, but counted beside it. */
+/** Summaries that the provider made of a conversation are billed like the rest, but counted separately. */
 export function readUsage(members: UsageMembers): Usage | undefined {
   const usage = readCounts(members)
   if (!usage || !Array.isArray(members.iterations)) return usage
@@ -60,4 +61,56 @@ function readCounts(members: UsageMembers): Usage | undefined {
     ...cacheReport(reads, writes),
     source: 'reported',
   }
+}
+
+// Writing usage: input_tokens excludes cache reads and writes. Includes every member of the official types, null where
+// it was not reported.
+
+type Member = readonly [string, RawJson | undefined]
+
+/** The usage of a message. `cost`: decimal USD digits; undefined = none. */
+export function renderUsage(usage: Usage, cost: string | undefined): RawJson {
+  return jsonObject([
+    ...countMembers(usage),
+    ['cache_creation', cacheCreation(usage)],
+    ['service_tier', 'null'],
+    ['inference_geo', 'null'],
+    ['speed', 'null'],
+    ['cost', cost],
+  ])
+}
+
+/** The usage of message_delta: all counts are for the whole reply. */
+export function renderDeltaUsage(usage: Usage, cost: string | undefined): RawJson {
+  return jsonObject([...countMembers(usage), ['cost', cost]])
+}
+
+function countMembers(usage: Usage): Member[] {
+  const { reasoningTokens = 0, cacheReported } = usage
+  const writes = cacheReported === undefined ? usage.cacheWriteTokens + usage.cacheWriteLongTokens : undefined
+  const reads = cacheReported === 'none' ? undefined : usage.cacheReadTokens
+  return [
+    ['input_tokens', String(usage.inputTokens)],
+    ['cache_creation_input_tokens', countOrNull(writes)],
+    ['cache_read_input_tokens', countOrNull(reads)],
+    ['output_tokens', String(usage.outputTokens)],
+    [
+      'output_tokens_details',
+      reasoningTokens > 0 ? jsonObject([['thinking_tokens', String(reasoningTokens)]]) : 'null',
+    ],
+    ['server_tool_use', 'null'],
+  ]
+}
+
+function countOrNull(tokens: number | undefined): RawJson {
+  return tokens === undefined ? 'null' : String(tokens)
+}
+
+/** Written only if the two kinds of cache writes are known to differ. */
+function cacheCreation({ cacheWriteTokens, cacheWriteLongTokens }: Usage): RawJson {
+  if (cacheWriteLongTokens === 0) return 'null'
+  return jsonObject([
+    ['ephemeral_5m_input_tokens', String(cacheWriteTokens)],
+    ['ephemeral_1h_input_tokens', String(cacheWriteLongTokens)],
+  ])
 }

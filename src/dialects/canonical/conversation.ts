@@ -1,10 +1,10 @@
-// The canonical request: what every dialect parses into and renders from, shaped like the richest of them. No dialect
-// knows another; they meet here. Absent is not a default: undefined means the caller did not say.
+// The canonical request. Every dialect parses into it and renders from it, and no dialect knows another. It is shaped
+// like the richest dialect. undefined means that the caller did not set a value; it never stands for a default.
 
 /** JSON exactly as its author wrote it. Key order, number spelling and integers above 2^53 survive only as text. */
 export type RawJson = string
 
-/** Ask the provider to cache the prompt up to and including the marked block or tool. */
+/** Asks the provider to cache the prompt up to and including the marked block or tool. */
 export interface CacheMark {
   /** short = about five minutes, long = about an hour. */
   readonly life: 'short' | 'long'
@@ -21,7 +21,7 @@ export interface TextBlock extends Marked {
   readonly text: string
 }
 
-/** A medium by value or by address; the gateway never fetches one. */
+/** Media by value or by URL. The gateway never fetches a URL. */
 export type MediaSource =
   | { readonly kind: 'data'; readonly mediaType: string; readonly base64: string }
   | { readonly kind: 'url'; readonly url: string }
@@ -33,10 +33,10 @@ export interface ImageBlock extends Marked {
 
 export interface DocumentBlock extends Marked {
   readonly kind: 'document'
-  /** `text`: plain text, as it is. */
+  /** `text` is plain text. */
   readonly source: MediaSource | { readonly kind: 'text'; readonly text: string }
   readonly title?: string
-  /** What the author said about the document, for the model. */
+  /** The author's note about the document, for the model. */
   readonly context?: string
 }
 
@@ -44,16 +44,15 @@ export interface ToolCallBlock extends Marked {
   readonly kind: 'tool-call'
   readonly id: string
   readonly name: string
-  /** Usually the text of a JSON object, but a model may have written anything; of a custom tool, its bare input. */
+  /** Usually the text of a JSON object, but models may write anything. For a custom tool, its plain input. */
   readonly arguments: string
   readonly custom: boolean
 }
 
 export interface ToolResultBlock extends Marked {
   readonly kind: 'tool-result'
-  /** The id of the call it answers. */
   readonly callId: string
-  /** In order; empty = the tool returned nothing. */
+  /** Empty if the tool returned nothing. */
   readonly content: readonly (TextBlock | ImageBlock | DocumentBlock)[]
   readonly isError: boolean
 }
@@ -62,17 +61,17 @@ export interface ToolResultBlock extends Marked {
 export interface ThinkingBlock {
   readonly kind: 'thinking'
   readonly text: string
-  /** The issuer's proof, or one of ours (`tg1.…`); undefined where the dialect or the host has none. */
+  /** The issuer's signature or one of ours (`tg1.…`). undefined where the dialect or host has none. */
   readonly signature: string | undefined
 }
 
-/** Reasoning that only its issuer can read. */
+/** Encrypted reasoning that only its issuer can read. */
 export interface SealedThinkingBlock {
   readonly kind: 'sealed-thinking'
   readonly data: string
 }
 
-/** The assistant declined; dialects without such a block carry it as text. */
+/** The assistant declined to answer. Dialects without such a block carry it as text. */
 export interface RefusalBlock {
   readonly kind: 'refusal'
   readonly text: string
@@ -82,15 +81,15 @@ export type UserBlock = TextBlock | ImageBlock | DocumentBlock | ToolResultBlock
 export type AssistantBlock = TextBlock | ToolCallBlock | ThinkingBlock | SealedThinkingBlock | RefusalBlock
 
 /**
- * One message as the caller sent it; consecutive turns of one role are legal. A system turn here is one that does not
- * lead the conversation: leading ones are in `system`.
+ * One message as the caller sent it. Consecutive turns of one role are legal. Leading system messages are in `system`;
+ * a system turn here comes later in the conversation.
  */
 export type Turn =
   | ({ readonly role: 'user'; readonly blocks: readonly UserBlock[] } & Placed)
   | ({ readonly role: 'assistant'; readonly blocks: readonly AssistantBlock[] } & Placed)
   | ({ readonly role: 'system'; readonly blocks: readonly TextBlock[] } & Placed)
 
-/** Where the caller wrote it, as a JSON pointer into its body: for naming what is refused or left out. */
+/** JSON pointer into the caller's body, used in refusals and warnings. */
 interface Placed {
   readonly place?: string
 }
@@ -104,12 +103,12 @@ export interface FunctionTool extends Marked, Placed {
   readonly strict: boolean | undefined
 }
 
-/** Takes free text instead of JSON. */
+/** A tool that takes free text instead of JSON. */
 export interface CustomTool extends Marked, Placed {
   readonly kind: 'custom'
   readonly name: string
   readonly description: string | undefined
-  /** The grammar the text must follow, as its dialect wrote it; undefined = any text. */
+  /** The grammar of the text in the form of the caller's dialect; undefined = any text. */
   readonly grammar: RawJson | undefined
 }
 
@@ -118,19 +117,25 @@ export type Tool = FunctionTool | CustomTool
 export type ToolChoice =
   | { readonly kind: 'auto' | 'none' | 'required' }
   | { readonly kind: 'named'; readonly name: string }
-  /** Only these of the offered tools, freely or by force. */
+  /** Restricts the choice to some of the offered tools; `force` requires a call. */
   | { readonly kind: 'allowed'; readonly names: readonly string[]; readonly force: boolean }
 
 export const efforts = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'] as const
 export type Effort = (typeof efforts)[number]
 
-/** How much the model should reason. Several may be given; a renderer takes the most telling its target knows. */
+/**
+ * How much the model should reason. Several members may be set; a renderer uses the most specific one its target
+ * supports.
+ */
 export interface ReasoningWish {
   readonly effort?: Effort
   readonly budgetTokens?: number
-  /** off = do not reason; adaptive = as the model sees fit; on = reason, by effort or budget; between-tools = only there. */
+  /**
+   * off = do not reason; adaptive = the model decides; on = reason, by effort or budget; between-tools = only between
+   * tool calls.
+   */
   readonly mode?: 'off' | 'adaptive' | 'on' | 'between-tools'
-  /** Whether readable reasoning was asked for or declined; undefined = the provider's default. */
+  /** Whether readable reasoning was requested or declined; undefined = the provider's default. */
   readonly visible?: boolean
 }
 
@@ -138,7 +143,7 @@ export type OutputFormat =
   | { readonly kind: 'json-object' }
   | {
       readonly kind: 'json-schema'
-      /** Absent where the dialect has no name for it. */
+      /** undefined where the dialect has no name for a format. */
       readonly name: string | undefined
       readonly description: string | undefined
       readonly schema: RawJson
@@ -161,9 +166,8 @@ export interface Conversation {
   readonly turns: readonly Turn[]
   readonly tools: readonly Tool[]
   readonly toolChoice: ToolChoice | undefined
-  /** Whether the model may call several tools at once. */
   readonly parallelTools: boolean | undefined
-  /** It may not, since the caller's form of an answer has room for one call; nobody said so in words. */
+  /** Set if the caller's response format has room for only one call, although the caller did not ask for this. */
   readonly oneCallByForm?: boolean
   readonly sampling: Sampling
   readonly outputCap: number | undefined
@@ -171,31 +175,30 @@ export interface Conversation {
   readonly reasoning: ReasoningWish | undefined
   readonly outputFormat: OutputFormat | undefined
   readonly endUserId: string | undefined
-  /** fast and economy cost more and less than standard. */
+  /** fast costs more and economy less than standard. */
   readonly serviceTier: 'auto' | 'standard' | 'fast' | 'economy' | undefined
   readonly verbosity: 'low' | 'medium' | 'high' | undefined
   /** Groups requests for a provider's implicit prompt cache. */
   readonly promptCacheKey: string | undefined
-  /** How the provider's prompt cache is to be used, where the caller said so. */
   readonly promptCacheOptions?: PromptCacheOptions
-  /** The whole request is to be cached where possible, without marks. */
+  /** Cache the whole request where possible, without individual marks. */
   readonly automaticCache: CacheMark | undefined
   readonly stream: boolean
   readonly wantsStreamUsage: boolean
-  /** What was asked for and has no place above. */
-  readonly leftovers: readonly Leftover[]
-  /** Where the caller wrote some of the above, as JSON pointers into its body. */
+  /** Requested features that have no place above. */
+  readonly unsupported: readonly UnsupportedField[]
+  /** JSON pointers to where the caller wrote some of the above. */
   readonly places?: Places
 }
 
 export interface PromptCacheOptions {
-  /** As the caller's dialect wrote them. */
+  /** In the form of the caller's dialect. */
   readonly written: RawJson
-  /** Nothing is to be cached but what is marked. */
+  /** Cache only what is marked. */
   readonly onlyMarked: boolean
 }
 
-/** The names of things whose field is called differently from dialect to dialect. */
+/** The settings whose field name differs between dialects. */
 export type Places = {
   readonly [Name in
     | 'system'
@@ -209,18 +212,39 @@ export type Places = {
     | 'automaticCache']?: string
 }
 
-/** A field that only its own dialect knows. */
-export interface Leftover {
+/** A field that only the caller's dialect has. */
+export interface UnsupportedField {
   /** JSON pointer into the caller's body. */
   readonly field: string
-  /** Refused, because the caller would parse another shape or lose a guarantee; otherwise left out with a warning. */
+  /**
+   * true = refuse the request, because the caller would parse a different shape or lose a guarantee. false = omit the
+   * field with a warning.
+   */
   readonly refuse: boolean
-  /** For the message of a refusal: what to do instead. */
+  /** Added to the refusal: what to do instead. */
   readonly reason?: string
-  /** The provider fetches or adds something for it, and nobody else can say how much. */
+  /** The provider adds input for this field, and only the provider knows how much. */
   readonly addsInput?: true
-  /** The most searches of the web that the provider runs for it, one by one on its bill. */
-  readonly searchesMost?: number
-  /** The answer, or a part of it, is to be sound. */
-  readonly speaks?: true
+  /** The maximum number of web searches that the provider runs, and bills, for this field. */
+  readonly maxSearches?: number
+  /** The caller wants audio in the response. */
+  readonly wantsAudio?: true
+}
+
+// JSON pointers for refusals and warnings: the place recorded by the caller's parser, or the most common field name.
+
+const usual: Required<Places> = {
+  system: '/messages',
+  outputCap: '/max_tokens',
+  stop: '/stop',
+  reasoning: '/reasoning_effort',
+  outputFormat: '/response_format',
+  endUserId: '/user',
+  serviceTier: '/service_tier',
+  parallelTools: '/parallel_tool_calls',
+  automaticCache: '/cache_control',
+}
+
+export function placeOf({ places }: Conversation, name: keyof Places): string {
+  return places?.[name] ?? usual[name]
 }

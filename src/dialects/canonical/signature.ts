@@ -1,21 +1,25 @@
-// Tollgate's own signature on a thinking block: whose reasoning it is, and the blob its issuer wants back. It is made
-// for callers whose dialect needs a signature where the provider gave none or gave another kind.
+// Tollgate's own signature on a thinking block. It names the issuer of the reasoning and holds the data that the issuer
+// wants back. It is created where the caller's dialect requires a signature and the provider gave none, or one of
+// another kind.
 
 const prefix = 'tg1.'
 
 export interface OwnSignature {
-  /** As in Target: provider, dialect and family of models. */
+  /** As in Target: provider, dialect and model family. */
   readonly issuer: string
-  /** What the issuer needs to recognise its reasoning; undefined = it needs nothing, the block was only to be read. */
+  /** The issuer's data; undefined = none is needed, the block was only for display. */
   readonly blob: string | undefined
 }
 
-/** Whose reasoning it is: `provider/dialect/family`. Where one of them differs, it is another's and not given back. */
+/** `provider/dialect/family`. Reasoning is only sent back to the same issuer. */
 export function issuerName(provider: string, dialect: string, upstreamModel: string): string {
   return `${provider}/${dialect}/${modelFamily(upstreamModel)}`
 }
 
-/** A model's name without its creator, tag and date: a new snapshot of a model reads what the last one wrote. */
+/**
+ * The model name without creator, tag and date, because a new snapshot of a model accepts the reasoning of the previous
+ * one.
+ */
 function modelFamily(upstreamModel: string): string {
   const name = upstreamModel.toLowerCase().split('/').at(-1) ?? ''
   const bare = name.replace(/^ft:/, '').replace(/[:@].*$/s, '')
@@ -31,7 +35,7 @@ export function writeSignature({ issuer, blob }: OwnSignature): string {
   return prefix + Buffer.from(text).toString('base64url')
 }
 
-/** undefined if it is not one of ours, or is damaged. */
+/** undefined if it is not ours or is damaged. */
 export function readSignature(signature: string): OwnSignature | undefined {
   if (!isOwnSignature(signature)) return undefined
   try {
@@ -43,4 +47,16 @@ export function readSignature(signature: string): OwnSignature | undefined {
   } catch {
     return undefined
   }
+}
+
+/** The data of our signature, if `issuer` is the one it names; otherwise undefined. */
+export function blobFor(issuer: string, signature: string | undefined): string | undefined {
+  const own = readSignature(signature ?? '')
+  return own?.issuer === issuer ? own.blob : undefined
+}
+
+/** Whether it is our signature without data: the block was only for display. */
+export function isDisplayOnly(signature: string | undefined): boolean {
+  const own = readSignature(signature ?? '')
+  return own !== undefined && own.blob === undefined
 }

@@ -1,92 +1,98 @@
-// What a model at a host accepts, as facts that renderers ask for. Which model has which facts is data elsewhere; no
-// renderer knows a model by name. A rule that is not set means the dialect's usual behaviour.
+// What a model accepts at a host. Renderers only ask for these facts; they never check for a model by name. The values
+// are data in `providers/`. A rule that is not set means the dialect's usual behaviour.
 
 import type { Effort } from './conversation.ts'
 
 export type ThinkingMode = 'adaptive' | 'enabled' | 'disabled' | 'between-tools'
 
 export interface TargetRules {
-  /** Which sampling settings are accepted: all, none, or all while reasoning is off. */
+  /** `without-reasoning`: sampling settings are only accepted while reasoning is off. */
   readonly sampling?: 'all' | 'none' | 'without-reasoning'
   /** Highest temperature accepted. */
   readonly temperatureMax?: number
-  /** temperature and top_p may not be sent together. */
+  /** temperature and top_p are refused together. */
   readonly temperatureOrTopP?: boolean
   readonly topK?: boolean
   readonly penalties?: boolean
   readonly seed?: boolean
   readonly logitBias?: boolean
-  /** Efforts accepted, ascending; empty = no such dial. */
+  /** Accepted efforts, ascending; empty = the model has no effort setting. */
   readonly efforts?: readonly Effort[]
   readonly thinking?: readonly ThinkingMode[]
-  /** Whether the model reasons when nothing is said. */
+  /** Whether the model reasons if the request does not say. */
   readonly thinksByDefault?: boolean
-  /** Thinking that no longer fits its conversation can be asked to be dropped instead of refused. */
+  /** The provider can be asked to drop thinking that no longer fits its conversation, instead of refusing it. */
   readonly thinkingBindingControls?: boolean
-  /** Efforts above high are refused together with these modes. */
+  /** Efforts above high are refused in these modes. */
   readonly effortHighAtMostWith?: readonly ThinkingMode[]
-  /** false = function tools are refused while the model reasons; one that reasons by default must be sent `none`. */
+  /**
+   * false = function tools are refused while the model reasons. A model that reasons by default must then be sent
+   * `none`.
+   */
   readonly toolsWithReasoning?: boolean
-  /** `any`, `required` or a named tool may be demanded. */
+  /** Tool choice may be `any`, `required` or a named tool. */
   readonly forcedToolChoice?: boolean
-  /** A system message may stand inside the conversation; where nobody says so, that is only so in Responses. */
+  /** System messages are accepted inside the conversation. Default: only in Responses. */
   readonly midSystem?: boolean
-  /** The conversation may end with an assistant turn that the model continues. */
+  /** The conversation may end with an assistant turn, which the model continues. */
   readonly prefill?: boolean
-  /** How JSON output is had: natively by schema, as any object, or only by a hidden tool. */
+  /** How JSON output is requested: by schema, as any object, or emulated with a hidden tool. */
   readonly jsonOutput?: 'schema' | 'object' | 'emulated'
   readonly strictTools?: boolean
   readonly customTools?: boolean
   readonly images?: boolean
   /** Documents by value (PDF). */
   readonly documents?: boolean
-  /** false = media by address are refused: the host fetches nothing. */
+  /** false = media by URL are refused: the host does not fetch. */
   readonly mediaUrls?: boolean
-  /** How many stop sequences; 0 = none, the gateway matches them itself. */
+  /** Number of stop sequences accepted; 0 = none, the gateway matches them itself. */
   readonly stopMax?: number
   readonly toolsMax?: number
   readonly toolNameMax?: number
   readonly toolIdMax?: number
-  /** What tool ids must match as a whole. */
+  /** A tool id must match this as a whole. */
   readonly toolIdPattern?: RegExp
   /** The output cap limits the visible answer alone: reasoning comes on top, up to what the model can write. */
   readonly capExcludesReasoning?: boolean
   readonly outputCapName?: 'max_tokens' | 'max_completion_tokens'
   readonly systemRole?: 'system' | 'developer'
-  /** How system text of several blocks goes out. */
+  /** Send system text of several blocks as parts. */
   readonly systemAsParts?: boolean
-  /** Whether assistant reasoning text is sent back, and under which name. */
+  /** Reasoning text of assistant turns is sent back in this field. */
   readonly reasoningEcho?: { readonly field: string; readonly when: 'always' | 'tool-turns' }
-  /** false = a member of a message that holds reasoning is refused, whoever wrote it. */
+  /** false = any message member that holds reasoning is refused. */
   readonly reasoningMembers?: boolean
-  /** How prompt caching is asked for. */
+  /** How prompt caching is requested. */
   readonly cacheStyle?: 'cache-control' | 'breakpoint' | 'implicit'
-  /** false = a member for the end user's id is refused. */
+  /** false = an end-user id is refused. */
   readonly endUserId?: boolean
   readonly endUserIdMax?: number
-  /** The member that carries the end user's id, where the dialect has had several. */
+  /** The member for the end-user id, where the dialect has had several. */
   readonly endUserIdName?: 'user' | 'safety_identifier'
-  /** false = asking for usage in a stream is refused; such a host counts without being asked, or not at all. */
+  /** false = requesting usage in a stream is refused. Such a host reports usage without being asked, or never. */
   readonly streamUsage?: boolean
-  /** A longer answer than this many tokens is only given as a stream. */
+  /** Longer outputs, in tokens, are only available as a stream. */
   readonly unstreamedOutputMax?: number
   readonly parallelFlag?: boolean
-  /** A choice may be narrowed to some of the tools without leaving the others out. */
+  /** The choice can be restricted to some tools while all are still sent. */
   readonly allowedTools?: boolean
-  /** What an assistant message that only calls tools has as its content. */
+  /** The content of an assistant message that only calls tools. */
   readonly emptyContent?: 'null' | 'string'
-  /** A short assistant turn must stand between a tool result and a user message. */
+  /** A short assistant turn is required between a tool result and a user message. */
   readonly assistantAfterTool?: boolean
-  /** false = the line for billing that Claude Code puts before the prompt is not for this host, and spoils its cache. */
+  /**
+   * false = remove the billing line that Claude Code puts before the prompt: this host does not use it, and it defeats
+   * its cache.
+   */
   readonly attributionLine?: boolean
-  /** Values of the dialect's version header to send. */
+  /** Value of the dialect's version header. */
   readonly dialectVersion?: string
-  /** Reasoning is written as <think>…</think> inside the text. */
+  /** The model writes reasoning as <think>…</think> inside the text. */
   readonly thinkTags?: boolean
-  /** Serves fast processing for money, at a price that is billed. */
+  /** Offers faster processing at a higher price, which is billed. */
   readonly fastTier?: boolean
-  /** Serves slow processing for less money. */
+  /** Offers slower processing at a lower price. */
   readonly economyTier?: boolean
-  /** Media may stand inside tool results. */
+  /** Media are accepted inside tool results. */
   readonly mediaInToolResults?: boolean
 }

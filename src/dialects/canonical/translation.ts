@@ -1,20 +1,38 @@
-// What a dialect adds to carry conversations from and to the canonical form, and what a rendering tells about itself:
-// what it had to leave out, and what must be undone in the reply.
+// What a dialect implements to translate requests and replies from and to the canonical form, and what a translation
+// reports: what it omitted, and how the reply must be mapped back.
 
 import type { Failure } from '../../kernel/failure.ts'
 import type { RequestId } from '../../kernel/ids.ts'
 import type { Usage } from '../../kernel/usage.ts'
-import type { UsageJudge } from '../byte-lane/relay.ts'
+import type { JsonMembers } from '../../wire/json-members.ts'
 import type { Conversation } from './conversation.ts'
-import type { Envelope } from './envelope.ts'
-import type { ReplyEvent } from './reply-event.ts'
+import type { ReplyEvent } from './reply.ts'
 import type { TargetRules } from './target-rules.ts'
 
-/** Something that was dropped or approximated. */
+/** What is read from a request body before routing. The messages themselves are not read. */
+export interface Envelope {
+  readonly body: Uint8Array<ArrayBuffer>
+  readonly members: JsonMembers
+  readonly model: string
+  readonly stream: boolean
+  /** The caller's cap on output tokens, under whichever name it was sent. */
+  readonly outputCap: number | undefined
+  /** The number of completions requested; each is generated and paid for. */
+  readonly choices: number
+  readonly offersTools: boolean
+  /** The caller offers tools in the dialect's older form and expects calls in that form. */
+  readonly legacyCalls?: boolean
+  /** undefined = the caller did not say. */
+  readonly reasoning: 'on' | 'off' | undefined
+  /** Whether the caller asked for usage in the stream; if not, the extra record is withheld. */
+  readonly wantsStreamUsage: boolean
+}
+
+/** Something that was omitted or approximated. */
 export interface Warning {
-  /** One word for programs: `name_dropped`, `system_inlined`. */
+  /** Machine-readable, such as `name_dropped` or `system_inlined`. */
   readonly code: string
-  /** JSON pointer into the caller's body, of the first place. */
+  /** JSON pointer into the caller's body, to the first place. */
   readonly field: string
 }
 
@@ -23,89 +41,98 @@ export interface ParsedRequest {
   readonly warnings: readonly Warning[]
 }
 
-/** Who will read a rendered request. */
+/** The model that will receive a rendered request. */
 export interface Target {
   readonly upstreamModel: string
-  /** Whose signatures and sealed blocks may be sent back to it (`issuerName`). */
+  /** Only reasoning of this issuer is sent back to the model (see `issuerName`). */
   readonly issuer: string
   readonly rules: TargetRules
-  /** Sent when the caller gave no cap and the dialect requires one. */
+  /** Sent if the caller gave no cap and the dialect requires one. */
   readonly defaultOutputCap: number | undefined
   readonly maxOutputTokens: number | undefined
 }
 
 export interface RenderedRequest {
   readonly body: Uint8Array<ArrayBuffer>
-  /** Headers of the dialect that the rendering needs, such as its version. */
+  /** Headers that the rendering needs, such as the dialect's version. */
   readonly headers: Readonly<Record<string, string>>
   readonly warnings: readonly Warning[]
-  readonly undo: ReplyUndo
+  readonly mapping: ReplyMapping
 }
 
-/** What a rendering changed in the request and the reply must be read with. */
-export interface ReplyUndo {
+/** How a reply must be mapped back, because the rendering of its request changed names or emulated features. */
+export interface ReplyMapping {
   /** Upstream tool name → the caller's, where they differ. */
   readonly toolNames: ReadonlyMap<string, string>
-  /** Upstream tool name → upstream name of an argument → the caller's, where they differ; absent = nowhere. */
+  /** Upstream tool name → upstream argument name → the caller's, where they differ; absent if none do. */
   readonly argumentNames?: ReadonlyMap<string, ReadonlyMap<string, string>>
-  /** The caller's names of custom tools that went out as functions with one string argument, `input`. */
+  /** The caller's names of custom tools that were sent as functions with one string argument, `input`. */
   readonly customTools: ReadonlySet<string>
-  /** Upstream name of the hidden tool that stands for a JSON output format. */
+  /** Upstream name of the hidden tool that emulates a JSON output format. */
   readonly jsonTool: string | undefined
-  /** Stop sequences the target cannot match itself. */
+  /** Stop sequences that the target cannot match itself. */
   readonly stop: readonly string[]
-  /** Only the first tool call of the reply is passed on. */
+  /** Pass on only the first tool call of the reply. */
   readonly singleToolCall: boolean
 }
 
 /**
- * Reads a provider's stream: bytes in any cut, canonical events out. A reply-start comes first, but for a failure with
- * nothing before it; one block is open at a time, and every block is ended, but for the one a failure cuts off.
+ * Parses a provider's stream: chunks cut anywhere in, canonical events out. A reply-start comes first, except before an
+ * immediate failure. One block is open at a time, and every block is ended, except one cut off by a failure.
  */
 export interface StreamParser {
   push(chunk: Uint8Array): readonly ReplyEvent[]
-  /** The provider closed. Without the dialect's own end this yields a reply-failure. */
+  /** The provider closed the stream. Yields a reply-failure if the dialect's terminal marker is missing. */
   end(): readonly ReplyEvent[]
-  /** Records that could not be read and were left out. */
+  /** The number of unreadable records that were skipped. */
   readonly skipped: number
-  /** What the provider has counted so far, where its dialect counts behind the start and before the end. */
+  /** Usage reported between the start and the end, if the dialect does that. */
   readonly usageSoFar?: Usage | undefined
-  /** So far it has counted the input alone: what is said of the output is a beginning. */
+  /** The provider has reported only input usage so far; its output count is an initial value. */
   readonly isOutputUncounted?: boolean
 }
 
-export interface RenderContext extends UsageJudge {
+/** Decides the usage that is billed and shown. */
+export interface UsageReconciler {
+  /**
+   * The usage of a complete reply: `reported` if it is plausible, otherwise an estimate from the provider's initial
+   * usage and the bytes of output relayed.
+   */
+  finalUsage(reported: Usage | undefined, atStart: Usage | undefined, outputBytes: () => number): Usage
+}
+
+export interface RenderContext extends UsageReconciler {
   /** The catalog id. */
   readonly model: string
   readonly requestId: RequestId
-  /** Epoch seconds, for dialects whose replies carry a time. */
+  /** Epoch seconds, for dialects with timestamps in replies. */
   readonly createdSeconds: number
   readonly wantsStreamUsage: boolean
-  /** The caller offered its tools in the older form that its dialect has, and reads the one call of an answer there. */
+  /** The caller offered its tools in the dialect's older form and expects the single call of a reply in that form. */
   readonly legacyCalls?: boolean
-  /** Input tokens as estimated before the call; shown until the provider reports. */
+  /** Estimated before the call; shown until the provider reports usage. */
   readonly estimatedInputTokens: number
   /** Decimal USD digits for the usage object. */
   costOf(usage: Usage): string
 }
 
-/** Writes canonical events as the caller's dialect has them. Answers '' for an event that has no bytes of its own. */
+/** Writes canonical events in the caller's dialect. Returns '' for an event without bytes. */
 export interface StreamRenderer {
   render(event: ReplyEvent): string
-  /** The bytes that end a complete reply; withheld until the charge is durable. '' until reply-end was rendered. */
+  /** The bytes that end a complete reply, withheld until the charge is durable. '' until reply-end is rendered. */
   readonly terminal: string
 }
 
-/** What it takes to call a provider in a dialect. */
+/** Needed to call a provider in a dialect. */
 export interface UpstreamTranslation {
   renderRequest(conversation: Conversation, target: Target): RenderedRequest | Failure
   parseStream(target: Target): StreamParser
 }
 
-/** And what it takes to serve a caller in it. */
+/** Also needed to serve callers in it. */
 export interface Translation extends UpstreamTranslation {
   parseRequest(envelope: Envelope): ParsedRequest | Failure
   renderStream(context: RenderContext): StreamRenderer
-  /** A whole reply from all its events; the last one is a reply-end. */
+  /** Renders a whole reply from its events, which end with reply-end. */
   renderReply(events: readonly ReplyEvent[], context: RenderContext): string
 }

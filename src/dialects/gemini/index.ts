@@ -1,14 +1,13 @@
-// Google's generateContent, as we speak it to providers. No caller speaks it, so there is nothing here to serve one.
+// Google's generateContent, used for calling providers only; callers cannot use it.
 
 import type { UpstreamDialect } from '../dialect.ts'
-import { readFault } from './failure.ts'
-import { parseStream } from './parse-stream.ts'
-import { renderRequest } from './render-request.ts'
-import { replyAsStream } from './reply-as-stream.ts'
+import { readFault } from './errors.ts'
+import { parseStream, replyAsStream } from './reply/parse.ts'
+import { renderRequest } from './request/render.ts'
 
 export const gemini: UpstreamDialect = {
   id: 'gemini',
-  /** Endpoints end in the version, such as /v1beta. */
+  /** Base URLs end in the version, such as /v1beta. */
   generationPath: (upstreamModel: string) => `/models/${upstreamModel}:streamGenerateContent?alt=sse`,
   replyAsStream,
   readFault,

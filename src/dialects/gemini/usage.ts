@@ -1,15 +1,15 @@
-// Usage as generateContent reports it, as a running total in every record of a stream:
+// Usage in generateContent, reported as a running total in every record of a stream:
 //
 //   promptTokenCount          the prompt, cached tokens included; cachedContentTokenCount is the part read from a cache
-//   toolUsePromptTokenCount   prompts of tools the provider ran itself, beside the prompt
+//   toolUsePromptTokenCount   prompts of tools that the provider ran itself, in addition to the prompt
 //   candidatesTokenCount      the answer, thoughts not included; absent while there is none
-//   thoughtsTokenCount        thoughts, beside the answer
+//   thoughtsTokenCount        thoughts, in addition to the answer
 //   promptTokensDetails       the prompt by modality, such as AUDIO; cacheTokensDetails and candidatesTokensDetails alike
 //
-// What it writes to its caches it does not tell.
+// Cache writes are not reported.
 
 import { audioReport, cacheReport, tokenCount, type Usage } from '../../kernel/usage.ts'
-import { isRecord } from '../canonical/json-value.ts'
+import { isRecord } from '../canonical/json.ts'
 
 export function readUsage(value: unknown): Usage | undefined {
   if (!isRecord(value)) return undefined
@@ -38,7 +38,7 @@ export function readUsage(value: unknown): Usage | undefined {
   }
 }
 
-/** undefined = nothing is said of modalities. */
+/** undefined = modalities were not reported. */
 function audioIn(details: unknown): number | undefined {
   if (!Array.isArray(details)) return undefined
   const audio = (details as unknown[]).filter(isRecord).filter(({ modality }) => modality === 'AUDIO')

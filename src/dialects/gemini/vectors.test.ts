@@ -8,7 +8,7 @@ import { anthropicMessages } from '../anthropic-messages/index.ts'
 import { readSignature } from '../canonical/signature.ts'
 import type { Dialect } from '../dialect.ts'
 import { openaiChat } from '../openai-chat/index.ts'
-import { parseStream } from './parse-stream.ts'
+import { parseStream } from './reply/parse.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: tests look into it freely
 const replyIn = (dialect: Dialect, stream: string): any =>

@@ -1,11 +1,13 @@
-// The facts of a Chat Completions body that the gateway relies on.
+// What the gateway itself reads from a Chat Completions body, and the rate limit headers.
 
 import type { Failure } from '../../kernel/failure.ts'
 import { JsonFault, memberBoolean, memberKind, memberText, readJsonValueMembers } from '../../wire/json-members.ts'
-import { type EnvelopeFields, readFields } from '../byte-lane/envelope-fields.ts'
-import type { Envelope } from '../canonical/envelope.ts'
+import type { JsonSpan } from '../../wire/json-spans.ts'
+import { type EnvelopeFields, firstMessageSpans, memberSpans, readFields } from '../byte-lane/envelope.ts'
+import type { Envelope } from '../canonical/translation.ts'
+import type { LimitViews } from '../dialect.ts'
 
-/** More choices than anyone shows a person; each is generated and paid for. */
+/** Each choice is generated and paid for. */
 const choicesMax = 8
 
 export function readEnvelope(body: Uint8Array<ArrayBuffer>): Envelope | Failure {
@@ -53,7 +55,39 @@ function includesUsage(fields: EnvelopeFields): boolean {
   if (members instanceof JsonFault) return fields.refuse('stream_options', `\`stream_options\`: ${members.message}.`)
   const include = members.find('include_usage')
   if (!include || memberKind(fields.body, include) === 'null') return false
-  // It is overwritten on the way to the provider, which therefore cannot refuse it.
+  // It is overwritten in the forwarded body, so the provider cannot refuse it.
   const name = 'stream_options.include_usage'
   return memberBoolean(fields.body, include) ?? fields.refuse(name, `\`${name}\` must be true or false.`)
+}
+
+// Remaining limits in the headers that OpenAI's clients read:
+// https://platform.openai.com/docs/guides/rate-limits#rate-limits-in-headers
+
+export function limitHeaders({ requests, tokens }: LimitViews): Record<string, string> {
+  const headers: Record<string, string> = {}
+  for (const [name, view] of [['requests', requests] as const, ['tokens', tokens] as const]) {
+    if (!view) continue
+    headers[`x-ratelimit-limit-${name}`] = String(view.limit)
+    headers[`x-ratelimit-remaining-${name}`] = String(view.remaining)
+    headers[`x-ratelimit-reset-${name}`] = durationText(view.resetMs)
+  }
+  return headers
+}
+
+/** `350ms`, `12s`, `6m0s`, `1h0m5s`. Seconds are rounded up, so that waiting that long is enough. */
+function durationText(milliseconds: number): string {
+  if (milliseconds > 0 && milliseconds < 1000) return `${Math.ceil(milliseconds)}ms`
+  const seconds = Math.ceil(milliseconds / 1000)
+  const minutes = Math.floor(seconds / 60)
+  if (minutes === 0) return `${seconds}s`
+  const rest = `${seconds % 60}s`
+  return minutes < 60 ? `${minutes}m${rest}` : `${Math.floor(minutes / 60)}h${minutes % 60}m${rest}`
+}
+
+// A conversation is identified by its tools, its instructions and its first message.
+
+const instructing: ReadonlySet<string> = new Set(['system', 'developer'])
+
+export function conversationSpans(envelope: Envelope): readonly JsonSpan[] {
+  return [...memberSpans(envelope, 'tools'), ...firstMessageSpans(envelope, instructing)]
 }

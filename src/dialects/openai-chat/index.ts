@@ -1,19 +1,14 @@
-// OpenAI's Chat Completions, as clients speak it to us and as we speak it to providers.
+// OpenAI's Chat Completions, used by callers and for calling providers.
 
 import type { Dialect } from '../dialect.ts'
-import { conversationSpans } from './conversation-spans.ts'
-import { editRequest } from './edit-request.ts'
-import { readEnvelope } from './envelope.ts'
-import { readFault, renderFailure, renderStreamFailure } from './failure.ts'
-import { limitHeaders } from './limit-headers.ts'
-import { parseRequest } from './parse-request.ts'
-import { parseStream } from './parse-stream.ts'
-import { relayReply } from './relay-reply.ts'
-import { ChatStreamRelay, keepAlive } from './relay-stream.ts'
-import { renderReply } from './render-reply.ts'
-import { renderRequest } from './render-request.ts'
-import { renderStream } from './render-stream.ts'
-import { replyAsStream } from './reply-as-stream.ts'
+import { conversationSpans, limitHeaders, readEnvelope } from './envelope.ts'
+import { readFault, renderFailure, renderStreamFailure } from './errors.ts'
+import { parseStream, replyAsStream } from './reply/parse.ts'
+import { ChatStreamRelay, keepAlive, relayReply } from './reply/relay.ts'
+import { renderReply, renderStream } from './reply/render.ts'
+import { editRequest } from './request/edit.ts'
+import { parseRequest } from './request/parse.ts'
+import { renderRequest } from './request/render.ts'
 
 export const openaiChat: Dialect = {
   id: 'openai-chat',

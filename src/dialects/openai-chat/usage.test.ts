@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import { context } from '../../../test/parts/reply-events.ts'
-import { ChatStreamRelay } from './relay-stream.ts'
+import { ChatStreamRelay } from './reply/relay.ts'
 import { readUsage } from './usage.ts'
 
 const counted = { prompt_tokens: 100, completion_tokens: 5 }

@@ -1,4 +1,4 @@
-// Usage as Chat Completions reports it: prompt_tokens includes cached and cache-written tokens, completion_tokens
+// Usage in Chat Completions: prompt_tokens includes cached and cache-written tokens, completion_tokens
 // includes reasoning. Hosts differ in where they put the cache counts:
 //
 //   OpenAI, most          prompt_tokens_details.cached_tokens, .cache_write_tokens
@@ -6,16 +6,24 @@
 //   Moonshot              cached_tokens (promptfoo/promptfoo#10132, 2026-07)
 //   gateways (LiteLLM …)  cache_read_input_tokens, cache_creation_input_tokens
 //
-// Searches of the web: server_tool_use.web_search_requests (OpenRouter), num_sources_used (xAI's live search).
+// Web searches: server_tool_use.web_search_requests (OpenRouter), num_sources_used (xAI's live search).
 //
-// Sound, where a model hears or speaks it: audio_tokens in both details, part of the counts.
+// Audio: audio_tokens in both details, included in the counts.
 //
-// One host counts reasoning beside completion_tokens (xAI: vercel/ai#12425, 2026-02), which its total tells.
+// xAI does not include reasoning in completion_tokens (vercel/ai#12425, 2026-02), which its total shows.
 //
-// The next host with another spelling is a row here and a case in the test.
+// To support another spelling, add a row here and a test case.
 
-import { audioReport, cacheReport, tokenCount, type Usage, webSearchReport } from '../../kernel/usage.ts'
-import { isRecord, recordOf } from '../canonical/json-value.ts'
+import {
+  audioReport,
+  cacheReport,
+  tokenCount,
+  totalInputTokens,
+  type Usage,
+  webSearchReport,
+} from '../../kernel/usage.ts'
+import type { RawJson } from '../canonical/conversation.ts'
+import { isRecord, jsonObject, recordOf } from '../canonical/json.ts'
 
 export function readUsage(value: unknown): Usage | undefined {
   if (!isRecord(value)) return undefined
@@ -51,8 +59,42 @@ export function readUsage(value: unknown): Usage | undefined {
   }
 }
 
-/** What a chunk counts. Hosts differ in where it stands: beside the choices, in the last of them, or in a corner of theirs. */
+/** The usage in a chunk: beside the choices, in the last choice, or in `x_groq`. */
 export function usageIn(chunk: Readonly<Record<string, unknown>>): unknown {
   const choices: unknown[] = Array.isArray(chunk.choices) ? chunk.choices : []
   return chunk.usage ?? recordOf(choices.find(isRecord)).usage ?? recordOf(chunk.x_groq).usage
+}
+
+// Writing usage: prompt_tokens includes cache reads and writes. Counts that were not reported are omitted.
+
+/** `cost`: decimal USD digits; undefined = none. */
+export function renderUsage(usage: Usage, cost: string | undefined): RawJson {
+  const prompt = totalInputTokens(usage)
+  const { cacheReported, reasoningTokens, audioOutputTokens } = usage
+  const writes = String(usage.cacheWriteTokens + usage.cacheWriteLongTokens)
+  const audioInput = (usage.audioInputTokens ?? 0) + (usage.audioCacheReadTokens ?? 0)
+  const promptDetails = detailsOf([
+    ['cached_tokens', cacheReported === 'none' ? undefined : String(usage.cacheReadTokens)],
+    ['cache_write_tokens', cacheReported === undefined ? writes : undefined],
+    ['audio_tokens', audioInput === 0 ? undefined : String(audioInput)],
+  ])
+  const outputDetails = detailsOf([
+    ['reasoning_tokens', reasoningTokens === undefined ? undefined : String(reasoningTokens)],
+    ['audio_tokens', audioOutputTokens === undefined ? undefined : String(audioOutputTokens)],
+  ])
+  return jsonObject([
+    ['prompt_tokens', String(prompt)],
+    ['completion_tokens', String(usage.outputTokens)],
+    ['total_tokens', String(prompt + usage.outputTokens)],
+    ['prompt_tokens_details', promptDetails],
+    ['completion_tokens_details', outputDetails],
+    ['cost', cost],
+  ])
+}
+
+type Members = Parameters<typeof jsonObject>[0]
+
+/** undefined = none were reported. */
+function detailsOf(members: Members): RawJson | undefined {
+  return members.some(([, value]) => value !== undefined) ? jsonObject(members) : undefined
 }

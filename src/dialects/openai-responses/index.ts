@@ -1,11 +1,10 @@
-// OpenAI's Responses, as we speak it to providers. No caller speaks it, so there is nothing here to serve one. Nothing is
-// kept at the provider: each request carries the whole conversation, its reasoning sealed.
+// OpenAI's Responses, used for calling providers only. The client side will be request/parse.ts and reply/render.ts.
+// Nothing is stored at the provider: each request carries the whole conversation, with its reasoning encrypted.
 
 import type { UpstreamDialect } from '../dialect.ts'
-import { readFault } from './failure.ts'
-import { parseStream } from './parse-stream.ts'
-import { renderRequest } from './render-request.ts'
-import { replyAsStream } from './reply-as-stream.ts'
+import { readFault } from './errors.ts'
+import { parseStream, replyAsStream } from './reply/parse.ts'
+import { renderRequest } from './request/render.ts'
 
 export const openaiResponses: UpstreamDialect = {
   id: 'openai-responses',

@@ -1,7 +1,7 @@
-// Usage as Responses reports it: input_tokens includes cached and cache-written tokens, output_tokens includes reasoning.
+// Usage in Responses: input_tokens includes cached and cache-written tokens, output_tokens includes reasoning.
 
 import { cacheReport, tokenCount, type Usage } from '../../kernel/usage.ts'
-import { isRecord, recordOf } from '../canonical/json-value.ts'
+import { isRecord, recordOf } from '../canonical/json.ts'
 
 export function readUsage(value: unknown): Usage | undefined {
   if (!isRecord(value)) return undefined

@@ -19,11 +19,11 @@ import {
 import { messagesEnvelope } from '../../../test/parts/translation.ts'
 import { Failure } from '../../kernel/failure.ts'
 import { anthropicMessages } from '../anthropic-messages/index.ts'
-import type { Envelope } from '../canonical/envelope.ts'
+import type { Envelope } from '../canonical/translation.ts'
 import type { Dialect } from '../dialect.ts'
 import { openaiChat } from '../openai-chat/index.ts'
-import { parseStream } from './parse-stream.ts'
-import { renderRequest } from './render-request.ts'
+import { parseStream } from './reply/parse.ts'
+import { renderRequest } from './request/render.ts'
 
 const target = responsesTarget(gpts.o3)
 

@@ -1,26 +1,25 @@
-// Reasoning that a model writes into its text as <think>…</think>, told apart. A text that begins with the tag begins
-// with reasoning; tags further on are what the model says about tags. Only for models that are known to write so.
+// Separates reasoning that a model writes as <think>…</think> at the start of its text. Tags later in the text are
+// ordinary text. Only used for models known to do this.
 
-import type { ReplyBlock, ReplyEvent } from '../canonical/reply-event.ts'
-import type { ReplyStage } from './reply-stage.ts'
+import type { ReplyBlock, ReplyEvent } from '../canonical/reply.ts'
+import type { ReplyStage } from './stages.ts'
 
 const openTag = '<think>'
 const closeTag = '</think>'
 
 export class ThinkTags implements ReplyStage {
   /**
-   * beginning: nothing but blanks and a part of the tag so far · thinking: behind the tag · after: behind the closing
-   * tag, before any text · text: nothing is looked for any more · other: not in a text block.
+   * beginning: only whitespace and part of the tag so far · thinking: after the tag · after: after the closing tag,
+   * before any text · text: no longer searching · other: not in a text block.
    */
   #state: 'other' | 'beginning' | 'thinking' | 'after' | 'text' = 'other'
-  /** Read and not passed on. */
   #held = ''
-  /** The text block that came in. */
+  /** The incoming text block. */
   #block: ReplyBlock = { kind: 'text' }
-  /** A block has been opened in the place of the one that came in. */
+  /** A block was opened in place of the incoming one. */
   #isOpen = false
 
-  /** `sign` makes the signature of a thinking block. */
+  /** `sign` creates the signature of a thinking block. */
   constructor(private readonly sign: () => string) {}
 
   push(event: ReplyEvent): readonly ReplyEvent[] {
@@ -43,7 +42,7 @@ export class ThinkTags implements ReplyStage {
     const events: ReplyEvent[] = []
     if (this.#state === 'beginning') this.#readBeginning()
     if (this.#state === 'thinking') this.#readThinking(events)
-    // The line breaks between the reasoning and the answer belong to the tags.
+    // The line breaks between reasoning and answer belong to the tags.
     if (this.#state === 'after') {
       this.#held = this.#held.trimStart()
       if (this.#held !== '') this.#state = 'text'
@@ -71,7 +70,7 @@ export class ThinkTags implements ReplyStage {
     this.#state = 'after'
   }
 
-  /** Reasoning of nothing but blanks is none: some models write an empty pair of tags. */
+  /** Skips reasoning of only whitespace: some models write an empty pair of tags. */
   #passThinking(events: ReplyEvent[], written: string): void {
     const text = this.#isOpen ? written : written.trimStart()
     if (text === '') return
@@ -93,7 +92,6 @@ export class ThinkTags implements ReplyStage {
     this.#isOpen = false
   }
 
-  /** What was held back turned out to be no tag. */
   #end(): ReplyEvent[] {
     const events: ReplyEvent[] = []
     if (this.#state === 'thinking') {
@@ -108,7 +106,7 @@ export class ThinkTags implements ReplyStage {
   }
 }
 
-/** How many characters at the end could be the beginning of the closing tag. */
+/** How many characters at the end could be the start of the closing tag. */
 function tagPrefixAtEnd(text: string): number {
   for (let length = Math.min(closeTag.length - 1, text.length); length > 0; length--) {
     if (closeTag.startsWith(text.slice(-length))) return length

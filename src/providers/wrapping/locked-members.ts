@@ -2,8 +2,8 @@
 // go or neither does. Only what tunes or hints is left out, and the caller is warned: where a member promises something,
 // such as tools that the provider calls, the host's own refusal is the honest answer.
 
-import { cutMembers } from '../../dialects/byte-lane/cut-spans.ts'
-import { pointerStep } from '../../dialects/request/warning-list.ts'
+import { cutMembers } from '../../dialects/byte-lane/edits.ts'
+import { pointerStep } from '../../dialects/request/warnings.ts'
 import { hasBytes } from '../../wire/find-bytes.ts'
 import { readJsonElements } from '../../wire/json-elements.ts'
 import {

@@ -3,9 +3,9 @@
 // what stays the same from turn to turn comes first: one host looks for a cached prompt by the beginning of the body
 // (anthropics/anthropic-sdk-python#1927, 2026-09).
 
-import { isRecord } from '../../dialects/canonical/json-value.ts'
+import { isRecord } from '../../dialects/canonical/json.ts'
 import type { Warning } from '../../dialects/canonical/translation.ts'
-import { pointerStep, WarningList } from '../../dialects/request/warning-list.ts'
+import { pointerStep, WarningList } from '../../dialects/request/warnings.ts'
 import { assert } from '../../kernel/assert.ts'
 import { hasBytes } from '../../wire/find-bytes.ts'
 import { readJsonElementsUntil } from '../../wire/json-elements.ts'

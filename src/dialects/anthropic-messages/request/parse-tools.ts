@@ -1,0 +1,243 @@
+// Parses tools into functions. Tools that run at Anthropic, or whose schema is not published, are refused by type.
+
+import { tokenCount } from '../../../kernel/usage.ts'
+import type { JsonNode } from '../../../wire/json-node.ts'
+import type { RawJson, Tool } from '../../canonical/conversation.ts'
+import { RequestFields, shownWord } from '../../request/fields.ts'
+import { markOf, type ParseContext } from './context.ts'
+
+/** If the caller sets no limit. */
+const defaultMaxSearches = 10
+
+const customFields: ReadonlySet<string> = new Set([
+  'type',
+  'name',
+  'description',
+  'input_schema',
+  'strict',
+  'cache_control',
+  'defer_loading',
+  'eager_input_streaming',
+  'allowed_callers',
+  'input_examples',
+])
+
+/** For tools whose type implies the schema. */
+const clientToolFields: ReadonlySet<string> = new Set([
+  ...['type', 'name', 'cache_control', 'defer_loading', 'eager_input_streaming', 'allowed_callers'],
+])
+
+export function parseTools(list: readonly unknown[], raw: JsonNode | undefined, context: ParseContext): Tool[] {
+  return list.flatMap((value, i) => {
+    const fields = RequestFields.of(value, `/tools/${i}`)
+    return parseTool(fields, () => raw?.element(i), context) ?? []
+  })
+}
+
+/** undefined = recorded as unsupported, and refused if the request goes to another dialect. */
+export function parseTool(
+  fields: RequestFields,
+  node: () => JsonNode | undefined,
+  context: ParseContext,
+): Tool | undefined {
+  warnLoadingHints(fields, context)
+  requireDirectCalls(fields)
+  const type = fields.optionalText('type') ?? 'custom'
+  const place = { place: fields.at, ...markOf(fields) }
+  if (type === 'custom') {
+    fields.warnUnknown(customFields, context.warnings)
+    const schema = fields.value('input_schema') === undefined ? undefined : fields.optionalObject('input_schema')
+    const rawSchema = schema && (node()?.member('input_schema')?.text ?? fields.refuse('', 'A member stands twice.'))
+    return {
+      kind: 'function',
+      name: toolName(fields),
+      description: withExamples(fields, node),
+      schema: rawSchema,
+      strict: fields.optionalBoolean('strict'),
+      ...place,
+    }
+  }
+  const known = clientTools.get(type)
+  if (known) {
+    fields.warnUnknown(clientToolFields, context.warnings)
+    const name = fields.optionalText('name') ?? known.name
+    return { kind: 'function', name, description: known.description, schema: known.schema, strict: undefined, ...place }
+  }
+  context.unsupported.push({
+    field: fields.at,
+    refuse: true,
+    addsInput: true,
+    ...(type.startsWith('web_search') && { maxSearches: tokenCount(fields.value('max_uses')) ?? defaultMaxSearches }),
+    reason: `The tool type \`${type}\` is only available where Anthropic's Messages API serves the model; remove it from \`tools\` or choose such a model.`,
+  })
+  return undefined
+}
+
+function toolName(fields: RequestFields): string {
+  const name = fields.text('name')
+  return name === '' ? fields.refuse('name', 'A tool needs a name.') : name
+}
+
+/** All tools are sent at once, and their input streams as the provider sends it. */
+function warnLoadingHints(fields: RequestFields, { warnings }: ParseContext): void {
+  for (const name of ['defer_loading', 'eager_input_streaming']) {
+    if (fields.optionalBoolean(name)) warnings.add(`${name}_dropped`, fields.pointer(name))
+  }
+}
+
+function requireDirectCalls(fields: RequestFields): void {
+  const callers = fields.optionalList('allowed_callers')
+  if (!callers || callers.includes('direct')) return
+  const name = fields.optionalText('name') ?? fields.optionalText('type')
+  fields.refuse('allowed_callers', `The tool ${shownWord(name)} may only be called by code that runs at Anthropic.`)
+}
+
+function withExamples(fields: RequestFields, node: () => JsonNode | undefined): string | undefined {
+  const description = fields.optionalText('description')
+  const examples = fields.optionalList('input_examples') ?? []
+  if (examples.length === 0) return description
+  const raw = node()?.member('input_examples')
+  const lines = examples.map((_, i) => raw?.element(i)?.text ?? '')
+  return [...(description ? [description, ''] : []), 'Examples of input:', ...lines].join('\n')
+}
+
+// Tools added and removed during the conversation. Other dialects have one list per request, so the changes are
+// collected and applied to that list.
+
+export type ToolChange =
+  | { readonly kind: 'define'; readonly tool: Tool }
+  | { readonly kind: 'offer' | 'withdraw'; readonly name: string }
+
+/** undefined = it concerns something that this gateway does not offer. */
+export function parseToolChange(
+  block: RequestFields,
+  node: () => JsonNode | undefined,
+  context: ParseContext,
+): ToolChange | undefined {
+  const type = block.text('type')
+  if (type !== 'tool_addition' && type !== 'tool_removal') {
+    return block.refuse('type', `A ${shownWord(type)} block in a system message is not available for this model.`)
+  }
+  context.warnings.add(`${type}_merged`, block.at)
+  const subject = block.optionalObject('tool') ?? block.missing('tool')
+  const subjectType = subject.text('type')
+  if (subjectType === 'tool_reference') {
+    return { kind: type === 'tool_addition' ? 'offer' : 'withdraw', name: subject.text('name') }
+  }
+  if (subjectType !== 'tool_definition') return undefined
+  const definition = subject.optionalObject('definition') ?? subject.missing('definition')
+  const tool = parseTool(definition, () => node()?.member('tool')?.member('definition'), context)
+  return tool && { kind: 'define', tool }
+}
+
+/** The tools offered at the end of the conversation. */
+export function applyToolChanges(tools: readonly Tool[], changes: readonly ToolChange[]): Tool[] {
+  const known = new Map(tools.map((tool) => [tool.name, { tool, offered: true }]))
+  for (const change of changes) {
+    if (change.kind === 'define') {
+      known.set(change.tool.name, { tool: change.tool, offered: true })
+      continue
+    }
+    const entry = known.get(change.name)
+    if (entry) entry.offered = change.kind === 'offer'
+  }
+  return [...known.values()].flatMap(({ tool, offered }) => (offered ? tool : []))
+}
+
+// Tools that the caller runs but describes only by a dated type, because Claude was trained on them. For other models
+// they become functions with the schemas below. Sources: the parameter lists in Anthropic's docs (bash, text editor and
+// memory tool) and the command types of @anthropic-ai/sdk 1.8.0, read 2026-11-15. To add one: the type, its usual name,
+// one sentence, and the documented parameters, `required` only if every command needs it.
+
+export interface ClientTool {
+  readonly name: string
+  readonly description: string
+  readonly schema: RawJson
+}
+
+const pathParameter = { type: 'string', description: 'Path of the file or directory.' }
+const viewRange = {
+  type: 'array',
+  items: { type: 'integer' },
+  description: 'For view: first and last line, counted from 1; -1 as the last means to the end of the file.',
+}
+const editParameters = {
+  file_text: { type: 'string', description: 'For create: the content of the new file.' },
+  old_str: { type: 'string', description: 'For str_replace: the text to replace; it must match exactly one place.' },
+  insert_line: { type: 'integer', description: 'For insert: the line after which to insert; 0 is the beginning.' },
+}
+
+const bash: ClientTool = {
+  name: 'bash',
+  description: 'Runs a command in a bash shell that keeps its state between calls.',
+  schema: JSON.stringify({
+    type: 'object',
+    properties: {
+      command: { type: 'string', description: 'The command to run. Not needed with restart.' },
+      restart: { type: 'boolean', description: 'true restarts the shell.' },
+    },
+  }),
+}
+
+/** Up to 2025-01-24: insert takes its text as new_str, and the last edit can be undone. */
+const undoingEditor: ClientTool = {
+  name: 'str_replace_editor',
+  description: 'Views, creates and edits text files.',
+  schema: JSON.stringify({
+    type: 'object',
+    properties: {
+      command: { type: 'string', enum: ['view', 'create', 'str_replace', 'insert', 'undo_edit'] },
+      path: pathParameter,
+      view_range: viewRange,
+      ...editParameters,
+      new_str: { type: 'string', description: 'For str_replace and insert: the new text.' },
+    },
+    required: ['command', 'path'],
+  }),
+}
+
+const editor: ClientTool = {
+  name: 'str_replace_based_edit_tool',
+  description: 'Views, creates and edits text files.',
+  schema: JSON.stringify({
+    type: 'object',
+    properties: {
+      command: { type: 'string', enum: ['view', 'create', 'str_replace', 'insert'] },
+      path: pathParameter,
+      view_range: viewRange,
+      ...editParameters,
+      new_str: { type: 'string', description: 'For str_replace: the new text.' },
+      insert_text: { type: 'string', description: 'For insert: the text to insert.' },
+    },
+    required: ['command', 'path'],
+  }),
+}
+
+const memory: ClientTool = {
+  name: 'memory',
+  description: 'Keeps notes in files under /memories that last beyond this conversation.',
+  schema: JSON.stringify({
+    type: 'object',
+    properties: {
+      command: { type: 'string', enum: ['view', 'create', 'str_replace', 'insert', 'delete', 'rename'] },
+      path: { ...pathParameter, description: 'Path under /memories; not for rename.' },
+      view_range: viewRange,
+      ...editParameters,
+      new_str: { type: 'string', description: 'For str_replace: the new text.' },
+      insert_text: { type: 'string', description: 'For insert: the text to insert.' },
+      old_path: { type: 'string', description: 'For rename: the present path.' },
+      new_path: { type: 'string', description: 'For rename: the new path.' },
+    },
+    required: ['command'],
+  }),
+}
+
+export const clientTools: ReadonlyMap<string, ClientTool> = new Map([
+  ['bash_20241022', bash],
+  ['bash_20250124', bash],
+  ['text_editor_20241022', undoingEditor],
+  ['text_editor_20250124', undoingEditor],
+  ['text_editor_20250429', editor],
+  ['text_editor_20250728', editor],
+  ['memory_20250818', memory],
+])

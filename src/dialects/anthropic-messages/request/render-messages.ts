@@ -1,0 +1,325 @@
+// Renders turns as messages by the provider's rules: tool results come first in the user message after their calls,
+// system messages only after a user message, nothing is blank. A turn's rendering depends only on the turns before it
+// and those it is joined with, so a growing conversation keeps its prefix.
+
+import {
+  type AssistantBlock,
+  type Conversation,
+  type DocumentBlock,
+  type ImageBlock,
+  type MediaSource,
+  placeOf,
+  type RawJson,
+  type ToolCallBlock,
+  type ToolResultBlock,
+  type Turn,
+  type UserBlock,
+} from '../../canonical/conversation.ts'
+import { jsonArray, jsonObject, jsonString } from '../../canonical/json.ts'
+import type { TargetRules } from '../../canonical/target-rules.ts'
+import { refuseAt, refusePrefill } from '../../request/fields.ts'
+import { knownMediaType, refuseAudio, refuseMediaUrl } from '../../request/media.ts'
+import { type ArgumentNames, argumentsObject, type ToolNames } from '../../request/tools.ts'
+import type { WarningList } from '../../request/warnings.ts'
+import { isBlank, moveMarks, textBlock, type WireBlock, writeBlock } from './context.ts'
+
+export interface WireMessage {
+  readonly role: 'user' | 'assistant' | 'system'
+  readonly blocks: WireBlock[]
+}
+
+export interface HistoryContext extends TurnContext {
+  /** There is system text before the messages. */
+  readonly isInstructed: boolean
+}
+
+export function renderMessages(turns: readonly Turn[], context: HistoryContext): WireMessage[] {
+  const rendered = turns.map((turn) => ({ turn, blocks: renderTurn(turn, context) }))
+  moveMarks(rendered.flatMap(({ blocks }) => blocks))
+  const messages = new MessageList(context.rules, context.warnings)
+  for (const { turn, blocks } of rendered) {
+    const sent = blocks.filter((block) => !isBlank(block))
+    if (sent.length > 0) messages.add(turn, sent)
+  }
+  const list = messages.end()
+  if (list.length === 0 && !context.isInstructed) {
+    refuseAt('/messages', '`messages` hold no content: at least one user message is needed.')
+  }
+  if (list.length > 0 && list[0]?.role !== 'assistant') return list
+  context.warnings.add('opening_added', turns[0]?.place ?? '/messages')
+  return [{ role: 'user', blocks: [textBlock(openingText)] }, ...list]
+}
+
+/**
+ * The first message must be a user message. Chats that start with a greeting by the assistant have none, nor do those
+ * with only system text so far.
+ */
+const openingText = '(The conversation begins with the assistant.)'
+
+/** Joins turns of one role, and holds back system messages until they are legal. */
+class MessageList {
+  readonly #list: WireMessage[] = []
+  readonly #held: { readonly turn: Turn; readonly blocks: readonly WireBlock[] }[] = []
+
+  constructor(
+    private readonly rules: TargetRules,
+    private readonly warnings: WarningList,
+  ) {}
+
+  add(turn: Turn, blocks: readonly WireBlock[]): void {
+    if (turn.role === 'system') {
+      if (this.rules.midSystem) this.#held.push({ turn, blocks })
+      else this.#inline(turn, blocks)
+      return
+    }
+    if (turn.role === 'assistant') this.#place()
+    this.#join(turn.role, blocks)
+  }
+
+  end(): WireMessage[] {
+    this.#place()
+    return this.#list.map(({ role, blocks }) => {
+      if (role !== 'user') return { role, blocks }
+      const results = blocks.filter(({ type }) => type === 'tool_result')
+      return { role, blocks: results.concat(blocks.filter(({ type }) => type !== 'tool_result')) }
+    })
+  }
+
+  /**
+   * An assistant turn or the end follows: held system messages go after the user message, or become text without one.
+   */
+  #place(): void {
+    const legal = this.#list.at(-1)?.role === 'user'
+    for (const { turn, blocks } of this.#held.splice(0)) {
+      if (legal) this.#join('system', blocks)
+      else this.#inline(turn, blocks)
+    }
+  }
+
+  #inline(turn: Turn, blocks: readonly WireBlock[]): void {
+    this.warnings.add('system_inlined', turn.place ?? '/messages')
+    this.#join(
+      'user',
+      blocks.map(({ text, mark }) => textBlock(`<system_message>\n${text}\n</system_message>`, mark)),
+    )
+  }
+
+  #join(role: WireMessage['role'], blocks: readonly WireBlock[]): void {
+    const last = this.#list.at(-1)
+    if (last?.role === role) for (const block of blocks) last.blocks.push(block)
+    else this.#list.push({ role, blocks: [...blocks] })
+  }
+}
+
+/** A conversation that ends with an assistant message asks the model to continue it. */
+export function checkPrefill(messages: readonly WireMessage[], rules: TargetRules, conversation: Conversation): void {
+  const last = messages.at(-1)
+  if (last?.role !== 'assistant') return
+  if (rules.prefill === false || conversation.outputFormat?.kind === 'json-schema') {
+    refusePrefill(conversation.turns.at(-1))
+  }
+  const block = last.blocks.at(-1)
+  if (block?.text !== undefined) last.blocks.splice(-1, 1, textBlock(block.text.trimEnd(), block.mark))
+}
+
+export function writeMessages(messages: readonly WireMessage[]): RawJson {
+  return jsonArray(
+    messages.map(({ role, blocks }) =>
+      jsonObject([
+        ['role', `"${role}"`],
+        ['content', jsonArray(blocks.map(writeBlock))],
+      ]),
+    ),
+  )
+}
+
+// The blocks of one turn. Blank text is still included, because its cache mark has to move to a neighbour.
+
+export interface TurnContext {
+  readonly rules: TargetRules
+  readonly warnings: WarningList
+  readonly names: ToolNames
+  readonly argumentNames: ArgumentNames
+}
+
+export function renderTurn(turn: Turn, context: TurnContext): WireBlock[] {
+  const place = turn.place ?? '/messages'
+  switch (turn.role) {
+    case 'system':
+      return turn.blocks.map(({ text, cacheMark }) => textBlock(text, cacheMark))
+    case 'user':
+      return turn.blocks.flatMap((block) => renderUserBlock(block, place, context))
+    case 'assistant':
+      return turn.blocks.map((block) => renderAssistantBlock(block, place, context))
+  }
+}
+
+function renderUserBlock(block: UserBlock, place: string, context: TurnContext): WireBlock[] {
+  if (block.kind === 'tool-result') return renderToolResult(block, place, context)
+  return [renderContent(block, place, context.rules)]
+}
+
+function renderContent(block: Exclude<UserBlock, ToolResultBlock>, place: string, rules: TargetRules): WireBlock {
+  switch (block.kind) {
+    case 'text':
+      return textBlock(block.text, block.cacheMark)
+    case 'image':
+      return renderImage(block, rules, place)
+    case 'document':
+      return renderDocument(block, rules, place)
+  }
+}
+
+/** Marks inside apply to the whole result. Media that are not accepted inside follow it as user content. */
+function renderToolResult(result: ToolResultBlock, place: string, { rules }: TurnContext): WireBlock[] {
+  const content = result.content.map((block) => renderContent(block, place, rules)).filter((block) => !isBlank(block))
+  const outside = rules.mediaInToolResults === false ? content.filter(({ text }) => text === undefined) : []
+  const inside = content.filter((block) => !outside.includes(block))
+  const mark = result.cacheMark ?? result.content.findLast(({ cacheMark }) => cacheMark)?.cacheMark
+  for (const block of content) block.mark = undefined
+  // An error without text is refused.
+  if (inside.length === 0 && result.isError) inside.push(textBlock('[tool error]'))
+  const [only] = inside
+  const text = inside.length === 1 ? only?.text : undefined
+  const rendered: WireBlock = {
+    type: 'tool_result',
+    members: [
+      ['tool_use_id', jsonString(result.callId)],
+      ['content', text === undefined ? writeContent(inside) : jsonString(text)],
+      ['is_error', result.isError ? 'true' : undefined],
+    ],
+    markable: true,
+    mark,
+  }
+  return [rendered, ...outside]
+}
+
+function writeContent(blocks: readonly WireBlock[]) {
+  return blocks.length === 0 ? undefined : jsonArray(blocks.map(writeBlock))
+}
+
+function renderAssistantBlock(block: AssistantBlock, place: string, context: TurnContext): WireBlock {
+  switch (block.kind) {
+    case 'text':
+      return textBlock(block.text, block.cacheMark)
+    case 'refusal':
+      return textBlock(block.text)
+    case 'tool-call':
+      return renderToolCall(block, place, context)
+    case 'thinking':
+      return unmarkable('thinking', [
+        ['thinking', jsonString(block.text)],
+        ['signature', jsonString(block.signature ?? '')],
+      ])
+    case 'sealed-thinking':
+      return unmarkable('redacted_thinking', [['data', jsonString(block.data)]])
+  }
+}
+
+function unmarkable(type: string, members: NonNullable<WireBlock['members']>): WireBlock {
+  return { type, members, markable: false, mark: undefined }
+}
+
+function renderToolCall(call: ToolCallBlock, place: string, context: TurnContext): WireBlock {
+  const { warnings, names, argumentNames } = context
+  const name = names.sent(call.name)
+  const input = call.custom ? jsonObject([['input', jsonString(call.arguments)]]) : argumentsObject(call.arguments)
+  if (!call.custom && input.startsWith('{"raw_arguments":') && input !== call.arguments.trim()) {
+    warnings.add('invalid_arguments_wrapped', place)
+  }
+  return {
+    type: 'tool_use',
+    members: [
+      ['id', jsonString(call.id)],
+      ['name', jsonString(name)],
+      ['input', argumentNames.inCall(name, input)],
+    ],
+    markable: true,
+    mark: call.cacheMark,
+  }
+}
+
+// System text: one block per block of the caller's, because joining them would move cache marks.
+
+/** Emulates the output format "any JSON object", for which the provider has no setting. */
+const jsonInstruction =
+  'Answer with a single JSON object and nothing else: no text before or after it, and no code fence around it.'
+
+export function renderSystem(conversation: Conversation, warnings: WarningList): WireBlock[] {
+  const blocks = conversation.system.map(({ text, cacheMark }) => textBlock(text, cacheMark))
+  if (conversation.outputFormat?.kind === 'json-object') {
+    warnings.add('json_object_emulated', placeOf(conversation, 'outputFormat'))
+    blocks.push(textBlock(jsonInstruction))
+  }
+  moveMarks(blocks)
+  return blocks.filter((block) => !isBlank(block))
+}
+
+// Images and documents. The media type is detected from the bytes, because the provider refuses a wrong label.
+
+const imageTypes = ['image/jpeg', 'image/png', 'image/gif', 'image/webp']
+
+/** `place` names the message in a refusal. */
+export function renderImage(image: ImageBlock, rules: TargetRules, place: string): WireBlock {
+  const { source, cacheMark } = image
+  const mediaType = source.kind === 'data' ? knownMediaType(source.base64, source.mediaType) : undefined
+  if (mediaType === 'application/pdf') return renderDocument({ ...image, kind: 'document' }, rules, place)
+  if (rules.images === false) refuseAt(place, 'This model does not take images.')
+  refuseMediaUrl(source, rules, place)
+  if (mediaType !== undefined && !imageTypes.includes(mediaType)) {
+    refuseAt(place, `An image of type \`${mediaType}\` is not supported; send JPEG, PNG, GIF or WebP.`)
+  }
+  return { type: 'image', members: [['source', renderSource(source, mediaType)]], markable: true, mark: cacheMark }
+}
+
+export function renderDocument(document: DocumentBlock, rules: TargetRules, place: string): WireBlock {
+  const { source, title, context, cacheMark } = document
+  const rendered = renderDocumentSource(source, rules, place)
+  // An empty document is refused, like an empty text.
+  if (rendered === undefined) return textBlock('', cacheMark)
+  const members = [
+    ['source', rendered],
+    ['title', title === undefined || title === '' ? undefined : jsonString(title)],
+    ['context', context === undefined || context === '' ? undefined : jsonString(context)],
+  ] as const
+  return { type: 'document', members, markable: true, mark: cacheMark }
+}
+
+/** undefined = it is empty. */
+function renderDocumentSource(source: DocumentBlock['source'], rules: TargetRules, place: string): RawJson | undefined {
+  if (source.kind === 'text') return renderPlainText(source.text)
+  const mediaType = source.kind === 'data' ? knownMediaType(source.base64, source.mediaType) : undefined
+  if (source.kind === 'data' && mediaType && /^text\/|^application\/json$/.test(mediaType)) {
+    return renderPlainText(Buffer.from(source.base64, 'base64').toString())
+  }
+  refuseAudio(source, place)
+  if (rules.documents === false) refuseAt(place, 'This model does not take documents.')
+  refuseMediaUrl(source, rules, place)
+  if (mediaType !== undefined && mediaType !== 'application/pdf') {
+    refuseAt(place, `A document of type \`${mediaType}\` is not supported; send PDF or plain text.`)
+  }
+  return renderSource(source, mediaType)
+}
+
+function renderPlainText(text: string): RawJson | undefined {
+  if (text.trim() === '') return undefined
+  return jsonObject([
+    ['type', '"text"'],
+    ['media_type', '"text/plain"'],
+    ['data', jsonString(text)],
+  ])
+}
+
+function renderSource(source: MediaSource, mediaType: string | undefined): RawJson {
+  if (source.kind === 'url') {
+    return jsonObject([
+      ['type', '"url"'],
+      ['url', jsonString(source.url)],
+    ])
+  }
+  return jsonObject([
+    ['type', '"base64"'],
+    ['media_type', jsonString(mediaType ?? source.mediaType)],
+    ['data', jsonString(source.base64)],
+  ])
+}

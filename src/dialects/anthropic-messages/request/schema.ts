@@ -1,0 +1,333 @@
+// Rewrites a schema to the subset of JSON Schema that the provider can enforce: other keywords are moved into the
+// description, and objects are closed.
+
+import { JsonNode } from '../../../wire/json-node.ts'
+import type { RawJson } from '../../canonical/conversation.ts'
+import { jsonArray, jsonObject, jsonString } from '../../canonical/json.ts'
+import { SchemaBudget, schemaCharactersMax } from '../../request/schema.ts'
+
+export interface SubsetSchema {
+  readonly schema: RawJson
+  /** A constraint moved into the description. */
+  readonly loosened: boolean
+  /** Values that were allowed are now excluded: an object for any fields has only those it names. */
+  readonly tightened: boolean
+}
+
+/** Enforced unchanged (docs of 2026-11). */
+const enforced = new Set(['type', 'enum', 'const', 'required', '$ref', 'title', 'default'])
+/** Keywords that hold a schema, a list of schemas, or schemas by name. */
+const schemaKeywords = new Set(['items'])
+const listKeywords = new Set(['anyOf', 'allOf', 'oneOf'])
+const mapKeywords = new Set(['properties', '$defs', 'definitions'])
+/** Keywords that do not constrain values. */
+const ignored = new Set(['$schema', '$id', '$comment', 'examples', 'deprecated', 'readOnly', 'writeOnly', 'strict'])
+const formats = ['date-time', 'time', 'date', 'duration', 'email', 'hostname', 'uri', 'ipv4', 'ipv6', 'uuid']
+
+/** Why a schema cannot be used. */
+export interface SubsetFault {
+  readonly why: string
+  /** It is valid, but cannot be compiled. */
+  readonly isValid: boolean
+}
+
+export function subsetSchema(raw: RawJson, merges: MergeBudget): SubsetSchema | SubsetFault {
+  const narrowed = narrowedSchema(raw, merges)
+  if ('why' in narrowed) return narrowed
+  const { schema, narrowing } = narrowed
+  return { schema, loosened: narrowing.loosened, tightened: narrowing.tightened }
+}
+
+/** Whether a schema is in the subset already. */
+export function fitsSubset(raw: RawJson, merges: MergeBudget): boolean {
+  const narrowed = narrowedSchema(raw, merges)
+  return 'narrowing' in narrowed && !narrowed.narrowing.loosened && !narrowed.narrowing.rewritten
+}
+
+function narrowedSchema(raw: RawJson, merges: MergeBudget): { schema: RawJson; narrowing: Narrowing } | SubsetFault {
+  const tooMuch = merges.schemas.take(raw)
+  if (tooMuch !== undefined) return { why: tooMuch, isValid: true }
+  const root = JsonNode.of(raw)
+  if (!root.members()) return { why: 'the schema must be a JSON object without repeated names', isValid: false }
+  const fault = referenceFault(root)
+  if (fault) return fault
+  const narrowing = new Narrowing(root, merges)
+  return { schema: narrowing.narrow(root), narrowing }
+}
+
+class Narrowing {
+  loosened = false
+  tightened = false
+  /** The original schema is not in the subset, even if the result means the same. */
+  rewritten = false
+
+  constructor(
+    private readonly root: JsonNode,
+    private readonly merges: MergeBudget,
+  ) {}
+
+  narrow(written: JsonNode): RawJson {
+    const node = this.#merged(written)
+    const members = node.members()
+    // true, false, or duplicate names: leave the error to the provider.
+    if (!members) return node.text
+    const kept = new Map<string, RawJson>()
+    const described: string[] = []
+    const orNull = nullableType(node)
+    for (const [name, value] of members) {
+      if (name === 'nullable' && (orNull || value.text === 'false')) continue
+      if (!this.#keep(name, value, kept) && !isIgnored(name)) described.push(`${name}: ${value.text}`)
+    }
+    if (orNull) {
+      this.rewritten = true
+      kept.set('type', orNull)
+    }
+    if (described.length > 0) this.loosened = true
+    const description = textOf(node.member('description'))
+    const words = [description, described.length > 0 ? `(${described.join(', ')})` : undefined]
+      .filter(Boolean)
+      .join(' ')
+    if (words !== '') kept.set('description', jsonString(words))
+    if (isObjectSchema(node)) this.#close(node, kept)
+    return jsonObject([...kept])
+  }
+
+  #merged(node: JsonNode): JsonNode {
+    const elements = node.member('allOf')?.elements()
+    if (!elements || elements.every(isAcceptedInAllOf)) return node
+    this.rewritten = true
+    return mergeAllOf(node, this.root, this.merges) ?? node
+  }
+
+  /** false = the provider cannot enforce it. */
+  #keep(name: string, value: JsonNode, kept: Map<string, RawJson>): boolean {
+    // anyOf is the nearest equivalent of oneOf.
+    const word = name === 'oneOf' ? 'anyOf' : name
+    const schema = this.#inside(name, value)
+    if (schema === undefined || kept.has(word)) return false
+    if (word !== name) this.rewritten = true
+    kept.set(word, schema)
+    return true
+  }
+
+  #inside(name: string, value: JsonNode): RawJson | undefined {
+    if (enforced.has(name) || isEnforced(name, value)) return value.text
+    if (schemaKeywords.has(name)) return this.narrow(value)
+    if (name === 'allOf' && !value.elements()?.every(isAcceptedInAllOf)) return undefined
+    if (listKeywords.has(name)) {
+      const elements = value.elements()
+      return elements ? jsonArray(elements.map((element) => this.narrow(element))) : value.text
+    }
+    if (!mapKeywords.has(name)) return undefined
+    const members = value.members()
+    return members ? jsonObject(members.map(([field, schema]) => [field, this.narrow(schema)] as const)) : value.text
+  }
+
+  /** The provider only accepts closed objects. */
+  #close(node: JsonNode, kept: Map<string, RawJson>): void {
+    const others = node.member('additionalProperties')?.text
+    const namesFields = (node.member('properties')?.members() ?? []).length > 0
+    const isElsewhere = !namesFields && namesFieldsElsewhere(node)
+    if (others !== 'false' || isElsewhere) this.rewritten = true
+    if (isElsewhere) {
+      kept.delete('type')
+      return
+    }
+    const isOpen = others === undefined ? !namesFields || node.member('patternProperties') : others !== 'false'
+    if (isOpen) this.tightened = true
+    kept.set('additionalProperties', 'false')
+  }
+}
+
+/** The description is rewritten, and closing is decided separately. */
+function isIgnored(name: string): boolean {
+  return ignored.has(name) || name === 'description' || name === 'additionalProperties'
+}
+
+/** `nullable` as a type union, if only the type constrains the value. */
+function nullableType(node: JsonNode): RawJson | undefined {
+  const type = textOf(node.member('type'))
+  if (node.member('nullable')?.text !== 'true' || type === undefined) return undefined
+  const isElsewhere = ['enum', 'const', '$ref', ...listKeywords].some((name) => node.member(name))
+  return isElsewhere ? undefined : jsonArray([jsonString(type), '"null"'])
+}
+
+function isEnforced(name: string, value: JsonNode): boolean {
+  if (name === 'format') return formats.includes(textOf(value) ?? '')
+  return name === 'minItems' && (value.text === '0' || value.text === '1')
+}
+
+/** It contains neither references nor objects, which would be closed separately. */
+function isAcceptedInAllOf(element: JsonNode): boolean {
+  for (const schema of schemasIn(element)) if (schema.member('$ref') || isObjectSchema(schema)) return false
+  return true
+}
+
+function isObjectSchema(node: JsonNode): boolean {
+  const type = node.member('type')?.text
+  if (type !== undefined) return type.includes('"object"')
+  return ['properties', 'additionalProperties', 'patternProperties'].some((name) => node.member(name))
+}
+
+/** An object defined by a choice or a reference: it is closed there. */
+function namesFieldsElsewhere(node: JsonNode): boolean {
+  const type = node.member('type')?.text
+  if (type !== undefined && type !== '"object"') return false
+  if (node.member('$ref')) return true
+  const choices = (node.member('anyOf') ?? node.member('oneOf'))?.elements() ?? []
+  return choices.length > 0 && choices.every((choice) => choice.member('$ref') || isObjectSchema(choice))
+}
+
+function textOf(value: JsonNode | undefined): string | undefined {
+  const parsed: unknown = value && JSON.parse(value.text)
+  return typeof parsed === 'string' ? parsed : undefined
+}
+
+/** All schemas inside, including itself. The nesting depth is limited when the body is read. */
+export function* schemasIn(node: JsonNode): Generator<JsonNode> {
+  const members = node.members()
+  if (!members) return
+  yield node
+  for (const [name, value] of members) {
+    if (schemaKeywords.has(name)) yield* schemasIn(value)
+    else if (listKeywords.has(name)) for (const element of value.elements() ?? []) yield* schemasIn(element)
+    else if (mapKeywords.has(name)) for (const [, schema] of value.members() ?? []) yield* schemasIn(schema)
+  }
+}
+
+/** References must lead to definitions inside the schema, without cycles. */
+function referenceFault(root: JsonNode): SubsetFault | undefined {
+  const inside = new Map<string, string[]>()
+  const referencesOf = (node: JsonNode) =>
+    [...schemasIn(node)].flatMap((schema) => {
+      const reference = schema.member('$ref')
+      return reference ? [textOf(reference) ?? ''] : []
+    })
+  for (const list of ['$defs', 'definitions']) {
+    for (const [name, schema] of root.member(list)?.members() ?? []) {
+      inside.set(`#/${list}/${name}`, referencesOf(schema))
+    }
+  }
+  const outside = referencesOf(root).find((reference) => reference !== '#' && !inside.has(reference))
+  if (outside !== undefined) {
+    return { why: `the reference \`${outside}\` leads to no definition in the schema`, isValid: false }
+  }
+  const isRecursive = referencesOf(root).includes('#') || hasCycle(inside)
+  return isRecursive ? { why: 'recursive schemas are not supported', isValid: true } : undefined
+}
+
+/** Each name is visited once, however many paths lead to it. */
+function hasCycle(next: ReadonlyMap<string, readonly string[]>): boolean {
+  const state = new Map<string, 'open' | 'done'>()
+  const closes = (name: string): boolean => {
+    const known = state.get(name)
+    if (known !== undefined) return known === 'open'
+    state.set(name, 'open')
+    if ((next.get(name) ?? []).some(closes)) return true
+    state.set(name, 'done')
+    return false
+  }
+  return [...next.keys()].some(closes)
+}
+
+// Merges allOf into one schema. The provider accepts no references in it, and objects that are closed separately
+// contradict each other.
+
+type Members = readonly (readonly [name: string, value: JsonNode])[]
+
+/** References may lead to the same schemas repeatedly. */
+const partsMax = 64
+
+/** Limits merging to 200 places. */
+const mergeCharactersMin = 1000
+
+/** The remaining budget for merging in one request. Failed attempts are work too, and count. */
+export class MergeBudget {
+  charactersLeft = schemaCharactersMax
+  readonly schemas = new SchemaBudget()
+}
+
+/** Keywords about the schema, not its values: the outer one counts. */
+const annotations = new Set(['title', 'description', 'default', 'examples', '$comment'])
+
+/** undefined = they cannot be merged, or exceed the budget. References must be free of cycles. */
+export function mergeAllOf(node: JsonNode, root: JsonNode, budget: MergeBudget): JsonNode | undefined {
+  const reference = onlyReference(node)
+  if (reference) return reference
+  if (budget.charactersLeft <= 0) return undefined
+  const parts: Members[] = []
+  const isWhole = collect(node, root, parts)
+  const members = parts.flat()
+  const characters = members.reduce((sum, [, { span }]) => sum + span.end - span.start, 0)
+  if (!isWhole || characters > budget.charactersLeft) {
+    budget.charactersLeft -= (parts.length + 1) * mergeCharactersMin
+    return undefined
+  }
+  budget.charactersLeft -= characters + mergeCharactersMin
+  const merged = new Map<string, RawJson>()
+  for (const [name, value] of members) {
+    const known = merged.get(name)
+    const joined = known === undefined ? value.text : join(name, known, value.text)
+    if (joined === undefined) return undefined
+    merged.set(name, joined)
+  }
+  return JsonNode.of(jsonObject([...merged]))
+}
+
+/** A reference that was only wrapped to carry annotations, or the root's definitions, stays a reference. */
+function onlyReference(node: JsonNode): JsonNode | undefined {
+  const members = node.members() ?? []
+  const elements = node.member('allOf')?.elements() ?? []
+  const target = elements[0]?.members()
+  const isPlain = members.every(([name]) => ['allOf', '$defs', 'definitions'].includes(name) || annotations.has(name))
+  if (!isPlain || elements.length !== 1 || target?.length !== 1 || target[0]?.[0] !== '$ref') return undefined
+  const others = members.filter(([name]) => name !== 'allOf')
+  return JsonNode.of(jsonObject([...target, ...others].map(([name, { text }]) => [name, text] as const)))
+}
+
+/**
+ * Collects the schema's own members, then those of everything it refers to. false = one of them is not an object, or
+ * there are too many.
+ */
+function collect(node: JsonNode, root: JsonNode, parts: Members[]): boolean {
+  const members = node.members()
+  if (!members) return node.text === 'true'
+  if (parts.length === partsMax) return false
+  parts.push(members.filter(([name]) => name !== 'allOf' && name !== '$ref'))
+  const reference = node.member('$ref')
+  const target = reference ? definition(reference, root) : undefined
+  if (reference && !target) return false
+  const inner = [...(target ? [target] : []), ...(node.member('allOf')?.elements() ?? [])]
+  return inner.every((one) => collect(one, root, parts))
+}
+
+function definition(reference: JsonNode, root: JsonNode): JsonNode | undefined {
+  const [, list, name] = /^#\/(\$defs|definitions)\/(.+)$/s.exec(String(JSON.parse(reference.text))) ?? []
+  return list && name ? root.member(list)?.member(name) : undefined
+}
+
+/** The combination of two values of a keyword; undefined = they cannot be combined. */
+function join(name: string, outer: RawJson, inner: RawJson): RawJson | undefined {
+  if (outer === inner || annotations.has(name)) return outer
+  if (name === 'required') return union(outer, inner)
+  if (name === 'properties') return joinProperties(outer, inner)
+  if (name !== 'additionalProperties') return undefined
+  if (outer === 'true' || inner === 'false') return inner
+  return inner === 'true' || outer === 'false' ? outer : undefined
+}
+
+function union(one: RawJson, other: RawJson): RawJson {
+  const texts = [one, other].flatMap((list) => JsonNode.of(list).elements() ?? []).map(({ text }) => text)
+  return jsonArray([...new Set(texts)])
+}
+
+function joinProperties(one: RawJson, other: RawJson): RawJson | undefined {
+  const [first, second] = [JsonNode.of(one).members(), JsonNode.of(other).members()]
+  if (!first || !second) return undefined
+  const joined = new Map<string, RawJson>()
+  for (const [name, { text }] of [...first, ...second]) {
+    if ((joined.get(name) ?? text) !== text) return undefined
+    joined.set(name, text)
+  }
+  return jsonObject([...joined])
+}

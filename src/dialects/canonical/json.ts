@@ -1,0 +1,81 @@
+// Reading untrusted JSON, where a value of an unexpected type counts as absent, and building JSON as text, so that what
+// a caller or a model wrote is spliced in unchanged.
+
+import { JsonFault, readJsonMembers } from '../../wire/json-members.ts'
+import { JsonNode } from '../../wire/json-node.ts'
+import type { RawJson } from './conversation.ts'
+
+export function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+/** '' for anything but a string. */
+export function textOf(value: unknown): string {
+  return typeof value === 'string' ? value : ''
+}
+
+/** Longer than any known type, code or field name. */
+const wordLengthMax = 256
+
+/**
+ * A machine-readable word. Longer values are rejected instead of truncated, because redaction would not recognise part
+ * of a secret.
+ */
+export function wordOf(value: unknown): string | undefined {
+  return typeof value === 'string' && value.length <= wordLengthMax ? value : undefined
+}
+
+/** {} for anything but an object. */
+export function recordOf(value: unknown): Record<string, unknown> {
+  return isRecord(value) ? value : {}
+}
+
+/** undefined if the text is not JSON; JSON itself has no such value. */
+export function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown
+  } catch {
+    return undefined
+  }
+}
+
+/** undefined if the text is not a JSON object. */
+export function parseRecord(text: string): Record<string, unknown> | undefined {
+  const value = parseJson(text)
+  return isRecord(value) ? value : undefined
+}
+
+export function jsonString(text: string): RawJson {
+  return JSON.stringify(text)
+}
+
+/** Keeps the order of the members and omits those whose value is undefined. */
+export function jsonObject(members: readonly (readonly [name: string, value: RawJson | undefined])[]): RawJson {
+  let text = ''
+  for (const [name, value] of members) {
+    if (value !== undefined) text += `${text === '' ? '' : ','}${quotedName(name)}:${value}`
+  }
+  return `{${text}}`
+}
+
+/** Fast path: nearly all names come from a dialect and need no escaping. */
+function quotedName(name: string): RawJson {
+  return /^\w+$/.test(name) ? `"${name}"` : JSON.stringify(name)
+}
+
+export function jsonArray(elements: readonly RawJson[]): RawJson {
+  return `[${elements.join(',')}]`
+}
+
+/**
+ * The text of one value inside a JSON document, exactly as written. undefined if it does not exist or our reader
+ * rejects the document.
+ */
+export function rawJsonAt(document: string, path: readonly (string | number)[]): RawJson | undefined {
+  const body = new TextEncoder().encode(document)
+  const members = readJsonMembers(body)
+  if (members instanceof JsonFault) return undefined
+  let node: JsonNode | undefined = JsonNode.root(body, members)
+  for (const step of path) node = typeof step === 'number' ? node?.element(step) : node?.member(step)
+  return node?.text
+}

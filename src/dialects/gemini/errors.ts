@@ -1,0 +1,60 @@
+// Errors are google.rpc.Status objects: `{"error": {code, message, status, details: […]}}`, sometimes inside a list.
+// The status word is the type. The reason in the details, if there is one, is the finer code.
+
+import { retryAfterMs } from '../../wire/retry-after.ts'
+import { faultFromError, type ProviderFault, reasonIn } from '../canonical/faults.ts'
+import { isRecord, parseJson, recordOf, textOf, wordOf } from '../canonical/json.ts'
+
+/** HTTP statuses for status words inside a 200 (google.rpc.Code, 2026-11). */
+const statusOfWord: ReadonlyMap<string, number> = new Map([
+  ['INVALID_ARGUMENT', 400],
+  ['FAILED_PRECONDITION', 400],
+  ['OUT_OF_RANGE', 400],
+  ['UNAUTHENTICATED', 401],
+  ['PERMISSION_DENIED', 403],
+  ['NOT_FOUND', 404],
+  ['ALREADY_EXISTS', 409],
+  ['ABORTED', 409],
+  ['RESOURCE_EXHAUSTED', 429],
+  ['CANCELLED', 499],
+  ['INTERNAL', 500],
+  ['UNKNOWN', 500],
+  ['DATA_LOSS', 500],
+  ['UNIMPLEMENTED', 501],
+  ['UNAVAILABLE', 503],
+  ['DEADLINE_EXCEEDED', 504],
+])
+
+const textMax = 4096
+
+export function readFault(status: number, headers: Headers, body: string): ProviderFault {
+  const parsed = parseJson(body)
+  const [first]: unknown[] = Array.isArray(parsed) ? parsed : [parsed]
+  const error = isRecord(first) ? (first.error ?? first) : body.slice(0, textMax)
+  return faultOf(status, retryAfterMs(headers), error)
+}
+
+/** Reads an error inside a 200, which contains the status it would have had. */
+export function readErrorObject(error: unknown): ProviderFault {
+  const { code, status } = recordOf(error)
+  const isStatus = typeof code === 'number' && code >= 400 && code <= 599
+  return faultOf(isStatus ? code : statusOfWord.get(textOf(status)), undefined, error)
+}
+
+function faultOf(status: number | undefined, waitMs: number | undefined, error: unknown): ProviderFault {
+  const fields = recordOf(error)
+  const word = wordOf(fields.status) || undefined
+  const fault = faultFromError(status, waitMs, error)
+  const code = reasonIn(fields.details) ?? word
+  return { ...fault, status: ownAccountStatus(status, code, fault.message), type: word, code }
+}
+
+/**
+ * An invalid key and an unsupported region are reported as 400. Both concern the operator's account, and a 400 would be
+ * blamed on the caller.
+ */
+function ownAccountStatus(status: number | undefined, code: string | undefined, said: string): number | undefined {
+  if (status !== 400) return status
+  if (code === 'API_KEY_INVALID') return 401
+  return code === 'FAILED_PRECONDITION' && /location is not supported|enable billing/i.test(said) ? 403 : status
+}

@@ -1,0 +1,193 @@
+// Reasoning: thought signatures, which the provider wants back, and how much the model should think.
+//
+// A thought signature can be on any kind of part, but in the canonical form only thinking blocks carry one. So each
+// travels in a signature of ours, together with the part it belongs to.
+
+import {
+  type AssistantBlock,
+  type Conversation,
+  type Effort,
+  efforts,
+  placeOf,
+  type RawJson,
+  type ReasoningWish,
+  type SealedThinkingBlock,
+  type ThinkingBlock,
+  type Turn,
+} from '../canonical/conversation.ts'
+import { isRecord, jsonObject, jsonString, parseRecord, textOf } from '../canonical/json.ts'
+import { blobFor, isDisplayOnly } from '../canonical/signature.ts'
+import { effortOfBudget, isThinking, proofOf } from '../request/reasoning.ts'
+import type { WarningList } from '../request/warnings.ts'
+import { type Rendering, thinksByLevel } from './request/context.ts'
+
+export type SignedPart =
+  /** On the thought of this block, or on the last text of its turn. */
+  | { readonly part: 'thought' | 'text'; readonly signature: string }
+  /** On a call, identified by the caller's id, because callers may return calls and thinking in another order. */
+  | { readonly part: 'call'; readonly id: string; readonly signature: string }
+
+/** The data of a signature of ours. */
+export function writeBlob(signed: SignedPart): string {
+  return JSON.stringify(signed)
+}
+
+/** undefined if `issuer` did not issue it. */
+export function readProof(proof: string | undefined, issuer: string): SignedPart | undefined {
+  const blob = parseRecord(blobFor(issuer, proof) ?? '')
+  if (!isRecord(blob)) return undefined
+  const { part } = blob
+  const signature = textOf(blob.signature)
+  if (signature === '') return undefined
+  if (part === 'call') return { part, id: textOf(blob.id), signature }
+  return part === 'thought' || part === 'text' ? { part, signature } : undefined
+}
+
+// Restores the thought signatures of a history to the parts they came from: the thought, the text or the call.
+// Reasoning of other issuers is dropped.
+
+/** A text or call with the signature of its part. Code that copies such blocks must keep the member. */
+type Signed<Block> = Block & { readonly thoughtSignature?: string }
+
+export function signatureOf(block: Signed<AssistantBlock>): string | undefined {
+  return block.thoughtSignature
+}
+
+/** The turns with the reasoning that goes back to `issuer`. Any signature left on a thought was issued by it. */
+export function restoreThinking(turns: readonly Turn[], issuer: string, warnings: WarningList): Turn[] {
+  let calls = new Map<string, string>()
+  return turns.map((turn, i) => {
+    if (turn.role !== 'assistant') return turn
+    // Consecutive assistant turns are one turn to the model.
+    if (turns[i - 1]?.role !== 'assistant') calls = callSignatures(turns, i, issuer)
+    const text = turn.blocks
+      .flatMap((block) => signedPartOf(block, issuer) ?? [])
+      .findLast(({ part }) => part === 'text')
+    const last = turn.blocks.findLast((block) => block.kind === 'text' && block.text !== '')
+    const blocks = turn.blocks.flatMap((block): Signed<AssistantBlock>[] => {
+      if (isThinking(block)) return restored(block, issuer, () => warnings.add('thinking_dropped', turnPlace(turn)))
+      if (block === last && text) return [{ ...block, thoughtSignature: text.signature }]
+      const signature = block.kind === 'tool-call' ? calls.get(block.id) : undefined
+      if (signature === undefined) return [block]
+      return [{ ...block, thoughtSignature: signature }]
+    })
+    return { ...turn, blocks }
+  })
+}
+
+function turnPlace({ place }: Turn): string {
+  return place ?? '/messages'
+}
+
+/** By call id, from consecutive assistant turns. */
+function callSignatures(turns: readonly Turn[], from: number, issuer: string): Map<string, string> {
+  const found = new Map<string, string>()
+  for (let i = from; turns[i]?.role === 'assistant'; i++) {
+    for (const block of turns[i]?.blocks ?? []) {
+      const proof = signedPartOf(block, issuer)
+      if (proof?.part === 'call') found.set(proof.id, proof.signature)
+    }
+  }
+  return found
+}
+
+function restored(block: ThinkingBlock | SealedThinkingBlock, issuer: string, warn: () => void): ThinkingBlock[] {
+  const proof = signedPartOf(block, issuer)
+  if (!proof || block.kind !== 'thinking') {
+    // Our signatures without data were only for display.
+    if (!isDisplayOnly(proofOf(block))) warn()
+    return []
+  }
+  if (proof.part === 'thought') return [{ ...block, signature: proof.signature }]
+  return block.text === '' ? [] : [{ ...block, signature: undefined }]
+}
+
+function signedPartOf(block: Turn['blocks'][number], issuer: string): SignedPart | undefined {
+  return block.kind === 'thinking' ? readProof(block.signature, issuer) : undefined
+}
+
+// The thinking configuration: a level for targets with levels, a token budget for the others. Sending both is refused.
+// An explicit "off" becomes at most the lowest setting.
+
+/** Supported by every target with levels. */
+const usualLevels: readonly Effort[] = ['low', 'medium', 'high']
+
+/** Budgets for targets without levels. */
+const budgets: Readonly<Record<Effort, number>> = {
+  none: 0,
+  minimal: 2048,
+  low: 2048,
+  medium: 8192,
+  high: 16_384,
+  xhigh: 24_576,
+  max: 32_768,
+}
+
+/** Ranges for targets that can turn thinking off, and for those that cannot (docs of 2026-11). */
+const optionalRange = { least: 512, most: 24_576 }
+const alwaysRange = { least: 128, most: 32_768 }
+const dynamicBudget = -1
+
+/** The value of thinkingConfig; undefined = omit it. */
+export function renderThinking(conversation: Conversation, rendering: Rendering): RawJson | undefined {
+  const wish = conversation.reasoning
+  if (!wish) return undefined
+  const warn = (code: string) => rendering.warnings.add(code, placeOf(conversation, 'reasoning'))
+  const isOff = isTurnedOff(wish)
+  const dial = thinksByLevel(rendering.rules) ? levelFor(wish, rendering, warn) : budgetFor(wish, rendering, warn)
+  if (dial === undefined) return undefined
+  const members = [...dial, ['includeThoughts', isOff || wish.visible === false ? undefined : 'true'] as const]
+  return members.some(([, value]) => value !== undefined) ? jsonObject(members) : undefined
+}
+
+export function isTurnedOff({ effort, budgetTokens, mode }: ReasoningWish): boolean {
+  return effort === 'none' || budgetTokens === 0 || mode === 'off' || mode === 'between-tools'
+}
+
+/** undefined = the target does not think. */
+type Dial = readonly (readonly [name: string, value: RawJson | undefined])[] | undefined
+
+function levelFor(wish: ReasoningWish, { rules }: Rendering, warn: (code: string) => void): Dial {
+  const known = (rules.efforts ?? usualLevels).filter((level) => level !== 'none')
+  const [least] = known
+  if (least === undefined) return []
+  if (isTurnedOff(wish)) {
+    if (rules.thinksByDefault === false) return []
+    warn('reasoning_not_disabled')
+    return level(least)
+  }
+  const wanted = wish.effort ?? (wish.budgetTokens === undefined ? undefined : effortOfBudget(wish.budgetTokens))
+  if (wanted === undefined) return []
+  const chosen = known.findLast((each) => efforts.indexOf(each) <= efforts.indexOf(wanted)) ?? least
+  if (chosen !== wanted) warn('effort_adjusted')
+  return level(chosen)
+}
+
+function level(effort: Effort): Dial {
+  return [['thinkingLevel', jsonString(effort)]]
+}
+
+function budgetFor(wish: ReasoningWish, { rules }: Rendering, warn: (code: string) => void): Dial {
+  const isOff = isTurnedOff(wish)
+  if (!rules.thinking?.includes('enabled')) {
+    if (!isOff) warn('reasoning_dropped')
+    return undefined
+  }
+  const canBeOff = rules.thinking.includes('disabled')
+  const { least, most } = canBeOff ? optionalRange : alwaysRange
+  if (isOff) {
+    if (canBeOff) return budget(0)
+    if (rules.thinksByDefault === false) return undefined
+    warn('reasoning_not_disabled')
+    return budget(least)
+  }
+  const wanted = wish.budgetTokens ?? (wish.effort && budgets[wish.effort])
+  if (wanted === undefined) return wish.mode === undefined ? [] : budget(dynamicBudget)
+  const given = Math.min(Math.max(Math.floor(wanted), least), most)
+  if (wish.budgetTokens !== undefined && given !== wish.budgetTokens) warn('reasoning_budget_clamped')
+  return budget(given)
+}
+
+function budget(tokens: number): Dial {
+  return [['thinkingBudget', String(tokens)]]
+}

@@ -1,0 +1,372 @@
+// Parses a generateContent stream. Blocks are implied by the parts. There is no terminal record: the reply ends when
+// the provider closes the stream after a finish reason.
+
+import type { Usage } from '../../../kernel/usage.ts'
+import { ByteBuffer } from '../../../wire/byte-buffer.ts'
+import { JsonNode } from '../../../wire/json-node.ts'
+import { type SseEvent, SseReader } from '../../../wire/sse-reader.ts'
+import { utf8Text } from '../../../wire/utf8.ts'
+import { type ProviderFault, replyFault } from '../../canonical/faults.ts'
+import { isRecord, parseJson, parseRecord, rawJsonAt, recordOf, textOf } from '../../canonical/json.ts'
+import type { ReplyEvent, Stop } from '../../canonical/reply.ts'
+import { writeSignature } from '../../canonical/signature.ts'
+import type { StreamParser, Target } from '../../canonical/translation.ts'
+import { ReplyBuilder } from '../../reply/builder.ts'
+import { readErrorObject } from '../errors.ts'
+import { type SignedPart, writeBlob } from '../reasoning.ts'
+import { readUsage } from '../usage.ts'
+
+export function parseStream(target: Target): StreamParser {
+  return new GeminiStreamParser(target)
+}
+
+class GeminiStreamParser implements StreamParser {
+  skipped = 0
+  readonly #reader = new SseReader()
+  readonly #bare = new BareBody()
+  readonly #reply: ReplyBuilder
+  readonly #parts: PartReader
+  #id = ''
+  #usage: Usage | undefined
+  #finish = ''
+  #finishMessage = ''
+  /** Set if the prompt was blocked. */
+  #blocked: { readonly reason: string; readonly message: string } | undefined
+
+  constructor({ issuer }: Target) {
+    this.#reply = new ReplyBuilder(() => {
+      const signed = this.#parts.takeSigned()
+      return writeSignature({ issuer, blob: signed && writeBlob(signed) })
+    })
+    this.#parts = new PartReader(this.#reply, () => this.#id)
+  }
+
+  get usageSoFar(): Usage | undefined {
+    return this.#usage
+  }
+
+  push(chunk: Uint8Array): readonly ReplyEvent[] {
+    const streamed = this.#bare.pass(chunk)
+    if (streamed) for (const event of this.#reader.push(streamed)) this.#read(event)
+    if (this.#bare.isTooLarge && !this.#reply.over) this.#reply.fail('a reply that is no stream, and too large')
+    return this.#reply.take()
+  }
+
+  end(): readonly ReplyEvent[] {
+    const body = this.#bare.take()
+    if (body) this.#readBare(body)
+    for (const event of this.#reader.end()) this.#read(event)
+    if (!this.#reply.over) this.#end()
+    return this.#reply.take()
+  }
+
+  /** Mostly errors, which may arrive as plain JSON whatever the content type says. */
+  #readBare(body: Uint8Array): void {
+    const stream = replyAsStream(body)
+    if ('fault' in stream) {
+      if (!this.#reply.over) this.#reply.fail(stream.fault)
+    } else for (const event of this.#reader.push(stream)) this.#read(event)
+  }
+
+  #read({ data }: SseEvent): void {
+    if (this.#reply.over) return
+    const record = parseRecord(data)
+    if (record === undefined) {
+      this.skipped += 1
+      return
+    }
+    const error = record.error ?? null
+    if (error !== null) return this.#reply.fail(readErrorObject(error))
+    this.#readRecord(record, data)
+  }
+
+  #readRecord(record: Record<string, unknown>, json: string): void {
+    if (this.#id === '') this.#id = textOf(record.responseId)
+    this.#usage = readUsage(record.usageMetadata) ?? this.#usage
+    const feedback = recordOf(record.promptFeedback)
+    if ('blockReason' in feedback) {
+      this.#blocked = { reason: textOf(feedback.blockReason), message: textOf(feedback.blockReasonMessage) }
+    }
+    const candidates: unknown[] = Array.isArray(record.candidates) ? record.candidates : []
+    const place = candidates.findIndex(isRecord)
+    if (place < 0) return
+    this.#start()
+    const candidate = recordOf(candidates[place])
+    const parts = recordOf(candidate.content).parts
+    const argumentsAt = (part: number) =>
+      rawJsonAt(json, ['candidates', place, 'content', 'parts', part, 'functionCall', 'args'])
+    if (Array.isArray(parts)) this.#parts.read(parts, argumentsAt)
+    // Some models repeat STOP in every record; the last finish reason counts.
+    const finish = textOf(candidate.finishReason)
+    if (finish === '') return
+    this.#finish = finish
+    this.#finishMessage = textOf(candidate.finishMessage)
+  }
+
+  #start(): void {
+    this.#reply.start(this.#id === '' ? undefined : this.#id, this.#usage)
+  }
+
+  #end(): void {
+    if (this.#finish === '') {
+      if (!this.#blocked) return this.#reply.fail('a stream without an end')
+      this.#start()
+      this.#parts.end()
+      return this.#reply.end(blockedStop(this.#blocked.reason, this.#blocked.message), this.#usage)
+    }
+    const { hasCalls } = this.#parts
+    const stop = readStop({ finish: this.#finish, message: this.#finishMessage, hasCalls })
+    if ('fault' in stop) return this.#reply.fail(stop.fault)
+    this.#parts.end()
+    this.#reply.end(stop, this.#usage)
+  }
+}
+
+// Turns parts into blocks: block boundaries, call ids, and the block that carries the provider's signature.
+
+/** With `call_` and a number, ids stay within the 40 characters that some callers accept. */
+const replyIdMax = 28
+
+export class PartReader {
+  readonly #ids = new Set<string>()
+  /** Data for our next signature. */
+  #signed: SignedPart | undefined
+  /** Signature of the open or next text. Emitted when the text ends, because a block in the middle would split it. */
+  #textSignature = ''
+  /** Set if the last block was this call and had no signature. */
+  #unsignedCall: string | undefined
+  /** Blank text that opened no block; it is prepended to the next text or dropped. */
+  #blank = ''
+  /** A part was omitted since the last block. */
+  #isApart = false
+
+  /** `replyId`: the provider's reply id, '' if it has none. */
+  constructor(
+    private readonly reply: ReplyBuilder,
+    private readonly replyId: () => string,
+  ) {}
+
+  get hasCalls(): boolean {
+    return this.#ids.size > 0
+  }
+
+  takeSigned(): SignedPart | undefined {
+    const signed = this.#signed
+    this.#signed = undefined
+    return signed
+  }
+
+  /** `argumentsAt` returns the arguments of a part's call as written. */
+  read(parts: readonly unknown[], argumentsAt: (part: number) => string | undefined): void {
+    for (const [place, part] of parts.entries()) {
+      if (!isRecord(part)) continue
+      const signature = textOf(part.thoughtSignature)
+      if (isRecord(part.functionCall)) {
+        this.#call(part.functionCall, signature, argumentsAt(place))
+      } else if (typeof part.text === 'string' || signature !== '') {
+        const text = textOf(part.text)
+        if (part.thought === true) this.#thought(text, signature)
+        else if (text === '') this.#lateSignature(signature)
+        else this.#text(text, signature)
+      } else {
+        // Images and code execution, which were not requested.
+        this.#isApart = true
+      }
+    }
+  }
+
+  end(): void {
+    this.#endText()
+    if (!this.reply.filled) this.reply.text(this.#blank)
+  }
+
+  #thought(text: string, signature: string): void {
+    this.#endText()
+    if (text !== '') this.#unsignedCall = undefined
+    this.reply.thinking(text)
+    // Thinking after a signature is a new block with its own signature.
+    if (signature !== '') this.#sign({ part: 'thought', signature })
+  }
+
+  #text(text: string, signature: string): void {
+    if (signature !== '') this.#textSignature = signature
+    // Some providers refuse a blank block when it comes back as history.
+    if (this.reply.openKind !== 'text' && text.trim() === '') {
+      this.#blank += text
+      return
+    }
+    if (this.#isApart) this.reply.open({ kind: 'text', apart: true })
+    this.reply.text(this.#blank + text)
+    this.#blank = ''
+    this.#isApart = false
+    this.#unsignedCall = undefined
+  }
+
+  /** In a stream, a signature may follow on a part without text. */
+  #lateSignature(signature: string): void {
+    if (signature === '') return
+    if (this.reply.openKind === 'thinking') this.#sign({ part: 'thought', signature })
+    else if (this.#unsignedCall !== undefined) this.#sign({ part: 'call', id: this.#unsignedCall, signature })
+    else this.#textSignature = signature
+    this.#unsignedCall = undefined
+  }
+
+  /** Calls arrive complete. */
+  #call(call: Record<string, unknown>, signature: string, written: string | undefined): void {
+    const name = textOf(call.name)
+    if (name === '') return this.reply.fail('a tool call without a name')
+    this.#endText()
+    const id = this.#idFor(textOf(call.id))
+    if (signature !== '') this.#sign({ part: 'call', id, signature })
+    this.reply.open({ kind: 'tool-call', id, name, custom: false })
+    this.reply.arguments(isRecord(call.args) ? (written ?? JSON.stringify(recordOf(call.args))) : '{}')
+    this.reply.close()
+    this.#unsignedCall = signature === '' ? id : undefined
+    this.#isApart = false
+  }
+
+  /** The given id, or one made unique in the conversation by the reply's id. */
+  #idFor(given: string): string {
+    const reply = this.replyId()
+      .replaceAll(/[^A-Za-z0-9_-]/g, '')
+      .slice(-replyIdMax)
+    let id = given
+    for (let n = this.#ids.size + 1; id === '' || this.#ids.has(id); n++) id = `call_${reply || 'tg'}_${n}`
+    this.#ids.add(id)
+    return id
+  }
+
+  /** Attaches the signature to the open thinking block, or to an empty one. */
+  #sign(signed: SignedPart): void {
+    if (this.reply.openKind !== 'thinking') this.reply.open({ kind: 'thinking' })
+    this.#signed = signed
+    this.reply.close()
+    this.#isApart = false
+  }
+
+  #endText(): void {
+    const signature = this.#textSignature
+    this.#textSignature = ''
+    if (signature !== '' && this.reply.openKind === 'text') this.#sign({ part: 'text', signature })
+  }
+}
+
+// Why a generateContent reply ended.
+//
+//   finishReason                             calls   reply stops with
+//   STOP                                     no      end
+//   STOP                                     yes     tool-calls; there is no separate reason for them
+//   MAX_TOKENS, CONTINUATION                 any     length
+//   SAFETY and similar                       any     refusal
+//   no candidate, promptFeedback.blockReason –       refusal
+//   MALFORMED_FUNCTION_CALL and similar      any     no end: the reply has failed
+//   OTHER and similar, unknown reasons       no      end, flagged as unknown
+//   OTHER and similar, unknown reasons       yes     tool-calls, flagged as unknown
+
+/** The reported end of a stream, and what the stream contained. */
+export interface ReplyEnding {
+  readonly finish: string
+  /** The provider's explanation; '' = none. */
+  readonly message: string
+  readonly hasCalls: boolean
+}
+
+const lengths: ReadonlySet<string> = new Set(['MAX_TOKENS', 'CONTINUATION'])
+const refusals: ReadonlySet<string> = new Set([
+  'SAFETY',
+  'RECITATION',
+  'BLOCKLIST',
+  'PROHIBITED_CONTENT',
+  'SPII',
+  'LANGUAGE',
+  'IMAGE_SAFETY',
+  'IMAGE_PROHIBITED_CONTENT',
+  'IMAGE_RECITATION',
+])
+/** The model's output is not a reply; a retry may succeed. */
+const failures: ReadonlySet<string> = new Set([
+  'MALFORMED_FUNCTION_CALL',
+  'UNEXPECTED_TOOL_CALL',
+  'TOO_MANY_TOOL_CALLS',
+  'MALFORMED_RESPONSE',
+  'MISSING_THOUGHT_SIGNATURE',
+])
+
+export function readStop({ finish, message, hasCalls }: ReplyEnding): Stop | { readonly fault: ProviderFault } {
+  if (failures.has(finish)) return { fault: { ...replyFault(saying(finish, message)), code: finish, isChance: true } }
+  if (finish === 'STOP') return { unified: hasCalls ? 'tool-calls' : 'end', raw: finish }
+  if (lengths.has(finish)) return { unified: 'length', raw: finish }
+  if (refusals.has(finish)) {
+    return { unified: 'refusal', raw: finish, ...(message === '' ? {} : { explanation: message }) }
+  }
+  // Calls must be answered whatever the finish reason.
+  return { unified: hasCalls ? 'tool-calls' : 'end', raw: finish, isUnknown: true }
+}
+
+/** The prompt was blocked and there is no answer. The reason may be empty. */
+export function blockedStop(reason: string, message: string): Stop {
+  const word = reason === '' ? 'BLOCKED_REASON_UNSPECIFIED' : reason
+  return { unified: 'refusal', raw: word, explanation: `prompt blocked: ${saying(word, message)}` }
+}
+
+function saying(word: string, message: string): string {
+  return message === '' ? word : `${word}: ${message}`
+}
+
+// A body that was announced as an event stream but is plain JSON: buffered and read at the end. It is recognised by its
+// first non-blank byte, because no line of a stream starts with a bracket.
+
+const bytesMax = 4 * 1024 * 1024
+
+export class BareBody {
+  #isBare: boolean | undefined
+  readonly #buffer = new ByteBuffer()
+  isTooLarge = false
+
+  /**
+   * Returns the bytes that belong to a stream, including buffered leading whitespace; undefined = everything is
+   * buffered.
+   */
+  pass(chunk: Uint8Array): Uint8Array | undefined {
+    this.#isBare ??= startsBare(chunk)
+    if (this.#isBare === false && this.#buffer.length === 0) return chunk
+    if (this.#buffer.length + chunk.length > bytesMax) this.isTooLarge = true
+    if (!this.isTooLarge) this.#buffer.append(chunk)
+    return this.#isBare === false ? this.#buffer.take() : undefined
+  }
+
+  /** The whole body; undefined if this is a stream. */
+  take(): Uint8Array | undefined {
+    return this.#isBare && !this.isTooLarge ? this.#buffer.take() : undefined
+  }
+}
+
+/** undefined = only whitespace so far. */
+function startsBare(chunk: Uint8Array): boolean | undefined {
+  const first = chunk.find((byte) => byte > 0x20)
+  return first === undefined ? undefined : first === 0x7b || first === 0x5b
+}
+
+// Converts a whole reply into a stream. Stream records have the form of whole replies, so each is passed on as it is;
+// without `alt=sse` the provider sends them as one list. A reply without a finish reason is a fault.
+
+export function replyAsStream(body: Uint8Array): Uint8Array | { readonly fault: ProviderFault } {
+  const text = utf8Text(body, 0, body.length)
+  const value = parseJson(text)
+  const replies: unknown[] = Array.isArray(value) ? value : [value]
+  if (replies.length === 0 || !replies.every(isRecord)) {
+    return { fault: replyFault('a reply that is no JSON object, or not all of it') }
+  }
+  const failed = replies.find(({ error }) => (error ?? null) !== null)
+  if (failed) return { fault: readErrorObject(failed.error) }
+  if (!replies.some(hasEnded)) return { fault: replyFault('a reply without an end') }
+  // JSON has line breaks only between values, where a space means the same.
+  const node = JsonNode.of(text.replaceAll(/[\r\n]/g, ' '))
+  const records = node.elements() ?? [node]
+  return new TextEncoder().encode(records.map((record) => `data: ${record.text}\n\n`).join(''))
+}
+
+function hasEnded({ candidates, promptFeedback }: Record<string, unknown>): boolean {
+  const [first]: unknown[] = Array.isArray(candidates) ? candidates : []
+  return textOf(recordOf(first).finishReason) !== '' || 'blockReason' in recordOf(promptFeedback)
+}

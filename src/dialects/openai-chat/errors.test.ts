@@ -1,0 +1,24 @@
+import { expect, test } from 'bun:test'
+import { Failure } from '../../kernel/failure.ts'
+import { readErrorObject, readFault, renderFailure } from './errors.ts'
+
+function told(status: number | undefined): string {
+  const refusal = { provider: 'acme', dialect: 'openai-chat', word: undefined, overflow: undefined, status }
+  return JSON.parse(renderFailure(new Failure('INVALID_REQUEST', 'no', { refusal }))).error.message
+}
+
+test('a refusal is told with the status the provider gave it', () => {
+  expect(told(422)).toBe('Provider acme refused the request (422): no')
+  expect(told(405)).toBe('Provider acme refused the request (405): no')
+})
+
+test('one inside a 200 is what it would have been', () => {
+  expect(told(undefined)).toBe('Provider acme refused the request (400): no')
+})
+
+test.each(['tool_use_failed', 'json_validate_failed'])('%s is a slip of the model, wherever it is told', (code) => {
+  const error = { message: "Failed. See 'failed_generation'.", type: 'invalid_request_error', code }
+  expect(readFault(400, new Headers(), JSON.stringify({ error })).isChance).toBe(true)
+  expect(readErrorObject(error).isChance).toBe(true)
+  expect(readErrorObject({ ...error, code: 'invalid_prompt' }).isChance).toBeUndefined()
+})

@@ -1,0 +1,547 @@
+// Parses a Chat Completions stream. Blocks are implied by the deltas. The reply ends once, after usage had a chance to
+// arrive, and only if the provider ended it.
+
+import type { Usage } from '../../../kernel/usage.ts'
+import type { JsonNode } from '../../../wire/json-node.ts'
+import { type SseEvent, SseReader } from '../../../wire/sse-reader.ts'
+import type { RawJson } from '../../canonical/conversation.ts'
+import { type ProviderFault, replyFault } from '../../canonical/faults.ts'
+import { isRecord, jsonArray, jsonObject, parseRecord, rawJsonAt, recordOf, textOf } from '../../canonical/json.ts'
+import type { ReplyEvent, Stop } from '../../canonical/reply.ts'
+import { writeSignature } from '../../canonical/signature.ts'
+import type { StreamParser, Target } from '../../canonical/translation.ts'
+import { ArgumentScan, membersBut, openReply, ReplyBuilder } from '../../reply/builder.ts'
+import { ThinkTags } from '../../reply/think-tags.ts'
+import { unwrapArguments } from '../../request/tools.ts'
+import { readErrorObject } from '../errors.ts'
+import { ReasoningBlob } from '../reasoning.ts'
+import { readUsage, usageIn } from '../usage.ts'
+
+export function parseStream(target: Target): StreamParser {
+  return new ChatStreamParser(target)
+}
+
+class ChatStreamParser implements StreamParser {
+  skipped = 0
+  readonly #reader = new SseReader()
+  readonly #reasoning = new ReasoningBlob()
+  readonly #reply: ReplyBuilder
+  readonly #calls: ToolCallMerge
+  /** undefined if the host has a reasoning field. */
+  readonly #thinkTags: ThinkTags | undefined
+  #id = ''
+  #usage: Usage | undefined
+  #finish = ''
+  #matched: string | undefined
+  #refusal = ''
+  /** Blank text that opened no block; it is prepended to the next text or dropped at the end. */
+  #blank = ''
+  /** Pieces that arrived in the middle of a call's arguments. */
+  #later: DeltaPiece[] = []
+
+  constructor(target: Target) {
+    const sign = (): string => writeSignature({ issuer: target.issuer, blob: this.#reasoning.take() })
+    this.#reply = new ReplyBuilder(sign)
+    this.#calls = new ToolCallMerge(this.#reply, (place) => this.#mintId(place))
+    this.#thinkTags = target.rules.thinkTags ? new ThinkTags(sign) : undefined
+  }
+
+  get usageSoFar(): Usage | undefined {
+    return this.#usage
+  }
+
+  push(chunk: Uint8Array): readonly ReplyEvent[] {
+    for (const event of this.#reader.push(chunk)) this.#read(event)
+    return this.#take()
+  }
+
+  end(): readonly ReplyEvent[] {
+    for (const event of this.#reader.end()) this.#read(event)
+    // A host that closes after a finish_reason has finished; a close without one is a failure.
+    if (!this.#reply.over && this.#finish !== '') this.#end()
+    else if (!this.#reply.over) this.#reply.fail('a stream without an end')
+    return this.#take()
+  }
+
+  #take(): readonly ReplyEvent[] {
+    const events = this.#reply.take()
+    const tags = this.#thinkTags
+    return tags ? events.flatMap((event) => tags.push(event)) : events
+  }
+
+  #read({ event, data }: SseEvent): void {
+    if (this.#reply.over) return
+    if (data.trim() === '[DONE]') return this.#end()
+    const chunk = parseRecord(data)
+    if (chunk === undefined) {
+      this.skipped += 1
+      return
+    }
+    const error = chunk.error ?? (event === 'error' || chunk.object === 'error' ? chunk : null)
+    if (error !== null) return this.#reply.fail(readErrorObject(error))
+    this.#readChunk(chunk, data)
+  }
+
+  #readChunk(chunk: Record<string, unknown>, json: string): void {
+    if (this.#id === '') this.#id = textOf(chunk.id)
+    const choices: unknown[] = Array.isArray(chunk.choices) ? chunk.choices : []
+    const place = choices.findIndex(isRecord)
+    const choice = recordOf(choices[place])
+    this.#usage = readUsage(usageIn(chunk)) ?? this.#usage
+    if (place < 0) return
+    const finish = textOf(choice.finish_reason)
+    const error = choice.error ?? null
+    if (error !== null || finish === 'error') {
+      return this.#reply.fail(readErrorObject(error ?? { message: 'the reply ended with an error' }))
+    }
+    this.#reply.start(this.#id === '' ? undefined : this.#id, this.#usage)
+    // A last record may repeat the whole message after its deltas.
+    const member = isRecord(choice.delta) ? 'delta' : this.#reply.filled ? undefined : 'message'
+    if (member) this.#readDelta(recordOf(choice[member]), json, ['choices', place, member])
+    if (finish !== '') this.#finish = finish
+    if (typeof choice.stop_reason === 'string') this.#matched = choice.stop_reason
+  }
+
+  #readDelta(delta: Record<string, unknown>, json: string, at: readonly (string | number)[]): void {
+    this.#reasoning.push(readDetails(delta))
+    for (const piece of readPieces(delta)) this.#piece(piece)
+    const rawArguments = (place: readonly (string | number)[]): string => rawJsonAt(json, [...at, ...place]) ?? ''
+    for (const fragment of readCalls(delta, rawArguments)) {
+      this.#passReasoningBlob()
+      this.#calls.push(fragment)
+      if (this.#calls.fault) this.#reply.fail(this.#calls.fault)
+    }
+    if (this.#later.length > 0 && !this.#calls.isBusy) this.#passLater()
+  }
+
+  #piece(piece: DeltaPiece): void {
+    if (this.#calls.isBusy) {
+      this.#later.push(piece)
+      return
+    }
+    const { kind, text } = piece
+    if (kind === 'thinking') {
+      this.#settleCalls()
+      this.#reply.thinking(text)
+      return
+    }
+    // Providers refuse a blank block when it comes back as history.
+    if (kind === 'text' && this.#reply.openKind !== 'text' && text.trim() === '') {
+      this.#blank += text
+      return
+    }
+    this.#settleCalls()
+    if (this.#reply.openKind !== kind) this.#passReasoningBlob()
+    if (kind === 'refusal') this.#refusal += text
+    this.#reply.text(kind === 'text' ? this.#blank + text : text, kind)
+    if (kind === 'text') this.#blank = ''
+  }
+
+  #passLater(): void {
+    const later = this.#later
+    this.#later = []
+    for (const piece of later) this.#piece(piece)
+  }
+
+  /** Emits reasoning that is not readable and has no text to sign. */
+  #passReasoningBlob(): void {
+    if (!this.#reasoning.isOpaque || this.#reply.openKind === 'thinking' || !this.#calls.isResting) return
+    this.#settleCalls()
+    this.#reply.open({ kind: 'thinking' })
+    this.#reply.close()
+  }
+
+  #settleCalls(): void {
+    this.#calls.settle()
+    if (this.#calls.fault) this.#reply.fail(this.#calls.fault)
+  }
+
+  #end(): void {
+    if (!this.#reply.started) return this.#reply.fail('a stream without a reply')
+    this.#settleCalls()
+    this.#passLater()
+    this.#passReasoningBlob()
+    if (!this.#reply.filled) this.#reply.text(this.#blank)
+    if (!this.#reply.hasOutput && this.#finish === '') return this.#reply.fail('an empty answer')
+    const ending = { finish: this.#finish, hasCalls: this.#calls.hasCalls, refusal: this.#refusal }
+    this.#reply.end(readStop({ ...ending, matched: this.#matched }), this.#usage)
+  }
+
+  /** Made unique in the conversation by the reply's id. */
+  #mintId(place: number): string {
+    const reply = this.#id.replaceAll(/[^A-Za-z0-9]/g, '').slice(-16)
+    return reply === '' ? `toolu_tg_${place}` : `toolu_tg_${reply}_${place}`
+  }
+}
+
+// Reads a delta. Hosts use these members:
+//
+//   text       content, a string or a list of text parts
+//   thinking   reasoning_content, reasoning, the texts in reasoning_details; thinking parts in a list of content
+//   refusal    refusal, refusal parts
+//   calls      tool_calls, and the legacy function_call
+//
+// Hosts that send reasoning under two names send the same text, so the first non-empty one counts.
+
+export interface DeltaPiece {
+  readonly kind: 'text' | 'thinking' | 'refusal'
+  readonly text: string
+}
+
+/** In display order. */
+export function readPieces(delta: Record<string, unknown>): DeltaPiece[] {
+  const pieces: DeltaPiece[] = [{ kind: 'thinking', text: thinkingOf(delta) }]
+  if (Array.isArray(delta.content)) pieces.push(...delta.content.map(readPart))
+  else pieces.push({ kind: 'text', text: textOf(delta.content) })
+  pieces.push({ kind: 'refusal', text: textOf(delta.refusal) })
+  return pieces.filter(({ text }) => text !== '')
+}
+
+function thinkingOf(delta: Record<string, unknown>): string {
+  return (
+    textOf(delta.reasoning_content) ||
+    textOf(delta.reasoning) ||
+    readDetails(delta)
+      .map((detail) => textOf(detail.text) || textOf(detail.summary))
+      .join('')
+  )
+}
+
+function readPart(part: unknown): DeltaPiece {
+  if (!isRecord(part)) return { kind: 'text', text: '' }
+  if (part.type === 'refusal') return { kind: 'refusal', text: textOf(part.refusal) }
+  if (part.type !== 'thinking') return { kind: 'text', text: textOf(part.text) }
+  const inner: unknown[] = Array.isArray(part.thinking) ? part.thinking : [part.thinking]
+  return { kind: 'thinking', text: inner.map((each) => textOf(isRecord(each) ? each.text : each)).join('') }
+}
+
+export function readDetails(delta: Record<string, unknown>): Record<string, unknown>[] {
+  return Array.isArray(delta.reasoning_details) ? delta.reasoning_details.filter(isRecord) : []
+}
+
+/** `rawArguments` returns the text of arguments that a host sent as an object instead of a string. */
+export function readCalls(
+  delta: Record<string, unknown>,
+  rawArguments: (place: readonly (string | number)[]) => string,
+): CallFragment[] {
+  if (isRecord(delta.function_call)) {
+    const { name, arguments: written } = delta.function_call
+    const text = isRecord(written) ? rawArguments(['function_call', 'arguments']) : textOf(written)
+    return [{ index: undefined, id: '', name: textOf(name), custom: false, arguments: text, isFurther: false }]
+  }
+  const entries: unknown[] = Array.isArray(delta.tool_calls) ? delta.tool_calls : []
+  return entries.flatMap((entry, place) => {
+    if (!isRecord(entry)) return []
+    const called = recordOf(entry.function)
+    const custom = isRecord(entry.custom) ? entry.custom : undefined
+    const text = isRecord(called.arguments)
+      ? rawArguments(['tool_calls', place, 'function', 'arguments'])
+      : textOf(called.arguments)
+    return {
+      index: typeof entry.index === 'number' ? entry.index : undefined,
+      id: textOf(entry.id),
+      name: textOf(custom?.name) || textOf(called.name),
+      custom: custom !== undefined,
+      arguments: textOf(custom?.input) || text,
+      isFurther: place > 0,
+    }
+  })
+}
+
+// Assembles tool calls from fragments. Hosts number them from any index or not at all, send id and name late, twice or
+// as null, and interleave the fragments of several calls. The output is whole calls in order.
+
+/** One entry of `tool_calls`; '' stands for a missing value or null. */
+export interface CallFragment {
+  readonly index: number | undefined
+  readonly id: string
+  readonly name: string
+  readonly custom: boolean
+  readonly arguments: string
+  /** An earlier entry of the same list exists, so this is another call even without an index. */
+  readonly isFurther: boolean
+}
+
+class Call {
+  id = ''
+  name = ''
+  custom = false
+  state: 'waiting' | 'open' | 'closed' = 'waiting'
+  /** Arguments not passed on yet. */
+  held = ''
+  scan = new ArgumentScan()
+  /** The first characters of the arguments, and of what follows them if they are empty, without spaces. */
+  #start = ''
+  #behind = ''
+
+  constructor(readonly index: number | undefined) {}
+
+  /** Complete once another call starts. For plain text this cannot be known. */
+  get isWhole(): boolean {
+    return this.custom || this.scan.complete
+  }
+
+  get isPartial(): boolean {
+    return !this.custom && this.scan.isPartial
+  }
+
+  /** So far only an empty object. */
+  get isBare(): boolean {
+    return !this.custom && this.scan.complete && /^\s*\{\s*\}$/.test(this.held)
+  }
+
+  /** An empty object was passed on, and a non-empty one has started after it. */
+  get isAmended(): boolean {
+    return /^\{[^}]/.test(this.#behind)
+  }
+
+  take(fragment: CallFragment): void {
+    // The first non-empty value counts: hosts repeat them, or send others later.
+    if (this.id === '') this.id = fragment.id
+    if (this.name === '') this.name = fragment.name
+    this.custom ||= fragment.custom
+    if (this.custom) this.held += fragment.arguments
+    else this.#takeJson(fragment.arguments)
+  }
+
+  #takeJson(text: string): void {
+    if (this.scan.complete) {
+      // Text after a complete object repeats it, but some hosts announce arguments with an empty object.
+      if (!this.isBare) {
+        // A repeated empty object carries no information.
+        const known = this.#behind === '{}' ? '' : this.#behind
+        if (this.#start === '{}') this.#behind = begun(known, text)
+        return
+      }
+      if (!text.trimStart().startsWith('{')) return
+      this.held = ''
+      this.scan = new ArgumentScan()
+      this.#start = ''
+    }
+    const value = this.scan.push(text)
+    this.#start = begun(this.#start, value)
+    // A string is examined as a whole at the end.
+    this.held += this.scan.first === '"' ? text : value
+  }
+}
+
+export class ToolCallMerge {
+  readonly #calls: Call[] = []
+  readonly #ids = new Set<string>()
+  /** A call was passed on. */
+  hasCalls = false
+  /** Set if a call cannot be passed on as intended. */
+  fault: string | undefined
+
+  /** `mintId` creates an id for a call without one; the argument is its number among the calls, from 1. */
+  constructor(
+    private readonly reply: ReplyBuilder,
+    private readonly mintId: (place: number) => string,
+  ) {}
+
+  /** A call's arguments are incomplete. */
+  get isBusy(): boolean {
+    return this.#calls.some((call) => call.state !== 'closed' && call.isPartial)
+  }
+
+  /** All calls so far have complete arguments. */
+  get isResting(): boolean {
+    return this.#calls.every((call) => call.state === 'closed' || call.scan.complete)
+  }
+
+  push(fragment: CallFragment): void {
+    const call = this.#callOf(fragment)
+    call.take(fragment)
+    const isLate = call.isAmended || (call.state === 'closed' && call.held.trim() !== '')
+    if (isLate) this.fault = 'arguments for a tool call that had ended'
+    this.#advance()
+  }
+
+  /** Nothing more arrives for the calls so far: passes on and ends all of them. */
+  settle(): void {
+    for (const call of this.#calls) {
+      if (call.state === 'waiting' && call.name !== '') this.#open(call)
+      if (call.state === 'open') this.#close(call)
+      if (call.state === 'waiting' && call.held.trim() !== '') this.fault = 'a tool call without a name'
+      call.state = 'closed'
+    }
+  }
+
+  #callOf(fragment: CallFragment): Call {
+    const { index, id, name } = fragment
+    const last = this.#calls.at(-1)
+    if (index !== undefined) {
+      const same = this.#calls.findLast((call) => call.index === index)
+      if (same) return beginsAnother(same, fragment) ? this.#add(index) : same
+      // Each fragment has its own index, so the id identifies the call. But with a name it is a new call, because other
+      // hosts use one id for all calls.
+      const sameId = id === '' || name !== '' ? undefined : this.#calls.findLast((call) => call.id === id)
+      return sameId ?? this.#add(index)
+    }
+    if (last === undefined || (fragment.isFurther && name !== '')) return this.#add(undefined)
+    if (id === '') return beginsAnother(last, fragment) ? this.#add(undefined) : last
+    const same = this.#calls.findLast((call) => call.id === id)
+    if (same) return same
+    return last.id === '' && name === '' ? last : this.#add(undefined)
+  }
+
+  #add(index: number | undefined): Call {
+    const call = new Call(index)
+    this.#calls.push(call)
+    return call
+  }
+
+  /** Passes on what is certain: the open call as it arrives, the next one once the open one is complete. */
+  #advance(): void {
+    for (const call of this.#calls) {
+      if (call.state === 'closed') continue
+      if (call.state === 'waiting') {
+        if (call.id === '' || call.name === '') return
+        this.#open(call)
+      }
+      this.#pass(call)
+      if (call === this.#calls.at(-1) || !call.isWhole) return
+      this.#close(call)
+    }
+  }
+
+  #open(call: Call): void {
+    const place = this.#ids.size + 1
+    let id = call.id === '' ? this.mintId(place) : call.id
+    // Some hosts use one id for all calls, so results could not be matched.
+    if (this.#ids.has(id)) id = `${id}_${place}`
+    this.#ids.add(id)
+    this.hasCalls = true
+    call.state = 'open'
+    this.reply.open({ kind: 'tool-call', id, name: call.name, custom: call.custom })
+  }
+
+  /**
+   * Blank arguments mean none, a string may be an object encoded twice, and an empty object may precede the real one.
+   * All of this is only known at the end.
+   */
+  #pass(call: Call): void {
+    if (!call.custom && (call.scan.first === '' || call.scan.first === '"' || call.isBare)) return
+    this.reply.arguments(call.held)
+    call.held = ''
+  }
+
+  #close(call: Call): void {
+    this.#pass(call)
+    if (call.held.trim() !== '') this.reply.arguments(unwrapArguments(call.held))
+    call.held = ''
+    call.state = 'closed'
+    this.reply.close()
+  }
+}
+
+/** The first characters of a text in pieces: enough to tell an empty object from any other. */
+function begun(start: string, piece: string): string {
+  return start.length > 2 ? start : (start + piece.replace(/\s+/g, '')).slice(0, 3)
+}
+
+/** Whether a fragment with the index of a call starts another call. */
+function beginsAnother(call: Call, { id, name, arguments: text }: CallFragment): boolean {
+  if (id !== '' && call.id !== '' && id !== call.id) return name !== '' || call.isWhole
+  if (id !== '' && id === call.id) return false
+  return name !== '' && call.name !== '' && call.isWhole && (text !== '' || name !== call.name)
+}
+
+// Stop reasons.
+//
+//   finish_reason                 calls   reply stops with
+//   stop, unknown, none           no      end; stop-sequence where the host names the match; refusal after refusal text
+//   stop, unknown, none           yes     tool-calls: many hosts report stop after a call
+//   tool_calls, function_call     yes/no  tool-calls / end
+//   length                        any     length: a call may be cut in the middle
+//   content_filter                any     refusal
+//
+// `error` does not get here.
+
+/** The reported end of a stream, and what the stream contained. */
+export interface ReplyEnding {
+  /** The last finish_reason; '' if there was none before a clean end. */
+  readonly finish: string
+  readonly hasCalls: boolean
+  /** The refusal's text; '' = none. */
+  readonly refusal: string
+  /** The matched stop sequence, if the host reports it. */
+  readonly matched: string | undefined
+}
+
+const knownReasons: ReadonlySet<string> = new Set(['stop', 'length', 'content_filter', 'tool_calls', 'function_call'])
+
+export function readStop(ending: ReplyEnding): Stop {
+  const stop = unifiedStop(ending)
+  return knownReasons.has(ending.finish) ? stop : { ...stop, isUnknown: true }
+}
+
+function unifiedStop({ finish, hasCalls, refusal, matched }: ReplyEnding): Stop {
+  const explained = refusal === '' ? {} : { explanation: refusal }
+  if (finish === 'length') return { unified: 'length', raw: finish }
+  if (finish === 'content_filter') return { unified: 'refusal', raw: finish, ...explained }
+  if (hasCalls) return { unified: 'tool-calls', raw: finish }
+  if (refusal !== '') return { unified: 'refusal', raw: finish, ...explained }
+  if (matched !== undefined) return { unified: 'stop-sequence', raw: finish, sequence: matched }
+  return { unified: 'end', raw: finish }
+}
+
+// Converts a whole reply into a stream: the same members in chunks, not reinterpreted. A reply with complete JSON has
+// ended, even without a finish_reason.
+
+export function replyAsStream(body: Uint8Array): Uint8Array | { readonly fault: ProviderFault } {
+  const reply = openReply(body, readErrorObject)
+  if ('fault' in reply) return reply
+  const { value, node } = reply
+  const choices: unknown[] = Array.isArray(value.choices) ? value.choices : []
+  if (choices.length === 0) return { fault: replyFault('a reply without choices') }
+  if (!choices.every(hasEnded)) return { fault: replyFault('a reply without an end') }
+  const head = [['object', '"chat.completion.chunk"'] as const, ...membersBut(node, ['object', 'choices', 'usage'])]
+  const record = (list: readonly RawJson[], usage?: RawJson): string =>
+    `data: ${jsonObject([...head, ['choices', jsonArray(list)], ['usage', usage]])}\n\n`
+  const nodes = node.member('choices')?.elements() ?? []
+  let text = ''
+  for (const [place, choice] of nodes.entries()) text += record([contentChoice(choice, place)])
+  for (const [place, choice] of nodes.entries()) text += record([finishChoice(choice, place)])
+  if (isRecord(value.usage)) text += record([], node.member('usage')?.text)
+  return new TextEncoder().encode(`${text}data: [DONE]\n\n`)
+}
+
+function hasEnded(choice: unknown): boolean {
+  const { finish_reason: finish, message } = recordOf(choice)
+  return finish !== 'error' && isRecord(message)
+}
+
+/** All content in one chunk. */
+function contentChoice(choice: JsonNode, place: number): RawJson {
+  const message = choice.member('message')
+  const calls = message?.member('tool_calls')?.elements()
+  const delta = jsonObject([
+    ['role', '"assistant"'],
+    ...membersBut(message, ['role', 'tool_calls']),
+    ['tool_calls', calls && jsonArray(calls.map(numberedCall))],
+  ])
+  return jsonObject([
+    ['index', indexOf(choice, place)],
+    ['delta', delta],
+    ['logprobs', choice.member('logprobs')?.text],
+    ['finish_reason', 'null'],
+  ])
+}
+
+function finishChoice(choice: JsonNode, place: number): RawJson {
+  return jsonObject([
+    ['index', indexOf(choice, place)],
+    ['delta', '{}'],
+    ...membersBut(choice, ['index', 'message', 'logprobs']),
+  ])
+}
+
+function indexOf(choice: JsonNode, place: number): RawJson {
+  return choice.member('index')?.text ?? String(place)
+}
+
+/** In a stream, fragments of calls are identified by index. */
+function numberedCall(call: JsonNode, place: number): RawJson {
+  return jsonObject([['index', String(place)], ...membersBut(call, ['index'])])
+}

@@ -1,0 +1,235 @@
+// Relays Chat Completions streams and replies as bytes. Records pass unchanged except for the model's name, the cost in
+// the usage record, and that record itself if the caller did not ask for it.
+
+import { openBrace } from '../../../wire/ascii.ts'
+import type { ByteEdit } from '../../../wire/json-members.ts'
+import { JsonSpans } from '../../../wire/json-spans.ts'
+import { JsonTextMeter } from '../../../wire/json-text-meter.ts'
+import { sseComment, sseEvent } from '../../../wire/sse-writer.ts'
+import { utf8Text } from '../../../wire/utf8.ts'
+import {
+  costEdit,
+  createReplyRelay,
+  isObject,
+  isPresent,
+  modelEdit,
+  parseSpan,
+  RecordRelay,
+  spliceReply,
+  usageEdit,
+} from '../../byte-lane/relay.ts'
+import { isRecord, jsonArray, jsonObject, parseRecord, recordOf } from '../../canonical/json.ts'
+import { readErrorObject } from '../errors.ts'
+import { readUsage, renderUsage, usageIn } from '../usage.ts'
+
+const done = new TextEncoder().encode('[DONE]')
+const ownTerminal = sseEvent(undefined, '[DONE]')
+/** Anything but a comment breaks chat clients. */
+export const keepAlive = sseComment('keep-alive')
+
+export class ChatStreamRelay extends RecordRelay {
+  readonly #json = new JsonSpans(['model', 'usage', 'choices', 'error'])
+  #last: Uint8Array | undefined
+  /** What the meter saw in all chunks so far. */
+  #seen = 0
+  /** Choices that have ended. */
+  readonly #ended = new Set<unknown>()
+
+  keepAlive(): Uint8Array {
+    return keepAlive
+  }
+
+  protected read(record: Uint8Array): void {
+    const { dataStart, dataEnd } = this.sse
+    if (isDone(record, dataStart, dataEnd)) return this.#end(record)
+    // An invalid record is dropped; a stream without an end still fails.
+    if (this.#json.read(record, dataStart, dataEnd)) this.#readChunk(record, dataStart, dataEnd)
+  }
+
+  get isOwed(): boolean {
+    return !this.finished && this.#isEnded()
+  }
+
+  #isEnded(): boolean {
+    return this.#ended.size >= this.context.envelope.choices
+  }
+
+  /** A host that closes after all finish reasons has finished; any other close is a failure. */
+  protected override onClose(): void {
+    if (this.#isEnded()) this.#end(ownTerminal)
+  }
+
+  #end(terminal: Uint8Array): void {
+    if ((this.#seen & seenEnd) === 0 && this.meaningful) this.#passOwnEnd()
+    // Usage reported before the last output is checked again: it may cover only the input.
+    if (this.countedBytes !== this.outputBytes) this.#passOwnUsage()
+    this.finish(terminal)
+  }
+
+  #readChunk(record: Uint8Array, dataStart: number, dataEnd: number): void {
+    const { model, usage, choices, error } = this.#json.of
+    if (isPresent(record, error)) {
+      this.fault = readErrorObject(parseSpan(record, error))
+      return
+    }
+    if (!this.meaningful) this.meaningful = isMeaningfulChunk(utf8Text(record, dataStart, dataEnd))
+    this.outputBytes += outputMeter.count(record, choices.start, choices.end)
+    this.#seen |= outputMeter.seen
+    if ((outputMeter.seen & seenEnd) !== 0) {
+      for (const index of endedChoices(parseSpan(record, choices))) this.#ended.add(index)
+    }
+    this.#last = record
+    if (!isObject(record, usage)) return this.#passNamed(record, dataStart)
+    const edit = this.#readUsage(record)
+    // The extra record, which only the gateway asked for.
+    if (isEmptyList(record, choices) && !this.context.wantsStreamUsage) return
+    this.pass(spliceReply(record, modelEdit(record, model, this.context.modelJson, dataStart), edit))
+  }
+
+  #passNamed(record: Uint8Array, dataStart: number): void {
+    const { model, choices } = this.#json.of
+    const { modelJson } = this.context
+    // Hot path: allocates only the copy of the record.
+    if (model.start >= 0) return this.passEdited(record, model.start, model.end, modelJson)
+    // Not a chunk: pass it unchanged.
+    if (choices.start < 0) return this.pass(record)
+    const { start, end, bytes } = modelEdit(record, model, modelJson, dataStart)
+    this.passEdited(record, start, end, bytes)
+  }
+
+  /** Keeps the reported usage and returns the edit that adds its cost, or replaces it with a plausible one. */
+  #readUsage(record: Uint8Array): ByteEdit {
+    const span = this.#json.of.usage
+    const reported = readUsage(parseSpan(record, span))
+    const usage = this.context.finalUsage(reported, this.usageSoFar, () => this.outputBytes)
+    const cost = this.context.costOf(usage)
+    // Some hosts report usage in every chunk; the last one is the total.
+    this.usage = usage
+    this.countedBytes = this.outputBytes
+    this.usageSoFar = reported ?? this.usageSoFar
+    return usage === reported ? costEdit(record, span, cost) : usageEdit(record, span, renderUsage(usage, cost))
+  }
+
+  /** Strict clients discard a reply without a finish_reason, although its provider ended it. */
+  #passOwnEnd(): void {
+    const reason = (this.#seen & seenCall) === 0 ? '"stop"' : '"tool_calls"'
+    const choice = jsonObject([
+      ['index', '0'],
+      ['delta', '{}'],
+      ['finish_reason', reason],
+    ])
+    this.#passOwn([['choices', jsonArray([choice])]])
+  }
+
+  /** A caller that asked for usage gets it, even if the provider sent none or put it elsewhere. */
+  #passOwnUsage(): void {
+    const reported = readUsage(usageIn(this.#lastChunk())) ?? this.usageSoFar
+    const usage = this.context.finalUsage(reported, this.usageSoFar, () => this.outputBytes)
+    if (usage === this.usage) return
+    this.usage = usage
+    this.countedBytes = this.outputBytes
+    if (!this.context.wantsStreamUsage || this.#last === undefined) return
+    this.#passOwn([
+      ['choices', '[]'],
+      ['usage', renderUsage(usage, this.context.costOf(usage))],
+    ])
+  }
+
+  /** Our own chunk, with the id and time of the last one. */
+  #passOwn(members: readonly (readonly [string, string])[]): void {
+    const { id, created } = this.#lastChunk()
+    const json = jsonObject([
+      ['id', JSON.stringify(id)],
+      ['object', '"chat.completion.chunk"'],
+      ['created', JSON.stringify(created)],
+      ['model', utf8Text(this.context.modelJson, 0, this.context.modelJson.length)],
+      ...members,
+    ])
+    this.pass(sseEvent(undefined, json))
+  }
+
+  #lastChunk(): Readonly<Record<string, unknown>> {
+    const last = this.#last ?? new Uint8Array(0)
+    return recordOf(parseSpan(last, { start: last.indexOf(openBrace), end: last.length }))
+  }
+}
+
+function isDone(record: Uint8Array, start: number, end: number): boolean {
+  if (end - start !== done.length) return false
+  for (let i = 0; i < done.length; i++) if (record[start + i] !== done[i]) return false
+  return true
+}
+
+function isEmptyList(record: Uint8Array, span: { start: number; end: number }): boolean {
+  return span.end - span.start === 2 && record[span.start] === 0x5b
+}
+
+export const relayReply = createReplyRelay({
+  content: 'choices',
+  readUsage,
+  renderUsage,
+  outputBytes(choices) {
+    const json = Buffer.from(JSON.stringify(choices ?? null))
+    return outputMeter.count(json, 0, json.length)
+  },
+  readErrorObject,
+  isEmptyReply,
+})
+
+// The members that hold generated text, under the names hosts use, and what else to detect while scanning.
+
+/** `name`, `arguments` and `input` belong to tool calls, `transcript` to audio. */
+const textNames = ['content', 'refusal', 'reasoning_content', 'reasoning', 'name', 'arguments', 'input', 'transcript']
+
+/** Bits of `outputMeter.seen`: the reply has a finish reason; it calls a tool. */
+export const seenEnd = 0b01
+export const seenCall = 0b10
+
+/** `seen` must be read right after the count that set it. */
+export const outputMeter = new JsonTextMeter(textNames, ['finish_reason', 'name'])
+
+// Whether a chunk has something that a client would display: text, reasoning, a tool call or an end. Role-only chunks,
+// filter results and usage do not count. Until then another provider can be tried.
+
+/** Members of a delta with generated output, under the names hosts use. */
+const outputNames = [
+  ...['content', 'refusal', 'reasoning_content', 'reasoning', 'tool_calls', 'function_call', 'audio', 'images'],
+]
+
+export function isMeaningfulChunk(json: string): boolean {
+  const choices: unknown = parseRecord(json)?.choices
+  return Array.isArray(choices) && choices.some(isMeaningfulChoice)
+}
+
+function isMeaningfulChoice(choice: unknown): boolean {
+  if (!isRecord(choice)) return false
+  if (isEnding(choice.finish_reason)) return true
+  const { delta } = choice
+  return isRecord(delta) && outputNames.some((name) => isFilled(delta[name]))
+}
+
+/** The indexes of the choices with a finish reason. */
+export function endedChoices(choices: unknown): unknown[] {
+  const list: unknown[] = Array.isArray(choices) ? choices : []
+  return list.flatMap((choice) => (isRecord(choice) && isEnding(choice.finish_reason) ? [choice.index ?? 0] : []))
+}
+
+/** `error` is not an end: with nothing before it, there is no answer. */
+function isEnding(finishReason: unknown): boolean {
+  return typeof finishReason === 'string' && finishReason !== '' && finishReason !== 'error'
+}
+
+/** Whether a whole reply has neither content nor a proper end. */
+export function isEmptyReply({ choices }: Record<string, unknown>): boolean {
+  if (!Array.isArray(choices)) return true
+  return choices.every((choice) => {
+    if (!isRecord(choice) || isEnding(choice.finish_reason)) return !isRecord(choice)
+    const { message } = choice
+    return !isRecord(message) || !outputNames.some((name) => isFilled(message[name]))
+  })
+}
+
+function isFilled(value: unknown): boolean {
+  if (typeof value === 'string' || Array.isArray(value)) return value.length > 0
+  return isRecord(value)
+}

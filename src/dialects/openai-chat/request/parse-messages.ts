@@ -1,0 +1,477 @@
+// Parses messages into system blocks and turns, one turn per message.
+
+import type {
+  AssistantBlock,
+  DocumentBlock,
+  ImageBlock,
+  SealedThinkingBlock,
+  TextBlock,
+  ThinkingBlock,
+  ToolCallBlock,
+  ToolResultBlock,
+  Turn,
+  UserBlock,
+} from '../../canonical/conversation.ts'
+import { isRecord, recordOf } from '../../canonical/json.ts'
+import { isOwnSignature, writeSignature } from '../../canonical/signature.ts'
+import { type RequestFields, refuseAt, shownWord, wrongType } from '../../request/fields.ts'
+import { isWebUrl, readDataUrl, readMediaUrl, sniffMediaType } from '../../request/media.ts'
+import { paramOf } from '../../request/warnings.ts'
+import { type PlacedReasoning, placeReasoning, reasoningFieldNames } from '../reasoning.ts'
+import { markOf, type ParseContext, readMark } from './context.ts'
+
+interface ParsedMessages {
+  readonly system: readonly TextBlock[]
+  readonly turns: readonly Turn[]
+}
+
+/** A `function_call` without a `function` message so far. */
+interface LegacyCall {
+  readonly id: string
+  readonly name: string
+}
+
+const everywhere = ['role', 'content', 'name', 'cache_control', 'prompt_cache_breakpoint']
+const knownMembers: ReadonlyMap<string, ReadonlySet<string>> = new Map([
+  ['system', new Set(everywhere)],
+  ['developer', new Set(everywhere)],
+  ['user', new Set(everywhere)],
+  ['tool', new Set([...everywhere, 'tool_call_id', 'is_error'])],
+  ['function', new Set(everywhere)],
+  [
+    'assistant',
+    new Set([
+      ...everywhere,
+      ...reasoningFieldNames,
+      'refusal',
+      'audio',
+      'tool_calls',
+      'function_call',
+      // Output only; clients send the whole message back.
+      'annotations',
+    ]),
+  ],
+])
+
+export function parseMessages(body: RequestFields, context: ParseContext): ParsedMessages {
+  const system: TextBlock[] = []
+  const turns: Turn[] = []
+  const legacy: LegacyCall[] = []
+  for (const [index, message] of body.objects('messages').entries()) {
+    const role = message.text('role')
+    const known = knownMembers.get(role)
+    if (!known) return message.refuse('role', `The role ${shownWord(role)} does not exist.`)
+    message.warnUnknown(known, context.warnings)
+    // A tool's name repeats the name in its call; any other name is lost.
+    if (role !== 'tool' && role !== 'function' && message.optionalText('name')) {
+      context.warnings.add('name_dropped', message.pointer('name'))
+    }
+    const turn = parseTurn(message, { role, index, legacy }, context)
+    if (turn.role === 'system' && turns.length === 0) system.push(...turn.blocks)
+    else turns.push(turn)
+  }
+  return { system, turns }
+}
+
+interface Position {
+  readonly role: string
+  readonly index: number
+  readonly legacy: LegacyCall[]
+}
+
+function parseTurn(message: RequestFields, { role, index, legacy }: Position, context: ParseContext): Turn {
+  const place = message.at
+  switch (role) {
+    case 'system':
+    case 'developer':
+      return { role: 'system', blocks: marked(parseSystem(message, context), message, context), place }
+    case 'user':
+      return { role: 'user', blocks: marked(parseUser(message, context), message, context), place }
+    case 'tool':
+      return { role: 'user', blocks: [parseTool(message, message.text('tool_call_id'), context)], place }
+    case 'function':
+      return { role: 'user', blocks: [parseTool(message, answeredLegacyId(message, legacy), context)], place }
+    default: {
+      const legacyId = `call_legacy_${index}`
+      const blocks = parseAssistant(message, legacyId, context)
+      for (const block of blocks) {
+        if (block.kind === 'tool-call' && block.id === legacyId) legacy.push({ id: legacyId, name: block.name })
+      }
+      return { role: 'assistant', blocks: marked(blocks, message, context), place }
+    }
+  }
+}
+
+function parseSystem(message: RequestFields, context: ParseContext): TextBlock[] {
+  const content = message.textOrObjects('content')
+  if (typeof content === 'string') return content === '' ? [] : [{ kind: 'text', text: content }]
+  return content.map((part) => {
+    warnPartMembers(part, context)
+    return part.text('type') === 'text' ? parseTextPart(part, context) : refusePart(part, message.text('role'))
+  })
+}
+
+function parseUser(message: RequestFields, context: ParseContext): UserBlock[] {
+  const content = message.textOrObjects('content')
+  if (typeof content === 'string') return [{ kind: 'text', text: content }]
+  return content.map((part): UserBlock => {
+    if (part.text('type') === 'tool_result') return parseToolResult(part, context)
+    return parsePart(part, context) ?? refusePart(part, 'user')
+  })
+}
+
+function parseTool(message: RequestFields, callId: string, context: ParseContext): ToolResultBlock {
+  return {
+    kind: 'tool-result',
+    callId,
+    content: parseResultContent(message, context),
+    isError: message.optionalBoolean('is_error') ?? false,
+    ...markOf(message, context),
+  }
+}
+
+/** In the form of Messages. */
+function parseToolResult(part: RequestFields, context: ParseContext): ToolResultBlock {
+  return parseTool(part, part.text('tool_use_id'), context)
+}
+
+function parseResultContent(fields: RequestFields, context: ParseContext): ContentBlock[] {
+  const content = fields.textOrObjects('content')
+  if (typeof content === 'string') return content === '' ? [] : [{ kind: 'text', text: content }]
+  return content.map((part) => parsePart(part, context) ?? refusePart(part, 'tool'))
+}
+
+function answeredLegacyId(message: RequestFields, legacy: LegacyCall[]): string {
+  const name = message.text('name')
+  const call = legacy.findIndex((open) => open.name === name)
+  if (call === -1)
+    return message.refuse('name', `The function message for ${shownWord(name)} answers no function call.`)
+  return legacy.splice(call, 1)[0]?.id ?? ''
+}
+
+/** A mark on the message applies to its last block that can carry one. */
+function marked<Block extends { readonly kind: string }>(
+  blocks: readonly Block[],
+  message: RequestFields,
+  context: ParseContext,
+): Block[] {
+  const cacheMark = readMark(message, context)
+  const last = cacheMark ? blocks.findLastIndex(({ kind }) => !unmarkable.has(kind)) : -1
+  return blocks.map((block, i) => (i === last ? { ...block, cacheMark } : block))
+}
+
+const unmarkable: ReadonlySet<string> = new Set(['thinking', 'sealed-thinking', 'refusal'])
+
+// One assistant message: its text, then its calls, with the reasoning between them.
+
+/** `legacyId` becomes the id of this message's `function_call`. */
+export function parseAssistant(message: RequestFields, legacyId: string, context: ParseContext): AssistantBlock[] {
+  if (message.value('audio') !== undefined) {
+    message.refuse('audio', 'Audio of an earlier answer is not available for this model; send its text.')
+  }
+  const calls = message
+    .objects('tool_calls')
+    .flatMap((call) => [...parseProof(call, message, context), parseCall(call, context)])
+  const said = parseContent(message, context).filter((block) => !isAmong(calls, block))
+  const inContent = said.some(({ kind }) => kind === 'thinking' || kind === 'sealed-thinking')
+  const refusal = message.optionalText('refusal')
+  const blocks: AssistantBlock[] = [
+    ...said,
+    ...(refusal ? [{ kind: 'refusal', text: refusal } as const] : []),
+    ...calls,
+    ...parseLegacyCall(message, legacyId, context),
+  ]
+  return inContent ? blocks : placeReasoning(parseReasoningFields(message, context), blocks)
+}
+
+/** Some clients keep a call in both forms. Within one form an id may repeat: some models use one for all calls. */
+function isAmong(calls: readonly AssistantBlock[], block: AssistantBlock): boolean {
+  if (block.kind !== 'tool-call') return false
+  return calls.some((call) => call.kind === 'tool-call' && call.id === block.id)
+}
+
+function parseContent(message: RequestFields, context: ParseContext): AssistantBlock[] {
+  const content = message.textOrObjects('content')
+  if (typeof content === 'string') return content === '' ? [] : [{ kind: 'text', text: content }]
+  return content.flatMap((part): AssistantBlock[] => {
+    switch (part.text('type')) {
+      case 'text':
+      case 'output_text': {
+        const block = parseTextPart(part, context)
+        return block.text === '' && !block.cacheMark ? [] : [block]
+      }
+      case 'refusal':
+        return [{ kind: 'refusal', text: part.text('refusal') }]
+      case 'thinking':
+      case 'redacted_thinking':
+        return parseReasoningPart(part)
+      case 'tool_use':
+        return [parseToolUse(part, context)]
+      default:
+        return refusePart(part, 'assistant')
+    }
+  })
+}
+
+/**
+ * Reads our signature of the thinking before a call; it counts if the details did not come back. Google's own signature
+ * cannot be used.
+ */
+function parseProof(call: RequestFields, message: RequestFields, context: ParseContext): AssistantBlock[] {
+  if (call.value('extra_content') === undefined) return []
+  const signature = recordOf(recordOf(call.value('extra_content')).google).thought_signature
+  if (typeof signature !== 'string' || !isOwnSignature(signature)) {
+    context.warnings.add('thinking_dropped', call.pointer('extra_content'))
+    return []
+  }
+  const hasDetails = message.objects('reasoning_details').length > 0
+  return hasDetails ? [] : [{ kind: 'thinking', text: '', signature }]
+}
+
+function parseCall(call: RequestFields, context: ParseContext): ToolCallBlock {
+  const id = nonEmpty(call, 'id')
+  const type = call.optionalWord('type', ['function', 'custom']) ?? 'function'
+  const detail = call.optionalObject(type) ?? call.missing(type)
+  return {
+    kind: 'tool-call',
+    id,
+    name: nonEmpty(detail, 'name'),
+    arguments: type === 'custom' ? (detail.optionalText('input') ?? '') : argumentText(detail, 'arguments', context),
+    custom: type === 'custom',
+    ...markOf(call, context),
+  }
+}
+
+/** In the form of Messages. */
+function parseToolUse(part: RequestFields, context: ParseContext): ToolCallBlock {
+  return {
+    kind: 'tool-call',
+    id: nonEmpty(part, 'id'),
+    name: nonEmpty(part, 'name'),
+    arguments: argumentText(part, 'input', context),
+    custom: false,
+    ...markOf(part, context),
+  }
+}
+
+function parseLegacyCall(message: RequestFields, id: string, context: ParseContext): ToolCallBlock[] {
+  const call = message.optionalObject('function_call')
+  if (!call) return []
+  const name = nonEmpty(call, 'name')
+  return [{ kind: 'tool-call', id, name, arguments: argumentText(call, 'arguments', context), custom: false }]
+}
+
+/** A string is the text itself; for clients that send an object instead, the object's text. */
+function argumentText(fields: RequestFields, name: string, context: ParseContext): string {
+  const value = fields.value(name)
+  if (value === undefined || typeof value === 'string') return value ?? ''
+  if (typeof value !== 'object') return wrongType(fields.pointer(name), 'a string', value)
+  return context.rawText(fields.pointer(name))
+}
+
+function nonEmpty(fields: RequestFields, name: string): string {
+  const text = fields.text(name)
+  return text === '' ? fields.missing(name) : text
+}
+
+// Content parts of user and tool messages: text, images, files and audio. Parts in the form of Messages, which some
+// clients send, are accepted too. The media type decides the kind of block, not the type of the part.
+
+export type ContentBlock = TextBlock | ImageBlock | DocumentBlock
+
+const contentTypes: ReadonlySet<string> = new Set([
+  ...['text', 'input_text', 'image_url', 'file', 'image', 'document', 'input_audio'],
+])
+const partMembers: ReadonlySet<string> = new Set([
+  ...['type', 'text', 'image_url', 'file', 'input_audio', 'source', 'title', 'context'],
+  ...['cache_control', 'prompt_cache_breakpoint'],
+])
+/** Members of the object inside a part of any type. */
+const detailMembers: ReadonlySet<string> = new Set([
+  ...['url', 'detail', 'file_id', 'filename', 'file_data', 'data', 'format', 'type', 'media_type'],
+])
+
+/** Warns about members that have no place in the canonical form. */
+export function warnPartMembers(part: RequestFields, { warnings }: ParseContext): void {
+  if (!contentTypes.has(part.text('type'))) return
+  part.warnUnknown(partMembers, warnings)
+  for (const name of ['image_url', 'file', 'input_audio', 'source']) {
+    if (isRecord(part.value(name))) part.optionalObject(name)?.warnUnknown(detailMembers, warnings)
+  }
+}
+
+/** undefined = not a content type. */
+export function parsePart(part: RequestFields, context: ParseContext): ContentBlock | undefined {
+  warnPartMembers(part, context)
+  switch (part.text('type')) {
+    case 'text':
+    case 'input_text':
+      return parseTextPart(part, context)
+    case 'image_url':
+      return { ...parseImageUrl(part, context), ...markOf(part, context) }
+    case 'file':
+      return { ...parseFile(part), ...markOf(part, context) }
+    case 'image':
+    case 'document':
+      return { ...parseSource(part), ...markOf(part, context) }
+    case 'input_audio':
+      return { ...parseAudio(part), ...markOf(part, context) }
+    default:
+      return undefined
+  }
+}
+
+export function parseTextPart(part: RequestFields, context: ParseContext): TextBlock {
+  return { kind: 'text', text: part.text('text'), ...markOf(part, context) }
+}
+
+export function refusePart(part: RequestFields, role: string): never {
+  const type = part.text('type')
+  return part.refuse('type', `A content part of type ${shownWord(type)} is not supported in a ${role} message.`)
+}
+
+function parseImageUrl(part: RequestFields, { warnings }: ParseContext): ImageBlock | DocumentBlock {
+  // Several clients send a plain string, although it is not documented.
+  if (typeof part.value('image_url') === 'string') {
+    return mediaByUrl(part.text('image_url'), part.pointer('image_url'))
+  }
+  const image = part.optionalObject('image_url') ?? part.missing('image_url')
+  if ((image.optionalText('detail') ?? 'auto') !== 'auto') warnings.add('detail_dropped', image.pointer('detail'))
+  return mediaByUrl(image.text('url'), image.pointer('url'))
+}
+
+function mediaByUrl(url: string, pointer: string): ImageBlock | DocumentBlock {
+  if (isWebUrl(url)) return { kind: 'image', source: readMediaUrl(url, pointer) }
+  const data = readDataUrl(url)
+  if (!data) return refuseAt(pointer, `\`${paramOf(pointer)}\` must be an http(s) URL or a base64 data URL.`)
+  return mediaByContent(data.base64, data.mediaType, pointer)
+}
+
+function mediaByContent(base64: string, label: string, pointer: string): ImageBlock | DocumentBlock {
+  const mediaType = sniffMediaType(base64) ?? (label === 'application/pdf' ? label : undefined)
+  if (mediaType === undefined) {
+    return refuseAt(pointer, `\`${paramOf(pointer)}\` (${label}) is not a PNG, JPEG, GIF or WebP image or a PDF.`)
+  }
+  return { kind: mediaType === 'application/pdf' ? 'document' : 'image', source: { kind: 'data', mediaType, base64 } }
+}
+
+function parseFile(part: RequestFields): ImageBlock | DocumentBlock {
+  const file = part.optionalObject('file') ?? part.missing('file')
+  if (file.optionalText('file_id') !== undefined) {
+    return file.refuse('file_id', 'Files by id are kept by one provider and not available here; send `file_data`.')
+  }
+  const title = file.optionalText('filename')
+  const titled = title === undefined ? {} : { title }
+  const fileData = file.text('file_data')
+  const pointer = file.pointer('file_data')
+  if (isWebUrl(fileData)) return { kind: 'document', source: readMediaUrl(fileData, pointer), ...titled }
+  const { mediaType, base64 } = readDataUrl(fileData) ?? { mediaType: 'application/octet-stream', base64: fileData }
+  if (mediaType.startsWith('text/') || mediaType === 'application/json') {
+    const text = Buffer.from(base64, 'base64').toString('utf8')
+    return { kind: 'document', source: { kind: 'text', text }, ...titled }
+  }
+  const medium = mediaByContent(base64, mediaType, pointer)
+  return medium.kind === 'document' ? { ...medium, ...titled } : medium
+}
+
+/** wav and mp3 are documented; some hosts accept the others. */
+const audioFormats: ReadonlySet<string> = new Set(['wav', 'mp3', 'aiff', 'aac', 'ogg', 'flac'])
+
+/** Audio becomes a document by value; the target decides whether it accepts it. */
+function parseAudio(part: RequestFields): DocumentBlock {
+  const audio = part.optionalObject('input_audio') ?? part.missing('input_audio')
+  const format = audio.text('format').toLowerCase()
+  if (!audioFormats.has(format)) {
+    return audio.refuse('format', `The audio format ${shownWord(format)} is not supported; send wav or mp3.`)
+  }
+  const data = audio.text('data')
+  // Plain base64 is documented; some clients send a data URL, as for images.
+  const base64 = readDataUrl(data)?.base64 ?? data
+  return { kind: 'document', source: { kind: 'data', mediaType: `audio/${format}`, base64 } }
+}
+
+/** An image or document in the form of Messages. */
+function parseSource(part: RequestFields): ImageBlock | DocumentBlock {
+  const source = part.optionalObject('source') ?? part.missing('source')
+  const title = part.optionalText('title')
+  const about = part.optionalText('context')
+  const named = { ...(title === undefined ? {} : { title }), ...(about === undefined ? {} : { context: about }) }
+  const kind = part.text('type') === 'image' ? 'image' : 'document'
+  switch (source.text('type')) {
+    case 'base64': {
+      const medium = mediaByContent(source.text('data'), source.text('media_type'), source.pointer('data'))
+      return medium.kind === 'document' ? { ...medium, ...named } : medium
+    }
+    case 'url': {
+      const at = readMediaUrl(source.text('url'), source.pointer('url'))
+      return kind === 'image' ? { kind, source: at } : { kind, source: at, ...named }
+    }
+    case 'text':
+      if (kind === 'document') return { kind, source: { kind: 'text', text: source.text('data') }, ...named }
+  }
+  return source.refuse('type', `The source type ${shownWord(source.text('type'))} is not supported in an ${kind}.`)
+}
+
+// Reasoning in an assistant message. These are the extensions in use, the most complete first: `reasoning_details`
+// (OpenRouter and us), `thinking_blocks` (LiteLLM), plain text.
+
+type ReasoningBlock = ThinkingBlock | SealedThinkingBlock
+
+/** The format of Messages signatures, also assumed for entries without a format. */
+const messagesFormat = 'anthropic-claude-v1'
+
+export function parseReasoningFields(message: RequestFields, context: ParseContext): PlacedReasoning<ReasoningBlock>[] {
+  const details = message.objects('reasoning_details')
+  if (details.length > 0) {
+    return details.flatMap((detail) => placed(parseDetail(detail, context), detail.value('index')))
+  }
+  const blocks = message.objects('thinking_blocks')
+  if (blocks.length > 0) return blocks.flatMap((block) => placed(parseReasoningPart(block)))
+  const text = message.optionalText('reasoning_content') || message.optionalText('reasoning')
+  return text ? placed([{ kind: 'thinking', text, signature: undefined }]) : []
+}
+
+function placed(blocks: readonly ReasoningBlock[], index?: unknown): PlacedReasoning<ReasoningBlock>[] {
+  return blocks.map((block) => ({ block, place: typeof index === 'number' ? index : undefined }))
+}
+
+function parseDetail(detail: RequestFields, { warnings }: ParseContext): ReasoningBlock[] {
+  const format = detail.optionalText('format') || messagesFormat
+  switch (detail.text('type')) {
+    case 'reasoning.text': {
+      const signature = detail.optionalText('signature') || undefined
+      return [
+        {
+          kind: 'thinking',
+          text: detail.optionalText('text') ?? '',
+          signature: signature && issuedAs(signature, format),
+        },
+      ]
+    }
+    case 'reasoning.summary':
+      return [{ kind: 'thinking', text: detail.text('summary'), signature: undefined }]
+    case 'reasoning.encrypted':
+      return [{ kind: 'sealed-thinking', data: issuedAs(detail.text('data'), format) }]
+    default:
+      warnings.add('reasoning_dropped', detail.at)
+      return []
+  }
+}
+
+/** Wraps a signature of another format in ours, so that it is not mistaken for a Messages signature. */
+function issuedAs(proof: string, format: string): string {
+  if (format === messagesFormat || format === 'unknown' || isOwnSignature(proof)) return proof
+  return writeSignature({ issuer: format, blob: proof })
+}
+
+/** Blocks in the form of Messages, and Mistral's thinking part, whose text is a list of text parts. */
+export function parseReasoningPart(part: RequestFields): ReasoningBlock[] {
+  if (part.text('type') === 'redacted_thinking') return [{ kind: 'sealed-thinking', data: part.text('data') }]
+  const text = Array.isArray(part.value('thinking'))
+    ? part
+        .objects('thinking')
+        .map((piece) => piece.optionalText('text') ?? '')
+        .join('')
+    : part.text('thinking')
+  return [{ kind: 'thinking', text, signature: part.optionalText('signature') || undefined }]
+}

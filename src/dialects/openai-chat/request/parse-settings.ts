@@ -1,0 +1,207 @@
+// Parses everything except messages and tools: sampling, stop sequences, reasoning, output format, and the fields that
+// only this dialect has. An explicit default counts as not set.
+
+import { efforts, type OutputFormat, type ReasoningWish, type Sampling } from '../../canonical/conversation.ts'
+import { isRecord } from '../../canonical/json.ts'
+import { type RequestFields, shownWord, wrongType } from '../../request/fields.ts'
+import { pointerStep } from '../../request/warnings.ts'
+import type { ParseContext } from './context.ts'
+
+export function parseSampling(body: RequestFields, context: ParseContext): Sampling {
+  const temperature = within(body, 'temperature', 0, 2)
+  const topP = within(body, 'top_p', 0, 1)
+  const topK = body.optionalNumber('top_k')
+  // 0 is the default of both penalties.
+  const frequencyPenalty = within(body, 'frequency_penalty', -2, 2) || undefined
+  const presencePenalty = within(body, 'presence_penalty', -2, 2) || undefined
+  const seed = body.optionalNumber('seed')
+  const bias = body.optionalObject('logit_bias')
+  return {
+    ...(temperature === undefined ? {} : { temperature }),
+    ...(topP === undefined ? {} : { topP }),
+    // In vLLM, -1 or 0 means all tokens.
+    ...(topK === undefined || topK <= 0 ? {} : { topK }),
+    ...(frequencyPenalty === undefined ? {} : { frequencyPenalty }),
+    ...(presencePenalty === undefined ? {} : { presencePenalty }),
+    ...(seed === undefined ? {} : { seed }),
+    ...(bias && bias.names.length > 0 ? { logitBias: context.rawText(bias.at) } : {}),
+  }
+}
+
+function within(body: RequestFields, name: string, least: number, most: number): number | undefined {
+  const value = body.optionalNumber(name)
+  if (value === undefined || (value >= least && value <= most)) return value
+  return body.refuse(name, `\`${name}\` must be from ${least} to ${most}.`)
+}
+
+export function parseStop(body: RequestFields, { warnings }: ParseContext): string[] {
+  const value = body.value('stop')
+  if (value === undefined) return []
+  const list = typeof value === 'string' ? [value] : (body.optionalList('stop') ?? [])
+  const stop = list.map((text, i) =>
+    typeof text === 'string' ? text : wrongType(`${body.pointer('stop')}/${i}`, 'a string', text),
+  )
+  if (stop.includes('')) warnings.add('stop_dropped', '/stop')
+  return stop.filter((text) => text !== '')
+}
+
+/** The reasoning settings and where they were written. Of several fields the native one comes first. */
+export function parseReasoning(body: RequestFields): { wish: ReasoningWish; place: string } | undefined {
+  const native = body.optionalWord('reasoning_effort', efforts)
+  const reasoning = body.optionalObject('reasoning')
+  const thinking = body.optionalObject('thinking')
+  const effort = native ?? reasoning?.optionalWord('effort', efforts)
+  const budgetTokens =
+    effort === undefined ? (tokens(reasoning, 'max_tokens') ?? tokens(thinking, 'budget_tokens')) : undefined
+  const mode = effort === undefined ? modeOf(reasoning, thinking) : undefined
+  const visible = visibility(body, reasoning)
+  if (effort === undefined && budgetTokens === undefined && mode === undefined && visible === undefined)
+    return undefined
+  const place = native ? '/reasoning_effort' : reasoning ? '/reasoning' : thinking ? '/thinking' : '/include_reasoning'
+  const wish = {
+    ...(effort === undefined ? {} : { effort }),
+    ...(budgetTokens === undefined ? {} : { budgetTokens }),
+    ...(mode === undefined ? {} : { mode }),
+    ...(visible === undefined ? {} : { visible }),
+  }
+  return { wish, place }
+}
+
+function tokens(fields: RequestFields | undefined, name: string): number | undefined {
+  const value = fields?.optionalNumber(name)
+  if (value === undefined || (Number.isInteger(value) && value >= 0)) return value
+  return fields?.refuse(name, `\`${name}\` must be a whole number of tokens.`)
+}
+
+function modeOf(reasoning: RequestFields | undefined, thinking: RequestFields | undefined): ReasoningWish['mode'] {
+  const type = thinking?.optionalWord('type', ['enabled', 'disabled', 'adaptive', 'auto', 'between_tools'])
+  if (type === 'disabled') return 'off'
+  if (type === 'between_tools') return 'between-tools'
+  if (type === 'adaptive' || type === 'auto') return 'adaptive'
+  const enabled = reasoning?.optionalBoolean('enabled') ?? (type === 'enabled' ? true : undefined)
+  return enabled === undefined ? undefined : enabled ? 'on' : 'off'
+}
+
+function visibility(body: RequestFields, reasoning: RequestFields | undefined): boolean | undefined {
+  const exclude = reasoning?.optionalBoolean('exclude')
+  return exclude === undefined ? body.optionalBoolean('include_reasoning') : !exclude
+}
+
+const formatMembers: ReadonlySet<string> = new Set(['name', 'description', 'schema', 'strict'])
+
+export function parseOutputFormat(body: RequestFields, context: ParseContext): OutputFormat | undefined {
+  const format = body.optionalObject('response_format')
+  if (!format) return undefined
+  const type = format.text('type')
+  if (type === 'text') return undefined
+  if (type === 'json_object') return { kind: 'json-object' }
+  if (type !== 'json_schema') {
+    return format.refuse('type', `The response format ${shownWord(type)} is not available for this model.`)
+  }
+  const wanted = format.optionalObject('json_schema') ?? format.missing('json_schema')
+  wanted.warnUnknown(formatMembers, context.warnings)
+  const schema = wanted.optionalObject('schema')
+  // Without a schema, any JSON is accepted.
+  if (!schema) return { kind: 'json-object' }
+  return {
+    kind: 'json-schema',
+    name: wanted.optionalText('name'),
+    description: wanted.optionalText('description'),
+    schema: context.rawText(schema.at),
+    strict: wanted.optionalBoolean('strict'),
+  }
+}
+
+// Fields without an equivalent in other dialects. A field that changes the shape of the response or a guarantee is
+// refused; others are omitted with a warning; explicit defaults are ignored.
+
+/** Parsed elsewhere, or without meaning for a provider. */
+const supported: ReadonlySet<string> = new Set([
+  ...['model', 'messages', 'stream', 'stream_options', 'tools', 'tool_choice', 'parallel_tool_calls'],
+  ...['functions', 'function_call', 'max_tokens', 'max_completion_tokens', 'temperature', 'top_p', 'top_k'],
+  ...['frequency_penalty', 'presence_penalty', 'seed', 'logit_bias', 'stop', 'response_format'],
+  ...['reasoning_effort', 'reasoning', 'thinking', 'include_reasoning', 'verbosity', 'service_tier'],
+  ...['user', 'safety_identifier', 'prompt_cache_key', 'prompt_cache_options', 'cache_control'],
+  // For the caller's records.
+  'metadata',
+])
+
+/** Whether a value is the default. */
+const isDefault: Readonly<Record<string, (value: unknown) => boolean>> = {
+  n: (value) => value === 1,
+  logprobs: (value) => value === false,
+  top_logprobs: (value) => value === 0,
+  modalities: (value) => Array.isArray(value) && value.every((modality) => modality === 'text'),
+  store: (value) => value === false,
+  min_p: (value) => value === 0,
+  repetition_penalty: (value) => value === 1,
+}
+
+/** Fields that change the response, and what to do instead. */
+const refused: Readonly<Record<string, string>> = {
+  n: 'This model gives one answer per request: leave out `n`, or send the request several times.',
+  logprobs: '`logprobs` are not available for this model.',
+  top_logprobs: '`top_logprobs` are not available for this model.',
+  audio: '`audio` output is not available for this model.',
+  modalities: '`modalities` other than text are not available for this model.',
+  moderation: '`moderation` is not available for this model.',
+  web_search_options: '`web_search_options` is not available for this model.',
+}
+
+/** These make the provider search and read its findings. */
+const lookups: ReadonlySet<string> = new Set(['web_search_options', 'plugins', 'search_parameters', 'web_search'])
+/** These request audio output. */
+const audioFields: ReadonlySet<string> = new Set(['audio', 'modalities'])
+/** Searches that hosts run at most if the caller sets no limit. */
+const maxSearches = 20
+
+export function parseUnsupported(body: RequestFields, { unsupported }: ParseContext): void {
+  for (const name of body.names) {
+    const value = body.value(name)
+    if (value === undefined || supported.has(name)) continue
+    if (Object.hasOwn(isDefault, name) && isDefault[name]?.(value)) continue
+    const reason = Object.hasOwn(refused, name) ? refused[name] : undefined
+    const field = body.pointer(name)
+    const adds = {
+      ...(lookups.has(name) && ({ addsInput: true, maxSearches } as const)),
+      ...(audioFields.has(name) && ({ wantsAudio: true } as const)),
+    }
+    unsupported.push(
+      reason === undefined ? { field, refuse: false, ...adds } : { field, refuse: true, reason, ...adds },
+    )
+  }
+  for (const [name, known] of Object.entries(knownInside)) {
+    const inner = isRecord(body.value(name)) ? body.optionalObject(name) : undefined
+    for (const member of inner?.names ?? []) {
+      const value = inner?.value(member)
+      if (known.includes(member) || value === undefined || value === false) continue
+      unsupported.push({ field: `/${name}${pointerStep(member)}`, refuse: false })
+    }
+  }
+}
+
+/** Known members of settings that are objects; others are omitted with a warning. */
+const knownInside: Readonly<Record<string, readonly string[]>> = {
+  stream_options: ['include_usage'],
+  reasoning: ['effort', 'max_tokens', 'enabled', 'exclude'],
+  thinking: ['type', 'budget_tokens'],
+  response_format: ['type', 'json_schema'],
+  // Also flat, as some clients send it.
+  tool_choice: [
+    ...['type', 'name', 'function', 'custom', 'tool', 'allowed_tools', 'mode', 'tools'],
+    'disable_parallel_tool_use',
+  ],
+}
+
+const tiers = { auto: 'auto', default: 'standard', flex: 'economy', priority: 'fast', fast: 'fast' } as const
+
+export function parseServiceTier(
+  body: RequestFields,
+  { unsupported }: ParseContext,
+): (typeof tiers)[keyof typeof tiers] | undefined {
+  const tier = body.optionalText('service_tier')
+  if (tier === undefined) return undefined
+  if (Object.hasOwn(tiers, tier)) return tiers[tier as keyof typeof tiers]
+  unsupported.push({ field: '/service_tier', refuse: false })
+  return undefined
+}

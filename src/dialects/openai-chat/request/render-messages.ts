@@ -1,0 +1,445 @@
+// Renders turns as messages. Each message depends only on its own turns and those before it, so a growing conversation
+// keeps its prefix.
+
+import type {
+  AssistantBlock,
+  DocumentBlock,
+  ImageBlock,
+  RawJson,
+  TextBlock,
+  ToolCallBlock,
+  ToolResultBlock,
+  Turn,
+} from '../../canonical/conversation.ts'
+import { jsonArray, jsonObject, jsonString } from '../../canonical/json.ts'
+import { blobFor, readSignature } from '../../canonical/signature.ts'
+import { refuseAt } from '../../request/fields.ts'
+import { isAudio, refuseMediaUrl } from '../../request/media.ts'
+import { isThinking, proofOf } from '../../request/reasoning.ts'
+import type { Rendering } from './context.ts'
+
+/** Inserted between a tool message and a user message for hosts whose templates require it. */
+const bridge = '{"role":"assistant","content":"OK."}'
+
+type UserTurn = Turn & { readonly role: 'user' }
+
+export function renderMessages(
+  system: readonly TextBlock[],
+  turns: readonly Turn[],
+  rendering: Rendering,
+): readonly RawJson[] {
+  const messages = new MessageList(rendering)
+  messages.pushSystem(system)
+  let at = 0
+  while (at < turns.length) {
+    const end = turns[at]?.role === 'assistant' ? assistantEnd(turns, at) : othersEnd(turns, at)
+    const run = turns.slice(at, end)
+    if (run[0]?.role === 'assistant') messages.pushAssistant(run)
+    else messages.pushOthers(run)
+    at = end
+  }
+  return messages.end()
+}
+
+/** Calls must be answered by the next messages, so an assistant turn that follows calls is joined with them. */
+function assistantEnd(turns: readonly Turn[], from: number): number {
+  let end = from + 1
+  while (turns[end]?.role === 'assistant' && turns[end - 1]?.blocks.some(({ kind }) => kind === 'tool-call')) end++
+  return end
+}
+
+function othersEnd(turns: readonly Turn[], from: number): number {
+  const end = turns.findIndex((turn, i) => i > from && turn.role === 'assistant')
+  return end === -1 ? turns.length : end
+}
+
+class MessageList {
+  readonly #list: RawJson[] = []
+  #said: SaidTurn[] = []
+  #lastSpoken: string | undefined
+
+  constructor(private readonly rendering: Rendering) {}
+
+  end(): readonly RawJson[] {
+    this.#pushSaid()
+    return this.#list
+  }
+
+  pushAssistant(run: readonly Turn[]): void {
+    const blocks = run.flatMap((turn) => (turn.role === 'assistant' ? turn.blocks : []))
+    const message = renderAssistant(blocks, this.rendering, turnPlace(run[0]))
+    if (message !== undefined) this.#push('assistant', message)
+  }
+
+  /** Everything up to the next assistant turn: first all tool messages, then the rest, in order. */
+  pushOthers(run: readonly Turn[]): void {
+    const media: RawJson[] = []
+    let lastResult: Turn | undefined
+    for (const turn of run) {
+      for (const block of turn.blocks) {
+        if (block.kind !== 'tool-result') continue
+        const rendered = renderToolResult(block, this.rendering, turnPlace(turn))
+        this.#push('tool', rendered.message)
+        media.push(...rendered.media)
+        lastResult = turn
+      }
+    }
+    for (const turn of run) {
+      if (turn.role === 'system') this.#pushSystemTurn(turn)
+      // Media go with the turn of the last result, which later turns cannot change.
+      else if (turn.role === 'user') this.#sayUser(turn, turn === lastResult ? media : [])
+    }
+  }
+
+  #sayUser({ blocks, place = '/messages' }: UserTurn, media: readonly RawJson[]): void {
+    const said = blocks.flatMap((block) => (block.kind === 'tool-result' ? [] : [{ block, marked: block }]))
+    if (said.length > 0 || media.length > 0) this.#said.push({ media, blocks: said, place })
+  }
+
+  pushSystem(blocks: readonly TextBlock[]): void {
+    const filled = blocks.filter(({ text }) => text !== '')
+    if (filled.length === 0) return
+    const { rules, marks } = this.rendering
+    const content =
+      rules.systemAsParts || marks.inUse
+        ? jsonArray(filled.flatMap((block) => renderParts(block, this.rendering, '')))
+        : jsonString(joinedText(filled))
+    this.#push('system', message(rules.systemRole ?? 'system', content))
+  }
+
+  /** Where a host accepts system messages only at the front, a later one stays in place as tagged user text. */
+  #pushSystemTurn(turn: Turn & { readonly role: 'system' }): void {
+    const { rules, marks, warnings } = this.rendering
+    if (rules.midSystem) {
+      this.pushSystem(turn.blocks)
+      return
+    }
+    const text = joinedText(turn.blocks)
+    if (text === '') return
+    warnings.add('system_inlined', turnPlace(turn))
+    const block = { kind: 'text', text: `<system>\n${text}\n</system>` } as const
+    const marked = turn.blocks.findLast((each) => marks.keeps(each)) ?? block
+    this.#said.push({ media: [], blocks: [{ block, marked }], place: turnPlace(turn) })
+  }
+
+  #push(role: 'system' | 'assistant' | 'tool', text: RawJson): void {
+    this.#pushSaid()
+    if (role !== 'system') this.#lastSpoken = role
+    this.#list.push(text)
+  }
+
+  #pushSaid(): void {
+    if (this.#said.length === 0) return
+    if (this.#lastSpoken === 'tool' && this.rendering.rules.assistantAfterTool) this.#list.push(bridge)
+    this.#lastSpoken = 'user'
+    this.#list.push(message('user', renderUserContent(this.#said, this.rendering)))
+    this.#said = []
+  }
+}
+
+function turnPlace(turn: Turn | undefined): string {
+  return turn?.place ?? '/messages'
+}
+
+function joinedText(blocks: readonly TextBlock[]): string {
+  return blocks
+    .map(({ text }) => text)
+    .filter((text) => text !== '')
+    .join('\n\n')
+}
+
+function message(role: string, content: RawJson): RawJson {
+  return jsonObject([
+    ['role', jsonString(role)],
+    ['content', content],
+  ])
+}
+
+// Consecutive user turns become one user message, because many templates refuse two in a row.
+
+/** One turn's part of the message. */
+export interface SaidTurn {
+  /** Parts before the blocks. */
+  readonly media: readonly RawJson[]
+  readonly blocks: readonly SaidBlock[]
+  readonly place: string
+}
+
+export interface SaidBlock {
+  readonly block: Block
+  /** The block whose mark it carries. */
+  readonly marked: Block
+}
+
+const blankLine = '\n\n'
+
+/**
+ * A string if each turn is one unmarked text, which every host accepts; parts otherwise. Turns are separated by a blank
+ * line in both, because templates join parts without a separator.
+ */
+export function renderUserContent(turns: readonly SaidTurn[], rendering: Rendering): RawJson {
+  const said = turns
+    .map((turn) => ({ ...turn, blocks: turn.blocks.filter(({ block }) => isFilled(block)) }))
+    .filter(({ media, blocks }) => media.length + blocks.length > 0)
+  const texts = said.flatMap(plainText)
+  if (texts.length === said.length && !rendering.marks.inUse) return jsonString(texts.join(blankLine))
+  const parts = said.flatMap((turn, i) => renderTurn(i === 0 ? turn : apart(turn), rendering))
+  return parts.length === 0 ? '""' : jsonArray(parts)
+}
+
+function plainText({ media, blocks }: SaidTurn): string[] {
+  const [only] = blocks
+  return media.length === 0 && blocks.length === 1 && only?.block.kind === 'text' ? [only.block.text] : []
+}
+
+function renderTurn({ media, blocks, place }: SaidTurn, rendering: Rendering): RawJson[] {
+  return [...media, ...blocks.flatMap(({ block, marked }) => renderParts(block, rendering, place, marked))]
+}
+
+function apart(turn: SaidTurn): SaidTurn {
+  const [first, ...others] = turn.blocks
+  if (turn.media.length > 0 || first?.block.kind !== 'text') return turn
+  const block = { ...first.block, text: blankLine + first.block.text }
+  return { ...turn, blocks: [{ ...first, block }, ...others] }
+}
+
+// Assistant messages: text, calls, and as much of the reasoning as the host wants back. Reasoning never becomes visible
+// text.
+
+/** undefined if the message would be empty. */
+export function renderAssistant(
+  blocks: readonly AssistantBlock[],
+  rendering: Rendering,
+  place: string,
+): RawJson | undefined {
+  const calls = blocks.filter((block) => block.kind === 'tool-call')
+  const refusal = blocks.flatMap((block) => (block.kind === 'refusal' ? [block.text] : [])).join('')
+  const content = renderSaid(blocks, rendering)
+  const details = restoredDetails(blocks, rendering)
+  const echo = echoOf(blocks, rendering)
+  warnDropped(blocks, rendering, place)
+  if (content === undefined && calls.length === 0 && refusal === '' && !echo?.text && details === undefined) {
+    return undefined
+  }
+  const nothingSaid = calls.length > 0 || refusal !== '' ? emptyContent(rendering) : '""'
+  return jsonObject([
+    ['role', '"assistant"'],
+    ['content', content ?? nothingSaid],
+    ['refusal', refusal === '' ? undefined : jsonString(refusal)],
+    ...(echo ? [[echo.field, jsonString(echo.text)] as const] : []),
+    ['reasoning_details', details],
+    ['tool_calls', calls.length === 0 ? undefined : jsonArray(calls.map((call) => renderCall(call, rendering)))],
+  ])
+}
+
+/** OpenAI uses null; some servers require a string. */
+function emptyContent({ rules }: Rendering): RawJson {
+  return rules.emptyContent === 'string' ? '""' : 'null'
+}
+
+function renderSaid(blocks: readonly AssistantBlock[], { marks }: Rendering): RawJson | undefined {
+  const texts = blocks.flatMap((block) => (block.kind === 'text' && block.text !== '' ? [block] : []))
+  if (texts.length === 0) return undefined
+  if (!texts.some((block) => marks.keeps(block))) return jsonString(texts.map(({ text }) => text).join(''))
+  const parts = texts.map((block) =>
+    jsonObject([['type', '"text"'], ['text', jsonString(block.text)], marks.memberOf(block)]),
+  )
+  return jsonArray(parts)
+}
+
+function renderCall(call: ToolCallBlock, { names, rules }: Rendering): RawJson {
+  const name = jsonString(names.sent(call.name))
+  if (call.custom && rules.customTools) {
+    const custom = jsonObject([
+      ['name', name],
+      ['input', jsonString(call.arguments)],
+    ])
+    return jsonObject([
+      ['id', jsonString(call.id)],
+      ['type', '"custom"'],
+      ['custom', custom],
+    ])
+  }
+  const called = jsonObject([
+    ['name', name],
+    ['arguments', jsonString(argumentText(call))],
+  ])
+  return jsonObject([
+    ['id', jsonString(call.id)],
+    ['type', '"function"'],
+    ['function', called],
+  ])
+}
+
+/** As the model wrote it, except that not every host can parse empty arguments. */
+function argumentText(call: ToolCallBlock): string {
+  if (call.custom) return jsonObject([['input', jsonString(call.arguments)]])
+  return call.arguments.trim() === '' ? '{}' : call.arguments
+}
+
+/** Hosts that want reasoning back refuse a message without the field, so it is sent empty if there is none. */
+function echoOf(blocks: readonly AssistantBlock[], { rules }: Rendering): { field: string; text: string } | undefined {
+  const echo = rules.reasoningEcho
+  if (!echo || (echo.when === 'tool-turns' && !blocks.some(({ kind }) => kind === 'tool-call'))) return undefined
+  const texts = blocks.flatMap((block) => (block.kind === 'thinking' && block.text !== '' ? [block.text] : []))
+  return { field: echo.field, text: texts.join('\n\n') }
+}
+
+/** Reasoning that this host issued goes back unchanged. */
+function restoredDetails(blocks: readonly AssistantBlock[], { issuer }: Rendering): RawJson | undefined {
+  const entries = blocks.flatMap((block) => {
+    const blob = isThinking(block) ? blobFor(issuer, proofOf(block)) : undefined
+    return blob === undefined ? [] : listEntries(blob)
+  })
+  return entries.length === 0 ? undefined : `[${entries.join(',')}]`
+}
+
+/** The data may be forged by the caller, so only a list is spliced in. */
+function listEntries(blob: string): string[] {
+  try {
+    const list: unknown = JSON.parse(blob)
+    return Array.isArray(list) && list.length > 0 ? [blob.trim().slice(1, -1)] : []
+  } catch {
+    return []
+  }
+}
+
+function warnDropped(blocks: readonly AssistantBlock[], { rules, issuer, warnings }: Rendering, place: string): void {
+  for (const block of blocks) {
+    if (!isThinking(block)) continue
+    const own = readSignature(proofOf(block) ?? '')
+    // No warning for reasoning that is only for display, was restored above, or is echoed as text.
+    if (own && (own.blob === undefined || own.issuer === issuer)) continue
+    if (block.kind === 'thinking' && rules.reasoningEcho) continue
+    warnings.add('thinking_dropped', place)
+  }
+}
+
+// Tool results as tool messages, which hold only text: media are replaced by a stub and returned, to be placed in a
+// user message after all tool messages of the batch.
+
+/** The dialect has no field for a failed call. */
+const errorMark = '[tool error] '
+
+export interface RenderedResult {
+  readonly message: RawJson
+  /** Parts for the user message, starting with the call they belong to. */
+  readonly media: readonly RawJson[]
+}
+
+export function renderToolResult(result: ToolResultBlock, rendering: Rendering, place: string): RenderedResult {
+  const media = result.content.filter(isMedia)
+  const inPlace = rendering.rules.mediaInToolResults === true
+  const texts = result.content.flatMap((block) => {
+    if (block.kind === 'text') return [block.text]
+    if (block.kind === 'document' && block.source.kind === 'text') return [documentText(block, block.source.text)]
+    return inPlace ? [] : [`[${block.kind}]`]
+  })
+  const text = `${result.isError ? errorMark : ''}${texts.join('\n')}`
+  const marks = rendering.marks
+  // Hosts that forward to Claude refuse an empty part, but not an empty string.
+  const textual =
+    text === '' ? [] : [jsonObject([['type', '"text"'], ['text', jsonString(text)], marks.memberOf(result)])]
+  const endsWith = (i: number) => textual.length === 0 && inPlace && i === media.length - 1
+  const shown = media.flatMap((block, i) => renderParts(block, rendering, place, endsWith(i) ? result : block))
+  const inside = inPlace ? shown : []
+  const isParts = inside.length > 0 || (marks.inUse && text !== '')
+  const content = isParts ? jsonArray([...textual, ...inside]) : jsonString(text)
+  const message = jsonObject([
+    ['role', '"tool"'],
+    ['tool_call_id', jsonString(result.callId)],
+    ['content', content],
+  ])
+  const label = textPart(`From the result of tool call ${result.callId}:`)
+  return { message, media: inPlace || shown.length === 0 ? [] : [label, ...shown] }
+}
+
+function isMedia(block: ToolResultBlock['content'][number]): block is ImageBlock | DocumentBlock {
+  return block.kind === 'image' || (block.kind === 'document' && block.source.kind !== 'text')
+}
+
+// Content blocks as parts, in any position.
+
+export type Block = TextBlock | ImageBlock | DocumentBlock
+type Members = readonly (readonly [string, RawJson | undefined])[]
+
+/** Hosts refuse empty text. */
+export function isFilled(block: Block): boolean {
+  return block.kind !== 'text' || block.text !== ''
+}
+
+/** `marked`: what ends with this block and may be marked, such as the result whose last part it is. */
+export function renderParts(
+  block: Block,
+  rendering: Rendering,
+  place: string,
+  marked: Block | ToolResultBlock = block,
+): RawJson[] {
+  const parts = partsOf(block, rendering, place)
+  // A mark covers the whole block, so it goes on its last part.
+  return parts.map((part, i) => jsonObject(i === parts.length - 1 ? [...part, rendering.marks.memberOf(marked)] : part))
+}
+
+function partsOf(block: Block, rendering: Rendering, place: string): Members[] {
+  if (block.kind === 'text') return [textMembers(block.text)]
+  if (block.kind === 'image') return [imageMembers(block, rendering, place)]
+  if (block.source.kind === 'text') return [textMembers(documentText(block, block.source.text))]
+  return documentMembers(block, rendering, place)
+}
+
+export function textPart(text: string): RawJson {
+  return jsonObject(textMembers(text))
+}
+
+function textMembers(text: string): Members {
+  return [
+    ['type', '"text"'],
+    ['text', jsonString(text)],
+  ]
+}
+
+function imageMembers({ source }: ImageBlock, { rules }: Rendering, place: string): Members {
+  if (rules.images === false) return refuseAt(place, 'This model does not take images.')
+  refuseMediaUrl(source, rules, place)
+  const url = source.kind === 'url' ? source.url : `data:${source.mediaType};base64,${source.base64}`
+  return [
+    ['type', '"image_url"'],
+    ['image_url', jsonObject([['url', jsonString(url)]])],
+  ]
+}
+
+function documentMembers(block: DocumentBlock, { rules }: Rendering, place: string): Members[] {
+  const { source, title, context } = block
+  if (source.kind === 'data' && isAudio(source)) return [audioMembers(source)]
+  if (source.kind === 'url') {
+    return refuseAt(place, 'This model does not take documents by URL; send the data instead.')
+  }
+  if (rules.documents !== true || source.kind === 'text') {
+    return refuseAt(place, 'This model does not take documents; send their text instead.')
+  }
+  const file: Members = [
+    ['filename', jsonString(title ?? 'document.pdf')],
+    ['file_data', jsonString(`data:${source.mediaType};base64,${source.base64}`)],
+  ]
+  const part: Members = [
+    ['type', '"file"'],
+    ['file', jsonObject(file)],
+  ]
+  return context === undefined ? [part] : [part, textMembers(context)]
+}
+
+function audioMembers({ mediaType, base64 }: { readonly mediaType: string; readonly base64: string }): Members {
+  const audio: Members = [
+    ['data', jsonString(base64)],
+    ['format', jsonString(mediaType.slice('audio/'.length))],
+  ]
+  return [
+    ['type', '"input_audio"'],
+    ['input_audio', jsonObject(audio)],
+  ]
+}
+
+/** A plain-text document as prompt text: title, text and context. */
+export function documentText({ title, context }: DocumentBlock, text: string): string {
+  return [title, text, context].filter((line) => line !== undefined).join('\n\n')
+}

@@ -1,0 +1,182 @@
+// Building blocks of reply parsers. ReplyBuilder emits a well-formed reply whatever a provider sends: one start, one
+// block at a time, deltas only inside a block of their kind, one end.
+
+import type { Usage } from '../../kernel/usage.ts'
+import { JsonNode } from '../../wire/json-node.ts'
+import { utf8Text } from '../../wire/utf8.ts'
+import type { RawJson } from '../canonical/conversation.ts'
+import { type ProviderFault, replyFault } from '../canonical/faults.ts'
+import { parseRecord } from '../canonical/json.ts'
+import type { ReplyBlock, ReplyEvent, Stop } from '../canonical/reply.ts'
+
+export class ReplyBuilder {
+  #events: ReplyEvent[] = []
+  #open: ReplyBlock['kind'] | undefined
+  #signed = false
+  started = false
+  /** Ended or failed: later events are ignored. */
+  over = false
+  /** A block was opened. */
+  filled = false
+  /** Something that a client would display was emitted. */
+  hasOutput = false
+
+  /** `sign` creates the signature of thinking that arrived without one, where the dialect has none. */
+  constructor(private readonly sign?: () => string) {}
+
+  get openKind(): ReplyBlock['kind'] | undefined {
+    return this.#open
+  }
+
+  start(id: string | undefined, usage: Usage | undefined): void {
+    if (this.started) return
+    this.started = true
+    this.#push({ type: 'reply-start', id, usage })
+  }
+
+  /** Ends the open block and starts this one. */
+  open(block: ReplyBlock): void {
+    this.close()
+    this.#open = block.kind
+    this.#signed = false
+    this.filled = true
+    this.hasOutput ||= block.kind === 'tool-call' || block.kind === 'sealed-thinking'
+    this.#push({ type: 'block-start', block })
+  }
+
+  close(): void {
+    if (this.#open === undefined) return
+    if (this.#open === 'thinking' && !this.#signed && this.sign) this.signature(this.sign())
+    this.#open = undefined
+    this.#push({ type: 'block-end' })
+  }
+
+  /** Adds text, or the text of a refusal, to a block of that kind; opens one if needed. */
+  text(text: string, kind: 'text' | 'refusal' = 'text'): void {
+    if (text === '') return
+    if (this.#open !== kind) this.open({ kind })
+    this.hasOutput = true
+    this.#push({ type: 'text-delta', text })
+  }
+
+  thinking(text: string): void {
+    if (text === '') return
+    if (this.#open !== 'thinking') this.open({ kind: 'thinking' })
+    this.hasOutput = true
+    this.#push({ type: 'thinking-delta', text })
+  }
+
+  /** Ignored outside thinking. */
+  signature(signature: string): void {
+    if (signature === '' || this.#open !== 'thinking') return
+    this.#signed = true
+    this.#push({ type: 'signature', signature })
+  }
+
+  /** Ignored outside a tool call. */
+  arguments(text: string): void {
+    if (text !== '' && this.#open === 'tool-call') this.#push({ type: 'arguments-delta', text })
+  }
+
+  keepAlive(): void {
+    this.#push({ type: 'keep-alive' })
+  }
+
+  end(stop: Stop, usage: Usage | undefined): void {
+    this.close()
+    this.#push({ type: 'reply-end', stop, usage })
+    this.over = true
+  }
+
+  /** Leaves an open block open, because its content is incomplete. */
+  fail(fault: ProviderFault | string): void {
+    this.#push({ type: 'reply-failure', fault: typeof fault === 'string' ? replyFault(fault) : fault })
+    this.over = true
+  }
+
+  /** Returns the events since the last call. */
+  take(): readonly ReplyEvent[] {
+    const events = this.#events
+    this.#events = []
+    return events
+  }
+
+  #push(event: ReplyEvent): void {
+    if (!this.over) this.#events.push(event)
+  }
+}
+
+// Detects the end of the JSON value in a tool call's arguments while they stream, without parsing them.
+
+export class ArgumentScan {
+  /** The first non-blank character; '' before that. */
+  first = ''
+  /** The object, array or string that the arguments start with is complete. Never set for numbers and words. */
+  complete = false
+  #depth = 0
+  #inString = false
+  #escaped = false
+
+  /** The arguments have started and are incomplete. */
+  get isPartial(): boolean {
+    return this.first !== '' && !this.complete
+  }
+
+  /** Returns the part of the text that belongs to the value: models may write on after its end. */
+  push(text: string): string {
+    let length = 0
+    for (const character of text) {
+      if (this.complete) break
+      length += character.length
+      if (this.first === '' && character.trim() !== '') this.first = character
+      if (this.first === '{' || this.first === '[' || this.first === '"') this.#step(character)
+    }
+    return text.slice(0, length)
+  }
+
+  #step(character: string): void {
+    if (this.#escaped) this.#escaped = false
+    else if (this.#inString) {
+      if (character === '\\') this.#escaped = true
+      else if (character === '"') {
+        this.#inString = false
+        this.complete = this.#depth === 0
+      }
+    } else if (character === '"') this.#inString = true
+    else if (character === '{' || character === '[') this.#depth += 1
+    else if ((character === '}' || character === ']') && this.#depth > 0) {
+      this.#depth -= 1
+      this.complete = this.#depth === 0
+    }
+  }
+}
+
+// A provider's whole reply: its parsed value and the text of each part.
+
+export interface WholeReply {
+  readonly value: Readonly<Record<string, unknown>>
+  /** The same on one line, so that any part can be put into a stream record. */
+  readonly node: JsonNode
+}
+
+/** Returns a fault if the body is not a reply or is an error with a success status. */
+export function openReply(
+  body: Uint8Array,
+  readErrorObject: (error: unknown) => ProviderFault,
+): WholeReply | { readonly fault: ProviderFault } {
+  const text = utf8Text(body, 0, body.length)
+  const value = parseRecord(text)
+  if (!value) return { fault: replyFault('a reply that is no JSON object, or not all of it') }
+  const error = value.error ?? null
+  if (error !== null) return { fault: readErrorObject(error) }
+  // JSON has line breaks only between values, where a space means the same.
+  return { value, node: JsonNode.of(text.replaceAll(/[\r\n]/g, ' ')) }
+}
+
+/** The members of an object as written, except some. */
+export function membersBut(
+  node: JsonNode | undefined,
+  left: readonly string[],
+): (readonly [name: string, value: RawJson])[] {
+  return (node?.members() ?? []).flatMap(([name, value]) => (left.includes(name) ? [] : [[name, value.text] as const]))
+}

@@ -1,0 +1,174 @@
+// Prompt cache marks: reading them, choosing which of them a target gets, and warnings for those it cannot honour.
+// A target accepts a few marks; the last ones cover the most of the prompt, so those are kept.
+
+import {
+  type CacheMark,
+  type Conversation,
+  type DocumentBlock,
+  type ImageBlock,
+  placeOf,
+  type RawJson,
+  type TextBlock,
+  type Tool,
+  type ToolCallBlock,
+  type ToolResultBlock,
+  type Turn,
+} from '../canonical/conversation.ts'
+import type { RequestFields } from './fields.ts'
+import type { WarningList } from './warnings.ts'
+
+/** Marks per request, for all providers that accept any. */
+const marksMax = 4
+
+const breakpoints = { short: '{"mode":"explicit"}', long: '{"mode":"explicit","ttl":"30m"}' }
+const cacheControls = { short: '{"type":"ephemeral"}', long: '{"type":"ephemeral","ttl":"1h"}' }
+
+export function readCacheControl(fields: RequestFields): CacheMark | undefined {
+  const control = fields.optionalObject('cache_control')
+  return control && { life: control.optionalText('ttl') === '1h' ? 'long' : 'short', place: control.at }
+}
+
+export function writeCacheControl(mark: CacheMark | undefined): RawJson | undefined {
+  return mark && cacheControls[mark.life]
+}
+
+/** Spread into a block: `cacheMark`, or nothing. */
+export function spreadMark(cacheMark: CacheMark | undefined): { readonly cacheMark?: CacheMark } {
+  return cacheMark ? { cacheMark } : {}
+}
+
+/** Warns about a mark that the target cannot honour. Each one is named, even if a caller marks dozens of blocks. */
+function warnMark({ place }: CacheMark, usualPlace: string, warnings: WarningList): void {
+  warnings.add('cache_mark_dropped', place ?? usualPlace)
+}
+
+/** For a target with implicit caching only. The other options are its default behaviour. */
+export function warnCacheOptions({ promptCacheOptions }: Conversation, warnings: WarningList): void {
+  if (promptCacheOptions?.onlyMarked) warnings.add('prompt_cache_options_dropped', '/prompt_cache_options')
+}
+
+type ContentBlock = TextBlock | ImageBlock | DocumentBlock
+interface MaybeMarked {
+  readonly cacheMark?: CacheMark
+}
+
+/** A marked tool or block, and the part of the prompt it is in. */
+export type FoundMark = { readonly mark: CacheMark; readonly place: string } & (
+  | { readonly within: 'tools'; readonly block: Tool }
+  | { readonly within: 'instructions' | 'tool-result'; readonly block: ContentBlock }
+  | { readonly within: Turn['role']; readonly block: ContentBlock | ToolCallBlock | ToolResultBlock }
+)
+
+/** In prompt order: tools, system, turns. */
+function findMarks({ tools, system, turns, places }: Conversation): FoundMark[] {
+  const found: FoundMark[] = []
+  for (const block of tools) {
+    if (block.cacheMark) found.push({ within: 'tools', block, mark: block.cacheMark, place: block.place ?? '/tools' })
+  }
+  for (const block of system) {
+    if (!block.cacheMark) continue
+    found.push({ within: 'instructions', block, mark: block.cacheMark, place: places?.system ?? '/system' })
+  }
+  for (const { role, blocks, place = '/messages' } of turns) {
+    for (const block of blocks) {
+      if (block.kind === 'thinking' || block.kind === 'sealed-thinking' || block.kind === 'refusal') continue
+      for (const inner of block.kind === 'tool-result' ? block.content : []) {
+        if (inner.cacheMark) found.push({ within: 'tool-result', block: inner, mark: inner.cacheMark, place })
+      }
+      if (block.cacheMark) found.push({ within: role, block, mark: block.cacheMark, place })
+    }
+  }
+  return found
+}
+
+export interface MarkRules {
+  /** How marks are sent; undefined = the target accepts none. */
+  readonly style: 'breakpoint' | 'cache-control' | undefined
+  /** Whether a tool or block can carry its mark in this dialect. */
+  canCarry(found: FoundMark): boolean
+  /** The target caches without being asked, so a request to cache everything needs no warning. */
+  readonly isImplicit: boolean
+}
+
+/** Warns about every mark that is not kept. */
+export function chooseMarks(conversation: Conversation, rules: MarkRules, warnings: WarningList): CacheMarks {
+  const found = findMarks(conversation)
+  const marks = new CacheMarks(
+    rules.style,
+    found.filter((each) => rules.canCarry(each)).map(({ block }) => block),
+  )
+  for (const { block, mark, place } of found) if (!marks.keeps(block)) warnMark(mark, place, warnings)
+  if (conversation.automaticCache && !rules.isImplicit) {
+    warnMark(conversation.automaticCache, placeOf(conversation, 'automaticCache'), warnings)
+  }
+  return marks
+}
+
+/** The blocks and tools that are sent with a mark. */
+export class CacheMarks {
+  readonly #kept: ReadonlySet<MaybeMarked>
+
+  constructor(
+    private readonly style: MarkRules['style'],
+    marked: readonly MaybeMarked[],
+  ) {
+    this.#kept = new Set(this.inUse ? marked.slice(-marksMax) : [])
+  }
+
+  /** Marks can be sent. Then all text is sent as parts, because only parts carry marks, and marks move between turns. */
+  get inUse(): boolean {
+    return this.style !== undefined
+  }
+
+  keeps(block: MaybeMarked): boolean {
+    return this.#kept.has(block)
+  }
+
+  /** The member that marks a part which ends these blocks; its value is undefined if none of them is marked. */
+  memberOf(...blocks: readonly MaybeMarked[]): readonly [string, RawJson | undefined] {
+    const mark = blocks.find((block) => this.keeps(block))?.cacheMark
+    if (this.style === 'cache-control') return ['cache_control', writeCacheControl(mark)]
+    return ['prompt_cache_breakpoint', mark && breakpoints[mark.life]]
+  }
+}
+
+/** A rendered tool or block whose mark can still be removed. */
+export interface Marked {
+  mark: CacheMark | undefined
+}
+
+/**
+ * Keeps the last marks of rendered blocks, as many as the provider accepts. `marked` is in prompt order: tools, system,
+ * messages. Removes all marks if they are not `supported`. The automatic mark counts as one on the last block; returns
+ * it if it is still to be sent.
+ */
+export function limitMarks(
+  marked: readonly Marked[],
+  { automatic, supported }: { automatic: CacheMark | undefined; supported: boolean },
+  warnings: WarningList,
+): CacheMark | undefined {
+  if (!supported) {
+    dropMarks(marked, warnings)
+    return undefined
+  }
+  const last: Marked = { mark: automatic }
+  const marks = [...marked, last].filter(({ mark }) => mark !== undefined)
+  dropMarks(marks.slice(0, -marksMax), warnings)
+  const kept = marks.slice(-marksMax)
+  // The provider refuses a short life before a long one.
+  const firstShort = kept.findIndex(({ mark }) => mark?.life === 'short')
+  if (firstShort !== -1 && kept.slice(firstShort).some(({ mark }) => mark?.life === 'long')) {
+    for (const block of kept) block.mark = { life: 'short' }
+    warnings.add('cache_life_shortened', '/messages')
+  }
+  // One block cannot have two lives; the longer one, which it already has, covers both.
+  const end = marked.at(-1)?.mark
+  return end && end.life !== last.mark?.life ? undefined : last.mark
+}
+
+function dropMarks(marked: readonly Marked[], warnings: WarningList): void {
+  for (const block of marked) {
+    if (block.mark) warnMark(block.mark, '/messages', warnings)
+    block.mark = undefined
+  }
+}

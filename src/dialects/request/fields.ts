@@ -1,0 +1,163 @@
+// Reading a request's parsed JSON field by field, with uniform error messages. The reader refuses by throwing;
+// readRequest turns that into a result, so parsers do not have to pass failures along.
+
+import { type Failure, invalidRequest } from '../../kernel/failure.ts'
+import type { Turn } from '../canonical/conversation.ts'
+import { isRecord } from '../canonical/json.ts'
+import { paramOf, pointerStep, type WarningList } from './warnings.ts'
+
+class Refused {
+  constructor(readonly failure: Failure) {}
+}
+
+/** Runs a parser that may refuse at any point. */
+export function readRequest<Value>(parse: () => Value): Value | Failure {
+  try {
+    return parse()
+  } catch (refused) {
+    if (refused instanceof Refused) return refused.failure
+    throw refused
+  }
+}
+
+export function refuse(failure: Failure): never {
+  throw new Refused(failure)
+}
+
+export function refuseAt(pointer: string, message: string): never {
+  return refuse(invalidRequest(message, paramOf(pointer)))
+}
+
+/** One JSON object of a request. The `optional…` methods treat null like an absent member. */
+export class RequestFields {
+  constructor(
+    private readonly object: Readonly<Record<string, unknown>>,
+    /** JSON pointer of the object; '' = the body itself. */
+    readonly at: string,
+  ) {}
+
+  static of(value: unknown, at: string): RequestFields {
+    if (!isRecord(value)) return wrongType(at, 'an object', value)
+    return new RequestFields(value, at)
+  }
+
+  pointer(name: string): string {
+    return this.at + pointerStep(name)
+  }
+
+  get names(): string[] {
+    return Object.keys(this.object)
+  }
+
+  value(name: string): unknown {
+    return Object.hasOwn(this.object, name) ? (this.object[name] ?? undefined) : undefined
+  }
+
+  text(name: string): string {
+    return this.optionalText(name) ?? this.missing(name)
+  }
+
+  optionalText(name: string): string | undefined {
+    const value = this.value(name)
+    return value === undefined || typeof value === 'string' ? value : wrongType(this.pointer(name), 'a string', value)
+  }
+
+  optionalBoolean(name: string): boolean | undefined {
+    const value = this.value(name)
+    if (value === undefined || typeof value === 'boolean') return value
+    return wrongType(this.pointer(name), 'true or false', value)
+  }
+
+  optionalNumber(name: string): number | undefined {
+    const value = this.value(name)
+    if (value === undefined || (typeof value === 'number' && Number.isFinite(value))) return value
+    return wrongType(this.pointer(name), 'a number', value)
+  }
+
+  optionalWord<Word extends string>(name: string, words: readonly Word[]): Word | undefined {
+    const value = this.optionalText(name)
+    const word = words.find((known) => known === value)
+    if (value === undefined || word !== undefined) return word
+    return this.refuse(name, `\`${paramOf(this.pointer(name))}\` must be one of ${words.join(', ')}.`)
+  }
+
+  optionalObject(name: string): RequestFields | undefined {
+    const value = this.value(name)
+    return value === undefined ? undefined : RequestFields.of(value, this.pointer(name))
+  }
+
+  optionalList(name: string): readonly unknown[] | undefined {
+    const value = this.value(name)
+    return value === undefined || Array.isArray(value) ? value : wrongType(this.pointer(name), 'an array', value)
+  }
+
+  /** The elements of a list, each an object. */
+  objects(name: string): RequestFields[] {
+    return (this.optionalList(name) ?? []).map((value, i) => RequestFields.of(value, `${this.pointer(name)}/${i}`))
+  }
+
+  /** Content in the form that several dialects share: a string, a list of objects, or nothing, which becomes ''. */
+  textOrObjects(name: string): string | RequestFields[] {
+    const value = this.value(name)
+    if (value === undefined || typeof value === 'string') return value ?? ''
+    return Array.isArray(value) ? this.objects(name) : wrongType(this.pointer(name), 'a string or an array', value)
+  }
+
+  /** Warns about unknown members, which are omitted. null and empty lists carry no information and need no warning. */
+  warnUnknown(known: ReadonlySet<string>, warnings: WarningList): void {
+    for (const name of this.names) {
+      if (known.has(name)) continue
+      const value = this.value(name)
+      if (value === undefined || (Array.isArray(value) && value.length === 0)) continue
+      warnings.add('field_dropped', this.pointer(name))
+    }
+  }
+
+  missing(name: string): never {
+    return this.refuse(name, `\`${paramOf(this.pointer(name))}\` is missing.`)
+  }
+
+  refuse(name: string, message: string): never {
+    return refuseAt(this.pointer(name), message)
+  }
+}
+
+export function wrongType(pointer: string, expected: string, value: unknown): never {
+  const got =
+    value === null ? 'null' : Array.isArray(value) ? 'an array' : isRecord(value) ? 'an object' : `a ${typeof value}`
+  return refuseAt(pointer, `\`${paramOf(pointer)}\` must be ${expected}, not ${got}.`)
+}
+
+// A refusal only repeats values that look like a type, a role or a tool name. Anything else may be part of a
+// conversation or a key, and would end up in logs. The refusal's param names the place anyway.
+
+const wordForm = /^[a-zA-Z][a-zA-Z0-9_-]{0,39}$/
+/** The id formats of providers and clients. */
+const callIdForm = /^(?:call|toolu|fc|chatcmpl-tool)_?[a-zA-Z0-9_-]{1,60}$/
+
+/** The value in backticks. */
+export function shownWord(value: unknown): string {
+  return typeof value === 'string' && isWord(value) ? `\`${value}\`` : '`…`'
+}
+
+/** The same for a tool call id. */
+export function shownCallId(id: string): string {
+  return callIdForm.test(id) || isWord(id) ? `\`${id}\`` : '`…`'
+}
+
+/** Has few digits, as in `look2`, or a date, as in `web_search_20250305`. */
+function isWord(text: string): boolean {
+  if (!wordForm.test(text)) return false
+  const digits = text.replaceAll(/[^0-9]/g, '')
+  return digits.length <= 3 || (digits.length === 8 && /_[0-9]{8}$/.test(text))
+}
+
+// A conversation that ends with an assistant message asks the model to continue it, which most models refuse.
+
+/** Anthropic's wording; official tools match it in order to recover. */
+const prefillMessage =
+  'This model does not support assistant message prefill. The conversation must end with a user message.'
+
+export function refusePrefill(last: Turn | undefined): never {
+  return refuseAt(last?.place ?? '/messages', prefillMessage)
+}

@@ -1,0 +1,112 @@
+// Media by value and by URL. The type of media sent by value is detected from its first bytes, because labels are often
+// wrong and providers refuse a wrong one. Media are never decoded beyond that, and URLs are never fetched.
+
+import type { DocumentBlock, MediaSource } from '../canonical/conversation.ts'
+import type { TargetRules } from '../canonical/target-rules.ts'
+import { refuseAt } from './fields.ts'
+import { paramOf } from './warnings.ts'
+
+/** Media type and its first bytes as Latin-1; `?` matches any byte. */
+const signatures: readonly (readonly [string, string])[] = [
+  ['image/png', '\x89PNG\r\n\x1a\n'],
+  ['image/jpeg', '\xff\xd8\xff'],
+  ['image/gif', 'GIF8'],
+  ['image/webp', 'RIFF????WEBP'],
+  ['application/pdf', '%PDF'],
+]
+
+/** The media type by content; undefined if it is none of png, jpeg, gif, webp and pdf. */
+export function sniffMediaType(base64: string): string | undefined {
+  const head = Buffer.from(base64.slice(0, 24), 'base64').toString('latin1')
+  return signatures.find(([, signature]) => startsLike(head, signature))?.[0]
+}
+
+/** The media type by content, otherwise the label in its proper spelling. */
+export function knownMediaType(base64: string, label: string): string {
+  const spelt = label.trim().toLowerCase()
+  return sniffMediaType(base64) ?? (spelt === 'image/jpg' ? 'image/jpeg' : spelt)
+}
+
+function startsLike(head: string, signature: string): boolean {
+  if (head.length < signature.length) return false
+  for (let i = 0; i < signature.length; i++) {
+    if (signature[i] !== '?' && signature[i] !== head[i]) return false
+  }
+  return true
+}
+
+export interface DataUrl {
+  /** Lower case, without parameters. */
+  readonly mediaType: string
+  readonly base64: string
+}
+
+/** undefined if it is not a data URL with base64 data. */
+export function readDataUrl(url: string): DataUrl | undefined {
+  const comma = url.indexOf(',')
+  if (comma === -1 || url.slice(0, 5).toLowerCase() !== 'data:') return undefined
+  const [mediaType = '', ...parameters] = url.slice(5, comma).toLowerCase().split(';')
+  if (parameters.at(-1)?.trim() !== 'base64') return undefined
+  return { mediaType: mediaType.trim() || 'text/plain', base64: url.slice(comma + 1) }
+}
+
+export function isWebUrl(url: string): boolean {
+  return /^https?:\/\//i.test(url)
+}
+
+/** The limit of browsers and most servers. A signed storage URL has about 2,000 characters. */
+const urlLengthMax = 8192
+/** Anything longer is part of the file name. */
+const endingLengthMax = 16
+
+/** `pointer` names the URL in a refusal. A data URL holds the media itself and may be of any length. */
+export function readMediaUrl(url: string, pointer: string): MediaSource {
+  const data = readDataUrl(url)
+  if (data) return { ...data, kind: 'data', mediaType: knownMediaType(data.base64, data.mediaType) }
+  if (url.length > urlLengthMax) {
+    refuseAt(pointer, `\`${paramOf(pointer)}\` is longer than the ${urlLengthMax} characters that a URL may have.`)
+  }
+  if (hasControlCharacter(url)) refuseAt(pointer, `\`${paramOf(pointer)}\` must not contain control characters.`)
+  return { kind: 'url', url }
+}
+
+/** `png` for `https://a.example/b.PNG?c=d`; undefined if there is none. */
+export function endingOf(url: string): string | undefined {
+  const path = url.slice(0, indexOrEnd(url, '?')).slice(0, indexOrEnd(url, '#'))
+  const dot = path.lastIndexOf('.')
+  const length = path.length - dot - 1
+  if (dot === -1 || length === 0 || length > endingLengthMax) return undefined
+  return path.slice(dot + 1).toLowerCase()
+}
+
+function indexOrEnd(text: string, sign: string): number {
+  const at = text.indexOf(sign)
+  return at === -1 ? text.length : at
+}
+
+function hasControlCharacter(text: string): boolean {
+  for (let i = 0; i < text.length; i++) {
+    const code = text.charCodeAt(i)
+    if (code < 0x20 || code === 0x7f) return true
+  }
+  return false
+}
+
+// Refusing media that a target does not accept, before anything is sent. The gateway does not convert media; another
+// route of the model may accept them.
+
+/** `place` is the pointer to the message. */
+export function refuseMediaUrl({ kind }: MediaSource, { mediaUrls }: TargetRules, place: string): void {
+  if (kind === 'url' && mediaUrls === false) {
+    refuseAt(place, 'This model does not take images and documents by URL here; send the data instead.')
+  }
+}
+
+/** For dialects without an audio block: audio arrives as a document by value. */
+export function refuseAudio(source: DocumentBlock['source'], place: string): void {
+  if (isAudio(source)) refuseAt(place, 'This model does not take audio; send its text instead.')
+}
+
+export function isAudio(source: DocumentBlock['source']): boolean {
+  return source.kind === 'data' && source.mediaType.startsWith('audio/')
+}

@@ -1,0 +1,28 @@
+import { expect, test } from 'bun:test'
+import { assistant, call, conversation, result, user } from '../../../test/parts/translation.ts'
+import { forgetReasoning } from './reasoning.ts'
+
+test('pitfall 88: all reasoning goes, and is said to', () => {
+  const turns = [
+    user('hi'),
+    { ...assistant({ kind: 'thinking', text: 'hm', signature: 's' }, call('a')), place: '/messages/1' },
+    user(result('a')),
+    assistant({ kind: 'sealed-thinking', data: 'd' }, 'so'),
+    user('next'),
+  ]
+  const warnings = [{ code: 'name_dropped', field: '/messages/0/name' }]
+  const forgotten = forgetReasoning({ conversation: conversation({ turns }), warnings })
+  expect(forgotten?.conversation.turns.map(({ blocks }) => blocks.map(({ kind }) => kind))).toEqual([
+    ['text'],
+    ['tool-call'],
+    ['tool-result'],
+    ['text'],
+    ['text'],
+  ])
+  expect(forgotten?.warnings).toEqual([...warnings, { code: 'thinking_dropped', field: '/messages/1' }])
+})
+
+test('where there is none, nothing is to be gained', () => {
+  const turns = [user('hi'), assistant('so'), user('next')]
+  expect(forgetReasoning({ conversation: conversation({ turns }), warnings: [] })).toBeUndefined()
+})

@@ -1,0 +1,87 @@
+// Fits the requested reasoning effort to what the target supports, for dialects with named efforts. An explicit "off"
+// becomes at most the lowest effort.
+
+import {
+  type Conversation,
+  type Effort,
+  efforts,
+  placeOf,
+  type ReasoningWish,
+  type SealedThinkingBlock,
+  type ThinkingBlock,
+} from '../canonical/conversation.ts'
+import type { TargetRules } from '../canonical/target-rules.ts'
+import type { ParsedRequest } from '../canonical/translation.ts'
+import { WarningList } from './warnings.ts'
+
+/** Supported by every host that has efforts. */
+const usualEfforts: readonly Effort[] = ['low', 'medium', 'high']
+
+export interface EffortTarget {
+  readonly rules: TargetRules
+  readonly warnings: WarningList
+}
+
+/** undefined = send no effort. */
+export function fitEffort(conversation: Conversation, { rules, warnings }: EffortTarget): Effort | undefined {
+  const wanted = conversation.reasoning && wantedEffort(conversation.reasoning)
+  if (wanted === undefined) return undefined
+  const place = placeOf(conversation, 'reasoning')
+  const known = rules.efforts ?? usualEfforts
+  // A caller who wants some reasoning never gets none: the lowest effort is nearer.
+  const reasoning = known.filter((effort) => effort !== 'none')
+  const [lowest] = reasoning
+  if (known.includes(wanted)) return wanted
+  if (wanted === 'none') {
+    // Nothing to turn off if the model does not reason by default.
+    if (!rules.thinksByDefault) return undefined
+    warnings.add('reasoning_not_disabled', place)
+    return lowest
+  }
+  if (lowest === undefined) {
+    warnings.add('reasoning_dropped', place)
+    return undefined
+  }
+  warnings.add('effort_adjusted', place)
+  return reasoning.findLast((effort) => efforts.indexOf(effort) < efforts.indexOf(wanted)) ?? lowest
+}
+
+/** undefined = the model decides. */
+function wantedEffort({ effort, budgetTokens, mode }: ReasoningWish): Effort | undefined {
+  if (mode === 'off' || mode === 'between-tools') return 'none'
+  if (effort !== undefined || budgetTokens === undefined) return effort
+  return effortOfBudget(budgetTokens)
+}
+
+export function effortOfBudget(tokens: number): Effort {
+  if (tokens === 0) return 'none'
+  if (tokens <= 2048) return 'low'
+  if (tokens <= 8192) return 'medium'
+  return tokens <= 20_000 ? 'high' : 'xhigh'
+}
+
+/**
+ * The request without the reasoning in its history, for a provider that rejects reasoning it issued itself. undefined
+ * if there is none.
+ */
+export function forgetReasoning({ conversation, warnings }: ParsedRequest): ParsedRequest | undefined {
+  const all = new WarningList()
+  all.addAll(warnings)
+  let isFound = false
+  const turns = conversation.turns.map((turn) => {
+    if (turn.role !== 'assistant' || !turn.blocks.some(isThinking)) return turn
+    isFound = true
+    all.add('thinking_dropped', turn.place ?? '/messages')
+    return { ...turn, blocks: turn.blocks.filter((block) => !isThinking(block)) }
+  })
+  return isFound ? { conversation: { ...conversation, turns }, warnings: all.list } : undefined
+}
+
+export function isThinking(block: { readonly kind: string }): block is ThinkingBlock | SealedThinkingBlock {
+  return block.kind === 'thinking' || block.kind === 'sealed-thinking'
+}
+
+/** The issuer's signature of readable reasoning, or the encrypted reasoning itself. */
+export function proofOf(block: ThinkingBlock | SealedThinkingBlock): string | undefined {
+  return block.kind === 'thinking' ? block.signature : block.data
+}

@@ -1,0 +1,342 @@
+// JSON Schemas of tools and output formats, rewritten to what OpenAI and Anthropic accept. Schemas that need no change
+// keep their exact text, because prompt caches depend on it.
+//
+// SchemaBudget limits how much of a request's schemas is rewritten: each part costs microseconds of the event loop, and
+// a body has room for thousands.
+
+import { JsonNode } from '../../wire/json-node.ts'
+import type { FunctionTool, RawJson } from '../canonical/conversation.ts'
+import { isRecord, jsonArray, jsonObject, jsonString, parseJson } from '../canonical/json.ts'
+import type { WarningList } from './warnings.ts'
+
+/** Per schema; far above what any provider compiles. */
+export const schemaCharactersMax = 200_000
+/** All schemas together: 250 tools of 4,000 characters. */
+const togetherMax = 1_000_000
+
+export class SchemaBudget {
+  #charactersLeft = togetherMax
+
+  /** Returns the reason, and takes nothing, if the schema is too long. */
+  take({ length }: RawJson): string | undefined {
+    if (length > schemaCharactersMax) return `it is longer than ${schemaCharactersMax} characters`
+    if (length > this.#charactersLeft) return `the schemas of a request may have ${togetherMax} characters together`
+    this.#charactersLeft -= length
+    return undefined
+  }
+}
+
+// Function parameters in the form OpenAI accepts: an object at the root, with `properties` even if empty, without a
+// choice between schemas at the root, and with `items` in every array.
+
+export interface FunctionParameters {
+  readonly parameters: RawJson
+  /** Includes what the schema can no longer express. */
+  readonly description: string | undefined
+}
+
+type Described = Pick<FunctionTool, 'schema' | 'description' | 'place'>
+
+export interface ParametersContext {
+  readonly warnings: WarningList
+  readonly schemas: SchemaBudget
+}
+
+export function functionParameters(tool: Described, { warnings, schemas }: ParametersContext): FunctionParameters {
+  const { schema = '{}', description, place = '/tools' } = tool
+  if (isAccepted(parseJson(schema)) || schemas.take(schema) !== undefined) return { parameters: schema, description }
+  const result = toolSchema(schema)
+  // A schema that cannot be merged may still be accepted by a less strict host.
+  if (typeof result === 'string') return { parameters: withArrayItems(schema), description }
+  if (result.folded) warnings.add('tool_schema_merged', place)
+  return {
+    parameters: withArrayItems(withProperties(result.schema)),
+    description: result.note === undefined ? description : [description, result.note].filter(Boolean).join('\n\n'),
+  }
+}
+
+/** True for most schemas: no change needed. */
+function isAccepted(root: unknown): boolean {
+  return isRecord(root) && isPlainObject(root) && isRecord(root.properties) && !lacksArrayItems(root)
+}
+
+function withProperties(schema: RawJson): RawJson {
+  const root = JsonNode.of(schema)
+  const properties = root.member('properties')
+  if (properties && properties.text !== 'null') return schema
+  const others = (root.members() ?? []).filter(([name]) => name !== 'properties')
+  return jsonObject([...others.map(([name, value]) => [name, value.text] as const), ['properties', '{}']])
+}
+
+// Tool schemas in the form that Anthropic and OpenAI accept: an object at the root, without a choice between schemas
+// there. Everything below the root stays as written.
+
+export interface ToolSchema {
+  readonly schema: RawJson
+  /** Schemas were merged, and the result is less strict. */
+  readonly folded?: boolean
+  /** For the description: what the schema can no longer express. */
+  readonly note?: string
+}
+
+/** More alternatives than any sensible tool has. */
+const branchesMax = 64
+
+const combinators = ['oneOf', 'anyOf', 'allOf'] as const
+
+/** Returns a string with the reason if the schema cannot be used. */
+export function toolSchema(raw: RawJson | undefined): ToolSchema | string {
+  if (raw === undefined) return { schema: '{"type":"object","properties":{}}' }
+  const members = JsonNode.of(raw).members()
+  if (!members) return 'its schema must be a JSON object without repeated names'
+  const root = new Map(members)
+  const type = root.get('type')?.text
+  if (!isObjectType(type)) return `the root of its schema must have the type object, not ${type}`
+  if (combinators.some((name) => root.has(name))) return fold(root)
+  if (type === '"object"') return { schema: raw }
+  const others = members.filter(([name]) => name !== 'type')
+  return { schema: jsonObject([['type', '"object"'], ...others.map(([name, node]) => [name, node.text] as const)]) }
+}
+
+export function isPlainObject(root: Readonly<Record<string, unknown>>): boolean {
+  return root.type === 'object' && !combinators.some((name) => name in root)
+}
+
+/** Absent, object, or a union that includes object. */
+function isObjectType(type: string | undefined): boolean {
+  return (
+    type === undefined || type === 'null' || type === '"object"' || (type.startsWith('[') && type.includes('"object"'))
+  )
+}
+
+type Schema = ReadonlyMap<string, JsonNode>
+
+/** Merges the schemas under the root's combinators into one object. */
+function fold(root: Schema): ToolSchema | string {
+  const properties = new Map<string, RawJson[]>()
+  addProperties(properties, root)
+  const required = requiredOf(root)
+  const notes: string[] = []
+  for (const name of combinators) {
+    const branches = branchesOf(root, name)
+    if (typeof branches === 'string') return branches
+    if (branches.length === 0) continue
+    for (const branch of branches) addProperties(properties, branch)
+    const lists = branches.map(requiredOf)
+    const always = name === 'allOf' ? lists : [lists.reduce((common, list) => common.intersection(list))]
+    for (const list of always) for (const field of list) required.add(field)
+    if (name !== 'allOf') notes.push(noteOn(name, branches))
+  }
+  const merged = jsonObject([...properties].map(([name, schemas]) => [name, oneSchema(schemas)] as const))
+  const schema = jsonObject([
+    ['type', '"object"'],
+    ['properties', merged],
+    ['required', required.size > 0 ? jsonArray([...required].map(jsonString)) : undefined],
+    ...[...root].flatMap(([name, node]) => (keptAtRoot(name) ? [[name, node.text] as const] : [])),
+  ])
+  return { schema, folded: true, ...(notes.length > 0 ? { note: notes.join(' ') } : {}) }
+}
+
+function keptAtRoot(name: string): boolean {
+  return !['type', 'properties', 'required', 'additionalProperties', ...combinators].includes(name)
+}
+
+/** Returns a string with the reason if the branches cannot be merged. */
+function branchesOf(root: Schema, name: string): Schema[] | string {
+  const branches: Schema[] = []
+  const nodes = root.get(name)?.elements() ?? []
+  if (nodes.length > branchesMax) return `\`${name}\` at the root of its schema has more than ${branchesMax} schemas`
+  for (const node of nodes) {
+    const branch = resolveBranch(node, root)
+    if (!branch) return `\`${name}\` at the root of its schema cannot be merged`
+    branches.push(branch)
+  }
+  return branches
+}
+
+/** A plain object schema, or a reference to one inside the document; otherwise undefined. */
+function resolveBranch(node: JsonNode, root: Schema): Schema | undefined {
+  let members = node.members()
+  const reference = members?.find(([name]) => name === '$ref')?.[1].text
+  if (reference !== undefined) {
+    const [, list, name] = /^"#\/(\$defs|definitions)\/([^/"\\~%]+)"$/.exec(reference) ?? []
+    members = list && name ? root.get(list)?.member(name)?.members() : undefined
+  }
+  if (!members) return undefined
+  const branch = new Map(members)
+  const isPlain = isObjectType(branch.get('type')?.text) && !['$ref', ...combinators].some((word) => branch.has(word))
+  return isPlain ? branch : undefined
+}
+
+function addProperties(properties: Map<string, RawJson[]>, schema: Schema): void {
+  for (const [name, node] of schema.get('properties')?.members() ?? []) {
+    const known = properties.get(name) ?? []
+    if (!known.includes(node.text)) properties.set(name, [...known, node.text])
+  }
+}
+
+function oneSchema(schemas: readonly RawJson[]): RawJson {
+  const [only = '{}'] = schemas
+  return schemas.length === 1 ? only : jsonObject([['anyOf', jsonArray(schemas)]])
+}
+
+function requiredOf(schema: Schema): Set<string> {
+  const names: unknown = JSON.parse(schema.get('required')?.text ?? '[]')
+  return new Set(Array.isArray(names) ? names.filter((name) => typeof name === 'string') : [])
+}
+
+function noteOn(name: 'oneOf' | 'anyOf', branches: readonly Schema[]): string {
+  const sets = branches.map((branch) => {
+    const fields = [...requiredOf(branch)]
+    const names = fields.length > 0 ? fields : [...(branch.get('properties')?.members() ?? [])].map(([field]) => field)
+    return names.join(', ') || 'nothing more'
+  })
+  const count = name === 'oneOf' ? 'exactly one' : 'at least one'
+  return `The input must have ${count} of these sets of fields: ${sets.map((set) => `(${set})`).join(' or ')}.`
+}
+
+// An array without `items` may hold anything. OpenAI requires `items` at any depth: "array schema missing items" is a
+// 400 for the whole request.
+
+/** Keywords that hold a schema, a list of schemas, or schemas by name. All other keywords hold data. */
+const schemaKeywords: ReadonlySet<string> = new Set([
+  ...['items', 'additionalProperties', 'contains', 'propertyNames', 'unevaluatedItems', 'unevaluatedProperties'],
+  ...['not', 'if', 'then', 'else'],
+])
+const listKeywords: ReadonlySet<string> = new Set(['anyOf', 'oneOf', 'allOf', 'prefixItems', 'items'])
+const mapKeywords: ReadonlySet<string> = new Set([
+  'properties',
+  'patternProperties',
+  'dependentSchemas',
+  '$defs',
+  'definitions',
+])
+
+/** Returns the original text if no change is needed. */
+export function withArrayItems(schema: RawJson): RawJson {
+  return mended(JsonNode.of(schema)) ?? schema
+}
+
+/** A fast check on the parsed schema, because most schemas need no change and locating their texts is slow. */
+export function lacksArrayItems(schema: unknown): boolean {
+  if (!isRecord(schema)) return false
+  if (isArrayType(schema.type) && schema.items === undefined) return true
+  return Object.entries(schema).some(([name, value]) => {
+    if (mapKeywords.has(name)) return isRecord(value) && Object.values(value).some(lacksArrayItems)
+    if (listKeywords.has(name) && Array.isArray(value)) return value.some(lacksArrayItems)
+    return schemaKeywords.has(name) && lacksArrayItems(value)
+  })
+}
+
+function isArrayType(type: unknown): boolean {
+  return type === 'array' || (Array.isArray(type) && type.includes('array'))
+}
+
+/** undefined = unchanged. The nesting depth is limited when the body is read. */
+function mended(schema: JsonNode): RawJson | undefined {
+  const type = schema.member('type')?.text
+  const lacksItems = type !== undefined && isArrayType(JSON.parse(type)) && !schema.member('items')
+  return mendedObject(schema, mendedMember, lacksItems ? '{}' : undefined)
+}
+
+function mendedMember(value: JsonNode, name: string): RawJson | undefined {
+  if (mapKeywords.has(name)) return mendedObject(value, mended)
+  if (listKeywords.has(name) && value.elements()) return mendedList(value)
+  return schemaKeywords.has(name) ? mended(value) : undefined
+}
+
+function mendedObject(
+  object: JsonNode,
+  mend: (value: JsonNode, name: string) => RawJson | undefined,
+  items?: RawJson,
+): RawJson | undefined {
+  const members = (object.members() ?? []).map(([name, value]) => ({ name, value, changed: mend(value, name) }))
+  if (items === undefined && members.every(({ changed }) => changed === undefined)) return undefined
+  const written = members.map(({ name, value, changed }) => [name, changed ?? value.text] as const)
+  return jsonObject([...written, ['items', items]])
+}
+
+function mendedList(list: JsonNode): RawJson | undefined {
+  const elements = (list.elements() ?? []).map((element) => ({ element, changed: mended(element) }))
+  if (elements.every(({ changed }) => changed === undefined)) return undefined
+  return jsonArray(elements.map(({ element, changed }) => changed ?? element.text))
+}
+
+// Whether a schema may be sent as strict in OpenAI's sense. OpenAI answers any keyword outside its subset of JSON
+// Schema with a 400, so strictness is only requested if all keywords are known (structured outputs guide, 2026-11). To
+// add a keyword: to `strictKeywords`, or to the set that says how it holds schemas.
+
+/** `default` and string lengths are missing on purpose: some models and hosts still refuse them. */
+const strictKeywords: ReadonlySet<string> = new Set([
+  ...['type', 'enum', 'const', 'title', 'description', 'required', 'additionalProperties', '$schema'],
+  ...['minimum', 'maximum', 'exclusiveMinimum', 'exclusiveMaximum', 'multipleOf', 'minItems', 'maxItems'],
+  // OpenAI's helper writes this for zod's `nullable()`.
+  'nullable',
+])
+const strictFormats: readonly unknown[] = [
+  ...['date-time', 'time', 'date', 'duration'],
+  ...['email', 'hostname', 'ipv4', 'ipv6', 'uuid'],
+]
+/** Keywords that hold a schema, or schemas by name. */
+const strictSchemaKeywords: ReadonlySet<string> = new Set(['items'])
+const strictMapKeywords: ReadonlySet<string> = new Set(['properties', '$defs', 'definitions'])
+
+type SchemaNode = Record<string, unknown>
+
+export function isStrictSchema(schema: RawJson): boolean {
+  if (schema.length > schemaCharactersMax) return false
+  const root = parseJson(schema)
+  if (!isRecord(root) || root.type !== 'object' || root.anyOf !== undefined) return false
+  const open: unknown[] = [root]
+  while (open.length > 0) {
+    const node = open.pop()
+    if (!isRecord(node) || !isStrictNode(node)) return false
+    open.push(...schemasIn(node))
+  }
+  return true
+}
+
+function isStrictNode(schema: SchemaNode): boolean {
+  // A reference must be the only member.
+  if (schema.$ref !== undefined) return Object.keys(schema).length === 1 && isInside(schema.$ref)
+  const hasType = schema.type !== undefined || Array.isArray(schema.anyOf)
+  return (
+    hasType &&
+    Object.entries(schema).every(([name, value]) => isStrictMember(name, value)) &&
+    (!mayBe(schema, 'array') || schema.items !== undefined) &&
+    (!(mayBe(schema, 'object') || schema.properties !== undefined) || isClosed(schema))
+  )
+}
+
+function isStrictMember(name: string, value: unknown): boolean {
+  if (name === 'format') return strictFormats.includes(value)
+  // Lookahead and lookbehind are not supported.
+  if (name === 'pattern') return typeof value === 'string' && !/\(\?<?[=!]/.test(value)
+  if (name === 'anyOf') return Array.isArray(value)
+  if (strictMapKeywords.has(name)) return isRecord(value)
+  return strictKeywords.has(name) || strictSchemaKeywords.has(name)
+}
+
+function isInside(reference: unknown): boolean {
+  return typeof reference === 'string' && reference.startsWith('#')
+}
+
+function mayBe({ type }: SchemaNode, word: string): boolean {
+  return type === word || (Array.isArray(type) && type.includes(word))
+}
+
+/** No additional properties, and all properties required. */
+function isClosed({ properties, required, additionalProperties }: SchemaNode): boolean {
+  const needed = new Set<unknown>(Array.isArray(required) ? required : [])
+  return (
+    additionalProperties === false && isRecord(properties) && Object.keys(properties).every((name) => needed.has(name))
+  )
+}
+
+function schemasIn(schema: SchemaNode): unknown[] {
+  return Object.entries(schema).flatMap(([name, value]): unknown[] => {
+    if (strictSchemaKeywords.has(name)) return [value]
+    if (name === 'anyOf') return Array.isArray(value) ? value : []
+    return strictMapKeywords.has(name) && isRecord(value) ? Object.values(value) : []
+  })
+}

@@ -1,0 +1,358 @@
+// Tool calls, names and arguments in the form a target accepts.
+//
+// Pairing joins tool results with their calls. Providers refuse a call without a result and a result without a call, so
+// both are refused here, by name, before anything is sent.
+
+import { type Failure, invalidRequest } from '../../kernel/failure.ts'
+import { JsonNode } from '../../wire/json-node.ts'
+import type {
+  AssistantBlock,
+  Conversation,
+  FunctionTool,
+  RawJson,
+  Tool,
+  ToolChoice,
+  ToolResultBlock,
+  Turn,
+  UserBlock,
+} from '../canonical/conversation.ts'
+import { isRecord, jsonArray, jsonObject, jsonString, parseJson, recordOf } from '../canonical/json.ts'
+import type { TargetRules } from '../canonical/target-rules.ts'
+import { refuse, refuseAt, refusePrefill, shownCallId, shownWord } from './fields.ts'
+import { isStrictSchema, SchemaBudget } from './schema.ts'
+import { paramOf, reportUnsupported, type WarningList } from './warnings.ts'
+
+/** The calls of one assistant turn that share an id, in order. */
+interface OpenCalls {
+  readonly sentIds: string[]
+  answered: number
+}
+
+/**
+ * Joins results with the calls that are still open, not with all earlier ids, because some models use one id for every
+ * call. A second result for a call is omitted with a warning.
+ */
+export function pairTools(turns: readonly Turn[], rule: ToolIdRule, warnings: WarningList): Turn[] | Failure {
+  const ids = new ToolIds(rule)
+  const paired: Turn[] = []
+  let open = new Map<string, OpenCalls>()
+  let place = '/messages'
+  for (const [index, turn] of turns.entries()) {
+    if (turn.role === 'assistant') {
+      // Consecutive assistant turns are one turn to the model; their calls are answered after the last one.
+      if (turns[index - 1]?.role !== 'assistant') {
+        const failure = unanswered(open, place)
+        if (failure) return failure
+        open = new Map()
+        place = turn.place ?? '/messages'
+      }
+      paired.push({ ...turn, blocks: turn.blocks.map((block) => renamedCall(block, ids, index, open)) })
+    } else if (turn.role === 'user') {
+      const blocks: UserBlock[] = []
+      for (const block of turn.blocks) {
+        const kept = block.kind === 'tool-result' ? renamedResult(block, open, turn.place, warnings) : block
+        if (kept && 'code' in kept) return kept
+        if (kept) blocks.push(kept)
+      }
+      paired.push({ ...turn, blocks })
+    } else {
+      paired.push(turn)
+    }
+  }
+  return unanswered(open, place) ?? paired
+}
+
+function renamedCall(block: AssistantBlock, ids: ToolIds, turn: number, open: Map<string, OpenCalls>): AssistantBlock {
+  if (block.kind !== 'tool-call') return block
+  const sentId = ids.take(block.id, turn)
+  const calls = open.get(block.id)
+  if (calls) calls.sentIds.push(sentId)
+  else open.set(block.id, { sentIds: [sentId], answered: 0 })
+  return { ...block, id: sentId }
+}
+
+/** undefined = the call already has a result. */
+function renamedResult(
+  block: ToolResultBlock,
+  open: ReadonlyMap<string, OpenCalls>,
+  place: string | undefined,
+  warnings: WarningList,
+): ToolResultBlock | Failure | undefined {
+  const calls = open.get(block.callId)
+  if (!calls) {
+    return invalidRequest(
+      `The tool result for ${shownCallId(block.callId)} answers no tool call of the assistant message before it.`,
+      paramOf(place ?? '/messages'),
+    )
+  }
+  const callId = calls.sentIds[calls.answered]
+  if (callId === undefined) {
+    warnings.add('duplicate_tool_result_dropped', place ?? '/messages')
+    return undefined
+  }
+  calls.answered++
+  return { ...block, callId }
+}
+
+function unanswered(open: ReadonlyMap<string, OpenCalls>, place: string): Failure | undefined {
+  for (const [id, { sentIds, answered }] of open) {
+    if (answered === sentIds.length) continue
+    return invalidRequest(
+      `The tool call ${shownCallId(id)} has no tool result. Each call must be answered before the next assistant message.`,
+      paramOf(place),
+    )
+  }
+  return undefined
+}
+
+/** Pairs the turns of a conversation, and refuses what cannot be sent to the target at all. */
+export function preparedTurns(
+  conversation: Conversation,
+  { rules, toolIdMax, warnings }: { rules: TargetRules; toolIdMax: number; warnings: WarningList },
+  restoreReasoning: (turns: readonly Turn[]) => readonly Turn[] = (turns) => turns,
+): Turn[] {
+  const failure = reportUnsupported(conversation.unsupported, warnings)
+  if (failure) return refuse(failure)
+  const last = conversation.turns.at(-1)
+  if (last?.role === 'assistant' && !rules.prefill && !last.blocks.some(({ kind }) => kind === 'tool-call')) {
+    return refusePrefill(last)
+  }
+  const idRule = { pattern: rules.toolIdPattern ?? /^[\s\S]+$/, max: toolIdMax }
+  // Signatures refer to the caller's call ids, so reasoning is restored before ids change.
+  const turns = pairTools(restoreReasoning(conversation.turns), idRule, warnings)
+  return Array.isArray(turns) ? turns : refuse(turns)
+}
+
+// Tool call ids. A rewritten id depends only on the calls before it, so a growing conversation keeps its ids without
+// stored state.
+
+export interface ToolIdRule {
+  /** The id must match this as a whole. */
+  readonly pattern: RegExp
+  readonly max: number
+}
+
+/** Assigns unique ids in the order of the calls. */
+export class ToolIds {
+  readonly #used = new Set<string>()
+  /** Number of calls by turn and id. */
+  readonly #repeated = new Map<string, number>()
+
+  constructor(private readonly rule: ToolIdRule) {}
+
+  /** The id sent for a call; `turn` distinguishes calls with the same id. */
+  take(id: string, turn: number): string {
+    let taken = this.#fits(id) ? id : this.#shaped(id, id)
+    if (this.#used.has(taken)) {
+      const key = `${turn} ${id}`
+      let n = this.#repeated.get(key) ?? 0
+      for (; this.#used.has(taken); n++) taken = this.#shaped(`${id}_${turn}${n === 0 ? '' : `_${n}`}`, id)
+      this.#repeated.set(key, n)
+    }
+    this.#used.add(taken)
+    return taken
+  }
+
+  #fits(id: string): boolean {
+    return id.length <= this.rule.max && this.rule.pattern.test(id)
+  }
+
+  /** `wanted` if it fits, otherwise part of it with a hash, or only a hash if ids are short. */
+  #shaped(wanted: string, original: string): string {
+    if (wanted !== original && this.#fits(wanted)) return wanted
+    const hash = new Bun.CryptoHasher('sha256').update(wanted).digest('hex')
+    const readable = `${wanted.replaceAll(/[^A-Za-z0-9_-]/g, '_').slice(0, Math.max(0, this.rule.max - 9))}_${hash.slice(0, 8)}`
+    return this.#fits(readable) ? readable : hash.slice(0, this.rule.max)
+  }
+}
+
+// Tool names. A legal name is kept. Any other gets a hash of itself as a suffix, so the result depends on nothing else
+// in the conversation and two names never collide.
+
+/** Every tool name in a request: in its tools, history and tool choice. */
+export function toolNamesIn({ tools, turns, toolChoice }: Conversation): string[] {
+  const called = turns.flatMap((turn) =>
+    turn.role === 'assistant' ? turn.blocks.flatMap((block) => (block.kind === 'tool-call' ? [block.name] : [])) : [],
+  )
+  const chosen = toolChoice?.kind === 'named' ? [toolChoice.name] : []
+  return [...tools.map(({ name }) => name), ...called, ...chosen]
+}
+
+export class ToolNames {
+  readonly #sent = new Map<string, string>()
+  readonly #taken: ReadonlySet<string>
+  readonly #pattern: RegExp
+
+  /** `names`: every name in the request. `characters`: the legal ones, as in a character class. */
+  constructor(
+    names: Iterable<string>,
+    private readonly max: number,
+    characters = 'A-Za-z0-9_-',
+  ) {
+    this.#pattern = new RegExp(`^[${characters}]{1,${max}}$`)
+    const all = [...names]
+    this.#taken = new Set(all.filter((name) => this.#pattern.test(name)))
+    for (const name of all) this.#sent.set(name, this.#nameFor(name))
+  }
+
+  sent(name: string): string {
+    return this.#sent.get(name) ?? this.#nameFor(name)
+  }
+
+  /** Sent name → the caller's, where they differ. */
+  get callerNames(): ReadonlyMap<string, string> {
+    return new Map([...this.#sent].filter(([name, sent]) => name !== sent).map(([name, sent]) => [sent, name]))
+  }
+
+  /** A name for a tool that the gateway adds, not used by any of the caller's tools. */
+  unused(name: string): string {
+    let unused = name
+    for (let n = 2; this.#taken.has(unused); n++) unused = `${name}_${n}`
+    return unused
+  }
+
+  #nameFor(name: string): string {
+    if (this.#pattern.test(name)) return name
+    const hash = new Bun.CryptoHasher('sha256').update(name).digest('hex')
+    const readable = name.replaceAll(/[^A-Za-z0-9_-]/g, '_')
+    // Eight digits avoid collisions, unless a caller chose such a name on purpose.
+    for (let digits = 8; ; digits += 8) {
+      const sent = `${readable.slice(0, this.max - digits - 1)}_${hash.slice(0, digits)}`
+      if (!this.#taken.has(sent) || digits >= 32) return sent
+    }
+  }
+}
+
+// Argument names in the form Anthropic accepts. One illegal name (`$filter`, `filter[id]`) in one tool is a 400 for the
+// whole request. Anthropic only checks names at the root, so only those are renamed, in the schema and in the calls of
+// the history.
+
+/** https://github.com/decocms/studio/pull/6874, 2026-09 */
+const argumentNameMax = 64
+const argumentCharacters = 'A-Za-z0-9_.-'
+const legalArgument = new RegExp(`^[${argumentCharacters}]{1,${argumentNameMax}}$`)
+
+/** The caller's field name → the sent one. Fields that the schema does not name are not renamed. */
+type SentNames = ReadonlyMap<string, string>
+
+export class ArgumentNames {
+  readonly #byTool = new Map<string, SentNames>()
+  readonly #schemas = new SchemaBudget()
+
+  /** The schema of a tool with legal names; the original text if all names are legal. `tool` is the sent name. */
+  inSchema(tool: string, schema: RawJson): RawJson {
+    const all = Object.keys(recordOf(recordOf(parseJson(schema)).properties))
+    // Each new name costs a hash. Over budget, the provider will refuse the names.
+    if (all.every((name) => legalArgument.test(name)) || this.#schemas.take(schema) !== undefined) return schema
+    const legalNames = new ToolNames(all, argumentNameMax, argumentCharacters)
+    const names = new Map(all.map((name) => [name, legalNames.sent(name)] as const))
+    const root = JsonNode.of(schema)
+    const fields = root.member('properties')?.members()
+    // Duplicate names: leave the error to the provider.
+    if (!fields) return schema
+    this.#byTool.set(tool, names)
+    const required = root.member('required')?.elements()
+    return jsonObject(
+      (root.members() ?? []).map(([name, value]) => {
+        if (name === 'properties') return [name, renamedFields(fields, names)] as const
+        if (name === 'required' && required)
+          return [name, jsonArray(required.map((each) => renamedRequired(each, names)))]
+        return [name, value.text] as const
+      }),
+    )
+  }
+
+  /** The arguments of a call of a tool. */
+  inCall(tool: string, input: RawJson): RawJson {
+    const names = this.#byTool.get(tool)
+    const fields = names && JsonNode.of(input).members()
+    return fields ? renamedFields(fields, names) : input
+  }
+
+  /** Sent tool name → sent field name → the caller's. */
+  get callerNames(): ReadonlyMap<string, ReadonlyMap<string, string>> {
+    return new Map([...this.#byTool].map(([tool, names]) => [tool, reversed(names)]))
+  }
+}
+
+function reversed(names: SentNames): ReadonlyMap<string, string> {
+  return new Map([...names].flatMap(([name, sent]) => (name === sent ? [] : [[sent, name] as const])))
+}
+
+function renamedFields(fields: readonly (readonly [string, JsonNode])[], names: SentNames): RawJson {
+  return jsonObject(fields.map(([name, value]) => [names.get(name) ?? name, value.text] as const))
+}
+
+function renamedRequired({ text }: JsonNode, names: SentNames): RawJson {
+  const name: unknown = JSON.parse(text)
+  return typeof name === 'string' ? jsonString(names.get(name) ?? name) : text
+}
+
+// The arguments of a tool call, which models write as text, as dialects need them: JSON text or an object. The model's
+// text is spliced in, never re-serialised.
+
+/** Unwraps an object that was encoded twice, as a string holding its text. Anything else stays. */
+export function unwrapArguments(text: string): string {
+  const inner = parseJson(text)
+  return typeof inner === 'string' && isRecord(parseJson(inner)) ? inner : text
+}
+
+/** The arguments as an object, whatever the model wrote. */
+export function argumentsObject(text: string): RawJson {
+  if (text.trim() === '') return '{}'
+  const unwrapped = unwrapArguments(text).trim()
+  const value = parseJson(unwrapped)
+  if (isRecord(value)) return unwrapped
+  return jsonObject([value === undefined ? ['raw_arguments', jsonString(text)] : ['value', unwrapped]])
+}
+
+// Tool choice and strictness, as the OpenAI dialects share them.
+
+/** Parameters of a custom tool that is sent as a function: one string. */
+export const customToolParameters =
+  '{"type":"object","properties":{"input":{"type":"string"}},"required":["input"],"additionalProperties":false}'
+
+/** The tools and the choice after applying the target's rules. */
+export interface ToolOffer {
+  readonly tools: readonly Tool[]
+  readonly choice: ToolChoice | undefined
+}
+
+/** `canRestrict`: the target can restrict the choice to some tools. For others, the tools not allowed are omitted. */
+export function offeredTools(
+  { tools, toolChoice }: Conversation,
+  canRestrict: boolean,
+  warnings: WarningList,
+): ToolOffer {
+  if (toolChoice?.kind === 'named' && tools.length > 0 && !tools.some(({ name }) => name === toolChoice.name)) {
+    const name = shownWord(toolChoice.name)
+    return refuseAt('/tool_choice', `\`tool_choice\` names ${name}, which is not among the tools.`)
+  }
+  if (toolChoice?.kind !== 'allowed') return { tools, choice: toolChoice }
+  const allowed = tools.filter(({ name }) => toolChoice.names.includes(name))
+  if (allowed.length === 0) return refuseAt('/tool_choice', '`tool_choice` allows no tool that is offered.')
+  if (canRestrict) return { tools, choice: toolChoice }
+  if (allowed.length < tools.length) warnings.add('tools_filtered', '/tool_choice')
+  if (!toolChoice.force) return { tools: allowed, choice: { kind: 'auto' } }
+  const [only] = allowed
+  const isOne = only !== undefined && allowed.length === 1
+  return { tools: allowed, choice: isOne ? { kind: 'named', name: only.name } : { kind: 'required' } }
+}
+
+/** For a request without tools. */
+export function refuseForcedChoice(choice: ToolChoice | undefined): void {
+  if (choice === undefined || choice.kind === 'auto' || choice.kind === 'none') return
+  refuseAt('/tool_choice', '`tool_choice` demands a tool call, but the request offers no tools.')
+}
+
+/** Whether a function is sent as strict; warns if the caller asked for it in vain. */
+export function isStrictFunction(
+  { strict, place }: FunctionTool,
+  parameters: RawJson,
+  { rules, warnings }: { readonly rules: TargetRules; readonly warnings: WarningList },
+): boolean {
+  if (!strict) return false
+  if (rules.strictTools !== false && isStrictSchema(parameters)) return true
+  warnings.add('strict_dropped', `${place ?? '/tools'}/strict`)
+  return false
+}
