@@ -27,10 +27,13 @@ test('a model is named with its slash as it is or as %2F, and what names none is
     const { status, body } = await tenancy.api('GET', `/api/models/${spelling}/price`)
     expect([spelling, status, body.model, body.price?.output]).toEqual([spelling, 200, 'sandbox/think', '8.00'])
   }
-  for (const spelling of ['sandbox/thinks', 'sandbox%252Fthink', 'sandbox', 'sandbox%2', '/think', 'a/b/c', '%2F']) {
+  const unknown = ['sandbox/thinks', 'sandbox%252Fthink', 'sandbox', 'a/b/c', '%2F'].map((name) => [name, 404] as const)
+  const malformed = ['sandbox%2', '/think'].map((name) => [name, 400] as const)
+  for (const [spelling, status] of [...unknown, ...malformed]) {
     for (const [method, body] of [['GET'], ['PUT', 'free'], ['DELETE']] as const) {
       const reply = await tenancy.api(method, `/api/models/${spelling}/price`, body)
-      expect([method, spelling, reply.status, reply.body.error.code]).toEqual([method, spelling, 404, 'NOT_FOUND'])
+      expect([method, spelling, reply.status]).toEqual([method, spelling, status])
+      expect(reply.body.error.code).toBe(status === 404 ? 'NOT_FOUND' : 'INVALID_REQUEST')
     }
   }
   const wrong = await tenancy.api('POST', '/api/models/sandbox/think/price', {})
