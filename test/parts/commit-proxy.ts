@@ -1,11 +1,11 @@
-// A relay to PostgreSQL that can lose the replies of the server: it forwards the COMMIT of the next charge and then holds
-// back everything the server says, on all connections, until it is told to go on.
+// A relay to PostgreSQL that can hold back the replies of the server: from the confirmation of the next charge's COMMIT
+// on, no reply passes on any connection, until `resume` is called.
 
 import type { Socket } from 'bun'
 
 export interface CommitProxy extends Disposable {
   readonly port: number
-  /** Resolves when the COMMIT of a charge has been forwarded; no reply passes from then on. */
+  /** Resolves when a charge has been committed; its confirmation and all later replies are held back. */
   stallAtNextCharge(): Promise<void>
   /** What was held back is passed on to whoever is still connected. */
   resume(): void
@@ -16,30 +16,32 @@ interface Ends {
   readonly toServer: Uint8Array[]
   readonly toClient: Uint8Array[]
   server: Socket<Ends> | undefined
-  /** A charge was sent, and its COMMIT was not. */
+  /** A charge was sent, and its COMMIT was not confirmed. */
   hasCharge: boolean
-  /** The end of what was looked at: a word may be cut between two reads. */
-  tail: string
+  /** The end of what was looked at, either way: a word may be cut between two reads. */
+  sentTail: string
+  repliedTail: string
 }
 
 const chargeWord = '"kind":"charge"'
-/** One byte less than the longest word that is looked for, so that no word is seen twice. */
-const longestWord = chargeWord.length - 1
+/** How the server confirms a COMMIT. The client sends the word only once per connection, and then its prepared name. */
+const confirmation = 'COMMIT\0'
 
 export function startCommitProxy(serverPort: number): CommitProxy {
   let stall: PromiseWithResolvers<void> | undefined
   let isStalled = false
   const clients = new Map<Socket<Ends>, Ends>()
 
-  const look = (ends: Ends, chunk: Uint8Array) => {
-    const text = ends.tail + Buffer.from(chunk).toString('latin1')
-    ends.tail = text.slice(-longestWord)
-    const chargeAt = text.indexOf(chargeWord)
-    if (chargeAt >= 0) ends.hasCharge = true
-    // Not the COMMIT of an earlier transaction that is still in the tail.
-    if (!ends.hasCharge || text.indexOf('COMMIT', chargeAt + 1) < 0) return
+  const lookForCharge = (ends: Ends, chunk: Uint8Array) => {
+    const text = ends.sentTail + Buffer.from(chunk).toString('latin1')
+    ends.sentTail = text.slice(1 - chargeWord.length)
+    if (text.includes(chargeWord)) ends.hasCharge = true
+  }
+  const lookForConfirmation = (ends: Ends, chunk: Uint8Array) => {
+    const text = ends.repliedTail + Buffer.from(chunk).toString('latin1')
+    ends.repliedTail = text.slice(1 - confirmation.length)
+    if (!ends.hasCharge || !text.includes(confirmation)) return
     ends.hasCharge = false
-    ends.tail = ''
     if (!stall) return
     isStalled = true
     stall.resolve()
@@ -49,7 +51,14 @@ export function startCommitProxy(serverPort: number): CommitProxy {
     port: 0,
     socket: {
       async open(client) {
-        const ends: Ends = { toServer: [], toClient: [], server: undefined, hasCharge: false, tail: '' }
+        const ends: Ends = {
+          toServer: [],
+          toClient: [],
+          server: undefined,
+          hasCharge: false,
+          sentTail: '',
+          repliedTail: '',
+        }
         client.data = ends
         clients.set(client, ends)
         ends.server = await Bun.connect<Ends>({
@@ -58,6 +67,7 @@ export function startCommitProxy(serverPort: number): CommitProxy {
           data: ends,
           socket: {
             data(_, chunk) {
+              lookForConfirmation(ends, chunk)
               ends.toClient.push(Uint8Array.from(chunk))
               if (!isStalled) flush(client, ends.toClient)
             },
@@ -70,7 +80,7 @@ export function startCommitProxy(serverPort: number): CommitProxy {
         else client.end()
       },
       data(client, chunk) {
-        look(client.data, chunk)
+        lookForCharge(client.data, chunk)
         client.data.toServer.push(Uint8Array.from(chunk))
         if (client.data.server) flush(client.data.server, client.data.toServer)
       },
