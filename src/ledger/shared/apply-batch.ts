@@ -11,7 +11,7 @@ import type { HoldOutcome, SettleOutcome } from '../ledger.ts'
 import { dueOf, settledTransfers, storedOutcome } from '../settlement-transfers.ts'
 import { readTransfersOf, transferColumns } from '../transfer.ts'
 import { type Demand, grantAll, type MoveOutcome, moveBalances, type WalletMove } from './balances.ts'
-import { type EndedHold, endHolds, insertHolds, lowerHold, markHoldsSent, raiseHolds } from './holds.ts'
+import { awaitHolds, type EndedHold, endHolds, insertHolds, lowerHold, markHoldsSent, raiseHolds } from './holds.ts'
 import { type ExtendOperation, ofKind, type SettleOperation, type SharedOperation } from './operation.ts'
 import type { Owner } from './replica.ts'
 
@@ -49,6 +49,11 @@ async function takeHolds(sql: Sql, owner: Owner, batch: readonly SharedOperation
   const ids = (kind: SharedOperation['kind']) => ofKind(batch, kind).map(({ requestId }) => requestId)
   await markHoldsSent(sql, owner, ids('sent'))
   const settled = await endHolds(sql, owner, 'settled', ids('settle'))
+  // Before their charges are looked for: one that is being committed would not be seen yet.
+  await awaitHolds(
+    sql,
+    ids('settle').filter((id) => !settled.has(id)),
+  )
   const released = await endHolds(sql, owner, 'released', ids('release'))
   const raised = await raiseHolds(sql, owner, ofKind(batch, 'extend'))
   return { ended: new Map([...settled, ...released]), raised }

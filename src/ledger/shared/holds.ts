@@ -34,6 +34,16 @@ export interface EndedHold {
   readonly budgets: readonly BudgetName[]
 }
 
+/**
+ * Waits for transactions of others that change these holds, such as a commit of our own whose reply was lost. Whoever the
+ * holds belong to: the epoch of this replica may have changed since.
+ */
+export async function awaitHolds(sql: Sql, ids: readonly RequestId[]): Promise<void> {
+  if (ids.length === 0) return
+  await sql`SELECT 1 FROM holds WHERE request_id = ANY(string_to_array(${listOf(ids)}, ','))
+    ORDER BY request_id FOR UPDATE`
+}
+
 /** Ends the holds that are still open, and returns what they held. */
 export async function endHolds(
   sql: Sql,

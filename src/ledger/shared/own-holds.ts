@@ -19,14 +19,14 @@ import type { Tally } from '../tally.ts'
 import { readTransfersOf } from '../transfer.ts'
 import { unavailable } from '../unavailable.ts'
 import { type BatchQueue, settlePatienceMs as patienceMs } from './batch-queue.ts'
+import { awaitHolds } from './holds.ts'
 import type { SharedOperation } from './operation.ts'
-
-/** How often a stored outcome is asked for, a second apart, while the database cannot be reached. */
-const readTriesMax = 30
 
 export interface OwnHolds extends Pick<Ledger, 'hold' | 'extend' | 'markSent' | 'settle' | 'release'> {
   /** Removes holds that the reaper has ended. */
   forget(requestIds: Iterable<RequestId>): void
+  /** Settlements whose outcome is unknown are asked for once more at most. */
+  close(): void
   stats(): HoldStats
 }
 
@@ -43,13 +43,14 @@ export interface OwnHoldsDependencies {
 export function createOwnHolds(dependencies: OwnHoldsDependencies): OwnHolds {
   const { queue, database, reach, holdLifetimeMs, clock, pace, tally } = dependencies
   const open = new OpenHolds()
+  let isClosed = false
 
   /** For a hold that may or may not be committed: if it is, it must end. Retried for as long as the hold could live. */
   const releaseLater = (requestId: RequestId, workspaceId: WorkspaceId): void => {
     submit(queue, { kind: 'release', requestId, workspaceId, patienceMs: holdLifetimeMs }).catch(() => {})
   }
   const insistOnStored = async (requestId: RequestId): Promise<SettleEnd | undefined> => {
-    for (let tries = 0; tries < readTriesMax; tries++) {
+    while (!isClosed) {
       const end = await readStored(database, requestId)
       if (end.kind !== 'unavailable') return end
       await pace.wait(unavailable.retryAfterMs)
@@ -127,6 +128,9 @@ export function createOwnHolds(dependencies: OwnHoldsDependencies): OwnHolds {
     forget(requestIds) {
       for (const requestId of requestIds) open.take(requestId)
     },
+    close() {
+      isClosed = true
+    },
     stats: () => open.stats(),
   }
 }
@@ -181,7 +185,10 @@ function unknown(end: Promise<SettleEnd | undefined>): SettleOutcome {
 /** Returns what an earlier call has come to; `unavailable` = the database cannot be asked. */
 async function readStored(database: Database, requestId: RequestId): Promise<SettleEnd> {
   try {
-    return storedOutcome(await readTransfersOf(database.sql, requestId))
+    return await database.transaction(async (sql) => {
+      await awaitHolds(sql, [requestId])
+      return storedOutcome(await readTransfersOf(sql, requestId))
+    })
   } catch (thrown) {
     if (isStoreUnavailable(thrown)) return unavailable
     throw thrown

@@ -339,6 +339,40 @@ forEachEngine((engine) => {
     await expectBooksRight(store.database)
   })
 
+  test('a commit that is still running after its reply was lost is waited for, also by a replica that was fenced since', async () => {
+    await using store = await engine.openStore()
+    const database = createFaultyDatabase(store.database)
+    await using books = await openLedger(database)
+    const { ledger, pace } = books
+    const worked = Promise.withResolvers<void>()
+    const commit = Promise.withResolvers<void>()
+    const usual = database.transaction
+    const bad = await settleBadly(database, books, () => {
+      database.transaction = async (work) => {
+        database.transaction = usual
+        database.calls++
+        const running = store.database.transaction(async (sql) => {
+          const result = await work(sql)
+          await sql`SELECT set_config('idle_in_transaction_session_timeout', '0', true)`
+          worked.resolve()
+          await commit.promise
+          return result
+        })
+        await Promise.race([worked.promise, running])
+        await store.database.transaction((sql) => sql`UPDATE replicas SET epoch = epoch + 1`)
+        await pace.round()
+        void Bun.sleep(300).then(() => commit.resolve())
+        throw new CommitUnknown(new Error('the connection broke'))
+      }
+    })
+    expect(await ledger.settle(settlementOf(bad.requestId, 4n))).toMatchObject({
+      kind: 'settled',
+      transfer: { amount: 4n },
+    })
+    expect(await bad.charges()).toHaveLength(1)
+    expect(await ledger.wallet(bad.workspaceId)).toMatchObject({ posted: 96n, held: 0n })
+  })
+
   test('an unknown outcome that cannot be found out before the ledger closes is left to whoever asks next', async () => {
     await using store = await engine.openStore()
     const database = createFaultyDatabase(store.database)

@@ -84,6 +84,7 @@ export async function createSharedLedger(options: LedgerOptions): Promise<Ledger
     stats: () => ({ ...holds.stats(), ...gate.stats(), ...tally.stats, clockSkewMs: replica.clockSkewMs() }),
     async close() {
       for (const stop of stops) stop()
+      holds.close()
       await queue.drain()
       // A row that stays behind is found dead later.
       await replica.leave().catch(() => {})
