@@ -79,12 +79,17 @@ export async function stress(options: StressOptions): Promise<StressResult> {
   const all = Array.from({ length: calls }, (_, at) => ({ ask: askOf(at), receipts: [] }) as Call)
 
   const stall = async (victim: CrashGateway, meanwhile: () => Promise<unknown>) => {
+    // At least one answer is to be charged while the store stands still, however slow the machine is.
+    crashUpstream.closeGate()
+    while (crashUpstream.atGate() === 0) await Bun.sleep(5)
     if (postgres) {
       await postgres.freeze()
+      crashUpstream.openGate()
       await meanwhile()
       return await postgres.thaw()
     }
     const injection = await injectSlowSync(victim.pid, join(site.dataFolder, 'tollgate.db-wal'), stallSeconds)
+    crashUpstream.openGate()
     await meanwhile()
     await injection.end()
   }

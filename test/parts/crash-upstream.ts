@@ -46,12 +46,15 @@ export interface CrashUpstream {
   /** While closed, answers stop before their end and wait. */
   closeGate(): void
   openGate(): void
+  /** How many answers wait at the closed gate. */
+  atGate(): number
   /** From now on a stream ends only while more than this many are open; 0 = whenever it is complete. */
   keepOpen(streams: number): void
 }
 
 export function startCrashUpstream(): CrashUpstream {
   let gate: PromiseWithResolvers<void> | undefined
+  let atGate = 0
   let open = 0
   let openLeast = 0
   /** Complete but for their end, oldest first. */
@@ -86,7 +89,11 @@ export function startCrashUpstream(): CrashUpstream {
       if (isStreamed) await reply.chunk(words.says(`word${piece} `))
       await Bun.sleep(order.pauseMs)
     }
-    await gate?.promise
+    if (gate) {
+      atGate++
+      await gate.promise
+      atGate--
+    }
     if (isStreamed) await mayEnd(call)
     if (!isStreamed) return await reply.send(200, { 'content-type': 'application/json' }, words.whole)
     await reply.chunk(words.ending)
@@ -101,6 +108,7 @@ export function startCrashUpstream(): CrashUpstream {
       gate?.resolve()
       gate = undefined
     },
+    atGate: () => atGate,
     keepOpen(streams) {
       openLeast = streams
       endOldest()
