@@ -2,7 +2,7 @@
 // say. The list of proxies is the one in force.
 
 import type { Config } from '../config/config.ts'
-import { clientAddress } from '../http/client-address.ts'
+import { clientAddress } from '../http/request.ts'
 import { type IpRange, parseIpRange } from '../kernel/ip-range.ts'
 
 export interface ClientAddresses {
