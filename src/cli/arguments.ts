@@ -3,7 +3,6 @@
 import { nearestNames } from '../kernel/nearest.ts'
 import type { CommandDefinition } from './command.ts'
 import { commands } from './commands/registry.ts'
-import { type ConformanceOptions, conformanceHelp, readConformanceOptions } from './conformance/options.ts'
 import { commandHelp, help, nounHelp } from './help.ts'
 import { type ReadInput, readInput } from './read-input.ts'
 import { Refusal } from './refusal.ts'
@@ -19,7 +18,6 @@ export type Command =
   | { readonly kind: 'worker' }
   | { readonly kind: 'version' }
   | { readonly kind: 'help'; readonly text: string }
-  | { readonly kind: 'conformance'; readonly options: ConformanceOptions }
   | { readonly kind: 'management'; readonly call: ManagementCall }
   | { readonly kind: 'unknown'; readonly message: string }
 
@@ -38,7 +36,6 @@ export function readArguments(args: readonly string[]): Command {
   // `tollgate help keys create` asks what `tollgate keys create --help` asks.
   if (word === 'help') return rest.length === 0 ? { kind: 'help', text: help } : readArguments([...rest, '--help'])
   const asksForHelp = rest.some((arg) => arg === '--help' || arg === '-h')
-  if (word === 'conformance') return asksForHelp ? { kind: 'help', text: conformanceHelp } : conformance(rest)
   if (commands.some((definition) => definition.words[0] === word)) return management(word, rest, asksForHelp)
   if (word === 'serve') return asksForHelp ? { kind: 'help', text: commandHelp(serveCommand) } : serve(rest)
   const command = Object.hasOwn(words, word) ? words[word] : undefined
@@ -58,14 +55,8 @@ function serve(args: readonly string[]): Command {
 
 function unknownWord(word: string): Command {
   const nouns = commands.map((definition) => definition.words[0])
-  const near = nearestNames(word, new Set([...Object.keys(words), 'serve', 'help', 'conformance', ...nouns]), 1)[0]
+  const near = nearestNames(word, new Set([...Object.keys(words), 'serve', 'help', ...nouns]), 1)[0]
   return { kind: 'unknown', message: `unknown command "${word}".\nTry: tollgate ${near ?? '--help'}` }
-}
-
-function conformance(args: readonly string[]): Command {
-  const options = readConformanceOptions(args)
-  if (!('fault' in options)) return { kind: 'conformance', options }
-  return { kind: 'unknown', message: `${options.fault}.\nTry: tollgate conformance --help` }
 }
 
 function management(noun: string, rest: readonly string[], asksForHelp: boolean): Command {

@@ -8,7 +8,6 @@ export const help = `tollgate: one gateway over many models, in the OpenAI and t
 
 Usage
   tollgate [serve]        start the gateway (also: npm start); --port N, --data FOLDER and more: serve --help
-  tollgate conformance    check how well any endpoint speaks its dialect
 
   tollgate workspaces     list, create, show; export and erase all that is kept of one
   tollgate projects       list, create, update

@@ -1,8 +1,6 @@
 // The checkers themselves: a good reply has no violations, and every kind of damage is found by the rule meant for it.
 
 import { describe, expect, test } from 'bun:test'
-import { checkChatReply, checkChatStream } from '../../src/cli/conformance/grammar-chat.ts'
-import { checkMessagesReply, checkMessagesStream } from '../../src/cli/conformance/grammar-messages.ts'
 import { renderReply as renderMessagesReply } from '../../src/dialects/anthropic-messages/render-reply.ts'
 import { renderStream as renderMessages } from '../../src/dialects/anthropic-messages/render-stream.ts'
 import type { StreamRenderer } from '../../src/dialects/canonical/translation.ts'
@@ -10,6 +8,8 @@ import { renderReply as renderChatReply } from '../../src/dialects/openai-chat/r
 import { renderStream as renderChat } from '../../src/dialects/openai-chat/render-stream.ts'
 import { type SseEvent, SseReader } from '../../src/wire/sse-reader.ts'
 import { call, context, ended, started, text, thinking } from '../parts/reply-events.ts'
+import { checkChatReply, checkChatStream } from './checker/grammar-chat.ts'
+import { checkMessagesReply, checkMessagesStream } from './checker/grammar-messages.ts'
 
 const reply = [
   started,

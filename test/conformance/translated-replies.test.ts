@@ -2,8 +2,6 @@
 
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { checkChatReply, checkChatStream } from '../../src/cli/conformance/grammar-chat.ts'
-import { checkMessagesReply, checkMessagesStream } from '../../src/cli/conformance/grammar-messages.ts'
 import { parseStream as parseMessages } from '../../src/dialects/anthropic-messages/parse-stream.ts'
 import { renderReply as renderMessagesReply } from '../../src/dialects/anthropic-messages/render-reply.ts'
 import { renderStream as renderMessages } from '../../src/dialects/anthropic-messages/render-stream.ts'
@@ -16,6 +14,8 @@ import { renderStream as renderChat } from '../../src/dialects/openai-chat/rende
 import { type SseEvent, SseReader } from '../../src/wire/sse-reader.ts'
 import { anyReply, context } from '../parts/reply-events.ts'
 import { parseWhole } from '../parts/reply-notation.ts'
+import { checkChatReply, checkChatStream } from './checker/grammar-chat.ts'
+import { checkMessagesReply, checkMessagesStream } from './checker/grammar-messages.ts'
 
 type Json = Record<string, unknown>
 

@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { readArguments } from '../arguments.ts'
-import { conformanceHelp, readConformanceOptions } from './options.ts'
+import { readConformanceOptions } from './options.ts'
 
 const url = ['--base-url', 'http://127.0.0.1:8080']
 
@@ -36,15 +35,5 @@ describe('the arguments of conformance', () => {
   ]
   test.each(faults)('are refused with %p', (fault, args) => {
     expect(readConformanceOptions(args)).toEqual({ fault: expect.stringMatching(fault) })
-  })
-
-  test('reach the command line, with a help of its own', () => {
-    expect(readArguments(['conformance', ...url])).toMatchObject({ kind: 'conformance' })
-    expect(readArguments(['conformance', '--help'])).toEqual({ kind: 'help', text: conformanceHelp })
-    expect(readArguments(['conformance'])).toMatchObject({
-      kind: 'unknown',
-      message: expect.stringContaining('Try: tollgate conformance --help'),
-    })
-    expect(readArguments(['conformanse'])).toMatchObject({ message: expect.stringContaining('tollgate conformance') })
   })
 })

@@ -1,11 +1,11 @@
-// `tollgate conformance`: runs the checks against an endpoint and says what they found. It needs no gateway of its own.
+// `npm run conformance`: runs the checks against any endpoint and reports the results.
 
 import { chatProbe } from './chat-probe.ts'
 import { answered, failed } from './check-result.ts'
 import { checks } from './checks.ts'
 import { Endpoint, isAnswered } from './endpoint.ts'
 import { messagesProbe } from './messages-probe.ts'
-import type { ConformanceOptions } from './options.ts'
+import { type ConformanceOptions, conformanceHelp, readConformanceOptions } from './options.ts'
 import type { Probe } from './probe.ts'
 import { type DialectReport, isConformant, jsonReport, type NamedResult, type Report, textReport } from './report.ts'
 import { isReply, Session } from './session.ts'
@@ -25,7 +25,7 @@ export async function runConformance(options: ConformanceOptions, output: Confor
   const chosen = probes.filter(({ name }) => options.dialect === undefined || options.dialect === name)
   const model = options.model ?? (await onlyModel(options, chosen))
   if (typeof model !== 'string') {
-    output.complain(`tollgate: ${model.fault}\n`)
+    output.complain(`conformance: ${model.fault}\n`)
     return 2
   }
   const dialects: DialectReport[] = []
@@ -76,4 +76,21 @@ async function onlyModel(options: ConformanceOptions, chosen: readonly Probe[]):
     reason ||= isAnswered(result) ? answered(result) : result.unanswered
   }
   return { fault: `the models cannot be listed (${reason}); say which one to ask, with --model` }
+}
+
+if (import.meta.main) {
+  const args = process.argv.slice(2)
+  const options = readConformanceOptions(args)
+  const output: ConformanceOutput = {
+    print: (text) => void process.stdout.write(text),
+    complain: (text) => void process.stderr.write(text),
+  }
+  if (args.includes('--help') || args.includes('-h')) {
+    output.print(conformanceHelp)
+  } else if ('fault' in options) {
+    output.complain(`conformance: ${options.fault}.\nTry: npm run conformance -- --help\n`)
+    process.exitCode = 2
+  } else {
+    process.exitCode = await runConformance(options, output)
+  }
 }

@@ -1,6 +1,6 @@
-// The arguments of `tollgate conformance`, and its help.
+// The arguments of `npm run conformance`, and its help.
 
-import { nearestNames } from '../../kernel/nearest.ts'
+import { nearestNames } from '../../../src/kernel/nearest.ts'
 import type { DialectName } from './probe.ts'
 
 export interface ConformanceOptions {
@@ -14,23 +14,23 @@ export interface ConformanceOptions {
   readonly json: boolean
 }
 
-export const conformanceHelp = `tollgate conformance: does an endpoint speak its dialect the way official clients need it?
+export const conformanceHelp = `conformance: checks whether an endpoint speaks its dialect the way official clients need it
 
 Usage
-  tollgate conformance --base-url URL [--api-key KEY] [--dialect chat|messages] [--model ID] [--json]
+  npm run conformance -- --base-url URL [--api-key KEY] [--dialect chat|messages] [--model ID] [--json]
 
-  --base-url URL     the endpoint, ours or anybody's, as an official client would be given it:
+  --base-url URL     any endpoint, as an official client would be configured:
                      http://127.0.0.1:8080, https://api.openai.com/v1, https://api.anthropic.com
-  --api-key KEY      sent as the dialect's clients send it
-  --dialect NAME     chat (OpenAI Chat Completions) or messages (Anthropic Messages); both unless said
-  --model ID         the model to ask, one that has tools; needed unless there is only one
+  --api-key KEY      sent the way the dialect's clients send it
+  --dialect NAME     chat (OpenAI Chat Completions) or messages (Anthropic Messages); both by default
+  --model ID         a model with tools; required unless there is only one
   --json             the result as JSON
 
 Sends about 15 small requests per dialect; a provider charges for them. Ends with 0 if every check passed,
-1 if one failed, 2 if the command was not understood.
+1 if one failed, 2 if the arguments are wrong.
 
 Try it
-  tollgate conformance --base-url http://127.0.0.1:8080 --api-key "$(cat data/first-key)" --model sandbox/tools
+  npm run conformance -- --base-url http://127.0.0.1:8080 --api-key "$(cat data/first-key)" --model sandbox/tools
 `
 
 const names = ['--base-url', '--api-key', '--dialect', '--model'] as const
