@@ -18,7 +18,7 @@ switch (command.kind) {
     process.exitCode = 2
     break
   case 'management': {
-    const { configInputs } = await import('./cli/config-inputs.ts')
+    const { configInputs } = await import('./cli/run-command.ts')
     const { runCommand } = await import('./cli/run-command.ts')
     process.exitCode = await runCommand(command.call, { inputs: configInputs(), clock: systemClock })
     break

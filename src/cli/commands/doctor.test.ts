@@ -2,8 +2,13 @@ import { afterAll, expect, test } from 'bun:test'
 import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { createThrowAwayFolder, forEachEngine, type Place } from '../../../test/parts/engines.ts'
 import { gatewayCommand } from '../../../test/parts/program.ts'
-import type { Finding } from './finding.ts'
+import type { Config } from '../../config/config.ts'
+import { Secret } from '../../kernel/secret.ts'
+import { confirmSecret } from '../../tenancy/secrets.ts'
+import type { Finding } from './doctor.ts'
+import { checkClock, checkDatabase, checkDataFolder, checkProxy } from './doctor.ts'
 
 const folders: string[] = []
 const children = new Set<Bun.Subprocess>()
@@ -189,4 +194,104 @@ test('a running gateway is asked as its clients ask it; open folders, wrong keys
     { verdict: 'wrong', what: `another program answers at http://127.0.0.1:${port}` },
   ])
   await squatter.stop(true)
+})
+
+const noon = Date.UTC(2026, 10, 8, 12)
+
+test('the clock is held against what a provider dates its answers, up to a minute', () => {
+  const at = (skewMs: number) => checkClock({ now: noon, dated: { at: noon, receivedAt: noon + skewMs } })
+  expect(at(60_000)).toMatchObject({ verdict: 'ok' })
+  expect(at(-60_000)).toMatchObject({ verdict: 'ok' })
+  expect(at(61_000)).toMatchObject({ verdict: 'wrong', what: expect.stringContaining("61 s ahead of a provider's") })
+  expect(at(-300_000)).toMatchObject({ verdict: 'wrong', what: expect.stringContaining("300 s behind a provider's") })
+})
+
+test('without an answer it must not be before what is in the database, nor before the program', () => {
+  expect(checkClock({ now: noon })).toMatchObject({ verdict: 'ok', what: '2026-11-08 12:00:00 UTC' })
+  expect(checkClock({ now: noon, newestRow: noon + 30_000 })).toMatchObject({ verdict: 'ok' })
+  expect(checkClock({ now: noon, newestRow: noon + 90_000 })).toMatchObject({ verdict: 'wrong' })
+  expect(checkClock({ now: 0 })).toMatchObject({ verdict: 'wrong' })
+})
+
+test('a proxy is named without its password, and told to spare this machine', () => {
+  expect(checkProxy({})).toEqual([expect.objectContaining({ verdict: 'ok' })])
+  const set = { HTTP_PROXY: 'http://user:canary@proxy.example:3128' }
+  const [first, second] = checkProxy(set)
+  expect(first).toMatchObject({ verdict: 'ok', what: 'HTTP_PROXY sends calls through proxy.example:3128' })
+  expect(second).toMatchObject({ verdict: 'note', advice: 'NO_PROXY=127.0.0.1,localhost' })
+  expect(checkProxy({ ...set, NO_PROXY: 'localhost, 127.0.0.1' })).toHaveLength(1)
+  // Only calls over https would take this one, and none to this machine is.
+  expect(checkProxy({ HTTPS_PROXY: 'http://proxy.example:3128' })).toHaveLength(1)
+  expect(checkProxy({ HTTPS_PROXY: 'proxy' })[0]).toMatchObject({ verdict: 'wrong' })
+})
+
+const secretOf = (first: number) => ({
+  bytes: Uint8Array.from({ length: 32 }, (_, at) => first + at),
+  source: 'TOLLGATE_SECRET',
+})
+
+/** What the checks look at, and nothing else of a configuration. */
+function configOf({ url, dataFolder }: Pick<Place, 'url' | 'dataFolder'>): Config {
+  return { databaseUrl: url === undefined ? undefined : new Secret(url), dataFolder } as Config
+}
+
+function secrets(current: number, previous?: number) {
+  const config = {} as Config
+  return { config, current: secretOf(current), previous: previous === undefined ? undefined : secretOf(previous) }
+}
+
+forEachEngine((engine) => {
+  test('tables, and the secret that belongs to them', async () => {
+    await using store = await engine.openStore()
+    const { database, place } = store
+    await database.transaction((sql) => confirmSecret(sql, secretOf(1)))
+    const verdicts = async (current: number, previous?: number) => {
+      const { findings } = await checkDatabase(configOf(place), secrets(current, previous), noon)
+      return findings.map(({ area, verdict, what }) => [area, verdict, what] as const)
+    }
+    const name = engine.name === 'sqlite' ? 'SQLite' : 'PostgreSQL'
+    expect(await verdicts(1)).toEqual([
+      ['database', 'ok', expect.stringMatching(new RegExp(`^${name}, (\\d+) of \\1 migrations$`))],
+      ['secret', 'ok', 'TOLLGATE_SECRET is the one of this database'],
+    ])
+    expect((await verdicts(2))[1]?.[1]).toBe('wrong')
+    expect((await verdicts(2, 1))[1]).toEqual(['secret', 'note', 'TOLLGATE_SECRET is new here'])
+    expect((await verdicts(1, 2))[1]?.[2]).toBe('a rotation is under way, 0 things hang on the previous secret')
+  })
+
+  test('a database that is behind is a note, one from the future is wrong', async () => {
+    await using store = await engine.openStore()
+    const { database, place } = store
+    const look = async () => (await checkDatabase(configOf(place), secrets(1), noon)).findings[0]
+    await database.transaction((sql) => sql`DELETE FROM schema_migrations WHERE name = '0007-own-keys'`)
+    expect(await look()).toMatchObject({ verdict: 'note', advice: expect.stringContaining('next start') })
+    const row = { name: '9999-later', checksum: 'x', applied_at: 1n }
+    await database.transaction((sql) => sql`INSERT INTO schema_migrations ${sql([row])}`)
+    expect(await look()).toMatchObject({
+      verdict: 'wrong',
+      what: expect.stringContaining('newer Tollgate (9999-later)'),
+    })
+  })
+})
+
+test('a database that cannot be reached is told without its password', async () => {
+  using folder = createThrowAwayFolder()
+  const url = 'postgres://me:canary@127.0.0.1:1/x'
+  const { findings } = await checkDatabase(configOf({ url, dataFolder: folder.path }), secrets(1), noon)
+  expect(findings).toMatchObject([{ area: 'database', verdict: 'wrong' }])
+  expect(JSON.stringify(findings)).not.toContain('canary')
+})
+
+test('folders and files that others may read are named with what to type', () => {
+  using folder = createThrowAwayFolder()
+  const file = join(folder.path, 'secret')
+  chmodSync(folder.path, 0o700)
+  writeFileSync(file, 'x', { mode: 0o600 })
+  expect(checkDataFolder(folder.path)).toMatchObject([{ verdict: 'ok' }])
+  chmodSync(file, 0o640)
+  expect(checkDataFolder(folder.path)).toMatchObject([{ verdict: 'wrong', advice: `chmod go= ${file}` }])
+  chmodSync(folder.path, 0o755)
+  expect(checkDataFolder(folder.path)).toHaveLength(2)
+  expect(checkDataFolder(file)).toMatchObject([{ verdict: 'wrong', what: `${file} is not a folder` }])
+  expect(checkDataFolder(join(folder.path, 'none'))).toMatchObject([{ verdict: 'note' }])
 })
