@@ -1,4 +1,4 @@
-// `tollgate conformance` on the sandbox, on a gateway that translates, and on endpoints that are broken in one way each.
+// `npm run conformance` on the sandbox, on a gateway that translates, and on endpoints that are broken in one way each.
 
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { join } from 'node:path'
