@@ -17,16 +17,8 @@ switch (command.kind) {
     process.stderr.write(`tollgate: ${command.message}\n`)
     process.exitCode = 2
     break
-  case 'conformance': {
-    const { runConformance } = await import('./cli/conformance/run.ts')
-    process.exitCode = await runConformance(command.options, {
-      print: (text) => void process.stdout.write(text),
-      complain: (text) => void process.stderr.write(text),
-    })
-    break
-  }
   case 'management': {
-    const { configInputs } = await import('./cli/config-inputs.ts')
+    const { configInputs } = await import('./cli/run-command.ts')
     const { runCommand } = await import('./cli/run-command.ts')
     process.exitCode = await runCommand(command.call, { inputs: configInputs(), clock: systemClock })
     break

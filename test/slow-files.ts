@@ -79,7 +79,7 @@ export const slowFiles: Readonly<Record<string, number>> = {
   'test/clients/headers.test.ts': 10,
   'src/cli/connect/connect.test.ts': 5,
   'src/ledger/shared/processes.test.ts': 5,
-  'src/http/management/key-calls.test.ts': 5,
+  'src/http/management/projects.test.ts': 5,
   'src/store/silence.test.ts': 13,
   'test/faults/deadlines.test.ts': 12,
   'test/hostile/slow-patterns.test.ts': 8,

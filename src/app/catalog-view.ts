@@ -2,9 +2,9 @@
 // credential is in it.
 
 import { basename } from 'node:path'
+import type { CatalogItem } from '../api/catalog.ts'
 import type { Model } from '../catalog/model.ts'
 import { showPrice } from '../catalog/show-price.ts'
-import type { CatalogItem } from '../http/management/request-routes.ts'
 import { isoTime } from '../kernel/clock.ts'
 import type { Health, RouteReading } from '../routing/health/health.ts'
 import type { Goods } from './goods.ts'

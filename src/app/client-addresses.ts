@@ -1,7 +1,7 @@
 // Where a request comes from and by which protocol: what its socket says, or what the trusted proxies in force say.
 
 import type { Config } from '../config/config.ts'
-import { clientAddress, forwardedProto } from '../http/client-address.ts'
+import { clientAddress, forwardedProto } from '../http/request.ts'
 import { type IpRange, parseIpRange } from '../kernel/ip-range.ts'
 
 export interface ClientAddresses {

@@ -4,7 +4,7 @@
 import manifest from '../../package.json' with { type: 'json' }
 import type { Config } from '../config/config.ts'
 import type { ConfigSource } from '../config/source.ts'
-import { createMetricsRoute } from '../http/metrics-route.ts'
+import { createMetricsRoute } from '../http/metrics.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { createId } from '../kernel/ids.ts'
 import type { Ledger } from '../ledger/ledger.ts'

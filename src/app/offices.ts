@@ -1,14 +1,14 @@
 // What operators and payers come to: the management API, payments, the pages and their sessions.
 
 import manifest from '../../package.json' with { type: 'json' }
+import type { OfferedModel } from '../api/projects.ts'
 import type { ConfigSource } from '../config/source.ts'
 import { anthropicMessages } from '../dialects/anthropic-messages/index.ts'
 import { openaiChat } from '../dialects/openai-chat/index.ts'
-import { createManagementApi, type ManagementApi } from '../http/management/api.ts'
-import { createRequestReader } from '../http/management/explain-request.ts'
-import type { OfferedItem } from '../http/management/offer-routes.ts'
-import type { SurfaceName } from '../http/management/plan-routes.ts'
-import { createStripePayments, type StripePayments } from '../http/payments/stripe-payments.ts'
+import type { SurfaceName } from '../http/management/catalog.ts'
+import { createRequestReader } from '../http/management/requests.ts'
+import { createManagementApi, type ManagementApi } from '../http/management/serve.ts'
+import { createStripePayments, type StripePayments } from '../http/payments/stripe.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { Failure } from '../kernel/failure.ts'
 import type { RequestId } from '../kernel/ids.ts'
@@ -142,7 +142,7 @@ async function modelsOf(
   { goods }: Engine,
   { credentials }: People,
   { workspaceId, models }: Project,
-): Promise<readonly OfferedItem[]> {
+): Promise<readonly OfferedModel[]> {
   const own = await credentials.open(workspaceId)
   const offer = goods().offer.with(own)
   const allow = models === undefined ? [] : [createAllowlist(models)]

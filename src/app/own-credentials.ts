@@ -1,6 +1,6 @@
 // What the management API does with workspaces' own credentials, put together: how they are read, kept and forgotten.
 
-import type { Credentials } from '../http/management/credential-routes.ts'
+import type { Credentials } from '../http/management/providers.ts'
 import type { AuthScheme } from '../providers/provider.ts'
 import { readOwnCredential } from '../providers/signing/own-credential.ts'
 import type { CredentialCache } from '../tenancy/credentials/credential-cache.ts'

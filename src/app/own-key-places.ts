@@ -1,7 +1,7 @@
 // Where a workspace's own credential may be sent: to its provider's own address, or to one that the workspace brings
 // where the operator lets it.
 
-import type { CredentialDestination } from '../http/management/credential-routes.ts'
+import type { CredentialDestination } from '../http/management/providers.ts'
 import { Failure, invalidRequest } from '../kernel/failure.ts'
 import { nearestNames } from '../kernel/nearest.ts'
 import { EgressRefusal } from '../providers/egress/egress-refusal.ts'

@@ -4,7 +4,7 @@ import manifest from '../../package.json' with { type: 'json' }
 import { readPriceHistory } from '../catalog/price-overrides.ts'
 import { showPrice } from '../catalog/show-price.ts'
 import type { Config } from '../config/config.ts'
-import { createDoor } from '../http/management/authorize.ts'
+import { createTokenCheck } from '../http/management/authorize.ts'
 import { type Clock, isoTime } from '../kernel/clock.ts'
 import { builtInProviderIds } from '../providers/registry.ts'
 import type { Health } from '../routing/health/health.ts'
@@ -83,7 +83,7 @@ export function createPages(deps: PageDependencies): Pages {
         appendAudit(sql, { actor: 'console session', at: clock.now(), object: 'console', ...auditedAs[event] }),
       ),
     // The same brake on guesses as the management API has.
-    ...createDoor({ adminToken, clock, addressOf }),
+    ...createTokenCheck({ adminToken, clock, addressOf }),
   })
   return { web, sessions }
 }

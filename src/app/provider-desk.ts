@@ -1,7 +1,8 @@
 // Providers as the management API shows and tries them: those of the operator, and those that a workspace opens with a key
 // of its own, each called exactly as a generation would call it.
 
-import type { ProviderDependencies, ShownProvider } from '../http/management/provider-routes.ts'
+import type { ShownProvider } from '../api/providers.ts'
+import type { ProviderDependencies } from '../http/management/providers.ts'
 import { Failure } from '../kernel/failure.ts'
 import type { Provider } from '../providers/provider.ts'
 import { builtInProviders } from '../providers/registry.ts'

@@ -1,110 +1,115 @@
-// Calls the management API and turns its refusals into the command line's. It sends the token to the address it was given
-// and nowhere else: redirects are not followed.
+// Calls operations of the management API with their own types and turns errors into refusals. It sends the token only to
+// the address it was given: redirects are not followed.
 
+import {
+  type AnswerOf,
+  type CallOf,
+  errorOf,
+  type ItemOf,
+  type ListName,
+  type QueryValues,
+  targetOf,
+} from '../api/client.ts'
+import type { OperationName } from '../api/endpoints.ts'
 import type { Secret } from '../kernel/secret.ts'
-import { type JsonObject, objectOf, objectsOf, textAt } from './json-members.ts'
 import { type ExitCode, exitCodes, Refusal } from './refusal.ts'
 import { cleanText } from './table.ts'
 
-export interface ApiCall {
-  readonly method?: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
-  readonly path: string
-  /** What is undefined is left out. */
-  readonly query?: Readonly<Record<string, string | undefined>>
-  readonly body?: JsonObject | string
+/** What the command line calls a field of the API, `group_by` → `--by`, so that errors name what was typed. */
+export type TypedNames = Readonly<Record<string, string>>
+
+export interface CallSettings {
   readonly idempotencyKey?: string | undefined
-  /** What is made belongs to a file from then on; only such calls may change it. */
+  /** The object belongs to a file, and only such calls may change it. */
   readonly managedBy?: 'file'
-  /** Without the token. */
+  /** Also works without a token. */
   readonly isPublic?: true
-  /** Where 30 s may not be enough. */
+  /** If 30 s may not be enough. */
   readonly timeoutMs?: number
   readonly typed?: TypedNames
 }
 
-/** What the command line calls a field of the API, `group_by` → `--by`: a refusal then names what was typed. */
-export type TypedNames = Readonly<Record<string, string>>
-
-/** As the API says it. */
-export interface ApiList {
-  readonly data: readonly JsonObject[]
+export interface ApiList<Item> {
+  readonly data: readonly Item[]
   readonly next_cursor: string | null
 }
 
 export interface ApiClient {
   readonly url: string
-  /** An empty object where the answer has no body. */
-  call(call: ApiCall): Promise<JsonObject | Refusal>
-  /** A file, piece by piece and however long it takes; throws if it breaks off. */
-  download(path: string, typed?: TypedNames): Promise<AsyncIterable<Uint8Array> | Refusal>
-  /** Up to so many items, over as many pages as it takes. */
-  list(path: string, query: ApiCall['query'], most: number): Promise<ApiList | Refusal>
+  call<Name extends OperationName>(name: Name, call: CallOf<Name> & CallSettings): Promise<AnswerOf<Name> | Refusal>
+  /** Up to `most` items, over as many pages as it takes. */
+  list<Name extends ListName>(name: Name, call: CallOf<Name>, most: number): Promise<ApiList<ItemOf<Name>> | Refusal>
+  /** A file, as a stream that may take any time; throws if the connection breaks. */
+  download<Name extends OperationName>(
+    name: Name,
+    call: CallOf<Name> & CallSettings,
+  ): Promise<AsyncIterable<Uint8Array> | Refusal>
 }
 
 export interface ApiClientOptions {
   readonly url: string
   readonly token: Secret | undefined
-  /** Where a token was looked for in vain. */
+  /** Why there is no token, for the error. */
   readonly tokenAbsence: string
 }
+
+/** A call whose operation is only known at run time. */
+type UntypedCall = CallSettings & { readonly body?: unknown; readonly query?: QueryValues }
 
 const timeoutMs = 30_000
 const pageMax = 200
 
 export function createApiClient({ url, token, tokenAbsence }: ApiClientOptions): ApiClient {
-  async function call(wanted: ApiCall) {
-    const { method = 'GET', path, query = {}, body, idempotencyKey, managedBy, isPublic } = wanted
-    if (!isPublic && token === undefined) return tokenMissing(tokenAbsence)
-    const given = Object.entries(query).filter((entry): entry is [string, string] => entry[1] !== undefined)
-    const search = given.length === 0 ? '' : `?${new URLSearchParams(given)}`
+  async function send(name: OperationName, call: UntypedCall, signal: AbortSignal | null): Promise<Response | Refusal> {
+    if (!call.isPublic && token === undefined) return tokenMissing(tokenAbsence)
+    const { method, path } = targetOf(name, call as Readonly<Record<string, unknown>>, call.query)
+    const { body, idempotencyKey, managedBy } = call
     const headers: Record<string, string> = {}
-    // Also where none is needed: an operator may have closed what is public elsewhere.
+    // Also for public operations: the operator may have restricted them.
     if (token !== undefined) headers.authorization = `Bearer ${token.reveal()}`
     if (body !== undefined) headers['content-type'] = 'application/json'
     if (idempotencyKey !== undefined) headers['idempotency-key'] = idempotencyKey
     if (managedBy !== undefined) headers['x-tollgate-managed-by'] = managedBy
+    const init = { method, headers, redirect: 'manual' as const, ...(signal && { signal }) }
+    return await fetch(url + path, body === undefined ? init : { ...init, body: JSON.stringify(body) })
+  }
+
+  async function call(name: OperationName, wanted: UntypedCall): Promise<unknown> {
     try {
-      const response = await fetch(`${url}${path}${search}`, {
-        method,
-        headers,
-        redirect: 'manual',
-        signal: AbortSignal.timeout(wanted.timeoutMs ?? timeoutMs),
-        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-      })
-      return readAnswer(response, await response.text(), { url, typed: wanted.typed })
+      const response = await send(name, wanted, AbortSignal.timeout(wanted.timeoutMs ?? timeoutMs))
+      return response instanceof Refusal ? response : readAnswer(response, await response.text(), url, wanted.typed)
     } catch (thrown) {
       return unreachable(url, thrown)
     }
   }
 
-  return {
-    url,
-    call,
-    async download(path, typed) {
-      if (token === undefined) return tokenMissing(tokenAbsence)
-      try {
-        const headers = { authorization: `Bearer ${token.reveal()}` }
-        const response = await fetch(url + path, { headers, redirect: 'manual' })
-        if (response.ok && response.body) return response.body
-        const refused = readAnswer(response, await response.text(), { url, typed })
-        return refused instanceof Refusal ? refused : unreachable(url, undefined)
-      } catch (thrown) {
-        return unreachable(url, thrown)
-      }
-    },
-    async list(path, query, most) {
-      const data: JsonObject[] = []
-      let cursor: string | undefined
-      for (;;) {
-        const limit = String(Math.min(pageMax, most - data.length))
-        const page = await call({ path, query: { ...query, limit, cursor } })
-        if (page instanceof Refusal) return page
-        data.push(...objectsOf(page.data))
-        cursor = textAt(page, 'next_cursor')
-        if (cursor === undefined || data.length >= most) return { data, next_cursor: cursor ?? null }
-      }
-    },
+  async function list(name: ListName, wanted: UntypedCall, most: number): Promise<ApiList<unknown> | Refusal> {
+    const data: unknown[] = []
+    let cursor: string | undefined
+    for (;;) {
+      const query = { ...wanted.query, limit: Math.min(pageMax, most - data.length), cursor }
+      const page = (await call(name, { ...wanted, query })) as ApiList<unknown> | Refusal
+      if (page instanceof Refusal) return page
+      data.push(...(page.data ?? []))
+      cursor = page.next_cursor ?? undefined
+      if (cursor === undefined || data.length >= most) return { data, next_cursor: cursor ?? null }
+    }
   }
+
+  async function download(name: OperationName, wanted: UntypedCall): Promise<AsyncIterable<Uint8Array> | Refusal> {
+    try {
+      const response = await send(name, wanted, null)
+      if (response instanceof Refusal) return response
+      if (response.ok && response.body) return response.body
+      const refused = readAnswer(response, await response.text(), url, wanted.typed)
+      return refused instanceof Refusal ? refused : unreachable(url, undefined)
+    } catch (thrown) {
+      return unreachable(url, thrown)
+    }
+  }
+
+  // The schemas of the operations are the gateway's promise; a client does not check them again.
+  return { url, call, list, download } as ApiClient
 }
 
 function tokenMissing(tokenAbsence: string): Refusal {
@@ -112,39 +117,34 @@ function tokenMissing(tokenAbsence: string): Refusal {
   return new Refusal(exitCodes.unauthorized, message, 'TOLLGATE_ADMIN_TOKEN=… , or TOLLGATE_DATA=FOLDER of the gateway')
 }
 
-function readAnswer(
-  response: Response,
-  text: string,
-  { url, typed = {} }: { readonly url: string; readonly typed: TypedNames | undefined },
-): JsonObject | Refusal {
-  const json = parseObject(text)
-  if (response.ok && (json !== undefined || text === '')) return json ?? {}
-  const error = objectOf(json?.error)
-  const message = textAt(error, 'message')
-  if (message === undefined || textAt(error, 'code') === undefined) {
+function readAnswer(response: Response, text: string, url: string, typed: TypedNames = {}): unknown {
+  const json = text === '' ? undefined : parseJson(text)
+  const isObject = typeof json === 'object' && json !== null
+  if (response.ok && (isObject || text === '')) return json
+  const error = errorOf(json)
+  if (error?.code === undefined) {
     const what = `${url} answered ${response.status}, but not as a Tollgate does.`
     return new Refusal(exitCodes.failed, what, 'TOLLGATE_URL=http://HOST:PORT of the gateway')
   }
-  return new Refusal(exitOf(response.status), cleanText(asTyped(message, typed)), attemptFor(response.status))
+  return new Refusal(exitOf(response.status), cleanText(asTyped(error.message, typed)), attemptFor(response.status))
 }
 
-/** Fields stand in backquotes, those of a list with their place: `sources[0]`. */
+/** Replaces the fields in backquotes, including items of a list such as `sources[0]`. */
 function asTyped(message: string, typed: TypedNames): string {
   return message.replace(/`([a-z_.]+)(\[\d+\])?`/g, (field, name: string) => {
     return Object.hasOwn(typed, name) ? (typed[name] ?? field) : field
   })
 }
 
-function parseObject(text: string): JsonObject | undefined {
+function parseJson(text: string): unknown {
   try {
-    const value: unknown = JSON.parse(text)
-    return typeof value === 'object' && value !== null ? objectOf(value) : undefined
+    return JSON.parse(text)
   } catch {
     return undefined
   }
 }
 
-/** A 400 is about what was typed, as an unknown option is. */
+/** A 400 is about what was typed, like an unknown option. */
 function exitOf(status: number): ExitCode {
   if (status === 400 || status === 413) return exitCodes.usage
   if (status === 401 || status === 403) return exitCodes.unauthorized

@@ -2,9 +2,9 @@ import { expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type ManagementCall, readArguments } from './arguments.ts'
+import { optionsOf } from './command.ts'
 import { commands } from './commands/registry.ts'
 import { help, usageLine } from './help.ts'
-import { optionsOf } from './read-input.ts'
 
 const read = (line: string) => readArguments(line === '' ? [] : line.split(' '))
 

@@ -1,15 +1,15 @@
-// A command as data: its words, what it takes, what it says about itself, and what it does. Reading arguments, help and
-// the reference page are all made from these, so that none can say something else.
+// A command as data: its words, its arguments and options, its help, and what it does. Argument parsing, help and the
+// reference page are all made from these definitions, so they cannot disagree.
 
 import type { ClientSettings } from '../config/client-settings.ts'
 import type { ConfigInputs } from '../config/config.ts'
 import type { Clock } from '../kernel/clock.ts'
 import type { ApiClient } from './api-client.ts'
-import type { Refusal } from './refusal.ts'
+import { exitCodes, Refusal } from './refusal.ts'
 import type { Terminal } from './terminal.ts'
 
 export interface OptionDefinition {
-  /** What stands for the value in help: `--name TEXT`; absent = a switch. */
+  /** The placeholder of the value in help, as in `--name TEXT`; absent = a switch. */
   readonly value?: string
   /** May be given several times. */
   readonly isRepeatable?: true
@@ -20,38 +20,47 @@ export interface Positional {
   /** As help writes it: `NAME`. */
   readonly name: string
   readonly isOptional?: true
-  /** What a value begins with, `ws_`; tells a value from a misspelt verb. */
+  /** What a value starts with, such as `ws_`; tells a value from a misspelt verb. */
   readonly prefix?: string
 }
 
-/** What it takes, and what help says of it. */
+/** What a command takes, and its help. */
 export interface CommandShape {
-  /** `['keys', 'create']`, or one word where the noun has no verbs. */
+  /** `['keys', 'create']`, or one word if the noun has no verbs. */
   readonly words: readonly [noun: string, verb?: string]
-  /** What the noun alone does. */
+  /** Runs when only the noun is given. */
   readonly isDefault?: true
   readonly summary: string
   readonly details?: string
   readonly positionals?: readonly Positional[]
-  /** Beside `--json` and `--help`, which every command has. */
+  /** In addition to `--json` and `--help`, which every command has. */
   readonly options?: Readonly<Record<string, OptionDefinition>>
   readonly examples: readonly string[]
 }
 
 export interface CommandDefinition extends CommandShape {
-  /** About the settings themselves: runs also where they are wrong, and `settings` then holds what can be guessed. */
+  /** Works on the settings themselves: also runs when they are wrong, and `settings` then holds defaults. */
   readonly isLocal?: true
-  /** Works on the database or the data folder, and never calls the gateway: runs also where its port is not known. */
+  /** Works on the database or the data folder without calling the gateway: also runs when its port is unknown. */
   readonly isOffline?: true
   run(context: CommandContext, input: CommandInput): Promise<Refusal | undefined>
 }
 
-/** What was typed, checked against the definition. */
+const commonOptions: Readonly<Record<string, OptionDefinition>> = {
+  json: { help: 'print JSON instead of text' },
+}
+
+/** With those that every command has. */
+export function optionsOf(definition: CommandShape): Readonly<Record<string, OptionDefinition>> {
+  return { ...definition.options, ...commonOptions }
+}
+
+/** The command line, checked against the definition. */
 export interface CommandInput {
-  /** Undefined for an optional one that was left out. */
+  /** Undefined for an optional one that is absent. */
   readonly positionals: readonly (string | undefined)[]
   text(option: string): string | undefined
-  /** Of a repeatable option, also split at commas. */
+  /** The values of a repeatable option, also split at commas. */
   texts(option: string): readonly string[] | undefined
   isSet(option: string): boolean
 }
@@ -63,11 +72,27 @@ export interface CommandContext {
   readonly api: ApiClient
   readonly terminal: Terminal
   readonly clock: Clock
-  /** JSON for programs instead of text for people. */
+  /** Print JSON instead of text. */
   readonly json: boolean
 }
 
-/** Prints the API's answer as it is. */
 export function printJson({ terminal }: CommandContext, value: unknown): undefined {
   terminal.print(`${JSON.stringify(value, null, 2)}\n`)
+}
+
+export const yesOption: OptionDefinition = { help: 'do not ask for confirmation' }
+
+/** Only on a terminal and without --yes: scripts mean what they say. */
+export function isAsked({ terminal }: CommandContext, input: CommandInput): boolean {
+  return terminal.isInteractive && !input.isSet('yes')
+}
+
+export async function confirm(
+  context: CommandContext,
+  input: CommandInput,
+  question: string,
+): Promise<Refusal | undefined> {
+  if (!isAsked(context, input)) return undefined
+  const answer = await context.terminal.ask(`${question} [y/N] `)
+  return /^y(es)?$/i.test(answer.trim()) ? undefined : new Refusal(exitCodes.failed, 'nothing was changed.', '--yes')
 }

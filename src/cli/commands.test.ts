@@ -1,13 +1,14 @@
-import { expect, test } from 'bun:test'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { describe, expect, test } from 'bun:test'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { onSqlite, openWorld } from '../../test/parts/command-line.ts'
 import { managementToken } from '../../test/parts/management.ts'
 import { gatewayCommand } from '../../test/parts/program.ts'
 import { createId } from '../kernel/ids.ts'
+import { namesOf } from './lookup.ts'
 
-// Some ten processes per test, on a machine that may be busy.
+// Each test starts some ten processes, on a machine that may be busy.
 
 onSqlite((engine) => {
   test('from an empty gateway to a key that has limits, without naming the only workspace or project', async () => {
@@ -18,16 +19,16 @@ onSqlite((engine) => {
     })
     const made = await world.run('workspaces create acme')
     expect(made.exit).toBe(0)
-    expect(made.out).toMatch(/^Workspace "acme" made: ws_[0-9A-Z]{26}\n$/)
+    expect(made.out).toMatch(/^Workspace "acme" created: ws_[0-9A-Z]{26}\n$/)
     expect((await world.run('projects create web --models acme/*,beta/open')).out).toMatch(
-      /^Project "web" made: prj_[0-9A-Z]{26}, models acme\/\*, beta\/open\n$/,
+      /^Project "web" created: prj_[0-9A-Z]{26}, models acme\/\*, beta\/open\n$/,
     )
     const key = await world.run(
       'keys create --name ci --models acme/large --rpm 60 --spend-per-day $5 --expires 2028-01-31',
     )
     expect(key.exit).toBe(0)
     expect(key.out).toMatch(/^sk-tg-\S+\n$/)
-    expect(key.err).toContain('Limits 60 rpm, $5.00/day; models acme/large. Shown this once:')
+    expect(key.err).toContain('Limits 60 rpm, $5.00/day; models acme/large. Shown only once:')
     const { data } = await world.json('keys list')
     expect(data).toHaveLength(1)
     expect(data[0]).toMatchObject({
@@ -72,7 +73,7 @@ onSqlite((engine) => {
     for (const _ of [1, 2]) {
       const ran = await world.run('wallet topup 25 --reference invoice~17 --idempotency-key inv-17')
       expect(ran.exit).toBe(0)
-      expect(ran.out).toMatch(/^\$25\.00 put into acme \(ws_\S+\); balance \$25\.00 {3}tr_\S+\n$/)
+      expect(ran.out).toMatch(/^\$25\.00 added to acme \(ws_\S+\); balance \$25\.00 {3}tr_\S+\n$/)
     }
     expect((await world.run('wallet')).out).toBe(
       `acme (${workspace.id})\n  balance    $25.00\n  held       $0.00 by running requests\n  available  $25.00\n`,
@@ -100,7 +101,7 @@ onSqlite((engine) => {
     expect(added.out).toMatch(/^\$1\.00 added to acme \(ws_\S+\); balance \$26\.00 {3}tr_\S+\n$/)
     const short = await world.run('wallet correct --take 26.01 --reason x')
     expect(short.exit).toBe(5)
-    expect(short.err).toContain('$26.01 cannot be taken, $26.00 is free.')
+    expect(short.err).toContain('Cannot take $26.01; $26.00 is available.')
     const [, second, first] = (await world.run('wallet transfers')).out.split('\n')
     expect(second).toMatch(/correction +\+\$1\.00 {2}goodwill/)
     expect(first).toMatch(/correction +-\$2475\.00 {2}meant 25/)
@@ -176,7 +177,7 @@ onSqlite((engine) => {
     await world.run('workspaces create other')
     const several = await world.run('models')
     expect(several.out).not.toContain('own/fast')
-    expect(several.err).toContain('--workspace ID also lists what its own provider keys open')
+    expect(several.err).toContain('--workspace ID also lists models of its own provider keys')
     expect((await world.run('models --workspace acme')).out).toContain('own/fast')
   })
 
@@ -260,5 +261,252 @@ onSqlite((engine) => {
     await child.exited
     const seen = text.trim().split('\n')
     expect(seen.map((line) => JSON.parse(line).id)).toEqual(expected)
+  })
+})
+
+test('a name that several have comes with its id, and what has none is its id', () => {
+  const name = namesOf([
+    { id: 'prj_1', name: 'web' },
+    { id: 'prj_2', name: 'twin' },
+    { id: 'prj_3', name: 'twin' },
+  ])
+  expect(['prj_1', 'prj_2', 'prj_3', 'prj_4'].map(name)).toEqual(['web', 'twin (prj_2)', 'twin (prj_3)', 'prj_4'])
+})
+
+onSqlite((engine) => {
+  test('whoever makes a second thing of one name is told which the first is', async () => {
+    await using world = await openWorld(engine)
+    const notes = async (args: string) => (await world.run(args)).err.split('\n').filter((line) => /^Note/.test(line))
+    expect(await notes('workspaces create acme')).toEqual([])
+    const [acme] = (await world.json('workspaces')).data
+    const note = `Note: another workspace has the name "acme": ${acme.id}`
+    expect(await notes('workspaces create acme')).toEqual([note])
+
+    const create = `projects create web --workspace ${acme.id}`
+    expect(await notes(create)).toEqual([])
+    const [web] = (await world.json(`projects --workspace ${acme.id}`)).data
+    expect(await notes(create)).toEqual([`Note: another project has the name "web": ${web.id}`])
+
+    const createKey = `keys create --name ci --project ${web.id}`
+    expect(await notes(createKey)).toEqual([])
+    const [key] = (await world.json('keys')).data
+    expect(await notes(createKey)).toEqual([`Note: another key has the name "ci": ${key.id}`])
+    // One that has ended is in nobody's way.
+    for (const { id } of (await world.json('keys')).data) await world.run(`keys revoke ${id}`)
+    expect(await notes(createKey)).toEqual([])
+  })
+
+  test('keys are listed with the names of their projects, and with ids where two have one name', async () => {
+    await using world = await openWorld(engine)
+    const workspace = await world.management.make('/api/workspaces', { name: 'acme' })
+    const projects = `/api/workspaces/${workspace.id}/projects`
+    const web = await world.management.make(projects, { name: 'web' })
+    await world.management.make(`/api/projects/${web.id}/keys`, { name: 'ci' })
+    expect((await world.run('keys')).out).toContain(' active  web ')
+    await world.management.make(projects, { name: 'web' })
+    expect((await world.run('keys')).out).toContain(` active  web (${web.id}) `)
+  })
+
+  test('a project and a key that can call nothing now are made with a warning', async () => {
+    const modelsOf = async ({ models }: { readonly models?: readonly string[] | undefined }) =>
+      models?.includes('openai/*') ? [] : [{ id: 'acme/large', owned_by: 'acme', own_key: false, own_providers: [] }]
+    await using world = await openWorld(engine, { modelsOf })
+    await world.management.make('/api/workspaces', { name: 'acme' })
+    const warned = async (args: string) => {
+      const { exit, err } = await world.run(args)
+      expect(exit).toBe(0)
+      return /^Warning: this (project|key) cannot call any available model/m.exec(err)?.[1]
+    }
+    expect(await warned('projects create web --models openai/*')).toBe('project')
+    expect(await warned('keys create --name ci')).toBe('key')
+    expect(await warned('projects update web --models acme/*')).toBeUndefined()
+    expect(await warned('keys create --name two')).toBeUndefined()
+    expect(await warned('keys create --name three --models beta/open')).toBe('key')
+    expect(await warned('keys create --name four --models acme/large')).toBeUndefined()
+    expect(await warned('projects update web --models openai/*')).toBe('project')
+  })
+})
+
+onSqlite((engine) => {
+  test.each([
+    ['keys revoke key_nope', 'tollgate keys list'],
+    ['keys rotate key_nope', 'tollgate keys list'],
+    ['limits show key_nope', 'tollgate keys list'],
+    ['requests show req_nope', 'tollgate requests'],
+    ['explain req_nope', 'tollgate requests'],
+    ['route nope', 'tollgate models'],
+    ['prices set nope --free', 'tollgate models'],
+    ['prices history nope', 'tollgate models'],
+  ])('what is not there is looked for in a list: %s', async (args, attempt) => {
+    await using world = await openWorld(engine)
+    const { exit, err } = await world.run(args)
+    expect([exit, err.split('\n').at(-2)]).toEqual([4, `Try: ${attempt}`])
+    expect(err).not.toContain('/api/')
+  })
+
+  test('a built-in model without a provider says which variable switches one on', async () => {
+    await using world = await openWorld(engine)
+    const { exit, err } = await world.run('route openai/gpt-5.1')
+    expect(exit).toBe(4)
+    expect(err).toContain('Start the gateway with OPENAI_API_KEY (openai), or OPENROUTER_API_KEY (openrouter).')
+    expect(err).toEndWith('Try: OPENAI_API_KEY=… npm start\n')
+  })
+
+  test('what the gateway refuses is named as it was typed', async () => {
+    await using world = await openWorld(engine)
+    const { id } = await world.management.make('/api/workspaces', { name: 'acme' })
+    await world.management.make(`/api/workspaces/${id}/projects`, { name: 'web' })
+    const said = async (args: string) => (await world.run(args)).err.split('\n')[0]
+    expect(await said('keys create --name ci --from nowhere')).toStartWith('tollgate: --from must be an address')
+    expect(await said('keys create --name ci --models nonsense')).toStartWith('tollgate: --models must be')
+    expect(await said('keys create --name ci --rpm 99999999999')).toStartWith('tollgate: --rpm must be')
+    expect(await said('usage --by nonsense')).toStartWith('tollgate: --by must be')
+  })
+
+  test('where there is nothing to show, that is said, and why it may be', async () => {
+    await using world = await openWorld(engine)
+    expect((await world.run('requests')).err).toBe('No requests yet.\n')
+    const { exit, err } = await world.run('requests --model nope')
+    expect([exit, err]).toEqual([0, expect.stringMatching(/^No request matches --model nope: .*tollgate models\n$/)])
+    expect((await world.run('usage --from 2026-01-01 --to 2026-02-01')).err).toStartWith('No usage in that time')
+    const reversed = await world.run('usage --from 2026-02-01 --to 2026-01-01')
+    expect([reversed.exit, reversed.out]).toEqual([2, ''])
+    expect(reversed.err).toContain('nothing between --from, 2026-02-01T00:00:00.000Z, and --to, 2026-01-01')
+  })
+
+  test('a count of tokens says that it is one, and a request names its key and its project', async () => {
+    await using world = await openWorld(engine)
+    const { id } = await world.management.make('/api/workspaces', { name: 'acme' })
+    const project = await world.management.make(`/api/workspaces/${id}/projects`, { name: 'web' })
+    const key = await world.management.make(`/api/projects/${project.id}/keys`, { name: 'ci' })
+    const request = createId('req')
+    const asked = { workspace_id: id, project_id: project.id, key_id: key.id, model: 'acme/large', status: 200 }
+    world.management.logged.push({ ...asked, id: request, path: '/v1/messages/count_tokens', candidates: [] })
+    expect((await world.run('requests')).out).toContain(' acme/large (count_tokens) ')
+    expect((await world.run(`requests show ${request}`)).out).toContain(`ci (${key.id}) of web\n`)
+  })
+
+  test('a backup into a folder that is not there says so', async () => {
+    await using world = await openWorld(engine)
+    const folder = join(world.folder, 'no', 'such')
+    expect(await world.run('backup no/such/x.db')).toMatchObject({
+      exit: 1,
+      err: `tollgate: there is no folder ${folder}.\nTry: mkdir -p ${folder}\n`,
+    })
+  })
+})
+
+// Some processes per test, on a machine that may be busy.
+
+onSqlite((engine) => {
+  test('G3: a workspace is exported as lines, and erased only when one really means it', async () => {
+    await using world = await openWorld(engine)
+    const { id } = await world.management.make('/api/workspaces', { name: 'Jane Roe' })
+    const project = await world.management.make(`/api/workspaces/${id}/projects`, { name: 'home' })
+    await world.management.make(`/api/projects/${project.id}/keys`, { name: 'laptop' })
+    const exported = await world.run(`workspaces export ${id}`)
+    expect(exported.exit).toBe(0)
+    const records = exported.out
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line).record)
+    expect(records.filter((record) => record !== 'audit')).toEqual(['workspace', 'wallet', 'project', 'key'])
+
+    const refused = await world.run(`workspaces erase ${id}`)
+    expect([refused.exit, refused.err]).toEqual([
+      2,
+      expect.stringContaining(`Try: tollgate workspaces erase ${id} --yes`),
+    ])
+    expect((await world.json(`workspaces show ${id}`)).name).toBe('Jane Roe')
+    const erased = await world.run(`workspaces erase ${id} --yes`)
+    expect([erased.exit, erased.out]).toEqual([
+      0,
+      `${id} is erased: 1 keys, 0 credentials, 0 requests. Its charges and its balance stay.\n`,
+    ])
+    expect((await world.json(`workspaces show ${id}`)).name).toBe('erased')
+  })
+
+  test('a workspace that is not there is a 4 for both', async () => {
+    await using world = await openWorld(engine)
+    const id = 'ws_01JC0000000000000000000000'
+    expect(await world.run(`workspaces export ${id}`)).toMatchObject({ exit: 4, out: '' })
+    expect(await world.run(`workspaces erase ${id} --yes`)).toMatchObject({ exit: 4, out: '' })
+  })
+})
+
+onSqlite((engine) => {
+  describe('what goes wrong has an exit code and something to try', () => {
+    test('usage 2, not authorised 3, not found 4, limit 5, nobody there 1', async () => {
+      await using world = await openWorld(engine)
+      await world.management.make('/api/workspaces', { name: 'acme' })
+      const ran = (args: string, env = {}) => world.run(args, { env })
+      expect(await ran('wallet topup five')).toEqual({
+        exit: 2,
+        out: '',
+        err: 'tollgate: AMOUNT must be an amount in USD such as 25 or 0.50, not "five".\nTry: tollgate wallet topup --help\n',
+      })
+      expect(await ran('wallet topup 0')).toMatchObject({
+        exit: 2,
+        err: expect.stringContaining('AMOUNT must be above zero, not "0".'),
+      })
+      const unauthorized = await ran('keys', { TOLLGATE_ADMIN_TOKEN: 'not-the-token-0123456789' })
+      expect(unauthorized.exit).toBe(3)
+      expect(unauthorized.err).toMatch(/This is not the management token.*\nTry: TOLLGATE_ADMIN_TOKEN=/)
+      expect(await ran('keys', { TOLLGATE_ADMIN_TOKEN: '' })).toMatchObject({
+        exit: 3,
+        err: expect.stringMatching(/there is no management token: .* cannot be read\.\nTry: /),
+      })
+      expect(await ran('keys revoke key_00000000000000000000000000')).toMatchObject({
+        exit: 4,
+        err: expect.stringContaining('There is no key key_0'),
+      })
+      expect(await ran('explain req_nothing')).toMatchObject({ exit: 4 })
+      expect(await ran('keys', { TOLLGATE_URL: 'http://127.0.0.1:1' })).toEqual({
+        exit: 1,
+        out: '',
+        err: 'tollgate: nothing answers at http://127.0.0.1:1.\nTry: npm start, or TOLLGATE_URL=http://HOST:PORT of a running gateway\n',
+      })
+      expect(await ran('keys', { TOLLGATE_URL: 'nonsense' })).toMatchObject({
+        exit: 1,
+        err: expect.stringContaining('TOLLGATE_URL'),
+      })
+    })
+
+    test('a 402 and a 429 of the gateway are 5, and what is no gateway is said to be none', async () => {
+      await using world = await openWorld(engine)
+      const error = { message: 'Slow\u001b[2J down.', type: 't', param: null, code: 'LIMIT_EXCEEDED' }
+      using server = Bun.serve({
+        port: 0,
+        hostname: '127.0.0.1',
+        fetch(request) {
+          const { pathname } = new URL(request.url)
+          if (pathname === '/api/keys') return Response.json({ error }, { status: 429 })
+          if (pathname === '/api/audit') return Response.json({ error }, { status: 402 })
+          if (pathname === '/api/requests') return Response.redirect('http://127.0.0.1:1/', 302)
+          return new Response('<html>', { status: 200 })
+        },
+      })
+      const env = { TOLLGATE_URL: `http://127.0.0.1:${server.port}/v1/` }
+      // The sequence that would clear the screen arrives as text.
+      expect(await world.run('keys', { env })).toMatchObject({
+        exit: 5,
+        err: expect.stringContaining('Slow\ufffd[2J down.'),
+      })
+      expect((await world.run('audit', { env })).exit).toBe(5)
+      for (const command of ['models', 'requests']) {
+        expect(await world.run(command, { env })).toMatchObject({
+          exit: 1,
+          err: expect.stringContaining('not as a Tollgate'),
+        })
+      }
+    })
+
+    test('the token of the data folder is used for this machine', async () => {
+      await using world = await openWorld(engine)
+      await world.management.make('/api/workspaces', { name: 'acme' })
+      mkdirSync(join(world.folder, 'data'))
+      writeFileSync(join(world.folder, 'data', 'admin-token'), `${managementToken}\n`)
+      expect((await world.json('workspaces', { env: { TOLLGATE_ADMIN_TOKEN: '' } })).data).toHaveLength(1)
+    })
   })
 })

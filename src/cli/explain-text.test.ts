@@ -1,6 +1,5 @@
 import { expect, test } from 'bun:test'
-import { sumCharge } from './charge-sums.ts'
-import { explainText } from './explain-text.ts'
+import { explainText, sumCharge } from './explain-text.ts'
 import type { JsonObject } from './json-members.ts'
 
 const reported = { reasoning_tokens: null, source: 'reported' }

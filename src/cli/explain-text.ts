@@ -1,20 +1,10 @@
-// Lays out one charge for people: what was used at which price, what was paid, what was held, and why it went where it
-// went. All amounts have the same number of decimals, so that a column can be added up by eye.
+// Lays out one charge: what was used at which price, what was paid and held, and why it went where it went. It recomputes
+// every sum in pico-dollars and reports one that does not hold. All amounts have the same number of decimals.
 
-import {
-  type ChargeSums,
-  decimalsOf,
-  type OwnKeyCharge,
-  ownKeyCharge,
-  picoOf,
-  sumCharge,
-  usdOf,
-} from './charge-sums.ts'
 import { type JsonObject, numberAt, objectOf, objectsOf, shownAt, textAt } from './json-members.ts'
-import { shownCount } from './shown-values.ts'
-import { cleanText } from './table.ts'
+import { cleanText, shownCount } from './table.ts'
 
-/** Of a label and its tokens; keeps most explanations alike. */
+/** Minimum width of a label and its tokens, so that most explanations look alike. */
 const leftWidthLeast = 20
 const clientLeftStatus = 499
 
@@ -64,7 +54,7 @@ function headLine(request: JsonObject, sums: ChargeSums | undefined): string {
 
 interface Row {
   readonly label: string
-  /** `120`, or empty where a row counts no tokens. */
+  /** `120`, or empty if the row has no tokens. */
   readonly tokens: string
   /** ` × $1.00 / M`, or empty. */
   readonly price: string
@@ -144,7 +134,7 @@ function ownKeyLines(request: JsonObject, { chargePico, writtenOffPico }: OwnKey
   ]
 }
 
-/** How an answer that was charged ended, unless it ended well. */
+/** How a charged answer ended, unless it succeeded. */
 function endLines(request: JsonObject): string[] {
   const hasLeft = numberAt(request, 'status') === clientLeftStatus
   return textAt(request, 'code') === undefined && !hasLeft ? [] : [`  ended  ${statusText(request)}`]
@@ -165,7 +155,7 @@ function unchargedLines(request: JsonObject): string[] {
   ]
 }
 
-/** Where it could have gone, and what was tried. */
+/** The candidates and the attempts. */
 export function routeLines(request: JsonObject): string[] {
   const candidates = objectsOf(request.candidates)
   const attempts = objectsOf(request.attempts)
@@ -188,4 +178,129 @@ export function routeLines(request: JsonObject): string[] {
 
 function routeName(route: JsonObject): string {
   return `${shownAt(route, 'provider')} ${shownAt(route, 'upstream_model')}`
+}
+
+export interface SumLine {
+  /** `input`, `cache read`, … */
+  readonly label: string
+  readonly tokens: number
+  /** USD per million tokens, decimal. */
+  readonly price: string
+  readonly pico: bigint
+}
+
+export interface ChargeSums {
+  readonly lines: readonly SumLine[]
+  /** The difference between the lines and the charge: rounding, or an estimate capped by its hold. */
+  readonly adjustment: { readonly label: string; readonly pico: bigint } | undefined
+  /** The part the wallet could not pay, which the operator lost. */
+  readonly writtenOffPico: bigint
+  /** What the wallet paid. */
+  readonly chargePico: bigint
+  /** What does not add up; undefined = everything does. */
+  readonly fault: string | undefined
+}
+
+const picoPerNano = 1000n
+const labels: Readonly<Record<string, string>> = { cache_write_1h: 'cache write 1h' }
+
+/** undefined if nothing was charged by a price. */
+export function sumCharge(request: JsonObject): ChargeSums | undefined {
+  const charge = objectOf(request.charge)
+  const totalPico = picoOf(textAt(charge, 'total'))
+  if (totalPico === undefined) return undefined
+  const lines = objectsOf(charge.lines).map(sumLine)
+  const sumPico = lines.reduce((sum, { pico }) => sum + pico, 0n)
+  const isEstimated = textAt(objectOf(request.usage), 'source') === 'estimated'
+  const adjustment = adjustmentOf(totalPico - sumPico, isEstimated)
+  const paid = (kind: string) => transferPico(request, kind)
+  const [chargePico, writtenOffPico] = [paid('charge') ?? totalPico, paid('writeoff') ?? 0n]
+  return {
+    lines,
+    adjustment: adjustment === 'unexplained' ? undefined : adjustment,
+    writtenOffPico,
+    chargePico,
+    fault:
+      lineFault(charge) ??
+      (adjustment === 'unexplained'
+        ? `the lines add up to ${usdOf(sumPico)}, not to ${usdOf(totalPico)}`
+        : undefined) ??
+      (chargePico + writtenOffPico === totalPico
+        ? undefined
+        : `the transfers come to ${usdOf(chargePico + writtenOffPico)}, not to ${usdOf(totalPico)}`),
+  }
+}
+
+export interface OwnKeyCharge {
+  readonly chargePico: bigint
+  readonly writtenOffPico: bigint
+  readonly fault: string | undefined
+}
+
+/**
+ * The charge of a call on the workspace's own key, whose transfer names no price: nothing, or a fee from before fees had
+ * versions. undefined = not such a call, or no charge.
+ */
+export function ownKeyCharge(request: JsonObject): OwnKeyCharge | undefined {
+  const costPico = picoOf(textAt(request, 'cost'))
+  const chargePico = transferPico(request, 'charge')
+  if (costPico === undefined || chargePico === undefined || textAt(request, 'price_version') !== undefined) {
+    return undefined
+  }
+  const writtenOffPico = transferPico(request, 'writeoff') ?? 0n
+  // When several processes share a wallet, the caller is quoted the cost before it is known that it cannot be paid.
+  const agrees = costPico === chargePico || costPico === chargePico + writtenOffPico
+  const fault = agrees ? undefined : `the transfer is ${usdOf(chargePico)}, not ${usdOf(costPico)}`
+  return { chargePico, writtenOffPico, fault }
+}
+
+function sumLine(line: JsonObject): SumLine {
+  const kind = textAt(line, 'kind') ?? '?'
+  return {
+    label: labels[kind] ?? kind.replaceAll('_', ' '),
+    tokens: numberAt(line, 'tokens') ?? 0,
+    price: textAt(line, 'price_per_million') ?? '?',
+    pico: picoOf(textAt(line, 'amount')) ?? 0n,
+  }
+}
+
+/** USD per million tokens times 10⁶ is pico-dollars per token, so a line is checked in integers. */
+function lineFault(charge: JsonObject): string | undefined {
+  for (const { label, tokens, price, pico } of objectsOf(charge.lines).map(sumLine)) {
+    const perMillion = picoOf(price)
+    if (perMillion !== undefined && Number.isInteger(tokens) && (BigInt(tokens) * perMillion) / 1_000_000n === pico)
+      continue
+    return `${label}: ${tokens} × $${price} / M is not ${usdOf(pico)}`
+  }
+  return undefined
+}
+
+function adjustmentOf(pico: bigint, isEstimated: boolean): ChargeSums['adjustment'] | 'unexplained' {
+  if (pico === 0n) return undefined
+  if (pico > 0n && pico < picoPerNano) return { label: 'rounded up', pico }
+  return pico < 0n && isEstimated ? { label: 'capped by the hold', pico } : 'unexplained'
+}
+
+function transferPico(request: JsonObject, kind: string): bigint | undefined {
+  const transfer = objectsOf(request.transfers).find((each) => textAt(each, 'kind') === kind)
+  return transfer && picoOf(textAt(transfer, 'amount'))
+}
+
+/** `0.000028` → 28 000 000 pico-dollars; undefined if it is not such a decimal. */
+export function picoOf(text: string | undefined): bigint | undefined {
+  const match = /^([0-9]+)(?:\.([0-9]{1,12}))?$/.exec(text ?? '')
+  return match ? BigInt(`${match[1]}${(match[2] ?? '').padEnd(12, '0')}`) : undefined
+}
+
+/** With this many decimals; undefined = as many as needed, at least two. */
+export function usdOf(pico: bigint, decimals?: number): string {
+  const digits = (pico < 0n ? -pico : pico).toString().padStart(13, '0')
+  const fraction = digits.slice(-12).slice(0, decimals ?? decimalsOf(pico))
+  return `${pico < 0n ? '-' : ''}$${digits.slice(0, -12)}.${fraction}`
+}
+
+/** How many decimals an amount needs, at least two. */
+export function decimalsOf(pico: bigint): number {
+  const digits = (pico < 0n ? -pico : pico).toString().padStart(13, '0').slice(-12)
+  return Math.max(2, digits.replace(/0+$/, '').length)
 }

@@ -1,5 +1,5 @@
-// Reads members of the gateway's JSON answers one by one. A gateway of another version may leave something out or add to
-// it; a command shows what it knows and a dash for the rest.
+// Reads members of JSON that may not have the expected form, such as the answer of a gateway of another version. Missing
+// members are shown as a dash.
 
 export type JsonObject = Readonly<Record<string, unknown>>
 
@@ -7,16 +7,8 @@ export function objectOf(value: unknown): JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as JsonObject) : {}
 }
 
-export function listOf(value: unknown): readonly unknown[] {
-  return Array.isArray(value) ? value : []
-}
-
 export function objectsOf(value: unknown): readonly JsonObject[] {
-  return listOf(value).map(objectOf)
-}
-
-export function textsOf(value: unknown): readonly string[] {
-  return listOf(value).filter((item) => typeof item === 'string')
+  return Array.isArray(value) ? value.map(objectOf) : []
 }
 
 export function textAt(object: JsonObject, name: string): string | undefined {

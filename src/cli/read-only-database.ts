@@ -1,5 +1,5 @@
-// Opens the gateway's database only to read it, beside a gateway that serves: no lock on the folder, no migration, and a
-// connection that SQLite itself keeps from writing.
+// Opens the gateway's database read-only, also while a gateway is running: no lock on the folder, no migration, and a
+// connection on which SQLite refuses writes.
 
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
@@ -11,12 +11,12 @@ import type { Sql } from '../store/sql.ts'
 import { StartRefusal } from '../store/start-refusal.ts'
 import type { CommandContext } from './command.ts'
 import { exitCodes, Refusal } from './refusal.ts'
-import { shownCount } from './shown-values.ts'
+import { shownCount } from './table.ts'
 
 /** Long enough for a checkpoint on a slow disk. */
 const busyTimeoutMs = 5000
 
-/** Throws a StartRefusal where there is none, or it cannot be opened. */
+/** Throws a StartRefusal if it does not exist or cannot be opened. */
 export async function openReadOnly(url: string | undefined, dataFolder: string): Promise<Database> {
   if (url !== undefined) return await openPostgres(url)
   const file = join(dataFolder, 'tollgate.db')
@@ -36,7 +36,7 @@ export async function openReadOnly(url: string | undefined, dataFolder: string):
   }
 }
 
-/** Rows of another version's tables cannot be judged by this one's rules. */
+/** Tables of another version cannot be checked by this version's rules. */
 async function ageRefusal({ sql }: Database, whole: string): Promise<Refusal | undefined> {
   const { pending, unknown } = await readMigrationState(sql)
   if (unknown.length > 0) {
@@ -50,7 +50,7 @@ async function ageRefusal({ sql }: Database, whole: string): Promise<Refusal | u
 
 export type OnProgress = (done: number, total: number) => void
 
-/** For a command that goes through the database: how far it is, on a terminal, and a Refusal where it cannot be read. */
+/** Runs a check over the database, with progress on a terminal; a Refusal if it cannot be read. */
 export async function goThrough<T>(
   { settings, terminal }: CommandContext,
   names: { readonly whole: string; readonly parts: string },

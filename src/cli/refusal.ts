@@ -1,4 +1,4 @@
-// How a command ends that did not do what was asked: a sentence, what to try, and the exit code scripts go by.
+// How a command ends that did not do what was asked: a message, what to try, and the exit code for scripts.
 
 export const exitCodes = {
   done: 0,
@@ -6,13 +6,13 @@ export const exitCodes = {
   usage: 2,
   unauthorized: 3,
   notFound: 4,
-  /** A limit was reached, or the balance does not suffice. */
+  /** A limit was reached, or the balance is too low. */
   limit: 5,
 } as const
 
 export type ExitCode = (typeof exitCodes)[keyof typeof exitCodes]
 
-/** Returned, not thrown: every command can expect one from whatever it asks. */
+/** Returned, not thrown: an expected outcome of every call. */
 export class Refusal {
   constructor(
     readonly exit: ExitCode,
@@ -26,13 +26,13 @@ export function usageRefusal(message: string, attempt?: string): Refusal {
   return new Refusal(exitCodes.usage, message, attempt)
 }
 
-/** An answer, or its refusal: where what was named is not there, the command that lists what is. */
+/** If the object does not exist, suggests the command that lists those that do. */
 export function orListedBy<Answer>(answer: Answer | Refusal, attempt: string): Answer | Refusal {
   const isMissing = answer instanceof Refusal && answer.exit === exitCodes.notFound
   return isMissing ? new Refusal(answer.exit, answer.message, attempt) : answer
 }
 
-/** Every refusal says what to try; where it has nothing better, how the command is used. */
+/** Every refusal suggests something to try, at least the command's help. */
 export function refusalText({ message, attempt }: Refusal, otherwise: string): string {
   return `tollgate: ${message}\nTry: ${attempt ?? otherwise}\n`
 }

@@ -1,21 +1,25 @@
-// Runs one command over the management API: finds the gateway, hands over what commands need, and turns a refusal into
-// words and an exit code.
+// Runs one command: finds the gateway, hands the command what it needs, and turns a refusal into a message and an exit code.
 
 import { type ClientSettings, type RefusedClientSettings, readClientSettings } from '../config/client-settings.ts'
-import type { ConfigInputs } from '../config/config.ts'
+import { type ConfigInputs, readProcess } from '../config/config.ts'
 import { formatFault } from '../config/fault.ts'
 import type { Clock } from '../kernel/clock.ts'
+import { builtInProviderIds, providerVariables } from '../providers/registry.ts'
 import { createApiClient } from './api-client.ts'
 import type { ManagementCall } from './arguments.ts'
 import { exitCodes, Refusal, refusalText } from './refusal.ts'
 import { processTerminal } from './terminal.ts'
+
+export function configInputs(): ConfigInputs {
+  return { ...readProcess(), providerVariables, builtInProviderIds }
+}
 
 export interface RunCommandOptions {
   readonly inputs: ConfigInputs
   readonly clock: Clock
 }
 
-/** Answers with the exit code. */
+/** Resolves to the exit code. */
 export async function runCommand(call: ManagementCall, { inputs, clock }: RunCommandOptions): Promise<number> {
   const settings = settingsFor(call, inputs)
   if ('faults' in settings) {
@@ -24,11 +28,11 @@ export async function runCommand(call: ManagementCall, { inputs, clock }: RunCom
     process.stderr.write('Try: mend them, or TOLLGATE_URL=http://HOST:PORT of a gateway that runs\n')
     return exitCodes.failed
   }
-  tellDoubts(call, settings)
+  warnOfFaults(call, settings)
   return await runWith(call, settings, { inputs, clock })
 }
 
-/** A command about the settings gets the address that the gateway would have with its defaults. */
+/** A command about the settings also runs with wrong settings, and then gets the default address. */
 function settingsFor({ definition }: ManagementCall, inputs: ConfigInputs): ClientSettings | RefusedClientSettings {
   const settings = readClientSettings(inputs, definition.isOffline ? 'not called' : 'called')
   if (!('faults' in settings) || !definition.isLocal) return settings
@@ -36,12 +40,12 @@ function settingsFor({ definition }: ManagementCall, inputs: ConfigInputs): Clie
   return readClientSettings({ ...inputs, env: { ...inputs.env, TOLLGATE_URL: `http://127.0.0.1:${port}` } })
 }
 
-/** Commands about the settings tell faults themselves; what only this shell cannot see is no fault of the file. */
-function tellDoubts({ definition }: ManagementCall, { doubts, url, dataFolder }: ClientSettings): void {
-  const told = doubts.filter(({ isMissingHere }) => isMissingHere !== true)
-  if (told.length === 0 || definition.isLocal) return
+/** Commands about the settings report faults themselves. A variable that is only missing in this shell is no fault. */
+function warnOfFaults({ definition }: ManagementCall, { doubts, url, dataFolder }: ClientSettings): void {
+  const shown = doubts.filter(({ isMissingHere }) => isMissingHere !== true)
+  if (shown.length === 0 || definition.isLocal) return
   const place = definition.isOffline ? `the data folder is taken to be ${dataFolder}` : `it is looked for at ${url}`
-  const lines = told.map((fault) => `  ${formatFault(fault)}\n`).join('')
+  const lines = shown.map((fault) => `  ${formatFault(fault)}\n`).join('')
   process.stderr.write(
     `tollgate: the configuration is wrong. A running gateway keeps the last good one; ${place}.\n${lines}`,
   )

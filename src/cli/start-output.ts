@@ -6,13 +6,13 @@ import type { LogFields } from '../telemetry/log.ts'
 
 export interface StartFacts {
   readonly version: string
-  /** Where it listens; of an address that means every one, what this machine reaches it at is shown. */
+  /** Where it listens; for a wildcard address, the loopback address is shown. */
   readonly url: string
-  /** Whether something in front of it is configured: a public https:// address, or trusted proxies. */
+  /** Whether a proxy in front is configured: a public https:// address, or trusted proxies. */
   readonly isBehindProxy: boolean
   readonly dataFolder: string
   readonly engine: 'sqlite' | 'postgres'
-  /** Only at the start that shows the first key. */
+  /** Only at the first start. */
   readonly first: FirstFacts | undefined
   /** A variable or a file, never the token. */
   readonly managementToken: string
@@ -24,7 +24,7 @@ export interface StartFacts {
 export interface FirstFacts {
   readonly key: string
   readonly keyFile: string
-  /** Signs a browser in once; without the address. */
+  /** Path of a link that signs a browser in once. */
   readonly signInPath: string
   /** Decimal USD in the wallet of the first workspace. */
   readonly openingCredit: string
@@ -113,7 +113,7 @@ export function startLogLines(facts: StartFacts): readonly StartLine[] {
   return lines
 }
 
-/** The two whose dialects we speak; the others would be a wall of names. */
+/** Only the two best known; the full list would be too long. */
 const offNamedMax = 2
 
 function providerLines({ providersOn, providersOff }: StartFacts): string[] {
@@ -129,12 +129,12 @@ function providerLines({ providersOn, providersOff }: StartFacts): string[] {
   return lines.map((line, at) => `  ${(at === 0 ? 'Providers' : '').padEnd(12)}${line}`)
 }
 
-/** What listens on every address is reached at the loopback one. */
+/** A wildcard address is reached at the loopback address. */
 function reachedAt(url: string): string {
   return url.replace('//0.0.0.0:', '//127.0.0.1:').replace('//[::]:', '//[::1]:')
 }
 
-/** Keys and prompts are readable on the way to a gateway that others can reach. */
+/** Warns when others can reach the gateway without TLS: keys and prompts are readable on the way. */
 function plainHttpWarning({ url, isBehindProxy }: StartFacts): string | undefined {
   const { hostname } = new URL(url)
   const isLoopback = hostname === 'localhost' || hostname === '[::1]' || hostname.startsWith('127.')
@@ -148,7 +148,7 @@ function shellWord(text: string): string {
 }
 
 /**
- * The first call as a shell takes it, in parts that each fit on a line; without the sandbox, what there is to call. `key` is
+ * The first request as a shell command, in parts that fit on a line; without the sandbox, what can be called. `key` is
  * inserted into double quotes, so it may be a command substitution.
  */
 function curlParts(facts: StartFacts, key: string): readonly string[] {

@@ -1,21 +1,21 @@
-// The terminal as commands see it: two outputs, an input, and whether a person is there to be asked. Answers go to the
-// standard output; everything that is said about them goes to the other one, so that pipes carry answers alone.
+// The terminal: two outputs, an input, and whether it is interactive. Results go to the standard output; notes, warnings
+// and errors go to the standard error, so that pipes contain results only.
 
 import { createInterface } from 'node:readline/promises'
 import { Writable } from 'node:stream'
 
 export interface Terminal {
-  /** Whether what is printed may be coloured. */
+  /** Whether output may be coloured. */
   readonly color: boolean
-  /** Whether questions reach a person. */
+  /** Whether a person can answer questions. */
   readonly isInteractive: boolean
-  /** Whether someone watches, so that progress is worth showing. */
+  /** Whether progress is worth showing. */
   readonly isWatched: boolean
   print(text: string): void
   complain(text: string): void
-  /** Everything that is piped in. */
+  /** The whole standard input. */
   readInput(): Promise<string>
-  /** The answer; empty when there was none. */
+  /** The answer; empty if there was none. */
   ask(question: string): Promise<string>
   /** The same, without showing what is typed. */
   askSecret(question: string): Promise<string>
@@ -23,7 +23,7 @@ export interface Terminal {
 
 export function processTerminal(allowsColor: boolean): Terminal {
   const { stdin, stdout, stderr } = process
-  // Whoever reads has read enough (`| head`): that is no failure of ours, and there is nothing left to do.
+  // The reader has closed the pipe (`| head`): not a failure, and nothing is left to do.
   stdout.on('error', (error: Error & { readonly code?: string }) => {
     if (error.code === 'EPIPE') process.exit(0)
     throw error
@@ -44,10 +44,10 @@ const pasteMs = 100
 
 async function askLine(question: string, typed: 'shown' | 'hidden'): Promise<string> {
   const { stdin, stderr } = process
-  // readline echoes into its output; one that swallows everything leaves nothing on the screen.
+  // readline echoes what is typed into its output, so hidden input gets an output that drops everything.
   const nowhere = new Writable({ write: (_chunk, _encoding, done) => done() })
   const lines = createInterface({ input: stdin, output: typed === 'shown' ? stderr : nowhere, terminal: true })
-  // Before the question is there to be answered: what is typed ahead would be echoed by the terminal itself.
+  // Before the question is shown: the terminal itself would echo what is typed ahead.
   if (typed === 'hidden') {
     stdin.setRawMode(true)
     stderr.write(question)

@@ -1,5 +1,4 @@
-// Inbound requests: which path leads where. It authorises nothing and reads no body; what it does not know is a 404
-// that says what was meant.
+// Routes inbound requests by path. It authorises nothing and reads no body; unknown paths get a 404 with a suggestion.
 
 import type { Dialect } from '../dialects/dialect.ts'
 import { requestIdHeaders } from '../generation/answer-headers.ts'
@@ -8,10 +7,10 @@ import type { Generate } from '../generation/generate.ts'
 import { Failure, invalidRequest } from '../kernel/failure.ts'
 import { createId, type RequestId } from '../kernel/ids.ts'
 import { nearestNames } from '../kernel/nearest.ts'
-import { refuse } from './failure-response.ts'
-import { metricsPath } from './metrics-route.ts'
-import { pathOf, publicPath, segmentsMax } from './path.ts'
-import { type StripePayments, webhookPath } from './payments/stripe-payments.ts'
+import { metricsPath } from './metrics.ts'
+import { type StripePayments, webhookPath } from './payments/stripe.ts'
+import { pathOf, publicPath, segmentsMax } from './request.ts'
+import { refuse } from './responses.ts'
 
 /** What the handler needs of the runtime's server. */
 export interface SocketControl {
@@ -27,31 +26,31 @@ export interface HandlerDependencies {
     list(request: Request, surface: Dialect, address: string | undefined): Promise<Response>
     retrieve(request: Request, surface: Dialect, address: string | undefined, encodedId: string): Promise<Response>
   }
-  /** Under /api; undefined = not a path of its. */
+  /** Serves /api; undefined = not one of its paths. */
   management(
     request: Request,
     path: string,
     socket: Pick<Connection, 'keepOpen' | 'rearm'>,
   ): Promise<Response> | undefined
-  /** The catalog and the console; undefined = not a page. */
+  /** Serves the catalog and the console; undefined = not a page. */
   pages(request: Request, path: string): Response | Promise<Response> | undefined
   /** For the operator's Prometheus, with the management token. */
   metrics(request: Request): Promise<Response>
   /** undefined = no payment provider is configured, and then its path does not exist. */
   readonly payments: Pick<StripePayments, 'webhook'> | undefined
-  /** Why new generations are refused, undefined while they are taken. */
+  /** Why new generations are refused; undefined = they are accepted. */
   notReady(): Failure | undefined
-  /** Why a new generation would be one too many; probes are answered all the same. */
+  /** Why the gateway is too busy for a new generation. Probes are answered all the same. */
   overloaded?(): Failure | undefined
-  /** Why they could not be paid for; for probes. */
+  /** For probes: why generations could not be charged. */
   notAble(): Failure | undefined
-  /** What works less well than it should, though all is served; for probes. */
+  /** For probes: what is degraded although everything is served. */
   degraded(): string | undefined
-  /** What the caller is told of a defect of ours; the details go to the log, under the same id. */
+  /** Logs a bug under the request id and returns what the caller is shown. */
   onDefect(error: unknown, id: RequestId): Failure
-  /** Where a request comes from; undefined = it cannot be known. */
+  /** The client's address; undefined = unknown. */
   addressOf(request: Request): string | undefined
-  /** Seconds a silent connection may live between requests. */
+  /** How long a connection may be idle between requests. */
   readonly idleSeconds: number
 }
 
@@ -88,7 +87,7 @@ export function createHandler(deps: HandlerDependencies): Handler {
     if (route) return route(request, server)
     if (path === '/models' || path.startsWith('/models/')) {
       const surface = surfaceOf(request, deps)
-      // The runtime leaves the body out where only the head was asked for.
+      // The runtime leaves out the body of a HEAD response.
       if (request.method !== 'GET' && request.method !== 'HEAD') return refuse(surface, wrongMethod(request, 'GET'))
       const id = path.slice('/models/'.length)
       return guard(surface, () =>
@@ -100,7 +99,7 @@ export function createHandler(deps: HandlerDependencies): Handler {
     const exact = pathOf(request.url)
     if (deps.payments && exact === webhookPath) return withRequestId(deps.payments.webhook(request))
     if (exact === metricsPath) return withRequestId(deps.metrics(request))
-    // Clients warm up their connection with these before they send a key.
+    // Some clients open their connection with these before they send a key.
     if (request.method === 'HEAD' && (path === '/' || path === '/api/hello')) return plainText(200)
     const page = deps.pages(request, exact)
     if (page) return withRequestId(page)
@@ -115,7 +114,7 @@ export function refusePath(request: Request, surfaces: Pick<HandlerDependencies,
   return refuse(surfaceOf(request, surfaces), unplainPath(request))
 }
 
-/** Where the path does not say whose client calls, its version header does. */
+/** For paths that both client families use, the version header tells them apart. */
 function surfaceOf(request: Request, { chat, messages }: Pick<HandlerDependencies, 'chat' | 'messages'>): Dialect {
   const isMessages = publicPath(pathOf(request.url)).startsWith('/messages')
   return isMessages || request.headers.has('anthropic-version') ? messages : chat
@@ -132,7 +131,7 @@ function plainText(status: number, line?: string): Response {
   return new Response(line === undefined ? null : `${line}\n`, { status, headers })
 }
 
-/** Those who answer for people and not for clients leave it to us. */
+/** Pages, metrics and the webhook do not set a request id themselves. */
 async function withRequestId(answer: Response | Promise<Response>): Promise<Response> {
   const response = await answer
   if (response.headers.has('request-id')) return response
@@ -145,7 +144,7 @@ function withClose(response: Response): Response {
   return response
 }
 
-/** Most requests are over long before their connection could be taken for idle; those never bother the runtime. */
+/** Only calls the runtime when needed: most requests end long before their connection would count as idle. */
 class ClientSocket implements Connection {
   #isKept = false
 

@@ -1,31 +1,31 @@
-// The socket: starts the runtime's server with the limits it must have, and stops it without cutting anyone off.
+// Starts the HTTP server with its limits and stops it without cutting off running requests.
 
 import type { BunRequest } from 'bun'
 import type { Handler, SocketControl } from './handler.ts'
-import { isPlainSegment, segmentsMax } from './path.ts'
+import { isPlainSegment, segmentsMax } from './request.ts'
 
 export interface Listening {
   readonly url: string
   /**
-   * Takes no new connections and waits for running requests. When that takes too long `onOverdue` ends them, and those
-   * that do not even end then are cut off. Answers whether all ended by themselves.
+   * Stops accepting connections and waits for running requests. After `drainMs`, `onOverdue` ends them, and requests that
+   * still do not end are cut off. Resolves to whether all ended by themselves.
    */
-  stop(patience: StopPatience, onOverdue: () => void): Promise<boolean>
-  /** Somebody is in a hurry: a stop that runs waits only a few seconds more. */
+  stop(times: StopTimes, onOverdue: () => void): Promise<boolean>
+  /** Shortens a running stop to a few seconds, after a second signal. */
   hurry(): void
-  /** Requests that are being answered now. */
+  /** The number of requests being answered. */
   running(): number
-  /** Who opened the connection of a request that is being answered. */
+  /** The address of the connection of a request being answered. */
   socketAddress(request: Request): string | undefined
 }
 
-export interface StopPatience {
+export interface StopTimes {
   /**
-   * How long connections are still taken, to tell them to go elsewhere: a balancer needs a moment to learn that this
-   * gateway is not ready any more.
+   * How long connections are still accepted and answered with 503: a load balancer needs a moment to notice that this
+   * gateway is no longer ready.
    */
   readonly delayMs: number
-  /** How long running requests are waited for after that. */
+  /** How long to wait for running requests after that. */
   readonly drainMs: number
 }
 
@@ -36,13 +36,13 @@ export interface ListenOptions {
   readonly handler: Handler
   /** Answers a request whose path is not plain: see `isPlainSegment`. */
   readonly refusePath: Handler
-  /** Other processes of ours listen on the same port, and the kernel deals connections out. Default: a port of its own. */
+  /** Other workers listen on the same port and the kernel distributes connections. Default: false. */
   readonly sharesPort?: boolean
-  /** An answer for what no one expected; details go to the log, never to the caller. */
+  /** The response to an unexpected error; its details go to the log, never to the caller. */
   onDefect(error: unknown): Response
 }
 
-/** The port is taken or may not be used; the code says which. */
+/** The port is in use or not permitted; the code says which. */
 export class ListenFault {
   constructor(readonly code: string) {}
 }
@@ -54,12 +54,12 @@ export function listen(options: ListenOptions): Listening | ListenFault {
     server = Bun.serve({
       hostname: host,
       port,
-      // Otherwise it is on (Bun 1.4.4, development off), and a second process would silently take half of the traffic.
+      // It is on by default (Bun 1.4.4, development off), and a second process would silently get half of the traffic.
       reusePort: sharesPort,
       idleTimeout: idleSeconds,
-      // Bodies are bounded where they are read, so that an oversized one gets an answer in the caller's dialect.
+      // Bodies are limited where they are read, so that an oversized one gets an error in the caller's dialect.
       maxRequestBodySize: Number.MAX_SAFE_INTEGER,
-      // Off, or an uncaught error would be answered with source code.
+      // Otherwise an uncaught error would be answered with source code.
       development: false,
       routes: plainPaths(handler, refusePath),
       fetch: (request, socket) => refusePath(request, socket),
@@ -77,7 +77,7 @@ export function listen(options: ListenOptions): Listening | ListenFault {
       const stopped = server.stop().then(() => true)
       if (await within(drainMs, Promise.race([stopped, hurried.promise]))) return true
       onOverdue()
-      if (!(await within(lastWordsMs, stopped))) await server.stop(true)
+      if (!(await within(lastErrorMs, stopped))) await server.stop(true)
       return false
     },
     hurry: () => void setTimeout(() => hurried.resolve(false), hurryMs).unref(),
@@ -110,13 +110,13 @@ function plainPaths(handler: Handler, refusePath: Handler) {
   return routes
 }
 
-/** What a second signal leaves of the time to drain. */
+/** The time left to drain after a second signal. */
 const hurryMs = 5_000
 
-/** How long an error that ends a stream may take to reach its client. */
-const lastWordsMs = 2_000
+/** How long the error that ends a stream may take to reach its client. */
+const lastErrorMs = 2_000
 
-/** Whether the promise came true in time. */
+/** Whether the promise resolved to true in time. */
 async function within(milliseconds: number, promise: Promise<boolean>): Promise<boolean> {
   let timer: ReturnType<typeof setTimeout> | undefined
   const late = new Promise<boolean>((resolve) => {

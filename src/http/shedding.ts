@@ -1,6 +1,6 @@
-// Whether new generations are turned away before their body is read, because those that run would suffer: the event loop
-// lags under our own work, memory runs out, or too many run already. Running streams are never touched, and probes never
-// ask here.
+// Load shedding: refuses new generations before their body is read when running ones would suffer, because the event loop
+// lags under our own work, memory runs low, or too many are running. Running streams are never touched, and health probes
+// are not affected.
 
 import { readFileSync } from 'node:fs'
 import { totalmem } from 'node:os'
@@ -8,9 +8,9 @@ import type { Clock } from '../kernel/clock.ts'
 import { Failure } from '../kernel/failure.ts'
 
 export interface Shedding {
-  /** Why a new generation is refused now; undefined = it is not. */
+  /** Why a new generation is refused now; undefined = it is accepted. */
   refusal(): Failure | undefined
-  /** Looks at the clock and, once a second, at the memory. */
+  /** Reads the clock and, once a second, the memory. */
   sample(): void
   close(): void
 }
@@ -19,41 +19,40 @@ export interface SheddingDependencies {
   readonly clock: Clock
   /** A number in [0, 1). */
   random(): number
-  /** Requests that are being answered. */
+  /** The number of requests being answered. */
   running(): number
   readonly runningMax?: number
-  /** What this process has in memory. */
   rssBytes?(): number
   readonly memoryBytesMax?: number
-  /** What this process has worked so far, in all its threads. */
+  /** CPU time of this process so far, in all its threads. */
   workedMs?(): number
-  /** How much of a core it may use, 1 = all of one. */
+  /** The share of a core it may use, 1 = a whole one. */
   readonly coreShare?: number
 }
 
-/** How often it looks. */
+/** The sampling interval. */
 export const sampleMs = 20
 const windowMs = 5_000
-/** A sample that comes later than this says that somebody was kept waiting. */
+/** A sample later than this means that requests were kept waiting. */
 const lateMs = 100
 /**
- * What part of the time the loop may stand still, and from where on nobody is let in; in between so many are turned away
- * as it is more. A few stalls, which one stranger can cause, are no reason to refuse everybody; a loop with more work
- * than time is late nearly always.
+ * The share of time the loop may stall before requests are refused, and the share from which all are; in between the
+ * probability rises linearly. A few stalls, which one client can cause, are no reason to refuse everyone; an overloaded
+ * loop is late nearly always.
  */
 const lateShareMin = 0.25
 const lateShareMax = 0.75
-/** Late for reasons of its own: a process that worked less than this of what it may waited for others on its machine. */
+/** A stall counts as our own only if the process used at least this share of its CPU; otherwise a neighbour caused it. */
 const ownShare = 0.25
 
 const memoryEverySamples = 50
 const memoryShare = 0.85
 
-/** A little different for everyone, or all would come back at once. */
+/** Randomised, so that clients do not all come back at once. */
 const retryMinMs = 1_000
 const retrySpreadMs = 2_000
 
-/** Each takes some 100 KB at worst; more than this is no traffic but a fault of somebody's. */
+/** Each takes up to 100 KB; more than this is a malfunction rather than traffic. */
 const runningMaxDefault = 10_000
 
 export function createShedding(deps: SheddingDependencies): Shedding {
@@ -70,7 +69,7 @@ export function createShedding(deps: SheddingDependencies): Shedding {
     const nowMs = clock.monotonicMs()
     const tookMs = nowMs - sampledMs
     const workedNowMs = workedMs()
-    // To turn requests away helps against what they cause. Against a busy neighbour it only makes a delay a refusal.
+    // Refusing requests only helps against load they cause. Against a busy neighbour it turns a delay into an error.
     const isOwn = workedNowMs - workedBeforeMs >= tookMs * coreShare * ownShare
     stalls.add(nowMs, isOwn && tookMs - sampleMs > lateMs ? tookMs - sampleMs : 0)
     sampledMs = nowMs
@@ -101,13 +100,13 @@ export function createShedding(deps: SheddingDependencies): Shedding {
   }
 }
 
-/** How much of the last seconds the loop stood still. */
+/** The share of the last seconds the loop was stalled. */
 class Stalls {
   /** 1 = all of it. */
   share = 0
   readonly #list: { readonly endedMs: number; readonly tookMs: number }[] = []
 
-  /** 0 = none. Each takes its place on the clock, so that no more than fifty of them are known. */
+  /** 0 = none. Each lasts more than 100 ms, so at most fifty fit into the window. */
   add(nowMs: number, tookMs: number): void {
     if (tookMs > 0) this.#list.push({ endedMs: nowMs, tookMs })
     while (this.#list[0] && this.#list[0].endedMs <= nowMs - windowMs) this.#list.shift()
@@ -120,7 +119,7 @@ function processWorkedMs(): number {
   return (user + system) / 1000
 }
 
-/** A container with a quota stands still for the rest of each period, late by its own work though it is mostly idle. */
+/** A container with a CPU quota is stopped for the rest of each period, so its stalls come with little CPU time. */
 function readCoreShare(): number {
   try {
     const [quota, period] = readFileSync('/sys/fs/cgroup/cpu.max', 'utf8').split(' ').map(Number)
@@ -131,7 +130,7 @@ function readCoreShare(): number {
   }
 }
 
-/** Of the container, where there is one that limits it; else the machine's. */
+/** The container's limit if it has one, otherwise the machine's memory. */
 export function memoryLimit(): number {
   const machine = totalmem()
   const constrained = process.constrainedMemory()

@@ -1,11 +1,12 @@
-// `tollgate conformance` on the sandbox, on a gateway that translates, and on endpoints that are broken in one way each.
+// `npm run conformance` on the sandbox, on a gateway that translates, and on endpoints that are broken in one way each.
 
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { join } from 'node:path'
-import { runConformance } from '../../src/cli/conformance/run.ts'
 import { type Gateway, startGateway } from '../parts/gateway.ts'
 import { brokenChat } from './broken-chat.ts'
 import { brokenMessages } from './broken-messages.ts'
+import { conformanceHelp } from './checker/options.ts'
+import { runConformance } from './checker/run.ts'
 import { type DamagingProxy, startProxy } from './damaging-proxy.ts'
 
 let gateway: Gateway
@@ -85,15 +86,20 @@ test.each(['test/chat', 'test/messages'])('a gateway that translates passes ever
 })
 
 test('from a shell, with an exit code', async () => {
-  const tollgate = (...args: string[]) =>
-    Bun.spawn([process.execPath, join(import.meta.dir, '../../src/main.ts'), 'conformance', ...args], {
+  const checker = (...args: string[]) =>
+    Bun.spawn([process.execPath, join(import.meta.dir, 'checker/run.ts'), ...args], {
       stdio: ['ignore', 'pipe', 'pipe'],
     })
-  const good = tollgate('--base-url', gateway.url, '--api-key', gateway.key, '--model', 'sandbox/tools')
-  const wrong = tollgate('--base-url', gateway.url)
+  const good = checker('--base-url', gateway.url, '--api-key', gateway.key, '--model', 'sandbox/tools')
+  const wrong = checker('--base-url', gateway.url)
+  const unknown = checker('--modle', 'x')
+  const help = checker('--help')
   expect([await good.stdout.text(), await good.exited]).toEqual([expect.stringContaining('28 passed, 0 failed'), 0])
   // Nobody may list the models without a key.
   expect([await wrong.stderr.text(), await wrong.exited]).toEqual([expect.stringContaining('with --model'), 2])
+  const hint = expect.stringContaining('Try: npm run conformance -- --help')
+  expect([await unknown.stderr.text(), await unknown.exited]).toEqual([hint, 2])
+  expect([await help.stdout.text(), await help.exited]).toEqual([conformanceHelp, 0])
 })
 
 test('the result for programs says the same', async () => {

@@ -1,6 +1,6 @@
 // An endpoint that is good but for one thing: a proxy in front of the gateway that damages what passes.
 
-import type { DialectName } from '../../src/cli/conformance/probe.ts'
+import type { DialectName } from './checker/probe.ts'
 
 export interface Passing {
   /** The request's path and body. */

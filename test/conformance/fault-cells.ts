@@ -1,8 +1,8 @@
 // What callers get of a provider that fails, found out by asking.
 
-import { membersOf } from '../../src/cli/conformance/violation.ts'
 import { wantsStream } from '../parts/upstream-only-words.ts'
 import { dialectOfPath, type Pair, type Stage } from './cells.ts'
+import { membersOf } from './checker/violation.ts'
 import { type FaultFixture, type FaultOutcome, wordsOf } from './replies/faults.ts'
 import { type Mode, readReply } from './replies/read-reply.ts'
 

@@ -3,9 +3,9 @@
 
 import { describe, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
-import { checkChatReply, checkChatStream } from '../../src/cli/conformance/grammar-chat.ts'
-import { checkMessagesReply, checkMessagesStream } from '../../src/cli/conformance/grammar-messages.ts'
 import { type SseEvent, SseReader } from '../../src/wire/sse-reader.ts'
+import { checkChatReply, checkChatStream } from './checker/grammar-chat.ts'
+import { checkMessagesReply, checkMessagesStream } from './checker/grammar-messages.ts'
 
 const fixture = (path: string): Uint8Array => readFileSync(`${import.meta.dir}/../fixtures/${path}`)
 const eventsOf = (path: string): SseEvent[] => {

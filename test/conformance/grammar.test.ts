@@ -1,8 +1,6 @@
 // The checkers themselves: a good reply has no violations, and every kind of damage is found by the rule meant for it.
 
 import { describe, expect, test } from 'bun:test'
-import { checkChatReply, checkChatStream } from '../../src/cli/conformance/grammar-chat.ts'
-import { checkMessagesReply, checkMessagesStream } from '../../src/cli/conformance/grammar-messages.ts'
 import {
   renderStream as renderMessages,
   renderReply as renderMessagesReply,
@@ -14,6 +12,8 @@ import {
 } from '../../src/dialects/openai-chat/reply/render.ts'
 import { type SseEvent, SseReader } from '../../src/wire/sse-reader.ts'
 import { call, context, ended, started, text, thinking } from '../parts/reply-events.ts'
+import { checkChatReply, checkChatStream } from './checker/grammar-chat.ts'
+import { checkMessagesReply, checkMessagesStream } from './checker/grammar-messages.ts'
 
 const reply = [
   started,

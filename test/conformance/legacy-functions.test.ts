@@ -2,8 +2,8 @@
 // would never be run by them. A provider of another dialect knows nothing of the older form.
 
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { listOf, membersOf } from '../../src/cli/conformance/violation.ts'
 import { openStage, pairs, type Stage } from './cells.ts'
+import { listOf, membersOf } from './checker/violation.ts'
 import { callPart, geminiBytes } from './replies/gemini-bytes.ts'
 import { callBlock, messagesBytes } from './replies/messages-bytes.ts'
 import { callItem, responsesBytes } from './replies/responses-bytes.ts'

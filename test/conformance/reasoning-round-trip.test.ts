@@ -2,8 +2,8 @@
 // surface made of it in between.
 
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { listOf, membersOf } from '../../src/cli/conformance/violation.ts'
 import { type DialectName, openStage, type Pair, replyPairs, type Stage, withModel } from './cells.ts'
+import { listOf, membersOf } from './checker/violation.ts'
 import { callOpening, chatBytes, wholeCall } from './replies/chat-bytes.ts'
 import { callPart, geminiBytes, thoughtPart } from './replies/gemini-bytes.ts'
 import { callBlock, messagesBytes, sealedBlock, textBlock, thinkingBlock } from './replies/messages-bytes.ts'

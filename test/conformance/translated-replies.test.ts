@@ -2,8 +2,6 @@
 
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { checkChatReply, checkChatStream } from '../../src/cli/conformance/grammar-chat.ts'
-import { checkMessagesReply, checkMessagesStream } from '../../src/cli/conformance/grammar-messages.ts'
 import { parseStream as parseMessages } from '../../src/dialects/anthropic-messages/reply/parse.ts'
 import {
   renderStream as renderMessages,
@@ -19,6 +17,8 @@ import {
 import { type SseEvent, SseReader } from '../../src/wire/sse-reader.ts'
 import { anyReply, context } from '../parts/reply-events.ts'
 import { parseWhole } from '../parts/reply-notation.ts'
+import { checkChatReply, checkChatStream } from './checker/grammar-chat.ts'
+import { checkMessagesReply, checkMessagesStream } from './checker/grammar-messages.ts'
 
 type Json = Record<string, unknown>
 

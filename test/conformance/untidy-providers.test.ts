@@ -3,8 +3,6 @@
 
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { checkChatStream } from '../../src/cli/conformance/grammar-chat.ts'
-import { checkMessagesStream } from '../../src/cli/conformance/grammar-messages.ts'
 import { parseStream as parseMessages } from '../../src/dialects/anthropic-messages/reply/parse.ts'
 import { renderStream as renderMessages } from '../../src/dialects/anthropic-messages/reply/render.ts'
 import type { ReplyEvent } from '../../src/dialects/canonical/reply.ts'
@@ -16,6 +14,8 @@ import { chunk, done, record, target } from '../parts/chat-stream.ts'
 import { event } from '../parts/messages-stream.ts'
 import { context } from '../parts/reply-events.ts'
 import { parseCut, parseWhole } from '../parts/reply-notation.ts'
+import { checkChatStream } from './checker/grammar-chat.ts'
+import { checkMessagesStream } from './checker/grammar-messages.ts'
 
 const textIn = fc.constantFrom('', ' ', 'a', '\n', '{"x":1}', '{', '}', '"', '\ud83d', '<think>', '</think>')
 const junk = fc.oneof(fc.constantFrom(null, undefined, 0, 7, true, [], {}), textIn)

@@ -2,8 +2,6 @@
 // the bytes are, the events keep their order, what clients get is legal, and no count is one that could be a credit.
 
 import fc from 'fast-check'
-import { checkChatReply, checkChatStream } from '../../src/cli/conformance/grammar-chat.ts'
-import { checkMessagesReply, checkMessagesStream } from '../../src/cli/conformance/grammar-messages.ts'
 import { anthropicMessages } from '../../src/dialects/anthropic-messages/index.ts'
 import type { ReplyEvent } from '../../src/dialects/canonical/reply.ts'
 import type { Dialect, UpstreamDialect } from '../../src/dialects/dialect.ts'
@@ -14,6 +12,8 @@ import { CollectedReply, TranslatedStream } from '../../src/generation/translate
 import type { Usage } from '../../src/kernel/usage.ts'
 import { SseReader } from '../../src/wire/sse-reader.ts'
 import { SseOverflow } from '../../src/wire/sse-splitter.ts'
+import { checkChatReply, checkChatStream } from '../conformance/checker/grammar-chat.ts'
+import { checkMessagesReply, checkMessagesStream } from '../conformance/checker/grammar-messages.ts'
 import { target as upstreamTarget } from '../parts/chat-stream.ts'
 import { context } from '../parts/reply-events.ts'
 import { replyCorpus, streamCorpus, trouble } from './corpus.ts'

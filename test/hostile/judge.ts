@@ -2,11 +2,11 @@
 // headers, the charge is one the books can stand, memory is bounded, and no prototype has changed.
 
 import { expect } from 'bun:test'
-import { checkChatReply, checkChatStream } from '../../src/cli/conformance/grammar-chat.ts'
-import { checkMessagesReply, checkMessagesStream } from '../../src/cli/conformance/grammar-messages.ts'
-import type { Violation } from '../../src/cli/conformance/violation.ts'
 import { failureTable } from '../../src/kernel/failure.ts'
 import { type SseEvent, SseReader } from '../../src/wire/sse-reader.ts'
+import { checkChatReply, checkChatStream } from '../conformance/checker/grammar-chat.ts'
+import { checkMessagesReply, checkMessagesStream } from '../conformance/checker/grammar-messages.ts'
+import type { Violation } from '../conformance/checker/violation.ts'
 import type { Answer, Path, Till } from '../money/till.ts'
 import type { Outcome } from './turn.ts'
 

@@ -21,7 +21,7 @@ const found = (files: Awaited<ReturnType<typeof sources>>, form: RegExp) =>
 
 /** Everything that is compared with a secret, or with what is made from one. */
 const comparing = [
-  'src/http/payments/stripe-signature.ts',
+  'src/http/payments/stripe-event.ts',
   'src/tenancy/admin-token.ts',
   'src/tenancy/find-key.ts',
   'src/tenancy/secrets.ts',

@@ -7,6 +7,7 @@ export const layers: readonly (readonly string[])[] = [
   ['app'],
   ['config'],
   ['http', 'web', 'cli'],
+  ['api'],
   ['generation'],
   ['routing'],
   ['providers'],
@@ -40,6 +41,12 @@ export const narrowed: readonly {
     only: /^src\/(kernel\/|catalog\/(entry|model)\.ts$|providers\/entry\.ts$)/,
     replacement:
       'Config imports catalog/entry.ts, catalog/model.ts, providers/entry.ts and kernel only; build the rest in app.ts',
+  },
+  {
+    from: 'api',
+    only: /^src\/(kernel\/|catalog\/entry\.ts$)/,
+    replacement:
+      'The API is data: it imports kernel and the price schema in catalog/entry.ts; handlers are in src/http',
   },
   {
     from: 'ledger',
@@ -79,7 +86,7 @@ export const bans: readonly Ban[] = [
     what: 'starts another program',
     code: /\bBun\s*\.\s*(?:spawn\b|spawnSync\b|\$)/g,
     imports: /^(?:node:)?child_process$|^bun#(?:spawn|spawnSync|\$)$/,
-    allowed: /^src\/cli\/workers\/start-worker\.ts$/,
+    allowed: /^src\/cli\/workers\/supervise\.ts$/,
     replacement: 'The gateway is one process; use a Bun API or a Worker',
   },
   {

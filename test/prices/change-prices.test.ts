@@ -136,7 +136,7 @@ forEachEngine((engine) => {
     const refused = await priced.put('acme/filed', dear)
     expect([refused.status, refused.body.error.code]).toEqual([400, 'INVALID_REQUEST'])
     expect(refused.body.error.message).toMatch(
-      /^The price of acme\/filed is managed by the file \(.*tollgate\.yaml:6\); change it there\.$/,
+      /^The price of acme\/filed is managed by the configuration file \(.*tollgate\.yaml:6\); change it there\.$/,
     )
     await priced.put(model, dear)
     const inForce = async () => (await priced.read(model)).body
@@ -162,8 +162,8 @@ forEachEngine((engine) => {
     const { status, body } = await priced.put(model, { input: '10.00', output: '20.01', cache_read: '0.99' })
     expect([status, body.price.output]).toEqual([200, '20.01'])
     expect(body.warnings).toEqual([
-      '`output` moved more than tenfold: $2.00 → $20.01 per million tokens.',
-      '`cache_read` moved more than tenfold: $10.00 → $0.99 per million tokens.',
+      '`output` changed more than tenfold: $2.00 → $20.01 per million tokens.',
+      '`cache_read` changed more than tenfold: $10.00 → $0.99 per million tokens.',
     ])
     const logged = priced.tenancy.gateway.logged().map(({ message }) => String(message))
     expect(logged.filter((line) => line.includes(`${model} moved more than tenfold`))).toEqual([

@@ -81,18 +81,18 @@ test('the command line sets, takes back and lists', async () => {
   expect(await run('set sandbox/cache --input $2.50 --output 30 --cache-read 0.25')).toEqual({
     exit: 0,
     out: 'was  $1.00 in, $2.00 out   sandbox/cache#1, built in\nnow  $2.50 in, $30.00 out   sandbox/cache#2, management API\n',
-    err: 'Warning: `output` moved more than tenfold: $2.00 → $30.00 per million tokens.\n',
+    err: 'Warning: `output` changed more than tenfold: $2.00 → $30.00 per million tokens.\n',
   })
   await run('set sandbox/echo --input 1 --output 2 --web-search 10')
   expect((await run('set sandbox/echo --input 1 --output 2')).err).toBe(
-    'Warning: `web_search` has no price any more: searches are not charged.\n',
+    'Warning: `web_search` no longer has a price: searches are not charged.\n',
   )
   await run('set sandbox/echo --input 1 --output 2 --us-only 1.1')
   const [columns = '', kept = ''] = (await run('history sandbox/echo')).out.split('\n')
   expect([columns.split(/ {2,}/)[8], kept.split(/ {2,}/)[8]]).toEqual(['US ONLY ×', '1.1'])
   expect((await run('set sandbox/echo --input 1 --output 2 --us-only 0.9')).err).toContain('--us-only')
   expect((await run('set sandbox/echo --input 1 --output 2')).err).toBe(
-    'Warning: `us_only` has no price any more: work that is kept in the United States costs no more.\n',
+    'Warning: `us_only` no longer has a price: work kept in the United States has no surcharge.\n',
   )
   await run('set sandbox/echo --input 1 --output 2 --audio-input 8 --audio-output 16')
   const [heading = '', newest = ''] = (await run('history sandbox/echo')).out.split('\n')
@@ -102,8 +102,8 @@ test('the command line sets, takes back and lists', async () => {
   expect(newest.split(/ {2,}/).slice(7, 10)).toEqual(['8.00', '8.00', '16.00'])
   const lost = (await run('set sandbox/echo --input 1 --output 2 --audio-output 16')).err
   expect(lost.split('\n')).toEqual([
-    'Warning: `audio_input` has no price any more: sound costs as text.',
-    'Warning: `audio_cache_read` has no price any more: sound costs as text.',
+    'Warning: `audio_input` no longer has a price: audio is charged at the price of text.',
+    'Warning: `audio_cache_read` no longer has a price: audio is charged at the price of text.',
     '',
   ])
   expect((await run('set sandbox/cache --free')).out).toContain('now  free   sandbox/cache#3, management API\n')
@@ -122,7 +122,7 @@ test('the command line sets, takes back and lists', async () => {
   expect(JSON.parse((await run('history sandbox/cache --json')).out)).toMatchObject({ version: 'sandbox/cache#4' })
   expect((await run('set sandbox/cache --input 1')).exit).toBe(2)
   expect((await run('set sandbox/cache --input 1 --output 1 --free')).exit).toBe(2)
-  expect((await run('set acme/filed --input 1 --output 1')).err).toContain('managed by the file')
+  expect((await run('set acme/filed --input 1 --output 1')).err).toContain('managed by the configuration file')
   expect(await run('history no/such')).toMatchObject({
     exit: 4,
     err: 'tollgate: there is no model no/such.\nTry: tollgate models\n',

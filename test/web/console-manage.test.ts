@@ -62,7 +62,7 @@ browserTest('a correction takes money out with its reason, and only what is ther
   await field(page, 'Correct by, in USD').fill('5.01')
   await field(page, 'Reason').fill('invoice 17 was refunded')
   await button(page, 'Correct').click()
-  await page.waitForSelector('[role=alert]:has-text("$5.01 cannot be taken, $5.00 is free.")')
+  await page.waitForSelector('[role=alert]:has-text("Cannot take $5.01; $5.00 is available.")')
   await field(page, 'Correct by, in USD').fill('2.5')
   await button(page, 'Correct').dblclick()
   await page.waitForSelector('.done:has-text("$2.50 taken out; the balance is $2.50.")')

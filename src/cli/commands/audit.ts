@@ -1,63 +1,63 @@
-// `tollgate audit`: who changed what, newest first, and whether somebody changed that afterwards.
+// `tollgate audit` and `tollgate ledger verify`: who changed what, and checks of the audit log and the books. The checks
+// read the database directly, without the gateway, and change nothing.
 
+import { readRecomputeCharge } from '../../catalog/recompute-charge.ts'
+import { systemClock } from '../../kernel/clock.ts'
+import { type Verification, verify } from '../../ledger/verify.ts'
 import { type AuditHead, type AuditVerification, verifyAudit } from '../../tenancy/verify-audit.ts'
 import { type CommandContext, type CommandDefinition, printJson } from '../command.ts'
-import { objectOf, shownAt, textAt } from '../json-members.ts'
+import { listCommand } from '../operation-command.ts'
 import { goThrough } from '../read-only-database.ts'
-import { listLimitOption, readListLimit } from '../read-values.ts'
 import { exitCodes, Refusal } from '../refusal.ts'
-import { shownCount, shownTime } from '../shown-values.ts'
-import { renderTable } from '../table.ts'
+import { counted, renderTable, shownCount, shownTime } from '../table.ts'
+import { listLimitOption } from '../values.ts'
 
-export const auditCommands: readonly CommandDefinition[] = [
-  {
-    words: ['audit', 'list'],
-    isDefault: true,
-    summary: 'lists who changed what, newest first',
-    options: { limit: listLimitOption },
-    examples: ['tollgate audit', 'tollgate audit list --limit 200 --json'],
-    async run(context, input) {
-      const limit = readListLimit(input)
-      if (limit instanceof Refusal) return limit
-      const list = await context.api.list('/api/audit', {}, limit)
-      if (list instanceof Refusal) return list
-      if (context.json) return printJson(context, list)
-      const columns = ['TIME (UTC)', 'WHO', 'DID', 'TO', 'DETAILS'].map((title) => ({ title }))
-      const rows = list.data.map((entry) => [
-        shownTime(textAt(entry, 'at')),
-        shownAt(entry, 'actor'),
-        shownAt(entry, 'action'),
-        shownAt(entry, 'object'),
-        shownDetails(entry.details),
-      ])
-      context.terminal.print(renderTable(columns, rows, context.terminal))
-      return undefined
-    },
+const listAudit = listCommand({
+  words: ['audit', 'list'],
+  isDefault: true,
+  summary: 'lists who changed what, newest first',
+  examples: ['tollgate audit', 'tollgate audit list --limit 200 --json'],
+  operation: 'listAudit',
+  options: { limit: listLimitOption },
+  columns: [
+    ['TIME (UTC)', ({ at }) => shownTime(at)],
+    ['WHO', ({ actor }) => actor],
+    ['DID', ({ action }) => action],
+    ['TO', ({ object }) => object],
+    ['DETAILS', ({ details }) => shownDetails(details)],
+  ],
+})
+
+/** `name ci, last4 c41f` */
+function shownDetails(details: Readonly<Record<string, unknown>>): string {
+  return Object.entries(details)
+    .map(([name, value]) => `${name} ${typeof value === 'string' ? value : JSON.stringify(value)}`)
+    .join(', ')
+}
+
+const verifyAuditLog: CommandDefinition = {
+  words: ['audit', 'verify'],
+  isOffline: true,
+  summary: 'verifies the hash chain of the audit log and names entries that were changed, added or removed',
+  details:
+    'Reads the database of TOLLGATE_DATA or DATABASE_URL in one snapshot, also while the gateway is running, and changes nothing. It prints the end of the chain. Kept elsewhere and given later with --noted, it also shows whether the whole log was rewritten.',
+  options: { noted: { value: 'NUMBER:HASH', help: 'the end of the chain as an earlier run printed it' } },
+  examples: ['tollgate audit verify', 'tollgate audit verify --noted 54:9f86d081…'],
+  async run(context, input) {
+    const noted = readNoted(input.text('noted'))
+    if (noted instanceof Refusal) return noted
+    const names = { whole: 'the audit log', parts: 'entries' }
+    const verification = await goThrough(context, names, (database, onProgress) =>
+      verifyAudit(database, { noted, onProgress }),
+    )
+    if (verification instanceof Refusal) return verification
+    const isIntact = verification.findings.length === 0
+    if (context.json) printJson(context, { ok: isIntact, ...verification })
+    else context.terminal.print(isIntact ? intactText(verification) : tamperedText(context, verification))
+    if (isIntact) return undefined
+    return new Refusal(exitCodes.failed, 'the audit log was tampered with.', 'tollgate audit verify --json')
   },
-  {
-    words: ['audit', 'verify'],
-    isOffline: true,
-    summary: 'follows the chain of the audit log, and names entries that were changed, added or removed',
-    details:
-      'Reads the database of TOLLGATE_DATA or DATABASE_URL, in one snapshot, also while the gateway serves. It changes nothing. It prints where the chain ends; noted elsewhere and given with --noted later, that also shows whether the whole log was written anew.',
-    options: { noted: { value: 'NUMBER:HASH', help: 'the end of the chain as an earlier run printed it' } },
-    examples: ['tollgate audit verify', 'tollgate audit verify --noted 54:9f86d081…'],
-    async run(context, input) {
-      const noted = readNoted(input.text('noted'))
-      if (noted instanceof Refusal) return noted
-      const names = { whole: 'the audit log', parts: 'entries' }
-      const verification = await goThrough(context, names, (database, onProgress) =>
-        verifyAudit(database, { noted, onProgress }),
-      )
-      if (verification instanceof Refusal) return verification
-      const isWhole = verification.findings.length === 0
-      if (context.json) printJson(context, { ok: isWhole, ...verification })
-      else context.terminal.print(isWhole ? wholeText(verification) : brokenText(context, verification))
-      if (isWhole) return undefined
-      return new Refusal(exitCodes.failed, 'the audit log was tampered with.', 'tollgate audit verify --json')
-    },
-  },
-]
+}
 
 function readNoted(text: string | undefined): AuditHead | Refusal | undefined {
   if (text === undefined) return undefined
@@ -68,20 +68,63 @@ function readNoted(text: string | undefined): AuditHead | Refusal | undefined {
   return { sequence: Number(sequence), hash }
 }
 
-function wholeText({ rows, head }: AuditVerification): string {
+function intactText({ rows, head }: AuditVerification): string {
   if (rows === 0) return 'The audit log is empty.\n'
   return `The audit log is whole: ${shownCount(rows)} ${rows === 1 ? 'entry' : 'entries'}. It ends with ${head.sequence}:${head.hash}\n`
 }
 
-function brokenText({ terminal }: CommandContext, { rows, findings }: AuditVerification): string {
+function tamperedText({ terminal }: CommandContext, { rows, findings }: AuditVerification): string {
   const columns = ['ENTRY', 'WHAT IS WRONG'].map((title) => ({ title }))
   const found = findings.map(({ sequence, detail }) => [String(sequence), detail])
   return `Of ${shownCount(rows)} entries, the first that do not fit:\n${renderTable(columns, found, terminal)}`
 }
 
-/** `name ci, last4 c41f` */
-function shownDetails(details: unknown): string {
-  return Object.entries(objectOf(details))
-    .map(([name, value]) => `${name} ${typeof value === 'string' ? value : JSON.stringify(value)}`)
-    .join(', ')
+/** Ends with 0 if every amount is right and 1 if not. Warnings do not change that. */
+const verifyLedger: CommandDefinition = {
+  words: ['ledger', 'verify'],
+  isOffline: true,
+  summary: 'recomputes every balance and every charge and names what differs',
+  details:
+    'Reads the database of TOLLGATE_DATA or DATABASE_URL in one snapshot, also while the gateway is running, and changes nothing.',
+  examples: ['tollgate ledger verify', 'DATABASE_URL=postgres://… tollgate ledger verify --json'],
+  async run(context) {
+    const names = { whole: 'the books', parts: 'charges' }
+    const verification = await goThrough(context, names, (database, onProgress) =>
+      verify(database, { readPrice: readRecomputeCharge, now: systemClock.now(), onProgress }),
+    )
+    if (verification instanceof Refusal) return verification
+    const isRight = verification.findings.length === 0
+    if (context.json) printJson(context, jsonOf(verification))
+    else {
+      context.terminal.print(isRight ? rightText(verification) : wrongText(context, verification))
+      context.terminal.complain(warningText(verification.warnings))
+    }
+    return isRight ? undefined : new Refusal(exitCodes.failed, 'the books are wrong.', 'tollgate ledger verify --json')
+  },
 }
+
+/** The counts fit into a JSON number. */
+function jsonOf({ findings, warnings, wallets, transfers }: Verification) {
+  return { ok: findings.length === 0, wallets: Number(wallets), transfers: Number(transfers), findings, warnings }
+}
+
+/** Empty where there is nothing to warn of. */
+export function warningText(warnings: Verification['warnings']): string {
+  return warnings.map(({ id, detail }) => `Warning: transfer ${id} was ${detail}. No amount depends on it.\n`).join('')
+}
+
+function rightText(verification: Verification): string {
+  return `The books are right: ${countText(verification)}; every charge was recomputed.\n`
+}
+
+function wrongText({ terminal }: CommandContext, verification: Verification): string {
+  const columns = ['RULE', 'ROW', 'DIFFERENCE (nano-dollars)'].map((title) => ({ title }))
+  const rows = verification.findings.map(({ check, id, detail }) => [check, id, detail])
+  return `Of ${countText(verification)}, the first rows that differ:\n${renderTable(columns, rows, terminal)}`
+}
+
+function countText({ wallets, transfers }: Verification): string {
+  return `${counted(wallets, 'wallet')} and ${counted(transfers, 'transfer')}`
+}
+
+export const verifyCommands: readonly CommandDefinition[] = [listAudit, verifyAuditLog, verifyLedger]

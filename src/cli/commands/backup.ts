@@ -14,13 +14,13 @@ import { readMigrationState } from '../../store/migration-state.ts'
 import { causeText, StartRefusal } from '../../store/start-refusal.ts'
 import { isSecretOnRecord } from '../../tenancy/secrets.ts'
 import { type CommandContext, type CommandDefinition, type CommandInput, printJson } from '../command.ts'
-import { readMasterSecrets } from '../master-secrets.ts'
 import { openReadOnly } from '../read-only-database.ts'
 import { exitCodes, Refusal } from '../refusal.ts'
-import { counted, shownCount } from '../shown-values.ts'
-import { warningText } from './ledger-verify.ts'
+import { counted, shownCount } from '../table.ts'
+import { warningText } from './audit.ts'
+import { readMasterSecrets } from './secrets.ts'
 
-/** Of the data folder, what the database is worth little without. */
+/** Files of the data folder that the database needs to be useful. */
 const secretFiles = ['secret', 'admin-token']
 
 const backupCommand: CommandDefinition = {
@@ -96,7 +96,7 @@ async function restoreFile(context: CommandContext, file: string): Promise<Refus
   }
 }
 
-/** The next start brings an older database up to date, and only then its books can be recomputed. */
+/** An older database is migrated at the next start, and its books can only be recomputed after that. */
 const upgradeAdvice = 'The next start upgrades it; then recompute its books: tollgate ledger verify\n'
 
 function booksText({ wallets, transfers }: Verification): string {

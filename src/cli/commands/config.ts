@@ -1,29 +1,35 @@
-// `tollgate config`: the settings in force, and workspaces, projects and keys as a file declares them.
+// `tollgate config`: the settings in effect, and workspaces, projects and keys as a file declares them.
 
 import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
+import type { ItemOf } from '../../api/client.ts'
 import { formatFault } from '../../config/fault.ts'
 import { listSettings } from '../../config/shown-settings.ts'
-import { type CommandContext, type CommandDefinition, type CommandInput, printJson } from '../command.ts'
-import { applyPlan, type CreatedKey } from '../declaration/apply.ts'
-import { readDeclaration, renderDeclaration } from '../declaration/declaration.ts'
-import { declarationOf, readInstallation } from '../declaration/installation.ts'
-import { type Change, describeChange, type Plan, planChanges } from '../declaration/plan.ts'
-import { objectsOf, shownAt } from '../json-members.ts'
+import {
+  type CommandContext,
+  type CommandDefinition,
+  type CommandInput,
+  confirm,
+  printJson,
+  yesOption,
+} from '../command.ts'
+import { declarationOf, readDeclaration, readInstallation, renderDeclaration } from '../declaration/declaration.ts'
+import { applyPlan, type Change, type CreatedKey, describeChange, type Plan, planChanges } from '../declaration/plan.ts'
+import { type Columns, printTable } from '../operation-command.ts'
 import { exitCodes, Refusal } from '../refusal.ts'
-import { cleanText, renderTable } from '../table.ts'
+import { cleanText } from '../table.ts'
 
 const file = { name: 'FILE' }
-const prune = { help: 'also revokes keys that a file made and this one does not name' }
+const prune = { help: 'also revoke keys that a file created and this one does not name' }
 
 const showSettings: CommandDefinition = {
   words: ['config', 'show'],
   isDefault: true,
   isLocal: true,
   summary: 'prints each setting and where it came from',
-  details: `As a gateway started here and now would read them; with --running as the one that runs has them in force. Secrets
-are shown as "set".`,
-  options: { running: { help: 'asks the gateway that runs' } },
+  details: `As a gateway started here and now would read them; with --running, as the running gateway has them. Secrets are shown
+as "set".`,
+  options: { running: { help: 'ask the running gateway' } },
   examples: ['tollgate config', 'tollgate config show --running', 'tollgate config show --json'],
   async run(context, input) {
     if (input.isSet('running')) return await showRunning(context)
@@ -33,38 +39,33 @@ are shown as "set".`,
       return new Refusal(exitCodes.failed, `the configuration is wrong:${lines}`, 'tollgate doctor')
     }
     if (context.json) return printJson(context, { data: settings })
-    context.terminal.print(
-      settingsTable(
-        context,
-        settings.map(({ name, value, source }) => [name, value, source]),
-      ),
-    )
-    // A gateway that runs may have been started from another folder, with other variables.
+    printTable(context, settingColumns, settings)
+    // A running gateway may have been started in another folder, with other variables.
     context.terminal.complain(
-      'As a gateway started here and now would read them. Of one that runs: tollgate config show --running\n',
+      'As a gateway started here and now would read them. For the running one: tollgate config show --running\n',
     )
     return undefined
   },
 }
 
 async function showRunning(context: CommandContext): Promise<Refusal | undefined> {
-  const answer = await context.api.call({ path: '/api/config' })
+  const answer = await context.api.call('getConfig', {})
   if (answer instanceof Refusal) return answer
   if (context.json) return printJson(context, { data: answer.data })
-  const rows = objectsOf(answer.data).map((each) => ['name', 'value', 'source'].map((member) => shownAt(each, member)))
-  context.terminal.print(settingsTable(context, rows))
+  printTable(context, settingColumns, answer.data)
   return undefined
 }
 
-function settingsTable({ terminal }: CommandContext, rows: readonly string[][]): string {
-  const columns = ['SETTING', 'VALUE', 'FROM'].map((title) => ({ title }))
-  return renderTable(columns, rows, terminal)
-}
+const settingColumns: Columns<ItemOf<'getConfig'>> = [
+  ['SETTING', ({ name }) => name],
+  ['VALUE', ({ value }) => value],
+  ['FROM', ({ source }) => source],
+]
 
 const exportInstallation: CommandDefinition = {
   words: ['config', 'export'],
   summary: 'prints workspaces, projects, keys, allowlists and limits as YAML that apply takes',
-  details: 'Of keys only what they may do: no secret, and none that is revoked or expired.',
+  details: 'Keys are listed without secrets; revoked and expired ones are left out.',
   examples: ['tollgate config export > installation.yaml'],
   async run(context) {
     const installation = await readInstallation(context.api)
@@ -78,7 +79,7 @@ const exportInstallation: CommandDefinition = {
 
 const plan: CommandDefinition = {
   words: ['config', 'plan'],
-  summary: 'shows what apply would change, and changes nothing',
+  summary: 'shows what apply would change, without changing anything',
   details: 'FILE is YAML as `tollgate config export` prints it; - reads the standard input.',
   positionals: [file],
   options: { prune },
@@ -94,22 +95,20 @@ const plan: CommandDefinition = {
 
 const apply: CommandDefinition = {
   words: ['config', 'apply'],
-  summary: 'makes the installation as the file declares it',
-  details: `The file says everything about what it names: without limits there are none, without models all are allowed. What it
-does not name stays as it is. What apply makes is managed by the file: others are refused to change it. Run twice, it
-changes nothing the second time. Secrets of new keys are printed this once.`,
+  summary: 'changes the installation to what the file declares',
+  details: `The file is complete for what it names: without limits there are none, without models all are allowed. What it does not
+name stays as it is. What apply creates is managed by the file and cannot be changed otherwise. A second run changes
+nothing. Secrets of new keys are printed only once.`,
   positionals: [file],
-  options: { prune, yes: { help: 'does not ask' } },
+  options: { prune, yes: yesOption },
   examples: ['tollgate config apply installation.yaml', 'tollgate config apply installation.yaml --prune --yes'],
   async run(context, input) {
     const planned = await makePlan(context, input)
     if (planned instanceof Refusal) return planned
     const { terminal, json } = context
     if (!json) terminal.complain(planText(planned))
-    if (planned.changes.length > 0 && terminal.isInteractive && !input.isSet('yes')) {
-      const answer = await terminal.ask('Make these changes? [y/N] ')
-      if (!/^y(es)?$/i.test(answer.trim())) return new Refusal(exitCodes.failed, 'nothing was changed.', '--yes')
-    }
+    const declined = planned.changes.length > 0 ? await confirm(context, input, 'Make these changes?') : undefined
+    if (declined) return declined
     const made: Change[] = []
     const keys: CreatedKey[] = []
     const refusal = await applyPlan(context.api, planned, (change, created) => {

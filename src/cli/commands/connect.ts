@@ -1,10 +1,11 @@
-// `tollgate connect`: points a client on this machine at the gateway with a key of its own, and back. It says what it
-// changes, keeps the original, and writes no key into a file that a repository would commit.
+// `tollgate connect`: points a client on this machine at the gateway, with a key of its own that can be revoked separately,
+// and back. It says what it changes, keeps the original, and writes no key into a file that a repository would commit.
 
+import { hostname } from 'node:os'
+import type { AnswerOf } from '../../api/client.ts'
 import { nearestNames } from '../../kernel/nearest.ts'
 import { type CommandContext, type CommandDefinition, type CommandInput, printJson } from '../command.ts'
-import type { Client, ConnectFacts, Member } from '../connect/client.ts'
-import { clientKey, findClientKeys, tellKeysLeft } from '../connect/client-key.ts'
+import type { Client, ConnectFacts, Member } from '../connect/clients.ts'
 import { clients } from '../connect/clients.ts'
 import {
   backupOf,
@@ -18,8 +19,10 @@ import {
   withMembers,
   writeText,
 } from '../connect/settings-file.ts'
-import { objectsOf, shownAt } from '../json-members.ts'
+import { findProject, namesakesIn } from '../lookup.ts'
+import { everyItem } from '../operation-command.ts'
 import { exitCodes, Refusal, usageRefusal } from '../refusal.ts'
+import { cleanText } from '../table.ts'
 
 const shownKey = 'sk-tg-…'
 const names = clients.map(({ id }) => id).join(', ')
@@ -27,17 +30,17 @@ const names = clients.map(({ id }) => id).join(', ')
 export const connectCommand: CommandDefinition = {
   words: ['connect'],
   summary: `points a client at the gateway: ${names}`,
-  details: `Makes a key named after the client, unless TOLLGATE_KEY holds one. The original file is kept beside it
-(….before-tollgate); --undo gives it back. Cline and Cursor have no such file: what to type is printed.`,
+  details: `Creates a key named after the client, unless TOLLGATE_KEY holds one. The original file is kept beside it
+(….before-tollgate); --undo restores it. Cline and Cursor have no such file: what to type is printed.`,
   positionals: [{ name: 'CLIENT' }],
   options: {
-    model: { value: 'ID', help: 'the model to use; otherwise one that fits is chosen' },
-    project: { value: 'ID', help: 'where to make the key; may be left out if there is only one' },
+    model: { value: 'ID', help: 'the model to use; absent = a suitable one is chosen' },
+    project: { value: 'ID', help: 'where to create the key; optional if there is only one' },
     workspace: { value: 'ID', help: 'where to look for the project' },
-    print: { help: 'only shows what would be written' },
-    'dry-run': { help: 'the same' },
-    undo: { help: 'takes it back' },
-    restore: { help: 'the same' },
+    print: { help: 'only show what would be written' },
+    'dry-run': { help: 'the same as --print' },
+    undo: { help: 'restore the original settings' },
+    restore: { help: 'the same as --undo' },
   },
   examples: ['tollgate connect claude --print', 'tollgate connect claude', 'tollgate connect claude --undo'],
   async run(context, input) {
@@ -63,9 +66,9 @@ async function connect(
   input: CommandInput,
 ): Promise<Refusal | undefined> {
   const isShown = input.isSet('print') || input.isSet('dry-run')
-  const catalog = await context.api.call({ path: '/api/catalog', isPublic: true })
+  const catalog = await context.api.call('getCatalog', { isPublic: true })
   if (catalog instanceof Refusal) return catalog
-  const models = objectsOf(catalog.data).filter(({ price }) => price !== null && price !== undefined)
+  const models = catalog.data.filter(({ price }) => price !== null)
   const model = input.text('model')
   if (model !== undefined && !models.some((each) => each.id === model)) return unknownModel(model, models)
   const facts = { url: context.api.url, key: shownKey, models, model }
@@ -85,7 +88,7 @@ async function connect(
 function unknownModel(model: string, models: ConnectFacts['models']): Refusal {
   const near = nearestNames(
     model,
-    models.map((each) => shownAt(each, 'id')),
+    models.map(({ id }) => id),
     1,
   )[0]
   const attempt = near === undefined ? 'tollgate models' : `--model ${near}`
@@ -145,10 +148,10 @@ async function undo(
   client: Exclude<Client, { kind: 'unsupported' }>,
 ): Promise<Refusal | undefined> {
   if (client.kind === 'by hand') {
-    return new Refusal(exitCodes.failed, `${client.title} was set up by hand, and is set back by hand.`)
+    return new Refusal(exitCodes.failed, `${client.title} was set up manually and has to be reset manually.`)
   }
   const target = realFile(client.file(context.settings))
-  // Which members there are does not depend on the facts, except for ones that only some choices write.
+  // The members do not depend on the facts, except for one that is only written with --model.
   const members = client.members({ url: '', key: '', models: [{ id: '-' }], model: '-' })
   const written = readText(target) ?? ''
   const outcome = restore(target, members)
@@ -161,12 +164,67 @@ async function undo(
   }
   const keys = await findClientKeys(context, client, written)
   if (context.json) {
-    const ids = keys?.map((key) => shownAt(key, 'id')) ?? null
+    const ids = keys?.map(({ id }) => id) ?? null
     return printJson(context, { client: client.id, file: target, outcome, keys: ids })
   }
-  const what = outcome === 'restored' ? 'is as it was' : 'has lost what connect wrote; later changes were kept'
+  const what = outcome === 'restored' ? 'is restored' : 'no longer has what connect wrote; later changes were kept'
   context.terminal.print(`${target} ${what}.\n`)
-  if (keys !== undefined) tellKeysLeft(context, client, keys)
-  else context.terminal.complain('Its key is still good. To end it: tollgate keys list, then tollgate keys revoke ID\n')
+  if (keys !== undefined) listKeysLeft(context, client, keys)
+  else
+    context.terminal.complain(
+      'Its key is still active. To revoke it: tollgate keys list, then tollgate keys revoke ID\n',
+    )
   return undefined
+}
+
+type Key = AnswerOf<'getKey'>
+
+function keyName({ id }: Client): string {
+  return `${id} on ${hostname()}`.slice(0, 60)
+}
+
+export async function clientKey(
+  context: CommandContext,
+  client: Client,
+  input: CommandInput,
+): Promise<string | Refusal> {
+  const given = context.settings.apiKey
+  if (given !== undefined) return given.reveal()
+  const project = await findProject(context.api, input.text('project'), input.text('workspace'))
+  if (project instanceof Refusal) return project
+  const key = await context.api.call('createKey', { id: project, body: { name: keyName(client) } })
+  if (key instanceof Refusal) return key
+  context.terminal.complain(`Created key "${cleanText(key.name)}": ${key.id}\n`)
+  const list = await context.api.list('listKeys', { query: { project_id: project } }, everyItem)
+  listActiveKeys(context, namesakesIn(list, key), 'Created earlier with this name and still active')
+  return key.secret
+}
+
+/** Active keys that `connect` wrote or created for the client; undefined if the gateway cannot be reached. */
+export async function findClientKeys(
+  { api }: CommandContext,
+  client: Client,
+  settingsText: string,
+): Promise<readonly Key[] | undefined> {
+  const list = await api.list('listKeys', {}, everyItem)
+  if (list instanceof Refusal) return undefined
+  const last4 = /sk-tg-[A-Za-z0-9]+/.exec(settingsText)?.[0].slice(-4)
+  return list.data.filter((key) => {
+    return key.status === 'active' && (key.last4 === last4 || key.name === keyName(client))
+  })
+}
+
+/** After `--undo`: keys that it created are no longer needed; a key from TOLLGATE_KEY may be used elsewhere. */
+export function listKeysLeft(context: CommandContext, client: Client, keys: readonly Key[]): void {
+  const isCreated = (key: Key) => key.name === keyName(client)
+  listActiveKeys(context, keys.filter(isCreated), 'Still active')
+  for (const { id, name } of keys.filter((each) => !isCreated(each))) {
+    context.terminal.complain(`The key "${cleanText(name)}" ${id} came from TOLLGATE_KEY and stays active.\n`)
+  }
+}
+
+function listActiveKeys({ terminal }: CommandContext, keys: readonly Key[], what: string): void {
+  for (const { id, name } of keys) {
+    terminal.complain(`${what}: "${cleanText(name)}" ${id}. To revoke it: tollgate keys revoke ${id}\n`)
+  }
 }

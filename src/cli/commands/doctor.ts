@@ -1,17 +1,35 @@
-// `tollgate doctor`: looks at everything a gateway needs and says what to do about what is wrong. It changes nothing,
-// generates nothing, shows no secret, and works with and without a running gateway.
+// `tollgate doctor`: checks the configuration, the machine, the database, the providers and the running gateway. Every
+// finding ends in "ok" or in what to do.
 
-import { relative } from 'node:path'
+import { accessSync, constants, readdirSync, readFileSync, statSync } from 'node:fs'
+import { join, relative } from 'node:path'
+import manifest from '../../../package.json' with { type: 'json' }
+import type { ClientSettings } from '../../config/client-settings.ts'
 import { type Config, loadConfig } from '../../config/config.ts'
 import { type ConfigFault, formatFault } from '../../config/fault.ts'
+import { setProxyVariables } from '../../config/proxy.ts'
+import { type Environment, variable } from '../../config/references.ts'
+import { anthropicMessages } from '../../dialects/anthropic-messages/index.ts'
+import { gemini } from '../../dialects/gemini/index.ts'
+import { openaiChat } from '../../dialects/openai-chat/index.ts'
+import { openaiResponses } from '../../dialects/openai-responses/index.ts'
+import { type Clock, isoTime } from '../../kernel/clock.ts'
+import { Secret } from '../../kernel/secret.ts'
+import { findLocalServers } from '../../providers/local.ts'
+import type { Provider } from '../../providers/provider.ts'
+import { builtInProviders, createProviders } from '../../providers/registry.ts'
+import { type Probe, type ProbedDialects, probeProvider } from '../../routing/probe-provider.ts'
+import type { Database } from '../../store/database.ts'
+import { readMigrationState } from '../../store/migration-state.ts'
+import { causeText, StartRefusal } from '../../store/start-refusal.ts'
+import { readRotationStatus } from '../../tenancy/rotation-status.ts'
+import { isSecretOnRecord } from '../../tenancy/secrets.ts'
 import { type CommandContext, type CommandDefinition, printJson } from '../command.ts'
-import { checkGateway } from '../doctor/check-gateway.ts'
-import { checkClock, checkProxy, checkVersion } from '../doctor/check-machine.ts'
-import { checkLocalServers, checkProviders } from '../doctor/check-providers.ts'
-import { checkDatabase, checkDataFolder } from '../doctor/check-store.ts'
-import { type Finding, isWrong, note, ok, renderFindings, wrong } from '../doctor/finding.ts'
-import { readMasterSecrets } from '../master-secrets.ts'
+import { type JsonObject, objectOf, objectsOf } from '../json-members.ts'
+import { openReadOnly } from '../read-only-database.ts'
 import { exitCodes, Refusal } from '../refusal.ts'
+import { bold, cleanText, padded } from '../table.ts'
+import { type MasterSecrets, readMasterSecrets } from './secrets.ts'
 
 export const doctorCommand: CommandDefinition = {
   words: ['doctor'],
@@ -76,4 +94,423 @@ function fileText({ configPath, configFileExists }: Config, cwd: string): string
   if (!configFileExists) return 'no file, environment and defaults alone'
   const inside = relative(cwd, configPath)
   return inside.startsWith('..') ? configPath : inside
+}
+
+export interface Finding {
+  /** What was checked: `configuration`, `provider`, … */
+  readonly area: string
+  /** What was found. */
+  readonly what: string
+  /** `note`: nothing is wrong, but something should be known or done. */
+  readonly verdict: 'ok' | 'note' | 'wrong'
+  /** What to do; absent if the verdict is ok. */
+  readonly advice?: string
+}
+
+export function ok(area: string, what: string): Finding {
+  return { area, what, verdict: 'ok' }
+}
+
+export function note(area: string, what: string, advice: string): Finding {
+  return { area, what, verdict: 'note', advice }
+}
+
+export function wrong(area: string, what: string, advice: string): Finding {
+  return { area, what, verdict: 'wrong', advice }
+}
+
+export function isWrong({ verdict }: Finding): boolean {
+  return verdict === 'wrong'
+}
+
+const marks = { ok: '✓', note: '·', wrong: '✗' } as const
+const colors = { ok: 32, note: 33, wrong: 31 } as const
+
+export function renderFindings(findings: readonly Finding[], { color }: { readonly color: boolean }): string {
+  const width = Math.max(...findings.map(({ area }) => area.length))
+  const lines = findings.map(({ area, what, verdict, advice }) => {
+    const mark = color ? `\u001b[${colors[verdict]}m${marks[verdict]}\u001b[39m` : marks[verdict]
+    const end = advice === undefined ? 'ok' : `→ ${cleanText(advice)}`
+    return `${mark} ${padded(area, width, undefined)}  ${cleanText(what)}  ${color ? bold(end) : end}\n`
+  })
+  const faults = findings.filter(isWrong).length
+  const end = faults === 0 ? 'Nothing is wrong.' : faults === 1 ? 'One thing is wrong.' : `${faults} things are wrong.`
+  return `${lines.join('')}\n${end}\n`
+}
+
+export function checkVersion(): Finding {
+  const { version, bun } = readManifest()
+  const what = `tollgate ${version} on Bun ${Bun.version}, ${process.platform} ${process.arch}`
+  if (bun === undefined || bun === Bun.version) return ok('version', what)
+  return note('version', what, `it was tested on Bun ${bun}: npm ci`)
+}
+
+const noProxyVariables = ['NO_PROXY', 'no_proxy']
+
+/** The runtime uses these for every call, also to this machine, unless NO_PROXY names it. */
+export function checkProxy(env: Environment): readonly Finding[] {
+  const set = setProxyVariables(env)
+  if (set.length === 0) return [ok('proxy', 'none: providers are called directly')]
+  const exempt = noProxyVariables.flatMap((name) => (variable(env, name) ?? '').split(',')).map((host) => host.trim())
+  const sparesLocal = exempt.some((host) => host === '*' || host === '127.0.0.1')
+  const findings = set.map((name) => {
+    const url = URL.parse(variable(env, name) ?? '')
+    if (url === null || url.host === '') {
+      return wrong('proxy', `${name} is not an address`, `set it to http://HOST:PORT, or unset it`)
+    }
+    // Only the host: a proxy's address may contain a password.
+    return ok('proxy', `${name} sends calls through ${url.host}`)
+  })
+  if (sparesLocal || !set.some((name) => /^http_/i.test(name))) return findings
+  const what = 'calls to this machine go through the proxy too'
+  return [...findings, note('proxy', what, 'NO_PROXY=127.0.0.1,localhost')]
+}
+
+/** More than signatures, tokens and certificates tolerate. */
+const skewMaxMs = 60_000
+/** Before this program existed: a clock with an earlier time was never set. */
+const firstRelease = Date.UTC(2026, 0, 1)
+
+export interface ClockFacts {
+  readonly now: number
+  /** The Date header of a provider's response, and when it arrived. */
+  readonly dated?: { readonly at: number; readonly receivedAt: number } | undefined
+  /** The newest time in the database. */
+  readonly newestRow?: number | undefined
+}
+
+export function checkClock({ now, dated, newestRow }: ClockFacts): Finding {
+  const shown = `${isoTime(now).slice(0, 19).replace('T', ' ')} UTC`
+  const advice = 'set the clock: timedatectl set-ntp true'
+  if (now < firstRelease) return wrong('clock', `${shown} is before this program was made`, advice)
+  if (dated !== undefined) {
+    const skewMs = dated.receivedAt - dated.at
+    const seconds = Math.round(Math.abs(skewMs) / 1000)
+    if (Math.abs(skewMs) <= skewMaxMs) return ok('clock', `${shown}, as a provider's`)
+    return wrong('clock', `${shown} is ${seconds} s ${skewMs > 0 ? 'ahead of' : 'behind'} a provider's`, advice)
+  }
+  if (newestRow !== undefined && newestRow > now + skewMaxMs) {
+    return wrong('clock', `${shown} is before the newest row of the database`, advice)
+  }
+  return ok('clock', shown)
+}
+
+const othersMask = 0o077
+
+export function checkDataFolder(folder: string): readonly Finding[] {
+  const area = 'data folder'
+  const stat = statSync(folder, { throwIfNoEntry: false })
+  if (stat === undefined) return [note(area, `${folder} is not there yet`, 'the first start makes it: npm start')]
+  if (!stat.isDirectory()) return [wrong(area, `${folder} is not a folder`, 'TOLLGATE_DATA=another folder')]
+  const findings: Finding[] = []
+  try {
+    accessSync(folder, constants.R_OK | constants.W_OK | constants.X_OK)
+  } catch {
+    return [wrong(area, `${folder} cannot be written by this user`, `chown it, or TOLLGATE_DATA=another folder`)]
+  }
+  if ((stat.mode & othersMask) !== 0) {
+    findings.push(wrong(area, `${folder} is open to other users (${octal(stat.mode)})`, `chmod 700 ${folder}`))
+  }
+  for (const name of readdirSync(folder)) {
+    const path = join(folder, name)
+    const mode = statSync(path, { throwIfNoEntry: false })?.mode ?? 0
+    if ((mode & othersMask) === 0) continue
+    findings.push(wrong(area, `${path} is open to other users (${octal(mode)})`, `chmod go= ${path}`))
+  }
+  return findings.length > 0 ? findings : [ok(area, `${folder}, private (${octal(stat.mode)})`)]
+}
+
+export interface StoreFindings {
+  readonly findings: readonly Finding[]
+  /** The newest time in it. */
+  readonly newestRow: number | undefined
+}
+
+export async function checkDatabase(
+  { databaseUrl, dataFolder }: Config,
+  secrets: MasterSecrets | Refusal,
+  now: number,
+): Promise<StoreFindings> {
+  const area = 'database'
+  const engine = databaseUrl === undefined ? 'SQLite' : 'PostgreSQL'
+  let database: Database
+  try {
+    database = await openReadOnly(databaseUrl?.reveal(), dataFolder)
+  } catch (thrown) {
+    const isNew = databaseUrl === undefined && thrown instanceof StartRefusal
+    const finding = isNew
+      ? note(area, `${engine}, not there yet`, 'the first start makes it: npm start')
+      : wrong(area, `${engine} cannot be opened: ${causeText(thrown)}`, 'check DATABASE_URL, or the disk')
+    return { findings: [finding], newestRow: undefined }
+  }
+  try {
+    const tables = await checkTables(database, engine)
+    if (tables.verdict === 'wrong') return { findings: [tables], newestRow: undefined }
+    const [row] = await database.sql<{ newest: bigint | null }>`SELECT MAX(at) AS newest FROM audit`
+    return {
+      findings: [tables, await checkSecret(database, secrets, now)],
+      newestRow: row?.newest == null ? undefined : Number(row.newest),
+    }
+  } catch (thrown) {
+    const finding = wrong(
+      area,
+      `${engine} cannot be read: ${causeText(thrown)}`,
+      'start the gateway once, or see its log',
+    )
+    return { findings: [finding], newestRow: undefined }
+  } finally {
+    await database.close()
+  }
+}
+
+async function checkTables(database: Database, engine: string): Promise<Finding> {
+  const { applied, pending, unknown } = await readMigrationState(database.sql)
+  if (unknown.length > 0) {
+    const advice = 'start that version, or restore the backup made before the upgrade'
+    return wrong('database', `${engine} was upgraded by a newer Tollgate (${unknown.join(', ')})`, advice)
+  }
+  const what = `${engine}, ${applied} of ${applied + pending} migrations`
+  return pending === 0 ? ok('database', what) : note('database', what, 'the next start applies the rest: npm start')
+}
+
+async function checkSecret({ sql }: Database, secrets: MasterSecrets | Refusal, now: number): Promise<Finding> {
+  const area = 'secret'
+  if (secrets instanceof Refusal) return wrong(area, secrets.message, secrets.attempt ?? 'restore it from a backup')
+  const { current, previous } = secrets
+  if (!(await isSecretOnRecord(sql, current))) {
+    const isBegun = previous !== undefined && (await isSecretOnRecord(sql, previous))
+    return isBegun
+      ? note(area, `${current.source} is new here`, 'restart the gateway with it, then: tollgate secrets rotate')
+      : wrong(area, `${current.source} is not the one of this database`, 'restore the one of the first start')
+  }
+  if (previous === undefined) return ok(area, `${current.source} is the one of this database`)
+  const { keys, overlaps, credentials } = await readRotationStatus(sql, current, now)
+  const left = keys + overlaps + credentials
+  const what = `a rotation is under way, ${left} things hang on the previous secret`
+  return note(area, what, left === 0 ? 'restart without TOLLGATE_SECRET_PREVIOUS' : 'tollgate secrets')
+}
+
+function octal(mode: number): string {
+  return (mode & 0o777).toString(8).padStart(4, '0')
+}
+
+const dialects: ProbedDialects = {
+  'openai-chat': openaiChat,
+  'anthropic-messages': anthropicMessages,
+  gemini,
+  'openai-responses': openaiResponses,
+}
+
+const localSearchMs = 1000
+
+export interface ProviderFindings {
+  readonly findings: readonly Finding[]
+  /** The Date header of a provider's response, and when it arrived. */
+  readonly dated: { readonly at: number; readonly receivedAt: number } | undefined
+}
+
+/** The providers these settings enable, in the order of the registry and the file. */
+export function providersOf(config: Config, clock: Clock): ReadonlyMap<string, Provider> {
+  return createProviders({
+    entries: config.providers,
+    keys: config.providerKeys,
+    sandboxOn: config.sandbox,
+    sandboxTransport: () => Promise.reject(new Error('nothing is generated here')),
+    clock,
+  })
+}
+
+export async function checkProviders(config: Config, clock: Clock): Promise<ProviderFindings> {
+  const providers = [...providersOf(config, clock).values()]
+  const checked = await Promise.all(providers.map((provider) => checkProvider(provider, clock)))
+  const off = builtInProviders.filter(({ id }) => !providers.some((provider) => provider.id === id))
+  const findings = checked.map(({ finding }) => finding)
+  if (off.length > 0) {
+    findings.push(ok('provider', `${off.length} more are off until their variable is set: tollgate providers`))
+  }
+  return { findings, dated: checked.find(({ dated }) => dated !== undefined)?.dated }
+}
+
+interface Checked {
+  readonly finding: Finding
+  readonly dated?: ProviderFindings['dated']
+}
+
+async function checkProvider(provider: Provider, clock: Clock): Promise<Checked> {
+  const probe = await probeProvider(provider, dialects)
+  const dated = probe.date === undefined ? undefined : { at: probe.date, receivedAt: clock.now() }
+  return { finding: findingOf(provider, probe), dated }
+}
+
+function findingOf({ id, source, endpoints, apiKey }: Provider, { verdict, status, why = '' }: Probe): Finding {
+  const area = 'provider'
+  const name = `${id} (${source})`
+  const baseUrl = endpoints[0]?.baseUrl ?? ''
+  const accepts = apiKey === undefined ? `${name} answers, and needs no key` : `${name} accepts the key`
+  switch (verdict) {
+    case 'inside':
+      return ok(area, `${name} answers inside the gateway`)
+    case 'accepted':
+      return ok(area, accepts)
+    case 'refused':
+      return apiKey === undefined
+        ? wrong(area, `${name} wants a key (${status})`, 'give its entry an api_key')
+        : wrong(area, `${name} refuses the key (${status})`, `put a good one where it comes from: ${source}`)
+    case 'out of credit':
+      return wrong(area, `${name} accepts the key, but its account has no credit (${status})`, 'top it up there')
+    case 'throttled':
+      return note(area, `${accepts}, but throttles it now (${status})`, 'try again in a minute')
+    case 'failing':
+      return note(area, `${name} is in trouble (${status})`, 'see its status page; other routes take over')
+    case 'redirecting':
+      return wrong(area, `${name} answers with a redirect (${status})`, `mend its base_url: ${baseUrl}`)
+    case 'wrong address':
+      return wrong(area, `${name} has nothing at its address (${status})`, `mend its base_url: ${baseUrl}`)
+    case 'unreachable': {
+      const host = URL.parse(baseUrl)?.host ?? baseUrl
+      return wrong(area, `${name} cannot be reached at ${host} (${why})`, 'check the network, a proxy, its base_url')
+    }
+  }
+}
+
+/** Model servers on this machine. */
+export async function checkLocalServers(config: Config): Promise<readonly Finding[]> {
+  const area = 'local models'
+  if (!config.localModels) return [ok(area, 'not looked for: local_models is off')]
+  const signal = AbortSignal.timeout(localSearchMs)
+  const servers = await findLocalServers({ exceptPorts: [config.port], signal })
+  if (servers.length === 0) return [ok(area, 'no server on the usual ports')]
+  return servers.map(({ provider: { id, source }, models }) => {
+    const count = `${models.length} model${models.length === 1 ? '' : 's'}`
+    const what = `${id} at ${source}, ${count}`
+    return models.length > 0 ? ok(area, what) : note(area, what, 'install a model there')
+  })
+}
+
+const answerMs = 5000
+
+export async function checkGateway(settings: ClientSettings, config: Config | undefined): Promise<readonly Finding[]> {
+  const { url } = settings
+  const health = await ask(`${url}/healthz`, {})
+  if (health === undefined) return [checkFreePort(url, config)]
+  if (!health.headers.has('x-request-id') && health.status !== 200) {
+    return [wrong('port', `another program answers at ${url}`, 'stop it, or TOLLGATE_PORT=another port')]
+  }
+  const ready = await ask(`${url}/readyz`, {})
+  const findings: Finding[] = [
+    ready?.status === 200
+      ? ok('gateway', `serves at ${url}`)
+      : wrong('gateway', `runs at ${url} but cannot serve (${ready?.status ?? 'no answer'})`, 'see its log'),
+  ]
+  findings.push(checkToken(settings, await askWithToken(settings)))
+  return [...findings, ...(await checkModels(settings))]
+}
+
+function checkFreePort(url: string, config: Config | undefined): Finding {
+  const advice = 'start it: npm start'
+  if (config === undefined) return note('gateway', `nothing answers at ${url}`, advice)
+  const { host, port } = config
+  try {
+    const server = Bun.listen({ hostname: host, port, socket: { data: () => {} } })
+    server.stop(true)
+  } catch (thrown) {
+    const code = thrown instanceof Error && 'code' in thrown ? String(thrown.code) : 'unknown'
+    const what = `${host}:${port} cannot be listened on (${code})`
+    return wrong('port', what, 'stop the program that has it, or TOLLGATE_PORT=another port')
+  }
+  return note('port', `${host}:${port} is free, the gateway does not run`, advice)
+}
+
+async function askWithToken({ url, token }: ClientSettings): Promise<Response | undefined> {
+  if (token === undefined) return undefined
+  return await ask(`${url}/api/workspaces?limit=1`, { authorization: `Bearer ${token.reveal()}` })
+}
+
+function checkToken({ token, tokenAbsence }: ClientSettings, answer: Response | undefined): Finding {
+  const area = 'management'
+  if (token === undefined) return note(area, `no token: ${tokenAbsence}`, 'TOLLGATE_ADMIN_TOKEN=…')
+  if (answer?.status === 200) return ok(area, 'the token is accepted')
+  const advice = 'TOLLGATE_ADMIN_TOKEN=… , or TOLLGATE_DATA=FOLDER of the gateway'
+  return wrong(area, `the token is not accepted (${answer?.status ?? 'no answer'})`, advice)
+}
+
+async function checkModels({ url, apiKey, dataFolder }: ClientSettings): Promise<readonly Finding[]> {
+  const key = apiKey ?? firstKey(dataFolder)
+  if (key === undefined) return [note('models', 'not asked for: there is no key at hand', 'TOLLGATE_KEY=sk-tg-…')]
+  const name = apiKey === undefined ? 'the first key' : 'TOLLGATE_KEY'
+  const shapes = [
+    { shape: 'OpenAI', headers: { authorization: `Bearer ${key.reveal()}` }, fits: isChatList },
+    {
+      shape: 'Anthropic',
+      headers: { 'x-api-key': key.reveal(), 'anthropic-version': '2023-06-01' },
+      fits: isMessageList,
+    },
+  ]
+  return await Promise.all(
+    shapes.map(async ({ shape, headers, fits }) => {
+      const response = await ask(`${url}/v1/models?limit=1000`, headers)
+      return modelsFinding(shape, name, response, fits)
+    }),
+  )
+}
+
+async function modelsFinding(
+  shape: string,
+  name: string,
+  response: Response | undefined,
+  fits: (list: JsonObject) => boolean,
+): Promise<Finding> {
+  const area = 'models'
+  if (response?.status === 401) {
+    return note(area, `${name} is not accepted, revoked perhaps`, 'TOLLGATE_KEY=sk-tg-… of another key')
+  }
+  const list = objectOf(await response?.json().catch(() => undefined))
+  if (response?.status !== 200 || !fits(list)) {
+    const what = `/v1/models in ${shape}'s shape fails with ${name} (${response?.status ?? 'no answer'})`
+    return wrong(area, what, "see the gateway's log; is a proxy in between?")
+  }
+  const count = objectsOf(list.data).length
+  const what = `${name} sees ${count} models in ${shape}'s shape`
+  return count > 0 ? ok(area, what) : note(area, what, 'set a provider variable, or widen its allowlist')
+}
+
+function isChatList(list: JsonObject): boolean {
+  return list.object === 'list' && objectsOf(list.data).every(({ object, id }) => object === 'model' && isText(id))
+}
+
+function isMessageList(list: JsonObject): boolean {
+  const items = objectsOf(list.data)
+  return typeof list.has_more === 'boolean' && items.every(({ type, id }) => type === 'model' && isText(id))
+}
+
+function isText(value: unknown): boolean {
+  return typeof value === 'string' && value !== ''
+}
+
+function firstKey(dataFolder: string): Secret | undefined {
+  try {
+    const text = readFileSync(join(dataFolder, 'first-key'), 'utf8').trim()
+    return text === '' ? undefined : new Secret(text)
+  } catch {
+    return undefined
+  }
+}
+
+/** undefined = no response. */
+async function ask(url: string, headers: Readonly<Record<string, string>>): Promise<Response | undefined> {
+  try {
+    return await fetch(url, { headers, redirect: 'manual', signal: AbortSignal.timeout(answerMs) })
+  } catch {
+    return undefined
+  }
+}
+
+export interface Manifest {
+  readonly version: string
+  /** The Bun version it is pinned to; undefined if the package names none. */
+  readonly bun: string | undefined
+}
+
+export function readManifest(): Manifest {
+  return { version: manifest.version, bun: manifest.dependencies.bun }
 }

@@ -1,180 +1,208 @@
-// `tollgate keys`: made, listed, rotated, revoked. A secret is printed once, alone on the standard output, so that
-// `KEY=$(tollgate keys create …)` holds nothing else.
+// `tollgate keys` and `tollgate limits`. A secret is printed once, alone on the standard output, so that
+// `KEY=$(tollgate keys create …)` contains nothing else.
 
+import type { AnswerOf, BodyOf } from '../../api/client.ts'
 import { type CommandContext, type CommandDefinition, type CommandInput, printJson } from '../command.ts'
-import { findProject } from '../find-things.ts'
-import { type JsonObject, shownAt, textAt } from '../json-members.ts'
-import { findNamesakes, noteNamesakes, projectNames } from '../names.ts'
-import { warnIfNothingOffered } from '../offered-models.ts'
-import { limitOptions, limitsTyped, readLimits, readSpan, readTime } from '../read-values.ts'
-import { exitCodes, orListedBy, Refusal, usageRefusal } from '../refusal.ts'
-import { shownLimits, shownModels, shownTime } from '../shown-values.ts'
-import { cleanText, renderTable } from '../table.ts'
+import { namesakesIn, noteNamesakes, projectNames, warnIfNoModels } from '../lookup.ts'
+import { answerCommand, everyItem, idempotencyOption, listCommand, projectOption } from '../operation-command.ts'
+import { orListedBy, Refusal, usageRefusal } from '../refusal.ts'
+import { cleanText, shownLimits, shownModels, shownTime } from '../table.ts'
+import { limitFields, readSpan, readTime } from '../values.ts'
 
-const allOfThem = 10_000
-const keyId = { name: 'ID', prefix: 'key_' }
-const yes = { help: 'do not ask, also on a terminal' }
-const listing = 'tollgate keys list'
-const typed = {
-  name: '--name',
-  models: '--models',
-  sources: '--from',
-  expires_at: '--expires',
-  ...limitsTyped('limits.'),
-}
+type Key = AnswerOf<'getKey'>
 
-const listKeys: CommandDefinition = {
-  words: ['keys', 'list'],
-  isDefault: true,
-  summary: 'lists keys, oldest first',
-  options: {
-    workspace: { value: 'ID', help: 'only keys of this workspace' },
-    project: { value: 'ID', help: 'only keys of this project' },
-  },
-  examples: ['tollgate keys', 'tollgate keys list --project prj_… --json'],
-  async run(context, input) {
-    const query = { workspace_id: input.text('workspace'), project_id: input.text('project') }
-    const list = await context.api.list('/api/keys', query, allOfThem)
-    if (list instanceof Refusal) return list
-    if (context.json) return printJson(context, list)
-    const titles = ['ID', 'NAME', 'SECRET', 'STATUS', 'PROJECT', 'MODELS', 'LIMITS', 'EXPIRES', 'LAST USED (UTC)']
-    const projectName = await projectNames(context.api, list.data)
-    const rows = list.data.map((key) => [
-      shownAt(key, 'id'),
-      shownAt(key, 'name'),
-      `…${shownAt(key, 'last4')}`,
-      shownAt(key, 'status'),
-      projectName(shownAt(key, 'project_id')),
-      ownModels(key),
-      shownLimits(key.limits),
-      shownTime(textAt(key, 'expires_at')).slice(0, 10),
-      shownTime(textAt(key, 'last_used_at')),
-    ])
-    const columns = titles.map((title) => ({ title }))
-    context.terminal.print(renderTable(columns, rows, context.terminal))
-    return undefined
-  },
-}
+const keyId = { name: 'ID', prefix: 'key_', parameter: 'id' } as const
+const listedBy = 'tollgate keys list'
 
-const createKey: CommandDefinition = {
-  words: ['keys', 'create'],
-  summary: 'makes a key; its secret is shown this once',
-  options: {
-    name: { value: 'TEXT', help: 'for people; required' },
-    project: { value: 'ID', help: 'which project; may be left out if there is only one' },
-    workspace: { value: 'ID', help: 'where to look for the project' },
-    models: { value: 'LIST', isRepeatable: true, help: "narrows the project's models: ids and patterns, by commas" },
-    from: { value: 'LIST', isRepeatable: true, help: 'addresses and ranges it may be used from, such as 10.0.0.0/8' },
-    expires: { value: 'WHEN', help: 'a span (30d), a day (2027-01-31) or a time; absent = never' },
-    ...limitOptions,
-    'idempotency-key': { value: 'TEXT', help: 'makes a repeated call answer with the same key' },
-  },
-  examples: [
-    'tollgate keys create --name ci --rpm 60 --spend-per-day 5',
-    'KEY=$(tollgate keys create --project prj_… --name laptop --expires 90d)',
-  ],
-  async run(context, input) {
-    const body = newKeyBody(input, context.clock.now())
-    if (body instanceof Refusal) return body
-    const project = await findProject(context.api, input.text('project'), input.text('workspace'))
-    if (project instanceof Refusal) return project
-    const key = await context.api.call({
-      method: 'POST',
-      path: `/api/projects/${encodeURIComponent(project)}/keys`,
-      body,
-      idempotencyKey: input.text('idempotency-key'),
-      typed,
-    })
-    if (key instanceof Refusal) return key
-    printSecret(context, key, 'made')
-    const query = { project_id: project }
-    noteNamesakes(context, 'key', await findNamesakes(context.api, key, { path: '/api/keys', query }))
-    await warnIfNothingOffered(context, { what: 'key', projectId: project, thing: key })
-    return undefined
-  },
-}
+const keyCommands: readonly CommandDefinition[] = [
+  listCommand({
+    words: ['keys', 'list'],
+    isDefault: true,
+    summary: 'lists keys, oldest first',
+    examples: ['tollgate keys', 'tollgate keys list --project prj_… --json'],
+    operation: 'listKeys',
+    options: {
+      workspace: { value: 'ID', help: 'only keys of this workspace', field: 'workspace_id' },
+      project: { value: 'ID', help: 'only keys of this project', field: 'project_id' },
+    },
+    async columns({ api }, keys) {
+      const projectName = await projectNames(api, keys)
+      return [
+        ['ID', ({ id }) => id],
+        ['NAME', ({ name }) => name],
+        ['SECRET', ({ last4 }) => `…${last4}`],
+        ['STATUS', ({ status }) => status],
+        ['PROJECT', ({ project_id }) => projectName(project_id)],
+        ['MODELS', keyModels],
+        ['LIMITS', ({ limits }) => shownLimits(limits)],
+        ['EXPIRES', ({ expires_at }) => shownTime(expires_at).slice(0, 10)],
+        ['LAST USED (UTC)', ({ last_used_at }) => shownTime(last_used_at)],
+      ]
+    },
+  }),
+  answerCommand({
+    words: ['keys', 'create'],
+    summary: 'creates a key; its secret is shown only once',
+    examples: [
+      'tollgate keys create --name ci --rpm 60 --spend-per-day 5',
+      'KEY=$(tollgate keys create --project prj_… --name laptop --expires 90d)',
+    ],
+    operation: 'createKey',
+    options: {
+      name: { value: 'TEXT', help: 'display name; required', field: 'name', isRequired: true },
+      project: { ...projectOption, parameter: 'id' },
+      workspace: { value: 'ID', help: 'where to look for the project' },
+      models: {
+        value: 'LIST',
+        isRepeatable: true,
+        help: "narrows the project's models: ids and patterns, separated by commas",
+        field: 'models',
+      },
+      from: {
+        value: 'LIST',
+        isRepeatable: true,
+        help: 'addresses and ranges it may be used from, such as 10.0.0.0/8',
+        field: 'sources',
+      },
+      expires: {
+        value: 'WHEN',
+        help: 'a span (30d), a day (2027-01-31) or a time; absent = never',
+        field: 'expires_at',
+        read: readTime,
+      },
+      rpm: { ...limitFields.rpm, field: 'limits.requests_per_minute' },
+      tpm: { ...limitFields.tpm, field: 'limits.tokens_per_minute' },
+      concurrent: { ...limitFields.concurrent, field: 'limits.concurrent_requests' },
+      'spend-per-day': { ...limitFields['spend-per-day'], field: 'limits.spend_per_day' },
+      'spend-per-month': { ...limitFields['spend-per-month'], field: 'limits.spend_per_month' },
+      'idempotency-key': { ...idempotencyOption, help: 'makes a repeated call return the same key' },
+    },
+    text: (key, context) => secretText(context, key, 'created'),
+    async after(context, key) {
+      const list = await context.api.list('listKeys', { query: { project_id: key.project_id } }, everyItem)
+      noteNamesakes(context, 'key', namesakesIn(list, key))
+      await warnIfNoModels(context, 'key', key.project_id, key.models)
+    },
+  }),
+  answerCommand({
+    words: ['keys', 'revoke'],
+    summary: 'revokes a key permanently: immediately here, within 5 s on other replicas',
+    examples: ['tollgate keys revoke key_… --yes'],
+    operation: 'revokeKey',
+    arguments: [keyId],
+    listedBy,
+    confirm: (context, _input, { id = '' }) => questionAbout(context, id, 'Revoke'),
+    text: ({ name, last4 }) => `Key "${cleanText(name)}" (…${last4}) is revoked.\n`,
+  }),
+  answerCommand({
+    words: ['keys', 'rotate'],
+    summary: 'gives a key a new secret, shown only once',
+    details: 'The old secret ends immediately, or after the overlap.',
+    examples: ['tollgate keys rotate key_…', 'tollgate keys rotate key_… --overlap 1h'],
+    operation: 'rotateKey',
+    arguments: [keyId],
+    options: {
+      overlap: {
+        value: 'SPAN',
+        help: 'how long the old secret stays valid, such as 1h',
+        field: 'overlap_seconds',
+        read: readSpan,
+      },
+    },
+    listedBy,
+    async confirm(context, input, { id = '' }) {
+      return input.isSet('overlap') ? undefined : await questionAbout(context, id, 'Replace the secret of')
+    },
+    text: (key, context) => secretText(context, key, 'rotated'),
+  }),
+]
 
-function newKeyBody(input: CommandInput, now: number): JsonObject | Refusal {
-  const name = input.text('name')
-  if (name === undefined) return usageRefusal('--name is missing.', 'tollgate keys create --name laptop')
-  const limits = readLimits(input)
-  if (limits instanceof Refusal) return limits
-  const when = input.text('expires')
-  const expiresAt = when === undefined ? undefined : readTime(when, '--expires', now)
-  if (expiresAt instanceof Refusal) return expiresAt
-  const [models, sources] = [input.texts('models'), input.texts('from')]
-  return {
-    name,
-    ...(models === undefined ? {} : { models }),
-    ...(sources === undefined ? {} : { sources }),
-    ...(Object.keys(limits).length === 0 ? {} : { limits }),
-    ...(expiresAt === undefined ? {} : { expires_at: expiresAt }),
-  }
-}
-
-const revokeKey: CommandDefinition = {
-  words: ['keys', 'revoke'],
-  summary: 'ends a key for good, at once here and within 5 s on other replicas',
-  positionals: [keyId],
-  options: { yes },
-  examples: ['tollgate keys revoke key_… --yes'],
-  async run(context, input) {
-    const path = `/api/keys/${encodeURIComponent(input.positionals[0] ?? '')}`
-    const agreed = await agree(context, input, path, 'Revoke')
-    if (agreed instanceof Refusal) return agreed
-    const key = orListedBy(await context.api.call({ method: 'POST', path: `${path}/revoke`, body: {} }), listing)
-    if (key instanceof Refusal) return key
-    if (context.json) return printJson(context, key)
-    context.terminal.print(`Key "${cleanText(shownAt(key, 'name'))}" (…${shownAt(key, 'last4')}) is revoked.\n`)
-    return undefined
-  },
-}
-
-const rotateKey: CommandDefinition = {
-  words: ['keys', 'rotate'],
-  summary: 'gives a key a new secret, shown this once',
-  details: 'The old secret ends at once, or after the overlap.',
-  positionals: [keyId],
-  options: { overlap: { value: 'SPAN', help: 'how long the old secret stays good, such as 1h' }, yes },
-  examples: ['tollgate keys rotate key_…', 'tollgate keys rotate key_… --overlap 1h'],
-  async run(context, input) {
-    const span = input.text('overlap')
-    const overlap = span === undefined ? undefined : readSpan(span)
-    if (span !== undefined && overlap === undefined) {
-      return usageRefusal(`--overlap must be a span such as 15m, 1h or 7d, not "${span}".`)
-    }
-    const path = `/api/keys/${encodeURIComponent(input.positionals[0] ?? '')}`
-    const agreed = overlap === undefined ? await agree(context, input, path, 'Replace the secret of') : undefined
-    if (agreed instanceof Refusal) return agreed
-    const body = overlap === undefined ? {} : { overlap_seconds: overlap }
-    const key = orListedBy(await context.api.call({ method: 'POST', path: `${path}/rotate`, body }), listing)
-    return key instanceof Refusal ? key : printSecret(context, key, 'rotated')
-  },
-}
-
-/** Asks only a person, and shows what the key is and when it was used last. */
-async function agree(context: CommandContext, input: CommandInput, path: string, what: string) {
-  if (!context.terminal.isInteractive || input.isSet('yes')) return undefined
-  const key = orListedBy(await context.api.call({ path }), listing)
+/** Shows which key it is and when it was last used. */
+async function questionAbout({ api }: CommandContext, id: string, what: string) {
+  const key = orListedBy(await api.call('getKey', { id }), listedBy)
   if (key instanceof Refusal) return key
-  const used = textAt(key, 'last_used_at')
-  const last = used === undefined ? 'never used' : `last used ${shownTime(used)} UTC`
-  const named = `key "${cleanText(shownAt(key, 'name'))}" (…${shownAt(key, 'last4')}), ${last}`
-  const answer = await context.terminal.ask(`${what} ${named}? [y/N] `)
-  return /^y(es)?$/i.test(answer.trim()) ? undefined : new Refusal(exitCodes.failed, 'nothing was changed.', '--yes')
+  const last = key.last_used_at === null ? 'never used' : `last used ${shownTime(key.last_used_at)} UTC`
+  return `${what} key "${cleanText(key.name)}" (…${key.last4}), ${last}?`
 }
 
-function printSecret(context: CommandContext, key: JsonObject, done: string): undefined {
-  if (context.json) return printJson(context, key)
-  const { terminal } = context
-  terminal.complain(`Key "${cleanText(shownAt(key, 'name'))}" ${done}: ${shownAt(key, 'id')}\n`)
-  terminal.complain(`Limits ${shownLimits(key.limits)}; models ${cleanText(ownModels(key))}. Shown this once:\n`)
-  terminal.print(`${shownAt(key, 'secret')}\n`)
+function secretText({ terminal }: CommandContext, key: AnswerOf<'createKey'>, done: string): string {
+  terminal.complain(`Key "${cleanText(key.name)}" ${done}: ${key.id}\n`)
+  terminal.complain(`Limits ${shownLimits(key.limits)}; models ${cleanText(keyModels(key))}. Shown only once:\n`)
+  return `${key.secret}\n`
 }
 
-/** Without a list of its own a key may what its project may, which need not be everything. */
-function ownModels(key: JsonObject): string {
-  return Array.isArray(key.models) ? shownModels(key) : "its project's"
+/** A key without an allowlist may call what its project may, which need not be everything. */
+function keyModels(key: Key): string {
+  return key.models === null ? "its project's" : shownModels(key)
 }
 
-export const keyCommands: readonly CommandDefinition[] = [listKeys, createKey, revokeKey, rotateKey]
+/** The kind of object is in the id. */
+const limited = {
+  ws: { get: 'getWorkspace', put: 'putWorkspaceLimits', listedBy: 'tollgate workspaces list' },
+  prj: { get: 'getProject', put: 'putProjectLimits', listedBy: 'tollgate projects list' },
+  key: { get: 'getKey', put: 'putKeyLimits', listedBy },
+} as const
+
+const limitCommands: readonly CommandDefinition[] = [
+  {
+    words: ['limits', 'show'],
+    summary: 'shows the limits of a workspace, a project or a key',
+    positionals: [{ name: 'ID' }],
+    examples: ['tollgate limits show key_…'],
+    async run(context, input) {
+      const found = await findLimited(context, input)
+      if (found instanceof Refusal) return found
+      if (context.json) return printJson(context, found.limits)
+      context.terminal.print(`${shownLimits(found.limits)}\n`)
+      return undefined
+    },
+  },
+  {
+    words: ['limits', 'put'],
+    summary: 'replaces all limits of a workspace, a project or a key, from the next request on',
+    details: 'Limits that are not given are removed. The tightest limit of key, project and workspace applies.',
+    positionals: [{ name: 'ID' }],
+    options: { ...limitFields, none: { help: 'remove all limits' } },
+    examples: ['tollgate limits put key_… --rpm 60 --spend-per-day 5', 'tollgate limits put ws_… --none'],
+    async run(context, input) {
+      const limits = readLimits(input)
+      if (limits instanceof Refusal) return limits
+      if ((Object.keys(limits).length === 0) !== input.isSet('none')) {
+        return usageRefusal('give the limits, or --none for no limits.', 'tollgate limits put --help')
+      }
+      const before = await findLimited(context, input)
+      if (before instanceof Refusal) return before
+      const typed = Object.fromEntries(Object.entries(limitFields).map(([name, { field }]) => [field, `--${name}`]))
+      const after = await context.api.call(before.put, { id: before.id, body: limits, typed })
+      if (after instanceof Refusal) return after
+      if (context.json) return printJson(context, after)
+      context.terminal.print(`was  ${shownLimits(before.limits)}\nnow  ${shownLimits(after)}\n`)
+      return undefined
+    },
+  },
+]
+
+async function findLimited({ api }: CommandContext, input: CommandInput) {
+  const id = input.positionals[0] ?? ''
+  const prefix = id.slice(0, id.indexOf('_'))
+  if (prefix !== 'ws' && prefix !== 'prj' && prefix !== 'key') {
+    return usageRefusal(`"${id}" is not the id of a workspace (ws_…), a project (prj_…) or a key (key_…).`)
+  }
+  const { get, put, listedBy: listing } = limited[prefix]
+  const found = orListedBy(await api.call(get, { id }), listing)
+  return found instanceof Refusal ? found : { id, put, limits: found.limits }
+}
+
+/** Empty if no option was given. */
+function readLimits(input: CommandInput): BodyOf<'putKeyLimits'> | Refusal {
+  const limits: Record<string, string | number> = {}
+  for (const [name, { field, read }] of Object.entries(limitFields)) {
+    const text = input.text(name)
+    const value = text === undefined ? undefined : read(text, `--${name}`)
+    if (value instanceof Refusal) return value
+    if (value !== undefined) limits[field] = value
+  }
+  return limits
+}
+
+export const accessCommands: readonly CommandDefinition[] = [...keyCommands, ...limitCommands]

@@ -1,5 +1,5 @@
-// `tollgate migrate-to-postgres`: from the embedded database to PostgreSQL, while no gateway runs. What it says is the
-// same on both sides was recomputed on both; it never leaves two databases that can both be served.
+// `tollgate migrate-to-postgres`: copies the embedded database to PostgreSQL while no gateway is running. It recomputes the
+// books on both sides and compares them, and never leaves two databases that a gateway could start on.
 
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
@@ -17,7 +17,7 @@ import { StartRefusal } from '../../store/start-refusal.ts'
 import { type CommandContext, type CommandDefinition, printJson } from '../command.ts'
 import { openReadOnly } from '../read-only-database.ts'
 import { exitCodes, Refusal, usageRefusal } from '../refusal.ts'
-import { shownCount } from '../shown-values.ts'
+import { shownCount } from '../table.ts'
 
 export const migrateToPostgresCommand: CommandDefinition = {
   words: ['migrate-to-postgres'],
@@ -88,7 +88,7 @@ function closing(database: Database): { readonly database: Database } & AsyncDis
 }
 
 interface Books {
-  /** One per account: what its transfers add up to. */
+  /** The sum of the transfers of each account. */
   readonly lines: readonly string[]
   readonly wallets: bigint
   readonly transfers: bigint
@@ -96,7 +96,7 @@ interface Books {
   readonly total: bigint
 }
 
-/** Throws a StartRefusal where the books of a side are wrong: such a state must not be carried on. */
+/** Throws a StartRefusal if the books of either side are wrong, because such a state must not be copied. */
 async function readBooks(side: Database): Promise<Books> {
   const { findings, wallets, transfers } = await verify(side, {
     readPrice: readRecomputeCharge,
@@ -122,7 +122,7 @@ async function readBooks(side: Database): Promise<Books> {
   }
 }
 
-/** A table's line is rewritten while someone watches; otherwise there is one per table and step. */
+/** On a terminal the line of a table is rewritten; otherwise there is one per table and step. */
 function progressText({ table, step, rows }: CopyProgress, isWatched: boolean): string {
   const text = `${step === 'same' ? 'same on both sides' : step} ${table}: ${shownCount(rows)}`
   if (isWatched) return step === 'same' ? `\r\u001b[K${text}\n` : `\r\u001b[K${text}`

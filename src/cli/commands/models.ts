@@ -1,46 +1,92 @@
-// `tollgate models`: the catalog as everybody may read it, with what own provider keys open, filtered and sorted here.
+// `tollgate models`, `tollgate route` and `tollgate prices`: what can be called, where a request would go, and what it
+// costs. Prices for long prompts (`over`) are set through the API or in the configuration file.
 
+import type { AnswerOf, BodyOf, ItemOf } from '../../api/client.ts'
 import { parsePrice } from '../../kernel/money.ts'
-import { type CommandDefinition, type CommandInput, printJson } from '../command.ts'
-import { type JsonObject, numberAt, objectOf, objectsOf, shownAt, textAt, textsOf } from '../json-members.ts'
-import { seenModels } from '../own-models.ts'
-import { Refusal, usageRefusal } from '../refusal.ts'
-import { shownCount } from '../shown-values.ts'
-import { type Column, renderTable } from '../table.ts'
+import type { ApiClient } from '../api-client.ts'
+import {
+  type CommandContext,
+  type CommandDefinition,
+  type CommandInput,
+  confirm,
+  printJson,
+  yesOption,
+} from '../command.ts'
+import { findProject, findWorkspace, missingModel } from '../lookup.ts'
+import { type Columns, printTable } from '../operation-command.ts'
+import { exitCodes, Refusal, usageRefusal } from '../refusal.ts'
+import { cleanText, shownCount, shownTime } from '../table.ts'
 
-const right = 'right' as const
-const columns: readonly Column[] = [
-  { title: 'MODEL' },
-  { title: 'IN $/M', align: right },
-  { title: 'OUT $/M', align: right },
-  { title: 'CACHED $/M', align: right },
-  { title: 'CONTEXT', align: right },
-  { title: 'MAX OUT', align: right },
-  { title: 'TAGS' },
-  { title: 'VIA' },
-]
+type CatalogModel = ItemOf<'getCatalog'>
+type OfferedModel = ItemOf<'listProjectModels'>
 
-type Order = (a: JsonObject, b: JsonObject) => number
+/** A model of the catalog, or one that only a workspace's own provider keys make available. */
+type ListedModel = Pick<CatalogModel, 'id' | 'name' | 'owned_by' | 'price' | 'tags' | 'source' | 'routes'> &
+  Partial<CatalogModel> &
+  Partial<Pick<OfferedModel, 'own_key' | 'own_providers'>>
 
-const byId: Order = (a, b) => (shownAt(a, 'id') < shownAt(b, 'id') ? -1 : 1)
+type Order = (a: ListedModel, b: ListedModel) => number
 
-/** What is not known comes last in every order. */
+const byId: Order = (a, b) => (a.id < b.id ? -1 : 1)
+
+/** Unknown values come last in every order. */
 const orders: Readonly<Record<string, Order>> = {
   id: byId,
   price: (a, b) => compare(priceRank(a), priceRank(b)) || byId(a, b),
-  context: (a, b) => (numberAt(b, 'context_tokens') ?? 0) - (numberAt(a, 'context_tokens') ?? 0) || byId(a, b),
-  newest: (a, b) => compare(textAt(b, 'released') ?? '', textAt(a, 'released') ?? '') || byId(a, b),
+  context: (a, b) => (b.context_tokens ?? 0) - (a.context_tokens ?? 0) || byId(a, b),
+  newest: (a, b) => compare(b.released ?? '', a.released ?? '') || byId(a, b),
 }
 
-export const modelsCommand: CommandDefinition = {
+function compare<Value extends string | bigint>(a: Value, b: Value): number {
+  return a < b ? -1 : a > b ? 1 : 0
+}
+
+/** Pico-dollars per input token; an unknown price ranks above any other. */
+function priceRank({ price }: ListedModel): bigint {
+  if (price === 'free') return 0n
+  return parsePrice(price?.input ?? '') ?? 10n ** 18n
+}
+
+const modelColumns: Columns<ListedModel> = [
+  ['MODEL', ({ id }) => id],
+  ['IN $/M', inputPrice, 'right'],
+  ['OUT $/M', ({ price }) => priceAt(price, 'output'), 'right'],
+  ['CACHED $/M', ({ price }) => priceAt(price, 'cache_read'), 'right'],
+  ['CONTEXT', ({ context_tokens }) => shownCount(context_tokens), 'right'],
+  ['MAX OUT', ({ max_output_tokens }) => shownCount(max_output_tokens), 'right'],
+  ['TAGS', ({ tags }) => tags.join(' ')],
+  ['VIA', viaText],
+]
+
+function inputPrice({ price, own_key, routes }: ListedModel): string | undefined {
+  const isPrivate = own_key === true && routes.length === 0
+  return price === null && !isPrivate ? 'no price' : priceAt(price, 'input')
+}
+
+type Price = CatalogModel['price']
+type PriceField = Exclude<keyof Exclude<Price, 'free' | null>, 'over'>
+
+function priceAt(price: Price, field: PriceField): string | undefined {
+  if (price === 'free') return 'free'
+  return price?.[field]
+}
+
+/** `acme`, or `acme (ejected)`. Own provider keys come first, because they are used first. */
+function viaText({ own_providers = [], routes }: ListedModel): string {
+  const own = own_providers.map((provider) => `${provider} (own key)`)
+  const shared = routes.map(({ provider, health }) => (health === 'healthy' ? provider : `${provider} (${health})`))
+  return [...new Set([...own, ...shared])].join(', ')
+}
+
+const models: CommandDefinition = {
   words: ['models'],
-  summary: 'lists what is on offer, at what price; needs no token',
+  summary: 'lists available models and their prices; needs no token',
   options: {
     filter: { value: 'TEXT', help: 'only ids and names that contain this' },
     tag: { value: 'LIST', isRepeatable: true, help: 'only models with all of these tags' },
     sort: { value: 'ORDER', help: `${Object.keys(orders).join(', ')} (id)` },
-    project: { value: 'ID', help: 'only what its keys can call, by own provider keys too' },
-    workspace: { value: 'ID', help: 'whose own provider keys count; may be left out if there is only one' },
+    project: { value: 'ID', help: 'only models its keys can call, also through own provider keys' },
+    workspace: { value: 'ID', help: 'whose own provider keys count; optional if there is only one' },
   },
   examples: [
     'tollgate models',
@@ -52,60 +98,285 @@ export const modelsCommand: CommandDefinition = {
     if (order === undefined) {
       return usageRefusal(`--sort must be one of ${Object.keys(orders).join(', ')}.`, 'tollgate models --sort price')
     }
-    const catalog = await context.api.call({ path: '/api/catalog', isPublic: true })
+    const catalog = await context.api.call('getCatalog', { isPublic: true })
     if (catalog instanceof Refusal) return catalog
-    const wish = { project: input.text('project'), workspace: input.text('workspace') }
-    const seen = await seenModels(context.api, objectsOf(catalog.data), wish)
-    if (seen instanceof Refusal) return seen
-    const models = seen.models.filter((model) => isWanted(model, input)).toSorted(order)
-    if (context.json) return printJson(context, { ...catalog, data: models })
-    context.terminal.print(renderTable(columns, models.map(cells), context.terminal))
-    if (models.length === 0) context.terminal.complain('No model fits.\n')
-    if (seen.note !== undefined) context.terminal.complain(seen.note)
+    const visible = await visibleModels(context.api, catalog.data, input.text('project'), input.text('workspace'))
+    if (visible instanceof Refusal) return visible
+    const listed = visible.models.filter((model) => isWanted(model, input)).toSorted(order)
+    if (context.json) return printJson(context, { ...catalog, data: listed })
+    printTable(context, modelColumns, listed)
+    if (listed.length === 0) context.terminal.complain('No model matches.\n')
+    if (visible.note !== undefined) context.terminal.complain(visible.note)
     return undefined
   },
 }
 
-function isWanted(model: JsonObject, input: CommandInput): boolean {
+function isWanted({ id, name, tags }: ListedModel, input: CommandInput): boolean {
   const wanted = input.text('filter')?.toLowerCase() ?? ''
-  const text = `${shownAt(model, 'id')}\n${shownAt(model, 'name')}`.toLowerCase()
-  const tags = textsOf(model.tags)
-  return text.includes(wanted) && (input.texts('tag') ?? []).every((tag) => tags.includes(tag))
+  const hasText = `${id}\n${name}`.toLowerCase().includes(wanted)
+  return hasText && (input.texts('tag') ?? []).every((tag) => tags.includes(tag))
 }
 
-function cells(model: JsonObject): string[] {
-  const price = objectOf(model.price)
-  const isFree = model.price === 'free'
-  // They are used before any other.
-  const own = textsOf(model.own_providers).map((provider) => `${provider} (own key)`)
-  const routes = [...own, ...objectsOf(model.routes).map(shownRoute)]
-  const unknown = model.price === null || model.price === undefined
-  const isPrivate = model.own_key === true && objectsOf(model.routes).length === 0
+interface VisibleModels {
+  readonly models: readonly ListedModel[]
+  /** Why own keys were not considered. */
+  readonly note?: string
+}
+
+const severalWorkspaces = 'There are several workspaces. --workspace ID also lists models of its own provider keys.\n'
+
+/**
+ * With a project, exactly the models its keys can call; otherwise the catalog and what the workspace's own provider keys
+ * add. Those are not in the catalog, which everyone may read.
+ */
+async function visibleModels(
+  api: ApiClient,
+  catalog: readonly CatalogModel[],
+  project: string | undefined,
+  workspace: string | undefined,
+): Promise<VisibleModels | Refusal> {
+  const known = new Map(catalog.map((model) => [model.id, model]))
+  const listed = (model: OfferedModel) => withOwnKey(known.get(model.id) ?? privateModel(model), model)
+  if (project !== undefined) {
+    const id = await findProject(api, project, workspace)
+    const offered = id instanceof Refusal ? id : await offeredModels(api, [id])
+    return offered instanceof Refusal ? offered : { models: offered.map(listed) }
+  }
+  const own = await ownKeyModels(api, workspace)
+  if (!(own instanceof Refusal)) {
+    const ids = new Set(own.map(({ id }) => id))
+    return { models: [...catalog.filter(({ id }) => !ids.has(id)), ...own.map(listed)] }
+  }
+  if (workspace !== undefined) return own
+  // The catalog is also for people without a token, and it is complete without own keys.
+  return own.exit === exitCodes.usage ? { models: catalog, note: severalWorkspaces } : { models: catalog }
+}
+
+/** Each project has its own list; more projects than this would be too many calls. */
+const projectsMax = 20
+
+async function ownKeyModels(api: ApiClient, workspace: string | undefined): Promise<readonly OfferedModel[] | Refusal> {
+  const id = await findWorkspace(api, workspace)
+  if (id instanceof Refusal) return id
+  const credentials = await api.call('listCredentials', { id })
+  if (credentials instanceof Refusal) return credentials
+  if (credentials.data.length === 0) return []
+  const projects = await api.list('listProjects', { id }, projectsMax)
+  if (projects instanceof Refusal) return projects
+  // A project without an allowlist can call what any other can.
+  const open = projects.data.find((project) => project.models === null)
+  const ids = (open ? [open] : projects.data).map((project) => project.id)
+  const offered = await offeredModels(api, ids)
+  return offered instanceof Refusal ? offered : offered.filter(({ own_key }) => own_key)
+}
+
+async function offeredModels(
+  api: ApiClient,
+  projectIds: readonly string[],
+): Promise<readonly OfferedModel[] | Refusal> {
+  const unique = new Map<string, OfferedModel>()
+  for (const id of projectIds) {
+    const offered = await api.call('listProjectModels', { id })
+    if (offered instanceof Refusal) return offered
+    for (const model of offered.data) unique.set(model.id, model)
+  }
+  return [...unique.values()]
+}
+
+function withOwnKey(model: ListedModel, { own_key, own_providers }: OfferedModel): ListedModel {
+  return own_key ? { ...model, callable: true, own_key, own_providers } : model
+}
+
+/** Only its name is known here; its price is between the workspace and its provider. */
+function privateModel({ id, owned_by }: OfferedModel): ListedModel {
+  return { id, name: id, owned_by, price: null, tags: [], source: 'own key', routes: [] }
+}
+
+const route: CommandDefinition = {
+  words: ['route'],
+  summary: 'explains where a request for a model would go now; nothing is sent',
+  positionals: [{ name: 'MODEL' }],
+  options: { surface: { value: 'NAME', help: 'chat (the default) or messages: the dialect of the caller' } },
+  examples: ['tollgate route sandbox/flaky', 'tollgate route anthropic/claude-opus-5.5 --surface messages'],
+  async run(context, input) {
+    const surface = input.text('surface') ?? 'chat'
+    if (surface !== 'chat' && surface !== 'messages') {
+      return usageRefusal('--surface is chat or messages.', 'tollgate route --help')
+    }
+    const model = input.positionals[0] ?? ''
+    const plan = await context.api.call('getPlan', { model, query: { surface } })
+    if (plan instanceof Refusal) {
+      return plan.exit === exitCodes.notFound ? await missingModel(context.api, model) : plan
+    }
+    if (context.json) return printJson(context, plan)
+    printTable(context, routeColumns, plan.candidates)
+    return undefined
+  },
+}
+
+const routeColumns: Columns<AnswerOf<'getPlan'>['candidates'][number]> = [
+  ['PLACE', ({ place }) => place, 'right'],
+  ['PROVIDER', ({ provider }) => provider],
+  ['UPSTREAM MODEL', ({ upstream_model }) => upstream_model],
+  ['LANE', ({ lane }) => lane],
+  ['WHY', ({ why }) => why],
+]
+
+type ModelPrice = AnswerOf<'getPrice'>
+
+interface PriceOption {
+  readonly value: string
+  readonly help: string
+  readonly field: PriceField
+  /** Of its column in the history. */
+  readonly title: string
+  /** Its column is left out if no price has it. */
+  readonly isRare?: true
+}
+
+const value = 'USD'
+
+const priceOptions: Readonly<Record<string, PriceOption>> = {
+  input: { value, help: 'input tokens', field: 'input', title: 'IN $/M' },
+  output: { value, help: 'output tokens, including reasoning', field: 'output', title: 'OUT $/M' },
+  'cache-read': { value, help: 'input tokens read from a cache', field: 'cache_read', title: 'READ $/M' },
+  'cache-write': { value, help: 'input tokens written to a short cache', field: 'cache_write', title: 'WRITE $/M' },
+  'cache-write-1h': {
+    value,
+    help: 'input tokens written to a one-hour cache',
+    field: 'cache_write_1h',
+    title: '1H $/M',
+  },
+  'audio-input': { value, help: 'audio input tokens', field: 'audio_input', title: 'AUDIO IN $/M', isRare: true },
+  'audio-cache-read': {
+    value,
+    help: 'audio tokens read from a cache',
+    field: 'audio_cache_read',
+    title: 'AUDIO READ $/M',
+    isRare: true,
+  },
+  'audio-output': { value, help: 'audio output tokens', field: 'audio_output', title: 'AUDIO OUT $/M', isRare: true },
+  'web-search': {
+    value,
+    help: 'a thousand web searches run by the provider',
+    field: 'web_search',
+    title: 'SEARCH $/K',
+  },
+  'us-only': {
+    value: 'FACTOR',
+    help: 'factor on token prices for work kept in the United States',
+    field: 'us_only',
+    title: 'US ONLY ×',
+    isRare: true,
+  },
+}
+
+const typed = Object.fromEntries(Object.entries(priceOptions).map(([name, { field }]) => [field, `--${name}`]))
+
+const setPrice: CommandDefinition = {
+  words: ['prices', 'set'],
+  summary: 'sets the price of a model in USD per million tokens, from the next request on',
+  details:
+    'Running requests keep their price. Without a cache price, cached tokens cost as much as input; without an audio price, audio costs as much as text (from a cache: as other audio); without a search price, searches are free; without a factor, work kept in the United States (inference_geo) has no surcharge. A price in the configuration file can only be changed there.',
+  positionals: [{ name: 'MODEL' }],
+  options: { ...priceOptions, free: { help: 'costs nothing' } },
+  examples: [
+    'tollgate prices set acme/large --input 2.50 --output 10 --cache-read 0.25',
+    'tollgate prices set acme/small --free',
+  ],
+  async run(context, input) {
+    const body = readPrice(input)
+    if (body instanceof Refusal) return body
+    return await change(context, input, (model) => context.api.call('putPrice', { model, body, typed }))
+  },
+}
+
+const resetPrice: CommandDefinition = {
+  words: ['prices', 'reset'],
+  summary: 'removes a price that was set; the built-in one applies from the next request on',
+  positionals: [{ name: 'MODEL' }],
+  options: { yes: yesOption },
+  examples: ['tollgate prices reset acme/large'],
+  async run(context, input) {
+    const declined = await confirm(context, input, `Reset the price of ${cleanText(modelOf(input))}?`)
+    return declined ?? (await change(context, input, (model) => context.api.call('resetPrice', { model })))
+  },
+}
+
+const priceHistory: CommandDefinition = {
+  words: ['prices', 'history'],
+  summary: 'lists every price a model had, newest first',
+  positionals: [{ name: 'MODEL' }],
+  examples: ['tollgate prices history acme/large'],
+  async run(context, input) {
+    const answer = await readPriceNow(context, input)
+    if (answer instanceof Refusal) return answer
+    if (context.json) return printJson(context, answer)
+    printTable(context, historyColumns(answer.history), answer.history)
+    if (answer.price === null) context.terminal.complain(`${cleanText(modelOf(input))} has no price now.\n`)
+    return undefined
+  },
+}
+
+function historyColumns(history: ModelPrice['history']): Columns<ModelPrice['history'][number]> {
+  const isThere = (field: PriceField) =>
+    history.some(({ price }) => price !== null && price !== 'free' && field in price)
+  const shown = Object.values(priceOptions).filter(({ field, isRare }) => !isRare || isThere(field))
   return [
-    shownAt(model, 'id'),
-    isFree ? 'free' : unknown && !isPrivate ? 'no price' : shownAt(price, 'input'),
-    isFree ? 'free' : shownAt(price, 'output'),
-    isFree ? 'free' : shownAt(price, 'cache_read'),
-    shownCount(numberAt(model, 'context_tokens')),
-    shownCount(numberAt(model, 'max_output_tokens')),
-    textsOf(model.tags).join(' '),
-    [...new Set(routes)].join(', '),
+    ['SINCE (UTC)', ({ effective_from }) => shownTime(effective_from)],
+    ['VERSION', ({ version }) => version],
+    ...shown.map(({ field, title }): Columns<ModelPrice['history'][number]>[number] => {
+      return [title, ({ price }) => priceAt(price, field), 'right']
+    }),
+    ['SET BY', ({ source }) => source],
   ]
 }
 
-/** `acme`, or `acme (ejected)`. */
-function shownRoute(route: JsonObject): string {
-  const health = textAt(route, 'health')
-  const provider = shownAt(route, 'provider')
-  return health === undefined || health === 'healthy' ? provider : `${provider} (${health})`
+async function change(
+  context: CommandContext,
+  input: CommandInput,
+  call: (model: string) => Promise<ModelPrice | Refusal>,
+): Promise<Refusal | undefined> {
+  const before = await readPriceNow(context, input)
+  if (before instanceof Refusal) return before
+  const after = await call(modelOf(input))
+  if (after instanceof Refusal) return after
+  if (context.json) return printJson(context, after)
+  context.terminal.print(`was  ${cleanText(priceText(before))}\nnow  ${cleanText(priceText(after))}\n`)
+  for (const warning of after.warnings) context.terminal.complain(`Warning: ${cleanText(warning)}\n`)
+  return undefined
 }
 
-function compare<Value extends string | bigint>(a: Value, b: Value): number {
-  return a < b ? -1 : a > b ? 1 : 0
+async function readPriceNow({ api }: CommandContext, input: CommandInput): Promise<ModelPrice | Refusal> {
+  const model = modelOf(input)
+  const answer = await api.call('getPrice', { model })
+  const isMissing = answer instanceof Refusal && answer.exit === exitCodes.notFound
+  return isMissing ? new Refusal(answer.exit, `there is no model ${model}.`, 'tollgate models') : answer
 }
 
-/** Pico-dollars per input token; no price is dearer than any. */
-function priceRank(model: JsonObject): bigint {
-  if (model.price === 'free') return 0n
-  return parsePrice(textAt(objectOf(model.price), 'input') ?? '') ?? 10n ** 18n
+function readPrice(input: CommandInput): BodyOf<'putPrice'> | Refusal {
+  const price: Partial<Record<PriceField, string>> = {}
+  for (const [name, { field }] of Object.entries(priceOptions)) {
+    const text = input.text(name)
+    if (text !== undefined) price[field] = text.replace(/^\$/, '')
+  }
+  const { input: inputPerMillion, output } = price
+  if (input.isSet('free') && Object.keys(price).length === 0) return 'free'
+  if (input.isSet('free') || inputPerMillion === undefined || output === undefined) {
+    return usageRefusal('give --input and --output, or --free alone.', 'tollgate prices set --help')
+  }
+  return { ...price, input: inputPerMillion, output }
 }
+
+/** `$2.50 in, $10.00 out   acme/large#2, management API` */
+function priceText({ price, version, source }: ModelPrice): string {
+  if (price === null) return 'no price; cannot be called'
+  const amounts = price === 'free' ? 'free' : `$${price.input} in, $${price.output} out`
+  return `${amounts}   ${version ?? '–'}, ${source ?? '–'}`
+}
+
+function modelOf({ positionals }: CommandInput): string {
+  return positionals[0] ?? ''
+}
+
+export const catalogCommands: readonly CommandDefinition[] = [models, setPrice, resetPrice, priceHistory, route]

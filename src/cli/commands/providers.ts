@@ -1,18 +1,22 @@
-// `tollgate providers`: which providers these settings switch on and what the others would need, and a new entry for the
-// configuration file. A key is never taken or written here: an entry refers to a variable or a file.
+// `tollgate providers`: which providers are enabled and what the others need, and adding one to the configuration file. A
+// key is never read or written here: an entry refers to a variable or a file.
 
 import { readFileSync, writeFileSync } from 'node:fs'
 import { basename } from 'node:path'
+import { builtInModels } from '../../catalog/data/built-in.ts'
+import { sandboxModels } from '../../catalog/data/sandbox.ts'
 import { addProvider, entryText, type Insertion, type NewProvider } from '../../config/add-provider.ts'
 import { type Config, loadConfig } from '../../config/config.ts'
 import { formatFault } from '../../config/fault.ts'
 import { variable } from '../../config/references.ts'
+import type { Clock } from '../../kernel/clock.ts'
 import { answersInProcess } from '../../providers/entry.ts'
+import { findLocalServers } from '../../providers/local.ts'
 import { builtInProviders } from '../../providers/registry.ts'
 import { type CommandContext, type CommandDefinition, type CommandInput, printJson } from '../command.ts'
-import { listProviders } from '../provider-list.ts'
 import { exitCodes, Refusal, usageRefusal } from '../refusal.ts'
 import { renderTable } from '../table.ts'
+import { providersOf } from './doctor.ts'
 
 const list: CommandDefinition = {
   words: ['providers', 'list'],
@@ -116,7 +120,7 @@ function keyReference(id: string, dialect: string, input: CommandInput): string 
   return `\${${input.text('key-variable') ?? `${id.toUpperCase().replace(/[^A-Z0-9]/g, '_')}_API_KEY`}}`
 }
 
-/** The file as it would be, checked as the gateway would; a variable that is not set yet is no fault of the entry. */
+/** Checks the resulting file as the gateway would; a variable that is not set yet is not an error of the entry. */
 function checkResult({ inputs }: CommandContext, { configPath, insertion, provider }: Addition): Refusal | undefined {
   const { text } = insertion
   const name = variableOf(provider.keyReference)
@@ -144,7 +148,7 @@ async function write(
     const answer = await terminal.ask('Write it? [y/N] ')
     if (!/^y(es)?$/i.test(answer.trim())) return new Refusal(exitCodes.failed, 'nothing was written.', '--yes')
   }
-  // In place, and not by a rename: the file may be a link, and its owner and mode are somebody's choice.
+  // Written in place and not by a rename: the file may be a link, and its owner and mode must stay.
   writeFileSync(configPath, insertion.text)
   const name = variableOf(provider.keyReference)
   const isMissing = name !== undefined && variable(inputs.env, name) === undefined
@@ -156,3 +160,73 @@ async function write(
 }
 
 export const providerCommands: readonly CommandDefinition[] = [list, add]
+
+/** As `--json` prints it. */
+export interface ListedProvider {
+  readonly id: string
+  readonly state: 'on' | 'off'
+  /** Its usual variable; null if it has none. */
+  readonly variable: string | null
+  /** What has to be set to enable it; empty if it is on. */
+  readonly needs: readonly string[]
+  readonly models: number
+  /** A variable or a line of the file; never the key. */
+  readonly key_from: string
+}
+
+const searchMs = 500
+
+export async function listProviders(config: Config, clock: Clock): Promise<readonly ListedProvider[]> {
+  const on = providersOf(config, clock)
+  const counts = countModels(config)
+  const local = config.localModels
+    ? await findLocalServers({ exceptPorts: [config.port], signal: AbortSignal.timeout(searchMs) })
+    : []
+  const variableOf = (id: string) => builtInProviders.find((each) => each.id === id)?.variable ?? null
+  return [
+    ...[...on.values()].map(({ id, source, apiKey, transport }) => ({
+      id,
+      state: 'on' as const,
+      variable: variableOf(id),
+      needs: [],
+      models: counts.get(id) ?? 0,
+      key_from: apiKey ? source : transport ? `none: answers inside the gateway (${source})` : `none (${source})`,
+    })),
+    ...local
+      .filter(({ provider }) => !on.has(provider.id))
+      .map(({ provider, models }) => ({
+        id: provider.id,
+        state: 'on' as const,
+        variable: null,
+        needs: [],
+        models: models.length,
+        key_from: `none: found at ${provider.source}`,
+      })),
+    ...builtInProviders
+      .filter(({ id }) => !on.has(id))
+      .map(({ id, variable, needs = [] }) => ({
+        id,
+        state: 'off' as const,
+        variable,
+        needs: [variable, ...needs].filter((name) => config.providerKeys[name] === undefined),
+        models: counts.get(id) ?? 0,
+        key_from: '',
+      })),
+  ]
+}
+
+/** Counts models with a price per provider; a model in the file replaces the built-in one with its id. */
+function countModels(config: Config): ReadonlyMap<string, number> {
+  const routes = new Map<string, readonly string[]>()
+  for (const { id, price, routes: own } of [...sandboxModels, ...builtInModels]) {
+    routes.set(id, price === undefined ? [] : own.map(({ provider }) => provider))
+  }
+  for (const { id, price, routes: own } of config.models) {
+    routes.set(id, price === undefined ? [] : own.map(({ providerId }) => providerId))
+  }
+  const counts = new Map<string, number>()
+  for (const providers of routes.values()) {
+    for (const provider of new Set(providers)) counts.set(provider, (counts.get(provider) ?? 0) + 1)
+  }
+  return counts
+}

@@ -1,35 +1,49 @@
-// `tollgate requests`: what was asked, where it went, what it cost; as a list, as a live tail, or one of them.
+// `tollgate requests`, `tollgate explain` and `tollgate usage`: what was asked, where it went and what it cost.
 
+import type { AnswerOf, ItemOf, QueryOf } from '../../api/client.ts'
+import { isoTime } from '../../kernel/clock.ts'
 import { type CommandContext, type CommandDefinition, type CommandInput, printJson } from '../command.ts'
 import { explainText } from '../explain-text.ts'
-import { findProject, findWorkspace } from '../find-things.ts'
-import { type JsonObject, numberAt, objectOf, objectsOf, shownAt, textAt, textsOf } from '../json-members.ts'
-import { projectNames } from '../names.ts'
-import { listLimitOption, readListLimit } from '../read-values.ts'
-import { orListedBy, Refusal } from '../refusal.ts'
-import { shownCount, shownMs, shownTime, shownUsd } from '../shown-values.ts'
-import { type Column, cleanText, padded, renderFacts, renderTable } from '../table.ts'
+import { findProject, findWorkspace, projectNames } from '../lookup.ts'
+import { type Columns, printTable } from '../operation-command.ts'
+import { exitCodes, orListedBy, Refusal, usageRefusal } from '../refusal.ts'
+import { cleanText, padded, renderFacts, shownCount, shownMs, shownTime, shownUsd } from '../table.ts'
+import { listLimitOption, readListLimit, readTime } from '../values.ts'
 
-const right = 'right' as const
-const columns: readonly Column[] = [
-  { title: 'TIME (UTC)' },
-  { title: 'STATUS', align: right },
-  { title: 'MODEL' },
-  { title: 'VIA' },
-  { title: 'TRIES', align: right },
-  { title: 'IN', align: right },
-  { title: 'OUT', align: right },
-  { title: 'TTFT', align: right },
-  { title: 'TOTAL', align: right },
-  { title: 'COST', align: right },
-  { title: 'REQUEST' },
+type LoggedRequest = ItemOf<'listRequests'>
+
+const columns: Columns<LoggedRequest> = [
+  ['TIME (UTC)', ({ started_at }) => shownTime(started_at)],
+  ['STATUS', shownStatus, 'right'],
+  ['MODEL', shownModel],
+  ['VIA', ({ provider }) => provider],
+  ['TRIES', ({ attempts }) => attempts.length, 'right'],
+  ['IN', ({ usage }) => shownCount(inputTokens(usage)), 'right'],
+  ['OUT', ({ usage }) => shownCount(usage?.output_tokens), 'right'],
+  ['TTFT', ({ first_event_ms }) => shownMs(first_event_ms), 'right'],
+  ['TOTAL', ({ total_ms }) => shownMs(total_ms), 'right'],
+  ['COST', ({ cost }) => shownUsd(cost), 'right'],
+  ['REQUEST', ({ id }) => id],
 ]
-/** A tail cannot know how wide later rows will be. */
-const tailWidths = [19, 6, 28, 12, 5, 8, 7, 9, 9, 13, 0]
-const pollMs = 1000
-/** More than that in one second is told in part; a log, not a tail, is for that. */
-const pollRows = 200
-const seenMax = 2000
+
+/** A stream that failed after its headers were sent has status 200, so its code is shown too. */
+function shownStatus({ status, code }: LoggedRequest): string {
+  return status === 200 && code ? `200 ${code}` : String(status)
+}
+
+/** Token counts cost nothing and have no usage, so they are marked. */
+function shownModel({ model, path }: LoggedRequest): string {
+  if (model === null) return path
+  return path.endsWith('/count_tokens') ? `${model} (count_tokens)` : model
+}
+
+/** Cached or not. */
+function inputTokens(usage: LoggedRequest['usage']): number | undefined {
+  if (!usage) return undefined
+  const counts = [usage.input_tokens, usage.cache_read_tokens, usage.cache_write_tokens, usage.cache_write_1h_tokens]
+  // A gateway of another version may leave a count out.
+  return counts.reduce((sum, count) => sum + (count ?? 0), 0)
+}
 
 const listRequests: CommandDefinition = {
   words: ['requests', 'list'],
@@ -41,7 +55,7 @@ const listRequests: CommandDefinition = {
     key: { value: 'ID', help: 'only requests of this key' },
     model: { value: 'ID', help: 'only requests for this model' },
     limit: listLimitOption,
-    follow: { help: 'goes on until Ctrl-C; with --json one object per line' },
+    follow: { help: 'continue until Ctrl-C; with --json one object per line' },
   },
   examples: ['tollgate requests', 'tollgate requests --key key_… --limit 100', 'tollgate requests --follow'],
   async run(context, input) {
@@ -59,87 +73,58 @@ const listRequests: CommandDefinition = {
       model: input.text('model'),
     }
     if (input.isSet('follow')) return await follow(context, query, limit)
-    const list = await context.api.list('/api/requests', query, limit)
+    const list = await context.api.list('listRequests', { query }, limit)
     if (list instanceof Refusal) return list
     if (context.json) return printJson(context, list)
-    context.terminal.print(renderTable(columns, list.data.map(cells), context.terminal))
-    if (list.data.length === 0) context.terminal.complain(nothingText(input))
+    printTable(context, columns, list.data)
+    if (list.data.length === 0) context.terminal.complain(noRequestsText(input))
     return undefined
   },
 }
 
-/** Which of what was asked for may be wrong: the filters take what nothing has without a word. */
-function nothingText(input: CommandInput): string {
+/** Names the filters, because a mistyped id matches nothing without an error. */
+function noRequestsText(input: CommandInput): string {
   const filters = ['workspace', 'project', 'key', 'model'].filter((name) => input.isSet(name))
   if (filters.length === 0) return 'No requests yet.\n'
-  const asked = filters.map((name) => `--${name} ${cleanText(input.text(name) ?? '')}`).join(' ')
+  const given = filters.map((name) => `--${name} ${cleanText(input.text(name) ?? '')}`).join(' ')
   const listing = input.isSet('model') ? ' Ids of models: tollgate models' : ''
-  return `No request fits ${asked}: none was made, retention has removed it, or the id is another.${listing}\n`
+  return `No request matches ${given}: none was made, retention has removed it, or the id is wrong.${listing}\n`
 }
 
-function cells(request: JsonObject): string[] {
-  const usage = objectOf(request.usage)
-  return [
-    shownTime(textAt(request, 'started_at')),
-    shownStatus(request),
-    shownModel(request),
-    shownAt(request, 'provider'),
-    String(objectsOf(request.attempts).length),
-    shownCount(inputTokens(usage)),
-    shownCount(numberAt(usage, 'output_tokens')),
-    shownMs(numberAt(request, 'first_event_ms')),
-    shownMs(numberAt(request, 'total_ms')),
-    shownUsd(textAt(request, 'cost')),
-    shownAt(request, 'id'),
-  ]
-}
+/** The widths are fixed, because later rows are not known yet. */
+const followWidths = [19, 6, 28, 12, 5, 8, 7, 9, 9, 13, 0]
+const pollMs = 1000
+/** If there are more in one second, only these are shown. */
+const pollRows = 200
+const seenMax = 2000
 
-/** A stream that failed after its headers were sent has status 200, so its code is shown too. */
-function shownStatus(request: JsonObject): string {
-  const [status, code] = [shownAt(request, 'status'), textAt(request, 'code')]
-  return code !== undefined && status === '200' ? `200 ${code}` : status
-}
-
-/** A count of tokens costs nothing and has no usage; it says that it is one. */
-function shownModel(request: JsonObject): string {
-  const [model, path] = [textAt(request, 'model'), shownAt(request, 'path')]
-  if (model === undefined) return path
-  return path.endsWith('/count_tokens') ? `${model} (count_tokens)` : model
-}
-
-const inputKinds = ['input_tokens', 'cache_read_tokens', 'cache_write_tokens', 'cache_write_1h_tokens']
-
-/** Cached or not; undefined where there is no usage. */
-function inputTokens(usage: JsonObject): number | undefined {
-  const counts = inputKinds.flatMap((kind) => numberAt(usage, kind) ?? [])
-  return counts.length === 0 ? undefined : counts.reduce((sum, count) => sum + count, 0)
-}
-
-/** Asks again and again. Rows are written when requests end, so ids seen are remembered, not just the newest one. */
+/** Rows are written when requests end, so all ids are remembered, not just the newest one. */
 async function follow(
   context: CommandContext,
-  query: Readonly<Record<string, string | undefined>>,
+  query: QueryOf<'listRequests'>,
   limit: number,
 ): Promise<Refusal | undefined> {
+  const { api, terminal, json } = context
   let seen: ReadonlySet<string> | undefined
   for (;;) {
-    // As many at first as later, so that what is old is known to be so, though not all of it is shown.
-    const list = await context.api.list('/api/requests', query, Math.max(limit, pollRows))
+    // As many at first as later, so that old requests are known as such though not all of them are shown.
+    const list = await api.list('listRequests', { query }, Math.max(limit, pollRows))
     if (list instanceof Refusal) return list
-    if (!seen && !context.json) context.terminal.print(tailLine(columns.map(({ title }) => title)))
+    if (!seen && !json) terminal.print(followLine(columns.map(([title]) => title)))
     const known = seen
-    const fresh = known ? list.data.filter((request) => !known.has(shownAt(request, 'id'))) : list.data.slice(0, limit)
+    const fresh = known ? list.data.filter(({ id }) => !known.has(id)) : list.data.slice(0, limit)
     for (const request of fresh.toReversed()) {
-      context.terminal.print(context.json ? `${JSON.stringify(request)}\n` : tailLine(cells(request)))
+      const line = () => followLine(columns.map(([, cell]) => String(cell(request) ?? '–')))
+      terminal.print(json ? `${JSON.stringify(request)}\n` : line())
     }
-    seen = new Set([...(seen ?? []), ...list.data.map((request) => shownAt(request, 'id'))].slice(-seenMax))
+    seen = new Set([...(seen ?? []), ...list.data.map(({ id }) => id)].slice(-seenMax))
     await Bun.sleep(pollMs)
   }
 }
 
-function tailLine(texts: readonly string[]): string {
-  const padding = texts.map((text, at) => padded(cleanText(text), tailWidths[at] ?? 0, columns[at]?.align))
-  return `${padding.join('  ').trimEnd()}\n`
+function followLine(texts: readonly string[]): string {
+  const cells = texts.map((text, at) => padded(cleanText(text), followWidths[at] ?? 0, columns[at]?.[2]))
+  return `${cells.join('  ').trimEnd()}\n`
 }
 
 const showRequest: CommandDefinition = {
@@ -147,44 +132,122 @@ const showRequest: CommandDefinition = {
   summary: 'shows one request: candidates and why, attempts, usage, charge',
   positionals: [{ name: 'ID', prefix: 'req_' }],
   examples: ['tollgate requests show req_…'],
-  async run(context, input: CommandInput) {
-    const path = `/api/requests/${encodeURIComponent(input.positionals[0] ?? '')}`
-    const request = orListedBy(await context.api.call({ path }), 'tollgate requests')
+  async run(context, input) {
+    const request = await readRequest(context, input)
     if (request instanceof Refusal) return request
     if (context.json) return printJson(context, request)
-    const asker = await askerText(context, request)
-    context.terminal.print(`${factsText(request, asker)}\n${explainText(request).text}`)
+    const facts = requestFacts(request, await callerText(context, request))
+    context.terminal.print(`${facts}\n${explainText(request).text}`)
     return undefined
   },
 }
 
-/** `ci (key_…) of web`: the log has ids, and people know names. */
-async function askerText({ api }: CommandContext, request: JsonObject): Promise<string> {
-  const keyId = shownAt(request, 'key_id')
-  const key = await api.call({ path: `/api/keys/${encodeURIComponent(keyId)}` })
-  const name = key instanceof Refusal ? undefined : textAt(key, 'name')
-  const projectName = await projectNames(api, [request])
-  return `${name === undefined ? keyId : `${name} (${keyId})`} of ${projectName(shownAt(request, 'project_id'))}`
+async function readRequest({ api }: CommandContext, input: CommandInput) {
+  return orListedBy(await api.call('getRequest', { id: input.positionals[0] ?? '' }), 'tollgate requests')
 }
 
-function factsText(request: JsonObject, asker: string): string {
-  const code = textAt(request, 'code')
-  const [warnings, notes] = [textsOf(request.warnings), textsOf(request.notes)]
+/** `ci (key_…) of web`. */
+async function callerText({ api }: CommandContext, request: AnswerOf<'getRequest'>): Promise<string> {
+  const { key_id: keyId, project_id: projectId } = request
+  const key = await api.call('getKey', { id: keyId })
+  const projectName = await projectNames(api, [request])
+  return `${key instanceof Refusal ? keyId : `${key.name} (${keyId})`} of ${projectName(projectId)}`
+}
+
+function requestFacts(request: AnswerOf<'getRequest'>, caller: string): string {
+  const { code, warnings, notes } = request
   return renderFacts([
-    ['time', `${shownTime(textAt(request, 'started_at'))} UTC`],
-    ['status', `${shownAt(request, 'status')}${code === undefined ? '' : ` ${code}`}`],
-    ['reason', textAt(request, 'reason')],
-    ['path', `${shownAt(request, 'path')}${request.stream === true ? ', streamed' : ''}`],
-    ['model', shownAt(request, 'model')],
-    ['upstream', textAt(request, 'upstream_model')],
-    ['lane', textAt(request, 'lane')],
-    ['key', asker],
-    ['client', textAt(request, 'client')],
-    ['first event', shownMs(numberAt(request, 'first_event_ms'))],
-    ['total', shownMs(numberAt(request, 'total_ms'))],
+    ['time', `${shownTime(request.started_at)} UTC`],
+    ['status', `${request.status}${code === null ? '' : ` ${code}`}`],
+    ['reason', request.reason ?? undefined],
+    ['path', `${request.path}${request.stream ? ', streamed' : ''}`],
+    ['model', request.model ?? '–'],
+    ['upstream', request.upstream_model ?? undefined],
+    ['lane', request.lane ?? undefined],
+    ['key', caller],
+    ['client', request.client ?? undefined],
+    ['first event', shownMs(request.first_event_ms)],
+    ['total', shownMs(request.total_ms)],
     ['warnings', warnings.length === 0 ? undefined : warnings.join('; ')],
     ['notes', notes.length === 0 ? undefined : notes.join('; ')],
   ])
 }
 
-export const requestCommands: readonly CommandDefinition[] = [listRequests, showRequest]
+const explain: CommandDefinition = {
+  words: ['explain'],
+  summary: 'explains what one request cost, to the nano-dollar',
+  details: 'The id is in the header x-request-id of every response, in the log and in `tollgate requests`.',
+  positionals: [{ name: 'REQUEST_ID', prefix: 'req_' }],
+  examples: ['tollgate explain req_…', 'tollgate explain req_… --json'],
+  async run(context, input) {
+    const request = await readRequest(context, input)
+    if (request instanceof Refusal) return request
+    const { text, fault } = explainText(request)
+    if (context.json) printJson(context, request)
+    else context.terminal.print(text)
+    if (fault === undefined) return undefined
+    return new Refusal(exitCodes.failed, `this charge does not add up: ${fault}.`, 'tollgate ledger verify')
+  },
+}
+
+const usage: CommandDefinition = {
+  words: ['usage', 'export'],
+  isDefault: true,
+  summary: 'prints tokens and cost as CSV, summed up by day and model or by other groups',
+  details: `One line for each combination; amounts are exact and in USD. Requests that retention has removed are not included.
+Groups: day, workspace, project, key, model, provider.`,
+  options: {
+    by: { value: 'GROUPS', help: 'groups such as day,project,model (day,model)' },
+    from: { value: 'TIME', help: 'requests that started at or after this time (30 days before the end)' },
+    to: { value: 'TIME', help: 'requests that started before this time (now)' },
+    workspace: { value: 'ID', help: 'only requests of this workspace' },
+  },
+  examples: ['tollgate usage', 'tollgate usage --by workspace,model --from 2026-11-01 --to 2026-12-01 > november.csv'],
+  async run(context, input) {
+    const query = await usageQuery(context, input)
+    if (query instanceof Refusal) return query
+    const { api, terminal, json } = context
+    const pieces = await api.download('exportUsage', { query, typed: { group_by: '--by' } })
+    if (pieces instanceof Refusal) return pieces
+    const decoder = new TextDecoder()
+    let lines = 0
+    try {
+      for await (const bytes of pieces) {
+        const text = decoder.decode(bytes, { stream: true })
+        lines += text.split('\n').length - 1
+        terminal.print(text)
+      }
+    } catch {
+      return new Refusal(exitCodes.failed, 'the connection broke; the output is not complete.')
+    }
+    if (lines <= (json ? 0 : 1)) {
+      terminal.complain('No usage in that time, or retention has removed it. Other times: --from and --to\n')
+    }
+    return undefined
+  },
+}
+
+async function usageQuery(
+  { api, clock, json }: CommandContext,
+  input: CommandInput,
+): Promise<NonNullable<QueryOf<'exportUsage'>> | Refusal> {
+  const wanted = input.text('workspace')
+  const workspace = wanted === undefined ? undefined : await findWorkspace(api, wanted)
+  if (workspace instanceof Refusal) return workspace
+  const timeOf = (name: 'from' | 'to') => {
+    const text = input.text(name)
+    return text === undefined ? undefined : readTime(text, `--${name}`, clock.now())
+  }
+  const [from, to] = [timeOf('from'), timeOf('to')]
+  if (from instanceof Refusal) return from
+  if (to instanceof Refusal) return to
+  const now = isoTime(clock.now())
+  // Both are in the same ISO form, so comparing the texts compares the times.
+  if (from !== undefined && from >= (to ?? now)) {
+    const end = to === undefined ? `now, ${now}` : `--to, ${to}`
+    return usageRefusal(`there is nothing between --from, ${from}, and ${end}: --from must be earlier.`)
+  }
+  return { format: json ? 'jsonl' : 'csv', group_by: input.text('by'), workspace_id: workspace, from, to }
+}
+
+export const requestCommands: readonly CommandDefinition[] = [listRequests, showRequest, explain, usage]

@@ -1,21 +1,22 @@
-// `tollgate secrets`: from one master secret to another while the gateway serves. It works on the gateway's database,
-// beside the gateway, with the same two secrets in its environment; it shows counts and names, never a secret.
+// `tollgate secrets`: replaces the master secret while the gateway is running. It works on the gateway's database with the
+// same two secrets in its environment; it shows counts and names, never a secret.
 
-import { existsSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { type Config, loadConfig } from '../../config/config.ts'
+import { formatFault } from '../../config/fault.ts'
 import { isoTime } from '../../kernel/clock.ts'
+import { Secret } from '../../kernel/secret.ts'
 import type { Database } from '../../store/database.ts'
 import { openDatabase } from '../../store/open-database.ts'
 import { StartRefusal } from '../../store/start-refusal.ts'
 import { rotateSecrets } from '../../tenancy/credentials/rotate-secrets.ts'
 import { type RotationStatus, readRotationStatus } from '../../tenancy/rotation-status.ts'
-import { isSecretOnRecord } from '../../tenancy/secrets.ts'
+import { isSecretOnRecord, type MasterSecret, parseMasterSecret } from '../../tenancy/secrets.ts'
 import { type CommandContext, type CommandDefinition, printJson } from '../command.ts'
-import { type MasterSecrets, readMasterSecrets } from '../master-secrets.ts'
 import { openReadOnly } from '../read-only-database.ts'
 import { exitCodes, Refusal } from '../refusal.ts'
-import { shownCount, shownTime } from '../shown-values.ts'
-import { renderTable } from '../table.ts'
+import { renderTable, shownCount, shownTime } from '../table.ts'
 
 const steps = `A new master secret, without a failed request:
   1. openssl rand -base64 32
@@ -98,7 +99,7 @@ async function move(
   return new Refusal(exitCodes.failed, what, 'store them again: tollgate credentials put')
 }
 
-/** A gateway that does not know the new secret could not open what is moved to it. */
+/** A gateway without the new secret could not open keys that were moved to it. */
 async function wrongSecret({ sql }: Database, { current, previous }: MasterSecrets): Promise<Refusal | undefined> {
   if (await isSecretOnRecord(sql, current)) return undefined
   const isEarly = previous !== undefined && (await isSecretOnRecord(sql, previous))
@@ -176,3 +177,41 @@ function counted(count: number, word: string): string {
 }
 
 export const secretCommands: readonly CommandDefinition[] = [secretsStatus, rotate]
+
+export interface MasterSecrets {
+  readonly config: Config
+  readonly current: MasterSecret
+  /** Set during a rotation. */
+  readonly previous: MasterSecret | undefined
+}
+
+export function readMasterSecrets({ inputs }: CommandContext): MasterSecrets | Refusal {
+  const loaded = loadConfig(inputs)
+  if ('faults' in loaded) {
+    const lines = loaded.faults.map((fault) => `\n  ${formatFault(fault)}`).join('')
+    return new Refusal(exitCodes.failed, `the configuration is wrong:${lines}`, 'tollgate doctor')
+  }
+  const { config } = loaded
+  try {
+    const { secret, secretPrevious } = config
+    return {
+      config,
+      current: secret ? parseMasterSecret(secret, 'TOLLGATE_SECRET') : readSecretFile(config.dataFolder),
+      previous: secretPrevious && parseMasterSecret(secretPrevious, 'TOLLGATE_SECRET_PREVIOUS'),
+    }
+  } catch (thrown) {
+    if (!(thrown instanceof StartRefusal)) throw thrown
+    return new Refusal(exitCodes.failed, thrown.message, 'tollgate secrets rotate --help')
+  }
+}
+
+function readSecretFile(dataFolder: string): MasterSecret {
+  const file = join(dataFolder, 'secret')
+  let text: string
+  try {
+    text = readFileSync(file, 'utf8')
+  } catch {
+    throw new StartRefusal(`TOLLGATE_SECRET is not set, and ${file} cannot be read.`)
+  }
+  return parseMasterSecret(new Secret(text), file)
+}

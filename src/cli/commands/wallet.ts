@@ -1,157 +1,195 @@
-// `tollgate wallet`: what is there, putting money in, correcting it, and the ledger of one workspace.
+// `tollgate wallet` and `tollgate credentials`: the money of a workspace and its own provider keys. A provider key comes
+// from a file, the standard input or a hidden prompt, never from an argument, which the shell's history would keep.
 
-import { type CommandDefinition, type CommandInput, printJson } from '../command.ts'
-import { findWorkspace } from '../find-things.ts'
-import { type JsonObject, shownAt, textAt } from '../json-members.ts'
-import { workspaceTitle } from '../names.ts'
-import { listLimitOption, readAmount, readListLimit } from '../read-values.ts'
+import { readFile } from 'node:fs/promises'
+import type { CommandContext, CommandDefinition, CommandInput } from '../command.ts'
+import { workspaceTitle } from '../lookup.ts'
+import { answerCommand, idempotencyOption, listCommand, workspaceOption } from '../operation-command.ts'
 import { Refusal, usageRefusal } from '../refusal.ts'
-import { shownTime, shownUsd } from '../shown-values.ts'
-import { renderFacts, renderTable } from '../table.ts'
+import { cleanText, renderFacts, shownTime, shownUsd } from '../table.ts'
+import { listLimitOption, readAmount } from '../values.ts'
 
-const workspace = { value: 'ID', help: 'which workspace; may be left out if there is only one' }
+const workspace = { ...workspaceOption, parameter: 'id' } as const
+const workspaceArgument = {
+  name: 'WORKSPACE',
+  isOptional: true,
+  prefix: 'ws_',
+  parameter: 'id',
+  find: 'workspace',
+} as const
 
-const showWallet: CommandDefinition = {
-  words: ['wallet', 'show'],
-  isDefault: true,
-  summary: 'shows balance, held and available',
-  positionals: [{ name: 'WORKSPACE', isOptional: true, prefix: 'ws_' }],
-  options: { workspace },
-  examples: ['tollgate wallet', 'tollgate wallet show ws_… --json'],
-  async run(context, input) {
-    const id = await findWorkspace(context.api, input.positionals[0] ?? input.text('workspace'))
-    if (id instanceof Refusal) return id
-    const wallet = await context.api.call({ path: `/api/workspaces/${encodeURIComponent(id)}/wallet` })
-    if (wallet instanceof Refusal) return wallet
-    if (context.json) return printJson(context, wallet)
-    const facts = renderFacts([
-      ['balance', shownUsd(textAt(wallet, 'balance'))],
-      ['held', `${shownUsd(textAt(wallet, 'held'))} by running requests`],
-      ['available', shownUsd(textAt(wallet, 'available'))],
-    ])
-    context.terminal.print(`${await workspaceTitle(context.api, id)}\n${facts}`)
-    return undefined
-  },
+const walletCommands: readonly CommandDefinition[] = [
+  answerCommand({
+    words: ['wallet', 'show'],
+    isDefault: true,
+    summary: 'shows balance, held and available',
+    examples: ['tollgate wallet', 'tollgate wallet show ws_… --json'],
+    operation: 'getWallet',
+    arguments: [workspaceArgument],
+    options: { workspace },
+    async text({ balance, held, available }, { api }, { id = '' }) {
+      const facts = renderFacts([
+        ['balance', shownUsd(balance)],
+        ['held', `${shownUsd(held)} by running requests`],
+        ['available', shownUsd(available)],
+      ])
+      return `${await workspaceTitle(api, id)}\n${facts}`
+    },
+  }),
+  answerCommand({
+    words: ['wallet', 'topup'],
+    summary: 'adds money to the wallet, effective for the next request',
+    examples: [
+      'tollgate wallet topup 25',
+      "tollgate wallet topup 25 --reference 'invoice 17' --idempotency-key inv-17",
+    ],
+    operation: 'topUp',
+    arguments: [{ name: 'AMOUNT', field: 'amount', read: readAmount }],
+    options: {
+      workspace,
+      reference: { value: 'TEXT', help: 'free text, such as an invoice number', field: 'reference' },
+      'idempotency-key': { ...idempotencyOption, help: 'makes a repeated call add nothing twice' },
+    },
+    async text({ amount, balance, id }, { api }, parameters) {
+      const title = await workspaceTitle(api, parameters.id ?? '')
+      return `${shownUsd(amount)} added to ${title}; balance ${shownUsd(balance)}   ${id}\n`
+    },
+  }),
+  answerCommand({
+    words: ['wallet', 'correct'],
+    summary: 'removes money that should not be in the wallet, or adds what is missing, with a reason',
+    details:
+      'Creates a new transfer. Money that running requests hold is never taken, and no wallet goes below zero: if less is available, nothing is taken.',
+    examples: [
+      "tollgate wallet correct --take 2475 --reason 'invoice 17 was 25.00'",
+      "tollgate wallet correct ws_… --add 5 --reason 'goodwill' --idempotency-key ticket-9",
+    ],
+    operation: 'correctWallet',
+    arguments: [workspaceArgument],
+    options: {
+      take: { value: 'USD', help: 'how much to remove', field: 'amount', read: readAmount },
+      add: { value: 'USD', help: 'how much to add; one of the two', field: 'amount', read: readAmount },
+      reason: { value: 'TEXT', help: 'shown in the ledger and the audit log; required', field: 'reason' },
+      workspace,
+      'idempotency-key': { ...idempotencyOption, help: 'makes a repeated call correct nothing twice' },
+    },
+    check(input) {
+      if (input.isSet('take') === input.isSet('add')) {
+        return usageRefusal('say how much: either --take USD or --add USD.')
+      }
+      const amount = readAmount(input.text(directionOf(input)) ?? '', `--${directionOf(input)}`)
+      if (amount instanceof Refusal) return amount
+      return input.isSet('reason') ? undefined : usageRefusal('--reason is missing: it explains the correction later.')
+    },
+    body: async (_context, input) => ({ direction: directionOf(input) }),
+    async text({ amount, balance, direction, id }, { api }, parameters) {
+      const done = direction === 'take' ? 'taken from' : 'added to'
+      const title = await workspaceTitle(api, parameters.id ?? '')
+      return `${shownUsd(amount)} ${done} ${title}; balance ${shownUsd(balance)}   ${id}\n`
+    },
+  }),
+  listCommand({
+    words: ['wallet', 'transfers'],
+    summary: 'lists payments in and out, newest first',
+    examples: ['tollgate wallet transfers', 'tollgate wallet transfers --limit 500 --json'],
+    operation: 'listTransfers',
+    options: { workspace, limit: listLimitOption },
+    columns: [
+      ['TIME (UTC)', ({ created_at }) => shownTime(created_at)],
+      ['KIND', ({ kind }) => kind],
+      ['AMOUNT', ({ direction, amount }) => `${direction === 'out' ? '-' : '+'}${shownUsd(amount)}`, 'right'],
+      ['REQUEST OR REFERENCE', ({ request_id, reference }) => request_id ?? reference],
+      ['TRANSFER', ({ id }) => id],
+    ],
+  }),
+]
+
+function directionOf(input: CommandInput): 'take' | 'add' {
+  return input.isSet('take') ? 'take' : 'add'
 }
 
-const topUp: CommandDefinition = {
-  words: ['wallet', 'topup'],
-  summary: 'puts money into the wallet, effective for the next request',
-  positionals: [{ name: 'AMOUNT' }],
-  options: {
-    workspace,
-    reference: { value: 'TEXT', help: 'for people, such as an invoice' },
-    'idempotency-key': { value: 'TEXT', help: 'makes a repeated call put nothing in twice' },
-  },
-  examples: ['tollgate wallet topup 25', "tollgate wallet topup 25 --reference 'invoice 17' --idempotency-key inv-17"],
-  async run(context, input) {
-    const amount = readAmount(input.positionals[0] ?? '', 'AMOUNT')
-    if (amount instanceof Refusal) return amount
-    const id = await findWorkspace(context.api, input.text('workspace'))
-    if (id instanceof Refusal) return id
-    const reference = input.text('reference')
-    const done = await context.api.call({
-      method: 'POST',
-      path: `/api/workspaces/${encodeURIComponent(id)}/topups`,
-      body: { amount, ...(reference === undefined ? {} : { reference }) },
-      idempotencyKey: input.text('idempotency-key'),
-      typed: { amount: 'AMOUNT', reference: '--reference' },
-    })
-    if (done instanceof Refusal) return done
-    if (context.json) return printJson(context, done)
-    const [put, balance] = [shownUsd(textAt(done, 'amount')), shownUsd(textAt(done, 'balance'))]
-    const title = await workspaceTitle(context.api, id)
-    context.terminal.print(`${put} put into ${title}; balance ${balance}   ${shownAt(done, 'id')}\n`)
-    return undefined
-  },
+const provider = { name: 'PROVIDER', parameter: 'provider' } as const
+
+const credentialCommands: readonly CommandDefinition[] = [
+  listCommand({
+    words: ['credentials', 'list'],
+    isDefault: true,
+    summary: "lists a workspace's own provider keys by their last four characters",
+    examples: ['tollgate credentials'],
+    operation: 'listCredentials',
+    options: { workspace },
+    columns: [
+      ['PROVIDER', (credential) => credential.provider],
+      ['KEY', ({ last4 }) => `…${last4}`],
+      ['BASE URL', ({ base_url }) => base_url],
+      ['STORED (UTC)', ({ updated_at }) => shownTime(updated_at)],
+    ],
+  }),
+  answerCommand({
+    words: ['credentials', 'put'],
+    summary: "stores or replaces a workspace's own key for a provider",
+    details:
+      'The key is read from a file or the standard input, or asked for on a terminal. It can never be read back. For a host that exchanges its credential for tokens (google-vertex) it is the JSON key file of a service account.',
+    examples: [
+      'tollgate credentials put acme < acme.key',
+      'tollgate credentials put google-vertex --file key.json',
+      'tollgate credentials put acme',
+    ],
+    operation: 'putCredential',
+    arguments: [provider],
+    options: {
+      workspace,
+      file: { value: 'FILE', help: 'read the key from this file' },
+      'base-url': { value: 'URL', help: "call this instead of the provider's own address", field: 'base_url' },
+    },
+    async body(context, input) {
+      const key = await readKey(context, input.positionals[0] ?? '', input.text('file'))
+      return key instanceof Refusal ? key : { api_key: key }
+    },
+    text: (credential, _context, { id }) =>
+      `Key …${credential.last4} for ${cleanText(credential.provider)} is stored in ${id}.\n`,
+  }),
+  answerCommand({
+    words: ['credentials', 'delete'],
+    summary: "deletes a workspace's own key for a provider",
+    examples: ['tollgate credentials delete acme --yes'],
+    operation: 'deleteCredential',
+    arguments: [provider],
+    options: { workspace },
+    confirm: async (_context, _input, parameters) =>
+      `Delete the key for ${cleanText(parameters.provider ?? '')} of ${parameters.id}?`,
+    json: (_answer, parameters) => ({ deleted: parameters.provider }),
+    text: (_answer, _context, parameters) =>
+      `The key for ${cleanText(parameters.provider ?? '')} is deleted from ${parameters.id}.\n`,
+  }),
+]
+
+async function readKey(
+  { terminal }: CommandContext,
+  providerId: string,
+  file: string | undefined,
+): Promise<string | Refusal> {
+  const next = `tollgate credentials put ${cleanText(providerId)} --file FILE`
+  const text =
+    file !== undefined
+      ? await readKeyFile(file, next)
+      : terminal.isInteractive
+        ? await terminal.askSecret(`Key for ${cleanText(providerId)} (hidden): `)
+        : await terminal.readInput()
+  if (text instanceof Refusal) return text
+  const key = text.trim()
+  if (key === '') return usageRefusal('no key was given.', next)
+  // A prompt takes one line, and this is the first line of a pasted key file.
+  return key === '{' ? usageRefusal('a key of several lines cannot be typed in.', next) : key
 }
 
-const correct: CommandDefinition = {
-  words: ['wallet', 'correct'],
-  summary: 'takes out what should not be in the wallet, or adds what is missing; a new transfer with a reason',
-  details:
-    'Nothing is taken that running requests hold, and no wallet goes below zero: where less is free, nothing is taken.',
-  positionals: [{ name: 'WORKSPACE', isOptional: true, prefix: 'ws_' }],
-  options: {
-    take: { value: 'USD', help: 'how much leaves the wallet' },
-    add: { value: 'USD', help: 'how much comes in; one of the two' },
-    reason: { value: 'TEXT', help: 'why, for people: it stands in the ledger and in the audit log' },
-    workspace,
-    'idempotency-key': { value: 'TEXT', help: 'makes a repeated call correct nothing twice' },
-  },
-  examples: [
-    "tollgate wallet correct --take 2475 --reason 'invoice 17 was 25.00'",
-    "tollgate wallet correct ws_… --add 5 --reason 'goodwill' --idempotency-key ticket-9",
-  ],
-  async run(context, input) {
-    const { direction, option, text } = chosenDirection(input)
-    if (direction === undefined) return usageRefusal('Say how much: either --take USD or --add USD.')
-    const amount = readAmount(text, option)
-    if (amount instanceof Refusal) return amount
-    const reason = input.text('reason')
-    if (reason === undefined) return usageRefusal('--reason is missing: say why, for those who read the ledger later.')
-    const id = await findWorkspace(context.api, input.positionals[0] ?? input.text('workspace'))
-    if (id instanceof Refusal) return id
-    const done = await context.api.call({
-      method: 'POST',
-      path: `/api/workspaces/${encodeURIComponent(id)}/corrections`,
-      body: { amount, direction, reason },
-      idempotencyKey: input.text('idempotency-key'),
-      typed: { amount: option, reason: '--reason' },
-    })
-    if (done instanceof Refusal) return done
-    if (context.json) return printJson(context, done)
-    const [moved, balance] = [shownUsd(textAt(done, 'amount')), shownUsd(textAt(done, 'balance'))]
-    const words = direction === 'take' ? 'taken from' : 'added to'
-    const title = await workspaceTitle(context.api, id)
-    context.terminal.print(`${moved} ${words} ${title}; balance ${balance}   ${shownAt(done, 'id')}\n`)
-    return undefined
-  },
+async function readKeyFile(file: string, next: string): Promise<string | Refusal> {
+  try {
+    return await readFile(file, 'utf8')
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? ` (${String(error.code)})` : ''
+    return usageRefusal(`${cleanText(file)} cannot be read${code}.`, next)
+  }
 }
 
-const directions = ['take', 'add'] as const
-
-/** `direction` is undefined unless exactly one of them was given. */
-function chosenDirection(input: CommandInput) {
-  const given = directions.filter((name) => input.text(name) !== undefined)
-  const direction = given.length === 1 ? given[0] : undefined
-  return { direction, option: `--${direction}`, text: (direction && input.text(direction)) ?? '' }
-}
-
-const listTransfers: CommandDefinition = {
-  words: ['wallet', 'transfers'],
-  summary: 'lists what came in and what was paid, newest first',
-  options: { workspace, limit: listLimitOption },
-  examples: ['tollgate wallet transfers', 'tollgate wallet transfers --limit 500 --json'],
-  async run(context, input) {
-    const limit = readListLimit(input)
-    if (limit instanceof Refusal) return limit
-    const id = await findWorkspace(context.api, input.text('workspace'))
-    if (id instanceof Refusal) return id
-    const list = await context.api.list(`/api/workspaces/${encodeURIComponent(id)}/transfers`, {}, limit)
-    if (list instanceof Refusal) return list
-    if (context.json) return printJson(context, list)
-    const columns = [
-      { title: 'TIME (UTC)' },
-      { title: 'KIND' },
-      { title: 'AMOUNT', align: 'right' } as const,
-      { title: 'REQUEST OR REFERENCE' },
-      { title: 'TRANSFER' },
-    ]
-    const rows = list.data.map((transfer) => [
-      shownTime(textAt(transfer, 'created_at')),
-      shownAt(transfer, 'kind'),
-      signedAmount(transfer),
-      textAt(transfer, 'request_id') ?? shownAt(transfer, 'reference'),
-      shownAt(transfer, 'id'),
-    ])
-    context.terminal.print(renderTable(columns, rows, context.terminal))
-    return undefined
-  },
-}
-
-function signedAmount(transfer: JsonObject): string {
-  return `${textAt(transfer, 'direction') === 'out' ? '-' : '+'}${shownUsd(textAt(transfer, 'amount'))}`
-}
-
-export const walletCommands: readonly CommandDefinition[] = [showWallet, topUp, correct, listTransfers]
+export const moneyCommands: readonly CommandDefinition[] = [...walletCommands, ...credentialCommands]

@@ -1,9 +1,45 @@
-// The clients that can be pointed at a gateway. Paths and members are those of the clients' own documentation; docs/recipes
-// has them as running examples. A new client is an entry here.
+// The clients that `tollgate connect` can point at a gateway: which members of which settings file, or what to type where
+// there is no such file. Paths and members are from the clients' own documentation; docs/recipes has running examples.
 
 import { join } from 'node:path'
-import { type JsonObject, numberAt, shownAt, textAt, textsOf } from '../json-members.ts'
-import type { Client, ConnectFacts, Member } from './client.ts'
+import type { ItemOf } from '../../api/client.ts'
+import type { ClientSettings } from '../../config/client-settings.ts'
+
+/** A member of a JSON file by its path, and the value it gets. */
+export interface Member {
+  readonly path: readonly string[]
+  readonly value: unknown
+  /** For a member that people also set themselves: whether this value was written by `connect`. Absent = always. */
+  isOurs?(value: unknown): boolean
+}
+
+type CatalogModel = ItemOf<'getCatalog'>
+
+/** What clients need to know of a model. */
+export type ConnectModel = Pick<CatalogModel, 'id'> & Partial<CatalogModel>
+
+export interface ConnectFacts {
+  /** The gateway's root. */
+  readonly url: string
+  /** The secret, or a placeholder if it is only shown. */
+  readonly key: string
+  /** Callable models of the catalog. */
+  readonly models: readonly ConnectModel[]
+  /** The requested model; undefined = choose one. */
+  readonly model: string | undefined
+}
+
+export type Client = { readonly id: string; readonly title: string } & (
+  | {
+      readonly kind: 'file'
+      file(settings: ClientSettings): string
+      members(facts: ConnectFacts): readonly Member[]
+      /** What to do next, and what to know. */
+      notes(facts: ConnectFacts): readonly string[]
+    }
+  | { readonly kind: 'by hand'; steps(facts: ConnectFacts): readonly string[] }
+  | { readonly kind: 'unsupported'; readonly reason: string }
+)
 
 const claude: Client = {
   id: 'claude',
@@ -15,7 +51,7 @@ const claude: Client = {
     const env: Readonly<Record<string, string>> = {
       ANTHROPIC_BASE_URL: facts.url,
       ANTHROPIC_AUTH_TOKEN: facts.key,
-      // A key of its own would be sent as well.
+      // Otherwise an existing key would be sent as well.
       ANTHROPIC_API_KEY: '',
       CLAUDE_CODE_ENABLE_GATEWAY_MODEL_DISCOVERY: '1',
       ...(sizes.main === undefined ? {} : { ANTHROPIC_MODEL: sizes.main }),
@@ -26,16 +62,16 @@ const claude: Client = {
     return Object.entries(env).map(([name, value]) => ({ path: ['env', name], value }))
   },
   notes: () => [
-    'Start claude anew; /status shows the address and the model.',
+    'Restart claude; /status shows the address and the model.',
     'If you are logged in to an account, /logout first: a saved login can win over the key.',
   ],
 }
 
-/** The sizes Claude Code asks for, each from the catalog; where one is missing, the main model stands in. */
+/** The sizes Claude Code asks for, from the catalog; a missing size is replaced by the main model. */
 function claudeModels({ models, model }: ConnectFacts) {
   const newestWith = (word: string): string | undefined =>
     models
-      .map((each) => shownAt(each, 'id'))
+      .map(({ id }) => id)
       .filter((id) => id.includes(word))
       .sort()
       .at(-1)
@@ -45,9 +81,8 @@ function claudeModels({ models, model }: ConnectFacts) {
   return { main, opus: opus ?? main, sonnet: sonnet ?? main, haiku: haiku ?? main }
 }
 
-function firstWithTools(models: readonly JsonObject[]): string | undefined {
-  const able = models.find((each) => textsOf(each.tags).includes('tools')) ?? models[0]
-  return able && textAt(able, 'id')
+function firstWithTools(models: readonly ConnectModel[]): string | undefined {
+  return (models.find(({ tags }) => tags?.includes('tools')) ?? models[0])?.id
 }
 
 const opencode: Client = {
@@ -60,7 +95,7 @@ const opencode: Client = {
       npm: '@ai-sdk/openai-compatible',
       name: 'Tollgate',
       options: { baseURL: `${url}/v1`, apiKey: key },
-      models: Object.fromEntries(models.map((each) => [shownAt(each, 'id'), opencodeModel(each)])),
+      models: Object.fromEntries(models.map((each) => [each.id, opencodeModel(each)])),
     }
     const chosen: readonly Member[] =
       model === undefined ? [] : [{ path: ['model'], value: `tollgate/${model}`, isOurs: isOfTollgate }]
@@ -70,17 +105,17 @@ const opencode: Client = {
       ...chosen,
     ]
   },
-  notes: ({ models }) => [`Start opencode anew; /models lists ${models.length} of this gateway under Tollgate.`],
+  notes: ({ models }) => [
+    `Restart opencode; /models lists the ${models.length} models of this gateway under Tollgate.`,
+  ],
 }
 
 function isOfTollgate(value: unknown): boolean {
   return typeof value === 'string' && value.startsWith('tollgate/')
 }
 
-function opencodeModel(model: JsonObject): JsonObject {
-  const [context, output] = [numberAt(model, 'context_tokens'), numberAt(model, 'max_output_tokens')]
-  const limit = context === undefined || output === undefined ? {} : { limit: { context, output } }
-  return { name: textAt(model, 'name') ?? shownAt(model, 'id'), ...limit }
+function opencodeModel({ id, name, context_tokens: context, max_output_tokens: output }: ConnectModel): object {
+  return { name: name || id, ...(context != null && output != null && { limit: { context, output } }) }
 }
 
 const cline: Client = {

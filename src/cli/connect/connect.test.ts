@@ -29,16 +29,16 @@ onSqlite((engine) => {
     const [key] = (await world.json('keys')).data
     expect(settings.env.ANTHROPIC_AUTH_TOKEN).toMatch(new RegExp(`^sk-tg-.*${key.last4}$`))
     expect(key.name).toStartWith('claude on ')
-    expect(written.err).toBe(`Made key "${key.name}": ${key.id}\n`)
+    expect(written.err).toBe(`Created key "${key.name}": ${key.id}\n`)
     const again = await world.run('connect claude --workspace acme')
     const [, second] = (await world.json('keys')).data
     expect(again.err).toBe(
-      `Made key "${key.name}": ${second.id}\n` +
-        `Made earlier under this name and still good: "${key.name}" ${key.id}. To end it: tollgate keys revoke ${key.id}\n`,
+      `Created key "${key.name}": ${second.id}\n` +
+        `Created earlier with this name and still active: "${key.name}" ${key.id}. To revoke it: tollgate keys revoke ${key.id}\n`,
     )
     await world.run(`keys revoke ${key.id}`)
     const undone = await world.run('connect claude --undo')
-    const advice = `Still good: "${key.name}" ${second.id}. To end it: tollgate keys revoke ${second.id}\n`
+    const advice = `Still active: "${key.name}" ${second.id}. To revoke it: tollgate keys revoke ${second.id}\n`
     expect([undone.exit, undone.err]).toEqual([0, advice])
     expect(readFileSync(file, 'utf8')).toBe(original)
     expect((await world.run('connect claude --undo')).exit).toBe(4)
@@ -52,7 +52,10 @@ onSqlite((engine) => {
     await world.run('connect claude', { env: { TOLLGATE_KEY: secret } })
     const [mine] = (await world.json('keys')).data
     const undone = await world.run('connect claude --undo')
-    expect([undone.exit, undone.err]).toEqual([0, `The key "mine" ${mine.id} was given to it, and stays as it is.\n`])
+    expect([undone.exit, undone.err]).toEqual([
+      0,
+      `The key "mine" ${mine.id} came from TOLLGATE_KEY and stays active.\n`,
+    ])
   })
 
   test('where there are several workspaces, what connect says to try works', async () => {

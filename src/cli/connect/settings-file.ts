@@ -1,5 +1,5 @@
-// Edits a JSON settings file of another program: keeps the original beside it, writes the whole file at once, and takes
-// back exactly its own members later, so that what was changed in between stays. A file with comments is left alone.
+// Edits a JSON settings file of another program: keeps the original beside it, writes the whole file at once, and later
+// removes exactly its own members, so that other changes stay. A file with comments is not touched.
 
 import {
   chmodSync,
@@ -13,19 +13,19 @@ import {
 } from 'node:fs'
 import { dirname, join } from 'node:path'
 import type { JsonObject } from '../json-members.ts'
-import type { Member } from './client.ts'
+import type { Member } from './clients.ts'
 
 /** Empty = there was no file before. */
 export function backupOf(file: string): string {
   return `${file}.before-tollgate`
 }
 
-/** The file behind a link, so that a link into a folder of dotfiles stays one. */
+/** The target of a symbolic link, so that a link into a dotfiles folder stays a link. */
 export function realFile(file: string): string {
   return existsSync(file) ? realpathSync(file) : file
 }
 
-/** The repository that would commit the file; undefined = none. Whether the file is ignored there is not asked. */
+/** The repository that contains the file; undefined = none. Does not check whether the file is ignored there. */
 export function repositoryOf(file: string): string | undefined {
   for (let folder = dirname(realFile(file)); ; folder = dirname(folder)) {
     if (existsSync(join(folder, '.git'))) return folder
@@ -33,7 +33,7 @@ export function repositoryOf(file: string): string | undefined {
   }
 }
 
-/** What the file holds, an empty object if it is not there; undefined if it is not plain JSON. */
+/** The content of the file, an empty object if it does not exist, undefined if it is not plain JSON. */
 export function readSettings(text: string | undefined): JsonObject | undefined {
   if (text === undefined || text.trim() === '') return {}
   try {
@@ -48,7 +48,7 @@ export function readText(file: string): string | undefined {
   return existsSync(file) ? readFileSync(file, 'utf8') : undefined
 }
 
-/** For this user only: a key is in it. */
+/** Readable by this user only, because it contains a key. */
 export function writeText(file: string, text: string): void {
   mkdirSync(dirname(file), { recursive: true })
   const draft = `${file}.${crypto.randomUUID()}.draft`
@@ -57,7 +57,7 @@ export function writeText(file: string, text: string): void {
   chmodSync(file, 0o600)
 }
 
-/** The first original is kept: what `connect` wrote itself is not worth a backup. */
+/** Keeps the first original: a file that `connect` wrote needs no backup. */
 export function keepBackup(file: string): void {
   if (!existsSync(backupOf(file))) writeText(backupOf(file), readText(file) ?? '')
 }
@@ -66,14 +66,14 @@ export function withMembers(settings: JsonObject, members: readonly Member[]): J
   return members.reduce((root, { path, value }) => setAt(root, path, value), settings)
 }
 
-/** Each member as it was before; containers that were made for them go when they are empty. */
+/** Restores each member; removes containers that were created for them and are empty now. */
 export function withoutMembers(settings: JsonObject, members: readonly Member[], before: JsonObject): JsonObject {
   return members.reduce((root, { path, isOurs }) => {
     return isOurs?.(valueAt(root, path)) === false ? root : setAt(root, path, valueAt(before, path))
   }, settings)
 }
 
-/** Gives the file back as it was, where nothing else was changed in it; otherwise takes only our members out. */
+/** Restores the original if nothing else was changed; otherwise removes only our members. */
 export function restore(
   file: string,
   members: readonly Member[],
@@ -94,7 +94,7 @@ export function renderSettings(settings: JsonObject): string {
   return `${JSON.stringify(settings, null, 2)}\n`
 }
 
-/** undefined removes, and with it a container that has nothing else. */
+/** undefined removes the member, and its container if that is empty then. */
 function setAt(settings: JsonObject, path: readonly string[], value: unknown): JsonObject {
   const [name, ...rest] = path
   if (name === undefined) return settings

@@ -1,11 +1,14 @@
-// What a file declares: workspaces, their projects and keys, with allowlists and limits. The file says everything about
-// what it names; what it does not name is none of its business. It never holds a secret.
+// What a file declares and what is installed: workspaces, their projects and keys, with allowlists and limits. The file is
+// complete for what it names and does not affect anything else. It never holds a secret.
 
 import { stringify } from 'yaml'
 import { z } from 'zod'
+import type { AnswerOf } from '../../api/client.ts'
 import { readDocument } from '../../config/document.ts'
 import { type ConfigFault, type ConfigPath, checkSchema, formatPath, type SchemaFault } from '../../config/fault.ts'
 import { formatUsd, parseUsd } from '../../kernel/money.ts'
+import type { ApiClient } from '../api-client.ts'
+import { Refusal } from '../refusal.ts'
 
 const count = z.int().min(1).optional()
 const amount = z
@@ -29,7 +32,7 @@ const limits = z
   .nullish()
 
 const name = z.string().min(1)
-/** Only where several have one name. */
+/** Only needed if several have the same name. */
 const id = z.string().min(1).optional()
 const models = z.array(z.string().min(1)).nullish()
 
@@ -94,4 +97,124 @@ export function renderDeclaration(declaration: Declaration): string {
   const head =
     '# Made by `tollgate config export`; taken by `tollgate config plan FILE` and `apply FILE`. Holds no secret.\n'
   return head + stringify(declaration, { lineWidth: 120, aliasDuplicateObjects: false })
+}
+
+export type LimitValues = Readonly<Record<string, number | string>>
+
+export interface Thing {
+  readonly id: string
+  readonly name: string
+  readonly limits: LimitValues
+  /** `file`: a file created it, and only files change it. */
+  readonly managedBy: string
+}
+
+export interface InstalledKey extends Thing {
+  readonly models: readonly string[] | undefined
+  readonly sources: readonly string[] | undefined
+  readonly expiresAt: string | undefined
+}
+
+export interface InstalledProject extends Thing {
+  readonly models: readonly string[] | undefined
+  readonly keys: readonly InstalledKey[]
+}
+
+export interface InstalledWorkspace extends Thing {
+  readonly projects: readonly InstalledProject[]
+}
+
+const allOfThem = 1_000_000
+
+/** One list for all keys, and one for the projects of each workspace. */
+export async function readInstallation(api: ApiClient): Promise<readonly InstalledWorkspace[] | Refusal> {
+  const workspaces = await api.list('listWorkspaces', {}, allOfThem)
+  if (workspaces instanceof Refusal) return workspaces
+  const keys = await api.list('listKeys', {}, allOfThem)
+  if (keys instanceof Refusal) return keys
+  const active = Map.groupBy(
+    keys.data.filter(({ status }) => status === 'active'),
+    (key) => key.project_id,
+  )
+  const installed: InstalledWorkspace[] = []
+  for (const workspace of workspaces.data) {
+    const thing = thingOf(workspace)
+    const projects = await api.list('listProjects', { id: thing.id }, allOfThem)
+    if (projects instanceof Refusal) return projects
+    const read = projects.data.map((project) => {
+      const own = (active.get(project.id) ?? []).map(keyOf)
+      return { ...thingOf(project), models: project.models ?? undefined, keys: own }
+    })
+    installed.push({ ...thing, projects: read })
+  }
+  return installed
+}
+
+function thingOf({ id, name, limits, managed_by }: AnswerOf<'getWorkspace' | 'getProject' | 'getKey'>): Thing {
+  return { id, name, limits: limitsOf(limits), managedBy: managed_by }
+}
+
+function keyOf(key: AnswerOf<'getKey'>): InstalledKey {
+  const { models, sources, expires_at: expiresAt } = key
+  return {
+    ...thingOf(key),
+    models: models ?? undefined,
+    sources: sources ?? undefined,
+    expiresAt: expiresAt ?? undefined,
+  }
+}
+
+const limitNames = [
+  'requests_per_minute',
+  'tokens_per_minute',
+  'concurrent_requests',
+  'spend_per_day',
+  'spend_per_month',
+] as const
+
+/** In a fixed order and spelling, so that two can be compared. */
+export function limitsOf(limits: Readonly<Record<string, unknown>>): LimitValues {
+  const known: Record<string, number | string> = {}
+  for (const name of limitNames) {
+    const value = limits[name]
+    if (typeof value === 'number') known[name] = value
+    const spend = typeof value === 'string' ? parseUsd(value) : undefined
+    if (spend !== undefined) known[name] = formatUsd(spend)
+  }
+  return known
+}
+
+/** The installation as a file would declare it, with ids only where a name is not unique. */
+export function declarationOf(installation: readonly InstalledWorkspace[]): Declaration {
+  return {
+    workspaces: installation.map((workspace) => ({
+      ...named(workspace, installation),
+      ...limited(workspace),
+      projects: workspace.projects.map((project) => ({
+        ...named(project, workspace.projects),
+        ...(project.models && { models: [...project.models] }),
+        ...limited(project),
+        keys: project.keys.map((key) => declaredKey(key, project.keys)),
+      })),
+    })),
+  }
+}
+
+function declaredKey(key: InstalledKey, siblings: readonly InstalledKey[]): DeclaredKey {
+  return {
+    ...named(key, siblings),
+    ...(key.models && { models: [...key.models] }),
+    ...limited(key),
+    ...(key.sources && { sources: [...key.sources] }),
+    ...(key.expiresAt !== undefined && { expires_at: key.expiresAt }),
+  }
+}
+
+function named({ id, name }: Thing, siblings: readonly Thing[]) {
+  const isAlone = siblings.filter((each) => each.name === name).length === 1
+  return isAlone ? { name } : { name, id }
+}
+
+function limited({ limits }: Thing) {
+  return Object.keys(limits).length === 0 ? {} : { limits }
 }

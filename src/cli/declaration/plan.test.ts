@@ -1,6 +1,13 @@
 import { expect, test } from 'bun:test'
-import { type Declaration, readDeclaration, renderDeclaration } from './declaration.ts'
-import { declarationOf, type InstalledKey, type InstalledWorkspace, type LimitValues } from './installation.ts'
+import {
+  type Declaration,
+  declarationOf,
+  type InstalledKey,
+  type InstalledWorkspace,
+  type LimitValues,
+  readDeclaration,
+  renderDeclaration,
+} from './declaration.ts'
 import { describeChange, type PlanOptions, planChanges } from './plan.ts'
 
 const noon = Date.UTC(2026, 10, 8, 12)

@@ -1,7 +1,9 @@
-// What has to change so that an installation is as a file declares it. It decides and calls nobody, so that `plan` shows
-// exactly what `apply` does.
+// Plans and applies the changes that make an installation what a file declares. Planning calls nothing, so `plan` shows
+// exactly what `apply` does. After an interruption the next run plans the rest; nothing is done twice.
 
-import { shownLimits } from '../shown-values.ts'
+import type { ApiClient } from '../api-client.ts'
+import { Refusal } from '../refusal.ts'
+import { shownLimits } from '../table.ts'
 import type { Declaration, DeclaredKey, DeclaredProject, DeclaredWorkspace } from './declaration.ts'
 import {
   type InstalledKey,
@@ -10,9 +12,9 @@ import {
   type LimitValues,
   limitsOf,
   type Thing,
-} from './installation.ts'
+} from './declaration.ts'
 
-/** Where something stands, by the names in the file: `acme`, `acme/web`, `acme/web/ci`. */
+/** The path of an object by the names in the file: `acme`, `acme/web`, `acme/web/ci`. */
 export type Place = string
 
 export type Change =
@@ -51,16 +53,16 @@ export type Kind = 'workspace' | 'project' | 'key'
 
 export interface Plan {
   readonly changes: readonly Change[]
-  /** By place, of what is there already. */
+  /** Ids of existing objects by place. */
   readonly ids: ReadonlyMap<Place, string>
-  /** What the file asks for and nobody can do; nothing is applied then. */
+  /** Declared changes that are impossible; nothing is applied then. */
   readonly faults: readonly string[]
-  /** Made by a file and not in this one; left alone. */
+  /** Created by a file but not in this one; left unchanged. */
   readonly left: readonly string[]
 }
 
 export interface PlanOptions {
-  /** Whether keys that a file made, and this one does not name, are revoked. */
+  /** Revoke keys that a file created and this one does not name. */
   readonly prune: boolean
   readonly now: number
 }
@@ -116,7 +118,7 @@ class PlanDraft implements Plan {
   private keys(parent: Place, wishes: readonly DeclaredKey[], installed: readonly InstalledKey[]): void {
     const named = this.match('key', `${parent}/`, wishes, installed)
     for (const { wish, place, found } of named) {
-      // Made with its limits, in one call.
+      // Created with its limits in one call.
       if (!found) this.createKey({ kind: 'create', what: 'key', place, parent, wish })
       else {
         this.fixedMembers(place, wish, found)
@@ -131,7 +133,7 @@ class PlanDraft implements Plan {
     }
   }
 
-  /** One whose time is over was made and has ended, or never needs to be. */
+  /** An expired key was created and has ended, or never needs to be created. */
   private createKey(change: Extract<Change, { what: 'key'; kind: 'create' }>): void {
     const { place, wish } = change
     if (wish.expires_at == null || Date.parse(wish.expires_at) > this.options.now) this.changes.push(change)
@@ -177,7 +179,7 @@ class PlanDraft implements Plan {
   }
 }
 
-/** A name as a part of a place: two places that read the same are the same. */
+/** A name as a part of a place, escaped so that different names never give the same place. */
 function step(name: string): string {
   return name.replace(/[\\/#]/g, '\\$&')
 }
@@ -189,7 +191,7 @@ function unnamed<Found extends Thing>(
   return installed.filter(({ id }) => !named.some(({ found }) => found?.id === id))
 }
 
-/** An allowlist means the same in any order; none is not the same as an empty one. */
+/** The order does not matter; no allowlist is not the same as an empty one. */
 function sameList(a: readonly string[] | undefined, b: readonly string[] | null | undefined): boolean {
   return JSON.stringify(a?.toSorted()) === JSON.stringify(b?.toSorted())
 }
@@ -198,7 +200,7 @@ function sameTime(a: string | undefined, b: string | null | undefined): boolean 
   return a === undefined || b == null ? a === (b ?? undefined) : Date.parse(a) === Date.parse(b)
 }
 
-/** One line for people: `+` made, `~` changed, `-` ended. */
+/** One line: `+` created, `~` changed, `-` revoked. */
 export function describeChange(change: Change): string {
   const { kind, what, place } = change
   switch (kind) {
@@ -217,7 +219,7 @@ function createdWith(change: Extract<Change, { kind: 'create' }>): string {
   if (change.what === 'workspace') return ''
   const { wish } = change
   if (change.what === 'project') return `: models ${shownList(wish.models)}`
-  // Without a list of its own a key may what its project may, which need not be everything.
+  // A key without an allowlist may call what its project may, which need not be everything.
   const models = wish.models == null ? "its project's" : shownList(wish.models)
   return `: models ${models}, limits ${shownLimits(change.wish.limits)}`
 }
@@ -225,4 +227,79 @@ function createdWith(change: Extract<Change, { kind: 'create' }>): string {
 function shownList(list: readonly string[] | null | undefined): string {
   if (list == null) return 'all'
   return list.length === 0 ? 'none' : list.join(', ')
+}
+
+export interface CreatedKey {
+  readonly place: Place
+  readonly id: string
+  /** Shown only once. */
+  readonly secret: string
+}
+
+const putLimits = { workspace: 'putWorkspaceLimits', project: 'putProjectLimits', key: 'putKeyLimits' } as const
+
+/** Calls `onChange` after each change, with the key if it created one. */
+export async function applyPlan(
+  api: ApiClient,
+  plan: Plan,
+  onChange: (change: Change, created: CreatedKey | undefined) => void,
+): Promise<Refusal | undefined> {
+  const ids = new Map(plan.ids)
+  for (const change of plan.changes) {
+    const answer = await applyChange(api, change, ids)
+    if (answer instanceof Refusal) {
+      return new Refusal(answer.exit, `${change.what} ${change.place}: ${answer.message}`, answer.attempt)
+    }
+    if (change.kind === 'create' && answer.id !== undefined) ids.set(change.place, answer.id)
+    const { id = '', secret } = answer
+    onChange(change, secret === undefined ? undefined : { place: change.place, id, secret })
+  }
+  return undefined
+}
+
+/** What was created has an id, and a key has a secret. */
+interface Applied {
+  readonly id?: string
+  readonly secret?: string
+}
+
+async function applyChange(
+  api: ApiClient,
+  change: Change,
+  ids: ReadonlyMap<Place, string>,
+): Promise<Applied | Refusal> {
+  const idOf = (place: Place) => ids.get(place) ?? ''
+  const managedBy = 'file'
+  switch (change.kind) {
+    case 'create':
+      return await create(api, change, idOf)
+    case 'allow': {
+      const models = change.to === undefined ? null : [...change.to]
+      return await api.call('updateProject', { id: idOf(change.place), body: { models }, managedBy })
+    }
+    case 'limit': {
+      const limits = await api.call(putLimits[change.what], { id: idOf(change.place), body: change.to, managedBy })
+      return limits instanceof Refusal ? limits : {}
+    }
+    case 'revoke':
+      return await api.call('revokeKey', { id: change.id, body: {}, managedBy })
+  }
+}
+
+async function create(
+  api: ApiClient,
+  change: Extract<Change, { kind: 'create' }>,
+  idOf: (place: Place) => string,
+): Promise<Applied | Refusal> {
+  const managedBy = 'file'
+  if (change.what === 'workspace') {
+    return await api.call('createWorkspace', { body: { name: change.wish.name }, managedBy })
+  }
+  const id = idOf(change.parent)
+  if (change.what === 'project') {
+    const { name, models } = change.wish
+    return await api.call('createProject', { id, body: { name, models: models ?? null }, managedBy })
+  }
+  const { id: _, ...body } = change.wish
+  return await api.call('createKey', { id, body, managedBy })
 }

@@ -1,11 +1,12 @@
-// Keeps a number of gateways alive on one port: starts them, starts the dead ones again, passes signals on, and ends
-// when they have ended. It knows no process and no port; what a worker is it is told.
+// Several processes on one port: starts workers, restarts those that end, and stops them together.
 
+import { readProcess } from '../../config/config.ts'
+import { environmentWithRoom, upstreamCallsVariable } from '../../config/upstream-calls.ts'
 import type { Clock } from '../../kernel/clock.ts'
 
 export interface Worker {
   readonly pid: number
-  /** It takes requests; never comes true for one that cannot start. */
+  /** Resolves when it accepts requests; never resolves if it cannot start. */
   readonly ready: Promise<void>
   /** The exit code, or the name of a signal. */
   readonly ended: Promise<number | string>
@@ -24,15 +25,15 @@ export interface SuperviseOptions {
 }
 
 export interface Supervision {
-  /** Every call reaches every worker: the first drains, a second shortens the wait. */
+  /** Signals every worker: the first call drains, a second shortens the wait. */
   stop(signal: StopSignal): void
-  /** When all have ended for good: 0, or 1 if none could be started or one failed to stop cleanly. */
+  /** Resolves when all have ended: to 0, or to 1 if none could be started or one failed to stop cleanly. */
   readonly done: Promise<number>
 }
 
 const pauseFirstMs = 500
 const pauseMaxMs = 30_000
-/** One that lived so long did not die of its start; the next pause is the first again. */
+/** A worker that ran this long started successfully, so the pause before a restart is reset. */
 const steadyMs = 60_000
 
 export function supervise(options: SuperviseOptions): Supervision {
@@ -65,7 +66,7 @@ export function supervise(options: SuperviseOptions): Supervision {
     }
   }
   const run = async (): Promise<number> => {
-    // Alone: it migrates, makes what a first start makes, and says what is wrong with the settings once.
+    // The first one starts alone: it migrates, creates what a first start creates, and reports wrong settings once.
     const first = launch()
     const end = await Promise.race([first.ready, first.ended])
     if (end !== undefined) return stopping && end === 0 ? 0 : 1
@@ -82,4 +83,50 @@ export function supervise(options: SuperviseOptions): Supervision {
     },
     done: run(),
   }
+}
+
+export const workerWord = 'serve-as-worker'
+
+export function startWorker(): Worker {
+  const ready = Promise.withResolvers<void>()
+  const child = Bun.spawn([process.execPath, ...ownArguments(), workerWord], {
+    // In its own process group: Ctrl-C would otherwise reach it twice, from the terminal and from its parent.
+    detached: true,
+    // The current environment, including settings from the command line; Bun would pass on the original one.
+    env: readProcess().env,
+    stdin: 'ignore',
+    stdout: 'inherit',
+    stderr: 'inherit',
+    ipc: () => ready.resolve(),
+  })
+  return {
+    pid: child.pid,
+    ready: ready.promise,
+    ended: child.exited.then((exitCode) => child.signalCode ?? exitCode),
+    signal: (name) => child.kill(name),
+  }
+}
+
+/** The single-file program contains its script; otherwise Bun needs its path. */
+export function ownArguments(bunOptions: readonly string[] = ['--no-install']): readonly string[] {
+  const isSingleFile = Bun.main.startsWith('/$bunfs/') || Bun.main.startsWith('B:/~BUN/')
+  return isSingleFile ? [] : [...bunOptions, Bun.main]
+}
+
+/**
+ * Restarts a gateway that was not started by its launcher (`bun src/main.ts`, or the single-file program), so that more
+ * than Bun's default of 256 upstream calls can run. The process id and open files stay. Returns if nothing needs to be
+ * done, or after a warning if it is not possible.
+ */
+export function startWithRoom(env: Readonly<Record<string, string | undefined>>, args: readonly string[]): void {
+  const environment = environmentWithRoom(env)
+  if (environment === undefined) return
+  try {
+    process.execve?.(process.execPath, [process.execPath, ...ownArguments(process.execArgv), ...args], environment)
+  } catch {
+    // Not available on every system; then only the warning remains.
+  }
+  process.stderr.write(
+    `warning: ${upstreamCallsVariable} is not set, so 256 upstream calls run at a time and the next one waits. Start with bin/tollgate, or set it to 65000.\n`,
+  )
 }

@@ -1,11 +1,12 @@
 import { expect, test } from 'bun:test'
 import { forEachEngine } from '../../../test/parts/engines.ts'
 import { managementToken, openManagement } from '../../../test/parts/management.ts'
+import { idPrefixes } from '../../api/operation.ts'
 import { Failure } from '../../kernel/failure.ts'
 import { createId } from '../../kernel/ids.ts'
 import { createApiKey } from '../../tenancy/api-key.ts'
-import { idPrefixes, type Route } from './route.ts'
-import { managementRoutes, type RouteDependencies } from './route-table.ts'
+import type { Route } from './route.ts'
+import { managementRoutes, type RouteDependencies } from './serve.ts'
 
 // Only the rows are read here; nothing of what they would need is called.
 const checkout: NonNullable<RouteDependencies['checkout']> = async () => new Failure('NOT_FOUND', 'unused')
@@ -30,7 +31,7 @@ forEachEngine((engine) => {
       }
       // An id that names nothing, or what a call without an id says; never 401, never a defect.
       const served = route.kind === undefined ? route.status : 404
-      const refused = route.isPublic ? served : 401
+      const refused = route.public ? served : 401
       const outcomes = [
         await statusWith(null),
         await statusWith(apiKey),
@@ -42,7 +43,7 @@ forEachEngine((engine) => {
         await statusWith(managementToken),
       ]
       const expected = [refused, refused, refused, refused, refused, refused, refused, served]
-      expect([route.operation, ...outcomes]).toEqual([route.operation, ...expected])
+      expect([route.name, ...outcomes]).toEqual([route.name, ...expected])
     }
     expect(management.defects).toEqual([])
   })
@@ -64,8 +65,8 @@ forEachEngine((engine) => {
       for (const id of [createId(prefix), ...foreign, ...malformed, ids[kind].toLowerCase()]) {
         const sent = path.replace('{id}', id).replace('{provider}', 'acme')
         const reply = await management.ask(method, sent, route.body ? { body: example ?? {} } : {})
-        expect([route.operation, reply.status, reply.body.error.message]).toEqual([
-          route.operation,
+        expect([route.name, reply.status, reply.body.error.message]).toEqual([
+          route.name,
           404,
           `There is no ${kind} ${id}.`,
         ])

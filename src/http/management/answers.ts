@@ -1,7 +1,9 @@
-// What the management API says of each thing, as schema and as rendering side by side. Times are ISO 8601, amounts
-// decimal strings in USD, absent is null; nothing here can carry a secret except `secret` of a key just made.
+// Renders stored objects as the API answers them. Times are ISO 8601, amounts decimal strings in USD, absent values null.
+// No secret passes through here; only the handlers that create a key add its `secret`.
 
-import { z } from 'zod'
+import type { AnswerOf, BodyOf, ItemOf } from '../../api/client.ts'
+import type { CheckedBody } from '../../api/operation.ts'
+import type { Operations } from '../../api/operations.ts'
 import { isoTime } from '../../kernel/clock.ts'
 import type { WorkspaceId } from '../../kernel/ids.ts'
 import { formatUsd } from '../../kernel/money.ts'
@@ -11,25 +13,37 @@ import type { Transfer } from '../../ledger/transfer.ts'
 import type { AuditRow } from '../../tenancy/audit.ts'
 import type { CredentialSummary } from '../../tenancy/credentials/credential.ts'
 import type { KeyInfo } from '../../tenancy/keys.ts'
+import type { Limits } from '../../tenancy/limits.ts'
 import type { Project } from '../../tenancy/projects.ts'
 import type { Workspace } from '../../tenancy/workspaces.ts'
-import { limitsAnswer, limitsField } from './fields.ts'
 
-export const time = z.string().describe('ISO 8601, UTC.')
-export const usd = z.string().describe('USD as a decimal string.')
-const managedBy = z.enum(['api', 'file']).describe('`file` if the configuration file declares it.')
-const models = z.array(z.string()).nullable().describe('null = every model.')
+/** As the stores take a page, where absent is not the same as undefined. */
+export function pageOf({ limit, cursor }: { readonly limit: number; readonly cursor?: string | undefined }) {
+  return cursor === undefined ? { limit } : { limit, cursor }
+}
 
-export const workspaceSchema = z.object({
-  id: z.string(),
-  name: z.string(),
-  limits: limitsField,
-  shares_routes: z.boolean().describe("Whether routes on the operator's credentials may follow those on its own."),
-  managed_by: managedBy,
-  created_at: time,
-})
+export function limitsFromBody(body: CheckedBody<Operations['putKeyLimits']>): Limits {
+  return {
+    ...(body.requests_per_minute == null ? {} : { requestsPerMinute: body.requests_per_minute }),
+    ...(body.tokens_per_minute == null ? {} : { tokensPerMinute: body.tokens_per_minute }),
+    ...(body.concurrent_requests == null ? {} : { concurrentRequests: body.concurrent_requests }),
+    ...(body.spend_per_day == null ? {} : { spendPerDay: body.spend_per_day }),
+    ...(body.spend_per_month == null ? {} : { spendPerMonth: body.spend_per_month }),
+  }
+}
 
-export function workspaceAnswer(workspace: Workspace): z.input<typeof workspaceSchema> {
+export function limitsAnswer(limits: Limits): BodyOf<'putKeyLimits'> {
+  const { requestsPerMinute, tokensPerMinute, concurrentRequests, spendPerDay, spendPerMonth } = limits
+  return {
+    ...(requestsPerMinute === undefined ? {} : { requests_per_minute: requestsPerMinute }),
+    ...(tokensPerMinute === undefined ? {} : { tokens_per_minute: tokensPerMinute }),
+    ...(concurrentRequests === undefined ? {} : { concurrent_requests: concurrentRequests }),
+    ...(spendPerDay === undefined ? {} : { spend_per_day: formatUsd(spendPerDay) }),
+    ...(spendPerMonth === undefined ? {} : { spend_per_month: formatUsd(spendPerMonth) }),
+  }
+}
+
+export function workspaceAnswer(workspace: Workspace): AnswerOf<'getWorkspace'> {
   return {
     id: workspace.id,
     name: workspace.name,
@@ -40,17 +54,7 @@ export function workspaceAnswer(workspace: Workspace): z.input<typeof workspaceS
   }
 }
 
-export const projectSchema = z.object({
-  id: z.string(),
-  workspace_id: z.string(),
-  name: z.string(),
-  models,
-  limits: limitsField,
-  managed_by: managedBy,
-  created_at: time,
-})
-
-export function projectAnswer(project: Project): z.input<typeof projectSchema> {
+export function projectAnswer(project: Project): AnswerOf<'getProject'> {
   return {
     id: project.id,
     workspace_id: project.workspaceId,
@@ -62,24 +66,7 @@ export function projectAnswer(project: Project): z.input<typeof projectSchema> {
   }
 }
 
-export const keySchema = z.object({
-  id: z.string(),
-  workspace_id: z.string(),
-  project_id: z.string(),
-  name: z.string(),
-  last4: z.string().describe('All that is shown of the secret.'),
-  status: z.enum(['active', 'expired', 'revoked']),
-  models,
-  sources: z.array(z.string()).nullable().describe('null = from anywhere.'),
-  limits: limitsField,
-  managed_by: managedBy,
-  created_at: time,
-  expires_at: time.nullable(),
-  revoked_at: time.nullable(),
-  last_used_at: time.nullable().describe('To the minute or so.'),
-})
-
-export function keyAnswer(key: KeyInfo, now: number): z.input<typeof keySchema> {
+export function keyAnswer(key: KeyInfo, now: number): AnswerOf<'getKey'> {
   return {
     id: key.id,
     workspace_id: key.workspaceId,
@@ -98,23 +85,12 @@ export function keyAnswer(key: KeyInfo, now: number): z.input<typeof keySchema> 
   }
 }
 
-export const keyWithSecretSchema = keySchema.extend({
-  secret: z.string().describe('The key itself, `sk-tg-…`. Shown this once.'),
-})
-
 function keyStatus({ revokedAt, expiresAt }: KeyInfo, now: number): 'active' | 'expired' | 'revoked' {
   if (revokedAt !== undefined && revokedAt <= now) return 'revoked'
   return expiresAt !== undefined && expiresAt <= now ? 'expired' : 'active'
 }
 
-export const walletSchema = z.object({
-  balance: usd,
-  held: usd.describe('Reserved by running requests.'),
-  available: usd.describe('`balance` less `held`.'),
-  currency: z.literal('USD'),
-})
-
-export function walletAnswer({ posted, held, available }: Wallet): z.input<typeof walletSchema> {
+export function walletAnswer({ posted, held, available }: Wallet): AnswerOf<'getWallet'> {
   return {
     balance: formatUsd(posted),
     held: formatUsd(held),
@@ -123,29 +99,7 @@ export function walletAnswer({ posted, held, available }: Wallet): z.input<typeo
   }
 }
 
-export const topUpSchema = z.object({ id: z.string(), amount: usd, balance: usd.describe('After this top-up.') })
-
-export const correctionSchema = z.object({
-  id: z.string(),
-  amount: usd,
-  direction: z.enum(['add', 'take']),
-  balance: usd.describe('After this correction.'),
-})
-
-export const transferSchema = z.object({
-  id: z.string(),
-  kind: z.enum(['charge', 'writeoff', 'topup', 'grant', 'correction']),
-  direction: z.enum(['in', 'out']).describe('As seen from the wallet.'),
-  amount: usd,
-  request_id: z.string().nullable(),
-  reference: z.string().nullable(),
-  price_version: z.string().nullable(),
-  usage: z.unknown().describe('Token counts the amount was computed from; null for funding.'),
-  estimated: z.boolean().describe('The provider reported no usage, and it was estimated.'),
-  created_at: time,
-})
-
-export function transferAnswer(transfer: Transfer, workspaceId: WorkspaceId): z.input<typeof transferSchema> {
+export function transferAnswer(transfer: Transfer, workspaceId: WorkspaceId): ItemOf<'listTransfers'> {
   return {
     id: transfer.id,
     kind: transfer.kind,
@@ -160,16 +114,7 @@ export function transferAnswer(transfer: Transfer, workspaceId: WorkspaceId): z.
   }
 }
 
-export const credentialSchema = z.object({
-  id: z.string(),
-  provider: z.string(),
-  last4: z.string().describe('All that is ever shown of the key; empty for a very short one.'),
-  base_url: z.string().nullable().describe("null = the provider's own."),
-  created_at: time,
-  updated_at: time.describe('When the key was last replaced.'),
-})
-
-export function credentialAnswer(credential: CredentialSummary): z.input<typeof credentialSchema> {
+export function credentialAnswer(credential: CredentialSummary): AnswerOf<'getCredential'> {
   return {
     id: credential.id,
     provider: credential.provider,
@@ -180,18 +125,7 @@ export function credentialAnswer(credential: CredentialSummary): z.input<typeof 
   }
 }
 
-export const auditSchema = z.object({
-  sequence: z.number(),
-  at: time,
-  actor: z.string(),
-  action: z.string().describe('What kind of thing, and what was done to it: `key.revoke`.'),
-  object: z.string().describe('The id of what was changed.'),
-  details: z.record(z.string(), z.unknown()),
-  request_id: z.string().nullable(),
-  hash: z.string().describe('Over this entry and the hash of the one before.'),
-})
-
-export function auditAnswer(row: AuditRow): z.input<typeof auditSchema> {
+export function auditAnswer(row: AuditRow): ItemOf<'listAudit'> {
   const { sequence, at, actor, action, object, details, requestId, hash } = row
   return { sequence, at: isoTime(at), actor, action, object, details, request_id: requestId ?? null, hash }
 }

@@ -1,10 +1,9 @@
-// Who may use the management API: whoever has the management token, or a session that the console opened with it. An
-// API key buys generations and nothing here. Of what was sent nothing is ever shown.
+// Authorises the management API: the management token, or a console session opened with it. An API key is not enough.
+// What was sent is never repeated in an answer.
 
 import type { Clock } from '../../kernel/clock.ts'
 import { Failure } from '../../kernel/failure.ts'
 import type { AdminToken } from '../../tenancy/admin-token.ts'
-import { createGuessBrake } from './guess-brake.ts'
 
 /** As written into the audit log. */
 export interface Actor {
@@ -14,9 +13,9 @@ export interface Actor {
 export interface AuthorizeDependencies {
   readonly adminToken: AdminToken
   readonly clock: Clock
-  /** The actor of a console session, undefined without one, a Failure where the session may not do this. */
+  /** The actor of a console session, undefined without one, a Failure if the session may not do this. */
   sessionOf?(request: Request): Actor | Failure | undefined | Promise<Actor | Failure | undefined>
-  /** Whose wrong tokens are counted together; those from unknown addresses are, too. */
+  /** Wrong tokens are counted by address; unknown addresses are counted together. */
   addressOf(request: Request): string | undefined
   /** For tests. */
   pause?(milliseconds: number): Promise<void>
@@ -24,18 +23,18 @@ export interface AuthorizeDependencies {
 
 export type Authorize = (request: Request) => Promise<Actor | Failure>
 
-/** Why a token is refused; undefined = it is the management token. */
+/** Why a token is rejected; undefined = it is the management token. */
 export type CheckToken = (token: string, request: Request) => Promise<Failure | undefined>
 
 const tokenActor: Actor = Object.freeze({ name: 'management token' })
 
-export interface Door {
+export interface TokenCheck {
   readonly checkToken: CheckToken
-  /** For secrets that only the database knows: each is counted as a wrong one, before it is looked up. */
+  /** For secrets that only the database knows: each counts as a wrong token before it is looked up. */
   slowGuess(request: Request): Promise<Failure | undefined>
 }
 
-export function createDoor(deps: Omit<AuthorizeDependencies, 'sessionOf'>): Door {
+export function createTokenCheck(deps: Omit<AuthorizeDependencies, 'sessionOf'>): TokenCheck {
   const { adminToken, clock, addressOf, pause = (milliseconds) => Bun.sleep(milliseconds) } = deps
   const brake = createGuessBrake({ clock, pause })
   const slowGuess = async (request: Request): Promise<Failure | undefined> => {
@@ -45,7 +44,7 @@ export function createDoor(deps: Omit<AuthorizeDependencies, 'sessionOf'>): Door
     return undefined
   }
   return {
-    // First of all: whoever guesses behind the operator's address must not lock the operator out.
+    // Before the brake: someone guessing from the operator's address must not lock the operator out.
     checkToken: async (token, request) =>
       adminToken.matches(token) ? undefined : ((await slowGuess(request)) ?? refused(token, adminToken)),
     slowGuess,
@@ -54,7 +53,7 @@ export function createDoor(deps: Omit<AuthorizeDependencies, 'sessionOf'>): Door
 
 export function createAuthorize(deps: AuthorizeDependencies): Authorize {
   const { adminToken, sessionOf } = deps
-  const { checkToken } = createDoor(deps)
+  const { checkToken } = createTokenCheck(deps)
   return async (request) => {
     const bearer = bearerToken(request.headers)
     if (bearer !== undefined) return (await checkToken(bearer, request)) ?? tokenActor
@@ -65,7 +64,7 @@ export function createAuthorize(deps: AuthorizeDependencies): Authorize {
   }
 }
 
-/** undefined for other schemes too: a proxy in front may use Basic for itself. */
+/** undefined for other schemes too: a proxy in front may use Basic itself. */
 function bearerToken(headers: Headers): string | undefined {
   return /^\s*bearer +(\S.*)$/i.exec(headers.get('authorization') ?? '')?.[1]?.trim()
 }
@@ -78,18 +77,79 @@ function missing(adminToken: AdminToken): Failure {
 }
 
 function refused(sent: string, adminToken: AdminToken): Failure {
-  const what = sent.startsWith('sk-tg-') ? 'An API key opens only /v1' : 'This is not the management token'
+  const what = sent.startsWith('sk-tg-') ? 'An API key is valid only for /v1' : 'This is not the management token'
   return new Failure('UNAUTHORIZED', `${what}; the management API needs the management token. ${whereItIs(adminToken)}`)
 }
 
 function tooManyGuesses(): Failure {
-  const message = 'Too many wrong management tokens or links came from this address. Retry in a second.'
+  const message = 'This address sent too many wrong management tokens or links. Retry in a second.'
   return new Failure('LIMIT_EXCEEDED', message, { retryAfterMs: 1000 })
 }
 
-/** The file's name and not its path: strangers read this too. */
+/** The file's name and not its path, because anyone can read this. */
 function whereItIs({ file }: AdminToken): string {
   return file === undefined
-    ? 'It is what TOLLGATE_ADMIN_TOKEN is set to.'
+    ? 'It is the value of TOLLGATE_ADMIN_TOKEN.'
     : 'It is in the file `admin-token` of the data folder.'
+}
+
+/**
+ * Slows down guessing: after a few wrong tokens in a minute each answer to that address waits a second, and when too
+ * many are waiting, further ones are rejected at once. The right token never gets here.
+ */
+export interface GuessBrake {
+  /** False: too many wrong tokens of this address are waiting for their answer already. */
+  admits(address: string): boolean
+  /** Resolves when the wrong token may be answered. */
+  afterWrong(address: string): Promise<void>
+}
+
+export interface GuessBrakeOptions {
+  readonly clock: Clock
+  pause(milliseconds: number): Promise<void>
+}
+
+const freeGuesses = 10
+const windowMs = 60_000
+const pauseMs = 1000
+/** Waiting answers per address, over all its connections: each costs a timer and a connection. */
+const waitingMax = 32
+const addressesMax = 10_000
+
+interface Guesses {
+  readonly sinceMs: number
+  wrong: number
+  waiting: number
+}
+
+export function createGuessBrake({ clock, pause }: GuessBrakeOptions): GuessBrake {
+  const byAddress = new Map<string, Guesses>()
+
+  function guessesOf(address: string): Guesses {
+    const known = byAddress.get(address)
+    const now = clock.monotonicMs()
+    if (known && (known.waiting > 0 || now - known.sinceMs < windowMs)) return known
+    const fresh = { sinceMs: now, wrong: 0, waiting: 0 }
+    byAddress.delete(address)
+    // The first is the oldest, so a flood of addresses cannot use more memory than this.
+    const oldest = byAddress.keys().next()
+    if (byAddress.size >= addressesMax && !oldest.done) byAddress.delete(oldest.value)
+    byAddress.set(address, fresh)
+    return fresh
+  }
+
+  return {
+    admits: (address) => (byAddress.get(address)?.waiting ?? 0) < waitingMax,
+    async afterWrong(address) {
+      const guesses = guessesOf(address)
+      guesses.wrong++
+      if (guesses.wrong <= freeGuesses) return
+      guesses.waiting++
+      try {
+        await pause(pauseMs)
+      } finally {
+        guesses.waiting--
+      }
+    },
+  }
 }

@@ -21,7 +21,7 @@ forEachEngine((engine) => {
         'Did you mean `requests_per_minute`?',
       ],
       ['PUT', `/api/projects/${project.id}/limits`, { rpm: 1 }, 'rpm', 'Known are `requests_per_minute`, '],
-      ['POST', `/api/keys/${project.id.replace('prj', 'key')}/revoke`, { at: 1 }, 'at', 'None is taken.'],
+      ['POST', `/api/keys/${project.id.replace('prj', 'key')}/revoke`, { at: 1 }, 'at', 'None is accepted.'],
     ]
     for (const [method, path, body, param, hint] of cases) {
       const reply = await management.ask(method, path, { body })
@@ -65,7 +65,7 @@ forEachEngine((engine) => {
     const nest = (depth: number, inner: string) => `{"name":${'['.repeat(depth)}${inner}${']'.repeat(depth)}}`
     for (const [body, said] of [
       [nest(63, '"\\u0000"'), '[0]` must not contain a NUL character.'],
-      [nest(63, ''), '`name` must be a name for people.'],
+      [nest(63, ''), '`name` must be a display name.'],
       [nest(64, ''), 'The body nests deeper than 64 levels.'],
       [nest(500_000, '"\\u0000"'), 'The body nests deeper than 64 levels.'],
     ] as const) {

@@ -1,101 +1,145 @@
-// One call of the management API as data: routing, checking, refusing and the OpenAPI document are all made from these
-// rows, so that none of them can say something else than the others. How a row is served stands in api.ts.
+// Operations with their handlers, and the router. Paths are matched as sent, without decoding or normalising, so every
+// path has exactly one spelling. The exception is the id of a model, whose slash may be sent as %2F.
 
-import { z } from 'zod'
+import type { Method } from '../../api/endpoints.ts'
+import {
+  type Answer,
+  type CheckedBody,
+  type CheckedQuery,
+  type IdFor,
+  type IdKind,
+  idPrefixes,
+  type Operation,
+} from '../../api/operation.ts'
 import { Failure } from '../../kernel/failure.ts'
-import type { KeyId, ProjectId, RequestId, WorkspaceId } from '../../kernel/ids.ts'
+import { isId, type RequestId } from '../../kernel/ids.ts'
+import { nearestNames } from '../../kernel/nearest.ts'
 import type { Sql } from '../../store/sql.ts'
 import type { Act } from '../../tenancy/audit.ts'
 
-export interface IdOf {
-  readonly workspace: WorkspaceId
-  readonly project: ProjectId
-  readonly key: KeyId
-  readonly request: RequestId
-}
-
-/** What an `{id}` in a path names. */
-export type ThingKind = keyof IdOf
-
-export const idPrefixes = { workspace: 'ws', project: 'prj', key: 'key', request: 'req' } as const
-
-/** A file of any length, sent as it is read. */
+/** A file of any length, sent while it is read. */
 export interface Download {
-  /** One of the route's `fileTypes`. */
+  /** One of the operation's `fileTypes`. */
   readonly type: string
   readonly name: string
-  /** Read no faster than the caller takes them, and not to the end if the caller leaves. */
+  /** Read no faster than the caller takes them, and not to the end if the caller disconnects. */
   readonly pieces: AsyncIterable<string>
 }
 
-/** A checked request. */
-export interface Call<Kind extends ThingKind | undefined, Body, Query> {
-  readonly id: Kind extends ThingKind ? IdOf[Kind] : undefined
-  /** What stands for `{provider}` in the path; empty in others. */
+interface CallOf<Id, Body, Query> {
+  readonly id: Id
+  /** `{provider}` of the path; empty without one. */
   readonly provider: string
-  /** What stands for `{model}` in the path, decoded; empty in others. */
+  /** `{model}` of the path, decoded; empty without one. */
   readonly model: string
   readonly body: Body
   readonly query: Query
   readonly act: Act & { readonly requestId: RequestId }
-  /** For routes without `write`, which have to honour it themselves. */
+  /** For handlers without `write`, which have to honour it themselves. */
   readonly idempotencyKey: string | undefined
 }
 
-export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
+/** A request whose path, query and body passed the operation's checks. */
+export type Call<Row> = CallOf<IdFor<Row>, CheckedBody<Row>, CheckedQuery<Row>>
 
-export interface Definition<
-  Kind extends ThingKind | undefined,
-  Body extends z.ZodType,
-  Query extends z.ZodObject,
-  Answer extends z.ZodType,
-> {
-  readonly method: Method
-  /**
-   * `/api/keys/{id}`: `{id}` is checked to be of the kind, `{provider}` to be a provider's name. `{model}` may
-   * have a slash in it, as it is or as %2F; whether it names anything is for the route to say.
-   */
-  readonly path: string
-  readonly kind?: Kind
-  /** Unique; clients generated from the document name their functions after it. */
-  readonly operation: string
-  readonly summary: string
-  /** Everything else needs the management token. A function where the operator has a say in it. */
-  readonly isPublic?: true | (() => boolean)
-  /** undefined = none is read. An empty body counts as `{}`. */
-  readonly body?: Body
-  readonly example?: z.input<Body>
-  readonly query?: Query
-  /** undefined = the answer has no body. Of a stream: the data of each event. */
-  readonly answer?: Answer
-  readonly status: 200 | 201 | 204
-  /** One of the two. `write` runs in a transaction, which a Failure rolls back. */
-  run?(call: Call<Kind, z.output<Body>, z.output<Query>>): Promise<z.input<Answer> | Failure>
-  write?(sql: Sql, call: Call<Kind, z.output<Body>, z.output<Query>>): Promise<z.input<Answer> | Failure>
-  /** In place of the two: a stream of events that lasts until the caller leaves or the gateway stops. */
-  events?(call: Call<Kind, z.output<Body>, z.output<Query>>, signal: AbortSignal): ReadableStream<Uint8Array> | Failure
-  /** In place of the three: a file. `fileTypes` are the content types it may have. */
-  download?(call: Call<Kind, z.output<Body>, z.output<Query>>): Download | Promise<Download | Failure>
-  readonly fileTypes?: readonly string[]
-  /** After the commit, before the answer: what is cached of the changed thing has to go. */
-  committed?(call: Call<Kind, z.output<Body>, z.output<Query>>): void
+/** One of `run`, `write`, `events` and `download`. */
+interface HandlerOf<CheckedCall, Result> {
+  run?(call: CheckedCall): Promise<Result | Failure>
+  /** Runs in a transaction, which a Failure rolls back. */
+  write?(sql: Sql, call: CheckedCall): Promise<Result | Failure>
+  /** A stream that lasts until the caller disconnects or the gateway stops. */
+  events?(call: CheckedCall, signal: AbortSignal): ReadableStream<Uint8Array> | Failure
+  download?(call: CheckedCall): Download | Promise<Download | Failure>
+  /** After the commit and before the answer: drops what is cached of the changed object. */
+  committed?(call: CheckedCall): void
+  /** For operations that are public by setting. */
+  isPublic?(): boolean
 }
 
-export type Route = Definition<ThingKind | undefined, z.ZodType, z.ZodObject, z.ZodType>
+export type Handler<Row> = HandlerOf<Call<Row>, Answer<Row>>
 
-/** Only for its types: what the schemas say is what the function gets. */
-export function defineRoute<
-  Body extends z.ZodType,
-  Query extends z.ZodObject,
-  Answer extends z.ZodType,
-  const Kind extends ThingKind | undefined = undefined,
->(definition: Definition<Kind, Body, Query, Answer>): Route {
-  return definition
+/** The types of a particular operation are lost once routes are in one list. */
+export type UntypedCall = CallOf<string | undefined, unknown, unknown>
+export type Route = Operation & HandlerOf<UntypedCall, unknown>
+
+export function implement<Row extends Operation>(operation: Row, handler: Handler<Row>): Route {
+  return { ...operation, ...handler }
 }
 
-/** The same words for an id that was never given, is of another kind, or is someone else's. */
-export function notFound(kind: ThingKind, id: string): Failure {
+/** The same message for an id that never existed, is of another kind, or belongs to someone else. */
+export function notFound(kind: IdKind, id: string): Failure {
   return new Failure('NOT_FOUND', `There is no ${kind} ${id.length > 60 ? `${id.slice(0, 60)}…` : id}.`)
 }
 
-export const emptyBody = z.strictObject({})
+export interface Match {
+  readonly route: Route
+  /** As sent; `hasIdForm` checks whether it is an id of the route's kind. */
+  readonly id: string
+  readonly provider: string
+  readonly model: string
+}
+
+export type MatchRoute = (method: string, path: string) => Match | Failure
+
+export function createMatchRoute(routes: readonly Route[]): MatchRoute {
+  const byLength = Map.groupBy(
+    routes.flatMap((route) => spellings(route.path).map((path) => ({ route, parts: path.split('/') }))),
+    ({ parts }) => parts.length,
+  )
+  const fixedPaths = [...new Set(routes.map(({ path }) => path))].filter((path) => !path.includes('{'))
+
+  return (method, path) => {
+    const sent = path.split('/')
+    const found = (byLength.get(sent.length) ?? []).filter(({ parts }) =>
+      parts.every((part, at) => fits(part, sent[at])),
+    )
+    if (found.length === 0) return unknownPath(method, path, fixedPaths)
+    // HEAD is GET without the body, which the runtime leaves out.
+    const wanted = method === 'HEAD' ? 'GET' : method
+    const match = found.find(({ route }) => route.method === wanted)
+    if (!match)
+      return wrongMethod(
+        method,
+        found.map(({ route }) => route.method),
+      )
+    const sentAs = (name: string) => sent[match.parts.indexOf(name)] ?? ''
+    const model = [sentAs('{creator}'), sentAs('{model}')].filter(Boolean).map(decoded).join('/')
+    return { route: match.route, id: sentAs('{id}'), provider: sentAs('{provider}'), model }
+  }
+}
+
+const matchesAnything: ReadonlySet<string> = new Set(['{id}', '{creator}', '{model}'])
+
+function spellings(path: string): readonly string[] {
+  return path.includes('{model}') ? [path, path.replace('{model}', '{creator}/{model}')] : [path]
+}
+
+function decoded(sent: string): string {
+  try {
+    return decodeURIComponent(sent)
+  } catch {
+    // Not percent-encoded, so not the id of a model either; it is reported as an unknown one.
+    return sent
+  }
+}
+
+function fits(part: string, sent: string | undefined): boolean {
+  if (part === '{provider}') return sent !== undefined && /^[a-z0-9][a-z0-9-]{0,62}$/.test(sent)
+  return matchesAnything.has(part) ? sent !== undefined && sent !== '' : part === sent
+}
+
+export function hasIdForm({ route: { kind }, id }: Match): boolean {
+  return kind === undefined || isId(idPrefixes[kind], id)
+}
+
+function wrongMethod(method: string, served: readonly Method[]): Failure {
+  const allow = [...new Set(served)].join(', ')
+  return new Failure('METHOD_NOT_ALLOWED', `${method} is not served here; use ${allow}.`, { allow })
+}
+
+function unknownPath(method: string, path: string, fixedPaths: readonly string[]): Failure {
+  const shown = path.length > 200 ? `${path.slice(0, 200)}…` : path
+  const [near] = nearestNames(path.slice(0, 200), fixedPaths, 1)
+  const hint = near === undefined ? 'GET /api/openapi.json lists every operation.' : `Did you mean ${near}?`
+  return new Failure('NOT_FOUND', `Nothing is served at ${method} ${shown}. ${hint}`)
+}

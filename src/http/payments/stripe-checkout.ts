@@ -1,5 +1,5 @@
-// Starts a payment: a Checkout Session at Stripe, whose address the payer is sent to. Nothing is credited here; that is
-// the webhook's, once Stripe says that it was paid.
+// Starts a card payment: creates a Checkout Session at Stripe, where the payer is sent. The webhook credits the wallet
+// once Stripe reports that it was paid.
 
 import { Failure, invalidRequest } from '../../kernel/failure.ts'
 import type { RequestId, WorkspaceId } from '../../kernel/ids.ts'
@@ -41,7 +41,7 @@ export type Checkout = (
 const amountMin = (50n * nanoPerCent) as Nano
 const amountMax = (99_999_999n * nanoPerCent) as Nano
 
-/** Pinned, so that parameters mean the same whatever the account's default is. */
+/** Pinned, so that parameters do not depend on the account's default version. */
 const apiVersion = '2025-05-28.basil'
 
 const attemptTimeoutMs = 10_000
@@ -56,18 +56,18 @@ export function createStripeCheckout(deps: CheckoutDependencies, settings: Check
       const range = `from ${formatUsd(amountMin)} to ${formatUsd(amountMax)}`
       return invalidRequest(`\`amount\` must be ${range} in whole cents to be paid by card.`, 'amount')
     }
-    // Afterwards it would be too late: the payment could not be credited to anyone.
+    // Checked before the payment, which otherwise could not be credited to anyone.
     if ((await getWorkspace(deps.database.sql, workspaceId)) === 'not found') {
       return new Failure('NOT_FOUND', `There is no workspace ${workspaceId.slice(0, 60)}.`)
     }
     const form = sessionForm(workspaceId, amount, settings.publicUrl())
     const call = () => post(`${settings.baseUrl}/v1/checkout/sessions`, { secretKey, form, requestId })
-    const reply = await persist(call)
+    const reply = await withRetry(call)
     return reply instanceof Unreached ? notReached(deps.log, reply, requestId) : sessionOf(deps.log, reply, requestId)
   }
 }
 
-/** The connection failed, maybe after Stripe had done its work. */
+/** The connection failed, possibly after Stripe had processed the request. */
 class Unreached {
   constructor(readonly error: unknown) {}
 }
@@ -76,7 +76,7 @@ interface Reply {
   readonly status: number
   /** undefined = not JSON. */
   readonly json: unknown
-  /** Stripe's id of the call, which its support and its log know. */
+  /** Stripe's request id, for its support and its log. */
   readonly stripeRequestId: string | undefined
 }
 
@@ -84,7 +84,7 @@ interface Reply {
  * Only a failed connection is worth a second attempt: under one idempotency key Stripe repeats its first answer, even
  * a 500, and that same key makes it safe. https://docs.stripe.com/api/idempotent_requests
  */
-async function persist(call: () => Promise<Reply>): Promise<Reply | Unreached> {
+async function withRetry(call: () => Promise<Reply>): Promise<Reply | Unreached> {
   for (let attempt = 1; ; attempt++) {
     try {
       return await call()
@@ -100,7 +100,7 @@ function sessionForm(workspaceId: WorkspaceId, amount: Nano, publicUrl: string):
     mode: 'payment',
     client_reference_id: workspaceId,
     [`metadata[${workspaceMetadata}]`]: workspaceId,
-    // On the payment too, so that a refund says whose it was.
+    // On the payment too, so that a refund names the workspace.
     [`payment_intent_data[metadata][${workspaceMetadata}]`]: workspaceId,
     [`${item}[quantity]`]: '1',
     [`${item}[price_data][currency]`]: 'usd',

@@ -1,15 +1,58 @@
-// What an event of Stripe means for a wallet. It reads the object Stripe sent and nothing else: amount and currency are
-// Stripe's, never what someone asked for. It moves no money and knows of no request.
+// Verifies that Stripe signed an event, and reads what it means for a wallet. Amount and currency are those in Stripe's
+// object, never what a caller asked for. Nothing is credited here.
 
+import { createHmac, timingSafeEqual } from 'node:crypto'
 import { z } from 'zod'
 import { isId, type WorkspaceId } from '../../kernel/ids.ts'
 import type { Nano } from '../../kernel/money.ts'
 import type { Secret } from '../../kernel/secret.ts'
 import type { LogFields } from '../../telemetry/log.ts'
 
+// The signature covers the bytes as received: JSON that was parsed and written again is not what was signed.
+// https://docs.stripe.com/webhooks/signature
+
+export interface SignedBody {
+  /** `Stripe-Signature`: `t=1800000000,v1=…`, several v1 while a secret is being replaced; other schemes are ignored. */
+  readonly header: string
+  readonly body: Uint8Array
+}
+
+/** `mismatch` comes before `stale`: only a genuine signature can be too old. */
+export type SignatureFault = 'malformed' | 'mismatch' | 'stale'
+
+/** In both directions, for clock differences. A replay within it finds its payment already credited. */
+const toleranceMs = 5 * 60_000
+
+const timePattern = /^[0-9]{1,12}$/
+const digestPattern = /^[0-9a-f]{64}$/
+
+/** undefined = genuine. */
+export function checkSignature(signed: SignedBody, secret: Secret, now: number): SignatureFault | undefined {
+  const { time, digests } = parseHeader(signed.header)
+  if (time === undefined || digests.length === 0) return 'malformed'
+  const expected = createHmac('sha256', secret.reveal()).update(`${time}.`).update(signed.body).digest()
+  // Compares all of them in constant time, so that timing does not reveal how close a guess was.
+  const matches = digests.filter((digest) => timingSafeEqual(Buffer.from(digest, 'hex'), expected))
+  if (matches.length === 0) return 'mismatch'
+  return Math.abs(now - Number(time) * 1000) > toleranceMs ? 'stale' : undefined
+}
+
+/** With two timestamps it is unclear which one was signed, so then there is none. */
+function parseHeader(header: string): { readonly time: string | undefined; readonly digests: readonly string[] } {
+  const times: string[] = []
+  const digests: string[] = []
+  for (const part of header.split(',')) {
+    const [name = '', value = ''] = part.trim().split('=', 2)
+    if (name === 't') times.push(value)
+    if (name === 'v1' && digestPattern.test(value)) digests.push(value)
+  }
+  const [time = ''] = times
+  return { time: times.length === 1 && timePattern.test(time) ? time : undefined, digests }
+}
+
 /**
- * The member of a session's metadata that names the wallet. Not client_reference_id: on a payment link that is a part
- * of the address, which whoever opens the link can change.
+ * The metadata field of a session that names the workspace. Not client_reference_id: on a payment link that is part of
+ * the address, which the payer can change.
  */
 export const workspaceMetadata = 'tollgate_workspace_id'
 
@@ -38,9 +81,9 @@ export interface Payment {
 
 export type EventReading =
   | { readonly kind: 'payment'; readonly payment: Payment; readonly fields: LogFields }
-  /** Nothing is owed to anyone here. */
-  | { readonly kind: 'ignored'; readonly why: string; readonly fields: LogFields; readonly isTold: boolean }
-  /** Somebody paid and gets no credit: a person has to look at it. */
+  /** No money is owed. */
+  | { readonly kind: 'ignored'; readonly why: string; readonly fields: LogFields; readonly isLogged: boolean }
+  /** Someone paid and is not credited: a person has to look at it. */
   | { readonly kind: 'uncredited'; readonly why: string; readonly fields: LogFields }
   /** Not an event as Stripe documents it. */
   | { readonly kind: 'unreadable' }
@@ -64,7 +107,7 @@ const sessionSchema = z.object({
   metadata: z.record(z.string(), z.string()).nullish(),
 })
 
-/** What refunds and disputes have in common, as far as people need it. */
+/** The fields that refunds and disputes share, for the log. */
 const returnSchema = z.object({
   id: z.string().optional(),
   payment_intent: z.string().nullish(),
@@ -85,13 +128,16 @@ export function readEvent(json: unknown, mode: StripeMode): EventReading {
   if (!parsed.success) return { kind: 'unreadable' }
   const event = parsed.data
   const fields = { event: event.id, type: event.type }
-  const ignored = (why: string, isTold: boolean): EventReading => ({ kind: 'ignored', why, fields, isTold })
+  const ignored = (why: string, isLogged: boolean): EventReading => ({ kind: 'ignored', why, fields, isLogged })
   const isReturn = returnTypes.has(event.type)
   if (!isReturn && !paymentTypes.has(event.type)) return ignored('events of this type are not used', false)
-  // The owner of a connected account writes its metadata, and is paid for it: the money never came to the operator.
+  // The owner of a connected account writes its metadata and gets the money; it never reached the operator.
   if (event.account) return ignored('it happened in a connected account', true)
   if (mode !== undefined && event.livemode !== (mode === 'live')) {
-    return ignored(`it is of ${event.livemode ? 'live' : 'test'} mode, and the secret key is of ${mode} mode`, true)
+    return ignored(
+      `it is a ${event.livemode ? 'live' : 'test'} mode event, and the secret key is for ${mode} mode`,
+      true,
+    )
   }
   return isReturn ? readReturn(event) : readSession(event)
 }
@@ -110,7 +156,7 @@ function readSession(event: StripeEvent): EventReading {
     currency: session.currency ?? undefined,
     livemode: event.livemode,
   }
-  const ignored = (why: string): EventReading => ({ kind: 'ignored', why, fields, isTold: false })
+  const ignored = (why: string): EventReading => ({ kind: 'ignored', why, fields, isLogged: false })
   const uncredited = (why: string): EventReading => ({ kind: 'uncredited', why, fields })
   // The same account may sell other things.
   if (named === undefined) return ignored(`its metadata has no ${workspaceMetadata}`)
@@ -131,7 +177,7 @@ function readSession(event: StripeEvent): EventReading {
   return { kind: 'payment', payment, fields }
 }
 
-/** Told and not acted on: the money may be spent already, and a wallet never goes below zero. */
+/** Only logged: the money may be spent already, and a wallet never goes below zero. */
 function readReturn(event: StripeEvent): EventReading {
   const parsed = returnSchema.safeParse(event.data.object)
   const { id, payment_intent, currency, amount, amount_refunded, metadata } = parsed.success ? parsed.data : {}
@@ -144,5 +190,5 @@ function readReturn(event: StripeEvent): EventReading {
     amount: amount_refunded ?? amount ?? undefined,
     currency: currency ?? undefined,
   }
-  return { kind: 'ignored', why: 'refunds and disputes do not change a wallet by themselves', fields, isTold: true }
+  return { kind: 'ignored', why: 'refunds and disputes do not change a wallet by themselves', fields, isLogged: true }
 }

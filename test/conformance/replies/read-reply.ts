@@ -3,12 +3,6 @@
 
 import type Anthropic from '@anthropic-ai/sdk'
 import type OpenAI from 'openai'
-import { checkChatReply, checkChatStream } from '../../../src/cli/conformance/grammar-chat.ts'
-import { checkMessagesReply, checkMessagesStream } from '../../../src/cli/conformance/grammar-messages.ts'
-import { readChatReply, readChatStream } from '../../../src/cli/conformance/read-chat.ts'
-import { readMessagesReply, readMessagesStream } from '../../../src/cli/conformance/read-messages.ts'
-import type { Told } from '../../../src/cli/conformance/told.ts'
-import { parseJson, type Violation } from '../../../src/cli/conformance/violation.ts'
 import { SseReader } from '../../../src/wire/sse-reader.ts'
 import {
   type ClientName,
@@ -20,6 +14,12 @@ import {
   messageClientNames,
 } from '../../parts/official-clients.ts'
 import type { Pair, Stage, SurfaceName } from '../cells.ts'
+import { checkChatReply, checkChatStream } from '../checker/grammar-chat.ts'
+import { checkMessagesReply, checkMessagesStream } from '../checker/grammar-messages.ts'
+import { readChatReply, readChatStream } from '../checker/read-chat.ts'
+import { readMessagesReply, readMessagesStream } from '../checker/read-messages.ts'
+import type { Told } from '../checker/told.ts'
+import { parseJson, type Violation } from '../checker/violation.ts'
 import type { Meaning, ReplyFixture } from './reply-fixture.ts'
 
 export const clientsOf: Readonly<Record<SurfaceName, readonly ClientName[]>> = {

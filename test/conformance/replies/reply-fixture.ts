@@ -1,8 +1,8 @@
 // A provider's answer, as the bytes that a provider of each dialect sends for it, streamed and whole, and what a caller
 // of either surface must read from it.
 
-import type { ToldCall, ToldUsage } from '../../../src/cli/conformance/told.ts'
 import type { DialectName, SurfaceName } from '../cells.ts'
+import type { ToldCall, ToldUsage } from '../checker/told.ts'
 
 /** What is said, in no dialect's words. */
 export interface Meaning {

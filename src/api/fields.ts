@@ -1,0 +1,126 @@
+// The fields that bodies, queries and answers are made of. They check the form and describe it in the OpenAPI document.
+// Which names, allowlists and limits are allowed is decided in tenancy, once for the configuration file and the API.
+
+import { z } from 'zod'
+import { isId } from '../kernel/ids.ts'
+import { type Nano, parseUsd } from '../kernel/money.ts'
+import { type IdKind, type IdOf, idPrefixes } from './operation.ts'
+
+/** The message of a failed check: what the field must be, or that it is missing. */
+export function must(what: string) {
+  return {
+    error: (issue: { readonly input?: unknown }) =>
+      issue.input === undefined ? `is required: ${what}` : `must be ${what}`,
+  }
+}
+
+/** An id in a query. Only the form is checked, not whether it exists. */
+export function idField<Kind extends IdKind>(kind: Kind) {
+  const expected = must(`the id of a ${kind} (${idPrefixes[kind]}_…)`)
+  return z
+    .string(expected)
+    .refine((text) => isId(idPrefixes[kind], text), expected)
+    .transform((text) => text as IdOf[Kind])
+}
+
+export const nameField = z.string(must('a display name')).describe('Display name; need not be unique.')
+
+export const modelsField = z
+  .array(z.string(must('a model id or a pattern such as "acme/*"')), must('a list of model ids and patterns'))
+  .describe('Allowlist: model ids and `prefix/*` patterns. Absent or null = every model.')
+
+export const sourcesField = z
+  .array(z.string(must('an address or a range such as "10.0.0.0/8"')), must('a list of addresses and ranges'))
+  .describe('Addresses and CIDR ranges the key may be used from. Absent or null = from anywhere.')
+
+const amountExpected = 'a decimal string in USD such as "5.00", with at most nine decimals and no sign'
+
+export const amountField = z
+  .string(must(amountExpected))
+  .regex(/^(0|[1-9][0-9]{0,9})(\.[0-9]{1,9})?$/, must(amountExpected))
+  .transform((text, context): Nano => {
+    const amount = parseUsd(text)
+    if (amount !== undefined) return amount
+    context.addIssue({ code: 'custom', message: `must be ${amountExpected}` })
+    return z.NEVER
+  })
+  .describe('USD as a decimal string.')
+
+const timeExpected = 'a time from 1970 to 9999 such as "2027-01-31T00:00:00Z"'
+/** Request ids and both databases count milliseconds from 1970; later years have no four digits. */
+const timeMax = Date.parse('9999-12-31T23:59:59.999Z')
+
+export const timeField = z.iso
+  .datetime({ offset: true, ...must(timeExpected) })
+  .transform((text) => Date.parse(text))
+  .refine((at) => at >= 0 && at <= timeMax, { error: `must be ${timeExpected}` })
+  .describe('ISO 8601, with Z or an offset.')
+
+const count = (meaning: string) =>
+  z.int(must('a whole number of at least 1')).min(1, must('a whole number of at least 1')).nullish().describe(meaning)
+
+/** null is the same as absent: no limit. */
+export const limitsField = z
+  .strictObject({
+    requests_per_minute: count('A burst of that many, refilled evenly.'),
+    tokens_per_minute: count('Input and output tokens.'),
+    concurrent_requests: count('Requests that run at the same time.'),
+    spend_per_day: amountField.nullish().describe('USD in a UTC day, as a decimal string.'),
+    spend_per_month: amountField.nullish().describe('USD in a UTC month, as a decimal string.'),
+  })
+  .describe('Absent limits are unlimited. The tightest limit of key, project and workspace applies.')
+
+/** In answers. */
+export const time = z.string().describe('ISO 8601, UTC.')
+export const usd = z.string().describe('USD as a decimal string.')
+export const managedBy = z.enum(['api', 'file']).describe('`file` if the configuration file declares it.')
+export const allowedModels = z.array(z.string()).nullable().describe('null = every model.')
+
+/** Files that an operation can send. */
+export const fileFormats = ['csv', 'jsonl'] as const
+export const fileTypeOf = { csv: 'text/csv; charset=utf-8', jsonl: 'application/x-ndjson' } as const
+export const fileTypes = fileFormats.map((format) => fileTypeOf[format])
+export const fileFormatField = z.enum(fileFormats, must('csv or jsonl')).default('csv').describe('`csv` or `jsonl`.')
+
+// Lists take `limit` and `cursor` and answer `data` and `next_cursor`. Cursors are opaque and belong to one list.
+
+const limitMax = 200
+const limitDefault = 50
+const limitExpected = `must be a whole number from 1 to ${limitMax}`
+
+/** Visible characters only: cursors contain an id or a number. */
+const cursorPattern = /^[!-~]{1,200}$/
+
+export const pageFields = {
+  limit: z.coerce
+    .number({ error: limitExpected })
+    .int({ error: limitExpected })
+    .min(1, { error: limitExpected })
+    .max(limitMax, { error: limitExpected })
+    .default(limitDefault)
+    .describe(`Maximum number of items, 1 to ${limitMax}.`),
+  cursor: z
+    .string()
+    .max(400, { error: 'is not a cursor of this list' })
+    .transform((text, context) => {
+      const position = Buffer.from(text, 'base64url').toString('latin1')
+      if (cursorPattern.test(position)) return position
+      context.addIssue({ code: 'custom', message: 'is not a cursor of this list' })
+      return z.NEVER
+    })
+    .optional()
+    .describe('`next_cursor` of the previous page.'),
+}
+
+export const pageQuery = z.strictObject(pageFields)
+
+export function listSchema<Item extends z.ZodType>(item: Item) {
+  return z.object({ data: z.array(item), next_cursor: z.string().nullable() })
+}
+
+export function listAnswer<Item>(data: readonly Item[], nextCursor?: string) {
+  return {
+    data: [...data],
+    next_cursor: nextCursor === undefined ? null : Buffer.from(nextCursor, 'latin1').toString('base64url'),
+  }
+}

@@ -1,0 +1,166 @@
+// Projects, which group keys and decide which models they may call, and API keys.
+
+import { z } from 'zod'
+import {
+  allowedModels,
+  idField,
+  limitsField,
+  listSchema,
+  managedBy,
+  modelsField,
+  must,
+  nameField,
+  pageFields,
+  pageQuery,
+  sourcesField,
+  time,
+  timeField,
+} from './fields.ts'
+import { emptyBody, operation } from './operation.ts'
+import { limitsExample } from './workspaces.ts'
+
+export const projectSchema = z.object({
+  id: z.string(),
+  workspace_id: z.string(),
+  name: z.string(),
+  models: allowedModels,
+  limits: limitsField,
+  managed_by: managedBy,
+  created_at: time,
+})
+
+const offeredModelSchema = z.object({
+  id: z.string(),
+  owned_by: z.string(),
+  own_key: z.boolean().describe('A credential of the workspace is used for it.'),
+  own_providers: z.array(z.string()).readonly().describe('The providers it is used at.'),
+})
+
+export type OfferedModel = z.input<typeof offeredModelSchema>
+
+export const keySchema = z.object({
+  id: z.string(),
+  workspace_id: z.string(),
+  project_id: z.string(),
+  name: z.string(),
+  last4: z.string().describe('The last four characters of the secret; the rest is never shown.'),
+  status: z.enum(['active', 'expired', 'revoked']),
+  models: allowedModels,
+  sources: z.array(z.string()).nullable().describe('null = from anywhere.'),
+  limits: limitsField,
+  managed_by: managedBy,
+  created_at: time,
+  expires_at: time.nullable(),
+  revoked_at: time.nullable(),
+  last_used_at: time.nullable().describe('Accurate to about a minute.'),
+})
+
+export const keyWithSecretSchema = keySchema.extend({
+  secret: z.string().describe('The key itself, `sk-tg-…`. Shown only once.'),
+})
+
+export const projectOperations = {
+  createProject: operation('createProject', {
+    kind: 'workspace',
+    summary: 'Creates a project in a workspace.',
+    body: z.strictObject({ name: nameField, models: modelsField.nullish() }),
+    example: { name: 'web', models: ['acme/*', 'other/large'] },
+    answer: projectSchema,
+    status: 201,
+  }),
+  listProjects: operation('listProjects', {
+    kind: 'workspace',
+    summary: 'Lists the projects of a workspace, oldest first.',
+    query: pageQuery,
+    answer: listSchema(projectSchema),
+    status: 200,
+  }),
+  getProject: operation('getProject', {
+    kind: 'project',
+    summary: 'Reads one project.',
+    answer: projectSchema,
+    status: 200,
+  }),
+  updateProject: operation('updateProject', {
+    kind: 'project',
+    summary: 'Changes the name or the allowlist. Absent fields stay as they are. Effective for the next request.',
+    body: z.strictObject({
+      name: nameField.optional(),
+      models: modelsField.nullish().describe('The complete new allowlist; null = every model.'),
+    }),
+    example: { models: ['acme/large'] },
+    answer: projectSchema,
+    status: 200,
+  }),
+  putProjectLimits: operation('putProjectLimits', {
+    kind: 'project',
+    summary: 'Replaces all limits of a project; absent limits are unlimited. Effective for the next request.',
+    body: limitsField,
+    example: limitsExample,
+    answer: limitsField,
+    status: 200,
+  }),
+  listProjectModels: operation('listProjectModels', {
+    kind: 'project',
+    summary: 'Lists the models the keys of a project can call now, by id and without pages, as GET /v1/models does.',
+    answer: listSchema(offeredModelSchema),
+    status: 200,
+  }),
+}
+
+export const keyOperations = {
+  createKey: operation('createKey', {
+    kind: 'project',
+    summary: 'Creates a key. Its secret is shown only once.',
+    body: z.strictObject({
+      name: nameField,
+      models: modelsField.nullish().describe("Narrows the project's allowlist. Absent or null = all it allows."),
+      limits: limitsField.nullish(),
+      expires_at: timeField.nullish().describe('ISO 8601, with Z or an offset, in the future. Absent = never.'),
+      sources: sourcesField.nullish(),
+    }),
+    example: { name: 'ci', limits: { requests_per_minute: 60, spend_per_day: '5.00' } },
+    answer: keyWithSecretSchema,
+    status: 201,
+  }),
+  listKeys: operation('listKeys', {
+    summary: 'Lists keys, oldest first: all, or those of a workspace or project.',
+    query: z.strictObject({
+      ...pageFields,
+      workspace_id: idField('workspace').optional().describe('Only keys of this workspace.'),
+      project_id: idField('project').optional().describe('Only keys of this project, in any workspace.'),
+    }),
+    answer: listSchema(keySchema),
+    status: 200,
+  }),
+  getKey: operation('getKey', { kind: 'key', summary: 'Reads one key.', answer: keySchema, status: 200 }),
+  putKeyLimits: operation('putKeyLimits', {
+    kind: 'key',
+    summary: 'Replaces all limits of a key; absent limits are unlimited. Effective for the next request.',
+    body: limitsField,
+    example: limitsExample,
+    answer: limitsField,
+    status: 200,
+  }),
+  revokeKey: operation('revokeKey', {
+    kind: 'key',
+    summary: 'Revokes a key permanently: immediately here, within 5 s on other replicas.',
+    body: emptyBody,
+    answer: keySchema,
+    status: 200,
+  }),
+  rotateKey: operation('rotateKey', {
+    kind: 'key',
+    summary: 'Gives a key a new secret, shown only once. The old one ends immediately, or after the overlap.',
+    body: z.strictObject({
+      overlap_seconds: z
+        .int(must('a whole number of seconds'))
+        .min(0, must('a whole number of seconds, 0 or more'))
+        .nullish()
+        .describe('How long the old secret stays valid. Absent = it ends immediately.'),
+    }),
+    example: { overlap_seconds: 3600 },
+    answer: keyWithSecretSchema,
+    status: 200,
+  }),
+}

@@ -1,0 +1,98 @@
+// The operator's providers, the provider keys that workspaces bring, and testing both. No key is ever shown.
+
+import { z } from 'zod'
+import { listSchema, must, time } from './fields.ts'
+import { emptyBody, operation } from './operation.ts'
+
+export const credentialSchema = z.object({
+  id: z.string(),
+  provider: z.string(),
+  last4: z.string().describe('The last four characters of the key; empty for a very short one.'),
+  base_url: z.string().nullable().describe("null = the provider's own."),
+  created_at: time,
+  updated_at: time.describe('When the key was last replaced.'),
+})
+
+const providerSchema = z.object({
+  id: z.string(),
+  origin: z
+    .enum(['environment', 'file', 'built_in', 'found'])
+    .describe('Where it was enabled; `found`: a model server on this machine.'),
+  source: z.string().describe('The variable, the line of the file, or the address where it was found.'),
+  last4: z.string().nullable().describe('Of the key; empty for a very short one, null without a key.'),
+  address: z.string().nullable().describe('The host that is called; null = it answers inside the gateway.'),
+  models: z.number().describe('How many models can be called through it.'),
+})
+
+export type ShownProvider = z.input<typeof providerSchema>
+
+const testResultSchema = z
+  .object({
+    verdict: z
+      .enum(['ok', 'refused', 'no_credit', 'throttled', 'failing', 'wrong_address', 'unreachable'])
+      .describe('`ok`: the provider accepts the key.'),
+    message: z.string().describe('The verdict as a sentence. It contains nothing the provider said.'),
+    status: z.number().nullable().describe("The provider's HTTP status; null = no response."),
+    tested_at: time,
+  })
+  .describe('Result of an empty request, which generates nothing and costs nothing.')
+
+export type TestResult = z.input<typeof testResultSchema>
+
+export const credentialOperations = {
+  listCredentials: operation('listCredentials', {
+    kind: 'workspace',
+    summary: "Lists the workspace's own provider keys by their last four characters.",
+    answer: listSchema(credentialSchema),
+    status: 200,
+  }),
+  getCredential: operation('getCredential', {
+    kind: 'workspace',
+    summary: "Reads what may be shown of the workspace's key for a provider.",
+    answer: credentialSchema,
+    status: 200,
+  }),
+  putCredential: operation('putCredential', {
+    kind: 'workspace',
+    summary: "Stores or replaces the workspace's own key for a provider. It can never be read back.",
+    body: z.strictObject({
+      api_key: z
+        .string(must("the provider's key"))
+        .describe("The provider's key; for a Google service account, its JSON key file as one string."),
+      base_url: z
+        .string(must('a URL'))
+        .max(2000, must('a URL'))
+        .nullish()
+        .describe("Called instead of the provider's own address."),
+    }),
+    example: { api_key: 'sk-of-the-provider' },
+    answer: credentialSchema,
+    status: 200,
+  }),
+  deleteCredential: operation('deleteCredential', {
+    kind: 'workspace',
+    summary: "Deletes the workspace's key for a provider.",
+    status: 204,
+  }),
+  testCredential: operation('testCredential', {
+    kind: 'workspace',
+    summary: "Tests the workspace's own key at a provider with a request that costs nothing.",
+    body: emptyBody,
+    answer: testResultSchema,
+    status: 200,
+  }),
+}
+
+export const providerOperations = {
+  listProviders: operation('listProviders', {
+    summary: 'Lists the enabled providers and where each was enabled.',
+    answer: listSchema(providerSchema),
+    status: 200,
+  }),
+  testProvider: operation('testProvider', {
+    summary: "Tests the operator's key at a provider with a request that costs nothing.",
+    body: emptyBody,
+    answer: testResultSchema,
+    status: 200,
+  }),
+}

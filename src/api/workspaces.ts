@@ -1,0 +1,81 @@
+// Workspaces: one wallet, projects, provider credentials. Also their data export and erasure.
+
+import { z } from 'zod'
+import { limitsField, listSchema, managedBy, must, nameField, pageQuery, time } from './fields.ts'
+import { operation } from './operation.ts'
+
+export const workspaceSchema = z.object({
+  id: z.string(),
+  name: z.string(),
+  limits: limitsField,
+  shares_routes: z.boolean().describe("Whether routes on the operator's credentials may follow those on its own."),
+  managed_by: managedBy,
+  created_at: time,
+})
+
+export const limitsExample = { requests_per_minute: 60, tokens_per_minute: 100_000, spend_per_month: '50.00' }
+
+export const workspaceOperations = {
+  createWorkspace: operation('createWorkspace', {
+    summary: 'Creates a workspace: one wallet, projects, credentials.',
+    body: z.strictObject({ name: nameField }),
+    example: { name: 'acme' },
+    answer: workspaceSchema,
+    status: 201,
+  }),
+  listWorkspaces: operation('listWorkspaces', {
+    summary: 'Lists workspaces, oldest first.',
+    query: pageQuery,
+    answer: listSchema(workspaceSchema),
+    status: 200,
+  }),
+  getWorkspace: operation('getWorkspace', {
+    kind: 'workspace',
+    summary: 'Reads one workspace.',
+    answer: workspaceSchema,
+    status: 200,
+  }),
+  updateWorkspace: operation('updateWorkspace', {
+    kind: 'workspace',
+    summary: 'Changes the name, or whether shared routes may follow its own. Absent fields stay as they are.',
+    body: z.strictObject({
+      name: nameField.optional(),
+      shares_routes: z
+        .boolean(must('true or false'))
+        .optional()
+        .describe("Whether routes on the operator's credentials, at the usual price, may follow those on its own."),
+    }),
+    example: { shares_routes: true },
+    answer: workspaceSchema,
+    status: 200,
+  }),
+  putWorkspaceLimits: operation('putWorkspaceLimits', {
+    kind: 'workspace',
+    summary: 'Replaces all limits of a workspace; absent limits are unlimited. Effective for the next request.',
+    body: limitsField,
+    example: limitsExample,
+    answer: limitsField,
+    status: 200,
+  }),
+  exportWorkspace: operation('exportWorkspace', {
+    kind: 'workspace',
+    summary: 'Downloads everything stored about a workspace, one JSON object per line, without secrets.',
+    status: 200,
+    fileTypes: ['application/x-ndjson'],
+  }),
+  eraseWorkspace: operation('eraseWorkspace', {
+    kind: 'workspace',
+    summary: 'Revokes its keys and erases names, provider keys and requests; charges and balance stay.',
+    body: z.strictObject({
+      confirm: z.literal('erase', must('"erase"')).describe('The word `erase`: this cannot be undone.'),
+    }),
+    example: { confirm: 'erase' },
+    answer: z.object({
+      id: z.string(),
+      keys: z.int().describe('Keys revoked and erased.'),
+      credentials: z.int(),
+      requests: z.int(),
+    }),
+    status: 200,
+  }),
+}

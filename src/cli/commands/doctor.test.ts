@@ -1,0 +1,297 @@
+import { afterAll, expect, test } from 'bun:test'
+import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createThrowAwayFolder, forEachEngine, type Place } from '../../../test/parts/engines.ts'
+import { gatewayCommand } from '../../../test/parts/program.ts'
+import type { Config } from '../../config/config.ts'
+import { Secret } from '../../kernel/secret.ts'
+import { confirmSecret } from '../../tenancy/secrets.ts'
+import type { Finding } from './doctor.ts'
+import { checkClock, checkDatabase, checkDataFolder, checkProxy } from './doctor.ts'
+
+const folders: string[] = []
+const children = new Set<Bun.Subprocess>()
+afterAll(() => {
+  for (const child of children) child.kill('SIGKILL')
+  for (const folder of folders) rmSync(folder, { recursive: true, force: true })
+})
+
+function createFolder(file?: string): string {
+  const folder = mkdtempSync(join(tmpdir(), 'tollgate-doctor-'))
+  folders.push(folder)
+  if (file !== undefined) writeFileSync(join(folder, 'tollgate.yaml'), file)
+  return folder
+}
+
+function spawn(folder: string, args: string[], env: Record<string, string>) {
+  const child = Bun.spawn([...gatewayCommand(), ...args], {
+    cwd: folder,
+    env: { PATH: process.env.PATH ?? '', HOME: folder, TOLLGATE_LOCAL_MODELS: 'off', ...env },
+    stdin: 'ignore',
+    stdout: 'pipe',
+    stderr: 'pipe',
+  })
+  children.add(child)
+  return child
+}
+
+async function doctor(folder: string, env: Record<string, string> = {}, args: string[] = []) {
+  const child = spawn(folder, ['doctor', ...args], env)
+  const [exit, out] = await Promise.all([child.exited, new Response(child.stdout).text()])
+  return { exit, out }
+}
+
+async function findings(folder: string, env: Record<string, string> = {}) {
+  const { exit, out } = await doctor(folder, env, ['--json'])
+  const { ok, findings: found } = JSON.parse(out) as { ok: boolean; findings: readonly Finding[] }
+  expect(ok).toBe(exit === 0)
+  for (const { verdict, advice } of found) expect(advice === undefined).toBe(verdict === 'ok')
+  const of = (area: string) => found.filter((finding) => finding.area === area)
+  return { exit, of, wrong: found.filter(({ verdict }) => verdict === 'wrong'), out }
+}
+
+/** A provider that knows one key, and quotes a wrong one as some do. */
+function startProvider() {
+  return Bun.serve({
+    hostname: '127.0.0.1',
+    port: 0,
+    async fetch(request) {
+      const { pathname } = new URL(request.url)
+      const key = request.headers.get('authorization') ?? request.headers.get('x-goog-api-key') ?? ''
+      if (pathname.startsWith('/missing')) return new Response('nothing here', { status: 404 })
+      if (pathname.startsWith('/poor')) {
+        return Response.json({ error: { message: 'no', code: 'insufficient_quota' } }, { status: 429 })
+      }
+      const isGood = key.includes('good')
+      if (pathname.startsWith('/v1beta') && !isGood) {
+        const error = {
+          code: 400,
+          message: 'API key not valid. Please pass a valid API key.',
+          status: 'INVALID_ARGUMENT',
+        }
+        return Response.json({ error }, { status: 400 })
+      }
+      if (!isGood) return Response.json({ error: { message: `wrong key ${key}` } }, { status: 401 })
+      expect(await request.text()).toBe('{}')
+      return Response.json({ error: { message: 'you must provide a model parameter' } }, { status: 400 })
+    },
+  })
+}
+
+async function freePort(): Promise<number> {
+  const server = Bun.serve({ hostname: '127.0.0.1', port: 0, fetch: () => new Response() })
+  const { port } = server
+  await server.stop(true)
+  return port ?? 0
+}
+
+test('before the first start nothing is wrong, and nothing is made', async () => {
+  const folder = createFolder()
+  const { exit, of } = await findings(folder, { TOLLGATE_PORT: String(await freePort()) })
+  expect(exit).toBe(0)
+  expect(of('data folder')).toMatchObject([{ verdict: 'note', advice: expect.stringContaining('npm start') }])
+  expect(of('database')).toMatchObject([{ verdict: 'note' }])
+  expect(of('port')).toMatchObject([{ verdict: 'note', what: expect.stringContaining('is free') }])
+  expect(readFileSync.bind(undefined, join(folder, 'data', 'secret'))).toThrow()
+})
+
+test('a wrong file is told by line and field, and the rest is looked at all the same', async () => {
+  const folder = createFolder(
+    'server:\n  prot: 1\nmodels:\n  - { id: acme/m, routes: [{ provider: nobody, model: m }] }\n',
+  )
+  const { exit, of } = await findings(folder)
+  expect(exit).toBe(1)
+  const faults = of('configuration').map(({ what }) => what)
+  expect(faults[0]).toStartWith('tollgate.yaml:2:3  server.prot  unknown key "prot"; did you mean "port"?')
+  expect(faults[1]).toStartWith('tollgate.yaml:4:')
+  expect(of('data folder')).toHaveLength(1)
+  expect(of('clock')).toHaveLength(1)
+})
+
+test('each provider key is tried, a wrong one is found, and none is shown', async () => {
+  await using provider = startProvider()
+  const at = (id: string, path: string, key: string, dialect = 'openai-chat') =>
+    `  - { id: ${id}, dialect: ${dialect}, base_url: "http://127.0.0.1:${provider.port}${path}", api_key: ${key} }\n`
+  const folder = createFolder(
+    `providers:\n${[
+      at('right', '/v1', 'canary-good'),
+      at('wrong', '/v1', 'canary-bad'),
+      at('wrong-gemini', '/v1beta', 'canary-bad', 'gemini'),
+      at('right-gemini', '/v1beta', 'canary-good', 'gemini'),
+      at('lost', '/missing', 'canary-good'),
+      at('poor', '/poor', 'canary-good'),
+      at('by-variable', '/v1', JSON.stringify('$' + '{A_KEY}')),
+      '  - { id: closed, dialect: anthropic-messages, base_url: "http://127.0.0.1:1", api_key: canary-good }\n',
+    ].join('')}`,
+  )
+  const env = { A_KEY: 'canary-good', TOLLGATE_PORT: String(await freePort()) }
+  const { exit, of, out } = await findings(folder, env)
+  expect(exit).toBe(1)
+  const verdicts = of('provider').map(({ what, verdict }) => `${what.split(' ')[0]} ${verdict}`)
+  expect(verdicts.slice(0, 9)).toEqual([
+    'sandbox ok',
+    'right ok',
+    'wrong wrong',
+    'wrong-gemini wrong',
+    'right-gemini ok',
+    'lost wrong',
+    'poor wrong',
+    'by-variable ok',
+    'closed wrong',
+  ])
+  expect(of('provider')[2]?.what).toBe('wrong (tollgate.yaml:3) refuses the key (401)')
+  expect(of('clock')[0]?.what).toEndWith("as a provider's")
+  expect(out).not.toContain('canary')
+  const text = await doctor(folder, env)
+  expect(text.out).not.toContain('canary')
+  for (const line of text.out.trimEnd().split('\n').slice(0, -2)) expect(line).toMatch(/ {2}(ok|→ \S.*)$/)
+})
+
+test('a running gateway is asked as its clients ask it; open folders, wrong keys and wrong secrets are found', async () => {
+  const port = await freePort()
+  const folder = createFolder(`server: { port: ${port} }\n`)
+  const gateway = spawn(folder, [], { TOLLGATE_LOG: 'json' })
+  const listening = Promise.withResolvers<void>()
+  void (async () => {
+    let text = ''
+    for await (const chunk of gateway.stdout.pipeThrough(new TextDecoderStream())) {
+      text += chunk
+      if (text.includes('"url"')) listening.resolve()
+    }
+    listening.reject(new Error(`the gateway ended: ${text} ${await new Response(gateway.stderr).text()}`))
+  })()
+  listening.promise.catch(() => {})
+  await listening.promise
+  const fine = await findings(folder)
+  expect(fine.wrong).toEqual([])
+  expect(fine.of('gateway')).toMatchObject([{ verdict: 'ok' }])
+  expect(fine.of('management')).toMatchObject([{ verdict: 'ok' }])
+  expect(fine.of('models').map(({ verdict, what }) => `${verdict} ${what.replace(/\d+/, 'N')}`)).toEqual([
+    "ok the first key sees N models in OpenAI's shape",
+    "ok the first key sees N models in Anthropic's shape",
+  ])
+  expect(fine.of('secret')).toMatchObject([{ verdict: 'ok' }])
+  expect(fine.of('database')[0]?.what).toMatch(/^SQLite, (\d+) of \1 migrations$/)
+
+  chmodSync(join(folder, 'data'), 0o755)
+  const other = Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString('base64')
+  const env = { TOLLGATE_SECRET: other, TOLLGATE_ADMIN_TOKEN: 'not-the-token-0123456789', TOLLGATE_KEY: 'sk-tg-wrong' }
+  const bad = await findings(folder, env)
+  expect(bad.exit).toBe(1)
+  expect(bad.wrong.map(({ area, advice }) => [area, advice?.split(' ')[0]])).toEqual([
+    ['data folder', 'chmod'],
+    ['secret', 'restore'],
+    ['management', 'TOLLGATE_ADMIN_TOKEN=…'],
+  ])
+  expect(bad.of('models')[0]).toMatchObject({ verdict: 'note', what: expect.stringContaining('is not accepted') })
+  expect(bad.out).not.toContain(other)
+
+  gateway.kill('SIGTERM')
+  await gateway.exited
+  const squatter = Bun.serve({ hostname: '127.0.0.1', port, fetch: () => new Response('no', { status: 404 }) })
+  expect((await findings(folder)).of('port')).toMatchObject([
+    { verdict: 'wrong', what: `another program answers at http://127.0.0.1:${port}` },
+  ])
+  await squatter.stop(true)
+})
+
+const noon = Date.UTC(2026, 10, 8, 12)
+
+test('the clock is held against what a provider dates its answers, up to a minute', () => {
+  const at = (skewMs: number) => checkClock({ now: noon, dated: { at: noon, receivedAt: noon + skewMs } })
+  expect(at(60_000)).toMatchObject({ verdict: 'ok' })
+  expect(at(-60_000)).toMatchObject({ verdict: 'ok' })
+  expect(at(61_000)).toMatchObject({ verdict: 'wrong', what: expect.stringContaining("61 s ahead of a provider's") })
+  expect(at(-300_000)).toMatchObject({ verdict: 'wrong', what: expect.stringContaining("300 s behind a provider's") })
+})
+
+test('without an answer it must not be before what is in the database, nor before the program', () => {
+  expect(checkClock({ now: noon })).toMatchObject({ verdict: 'ok', what: '2026-11-08 12:00:00 UTC' })
+  expect(checkClock({ now: noon, newestRow: noon + 30_000 })).toMatchObject({ verdict: 'ok' })
+  expect(checkClock({ now: noon, newestRow: noon + 90_000 })).toMatchObject({ verdict: 'wrong' })
+  expect(checkClock({ now: 0 })).toMatchObject({ verdict: 'wrong' })
+})
+
+test('a proxy is named without its password, and told to spare this machine', () => {
+  expect(checkProxy({})).toEqual([expect.objectContaining({ verdict: 'ok' })])
+  const set = { HTTP_PROXY: 'http://user:canary@proxy.example:3128' }
+  const [first, second] = checkProxy(set)
+  expect(first).toMatchObject({ verdict: 'ok', what: 'HTTP_PROXY sends calls through proxy.example:3128' })
+  expect(second).toMatchObject({ verdict: 'note', advice: 'NO_PROXY=127.0.0.1,localhost' })
+  expect(checkProxy({ ...set, NO_PROXY: 'localhost, 127.0.0.1' })).toHaveLength(1)
+  // Only calls over https would take this one, and none to this machine is.
+  expect(checkProxy({ HTTPS_PROXY: 'http://proxy.example:3128' })).toHaveLength(1)
+  expect(checkProxy({ HTTPS_PROXY: 'proxy' })[0]).toMatchObject({ verdict: 'wrong' })
+})
+
+const secretOf = (first: number) => ({
+  bytes: Uint8Array.from({ length: 32 }, (_, at) => first + at),
+  source: 'TOLLGATE_SECRET',
+})
+
+/** What the checks look at, and nothing else of a configuration. */
+function configOf({ url, dataFolder }: Pick<Place, 'url' | 'dataFolder'>): Config {
+  return { databaseUrl: url === undefined ? undefined : new Secret(url), dataFolder } as Config
+}
+
+function secrets(current: number, previous?: number) {
+  const config = {} as Config
+  return { config, current: secretOf(current), previous: previous === undefined ? undefined : secretOf(previous) }
+}
+
+forEachEngine((engine) => {
+  test('tables, and the secret that belongs to them', async () => {
+    await using store = await engine.openStore()
+    const { database, place } = store
+    await database.transaction((sql) => confirmSecret(sql, secretOf(1)))
+    const verdicts = async (current: number, previous?: number) => {
+      const { findings } = await checkDatabase(configOf(place), secrets(current, previous), noon)
+      return findings.map(({ area, verdict, what }) => [area, verdict, what] as const)
+    }
+    const name = engine.name === 'sqlite' ? 'SQLite' : 'PostgreSQL'
+    expect(await verdicts(1)).toEqual([
+      ['database', 'ok', expect.stringMatching(new RegExp(`^${name}, (\\d+) of \\1 migrations$`))],
+      ['secret', 'ok', 'TOLLGATE_SECRET is the one of this database'],
+    ])
+    expect((await verdicts(2))[1]?.[1]).toBe('wrong')
+    expect((await verdicts(2, 1))[1]).toEqual(['secret', 'note', 'TOLLGATE_SECRET is new here'])
+    expect((await verdicts(1, 2))[1]?.[2]).toBe('a rotation is under way, 0 things hang on the previous secret')
+  })
+
+  test('a database that is behind is a note, one from the future is wrong', async () => {
+    await using store = await engine.openStore()
+    const { database, place } = store
+    const look = async () => (await checkDatabase(configOf(place), secrets(1), noon)).findings[0]
+    await database.transaction((sql) => sql`DELETE FROM schema_migrations WHERE name = '0007-own-keys'`)
+    expect(await look()).toMatchObject({ verdict: 'note', advice: expect.stringContaining('next start') })
+    const row = { name: '9999-later', checksum: 'x', applied_at: 1n }
+    await database.transaction((sql) => sql`INSERT INTO schema_migrations ${sql([row])}`)
+    expect(await look()).toMatchObject({
+      verdict: 'wrong',
+      what: expect.stringContaining('newer Tollgate (9999-later)'),
+    })
+  })
+})
+
+test('a database that cannot be reached is told without its password', async () => {
+  using folder = createThrowAwayFolder()
+  const url = 'postgres://me:canary@127.0.0.1:1/x'
+  const { findings } = await checkDatabase(configOf({ url, dataFolder: folder.path }), secrets(1), noon)
+  expect(findings).toMatchObject([{ area: 'database', verdict: 'wrong' }])
+  expect(JSON.stringify(findings)).not.toContain('canary')
+})
+
+test('folders and files that others may read are named with what to type', () => {
+  using folder = createThrowAwayFolder()
+  const file = join(folder.path, 'secret')
+  chmodSync(folder.path, 0o700)
+  writeFileSync(file, 'x', { mode: 0o600 })
+  expect(checkDataFolder(folder.path)).toMatchObject([{ verdict: 'ok' }])
+  chmodSync(file, 0o640)
+  expect(checkDataFolder(folder.path)).toMatchObject([{ verdict: 'wrong', advice: `chmod go= ${file}` }])
+  chmodSync(folder.path, 0o755)
+  expect(checkDataFolder(folder.path)).toHaveLength(2)
+  expect(checkDataFolder(file)).toMatchObject([{ verdict: 'wrong', what: `${file} is not a folder` }])
+  expect(checkDataFolder(join(folder.path, 'none'))).toMatchObject([{ verdict: 'note' }])
+})

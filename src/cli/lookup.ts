@@ -1,0 +1,154 @@
+// Finds what commands are about, and what it is called. A workspace or project may be given by name if only one has it,
+// and omitted if there is only one. Names need not be unique: where two are equal, the id is shown too.
+
+import { builtInModels } from '../catalog/data/built-in.ts'
+import { builtInProviders } from '../providers/registry.ts'
+import { allowsModel, createAllowlist } from '../tenancy/allowlist.ts'
+import type { ApiClient } from './api-client.ts'
+import type { CommandContext } from './command.ts'
+import { exitCodes, Refusal, usageRefusal } from './refusal.ts'
+import { cleanText } from './table.ts'
+
+interface Named {
+  readonly id: string
+  readonly name: string
+}
+
+/** Beyond this, a workspace has to be named by its id. */
+const searchedMax = 1000
+const choicesMax = 10
+
+export async function findWorkspace(api: ApiClient, wanted: string | undefined): Promise<string | Refusal> {
+  if (wanted?.startsWith('ws_')) return wanted
+  const list = await api.list('listWorkspaces', {}, searchedMax)
+  return list instanceof Refusal ? list : choose(list.data, wanted, 'workspace')
+}
+
+/** In the named workspace, or in the only one. */
+export async function findProject(
+  api: ApiClient,
+  wanted: string | undefined,
+  workspace: string | undefined,
+): Promise<string | Refusal> {
+  if (wanted?.startsWith('prj_')) return wanted
+  const id = await findWorkspace(api, workspace)
+  if (id instanceof Refusal) return id
+  const list = await api.list('listProjects', { id }, searchedMax)
+  return list instanceof Refusal ? list : choose(list.data, wanted, 'project')
+}
+
+function choose(all: readonly Named[], wanted: string | undefined, kind: 'workspace' | 'project'): string | Refusal {
+  const matching = wanted === undefined ? all : all.filter(({ name }) => name === wanted)
+  const [first] = matching
+  if (first === undefined) {
+    const attempt = all.length === 0 ? `tollgate ${kind}s create NAME` : `tollgate ${kind}s list`
+    const what = wanted === undefined ? `there is no ${kind} yet.` : `there is no ${kind} "${wanted}".`
+    return new Refusal(exitCodes.notFound, what, attempt)
+  }
+  if (matching.length === 1) return first.id
+  const shown = matching.slice(0, choicesMax).map(({ id, name }) => `\n  ${id}  ${cleanText(name)}`)
+  const more = matching.length > choicesMax ? `\n  … and ${matching.length - choicesMax} more` : ''
+  return usageRefusal(`there are several; say which ${kind}:${shown.join('')}${more}`, `--${kind} ${first.id}`)
+}
+
+/** The name of an id, followed by the id if others have the same name; the id itself if it is unknown. */
+export function namesOf(all: readonly Named[]): (id: string) => string {
+  const byName = Map.groupBy(all, ({ name }) => name)
+  const names = new Map(all.map(({ id, name }) => [id, name]))
+  return (id) => {
+    const name = names.get(id)
+    if (name === undefined) return id
+    return byName.get(name)?.length === 1 ? name : `${name} (${id})`
+  }
+}
+
+/** One call per workspace; a list over more workspaces shows ids. */
+const workspacesMax = 20
+const projectsMax = 10_000
+
+/** Names of the projects that these keys or requests belong to. */
+export async function projectNames(
+  api: ApiClient,
+  members: readonly { readonly workspace_id: string }[],
+): Promise<(id: string) => string> {
+  const workspaces = [...new Set(members.map((member) => member.workspace_id))]
+  if (workspaces.length > workspacesMax) return (id) => id
+  const lists = await Promise.all(workspaces.map((id) => api.list('listProjects', { id }, projectsMax)))
+  return namesOf(lists.flatMap((list) => (list instanceof Refusal ? [] : list.data)))
+}
+
+/** `acme (ws_…)`: the name to recognise it by, the id to type. */
+export async function workspaceTitle(api: ApiClient, id: string): Promise<string> {
+  const workspace = await api.call('getWorkspace', { id })
+  return workspace instanceof Refusal ? id : `${cleanText(workspace.name)} (${id})`
+}
+
+const namesakesShownMax = 3
+
+/** Equal names are allowed and easily overlooked, so a new object with a name already in use gets a note. */
+export function noteNamesakes({ terminal }: CommandContext, kind: string, namesakes: readonly Named[]): void {
+  const [first] = namesakes
+  if (first === undefined) return
+  const shown = namesakes.slice(0, namesakesShownMax).map(({ id }) => id)
+  const more = namesakes.length > shown.length ? ` and ${namesakes.length - shown.length} more` : ''
+  const what = namesakes.length === 1 ? `another ${kind} has` : `other ${kind}s have`
+  terminal.complain(`Note: ${what} the name "${cleanText(first.name)}": ${shown.join(', ')}${more}\n`)
+}
+
+/** The others of this name in a list; keys that are revoked or expired do not count. */
+export function namesakesIn<Item extends Named & { readonly status?: string }>(
+  list: { readonly data: readonly Item[] } | Refusal,
+  made: Named,
+): readonly Item[] {
+  if (list instanceof Refusal) return []
+  return list.data.filter(
+    ({ id, name, status = 'active' }) => name === made.name && id !== made.id && status === 'active',
+  )
+}
+
+/** An allowlist that matches no model is allowed, since a provider may be enabled later, but it is often a mistake. */
+export async function warnIfNoModels(
+  { api, terminal }: CommandContext,
+  what: 'project' | 'key',
+  projectId: string,
+  models: readonly string[] | null,
+): Promise<void> {
+  const offered = await api.call('listProjectModels', { id: projectId })
+  // The project or key exists; failing this check is no reason to report a failure.
+  if (offered instanceof Refusal) return
+  const own = models === null ? [] : [createAllowlist(models)]
+  if (offered.data.some(({ id }) => allowsModel(own, id))) return
+  terminal.complain(
+    `Warning: this ${what} cannot call any available model. Available models: tollgate models; what other providers need: tollgate providers\n`,
+  )
+}
+
+/** A built-in model may only need a provider, and then the variable that enables it is known. */
+export async function missingModel(api: ApiClient, id: string): Promise<Refusal> {
+  const providers = await disabledProviders(api, id)
+  const [first] = providers
+  if (first === undefined) return new Refusal(exitCodes.notFound, `there is no model ${id}.`, 'tollgate models')
+  const needs = providers.map(({ provider, variables }) => `${variables.join(' and ')} (${provider})`).join(', or ')
+  const what = `${id} is built in, but none of its providers is enabled. Start the gateway with ${needs}.`
+  return new Refusal(exitCodes.notFound, what, `${first.variables.map((name) => `${name}=…`).join(' ')} npm start`)
+}
+
+interface DisabledProvider {
+  readonly provider: string
+  readonly variables: readonly string[]
+}
+
+/** In the order of the model's routes; empty if that is not why it is missing. */
+async function disabledProviders(api: ApiClient, id: string): Promise<readonly DisabledProvider[]> {
+  const model = builtInModels.find((each) => each.id === id)
+  if (model === undefined) return []
+  const enabled = await api.call('listProviders', {})
+  if (enabled instanceof Refusal) return []
+  const on = new Set(enabled.data.map((provider) => provider.id))
+  const wanted = [...new Set(model.routes.map(({ provider }) => provider))]
+  if (wanted.some((provider) => on.has(provider))) return []
+  return wanted.flatMap((provider) => {
+    const data = builtInProviders.find((each) => each.id === provider)
+    return data === undefined ? [] : [{ provider, variables: [data.variable, ...(data.needs ?? [])] }]
+  })
+}

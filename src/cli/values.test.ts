@@ -1,0 +1,99 @@
+import { expect, test } from 'bun:test'
+import { Refusal } from './refusal.ts'
+import { cleanText, counted, renderFacts, renderTable, shownCount, shownLimits, shownMs, shownTime } from './table.ts'
+import { parseSpan, readAmount, readCount, readTime } from './values.ts'
+
+const refused = (value: unknown) => value instanceof Refusal && value.exit === 2
+
+test('amounts are exact decimals, with or without a dollar sign', () => {
+  expect(['25', '$0.5', '0.000000001'].map((text) => readAmount(text, 'A'))).toEqual(['25.00', '0.50', '0.000000001'])
+  for (const text of ['', '0', '-1', '1e3', '1,000', '0.0000000001', '$$1'])
+    expect(refused(readAmount(text, 'A'))).toBe(true)
+})
+
+test('counts are whole and at least 1', () => {
+  expect(readCount('60', '--rpm')).toBe(60)
+  for (const text of ['0', '-1', '1.5', '', '1e2']) expect(refused(readCount(text, '--rpm'))).toBe(true)
+})
+
+test('spans have one unit', () => {
+  expect(['90s', '15m', '1h', '7d', '2w'].map(parseSpan)).toEqual([90, 900, 3600, 604_800, 1_209_600])
+  expect(['1', 'h', '1h30m', '-1h', '1y'].map(parseSpan)).toEqual(Array(5).fill(undefined))
+})
+
+test('a time is a span from now, the beginning of a day in UTC, or an exact time', () => {
+  // 1 800 000 000 s is 2027-01-15T08:00:00Z.
+  const at = (text: string) => readTime(text, '--expires', 1_800_000_000_000)
+  expect(at('30d')).toBe('2027-02-14T08:00:00.000Z')
+  expect(at('2027-01-31')).toBe('2027-01-31T00:00:00.000Z')
+  expect(at('2027-01-31T10:00+02:00')).toBe('2027-01-31T08:00:00.000Z')
+  for (const text of ['tomorrow', '31.01.2027', '2027-13-01', '2027-01-31T10:00']) expect(refused(at(text))).toBe(true)
+})
+
+test('values are shown the same on every machine', () => {
+  expect([shownCount(0), shownCount(999), shownCount(1_234_567n), shownCount(undefined)]).toEqual([
+    '0',
+    '999',
+    '1,234,567',
+    '–',
+  ])
+  expect([counted(1, 'wallet'), counted(1n, 'wallet'), counted(1200n, 'wallet')]).toEqual([
+    '1 wallet',
+    '1 wallet',
+    '1,200 wallets',
+  ])
+  expect([shownMs(41.4), shownMs(12_340), shownMs(undefined)]).toEqual(['41 ms', '12.3 s', '–'])
+  expect([shownTime('2026-11-15T01:02:03.004Z'), shownTime(undefined)]).toEqual(['2026-11-15 01:02:03', '–'])
+  expect(shownLimits({ tokens_per_minute: 100_000, spend_per_month: '50.00', spend_per_day: null })).toBe(
+    '100,000 tpm, $50.00/month',
+  )
+  expect(shownLimits({})).toBe('none')
+})
+
+const plain = { color: false }
+
+test('columns line up by what a terminal shows, numbers to the right, and no line ends in spaces', () => {
+  const columns = [{ title: 'NAME' }, { title: 'COST', align: 'right' } as const, { title: 'NOTE' }]
+  expect(
+    renderTable(
+      columns,
+      [
+        ['ci', '$0.50', ''],
+        ['laptop', '$12.00', 'x'],
+      ],
+      plain,
+    ),
+  ).toBe(['NAME      COST  NOTE', 'ci       $0.50', 'laptop  $12.00  x', ''].join('\n'))
+})
+
+test('wide, joined and combining characters do not move the next column', () => {
+  const rows = [
+    ['日本', '1'],
+    ['👩‍👩‍👧', '2'],
+    ['e\u0301a', '3'],
+    ['abcd', '4'],
+  ]
+  // 日本 takes four cells, the family two, é one.
+  expect(renderTable([{ title: 'N' }, { title: 'X' }], rows, plain)).toBe(
+    ['N     X', '日本  1', '👩‍👩‍👧    2', 'e\u0301a    3', 'abcd  4', ''].join('\n'),
+  )
+})
+
+test('what comes from outside cannot colour the screen, move the cursor or turn the text round', () => {
+  expect(cleanText('\u001b[31mred\r\n\u202eevil\u0007')).toBe('\ufffd[31mred\ufffd\ufffd\ufffdevil\ufffd')
+  expect(renderTable([{ title: 'N' }], [['a\nb']], plain)).toBe('N\na\ufffdb\n')
+})
+
+test('only the head is coloured, and only where colour is allowed', () => {
+  expect(renderTable([{ title: 'N' }], [['a']], { color: true })).toBe('\u001b[1mN\u001b[22m\na\n')
+})
+
+test('facts stand below each other, and unknown ones are left out', () => {
+  expect(
+    renderFacts([
+      ['id', 'ws_1'],
+      ['reason', undefined],
+      ['balance', '$5.00'],
+    ]),
+  ).toBe('  id       ws_1\n  balance  $5.00\n')
+})

@@ -1,0 +1,211 @@
+// Handlers of the catalog, prices and the routing plan. A changed price is in effect here before the answer is sent;
+// running requests keep the price they started with. A price in the configuration file can only be changed there.
+
+import type { CatalogItem, ModelPrice } from '../../api/catalog.ts'
+import type { AnswerOf } from '../../api/client.ts'
+import { listAnswer } from '../../api/fields.ts'
+import { operations } from '../../api/operations.ts'
+import { priceFromEntry } from '../../catalog/entry.ts'
+import { hasAudioPrice, type Price } from '../../catalog/price.ts'
+import { bucketNames, priceJumps } from '../../catalog/price-jump.ts'
+import {
+  type DatedPrice,
+  deletePriceOverride,
+  type PriceInForce,
+  putPriceOverride,
+  readPriceHistory,
+} from '../../catalog/price-overrides.ts'
+import { showPrice } from '../../catalog/show-price.ts'
+import { isoTime } from '../../kernel/clock.ts'
+import { Failure, invalidRequest } from '../../kernel/failure.ts'
+import { formatPrice } from '../../kernel/money.ts'
+import type { PlanExplanation } from '../../routing/explain-plan.ts'
+import type { Database } from '../../store/database.ts'
+import { appendAudit } from '../../tenancy/audit.ts'
+import type { NumberedChange } from '../../tenancy/changes/change.ts'
+import type { Changes } from '../../tenancy/changes/changes.ts'
+import { implement, type Route } from './route.ts'
+
+export type SurfaceName = AnswerOf<'getPlan'>['surface']
+
+export interface CatalogDependencies {
+  readonly database: Database
+  catalog(): readonly CatalogItem[]
+  /** Whether everyone may read the catalog, or only the operator. */
+  catalogIsPublic(): boolean
+  /** The plan for a caller without own credentials and allowlist; undefined = there is no such model. */
+  planOf(modelId: string, surface: SurfaceName): PlanExplanation | undefined
+  /** The prices in effect in this process. */
+  readonly prices: {
+    /** undefined = there is no such model. */
+    find(modelId: string): PriceInForce | undefined
+    /** After a change was committed. False: it is not in effect yet. */
+    renew(): Promise<boolean>
+  }
+  /** Tells other replicas of a price when it is committed. */
+  readonly changes: Pick<Changes, 'record' | 'tell'>
+}
+
+const renewRetryMs = 1000
+
+export function catalogRoutes(deps: CatalogDependencies): readonly Route[] {
+  return [
+    implement(operations.getCatalog, {
+      isPublic: () => deps.catalogIsPublic(),
+      async run({ query: { limit, cursor = '' } }) {
+        const models = deps
+          .catalog()
+          .filter(({ id }) => id > cursor)
+          .sort((a, b) => (a.id < b.id ? -1 : 1))
+        const page = models.slice(0, limit)
+        return listAnswer(page, page.length < models.length ? page.at(-1)?.id : undefined)
+      },
+    }),
+    implement(operations.getPlan, {
+      async run({ model, query: { surface } }) {
+        const plan = deps.planOf(model, surface)
+        if (!plan) return new Failure('NOT_FOUND', `There is no model \`${model.slice(0, 100)}\`.`)
+        const candidates = plan.candidates.map(({ place, provider, upstreamModel, dialect, lane, why = '' }) => ({
+          place: place ?? null,
+          provider,
+          upstream_model: upstreamModel,
+          dialect,
+          lane,
+          why,
+        }))
+        return { model: plan.model, surface, mode: plan.mode, candidates }
+      },
+    }),
+    ...priceRoutes(deps),
+  ]
+}
+
+function priceRoutes(deps: CatalogDependencies): readonly Route[] {
+  return [
+    implement(operations.getPrice, {
+      async run({ model }) {
+        const found = deps.prices.find(model)
+        return found ? await priceAnswer(deps, model, []) : noModel(model)
+      },
+    }),
+    implement(operations.putPrice, {
+      // Not a `write`: the answer waits until the committed price is in effect.
+      async run({ model, body, act }) {
+        const before = deps.prices.find(model)
+        if (!before) return noModel(model)
+        if (before.setter === 'file') return managedByFile(model, before)
+        const price = priceFromEntry(body)
+        const recorded = await deps.database.transaction(async (sql) => {
+          await putPriceOverride(sql, { modelId: model, price, setAt: act.at })
+          const details = { price: showPrice(price) }
+          await appendAudit(sql, { ...act, action: 'price.set', object: model, details })
+          return await deps.changes.record(sql, { kind: 'price', id: model })
+        })
+        return await renewedAnswer(deps, recorded, before)
+      },
+    }),
+    implement(operations.resetPrice, {
+      async run({ model, act }) {
+        const before = deps.prices.find(model)
+        if (!before) return noModel(model)
+        const recorded = await deps.database.transaction(async (sql) => {
+          if (!(await deletePriceOverride(sql, model))) return undefined
+          await appendAudit(sql, { ...act, action: 'price.reset', object: model })
+          return await deps.changes.record(sql, { kind: 'price', id: model })
+        })
+        return recorded ? await renewedAnswer(deps, recorded, before) : nothingSet(model)
+      },
+    }),
+  ]
+}
+
+async function renewedAnswer(
+  deps: CatalogDependencies,
+  recorded: NumberedChange,
+  before: PriceInForce,
+): Promise<ModelPrice | Failure> {
+  const { id: model } = recorded.change
+  const isInForce = await deps.prices.renew()
+  await deps.changes.tell(recorded)
+  if (!isInForce) return notInForceYet(model)
+  const after = deps.prices.find(model)
+  return await priceAnswer(deps, model, before.price && after?.price ? jumpWords(before.price, after.price) : [])
+}
+
+async function priceAnswer(
+  { database, prices }: CatalogDependencies,
+  model: string,
+  warnings: string[],
+): Promise<ModelPrice> {
+  // Read first: its version is then in the history, even if another price is set meanwhile.
+  const found = prices.find(model)
+  const history = await readPriceHistory(database.sql, model)
+  const since = history.find(({ version }) => version === found?.version)?.effectiveFrom
+  return {
+    model,
+    price: found?.price ? showPrice(found.price) : null,
+    source: found?.price ? found.source : null,
+    version: found?.version ?? null,
+    effective_from: since === undefined ? null : isoTime(since),
+    warnings,
+    history: history.map(shownDatedPrice),
+  }
+}
+
+function shownDatedPrice({ version, price, source, effectiveFrom }: DatedPrice) {
+  return { version, price: showPrice(price), source, effective_from: isoTime(effectiveFrom) }
+}
+
+function jumpWords(before: Price, after: Price): string[] {
+  const jumps = priceJumps(before, after).map(({ bucket, from, to }) => {
+    const moved = `$${formatPrice(from)} → $${formatPrice(to)}`
+    return `\`${bucketNames[bucket]}\` changed more than tenfold: ${moved} per million tokens.`
+  })
+  return [...jumps, ...lostWords(before, after)]
+}
+
+/** What happens when a price no longer has this bucket. */
+const losses = [
+  ['audioInput', 'audio is charged at the price of text'],
+  ['audioCacheRead', 'audio is charged at the price of text'],
+  ['audioOutput', 'audio is charged at the price of text'],
+  ['webSearch', 'searches are not charged'],
+  ['usOnly', 'work kept in the United States has no surcharge'],
+] as const
+
+/** Someone who sets token prices may not know that the model also had these. */
+function lostWords(before: Price, after: Price): string[] {
+  if (after.free) return []
+  const lost = losses.filter(([bucket]) => hasBucket(before, bucket) && !hasBucket(after, bucket))
+  return lost.map(([bucket, so]) => `\`${nameOf(bucket)}\` no longer has a price: ${so}.`)
+}
+
+type Loss = (typeof losses)[number][0]
+
+function hasBucket(price: Price, bucket: Loss): boolean {
+  if (bucket === 'webSearch' || bucket === 'usOnly') return price[bucket] !== undefined
+  return hasAudioPrice(price, bucket)
+}
+
+function nameOf(bucket: Loss): string {
+  if (bucket === 'usOnly') return 'us_only'
+  return bucket === 'webSearch' ? 'web_search' : bucketNames[bucket]
+}
+
+function noModel(model: string): Failure {
+  const shown = model.length > 100 ? `${model.slice(0, 100)}…` : model
+  return new Failure('NOT_FOUND', `There is no model ${shown}. GET /api/catalog lists them.`)
+}
+
+function managedByFile(model: string, { source }: PriceInForce): Failure {
+  return invalidRequest(`The price of ${model} is managed by the configuration file (${source}); change it there.`)
+}
+
+function nothingSet(model: string): Failure {
+  return new Failure('NOT_FOUND', `No price was set for ${model} here, so there is nothing to reset.`)
+}
+
+function notInForceYet(model: string): Failure {
+  const message = `The price of ${model} is stored and takes effect as soon as the database answers; the log has the cause. Retry in a second.`
+  return new Failure('OVERLOADED', message, { retryAfterMs: renewRetryMs })
+}

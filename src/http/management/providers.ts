@@ -1,0 +1,149 @@
+// Handlers of provider keys: those that workspaces bring (stored, replaced, deleted, listed by their last four
+// characters) and testing these and the operator's own.
+
+import { listAnswer } from '../../api/fields.ts'
+import { operations } from '../../api/operations.ts'
+import type { ShownProvider, TestResult } from '../../api/providers.ts'
+import { isoTime } from '../../kernel/clock.ts'
+import { Failure, invalidRequest } from '../../kernel/failure.ts'
+import type { WorkspaceId } from '../../kernel/ids.ts'
+import { Secret } from '../../kernel/secret.ts'
+import type { CredentialFault, OwnCredential } from '../../providers/signing/own-credential.ts'
+import type { Probe, ProbeVerdict } from '../../routing/probe-provider.ts'
+import type { Database } from '../../store/database.ts'
+import type { Sql } from '../../store/sql.ts'
+import { appendAudit } from '../../tenancy/audit.ts'
+import type { CredentialSummary, NewCredential } from '../../tenancy/credentials/credential.ts'
+import { getWorkspace } from '../../tenancy/workspaces.ts'
+import { credentialAnswer } from './answers.ts'
+import { implement, notFound, type Route } from './route.ts'
+
+/** Where a credential may be sent. */
+export interface CredentialDestination {
+  readonly origin: string
+  /** undefined = the provider's own. */
+  readonly baseUrl: string | undefined
+}
+
+export interface Credentials {
+  /** A Failure if the provider does not exist or the base URL may not be called. May query DNS. */
+  destinationOf(provider: string, baseUrl: string | undefined): Promise<CredentialDestination | Failure>
+  /** What is stored of a credential, or why it is not one of this provider. */
+  read(provider: string, text: string): OwnCredential | CredentialFault
+  put(sql: Sql, credential: NewCredential): Promise<CredentialSummary>
+  /** False: there was none. */
+  delete(sql: Sql, workspaceId: WorkspaceId, provider: string): Promise<boolean>
+  list(sql: Sql, workspaceId: WorkspaceId): Promise<readonly CredentialSummary[]>
+  /** After a change was committed. */
+  forget(workspaceId: WorkspaceId): void
+}
+
+export interface ProviderDependencies {
+  readonly database: Database
+  readonly credentials: Credentials
+  readonly providers: {
+    /** The enabled ones. */
+    list(): readonly ShownProvider[]
+    /** undefined = it is not enabled. */
+    test(provider: string): Promise<Probe | undefined>
+    /** Tests a workspace's own key; a Failure if there is none or it cannot be used. */
+    testOwn(workspaceId: WorkspaceId, provider: string): Promise<Probe | Failure>
+  }
+}
+
+export function providerRoutes({ database, credentials, providers }: ProviderDependencies): readonly Route[] {
+  const isMissing = async (id: WorkspaceId) => (await getWorkspace(database.sql, id)) === 'not found'
+  return [
+    implement(operations.listCredentials, {
+      async run({ id }) {
+        if (await isMissing(id)) return notFound('workspace', id)
+        return listAnswer((await credentials.list(database.sql, id)).map(credentialAnswer))
+      },
+    }),
+    implement(operations.getCredential, {
+      async run({ id, provider }) {
+        if (await isMissing(id)) return notFound('workspace', id)
+        const found = (await credentials.list(database.sql, id)).find((credential) => credential.provider === provider)
+        return found === undefined ? noCredential(provider) : credentialAnswer(found)
+      },
+    }),
+    putCredential({ database, credentials }),
+    implement(operations.deleteCredential, {
+      async write(sql, { id, provider, act }) {
+        if ((await getWorkspace(sql, id)) === 'not found') return notFound('workspace', id)
+        if (!(await credentials.delete(sql, id, provider))) return noCredential(provider)
+        await appendAudit(sql, { ...act, action: 'credential.delete', object: id, details: { provider } })
+        return undefined
+      },
+      committed: ({ id }) => credentials.forget(id),
+    }),
+    implement(operations.testCredential, {
+      async run({ id, provider, act }) {
+        if (await isMissing(id)) return notFound('workspace', id)
+        const probe = await providers.testOwn(id, provider)
+        return probe instanceof Failure ? probe : testResult(probe, act.at)
+      },
+    }),
+    implement(operations.listProviders, { run: async () => listAnswer(providers.list()) }),
+    implement(operations.testProvider, {
+      async run({ provider, act }) {
+        const probe = await providers.test(provider)
+        if (probe === undefined) return new Failure('NOT_FOUND', `The provider ${provider} is not enabled.`)
+        return testResult(probe, act.at)
+      },
+    }),
+  ]
+}
+
+function putCredential({ database, credentials }: Omit<ProviderDependencies, 'providers'>): Route {
+  return implement(operations.putCredential, {
+    // Not a `write`: host names are resolved on the way, and a transaction must not wait for that.
+    async run({ id, provider, body, act }) {
+      if ((await getWorkspace(database.sql, id)) === 'not found') return notFound('workspace', id)
+      const destination = await credentials.destinationOf(provider, body.base_url ?? undefined)
+      if (destination instanceof Failure) return destination
+      const { origin, baseUrl } = destination
+      const read = credentials.read(provider, body.api_key)
+      if ('fault' in read) return invalidRequest(`\`api_key\` ${read.fault}.`, 'api_key')
+      const credential: NewCredential = {
+        workspaceId: id,
+        provider,
+        apiKey: new Secret(read.text),
+        ...(read.name === undefined ? {} : { name: read.name }),
+        origin,
+        ...(baseUrl === undefined ? {} : { baseUrl }),
+        storedAt: act.at,
+      }
+      const stored = await database.transaction(async (sql) => {
+        const summary = await credentials.put(sql, credential)
+        const details = { provider, credential: summary.id, last4: summary.last4, origin }
+        await appendAudit(sql, { ...act, action: 'credential.put', object: id, details })
+        return summary
+      })
+      return credentialAnswer(stored)
+    },
+    committed: ({ id }) => credentials.forget(id),
+  })
+}
+
+function noCredential(provider: string): Failure {
+  return new Failure('NOT_FOUND', `The workspace has no credential for the provider ${provider}.`)
+}
+
+const verdicts: Readonly<Record<ProbeVerdict, readonly [TestResult['verdict'], string]>> = {
+  accepted: ['ok', 'The provider accepts the key.'],
+  inside: ['ok', 'It answers inside the gateway and needs no key.'],
+  refused: ['refused', 'The provider rejects the key. Replace it.'],
+  'out of credit': ['no_credit', 'The provider accepts the key, but its account has no credit. Top it up there.'],
+  throttled: ['throttled', 'The provider accepts the key, but throttles it now. Try again in a minute.'],
+  failing: ['failing', 'The provider has an outage or an internal error. Try again later.'],
+  redirecting: ['wrong_address', 'The address redirects, and redirects are not followed. Correct the address.'],
+  'wrong address': ['wrong_address', 'The address answers, but not as this provider. Correct the address.'],
+  unreachable: ['unreachable', 'The provider cannot be reached'],
+}
+
+function testResult({ verdict, status, why }: Probe, now: number): TestResult {
+  const [shown, text] = verdicts[verdict]
+  const message = verdict === 'unreachable' ? `${text} (${why ?? 'the call failed'}).` : text
+  return { verdict: shown, message, status: status ?? null, tested_at: isoTime(now) }
+}

@@ -1,0 +1,408 @@
+// Handlers of the request log: listing, explaining, following, exporting and summing up requests. The sums of an
+// explained charge are exact to the nano-dollar.
+
+import { fileTypeOf, listAnswer } from '../../api/fields.ts'
+import { operations } from '../../api/operations.ts'
+import { type ExplainedRequest, type LoggedRequest, statsGroupsMax } from '../../api/requests.ts'
+import { chargeLines } from '../../catalog/charge-lines.ts'
+import { readPriceVersion } from '../../catalog/price-versions.ts'
+import { type Clock, isoTime } from '../../kernel/clock.ts'
+import { Failure, invalidRequest } from '../../kernel/failure.ts'
+import { isId, type KeyId, type ProjectId, type RequestId, type WorkspaceId } from '../../kernel/ids.ts'
+import { formatPico, formatPrice, formatUsd, type Nano, picoToNano, zeroNano } from '../../kernel/money.ts'
+import type { Usage } from '../../kernel/usage.ts'
+import type { Ledger } from '../../ledger/ledger.ts'
+import type { Transfer, TransferKind } from '../../ledger/transfer.ts'
+import type { Database } from '../../store/database.ts'
+import type { RequestLog as StoredLog } from '../../telemetry/request-log.ts'
+import type { LoggedRequest as StoredRequest } from '../../telemetry/request-row.ts'
+import type { RequestTail } from '../../telemetry/request-tail.ts'
+import type { Figures } from '../../telemetry/rollups/count-requests.ts'
+import { firstEventsOf } from '../../telemetry/rollups/first-event.ts'
+import { readStats, type StatGroup } from '../../telemetry/rollups/read-stats.ts'
+import { exportUsage } from '../../telemetry/usage-export.ts'
+import type { Page, PageQuery } from '../../tenancy/page.ts'
+import { type CsvValue, csvLine } from '../../wire/csv.ts'
+import { pageOf, transferAnswer } from './answers.ts'
+import { type Call, implement, notFound, type Route } from './route.ts'
+
+interface RequestFilters {
+  readonly workspaceId?: WorkspaceId
+  readonly projectId?: ProjectId
+  readonly keyId?: KeyId
+  readonly model?: string
+  readonly outcome?: 'ok' | 'failed'
+}
+
+export interface RequestQuery extends PageQuery, RequestFilters {
+  /** When they started, epoch milliseconds; `to` is exclusive. */
+  readonly from?: number
+  readonly to?: number
+}
+
+export interface RequestLog {
+  /** Newest first. An unknown id has no requests. */
+  list(query: RequestQuery): Promise<Page<LoggedRequest>>
+  find(id: RequestId): Promise<ExplainedRequest | undefined>
+}
+
+export interface RequestDependencies {
+  readonly database: Database
+  readonly clock: Clock
+  readonly requests: RequestLog
+  readonly tail: RequestTail
+}
+
+const dayMs = 86_400_000
+/** A quarter of a year by the hour is some two thousand points. */
+const statsDaysMax = 92
+const usageSpanMs = 30 * dayMs
+
+export function requestRoutes({ database, clock, requests, tail }: RequestDependencies): readonly Route[] {
+  const follow = createFollowRequests(tail)
+  return [
+    implement(operations.followRequests, {
+      events({ query }, signal) {
+        const stream = follow(filtersOf(query), signal)
+        if (stream) return stream
+        return new Failure('OVERLOADED', 'Too many clients are already following the request log.', {
+          retryAfterMs: 10_000,
+        })
+      },
+    }),
+    implement(operations.exportRequests, {
+      download({ query }) {
+        const { format } = query
+        const pages = readPages(requests, { ...filtersOf(query), ...spanOf(query) })
+        const pieces = format === 'csv' ? csvPieces(pages) : jsonPieces(pages)
+        return { type: fileTypeOf[format], name: `requests.${format}`, pieces }
+      },
+    }),
+    implement(operations.listRequests, {
+      async run({ query }) {
+        const found = await requests.list({ ...pageOf(query), ...filtersOf(query), ...spanOf(query) })
+        return listAnswer(found.items, found.nextCursor)
+      },
+    }),
+    implement(operations.getRequest, {
+      run: async ({ id }) => (await requests.find(id)) ?? notFound('request', id),
+    }),
+    implement(operations.getStats, {
+      async run({ query }) {
+        const to = query.to ?? clock.now()
+        const from = query.from ?? Math.max(0, to - dayMs)
+        if (from >= to) return invalidRequest('`from` must be before `to`.', 'from')
+        if (to - from > statsDaysMax * dayMs) {
+          return invalidRequest(`At most ${statsDaysMax} days can be summed up at once.`, 'from')
+        }
+        const { workspace_id: workspaceId, group } = query
+        const stats = await readStats(database, clock, { from, to, group, ...(workspaceId && { workspaceId }) })
+        const groups = stats.groups.slice(0, statsGroupsMax).map(async ({ id, figures }) => {
+          return { id, name: await nameOf(database, group, id), ...sumsAnswer(figures) }
+        })
+        return {
+          from: isoTime(stats.from),
+          to: isoTime(stats.to),
+          counted_until: isoTime(stats.countedUntil),
+          total: sumsAnswer(stats.total),
+          hours: stats.hours.map(({ start, figures }) => ({ start: isoTime(start), ...sumsAnswer(figures) })),
+          groups: await Promise.all(groups),
+          groups_left_off: stats.groups.length - groups.length,
+        }
+      },
+    }),
+    implement(operations.exportUsage, {
+      download({ query }) {
+        const {
+          to = clock.now(),
+          from = Math.max(0, to - usageSpanMs),
+          format,
+          group_by: groupBy,
+          workspace_id: workspaceId,
+        } = query
+        const wanted = { database, from, to, format, groupBy, ...(workspaceId && { workspaceId }) }
+        return { type: fileTypeOf[format], name: `usage.${format}`, pieces: exportUsage(wanted) }
+      },
+    }),
+  ]
+}
+
+function filtersOf(query: Call<typeof operations.followRequests>['query']): RequestFilters {
+  return {
+    ...(query.workspace_id !== undefined && { workspaceId: query.workspace_id }),
+    ...(query.project_id !== undefined && { projectId: query.project_id }),
+    ...(query.key_id !== undefined && { keyId: query.key_id }),
+    ...(query.model !== undefined && { model: query.model }),
+    ...(query.outcome !== undefined && { outcome: query.outcome }),
+  }
+}
+
+function spanOf({ from, to }: { readonly from?: number | undefined; readonly to?: number | undefined }) {
+  return { ...(from !== undefined && { from }), ...(to !== undefined && { to }) }
+}
+
+export interface ReaderDependencies {
+  readonly database: Database
+  readonly ledger: Pick<Ledger, 'transfersOf'>
+  readonly requests: Pick<StoredLog, 'list' | 'find'>
+}
+
+export function createRequestReader({ database, ledger, requests }: ReaderDependencies): RequestLog {
+  return {
+    async list({ limit, cursor, ...filters }) {
+      const before = cursor !== undefined && isId('req', cursor) ? { before: cursor } : {}
+      const found = await requests.list({ ...filters, ...before, limit: limit + 1 })
+      const items = found.slice(0, limit).map(requestAnswer)
+      return { items, nextCursor: found.length > limit ? items.at(-1)?.id : undefined }
+    },
+    async find(id: RequestId) {
+      const request = await requests.find(id)
+      if (!request) return undefined
+      const transfers = await ledger.transfersOf(id)
+      const transferOf = (wanted: TransferKind) => transfers.find(({ kind }) => kind === wanted)
+      // The transfer knows which route served in the end: a call on a workspace's own credential has no catalog price.
+      const charge = transferOf('charge')
+      return {
+        ...requestAnswer(request),
+        ...(charge && { price_version: charge.priceVersion ?? null }),
+        charge: await explainCharge(database, request, { charge, writeoff: transferOf('writeoff') }),
+        transfers: transfers.map((transfer) => transferAnswer(transfer, request.workspaceId)),
+      }
+    },
+  }
+}
+
+function requestAnswer(request: StoredRequest): LoggedRequest {
+  return {
+    id: request.id,
+    started_at: isoTime(request.startedAt),
+    workspace_id: request.workspaceId,
+    project_id: request.projectId,
+    key_id: request.keyId,
+    path: request.path,
+    stream: request.stream,
+    model: request.model ?? null,
+    status: request.status,
+    code: request.code ?? null,
+    reason: request.reason ?? null,
+    provider: request.provider ?? null,
+    upstream_model: request.upstreamModel ?? null,
+    lane: request.lane ?? null,
+    candidates: request.candidates.map(({ provider, upstreamModel, why }) => ({
+      provider,
+      upstream_model: upstreamModel,
+      why: why ?? null,
+    })),
+    attempts: request.attempts.map(({ provider, upstreamModel, outcome, ms }) => ({
+      provider,
+      upstream_model: upstreamModel,
+      outcome,
+      ms,
+    })),
+    warnings: request.warnings,
+    notes: request.notes,
+    usage: request.usage ? usageAnswer(request.usage) : null,
+    price_version: request.priceVersion ?? null,
+    cost: usdOrNull(request.charge),
+    held: usdOrNull(request.held),
+    first_event_ms: request.firstEventMs ?? null,
+    total_ms: request.totalMs,
+    client: request.client ?? null,
+  }
+}
+
+function usageAnswer(usage: Usage) {
+  return {
+    input_tokens: usage.inputTokens,
+    cache_read_tokens: usage.cacheReadTokens,
+    cache_write_tokens: usage.cacheWriteTokens,
+    cache_write_1h_tokens: usage.cacheWriteLongTokens,
+    output_tokens: usage.outputTokens,
+    reasoning_tokens: usage.reasoningTokens ?? null,
+    audio_input_tokens: usage.audioInputTokens ?? 0,
+    audio_cache_read_tokens: usage.audioCacheReadTokens ?? 0,
+    audio_output_tokens: usage.audioOutputTokens ?? 0,
+    web_searches: usage.webSearches ?? 0,
+    us_only: usage.isUsOnly ?? false,
+    source: usage.source,
+  }
+}
+
+interface Settled {
+  readonly charge: Transfer | undefined
+  /** The part the wallet could not pay. */
+  readonly writeoff: Transfer | undefined
+}
+
+/** null if nothing was charged by a price: rejected requests, and calls on a workspace's own credential without a fee. */
+async function explainCharge(database: Database, { usage, held }: StoredRequest, { charge, writeoff }: Settled) {
+  if (!usage || charge?.priceVersion === undefined) return null
+  const version = await readPriceVersion(database, charge.priceVersion)
+  if (!version) return null
+  const lines = chargeLines(version.price, usage)
+  const writtenOff = writeoff?.amount ?? zeroNano
+  // An estimate costs at most what was held, so its lines may add up to more.
+  const total = charge.estimated
+    ? charge.amount + writtenOff
+    : picoToNano(lines.reduce((sum, { pico }) => sum + pico, 0n))
+  return {
+    price_version: charge.priceVersion,
+    price_source: version.source,
+    price_effective_from: isoTime(version.effectiveFrom),
+    lines: lines.map(({ kind, tokens, price, pico }) => ({
+      kind,
+      tokens,
+      price_per_million: formatPrice(price),
+      amount: formatPico(pico),
+    })),
+    total: formatUsd(total as Nano),
+    written_off: formatUsd(writtenOff),
+    charged: formatUsd(charge.amount),
+    released: usdOrNull(held === undefined ? undefined : ((held > charge.amount ? held - charge.amount : 0n) as Nano)),
+  }
+}
+
+function usdOrNull(amount: Nano | undefined): string | null {
+  return amount === undefined ? null : formatUsd(amount)
+}
+
+function sumsAnswer(figures: Figures) {
+  return {
+    requests: Number(figures.requests),
+    errors: Number(figures.errors),
+    input_tokens: Number(figures.inputTokens),
+    output_tokens: Number(figures.outputTokens),
+    cost: formatUsd(figures.charge as Nano),
+    first_event_ms: firstEventsOf(figures.firstEvents),
+  }
+}
+
+async function nameOf({ sql }: Database, group: StatGroup, id: string): Promise<string | null> {
+  if (group === 'model') return null
+  const [row] = await (group === 'key'
+    ? sql<{ name: string }>`SELECT name FROM api_keys WHERE id = ${id}`
+    : sql<{ name: string }>`SELECT name FROM projects WHERE id = ${id}`)
+  return row?.name ?? null
+}
+
+const pageSize = 200
+
+/** Page by page, so that a year of requests is never in memory. Requests that arrive meanwhile are newer than the first page. */
+async function* readPages(
+  requests: RequestLog,
+  filters: Omit<RequestQuery, 'limit' | 'cursor'>,
+): AsyncGenerator<readonly LoggedRequest[]> {
+  let cursor: string | undefined
+  do {
+    const page = await requests.list({ ...filters, limit: pageSize, ...(cursor !== undefined && { cursor }) })
+    yield page.items
+    cursor = page.nextCursor
+  } while (cursor !== undefined)
+}
+
+async function* jsonPieces(pages: AsyncIterable<readonly LoggedRequest[]>): AsyncGenerator<string> {
+  for await (const page of pages) yield page.map((request) => `${JSON.stringify(request)}\n`).join('')
+}
+
+async function* csvPieces(pages: AsyncIterable<readonly LoggedRequest[]>): AsyncGenerator<string> {
+  yield `${Object.keys(columns).join(',')}\r\n`
+  const values = Object.values(columns)
+  for await (const page of pages) {
+    yield page.map((request) => `${csvLine(values.map((value) => value(request)))}\r\n`).join('')
+  }
+}
+
+/** In this order; null becomes an empty cell. */
+const columns: Readonly<Record<string, (request: LoggedRequest) => CsvValue>> = {
+  started_at: (request) => request.started_at,
+  id: (request) => request.id,
+  workspace_id: (request) => request.workspace_id,
+  project_id: (request) => request.project_id,
+  key_id: (request) => request.key_id,
+  path: (request) => request.path,
+  stream: (request) => request.stream,
+  model: (request) => request.model,
+  status: (request) => request.status,
+  code: (request) => request.code,
+  provider: (request) => request.provider,
+  upstream_model: (request) => request.upstream_model,
+  attempts: (request) => request.attempts.length,
+  input_tokens: ({ usage }) => usage?.input_tokens ?? null,
+  cache_read_tokens: ({ usage }) => usage?.cache_read_tokens ?? null,
+  cache_write_tokens: ({ usage }) => usage?.cache_write_tokens ?? null,
+  cache_write_1h_tokens: ({ usage }) => usage?.cache_write_1h_tokens ?? null,
+  output_tokens: ({ usage }) => usage?.output_tokens ?? null,
+  reasoning_tokens: ({ usage }) => usage?.reasoning_tokens ?? null,
+  audio_input_tokens: ({ usage }) => usage?.audio_input_tokens ?? null,
+  audio_cache_read_tokens: ({ usage }) => usage?.audio_cache_read_tokens ?? null,
+  audio_output_tokens: ({ usage }) => usage?.audio_output_tokens ?? null,
+  web_searches: ({ usage }) => usage?.web_searches ?? null,
+  us_only: ({ usage }) => usage?.us_only ?? null,
+  usage_source: ({ usage }) => usage?.source ?? null,
+  price_version: (request) => request.price_version,
+  cost: (request) => request.cost,
+  first_event_ms: (request) => request.first_event_ms,
+  total_ms: (request) => request.total_ms,
+  client: (request) => request.client,
+  reason: (request) => request.reason,
+}
+
+/** undefined = too many clients are following already. */
+type FollowRequests = (filters: RequestFilters, signal: AbortSignal) => ReadableStream<Uint8Array> | undefined
+
+/** Chunks that wait for a slow reader; a slower one misses requests and can list them. */
+const queuedChunksMax = 8
+/** The tail polls once a second. Proxies, and the gateway itself, close connections that stay silent. */
+const pollsPerKeepAlive = 15
+
+const encoder = new TextEncoder()
+
+function createFollowRequests(tail: RequestTail): FollowRequests {
+  /** Serialised once, however many clients follow. */
+  const serialised = new WeakMap<StoredRequest, string>()
+  const eventOf = (request: StoredRequest): string => {
+    const event = serialised.get(request) ?? `event: request\ndata: ${JSON.stringify(requestAnswer(request))}\n\n`
+    serialised.set(request, event)
+    return event
+  }
+
+  return (filters, signal) => {
+    let controller: ReadableStreamDefaultController<Uint8Array> | undefined
+    let polls = 0
+    const send = (text: string): void => {
+      if (controller && (controller.desiredSize ?? 0) > 0) controller.enqueue(encoder.encode(text))
+    }
+    const stop = tail.listen({
+      onRequests(requests) {
+        polls++
+        // Everything a poll found goes out at once, because each chunk is a write to the socket.
+        const events = requests.filter((request) => passes(request, filters)).map(eventOf)
+        if (polls % pollsPerKeepAlive === 0) events.push(': still here\n\n')
+        if (events.length > 0) send(events.join(''))
+      },
+      onEnd: () => controller?.close(),
+    })
+    if (!stop) return undefined
+    signal.addEventListener('abort', stop, { once: true })
+    return new ReadableStream<Uint8Array>(
+      {
+        start(own) {
+          controller = own
+          send('retry: 2000\n: listening\n\n')
+        },
+        cancel: stop,
+      },
+      new CountQueuingStrategy({ highWaterMark: queuedChunksMax }),
+    )
+  }
+}
+
+function passes(request: StoredRequest, { workspaceId, projectId, keyId, model, outcome }: RequestFilters): boolean {
+  return (
+    (workspaceId === undefined || request.workspaceId === workspaceId) &&
+    (projectId === undefined || request.projectId === projectId) &&
+    (keyId === undefined || request.keyId === keyId) &&
+    (model === undefined || request.model === model) &&
+    (outcome === undefined || (request.code === undefined) === (outcome === 'ok'))
+  )
+}

@@ -1,0 +1,281 @@
+// Serves the management API: matches the route, authorises the caller, checks the input, runs the handler and answers.
+
+import { createHash } from 'node:crypto'
+import { listAnswer } from '../../api/fields.ts'
+import { openApiDocument } from '../../api/open-api.ts'
+import { operations } from '../../api/operations.ts'
+import type { Setting } from '../../api/system.ts'
+import { Failure, invalidRequest, retryHeaders } from '../../kernel/failure.ts'
+import { createId, type RequestId } from '../../kernel/ids.ts'
+import { isStoreUnavailable } from '../../store/sql-error.ts'
+import { listAudit } from '../../tenancy/audit.ts'
+import type { Idempotency, StoredAnswer } from '../../tenancy/idempotency.ts'
+import { queryOf } from '../request.ts'
+import { type ApiAnswer, apiHeaders, respond, respondEvents, respondFile } from '../responses.ts'
+import { auditAnswer, pageOf } from './answers.ts'
+import { type Actor, type AuthorizeDependencies, createAuthorize } from './authorize.ts'
+import { type CatalogDependencies, catalogRoutes } from './catalog.ts'
+import { checkBody, checkQuery, readJson } from './input.ts'
+import { keyRoutes, limitRoutes, type ProjectDependencies, projectRoutes } from './projects.ts'
+import { type ProviderDependencies, providerRoutes } from './providers.ts'
+import { type RequestDependencies, requestRoutes } from './requests.ts'
+import {
+  createMatchRoute,
+  type Download,
+  hasIdForm,
+  implement,
+  type Match,
+  notFound,
+  type Route,
+  type UntypedCall,
+} from './route.ts'
+import { type WalletDependencies, walletRoutes } from './wallet.ts'
+import { type WorkspaceDependencies, workspaceRoutes } from './workspaces.ts'
+import { createRunWrite } from './writes.ts'
+
+export interface RouteDependencies
+  extends WorkspaceDependencies,
+    WalletDependencies,
+    ProjectDependencies,
+    ProviderDependencies,
+    CatalogDependencies,
+    RequestDependencies {
+  readonly ledger: WorkspaceDependencies['ledger'] & WalletDependencies['ledger'] & ProjectDependencies['ledger']
+  readonly credentials: ProviderDependencies['credentials']
+  readonly requests: RequestDependencies['requests']
+  /** The configuration in effect, without secrets. */
+  settings(): readonly Setting[]
+  /** The program's version, for the OpenAPI document. */
+  readonly version: string
+}
+
+export interface ManagementDependencies extends RouteDependencies, AuthorizeDependencies {
+  readonly idempotency: Idempotency
+  /** Limits the work done for callers without a token. */
+  readonly budget: {
+    /** undefined = the budget is used up for now. */
+    spend<Result>(run: () => Result): Promise<Awaited<Result> | undefined>
+    /** Completes work that `spend` started. */
+    finish<Result>(run: () => Result): Promise<Awaited<Result>>
+    spendFreely<Result>(run: () => Result): Promise<Awaited<Result>>
+  }
+  /** In the error format of the chat surface. */
+  renderFailure(failure: Failure, id: RequestId): string
+}
+
+/** Long work, such as the export of a year, is silent for longer than an unauthenticated connection may be idle. */
+export interface IdleTimeout {
+  keepOpen(): void
+  rearm(): void
+}
+
+/** `path` is the result of pathOf; undefined = not a path of this API. */
+export type ManagementApi = (request: Request, path: string, socket?: IdleTimeout) => Promise<Response> | undefined
+
+/** A ReadableStream is a stream of events. */
+type Served = ApiAnswer | Download | ReadableStream<Uint8Array>
+
+const storeRetryMs = 1000
+const busyRetryMs = 1000
+const managedByHeader = 'x-tollgate-managed-by'
+
+export function createManagementApi(deps: ManagementDependencies): ManagementApi {
+  const { clock } = deps
+  const matchRoute = createMatchRoute(managementRoutes(deps))
+  const authorize = createAuthorize(deps)
+  const runWrite = createRunWrite(deps)
+  /** Idempotency keys of requests running in this process; the same key elsewhere waits in the database. */
+  const running = new Set<string>()
+
+  async function serve(
+    request: Request,
+    path: string,
+    requestId: RequestId,
+    socket: IdleTimeout | undefined,
+  ): Promise<Served | Failure> {
+    const match = matchRoute(request.method, path)
+    if (match instanceof Failure) return match
+    const { route } = match
+    const actor = isPublic(route) ? anyone : await authorize(request)
+    if (actor instanceof Failure) return actor
+    if (route.kind !== undefined && !hasIdForm(match)) return notFound(route.kind, match.id)
+    const input = await readInput(request, match)
+    if (input instanceof Failure) return input
+    if (actor !== anyone) socket?.keepOpen()
+    const { json, ...checked } = input
+    const managedBy = readManager(request)
+    if (managedBy instanceof Failure) return managedBy
+    const act = { actor: actor.name, at: clock.now(), requestId, managedBy }
+    const call: UntypedCall = { ...checked, id: match.id, provider: match.provider, model: match.model, act }
+    if (route.events) return request.method === 'HEAD' ? { status: 200, body: '' } : route.events(call, request.signal)
+    if (route.download) return request.method === 'HEAD' ? { status: 200, body: '' } : route.download(call)
+    if (actor === anyone) return await runPublic(request, route, call)
+    if (call.idempotencyKey === undefined) return await run(route, call, undefined)
+    const once = `${path} ${call.idempotencyKey}`
+    if (running.has(once)) return stillRunning()
+    running.add(once)
+    try {
+      return await run(route, call, { scope: `api:${path}`, bodySha256: sha256(JSON.stringify(json)) })
+    } finally {
+      running.delete(once)
+    }
+  }
+
+  /**
+   * The operator is served even when the public budget is used up. A console session is checked first; a token only
+   * when it is needed, because a wrong token counts as a guess.
+   */
+  async function runPublic(request: Request, route: Route, call: UntypedCall): Promise<ApiAnswer | Failure> {
+    const { spend, finish, spendFreely } = deps.budget
+    if (!(await hasSession(request))) {
+      const value = await spend(() => route.run?.(call))
+      if (value !== undefined) return await finish(() => answerOf(route, value))
+      if ((await authorize(request)) instanceof Failure) return overloaded()
+    }
+    const value = await spendFreely(() => route.run?.(call))
+    return await spendFreely(() => answerOf(route, value))
+  }
+
+  /** False if the session cannot be looked up: the catalog is shown even while the database is unreachable. */
+  async function hasSession(request: Request): Promise<boolean> {
+    try {
+      const session = await deps.sessionOf?.(request)
+      return session !== undefined && !(session instanceof Failure)
+    } catch (error) {
+      if (isStoreUnavailable(error)) return false
+      throw error
+    }
+  }
+
+  async function run(
+    route: Route,
+    call: UntypedCall,
+    keyed: { readonly scope: string; readonly bodySha256: string } | undefined,
+  ): Promise<ApiAnswer | Failure> {
+    const { act, idempotencyKey: key } = call
+    const request = keyed && key !== undefined ? { ...keyed, key, ...act } : undefined
+    const answer = route.write
+      ? await runWrite(request, async (sql) => answerOf(route, await route.write?.(sql, call)))
+      : answerOf(route, await route.run?.(call))
+    if (!(answer instanceof Failure)) route.committed?.(call)
+    return answer
+  }
+
+  async function answer(request: Request, path: string, socket: IdleTimeout | undefined): Promise<Response> {
+    const id = createId('req')
+    try {
+      const outcome = await serve(request, path, id, socket)
+      if (!(outcome instanceof Failure) && 'pieces' in outcome) {
+        return respondFile(outcome, id, (thrown) => void deps.onDefect(thrown, id))
+      }
+      socket?.rearm()
+      if (outcome instanceof Failure) return refuse(outcome, id)
+      return outcome instanceof ReadableStream ? respondEvents(outcome, id) : respond(outcome, id)
+    } catch (thrown) {
+      socket?.rearm()
+      return refuse(isStoreUnavailable(thrown) ? storeUnavailable() : deps.onDefect(thrown, id), id)
+    }
+  }
+
+  function refuse(failure: Failure, id: RequestId): Response {
+    const headers = { ...apiHeaders(id), ...retryHeaders(failure) }
+    if (failure.facts.allow !== undefined) headers.allow = failure.facts.allow
+    if (failure.status === 401) headers['www-authenticate'] = 'Bearer realm="Tollgate"'
+    return new Response(deps.renderFailure(failure, id), { status: failure.status, headers })
+  }
+
+  return (request, path, socket) => (path.startsWith('/api/') ? answer(request, path, socket) : undefined)
+}
+
+/** All routes of this gateway, in the order in which they are matched. */
+export function managementRoutes(deps: RouteDependencies): readonly Route[] {
+  const routes: Route[] = [
+    ...workspaceRoutes(deps),
+    ...walletRoutes(deps),
+    ...projectRoutes(deps),
+    ...keyRoutes(deps),
+    ...limitRoutes(deps),
+    ...providerRoutes(deps),
+    ...catalogRoutes(deps),
+    ...requestRoutes(deps),
+    implement(operations.listAudit, {
+      async run({ query }) {
+        const { items, nextCursor } = await listAudit(deps.database.sql, pageOf(query))
+        return listAnswer(items.map(auditAnswer), nextCursor)
+      },
+    }),
+    implement(operations.getConfig, { run: async () => listAnswer(deps.settings()) }),
+  ]
+  let document: object | undefined
+  const openApi = implement(operations.getOpenApi, {
+    async run() {
+      document ??= openApiDocument([...routes], deps.version)
+      return { openapi: '3.1.0', ...document }
+    },
+  })
+  routes.push(openApi)
+  return routes
+}
+
+/** The caller of a public operation. */
+const anyone: Actor = Object.freeze({ name: 'public' })
+
+function isPublic(route: Route): boolean {
+  return route.public === 'always' || (route.public === 'by setting' && route.isPublic?.() === true)
+}
+
+/** `file`: the object belongs to a configuration file, and only the file can change it from then on. */
+function readManager(request: Request): 'file' | undefined | Failure {
+  const manager = request.headers.get(managedByHeader)
+  if (manager === null || manager === 'api') return undefined
+  return manager === 'file' ? manager : invalidRequest(`\`${managedByHeader}\` must be api or file.`, managedByHeader)
+}
+
+interface Input {
+  readonly body: unknown
+  readonly query: unknown
+  /** The body before it was checked. */
+  readonly json: unknown
+  readonly idempotencyKey: string | undefined
+}
+
+async function readInput(request: Request, { route }: Match): Promise<Input | Failure> {
+  const query = route.query && checkQuery(route.query, queryOf(request.url))
+  if (query instanceof Failure) return query
+  const idempotencyKey = route.method === 'POST' ? request.headers.get('idempotency-key') : null
+  if (idempotencyKey !== null && !/^[ -~]{1,255}$/.test(idempotencyKey)) {
+    return invalidRequest('`Idempotency-Key` must have 1 to 255 printable ASCII characters.', 'Idempotency-Key')
+  }
+  const rest = { query: query?.value, idempotencyKey: idempotencyKey ?? undefined }
+  if (!route.body) return { ...rest, body: undefined, json: undefined }
+  const json = await readJson(request)
+  if (json instanceof Failure) return json
+  const body = checkBody(route.body, json.value)
+  return body instanceof Failure ? body : { ...rest, body: body.value, json: json.value }
+}
+
+function answerOf({ status }: Route, value: unknown): StoredAnswer | Failure {
+  return value instanceof Failure ? value : { status, body: status === 204 ? '' : JSON.stringify(value) }
+}
+
+function sha256(text: string): string {
+  return createHash('sha256').update(text).digest('hex')
+}
+
+function stillRunning(): Failure {
+  return new Failure('LIMIT_EXCEEDED', 'A request with this Idempotency-Key is still running. Retry in a second.', {
+    retryAfterMs: busyRetryMs,
+  })
+}
+
+function overloaded(): Failure {
+  return new Failure('OVERLOADED', 'Too many requests at once. Retry in a second, or send the management token.', {
+    retryAfterMs: busyRetryMs,
+  })
+}
+
+function storeUnavailable(): Failure {
+  return new Failure('OVERLOADED', 'Tollgate cannot reach its database. Retry in a second.', {
+    retryAfterMs: storeRetryMs,
+  })
+}

@@ -1,0 +1,123 @@
+// Handlers of the wallet: reading it, top-ups, corrections and card payments. A correction is a new transfer with a
+// reason; existing transfers never change.
+
+import { createHash } from 'node:crypto'
+import { listAnswer } from '../../api/fields.ts'
+import { operations } from '../../api/operations.ts'
+import { checkoutSchema } from '../../api/wallet.ts'
+import { Failure } from '../../kernel/failure.ts'
+import type { WorkspaceId } from '../../kernel/ids.ts'
+import { formatUsd, type Nano } from '../../kernel/money.ts'
+import type { Correction } from '../../ledger/correct.ts'
+import type { Insufficient } from '../../ledger/insufficient.ts'
+import type { Ledger } from '../../ledger/ledger.ts'
+import type { Idempotency } from '../../tenancy/idempotency.ts'
+import { getWorkspace } from '../../tenancy/workspaces.ts'
+import type { Checkout, CheckoutSession } from '../payments/stripe-checkout.ts'
+import { pageOf, transferAnswer, walletAnswer } from './answers.ts'
+import { type Handler, implement, notFound, type Route } from './route.ts'
+import { auditMove, createRunWrite, type MoveDependencies, moveFailure } from './writes.ts'
+
+export interface WalletDependencies extends MoveDependencies {
+  readonly ledger: Pick<Ledger, 'fund' | 'wallet' | 'transfers' | 'correct'>
+  readonly idempotency: Idempotency
+  /** undefined = no payments are configured, and then the operation does not exist. */
+  readonly checkout?: Checkout | undefined
+}
+
+export function walletRoutes(deps: WalletDependencies): readonly Route[] {
+  const { database, ledger, checkout } = deps
+  const isMissing = async (id: WorkspaceId) => (await getWorkspace(database.sql, id)) === 'not found'
+  return [
+    implement(operations.getWallet, {
+      async run({ id }) {
+        if (await isMissing(id)) return notFound('workspace', id)
+        return walletAnswer(await ledger.wallet(id))
+      },
+    }),
+    implement(operations.topUp, {
+      async run({ id, body: { amount, reference }, act, idempotencyKey }) {
+        if (await isMissing(id)) return notFound('workspace', id)
+        const outcome = await ledger.fund({
+          workspaceId: id,
+          amount,
+          kind: 'topup',
+          ...(reference == null ? {} : { reference }),
+          ...(idempotencyKey === undefined ? {} : { idempotencyKey }),
+        })
+        if (outcome.kind !== 'funded') return moveFailure(outcome, amount, { done: 'credited', does: 'credits' })
+        const details = { amount: formatUsd(outcome.transfer.amount) }
+        await auditMove(deps, { ...act, action: 'wallet.topup', object: id, details }, outcome)
+        return { id: outcome.transfer.id, amount: formatUsd(amount), balance: formatUsd(outcome.posted) }
+      },
+    }),
+    implement(operations.correctWallet, {
+      async run({ id, body: { amount, direction, reason }, act, idempotencyKey }) {
+        if (await isMissing(id)) return notFound('workspace', id)
+        const key = idempotencyKey === undefined ? {} : { idempotencyKey }
+        const correction: Correction = { workspaceId: id, amount, direction, reason, ...key }
+        const outcome = await ledger.correct(correction)
+        if (outcome.kind === 'insufficient') return tooLittleAvailable(outcome, amount)
+        if (outcome.kind !== 'corrected') return moveFailure(outcome, amount, { done: 'corrected', does: 'corrects' })
+        const details = { direction, amount: formatUsd(amount), reason }
+        await auditMove(deps, { ...act, action: 'wallet.correct', object: id, details }, outcome)
+        const balance = formatUsd(outcome.posted)
+        return { id: outcome.transfer.id, amount: details.amount, direction, balance }
+      },
+    }),
+    ...(checkout ? [implement(operations.createCheckout, startCheckout(deps, checkout, isMissing))] : []),
+    implement(operations.listTransfers, {
+      async run({ id, query }) {
+        if (await isMissing(id)) return notFound('workspace', id)
+        const { transfers, nextCursor } = await ledger.transfers(id, pageOf(query))
+        return listAnswer(
+          transfers.map((transfer) => transferAnswer(transfer, id)),
+          nextCursor,
+        )
+      },
+    }),
+  ]
+}
+
+/** Has the values of every 402. Not retried automatically: a person decides how much to take. */
+function tooLittleAvailable({ posted, held }: Insufficient, amount: Nano): Failure {
+  const available = formatUsd((posted > held ? posted - held : 0n) as Nano)
+  const of = held > 0n ? `: the balance is $${formatUsd(posted)}, and running requests hold $${formatUsd(held)}` : ''
+  const message = `Cannot take $${formatUsd(amount)}; $${available} is available${of}. A wallet never goes below zero; take at most $${available}.`
+  const amounts = { balance: formatUsd(posted), held: formatUsd(held), needed: formatUsd(amount) }
+  const reason = posted < amount ? 'empty' : 'in_flight'
+  return new Failure('INSUFFICIENT_BALANCE', message, { shouldRetry: false, metadata: { reason, ...amounts } })
+}
+
+/** Rolls back the lookup of an earlier answer; never shown. */
+const notAnswered = new Failure('NOT_FOUND', 'No earlier request had this Idempotency-Key.')
+
+/** Nothing is credited here: the webhook does that once the payment was made. */
+function startCheckout(
+  deps: WalletDependencies,
+  checkout: Checkout,
+  isMissing: (id: WorkspaceId) => Promise<boolean>,
+): Handler<typeof operations.createCheckout> {
+  const runWrite = createRunWrite(deps)
+  return {
+    // Not a `write`: a transaction must not wait for another server.
+    async run({ id, body: { amount }, act, idempotencyKey: key }) {
+      if (await isMissing(id)) return notFound('workspace', id)
+      const start = () => checkout(id, amount, act.requestId)
+      if (key === undefined) return await start()
+      const bodySha256 = createHash('sha256').update(String(amount)).digest('hex')
+      const scope = `api:/api/workspaces/${id}/checkouts`
+      const request = { scope, key, bodySha256, requestId: act.requestId, at: act.at }
+      const earlier = await runWrite(request, async () => notAnswered)
+      if (earlier !== notAnswered) return storedSession(earlier)
+      const session = await start()
+      if (session instanceof Failure) return session
+      // The same request on another replica may have been faster; then its session counts and this one expires unpaid.
+      return storedSession(await runWrite(request, async () => ({ status: 201, body: JSON.stringify(session) })))
+    },
+  }
+}
+
+function storedSession(answer: { readonly body: string } | Failure): CheckoutSession | Failure {
+  return answer instanceof Failure ? answer : checkoutSchema.parse(JSON.parse(answer.body))
+}

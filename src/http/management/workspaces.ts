@@ -1,0 +1,147 @@
+// Handlers of workspaces, including the export of everything stored about one and the erasure of personal data. The
+// export contains the ledger's transfers; the erasure leaves them alone.
+
+import { listAnswer } from '../../api/fields.ts'
+import { operations } from '../../api/operations.ts'
+import { Failure } from '../../kernel/failure.ts'
+import type { WorkspaceId } from '../../kernel/ids.ts'
+import type { Ledger } from '../../ledger/ledger.ts'
+import type { Database } from '../../store/database.ts'
+import { forgetRequests } from '../../telemetry/forget-requests.ts'
+import { appendAudit, listAuditOf } from '../../tenancy/audit.ts'
+import type { Authenticator } from '../../tenancy/authenticate.ts'
+import { eraseWorkspace } from '../../tenancy/erase-workspace.ts'
+import { listKeys } from '../../tenancy/keys.ts'
+import type { Page, PageQuery } from '../../tenancy/page.ts'
+import { listProjects } from '../../tenancy/projects.ts'
+import {
+  createWorkspace,
+  getWorkspace,
+  listWorkspaces,
+  updateWorkspace,
+  type Workspace,
+} from '../../tenancy/workspaces.ts'
+import {
+  auditAnswer,
+  credentialAnswer,
+  keyAnswer,
+  pageOf,
+  projectAnswer,
+  transferAnswer,
+  walletAnswer,
+  workspaceAnswer,
+} from './answers.ts'
+import type { Credentials } from './providers.ts'
+import type { RequestLog } from './requests.ts'
+import { implement, notFound, type Route } from './route.ts'
+
+export interface WorkspaceDependencies {
+  readonly database: Database
+  readonly ledger: Pick<Ledger, 'wallet' | 'transfers'>
+  readonly credentials: Pick<Credentials, 'list' | 'forget'>
+  readonly requests: Pick<RequestLog, 'list'>
+  readonly invalidate: Authenticator['invalidate']
+}
+
+export function workspaceRoutes(deps: WorkspaceDependencies): readonly Route[] {
+  const { database, credentials, invalidate } = deps
+  return [
+    implement(operations.createWorkspace, {
+      async write(sql, { body, act }) {
+        const workspace = await createWorkspace(sql, body, act)
+        return workspace instanceof Failure ? workspace : workspaceAnswer(workspace)
+      },
+    }),
+    implement(operations.listWorkspaces, {
+      async run({ query }) {
+        const { items, nextCursor } = await listWorkspaces(database.sql, pageOf(query))
+        return listAnswer(items.map(workspaceAnswer), nextCursor)
+      },
+    }),
+    implement(operations.getWorkspace, {
+      async run({ id }) {
+        const workspace = await getWorkspace(database.sql, id)
+        return workspace === 'not found' ? notFound('workspace', id) : workspaceAnswer(workspace)
+      },
+    }),
+    implement(operations.updateWorkspace, {
+      async write(sql, { id, body: { name, shares_routes: sharesRoutes }, act }) {
+        const workspace = await updateWorkspace(sql, id, { name, sharesRoutes }, act)
+        if (workspace === 'not found') return notFound('workspace', id)
+        return workspace instanceof Failure ? workspace : workspaceAnswer(workspace)
+      },
+      committed: ({ id }) => invalidate(id),
+    }),
+    implement(operations.exportWorkspace, {
+      async download({ id, act }) {
+        const workspace = await getWorkspace(database.sql, id)
+        if (workspace === 'not found') return notFound('workspace', id)
+        await database.transaction((sql) => appendAudit(sql, { ...act, action: 'workspace.export', object: id }))
+        return { type: 'application/x-ndjson', name: `${id}.jsonl`, pieces: exportPieces(deps, workspace, act.at) }
+      },
+    }),
+    implement(operations.eraseWorkspace, {
+      // Not a `write`: a million requests are deleted in batches, each of which may stay deleted.
+      async run({ id, act }) {
+        const erased = await database.transaction((sql) => eraseWorkspace(sql, id, act))
+        if (erased === 'not found') return notFound('workspace', id)
+        if (erased instanceof Failure) return erased
+        // Before the long part, so that its keys stop working now.
+        invalidate(id)
+        credentials.forget(id)
+        return { ...erased, requests: await forgetRequests(database, id) }
+      },
+    }),
+  ]
+}
+
+async function* exportPieces(
+  { database, ledger, credentials, requests }: WorkspaceDependencies,
+  workspace: Workspace,
+  now: number,
+): AsyncGenerator<string> {
+  const { id } = workspace
+  const { sql } = database
+  yield line('workspace', workspaceAnswer(workspace))
+  yield line('wallet', walletAnswer(await ledger.wallet(id)))
+  const objects: string[] = [id]
+  for await (const project of everyItem((page) => listProjects(sql, id, page))) {
+    objects.push(project.id)
+    yield line('project', projectAnswer(project))
+  }
+  for await (const key of everyItem((page) => listKeys(sql, { workspaceId: id, page }))) {
+    objects.push(key.id)
+    yield line('key', keyAnswer(key, now))
+  }
+  for (const each of await credentials.list(sql, id)) yield line('credential', credentialAnswer(each))
+  for await (const transfer of everyItem((page) => transfersOf(ledger, id, page))) {
+    yield line('transfer', transferAnswer(transfer, id))
+  }
+  for await (const request of everyItem((page) => requests.list({ ...page, workspaceId: id }))) {
+    yield line('request', request)
+  }
+  for (const object of objects) {
+    for (const entry of await listAuditOf(sql, object)) yield line('audit', auditAnswer(entry))
+  }
+}
+
+async function transfersOf(ledger: WorkspaceDependencies['ledger'], id: WorkspaceId, page: PageQuery) {
+  const { transfers, nextCursor } = await ledger.transfers(id, pageOf(page))
+  return { items: transfers, nextCursor }
+}
+
+const pageSize = 200
+
+/** Page by page, so that a year of requests is never in memory at once. */
+async function* everyItem<Item>(read: (page: PageQuery) => Promise<Page<Item>>): AsyncGenerator<Item> {
+  let cursor: string | undefined
+  do {
+    const page = await read({ limit: pageSize, ...(cursor !== undefined && { cursor }) })
+    yield* page.items
+    cursor = page.nextCursor
+  } while (cursor !== undefined)
+}
+
+function line(record: string, fields: object): string {
+  return `${JSON.stringify({ record, ...fields })}\n`
+}

@@ -1,0 +1,45 @@
+// GET /metrics, for a Prometheus scraper. It needs the management token, because it shows what each project spends.
+
+import { requestIdHeaders } from '../generation/answer-headers.ts'
+import { Failure, retryHeaders } from '../kernel/failure.ts'
+import { createId } from '../kernel/ids.ts'
+import { chooseFormat, contentTypes, renderExposition } from '../telemetry/metrics/exposition.ts'
+import type { MetricRegistry } from '../telemetry/metrics/registry.ts'
+import { type AuthorizeDependencies, createAuthorize } from './management/authorize.ts'
+
+export interface MetricsRouteDependencies extends Omit<AuthorizeDependencies, 'sessionOf'> {
+  readonly registry: Pick<MetricRegistry, 'read'>
+}
+
+export const metricsPath = '/metrics'
+
+export type MetricsRoute = (request: Request) => Promise<Response>
+
+export function createMetricsRoute({ registry, ...access }: MetricsRouteDependencies): MetricsRoute {
+  const authorize = createAuthorize(access)
+  return async (request) => {
+    const actor = await authorize(request)
+    if (actor instanceof Failure) return refusal(actor)
+    if (request.method !== 'GET' && request.method !== 'HEAD') {
+      return refusal(
+        new Failure('METHOD_NOT_ALLOWED', `${request.method} is not served here; use GET.`, { allow: 'GET' }),
+      )
+    }
+    const format = chooseFormat(request.headers.get('accept'))
+    const page = renderExposition(await registry.read(), format)
+    return respond(200, request.method === 'HEAD' ? null : page, { 'content-type': contentTypes[format] })
+  }
+}
+
+/** Plain text: scrapers show the status, people read the message. */
+function refusal(failure: Failure): Response {
+  const headers: Record<string, string> = { 'content-type': 'text/plain', ...retryHeaders(failure) }
+  if (failure.status === 401) headers['www-authenticate'] = 'Bearer'
+  if (failure.facts.allow !== undefined) headers.allow = failure.facts.allow
+  return respond(failure.status, `${failure.message}\n`, headers)
+}
+
+function respond(status: number, body: string | null, headers: Record<string, string>): Response {
+  const all = { ...requestIdHeaders(createId('req')), 'cache-control': 'no-store', ...headers }
+  return new Response(body, { status, headers: all })
+}

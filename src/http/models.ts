@@ -1,0 +1,127 @@
+// GET /v1/models and /v1/models/{id}: the models a key can call now, in a shape that both families of official clients
+// read. Callers that send anthropic-version also get that family's fields and paging.
+
+import type { Dialect } from '../dialects/dialect.ts'
+import { isoTime } from '../kernel/clock.ts'
+import { Failure, invalidRequest } from '../kernel/failure.ts'
+import { limitFailure } from '../limits/limit-failure.ts'
+import type { Limiter } from '../limits/limiter.ts'
+import { listedId, plainId } from '../routing/model-alias.ts'
+import type { Offer, OfferedModel, WorkspaceOffer } from '../routing/offer.ts'
+import type { Caller } from '../tenancy/caller.ts'
+import type { CredentialCache } from '../tenancy/credentials/credential-cache.ts'
+import { allowsSource, sourceFailure } from '../tenancy/sources.ts'
+import { queryOf } from './request.ts'
+import { jsonResponse, refuse } from './responses.ts'
+
+export interface ModelsDependencies {
+  authenticate(headers: Headers): Caller | Failure | Promise<Caller | Failure>
+  readonly credentials: Pick<CredentialCache, 'open'>
+  readonly limiter: Limiter
+  offer(): Offer
+}
+
+/** Also the default, so that one request shows every model. */
+const pageLimitMax = 1000
+
+export function createModelsRoutes(deps: ModelsDependencies) {
+  return {
+    async list(request: Request, surface: Dialect, address: string | undefined): Promise<Response> {
+      const admitted = await admit(deps, request, address)
+      if (admitted instanceof Failure) return refuse(surface, admitted)
+      const models = admitted.offer.list(admitted.caller)
+      if (!isPaged(request))
+        return jsonResponse({ object: 'list', data: models.map((model) => modelItem(model, admitted.offer)) })
+      const page = pageOf(models, request, admitted.offer)
+      return page instanceof Failure ? refuse(surface, page) : jsonResponse(page)
+    },
+    /** `encodedId` is the rest of the path: ids contain slashes, raw or as %2F. */
+    async retrieve(
+      request: Request,
+      surface: Dialect,
+      address: string | undefined,
+      encodedId: string,
+    ): Promise<Response> {
+      const admitted = await admit(deps, request, address)
+      if (admitted instanceof Failure) return refuse(surface, admitted)
+      const model = admitted.offer.find(admitted.caller, decodeId(encodedId))
+      if (model instanceof Failure) return refuse(surface, model)
+      return jsonResponse(isPaged(request) ? pagedItem(model, admitted.offer) : modelItem(model, admitted.offer))
+    },
+  }
+}
+
+/** Authenticates the caller and reads the models of its workspace. Counts as a request without tokens. */
+async function admit(
+  { authenticate, credentials, limiter, offer }: ModelsDependencies,
+  request: Request,
+  address: string | undefined,
+): Promise<{ readonly caller: Caller; readonly offer: WorkspaceOffer } | Failure> {
+  const caller = await authenticate(request.headers)
+  if (caller instanceof Failure) return caller
+  if (!allowsSource(caller, address)) return sourceFailure(caller, address)
+  const admission = await limiter.admit(caller.limits, 0)
+  if (admission.kind === 'refused') return limitFailure(admission, caller.keyName)
+  admission.end(undefined)
+  return { caller, offer: offer().with(await credentials.open(caller.workspaceId)) }
+}
+
+function isPaged(request: Request): boolean {
+  return request.headers.has('anthropic-version')
+}
+
+function decodeId(encoded: string): string {
+  try {
+    return decodeURIComponent(encoded)
+  } catch {
+    // Not percent-encoded, so not the id of a model either; it is reported as an unknown one.
+    return encoded
+  }
+}
+
+/** `own_key` is only there if a credential of the workspace is used. */
+function modelItem(model: OfferedModel, { isOwn }: WorkspaceOffer) {
+  return {
+    id: model.id,
+    object: 'model',
+    created: Math.floor((model.releasedAt ?? 0) / 1000),
+    owned_by: model.ownedBy,
+    ...(isOwn(model) && { own_key: true }),
+  }
+}
+
+function pagedItem(model: OfferedModel, offer: WorkspaceOffer) {
+  return {
+    ...modelItem(model, offer),
+    type: 'model',
+    display_name: model.name,
+    created_at: isoTime(model.releasedAt ?? 0),
+    max_input_tokens: model.contextTokens ?? null,
+    max_tokens: model.maxOutputTokens ?? null,
+  }
+}
+
+/** The page starts next to `after_id` or ends next to `before_id`. */
+function pageOf(models: readonly OfferedModel[], request: Request, offer: WorkspaceOffer): object | Failure {
+  const query = queryOf(request.url)
+  const limitText = query.get('limit')
+  const limit = limitText === null ? pageLimitMax : Number(limitText)
+  if (!Number.isInteger(limit) || limit < 1 || limit > pageLimitMax) {
+    return invalidRequest(`\`limit\` must be a whole number from 1 to ${pageLimitMax}.`, 'limit')
+  }
+  const neighbour = (name: string): string | null => {
+    const id = query.get(name)
+    return id === null || models.some((model) => model.id === id) ? id : plainId(id)
+  }
+  const [after, before] = [neighbour('after_id'), neighbour('before_id')]
+  const range = models.filter((model) => (after === null || model.id > after) && (before === null || model.id < before))
+  const page = before !== null && after === null ? range.slice(-limit) : range.slice(0, limit)
+  const data = page.map((model) => ({ ...pagedItem(model, offer), id: listedId(model.id, request.headers) }))
+  return {
+    object: 'list',
+    data,
+    has_more: data.length < range.length,
+    first_id: data[0]?.id ?? null,
+    last_id: data.at(-1)?.id ?? null,
+  }
+}

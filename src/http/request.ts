@@ -1,0 +1,94 @@
+// What is read from an inbound request before anything else: its path, its query, and the client's address and protocol.
+
+import { type IpRange, isInRange, parseIpAddress } from '../kernel/ip-range.ts'
+
+/**
+ * The path that requests are matched and authorised by: everything between the authority and the query, as sent, because
+ * paths that the runtime would normalise are refused before (`listen.ts`). `request.url` is read as text, because an unusual
+ * Host makes it a bare path. A bare path has no authority, whatever its query contains.
+ */
+export function pathOf(url: string): string {
+  const authority = url.startsWith('/') ? -1 : url.indexOf('://')
+  const start = authority < 0 ? 0 : url.indexOf('/', authority + 3)
+  if (start < 0) return '/'
+  for (let at = start; at < url.length; at++) {
+    const code = url.charCodeAt(at)
+    if (code === 0x3f || code === 0x23) return url.slice(start, at)
+  }
+  return url.slice(start)
+}
+
+export function queryOf(url: string): URLSearchParams {
+  const mark = url.indexOf('?')
+  return new URLSearchParams(mark < 0 ? '' : url.slice(mark + 1))
+}
+
+/** More than any path that is served has; deeper ones are refused. */
+export const segmentsMax = 16
+
+/**
+ * Whether a segment of a path, percent-decoded, means the same to this gateway, to the runtime and to a proxy in front. It
+ * does not where one of them removes dot segments (`..`, `%2e%2e`, `a%2F..%2Fb`), reads a backslash as a slash, or ends the
+ * path at a `#`. U+FFFD is what the runtime makes of a segment that it cannot decode, whatever else stands in it.
+ */
+export function isPlainSegment(decoded: string): boolean {
+  return !/[\\#\ufffd]|(?:^|\/)\.{1,2}(?:\/|$)/.test(decoded)
+}
+
+/**
+ * The path without `/v1`, for example `/chat/completions`. Clients build it differently: some add `/v1` to a base URL that
+ * already has it, some leave it out, some end with a slash. All of these are accepted.
+ */
+export function publicPath(path: string): string {
+  let bare = path
+  for (let times = 0; times < 2 && bare.startsWith('/v1/'); times++) bare = bare.slice(3)
+  return bare.length > 1 && bare.endsWith('/') ? bare.slice(0, -1) : bare
+}
+
+export interface AddressClues {
+  /** The address of the connection; undefined = it is closed already. */
+  readonly socket: string | undefined
+  readonly headers: Headers
+  readonly trustedProxies: readonly IpRange[]
+}
+
+/**
+ * Where a request comes from; undefined = unknown. Anyone can send X-Forwarded-For, so it is believed only as far as
+ * trusted proxies wrote it: each proxy appends the address it received from, so the list is read from its right end. The
+ * first address that is not a trusted proxy is the client; anything before it is the client's own claim.
+ */
+export function clientAddress(clues: AddressClues): string | undefined {
+  const { socket, headers } = clues
+  const isTrusted = (address: string): boolean | undefined => isTrustedProxy(address, clues)
+  if (socket === undefined || !isTrusted(socket)) return socket
+  const forwarded = headers.get('x-forwarded-for')?.trim()
+  if (!forwarded) return socket
+  let farthest = socket
+  for (const entry of forwarded.split(',').reverse()) {
+    const address = withoutPort(entry.trim())
+    const trusted = isTrusted(address)
+    if (trusted === undefined) return undefined
+    if (!trusted) return address
+    farthest = address
+  }
+  return farthest
+}
+
+/** undefined = no trusted proxy says. The first entry is the proxy that the client spoke to. */
+export function forwardedProto(clues: AddressClues): string | undefined {
+  if (clues.socket === undefined || !isTrustedProxy(clues.socket, clues)) return undefined
+  return clues.headers.get('x-forwarded-proto')?.split(',')[0]?.trim()
+}
+
+/** undefined = it is not an address. */
+function isTrustedProxy(address: string, { trustedProxies }: AddressClues): boolean | undefined {
+  if (trustedProxies.length === 0) return false
+  const parsed = parseIpAddress(address)
+  return parsed && trustedProxies.some((range) => isInRange(range, parsed))
+}
+
+/** `1.2.3.4:567` and `[::1]:567`, as some proxies write it; a bare IPv6 address has no port. */
+function withoutPort(entry: string): string {
+  const [, bracketed, dotted] = /^(?:\[([^\]]*)\]|([0-9.]+))(?::[0-9]{1,5})?$/.exec(entry) ?? []
+  return bracketed ?? dotted ?? entry
+}
