@@ -26,13 +26,15 @@ browserTest('a new key shows its secret once, and its first call is received', a
   expect(await page.textContent('[data-what=".env lines"]')).toBe(
     `OPENAI_BASE_URL=${desk.gateway.url}/v1\nOPENAI_API_KEY=${secret}\nANTHROPIC_BASE_URL=${desk.gateway.url}\nANTHROPIC_API_KEY=${secret}`,
   )
-  expect(await page.textContent('[data-what="connect line"]')).toContain(`TOLLGATE_KEY=${secret} npx tollgate connect`)
-  await page.waitForSelector('text=waiting for the first call')
+  expect(await page.textContent('[data-what="connect command"]')).toContain(
+    `TOLLGATE_KEY=${secret} npx tollgate connect`,
+  )
+  await page.waitForSelector('text=waiting for the first request')
   // Nothing can show it again, so that no key closes it by accident.
   await page.keyboard.press('Escape')
   expect(await desk.call(secret)).toBe(200)
-  await page.waitForSelector('.first-call:has-text("received")')
-  expect(await page.getAttribute('.first-call a', 'href')).toMatch(/^\/console\/requests\/req_/)
+  await page.waitForSelector('.first-request:has-text("received")')
+  expect(await page.getAttribute('.first-request a', 'href')).toMatch(/^\/console\/requests\/req_/)
   await button(page, 'Done, I have copied it').click()
   await page.waitForSelector('th:has-text("laptop")')
   expect(await page.content()).not.toContain(secret)
@@ -51,7 +53,7 @@ browserTest('revoking says who used the key last, gives the focus back when left
   expect(await focused(page)).toBe('Revoke ci')
   expect(await desk.call(key.secret)).toBe(200)
   await page.keyboard.press('Enter')
-  await button(page, 'Revoke the key').click()
+  await button(page, 'Revoke key').click()
   await page.waitForSelector('tr:has-text("ci") >> text=revoked')
   expect(await desk.call(key.secret)).toBe(401)
   await close()
@@ -61,7 +63,7 @@ browserTest('rotating keeps the old secret for as long as was chosen, or not at 
   const { page, key, close } = await desk.openConsole('rotating', 'keys')
   const rotate = async (overlap: string) => {
     await button(page, 'Rotate ci').click()
-    await page.getByRole('combobox', { name: 'The old secret ends' }).selectOption({ label: overlap })
+    await page.getByRole('combobox', { name: 'The old secret expires' }).selectOption({ label: overlap })
     await button(page, 'Rotate').click()
     const secret = (await page.textContent('[data-what=secret]')) ?? ''
     await button(page, 'Done, I have copied it').click()
@@ -69,7 +71,7 @@ browserTest('rotating keeps the old secret for as long as was chosen, or not at 
   }
   const second = await rotate('After 1 hour')
   expect([await desk.call(key.secret), await desk.call(second)]).toEqual([200, 200])
-  const third = await rotate('At once')
+  const third = await rotate('Immediately')
   expect([await desk.call(second), await desk.call(third)]).toEqual([401, 200])
   await close()
 })

@@ -65,7 +65,7 @@ browserTest('text that would like to run is shown as it was written, in rows and
     expect({ section, ...(await said()) }).toEqual({ section, ...quiet })
   }
   await visit(page, go, 'wallet')
-  const references = await page.locator('td[data-label="For"]').allTextContents()
+  const references = await page.locator('td[data-label="Reference"]').allTextContents()
   for (const text of corpus) expect(references).toContain(text)
   await visit(page, go, 'projects')
   const projects = await page.locator('tbody .row-name').allTextContents()
@@ -123,12 +123,12 @@ browserTest('the first call of a new key may come from a client with any name, f
   await visit(page, go, 'keys')
   await page.getByRole('button', { name: 'New key' }).click()
   await page.getByLabel('Name', { exact: true }).fill('hostile')
-  await page.getByRole('button', { name: 'Make the key' }).click()
+  await page.getByRole('button', { name: 'Create key' }).click()
   await desk.call((await page.textContent('[data-what=secret]')) ?? '', hostile, hostile)
-  await page.waitForSelector('.first-call:has-text("received")')
+  await page.waitForSelector('.first-request:has-text("received")')
   // A model that nobody sells is not kept by its name.
-  expect(await page.textContent('.first-call a')).toBe('a call, status 404')
-  expect(await page.textContent('.first-call small')).toBe(`from ${hostile}`)
+  expect(await page.textContent('.first-request a')).toBe('a request, status 404')
+  expect(await page.textContent('.first-request small')).toBe(`from ${hostile}`)
   expect(await page.evaluate('window.ran')).toBeUndefined()
   expect(reports).toEqual([])
   await close()
@@ -138,7 +138,7 @@ browserTest('the first call of a new key may come from a client with any name, f
 const sheets: Readonly<Record<string, string>> = {
   keys: 'New key',
   projects: 'New project',
-  providers: 'Add a key',
+  providers: 'Add key',
   settings: 'New workspace',
 }
 

@@ -42,18 +42,18 @@ browserTest(
   'every built-in provider that a key alone opens is offered, switched on or not, and an address only where it is allowed',
   async () => {
     const { page, reports, close } = await desk.openConsole('offered', 'providers')
-    await button(page, 'Add a key').click()
+    await button(page, 'Add key').click()
     await menu(page, 'Provider').locator('option[value=groq]').waitFor({ state: 'attached' })
     const offered = await optionsOf(page, 'Provider')
     for (const id of ['anthropic', 'openai', 'mistral']) expect(offered).toContain(id)
     // The sandbox takes no key, and the other has no address without the operator's settings.
     for (const id of ['sandbox', 'amazon-bedrock']) expect(offered).not.toContain(id)
-    expect(await field(page, 'Address').count()).toBe(0)
+    expect(await field(page, 'Base URL').count()).toBe(0)
     await page.keyboard.press('Escape')
     writeFileSync(desk.gateway.configPath, 'own_keys: { base_urls: true }\n')
     await untilAllowed()
-    await button(page, 'Add a key').click()
-    await field(page, 'Address').waitFor()
+    await button(page, 'Add key').click()
+    await field(page, 'Base URL').waitFor()
     expect(reports).toEqual([])
     await close()
   },
@@ -61,13 +61,13 @@ browserTest(
 
 browserTest('a key can be taken from a file, and is not shown', async () => {
   const { page, workspace, reports, close } = await desk.openConsole('from a file', 'providers')
-  await button(page, 'Add a key').click()
+  await button(page, 'Add key').click()
   await menu(page, 'Provider').selectOption('groq')
   const file = { name: 'groq.key', mimeType: 'text/plain', buffer: Buffer.from('gsk-from-a-file-7788\n') }
   await field(page, 'Or from a file').setInputFiles(file)
   while ((await page.locator('input[type=password]').inputValue()) === '') await Bun.sleep(10)
   expect(await page.locator('dialog.sheet').textContent()).not.toContain('gsk-from')
-  await button(page, 'Store the key').click()
+  await button(page, 'Save key').click()
   await page.waitForSelector('td:has-text("…7788")')
   const stored: unknown = await desk.manage(`GET /api/workspaces/${workspace.id}/credentials/groq`)
   expect(stored).toMatchObject({ provider: 'groq', last4: '7788' })
@@ -87,7 +87,7 @@ browserTest(
     await go(`${desk.gateway.url}/console/playground?model=${first}`)
     await page.waitForSelector(`[data-answer="${first}"]`)
     expect(await optionsOf(page, 'Model')).toEqual([...catalog, ...own].sort())
-    await page.waitForSelector('text=is called with the workspace’s own key')
+    await page.waitForSelector('text=uses the workspace’s own provider key')
     // Only these: what the preview counts is what /v1/models will answer.
     await go(`${desk.gateway.url}/console/projects`)
     await button(page, 'Models of web').click()
@@ -101,7 +101,7 @@ browserTest(
     expect(await offeredTo(key.secret)).toEqual([first])
     // Now no project may call everything, so what else the key opens is not known.
     await button(page, 'Models of web').click()
-    await page.waitForSelector('.preview:has-text("only those are counted")')
+    await page.waitForSelector('.preview:has-text("are counted")')
     expect(await page.locator('.model-ids code').allTextContents()).toEqual([first])
     expect(reports).toEqual([])
     await close()

@@ -25,8 +25,8 @@ browserTest('a wrong time in the address is told and left out, and the list is t
   })
   await go(`${desk.gateway.url}/console/requests?from=xx&to=yesterday`)
   await page.waitForSelector('[data-row]')
-  await page.waitForSelector('button:has-text("from “xx”: not a time, left out")')
-  await page.waitForSelector('.live .lamp.go')
+  await page.waitForSelector('button:has-text("from “xx”: not a time, ignored")')
+  await page.waitForSelector('.live .status-ok')
   // Workspaces, the list when they are known, after the address was read and again when live, models, projects, the stream.
   expect(asked).toBeLessThan(15)
   // Those of other workspaces are not even shown for a moment.
@@ -57,19 +57,19 @@ browserTest(
       await page.waitForSelector('.facts-grid')
     }
     await open('429')
-    expect(await fact('Served by')).toBe('nobody')
+    expect(await fact('Provider')).toBe('none')
     await open('404')
-    expect([await fact('Served by'), await fact('Model')]).toEqual(['nobody', 'no known one'])
+    expect([await fact('Provider'), await fact('Model')]).toEqual(['none', 'unknown'])
     await open('sandbox/echo')
-    expect(await fact('Served by')).toBe('sandbox echo')
+    expect(await fact('Provider')).toBe('sandbox echo')
     await go(`${desk.gateway.url}/console`)
-    await page.waitForSelector('.data-table th:has-text("no known model")')
+    await page.waitForSelector('.data-table th:has-text("unknown model")')
     expect(await page.locator('.data-table tbody .row-link').allTextContents()).toEqual([
       'sandbox/echo',
       'sandbox/throttled',
     ])
     // The sandbox answers at once; below their lowest bound the counts know no more than that.
-    const firstToken = page.locator('.figure-tile', { hasText: 'First token' }).locator('strong')
+    const firstToken = page.locator('.tile', { hasText: 'Time to first token' }).locator('strong')
     expect(await firstToken.textContent()).toMatch(/^(under 25|≈ \d+) ms$/)
     await close()
   },
@@ -80,13 +80,13 @@ browserTest(
   async () => {
     const { page, go, close } = await desk.openConsole('refused call', 'keys')
     await go(`${desk.gateway.url}/console/playground?model=sandbox/echo`)
-    await page.waitForSelector('text=It streams in here.')
+    await page.waitForSelector('text=The answer appears here.')
     await page.fill('input[type=password]', 'sk-tg-of-nobody')
-    await field(page, 'Max output, tokens').fill('1')
+    await field(page, 'Max output tokens').fill('1')
     await page.waitForSelector('.hint:has-text("1 token ×")')
     await button(page, 'Send').click()
     await page.waitForSelector('[data-answer] [role=alert]')
-    expect(await page.locator('text=It streams in here.').count()).toBe(0)
+    expect(await page.locator('text=The answer appears here.').count()).toBe(0)
     await close()
   },
 )
@@ -98,10 +98,10 @@ browserTest('a session that ends under an open form says why, and leads back to 
   await button(page, 'Top up').click()
   await page.waitForSelector('[role=status]:has-text("Your session has ended.")')
   await page.fill('#token', readFileSync(join(desk.gateway.dataFolder, 'admin-token'), 'utf8').trim())
-  await button(page, 'Open the console').click()
-  await page.waitForSelector('h1:has-text("Wallet")')
+  await page.locator('section.sign-in').getByRole('button', { name: 'Sign in' }).click()
+  await page.waitForSelector('h1:has-text("Billing")')
   expect(new URL(page.url()).pathname).toBe('/console/wallet')
-  await page.waitForSelector('.figure-tile:has-text("Balance") >> text=$5.00')
+  await page.waitForSelector('.tile:has-text("Balance") >> text=$5.00')
   // Told once.
   await page.context().clearCookies()
   await page.reload()

@@ -57,9 +57,9 @@ for (const width of [1280, 1100, 1024, 360]) {
   browserTest(`the outcome of a request stays in its place at ${width} pixels`, async () => {
     const { page, go, close } = await desk.signIn({ viewport: { width, height: 800 } })
     await go(`${desk.gateway.url}/console/requests/${interrupted}`)
-    await page.waitForSelector('.facts-grid .lamp:has-text("stream interrupted")')
+    await page.waitForSelector('.facts-grid .status:has-text("stream interrupted")')
     const over = await page
-      .locator('.facts-grid .lamp')
+      .locator('.facts-grid .status')
       .evaluate((lamp) => lamp.getBoundingClientRect().right - (lamp.parentElement?.getBoundingClientRect().right ?? 0))
     expect(over).toBeLessThanOrEqual(0)
     await close()
@@ -71,7 +71,7 @@ browserTest('ids and short words of the audit log are not broken', async () => {
   await go(`${desk.gateway.url}/console/settings`)
   const table = page.locator('section[aria-label="Audit log"]')
   await table.locator('tr:has-text("project.create")').waitFor()
-  for (const column of ['th[scope=row] strong', 'td[data-label="Who"]', 'td[data-label="To"] code']) {
+  for (const column of ['th[scope=row] strong', 'td[data-label="Actor"]', 'td[data-label="Object"] code']) {
     const lines = await table.locator(`tbody ${column}`).evaluateAll((cells) =>
       cells.map((cell) => {
         const range = cell.ownerDocument.createRange()

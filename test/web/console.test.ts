@@ -37,7 +37,7 @@ async function signIn(options: Parameters<typeof openPage>[2] = {}): Promise<Wat
 
 /** What a page of the console shows when it has something to show; that of a request has its facts. */
 const contents: Readonly<Record<string, string>> = {
-  '': '.figure-tile strong',
+  '': '.tile strong',
   '/requests': '[data-row]',
   '/playground': 'textarea',
 }
@@ -52,7 +52,7 @@ async function visit({ page, go }: WatchedPage, path: string): Promise<void> {
 browserTest('a newcomer is shown the call to make, and then the request and its charge to the last digit', async () => {
   const fresh = await startGateway()
   const { page, go, reports, close } = await openPage(browser, fresh.url + (await fresh.app.createSignInPath()))
-  await page.waitForSelector('text=No requests in this time')
+  await page.waitForSelector('text=No requests in this period')
   await page.waitForSelector(`text=curl -N ${fresh.url}/v1/chat/completions`)
   await go(`${fresh.url}/console/requests`)
   await page.waitForSelector('text=No requests yet')
@@ -68,7 +68,7 @@ browserTest('a newcomer is shown the call to make, and then the request and its 
   await page.click('.row-link')
   await page.waitForSelector('[data-charge]')
   // echo of "hello": the sandbox counts tokens, we multiply: $1.00 and $2.00 per million.
-  const lines = await page.locator('.bill').first().locator('tbody tr').allTextContents()
+  const lines = await page.locator('.charge-table').first().locator('tbody tr').allTextContents()
   const counted = lines.map((line) => Number(/(\d+) × /.exec(line)?.[1]))
   const [input = 0, output = 0] = counted
   expect(input * output).toBeGreaterThan(0)
@@ -88,7 +88,7 @@ browserTest('a newcomer is shown the call to make, and then the request and its 
 browserTest('requests show up by themselves on an open page, and the filter stands in the address', async () => {
   const { page, go, close } = await signIn()
   await go(`${gateway.url}/console/requests`)
-  await page.waitForSelector('.live .lamp.go')
+  await page.waitForSelector('.live .status-ok')
   const [ok, failed] = [await ask('sandbox/echo'), await ask('sandbox/throttled')]
   await page.waitForSelector(`[data-row="${ok}"]`)
   await page.waitForSelector(`[data-row="${failed}"] >> text=429 limit exceeded`)
@@ -126,10 +126,10 @@ for (const dialect of ['chat', 'messages'] as const) {
     await page.fill('input[type=password]', gateway.key)
     await page.fill('textarea', 'say it again')
     await page.click('text=Send')
-    await page.waitForSelector('.conversation:has-text("say it again")')
+    await page.waitForSelector('.answer-text:has-text("say it again")')
     await page.waitForSelector('[data-cost]')
     const shown = await page.locator('[data-cost]').textContent()
-    await page.click('text=Explain this charge')
+    await page.click('text=View request')
     await page.waitForSelector('[data-charge]')
     expect(await page.locator('[data-charge]').textContent()).toBe(shown)
     expect(shown).toMatch(/^\$0\.0000\d+$/)
@@ -151,14 +151,14 @@ browserTest('the overview adds up what the wallet lost, and its figures lead to 
   await ask('sandbox/think')
   const { page, go, reports, close } = await signIn()
   await go(`${gateway.url}/console?group=key`)
-  await page.waitForSelector('.figure-tile')
-  const spent = await page.locator('.figure-tile', { hasText: 'Spend' }).locator('strong').textContent()
-  await page.waitForSelector('.figure-tile:has-text("Available") strong .amount')
-  const left = await page.locator('.figure-tile', { hasText: 'Available' }).locator('strong').textContent()
+  await page.waitForSelector('.tile')
+  const spent = await page.locator('.tile', { hasText: 'Spend' }).locator('strong').textContent()
+  await page.waitForSelector('.tile:has-text("Available") strong .amount')
+  const left = await page.locator('.tile', { hasText: 'Available' }).locator('strong').textContent()
   const nanos = (text: string | null) => Math.round(Number((text ?? '').replace('$', '')) * 1e9)
   expect(nanos(spent) + nanos(left)).toBe(5_000_000_000)
   await page.waitForSelector('.data-table >> text=first')
-  await page.click('.figure-tile >> text=Errors')
+  await page.click('.tile >> text=Errors')
   await page.waitForSelector('h1:has-text("Requests")')
   expect(new URL(page.url()).searchParams.get('outcome')).toBe('failed')
   expect(reports).toEqual([])

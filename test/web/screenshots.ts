@@ -44,17 +44,17 @@ interface Picture {
 }
 
 const pictures: readonly Picture[] = [
-  { name: 'catalog', path: '/', ready: '.live .lamp.go' },
-  { name: 'narrowed', path: '/', ready: '.live .lamp.go', act: narrow },
-  { name: 'model', path: '/catalog/anthropic/claude-sonnet-4.5', ready: '.live .lamp.go' },
-  { name: 'history', path: '/catalog/sandbox/slow', ready: '.live .lamp.go', act: showHistory },
+  { name: 'catalog', path: '/', ready: '.live .status-ok' },
+  { name: 'narrowed', path: '/', ready: '.live .status-ok', act: narrow },
+  { name: 'model', path: '/catalog/anthropic/claude-sonnet-4.5', ready: '.live .status-ok' },
+  { name: 'history', path: '/catalog/sandbox/slow', ready: '.live .status-ok', act: showHistory },
   {
     name: 'compare',
     path: '/compare?m=anthropic/claude-sonnet-4.5&m=openai/gpt-5.1&m=sandbox/echo',
-    ready: '.live .lamp.go',
+    ready: '.live .status-ok',
   },
   { name: 'overview', path: '/console', ready: '.charts' },
-  { name: 'requests', path: '/console/requests', ready: '.live .lamp.go' },
+  { name: 'requests', path: '/console/requests', ready: '.live .status-ok' },
   { name: 'request', path: `/console/requests/${flaky}`, ready: '.waterfall' },
   {
     name: 'playground',
@@ -67,7 +67,7 @@ const pictures: readonly Picture[] = [
   { name: 'allowlist', path: '/console/projects', ready: '.data-table', act: openAllowlist },
   { name: 'wallet', path: '/console/wallet', ready: '.data-table' },
   { name: 'correction', path: '/console/wallet', ready: '.data-table', act: openCorrection },
-  { name: 'providers', path: '/console/providers', ready: '.live .lamp.go' },
+  { name: 'providers', path: '/console/providers', ready: '.live .status-ok' },
   { name: 'settings', path: '/console/settings', ready: '.data-table' },
   {
     name: 'palette',
@@ -94,10 +94,10 @@ async function ask(page: Page): Promise<void> {
 /** To what a project with an allowlist can use. */
 async function narrow(page: Page): Promise<void> {
   await page.click('summary:has-text("What can my key use?")')
-  await page.focus('#viewer-project')
-  await page.locator('#viewer-project option:has-text("/ web")').waitFor({ state: 'attached' })
-  await page.selectOption('#viewer-project', { label: 'default / web' })
-  await page.waitForSelector('.viewer:has-text("Narrowed to")')
+  await page.focus('#access-project')
+  await page.locator('#access-project option:has-text("/ web")').waitFor({ state: 'attached' })
+  await page.selectOption('#access-project', { label: 'default / web' })
+  await page.waitForSelector('.access-filter:has-text("Showing only")')
 }
 
 async function showHistory(page: Page): Promise<void> {
