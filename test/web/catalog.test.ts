@@ -19,7 +19,7 @@ afterAll(async () => {
 })
 
 describe('the list', () => {
-  browserTest('shows every model with its id, price and state', async () => {
+  browserTest('shows every model with its id, price and status', async () => {
     const { page, reports, close } = await openPage(browser, web.url)
     const row = page.locator('[data-model="sandbox/echo"]')
     expect(await page.locator('[data-model]').count()).toBe(web.entries.length)
@@ -36,7 +36,7 @@ describe('the list', () => {
     await close()
   })
 
-  browserTest('narrows while one types, and keeps the view in the address', async () => {
+  browserTest('filters while typing, and keeps the view in the address', async () => {
     const { page, reports, close } = await openPage(browser, web.url)
     await page.fill('#q', 'sandbox ECHO')
     await page.waitForSelector('.result-count:has-text("1 of ")')
@@ -68,7 +68,7 @@ describe('the list', () => {
     await close()
   })
 
-  browserTest('is walked by keyboard alone', async () => {
+  browserTest('works with the keyboard alone', async () => {
     const { page, reports, close } = await openPage(browser, web.url, {
       permissions: ['clipboard-read', 'clipboard-write'],
     })
@@ -97,7 +97,7 @@ describe('the list', () => {
     await close()
   })
 
-  browserTest('takes no fifth model into a comparison', async () => {
+  browserTest('does not compare a fifth model', async () => {
     const { page, close } = await openPage(browser, `${web.url}/?creator=sandbox`)
     for (const id of ['echo', 'cache', 'think', 'tools']) await page.check(`input[name=m][value="sandbox/${id}"]`)
     expect(await page.locator('input[name=m][value="sandbox/slow"]').isDisabled()).toBe(true)
@@ -107,7 +107,7 @@ describe('the list', () => {
     await close()
   })
 
-  browserTest('keeps what is ticked from the comparison back to the list, also behind a filter', async () => {
+  browserTest('keeps the selection from the comparison back to the list, also behind a filter', async () => {
     const { page, reports, close } = await openPage(browser, `${web.url}/compare?m=sandbox/echo&m=sandbox/think`)
     await page.click('text=Change selection')
     await page.waitForSelector('html[data-alive] .compare-bar')
@@ -132,7 +132,7 @@ describe('an open page', () => {
     routes: entry.routes.map((route) => ({ ...route, health: 'ejected', wait_ms: 30_000, why: 'timed out' })),
   })
 
-  browserTest('shows a changed price and a route that fails, without being asked', async () => {
+  browserTest('shows a changed price and a failing route without a reload', async () => {
     const shop = await startWeb()
     const list = await openPage(browser, shop.url)
     const model = await openPage(browser, `${shop.url}/catalog/sandbox/echo`)
@@ -172,7 +172,7 @@ describe('the page of a model', () => {
     await close()
   })
 
-  browserTest('reckons what calls cost while one types, and without scripts by asking', async () => {
+  browserTest('calculates the cost while typing, and on the server without scripts', async () => {
     const address = `${web.url}/catalog/sandbox/echo`
     const live = await openPage(browser, address)
     await live.page.fill('input[name=in]', '1000000')
@@ -210,7 +210,7 @@ describe('the page of a model', () => {
   })
 })
 
-browserTest('on a phone nothing covers the code, and values stand level with their models', async () => {
+browserTest('on a phone nothing covers the code, and values line up with their models', async () => {
   const { page, go, close } = await openPage(browser, `${web.url}/catalog/sandbox/echo`, {
     viewport: { width: 360, height: 740 },
   })
@@ -224,7 +224,7 @@ browserTest('on a phone nothing covers the code, and values stand level with the
   await close()
 })
 
-browserTest('the colours that were chosen are those of the next page', async () => {
+browserTest('the chosen theme applies to the next page', async () => {
   const { page, close } = await openPage(browser, `${web.url}/catalog/sandbox/echo`, { colorScheme: 'light' })
   const background = () => page.evaluate('getComputedStyle(document.body).backgroundColor')
   const day = await background()

@@ -8,7 +8,7 @@ import { seriousFaults } from '../parts/axe.ts'
 import { browserTest, sidewaysPixels } from '../parts/browser.ts'
 import { button, type ConsoleHarness, field, startConsole } from './console-manage-harness.ts'
 
-let desk: ConsoleHarness
+let harness: ConsoleHarness
 /** The last four characters are all that pages may show of it. */
 const upstream = Bun.serve({
   hostname: '127.0.0.1',
@@ -21,7 +21,7 @@ const upstream = Bun.serve({
 
 beforeAll(async () => {
   const address = `http://127.0.0.1:${upstream.port}/v1`
-  desk = await startConsole({
+  harness = await startConsole({
     config: `
 providers:
   - { id: acme, dialect: openai-chat, base_url: "${address}", api_key: canary-good-9f3e }
@@ -32,20 +32,20 @@ models:
   })
 })
 afterAll(async () => {
-  await desk.stop()
+  await harness.stop()
   await upstream.stop(true)
 })
 
 const focused = (page: Page) => page.evaluate('document.activeElement.ariaLabel ?? document.activeElement.textContent')
 
-browserTest('requests are narrowed to a project, and the files have what the filter lets through', async () => {
-  const { page, workspace, project, key, go, reports, close } = await desk.openConsole('files', 'keys')
-  const other = await desk.manage(`POST /api/workspaces/${workspace.id}/projects`, { name: 'batch' })
-  const otherKey = await desk.manage(`POST /api/projects/${other.id}/keys`, { name: 'nightly' })
-  await desk.call(key.secret, '=cmd()')
-  await desk.call(key.secret)
-  await desk.call(otherKey.secret)
-  await go(`${desk.gateway.url}/console/requests?live=off`)
+browserTest('requests are filtered by project, and the exports contain the matching ones', async () => {
+  const { page, workspace, project, key, go, reports, close } = await harness.openConsole('files', 'keys')
+  const other = await harness.manage(`POST /api/workspaces/${workspace.id}/projects`, { name: 'batch' })
+  const otherKey = await harness.manage(`POST /api/projects/${other.id}/keys`, { name: 'nightly' })
+  await harness.call(key.secret, '=cmd()')
+  await harness.call(key.secret)
+  await harness.call(otherKey.secret)
+  await go(`${harness.gateway.url}/console/requests?live=off`)
   await page.waitForSelector('tbody tr:nth-child(3)')
   await page.getByLabel('Project').selectOption({ label: 'web' })
   await page.waitForSelector('tbody tr:nth-child(3)', { state: 'detached' })
@@ -68,18 +68,18 @@ browserTest('requests are narrowed to a project, and the files have what the fil
     .map((line) => JSON.parse(line))
   expect([jsonl.name, ...objects.map(({ id }) => id)]).toEqual(['requests.jsonl', ...ids])
   // A request that comes in now is not in the project, and stays out of the live list too.
-  await go(`${desk.gateway.url}/console/requests?project=${project.id}`)
+  await go(`${harness.gateway.url}/console/requests?project=${project.id}`)
   await page.waitForSelector('.live .status-ok')
-  await desk.call(otherKey.secret)
-  await desk.call(key.secret)
+  await harness.call(otherKey.secret)
+  await harness.call(key.secret)
   await page.waitForSelector('tbody tr:nth-child(3)')
   expect(await page.locator('tbody tr').count()).toBe(3)
   expect(reports).toEqual([])
   await close()
 })
 
-browserTest('Ctrl K jumps to pages, models, keys and requests, from the keyboard alone', async () => {
-  const { page, key, go, reports, close } = await desk.openConsole('jumping', 'keys')
+browserTest('Ctrl K opens pages, models, keys and requests from the keyboard alone', async () => {
+  const { page, key, go, reports, close } = await harness.openConsole('jumping', 'keys')
   await page.waitForSelector('tbody tr')
   const box = page.getByRole('combobox', { name: 'Page, model, key or request id' })
   const active = async () => {
@@ -113,7 +113,7 @@ browserTest('Ctrl K jumps to pages, models, keys and requests, from the keyboard
     await page.waitForSelector(`[role=option][aria-selected=true]`)
     await page.keyboard.press('Enter')
     await page.waitForURL(landed)
-    await go(`${desk.gateway.url}/console/keys`)
+    await go(`${harness.gateway.url}/console/keys`)
   }
   await page.keyboard.press('Control+k')
   await box.waitFor()
@@ -121,7 +121,7 @@ browserTest('Ctrl K jumps to pages, models, keys and requests, from the keyboard
   await page.waitForSelector('[role=option]:has-text("acme/large")')
   await page.keyboard.press('Enter')
   await page.waitForURL(/\/catalog\/acme\/large$/)
-  await go(`${desk.gateway.url}/console/keys`)
+  await go(`${harness.gateway.url}/console/keys`)
   await jump('wal', /\/console\/wallet$/)
   await jump('req_00000000000000000000000000', /\/console\/requests\/req_0{26}$/)
   await page.keyboard.press('Control+k')
@@ -140,9 +140,9 @@ browserTest('Ctrl K jumps to pages, models, keys and requests, from the keyboard
   await close()
 })
 
-browserTest('a changed allowlist and changed limits can be undone, by the mouse or by a key', async () => {
-  const { page, project, close } = await desk.openConsole('undoing', 'projects')
-  const models = async () => (await desk.manage(`GET /api/projects/${project.id}`)) as unknown as { models: unknown }
+browserTest('a changed allowlist and changed limits can be undone with the mouse or the keyboard', async () => {
+  const { page, project, close } = await harness.openConsole('undoing', 'projects')
+  const models = async () => (await harness.manage(`GET /api/projects/${project.id}`)) as unknown as { models: unknown }
   await button(page, 'Models of web').click()
   await field(page, 'Only these').check()
   await page.getByLabel('sandbox/cache').check()
@@ -168,8 +168,8 @@ for (const dialect of ['chat', 'messages'] as const) {
   browserTest(
     `two models answer side by side through ${dialect}, one with a tool call, each with its cost`,
     async () => {
-      const { page, key, go, reports, close } = await desk.openConsole(`side by side ${dialect}`, 'keys')
-      await go(`${desk.gateway.url}/console/playground?model=sandbox/tools&other=sandbox/think&dialect=${dialect}`)
+      const { page, key, go, reports, close } = await harness.openConsole(`side by side ${dialect}`, 'keys')
+      await go(`${harness.gateway.url}/console/playground?model=sandbox/tools&other=sandbox/think&dialect=${dialect}`)
       await page.fill('input[type=password]', key.secret)
       await page.getByLabel(/^Offer a tool/).check()
       await page.getByLabel('Parameters (JSON Schema)').fill('no schema')
@@ -199,8 +199,8 @@ for (const dialect of ['chat', 'messages'] as const) {
   )
 }
 
-browserTest('a key is tried at its provider, and providers say where they come from', async () => {
-  const { page, reports, close } = await desk.openConsole('testing', 'providers')
+browserTest('a key is tested at its provider, and providers show their source', async () => {
+  const { page, reports, close } = await harness.openConsole('testing', 'providers')
   const row = (name: string) => page.locator('section[aria-label="Enabled providers"] tbody tr', { hasText: name })
   await row('acme-eu').waitFor()
   expect(await row('acme-eu').locator('td[data-label="Source"]').textContent()).toBe('filetollgate.yaml:4')
@@ -228,16 +228,16 @@ browserTest('a key is tried at its provider, and providers say where they come f
   await close()
 })
 
-browserTest('first steps are counted down, and the money left is told with the pace it was taken from', async () => {
-  const { page, workspace, key, go, close } = await desk.openConsole('first steps', 'keys')
+browserTest('getting started shows what is left to do, and the runway names the period it is based on', async () => {
+  const { page, workspace, key, go, close } = await harness.openConsole('first steps', 'keys')
   const tile = page.locator('.tile', { hasText: 'Runway' })
-  await go(`${desk.gateway.url}/console`)
+  await go(`${harness.gateway.url}/console`)
   await page.waitForSelector('.steps')
   expect(await tile.textContent()).toContain('no spend yet')
   expect(await page.locator('.steps li:not(.done-step) a').allTextContents()).toEqual(['Send a request'])
   expect(await seriousFaults(page)).toEqual([])
-  await desk.call(key.secret)
-  await go(`${desk.gateway.url}/console`)
+  await harness.call(key.secret)
+  await go(`${harness.gateway.url}/console`)
   await page.waitForSelector('.tile:has-text("at the rate of the last hour")')
   // 5 dollars, at some hundred-thousandths of a dollar in an hour.
   expect(await tile.locator('strong').textContent()).toBe('more than 999 days')
@@ -252,10 +252,10 @@ browserTest('first steps are counted down, and the money left is told with the p
   await close()
 })
 
-browserTest('on a phone the menu shows the page one is on, and nothing new is too wide', async () => {
-  const { page, go, close } = await desk.signIn({ viewport: { width: 360, height: 760 } })
+browserTest('on a phone the menu shows the current page, and nothing is too wide', async () => {
+  const { page, go, close } = await harness.signIn({ viewport: { width: 360, height: 760 } })
   for (const section of ['', '/requests', '/providers', '/settings', '/playground?other=sandbox/echo']) {
-    await go(`${desk.gateway.url}/console${section}`)
+    await go(`${harness.gateway.url}/console${section}`)
     const box = await page.locator('.console-menu [aria-current]').boundingBox()
     const [left, right] = [box?.x ?? -1, (box?.x ?? 0) + (box?.width ?? 0)]
     expect({ section, isSeen: left >= 0 && right <= 360 }).toEqual({ section, isSeen: true })
@@ -269,12 +269,12 @@ browserTest('on a phone the menu shows the page one is on, and nothing new is to
 })
 
 browserTest(
-  'settings tell the configuration in force, and sign every browser out at once, which the audit log keeps',
+  'settings show the configuration, and sign out all browsers at once, which the audit log records',
   async () => {
-    const [here, elsewhere] = [await desk.signIn(), await desk.signIn()]
-    const link = desk.gateway.url + (await desk.gateway.app.createSignInPath())
+    const [here, elsewhere] = [await harness.signIn(), await harness.signIn()]
+    const link = harness.gateway.url + (await harness.gateway.app.createSignInPath())
     const { page } = here
-    await here.go(`${desk.gateway.url}/console/settings`)
+    await here.go(`${harness.gateway.url}/console/settings`)
     const setting = page.locator('section[aria-label=Configuration] tr', { hasText: 'TOLLGATE_PORT' })
     expect(await setting.textContent()).toBe('server.port0TOLLGATE_PORT')
     expect(await page.locator('section[aria-label=Configuration] tr', { hasText: 'ANTHROPIC' }).textContent()).toBe(
@@ -292,7 +292,9 @@ browserTest(
     await elsewhere.page.waitForSelector('#token')
     await here.go(link)
     await page.waitForSelector('[role=alert]:has-text("already used")')
-    const { data } = (await desk.manage('GET /api/audit?limit=5')) as unknown as { data: readonly { action: string }[] }
+    const { data } = (await harness.manage('GET /api/audit?limit=5')) as unknown as {
+      data: readonly { action: string }[]
+    }
     expect(data.map(({ action }) => action)).toContain('session.end_all')
     await here.close()
     await elsewhere.close()

@@ -49,7 +49,7 @@ async function visit({ page, go }: WatchedPage, path: string): Promise<void> {
   await page.waitForSelector('.loading', { state: 'detached' })
 }
 
-browserTest('a newcomer is shown the call to make, and then the request and its charge to the last digit', async () => {
+browserTest('a new user sees an example request, and then the request and its exact charge', async () => {
   const fresh = await startGateway()
   const { page, go, reports, close } = await openPage(browser, fresh.url + (await fresh.app.createSignInPath()))
   await page.waitForSelector('text=No requests in this period')
@@ -85,7 +85,7 @@ browserTest('a newcomer is shown the call to make, and then the request and its 
   await fresh.stop()
 })
 
-browserTest('requests show up by themselves on an open page, and the filter stands in the address', async () => {
+browserTest('new requests appear on an open page, and the filter is in the address', async () => {
   const { page, go, close } = await signIn()
   await go(`${gateway.url}/console/requests`)
   await page.waitForSelector('.live .status-ok')
@@ -105,7 +105,7 @@ browserTest('requests show up by themselves on an open page, and the filter stan
   await close()
 })
 
-browserTest('failover is explained: every attempt, every candidate, and what was tried first', async () => {
+browserTest('a failover shows every attempt and every route considered', async () => {
   const id = await ask('sandbox/flaky')
   const { page, go, reports, close } = await signIn()
   await go(`${gateway.url}/console/requests/${id}`)
@@ -138,7 +138,7 @@ for (const dialect of ['chat', 'messages'] as const) {
   })
 }
 
-browserTest('a wrong key is refused with the words of the gateway', async () => {
+browserTest('a wrong key is refused with the gateway’s message', async () => {
   const { page, go, close } = await signIn()
   await go(`${gateway.url}/console/playground`)
   await page.fill('input[type=password]', 'sk-tg-of-nobody')
@@ -147,7 +147,7 @@ browserTest('a wrong key is refused with the words of the gateway', async () => 
   await close()
 })
 
-browserTest('the overview adds up what the wallet lost, and its figures lead to the requests', async () => {
+browserTest('usage equals what the wallet paid, and its figures link to the requests', async () => {
   await ask('sandbox/think')
   const { page, go, reports, close } = await signIn()
   await go(`${gateway.url}/console?group=key`)
@@ -165,7 +165,7 @@ browserTest('the overview adds up what the wallet lost, and its figures lead to 
   await close()
 })
 
-browserTest('keys lead from page to page and from row to row', async () => {
+browserTest('shortcuts move between pages and rows', async () => {
   await ask('sandbox/echo')
   const { page, close } = await signIn()
   await page.keyboard.press('g')
@@ -182,7 +182,7 @@ browserTest('keys lead from page to page and from row to row', async () => {
   await close()
 })
 
-browserTest('nothing is wider than a phone', async () => {
+browserTest('no page is wider than a phone', async () => {
   const id = await ask('sandbox/flaky')
   const watched = await signIn({ viewport: { width: 360, height: 760 } })
   for (const path of ['', '/requests', `/requests/${id}`, '/playground']) {
@@ -193,7 +193,7 @@ browserTest('nothing is wider than a phone', async () => {
 })
 
 for (const width of [1280, 360]) {
-  browserTest(`axe finds nothing serious, by day and by night, ${width} pixels`, async () => {
+  browserTest(`axe finds no serious issue, in light and dark mode, at ${width} pixels`, async () => {
     const ids = [await ask('sandbox/flaky'), await ask('sandbox/throttled')]
     const watched = await signIn({ viewport: { width, height: 800 } })
     for (const path of ['', '/requests', `/requests/${ids[0]}`, `/requests/${ids[1]}`, '/playground']) {
@@ -204,7 +204,7 @@ for (const width of [1280, 360]) {
   })
 }
 
-browserTest('nothing runs of what a caller writes into its requests', async () => {
+browserTest('text from requests never runs', async () => {
   const corpus = [
     '<script>window.ran=1</script>',
     '"><img src=x onerror=window.ran=1>',
@@ -239,14 +239,14 @@ browserTest('nothing runs of what a caller writes into its requests', async () =
 })
 
 describe('without a browser', () => {
-  test('a page of the console is the door for whoever has no session, whatever its address', async () => {
+  test('without a session every console address shows the sign-in page', async () => {
     for (const path of ['/console/requests', '/console/requests/req_1', '/console/nothing']) {
       const html = await (await fetch(gateway.url + path)).text()
       expect([path, html.includes('id="token"')]).toEqual([path, true])
     }
   })
 
-  test('the script of the console has at most 120 KB', async () => {
+  test('the console’s script has at most 120 KB', async () => {
     const html = await (await fetch(`${gateway.url}/console`)).text()
     const script = /\/assets\/console-[^"]+\.js/.exec(html)?.[0] ?? ''
     const headers = { 'accept-encoding': 'gzip' }

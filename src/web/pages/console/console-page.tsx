@@ -1,6 +1,11 @@
 /** @jsxImportSource preact */
 // A page of the console in its frame: the menu, the choice of workspace and time zone, the command palette and the sign-out
-// button. The address says which page; the page loads its own data.
+// button.
+//
+// To add a page: a line in `consoleSections` (page-data.ts), a component in a folder here, and a line in `sectionPages`. The
+// server only sends the frame; the page loads its data with hooks.ts and shows it with components.tsx. Rules: no inline style
+// or script (the policy forbids both), every field has a label, status is text as well as color, amounts and times only
+// through components.tsx and context.tsx, nothing wider than 360 pixels.
 
 import type { ComponentType } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'

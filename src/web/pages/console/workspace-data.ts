@@ -30,9 +30,9 @@ export async function readOwnKeyModels(workspaceId: string): Promise<OwnKeyModel
   if (projects instanceof ApiError) return projects
   // A project without an allowlist can call what any other project can.
   const open = projects.find(({ models }) => models === null)
-  const asked = open ? [open] : projects.slice(0, projectsMax)
+  const queried = open ? [open] : projects.slice(0, projectsMax)
   const answers = await callTogether<readonly { readonly data: readonly UsableModel[] }[]>(
-    ...asked.map(({ id }) => callApi<{ readonly data: readonly UsableModel[] }>(`/api/projects/${id}/models`)),
+    ...queried.map(({ id }) => callApi<{ readonly data: readonly UsableModel[] }>(`/api/projects/${id}/models`)),
   )
   if (answers instanceof ApiError) return answers
   const own = answers.flatMap(({ data }) => data).filter(({ own_key: isOwn }) => isOwn === true)
