@@ -122,7 +122,7 @@ browserTest('Ctrl K opens pages, models, keys and requests from the keyboard alo
   await page.keyboard.press('Enter')
   await page.waitForURL(/\/catalog\/acme\/large$/)
   await go(`${harness.gateway.url}/console/keys`)
-  await jump('wal', /\/console\/wallet$/)
+  await jump('bil', /\/console\/wallet$/)
   await jump('req_00000000000000000000000000', /\/console\/requests\/req_0{26}$/)
   await page.keyboard.press('Control+k')
   await box.waitFor()

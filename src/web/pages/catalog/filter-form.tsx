@@ -51,12 +51,7 @@ export function FilterForm({ query, choices, change }: FilterFormProps) {
         <Menu name="provider" label="Provider" value={query.provider} onPick={(provider) => change({ provider })}>
           {choices.providers.map((each) => [each, each])}
         </Menu>
-        <Menu
-          name="max_input"
-          label="Max input price"
-          value={query.inputMax}
-          onPick={(inputMax) => change({ inputMax })}
-        >
+        <Menu name="max_input" label="Max price" value={query.inputMax} onPick={(inputMax) => change({ inputMax })}>
           {withValue(inputSteps, query.inputMax).map((each) => [each, `$${each}`])}
         </Menu>
         <Menu
