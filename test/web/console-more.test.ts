@@ -148,6 +148,8 @@ browserTest('a changed allowlist and changed limits can be undone with the mouse
   await page.getByLabel('sandbox/cache').check()
   await button(page, 'Save').click()
   await page.waitForSelector('.toast:has-text("Project web changed.")')
+  // The offer stays as long as the pointer is on it, however slow the machine is.
+  await page.hover('.toast')
   expect(await models()).toMatchObject({ models: ['sandbox/cache'] })
   expect(await seriousFaults(page)).toEqual([])
   await button(page, 'Undo').click()
