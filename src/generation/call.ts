@@ -204,8 +204,8 @@ export class Call implements RelayContext {
 
   #countSearchesMost(): number {
     const isLong = this.bodyBytes > readBytesMax
-    const unsupported = this.mayHaveMedia && !isLong ? (this.#readConversation()?.leftovers ?? []) : []
-    const asked = unsupported.reduce((sum, { searchesMost = 0 }) => sum + searchesMost, 0)
+    const unsupported = this.mayHaveMedia && !isLong ? (this.#readConversation()?.unsupported ?? []) : []
+    const asked = unsupported.reduce((sum, { maxSearches = 0 }) => sum + maxSearches, 0)
     const maySearch = asked > 0 || (this.mayHaveMedia && isLong) || this.model.price.webSearch !== undefined
     return maySearch ? Math.max(asked, searchesUsualMost) : 0
   }
