@@ -12,10 +12,9 @@ import type { Database } from '../store/database.ts'
 import type { AdminToken } from '../tenancy/admin-token.ts'
 import { appendAudit } from '../tenancy/audit.ts'
 import { createConsoleSessions } from '../tenancy/console-sessions.ts'
-import { type Visit, visitOf } from '../web/cookies.ts'
 import { createWeb, type Web } from '../web/create-web.ts'
 import type { PageBudget } from '../web/page-budget.ts'
-import { createSessions, type SessionEvent, type Sessions } from '../web/session.ts'
+import { createSessions, readVisit, type SessionEvent, type Sessions, type Visit } from '../web/session.ts'
 import { catalogItems, publicSource } from './catalog-view.ts'
 import type { Goods } from './goods.ts'
 import { keyedProviders } from './own-key-places.ts'
@@ -47,10 +46,10 @@ const auditedAs = {
 export function createPages(deps: PageDependencies): Pages {
   const { clock, database, adminToken, health, budget, addressOf, forwardedProtoOf, config, goods } = deps
   const publicUrl = (): string | undefined => config().publicUrl
-  const visit = (request: Request): Visit =>
-    visitOf(request, { publicUrl: publicUrl(), forwardedProto: forwardedProtoOf(request) })
+  const visitOf = (request: Request): Visit =>
+    readVisit(request, { publicUrl: publicUrl(), forwardedProto: forwardedProtoOf(request) })
   const sessions = createSessions({
-    ...{ clock, visitOf: visit, rows: createConsoleSessions(database) },
+    ...{ clock, visitOf, rows: createConsoleSessions(database) },
     adminToken: () => adminToken,
   })
   const web = createWeb({
@@ -60,7 +59,7 @@ export function createPages(deps: PageDependencies): Pages {
     budget,
     addressOf,
     publicUrl,
-    visitOf: visit,
+    visitOf,
     isPublic: () => config().catalogIsPublic,
     catalog: () => catalogItems(goods(), health),
     // What the operator calls providers of its own is not for everybody.

@@ -1,5 +1,5 @@
-// Scripts and styles of the pages, bundled by the runtime when the first page is asked for and kept in memory. A name
-// contains the hash of its content, so that browsers keep it for ever; only names made here are served.
+// The pages' scripts and styles, bundled when the first page is requested and kept in memory. Names contain a hash of the
+// content, so browsers cache them forever. Only names created here are served.
 
 import { join } from 'node:path'
 
@@ -9,18 +9,16 @@ export interface Asset {
   readonly gzip: Uint8Array
 }
 
-/** Each is bundled into one file. */
 const entryPoints = {
   catalog: 'pages/browser/catalog.tsx',
   console: 'pages/browser/console.tsx',
-  style: 'styles/tollgate.css',
+  style: 'styles/index.css',
   icon: 'styles/icon.svg',
 } as const
 
 export type AssetName = keyof typeof entryPoints
 
 export interface Assets {
-  /** The path under which a bundle is served. */
   url(name: AssetName): string
   find(path: string): Asset | undefined
 }
@@ -33,7 +31,7 @@ const types: Readonly<Record<string, string>> = {
   svg: 'image/svg+xml',
 }
 
-/** Throws where a bundle cannot be made: that is a defect of ours, not of a request. */
+/** Throws when bundling fails, which is a bug in this repository. */
 export async function buildAssets(): Promise<Assets> {
   const byPath = new Map<string, Asset>()
   const urls = new Map<string, string>()

@@ -15,7 +15,7 @@ function call(method: 'POST' | 'DELETE', body?: object, cookie?: string): Promis
   })
 }
 
-test('whoever signs out without a session is answered, and is no entry of the audit log', async () => {
+test('signing out without a session succeeds and is not recorded in the audit log', async () => {
   for (const cookie of [undefined, 'tollgate-session=made-up']) {
     const answer = await call('DELETE', undefined, cookie)
     expect([answer.status, await answer.json()]).toEqual([200, { signed_in: false }])
@@ -27,7 +27,7 @@ test('whoever signs out without a session is answered, and is no entry of the au
   expect(web.events).toEqual(['signed in by token', 'signed out'])
 })
 
-test('links are held back before they are looked up, so that a guess does not use one up', async () => {
+test('links are slowed down before they are looked up, so that a guess does not use one up', async () => {
   const link = await web.sessions.createLink()
   web.isBraked = true
   const heldBack = await call('POST', { link })

@@ -1,58 +1,53 @@
-// The pages of the gateway: which path shows what, and to whom. It reads the catalog through what it is handed and
-// changes nothing but sessions; a path that is not a page's is left to others.
+// The gateway's pages: which path shows what, and to whom. Changes nothing but sessions.
 
 import type { Clock } from '../kernel/clock.ts'
 import { Failure } from '../kernel/failure.ts'
 import { isStoreUnavailable } from '../store/sql-error.ts'
-import { answer, answerAsset, answerEvents, answerHtml, answerJson, redirect } from './answer.ts'
 import { type Assets, assetsPath, buildAssets } from './assets.ts'
-import { createCatalogPages } from './catalog/catalog-pages.ts'
+import { cacheEntries, createCatalogPages } from './catalog/catalog-pages.ts'
 import { createChangeFeed } from './catalog/change-feed.ts'
 import type { CatalogEntry, DatedPrice } from './catalog/entry.ts'
-import { recentEntries } from './catalog/recent-entries.ts'
 import { createConsolePages } from './console-pages.ts'
-import { readCookie, type Visit } from './cookies.ts'
 import type { PageBudget } from './page-budget.ts'
-import { createPageCopies } from './page-copies.ts'
-import { type Show, themeCookie, themes } from './page-data.ts'
+import { type Frame, type Page, type ShowPage, themeCookie, themes } from './page-data.ts'
 import { renderDocument } from './pages.js'
-import type { SessionEvent, Sessions } from './session.ts'
+import { assetResponse, eventsResponse, htmlResponse, jsonResponse, pageResponse, redirect } from './responses.ts'
+import { readCookie, type SessionEvent, type Sessions, type Visit } from './session.ts'
 
 export interface WebDependencies {
   readonly clock: Clock
   readonly version: string
   readonly sessions: Sessions
-  /** Everything that is sold, by id; the same that the management API's catalog serves. */
+  /** All models by id, as the management API's catalog serves them. */
   catalog(): readonly CatalogEntry[]
-  /** Built-in ones for which a workspace may store a key, by id. */
+  /** Ids of the built-in providers for which a workspace may store a key. */
   keyedProviders(): readonly string[]
-  /** Every price that a model had, newest first. */
+  /** Newest first. */
   priceHistory(modelId: string): Promise<readonly DatedPrice[]>
-  /** Whether the catalog is for everybody, or only for who is signed in to the console. */
+  /** Whether the catalog is visible without signing in. */
   isPublic(): boolean
-  /** What pages and the catalog may cost. */
   readonly budget: PageBudget
-  /** undefined = it cannot be known. */
+  /** undefined = unknown. */
   addressOf(request: Request): string | undefined
-  /** What the operator says the gateway is reached by. */
+  /** The gateway's public address, if configured. */
   publicUrl(): string | undefined
   visitOf(request: Request): Visit
-  /** The day of the built-in prices, YYYY-MM-DD. */
+  /** The date of the built-in prices, YYYY-MM-DD. */
   readonly builtInDate?: string
-  /** For messages: where the management token is. */
+  /** A sentence that says where to find the management token. */
   readonly tokenPlace: string
-  /** Refuses a wrong management token, and slows down whoever guesses. */
+  /** Refuses a wrong management token, and slows down guessing. */
   checkToken(token: string, request: Request): Promise<Failure | undefined>
-  /** Before a link is tried, which may be a guess: slows down or refuses whoever tries many. */
+  /** Slows down or refuses guessing of sign-in links. */
   slowGuess(request: Request): Promise<Failure | undefined>
-  /** A session was opened or ended, for the audit log. */
+  /** For the audit log. */
   onSession?(event: SessionEvent): void | Promise<void>
 }
 
 export interface Web {
   /** undefined = not a path of a page. */
   handle(request: Request, path: string): Response | Promise<Response> | undefined
-  /** What keys and projects can use may be something else now: open pages that show it ask again. */
+  /** What keys and projects can use may have changed: open pages load it again. */
   accessChanged(): void
   /** Ends the streams of open pages, so that the gateway can stop. */
   close(): void
@@ -65,8 +60,8 @@ export function createWeb(deps: WebDependencies): Web {
     assets ??= buildAssets()
     return assets
   }
-  const render = createPageCopies(renderDocument)
-  // Who cannot be looked up is a visitor: prices are shown also while the database is away.
+  const render = cacheListPages(renderDocument)
+  // Without the database everyone is a visitor, so that prices stay visible.
   const isSignedIn = (request: Request): Promise<boolean> =>
     sessions.sessionOf(request).then(
       (session) => session !== undefined && !(session instanceof Failure),
@@ -75,7 +70,7 @@ export function createWeb(deps: WebDependencies): Web {
         throw thrown
       },
     )
-  const show: Show = async (request, page, status = 200) => {
+  const show: ShowPage = async (request, page, status = 200) => {
     const { url } = await bundled()
     const isOperator = await isSignedIn(request)
     const isConsole = page.kind === 'console' || page.kind === 'sign-in'
@@ -87,34 +82,30 @@ export function createWeb(deps: WebDependencies): Web {
       iconUrl: url('icon'),
       scriptUrl: url(isConsole ? 'console' : 'catalog'),
     }
-    return await inBudget(request, isOperator, () => answerHtml(request, render(page, frame), status))
+    return await inBudget(request, isOperator, () => htmlResponse(request, render(page, frame), status))
   }
-  const inBudget = async <Made>(
+  const inBudget = async <Result>(
     request: Request,
     isOperator: boolean,
-    make: () => Made,
-  ): Promise<Awaited<Made> | Response> =>
-    isOperator ? await budget.spendFreely(make) : ((await budget.spend(make)) ?? tooBusy(request))
-  const entries = recentEntries(deps.catalog, deps.clock)
+    run: () => Result,
+  ): Promise<Awaited<Result> | Response> =>
+    isOperator ? await budget.spendFreely(run) : ((await budget.spend(run)) ?? tooBusy(request))
+  const entries = cacheEntries(deps.catalog, deps.clock)
   const feed = createChangeFeed({ entries })
-  const inTurn = async <Made>(request: Request, make: () => Made): Promise<Awaited<Made> | Response> =>
-    await inBudget(request, await isSignedIn(request), make)
-  const catalog = createCatalogPages({ ...deps, catalog: entries, isSignedIn, inBudget: inTurn }, show)
+  const inViewersBudget = async <Result>(request: Request, run: () => Result): Promise<Awaited<Result> | Response> =>
+    await inBudget(request, await isSignedIn(request), run)
+  const catalog = createCatalogPages({ ...deps, catalog: entries, isSignedIn, inBudget: inViewersBudget }, show)
   const consolePages = createConsolePages(deps, show)
 
   const asset = async (request: Request, path: string): Promise<Response> => {
     const found = (await bundled()).find(path)
-    return found ? answerAsset(request, found) : answerJson(request, { error: 'no such asset' }, { status: 404 })
+    return found ? assetResponse(request, found) : jsonResponse(request, { error: 'asset not found' }, { status: 404 })
   }
   const events = (request: Request): Response => {
     const stream = feed.listen(request.signal, deps.addressOf(request))
-    return stream ? answerEvents(stream) : answerJson(request, { error: 'too many listen' }, { status: 503 })
+    return stream ? eventsResponse(stream) : jsonResponse(request, { error: 'too many listeners' }, { status: 503 })
   }
-  const catalogPage = (request: Request, path: string): Promise<Response> | undefined => {
-    const isOpen = path === '/' || path === '/compare' || path.startsWith('/catalog/')
-    return isOpen ? openPage(request, path) : undefined
-  }
-  const openPage = async (request: Request, path: string): Promise<Response> => {
+  const catalogPage = async (request: Request, path: string): Promise<Response> => {
     if (!deps.isPublic() && !(await isSignedIn(request))) return redirect('/console')
     if (path === '/catalog/events') return events(request)
     return await catalog(request, path)
@@ -124,7 +115,9 @@ export function createWeb(deps: WebDependencies): Web {
     handle(request, path) {
       if (path === '/console' || path.startsWith('/console/')) return consolePages(request, path)
       if (request.method !== 'GET' && request.method !== 'HEAD') return undefined
-      return path.startsWith(assetsPath) ? asset(request, path) : catalogPage(request, path)
+      if (path.startsWith(assetsPath)) return asset(request, path)
+      const isCatalog = path === '/' || path === '/compare' || path.startsWith('/catalog/')
+      return isCatalog ? catalogPage(request, path) : undefined
     },
     accessChanged: () => feed.accessChanged(),
     close: () => feed.close(),
@@ -132,6 +125,26 @@ export function createWeb(deps: WebDependencies): Web {
 }
 
 function tooBusy(request: Request): Response {
-  const body = 'Too many pages are asked for at once. Try again in a moment.\n'
-  return answer(request, { status: 503, type: 'text/plain', body, headers: { 'retry-after': '1' } })
+  const body = 'The gateway is busy. Try again in a moment.\n'
+  return pageResponse(request, { status: 503, type: 'text/plain', body, headers: { 'retry-after': '1' } })
+}
+
+export type Render = (page: Page, frame: Frame) => string
+
+/** Per snapshot of the catalog. Most visitors use no filter; what each one types is not worth keeping. */
+const cachedPagesMax = 16
+
+/** Caches the list as visitors see it: the largest page, and the same for all of them. */
+export function cacheListPages(render: Render): Render {
+  const bySnapshot = new WeakMap<object, Map<string, string>>()
+  return (page, frame) => {
+    // Checks both, because a session may have started or ended between the two.
+    if (page.kind !== 'list' || frame.isSignedIn || page.data.isSignedIn) return render(page, frame)
+    const cached = bySnapshot.get(page.data.entries) ?? new Map<string, string>()
+    bySnapshot.set(page.data.entries, cached)
+    const key = JSON.stringify([frame.theme, page.data.query])
+    const html = cached.get(key) ?? render(page, frame)
+    if (cached.size < cachedPagesMax) cached.set(key, html)
+    return html
+  }
 }

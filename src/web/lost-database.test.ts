@@ -18,19 +18,19 @@ function signIn(token: string): Promise<Response> {
   })
 }
 
-test('the console says that it cannot be opened now', async () => {
+test('the console says that the database is unavailable', async () => {
   const page = await fetch(`${web.url}/console`, { headers: { cookie } })
   expect(page.status).toBe(503)
   expect(await page.text()).toContain('The database cannot be reached')
 })
 
-test('nobody can sign in, and is told why', async () => {
+test('signing in fails with the reason', async () => {
   const answer = await signIn(web.token)
   expect(answer.status).toBe(503)
   expect(await answer.json()).toMatchObject({ error: { code: 'OVERLOADED' } })
 })
 
-test('the catalog is shown, as to a visitor', async () => {
+test('the catalog is shown as to a visitor', async () => {
   const page = await fetch(`${web.url}/`, { headers: { cookie } })
   expect(page.status).toBe(200)
   expect(await page.text()).toContain('sandbox/echo')

@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 import { createJumpClock } from '../../test/parts/jump-clock.ts'
 import { createPageBudget } from './page-budget.ts'
 
-test('strangers get a burst of two seconds, then a quarter of the time; who is known is always served', async () => {
+test('visitors get a burst of two seconds, then a quarter of the time; users are always served', async () => {
   const clock = createJumpClock()
   const budget = createPageBudget(clock)
   const view = (seconds: number) =>
@@ -19,7 +19,7 @@ test('strangers get a burst of two seconds, then a quarter of the time; who is k
   expect(await view(0)).toBe('page')
 })
 
-test('a page that fails to render is counted too, and holds up nobody', async () => {
+test('a page that fails to render is counted and does not block the queue', async () => {
   const clock = createJumpClock()
   const budget = createPageBudget(clock)
   const fail = () => {
@@ -30,7 +30,7 @@ test('a page that fails to render is counted too, and holds up nobody', async ()
   expect(await budget.spend(() => 'page')).toBeUndefined()
 })
 
-test('pages that are asked for at once are made one by one, with a breath between two', async () => {
+test('concurrent pages are rendered one by one, with a yield between them', async () => {
   const budget = createPageBudget(createJumpClock())
   const seen: string[] = []
   const breath = async (): Promise<void> => {
@@ -44,7 +44,7 @@ test('pages that are asked for at once are made one by one, with a breath betwee
   expect(seen.join(' ')).toBe('a others b others c others')
 })
 
-test('those who came all at once are refused too, when their turn has come', async () => {
+test('concurrent visitors are refused at their turn', async () => {
   const clock = createJumpClock()
   const budget = createPageBudget(clock)
   const views = Array.from({ length: 10 }, () =>
@@ -57,7 +57,7 @@ test('those who came all at once are refused too, when their turn has come', asy
   expect(await Promise.all(views)).toEqual([...Array<string>(3).fill('page'), ...Array<undefined>(7).fill(undefined)])
 })
 
-test('a flood of strangers holds up who is known by one page, and takes turns with them', async () => {
+test('a flood of visitors delays users by one page, and the queues alternate', async () => {
   const budget = createPageBudget(createJumpClock())
   const seen: string[] = []
   const strangers = Array.from({ length: 20 }, (_, at) => budget.spend(() => seen.push(`s${at}`)))
@@ -68,7 +68,7 @@ test('a flood of strangers holds up who is known by one page, and takes turns wi
   expect(seen).toHaveLength(22)
 })
 
-test('what who is known spends is nothing that strangers lack, and the rest of what was begun is finished', async () => {
+test('users do not spend the visitors’ budget, and started work is finished', async () => {
   const clock = createJumpClock()
   const budget = createPageBudget(clock)
   await budget.spendFreely(() => clock.jump(60))
@@ -78,7 +78,7 @@ test('what who is known spends is nothing that strangers lack, and the rest of w
   expect(await budget.finish(() => 'rest')).toBe('rest')
 })
 
-test('nobody in line waits for what a page waits for', async () => {
+test('the queue does not wait for what a page awaits', async () => {
   const budget = createPageBudget(createJumpClock())
   const database = Promise.withResolvers<string>()
   const slow = budget.spend(() => database.promise)

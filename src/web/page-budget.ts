@@ -1,25 +1,25 @@
-// How much of the gateway's time strangers may spend on pages and the catalog. Rendering a long list takes milliseconds
-// in which no generation moves, so one is made at a time, with a breath between two, and a flood of views is refused.
-// Who is known stands in a line of their own, so that a flood of strangers holds them up by one page at most.
+// Limits the time that anonymous visitors may use for pages and the catalog. Rendering a long list blocks the event loop for
+// milliseconds, so pages are rendered one at a time with a yield between them, and a flood is refused. Signed-in users have
+// their own queue, so a flood of visitors delays them by one page at most.
 
 import type { Clock } from '../kernel/clock.ts'
 import { breathe } from '../telemetry/breathe.ts'
 
 export interface PageBudget {
   /**
-   * Runs it when its turn has come, and counts how long it took; undefined = too much was spent just now. What it
-   * returns is not waited for by who stands behind: work that goes on later is to be a further turn.
+   * Runs when its turn comes and counts the time; undefined = the budget is exhausted. The queue does not wait for a
+   * returned promise: later work has to queue again.
    */
   spend<Result>(run: () => Result): Promise<Awaited<Result> | undefined>
-  /** The rest of what was begun so: in the same line, counted, and not refused any more. */
+  /** For the rest of work started by `spend`: the same queue, counted, never refused. */
   finish<Result>(run: () => Result): Promise<Awaited<Result>>
-  /** For who is known: in the other line, never refused, and nothing that strangers lack afterwards. */
+  /** For signed-in users: their own queue, not counted, never refused. */
   spendFreely<Result>(run: () => Result): Promise<Awaited<Result>>
 }
 
-/** Of every second. */
+/** Per second. */
 const shareMs = 250
-/** What may be spent at once after a quiet time: 100 to 200 views of a list of 200 models. */
+/** After a quiet period: 100 to 200 views of a list of 200 models. */
 const burstMs = 2_000
 
 export function createPageBudget(clock: Clock): PageBudget {
@@ -45,29 +45,29 @@ export function createPageBudget(clock: Clock): PageBudget {
     return spentMs < burstMs
   }
   return {
-    // Looked at when its turn has come: of a thousand at once most were let in before the first has spent anything.
-    spend: (run) => inTurn('strangers', () => (admits() ? count(run) : undefined)),
-    finish: (run) => inTurn('strangers', () => count(run)),
-    spendFreely: (run) => inTurn('known', run),
+    // Checked at its turn: of a thousand concurrent views most would be admitted before the first has used any time.
+    spend: (run) => inTurn('visitors', () => (admits() ? count(run) : undefined)),
+    finish: (run) => inTurn('visitors', () => count(run)),
+    spendFreely: (run) => inTurn('users', run),
   }
 }
 
-type Line = 'strangers' | 'known'
+type Queue = 'visitors' | 'users'
 
-/** One at a time from two lines by turns, with a breath between two: those who wait for the same would run in one go. */
+/** One at a time, alternating between the queues, with a yield between two. */
 function createTurns() {
-  const lines: Readonly<Record<Line, (() => void)[]>> = { strangers: [], known: [] }
+  const queues: Readonly<Record<Queue, (() => void)[]>> = { visitors: [], users: [] }
   let isServing = false
-  let last: Line = 'strangers'
+  let last: Queue = 'visitors'
   const next = (): (() => void) | undefined => {
-    const other = last === 'known' ? 'strangers' : 'known'
-    last = lines[other].length > 0 ? other : last
-    return lines[last].shift()
+    const other = last === 'users' ? 'visitors' : 'users'
+    last = queues[other].length > 0 ? other : last
+    return queues[last].shift()
   }
   const serve = async (): Promise<void> => {
     if (isServing) return
     isServing = true
-    // Never inside whatever the one who asks is doing.
+    // Never runs synchronously in the caller.
     await Promise.resolve()
     for (let run = next(); run; run = next()) {
       run()
@@ -75,9 +75,9 @@ function createTurns() {
     }
     isServing = false
   }
-  return <Result>(line: Line, run: () => Result): Promise<Awaited<Result>> => {
+  return <Result>(queue: Queue, run: () => Result): Promise<Awaited<Result>> => {
     const { promise, resolve, reject } = Promise.withResolvers<Awaited<Result>>()
-    lines[line].push(() => {
+    queues[queue].push(() => {
       try {
         resolve(run() as Awaited<Result>)
       } catch (error) {

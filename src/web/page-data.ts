@@ -1,24 +1,23 @@
-// What each page is made from: plain JSON, since the server renders a page with it and the browser takes the page over
-// with the same. Anything in here is readable by whoever may open the page.
+// The data of each page. It is plain JSON: the server renders with it and the browser hydrates with the same. Everyone who can
+// open a page can read its data. Also the list of the console's pages.
 
 import type { CatalogEntry, DatedPrice } from './catalog/entry.ts'
 import type { CatalogQuery } from './catalog/query.ts'
-import type { Sample } from './catalog/shown-price.ts'
+import type { Sample } from './catalog/sample-cost.ts'
 import type { Snippet } from './catalog/snippets.ts'
-import type { ConsolePlace } from './console-sections.ts'
 
-/** A page that follows the catalog. */
+/** A page with live updates. */
 interface LiveData {
-  /** Names what it was made from, so that a later change can be told from none. */
+  /** A hash of the catalog it was rendered from, to detect changes. */
   readonly state: string
 }
 
 export interface ListData extends LiveData {
   readonly entries: readonly CatalogEntry[]
   readonly query: CatalogQuery
-  /** Of the built-in prices; absent = not known. */
+  /** Of the built-in prices; absent = unknown. */
   readonly builtInDate?: string
-  /** The viewer may ask what a project can use. */
+  /** The viewer may filter by project. */
   readonly isSignedIn: boolean
 }
 
@@ -26,17 +25,17 @@ export interface ModelData extends LiveData {
   readonly entry: CatalogEntry
   readonly sample: Sample
   readonly snippets: readonly Snippet[]
-  /** Every price that was in force, newest first. */
+  /** Newest first. */
   readonly history: readonly DatedPrice[]
 }
 
 export interface CompareData extends LiveData {
-  /** In the order they were asked for. */
+  /** In the requested order. */
   readonly entries: readonly CatalogEntry[]
   readonly sample: Sample
 }
 
-/** A page of words, such as that something was not found. */
+/** A message, for example that a page does not exist. */
 export interface NoticeData {
   readonly title: string
   readonly text: string
@@ -44,16 +43,16 @@ export interface NoticeData {
 }
 
 export interface SignInData {
-  /** The connection is not encrypted and leaves this machine. */
+  /** Plain http over the network. */
   readonly isExposed: boolean
-  /** For messages: where the management token is. */
+  /** A sentence that says where to find the management token. */
   readonly tokenPlace: string
 }
 
-/** What the pages of the console show they ask the management API for. */
+/** The console's pages load their content from the management API. */
 export interface ConsoleData extends ConsolePlace {
   readonly actor: string
-  /** How this gateway is reached, for code that people copy. */
+  /** The gateway's address, for code to copy. */
   readonly address: string
 }
 
@@ -68,19 +67,19 @@ export interface PageData {
 
 export type PageKind = keyof PageData
 
-/** One page, ready to be rendered. */
+/** A page, ready to be rendered. */
 export type Page = {
   [Kind in PageKind]: { readonly kind: Kind; readonly title: string; readonly data: PageData[Kind] }
 }[PageKind]
 
-/** Answers with a page in its frame. */
-export type Show = (request: Request, page: Page, status?: number) => Promise<Response>
+/** Responds with a page in its frame. */
+export type ShowPage = (request: Request, page: Page, status?: number) => Promise<Response>
 
-/** What stands around every page. */
+/** What surrounds every page. */
 export interface Frame {
   readonly theme: Theme
   readonly version: string
-  /** Whether the viewer has a session of the console. */
+  /** Whether the viewer has a console session. */
   readonly isSignedIn: boolean
   readonly styleUrl: string
   readonly iconUrl: string
@@ -90,5 +89,46 @@ export interface Frame {
 export const themes = ['system', 'light', 'dark'] as const
 export type Theme = (typeof themes)[number]
 
-/** Not a secret: the page writes it, the server reads it, so that no page flashes in the wrong colours. */
+/** Written by the page and read by the server, so that pages load in the right theme. */
 export const themeCookie = 'tollgate-theme'
+
+export interface ConsoleSection {
+  /** In the address: `/console/requests`; the first one is `/console` itself. */
+  readonly name: string
+  readonly label: string
+  /** The shortcut, after `g`. */
+  readonly key: string
+}
+
+/** In the order of the menu. */
+export const consoleSections = [
+  { name: 'overview', label: 'Usage', key: 'o' },
+  { name: 'requests', label: 'Requests', key: 'r' },
+  { name: 'playground', label: 'Playground', key: 'p' },
+  { name: 'keys', label: 'API keys', key: 'k' },
+  { name: 'projects', label: 'Projects & limits', key: 'j' },
+  { name: 'wallet', label: 'Billing', key: 'w' },
+  { name: 'providers', label: 'Providers & routes', key: 'v' },
+  { name: 'settings', label: 'Settings', key: 's' },
+] as const satisfies readonly ConsoleSection[]
+
+export type SectionName = (typeof consoleSections)[number]['name']
+
+export interface ConsolePlace {
+  readonly section: SectionName
+  /** What follows in the address, such as a request id; empty = nothing. */
+  readonly subject: string
+}
+
+/** undefined = not a page of the console. */
+export function placeOf(path: string): ConsolePlace | undefined {
+  const [name = '', subject = '', ...rest] = path.split('/').slice(2)
+  if (rest.length > 0) return undefined
+  if (name === '') return { section: 'overview', subject: '' }
+  const section = consoleSections.find((each) => each.name === name)
+  return section && { section: section.name, subject }
+}
+
+export function sectionPath(name: SectionName): string {
+  return name === 'overview' ? '/console' : `/console/${name}`
+}

@@ -1,4 +1,4 @@
-// The way from the server to the pages. Plain JavaScript with its types beside it: the pages are checked against the
-// browser's types, which must not leak into the server's (they change what Response, Worker and streams are).
+// Lets the server import the pages. Plain JavaScript with its types beside it, because the pages are checked against the
+// browser's types, which must not leak into the server's: they change Response, Worker and streams.
 
 export { renderDocument } from './pages/document.tsx'

@@ -5,8 +5,7 @@ import type { Clock } from '../kernel/clock.ts'
 import { Failure } from '../kernel/failure.ts'
 import type { Database } from '../store/database.ts'
 import { createConsoleSessions } from '../tenancy/console-sessions.ts'
-import { type VisitClues, visitOf } from './cookies.ts'
-import { createSessions } from './session.ts'
+import { createSessions, readVisit, type VisitClues } from './session.ts'
 
 const hour = 3600
 
@@ -25,7 +24,7 @@ function sessionsOn(
     clock,
     rows: createConsoleSessions(database),
     adminToken: () => ({ fingerprint: `of ${token.text}`, matches: (text) => text === token.text }),
-    visitOf: (request) => visitOf(request, { publicUrl, forwardedProto }),
+    visitOf: (request) => readVisit(request, { publicUrl, forwardedProto }),
   })
   return { sessions }
 }

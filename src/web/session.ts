@@ -1,49 +1,47 @@
-// Sessions of the console: opened by a one-time link or the management token, kept by the hash of what the browser
-// holds, and all void when the management token changes. What a session may do is decided where it is used.
+// Sessions of the console: opened by a one-time link or the management token, stored as the hash of the cookie, and void
+// when the management token changes. Also the session cookie and the check against cross-site requests.
 
 import { createHash, randomBytes } from 'node:crypto'
 import type { Clock } from '../kernel/clock.ts'
 import { Failure } from '../kernel/failure.ts'
 import type { AdminToken } from '../tenancy/admin-token.ts'
 import type { ConsoleSessions } from '../tenancy/console-sessions.ts'
-import { readCookie, sessionCookieName, setSessionCookie, type Visit } from './cookies.ts'
-import { refuseForeign } from './same-origin.ts'
 
-/** As written into the audit log. */
+/** As recorded in the audit log. */
 export interface SessionActor {
   readonly name: string
 }
 
-/** What happens to sessions, for the audit log. */
+/** For the audit log. */
 export type SessionEvent = 'signed in by link' | 'signed in by token' | 'signed out' | 'signed out everywhere'
 
 export interface SessionDependencies {
   readonly clock: Clock
   readonly rows: ConsoleSessions
-  /** The one in force: a session opened under another is void. */
+  /** The current one; sessions opened under another are void. */
   adminToken(): Pick<AdminToken, 'fingerprint' | 'matches'>
   visitOf(request: Request): Visit
 }
 
-/** All of them reject when the database is away. */
+/** All methods reject when the database is unavailable. */
 export interface Sessions {
-  /** The secret of a new one-time link, `/console?t=…`; whoever has it is the operator. */
+  /** The secret of a new one-time link, `/console?t=…`, which signs in as the operator. */
   createLink(): Promise<string>
-  /** Answers with the Set-Cookie line of a new session; the browser's old one ends. */
+  /** Returns the Set-Cookie value of a new session; the browser's old session ends. */
   openByLink(request: Request, secret: string): Promise<string | Failure>
   openByToken(request: Request, token: string): Promise<string | Failure>
-  /** Answers with the Set-Cookie line that takes the cookie away, and whether there was a session: 0 or 1. */
+  /** Returns the Set-Cookie value that removes the cookie, and the number of ended sessions: 0 or 1. */
   end(request: Request): Promise<{ readonly cookie: string; readonly ended: number }>
-  /** Ends every session there is, this browser's too, and every link nobody has used; answers as `end`. */
+  /** Ends all sessions, this browser's included, and all unused links. */
   endAll(request: Request): Promise<{ readonly cookie: string; readonly ended: number }>
-  /** undefined without a session, a Failure where the session may not do this; for the management API. */
+  /** undefined = no session; a Failure = the session may not make this request. For the management API. */
   sessionOf(request: Request): Promise<SessionActor | Failure | undefined>
 }
 
 export const linkLifeMs = 15 * 60_000
 const idleMs = 12 * 3_600_000
 const absoluteMs = 7 * 24 * 3_600_000
-/** That a session was used is written down this often. */
+/** How often the time of last use is written. */
 const useMs = 5 * 60_000
 const secretBytes = 32
 
@@ -63,7 +61,7 @@ export function createSessions({ clock, rows, adminToken, visitOf }: SessionDepe
     await rows.open(hash(secret), held(request), session, agesAt(now))
     return setSessionCookie(visitOf(request), secret, absoluteMs / 1000)
   }
-  /** Uses it: a session lives on by being used. */
+  /** Also extends the session. */
   const isOpen = async (request: Request): Promise<boolean> => {
     const key = held(request)
     const session = key === undefined ? undefined : await rows.find(key)
@@ -85,7 +83,7 @@ export function createSessions({ clock, rows, adminToken, visitOf }: SessionDepe
       return secret
     },
     async openByLink(request, secret) {
-      // Gone whatever comes of it: a link is tried once.
+      // Removed whatever the outcome: a link can be tried once.
       const link = await rows.takeLink(hash(secret))
       const isGood = link && clock.now() < link.expiresAt && link.fingerprint === adminToken().fingerprint
       return isGood ? await open(request) : deadLink()
@@ -101,11 +99,11 @@ export function createSessions({ clock, rows, adminToken, visitOf }: SessionDepe
       const ended = await rows.endAll()
       return { cookie: setSessionCookie(visitOf(request), '', 0), ended }
     },
-    sessionOf: async (request) => ((await isOpen(request)) ? (refuseForeign(request) ?? actor) : undefined),
+    sessionOf: async (request) => ((await isOpen(request)) ? (refuseCrossSite(request) ?? actor) : undefined),
   }
 }
 
-/** What is kept cannot be used as a cookie. */
+/** The stored hash cannot be used as a cookie. */
 function hash(secret: string): string {
   return createHash('sha256').update(secret).digest('base64')
 }
@@ -113,10 +111,90 @@ function hash(secret: string): string {
 function deadLink(): Failure {
   return new Failure(
     'UNAUTHORIZED',
-    'This sign-in link was used already, or is older than 15 minutes. Sign in with the management token.',
+    'This sign-in link was already used or is older than 15 minutes. Sign in with the management token.',
   )
 }
 
 function wrongToken(): Failure {
   return new Failure('UNAUTHORIZED', 'This is not the management token.')
+}
+
+export interface Visit {
+  readonly isSecure: boolean
+  /** Host and port as the browser knows them. */
+  readonly host: string
+}
+
+export interface VisitClues {
+  /** The gateway's public address, if configured. */
+  readonly publicUrl: string | undefined
+  /** The scheme that a trusted proxy reports; undefined = none was reported. */
+  readonly forwardedProto: string | undefined
+}
+
+/** The configured public address decides for its host, a trusted proxy for others. */
+export function readVisit(request: Request, { publicUrl, forwardedProto }: VisitClues): Visit {
+  const host = request.headers.get('host') ?? URL.parse(request.url)?.host ?? ''
+  const stated = publicUrl === undefined ? null : URL.parse(publicUrl)
+  const isSecure = stated?.host === host ? stated.protocol === 'https:' : forwardedProto === 'https'
+  return { isSecure, host }
+}
+
+/** For addresses in examples. */
+export function originOf({ isSecure, host }: Visit): string {
+  return `${isSecure ? 'https' : 'http'}://${host}`
+}
+
+/** Plain http over the network. */
+export function isExposed({ isSecure, host }: Visit): boolean {
+  return !isSecure && !/^(?:localhost|127\.\d+\.\d+\.\d+|\[::1\])(?::\d+)?$/i.test(host)
+}
+
+/** Bound to the host behind https. On plain http the name contains the port, because ports share cookies. */
+export function sessionCookieName({ isSecure, host }: Visit): string {
+  if (isSecure) return '__Host-tollgate'
+  const port = /:(\d+)$/.exec(host)?.[1]
+  return port === undefined ? 'tollgate' : `tollgate-${port}`
+}
+
+export function setSessionCookie(visit: Visit, value: string, maxAgeSeconds: number): string {
+  const secure = visit.isSecure ? '; Secure' : ''
+  const name = sessionCookieName(visit)
+  return `${name}=${value}; Path=/; HttpOnly; SameSite=Strict; Max-Age=${maxAgeSeconds}${secure}`
+}
+
+export function readCookie(headers: Headers, name: string): string | undefined {
+  for (const pair of (headers.get('cookie') ?? '').split(';')) {
+    const equals = pair.indexOf('=')
+    if (equals > 0 && pair.slice(0, equals).trim() === name) return pair.slice(equals + 1).trim()
+  }
+  return undefined
+}
+
+const safeMethods: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS'])
+
+/**
+ * Rule W2 of docs/security.md: unsafe methods need a same-origin Sec-Fetch-Site or Origin, and JSON, which forms cannot
+ * send. A cookie alone proves nothing, because any site can make a browser submit a form here.
+ */
+export function refuseCrossSite(request: Request): Failure | undefined {
+  if (safeMethods.has(request.method)) return undefined
+  if (!isSameOrigin(request.headers)) {
+    return new Failure('FORBIDDEN', 'A console session only accepts changes from the console’s own pages.')
+  }
+  const type = request.headers.get('content-type')
+  const isJson = type === null ? !hasBody(request.headers) : /^application\/json\s*(?:;|$)/i.test(type)
+  return isJson ? undefined : new Failure('UNSUPPORTED_MEDIA_TYPE', 'Send JSON, with `Content-Type: application/json`.')
+}
+
+/** Sec-Fetch-Site first: it is right even behind a proxy that changes Host. */
+function isSameOrigin(headers: Headers): boolean {
+  const site = headers.get('sec-fetch-site')
+  if (site !== null) return site === 'same-origin'
+  const origin = URL.parse(headers.get('origin') ?? '')
+  return origin !== null && origin.host !== '' && origin.host === headers.get('host')
+}
+
+function hasBody(headers: Headers): boolean {
+  return headers.has('transfer-encoding') || Number(headers.get('content-length') ?? 0) > 0
 }

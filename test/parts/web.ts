@@ -9,10 +9,9 @@ import { type Clock, systemClock } from '../../src/kernel/clock.ts'
 import { Failure } from '../../src/kernel/failure.ts'
 import { createConsoleSessions } from '../../src/tenancy/console-sessions.ts'
 import type { CatalogEntry, DatedPrice } from '../../src/web/catalog/entry.ts'
-import { visitOf } from '../../src/web/cookies.ts'
 import { createWeb } from '../../src/web/create-web.ts'
 import { createPageBudget, type PageBudget } from '../../src/web/page-budget.ts'
-import { createSessions, type Sessions } from '../../src/web/session.ts'
+import { createSessions, readVisit, type Sessions } from '../../src/web/session.ts'
 import { createEngine } from './engines.ts'
 
 export interface WebHarness {
@@ -48,7 +47,7 @@ export async function startWeb(options: WebHarnessOptions = {}): Promise<WebHarn
   const state = { token: 'a-management-token-for-tests', entries, isPublic: true, isBraked: false, histories }
   const events: string[] = []
   const budget = createPageBudget(clock)
-  const visit = (request: Request) => visitOf(request, { publicUrl: undefined, forwardedProto: undefined })
+  const visitOf = (request: Request) => readVisit(request, { publicUrl: undefined, forwardedProto: undefined })
   const sessions = createSessions({
     clock,
     rows: createConsoleSessions(store.database),
@@ -56,7 +55,7 @@ export async function startWeb(options: WebHarnessOptions = {}): Promise<WebHarn
       fingerprint: createHash('sha256').update(state.token).digest('hex').slice(0, 16),
       matches: (text) => text === state.token,
     }),
-    visitOf: visit,
+    visitOf,
   })
   const web = createWeb({
     clock,
@@ -69,7 +68,7 @@ export async function startWeb(options: WebHarnessOptions = {}): Promise<WebHarn
     priceHistory: async (id) => state.histories[id] ?? [],
     isPublic: () => state.isPublic,
     publicUrl: () => undefined,
-    visitOf: visit,
+    visitOf,
     budget,
     addressOf: () => '127.0.0.1',
     onSession: (event) => void events.push(event),

@@ -38,7 +38,7 @@ const paths = [
 ]
 
 for (const width of [1280, 360]) {
-  browserTest(`axe finds nothing serious on any page, by day and by night, ${width} pixels`, async () => {
+  browserTest(`axe finds no serious issue on any page, in light and dark mode, at ${width} pixels`, async () => {
     const { page, go, close } = await openPage(browser, web.url, { viewport: { width, height: 800 } })
     for (const path of paths) {
       await go(web.url + path)

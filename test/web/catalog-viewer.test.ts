@@ -6,23 +6,23 @@ import type { Page } from 'playwright-core'
 import { browserTest } from '../parts/browser.ts'
 import { button, type ConsoleHarness, field, startConsole } from './console-manage-harness.ts'
 
-let desk: ConsoleHarness
+let harness: ConsoleHarness
 
 beforeAll(async () => {
-  desk = await startConsole()
+  harness = await startConsole()
 })
-afterAll(() => desk.stop())
+afterAll(() => harness.stop())
 
 async function makeKey(name: string) {
-  const workspace = await desk.manage('POST /api/workspaces', { name })
-  const project = await desk.manage(`POST /api/workspaces/${workspace.id}/projects`, { name: 'web' })
-  const key = await desk.manage(`POST /api/projects/${project.id}/keys`, { name: 'ci' })
+  const workspace = await harness.manage('POST /api/workspaces', { name })
+  const project = await harness.manage(`POST /api/workspaces/${workspace.id}/projects`, { name: 'web' })
+  const key = await harness.manage(`POST /api/projects/${project.id}/keys`, { name: 'ci' })
   return { workspace, project, key }
 }
 
 /** As GET /v1/models answers to the key. */
 async function offered(secret: string): Promise<readonly { id: string; own_key?: boolean }[]> {
-  const response = await fetch(`${desk.gateway.url}/v1/models`, { headers: { authorization: `Bearer ${secret}` } })
+  const response = await fetch(`${harness.gateway.url}/v1/models`, { headers: { authorization: `Bearer ${secret}` } })
   return ((await response.json()) as { data: { id: string; own_key?: boolean }[] }).data
 }
 
@@ -35,92 +35,89 @@ async function shownIds(page: Page): Promise<readonly string[]> {
 }
 
 async function waitForRows(page: Page, count: number): Promise<void> {
-  await page.locator(`.tally:has-text("${count} model")`).waitFor()
+  await page.locator(`.result-count:has-text("${count} model")`).waitFor()
   await page.waitForFunction(`document.querySelectorAll('[data-model]').length === ${count}`)
 }
 
-browserTest(
-  'a key shows what it can use, and a narrowed project shrinks the catalog and /v1/models alike',
-  async () => {
-    const { project, key } = await makeKey('visitor')
-    const { page, reports, go, close } = await desk.signIn()
-    await page.context().clearCookies()
-    await go(desk.gateway.url)
-    await page.click('summary:has-text("What can my key use?")')
-    expect(await page.locator('#viewer-project').count()).toBe(0)
-    await field(page, 'Your key').fill(key.secret)
-    await button(page, 'Show what it can use').click()
-    const wide = await offered(key.secret)
-    await waitForRows(page, wide.length)
-    expect(await shownIds(page)).toEqual(idsOf(wide))
-    await page.waitForSelector('.live .lamp.go')
-    // An open page follows by itself.
-    await desk.manage(`PATCH /api/projects/${project.id}`, { models: ['sandbox/echo', 'sandbox/cache'] })
-    await waitForRows(page, 2)
-    expect(await shownIds(page)).toEqual(['sandbox/cache', 'sandbox/echo'])
-    expect(idsOf(await offered(key.secret))).toEqual(['sandbox/cache', 'sandbox/echo'])
-    // It outlives a reload of the tab, and is in no place that outlives the tab.
-    await page.reload()
-    await waitForRows(page, 2)
-    expect(await page.evaluate('JSON.stringify([document.cookie, localStorage])')).not.toContain(key.secret)
-    await page.waitForSelector('.live .lamp.go')
-    expect(reports).toEqual([])
-    await desk.manage(`POST /api/keys/${key.id}/revoke`)
-    await page.locator('.viewer .warning:has-text("could use before")').waitFor()
-    expect(await shownIds(page)).toEqual(['sandbox/cache', 'sandbox/echo'])
-    await button(page, 'Forget the key').click()
-    expect(await page.evaluate('sessionStorage.length')).toBe(0)
-    await page.locator('[data-model="sandbox/think"]').waitFor()
-    expect(reports.filter((report) => !report.includes('401'))).toEqual([])
-    await close()
-  },
-)
+browserTest('the list shows what a key can use, and an allowlist shrinks the list and /v1/models alike', async () => {
+  const { project, key } = await makeKey('visitor')
+  const { page, reports, go, close } = await harness.signIn()
+  await page.context().clearCookies()
+  await go(harness.gateway.url)
+  await page.click('summary:has-text("What can my key use?")')
+  expect(await page.locator('#access-project').count()).toBe(0)
+  await field(page, 'Your key').fill(key.secret)
+  await button(page, 'Show its models').click()
+  const wide = await offered(key.secret)
+  await waitForRows(page, wide.length)
+  expect(await shownIds(page)).toEqual(idsOf(wide))
+  await page.waitForSelector('.live .status-ok')
+  // An open page follows by itself.
+  await harness.manage(`PATCH /api/projects/${project.id}`, { models: ['sandbox/echo', 'sandbox/cache'] })
+  await waitForRows(page, 2)
+  expect(await shownIds(page)).toEqual(['sandbox/cache', 'sandbox/echo'])
+  expect(idsOf(await offered(key.secret))).toEqual(['sandbox/cache', 'sandbox/echo'])
+  // It outlives a reload of the tab, and is in no place that outlives the tab.
+  await page.reload()
+  await waitForRows(page, 2)
+  expect(await page.evaluate('JSON.stringify([document.cookie, localStorage])')).not.toContain(key.secret)
+  await page.waitForSelector('.live .status-ok')
+  expect(reports).toEqual([])
+  await harness.manage(`POST /api/keys/${key.id}/revoke`)
+  await page.locator('.access-filter .warning:has-text("out of date")').waitFor()
+  expect(await shownIds(page)).toEqual(['sandbox/cache', 'sandbox/echo'])
+  await button(page, 'Forget the key').click()
+  expect(await page.evaluate('sessionStorage.length')).toBe(0)
+  await page.locator('[data-model="sandbox/think"]').waitFor()
+  expect(reports.filter((report) => !report.includes('401'))).toEqual([])
+  await close()
+})
 
-browserTest('what an own credential opens is marked, also where nobody else has it', async () => {
+browserTest('models that an own provider key unlocks are marked, also those not in the catalog', async () => {
   const { workspace, key } = await makeKey('bringer')
   const before = new Set(idsOf(await offered(key.secret)))
-  await desk.manage(`PUT /api/workspaces/${workspace.id}/credentials/groq`, { api_key: 'not-a-key-either' })
+  await harness.manage(`PUT /api/workspaces/${workspace.id}/credentials/groq`, { api_key: 'not-a-key-either' })
   const models = await offered(key.secret)
   const [fresh] = models.filter(({ id }) => !before.has(id))
   expect(fresh?.own_key).toBe(true)
-  const { page, reports, go, close } = await desk.signIn()
-  await go(desk.gateway.url)
+  const { page, reports, go, close } = await harness.signIn()
+  await go(harness.gateway.url)
   await page.click('summary:has-text("What can my key use?")')
-  await page.focus('#viewer-project')
-  await page.locator('#viewer-project option:has-text("bringer / web")').waitFor({ state: 'attached' })
-  await page.selectOption('#viewer-project', { label: 'bringer / web' })
+  await page.focus('#access-project')
+  await page.locator('#access-project option:has-text("bringer / web")').waitFor({ state: 'attached' })
+  await page.selectOption('#access-project', { label: 'bringer / web' })
   await waitForRows(page, models.length)
   expect(await shownIds(page)).toEqual(idsOf(models))
   const marked = page.locator('[data-model]:has(.badge:text-is("own key"))')
   expect(await marked.count()).toBe(models.filter(({ own_key }) => own_key).length)
   const row = page.locator(`[data-model="${fresh?.id}"]`)
-  expect(await row.locator('.lamp').textContent()).toContain('own key')
+  expect(await row.locator('.status').textContent()).toContain('own key')
   expect(await row.locator('a.model-link').count()).toBe(0)
   expect(reports).toEqual([])
   await close()
 })
 
-browserTest('a key that is none is refused in words, and nothing is kept', async () => {
-  const { page, go, close } = await desk.signIn()
-  await go(desk.gateway.url)
+browserTest('an invalid key is refused with a message, and nothing is stored', async () => {
+  const { page, go, close } = await harness.signIn()
+  await go(harness.gateway.url)
   await page.click('summary:has-text("What can my key use?")')
   for (const wrong of ['sk-tg-not-a-key', 'clé']) {
     await field(page, 'Your key').fill(wrong)
-    await button(page, 'Show what it can use').click()
-    await page.locator('.viewer .warning').waitFor()
+    await button(page, 'Show its models').click()
+    await page.locator('.access-filter .warning').waitFor()
     expect(await page.evaluate('sessionStorage.length')).toBe(0)
   }
   await close()
 })
 
-browserTest('the page of a model tells every price it had and who set it, and a new one while it is open', async () => {
-  const { page, reports, go, close } = await desk.signIn()
-  await go(`${desk.gateway.url}/catalog/sandbox/echo`)
+browserTest('a model page lists every price and who set it, and a new one while it is open', async () => {
+  const { page, reports, go, close } = await harness.signIn()
+  await go(`${harness.gateway.url}/catalog/sandbox/echo`)
   const lines = page.locator('.history tbody tr')
   expect(await lines.count()).toBe(1)
   expect(await lines.nth(0).textContent()).toContain('built in')
-  await page.waitForSelector('.live .lamp.go')
-  await desk.manage('PUT /api/models/sandbox%2Fecho/price', { input: '3.25', output: '4.00' })
+  await page.waitForSelector('.live .status-ok')
+  await harness.manage('PUT /api/models/sandbox%2Fecho/price', { input: '3.25', output: '4.00' })
   await page.locator('.history td:has-text("management API")').waitFor()
   expect(await lines.count()).toBe(2)
   const texts = await lines.allTextContents()
@@ -129,7 +126,7 @@ browserTest('the page of a model tells every price it had and who set it, and a 
   // docs/sandbox.md: $1.00 in.
   expect(texts[1]).toContain('$1.00')
   expect(texts[1]).toContain('sandbox/echo#1')
-  await page.locator('.ticket-foot:has-text("management API")').waitFor()
+  await page.locator('.price-card-foot:has-text("management API")').waitFor()
   expect(reports).toEqual([])
   await close()
 })

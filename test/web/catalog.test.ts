@@ -19,7 +19,7 @@ afterAll(async () => {
 })
 
 describe('the list', () => {
-  browserTest('shows every model with its id, price and state', async () => {
+  browserTest('shows every model with its id, price and status', async () => {
     const { page, reports, close } = await openPage(browser, web.url)
     const row = page.locator('[data-model="sandbox/echo"]')
     expect(await page.locator('[data-model]').count()).toBe(web.entries.length)
@@ -27,8 +27,8 @@ describe('the list', () => {
     // docs/sandbox.md: $1.00 in, $2.00 out.
     expect(await row.locator('td[data-label="Input"]').textContent()).toBe('$1.00')
     expect(await row.locator('td[data-label="Output"]').textContent()).toBe('$2.00')
-    expect(await row.locator('.lamp').textContent()).toBe('always on')
-    const firstToken = row.locator('td[data-label="First token"] span')
+    expect(await row.locator('.status').textContent()).toBe('always on')
+    const firstToken = row.locator('td[data-label="Latency (p50)"] span')
     expect(await firstToken.textContent()).toBe('not measured')
     expect(await firstToken.getAttribute('title')).toContain('The sandbox is not measured')
     expect(await row.locator('.badge').allTextContents()).toEqual(['sandbox'])
@@ -36,10 +36,10 @@ describe('the list', () => {
     await close()
   })
 
-  browserTest('narrows while one types, and keeps the view in the address', async () => {
+  browserTest('filters while typing, and keeps the view in the address', async () => {
     const { page, reports, close } = await openPage(browser, web.url)
     await page.fill('#q', 'sandbox ECHO')
-    await page.waitForSelector('.tally:has-text("1 of ")')
+    await page.waitForSelector('.result-count:has-text("1 of ")')
     expect(await page.locator('[data-model]').count()).toBe(1)
     expect(new URL(page.url()).search).toBe('?q=sandbox+ECHO')
     await page.fill('#q', '')
@@ -68,14 +68,14 @@ describe('the list', () => {
     await close()
   })
 
-  browserTest('is walked by keyboard alone', async () => {
+  browserTest('works with the keyboard alone', async () => {
     const { page, reports, close } = await openPage(browser, web.url, {
       permissions: ['clipboard-read', 'clipboard-write'],
     })
     const focused = () => page.evaluate('document.activeElement?.closest("[data-model]")?.dataset.model')
     await page.keyboard.press('/')
     await page.keyboard.type('sandbox/')
-    await page.waitForSelector('.tally:has-text("9 of ")')
+    await page.waitForSelector('.result-count:has-text("9 of ")')
     await page.keyboard.press('ArrowDown')
     expect(await focused()).toBe('sandbox/breaks-off')
     await page.keyboard.press('ArrowDown')
@@ -86,7 +86,7 @@ describe('the list', () => {
     await page.keyboard.press('x')
     await page.keyboard.press('ArrowUp')
     await page.keyboard.press('x')
-    expect(await page.locator('.compare-bar [role=status]').textContent()).toBe('2 of 4 chosen')
+    expect(await page.locator('.compare-bar [role=status]').textContent()).toBe('2 of 4 selected')
     await page.keyboard.press('?')
     expect(await page.locator('dialog.help').isVisible()).toBe(true)
     await page.keyboard.press('Escape')
@@ -97,7 +97,7 @@ describe('the list', () => {
     await close()
   })
 
-  browserTest('takes no fifth model into a comparison', async () => {
+  browserTest('does not compare a fifth model', async () => {
     const { page, close } = await openPage(browser, `${web.url}/?creator=sandbox`)
     for (const id of ['echo', 'cache', 'think', 'tools']) await page.check(`input[name=m][value="sandbox/${id}"]`)
     expect(await page.locator('input[name=m][value="sandbox/slow"]').isDisabled()).toBe(true)
@@ -107,11 +107,11 @@ describe('the list', () => {
     await close()
   })
 
-  browserTest('keeps what is ticked from the comparison back to the list, also behind a filter', async () => {
+  browserTest('keeps the selection from the comparison back to the list, also behind a filter', async () => {
     const { page, reports, close } = await openPage(browser, `${web.url}/compare?m=sandbox/echo&m=sandbox/think`)
-    await page.click('text=Choose others')
+    await page.click('text=Change selection')
     await page.waitForSelector('html[data-alive] .compare-bar')
-    expect(await page.locator('.compare-bar [role=status]').textContent()).toBe('2 of 4 chosen')
+    expect(await page.locator('.compare-bar [role=status]').textContent()).toBe('2 of 4 selected')
     expect(await page.getByLabel('Compare sandbox/think').isChecked()).toBe(true)
     await page.fill('#q', 'sandbox/cache')
     await page.getByLabel('Compare sandbox/cache').check()
@@ -132,20 +132,20 @@ describe('an open page', () => {
     routes: entry.routes.map((route) => ({ ...route, health: 'ejected', wait_ms: 30_000, why: 'timed out' })),
   })
 
-  browserTest('shows a changed price and a route that fails, without being asked', async () => {
+  browserTest('shows a changed price and a failing route without a reload', async () => {
     const shop = await startWeb()
     const list = await openPage(browser, shop.url)
     const model = await openPage(browser, `${shop.url}/catalog/sandbox/echo`)
-    await list.page.waitForSelector('.live .lamp.go')
-    await model.page.waitForSelector('.live .lamp.go')
+    await list.page.waitForSelector('.live .status-ok')
+    await model.page.waitForSelector('.live .status-ok')
     shop.entries = shop.entries.map((entry) => (entry.id === 'sandbox/echo' ? failing(entry) : entry))
     const line = list.page.locator('[data-model="sandbox/echo"]')
     await line.locator('td[data-label="Input"]:has-text("$7.25")').waitFor()
-    expect(await line.locator('.lamp').textContent()).toBe('no route now')
-    await model.page.locator('.ticket .rows td:has-text("$7.25")').waitFor()
+    expect(await line.locator('.status').textContent()).toBe('unavailable')
+    await model.page.locator('.price-card .rows td:has-text("$7.25")').waitFor()
     // 1,200 × $7.25/M + 1,800 × $1.00/M + 500 × $2.00/M = $0.0087 + $0.0018 + $0.001, a thousand times.
     expect(await model.page.locator('.receipt output').textContent()).toBe('$11.50')
-    expect(await model.page.locator('.lanes .why').textContent()).toContain('tried although it fails')
+    expect(await model.page.locator('.detail-table .why').textContent()).toContain('tried although failing')
     expect([...list.reports, ...model.reports]).toEqual([])
     await list.close()
     await model.close()
@@ -158,8 +158,8 @@ describe('the page of a model', () => {
     const options = { permissions: ['clipboard-read', 'clipboard-write'] }
     const { page, reports, close } = await openPage(browser, `${web.url}/catalog/sandbox/echo`, options)
     expect(await page.locator('h1').textContent()).toBe('Sandbox Echo')
-    expect(await page.locator('.ticket-foot').textContent()).toContain('sandbox/echo#1')
-    expect(await page.locator('.lanes .place').allTextContents()).toEqual(['1'])
+    expect(await page.locator('.price-card-foot').textContent()).toContain('sandbox/echo#1')
+    expect(await page.locator('.detail-table .place').allTextContents()).toEqual(['1'])
     await page.click('text=OpenAI Python')
     await page.keyboard.press('ArrowRight')
     expect(await page.locator('[role=tab][aria-selected=true]').textContent()).toBe('Anthropic JS')
@@ -172,7 +172,7 @@ describe('the page of a model', () => {
     await close()
   })
 
-  browserTest('reckons what calls cost while one types, and without scripts by asking', async () => {
+  browserTest('calculates the cost while typing, and on the server without scripts', async () => {
     const address = `${web.url}/catalog/sandbox/echo`
     const live = await openPage(browser, address)
     await live.page.fill('input[name=in]', '1000000')
@@ -181,14 +181,14 @@ describe('the page of a model', () => {
     await live.page.fill('input[name=calls]', '1')
     // $1.00 + $2.00.
     expect(await live.page.locator('.receipt output').textContent()).toBe('$3.00')
-    // What is no number in range is told, and nothing is reckoned from it.
+    // An invalid number is reported, and no cost is shown.
     for (const [name, text, label] of [
       ['in', '', 'Input tokens'],
-      ['cached', '150', 'Of it cached, %'],
+      ['cached', '150', 'Cached, %'],
       ['out', '-1', 'Output tokens'],
     ] as const) {
       await live.page.fill(`input[name=${name}]`, text)
-      await live.page.waitForSelector(`.calculator [role=alert]:has-text("“${label}” takes a whole number")`)
+      await live.page.waitForSelector(`.calculator [role=alert]:has-text("“${label}” must be a whole number")`)
       expect(await live.page.locator('.receipt').count()).toBe(0)
       await live.page.fill(`input[name=${name}]`, '0')
     }
@@ -210,7 +210,7 @@ describe('the page of a model', () => {
   })
 })
 
-browserTest('on a phone nothing covers the code, and values stand level with their models', async () => {
+browserTest('on a phone nothing covers the code, and values line up with their models', async () => {
   const { page, go, close } = await openPage(browser, `${web.url}/catalog/sandbox/echo`, {
     viewport: { width: 360, height: 740 },
   })
@@ -224,7 +224,7 @@ browserTest('on a phone nothing covers the code, and values stand level with the
   await close()
 })
 
-browserTest('the colours that were chosen are those of the next page', async () => {
+browserTest('the chosen theme applies to the next page', async () => {
   const { page, close } = await openPage(browser, `${web.url}/catalog/sandbox/echo`, { colorScheme: 'light' })
   const background = () => page.evaluate('getComputedStyle(document.body).backgroundColor')
   const day = await background()

@@ -21,7 +21,7 @@ const corpus = [
 
 const sections = ['keys', 'wallet', 'projects', 'providers', 'settings']
 
-let desk: ConsoleHarness
+let harness: ConsoleHarness
 
 /** Ids of models have no room for anything; names, makers and the names that providers use have. */
 const hostileModels = `models:\n${corpus
@@ -34,8 +34,8 @@ const hostileModels = `models:\n${corpus
 
 /** One workspace in which every field that people fill in holds something of the corpus. */
 beforeAll(async () => {
-  desk = await startConsole({ config: hostileModels })
-  const { manage } = desk
+  harness = await startConsole({ config: hostileModels })
+  const { manage } = harness
   const answer: unknown = await manage('GET /api/workspaces')
   const [first] = (answer as { data: readonly Made[] }).data
   if (!first) throw new Error('the first start made no workspace')
@@ -44,20 +44,20 @@ beforeAll(async () => {
     const project = await manage(`POST /api/workspaces/${first.id}/projects`, { name: text })
     const key = await manage(`POST /api/projects/${project.id}/keys`, { name: text })
     await manage(`POST /api/workspaces/${first.id}/topups`, { amount: '1.00', reference: text })
-    await desk.call(key.secret, text)
+    await harness.call(key.secret, text)
   }
 })
-afterAll(() => desk.stop())
+afterAll(() => harness.stop())
 
 /** Waits until it shows its data. */
 async function visit(page: Page, go: (address: string) => Promise<void>, section: string): Promise<void> {
-  await go(`${desk.gateway.url}/console/${section}`)
+  await go(`${harness.gateway.url}/console/${section}`)
   await page.waitForSelector('.console-page .data-table')
   await page.waitForSelector('.console-page .loading', { state: 'detached' })
 }
 
-browserTest('text that would like to run is shown as it was written, in rows and in sheets', async () => {
-  const { page, go, reports, close } = await desk.signIn()
+browserTest('script-like text is shown literally, in rows and in sheets', async () => {
+  const { page, go, reports, close } = await harness.signIn()
   const said = async () => ({ ran: await page.evaluate('window.ran'), reports })
   const quiet = { ran: undefined, reports: [] }
   for (const section of sections) {
@@ -65,7 +65,7 @@ browserTest('text that would like to run is shown as it was written, in rows and
     expect({ section, ...(await said()) }).toEqual({ section, ...quiet })
   }
   await visit(page, go, 'wallet')
-  const references = await page.locator('td[data-label="For"]').allTextContents()
+  const references = await page.locator('td[data-label="Reference"]').allTextContents()
   for (const text of corpus) expect(references).toContain(text)
   await visit(page, go, 'projects')
   const projects = await page.locator('tbody .row-name').allTextContents()
@@ -85,8 +85,8 @@ browserTest('text that would like to run is shown as it was written, in rows and
   await close()
 })
 
-browserTest('what a file calls its models is shown as it was written, wherever models are named', async () => {
-  const { page, go, reports, close } = await desk.signIn()
+browserTest('model names from a file are shown literally everywhere', async () => {
+  const { page, go, reports, close } = await harness.signIn()
   await visit(page, go, 'providers')
   const routes = page.locator('section[aria-label="Routes at anthropic"] tbody tr', { hasText: 'hostile/' })
   await routes.first().waitFor()
@@ -102,10 +102,10 @@ browserTest('what a file calls its models is shown as it was written, wherever m
   await visit(page, go, 'projects')
   await page.getByRole('button', { name: 'New project', exact: true }).click()
   await page.waitForSelector('.model-ids >> text=hostile/m9')
-  await go(`${desk.gateway.url}/console/playground?model=hostile/m1&other=hostile/m2`)
+  await go(`${harness.gateway.url}/console/playground?model=hostile/m1&other=hostile/m2`)
   await page.waitForSelector('[data-answer="hostile/m2"]')
   for (const path of ['/', '/catalog/hostile/m0', '/catalog/hostile/m1', '/compare?m=hostile/m0&m=hostile/m3']) {
-    await go(desk.gateway.url + path)
+    await go(harness.gateway.url + path)
     const text = await page.textContent('main')
     expect({ path, isShown: text?.includes(corpus[path.endsWith('m1') ? 1 : 0] ?? '') }).toEqual({
       path,
@@ -117,18 +117,18 @@ browserTest('what a file calls its models is shown as it was written, wherever m
   await close()
 })
 
-browserTest('the first call of a new key may come from a client with any name, for any model', async () => {
-  const { page, go, reports, close } = await desk.signIn()
+browserTest('the first request of a new key may name any client and model', async () => {
+  const { page, go, reports, close } = await harness.signIn()
   const hostile = corpus[1] ?? ''
   await visit(page, go, 'keys')
   await page.getByRole('button', { name: 'New key' }).click()
   await page.getByLabel('Name', { exact: true }).fill('hostile')
-  await page.getByRole('button', { name: 'Make the key' }).click()
-  await desk.call((await page.textContent('[data-what=secret]')) ?? '', hostile, hostile)
-  await page.waitForSelector('.first-call:has-text("received")')
+  await page.getByRole('button', { name: 'Create key' }).click()
+  await harness.call((await page.textContent('[data-what=secret]')) ?? '', hostile, hostile)
+  await page.waitForSelector('.first-request:has-text("received")')
   // A model that nobody sells is not kept by its name.
-  expect(await page.textContent('.first-call a')).toBe('a call, status 404')
-  expect(await page.textContent('.first-call small')).toBe(`from ${hostile}`)
+  expect(await page.textContent('.first-request a')).toBe('a request, status 404')
+  expect(await page.textContent('.first-request small')).toBe(`from ${hostile}`)
   expect(await page.evaluate('window.ran')).toBeUndefined()
   expect(reports).toEqual([])
   await close()
@@ -138,27 +138,30 @@ browserTest('the first call of a new key may come from a client with any name, f
 const sheets: Readonly<Record<string, string>> = {
   keys: 'New key',
   projects: 'New project',
-  providers: 'Add a key',
+  providers: 'Add key',
   settings: 'New workspace',
 }
 
 for (const width of [1280, 360]) {
-  browserTest(`axe finds nothing serious by day and by night, and nothing is too wide, ${width} pixels`, async () => {
-    const { page, go, close } = await desk.signIn({ viewport: { width, height: 800 } })
-    const check = async (place: string, scope: AxeScope = {}) => {
-      const serious = await seriousFaultsInBoth(page, scope)
-      const sideways = await sidewaysPixels(page)
-      expect({ place, serious, sideways }).toEqual({ place, serious: [], sideways: 0 })
-    }
-    for (const section of sections) {
-      await visit(page, go, section)
-      await check(section)
-      const opener = sheets[section]
-      if (opener === undefined) continue
-      await page.getByRole('button', { name: opener, exact: true }).click()
-      await page.waitForSelector('dialog.sheet[open]')
-      await check(`${section}, ${opener}`, { within: 'dialog.sheet[open]' })
-    }
-    await close()
-  })
+  browserTest(
+    `axe finds no serious issue in light and dark mode, and nothing is too wide, at ${width} pixels`,
+    async () => {
+      const { page, go, close } = await harness.signIn({ viewport: { width, height: 800 } })
+      const check = async (place: string, scope: AxeScope = {}) => {
+        const serious = await seriousFaultsInBoth(page, scope)
+        const sideways = await sidewaysPixels(page)
+        expect({ place, serious, sideways }).toEqual({ place, serious: [], sideways: 0 })
+      }
+      for (const section of sections) {
+        await visit(page, go, section)
+        await check(section)
+        const opener = sheets[section]
+        if (opener === undefined) continue
+        await page.getByRole('button', { name: opener, exact: true }).click()
+        await page.waitForSelector('dialog.sheet[open]')
+        await check(`${section}, ${opener}`, { within: 'dialog.sheet[open]' })
+      }
+      await close()
+    },
+  )
 }

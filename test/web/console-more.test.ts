@@ -8,7 +8,7 @@ import { seriousFaults } from '../parts/axe.ts'
 import { browserTest, sidewaysPixels } from '../parts/browser.ts'
 import { button, type ConsoleHarness, field, startConsole } from './console-manage-harness.ts'
 
-let desk: ConsoleHarness
+let harness: ConsoleHarness
 /** The last four characters are all that pages may show of it. */
 const upstream = Bun.serve({
   hostname: '127.0.0.1',
@@ -21,7 +21,7 @@ const upstream = Bun.serve({
 
 beforeAll(async () => {
   const address = `http://127.0.0.1:${upstream.port}/v1`
-  desk = await startConsole({
+  harness = await startConsole({
     config: `
 providers:
   - { id: acme, dialect: openai-chat, base_url: "${address}", api_key: canary-good-9f3e }
@@ -32,20 +32,20 @@ models:
   })
 })
 afterAll(async () => {
-  await desk.stop()
+  await harness.stop()
   await upstream.stop(true)
 })
 
 const focused = (page: Page) => page.evaluate('document.activeElement.ariaLabel ?? document.activeElement.textContent')
 
-browserTest('requests are narrowed to a project, and the files have what the filter lets through', async () => {
-  const { page, workspace, project, key, go, reports, close } = await desk.openConsole('files', 'keys')
-  const other = await desk.manage(`POST /api/workspaces/${workspace.id}/projects`, { name: 'batch' })
-  const otherKey = await desk.manage(`POST /api/projects/${other.id}/keys`, { name: 'nightly' })
-  await desk.call(key.secret, '=cmd()')
-  await desk.call(key.secret)
-  await desk.call(otherKey.secret)
-  await go(`${desk.gateway.url}/console/requests?live=off`)
+browserTest('requests are filtered by project, and the exports contain the matching ones', async () => {
+  const { page, workspace, project, key, go, reports, close } = await harness.openConsole('files', 'keys')
+  const other = await harness.manage(`POST /api/workspaces/${workspace.id}/projects`, { name: 'batch' })
+  const otherKey = await harness.manage(`POST /api/projects/${other.id}/keys`, { name: 'nightly' })
+  await harness.call(key.secret, '=cmd()')
+  await harness.call(key.secret)
+  await harness.call(otherKey.secret)
+  await go(`${harness.gateway.url}/console/requests?live=off`)
   await page.waitForSelector('tbody tr:nth-child(3)')
   await page.getByLabel('Project').selectOption({ label: 'web' })
   await page.waitForSelector('tbody tr:nth-child(3)', { state: 'detached' })
@@ -68,18 +68,18 @@ browserTest('requests are narrowed to a project, and the files have what the fil
     .map((line) => JSON.parse(line))
   expect([jsonl.name, ...objects.map(({ id }) => id)]).toEqual(['requests.jsonl', ...ids])
   // A request that comes in now is not in the project, and stays out of the live list too.
-  await go(`${desk.gateway.url}/console/requests?project=${project.id}`)
-  await page.waitForSelector('.live .lamp.go')
-  await desk.call(otherKey.secret)
-  await desk.call(key.secret)
+  await go(`${harness.gateway.url}/console/requests?project=${project.id}`)
+  await page.waitForSelector('.live .status-ok')
+  await harness.call(otherKey.secret)
+  await harness.call(key.secret)
   await page.waitForSelector('tbody tr:nth-child(3)')
   expect(await page.locator('tbody tr').count()).toBe(3)
   expect(reports).toEqual([])
   await close()
 })
 
-browserTest('Ctrl K jumps to pages, models, keys and requests, from the keyboard alone', async () => {
-  const { page, key, go, reports, close } = await desk.openConsole('jumping', 'keys')
+browserTest('Ctrl K opens pages, models, keys and requests from the keyboard alone', async () => {
+  const { page, key, go, reports, close } = await harness.openConsole('jumping', 'keys')
   await page.waitForSelector('tbody tr')
   const box = page.getByRole('combobox', { name: 'Page, model, key or request id' })
   const active = async () => {
@@ -90,7 +90,7 @@ browserTest('Ctrl K jumps to pages, models, keys and requests, from the keyboard
   await page.keyboard.press('Control+k')
   await box.waitFor()
   expect(await focused(page)).toBe('Page, model, key or request id')
-  expect(await active()).toBe('Overview')
+  expect(await active()).toBe('Usage')
   await page.keyboard.press('ArrowDown')
   expect(await active()).toBe('Requests')
   expect(await page.locator('[role=option][aria-selected=true]').count()).toBe(1)
@@ -113,7 +113,7 @@ browserTest('Ctrl K jumps to pages, models, keys and requests, from the keyboard
     await page.waitForSelector(`[role=option][aria-selected=true]`)
     await page.keyboard.press('Enter')
     await page.waitForURL(landed)
-    await go(`${desk.gateway.url}/console/keys`)
+    await go(`${harness.gateway.url}/console/keys`)
   }
   await page.keyboard.press('Control+k')
   await box.waitFor()
@@ -121,8 +121,8 @@ browserTest('Ctrl K jumps to pages, models, keys and requests, from the keyboard
   await page.waitForSelector('[role=option]:has-text("acme/large")')
   await page.keyboard.press('Enter')
   await page.waitForURL(/\/catalog\/acme\/large$/)
-  await go(`${desk.gateway.url}/console/keys`)
-  await jump('wal', /\/console\/wallet$/)
+  await go(`${harness.gateway.url}/console/keys`)
+  await jump('bil', /\/console\/wallet$/)
   await jump('req_00000000000000000000000000', /\/console\/requests\/req_0{26}$/)
   await page.keyboard.press('Control+k')
   await box.waitFor()
@@ -135,24 +135,26 @@ browserTest('Ctrl K jumps to pages, models, keys and requests, from the keyboard
   await page.keyboard.press('Control+k')
   await box.waitFor()
   await page.keyboard.type('nothing is called that')
-  await page.waitForSelector('[role=status]:has-text("Nothing is called that.")')
+  await page.waitForSelector('[role=status]:has-text("No results.")')
   expect(reports.filter((report) => !report.includes('404'))).toEqual([])
   await close()
 })
 
-browserTest('a changed allowlist and changed limits can be undone, by the mouse or by a key', async () => {
-  const { page, project, close } = await desk.openConsole('undoing', 'projects')
-  const models = async () => (await desk.manage(`GET /api/projects/${project.id}`)) as unknown as { models: unknown }
+browserTest('a changed allowlist and changed limits can be undone with the mouse or the keyboard', async () => {
+  const { page, project, close } = await harness.openConsole('undoing', 'projects')
+  const models = async () => (await harness.manage(`GET /api/projects/${project.id}`)) as unknown as { models: unknown }
   await button(page, 'Models of web').click()
   await field(page, 'Only these').check()
   await page.getByLabel('sandbox/cache').check()
   await button(page, 'Save').click()
   await page.waitForSelector('.toast:has-text("Project web changed.")')
+  // The offer stays as long as the pointer is on it, however slow the machine is.
+  await page.hover('.toast')
   expect(await models()).toMatchObject({ models: ['sandbox/cache'] })
   expect(await seriousFaults(page)).toEqual([])
   await button(page, 'Undo').click()
   await page.waitForSelector('.toast:has-text("Undone")')
-  await page.waitForSelector('td:has-text("every model")')
+  await page.waitForSelector('td:has-text("all models")')
   expect(await models()).toMatchObject({ models: null })
   await button(page, 'Limits of web').click()
   await field(page, 'Requests per minute').fill('7')
@@ -168,14 +170,14 @@ for (const dialect of ['chat', 'messages'] as const) {
   browserTest(
     `two models answer side by side through ${dialect}, one with a tool call, each with its cost`,
     async () => {
-      const { page, key, go, reports, close } = await desk.openConsole(`side by side ${dialect}`, 'keys')
-      await go(`${desk.gateway.url}/console/playground?model=sandbox/tools&other=sandbox/think&dialect=${dialect}`)
+      const { page, key, go, reports, close } = await harness.openConsole(`side by side ${dialect}`, 'keys')
+      await go(`${harness.gateway.url}/console/playground?model=sandbox/tools&other=sandbox/think&dialect=${dialect}`)
       await page.fill('input[type=password]', key.secret)
       await page.getByLabel(/^Offer a tool/).check()
-      await page.getByLabel('Parameters, a JSON Schema').fill('no schema')
+      await page.getByLabel('Parameters (JSON Schema)').fill('no schema')
       await page.waitForSelector('[role=alert]:has-text("not a JSON object")')
       const schema = { type: 'object', properties: { city: { enum: ['Ulm'] } }, required: ['city'] }
-      await page.getByLabel('Parameters, a JSON Schema').fill(JSON.stringify(schema))
+      await page.getByLabel('Parameters (JSON Schema)').fill(JSON.stringify(schema))
       await button(page, 'Send').click()
       const first = page.locator('[data-answer="sandbox/tools"]')
       const second = page.locator('[data-answer="sandbox/think"]')
@@ -184,12 +186,12 @@ for (const dialect of ['chat', 'messages'] as const) {
       expect((await first.locator('.tool-call code').textContent())?.replaceAll(' ', '')).toBe(
         'get_weather({"city":"Ulm"})',
       )
-      expect(await second.locator('.conversation').textContent()).toContain('After some thought: hello')
+      expect(await second.locator('.answer-text').textContent()).toContain('After some thought: hello')
       for (const answer of [first, second]) {
         expect(await answer.locator('[data-cost]').textContent()).toMatch(/^\$0\.0000?\d+$/)
       }
       const hrefs = await page
-        .getByText('Explain this charge')
+        .getByText('View request')
         .evaluateAll((links) => links.map((a) => a.getAttribute('href')))
       expect(new Set(hrefs).size).toBe(2)
       if (dialect === 'chat') expect(await seriousFaults(page)).toEqual([])
@@ -199,47 +201,46 @@ for (const dialect of ['chat', 'messages'] as const) {
   )
 }
 
-browserTest('a key is tried at its provider, and providers say where they come from', async () => {
-  const { page, reports, close } = await desk.openConsole('testing', 'providers')
-  const row = (name: string) =>
-    page.locator('section[aria-label="Providers that are switched on"] tbody tr', { hasText: name })
+browserTest('a key is tested at its provider, and providers show their source', async () => {
+  const { page, reports, close } = await harness.openConsole('testing', 'providers')
+  const row = (name: string) => page.locator('section[aria-label="Enabled providers"] tbody tr', { hasText: name })
   await row('acme-eu').waitFor()
-  expect(await row('acme-eu').locator('td[data-label="From"]').textContent()).toBe('filetollgate.yaml:4')
-  expect(await row('anthropic').locator('td[data-label="From"]').textContent()).toBe('environmentANTHROPIC_API_KEY')
+  expect(await row('acme-eu').locator('td[data-label="Source"]').textContent()).toBe('filetollgate.yaml:4')
+  expect(await row('anthropic').locator('td[data-label="Source"]').textContent()).toBe('environmentANTHROPIC_API_KEY')
   expect(await row('acme-eu').locator('td[data-label="Key"]').textContent()).toBe('…77aa')
-  expect(await page.locator('section[aria-label="Routes at acme"] h3 small').textContent()).toBe('1 route, open')
-  await page.waitForSelector('.hint:has-text("learned from real calls")')
+  expect(await page.locator('section[aria-label="Routes at acme"] h3 small').textContent()).toBe('1 route, available')
+  await page.waitForSelector('.hint:has-text("learned from real requests")')
   await button(page, 'Test the key for acme-eu').click()
-  await row('acme-eu').locator('.lamp.stop:has-text("refused")').waitFor()
+  await row('acme-eu').locator('.status-error:has-text("refused")').waitFor()
   await button(page, 'Test the key for acme').click()
-  await page.locator('.lamp.go:has-text("ok")').first().waitFor()
-  await page.waitForSelector('text=It answered 400.')
-  await button(page, 'Add a key').click()
+  await page.locator('.status-ok:has-text("ok")').first().waitFor()
+  await page.waitForSelector('text=Status 400.')
+  await button(page, 'Add key').click()
   await page.getByRole('combobox', { name: 'Provider' }).selectOption('acme')
-  await field(page, 'Key at the provider').fill('canary-bad-of-my-own-1234')
-  await button(page, 'Store the key').click()
-  const own = page.locator('section[aria-label="Own credentials"] tbody tr')
+  await field(page, 'API key').fill('canary-bad-of-my-own-1234')
+  await button(page, 'Save key').click()
+  const own = page.locator('section[aria-label="Your provider keys"] tbody tr')
   await own.waitFor()
-  expect(await own.locator('td[data-label="From"]').textContent()).toBe('this workspace')
+  expect(await own.locator('td[data-label="Source"]').textContent()).toBe('this workspace')
   await own.getByRole('button', { name: 'Test the key for acme' }).click()
-  await own.locator('.lamp.stop:has-text("refused")').waitFor()
+  await own.locator('.status-error:has-text("refused")').waitFor()
   expect(await page.content()).not.toContain('canary')
   expect(await seriousFaults(page)).toEqual([])
   expect(reports).toEqual([])
   await close()
 })
 
-browserTest('first steps are counted down, and the money left is told with the pace it was taken from', async () => {
-  const { page, workspace, key, go, close } = await desk.openConsole('first steps', 'keys')
-  const tile = page.locator('.figure-tile', { hasText: 'Lasts at this pace' })
-  await go(`${desk.gateway.url}/console`)
+browserTest('getting started shows what is left to do, and the runway names the period it is based on', async () => {
+  const { page, workspace, key, go, close } = await harness.openConsole('first steps', 'keys')
+  const tile = page.locator('.tile', { hasText: 'Runway' })
+  await go(`${harness.gateway.url}/console`)
   await page.waitForSelector('.steps')
   expect(await tile.textContent()).toContain('no spend yet')
-  expect(await page.locator('.steps li:not(.done-step) a').allTextContents()).toEqual(['The first call'])
+  expect(await page.locator('.steps li:not(.done-step) a').allTextContents()).toEqual(['Send a request'])
   expect(await seriousFaults(page)).toEqual([])
-  await desk.call(key.secret)
-  await go(`${desk.gateway.url}/console`)
-  await page.waitForSelector('.figure-tile:has-text("as spent in the last hour")')
+  await harness.call(key.secret)
+  await go(`${harness.gateway.url}/console`)
+  await page.waitForSelector('.tile:has-text("at the rate of the last hour")')
   // 5 dollars, at some hundred-thousandths of a dollar in an hour.
   expect(await tile.locator('strong').textContent()).toBe('more than 999 days')
   await page.waitForSelector('.chart')
@@ -253,10 +254,10 @@ browserTest('first steps are counted down, and the money left is told with the p
   await close()
 })
 
-browserTest('on a phone the menu shows the page one is on, and nothing new is too wide', async () => {
-  const { page, go, close } = await desk.signIn({ viewport: { width: 360, height: 760 } })
+browserTest('on a phone the menu shows the current page, and nothing is too wide', async () => {
+  const { page, go, close } = await harness.signIn({ viewport: { width: 360, height: 760 } })
   for (const section of ['', '/requests', '/providers', '/settings', '/playground?other=sandbox/echo']) {
-    await go(`${desk.gateway.url}/console${section}`)
+    await go(`${harness.gateway.url}/console${section}`)
     const box = await page.locator('.console-menu [aria-current]').boundingBox()
     const [left, right] = [box?.x ?? -1, (box?.x ?? 0) + (box?.width ?? 0)]
     expect({ section, isSeen: left >= 0 && right <= 360 }).toEqual({ section, isSeen: true })
@@ -270,30 +271,32 @@ browserTest('on a phone the menu shows the page one is on, and nothing new is to
 })
 
 browserTest(
-  'settings tell the configuration in force, and sign every browser out at once, which the audit log keeps',
+  'settings show the configuration, and sign out all browsers at once, which the audit log records',
   async () => {
-    const [here, elsewhere] = [await desk.signIn(), await desk.signIn()]
-    const link = desk.gateway.url + (await desk.gateway.app.createSignInPath())
+    const [here, elsewhere] = [await harness.signIn(), await harness.signIn()]
+    const link = harness.gateway.url + (await harness.gateway.app.createSignInPath())
     const { page } = here
-    await here.go(`${desk.gateway.url}/console/settings`)
+    await here.go(`${harness.gateway.url}/console/settings`)
     const setting = page.locator('section[aria-label=Configuration] tr', { hasText: 'TOLLGATE_PORT' })
     expect(await setting.textContent()).toBe('server.port0TOLLGATE_PORT')
     expect(await page.locator('section[aria-label=Configuration] tr', { hasText: 'ANTHROPIC' }).textContent()).toBe(
       'ANTHROPIC_API_KEYsetANTHROPIC_API_KEY',
     )
     const session = await page.locator('section[aria-label=Session]').textContent()
-    expect(session).toContain('A restart of the gateway ends none.')
+    expect(session).toContain('They survive a restart of the gateway.')
     await button(page, 'Sign out everywhere').click()
     await page.waitForSelector('dialog.sheet[open]')
-    await button(page, 'Stay').click()
+    await button(page, 'Stay signed in').click()
     await button(page, 'Sign out everywhere').click()
     await page.locator('dialog.sheet').getByRole('button', { name: 'Sign out everywhere' }).click()
     await page.waitForSelector('#token')
     await elsewhere.page.reload()
     await elsewhere.page.waitForSelector('#token')
     await here.go(link)
-    await page.waitForSelector('[role=alert]:has-text("used already")')
-    const { data } = (await desk.manage('GET /api/audit?limit=5')) as unknown as { data: readonly { action: string }[] }
+    await page.waitForSelector('[role=alert]:has-text("already used")')
+    const { data } = (await harness.manage('GET /api/audit?limit=5')) as unknown as {
+      data: readonly { action: string }[]
+    }
     expect(data.map(({ action }) => action)).toContain('session.end_all')
     await here.close()
     await elsewhere.close()

@@ -7,26 +7,26 @@ import { join } from 'node:path'
 import { browserTest } from '../parts/browser.ts'
 import { button, type ConsoleHarness, field, startConsole } from './console-manage-harness.ts'
 
-let desk: ConsoleHarness
+let harness: ConsoleHarness
 
 beforeAll(async () => {
-  desk = await startConsole()
+  harness = await startConsole()
 })
-afterAll(() => desk.stop())
+afterAll(() => harness.stop())
 
-browserTest('a wrong time in the address is told and left out, and the list is there', async () => {
-  const { page, key, go, reports, close } = await desk.openConsole('wrong time', 'keys')
-  await desk.call(key.secret)
+browserTest('an invalid time in the address is reported and ignored', async () => {
+  const { page, key, go, reports, close } = await harness.openConsole('wrong time', 'keys')
+  await harness.call(key.secret)
   let asked = 0
   const ofAll: string[] = []
   page.on('request', (request) => {
     if (request.url().includes('/api/')) asked++
     if (request.url().includes('/api/requests') && !request.url().includes('workspace_id=')) ofAll.push(request.url())
   })
-  await go(`${desk.gateway.url}/console/requests?from=xx&to=yesterday`)
+  await go(`${harness.gateway.url}/console/requests?from=xx&to=yesterday`)
   await page.waitForSelector('[data-row]')
-  await page.waitForSelector('button:has-text("from “xx”: not a time, left out")')
-  await page.waitForSelector('.live .lamp.go')
+  await page.waitForSelector('button:has-text("from “xx”: not a time, ignored")')
+  await page.waitForSelector('.live .status-ok')
   // Workspaces, the list when they are known, after the address was read and again when live, models, projects, the stream.
   expect(asked).toBeLessThan(15)
   // Those of other workspaces are not even shown for a moment.
@@ -38,15 +38,15 @@ browserTest('a wrong time in the address is told and left out, and the list is t
 })
 
 browserTest(
-  'a call that nobody served says so, and a call for a model that nobody knows leads nowhere it is not',
+  'a request without a provider says so, and a request for an unknown model does not link to it',
   async () => {
-    const { page, key, go, close } = await desk.openConsole('unserved', 'keys')
-    await desk.call(key.secret, 'test-client/1.0', 'sandbox/throttled')
-    await desk.call(key.secret, 'test-client/1.0', 'nobody/knows')
-    await desk.call(key.secret)
+    const { page, key, go, close } = await harness.openConsole('unserved', 'keys')
+    await harness.call(key.secret, 'test-client/1.0', 'sandbox/throttled')
+    await harness.call(key.secret, 'test-client/1.0', 'nobody/knows')
+    await harness.call(key.secret)
     const fact = (name: string) => page.locator('.facts-grid > div', { hasText: name }).locator('dd').textContent()
     const open = async (text: string) => {
-      await go(`${desk.gateway.url}/console/requests?live=off`)
+      await go(`${harness.gateway.url}/console/requests?live=off`)
       // A request without a charge is written to the log a moment after its answer.
       while ((await page.locator('tbody tr').count()) < 3) {
         await Bun.sleep(200)
@@ -57,51 +57,48 @@ browserTest(
       await page.waitForSelector('.facts-grid')
     }
     await open('429')
-    expect(await fact('Served by')).toBe('nobody')
+    expect(await fact('Provider')).toBe('none')
     await open('404')
-    expect([await fact('Served by'), await fact('Model')]).toEqual(['nobody', 'no known one'])
+    expect([await fact('Provider'), await fact('Model')]).toEqual(['none', 'unknown'])
     await open('sandbox/echo')
-    expect(await fact('Served by')).toBe('sandbox echo')
-    await go(`${desk.gateway.url}/console`)
-    await page.waitForSelector('.data-table th:has-text("no known model")')
+    expect(await fact('Provider')).toBe('sandbox echo')
+    await go(`${harness.gateway.url}/console`)
+    await page.waitForSelector('.data-table th:has-text("unknown model")')
     expect(await page.locator('.data-table tbody .row-link').allTextContents()).toEqual([
       'sandbox/echo',
       'sandbox/throttled',
     ])
     // The sandbox answers at once; below their lowest bound the counts know no more than that.
-    const firstToken = page.locator('.figure-tile', { hasText: 'First token' }).locator('strong')
+    const firstToken = page.locator('.tile', { hasText: 'Time to first token' }).locator('strong')
     expect(await firstToken.textContent()).toMatch(/^(under 25|≈ \d+) ms$/)
     await close()
   },
 )
 
-browserTest(
-  'a refused call of the playground leaves no promise above the refusal, and one token is one token',
-  async () => {
-    const { page, go, close } = await desk.openConsole('refused call', 'keys')
-    await go(`${desk.gateway.url}/console/playground?model=sandbox/echo`)
-    await page.waitForSelector('text=It streams in here.')
-    await page.fill('input[type=password]', 'sk-tg-of-nobody')
-    await field(page, 'Max output, tokens').fill('1')
-    await page.waitForSelector('.hint:has-text("1 token ×")')
-    await button(page, 'Send').click()
-    await page.waitForSelector('[data-answer] [role=alert]')
-    expect(await page.locator('text=It streams in here.').count()).toBe(0)
-    await close()
-  },
-)
+browserTest('a refused playground request replaces the placeholder, and one token is singular', async () => {
+  const { page, go, close } = await harness.openConsole('refused call', 'keys')
+  await go(`${harness.gateway.url}/console/playground?model=sandbox/echo`)
+  await page.waitForSelector('text=The answer appears here.')
+  await page.fill('input[type=password]', 'sk-tg-of-nobody')
+  await field(page, 'Max output tokens').fill('1')
+  await page.waitForSelector('.hint:has-text("1 token ×")')
+  await button(page, 'Send').click()
+  await page.waitForSelector('[data-answer] [role=alert]')
+  expect(await page.locator('text=The answer appears here.').count()).toBe(0)
+  await close()
+})
 
-browserTest('a session that ends under an open form says why, and leads back to the page', async () => {
-  const { page, close } = await desk.openConsole('ended', 'wallet')
+browserTest('when a session ends, the sign-in page says why and leads back', async () => {
+  const { page, close } = await harness.openConsole('ended', 'wallet')
   await field(page, 'Amount in USD').fill('1.00')
   await page.context().clearCookies()
   await button(page, 'Top up').click()
   await page.waitForSelector('[role=status]:has-text("Your session has ended.")')
-  await page.fill('#token', readFileSync(join(desk.gateway.dataFolder, 'admin-token'), 'utf8').trim())
-  await button(page, 'Open the console').click()
-  await page.waitForSelector('h1:has-text("Wallet")')
+  await page.fill('#token', readFileSync(join(harness.gateway.dataFolder, 'admin-token'), 'utf8').trim())
+  await page.locator('section.sign-in').getByRole('button', { name: 'Sign in' }).click()
+  await page.waitForSelector('h1:has-text("Billing")')
   expect(new URL(page.url()).pathname).toBe('/console/wallet')
-  await page.waitForSelector('.figure-tile:has-text("Balance") >> text=$5.00')
+  await page.waitForSelector('.tile:has-text("Balance") >> text=$5.00')
   // Told once.
   await page.context().clearCookies()
   await page.reload()
@@ -110,10 +107,10 @@ browserTest('a session that ends under an open form says why, and leads back to 
   await close()
 })
 
-browserTest('fields of money and counts say which form they take', async () => {
-  const { page, go, close } = await desk.openConsole('forms', 'wallet')
+browserTest('amount and count fields describe their format', async () => {
+  const { page, go, close } = await harness.openConsole('forms', 'wallet')
   expect(await field(page, 'Amount in USD').getAttribute('title')).toContain('2.50')
-  await go(`${desk.gateway.url}/console/keys`)
+  await go(`${harness.gateway.url}/console/keys`)
   await button(page, 'Limits of ci').click()
   expect(await field(page, 'Requests per minute').getAttribute('title')).toContain('whole number')
   expect(await field(page, 'Spend per day (UTC), USD').getAttribute('title')).toContain('US dollars')

@@ -6,18 +6,18 @@ import type { Page } from 'playwright-core'
 import { browserTest, sidewaysPixels } from '../parts/browser.ts'
 import { type ConsoleHarness, type Made, startConsole } from './console-manage-harness.ts'
 
-let desk: ConsoleHarness
+let harness: ConsoleHarness
 let interrupted = ''
 
 beforeAll(async () => {
-  desk = await startConsole()
-  const { manage, gateway } = desk
+  harness = await startConsole()
+  const { manage, gateway } = harness
   const answer: unknown = await manage('GET /api/workspaces')
   const [workspace] = (answer as { data: readonly Made[] }).data
   const project = await manage(`POST /api/workspaces/${workspace?.id}/projects`, { name: 'p'.repeat(60) })
   const key = await manage(`POST /api/projects/${project.id}/keys`, { name: 'k'.repeat(60) })
-  await desk.call(key.secret)
-  await desk.call(key.secret, 'a client', 'sandbox/throttled')
+  await harness.call(key.secret)
+  await harness.call(key.secret, 'a client', 'sandbox/throttled')
   const headers = { authorization: `Bearer ${key.secret}`, 'content-type': 'application/json' }
   const messages = [{ role: 'user', content: 'one two three four five six' }]
   const body = JSON.stringify({ model: 'sandbox/breaks-off', stream: true, messages })
@@ -25,7 +25,7 @@ beforeAll(async () => {
   await broken.text()
   interrupted = broken.headers.get('x-request-id') ?? ''
 })
-afterAll(() => desk.stop())
+afterAll(() => harness.stop())
 
 /** Each row's buttons stand on one line, with their words whole. */
 async function brokenButtons(page: Page): Promise<unknown> {
@@ -42,11 +42,11 @@ async function brokenButtons(page: Page): Promise<unknown> {
 }
 
 for (const width of [1280, 1100, 1024, 360]) {
-  browserTest(`everything has its place at ${width} pixels`, async () => {
-    const { page, go, close } = await desk.signIn({ viewport: { width, height: 800 } })
+  browserTest(`nothing overflows at ${width} pixels`, async () => {
+    const { page, go, close } = await harness.signIn({ viewport: { width, height: 800 } })
     const paths = ['?group=key', '?group=project', '/requests', `/requests/${interrupted}`, '/playground']
     for (const path of [...paths, '/keys', '/projects', '/wallet', '/providers', '/settings']) {
-      await go(`${desk.gateway.url}/console${path}`)
+      await go(`${harness.gateway.url}/console${path}`)
       await page.waitForSelector('.loading', { state: 'detached' })
       expect({ path, pixels: await sidewaysPixels(page) }).toEqual({ path, pixels: 0 })
       if (width > 960) expect({ path, broken: await brokenButtons(page) }).toEqual({ path, broken: 0 })
@@ -54,24 +54,24 @@ for (const width of [1280, 1100, 1024, 360]) {
     await close()
   })
 
-  browserTest(`the outcome of a request stays in its place at ${width} pixels`, async () => {
-    const { page, go, close } = await desk.signIn({ viewport: { width, height: 800 } })
-    await go(`${desk.gateway.url}/console/requests/${interrupted}`)
-    await page.waitForSelector('.facts-grid .lamp:has-text("stream interrupted")')
+  browserTest(`the outcome of a request does not overflow at ${width} pixels`, async () => {
+    const { page, go, close } = await harness.signIn({ viewport: { width, height: 800 } })
+    await go(`${harness.gateway.url}/console/requests/${interrupted}`)
+    await page.waitForSelector('.facts-grid .status:has-text("stream interrupted")')
     const over = await page
-      .locator('.facts-grid .lamp')
+      .locator('.facts-grid .status')
       .evaluate((lamp) => lamp.getBoundingClientRect().right - (lamp.parentElement?.getBoundingClientRect().right ?? 0))
     expect(over).toBeLessThanOrEqual(0)
     await close()
   })
 }
 
-browserTest('ids and short words of the audit log are not broken', async () => {
-  const { page, go, close } = await desk.signIn({ viewport: { width: 1280, height: 800 } })
-  await go(`${desk.gateway.url}/console/settings`)
+browserTest('ids and short words of the audit log are not wrapped', async () => {
+  const { page, go, close } = await harness.signIn({ viewport: { width: 1280, height: 800 } })
+  await go(`${harness.gateway.url}/console/settings`)
   const table = page.locator('section[aria-label="Audit log"]')
   await table.locator('tr:has-text("project.create")').waitFor()
-  for (const column of ['th[scope=row] strong', 'td[data-label="Who"]', 'td[data-label="To"] code']) {
+  for (const column of ['th[scope=row] strong', 'td[data-label="Actor"]', 'td[data-label="Object"] code']) {
     const lines = await table.locator(`tbody ${column}`).evaluateAll((cells) =>
       cells.map((cell) => {
         const range = cell.ownerDocument.createRange()

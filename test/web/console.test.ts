@@ -37,7 +37,7 @@ async function signIn(options: Parameters<typeof openPage>[2] = {}): Promise<Wat
 
 /** What a page of the console shows when it has something to show; that of a request has its facts. */
 const contents: Readonly<Record<string, string>> = {
-  '': '.figure-tile strong',
+  '': '.tile strong',
   '/requests': '[data-row]',
   '/playground': 'textarea',
 }
@@ -49,10 +49,10 @@ async function visit({ page, go }: WatchedPage, path: string): Promise<void> {
   await page.waitForSelector('.loading', { state: 'detached' })
 }
 
-browserTest('a newcomer is shown the call to make, and then the request and its charge to the last digit', async () => {
+browserTest('a new user sees an example request, and then the request and its exact charge', async () => {
   const fresh = await startGateway()
   const { page, go, reports, close } = await openPage(browser, fresh.url + (await fresh.app.createSignInPath()))
-  await page.waitForSelector('text=No requests in this time')
+  await page.waitForSelector('text=No requests in this period')
   await page.waitForSelector(`text=curl -N ${fresh.url}/v1/chat/completions`)
   await go(`${fresh.url}/console/requests`)
   await page.waitForSelector('text=No requests yet')
@@ -68,7 +68,7 @@ browserTest('a newcomer is shown the call to make, and then the request and its 
   await page.click('.row-link')
   await page.waitForSelector('[data-charge]')
   // echo of "hello": the sandbox counts tokens, we multiply: $1.00 and $2.00 per million.
-  const lines = await page.locator('.bill').first().locator('tbody tr').allTextContents()
+  const lines = await page.locator('.charge-table').first().locator('tbody tr').allTextContents()
   const counted = lines.map((line) => Number(/(\d+) × /.exec(line)?.[1]))
   const [input = 0, output = 0] = counted
   expect(input * output).toBeGreaterThan(0)
@@ -85,10 +85,10 @@ browserTest('a newcomer is shown the call to make, and then the request and its 
   await fresh.stop()
 })
 
-browserTest('requests show up by themselves on an open page, and the filter stands in the address', async () => {
+browserTest('new requests appear on an open page, and the filter is in the address', async () => {
   const { page, go, close } = await signIn()
   await go(`${gateway.url}/console/requests`)
-  await page.waitForSelector('.live .lamp.go')
+  await page.waitForSelector('.live .status-ok')
   const [ok, failed] = [await ask('sandbox/echo'), await ask('sandbox/throttled')]
   await page.waitForSelector(`[data-row="${ok}"]`)
   await page.waitForSelector(`[data-row="${failed}"] >> text=429 limit exceeded`)
@@ -105,7 +105,7 @@ browserTest('requests show up by themselves on an open page, and the filter stan
   await close()
 })
 
-browserTest('failover is explained: every attempt, every candidate, and what was tried first', async () => {
+browserTest('a failover shows every attempt and every route considered', async () => {
   const id = await ask('sandbox/flaky')
   const { page, go, reports, close } = await signIn()
   await go(`${gateway.url}/console/requests/${id}`)
@@ -126,10 +126,10 @@ for (const dialect of ['chat', 'messages'] as const) {
     await page.fill('input[type=password]', gateway.key)
     await page.fill('textarea', 'say it again')
     await page.click('text=Send')
-    await page.waitForSelector('.conversation:has-text("say it again")')
+    await page.waitForSelector('.answer-text:has-text("say it again")')
     await page.waitForSelector('[data-cost]')
     const shown = await page.locator('[data-cost]').textContent()
-    await page.click('text=Explain this charge')
+    await page.click('text=View request')
     await page.waitForSelector('[data-charge]')
     expect(await page.locator('[data-charge]').textContent()).toBe(shown)
     expect(shown).toMatch(/^\$0\.0000\d+$/)
@@ -138,7 +138,7 @@ for (const dialect of ['chat', 'messages'] as const) {
   })
 }
 
-browserTest('a wrong key is refused with the words of the gateway', async () => {
+browserTest('a wrong key is refused with the gateway’s message', async () => {
   const { page, go, close } = await signIn()
   await go(`${gateway.url}/console/playground`)
   await page.fill('input[type=password]', 'sk-tg-of-nobody')
@@ -147,25 +147,25 @@ browserTest('a wrong key is refused with the words of the gateway', async () => 
   await close()
 })
 
-browserTest('the overview adds up what the wallet lost, and its figures lead to the requests', async () => {
+browserTest('usage equals what the wallet paid, and its figures link to the requests', async () => {
   await ask('sandbox/think')
   const { page, go, reports, close } = await signIn()
   await go(`${gateway.url}/console?group=key`)
-  await page.waitForSelector('.figure-tile')
-  const spent = await page.locator('.figure-tile', { hasText: 'Spend' }).locator('strong').textContent()
-  await page.waitForSelector('.figure-tile:has-text("Available") strong .amount')
-  const left = await page.locator('.figure-tile', { hasText: 'Available' }).locator('strong').textContent()
+  await page.waitForSelector('.tile')
+  const spent = await page.locator('.tile', { hasText: 'Spend' }).locator('strong').textContent()
+  await page.waitForSelector('.tile:has-text("Available") strong .amount')
+  const left = await page.locator('.tile', { hasText: 'Available' }).locator('strong').textContent()
   const nanos = (text: string | null) => Math.round(Number((text ?? '').replace('$', '')) * 1e9)
   expect(nanos(spent) + nanos(left)).toBe(5_000_000_000)
   await page.waitForSelector('.data-table >> text=first')
-  await page.click('.figure-tile >> text=Errors')
+  await page.click('.tile >> text=Errors')
   await page.waitForSelector('h1:has-text("Requests")')
   expect(new URL(page.url()).searchParams.get('outcome')).toBe('failed')
   expect(reports).toEqual([])
   await close()
 })
 
-browserTest('keys lead from page to page and from row to row', async () => {
+browserTest('shortcuts move between pages and rows', async () => {
   await ask('sandbox/echo')
   const { page, close } = await signIn()
   await page.keyboard.press('g')
@@ -182,7 +182,7 @@ browserTest('keys lead from page to page and from row to row', async () => {
   await close()
 })
 
-browserTest('nothing is wider than a phone', async () => {
+browserTest('no page is wider than a phone', async () => {
   const id = await ask('sandbox/flaky')
   const watched = await signIn({ viewport: { width: 360, height: 760 } })
   for (const path of ['', '/requests', `/requests/${id}`, '/playground']) {
@@ -193,7 +193,7 @@ browserTest('nothing is wider than a phone', async () => {
 })
 
 for (const width of [1280, 360]) {
-  browserTest(`axe finds nothing serious, by day and by night, ${width} pixels`, async () => {
+  browserTest(`axe finds no serious issue, in light and dark mode, at ${width} pixels`, async () => {
     const ids = [await ask('sandbox/flaky'), await ask('sandbox/throttled')]
     const watched = await signIn({ viewport: { width, height: 800 } })
     for (const path of ['', '/requests', `/requests/${ids[0]}`, `/requests/${ids[1]}`, '/playground']) {
@@ -204,7 +204,7 @@ for (const width of [1280, 360]) {
   })
 }
 
-browserTest('nothing runs of what a caller writes into its requests', async () => {
+browserTest('text from requests never runs', async () => {
   const corpus = [
     '<script>window.ran=1</script>',
     '"><img src=x onerror=window.ran=1>',
@@ -239,14 +239,14 @@ browserTest('nothing runs of what a caller writes into its requests', async () =
 })
 
 describe('without a browser', () => {
-  test('a page of the console is the door for whoever has no session, whatever its address', async () => {
+  test('without a session every console address shows the sign-in page', async () => {
     for (const path of ['/console/requests', '/console/requests/req_1', '/console/nothing']) {
       const html = await (await fetch(gateway.url + path)).text()
       expect([path, html.includes('id="token"')]).toEqual([path, true])
     }
   })
 
-  test('the script of the console has at most 120 KB', async () => {
+  test('the console’s script has at most 120 KB', async () => {
     const html = await (await fetch(`${gateway.url}/console`)).text()
     const script = /\/assets\/console-[^"]+\.js/.exec(html)?.[0] ?? ''
     const headers = { 'accept-encoding': 'gzip' }

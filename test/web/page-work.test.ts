@@ -88,7 +88,7 @@ async function openSeeded(engine: TestEngine, size: Pick<Seed, 'requests' | 'tra
 }
 
 forEachEngine((engine) => {
-  test('a page reads as much of a long log as of a short one', async () => {
+  test('a page reads no more rows of a long log than of a short one', async () => {
     await using small = await openSeeded(engine, { requests: 1_000, transfers: 1_000 })
     await using large = await openSeeded(engine, { requests: 10_000, transfers: 10_000 })
     for (const [page, read] of pages) {

@@ -56,8 +56,8 @@ function hostile(text: string, index: number): CatalogEntry {
   }
 }
 
-describe('text that would like to run', () => {
-  browserTest('does not, on any page that shows it', async () => {
+describe('script-like text', () => {
+  browserTest('does not run on any page', async () => {
     const entries = corpus.map(hostile)
     const shop = await startWeb({ entries })
     const first = encodeURIComponent(entries[0]?.id ?? '')
@@ -76,7 +76,7 @@ describe('text that would like to run', () => {
     await shop.stop()
   })
 
-  browserTest('is shown as it was written', async () => {
+  browserTest('is shown literally', async () => {
     const shop = await startWeb({ entries: corpus.map(hostile) })
     const { page, close } = await openPage(browser, shop.url)
     const names = await page.locator('.model-link').allTextContents()
@@ -88,7 +88,7 @@ describe('text that would like to run', () => {
 
 describe('every page', () => {
   const paths = ['/', '/catalog/sandbox/echo', '/catalog/no/model', '/compare', '/console', '/catalog/entries']
-  test('carries the policy that lets nothing foreign in', async () => {
+  test('has the content security policy', async () => {
     for (const path of paths) {
       const { headers } = await fetch(web.url + path)
       expect(headers.get('content-security-policy')).toBe(
@@ -99,7 +99,7 @@ describe('every page', () => {
     }
   })
 
-  test('has no script or style of its own', async () => {
+  test('has no inline script or style', async () => {
     for (const path of paths) {
       const html = await (await fetch(web.url + path)).text()
       expect(html.match(/<script(?![^>]* src="\/assets\/)(?! type="application\/json")[^>]*>/)).toBeNull()
@@ -109,7 +109,7 @@ describe('every page', () => {
 })
 
 describe('assets', () => {
-  test('are served under names that change with them, compressed, and kept for ever', async () => {
+  test('have hashed names, are compressed, and are cached forever', async () => {
     const html = await (await fetch(web.url)).text()
     const paths = [...new Set(html.match(/\/assets\/[^"]+/g))]
     expect(paths).toHaveLength(3)
@@ -129,7 +129,7 @@ describe('assets', () => {
     expect(byteLength).toBeLessThanOrEqual(40 * 1024)
   })
 
-  test('are only those: no path leads to a file', async () => {
+  test('never serve other files', async () => {
     for (const path of [
       '../package.json',
       '%2e%2e/package.json',
@@ -143,7 +143,7 @@ describe('assets', () => {
   })
 })
 
-test('a catalog that is not public sends strangers to the door, its data included', async () => {
+test('a private catalog redirects visitors to sign in, its data included', async () => {
   const shop = await startWeb()
   shop.isPublic = false
   for (const path of ['/', '/compare', '/catalog/sandbox/echo', '/catalog/entries', '/catalog/events']) {

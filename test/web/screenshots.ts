@@ -1,6 +1,6 @@
-// Makes the pictures in docs/screenshots: every page of the catalog and the console, by day and by night, wide and on a
-// phone, over a real gateway with sandbox traffic. `npm run screenshots`, or with names of pages to make only those.
-// Providers are only listed, with keys that are none; nobody is called.
+// Takes the screenshots in docs/screenshots: every page in light and dark mode, on desktop and mobile, from a real gateway
+// with sandbox traffic. `npm run screenshots` takes all, with names of pages only those. The providers have invalid keys and
+// are never called.
 
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -13,7 +13,7 @@ import { shrinkPng } from './shrink-png.ts'
 
 const folder = join(import.meta.dir, '../../docs/screenshots')
 
-/** Behind the time at first, so that the calls are spread over a day; on time when the pictures are taken. */
+/** The clock starts behind, so that the requests are spread over a day, and is right when the screenshots are taken. */
 let behindMs = 22 * 3_600_000
 const clock = { now: () => systemClock.now() - behindMs, monotonicMs: systemClock.monotonicMs }
 
@@ -26,7 +26,7 @@ const { key, flaky } = await makeTraffic(gateway, token, (share) => {
   behindMs = Math.round(22 * 3_600_000 * (1 - share))
 })
 
-// A model that the traffic does not use, so that no charge changes with it.
+// A model without traffic, so that no charge depends on it.
 for (const price of ['1.20', '0.90']) {
   await fetch(`${gateway.url}/api/models/sandbox%2Fslow/price`, {
     method: 'PUT',
@@ -38,23 +38,23 @@ for (const price of ['1.20', '0.90']) {
 interface Picture {
   readonly name: string
   readonly path: string
-  /** Shown when it is ready. */
+  /** Visible when the page is ready. */
   readonly ready: string
   act?(page: Page): Promise<void>
 }
 
 const pictures: readonly Picture[] = [
-  { name: 'catalog', path: '/', ready: '.live .lamp.go' },
-  { name: 'narrowed', path: '/', ready: '.live .lamp.go', act: narrow },
-  { name: 'model', path: '/catalog/anthropic/claude-sonnet-4.5', ready: '.live .lamp.go' },
-  { name: 'history', path: '/catalog/sandbox/slow', ready: '.live .lamp.go', act: showHistory },
+  { name: 'catalog', path: '/', ready: '.live .status-ok' },
+  { name: 'narrowed', path: '/', ready: '.live .status-ok', act: narrow },
+  { name: 'model', path: '/catalog/anthropic/claude-sonnet-4.5', ready: '.live .status-ok' },
+  { name: 'history', path: '/catalog/sandbox/slow', ready: '.live .status-ok', act: showHistory },
   {
     name: 'compare',
     path: '/compare?m=anthropic/claude-sonnet-4.5&m=openai/gpt-5.1&m=sandbox/echo',
-    ready: '.live .lamp.go',
+    ready: '.live .status-ok',
   },
   { name: 'overview', path: '/console', ready: '.charts' },
-  { name: 'requests', path: '/console/requests', ready: '.live .lamp.go' },
+  { name: 'requests', path: '/console/requests', ready: '.live .status-ok' },
   { name: 'request', path: `/console/requests/${flaky}`, ready: '.waterfall' },
   {
     name: 'playground',
@@ -67,7 +67,7 @@ const pictures: readonly Picture[] = [
   { name: 'allowlist', path: '/console/projects', ready: '.data-table', act: openAllowlist },
   { name: 'wallet', path: '/console/wallet', ready: '.data-table' },
   { name: 'correction', path: '/console/wallet', ready: '.data-table', act: openCorrection },
-  { name: 'providers', path: '/console/providers', ready: '.live .lamp.go' },
+  { name: 'providers', path: '/console/providers', ready: '.live .status-ok' },
   { name: 'settings', path: '/console/settings', ready: '.data-table' },
   {
     name: 'palette',
@@ -91,13 +91,13 @@ async function ask(page: Page): Promise<void> {
   await page.locator('.answers').scrollIntoViewIfNeeded()
 }
 
-/** To what a project with an allowlist can use. */
+/** Filters by a project with an allowlist. */
 async function narrow(page: Page): Promise<void> {
   await page.click('summary:has-text("What can my key use?")')
-  await page.focus('#viewer-project')
-  await page.locator('#viewer-project option:has-text("/ web")').waitFor({ state: 'attached' })
-  await page.selectOption('#viewer-project', { label: 'default / web' })
-  await page.waitForSelector('.viewer:has-text("Narrowed to")')
+  await page.focus('#access-project')
+  await page.locator('#access-project option:has-text("/ web")').waitFor({ state: 'attached' })
+  await page.selectOption('#access-project', { label: 'default / web' })
+  await page.waitForSelector('.access-filter:has-text("Showing only")')
 }
 
 async function showHistory(page: Page): Promise<void> {

@@ -17,7 +17,7 @@ afterAll(async () => {
   await web.stop()
 })
 
-browserTest('the link opens the console and leaves nothing of itself in the address', async () => {
+browserTest('a link signs in and is removed from the address', async () => {
   const { page, reports, close } = await openPage(browser, `${web.url}/console?t=${await web.sessions.createLink()}`)
   await page.waitForSelector('text=You are signed in')
   expect(page.url()).toBe(`${web.url}/console`)
@@ -29,18 +29,18 @@ browserTest('the link opens the console and leaves nothing of itself in the addr
   await close()
 })
 
-browserTest('a link that was used is refused, with words', async () => {
+browserTest('a used link is refused with a message', async () => {
   const link = `${web.url}/console?t=${await web.sessions.createLink()}`
   const first = await openPage(browser, link)
   await first.page.waitForSelector('text=You are signed in')
   const second = await openPage(browser, link)
-  await second.page.waitForSelector('[role=alert]:has-text("was used already")')
+  await second.page.waitForSelector('[role=alert]:has-text("was already used")')
   expect(await second.page.locator('#token').isVisible()).toBe(true)
   await first.close()
   await second.close()
 })
 
-browserTest('a link that was only looked at still works', async () => {
+browserTest('a link that was only previewed still works', async () => {
   const link = `${web.url}/console?t=${await web.sessions.createLink()}`
   await (await fetch(link)).text()
   await fetch(link, { method: 'HEAD' })
@@ -49,13 +49,13 @@ browserTest('a link that was only looked at still works', async () => {
   await close()
 })
 
-browserTest('the management token opens it, a wrong one does not, and signing out ends it', async () => {
+browserTest('the management token signs in, a wrong one does not, and signing out ends the session', async () => {
   const { page, close } = await openPage(browser, `${web.url}/console`)
   await page.fill('#token', 'a guess')
-  await page.click('text=Open the console')
+  await page.click('button:text-is("Sign in")')
   await page.waitForSelector('[role=alert]:has-text("not the management token")')
   await page.fill('#token', web.token)
-  await page.click('text=Open the console')
+  await page.click('button:text-is("Sign in")')
   await page.waitForSelector('text=You are signed in')
   const cookies = await page.context().cookies()
   await page.click('text=Sign out')
@@ -68,10 +68,10 @@ browserTest('the management token opens it, a wrong one does not, and signing ou
   await close()
 })
 
-browserTest('whoever asked for a page is there after signing in, by token or by link', async () => {
+browserTest('signing in by token or link leads to the requested page', async () => {
   const { page, go, close } = await openPage(browser, `${web.url}/console/wallet?from=x`)
   await page.fill('#token', web.token)
-  await page.click('text=Open the console')
+  await page.click('button:text-is("Sign in")')
   await page.waitForSelector('text=You are signed in')
   expect(page.url()).toBe(`${web.url}/console/wallet?from=x`)
   await page.context().clearCookies()
@@ -81,7 +81,7 @@ browserTest('whoever asked for a page is there after signing in, by token or by 
   await close()
 })
 
-test('another site cannot sign anybody in or out', async () => {
+test('another site cannot sign a user in or out', async () => {
   const headers = { 'content-type': 'application/json', 'sec-fetch-site': 'cross-site' }
   const body = JSON.stringify({ token: web.token })
   for (const init of [

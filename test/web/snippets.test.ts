@@ -51,7 +51,7 @@ test.skipIf(Bun.which('curl') === null)('curl streams an answer and its cost', a
   expect(output).toContain('data: [DONE]')
 })
 
-test('text from a catalog cannot leave the quotes it is put into', () => {
+test('text from the catalog cannot break out of its quotes', () => {
   const options = { address: 'http://gate', modelId: `a/b'"; touch x #`, maxOutputTokens: undefined }
   const [curl, openai] = snippetsFor(options)
   // What is in single quotes ends only at a quote, and that one is written outside of them.

@@ -1,15 +1,15 @@
-// The pages of the catalog, made from what is sold at this moment: the list, one model, a comparison, and what open pages
-// ask for as JSON. Whether the viewer may see them was decided before.
+// The pages of the catalog: the list, one model, a comparison, and the JSON that open pages load. The caller has already
+// decided that the viewer may see them.
 
+import type { Clock } from '../../kernel/clock.ts'
 import { nearestNames } from '../../kernel/nearest.ts'
-import { answerJson } from '../answer.ts'
-import { originOf, type Visit } from '../cookies.ts'
-import type { NoticeData, Show } from '../page-data.ts'
+import type { NoticeData, ShowPage } from '../page-data.ts'
+import { jsonResponse } from '../responses.ts'
+import { originOf, type Visit } from '../session.ts'
 import { stateOf } from './change-feed.ts'
 import { type CatalogEntry, type DatedPrice, modelPath } from './entry.ts'
 import { parseCompared, parseQuery } from './query.ts'
-import { recentHistories } from './recent-histories.ts'
-import { parseSample } from './shown-price.ts'
+import { parseSample } from './sample-cost.ts'
 import { snippetsFor } from './snippets.ts'
 
 export interface CatalogPagesDependencies {
@@ -18,25 +18,26 @@ export interface CatalogPagesDependencies {
   publicUrl(): string | undefined
   visitOf(request: Request): Visit
   readonly builtInDate?: string
-  /** Of one model, newest first; none for a model that is not there. */
+  /** Newest first; empty for an unknown model. */
   priceHistory(modelId: string): Promise<readonly DatedPrice[]>
   isSignedIn(request: Request): Promise<boolean>
-  /** Makes something when its turn has come, or an answer that says that too many ask. */
-  inBudget<Made>(request: Request, make: () => Made): Promise<Awaited<Made> | Response>
+  /** Runs within the page budget; a Response says that the gateway is too busy. */
+  inBudget<Result>(request: Request, run: () => Result): Promise<Awaited<Result> | Response>
 }
 
 const suggestionsMax = 3
 
-export function createCatalogPages(deps: CatalogPagesDependencies, show: Show) {
+export function createCatalogPages(deps: CatalogPagesDependencies, show: ShowPage) {
   const { catalog, publicUrl, visitOf, builtInDate, inBudget } = deps
-  const historyIn = recentHistories(deps.priceHistory)
-  // In a turn, because it may be read on this thread; wrapped, because nobody in line waits for a database.
+  const historyIn = cachePriceHistory(deps.priceHistory)
+  // Started within the budget, because SQLite reads on this thread; wrapped in an object, so that the budget does not wait
+  // for the database.
   const historyFor = async (request: Request, entries: readonly CatalogEntry[], id: string) => {
-    const begun = await inBudget(request, () => ({ history: historyIn(entries, id) }))
-    return begun instanceof Response ? begun : await begun.history
+    const started = await inBudget(request, () => ({ history: historyIn(entries, id) }))
+    return started instanceof Response ? started : await started.history
   }
-  // Reads all of the catalog, so once for each turn of it. Always of the entries that are shown: a page that names a later
-  // turn than it shows would take the change for seen.
+  // Computed once per snapshot, because it hashes the whole catalog, and always from the entries that are shown: with a newer
+  // state than its entries, a page would ignore the change.
   let named: { readonly entries: readonly CatalogEntry[]; readonly state: string } | undefined
   const stateIn = (entries: readonly CatalogEntry[]): string => {
     if (named?.entries !== entries) named = { entries, state: stateOf(entries) }
@@ -47,12 +48,12 @@ export function createCatalogPages(deps: CatalogPagesDependencies, show: Show) {
     const isSignedIn = await deps.isSignedIn(request)
     const shared = { entries, state: stateIn(entries), query: parseQuery(params), isSignedIn }
     const data = builtInDate === undefined ? shared : { ...shared, builtInDate }
-    return await show(request, { kind: 'list', title: 'Catalog', data })
+    return await show(request, { kind: 'list', title: 'Models', data })
   }
   const model = async (request: Request, id: string, params: URLSearchParams): Promise<Response> => {
     const entries = catalog()
     const entry = entries.find((each) => each.id === id)
-    if (!entry) return show(request, { kind: 'notice', title: 'No such model', data: unknownModel(id, entries) }, 404)
+    if (!entry) return show(request, { kind: 'notice', title: 'Model not found', data: unknownModel(id, entries) }, 404)
     const snippets = snippetsFor({
       address: publicUrl() ?? originOf(visitOf(request)),
       modelId: id,
@@ -70,15 +71,15 @@ export function createCatalogPages(deps: CatalogPagesDependencies, show: Show) {
     return show(request, { kind: 'compare', title: 'Compare', data })
   }
 
-  const everything = (request: Request): Response => {
+  const allEntries = (request: Request): Response => {
     const entries = catalog()
-    return answerJson(request, { state: stateIn(entries), entries })
+    return jsonResponse(request, { state: stateIn(entries), entries })
   }
 
-  /** For pages that are open when a price changes. */
+  /** Loaded by open pages when a price changes. */
   const history = async (request: Request, params: URLSearchParams): Promise<Response> => {
     const found = await historyFor(request, catalog(), params.get('model') ?? '')
-    return found instanceof Response ? found : answerJson(request, { history: found })
+    return found instanceof Response ? found : jsonResponse(request, { history: found })
   }
 
   return (request: Request, path: string): Promise<Response> | Response => {
@@ -86,10 +87,10 @@ export function createCatalogPages(deps: CatalogPagesDependencies, show: Show) {
     if (path === '/') return list(request, params)
     if (path === '/compare') return compare(request, params)
     if (path === '/catalog/entries') {
-      return inBudget(request, () => everything(request))
+      return inBudget(request, () => allEntries(request))
     }
     if (path === '/catalog/history') return history(request, params)
-    if (path === '/catalog/providers') return answerJson(request, { providers: deps.keyedProviders() })
+    if (path === '/catalog/providers') return jsonResponse(request, { providers: deps.keyedProviders() })
     return model(request, decodePath(path.slice('/catalog/'.length)), params)
   }
 }
@@ -98,7 +99,7 @@ function decodePath(encoded: string): string {
   try {
     return decodeURIComponent(encoded)
   } catch {
-    // Not a percent-encoding, and then not an id either.
+    // Invalid percent-encoding; no model has such an id.
     return encoded
   }
 }
@@ -110,8 +111,48 @@ function unknownModel(id: string, entries: readonly CatalogEntry[]): NoticeData 
     suggestionsMax,
   )
   return {
-    title: 'No such model',
-    text: `This gateway sells no model called ${id.slice(0, 200)}.${near.length > 0 ? ' Did you mean one of these?' : ''}`,
-    links: [...near.map((each) => ({ href: modelPath(each), label: each })), { href: '/', label: 'The whole catalog' }],
+    title: 'Model not found',
+    text: `${id.slice(0, 200)} isn’t on this gateway.${near.length > 0 ? ' Did you mean one of these?' : ''}`,
+    links: [...near.map((each) => ({ href: modelPath(each), label: each })), { href: '/', label: 'All models' }],
+  }
+}
+
+const freshMs = 900
+
+/**
+ * A snapshot of the catalog, read at most once a second. Shorter than the change feed's interval: a page that was notified
+ * of a change never gets the old entries.
+ */
+export function cacheEntries(read: () => readonly CatalogEntry[], clock: Clock): () => readonly CatalogEntry[] {
+  let entries: readonly CatalogEntry[] = []
+  let readAt = Number.NEGATIVE_INFINITY
+  return () => {
+    const now = clock.monotonicMs()
+    if (now - readAt < freshMs) return entries
+    entries = read()
+    readAt = now
+    return entries
+  }
+}
+
+/**
+ * Price histories, read once per snapshot of the catalog: SQLite answers on the thread that serves requests. A changed price
+ * makes a new snapshot. Empty for a model that is not in it.
+ */
+export function cachePriceHistory(
+  read: CatalogPagesDependencies['priceHistory'],
+): (entries: readonly CatalogEntry[], modelId: string) => Promise<readonly DatedPrice[]> {
+  const bySnapshot = new WeakMap<readonly CatalogEntry[], Map<string, Promise<readonly DatedPrice[]>>>()
+  return (entries, modelId) => {
+    const known = bySnapshot.get(entries) ?? new Map<string, Promise<readonly DatedPrice[]>>()
+    bySnapshot.set(entries, known)
+    const cached = known.get(modelId)
+    if (cached) return cached
+    if (!entries.some(({ id }) => id === modelId)) return Promise.resolve([])
+    const started = read(modelId)
+    known.set(modelId, started)
+    // Failures are not cached.
+    started.catch(() => known.delete(modelId))
+    return started
   }
 }

@@ -1,12 +1,13 @@
 import { describe, expect, test } from 'bun:test'
+import { sandboxEntries } from '../../../test/parts/web.ts'
 import { priceUsage } from '../../catalog/price.ts'
+import { cachePriceHistory } from './catalog-pages.ts'
 import type { CatalogEntry, CatalogRoute } from './entry.ts'
-import { exactCount, shortCount, usd } from './figures.ts'
-import { emptyQuery, isNarrowed, parseQuery, renderQuery } from './query.ts'
-import { orderRoutes } from './route-order.ts'
-import { describeSources, selectEntries } from './select-entries.ts'
-import { parseSample, priceOf, usageOf } from './shown-price.ts'
-import { isTelling, missingFigure, modelStanding } from './standing.ts'
+import { exactCount, shortCount, usd } from './format.ts'
+import { describeSources, emptyQuery, isFiltered, parseQuery, renderQuery, selectEntries } from './query.ts'
+import { parseSample, priceOf, usageOf } from './sample-cost.ts'
+import { hasEnoughSamples, missingFigureText, modelStatus, orderRoutes } from './status.ts'
+import { isOwnKeyOnly, usableEntries, withOwnKeyModels } from './usable-models.ts'
 
 const row = { input: '1.00', output: '2.00', cache_read: '0.10', cache_write: '1.25', cache_write_1h: '2.00' }
 
@@ -35,21 +36,21 @@ function entry(id: string, part: Partial<CatalogEntry> = {}): CatalogEntry {
 const ids = (entries: readonly CatalogEntry[]) => entries.map(({ id }) => id)
 
 describe('a query', () => {
-  test('survives the way into the address and back', () => {
+  test('round-trips through the address', () => {
     const address =
       'q=large+one&creator=acme&provider=p&tag=tools&tag=vision&max_input=2.50&min_context=128000&routes=2&free=1&sort=price&m=acme%2Flarge&m=acme%2Fsmall'
     expect(renderQuery(parseQuery(new URLSearchParams(address)))).toBe(address)
   })
 
-  test('drops what makes no sense', () => {
+  test('ignores invalid values', () => {
     const address = 'max_input=cheap&min_context=-4&routes=3&free=yes&sort=best&tag='
     expect(parseQuery(new URLSearchParams(address))).toEqual(emptyQuery)
   })
 
-  test('ticks four models at most, each once, and is not narrowed by them', () => {
+  test('selects at most four models, each once, and is not a filter by that', () => {
     const query = parseQuery(new URLSearchParams('m=a/1&m=a/1&m=&m=a/2&m=a/3&m=a/4&m=a/5'))
     expect(query.compared).toEqual(['a/1', 'a/2', 'a/3', 'a/4'])
-    expect(isNarrowed(query)).toBe(false)
+    expect(isFiltered(query)).toBe(false)
   })
 })
 
@@ -63,7 +64,7 @@ describe('the list', () => {
   const cases: readonly (readonly [string, string, readonly string[]])[] = [
     ['everything, by id', '', ['acme/dear', 'acme/free', 'bolt/cheap', 'bolt/none']],
     ['words in any order and case', 'q=LIGHT+bolt', ['bolt/cheap']],
-    ['a maker', 'creator=acme', ['acme/dear', 'acme/free']],
+    ['a creator', 'creator=acme', ['acme/dear', 'acme/free']],
     ['all of the tags', 'tag=tools&tag=vision', ['acme/dear']],
     ['a highest input price, which an unknown one does not keep', 'max_input=1.00', ['acme/free', 'bolt/cheap']],
     ['a smallest context, which an unknown one does not reach', 'min_context=200000', ['bolt/none']],
@@ -78,9 +79,9 @@ describe('the list', () => {
     })
   }
 
-  test('says where prices come from', () => {
+  test('describes where prices come from', () => {
     const set = entry('bolt/own', { source: 'tollgate.yaml:14' })
-    // It is built in, and its price is not.
+    // A built-in model with a price set by the API.
     const changed = entry('bolt/changed', { price_source: 'management API' })
     expect(describeSources([...entries, set, changed], '2026-11-15')).toBe(
       '6 models from 1 provider; prices: 3 built in, 2026-11-15; 1 set in tollgate.yaml; 1 set by the management API; 1 without a price',
@@ -104,14 +105,14 @@ describe('the calculator', () => {
     expect(price && usd(priceUsage(price, usageOf(sample)))).toBe('$0.009')
   })
 
-  test('keeps the example where a number is none', () => {
+  test('keeps the example value of an invalid number', () => {
     const sample = parseSample(new URLSearchParams('in=lots&cached=101&out=-1&calls=1e3'))
     expect(sample).toEqual({ inputTokens: 3000, outputTokens: 500, cachedPercent: 60, calls: 1000 })
   })
 })
 
 describe('the order of routes', () => {
-  const told = (routes: readonly CatalogRoute[]) =>
+  const described = (routes: readonly CatalogRoute[]) =>
     orderRoutes(routes).map(({ route: { provider }, place, why }) => `${place ?? 'out'} ${provider}: ${why}`)
 
   test('goes by priority, and shares a priority by weight', () => {
@@ -120,60 +121,117 @@ describe('the order of routes', () => {
       route({ provider: 'a', weight: 1 }),
       route({ provider: 'b', weight: 3 }),
     ]
-    expect(told(routes)).toEqual([
-      '1 b: priority 1; 75 % of the first tries, by weight',
-      '1 a: priority 1; 25 % of the first tries, by weight',
-      '2 c: priority 2; after every route of a lower number',
+    expect(described(routes)).toEqual([
+      '1 b: priority 1; 75 % of first attempts, by weight',
+      '1 a: priority 1; 25 % of first attempts, by weight',
+      '2 c: priority 2; tried after lower priority numbers',
     ])
   })
 
-  test('leaves out what cools down, and says how long', () => {
+  test('skips a route in cooldown and says for how long', () => {
     const cooling = route({ provider: 'a', health: 'ejected', wait_ms: 41_000, why: 'timed out' })
-    expect(told([cooling, route({ provider: 'b', priority: 2 })])).toEqual([
-      '1 b: priority 2; alone there, so it goes first',
-      'out a: left out: cooling 41 s (last fault: timed out)',
+    expect(described([cooling, route({ provider: 'b', priority: 2 })])).toEqual([
+      '1 b: priority 2; the only route of this priority, so tried first',
+      'out a: skipped: cooldown 41 s (last fault: timed out)',
     ])
   })
 
-  test('tries failing routes when no better one is left, but not those that were set aside', () => {
+  test('tries failing routes when no better one is left, but not paused ones', () => {
     const routes = [route({ provider: 'a', health: 'ejected' }), route({ provider: 'b', health: 'parked' })]
     expect(orderRoutes(routes).map(({ place }) => place)).toEqual([1, undefined])
   })
 
-  test('gives half a share to a route that is slow for its group', () => {
+  test('gives half a share to a route that is slower than its peers', () => {
     const figures = (p95: number) => ({ p50: p95, p95, samples: 20, window_ms: 1000 })
     const routes = [route({ provider: 'slow', first_event_ms: figures(301) }), route({ first_event_ms: figures(100) })]
-    // The faster one is the measure: above three times its 95th percentile. 1 : ½ is 67 to 33.
-    expect(told(routes)).toEqual([
-      '1 acme: priority 1; 67 % of the first tries, by weight',
-      '1 slow: priority 1; 33 % of the first tries, by weight; half its share: slow for this group',
+    // Slow means more than three times the p95 of the faster one. 1 : ½ is 67 to 33.
+    expect(described(routes)).toEqual([
+      '1 acme: priority 1; 67 % of first attempts, by weight',
+      '1 slow: priority 1; 33 % of first attempts, by weight; half share: slower than its peers',
     ])
   })
 })
 
-describe('what is measured', () => {
+describe('measurements', () => {
   const figures = { p50: 210, p95: 400, samples: 19, window_ms: 60_000 }
 
-  test('is a number from twenty samples on, and otherwise says why not', () => {
-    expect(isTelling({ ...figures, samples: 20 })).toBe(true)
-    expect(isTelling(figures)).toBe(false)
-    expect(missingFigure(figures, false)).toBe('too little traffic yet (n = 19)')
-    expect(missingFigure(null, false)).toBe('no traffic yet')
-    // However many calls it had.
-    expect(missingFigure(null, true)).toBe('not measured')
+  test('are shown from twenty samples on; otherwise the reason is', () => {
+    expect(hasEnoughSamples({ ...figures, samples: 20 })).toBe(true)
+    expect(hasEnoughSamples(figures)).toBe(false)
+    expect(missingFigureText(figures, false)).toBe('not enough traffic yet (n = 19)')
+    expect(missingFigureText(null, false)).toBe('no traffic yet')
+    // However many requests it had.
+    expect(missingFigureText(null, true)).toBe('not measured')
   })
 
-  test('is told for a model in one word', () => {
-    const word = (part: Partial<CatalogEntry>) => modelStanding(entry('a/b', part)).word
-    expect(word({})).toBe('healthy')
-    expect(word({ routes: [route(), route({ health: 'parked' })] })).toBe('1 of 2 open')
-    expect(word({ routes: [route({ health: 'ejected' })] })).toBe('no route now')
-    expect(word({ price: null, callable: false })).toBe('not callable')
+  test('give a model a status', () => {
+    const text = (part: Partial<CatalogEntry>) => modelStatus(entry('a/b', part)).text
+    expect(text({})).toBe('healthy')
+    expect(text({ routes: [route(), route({ health: 'parked' })] })).toBe('1 of 2 available')
+    expect(text({ routes: [route({ health: 'ejected' })] })).toBe('unavailable')
+    expect(text({ price: null, callable: false })).toBe('not callable')
   })
 })
 
-test('counts are short where they are shown and whole where they matter', () => {
+test('counts are abbreviated or exact', () => {
   const counts = [999, 1000, 5120, 65_535, 200_000, 999_999, 1_048_576]
   expect(counts.map(shortCount)).toEqual(['999', '1K', '5.12K', '65.5K', '200K', '1M', '1.05M'])
   expect(exactCount(1_048_576)).toBe('1,048,576')
+})
+
+test('a price history is read once per snapshot of the catalog, and again after a failure', async () => {
+  const reads: string[] = []
+  let fails = false
+  const historyIn = cachePriceHistory(async (id) => {
+    reads.push(id)
+    if (fails) throw new Error('not now')
+    return []
+  })
+  const snapshot = sandboxEntries()
+  await Promise.all([1, 2, 3].map(() => historyIn(snapshot, 'sandbox/echo')))
+  await historyIn(snapshot, 'sandbox/slow')
+  await historyIn(snapshot, 'acme/unknown')
+  expect(reads).toEqual(['sandbox/echo', 'sandbox/slow'])
+  fails = true
+  const later = [...snapshot]
+  expect(historyIn(later, 'sandbox/echo')).rejects.toThrow('not now')
+  await Bun.sleep(0)
+  fails = false
+  expect(await historyIn(later, 'sandbox/echo')).toEqual([])
+  expect(reads).toHaveLength(4)
+})
+
+test('without a key or project the whole catalog is shown', () => {
+  const entries = sandboxEntries()
+  expect(usableEntries(entries, undefined)).toBe(entries)
+})
+
+test('a key sees exactly the models that the gateway lists for it, with their catalog data', () => {
+  const shown = usableEntries(sandboxEntries(), [
+    { id: 'sandbox/echo', owned_by: 'sandbox' },
+    { id: 'sandbox/cache', owned_by: 'sandbox', own_key: true },
+    { id: 'acme/private', owned_by: 'acme', own_key: true },
+  ])
+  expect(shown.map(({ id, own_key }) => [id, own_key ?? false])).toEqual([
+    ['sandbox/echo', false],
+    ['sandbox/cache', true],
+    ['acme/private', true],
+  ])
+  expect(shown.map(isOwnKeyOnly)).toEqual([false, false, true])
+  expect(shown[0]?.name).toBe('Sandbox Echo')
+  // Callable, although its price is unknown here.
+  const [, , unlisted] = shown
+  expect(unlisted && modelStatus(unlisted).text).toBe('own key')
+})
+
+test('models that own keys unlock are added to the catalog, and those that they also serve are marked', () => {
+  const entries = sandboxEntries()
+  expect(withOwnKeyModels(entries, [])).toBe(entries)
+  const shown = withOwnKeyModels(entries, [
+    { id: 'acme/private', owned_by: 'acme', own_key: true },
+    { id: 'sandbox/cache', owned_by: 'sandbox', own_key: true },
+  ])
+  expect(shown.map(({ id }) => id)).toEqual(['acme/private', ...entries.map(({ id }) => id).sort()])
+  expect(shown.filter(({ own_key }) => own_key).map(({ id }) => id)).toEqual(['acme/private', 'sandbox/cache'])
+  expect(shown.filter(isOwnKeyOnly).map(({ id, callable }) => [id, callable])).toEqual([['acme/private', true]])
 })

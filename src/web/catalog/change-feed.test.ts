@@ -34,7 +34,7 @@ function changeFirst(entries: readonly CatalogEntry[], change: (entry: CatalogEn
   return entries.map((entry, index) => (index === 0 ? change(entry) : entry))
 }
 
-test('a changed price is told at the next look, and once', async () => {
+test('a changed price is announced at the next poll, once', async () => {
   const { shop, feed, second } = setUp()
   const reader = listen(feed)
   const first = await read(reader)
@@ -45,11 +45,11 @@ test('a changed price is told at the next look, and once', async () => {
   expect(told).toMatch(/^event: changed\ndata: \S+\n\n$/)
   expect(first).not.toContain(told.slice(told.indexOf('data: ')))
   for (let seconds = 1; seconds < 15; seconds++) second()
-  // Fourteen looks without a change said nothing; the fifteenth keeps the connection alive.
-  expect(await read(reader)).toBe(': still here\n\n')
+  // Fourteen polls without a change send nothing; the fifteenth keeps the connection alive.
+  expect(await read(reader)).toBe(': keep-alive\n\n')
 })
 
-test('measurements are told every fifteenth look, and time that passes is none', async () => {
+test('measurements are announced every fifteenth poll, and passing time is not a change', async () => {
   const { shop, feed, second } = setUp()
   const reader = listen(feed)
   await read(reader)
@@ -66,10 +66,10 @@ test('measurements are told every fifteenth look, and time that passes is none',
   expect(await read(reader)).toBe('event: measured\ndata: again\n\n')
   shop.entries = measure(1, 2000)
   for (let seconds = 0; seconds < 15; seconds++) second()
-  expect(await read(reader)).toBe(': still here\n\n')
+  expect(await read(reader)).toBe(': keep-alive\n\n')
 })
 
-test('nobody looks while nobody listens', async () => {
+test('the catalog is not polled without listeners', async () => {
   const { feed, isLooking } = setUp()
   expect(isLooking()).toBe(false)
   const [one, other] = [listen(feed), listen(feed)]
@@ -90,7 +90,7 @@ test('closing ends every stream', async () => {
   expect(feed.listen(new AbortController().signal, '192.0.2.1')).toBeUndefined()
 })
 
-test('that somebody can use something else is told to all at the next look, once, and to who did not read when they do', async () => {
+test('a change of access is announced once at the next poll, to slow readers when they read', async () => {
   const { shop, feed, second } = setUp()
   const [quick, slow] = [listen(feed), listen(feed)]
   await read(quick)
@@ -113,7 +113,7 @@ test('that somebody can use something else is told to all at the next look, once
   for (const reader of [quick, slow]) expect(await read(reader)).toContain('event: changed')
 })
 
-test('no address holds all places, and those from nowhere share one', () => {
+test('one address cannot use up all listeners, and unknown addresses share one', () => {
   const { feed } = setUp()
   const leaving = new AbortController()
   const listenFrom = (address: string | undefined, signal = new AbortController().signal) =>

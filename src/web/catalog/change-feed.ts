@@ -1,89 +1,89 @@
-// Tells open pages that prices, models or health have changed, or what somebody can use; what is new they ask for
-// themselves. It looks at the catalog once a second while somebody listens, and not at all otherwise.
+// Notifies open pages over server-sent events when prices, models, health or access change; the pages then load what is new.
+// Polls the catalog once a second while there are listeners.
 
 import type { CatalogEntry } from './entry.ts'
 
 export interface ChangeFeed {
-  /** undefined = too many listen already, all in all or from this address, or the gateway stops. */
+  /** undefined = too many listeners, in total or from this address, or the gateway is stopping. */
   listen(signal: AbortSignal, address: string | undefined): ReadableStream<Uint8Array> | undefined
-  /** Whoever shows what one key or project can use has to ask again; told with the next look. */
+  /** What keys and projects can use may have changed; sent with the next poll. */
   accessChanged(): void
-  /** Ends every stream, so that a gateway can stop. */
+  /** Ends all streams, so that the gateway can stop. */
   close(): void
 }
 
 export interface ChangeFeedOptions {
   entries(): readonly CatalogEntry[]
-  /** Calls back every so many milliseconds until the returned function is called; for tests. */
+  /** Like setInterval, returning how to stop; for tests. */
   every?(milliseconds: number, run: () => void): () => void
 }
 
-const lookMs = 1_000
+const pollMs = 1_000
 /**
- * Measurements move with every request, and nobody reads them by the second. A word this often also keeps proxies, and
- * the gateway itself, from taking the connection for dead.
+ * Measurements change with every request, so they are sent less often. Sending something this often also keeps proxies and
+ * the gateway itself from closing an idle connection.
  */
-const looksPerWord = 15
-/** × one small buffer each; the pages of an office, not of the internet. */
+const pollsPerMessage = 15
+/** Each needs a small buffer. */
 const listenersMax = 500
-/** Of one address, so that no stranger holds them all; an office, or a proxy that is not trusted, may be one. */
+/** Keeps one client from using up all listeners; an office or an untrusted proxy may share one address. */
 const perAddressMax = 50
 
 const encoder = new TextEncoder()
-const accessWord = encoder.encode('event: access\ndata: changed\n\n')
+const accessMessage = encoder.encode('event: access\ndata: changed\n\n')
 
 export function createChangeFeed({ entries, every = everyByTimer }: ChangeFeedOptions): ChangeFeed {
-  /** Each with its address; those from unknown ones share one. */
+  /** With their addresses; listeners without one share `unknown`. */
   const listeners = new Map<ReadableStreamDefaultController<Uint8Array>, string>()
-  let stopLooking: (() => void) | undefined
+  let stopPolling: (() => void) | undefined
   let isClosed = false
-  let looks = 0
+  let polls = 0
   let state = ''
   let measured = ''
-  /** Who is still to be told that somebody can use something else; one who does not read stays in it until it does. */
-  const owed = new Set<ReadableStreamDefaultController<Uint8Array>>()
+  /** Listeners that have not received the access message yet, because their buffer is full. */
+  const awaitingAccess = new Set<ReadableStreamDefaultController<Uint8Array>>()
 
-  const tell = (text: string): void => {
+  const send = (text: string): void => {
     const bytes = encoder.encode(text)
     for (const listener of listeners.keys()) {
-      // A page that does not read misses nothing: the next change tells it to ask for everything again.
+      // A slow reader misses nothing: the next change makes it load everything.
       if ((listener.desiredSize ?? 0) > 0) listener.enqueue(bytes)
     }
   }
-  const tellOwed = (): void => {
-    for (const listener of owed) {
+  const sendAccess = (): void => {
+    for (const listener of awaitingAccess) {
       if ((listener.desiredSize ?? 0) <= 0) continue
-      listener.enqueue(accessWord)
-      owed.delete(listener)
+      listener.enqueue(accessMessage)
+      awaitingAccess.delete(listener)
     }
   }
-  const look = (): void => {
-    looks++
-    tellOwed()
+  const poll = (): void => {
+    polls++
+    sendAccess()
     const [stateBefore, measuredBefore] = [state, measured]
     const now = entries()
     state = stateOf(now)
     if (state !== stateBefore) {
-      // Who asks now gets the measurements too.
+      // Pages that load now get the measurements too.
       measured = measurementOf(now)
-      return tell(`event: changed\ndata: ${state}\n\n`)
+      return send(`event: changed\ndata: ${state}\n\n`)
     }
-    if (looks % looksPerWord !== 0) return
+    if (polls % pollsPerMessage !== 0) return
     measured = measurementOf(now)
-    tell(measured === measuredBefore ? ': still here\n\n' : 'event: measured\ndata: again\n\n')
+    send(measured === measuredBefore ? ': keep-alive\n\n' : 'event: measured\ndata: again\n\n')
   }
   const leave = (listener: ReadableStreamDefaultController<Uint8Array>): void => {
     listeners.delete(listener)
-    owed.delete(listener)
+    awaitingAccess.delete(listener)
     if (listeners.size > 0) return
-    stopLooking?.()
-    stopLooking = undefined
+    stopPolling?.()
+    stopPolling = undefined
   }
-  const begin = (): void => {
+  const start = (): void => {
     const now = entries()
     state = stateOf(now)
     measured = measurementOf(now)
-    stopLooking = every(lookMs, look)
+    stopPolling = every(pollMs, poll)
   }
 
   return {
@@ -95,9 +95,9 @@ export function createChangeFeed({ entries, every = everyByTimer }: ChangeFeedOp
         {
           start(controller) {
             own = controller
-            if (listeners.size === 0) begin()
+            if (listeners.size === 0) start()
             listeners.set(controller, address)
-            // Also for a page that was made a moment before a change, and for one that was away.
+            // For pages rendered just before a change, and for those that reconnect.
             controller.enqueue(encoder.encode(`retry: 2000\nevent: changed\ndata: ${state}\n\n`))
             signal.addEventListener('abort', () => leave(controller), { once: true })
           },
@@ -109,10 +109,10 @@ export function createChangeFeed({ entries, every = everyByTimer }: ChangeFeedOp
       )
     },
     accessChanged() {
-      for (const listener of listeners.keys()) owed.add(listener)
+      for (const listener of listeners.keys()) awaitingAccess.add(listener)
     },
     close() {
-      // Pages come back within seconds, and would keep a gateway that stops from coming to its end.
+      // Refuses pages that reconnect, which would keep the gateway from stopping.
       isClosed = true
       for (const listener of [...listeners.keys()]) {
         leave(listener)
@@ -122,7 +122,7 @@ export function createChangeFeed({ entries, every = everyByTimer }: ChangeFeedOp
   }
 }
 
-/** Names what somebody would want to know at once: everything but what is measured or counts down. */
+/** A hash of everything except measurements and countdowns. */
 export function stateOf(entries: readonly CatalogEntry[]): string {
   return digest(entries, ['first_event_ms', 'tokens_per_second', 'wait_ms', 'factor'])
 }

@@ -1,13 +1,13 @@
-// Ready-to-run code for one model: the shortest streamed call of each client, with this gateway's address and the
-// model's id. Never a secret: the key is read from TOLLGATE_KEY. A test runs them; the long forms are in docs/recipes/.
+// Code that calls a model with each client: the shortest streamed request with this gateway's address and the model's id. The
+// key is read from TOLLGATE_KEY, never included. A test runs the code; docs/recipes/ has the long versions.
 
 export interface Snippet {
   readonly client: string
   readonly language: 'sh' | 'javascript' | 'python'
-  /** What has to be installed first; empty = nothing. */
+  /** The install command; empty = none needed. */
   readonly install: string
   readonly code: string
-  /** The file that shows everything else. */
+  /** A file in docs/recipes/. */
   readonly recipe: string
 }
 
@@ -15,7 +15,7 @@ export interface SnippetOptions {
   /** Origin of the gateway, without a trailing slash. */
   readonly address: string
   readonly modelId: string
-  /** The largest cap that the model takes; the message surface needs one. */
+  /** The model's limit; the Messages API requires a cap. */
   readonly maxOutputTokens: number | undefined
 }
 
@@ -38,7 +38,7 @@ export function snippetsFor(options: SnippetOptions): readonly Snippet[] {
   ]
 }
 
-/** Quoted, for JavaScript and Python alike. */
+/** Strings in double quotes, which JSON, JavaScript and Python read the same. */
 interface Facts {
   readonly root: string
   readonly base: string
@@ -46,14 +46,13 @@ interface Facts {
   readonly cap: number
 }
 
-type Unfiled = Omit<Snippet, 'recipe'>
+type CodeOnly = Omit<Snippet, 'recipe'>
 
-/** Text in double quotes reads the same in JSON, JavaScript and Python. */
 function quote(text: string): string {
   return JSON.stringify(text)
 }
 
-/** Inside single quotes a shell reads everything as it stands, but for the quote itself. */
+/** Inside single quotes a shell only interprets the quote itself. */
 function shellQuote(text: string): string {
   return `'${text.replaceAll("'", `'\\''`)}'`
 }
@@ -77,7 +76,7 @@ function curl({ address, modelId }: SnippetOptions): Snippet {
   }
 }
 
-function openaiJs({ base, model }: Facts): Unfiled {
+function openaiJs({ base, model }: Facts): CodeOnly {
   return {
     client: 'OpenAI JS',
     language: 'javascript',
@@ -99,7 +98,7 @@ for await (const chunk of stream) {
   }
 }
 
-function openaiPython({ base, model }: Facts): Unfiled {
+function openaiPython({ base, model }: Facts): CodeOnly {
   return {
     client: 'OpenAI Python',
     language: 'python',
@@ -123,7 +122,7 @@ for chunk in stream:
   }
 }
 
-function anthropicJs({ root, model, cap }: Facts): Unfiled {
+function anthropicJs({ root, model, cap }: Facts): CodeOnly {
   return {
     client: 'Anthropic JS',
     language: 'javascript',
@@ -146,7 +145,7 @@ await stream.finalMessage()`,
   }
 }
 
-function anthropicPython({ root, model, cap }: Facts): Unfiled {
+function anthropicPython({ root, model, cap }: Facts): CodeOnly {
   return {
     client: 'Anthropic Python',
     language: 'python',
@@ -170,7 +169,7 @@ with client.messages.stream(
   }
 }
 
-function aiSdk({ base, model }: Facts): Unfiled {
+function aiSdk({ base, model }: Facts): CodeOnly {
   return {
     client: 'AI SDK',
     language: 'javascript',
@@ -195,7 +194,7 @@ console.log("\\n$" + (await usage).raw.cost)`,
   }
 }
 
-function langChain({ base, model }: Facts): Unfiled {
+function langChain({ base, model }: Facts): CodeOnly {
   return {
     client: 'LangChain',
     language: 'javascript',
@@ -225,7 +224,7 @@ function claudeCode({ address, modelId }: SnippetOptions): Snippet {
       '# The root of the gateway, without /v1.',
       `export ANTHROPIC_BASE_URL=${shellQuote(address)}`,
       'export ANTHROPIC_AUTH_TOKEN="$TOLLGATE_KEY"',
-      '# A key of your own would be sent as well.',
+      '# Otherwise your own Anthropic key would be sent as well.',
       'export ANTHROPIC_API_KEY=',
       `export ANTHROPIC_MODEL=${shellQuote(modelId)}`,
       ...sizes,

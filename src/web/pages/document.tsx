@@ -1,6 +1,6 @@
 /** @jsxImportSource preact */
-// A page as a whole HTML document, made on the server: everything that can be read is in it before any script runs. The
-// page's data stands beside it for the browser to take over with; it holds no script and no style of its own.
+// Renders a page as a complete HTML document on the server, readable before any script runs. The page's data is embedded for
+// hydration. The document contains no inline script or style.
 
 import type { ComponentType } from 'preact'
 import { render } from 'preact-render-to-string'
@@ -10,8 +10,7 @@ import { ListPage } from './catalog/list-page.tsx'
 import { ModelPage } from './catalog/model-page.tsx'
 import { ConsolePage } from './console/console-page.tsx'
 import { SignInPage } from './console/sign-in-page.tsx'
-import { NoticePage } from './shell/notice-page.tsx'
-import { type PageComponents, PageView } from './shell/page-view.tsx'
+import { NoticePage, type PageComponents, PageView } from './shell.tsx'
 
 const components: { [Kind in PageKind]: ComponentType<PageData[Kind]> } & PageComponents = {
   list: ListPage,
@@ -48,7 +47,7 @@ export function renderDocument(page: Page, frame: Frame): string {
   )}`
 }
 
-/** JSON that cannot end the element it stands in. */
+/** JSON that cannot close the script element. */
 function dataText(data: { readonly page: Page; readonly frame: Frame }): string {
   return JSON.stringify(data).replaceAll('<', '\\u003c')
 }

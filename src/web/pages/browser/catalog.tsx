@@ -1,10 +1,9 @@
-/** @jsxImportSource preact */
-// The script of the catalog.
+// The catalog's script.
 
 import { ComparePage } from '../catalog/compare-page.tsx'
 import { ListPage } from '../catalog/list-page.tsx'
 import { ModelPage } from '../catalog/model-page.tsx'
-import { NoticePage } from '../shell/notice-page.tsx'
-import { takeOver } from './take-over.tsx'
+import { NoticePage } from '../shell.tsx'
+import { hydratePage } from './hydrate-page.tsx'
 
-takeOver({ list: ListPage, model: ModelPage, compare: ComparePage, notice: NoticePage })
+hydratePage({ list: ListPage, model: ModelPage, compare: ComparePage, notice: NoticePage })

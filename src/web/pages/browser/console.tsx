@@ -1,8 +1,7 @@
-/** @jsxImportSource preact */
-// The script of the console.
+// The console's script.
 
 import { ConsolePage } from '../console/console-page.tsx'
 import { SignInPage } from '../console/sign-in-page.tsx'
-import { takeOver } from './take-over.tsx'
+import { hydratePage } from './hydrate-page.tsx'
 
-takeOver({ 'sign-in': SignInPage, console: ConsolePage })
+hydratePage({ 'sign-in': SignInPage, console: ConsolePage })

@@ -1,20 +1,17 @@
 /** @jsxImportSource preact */
-// Up to four models side by side: the same lines for each, so that only the numbers differ.
+// Up to four models side by side.
 
 import type { ComponentChildren } from 'preact'
 import { priceUsage } from '../../../catalog/price.ts'
-import { type CatalogEntry, isRehearsal, modelPath } from '../../catalog/entry.ts'
-import { exactCount, usd } from '../../catalog/figures.ts'
+import { type CatalogEntry, isSandbox, modelPath } from '../../catalog/entry.ts'
+import { exactCount, usd } from '../../catalog/format.ts'
 import { emptyQuery, renderQuery } from '../../catalog/query.ts'
-import { priceOf, type Sample, usageOf } from '../../catalog/shown-price.ts'
-import { busiest, modelStanding } from '../../catalog/standing.ts'
+import { priceOf, type Sample, usageOf } from '../../catalog/sample-cost.ts'
+import { busiestFigures, modelStatus } from '../../catalog/status.ts'
 import type { CompareData } from '../../page-data.ts'
-import { useLiveEntries } from '../browser/live-entries.ts'
-import { Lamp } from '../shell/lamp.tsx'
-import { Badges, Tags } from './badges.tsx'
-import { LiveLamp } from './live-lamp.tsx'
-import { Measured } from './measured.tsx'
-import { ModelMoney, Money } from './money.tsx'
+import { LiveStatus, Status } from '../components.tsx'
+import { useLiveCatalog } from '../live-catalog.ts'
+import { Badges, Capabilities, Measured, ModelPrice, Money } from './model-parts.tsx'
 
 interface Line {
   readonly label: string
@@ -22,45 +19,60 @@ interface Line {
 }
 
 const lines: readonly Line[] = [
-  { label: 'State', show: (entry) => <Lamp {...modelStanding(entry)} /> },
-  { label: 'Input', show: (entry) => <ModelMoney entry={entry} kind="input" /> },
-  { label: 'Cached input', show: (entry) => <ModelMoney entry={entry} kind="cache_read" /> },
-  { label: 'Cache write', show: (entry) => <ModelMoney entry={entry} kind="cache_write" /> },
-  { label: 'Output', show: (entry) => <ModelMoney entry={entry} kind="output" /> },
-  { label: 'Web searches, per thousand', show: searchPrice },
-  { label: 'Kept in the US, all tokens', show: usOnlyFactor },
-  { label: 'One call like the example', show: exampleCost },
-  { label: 'Context', show: ({ context_tokens }) => count(context_tokens) },
-  { label: 'Max output', show: ({ max_output_tokens }) => count(max_output_tokens) },
-  { label: 'Can', show: ({ tags }) => <Tags tags={tags} /> },
+  { label: 'Status', show: (entry) => <Status {...modelStatus(entry)} /> },
+  { label: 'Input', show: (entry) => <ModelPrice entry={entry} kind="input" /> },
+  { label: 'Cached input', show: (entry) => <ModelPrice entry={entry} kind="cache_read" /> },
+  { label: 'Cache write', show: (entry) => <ModelPrice entry={entry} kind="cache_write" /> },
+  { label: 'Output', show: (entry) => <ModelPrice entry={entry} kind="output" /> },
+  { label: 'Web searches, per 1,000', show: searchPrice },
+  { label: 'US-only processing, all tokens', show: usOnlyFactor },
+  { label: 'Cost of the example request', show: exampleCost },
+  { label: 'Context', show: ({ context_tokens }) => tokenCount(context_tokens) },
+  { label: 'Max output', show: ({ max_output_tokens }) => tokenCount(max_output_tokens) },
+  { label: 'Capabilities', show: ({ tags }) => <Capabilities tags={tags} /> },
   { label: 'Routes', show: ({ routes }) => routes.map(({ provider }) => provider).join(', ') },
-  { label: 'First token', show: (entry) => <MeasuredOf entry={entry} kind="first_event_ms" unit="time" /> },
-  { label: 'Tokens/s', show: (entry) => <MeasuredOf entry={entry} kind="tokens_per_second" unit="tokens" /> },
-  { label: 'Released', show: ({ released }) => released ?? 'not known' },
+  {
+    label: 'Latency (p50)',
+    show: (entry) => (
+      <Measured figures={busiestFigures(entry.routes, 'first_event_ms')} unit="time" isSandbox={isSandbox(entry)} />
+    ),
+  },
+  {
+    label: 'Throughput',
+    show: (entry) => (
+      <Measured
+        figures={busiestFigures(entry.routes, 'tokens_per_second')}
+        unit="tokens"
+        isSandbox={isSandbox(entry)}
+      />
+    ),
+  },
+  { label: 'Released', show: ({ released }) => released ?? 'unknown' },
 ]
 
 export function ComparePage({ entries: initial, state, sample }: CompareData) {
-  const keep = (all: readonly CatalogEntry[]) => initial.flatMap(({ id }) => all.find((entry) => entry.id === id) ?? [])
-  const { entries, live } = useLiveEntries(initial, state, keep)
+  const select = (all: readonly CatalogEntry[]) =>
+    initial.flatMap(({ id }) => all.find((entry) => entry.id === id) ?? [])
+  const { entries, live } = useLiveCatalog(initial, state, select)
   if (entries.length === 0) {
     return (
       <section class="notice">
         <h1>Compare</h1>
         <p>
-          Nothing is chosen. Tick up to four models in the <a href="/">catalog</a>, or press x on them.
+          No models are selected. Select up to four in the <a href="/">model list</a>, or press x on them.
         </p>
       </section>
     )
   }
   return (
     <>
-      <div class="board-head">
+      <div class="page-head">
         <h1>Compare</h1>
         <p class="lede">
-          The example: {exactCount(sample.inputTokens)} tokens in, {sample.cachedPercent} % of them cached,{' '}
-          {exactCount(sample.outputTokens)} out. <a href={choosingPath(entries)}>Choose others</a>
+          Example request: {exactCount(sample.inputTokens)} input tokens, {sample.cachedPercent} % of them cached,{' '}
+          {exactCount(sample.outputTokens)} output tokens. <a href={selectionPath(entries)}>Change selection</a>
         </p>
-        <LiveLamp state={live} />
+        <LiveStatus state={live} />
       </div>
       <table class="comparison">
         <caption class="visually-hidden">Models side by side</caption>
@@ -93,31 +105,21 @@ export function ComparePage({ entries: initial, state, sample }: CompareData) {
   )
 }
 
-interface MeasuredOfProps {
-  readonly entry: CatalogEntry
-  readonly kind: 'first_event_ms' | 'tokens_per_second'
-  readonly unit: 'time' | 'tokens'
-}
-
-function MeasuredOf({ entry, kind, unit }: MeasuredOfProps) {
-  return <Measured figures={busiest(entry.routes, kind)} unit={unit} isRehearsed={isRehearsal(entry)} />
-}
-
-/** The list with these ticked. */
-function choosingPath(entries: readonly CatalogEntry[]): string {
+/** The list with these models selected. */
+function selectionPath(entries: readonly CatalogEntry[]): string {
   return `/?${renderQuery({ ...emptyQuery, compared: entries.map(({ id }) => id) })}`
 }
 
-/** A model that cannot search and one whose searches cost nothing are told alike: nothing is charged for any. */
+/** The same text for a model without web search and one that does not charge for it. */
 function searchPrice({ price }: CatalogEntry): ComponentChildren {
   if (price === null) return <Money amount="–" />
   return price === 'free' || price.web_search === undefined ? 'not charged' : <Money amount={price.web_search} />
 }
 
-/** A model that cannot be kept there and one for which it costs no more are told alike. */
+/** The same text for a model without US-only processing and one that does not charge more for it. */
 function usOnlyFactor({ price }: CatalogEntry): string {
   if (price === null) return '–'
-  return price === 'free' || price.us_only === undefined ? 'no other price' : `× ${price.us_only}`
+  return price === 'free' || price.us_only === undefined ? 'no surcharge' : `× ${price.us_only}`
 }
 
 function exampleCost(entry: CatalogEntry, sample: Sample): string {
@@ -125,6 +127,6 @@ function exampleCost(entry: CatalogEntry, sample: Sample): string {
   return price ? usd(priceUsage(price, usageOf(sample))) : 'no price'
 }
 
-function count(tokens: number | null): string {
-  return tokens === null ? 'not known' : exactCount(tokens)
+function tokenCount(tokens: number | null): string {
+  return tokens === null ? 'unknown' : exactCount(tokens)
 }

@@ -1,9 +1,8 @@
 /** @jsxImportSource preact */
-// What to look for. A plain form that sends itself without scripts; with them every change is shown at once.
+// Search and filters of the model list. A plain form without scripts; with them every change applies at once.
 
 import type { TargetedSubmitEvent } from 'preact'
-import type { CatalogQuery, SortKind } from '../../catalog/query.ts'
-import type { Choices } from '../../catalog/select-entries.ts'
+import type { CatalogQuery, Choices, SortKind } from '../../catalog/query.ts'
 
 export interface FilterFormProps {
   readonly query: CatalogQuery
@@ -12,13 +11,13 @@ export interface FilterFormProps {
 }
 
 const sortNames: Readonly<Record<SortKind, string>> = {
-  name: 'maker and name',
+  name: 'creator and name',
   price: 'input price',
   output: 'output price',
   context: 'context',
   newest: 'newest',
-  'first-token': 'first token',
-  speed: 'tokens/s',
+  'first-token': 'latency',
+  speed: 'throughput',
 }
 
 const inputSteps = ['0.10', '0.50', '1.00', '3.00', '10.00']
@@ -26,6 +25,7 @@ const contextSteps = [32_000, 128_000, 200_000, 1_000_000]
 
 export function FilterForm({ query, choices, change }: FilterFormProps) {
   const submit = (event: TargetedSubmitEvent<HTMLFormElement>) => event.preventDefault()
+  const contextMin = query.contextMin === 0 ? '' : String(query.contextMin)
   return (
     <form class="filters" method="get" action="/" aria-label="Search and filter" onSubmit={submit}>
       {query.compared.map((id) => (
@@ -42,28 +42,25 @@ export function FilterForm({ query, choices, change }: FilterFormProps) {
           value={query.text}
           onInput={({ currentTarget }) => change({ text: currentTarget.value })}
         />
-        <kbd title="The key / leads here">/</kbd>
+        <kbd title="Press / to search">/</kbd>
       </div>
       <div class="menus">
-        <Menu name="creator" label="Maker" value={query.creator} onPick={(creator) => change({ creator })}>
+        <Menu name="creator" label="Creator" value={query.creator} onPick={(creator) => change({ creator })}>
           {choices.creators.map((each) => [each, each])}
         </Menu>
         <Menu name="provider" label="Provider" value={query.provider} onPick={(provider) => change({ provider })}>
           {choices.providers.map((each) => [each, each])}
         </Menu>
-        <Menu name="max_input" label="Input up to" value={query.inputMax} onPick={(inputMax) => change({ inputMax })}>
-          {withOwn(inputSteps, query.inputMax).map((each) => [each, `$${each}`])}
+        <Menu name="max_input" label="Max price" value={query.inputMax} onPick={(inputMax) => change({ inputMax })}>
+          {withValue(inputSteps, query.inputMax).map((each) => [each, `$${each}`])}
         </Menu>
         <Menu
           name="min_context"
-          label="Context from"
-          value={query.contextMin === 0 ? '' : String(query.contextMin)}
+          label="Min context"
+          value={contextMin}
           onPick={(value) => change({ contextMin: Number(value) })}
         >
-          {withOwn(contextSteps.map(String), query.contextMin === 0 ? '' : String(query.contextMin)).map((each) => [
-            each,
-            contextName(Number(each)),
-          ])}
+          {withValue(contextSteps.map(String), contextMin).map((each) => [each, contextName(Number(each))])}
         </Menu>
         <Menu
           name="sort"
@@ -75,7 +72,7 @@ export function FilterForm({ query, choices, change }: FilterFormProps) {
           {Object.entries(sortNames)}
         </Menu>
       </div>
-      <Ticks query={query} tags={choices.tags} change={change} />
+      <Toggles query={query} tags={choices.tags} change={change} />
       <button class="button without-script" type="submit">
         Apply
       </button>
@@ -83,52 +80,39 @@ export function FilterForm({ query, choices, change }: FilterFormProps) {
   )
 }
 
-function Ticks({
-  query,
-  tags,
-  change,
-}: {
-  query: CatalogQuery
-  tags: readonly string[]
-  change: FilterFormProps['change']
-}) {
+interface TogglesProps extends Pick<FilterFormProps, 'query' | 'change'> {
+  readonly tags: readonly string[]
+}
+
+function Toggles({ query, tags, change }: TogglesProps) {
   const toggle = (tag: string) =>
     change({ tags: query.tags.includes(tag) ? query.tags.filter((each) => each !== tag) : [...query.tags, tag] })
+  const toggles = [
+    ...tags.map((tag) => ({
+      name: 'tag',
+      value: tag,
+      label: tag,
+      isOn: query.tags.includes(tag),
+      onChange: () => toggle(tag),
+    })),
+    {
+      name: 'routes',
+      value: '2',
+      label: 'several routes',
+      isOn: query.severalRoutes,
+      onChange: () => change({ severalRoutes: !query.severalRoutes }),
+    },
+    { name: 'free', value: '1', label: 'free', isOn: query.free, onChange: () => change({ free: !query.free }) },
+  ]
   return (
-    <fieldset class="ticks">
+    <fieldset class="toggles">
       <legend>Only with</legend>
-      {tags.map((tag) => (
-        <label key={tag}>
-          <input
-            type="checkbox"
-            name="tag"
-            value={tag}
-            checked={query.tags.includes(tag)}
-            onChange={() => toggle(tag)}
-          />
-          <span>{tag}</span>
+      {toggles.map(({ name, value, label, isOn, onChange }) => (
+        <label key={`${name} ${value}`}>
+          <input type="checkbox" name={name} value={value} checked={isOn} onChange={onChange} />
+          <span>{label}</span>
         </label>
       ))}
-      <label>
-        <input
-          type="checkbox"
-          name="routes"
-          value="2"
-          checked={query.severalRoutes}
-          onChange={() => change({ severalRoutes: !query.severalRoutes })}
-        />
-        <span>two routes or more</span>
-      </label>
-      <label>
-        <input
-          type="checkbox"
-          name="free"
-          value="1"
-          checked={query.free}
-          onChange={() => change({ free: !query.free })}
-        />
-        <span>free</span>
-      </label>
     </fieldset>
   )
 }
@@ -137,7 +121,7 @@ interface MenuProps {
   readonly name: string
   readonly label: string
   readonly value: string
-  /** Without the choice of none. */
+  /** Without the option "any". */
   readonly isFixed?: boolean
   /** Value and name. */
   readonly children: readonly (readonly [string, string])[]
@@ -160,9 +144,9 @@ function Menu({ name, label, value, isFixed = false, children, onPick }: MenuPro
   )
 }
 
-/** A value from the address that the menu does not have by itself. */
-function withOwn(steps: readonly string[], own: string): readonly string[] {
-  return own === '' || steps.includes(own) ? steps : [...steps, own].sort((a, b) => Number(a) - Number(b))
+/** Adds a value from the address that is not among the steps. */
+function withValue(steps: readonly string[], value: string): readonly string[] {
+  return value === '' || steps.includes(value) ? steps : [...steps, value].sort((a, b) => Number(a) - Number(b))
 }
 
 function contextName(tokens: number): string {

@@ -1,53 +1,56 @@
 /** @jsxImportSource preact */
-// The door of the console. A one-time link in the address is used at once, and taken out of the address; otherwise the
-// management token opens it.
+// Signing in to the console. A one-time link in the address is used at once and removed from the address; otherwise the
+// management token signs in.
 
 import type { TargetedSubmitEvent } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import type { SignInData } from '../../page-data.ts'
-import { openSession } from '../browser/session-call.ts'
-import { takeEndedSession } from './parts/ended-session.ts'
+import { signIn, takeSessionEnded } from './api-client.ts'
+import { useSubmit } from './hooks.ts'
 
 export function SignInPage({ isExposed, tokenPlace }: SignInData) {
   const [token, setToken] = useState('')
-  const [isBusy, setBusy] = useState(false)
-  const [problem, setProblem] = useState('')
   const [hasEnded, setEnded] = useState(false)
-  const open = async (wish: { link: string } | { token: string }) => {
-    setBusy(true)
-    const refused = await openSession(wish)
-    if (refused === undefined) return location.replace(wantedPath())
-    setBusy(false)
-    setProblem(refused)
-  }
+  // Stays busy after success: the page is about to be replaced.
+  const [isLeaving, setLeaving] = useState(false)
+  const submit = useSubmit()
+  const open = (credentials: { link: string } | { token: string }) =>
+    submit.run(
+      () => signIn(credentials),
+      () => {
+        setLeaving(true)
+        location.replace(requestedPath())
+      },
+    )
   useEffect(() => {
-    setEnded(takeEndedSession())
+    setEnded(takeSessionEnded())
     const link = new URLSearchParams(location.search).get('t')
     if (link === null) return
-    history.replaceState(null, '', wantedPath())
-    void open({ link })
+    history.replaceState(null, '', requestedPath())
+    open({ link })
   }, [])
-  const submit = (event: TargetedSubmitEvent<HTMLFormElement>) => {
+  const onSubmit = (event: TargetedSubmitEvent<HTMLFormElement>) => {
     event.preventDefault()
-    void open({ token })
+    open({ token })
   }
+  const isBusy = submit.isBusy || isLeaving
   return (
-    <section class="door">
-      <h1>Console</h1>
+    <section class="sign-in">
+      <h1>Sign in</h1>
       {isExposed && (
         <p class="warning" role="note">
           <strong>This connection is not encrypted.</strong> Anyone between you and the gateway can read what you send.
-          Use https, or open the console on the machine itself.
+          Use https, or open the console on the gateway’s own machine.
         </p>
       )}
       {hasEnded && (
         <p class="warning" role="status">
-          <strong>Your session has ended.</strong> That happens after 12 hours without use, after 7 days in any case,
-          and when somebody signs out everywhere or changes the management token. Sign in, and you are back on this
-          page; what you were about to send was not sent.
+          <strong>Your session has ended.</strong> Sessions end after 12 hours without use, after 7 days, when someone
+          signs out everywhere, and when the management token changes. Sign in to return to this page. Your last change
+          was not sent.
         </p>
       )}
-      <form onSubmit={submit} class="needs-script">
+      <form onSubmit={onSubmit} class="needs-script">
         <label for="token">Management token</label>
         <input
           id="token"
@@ -60,32 +63,29 @@ export function SignInPage({ isExposed, tokenPlace }: SignInData) {
           onInput={({ currentTarget }) => setToken(currentTarget.value)}
         />
         <p id="token-place" class="hint">
-          {tokenPlace} The first start also prints a link that signs in once.
+          {tokenPlace} The first start also prints a one-time sign-in link.
         </p>
         <button class="button" type="submit" disabled={isBusy}>
-          {isBusy ? 'Opening …' : 'Open the console'}
+          {isBusy ? 'Signing in …' : 'Sign in'}
         </button>
         <p role="alert" class="problem">
-          {problem}
+          {submit.error?.message}
         </p>
       </form>
-      <p class="without-script">The console needs JavaScript. The catalog does not.</p>
+      <p class="without-script">The console needs JavaScript. The model catalog does not.</p>
       <p>
-        <a href="/">To the catalog</a>
+        <a href="/">View models</a>
       </p>
     </section>
   )
 }
 
-/** The page that was asked for: the door stands at its address, with the secret of a link at most beside it. */
-function wantedPath(): string {
+/** The requested page: the sign-in page is shown at its address, with at most a link's secret in the query. */
+function requestedPath(): string {
   const query = new URLSearchParams(location.search)
   query.delete('t')
   const text = query.toString()
-  const path = isOfConsole(location.pathname) ? location.pathname : '/console'
+  const isConsole = location.pathname === '/console' || location.pathname.startsWith('/console/')
+  const path = isConsole ? location.pathname : '/console'
   return text === '' ? path : `${path}?${text}`
-}
-
-function isOfConsole(path: string): boolean {
-  return path === '/console' || path.startsWith('/console/')
 }

@@ -1,83 +1,337 @@
 /** @jsxImportSource preact */
-// Try a model with a real key, or two beside each other: the answers as they stream, what they may cost before and what
-// they did cost after, and the same call as code.
+// The playground: sends a message to one model, or to two side by side, with a real key. Shows the answers as they stream,
+// the cost before and after, and the request as code.
 
+import type { TargetedSubmitEvent } from 'preact'
+import { useState } from 'preact/hooks'
+import { formatUsd, parsePrice, picoToNano } from '../../../../kernel/money.ts'
 import type { CatalogEntry } from '../../../catalog/entry.ts'
-import { withOwnModels } from '../../../catalog/seen-entries.ts'
+import { countOf, exactCount, shortMs } from '../../../catalog/format.ts'
+import { withOwnKeyModels } from '../../../catalog/usable-models.ts'
 import type { ConsoleData } from '../../../page-data.ts'
-import { noOwnModels, readOwnModels } from '../manage/own-models.ts'
-import { useLoad } from '../manage/use-load.ts'
-import { useAddressQuery } from '../parts/address-query.ts'
-import type { CatalogItem } from '../parts/api-answers.ts'
-import { firstModel } from '../parts/first-call.tsx'
-import { Loading, Refused } from '../parts/resource-view.tsx'
-import { type ListAnswer, useResource } from '../parts/use-resource.ts'
-import { useWorkspaces } from '../parts/workspaces.tsx'
-import { Bench } from './bench.tsx'
-import type { Dialect } from './playground-call.ts'
+import { ApiError } from '../api-client.ts'
+import type { ListAnswer, RequestDetails } from '../api-types.ts'
+import { Amount, bearerAuth, CodeBlock, curlText, ErrorNotice, exampleModel, Loading } from '../components.tsx'
+import { useWorkspaces } from '../context.tsx'
+import { Checkbox, Choice, Field } from '../form.tsx'
+import { useAddressQuery, useQuery } from '../hooks.ts'
+import { usdText } from '../values.ts'
+import { noOwnKeyModels, readOwnKeyModels } from '../workspace-data.ts'
+import {
+  bodyOf,
+  type Dialect,
+  endpoints,
+  type ModelCall,
+  type PlaygroundAnswer,
+  type PlaygroundRequest,
+  type Tool,
+  useModelCall,
+} from './model-call.ts'
+
+const dialects = [
+  { value: 'chat', label: 'OpenAI chat completions' },
+  { value: 'messages', label: 'Anthropic messages' },
+] as const
 
 export function PlaygroundPage({ address }: ConsoleData) {
   const [query, change] = useAddressQuery(['model', 'other', 'dialect'])
-  const { value, refusal, again } = useResource<ListAnswer<CatalogEntry>>('/api/catalog')
-  const { workspaces, chosen } = useWorkspaces()
-  const workspace = chosen ?? (workspaces?.length === 1 ? workspaces[0] : undefined)
-  const own = useLoad(workspace?.id ?? '', async () => (workspace ? await readOwnModels(workspace.id) : noOwnModels))
-  const all = withOwnModels(value?.data ?? [], own.value?.models ?? [])
+  const catalog = useQuery<ListAnswer<CatalogEntry>>('/api/catalog')
+  const { workspaces, current } = useWorkspaces()
+  const own = useQuery(current?.id ?? '', {
+    load: async () => (current ? await readOwnKeyModels(current.id) : noOwnKeyModels),
+  })
+  const all = withOwnKeyModels(catalog.value?.data ?? [], own.value?.models ?? [])
   const models = all.filter(({ callable }) => callable)
-  const model = models.find(({ id }) => id === query.model) ?? firstModel(models)
+  const model = models.find(({ id }) => id === query.model) ?? exampleModel(models)
   const other = models.find(({ id }) => id === query.other)
   const dialect: Dialect = query.dialect === 'messages' ? 'messages' : 'chat'
+  const options = models.map(({ id }) => ({ value: id, label: id }))
   return (
     <>
       <h1>Playground</h1>
-      {refusal && <Refused refusal={refusal} again={again} />}
-      {own.refusal && <Refused refusal={own.refusal} again={own.again} />}
-      {!value && !refusal && <Loading what="models" />}
-      {value && !model && (
-        <p class="empty">No model can be called yet. Set a provider’s key, or add one to tollgate.yaml.</p>
+      {catalog.error && <ErrorNotice error={catalog.error} retry={catalog.reload} />}
+      {own.error && <ErrorNotice error={own.error} retry={own.reload} />}
+      {!catalog.value && !catalog.error && <Loading what="models" />}
+      {catalog.value && !model && (
+        <p class="empty">No model can be called yet. Set a provider’s API key, or add one to tollgate.yaml.</p>
       )}
       {model && (
         <>
           <div class="controls">
-            <label class="field wide">
-              <span>Model</span>
-              <select value={model.id} onChange={({ currentTarget }) => change({ model: currentTarget.value })}>
-                <Models models={models} />
-              </select>
-            </label>
-            <label class="field wide">
-              <span>Beside it</span>
-              <select value={other?.id ?? ''} onChange={({ currentTarget }) => change({ other: currentTarget.value })}>
-                <option value="">no other model</option>
-                <Models models={models} />
-              </select>
-            </label>
-            <label class="field">
-              <span>Dialect</span>
-              <select value={dialect} onChange={({ currentTarget }) => change({ dialect: currentTarget.value })}>
-                <option value="chat">OpenAI chat</option>
-                <option value="messages">Anthropic messages</option>
-              </select>
-            </label>
+            <Choice
+              label="Model"
+              value={model.id}
+              options={options}
+              isWide
+              onChange={(next) => change({ model: next })}
+            />
+            <Choice
+              label="Compare with"
+              value={other?.id ?? ''}
+              options={[{ value: '', label: 'no other model' }, ...options]}
+              isWide
+              onChange={(next) => change({ other: next })}
+            />
+            <Choice label="API" value={dialect} options={dialects} onChange={(next) => change({ dialect: next })} />
           </div>
-          {workspaces && !workspace && (
-            <p class="hint">Choose a workspace to see the models that only its own provider keys open.</p>
+          {workspaces && !current && (
+            <p class="hint">Choose a workspace to include the models that its own provider keys unlock.</p>
           )}
-          <Bench model={model} other={other} dialect={dialect} address={address} />
+          <Prompt model={model} other={other} dialect={dialect} address={address} />
         </>
       )}
     </>
   )
 }
 
-function Models({ models }: { readonly models: readonly CatalogItem[] }) {
+interface PromptProps {
+  readonly model: CatalogEntry
+  /** undefined = only one model is called. */
+  readonly other: CatalogEntry | undefined
+  readonly dialect: Dialect
+  readonly address: string
+}
+
+function Prompt({ model, other, dialect, address }: PromptProps) {
+  const [key, setKey] = useState('')
+  const [prompt, setPrompt] = useState('hello from the other side of the gate')
+  const [maxTokens, setMaxTokens] = useState(200)
+  const [toolInput, setToolInput] = useState(exampleTool)
+  const calls = [useModelCall(), useModelCall()] as const
+  const models = other ? [model, other] : [model]
+  const tool = toolOf(toolInput)
+  const requestFor = ({ id }: CatalogEntry): PlaygroundRequest => {
+    return { dialect, key, model: id, prompt, maxTokens, ...(tool && { tool }) }
+  }
+  const isRunning = calls.some((call) => call.isRunning)
+  const submit = (event: TargetedSubmitEvent<HTMLFormElement>) => {
+    event.preventDefault()
+    if (toolInput.isOffered && !tool) return
+    for (const [at, each] of models.entries()) calls[at]?.send(requestFor(each))
+  }
+  const stop = () => {
+    for (const call of calls) call.stop()
+  }
+  const auth = dialect === 'chat' ? bearerAuth : '-H "x-api-key: $TOLLGATE_KEY" -H "anthropic-version: 2023-06-01"'
   return (
     <>
-      {models.map(({ id }) => (
-        <option key={id} value={id}>
-          {id}
-        </option>
-      ))}
+      <form class="card" onSubmit={submit}>
+        <label class="field">
+          <span>API key. Its limits apply and its workspace is charged. The key stays on this page.</span>
+          <input
+            type="password"
+            autocomplete="off"
+            spellcheck={false}
+            required
+            placeholder="sk-tg-…"
+            value={key}
+            onInput={({ currentTarget }) => setKey(currentTarget.value.trim())}
+          />
+        </label>
+        <label class="field">
+          <span>Message</span>
+          <textarea
+            rows={4}
+            data-search
+            required
+            value={prompt}
+            onInput={({ currentTarget }) => setPrompt(currentTarget.value)}
+          />
+        </label>
+        <ToolFields input={toolInput} onChange={setToolInput} />
+        <div class="controls">
+          <label class="field">
+            <span>Max output tokens</span>
+            <input
+              type="number"
+              min={1}
+              max={model.max_output_tokens ?? undefined}
+              value={maxTokens}
+              onInput={({ currentTarget }) => setMaxTokens(Math.max(1, Math.floor(currentTarget.valueAsNumber || 1)))}
+            />
+          </label>
+          <button type="submit" class="button" disabled={isRunning}>
+            {isRunning ? 'Streaming …' : 'Send'}
+          </button>
+          {isRunning && (
+            <button type="button" class="button quiet" onClick={stop}>
+              Stop
+            </button>
+          )}
+        </div>
+        {models.map((each) => (
+          <CostEstimate key={each.id} model={each} maxTokens={maxTokens} isNamed={other !== undefined} />
+        ))}
+      </form>
+      <div class="answers">
+        {models.map(({ id }, at) => {
+          const call = calls[at]
+          return call && <AnswerCard key={`${at} ${id}`} id={id} isNamed={other !== undefined} call={call} />
+        })}
+      </div>
+      <section class="card" aria-labelledby="as-code">
+        <h2 id="as-code">Code</h2>
+        <CodeBlock
+          code={curlText({ address, path: endpoints[dialect], auth, body: bodyOf(requestFor(model)) })}
+          what="request"
+        />
+      </section>
     </>
+  )
+}
+
+interface CostEstimateProps {
+  readonly model: CatalogEntry
+  readonly maxTokens: number
+  /** With two models each estimate is named. */
+  readonly isNamed: boolean
+}
+
+function CostEstimate({ model, maxTokens, isNamed }: CostEstimateProps) {
+  const { price } = model
+  const subject = isNamed ? model.id : 'This model'
+  if (price === 'free') return <p class="hint">{subject} is free.</p>
+  if (model.own_key) {
+    return <p class="hint">{subject} uses the workspace’s own provider key; the provider bills it.</p>
+  }
+  const output = price && parsePrice(price.output)
+  if (!price || !output) return null
+  const most = formatUsd(picoToNano(output * BigInt(maxTokens)))
+  return (
+    <p class="hint">
+      {isNamed && <code class="wrap">{model.id}: </code>}The answer costs at most {usdText(most)} (
+      {countOf(maxTokens, 'token')} × {usdText(price.output)} per million), the message {usdText(price.input)} per
+      million tokens.
+    </p>
+  )
+}
+
+interface AnswerCardProps {
+  readonly id: string
+  readonly isNamed: boolean
+  readonly call: ModelCall
+}
+
+function AnswerCard({ id, isNamed, call: { text, toolCalls, outcome, isRunning } }: AnswerCardProps) {
+  const heading = `answer-${id.replaceAll(/\W/g, '-')}`
+  const isEmpty = text === '' && toolCalls.length === 0 && !outcome
+  return (
+    <section class="card" aria-labelledby={heading} data-answer={id}>
+      <h2 id={heading}>Answer{isNamed && <small class="row-note wrap">{id}</small>}</h2>
+      <div class="answer-text" aria-live="polite" aria-busy={isRunning}>
+        {isEmpty && <span class="muted">{isRunning ? 'Waiting …' : 'The answer appears here.'}</span>}
+        {text}
+        {toolCalls.map(({ name, arguments: input }, at) => (
+          <div key={at} class="tool-call">
+            <small>Tool call</small>
+            <code class="wrap">
+              {name}({input})
+            </code>
+          </div>
+        ))}
+      </div>
+      {outcome instanceof ApiError && <ErrorNotice error={outcome} />}
+      {outcome && !(outcome instanceof ApiError) && <AnswerCost answer={outcome} />}
+    </section>
+  )
+}
+
+/** From the request log: the charge is recorded before the answer's last bytes are sent. */
+function AnswerCost({ answer: { requestId, problem } }: { readonly answer: PlaygroundAnswer }) {
+  const { value, error, reload } = useQuery<RequestDetails>(requestId === '' ? undefined : `/api/requests/${requestId}`)
+  return (
+    <>
+      {problem !== '' && (
+        <p class="warning" role="alert">
+          {problem}
+        </p>
+      )}
+      {error && <ErrorNotice error={error} retry={reload} />}
+      {value && (
+        <p role="status">
+          Cost{' '}
+          <strong data-cost={value.cost ?? ''}>
+            <Amount usd={value.cost} />
+          </strong>
+          {value.usage && `: ${exactCount(value.usage.input_tokens)} in, ${exactCount(value.usage.output_tokens)} out`}
+          {value.first_event_ms !== null && `, first token after ${shortMs(value.first_event_ms)}`}.{' '}
+          <a href={`/console/requests/${requestId}`}>View request</a>
+        </p>
+      )}
+    </>
+  )
+}
+
+/** As typed, possibly invalid. */
+interface ToolInput {
+  readonly isOffered: boolean
+  readonly name: string
+  readonly description: string
+  readonly parameters: string
+}
+
+const exampleTool: ToolInput = {
+  isOffered: false,
+  name: 'get_weather',
+  description: 'The current weather in a city.',
+  parameters: JSON.stringify(
+    { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] },
+    undefined,
+    2,
+  ),
+}
+
+/** undefined = none is offered, or the input is invalid. */
+function toolOf({ isOffered, name, description, parameters }: ToolInput): Tool | undefined {
+  const schema = isOffered ? parseSchema(parameters) : undefined
+  return schema && { name: name.trim(), description: description.trim(), parameters: schema }
+}
+
+function parseSchema(text: string): Tool['parameters'] | undefined {
+  try {
+    const value: unknown = JSON.parse(text)
+    return typeof value === 'object' && value !== null && !Array.isArray(value) ? { ...value } : undefined
+  } catch {
+    return undefined
+  }
+}
+
+function ToolFields({ input, onChange }: { readonly input: ToolInput; onChange(input: ToolInput): void }) {
+  const change = (part: Partial<ToolInput>) => onChange({ ...input, ...part })
+  const isInvalid = input.isOffered && toolOf(input) === undefined
+  return (
+    <fieldset class="tool">
+      <legend class="visually-hidden">Tool</legend>
+      <Checkbox
+        label="Offer a tool. The model’s call is shown, not run."
+        isChecked={input.isOffered}
+        onChange={(isOffered) => change({ isOffered })}
+      />
+      {input.isOffered && (
+        <>
+          <div class="field-grid">
+            <Field label="Tool name" value={input.name} isRequired onChange={(name) => change({ name })} />
+            <Field label="Description" value={input.description} onChange={(description) => change({ description })} />
+          </div>
+          <label class="field">
+            <span>Parameters (JSON Schema)</span>
+            <textarea
+              rows={5}
+              class="code"
+              spellcheck={false}
+              required
+              aria-invalid={isInvalid}
+              value={input.parameters}
+              onInput={({ currentTarget }) => change({ parameters: currentTarget.value })}
+            />
+          </label>
+          {isInvalid && (
+            <p class="problem" role="alert">
+              The parameters are not a JSON object.
+            </p>
+          )}
+        </>
+      )}
+    </fieldset>
   )
 }

@@ -1,109 +1,119 @@
 /** @jsxImportSource preact */
-// Projects: which models each may call, and within which limits; and the limits of the workspace above them.
+// Projects of a workspace: the models each may call, and the limits of projects and workspace.
 
 import { useState } from 'preact/hooks'
 import type { CatalogEntry } from '../../../catalog/entry.ts'
-import { withOwnModels } from '../../../catalog/seen-entries.ts'
-import { callForAll, together } from '../manage/call-all.ts'
-import { LimitsList } from '../manage/limits-list.tsx'
-import { LimitsSheet } from '../manage/limits-sheet.tsx'
-import { LoadedView } from '../manage/loaded-view.tsx'
-import { OfWorkspace } from '../manage/of-workspace.tsx'
-import { type OwnModels, readOwnModels } from '../manage/own-models.ts'
-import type { Key, Project, Workspace } from '../manage/things.ts'
-import { useLoad } from '../manage/use-load.ts'
-import { callApi, Refusal } from '../parts/call-api.ts'
-import type { ListAnswer } from '../parts/use-resource.ts'
-import { ProjectSheet } from './project-sheet.tsx'
-import { ProjectsTable } from './projects-table.tsx'
+import { withOwnKeyModels } from '../../../catalog/usable-models.ts'
+import { CopyButton } from '../../components.tsx'
+import { ApiError, callApi, callForAll, callTogether } from '../api-client.ts'
+import type { Key, ListAnswer, Project, Workspace } from '../api-types.ts'
+import { type Column, DataTable, Empty, QueryView, WorkspacePage } from '../components.tsx'
+import { useQuery } from '../hooks.ts'
+import { LimitsList, LimitsSheet } from '../limits.tsx'
+import { type OwnKeyModels, projectYaml, readOwnKeyModels } from '../workspace-data.ts'
+import { allowedEntries, ProjectSheet } from './project-sheet.tsx'
 
-const lede = 'A project says which models its keys may call. Every change acts on the next request.'
+const intro = 'A project defines which models its keys may call. Changes apply from the next request.'
 
 export function ProjectsPage() {
   return (
-    <OfWorkspace title="Projects & limits" lede={lede}>
+    <WorkspacePage title="Projects & limits" intro={intro}>
       {(workspaceId) => <ProjectsView workspaceId={workspaceId} />}
-    </OfWorkspace>
+    </WorkspacePage>
   )
 }
 
-type Open =
+interface ProjectsData {
+  readonly workspace: Workspace
+  readonly projects: readonly Project[]
+  /** Of all projects. */
+  readonly keys: readonly Key[]
+  readonly entries: readonly CatalogEntry[]
+  /** Whether the entries include all models that own keys unlock. */
+  readonly isComplete: boolean
+}
+
+async function readProjects(workspaceId: string): Promise<ProjectsData | ApiError> {
+  const answers = await callTogether<
+    [Workspace, readonly Project[], readonly Key[], ListAnswer<CatalogEntry>, OwnKeyModels]
+  >(
+    callApi(`/api/workspaces/${workspaceId}`),
+    callForAll(`/api/workspaces/${workspaceId}/projects`),
+    callForAll(`/api/keys?workspace_id=${workspaceId}`),
+    callApi('/api/catalog'),
+    readOwnKeyModels(workspaceId),
+  )
+  if (answers instanceof ApiError) return answers
+  const [workspace, projects, keys, { data }, { models, isComplete }] = answers
+  return { workspace, projects, keys, entries: withOwnKeyModels(data, models), isComplete }
+}
+
+type OpenSheet =
   | { readonly sheet: 'new' | 'workspace limits' }
-  | { readonly sheet: 'models' | 'limits'; readonly project: Project }
+  | { readonly sheet: ProjectAction; readonly project: Project }
+
+type ProjectAction = 'models' | 'limits'
 
 function ProjectsView({ workspaceId }: { readonly workspaceId: string }) {
-  const [open, setOpen] = useState<Open | undefined>(undefined)
-  const loaded = useLoad(workspaceId, () => readProjects(workspaceId))
+  const [open, setOpen] = useState<OpenSheet | undefined>(undefined)
+  const query = useQuery(workspaceId, { load: () => readProjects(workspaceId) })
   const close = () => setOpen(undefined)
-  const closeAndLoad = () => {
-    close()
-    loaded.again()
+  const sheetEvents = {
+    onClose: close,
+    onSaved() {
+      close()
+      query.reload()
+    },
+    onUndone: query.reload,
   }
   return (
-    <LoadedView what="the projects" loaded={loaded}>
-      {({ workspace, projects, keys, entries, isWhole }) => (
+    <QueryView what="projects" query={query}>
+      {(data) => (
         <>
-          <WorkspaceLimits workspace={workspace} onChange={() => setOpen({ sheet: 'workspace limits' })} />
+          <WorkspaceLimits workspace={data.workspace} onChange={() => setOpen({ sheet: 'workspace limits' })} />
           <header class="console-head">
             <h2>Projects</h2>
             <button type="button" class="button small" onClick={() => setOpen({ sheet: 'new' })}>
               New project
             </button>
           </header>
-          <ProjectsTable
-            workspace={workspace}
-            projects={projects}
-            keys={keys}
-            entries={entries}
-            onAct={(sheet, project) => setOpen({ sheet, project })}
-          />
+          <ProjectsTable data={data} onAct={(sheet, project) => setOpen({ sheet, project })} />
           {(open?.sheet === 'new' || open?.sheet === 'models') && (
             <ProjectSheet
               workspaceId={workspaceId}
               project={open.sheet === 'models' ? open.project : undefined}
-              entries={entries}
-              isWhole={isWhole}
-              onClose={close}
-              onSaved={closeAndLoad}
-              onUndone={loaded.again}
+              entries={data.entries}
+              isComplete={data.isComplete}
+              {...sheetEvents}
             />
           )}
           {open?.sheet === 'limits' && (
             <LimitsSheet
-              whose={`project ${open.project.name}`}
+              of={`project ${open.project.name}`}
               path={`/api/projects/${open.project.id}/limits`}
               limits={open.project.limits}
-              onClose={close}
-              onSaved={closeAndLoad}
-              onUndone={loaded.again}
+              {...sheetEvents}
             />
           )}
           {open?.sheet === 'workspace limits' && (
             <LimitsSheet
-              whose={`workspace ${workspace.name}`}
+              of={`workspace ${data.workspace.name}`}
               path={`/api/workspaces/${workspaceId}/limits`}
-              limits={workspace.limits}
-              onClose={close}
-              onSaved={closeAndLoad}
-              onUndone={loaded.again}
+              limits={data.workspace.limits}
+              {...sheetEvents}
             />
           )}
         </>
       )}
-    </LoadedView>
+    </QueryView>
   )
 }
 
-interface WorkspaceLimitsProps {
-  readonly workspace: Workspace
-  onChange(): void
-}
-
-function WorkspaceLimits({ workspace, onChange }: WorkspaceLimitsProps) {
+function WorkspaceLimits({ workspace, onChange }: { readonly workspace: Workspace; onChange(): void }) {
   return (
-    <section class="card" aria-label="Limits of the workspace">
+    <section class="card" aria-label="Workspace limits">
       <div class="console-head">
-        <h2>Limits of the workspace {workspace.name}</h2>
+        <h2>Limits of workspace {workspace.name}</h2>
         {workspace.managed_by === 'api' ? (
           <button type="button" class="button quiet small" onClick={onChange}>
             Change
@@ -113,22 +123,98 @@ function WorkspaceLimits({ workspace, onChange }: WorkspaceLimitsProps) {
         )}
       </div>
       <LimitsList holders={[{ who: 'the workspace', limits: workspace.limits }]} />
-      <p class="hint">They hold for all its projects and keys together. Days and months are those of UTC.</p>
+      <p class="hint">They apply to all projects and keys together. Days and months are in UTC.</p>
     </section>
   )
 }
 
-type Answers = [Workspace, readonly Project[], readonly Key[], ListAnswer<CatalogEntry>, OwnModels]
+interface Row extends ProjectsData {
+  readonly project: Project
+  onAct(action: ProjectAction): void
+}
 
-async function readProjects(workspaceId: string) {
-  const answers = await together<Answers>(
-    callApi(`/api/workspaces/${workspaceId}`),
-    callForAll(`/api/workspaces/${workspaceId}/projects`),
-    callForAll(`/api/keys?workspace_id=${workspaceId}`),
-    callApi('/api/catalog'),
-    readOwnModels(workspaceId),
+interface ProjectsTableProps {
+  readonly data: ProjectsData
+  onAct(action: ProjectAction, project: Project): void
+}
+
+function ProjectsTable({ data, onAct }: ProjectsTableProps) {
+  if (data.projects.length === 0) {
+    return (
+      <Empty title="No projects yet">
+        <p>Choose “New project” and enter a name. A project may call all models until you restrict it.</p>
+      </Empty>
+    )
+  }
+  const rows = data.projects.map((project) => ({
+    ...data,
+    project,
+    keys: data.keys.filter(({ project_id }) => project_id === project.id),
+    onAct: (action: ProjectAction) => onAct(action, project),
+  }))
+  return <DataTable caption="Projects" columns={columns} rows={rows} keyOf={({ project }) => project.id} />
+}
+
+const columns: readonly Column<Row>[] = [
+  {
+    label: 'Project',
+    show: ({ project, keys }) => {
+      const active = keys.filter(({ status }) => status === 'active').length
+      return (
+        <>
+          <span class="row-name">{project.name}</span>
+          <small>{active === 1 ? '1 active key' : `${active} active keys`}</small>
+        </>
+      )
+    },
+  },
+  {
+    label: 'Models',
+    show: ({ project: { models }, entries }) => (
+      <>
+        {models === null ? 'all models' : `${allowedEntries(models, entries).length} of ${entries.length} models`}
+        {models !== null && (
+          <small class="row-note">
+            <code>{models.join(', ') || 'none allowed'}</code>
+          </small>
+        )}
+      </>
+    ),
+  },
+  {
+    label: 'Limits',
+    show: ({ project, workspace }) => (
+      <LimitsList
+        holders={[
+          { who: 'this project', limits: project.limits },
+          { who: 'the workspace', limits: workspace.limits },
+        ]}
+      />
+    ),
+  },
+  { label: 'Actions', show: (row) => <Actions {...row} /> },
+]
+
+function Actions({ workspace, project, keys, onAct }: Row) {
+  const { name } = project
+  if (project.managed_by === 'file') {
+    const fileKeys = keys.filter(({ managed_by }) => managed_by === 'file')
+    return (
+      <CopyButton
+        text={projectYaml(workspace, project, fileKeys)}
+        what={`YAML of ${name}`}
+        label="From file, copy YAML"
+      />
+    )
+  }
+  return (
+    <div class="row-actions">
+      <button type="button" class="button quiet small" aria-label={`Models of ${name}`} onClick={() => onAct('models')}>
+        Models
+      </button>
+      <button type="button" class="button quiet small" aria-label={`Limits of ${name}`} onClick={() => onAct('limits')}>
+        Limits
+      </button>
+    </div>
   )
-  if (answers instanceof Refusal) return answers
-  const [workspace, projects, keys, { data }, { models, isWhole }] = answers
-  return { workspace, projects, keys, entries: withOwnModels(data, models), isWhole }
 }

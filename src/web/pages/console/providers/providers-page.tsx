@@ -1,47 +1,235 @@
 /** @jsxImportSource preact */
-// Who hosts the models: how every route is doing at this moment, and the keys that a workspace brings itself. Providers of
-// the operator are declared in the configuration file and only shown here.
+// Providers: a workspace's own provider keys, the providers that the operator enabled, and the current health of every
+// route.
 
-import { useLiveEntries } from '../../browser/live-entries.ts'
-import { LiveLamp } from '../../catalog/live-lamp.tsx'
-import { OfWorkspace } from '../manage/of-workspace.tsx'
-import { Empty, Loading } from '../parts/resource-view.tsx'
-import { OperatorProviders } from './operator-providers.tsx'
-import { OwnCredentials } from './own-credentials.tsx'
-import { providersOf, RoutesTable } from './routes-table.tsx'
+import { useEffect, useState } from 'preact/hooks'
+import { systemClock } from '../../../../kernel/clock.ts'
+import { formatUsd, type Nano, parseUsd } from '../../../../kernel/money.ts'
+import { type CatalogEntry, type CatalogRoute, modelPath } from '../../../catalog/entry.ts'
+import { countOf, exactCount } from '../../../catalog/format.ts'
+import { routeStatus } from '../../../catalog/status.ts'
+import { Measured } from '../../catalog/model-parts.tsx'
+import { CopyButton, LiveStatus, Status } from '../../components.tsx'
+import { useLiveCatalog } from '../../live-catalog.ts'
+import { withQuery } from '../api-client.ts'
+import type { ListAnswer, Provider, StatsAnswer } from '../api-types.ts'
+import { Amount, type Column, DataTable, Empty, Loading, QueryView, WorkspacePage } from '../components.tsx'
+import { useQuery } from '../hooks.ts'
+import { modelYaml } from '../workspace-data.ts'
+import { KeyTest, OwnKeys } from './own-keys.tsx'
 
-const lede = 'Every way to every model, and how it is doing now. A failed try goes to the next route unseen.'
+const intro = 'Where models are served. A failed attempt automatically moves on to the next route.'
 
 export function ProvidersPage() {
-  const { entries, live } = useLiveEntries([], '', (all) => all)
-  const providers = providersOf(entries)
-  const isOnlyRehearsal = providers.every(({ rows }) => rows.every(({ route }) => route.rehearsal === true))
+  const { entries, live } = useLiveCatalog([], '', (all) => all)
+  const providers = routesByProvider(entries)
+  const isSandboxOnly = providers.every(({ rows }) => rows.every(({ route }) => route.rehearsal === true))
   return (
     <>
-      <OfWorkspace title="Providers & routes" lede={lede}>
-        {(workspaceId) => <OwnCredentials workspaceId={workspaceId} />}
-      </OfWorkspace>
-      <OperatorProviders providers={providers} />
+      <WorkspacePage title="Providers & routes" intro={intro}>
+        {(workspaceId) => <OwnKeys workspaceId={workspaceId} />}
+      </WorkspacePage>
+      <EnabledProviders providers={providers} />
       <header class="console-head">
         <h2>Routes</h2>
-        <LiveLamp state={live} />
+        <LiveStatus state={live} />
       </header>
       <p class="hint">
-        The state of a route is learned from real calls: it stays as it is when a test of the key fails, until a call
-        does. The sandbox is not measured.
+        A route’s status is learned from real requests; testing a key does not change it. The sandbox is not measured.
       </p>
-      {entries.length === 0 && live !== 'live' && <Loading what="the routes" />}
-      {entries.length > 0 && isOnlyRehearsal && (
-        <Empty title="Only the sandbox is on">
+      {entries.length === 0 && live !== 'live' && <Loading what="routes" />}
+      {entries.length > 0 && isSandboxOnly && (
+        <Empty title="Only the sandbox is enabled">
           <p>
-            Start the gateway with the usual variable of a provider, or declare one in <code>tollgate.yaml</code>; no
-            restart is needed for the file. <code>npx tollgate providers</code> lists every provider and its variable.
+            Start the gateway with a provider’s API key variable, or declare the provider in <code>tollgate.yaml</code>,
+            which needs no restart. <code>npx tollgate providers</code> lists all providers and their variables.
           </p>
         </Empty>
       )}
-      {providers.map(({ provider, rows }) => (
-        <RoutesTable key={provider} provider={provider} rows={rows} />
+      {providers.map((each) => (
+        <RoutesTable key={each.provider} {...each} />
       ))}
+    </>
+  )
+}
+
+interface RouteRow {
+  readonly entry: CatalogEntry
+  readonly route: CatalogRoute
+}
+
+interface ProviderRoutes {
+  readonly provider: string
+  readonly rows: readonly RouteRow[]
+}
+
+/** Providers with unavailable routes first, then by name. */
+function routesByProvider(entries: readonly CatalogEntry[]): readonly ProviderRoutes[] {
+  const rows = entries.flatMap((entry) => entry.routes.map((route) => ({ entry, route })))
+  return [...Map.groupBy(rows, ({ route }) => route.provider)]
+    .map(([provider, group]) => ({ provider, rows: group }))
+    .sort((a, b) => unavailable(b.rows) - unavailable(a.rows) || (a.provider < b.provider ? -1 : 1))
+}
+
+function unavailable(rows: readonly RouteRow[]): number {
+  return rows.filter(({ route }) => routeStatus(route).level === 'error').length
+}
+
+function RoutesTable({ provider, rows }: ProviderRoutes) {
+  const available = rows.length - unavailable(rows)
+  const count = countOf(rows.length, 'route')
+  return (
+    <section class="stack" aria-label={`Routes at ${provider}`}>
+      <h3>
+        {provider}{' '}
+        <small>
+          {available < rows.length
+            ? `${available} of ${count} available`
+            : `${count}, ${rows.length === 1 ? 'available' : 'all available'}`}
+        </small>
+      </h3>
+      <DataTable
+        caption={`Routes at ${provider}`}
+        columns={routeColumns}
+        rows={rows}
+        keyOf={({ entry, route }) => `${entry.id} ${route.upstream_model}`}
+      />
+    </section>
+  )
+}
+
+const routeColumns: readonly Column<RouteRow>[] = [
+  {
+    label: 'Model',
+    show: ({ entry, route }) => (
+      <>
+        <a class="wrap" href={modelPath(entry.id)}>
+          {entry.id}
+        </a>
+        {route.upstream_model !== entry.id && (
+          <small class="row-note">
+            as <code>{route.upstream_model}</code>
+          </small>
+        )}
+      </>
+    ),
+  },
+  { label: 'Status', show: ({ route }) => <RouteStatus route={route} /> },
+  {
+    label: 'First token (p50)',
+    isNumber: true,
+    show: ({ route }) => <Measured figures={route.first_event_ms} unit="time" isSandbox={route.rehearsal === true} />,
+  },
+  {
+    label: 'Throughput',
+    isNumber: true,
+    show: ({ route }) => (
+      <Measured figures={route.tokens_per_second} unit="tokens" isSandbox={route.rehearsal === true} />
+    ),
+  },
+  {
+    label: 'Order',
+    show: ({ route: { priority, weight, factor } }) => (
+      <>
+        priority {priority}
+        <small class="row-note">
+          weight {weight}
+          {factor !== undefined && factor < 1 && `, currently ${Math.round(factor * 100)} % of it`}
+        </small>
+      </>
+    ),
+  },
+  {
+    label: 'Source',
+    show: ({ entry }) => (
+      <>
+        {entry.source}
+        <CopyButton text={modelYaml(entry)} what={`YAML of ${entry.id}`} label="YAML" />
+      </>
+    ),
+  },
+]
+
+function RouteStatus({ route }: { readonly route: CatalogRoute }) {
+  const status = routeStatus(route)
+  return (
+    <>
+      <Status {...status} />
+      {status.detail !== '' && <small class="row-note">{status.detail}</small>}
+    </>
+  )
+}
+
+interface ProviderRow extends Provider {
+  /** undefined = not known, because other providers serve its models too. */
+  readonly spent: string | undefined
+}
+
+const weekMs = 7 * 86_400_000
+
+/** Read-only: providers are changed where they were declared. */
+function EnabledProviders({ providers }: { readonly providers: readonly ProviderRoutes[] }) {
+  const query = useQuery<ListAnswer<Provider>>('/api/providers')
+  const [from, setFrom] = useState<string | undefined>(undefined)
+  useEffect(() => setFrom(new Date(systemClock.now() - weekMs).toISOString()), [])
+  const { value: stats } = useQuery<StatsAnswer>(from && withQuery('/api/stats', { from }))
+  return (
+    <section class="stack" aria-label="Enabled providers">
+      <h2>Enabled providers</h2>
+      <QueryView what="providers" query={query}>
+        {({ data }) => (
+          <DataTable
+            caption="Enabled providers"
+            columns={providerColumns}
+            rows={data.map((item) => ({ ...item, spent: stats && spentAt(item.id, providers, stats) }))}
+            keyOf={({ id }) => id}
+          />
+        )}
+      </QueryView>
+      <p class="hint">
+        A test sends an empty request, which generates nothing and costs nothing. Charges are shown for providers whose
+        models no other provider serves.
+      </p>
+    </section>
+  )
+}
+
+/** Known only if no other provider serves any of its models and no group was left off. */
+function spentAt(id: string, providers: readonly ProviderRoutes[], stats: StatsAnswer): string | undefined {
+  const entries = providers.find(({ provider }) => provider === id)?.rows.map(({ entry }) => entry) ?? []
+  const isAlone = entries.every(({ routes }) => routes.every(({ provider }) => provider === id))
+  if (entries.length === 0 || !isAlone || stats.groups_left_off > 0) return undefined
+  const ids = new Set(entries.map((entry) => entry.id))
+  const sum = stats.groups.reduce((total, group) => total + (ids.has(group.id) ? (parseUsd(group.cost) ?? 0n) : 0n), 0n)
+  return formatUsd(sum as Nano)
+}
+
+const providerColumns: readonly Column<ProviderRow>[] = [
+  { label: 'Provider', show: ({ id }) => <span class="row-name">{id}</span> },
+  {
+    label: 'Key',
+    show: ({ last4 }) => (last4 === null ? <span class="muted">none needed</span> : <code>…{last4}</code>),
+  },
+  { label: 'Source', show: (row) => <Origin {...row} /> },
+  { label: 'Address', show: ({ address }) => address ?? 'inside the gateway' },
+  { label: 'Models', isNumber: true, show: ({ models }) => exactCount(models) },
+  {
+    label: 'Charged, 7 days',
+    isNumber: true,
+    show: ({ spent }) => (spent === undefined ? <span class="muted">unknown</span> : <Amount usd={spent} />),
+  },
+  { label: 'Test', show: ({ id }) => <KeyTest provider={id} path={`/api/providers/${id}/test`} /> },
+]
+
+function Origin({ origin, source }: Provider) {
+  if (origin === 'built_in') return <>built in</>
+  const text = { environment: 'environment', file: 'file', found: 'found on this machine' }[origin]
+  return (
+    <>
+      {text}
+      <small class="row-note">
+        <code>{source}</code>
+      </small>
     </>
   )
 }

@@ -1,24 +1,21 @@
 /** @jsxImportSource preact */
-// One request explained: what it cost and why, what was tried, where it could have gone, what was lost on the way.
+// One request: its charge line by line, its attempts, the routes that were considered, and warnings.
 
 import { Fragment } from 'preact'
-import { countOf, shortMs } from '../../../catalog/figures.ts'
+import { countOf, exactCount, shortMs } from '../../../catalog/format.ts'
 import type { ConsoleData } from '../../../page-data.ts'
-import { CopyButton } from '../../shell/copy-button.tsx'
-import type { ExplainedItem } from '../parts/api-answers.ts'
-import { NameOf } from '../parts/name-of.tsx'
-import { Outcome } from '../parts/outcome.tsx'
-import { CodeBlock, Loading, Refused } from '../parts/resource-view.tsx'
-import { useResource } from '../parts/use-resource.ts'
-import { Moment } from '../parts/zone.tsx'
-import { AttemptWaterfall } from './attempt-waterfall.tsx'
-import { ChargeReceipt } from './charge-receipt.tsx'
+import { CopyButton } from '../../components.tsx'
+import type { AttemptItem, ChargeLine, RequestDetails } from '../api-types.ts'
+import { Amount, CodeBlock, NameOf, Outcome, QueryView } from '../components.tsx'
+import { Moment } from '../context.tsx'
+import { useQuery } from '../hooks.ts'
+import { usdText } from '../values.ts'
 
 export function RequestPage({ subject, address }: ConsoleData) {
-  const { value, refusal, again } = useResource<ExplainedItem>(`/api/requests/${encodeURIComponent(subject)}`)
+  const query = useQuery<RequestDetails>(`/api/requests/${encodeURIComponent(subject)}`)
   return (
     <>
-      <p class="crumbs">
+      <p class="breadcrumbs">
         <a href="/console/requests">Requests</a>
       </p>
       <div class="console-head">
@@ -28,15 +25,20 @@ export function RequestPage({ subject, address }: ConsoleData) {
           <CopyButton text={subject} what="request id" />
         </p>
       </div>
-      {refusal && <Refused refusal={refusal} again={again} />}
-      {value ? <Explained request={value} address={address} /> : !refusal && <Loading what="the request" />}
+      <QueryView what="the request" query={query}>
+        {(request) => <Details request={request} address={address} />}
+      </QueryView>
     </>
   )
 }
 
-function Explained({ request, address }: { readonly request: ExplainedItem; readonly address: string }) {
+interface RequestProps {
+  readonly request: RequestDetails
+}
+
+function Details({ request, address }: RequestProps & { readonly address: string }) {
   const { reason, warnings, notes, candidates, attempts } = request
-  const lost = [...warnings, ...notes]
+  const messages = [...warnings, ...notes]
   return (
     <>
       {reason !== null && (
@@ -46,17 +48,17 @@ function Explained({ request, address }: { readonly request: ExplainedItem; read
       )}
       <Facts request={request} />
       <section class="card" aria-labelledby="charge">
-        <h2 id="charge">Explain this charge</h2>
-        <ChargeReceipt request={request} />
+        <h2 id="charge">Charge</h2>
+        <Charge request={request} />
       </section>
       <section class="card" aria-labelledby="attempts">
         <h2 id="attempts">Attempts</h2>
-        <AttemptWaterfall attempts={attempts} totalMs={request.total_ms} />
+        <Attempts attempts={attempts} totalMs={request.total_ms} />
       </section>
       <section class="card" aria-labelledby="candidates">
-        <h2 id="candidates">Candidates, in the order of the plan</h2>
+        <h2 id="candidates">Routes considered</h2>
         {candidates.length === 0 ? (
-          <p>None was planned.</p>
+          <p>None.</p>
         ) : (
           <ol>
             {candidates.map(({ provider, upstream_model: model, why }, at) => (
@@ -68,41 +70,43 @@ function Explained({ request, address }: { readonly request: ExplainedItem; read
           </ol>
         )}
       </section>
-      {lost.length > 0 && (
-        <section class="card" aria-labelledby="lost">
-          <h2 id="lost">What was dropped or odd</h2>
+      {messages.length > 0 && (
+        <section class="card" aria-labelledby="warnings">
+          <h2 id="warnings">Warnings</h2>
           <ul>
-            {lost.map((text) => (
+            {messages.map((text) => (
               <li key={text}>{text}</li>
             ))}
           </ul>
         </section>
       )}
-      <section class="card" aria-labelledby="elsewhere">
-        <h2 id="elsewhere">The same elsewhere</h2>
+      <section class="card" aria-labelledby="cli">
+        <h2 id="cli">Open in CLI or API</h2>
         <CodeBlock code={`tollgate explain ${request.id}`} what="command" />
         <CodeBlock
           code={`curl ${address}/api/requests/${request.id} -H "Authorization: Bearer $TOLLGATE_ADMIN_TOKEN"`}
-          what="call of the API"
+          what="API request"
         />
       </section>
     </>
   )
 }
 
-function Facts({ request }: { readonly request: ExplainedItem }) {
-  const { usage } = request
+const formats: Readonly<Record<string, string>> = { bytes: 'passed through', translation: 'translated' }
+
+function Facts({ request }: RequestProps) {
+  const { usage, lane } = request
   const facts = [
     ['Outcome', <Outcome key="outcome" request={request} />],
-    ['Began', <Moment key="began" at={request.started_at} />],
-    ['Model', request.model ?? 'no known one'],
-    ['Served by', servedBy(request)],
-    ['Asked at', <AskedAt key="asked" request={request} />],
-    ['Lane', request.lane ?? 'none'],
+    ['Started', <Moment key="started" at={request.started_at} />],
+    ['Model', request.model ?? 'unknown'],
+    ['Provider', providerText(request)],
+    ['Endpoint', <Endpoint key="endpoint" request={request} />],
+    ['Format', lane === null ? 'none' : (formats[lane] ?? lane)],
     ['First token', request.first_event_ms === null ? 'none' : shortMs(request.first_event_ms)],
-    ['In all', shortMs(request.total_ms)],
+    ['Duration', shortMs(request.total_ms)],
     ['Output', usage ? countOf(usage.output_tokens, 'token') : 'none'],
-    ['Client', request.client ?? 'not told'],
+    ['Client', request.client ?? 'unknown'],
     [
       'Key',
       <a key="key" href={`/console/requests?key=${request.key_id}`}>
@@ -128,8 +132,8 @@ function Facts({ request }: { readonly request: ExplainedItem }) {
   )
 }
 
-/** A path may be broken before a slash, where a word would be broken otherwise. */
-function AskedAt({ request: { path, stream } }: { readonly request: ExplainedItem }) {
+/** Allows a line break before each slash, so that no word is broken. */
+function Endpoint({ request: { path, stream } }: RequestProps) {
   return (
     <>
       {path.split(/(?=\/)/).map((part, place) => (
@@ -143,8 +147,163 @@ function AskedAt({ request: { path, stream } }: { readonly request: ExplainedIte
   )
 }
 
-/** A provider that was only tried stands under the attempts. */
-function servedBy({ provider, upstream_model: model, code, attempts }: ExplainedItem): string {
-  const isServed = code === null || attempts.some(({ outcome }) => /^(ok|interrupted)/.test(outcome))
-  return isServed && provider !== null ? `${provider} ${model ?? ''}` : 'nobody'
+/** The provider that answered; one that only failed is listed under the attempts. */
+function providerText({ provider, upstream_model: model, code, attempts }: RequestDetails): string {
+  const hasAnswer = code === null || attempts.some(({ outcome }) => /^(ok|interrupted)/.test(outcome))
+  return hasAnswer && provider !== null ? `${provider} ${model ?? ''}` : 'none'
+}
+
+const kindNames: Readonly<Record<ChargeLine['kind'], string>> = {
+  input: 'Input',
+  cache_read: 'Cache read',
+  cache_write: 'Cache write',
+  cache_write_1h: 'Cache write, 1 h',
+  output: 'Output',
+  audio_input: 'Audio input',
+  audio_cache_read: 'Audio cache read',
+  audio_output: 'Audio output',
+  web_search: 'Web searches',
+}
+
+/** Count × price of every kind, to the last digit, with what was held and released. */
+function Charge({ request }: RequestProps) {
+  const { charge, transfers, usage, held } = request
+  if (!charge) return <p>{noChargeText(request)}</p>
+  return (
+    <>
+      <table class="compact-table charge-table">
+        <caption class="visually-hidden">The charge by kind of token</caption>
+        <thead>
+          <tr>
+            <th scope="col">Kind</th>
+            <th scope="col" class="number">
+              Count × price per million
+            </th>
+            <th scope="col" class="number">
+              Amount
+            </th>
+          </tr>
+        </thead>
+        <tbody>
+          {charge.lines.map(({ kind, tokens, price_per_million: price, amount }) => (
+            <tr key={kind}>
+              <th scope="row">{kindNames[kind]}</th>
+              <td class="number">
+                {exactCount(tokens)} × {usdText(price)}
+              </td>
+              <td class="number">
+                <Amount usd={amount} />
+              </td>
+            </tr>
+          ))}
+        </tbody>
+        <tfoot>
+          {Number(charge.written_off) > 0 && (
+            <tr>
+              <th scope="row" colSpan={2}>
+                Written off: exceeded the balance
+              </th>
+              <td class="number">
+                −<Amount usd={charge.written_off} />
+              </td>
+            </tr>
+          )}
+          <tr>
+            <th scope="row" colSpan={2}>
+              Total charge
+            </th>
+            <td class="number" data-charge={charge.charged}>
+              <Amount usd={charge.charged} />
+            </td>
+          </tr>
+        </tfoot>
+      </table>
+      {transfers.map((transfer) => (
+        <p key={transfer.id}>
+          The {transfer.kind} <code>{transfer.id}</code> moved <Amount usd={transfer.amount} /> {transferText(transfer)}
+          , <Moment at={transfer.created_at} />.
+        </p>
+      ))}
+      <p class="hint">
+        Tokens {usage?.source === 'estimated' ? 'estimated (the provider reported none)' : 'reported by the provider'}
+        {usage?.us_only === true && ', processed in the United States only'}
+        {usage?.reasoning_tokens != null && `, ${exactCount(usage.reasoning_tokens)} of the output for reasoning`}. The
+        sum is rounded up once, to a billionth of a dollar.{' '}
+        {held !== null && (
+          <>
+            Held before the request: <Amount usd={held} />; released: <Amount usd={charge.released} />.{' '}
+          </>
+        )}
+        Price <code>{charge.price_version}</code>, {charge.price_source}, since{' '}
+        <Moment at={charge.price_effective_from} />.
+      </p>
+    </>
+  )
+}
+
+/** A write-off is not paid from the wallet. */
+function transferText({ kind, direction }: RequestDetails['transfers'][number]): string {
+  if (kind === 'writeoff') return 'from the operator’s losses'
+  return direction === 'out' ? 'out of the wallet' : 'into the wallet'
+}
+
+function noChargeText({ cost, usage, code }: RequestDetails): string {
+  if (cost !== null) return `${usdText(cost)} was charged without a catalog price.`
+  return code !== null && usage === null
+    ? 'Nothing was charged: no provider returned an answer.'
+    : 'Nothing was charged for this request.'
+}
+
+const barWidth = 400
+
+/** The attempts in order, on one time scale. */
+function Attempts({ attempts, totalMs }: { readonly attempts: readonly AttemptItem[]; readonly totalMs: number }) {
+  if (attempts.length === 0) return <p>No provider was called.</p>
+  const spent = attempts.reduce((sum, { ms }) => sum + ms, 0)
+  const scale = barWidth / Math.max(spent, totalMs, 1)
+  let elapsed = 0
+  const rows = attempts.map((attempt) => {
+    const row = { ...attempt, from: elapsed }
+    elapsed += attempt.ms
+    return row
+  })
+  return (
+    <table class="compact-table waterfall">
+      <caption class="visually-hidden">Attempts in order, with the time until each response</caption>
+      <thead>
+        <tr>
+          <th scope="col">Attempt</th>
+          <th scope="col">Outcome</th>
+          <th scope="col" class="number">
+            Response after
+          </th>
+          <th scope="col">
+            <span class="visually-hidden">Timeline</span>
+          </th>
+        </tr>
+      </thead>
+      <tbody>
+        {rows.map(({ provider, upstream_model: model, outcome, ms, from }, at) => (
+          <tr key={`${at} ${provider}`}>
+            <th scope="row">
+              {provider} <code>{model}</code>
+            </th>
+            <td>{outcome}</td>
+            <td class="number">{shortMs(ms)}</td>
+            <td class="bar">
+              <svg viewBox={`0 0 ${barWidth} 10`} preserveAspectRatio="none" aria-hidden="true" focusable="false">
+                <rect
+                  class={outcome === 'ok' ? 'ok' : 'failed'}
+                  x={from * scale}
+                  y="0"
+                  width={Math.max(2, ms * scale)}
+                  height="10"
+                />
+              </svg>
+            </td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  )
 }

@@ -1,0 +1,31 @@
+// Numbers as text. Amounts are never rounded.
+
+import { formatUsd, type Nano } from '../../kernel/money.ts'
+
+/** `1,048,576` → `1.05M`, `200,000` → `200K`. */
+export function shortCount(count: number): string {
+  if (count < 1000) return String(count)
+  const [value, unit] = count < 999_500 ? [count / 1000, 'K'] : [count / 1_000_000, 'M']
+  const digits = value < 10 ? 2 : value < 100 ? 1 : 0
+  return `${Number(value.toFixed(digits))}${unit}`
+}
+
+/** `1234567` → `1,234,567`. Not by locale, because server and browser must render the same. */
+export function exactCount(count: number): string {
+  return String(count).replace(/\B(?=(\d{3})+$)/g, ',')
+}
+
+/** `1 token`, `1,200 tokens`. */
+export function countOf(count: number, what: string): string {
+  return `${exactCount(count)} ${what}${count === 1 ? '' : 's'}`
+}
+
+export function usd(amount: Nano): string {
+  const [whole = '0', fraction = ''] = formatUsd(amount).split('.')
+  return `$${whole.replace(/\B(?=(\d{3})+$)/g, ',')}.${fraction}`
+}
+
+/** `840 ms`, `1.25 s`. */
+export function shortMs(milliseconds: number): string {
+  return milliseconds < 1000 ? `${Math.round(milliseconds)} ms` : `${Number((milliseconds / 1000).toFixed(2))} s`
+}

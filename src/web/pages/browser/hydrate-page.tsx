@@ -1,0 +1,16 @@
+/** @jsxImportSource preact */
+// Makes the server-rendered page interactive: the same components with the same data.
+
+import { hydrate } from 'preact'
+import type { Frame, Page } from '../../page-data.ts'
+import { type PageComponents, PageView } from '../shell.tsx'
+
+export function hydratePage(components: PageComponents): void {
+  const data = document.getElementById('page-data')?.textContent
+  const root = document.getElementById('root')
+  if (!data || !root) return
+  const { page, frame } = JSON.parse(data) as { page: Page; frame: Frame }
+  hydrate(<PageView page={page} frame={frame} components={components} />, root)
+  // Tests wait for this.
+  document.documentElement.dataset.alive = 'yes'
+}

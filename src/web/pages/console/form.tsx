@@ -1,0 +1,213 @@
+/** @jsxImportSource preact */
+// A form of the console: its fields, the buttons at its end, and the sheet (a dialog over the page) that most forms are in.
+
+import type { ComponentChildren, TargetedSubmitEvent } from 'preact'
+import { useEffect, useId, useRef } from 'preact/hooks'
+import { ErrorNotice } from './components.tsx'
+import type { Submit } from './hooks.ts'
+
+export interface SheetProps {
+  readonly title: string
+  readonly children: ComponentChildren
+  /** Esc does not close it, because its content is shown only once. */
+  readonly isSticky?: boolean
+  onClose(): void
+}
+
+/** Takes the focus when it opens and returns it when it closes. */
+export function Sheet({ title, children, isSticky = false, onClose }: SheetProps) {
+  const dialog = useRef<HTMLDialogElement>(null)
+  const titleId = useId()
+  useEffect(() => {
+    const before = document.activeElement
+    const opened = dialog.current
+    opened?.showModal()
+    // Otherwise the close button would have the focus.
+    opened?.querySelector<HTMLElement>('input, select, textarea')?.focus()
+    return () => {
+      opened?.close()
+      if (before instanceof HTMLElement && before.isConnected) before.focus()
+    }
+  }, [])
+  const cancel = (event: Event) => {
+    event.preventDefault()
+    if (!isSticky) onClose()
+  }
+  return (
+    <dialog class="sheet" ref={dialog} aria-labelledby={titleId} onCancel={cancel}>
+      <div class="sheet-head">
+        <h2 id={titleId}>{title}</h2>
+        {!isSticky && (
+          <button type="button" class="copy" onClick={onClose} aria-label="Close">
+            <svg viewBox="0 0 16 16" width="14" height="14" aria-hidden="true" focusable="false">
+              <path d="m3.5 3.5 9 9m0-9-9 9" />
+            </svg>
+          </button>
+        )}
+      </div>
+      {children}
+    </dialog>
+  )
+}
+
+export interface FormProps {
+  readonly submit: Submit
+  readonly label: string
+  /** While the call runs: `Saving …` */
+  readonly busyLabel: string
+  readonly children: ComponentChildren
+  /** For screen readers, where no sheet names the form. */
+  readonly name?: string
+  /** The action cannot be undone. */
+  readonly isDanger?: boolean
+  readonly cancelLabel?: string
+  /** Absent = a form on the page, which has nothing to close. */
+  onCancel?(): void
+  onSubmit(): void
+}
+
+export function Form(props: FormProps) {
+  const { submit, label, busyLabel, children, name, isDanger, cancelLabel = 'Cancel', onCancel, onSubmit } = props
+  const send = (event: TargetedSubmitEvent<HTMLFormElement>) => {
+    event.preventDefault()
+    onSubmit()
+  }
+  return (
+    <form class={onCancel ? 'sheet-form' : 'page-form'} onSubmit={send} aria-label={name}>
+      {children}
+      {submit.error && <ErrorNotice error={submit.error} />}
+      <div class="form-actions">
+        <button type="submit" class={isDanger ? 'button danger' : 'button'} disabled={submit.isBusy}>
+          {submit.isBusy ? busyLabel : label}
+        </button>
+        {onCancel && (
+          <button type="button" class="button quiet" onClick={onCancel}>
+            {cancelLabel}
+          </button>
+        )}
+      </div>
+    </form>
+  )
+}
+
+export interface FieldProps {
+  readonly label: string
+  /** Absent = the element keeps it. */
+  readonly value?: string
+  readonly hint?: string
+  readonly kind?: 'text' | 'password' | 'decimal' | 'whole' | 'moment' | 'lines'
+  readonly isRequired?: boolean
+  readonly lengthMax?: number
+  onChange(value: string): void
+}
+
+const types = { text: 'text', password: 'password', decimal: 'text', whole: 'text', moment: 'datetime-local' } as const
+/** Browsers show the title beside a value they reject. */
+const numbers = {
+  decimal: {
+    inputMode: 'decimal',
+    pattern: '[0-9]+([.][0-9]{1,9})?',
+    title: 'US dollars as a plain number with a decimal point: 25 or 2.50',
+  },
+  whole: { inputMode: 'numeric', pattern: '[0-9]+', title: 'A whole number without sign, comma or unit: 60' },
+} as const
+
+export function Field(props: FieldProps) {
+  const { label, value, hint, kind = 'text', isRequired = false, lengthMax, onChange } = props
+  const id = useId()
+  const shared = {
+    id,
+    ...(value !== undefined && { value }),
+    required: isRequired,
+    spellcheck: false,
+    autocomplete: kind === 'password' ? 'new-password' : 'off',
+    ...(hint !== undefined && { 'aria-describedby': `${id}-hint` }),
+    ...(lengthMax !== undefined && { maxLength: lengthMax }),
+    onInput: ({ currentTarget }: { readonly currentTarget: { readonly value: string } }) =>
+      onChange(currentTarget.value),
+  }
+  return (
+    <div class="field-with-hint">
+      <label class="field" for={id}>
+        <span>{label}</span>
+        {kind === 'lines' ? (
+          <textarea rows={3} {...shared} />
+        ) : (
+          <input type={types[kind]} {...shared} {...(kind === 'decimal' || kind === 'whole' ? numbers[kind] : {})} />
+        )}
+      </label>
+      {hint !== undefined && (
+        <p id={`${id}-hint`} class="hint">
+          {hint}
+        </p>
+      )}
+    </div>
+  )
+}
+
+export interface Option {
+  readonly value: string
+  readonly label: string
+}
+
+export interface ChoiceProps {
+  readonly label: string
+  readonly value: string
+  readonly options: readonly Option[]
+  readonly hint?: string
+  readonly isRequired?: boolean
+  readonly isWide?: boolean
+  onChange(value: string): void
+}
+
+/** A labelled menu. */
+export function Choice({ label, value, options, hint, isRequired, isWide, onChange }: ChoiceProps) {
+  const menu = (
+    <label class={isWide ? 'field wide' : 'field'}>
+      <span>{label}</span>
+      <select value={value} required={isRequired} onChange={({ currentTarget }) => onChange(currentTarget.value)}>
+        {options.map((option) => (
+          <option key={option.value} value={option.value}>
+            {option.label}
+          </option>
+        ))}
+      </select>
+    </label>
+  )
+  if (hint === undefined) return menu
+  return (
+    <div class="field-with-hint">
+      {menu}
+      <p class="hint">{hint}</p>
+    </div>
+  )
+}
+
+export interface CheckboxProps {
+  readonly label: string
+  readonly isChecked: boolean
+  readonly isDisabled?: boolean
+  onChange(isChecked: boolean): void
+}
+
+export function Checkbox({ label, isChecked, isDisabled, onChange }: CheckboxProps) {
+  return (
+    <label class="tick">
+      <input
+        type="checkbox"
+        checked={isChecked}
+        disabled={isDisabled}
+        onChange={({ currentTarget }) => onChange(currentTarget.checked)}
+      />
+      <span>{label}</span>
+    </label>
+  )
+}
+
+/** The lines of a text, trimmed, without empty ones. Commas separate too. */
+export function linesOf(text: string): readonly string[] {
+  return text
+    .split(/[\n,]/)
+    .map((line) => line.trim())
+    .filter((line) => line !== '')
+}

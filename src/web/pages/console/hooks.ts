@@ -1,0 +1,200 @@
+// The console's data hooks: a query, a list with pages, a change, an idempotency key, and filters kept in the address.
+
+import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
+import { ApiError, callApi, nextPagePath } from './api-client.ts'
+import type { ListAnswer } from './api-types.ts'
+
+export interface Query<Value> {
+  /** The last good answer; undefined = none yet. */
+  readonly value: Value | undefined
+  readonly error: ApiError | undefined
+  readonly isLoading: boolean
+  reload(): void
+}
+
+export interface QueryOptions<Value> {
+  /** Absent = one call to the API, with the key as its path. */
+  load?(signal: AbortSignal): Promise<Value | ApiError>
+  /** Shows the value of the previous key until the new one has loaded. */
+  readonly keepPrevious?: boolean
+}
+
+interface QueryState<Value> {
+  readonly key: string | undefined
+  readonly value?: Value | undefined
+  readonly error?: ApiError
+}
+
+/**
+ * Loads a value when the component mounts, when the key changes, and on `reload`. While it loads, the value of the same key
+ * stays; answers to superseded calls are dropped. A key of undefined loads nothing yet.
+ */
+export function useQuery<Value>(key: string | undefined, options: QueryOptions<Value> = {}): Query<Value> {
+  const [state, setState] = useState<QueryState<Value>>({ key })
+  const [reloads, setReloads] = useState(0)
+  const [isLoading, setLoading] = useState(true)
+  const load = useRef(options.load)
+  load.current = options.load
+  useEffect(() => {
+    if (key === undefined) return
+    const leaving = new AbortController()
+    const run = async () => {
+      const answer = await (load.current?.(leaving.signal) ?? callApi<Value>(key, { signal: leaving.signal }))
+      if (leaving.signal.aborted) return
+      setLoading(false)
+      setState((before) => {
+        if (!(answer instanceof ApiError)) return { key, value: answer }
+        return { ...(before.key === key && { value: before.value }), key, error: answer }
+      })
+    }
+    setLoading(true)
+    void run()
+    return () => leaving.abort()
+  }, [key, reloads])
+  const reload = useCallback(() => setReloads((before) => before + 1), [])
+  const isCurrent = state.key === key || options.keepPrevious === true
+  return { value: isCurrent ? state.value : undefined, error: isCurrent ? state.error : undefined, isLoading, reload }
+}
+
+export interface Pages<Item> {
+  readonly items: readonly Item[]
+  readonly hasMore: boolean
+  readonly isLoadingMore: boolean
+  /** Why the last further page did not load. */
+  readonly moreError: ApiError | undefined
+  loadMore(): void
+}
+
+/** A list with further pages on demand. `first` is its first page; a new first page starts over. */
+export function usePages<Item>(path: string, first: ListAnswer<Item> | undefined): Pages<Item> {
+  const [later, setLater] = useState<
+    { readonly after: ListAnswer<Item>; readonly page: ListAnswer<Item> } | undefined
+  >()
+  const submit = useSubmit()
+  const added = later && later.after === first ? later.page : undefined
+  const cursor = (added ?? first)?.next_cursor ?? null
+  return {
+    items: [...(first?.data ?? []), ...(added?.data ?? [])],
+    hasMore: cursor !== null,
+    isLoadingMore: submit.isBusy,
+    moreError: submit.error,
+    loadMore() {
+      if (cursor === null || !first) return
+      submit.run(
+        () => callApi<ListAnswer<Item>>(nextPagePath(path, cursor)),
+        ({ data, next_cursor }) =>
+          setLater({ after: first, page: { data: [...(added?.data ?? []), ...data], next_cursor } }),
+      )
+    },
+  }
+}
+
+export interface List<Item> extends Pages<Item> {
+  readonly error: ApiError | undefined
+  readonly isLoading: boolean
+  reload(): void
+  /** Puts an item that the server pushed on top; an item with the same id is replaced. */
+  add(item: Item): void
+}
+
+/** A list of the API with its pages. A path of undefined loads nothing yet. */
+export function useList<Item>(path: string | undefined, idOf: (item: Item) => string): List<Item> {
+  const first = useQuery<ListAnswer<Item>>(path, { keepPrevious: true })
+  const pages = usePages(path ?? '', first.value)
+  const [added, setAdded] = useState<readonly Item[]>([])
+  useEffect(() => setAdded([]), [first.value])
+  const add = useCallback(
+    (item: Item) => setAdded((before) => [item, ...before.filter((each) => idOf(each) !== idOf(item))]),
+    [],
+  )
+  const fresh = new Set(added.map(idOf))
+  return {
+    ...pages,
+    items: [...added, ...pages.items.filter((item) => !fresh.has(idOf(item)))],
+    error: first.error,
+    isLoading: first.isLoading,
+    reload: first.reload,
+    add,
+  }
+}
+
+export interface Submit {
+  readonly isBusy: boolean
+  readonly error: ApiError | undefined
+  run<Value>(call: () => Promise<Value | ApiError>, onDone: (value: Value) => void): void
+}
+
+/** Sends a change once, however often its button is pressed. */
+export function useSubmit(): Submit {
+  const [isBusy, setBusy] = useState(false)
+  const [error, setError] = useState<ApiError | undefined>(undefined)
+  // A ref, because a second press can come before the state has rendered.
+  const isRunning = useRef(false)
+  return {
+    isBusy,
+    error,
+    run(call, onDone) {
+      if (isRunning.current) return
+      isRunning.current = true
+      setBusy(true)
+      setError(undefined)
+      const finish = async () => {
+        const answer = await call()
+        isRunning.current = false
+        setBusy(false)
+        if (answer instanceof ApiError) setError(answer)
+        else onDone(answer)
+      }
+      void finish()
+    },
+  }
+}
+
+/**
+ * An idempotency key for a form. It stays the same while the form's content does, so that pressing again after a lost
+ * response returns the first result; changed content gets a new key.
+ */
+export function useIdempotencyKey(content: unknown): string {
+  const text = JSON.stringify(content)
+  const kept = useRef({ text, key: '' })
+  if (kept.current.key === '' || kept.current.text !== text) kept.current = { text, key: createKey() }
+  return kept.current.key
+}
+
+/** Not randomUUID, which browsers hide on plain http. */
+function createKey(): string {
+  const bytes = crypto.getRandomValues(new Uint8Array(16))
+  return `console-${Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('')}`
+}
+
+export type AddressQuery<Name extends string> = Readonly<Record<Name, string>>
+
+/** Filters kept in the address, so that views can be shared and Back works; empty = not set. `names` must not change. */
+export function useAddressQuery<Name extends string>(
+  names: readonly Name[],
+): readonly [AddressQuery<Name>, (change: Partial<AddressQuery<Name>>) => void] {
+  const [query, setQuery] = useState<AddressQuery<Name>>(() => readAddress(names, ''))
+  useEffect(() => {
+    const read = () => setQuery(readAddress(names, location.search))
+    read()
+    addEventListener('popstate', read)
+    return () => removeEventListener('popstate', read)
+  }, [])
+  const change = (changed: Partial<AddressQuery<Name>>) => {
+    const next = { ...readAddress(names, location.search), ...changed }
+    const params = new URLSearchParams(location.search)
+    for (const name of names) {
+      if (next[name] === '') params.delete(name)
+      else params.set(name, next[name])
+    }
+    const text = params.toString()
+    history.pushState(null, '', text === '' ? location.pathname : `${location.pathname}?${text}`)
+    setQuery(next)
+  }
+  return [query, change]
+}
+
+function readAddress<Name extends string>(names: readonly Name[], search: string): AddressQuery<Name> {
+  const params = new URLSearchParams(search)
+  return Object.fromEntries(names.map((name) => [name, params.get(name) ?? ''])) as Record<Name, string>
+}

@@ -1,0 +1,133 @@
+/** @jsxImportSource preact */
+// The frame of every page, rendered the same on the server and in the browser: masthead, content, footer. Also the page
+// that only shows a message.
+
+import type { ComponentType } from 'preact'
+import { useState } from 'preact/hooks'
+import {
+  type Frame,
+  type NoticeData,
+  type Page,
+  type PageData,
+  type PageKind,
+  type Theme,
+  themeCookie,
+  themes,
+} from '../page-data.ts'
+
+/** The pages that a bundle contains; the catalog's script does not carry the console. */
+export type PageComponents = { readonly [Kind in PageKind]?: ComponentType<PageData[Kind]> }
+
+export interface PageViewProps {
+  readonly page: Page
+  readonly frame: Frame
+  readonly components: PageComponents
+}
+
+export function PageView({ page, frame, components }: PageViewProps) {
+  // `Page` pairs every kind with its data; TypeScript cannot follow that the kind's component takes it.
+  const Content = components[page.kind] as ComponentType<Page['data']> | undefined
+  return (
+    <>
+      <a class="skip" href="#main">
+        Skip to content
+      </a>
+      <Masthead kind={page.kind} frame={frame} />
+      <main id="main" tabIndex={-1}>
+        {Content && <Content {...page.data} />}
+      </main>
+      <footer class="footer">
+        <span>Tollgate {frame.version}</span>
+        <span>Prices are in US dollars per million tokens, exactly as billed.</span>
+      </footer>
+    </>
+  )
+}
+
+/** A message with links, for example when a page does not exist. */
+export function NoticePage({ title, text, links }: NoticeData) {
+  return (
+    <section class="notice">
+      <h1>{title}</h1>
+      <p>{text}</p>
+      <ul class="plain">
+        {links.map(({ href, label }) => (
+          <li key={href}>
+            <a href={href}>{label}</a>
+          </li>
+        ))}
+      </ul>
+    </section>
+  )
+}
+
+function Masthead({ kind, frame }: { readonly kind: PageKind; readonly frame: Frame }) {
+  const isConsole = kind === 'console' || kind === 'sign-in'
+  return (
+    <header class="masthead">
+      <div class="masthead-row">
+        <a class="brand" href="/">
+          <Logo />
+          <span>Tollgate</span>
+        </a>
+        <nav aria-label="Pages">
+          <a href="/" aria-current={kind === 'list' ? 'page' : undefined}>
+            Models
+          </a>
+          <a href="/console" aria-current={isConsole ? 'page' : undefined}>
+            {frame.isSignedIn || isConsole ? 'Console' : 'Sign in'}
+          </a>
+        </nav>
+        <ThemeSwitch theme={frame.theme} />
+      </div>
+      <div class="stripe" aria-hidden="true" />
+    </header>
+  )
+}
+
+function Logo() {
+  return (
+    <svg class="logo" viewBox="0 0 32 32" width="28" height="28" aria-hidden="true" focusable="false">
+      <path class="logo-road" d="M3 28h26" />
+      <path class="logo-post" d="M8 28V13" />
+      <path class="logo-arm" d="M8 15 27 6" />
+      <path class="logo-stripes" d="M12.5 12.9l3.2-1.5M19.6 9.5l3.2-1.5" />
+      <circle class="logo-light" cx="8" cy="11" r="3" />
+    </svg>
+  )
+}
+
+const yearSeconds = 31_536_000
+
+const themeIcons: Readonly<Record<Theme, string>> = {
+  // Half a disc, a sun, a moon.
+  system: 'M10 3a7 7 0 1 0 0 14zM10 3a7 7 0 0 1 0 14',
+  light:
+    'M10 6.5a3.5 3.5 0 1 0 0 7a3.5 3.5 0 1 0 0-7M10 1.5v2M10 16.5v2M1.5 10h2M16.5 10h2M4 4l1.4 1.4M14.6 14.6 16 16M4 16l1.4-1.4M14.6 5.4 16 4',
+  dark: 'M16.5 12.2A7 7 0 0 1 7.8 3.5a7 7 0 1 0 8.7 8.7z',
+}
+
+/** Kept in a cookie, so that the server renders the next page in the same theme. */
+function ThemeSwitch({ theme }: { readonly theme: Theme }) {
+  const [chosen, choose] = useState(theme)
+  const change = () => {
+    const next = themes[(themes.indexOf(chosen) + 1) % themes.length] ?? 'system'
+    // biome-ignore lint/suspicious/noDocumentCookie: the Cookie Store API is missing on plain http, where gateways often are
+    document.cookie = `${themeCookie}=${next}; path=/; max-age=${yearSeconds}; samesite=lax`
+    document.documentElement.dataset.theme = next
+    choose(next)
+  }
+  return (
+    <button
+      type="button"
+      class="theme needs-script"
+      aria-label={`Theme: ${chosen}. Change theme`}
+      title={`Theme: ${chosen}`}
+      onClick={change}
+    >
+      <svg viewBox="0 0 20 20" width="20" height="20" aria-hidden="true" focusable="false">
+        <path d={themeIcons[chosen]} />
+      </svg>
+    </button>
+  )
+}

@@ -1,0 +1,184 @@
+// Figures and texts that the console computes: limits, balances, runway, palette results and audit log details.
+
+import { expect, test } from 'bun:test'
+import type { StatFigures, StatsAnswer, Transfer } from '../../src/web/pages/console/api-types.ts'
+import { csvText, withBalances } from '../../src/web/pages/console/billing/ledger.ts'
+import { paletteEntries } from '../../src/web/pages/console/palette-entries.ts'
+import { auditLines } from '../../src/web/pages/console/settings/audit-text.ts'
+import { firstTokenText, runwayText, spendRateOf } from '../../src/web/pages/console/usage/figures.ts'
+import { effectiveLimits, isoTimeOf } from '../../src/web/pages/console/values.ts'
+
+const key = { who: 'this key', limits: { requests_per_minute: 100, spend_per_day: '2.50' } }
+const project = { who: 'the project', limits: { requests_per_minute: 60, spend_per_day: '10.00' } }
+const workspace = { who: 'the workspace', limits: { requests_per_minute: 60, spend_per_month: '9.00' } }
+
+test('the tightest limit of each kind applies, and its holder is named', () => {
+  expect(effectiveLimits([key, project, workspace])).toEqual([
+    { name: 'requests_per_minute', value: 60, who: 'the project' },
+    { name: 'spend_per_day', value: '2.50', who: 'this key' },
+    { name: 'spend_per_month', value: '9.00', who: 'the workspace' },
+  ])
+})
+
+test('amounts are compared by value, not as text', () => {
+  const holders = [
+    { who: 'this key', limits: { spend_per_day: '10.00' } },
+    { who: 'the project', limits: { spend_per_day: '9.999999999' } },
+  ]
+  expect(effectiveLimits(holders)).toEqual([{ name: 'spend_per_day', value: '9.999999999', who: 'the project' }])
+})
+
+test('kinds without a limit are not listed', () => {
+  expect(effectiveLimits([{ who: 'this key', limits: { tokens_per_minute: null } }])).toEqual([])
+})
+
+const transfer = (part: Partial<Transfer>): Transfer => ({
+  id: 'tr_1',
+  kind: 'charge',
+  direction: 'out',
+  amount: '1.00',
+  request_id: null,
+  reference: null,
+  price_version: null,
+  estimated: false,
+  created_at: '2026-11-15T00:00:00.000Z',
+  ...part,
+})
+
+test('each transfer has the exact balance after it', () => {
+  const rows = withBalances('3.999999999', [
+    transfer({ amount: '0.000000001' }),
+    transfer({ kind: 'writeoff', amount: '7.00' }),
+    transfer({ kind: 'topup', direction: 'in', amount: '4.00' }),
+  ])
+  // 0 + 4.00 = 4.00; the write-off leaves the wallet alone; 4.00 − 0.000000001 = 3.999999999.
+  expect(rows.map(({ balance }) => balance)).toEqual(['3.999999999', '4.00', '4.00'])
+})
+
+test('CSV cells are never formulas, and quotes are escaped', () => {
+  const [row] = withBalances('1.00', [transfer({ reference: '=HYPERLINK("http://x","y")' })])
+  if (!row) throw new Error('a row went missing')
+  const [head, line] = csvText([row]).split('\r\n')
+  expect(head).toBe('created_at,id,kind,direction,amount,balance,request_id,reference,price_version,estimated')
+  expect(line).toBe(`2026-11-15T00:00:00.000Z,tr_1,charge,out,1.00,1.00,,"'=HYPERLINK(""http://x"",""y"")",,false`)
+})
+
+const figures = (cost: string): StatFigures => {
+  return { requests: 1, errors: 0, input_tokens: 1, output_tokens: 1, cost, first_event_ms: null }
+}
+
+const week = (cost: string, firstHour: string | undefined): StatsAnswer => ({
+  from: '2026-11-08T12:00:00.000Z',
+  to: '2026-11-15T12:00:00.000Z',
+  counted_until: '2026-11-15T12:00:00.000Z',
+  total: figures(cost),
+  hours: firstHour === undefined ? [] : [{ start: firstHour, ...figures(cost) }],
+  groups: [],
+  groups_left_off: 0,
+})
+
+test('the spend rate is measured over the week, or since its first request, and over an hour at least', () => {
+  // 14.00 in 7 days are 2.00 a day; 30.00 then last 15 days.
+  const whole = spendRateOf(week('14.00', '2026-11-08T12:00:00.000Z'))
+  expect(whole).toEqual({ perDay: 2, span: '7 days' })
+  expect(whole && runwayText('30.00', whole)).toBe('≈ 15 days')
+  // 1.00 in 6 hours are 4.00 a day; 2.00 last 12 hours.
+  const young = spendRateOf(week('1.00', '2026-11-15T06:00:00.000Z'))
+  expect(young).toEqual({ perDay: 4, span: '6 hours' })
+  expect(young && runwayText('2.00', young)).toBe('≈ 12 hours')
+  expect(young && runwayText('0.00', young)).toBe('less than an hour')
+  expect(young && runwayText('4000.00', young)).toBe('more than 999 days')
+  // A short burst counts as an hour: 0.50 × 24.
+  expect(spendRateOf(week('0.50', '2026-11-15T12:00:00.000Z'))).toEqual({ perDay: 12, span: 'hour' })
+})
+
+test('there is no spend rate without a charge', () => {
+  expect(spendRateOf(week('0.00', '2026-11-15T06:00:00.000Z'))).toBeUndefined()
+  expect(spendRateOf(week('0.00', undefined))).toBeUndefined()
+})
+
+test('the palette finds pages, models, keys and requests, labels that start with the word first', () => {
+  const sources = {
+    models: [
+      { id: 'acme/billow', name: 'Acme Billow' },
+      { id: 'acme/large', name: 'Acme Large' },
+    ],
+    keys: [{ id: 'key_1', name: 'bill printer', last4: '9f3e' }],
+  }
+  const found = (typed: string) => paletteEntries(typed, sources).map(({ label }) => label)
+  expect(found('bil')).toEqual(['Billing', 'bill printer', 'acme/billow'])
+  expect(found('acme large')).toEqual(['acme/large'])
+  expect(found('9f3e')).toEqual(['bill printer'])
+  expect(found('no such thing')).toEqual([])
+  expect(found('').slice(0, 2)).toEqual(['Usage', 'Requests'])
+  const id = 'req_01M7F3J2VBE4M8EPPQGBJ2MB2A'
+  expect(paletteEntries(` ${id.toLowerCase()} `, sources)[0]?.href).toBe(`/console/requests/${id}`)
+})
+
+const moment = (at: number) => new Date(at).toISOString()
+const wordsOf = (action: string, details: Readonly<Record<string, unknown>>) =>
+  auditLines({ action, details }, moment).map(({ name, text }) => (name === '' ? text : `${name}: ${text}`))
+
+test('limits in the audit log are shown in dollars, also where an entry has nano-dollars', () => {
+  const now = { requests_per_minute: 60, spend_per_day: '1.00', spend_per_month: '0.000000001' }
+  expect(wordsOf('limits.put', now)).toEqual(['60 requests/min, $1.00/day, $0.000000001/month'])
+  const before = { requests_per_minute: 60, spend_per_day: '1000000000', spend_per_month: '1' }
+  expect(wordsOf('limits.put', before)).toEqual(wordsOf('limits.put', now))
+  expect(wordsOf('limits.put', {})).toEqual(['no limits'])
+})
+
+test('null is shown by its meaning', () => {
+  const details = { project: 'prj_1', models: null, limits: {}, expires_at: null, from_anywhere: true }
+  expect(wordsOf('key.create', details)).toEqual([
+    'project: prj_1',
+    'models: all project models',
+    'limits: no limits',
+    'expires at: never',
+    'from anywhere: yes',
+  ])
+  expect(wordsOf('project.create', { models: null })).toEqual(['models: all models'])
+})
+
+test('values are shown formatted', () => {
+  const details = { models: ['a/*', 'b/c'], limits: { spend_per_day: '7000000000' }, expires_at: 0 }
+  expect(wordsOf('key.create', details)).toEqual([
+    'models: a/*, b/c',
+    'limits: $7.00/day',
+    'expires at: 1970-01-01T00:00:00.000Z',
+  ])
+  expect(wordsOf('wallet.topup', { amount: '25.00' })).toEqual(['amount: $25.00'])
+  expect(wordsOf('price.set', { price: { input: '1.2', output: '2.00' } })).toEqual([
+    'price: input $1.20, output $2.00',
+  ])
+  // Unknown values are shown raw.
+  expect(wordsOf('thing.made', { of: { a: 1 } })).toEqual(['of: {"a":1}'])
+})
+
+test('a time in the lowest bucket is shown as below its bound', () => {
+  expect([1, 13, 25, 26, 1250].map(firstTokenText)).toEqual([
+    'under 25 ms',
+    'under 25 ms',
+    'under 25 ms',
+    '≈ 26 ms',
+    '≈ 1.25 s',
+  ])
+})
+
+test('a time in the address is converted for the API, and an invalid one is dropped', () => {
+  expect(['2026-11-15', '2026-11-15T01:00:00+01:00', 'xx', ''].map(isoTimeOf)).toEqual([
+    '2026-11-15T00:00:00.000Z',
+    '2026-11-15T00:00:00.000Z',
+    '',
+    '',
+  ])
+})
+
+test('a time before 1970 or after 9999, which the API refuses, is dropped', () => {
+  const times = [
+    ['1969-12-31T23:59:59.999Z', ''],
+    ['1970-01-01T00:00:00.000Z', '1970-01-01T00:00:00.000Z'],
+    ['9999-12-31T23:59:59.999Z', '9999-12-31T23:59:59.999Z'],
+    ['+010000-01-01T00:00:00.000Z', ''],
+  ] as const
+  expect(times.map(([text]) => isoTimeOf(text))).toEqual(times.map(([, iso]) => iso))
+})
