@@ -4,7 +4,8 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { SQL } from 'bun'
-import { asOrdinaryUser, freePort } from '../test/parts/postgres.ts'
+import { freePort } from '../test/parts/free-port.ts'
+import { asOrdinaryUser } from '../test/parts/postgres.ts'
 
 export interface Server extends AsyncDisposable {
   readonly pid: number

@@ -2,6 +2,7 @@ import { afterAll, expect, test } from 'bun:test'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { freePort } from './parts/free-port.ts'
 import { gatewayCommand } from './parts/program.ts'
 
 // A master secret is replaced as an operator does it: processes, a restart, the command, killed now and then, another
@@ -91,13 +92,6 @@ function startUpstream(known: ReadonlySet<string>) {
   })
 }
 
-async function freePort(): Promise<number> {
-  const server = Bun.serve({ hostname: '127.0.0.1', port: 0, fetch: () => new Response() })
-  const { port } = server
-  await server.stop(true)
-  return port ?? 0
-}
-
 interface Tenant {
   readonly key: string
   readonly ownKey: string
@@ -106,7 +100,7 @@ interface Tenant {
 test('K3, A4: a new master secret under load, killed and resumed, and the old one dropped: nothing fails', async () => {
   const ownKeys = new Set(['platform-key'])
   await using upstream = startUpstream(ownKeys)
-  const port = await freePort()
+  const port = freePort()
   const url = `http://127.0.0.1:${port}`
   writeFileSync(
     join(folder, 'tollgate.yaml'),

@@ -1,6 +1,7 @@
 import { afterAll, describe, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { freePort } from '../parts/free-port.ts'
 import { findPostgresPrograms, sharedPostgres } from '../parts/postgres.ts'
 import { ask, createSite, type Site } from './site.ts'
 
@@ -11,12 +12,6 @@ const children: Bun.Subprocess[] = []
 afterAll(() => {
   for (const child of children) child.kill('SIGKILL')
 })
-
-function freePort(): number {
-  const listener = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data() {} } })
-  listener.stop(true)
-  return listener.port
-}
 
 /** Everything it prints, read as it comes. */
 function watch(child: Bun.Subprocess<'ignore', 'pipe', 'pipe'>) {

@@ -5,7 +5,8 @@ import { mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { SQL } from 'bun'
-import { asOrdinaryUser, findPostgresPrograms, freePort, makeData, sourceVariables } from './postgres.ts'
+import { freePort } from './free-port.ts'
+import { asOrdinaryUser, findPostgresPrograms, makeData, sourceVariables } from './postgres.ts'
 
 export interface CrashPostgres extends AsyncDisposable {
   /** A new, empty database; its URL. */

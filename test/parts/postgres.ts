@@ -9,6 +9,7 @@ import { SQL } from 'bun'
 import { systemClock } from '../../src/kernel/clock.ts'
 import { migrate } from '../../src/store/migrate.ts'
 import { openDatabase } from '../../src/store/open-database.ts'
+import { freePort } from './free-port.ts'
 
 const debianRoot = '/usr/lib/postgresql'
 const superuser = 'tollgate'
@@ -237,11 +238,4 @@ export function asOrdinaryUser(folder: string): string[] {
   chownSync(folder, user, group)
   if (Bun.which('setpriv') === null) return ['runuser', '-u', 'postgres', '--']
   return ['setpriv', `--reuid=${user}`, `--regid=${group}`, '--clear-groups']
-}
-
-export function freePort(): number {
-  const listener = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data() {} } })
-  const { port } = listener
-  listener.stop(true)
-  return port
 }

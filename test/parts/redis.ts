@@ -1,6 +1,8 @@
 // A private, throw-away Redis server for one test: on a free port, in memory only, gone when the process ends, however
 // it ends. It can be stopped and started again on the same port, and made to hang.
 
+import { freePort } from './free-port.ts'
+
 export interface RedisServer extends AsyncDisposable {
   readonly url: string
   /** As a crash: what it knew is gone. */
@@ -77,11 +79,4 @@ async function untilReady(port: number, keeper: Bun.Subprocess): Promise<void> {
       client.close()
     }
   }
-}
-
-function freePort(): number {
-  const listener = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data() {} } })
-  const { port } = listener
-  listener.stop(true)
-  return port
 }

@@ -3,6 +3,7 @@ import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createThrowAwayFolder, forEachEngine, type Place } from '../../../test/parts/engines.ts'
+import { freePort } from '../../../test/parts/free-port.ts'
 import { gatewayCommand } from '../../../test/parts/program.ts'
 import type { Config } from '../../config/config.ts'
 import { Secret } from '../../kernel/secret.ts'
@@ -79,16 +80,9 @@ function startProvider() {
   })
 }
 
-async function freePort(): Promise<number> {
-  const server = Bun.serve({ hostname: '127.0.0.1', port: 0, fetch: () => new Response() })
-  const { port } = server
-  await server.stop(true)
-  return port ?? 0
-}
-
 test('before the first start nothing is wrong, and nothing is made', async () => {
   const folder = createFolder()
-  const { exit, of } = await findings(folder, { TOLLGATE_PORT: String(await freePort()) })
+  const { exit, of } = await findings(folder, { TOLLGATE_PORT: String(freePort()) })
   expect(exit).toBe(0)
   expect(of('data folder')).toMatchObject([{ verdict: 'note', advice: expect.stringContaining('npm start') }])
   expect(of('database')).toMatchObject([{ verdict: 'note' }])
@@ -125,7 +119,7 @@ test('each provider key is tried, a wrong one is found, and none is shown', asyn
       '  - { id: closed, dialect: anthropic-messages, base_url: "http://127.0.0.1:1", api_key: canary-good }\n',
     ].join('')}`,
   )
-  const env = { A_KEY: 'canary-good', TOLLGATE_PORT: String(await freePort()) }
+  const env = { A_KEY: 'canary-good', TOLLGATE_PORT: String(freePort()) }
   const { exit, of, out } = await findings(folder, env)
   expect(exit).toBe(1)
   const verdicts = of('provider').map(({ what, verdict }) => `${what.split(' ')[0]} ${verdict}`)
@@ -149,7 +143,7 @@ test('each provider key is tried, a wrong one is found, and none is shown', asyn
 })
 
 test('a running gateway is asked as its clients ask it; open folders, wrong keys and wrong secrets are found', async () => {
-  const port = await freePort()
+  const port = freePort()
   const folder = createFolder(`server: { port: ${port} }\n`)
   const gateway = spawn(folder, [], { TOLLGATE_LOG: 'json' })
   const listening = Promise.withResolvers<void>()

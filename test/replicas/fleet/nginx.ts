@@ -4,6 +4,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createThrowAwayFolder } from '../../parts/engines.ts'
+import { freePort } from '../../parts/free-port.ts'
 import type { Balancer } from './balancer.ts'
 import type { Fleet } from './fleet.ts'
 import { until } from './proof.ts'
@@ -62,11 +63,4 @@ export async function startNginx(fleet: Fronted): Promise<Nginx> {
       folder[Symbol.dispose]()
     },
   }
-}
-
-function freePort(): number {
-  const listener = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data() {} } })
-  const { port } = listener
-  listener.stop(true)
-  return port
 }
