@@ -6,10 +6,9 @@ import type { Clock } from '../kernel/clock.ts'
 import type { WorkspaceId } from '../kernel/ids.ts'
 import type { Limiter } from '../limits/limiter.ts'
 import { createMemoryLimiter } from '../limits/memory-limiter.ts'
-import { createLiveReplicas } from '../limits/shared/live-replicas.ts'
-import { createRedisLimiter } from '../limits/shared/redis-limiter.ts'
-import type { LimiterMode, SharedLimiter } from '../limits/shared/shared-limiter.ts'
-import { createSqlLimiter } from '../limits/shared/sql-limiter.ts'
+import { createRedisLoads } from '../limits/redis-loads.ts'
+import { createSharedLimiter, type LimiterMode, type SharedLimiter } from '../limits/shared-limiter.ts'
+import { createLiveReplicas, createSqlLoads } from '../limits/sql-loads.ts'
 import { openRedis } from '../store/redis.ts'
 import type { Log } from '../telemetry/log.ts'
 import { type Change, changeOf } from '../tenancy/changes/change.ts'
@@ -56,12 +55,11 @@ export function createFleet(deps: FleetDependencies): Fleet {
     // The share is that of those who live now, not of those who did some seconds ago.
     if (mode.kind === 'share') void live.refresh()
   }
-  const counting = { clock, liveReplicas: () => live.count(), onMode }
-  const shared: SharedLimiter | undefined = !isShared
-    ? undefined
-    : redis
-      ? createRedisLimiter({ ...counting, redis })
-      : createSqlLimiter({ ...counting, database })
+  let shared: SharedLimiter | undefined
+  if (isShared) {
+    const store = redis ? createRedisLoads(redis) : createSqlLoads(database)
+    shared = createSharedLimiter({ store, clock, liveReplicas: () => live.count(), onMode })
+  }
   const changes = createChanges({
     database,
     ...(redis && { redis }),
