@@ -39,7 +39,7 @@ const examples: readonly Example[] = [
     breaks: 'a file outside every folder',
     files: { 'src/helpers.ts': '' },
     finding:
-      'src/helpers.ts:1: stands in no layer. Put it into one of the folders main, app, config, http, web, cli, api, generation, routing, providers, dialects, catalog, ledger, limits, tenancy, telemetry, wire, store, kernel',
+      'src/helpers.ts:1: stands in no layer. Put it into one of the folders main, app, config, http, web, cli, api, pipeline, routing, providers, dialects, catalog, ledger, limits, tenancy, telemetry, wire, store, kernel',
   },
   {
     breaks: 'an import from a layer above',
