@@ -1,35 +1,29 @@
 // A model whose only route fails for a moment, or permanently, as the official clients for JavaScript and Python see it.
 // The clients do not retry here: only the gateway does.
 
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
+import { afterAll, beforeEach, describe, expect, test } from 'bun:test'
 import { behave } from '../faults/misbehave.ts'
 import { failFirst, hiccups } from '../parts/failing-provider.ts'
-import { type Gateway, requestRecords, startGateway, upstreamConfig } from '../parts/gateway.ts'
+import { requestRecords, startGateway, stopAll, upstreamConfig } from '../parts/gateway.ts'
 import { createJumpClock } from '../parts/jump-clock.ts'
 import { chatClientNames, isChatClient, messageClientNames, readError } from '../parts/official-clients.ts'
-import { startUpstream, type Upstream, type UpstreamHandler } from '../parts/upstream.ts'
+import { startUpstream, type UpstreamHandler } from '../parts/upstream.ts'
 import { pythonClients } from '../recipes/python.ts'
 import { createTalk } from './talk.ts'
 
-let gateway: Gateway
-let upstream: Upstream
 const clock = createJumpClock()
 /** Before each test: the balance, and how many requests were recorded. */
 let before = { balance: 0, records: 0 }
-beforeAll(async () => {
-  upstream = startUpstream(() => {})
-  gateway = await startGateway({ config: upstreamConfig(upstream.url), clock })
-})
+
+const upstream = startUpstream(() => {})
+const gateway = await startGateway({ config: upstreamConfig(upstream.url), clock })
 beforeEach(async () => {
   // After a day no failure of an earlier test counts against a route.
   clock.jump(86_400)
   upstream.calls.length = 0
   before = { balance: await balance(), records: (await requestRecords(gateway, 0)).length }
 })
-afterAll(async () => {
-  await gateway.stop()
-  upstream.stop()
-})
+afterAll(() => stopAll(gateway, upstream))
 
 const answer: UpstreamHandler = (call, reply) => behave({ call, reply, streams: call.json().stream === true })
 /** 3 tokens in at $1.00 and 2 out at $2.00 per million. */
