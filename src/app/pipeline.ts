@@ -7,11 +7,6 @@ import type { Dialects } from '../dialects/dialect.ts'
 import { gemini } from '../dialects/gemini/index.ts'
 import { openaiChat } from '../dialects/openai-chat/index.ts'
 import { openaiResponses } from '../dialects/openai-responses/index.ts'
-import { createCountTokens } from '../generation/count-tokens.ts'
-import { createGenerate, type Generate } from '../generation/generate.ts'
-import { InputRatios } from '../generation/input-ratio.ts'
-import { Owed } from '../generation/owed.ts'
-import { createTicker, type Ticker } from '../generation/ticker.ts'
 import { createMetricsRoute } from '../http/metrics.ts'
 import { memoryLimit } from '../http/shedding.ts'
 import { createFailpoint } from '../kernel/failpoint.ts'
@@ -20,6 +15,11 @@ import { createId, type RequestId } from '../kernel/ids.ts'
 import { randomUnit } from '../kernel/random.ts'
 import { createLedger } from '../ledger/create-ledger.ts'
 import type { Ledger } from '../ledger/ledger.ts'
+import { createCountTokens } from '../pipeline/count-tokens.ts'
+import { createGenerate, type Generate } from '../pipeline/generate.ts'
+import { InputRatios } from '../pipeline/input-ratio.ts'
+import { Owed } from '../pipeline/owed.ts'
+import { createTicker, type Ticker } from '../pipeline/ticker.ts'
 import { createSandboxTransport } from '../providers/sandbox/transport.ts'
 import { createHealth, type Health } from '../routing/health/health.ts'
 import type { HealthNotice } from '../routing/health/note-outcome.ts'
@@ -121,7 +121,7 @@ export async function createPipeline(deps: PipelineDependencies): Promise<Pipeli
     isCharged: async (id) => (await ledger.transfersOf(id)).length > 0,
     replica: realLedger.replica,
   })
-  const generation = {
+  const shared = {
     clock,
     log,
     ticker,
@@ -154,8 +154,8 @@ export async function createPipeline(deps: PipelineDependencies): Promise<Pipeli
     },
   }
   return {
-    generate: createGenerate(generation),
-    countTokens: createCountTokens(generation),
+    generate: createGenerate(shared),
+    countTokens: createCountTokens(shared),
     ledger,
     requests,
     health,
