@@ -1,6 +1,7 @@
 // The first steps of every call that names a model: who calls, what they sent, how much they may, and where it could go.
 // Each can end the call; nothing has been sent to a provider yet.
 
+import type { Caller } from '../tenancy/caller.ts'
 import type { Envelope } from '../dialects/canonical/translation.ts'
 import { Failure, invalidRequest } from '../kernel/failure.ts'
 import { type Limiter, limitFailure, type Refused } from '../limits/limiter.ts'
@@ -11,9 +12,8 @@ import type { HealthPlan } from '../routing/health/plan-with-health.ts'
 import type { RetryBudget } from '../routing/health/retry-budget.ts'
 import type { StickyRoutes } from '../routing/health/sticky.ts'
 import type { Offer, OfferedModel } from '../routing/offer.ts'
-import type { Caller } from '../tenancy/caller.ts'
-import type { CredentialCache } from '../tenancy/credentials/credential-cache.ts'
-import { allowsSource, sourceFailure } from '../tenancy/sources.ts'
+import { allowsSource, sourceFailure } from '../tenancy/allowlist.ts'
+import type { CredentialCache } from '../tenancy/credentials.ts'
 import type { BodyRoom } from '../wire/body-room.ts'
 import { BodyFault, readBody } from '../wire/read-body.ts'
 import { conversationKey } from './conversation-key.ts'
