@@ -53,7 +53,7 @@ export const slowFiles: Readonly<Record<string, number>> = {
   'test/work/guard.test.ts': 12,
   'test/replicas/fleet/changes.test.ts': 11,
   'test/keep-alives.test.ts': 11,
-  'src/limits/shared/same-as-memory.property.test.ts': 20,
+  'src/limits/same-as-memory.property.test.ts': 20,
   'test/faults/black-hole.test.ts': 14,
   'test/upgrade/upgrade.test.ts': 10,
   'test/conformance/requests.test.ts': 15,
