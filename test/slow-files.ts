@@ -31,7 +31,7 @@ export const slowFiles: Readonly<Record<string, number>> = {
   'test/slow-readers.test.ts': 22,
   'test/work/guard.test.ts': 22,
   'test/deploy/migrate-to-postgres.test.ts': 21,
-  'src/limits/shared/same-as-memory.property.test.ts': 20,
+  'src/limits/same-as-memory.property.test.ts': 20,
   'test/money/burst.test.ts': 20,
   'test/recipes/claude-code.test.ts': 20,
   'test/soak/soak.test.ts': 20,

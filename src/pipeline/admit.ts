@@ -3,8 +3,7 @@
 
 import type { Envelope } from '../dialects/canonical/translation.ts'
 import { Failure, invalidRequest } from '../kernel/failure.ts'
-import { limitFailure } from '../limits/limit-failure.ts'
-import type { Limiter, Refused } from '../limits/limiter.ts'
+import { type Limiter, limitFailure, type Refused } from '../limits/limiter.ts'
 import type { Candidate } from '../routing/candidate.ts'
 import { candidateRecords } from '../routing/explain-plan.ts'
 import type { Health } from '../routing/health/health.ts'

@@ -1,7 +1,6 @@
 import { expect, test } from 'bun:test'
-import { createEngineStore, type EngineStore } from '../../../test/parts/load-store.ts'
-import type { LimitScope, Limits } from '../limit.ts'
-import type { Admission, Arrival, Refused } from '../limiter.ts'
+import { createEngineStore, type EngineStore } from '../../test/parts/load-store.ts'
+import type { Admission, Arrival, LimitScope, Limits, Refused } from './limiter.ts'
 import { createSharedLimiter, type LimiterMode, type SharedLimiter } from './shared-limiter.ts'
 
 interface Bench extends Disposable {
@@ -12,7 +11,7 @@ interface Bench extends Disposable {
 }
 
 /** Three limiters on one store, all by one clock that stands still. */
-function createBench({ patienceMs = 60_000, leaseMs = 1e9 } = {}): Bench {
+function createBench({ timeoutMs = 60_000, leaseMs = 1e9 } = {}): Bench {
   const modes: LimiterMode[] = []
   const bench = { nowMs: 1_000_000, modes }
   const store = createEngineStore(() => bench.nowMs)
@@ -21,7 +20,7 @@ function createBench({ patienceMs = 60_000, leaseMs = 1e9 } = {}): Bench {
     createSharedLimiter({
       store,
       clock,
-      patienceMs,
+      timeoutMs,
       leaseMs,
       liveReplicas: () => 3,
       onMode: (mode) => modes.push(mode),
@@ -56,8 +55,8 @@ async function exhaust(limiter: SharedLimiter, scope: LimitScope, tokens = 0, ma
   return { admissions, count: admissions.length, refusal }
 }
 
-function storeIsAway(): never {
-  throw new Error('nobody there')
+function storeFails(): never {
+  throw new Error('connection refused')
 }
 
 /** The store is asked again after a while; waits for that, not for a time. */
@@ -65,7 +64,7 @@ async function untilShared(...limiters: readonly SharedLimiter[]): Promise<void>
   while (limiters.some(({ mode }) => mode.kind !== 'shared')) await Bun.sleep(5)
 }
 
-test('requests without limits are answered at once and never reach the store', () => {
+test('requests without limits are admitted at once and never reach the store', () => {
   using bench = createBench()
   const limiter = limiterOf(bench, 0)
   const first = limiter.admit([key({})], 1000)
@@ -75,7 +74,7 @@ test('requests without limits are answered at once and never reach the store', (
   expect(limiter.scopeCount).toBe(0)
 })
 
-test('who asks while a batch is under way shares the next one', async () => {
+test('requests that come while a batch is in progress share the next one', async () => {
   using bench = createBench()
   const limiter = limiterOf(bench, 0)
   const first = limiter.admit([key({ requestsPerMinute: 50 })], 0)
@@ -84,10 +83,10 @@ test('who asks while a batch is under way shares the next one', async () => {
   const others = Array.from({ length: 99 }, () => limiter.admit([key({ requestsPerMinute: 50 })], 0))
   const verdicts = await Promise.all([first, ...others])
   expect(verdicts.filter(({ kind }) => kind === 'admitted')).toHaveLength(50)
-  expect(bench.store.batches.map(({ operations }) => operations.length)).toEqual([1, 99])
+  expect(bench.store.batches.map(({ admits }) => admits.length)).toEqual([1, 99])
 })
 
-test('three together admit what one would, to the last place', async () => {
+test('three limiters together admit exactly what one would', async () => {
   using bench = createBench()
   const scope = key({ requestsPerMinute: 100, concurrentRequests: 70 })
   const asked = bench.limiters.flatMap((limiter) => Array.from({ length: 200 }, () => limiter.admit([scope], 0)))
@@ -100,20 +99,20 @@ test('three together admit what one would, to the last place', async () => {
   expect((await exhaust(limiterOf(bench, 1), scope)).count).toBe(30)
 })
 
-test('a store that fails leaves each process its share, and says so', async () => {
+test('while the store fails, each process admits its share and reports it', async () => {
   using bench = createBench()
-  bench.store.behaviour = storeIsAway
+  bench.store.behaviour = storeFails
   for (const limiter of bench.limiters) {
     const { count, refusal } = await exhaust(limiter, key({ requestsPerMinute: 60 }))
     expect(count).toBe(20)
     expect(refusal).toMatchObject({ limit: 'requests', max: 20, used: 20, retryAfterMs: 3000 })
-    expect(limiter.mode).toEqual({ kind: 'share', since: 1_000_000, replicas: 3, why: 'nobody there' })
+    expect(limiter.mode).toEqual({ kind: 'share', since: 1_000_000, replicas: 3, why: 'connection refused' })
   }
 })
 
-test('a share is at least one, and nothing of nothing', async () => {
+test('a share is at least 1, and 0 of a limit of 0', async () => {
   using bench = createBench()
-  bench.store.behaviour = storeIsAway
+  bench.store.behaviour = storeFails
   const limiter = limiterOf(bench, 0)
   expect((await exhaust(limiter, key({ requestsPerMinute: 2 }, 'a'))).count).toBe(1)
   expect((await exhaust(limiter, key({ requestsPerMinute: 0 }, 'b'))).count).toBe(0)
@@ -121,12 +120,12 @@ test('a share is at least one, and nothing of nothing', async () => {
   expect((await exhaust(limiter, key({ tokensPerMinute: 300 }, 'd'), 30)).count).toBe(3)
 })
 
-test('of what was left when the store went away everyone has a part', async () => {
+test('a share starts with the part of what was left when the store last answered', async () => {
   using bench = createBench()
   const scope = key({ requestsPerMinute: 60 })
   const limiter = limiterOf(bench, 0)
   await exhaust(limiter, scope, 0, 30)
-  bench.store.behaviour = storeIsAway
+  bench.store.behaviour = storeFails
   // 30 of 60 are left: 10 of the 20 of this process.
   expect((await exhaust(limiter, scope)).count).toBe(10)
   // It has not seen that half was used: its whole share.
@@ -135,7 +134,7 @@ test('of what was left when the store went away everyone has a part', async () =
 
 test('a share refills at its part of the pace', async () => {
   using bench = createBench()
-  bench.store.behaviour = storeIsAway
+  bench.store.behaviour = storeFails
   const limiter = limiterOf(bench, 0)
   await exhaust(limiter, key({ requestsPerMinute: 60 }))
   bench.nowMs += 9000
@@ -143,12 +142,12 @@ test('a share refills at its part of the pace', async () => {
 })
 
 for (const forgets of [false, true]) {
-  test(`what was let through meanwhile counts when the store is back, also if it ${forgets ? 'forgot' : 'kept'} all`, async () => {
+  test(`what was admitted on a share counts when the store is back and has ${forgets ? 'lost' : 'kept'} its counts`, async () => {
     using bench = createBench()
     const scope = key({ requestsPerMinute: 60 })
     const limiter = limiterOf(bench, 0)
     await exhaust(limiter, scope, 0, 30)
-    bench.store.behaviour = storeIsAway
+    bench.store.behaviour = storeFails
     await exhaust(limiter, scope)
     bench.store.behaviour = () => {}
     if (forgets) bench.store.forget()
@@ -159,13 +158,13 @@ for (const forgets of [false, true]) {
   })
 }
 
-test('three that lose the store and find it empty go above the limit only by what they did not know of', async () => {
+test('three limiters that find the store empty exceed the limit only by what they did not know', async () => {
   using bench = createBench()
   const scope = key({ requestsPerMinute: 90, tokensPerMinute: 9000 })
   let total = 0
   for (const limiter of bench.limiters) total += (await exhaust(limiter, scope, 100, 20)).count
   // They know of 20, 40 and 60 that are used: of 30 each, rounded down, so much is left.
-  bench.store.behaviour = storeIsAway
+  bench.store.behaviour = storeFails
   const alone = await Promise.all(bench.limiters.map((limiter) => exhaust(limiter, scope, 100)))
   expect(alone.map(({ count }) => count)).toEqual([23, 16, 10])
   for (const { count } of alone) total += count
@@ -179,8 +178,8 @@ test('three that lose the store and find it empty go above the limit only by wha
   expect(total).toBeLessThanOrEqual(60 + 49 + (90 - 20 - 49))
 })
 
-test('a store that does not answer keeps nobody waiting, and what it takes late it gives back', async () => {
-  using bench = createBench({ patienceMs: 10 })
+test('a store that does not answer does not block requests, and what it takes late is given back', async () => {
+  using bench = createBench({ timeoutMs: 10 })
   const limiter = limiterOf(bench, 0)
   const { promise, resolve } = Promise.withResolvers<void>()
   bench.store.behaviour = () => promise
@@ -195,12 +194,12 @@ test('a store that does not answer keeps nobody waiting, and what it takes late 
   expect((await limiterOf(bench, 1).admit([scope], 0)).state.tokens?.remaining).toBe(700)
 })
 
-test('what runs counts while the store is away, whoever let it through', async () => {
+test('running requests count on the share, no matter who admitted them', async () => {
   using bench = createBench()
   const limiter = limiterOf(bench, 0)
   const scope = key({ concurrentRequests: 9 })
   const [first] = (await exhaust(limiter, scope, 0, 2)).admissions
-  bench.store.behaviour = storeIsAway
+  bench.store.behaviour = storeFails
   // Of its share of 3, two run.
   expect((await exhaust(limiter, scope)).count).toBe(1)
   first?.end(undefined)
@@ -217,7 +216,7 @@ test('corrections that could not be sent are made when the store is back', async
   const limiter = limiterOf(bench, 0)
   const scope = key({ tokensPerMinute: 900 })
   const { admissions } = await exhaust(limiter, scope, 900)
-  bench.store.behaviour = storeIsAway
+  bench.store.behaviour = storeFails
   await limiter.admit([key({ requestsPerMinute: 1 }, '2')], 0)
   admissions[0]?.end(100)
   bench.store.behaviour = () => {}
@@ -226,7 +225,7 @@ test('corrections that could not be sent are made when the store is back', async
   expect((await limiterOf(bench, 1).admit([scope], 0)).state.tokens?.remaining).toBe(800)
 })
 
-test('places of a process that died are free when its time is up', async () => {
+test('the slots of a dead process become free when its lease ends', async () => {
   using bench = createBench({ leaseMs: 15_000 })
   const scope = key({ concurrentRequests: 3 })
   await exhaust(limiterOf(bench, 0), scope, 0, 2)
@@ -239,12 +238,12 @@ test('places of a process that died are free when its time is up', async () => {
   expect((await exhaust(limiterOf(bench, 1), scope)).count).toBe(2)
 })
 
-test('a process that lives says so, where it has something running', async () => {
+test('a live process renews its slots', async () => {
   using bench = createBench({ leaseMs: 30 })
   await limiterOf(bench, 0).admit([key({ concurrentRequests: 3 })], 0)
   await limiterOf(bench, 0).admit([key({ requestsPerMinute: 3 }, '2')], 0)
-  const isRenewal = ({ operations, scopes }: (typeof bench.store.batches)[number]) =>
-    operations.length === 0 && scopes.length > 0
+  const isRenewal = ({ admits, corrections, scopes }: (typeof bench.store.batches)[number]) =>
+    admits.length + corrections.length === 0 && scopes.length > 0
   while (!bench.store.batches.some(isRenewal)) await Bun.sleep(5)
   expect(bench.store.batches.find(isRenewal)?.scopes).toEqual([{ id: 'key_1', running: 1, seed: undefined }])
 })
@@ -260,7 +259,7 @@ test('scopes with nothing taken are forgotten as others come', async () => {
   expect(limiter.scopeCount).toBeLessThan(10)
 })
 
-test('who arrives has a place here at once, and the store counts what came of it', async () => {
+test('an arrival has a slot here at once, and the store counts the request', async () => {
   using bench = createBench()
   const [limiter, other] = [limiterOf(bench, 0), limiterOf(bench, 1)]
   const scope = key({ concurrentRequests: 2, requestsPerMinute: 3 })

@@ -1,20 +1,19 @@
-// Several limiters on one store answer as one limiter of one process would, whatever is asked of which of them: the
-// verdict, the wait and what is left. For the plain arithmetic, for the script in Redis and for the rows in PostgreSQL.
+// Several limiters on one store give the same results as one in memory, for any distribution of requests: verdict, wait
+// and what is left. For the algorithm alone, the script in Redis and the rows in PostgreSQL.
 
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { createEngineStore } from '../../../test/parts/load-store.ts'
-import { findPostgresPrograms } from '../../../test/parts/postgres.ts'
-import { findRedisProgram, startRedis } from '../../../test/parts/redis.ts'
-import { openPostgresStore } from '../../../test/replicas/postgres-store.ts'
-import { systemClock } from '../../kernel/clock.ts'
-import { openRedis } from '../../store/redis.ts'
-import type { LimitScope, Limits } from '../limit.ts'
-import type { Admission, Refused } from '../limiter.ts'
-import { createMemoryLimiter } from '../memory-limiter.ts'
-import { createRedisLimiter } from './redis-limiter.ts'
+import { createEngineStore } from '../../test/parts/load-store.ts'
+import { findPostgresPrograms } from '../../test/parts/postgres.ts'
+import { findRedisProgram, startRedis } from '../../test/parts/redis.ts'
+import { openPostgresStore } from '../../test/replicas/postgres-store.ts'
+import { systemClock } from '../kernel/clock.ts'
+import { openRedis } from '../store/redis.ts'
+import type { Admission, LimitScope, Limits, Refused } from './limiter.ts'
+import { createMemoryLimiter } from './memory-limiter.ts'
+import { createRedisLoads } from './redis-loads.ts'
 import { createSharedLimiter, type SharedLimiter } from './shared-limiter.ts'
-import { createSqlLimiter } from './sql-limiter.ts'
+import { createSqlLoads } from './sql-loads.ts'
 
 interface Step {
   readonly afterMs: number
@@ -57,28 +56,23 @@ function someLimits(scale: number): fc.Arbitrary<Limits> {
 const setting = (scale: number) =>
   fc.array(someLimits(scale).map(withSome), { minLength: keys + 2, maxLength: keys + 2 })
 
-/** Most schedules shall begin with something to run into. */
+/** So that most schedules reach a limit. */
 function withSome(limits: Limits): Limits {
   return limits.tokensPerMinute === 0 || limits.requestsPerMinute === 0 ? { tokensPerMinute: 50 } : limits
 }
 
-const nobody: LimitScope = { kind: 'key', id: 'key_nobody', name: 'nobody', limits: { requestsPerMinute: 0 } }
-
 type Create = (nowMs: () => number) => readonly SharedLimiter[]
 
-/** The seventh comparison would see what the first six did, so every schedule has ids of its own. */
+/** Every schedule has its own ids, because the store keeps what earlier ones did. */
 let schedules = 0
 
 async function compare(create: Create, initial: readonly Limits[], steps: readonly Step[]): Promise<number> {
   // A time that a store could have: the numbers of reservations grow out of it.
   let nowMs = 1_800_000_000_000
-  const story = ++schedules
+  const schedule = ++schedules
   const limits = [...initial]
   const memory = createMemoryLimiter({ now: () => 0, monotonicMs: () => nowMs })
   const limiters = create(() => nowMs)
-  // As last asked with. The limiter of one process may or may not have looked at a scope just before its limits change,
-  // which makes a difference to it after two changes; a refusal takes nothing and lets it always look.
-  const asked = new Map<string, LimitScope>()
   const running: { readonly one: Admission; readonly other: Admission }[] = []
   let refusals = 0
   for (const { afterMs, replica, key, tokens, ends, change } of steps) {
@@ -92,15 +86,13 @@ async function compare(create: Create, initial: readonly Limits[], steps: readon
       continue
     }
     const scopes: LimitScope[] = [
-      { kind: 'key', id: `key_${story}_${key}`, name: `k${key}`, limits: limits[key] ?? {} },
-      { kind: 'project', id: `prj_${story}`, name: 'web', limits: limits[keys] ?? {} },
-      { kind: 'workspace', id: `ws_${story}`, name: 'acme', limits: limits[keys + 1] ?? {} },
+      { kind: 'key', id: `key_${schedule}_${key}`, name: `k${key}`, limits: limits[key] ?? {} },
+      { kind: 'project', id: `prj_${schedule}`, name: 'web', limits: limits[keys] ?? {} },
+      { kind: 'workspace', id: `ws_${schedule}`, name: 'acme', limits: limits[keys + 1] ?? {} },
     ]
-    memory.admit([...asked.values(), nobody], 0)
-    for (const scope of scopes) asked.set(scope.id, scope)
     const expected = memory.admit(scopes, tokens)
     const verdict = await limiters[replica]?.admit(scopes, tokens)
-    expect(told(verdict)).toEqual(told(expected))
+    expect(facts(verdict)).toEqual(facts(expected))
     if (expected.kind === 'refused') refusals++
     if (expected.kind === 'admitted' && verdict?.kind === 'admitted') running.push({ one: expected, other: verdict })
   }
@@ -111,7 +103,7 @@ async function compare(create: Create, initial: readonly Limits[], steps: readon
   return refusals
 }
 
-function told(verdict: Admission | Refused | undefined): object {
+function facts(verdict: Admission | Refused | undefined): object {
   return { ...verdict, end: undefined }
 }
 
@@ -120,7 +112,7 @@ async function compareMany(create: Create, scale: number, numRuns: number): Prom
   const motley = fc.asyncProperty(setting(scale), steps(scale), async (limits, steps) => {
     refusals += await compare(create, limits, steps)
   })
-  // Tokens of one scope only, and no changes: many reservations run at once, and their pasts meet.
+  // Tokens of one scope only, and no changes: many reservations run at once, and their low-water marks merge.
   const plain = fc.asyncProperty(fc.integer({ min: 20, max: 300 }), steps(1), async (tokensPerMinute, steps) => {
     const limits = [{}, {}, {}, { tokensPerMinute: tokensPerMinute * scale }]
     const calm = steps.map((step) => ({ ...step, change: undefined, tokens: (step.tokens % 40) * scale }))
@@ -131,19 +123,19 @@ async function compareMany(create: Create, scale: number, numRuns: number): Prom
   expect(refusals).toBeGreaterThan(numRuns)
 }
 
-/** Never late and never forgotten: the time of these tests does not pass by itself. */
-const patient = { clock: systemClock, liveReplicas: () => replicas, patienceMs: 60_000, leaseMs: 1e9 }
+/** No timeouts and no expiry: the time of these tests does not pass by itself. */
+const options = { clock: systemClock, liveReplicas: () => replicas, timeoutMs: 60_000, leaseMs: 1e9 }
 const times = <T>(make: () => T): T[] => Array.from({ length: replicas }, make)
 /** 2 × 10^8 × 500 = 10^11, the largest limit; 150 times as much is more than a request may have. */
 const scales = [1, 200_000_000]
 
-describe('three limiters answer as one', () => {
+describe('three limiters give the results of one', () => {
   for (const scale of scales) {
-    test(`with the arithmetic alone, tokens × ${scale}`, async () => {
+    test(`the algorithm alone, tokens × ${scale}`, async () => {
       await compareMany(
         (nowMs) => {
           const store = createEngineStore(nowMs)
-          return times(() => createSharedLimiter({ ...patient, store }))
+          return times(() => createSharedLimiter({ ...options, store }))
         },
         scale,
         400,
@@ -158,7 +150,7 @@ describe('three limiters answer as one', () => {
         const clients = times(() => openRedis({ url: server.url }))
         while (!clients.every((client) => client.connected)) await Bun.sleep(5)
         await compareMany(
-          (nowMs) => clients.map((redis) => createRedisLimiter({ ...patient, redis, nowMs })),
+          (nowMs) => clients.map((redis) => createSharedLimiter({ ...options, store: createRedisLoads(redis, nowMs) })),
           scale,
           400,
         )
@@ -171,7 +163,11 @@ describe('three limiters answer as one', () => {
     test('tokens × 1', async () => {
       await using store = await openPostgresStore()
       const { database } = store
-      await compareMany((nowMs) => times(() => createSqlLimiter({ ...patient, database, nowMs })), 1, 40)
+      await compareMany(
+        (nowMs) => times(() => createSharedLimiter({ ...options, store: createSqlLoads(database, nowMs) })),
+        1,
+        40,
+      )
     })
   })
 })

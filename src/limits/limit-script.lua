@@ -1,15 +1,15 @@
--- Applies a batch inside Redis, in one step: the same as apply-batch.ts, load-state.ts, past.ts and bucket.ts, under the
--- same names. KEYS: the scopes in the order of the batch. ARGV[1]: the batch as JSON. All numbers are whole and below
--- 2^53, where Lua is exact; they are packed by cmsgpack, because cjson would write 14 digits only.
+-- Applies a batch inside Redis, in one step: the same algorithm as load.ts and `applyBatch` in batch.ts, under the same
+-- names. KEYS: the scopes in the order of the batch. ARGV[1]: the batch as JSON. All numbers are whole and below 2^53,
+-- where Lua is exact; they are packed by cmsgpack, because cjson would write 14 digits only.
 
 local unitsPerWhole = 60000
-local pastsMax = 256
+local lowMarksMax = 256
 local sequencesPerMs = 1000
--- What still counts after this is a debt of a month.
+-- A load that still counts after this has a debt of a month.
 local lifetimeMaxMs = 2592000000
 
 local batch = cjson.decode(ARGV[1])
--- The server's time, one clock for all processes; only tests bring their own.
+-- The server's time, one clock for all processes; only tests send their own.
 local nowMs = batch.nowMs
 if not nowMs then
   local time = redis.call('TIME')
@@ -48,67 +48,71 @@ local function fits(bucket, wholes)
   return bucket.usedUnits <= math.max(0, bucket.limit - wholes) * unitsPerWhole
 end
 
--- Positions count from 1 here; `last` is the position of the last past that is looked at.
-local function lower(pasts, last, leastUnits)
+-- Positions count from 1 here; `last` is the position of the last mark that is considered.
+local function lowerMarks(lowMarks, last, leastUnits)
   local start = last + 1
-  while start > 1 and pasts[start - 1].leastUnits >= leastUnits do start = start - 1 end
+  while start > 1 and lowMarks[start - 1].leastUnits >= leastUnits do start = start - 1 end
   if start > last then return end
-  local oldest = pasts[start]
+  local oldest = lowMarks[start]
   oldest.leastUnits = leastUnits
   for _ = start + 1, last do
-    oldest.running = oldest.running + table.remove(pasts, start + 1).running
+    oldest.running = oldest.running + table.remove(lowMarks, start + 1).running
   end
 end
 
-local function dropEmpty(pasts)
-  while pasts[1] and pasts[1].leastUnits == 0 do table.remove(pasts, 1) end
+local function dropEmptyMarks(lowMarks)
+  while lowMarks[1] and lowMarks[1].leastUnits == 0 do table.remove(lowMarks, 1) end
 end
 
-local function joinNearest(pasts)
+local function joinNearestMarks(lowMarks)
   local nearest, least = 2, math.huge
-  for at = 2, #pasts do
-    local difference = pasts[at].leastUnits - pasts[at - 1].leastUnits
+  for at = 2, #lowMarks do
+    local difference = lowMarks[at].leastUnits - lowMarks[at - 1].leastUnits
     if difference < least then nearest, least = at, difference end
   end
-  local joined = table.remove(pasts, nearest)
-  pasts[nearest - 1].running = pasts[nearest - 1].running + joined.running
+  local joined = table.remove(lowMarks, nearest)
+  lowMarks[nearest - 1].running = lowMarks[nearest - 1].running + joined.running
 end
 
-local function reserve(load, sequence, tokens)
-  local bucket, pasts = load.tokens, load.pasts
-  lower(pasts, #pasts, bucket.usedUnits)
+local function reserve(load, tokens)
+  local bucket, lowMarks, sequence = load.tokens, load.lowMarks, load.sequence
+  load.sequence = sequence + 1
+  lowerMarks(lowMarks, #lowMarks, bucket.usedUnits)
   bucket.usedUnits = bucket.usedUnits + tokens * unitsPerWhole
-  pasts[#pasts + 1] = { first = sequence, leastUnits = bucket.usedUnits, running = 1 }
-  if #pasts > pastsMax then joinNearest(pasts) end
-  dropEmpty(pasts)
+  lowMarks[#lowMarks + 1] = { first = sequence, leastUnits = bucket.usedUnits, running = 1 }
+  if #lowMarks > lowMarksMax then joinNearestMarks(lowMarks) end
+  dropEmptyMarks(lowMarks)
+  return sequence
 end
 
-local function correct(load, sequence, reservedTokens, actualTokens)
-  local bucket, pasts = load.tokens, load.pasts
-  lower(pasts, #pasts, bucket.usedUnits)
-  local at = #pasts
-  while at > 0 and pasts[at].first > sequence do at = at - 1 end
-  local past = pasts[at]
-  local restUnits = (reservedTokens - actualTokens) * unitsPerWhole
+local function correct(load, correction)
+  if not load.tokens then load.tokens = newBucket(correction.tokensPerMinute) end
+  local bucket, lowMarks = load.tokens, load.lowMarks
+  advanceBucket(bucket)
+  lowerMarks(lowMarks, #lowMarks, bucket.usedUnits)
+  local at = #lowMarks
+  while at > 0 and lowMarks[at].first > correction.sequence do at = at - 1 end
+  local mark = lowMarks[at]
+  local restUnits = (correction.reservedTokens - correction.actualTokens) * unitsPerWhole
   if restUnits < 0 then bucket.usedUnits = bucket.usedUnits - restUnits end
-  if past then
-    past.running = past.running - 1
+  if mark then
+    mark.running = mark.running - 1
     if restUnits > 0 then
-      local units = math.min(restUnits, past.leastUnits)
+      local units = math.min(restUnits, mark.leastUnits)
       bucket.usedUnits = bucket.usedUnits - units
-      for later = at, #pasts do pasts[later].leastUnits = pasts[later].leastUnits - units end
-      lower(pasts, at, past.leastUnits)
+      for later = at, #lowMarks do lowMarks[later].leastUnits = lowMarks[later].leastUnits - units end
+      lowerMarks(lowMarks, at, mark.leastUnits)
     end
-    if past.running == 0 then
-      for still = 1, #pasts do
-        if pasts[still] == past then
-          table.remove(pasts, still)
+    if mark.running == 0 then
+      for still = 1, #lowMarks do
+        if lowMarks[still] == mark then
+          table.remove(lowMarks, still)
           break
         end
       end
     end
   end
-  dropEmpty(pasts)
+  dropEmptyMarks(lowMarks)
 end
 
 local function advanceLoad(load, limits)
@@ -131,19 +135,14 @@ local function seedLoad(load, seed)
   if load.tokens then seedBucket(load.tokens, seed.tokens, lostTokens) end
 end
 
-local function setPlace(load, running)
-  load.places[batch.replica] = running > 0 and { running = running, untilMs = untilMs } or nil
-end
-
-local function placeOf(load)
-  local place = load.places[batch.replica]
-  return place and place.running or 0
+local function setRunning(load, running)
+  load.slots[batch.replica] = running > 0 and { running = running, untilMs = untilMs } or nil
 end
 
 local function runningIn(load)
   local running = 0
-  for _, place in pairs(load.places) do
-    if place.untilMs > nowMs then running = running + place.running end
+  for _, slots in pairs(load.slots) do
+    if slots.untilMs > nowMs then running = running + slots.running end
   end
   return running
 end
@@ -156,14 +155,10 @@ end
 
 local function beginRequest(load, limits, tokens)
   if limits.requestsPerMinute then load.requests.usedUnits = load.requests.usedUnits + unitsPerWhole end
-  if not limits.tokensPerMinute then return -1 end
-  local sequence = load.sequence
-  load.sequence = sequence + 1
-  reserve(load, sequence, tokens)
-  return sequence
+  return limits.tokensPerMinute and reserve(load, tokens) or -1
 end
 
--- A load as ten numbers, -1 for what there is not; redis-limiter.ts reads them.
+-- A load as ten numbers, -1 for what is missing; redis-loads.ts reads them.
 local function putReading(answer, load, sequence)
   for _, bucket in ipairs({ load.requests or false, load.tokens or false }) do
     answer[#answer + 1] = bucket and bucket.limit or -1
@@ -190,26 +185,15 @@ local function admit(operation)
     local sequence = -1
     if admitted then
       sequence = beginRequest(load, scope.limits, operation.tokens)
-      setPlace(load, placeOf(load) + 1)
+      local slots = load.slots[batch.replica]
+      setRunning(load, (slots and slots.running or 0) + 1)
     end
     putReading(answer, load, sequence)
   end
   return answer
 end
 
-local function finish(operation)
-  for _, scope in ipairs(operation.scopes) do
-    local load, reservation = loads[scope.at + 1], scope.reservation
-    setPlace(load, math.max(0, placeOf(load) - 1))
-    if reservation then
-      if not load.tokens then load.tokens = newBucket(reservation.tokensPerMinute) end
-      advanceBucket(load.tokens)
-      correct(load, reservation.sequence, operation.reservedTokens, operation.actualTokens)
-    end
-  end
-end
-
--- At least so long; a little more does no harm. A test's time does not pass for Redis.
+-- At least this long; a little more does no harm. A test's time does not pass for Redis.
 local function lifetimeMs(load)
   if batch.nowMs then return lifetimeMaxMs end
   local lifetime = 0
@@ -219,8 +203,8 @@ local function lifetimeMs(load)
       lifetime = math.max(lifetime, drainedMs)
     end
   end
-  for replica, place in pairs(load.places) do
-    if place.untilMs <= nowMs then load.places[replica] = nil else lifetime = math.max(lifetime, place.untilMs - nowMs) end
+  for replica, slots in pairs(load.slots) do
+    if slots.untilMs <= nowMs then load.slots[replica] = nil else lifetime = math.max(lifetime, slots.untilMs - nowMs) end
   end
   return math.min(lifetime, lifetimeMaxMs)
 end
@@ -228,21 +212,17 @@ end
 for at, key in ipairs(KEYS) do
   local packed = redis.call('GET', key)
   local isWhole, load = pcall(cmsgpack.unpack, packed or '')
-  if not packed or not isWhole then load = { sequence = nowMs * sequencesPerMs, pasts = {}, places = {} } end
+  if not packed or not isWhole then load = { sequence = nowMs * sequencesPerMs, lowMarks = {}, slots = {} } end
   loads[at] = load
-  setPlace(load, batch.scopes[at].running)
+  setRunning(load, batch.scopes[at].running)
 end
 
-for _, operation in ipairs(batch.operations) do
-  if operation.kind == 'end' then finish(operation) end
-end
+for _, correction in ipairs(batch.corrections) do correct(loads[correction.at + 1], correction) end
 for at, scope in ipairs(batch.scopes) do
   if scope.seed then seedLoad(loads[at], scope.seed) end
 end
 local answers = {}
-for _, operation in ipairs(batch.operations) do
-  if operation.kind == 'admit' then answers[#answers + 1] = admit(operation) end
-end
+for at, operation in ipairs(batch.admits) do answers[at] = admit(operation) end
 
 for at, key in ipairs(KEYS) do
   local lifetime = lifetimeMs(loads[at])

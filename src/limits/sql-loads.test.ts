@@ -1,14 +1,21 @@
 import { describe, expect, test } from 'bun:test'
-import { findPostgresPrograms } from '../../../test/parts/postgres.ts'
-import { openPostgresStore } from '../../../test/replicas/postgres-store.ts'
-import { systemClock } from '../../kernel/clock.ts'
-import type { Database } from '../../store/database.ts'
-import type { LimitScope, Limits } from '../limit.ts'
-import { createLiveReplicas } from './live-replicas.ts'
-import { clearDrained, createSqlLimiter } from './sql-limiter.ts'
+import { findPostgresPrograms } from '../../test/parts/postgres.ts'
+import { openPostgresStore } from '../../test/replicas/postgres-store.ts'
+import { systemClock } from '../kernel/clock.ts'
+import type { Database } from '../store/database.ts'
+import type { LimitScope, Limits } from './limiter.ts'
+import { createSharedLimiter } from './shared-limiter.ts'
+import { clearDrained, createLiveReplicas, createSqlLoads } from './sql-loads.ts'
 
 const key = (limits: Limits, id = '1'): LimitScope => ({ kind: 'key', id: `key_${id}`, name: 'ci', limits })
-const options = { clock: systemClock, liveReplicas: () => 2, patienceMs: 60_000 }
+
+const createLimiter = (database: Database) =>
+  createSharedLimiter({
+    store: createSqlLoads(database),
+    clock: systemClock,
+    liveReplicas: () => 2,
+    timeoutMs: 60_000,
+  })
 
 function counted(database: Database): Database & { transactions: number } {
   const counter: Database & { transactions: number } = {
@@ -26,10 +33,10 @@ const rowIds = async ({ sql }: Database) =>
   (await sql<{ scope_id: string }>`SELECT scope_id FROM limit_loads ORDER BY scope_id`).map(({ scope_id }) => scope_id)
 
 describe.skipIf(findPostgresPrograms() === undefined)('limits in postgres', () => {
-  test('a hot key does not cost a transaction per request', async () => {
+  test('a busy key does not cost a transaction per request', async () => {
     await using store = await openPostgresStore()
     const database = counted(store.database)
-    const limiter = createSqlLimiter({ ...options, database })
+    const limiter = createLimiter(database)
     const asked = Array.from({ length: 1000 }, () => limiter.admit([key({ concurrentRequests: 400 })], 0))
     const verdicts = await Promise.all(asked)
     expect(verdicts.filter(({ kind }) => kind === 'admitted')).toHaveLength(400)
@@ -38,10 +45,10 @@ describe.skipIf(findPostgresPrograms() === undefined)('limits in postgres', () =
     await limiter.close()
   })
 
-  test('scopes asked for by many in different orders stand in nobody’s way', async () => {
+  test('replicas that lock the same scopes in different orders do not deadlock', async () => {
     await using store = await openPostgresStore()
     const { database } = store
-    const limiters = [1, 2, 3].map(() => createSqlLimiter({ ...options, database }))
+    const limiters = [1, 2, 3].map(() => createLimiter(database))
     const scopes = Array.from({ length: 20 }, (_, at) => key({ concurrentRequests: 1000 }, String(at)))
     const asked = limiters.flatMap((limiter, at) =>
       Array.from({ length: 100 }, (_, n) => limiter.admit([scopes, scopes.toReversed()][(at + n) % 2] ?? [], 0)),
@@ -52,10 +59,10 @@ describe.skipIf(findPostgresPrograms() === undefined)('limits in postgres', () =
     for (const limiter of limiters) await limiter.close()
   })
 
-  test('rows that say nothing any more are cleared, the others stay', async () => {
+  test('drained rows are deleted, the others stay', async () => {
     await using store = await openPostgresStore()
     const { database } = store
-    const limiter = createSqlLimiter({ ...options, database })
+    const limiter = createLimiter(database)
     const idle = await limiter.admit([key({ concurrentRequests: 5 }, 'idle')], 0)
     await limiter.admit([key({ requestsPerMinute: 1 }, 'used')], 0)
     if (idle.kind === 'admitted') idle.end(undefined)
@@ -66,10 +73,10 @@ describe.skipIf(findPostgresPrograms() === undefined)('limits in postgres', () =
     await limiter.close()
   })
 
-  test('without the table each process has its share, and comes back with it', async () => {
+  test('without the table each process uses its share, and counts together again when it is back', async () => {
     await using store = await openPostgresStore()
     const { database } = store
-    const limiter = createSqlLimiter({ ...options, database })
+    const limiter = createLimiter(database)
     const script = (text: string) => database.schemaTransaction((_, runScript) => runScript(text))
     await script('ALTER TABLE limit_loads RENAME TO away')
     const asked = Array.from({ length: 20 }, () => limiter.admit([key({ requestsPerMinute: 10 })], 0))
@@ -80,7 +87,7 @@ describe.skipIf(findPostgresPrograms() === undefined)('limits in postgres', () =
     await limiter.close()
   })
 
-  test('only those whose heartbeat is young are counted, and one at least', async () => {
+  test('live replicas are those with a recent heartbeat, and at least one', async () => {
     await using store = await openPostgresStore()
     const { database } = store
     const live = createLiveReplicas(database)
