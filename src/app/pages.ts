@@ -70,7 +70,7 @@ export function createPages(deps: PageDependencies): Pages {
         version,
         price: showPrice(price),
         source: publicSource(source),
-        since: isoTime(effectiveFrom),
+        effective_from: isoTime(effectiveFrom),
       }))
     },
     tokenPlace:
