@@ -1,18 +1,19 @@
 /** @jsxImportSource preact */
 // One request: its charge line by line, its attempts, the routes that were considered, and warnings.
 
-import { Fragment } from 'preact'
-import { countOf, exactCount, shortMs } from '../../../catalog/format.ts'
-import type { ConsoleData } from '../../../page-data.ts'
-import { CopyButton } from '../../components.tsx'
-import type { AttemptItem, ChargeLine, RequestDetails } from '../api-types.ts'
-import { Amount, CodeBlock, NameOf, Outcome, QueryView } from '../components.tsx'
-import { Moment } from '../context.tsx'
-import { useQuery } from '../hooks.ts'
-import { usdText } from '../values.ts'
+import { type ComponentChildren, Fragment } from 'preact'
+import { priceKindNames } from '../../catalog/entry.ts'
+import { countOf, exactCount, shortMs, usdText } from '../../catalog/format.ts'
+import type { ConsoleData } from '../../page-data.ts'
+import { CodeBlock, CopyButton, Facts } from '../components.tsx'
+import { type Column, DataTable } from '../table.tsx'
+import type { RequestDetails } from './api.ts'
+import { Amount, Card, NameOf, Outcome, QueryView } from './components.tsx'
+import { Moment } from './context.tsx'
+import { useApi } from './hooks.ts'
 
 export function RequestPage({ subject, address }: ConsoleData) {
-  const query = useQuery<RequestDetails>(`/api/requests/${encodeURIComponent(subject)}`)
+  const query = useApi('getRequest', { id: subject })
   return (
     <>
       <p class="breadcrumbs">
@@ -37,7 +38,7 @@ interface RequestProps {
 }
 
 function Details({ request, address }: RequestProps & { readonly address: string }) {
-  const { reason, warnings, notes, candidates, attempts } = request
+  const { id, reason, warnings, notes, candidates } = request
   const messages = [...warnings, ...notes]
   return (
     <>
@@ -46,17 +47,14 @@ function Details({ request, address }: RequestProps & { readonly address: string
           {reason}
         </p>
       )}
-      <Facts request={request} />
-      <section class="card" aria-labelledby="charge">
-        <h2 id="charge">Charge</h2>
+      <Facts class="facts-grid" facts={factsOf(request)} />
+      <Card title="Charge">
         <Charge request={request} />
-      </section>
-      <section class="card" aria-labelledby="attempts">
-        <h2 id="attempts">Attempts</h2>
-        <Attempts attempts={attempts} totalMs={request.total_ms} />
-      </section>
-      <section class="card" aria-labelledby="candidates">
-        <h2 id="candidates">Routes considered</h2>
+      </Card>
+      <Card title="Attempts">
+        <Attempts request={request} />
+      </Card>
+      <Card title="Routes considered">
         {candidates.length === 0 ? (
           <p>None.</p>
         ) : (
@@ -69,34 +67,32 @@ function Details({ request, address }: RequestProps & { readonly address: string
             ))}
           </ol>
         )}
-      </section>
+      </Card>
       {messages.length > 0 && (
-        <section class="card" aria-labelledby="warnings">
-          <h2 id="warnings">Warnings</h2>
+        <Card title="Warnings">
           <ul>
             {messages.map((text) => (
               <li key={text}>{text}</li>
             ))}
           </ul>
-        </section>
+        </Card>
       )}
-      <section class="card" aria-labelledby="cli">
-        <h2 id="cli">Open in CLI or API</h2>
-        <CodeBlock code={`tollgate explain ${request.id}`} what="command" />
+      <Card title="Open in CLI or API">
+        <CodeBlock code={`tollgate explain ${id}`} what="command" />
         <CodeBlock
-          code={`curl ${address}/api/requests/${request.id} -H "Authorization: Bearer $TOLLGATE_ADMIN_TOKEN"`}
+          code={`curl ${address}/api/requests/${id} -H "Authorization: Bearer $TOLLGATE_ADMIN_TOKEN"`}
           what="API request"
         />
-      </section>
+      </Card>
     </>
   )
 }
 
 const formats: Readonly<Record<string, string>> = { bytes: 'passed through', translation: 'translated' }
 
-function Facts({ request }: RequestProps) {
-  const { usage, lane } = request
-  const facts = [
+function factsOf(request: RequestDetails) {
+  const { usage, lane, key_id, project_id } = request
+  return [
     ['Outcome', <Outcome key="outcome" request={request} />],
     ['Started', <Moment key="started" at={request.started_at} />],
     ['Model', request.model ?? 'unknown'],
@@ -107,28 +103,22 @@ function Facts({ request }: RequestProps) {
     ['Duration', shortMs(request.total_ms)],
     ['Output', usage ? countOf(usage.output_tokens, 'token') : 'none'],
     ['Client', request.client ?? 'unknown'],
-    [
-      'Key',
-      <a key="key" href={`/console/requests?key=${request.key_id}`}>
-        <NameOf kind="keys" id={request.key_id} />
-      </a>,
-    ],
-    [
-      'Project',
-      <a key="project" href={`/console/requests?project=${request.project_id}`}>
-        <NameOf kind="projects" id={request.project_id} />
-      </a>,
-    ],
+    ['Key', <RequestsOf key="key" filter={`key=${key_id}`} kind="Key" id={key_id} />],
+    ['Project', <RequestsOf key="project" filter={`project=${project_id}`} kind="Project" id={project_id} />],
   ] as const
+}
+
+interface RequestsOfProps {
+  readonly filter: string
+  readonly kind: 'Key' | 'Project'
+  readonly id: string
+}
+
+function RequestsOf({ filter, kind, id }: RequestsOfProps) {
   return (
-    <dl class="facts-grid">
-      {facts.map(([name, value]) => (
-        <div key={name}>
-          <dt>{name}</dt>
-          <dd>{value}</dd>
-        </div>
-      ))}
-    </dl>
+    <a href={`/console/requests?${filter}`}>
+      <NameOf kind={kind} id={id} />
+    </a>
   )
 }
 
@@ -153,71 +143,46 @@ function providerText({ provider, upstream_model: model, code, attempts }: Reque
   return hasAnswer && provider !== null ? `${provider} ${model ?? ''}` : 'none'
 }
 
-const kindNames: Readonly<Record<ChargeLine['kind'], string>> = {
-  input: 'Input',
-  cache_read: 'Cache read',
-  cache_write: 'Cache write',
-  cache_write_1h: 'Cache write, 1 h',
-  output: 'Output',
-  audio_input: 'Audio input',
-  audio_cache_read: 'Audio cache read',
-  audio_output: 'Audio output',
-  web_search: 'Web searches',
+interface ChargeRow {
+  readonly name: ComponentChildren
+  readonly calculation: string
+  readonly amount: ComponentChildren
 }
+
+const chargeColumns: readonly Column<ChargeRow>[] = [
+  { label: 'Kind', show: ({ name }) => name },
+  { label: 'Count × price per million', isNumber: true, show: ({ calculation }) => calculation },
+  { label: 'Amount', isNumber: true, show: ({ amount }) => amount },
+]
 
 /** Count × price of every kind, to the last digit, with what was held and released. */
 function Charge({ request }: RequestProps) {
   const { charge, transfers, usage, held } = request
   if (!charge) return <p>{noChargeText(request)}</p>
+  const rows: ChargeRow[] = charge.lines.map(({ kind, tokens, price_per_million: price, amount }) => ({
+    name: priceKindNames[kind],
+    calculation: `${exactCount(tokens)} × ${usdText(price)}`,
+    amount: <Amount usd={amount} />,
+  }))
+  if (Number(charge.written_off) > 0) {
+    const amount = <Amount usd={`-${charge.written_off}`} />
+    rows.push({ name: 'Written off: exceeded the balance', calculation: '', amount })
+  }
+  const total = (
+    <strong data-charge={charge.charged}>
+      <Amount usd={charge.charged} />
+    </strong>
+  )
+  rows.push({ name: <strong>Total charge</strong>, calculation: '', amount: total })
   return (
     <>
-      <table class="compact-table charge-table">
-        <caption class="visually-hidden">The charge by kind of token</caption>
-        <thead>
-          <tr>
-            <th scope="col">Kind</th>
-            <th scope="col" class="number">
-              Count × price per million
-            </th>
-            <th scope="col" class="number">
-              Amount
-            </th>
-          </tr>
-        </thead>
-        <tbody>
-          {charge.lines.map(({ kind, tokens, price_per_million: price, amount }) => (
-            <tr key={kind}>
-              <th scope="row">{kindNames[kind]}</th>
-              <td class="number">
-                {exactCount(tokens)} × {usdText(price)}
-              </td>
-              <td class="number">
-                <Amount usd={amount} />
-              </td>
-            </tr>
-          ))}
-        </tbody>
-        <tfoot>
-          {Number(charge.written_off) > 0 && (
-            <tr>
-              <th scope="row" colSpan={2}>
-                Written off: exceeded the balance
-              </th>
-              <td class="number">
-                −<Amount usd={charge.written_off} />
-              </td>
-            </tr>
-          )}
-          <tr>
-            <th scope="row" colSpan={2}>
-              Total charge
-            </th>
-            <td class="number" data-charge={charge.charged}>
-              <Amount usd={charge.charged} />
-            </td>
-          </tr>
-        </tfoot>
-      </table>
+      <DataTable
+        class="compact-table charge-table"
+        caption="The charge by kind of token"
+        columns={chargeColumns}
+        rows={rows}
+        keyOf={(row) => String(rows.indexOf(row))}
+      />
       {transfers.map((transfer) => (
         <p key={transfer.id}>
           The {transfer.kind} <code>{transfer.id}</code> moved <Amount usd={transfer.amount} /> {transferText(transfer)}
@@ -254,56 +219,55 @@ function noChargeText({ cost, usage, code }: RequestDetails): string {
     : 'Nothing was charged for this request.'
 }
 
+type AttemptRow = RequestDetails['attempts'][number] & { readonly from: number; readonly scale: number }
+
 const barWidth = 400
 
+const attemptColumns: readonly Column<AttemptRow>[] = [
+  {
+    label: 'Attempt',
+    show: ({ provider, upstream_model: model }) => (
+      <>
+        {provider} <code>{model}</code>
+      </>
+    ),
+  },
+  { label: 'Outcome', show: ({ outcome }) => outcome },
+  { label: 'Response after', isNumber: true, show: ({ ms }) => shortMs(ms) },
+  {
+    label: 'Timeline',
+    show: ({ outcome, ms, from, scale }) => (
+      <svg viewBox={`0 0 ${barWidth} 10`} preserveAspectRatio="none" aria-hidden="true" focusable="false">
+        <rect
+          class={outcome === 'ok' ? 'ok' : 'failed'}
+          x={from * scale}
+          y="0"
+          width={Math.max(2, ms * scale)}
+          height="10"
+        />
+      </svg>
+    ),
+  },
+]
+
 /** The attempts in order, on one time scale. */
-function Attempts({ attempts, totalMs }: { readonly attempts: readonly AttemptItem[]; readonly totalMs: number }) {
+function Attempts({ request: { attempts, total_ms: totalMs } }: RequestProps) {
   if (attempts.length === 0) return <p>No provider was called.</p>
   const spent = attempts.reduce((sum, { ms }) => sum + ms, 0)
   const scale = barWidth / Math.max(spent, totalMs, 1)
   let elapsed = 0
   const rows = attempts.map((attempt) => {
-    const row = { ...attempt, from: elapsed }
+    const row = { ...attempt, from: elapsed, scale }
     elapsed += attempt.ms
     return row
   })
   return (
-    <table class="compact-table waterfall">
-      <caption class="visually-hidden">Attempts in order, with the time until each response</caption>
-      <thead>
-        <tr>
-          <th scope="col">Attempt</th>
-          <th scope="col">Outcome</th>
-          <th scope="col" class="number">
-            Response after
-          </th>
-          <th scope="col">
-            <span class="visually-hidden">Timeline</span>
-          </th>
-        </tr>
-      </thead>
-      <tbody>
-        {rows.map(({ provider, upstream_model: model, outcome, ms, from }, at) => (
-          <tr key={`${at} ${provider}`}>
-            <th scope="row">
-              {provider} <code>{model}</code>
-            </th>
-            <td>{outcome}</td>
-            <td class="number">{shortMs(ms)}</td>
-            <td class="bar">
-              <svg viewBox={`0 0 ${barWidth} 10`} preserveAspectRatio="none" aria-hidden="true" focusable="false">
-                <rect
-                  class={outcome === 'ok' ? 'ok' : 'failed'}
-                  x={from * scale}
-                  y="0"
-                  width={Math.max(2, ms * scale)}
-                  height="10"
-                />
-              </svg>
-            </td>
-          </tr>
-        ))}
-      </tbody>
-    </table>
+    <DataTable
+      class="compact-table waterfall"
+      caption="Attempts in order, with the time until each response"
+      columns={attemptColumns}
+      rows={rows}
+      keyOf={({ from, provider, upstream_model: model }) => `${from} ${provider} ${model}`}
+    />
   )
 }

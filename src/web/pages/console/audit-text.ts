@@ -1,9 +1,10 @@
 // The details of an audit log entry as text: money in dollars, null by its meaning, and the raw value where nothing better is
 // known.
 
-import { formatUsd, type Nano } from '../../../../kernel/money.ts'
-import type { AuditEntry } from '../api-types.ts'
-import { limitKinds, limitText, usdText } from '../values.ts'
+import type { ItemOf } from '../../../api/client.ts'
+import { formatUsd, type Nano } from '../../../kernel/money.ts'
+import { usdText } from '../../catalog/format.ts'
+import { limitKinds, limitText } from './figures.ts'
 
 export interface AuditLine {
   /** Empty where the text needs no name. */
@@ -15,7 +16,7 @@ export interface AuditLine {
 
 /** `moment` formats a time in epoch milliseconds. */
 export function auditLines(
-  { action, details }: Pick<AuditEntry, 'action' | 'details'>,
+  { action, details }: Pick<ItemOf<'listAudit'>, 'action' | 'details'>,
   moment: (at: number) => string,
 ): readonly AuditLine[] {
   if (action === 'limits.put') return [{ name: '', text: limitsText(details), isRaw: false }]

@@ -1,7 +1,25 @@
 // Calls the management API and the session endpoints with the browser's session. Changes are sent as JSON from the same
 // origin, which is what the gateway requires of a session. Failures are returned as values, never thrown.
 
-import type { ListAnswer } from './api-types.ts'
+import {
+  type AnswerOf,
+  type CallOf,
+  errorOf,
+  type ItemOf,
+  type ListName,
+  type QueryValues,
+  type Target,
+  targetOf,
+} from '../../../api/client.ts'
+import type { OperationName } from '../../../api/endpoints.ts'
+
+export type { AnswerOf, CallOf, ItemOf, ListName, OperationName }
+export type Workspace = ItemOf<'listWorkspaces'>
+export type Project = ItemOf<'listProjects'>
+export type Key = ItemOf<'listKeys'>
+export type KeyWithSecret = AnswerOf<'createKey'>
+export type RequestItem = ItemOf<'listRequests'>
+export type RequestDetails = AnswerOf<'getRequest'>
 
 /** Why a call failed, in words for the user. */
 export class ApiError {
@@ -17,17 +35,19 @@ export class ApiError {
   }
 }
 
-export interface ApiCall {
-  readonly method?: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
-  readonly body?: unknown
+export interface CallOptions {
   /** For a POST that must not take effect twice. */
   readonly idempotencyKey?: string
   readonly signal?: AbortSignal
 }
 
-/** `path` includes its query: `/api/keys?limit=10`. A response without a body gives undefined. */
-export async function callApi<Answer>(path: string, call: ApiCall = {}): Promise<Answer | ApiError> {
-  const answer = await send<Answer>(path, call)
+/** An answer without a body gives undefined. */
+export async function callApi<Name extends OperationName>(
+  name: Name,
+  call: CallOf<Name>,
+  options: CallOptions = {},
+): Promise<AnswerOf<Name> | ApiError> {
+  const answer = await send<AnswerOf<Name>>(targetOfCall(name, call), { ...options, body: call.body })
   if (answer instanceof ApiError && answer.status === 401) {
     // The same address now shows the sign-in page, which explains why and leads back here.
     sessionStorage.setItem(sessionEndedKey, 'yes')
@@ -36,8 +56,15 @@ export async function callApi<Answer>(path: string, call: ApiCall = {}): Promise
   return answer
 }
 
-async function send<Answer>(path: string, call: ApiCall): Promise<Answer | ApiError> {
-  const { method = 'GET', body, idempotencyKey, signal } = call
+export function targetOfCall<Name extends OperationName>(name: Name, call: CallOf<Name>): Target {
+  // The schemas check the query's types; here only its values matter.
+  return targetOf(name, call, call.query as QueryValues | undefined)
+}
+
+async function send<Answer>(
+  { method, path }: Target,
+  { body, idempotencyKey, signal }: CallOptions & { readonly body?: unknown } = {},
+): Promise<Answer | ApiError> {
   const headers: Record<string, string> = { accept: 'application/json' }
   if (body !== undefined) headers['content-type'] = 'application/json'
   if (idempotencyKey !== undefined) headers['idempotency-key'] = idempotencyKey
@@ -58,43 +85,53 @@ async function send<Answer>(path: string, call: ApiCall): Promise<Answer | ApiEr
 
 /** Also handles responses that are not the gateway's, such as a proxy's. */
 export async function apiErrorOf(response: Response): Promise<ApiError> {
-  const id = response.headers.get('x-request-id') ?? ''
-  let message = `The gateway responded with status ${response.status}.`
-  try {
-    const answer = (await response.json()) as { error?: { message?: unknown } }
-    if (typeof answer.error?.message === 'string') message = answer.error.message
-  } catch {
-    // Not JSON: report the status alone.
-  }
-  return new ApiError(response.status, message, id)
+  const json: unknown = await response.json().catch(() => undefined)
+  const message = errorOf(json)?.message ?? `The gateway responded with status ${response.status}.`
+  return new ApiError(response.status, message, response.headers.get('x-request-id') ?? '')
 }
 
-/** The path with a query of the given values; empty and undefined ones are left out. */
+/** A page of the console with filters in its address; empty and undefined ones are left out. */
 export function withQuery(path: string, query: Readonly<Record<string, string | undefined>>): string {
   const set = Object.entries(query).filter((pair): pair is [string, string] => pair[1] !== undefined && pair[1] !== '')
   const text = new URLSearchParams(set).toString()
   return text === '' ? path : `${path}?${text}`
 }
 
+export interface ListAnswer<Item> {
+  readonly data: readonly Item[]
+  readonly next_cursor: string | null
+}
+
+/** One page of a list; `cursor` is the previous page's. */
+export async function callForPage<Name extends ListName>(
+  name: Name,
+  call: CallOf<Name>,
+  cursor: string | undefined,
+  options: CallOptions = {},
+): Promise<ListAnswer<ItemOf<Name>> | ApiError> {
+  const paged = { ...call, query: { ...call.query, cursor } } as unknown as CallOf<Name>
+  return (await callApi(name, paged, options)) as ListAnswer<ItemOf<Name>> | ApiError
+}
+
 /** Stops an endless list. */
 const pagesMax = 1000
 
-/** All pages of a list; `path` may have a query. */
-export async function callForAll<Item>(path: string): Promise<readonly Item[] | ApiError> {
-  const items: Item[] = []
-  let next: string | undefined = `${path}${path.includes('?') ? '&' : '?'}limit=200`
-  const first = next
-  for (let page = 0; next !== undefined && page < pagesMax; page++) {
-    const answer: ListAnswer<Item> | ApiError = await callApi<ListAnswer<Item>>(next)
+/** The items of all pages. */
+export async function callForAll<Name extends ListName>(
+  name: Name,
+  call: CallOf<Name>,
+): Promise<readonly ItemOf<Name>[] | ApiError> {
+  const items: ItemOf<Name>[] = []
+  const longest = { ...call, query: { ...call.query, limit: 200 } } as unknown as CallOf<Name>
+  let cursor: string | undefined
+  for (let page = 0; page < pagesMax; page++) {
+    const answer = await callForPage(name, longest, cursor)
     if (answer instanceof ApiError) return answer
     items.push(...answer.data)
-    next = answer.next_cursor === null ? undefined : nextPagePath(first, answer.next_cursor)
+    if (answer.next_cursor === null) break
+    cursor = answer.next_cursor
   }
   return items
-}
-
-export function nextPagePath(path: string, cursor: string): string {
-  return `${path}${path.includes('?') ? '&' : '?'}cursor=${encodeURIComponent(cursor)}`
 }
 
 /** The results of several calls, or the first error among them. */
@@ -103,6 +140,11 @@ export async function callTogether<Values extends readonly unknown[]>(
 ): Promise<Values | ApiError> {
   const answers: readonly unknown[] = await Promise.all(calls)
   return answers.find((answer) => answer instanceof ApiError) ?? (answers as unknown as Values)
+}
+
+/** Ids of the built-in providers for which a workspace may store a key. */
+export function readKeyedProviders(): Promise<{ readonly providers: readonly string[] } | ApiError> {
+  return send({ method: 'GET', path: '/catalog/providers' })
 }
 
 const sessionEndedKey = 'tollgate-session-ended'
@@ -115,14 +157,14 @@ export function takeSessionEnded(): boolean {
 }
 
 export function signIn(credentials: { link: string } | { token: string }): Promise<unknown> {
-  return send('/console/session', { method: 'POST', body: credentials })
+  return send({ method: 'POST', path: '/console/session' }, { body: credentials })
 }
 
 export function signOut(): Promise<unknown> {
-  return send('/console/session', { method: 'DELETE' })
+  return send({ method: 'DELETE', path: '/console/session' })
 }
 
 /** Ends the sessions of all browsers. */
 export function signOutEverywhere(): Promise<unknown> {
-  return send('/console/sessions', { method: 'DELETE' })
+  return send({ method: 'DELETE', path: '/console/sessions' })
 }

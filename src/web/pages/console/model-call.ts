@@ -2,7 +2,7 @@
 // sent along.
 
 import { useEffect, useRef, useState } from 'preact/hooks'
-import { ApiError, apiErrorOf } from '../api-client.ts'
+import { ApiError, apiErrorOf } from './api.ts'
 
 export type Dialect = 'chat' | 'messages'
 
@@ -36,10 +36,19 @@ export interface PlaygroundAnswer {
   readonly problem: string
 }
 
-export const endpoints: Readonly<Record<Dialect, string>> = {
-  chat: '/v1/chat/completions',
-  messages: '/v1/messages',
-}
+/** Path, header options of curl, and headers of a browser's request. */
+export const dialects = {
+  chat: {
+    path: '/v1/chat/completions',
+    auth: '-H "Authorization: Bearer $TOLLGATE_KEY"',
+    headers: (key: string) => ({ authorization: `Bearer ${key}` }),
+  },
+  messages: {
+    path: '/v1/messages',
+    auth: '-H "x-api-key: $TOLLGATE_KEY" -H "anthropic-version: 2023-06-01"',
+    headers: (key: string) => ({ 'x-api-key': key, 'anthropic-version': '2023-06-01' }),
+  },
+} as const
 
 export function bodyOf({ dialect, model, prompt, maxTokens, tool }: PlaygroundRequest): object {
   const messages = [{ role: 'user', content: prompt }]
@@ -50,13 +59,6 @@ export function bodyOf({ dialect, model, prompt, maxTokens, tool }: PlaygroundRe
   const tools = tool && [{ type: 'function', function: tool }]
   const options = { stream: true, stream_options: { include_usage: true } }
   return { model, max_completion_tokens: maxTokens, ...options, messages, ...(tools && { tools }) }
-}
-
-function headersOf({ dialect, key }: PlaygroundRequest): Readonly<Record<string, string>> {
-  const json = { 'content-type': 'application/json' }
-  return dialect === 'chat'
-    ? { ...json, authorization: `Bearer ${key}` }
-    : { ...json, 'x-api-key': key, 'anthropic-version': '2023-06-01' }
 }
 
 export interface ModelCall {
@@ -115,9 +117,10 @@ async function callModel(
   listener: AnswerListener,
   signal: AbortSignal,
 ): Promise<PlaygroundAnswer | ApiError> {
-  const response = await fetch(endpoints[request.dialect], {
+  const { path, headers } = dialects[request.dialect]
+  const response = await fetch(path, {
     method: 'POST',
-    headers: headersOf(request),
+    headers: { 'content-type': 'application/json', ...headers(request.key) },
     body: JSON.stringify(bodyOf(request)),
     credentials: 'omit',
     signal,

@@ -3,29 +3,17 @@
 
 import type { ComponentChildren, TargetedSubmitEvent } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
-import type { CatalogEntry } from '../../../catalog/entry.ts'
-import { exactCount, shortMs } from '../../../catalog/format.ts'
-import type { ConsoleData } from '../../../page-data.ts'
-import { LiveStatus } from '../../components.tsx'
-import { followEvents, type LiveState } from '../../live-catalog.ts'
-import { withQuery } from '../api-client.ts'
-import type { ListAnswer, Project, RequestItem, UsageItem } from '../api-types.ts'
-import {
-  Amount,
-  type Column,
-  DataTable,
-  Empty,
-  ErrorNotice,
-  ExampleRequest,
-  Loading,
-  MoreButton,
-  NameOf,
-  Outcome,
-} from '../components.tsx'
-import { Moment, useTimeFormats, useWorkspaces } from '../context.tsx'
-import { Checkbox, Choice } from '../form.tsx'
-import { type AddressQuery, useAddressQuery, useList, useQuery } from '../hooks.ts'
-import { isoTimeOf } from '../values.ts'
+import { exactCount, shortMs } from '../../catalog/format.ts'
+import type { ConsoleData } from '../../page-data.ts'
+import { Button, LiveStatus } from '../components.tsx'
+import { followEvents, type LiveState } from '../live-catalog.ts'
+import type { Column } from '../table.tsx'
+import { type CallOf, type RequestItem, targetOfCall } from './api.ts'
+import { Amount, Empty, ExampleRequest, ListView, NameOf, Outcome } from './components.tsx'
+import { Moment, useTimeFormats, useWorkspaces } from './context.tsx'
+import { isoTimeOf } from './figures.ts'
+import { Checkbox, Choice } from './form.tsx'
+import { type AddressQuery, useAddressQuery, useApi, useList } from './hooks.ts'
 
 const filterNames = ['model', 'outcome', 'project', 'key', 'from', 'to', 'live'] as const
 type Filters = AddressQuery<(typeof filterNames)[number]>
@@ -33,20 +21,25 @@ type Filters = AddressQuery<(typeof filterNames)[number]>
 export function RequestsPage({ address }: ConsoleData) {
   const [query, change] = useAddressQuery(filterNames)
   const { chosen, isDecided } = useWorkspaces()
-  const { key, project, model, outcome } = query
-  const from = isoTimeOf(query.from)
-  const to = isoTimeOf(query.to)
-  const shared = { workspace_id: chosen?.id, project_id: project, key_id: key, model, outcome }
-  const filters = { ...shared, from, to }
-  const list = useList<RequestItem>(isDecided ? withQuery('/api/requests', filters) : undefined, ({ id }) => id)
+  const outcome = outcomes.find(({ value }) => value === query.outcome)?.value
+  const named = {
+    project_id: query.project || undefined,
+    key_id: query.key || undefined,
+    model: query.model || undefined,
+    outcome: outcome || undefined,
+  }
+  const period = { from: isoTimeOf(query.from) || undefined, to: isoTimeOf(query.to) || undefined }
+  const shared = { workspace_id: chosen?.id, ...named }
+  const filters = { ...shared, ...period }
+  const list = useList('listRequests', isDecided ? { query: filters } : undefined, ({ id }) => id)
   // A period that has ended gets no new requests.
-  const wantsLive = query.live !== 'off' && to === ''
+  const isLive = query.live !== 'off' && period.to === undefined && isDecided
   const live = useLiveRequests({
-    path: wantsLive && isDecided ? withQuery('/api/requests/events', shared) : undefined,
+    path: isLive ? targetOfCall('followRequests', { query: shared }).path : undefined,
     onOpen: list.reload,
     onRequest: list.add,
   })
-  const isFiltered = [key, project, model, outcome, from, to].some((value) => value !== '')
+  const isFiltered = [...Object.values(named), ...Object.values(period)].some((value) => value !== undefined)
   return (
     <>
       <div class="console-head">
@@ -55,25 +48,20 @@ export function RequestsPage({ address }: ConsoleData) {
       </div>
       <RequestFilters query={query} change={change} />
       {list.items.length > 0 && <ExportLinks filters={filters} />}
-      {list.error && <ErrorNotice error={list.error} retry={list.reload} />}
-      {list.items.length > 0 ? (
-        <DataTable
-          caption="Requests, newest first"
-          columns={columns}
-          rows={list.items}
-          keyOf={({ id }) => id}
-          hrefOf={({ id }) => `/console/requests/${id}`}
-        />
-      ) : list.isLoading ? (
-        <Loading what="requests" />
-      ) : (
-        !list.error && (
+      <ListView
+        what="requests"
+        moreLabel="Show older requests"
+        list={list}
+        caption="Requests, newest first"
+        columns={columns}
+        keyOf={({ id }) => id}
+        hrefOf={({ id }) => `/console/requests/${id}`}
+        empty={
           <Empty title={isFiltered ? 'No matching requests' : 'No requests yet'}>
             {isFiltered ? <p>Remove a filter or choose another period.</p> : <ExampleRequest address={address} />}
           </Empty>
-        )
-      )}
-      <MoreButton label="Show older requests" pages={list} />
+        }
+      />
     </>
   )
 }
@@ -95,7 +83,7 @@ function providerText({ provider, attempts }: RequestItem): string {
   return attempts.length > 1 ? `${provider}, ${attempts.length} attempts` : provider
 }
 
-function inputTokens(usage: UsageItem): number {
+function inputTokens(usage: NonNullable<RequestItem['usage']>): number {
   return usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens + usage.cache_write_1h_tokens
 }
 
@@ -127,17 +115,25 @@ function useLiveRequests({ path, onOpen, onRequest }: LiveRequestsOptions): Live
   return path === undefined ? undefined : state
 }
 
+const exports = [
+  { format: 'csv', label: 'CSV' },
+  { format: 'jsonl', label: 'JSON lines' },
+] as const
+
 /** Links, so that the browser itself writes what may be a very long file. */
-function ExportLinks({ filters }: { readonly filters: Readonly<Record<string, string | undefined>> }) {
+function ExportLinks({ filters }: { readonly filters: CallOf<'exportRequests'>['query'] }) {
   return (
     <p class="files">
-      <span class="hint">Export all matching requests:</span>{' '}
-      <a href={withQuery('/api/requests/export', { ...filters, format: 'csv' })} download="requests.csv">
-        CSV
-      </a>{' '}
-      <a href={withQuery('/api/requests/export', { ...filters, format: 'jsonl' })} download="requests.jsonl">
-        JSON lines
-      </a>
+      <span class="hint">Export all matching requests:</span>
+      {exports.map(({ format, label }) => (
+        <a
+          key={format}
+          href={targetOfCall('exportRequests', { query: { ...filters, format } }).path}
+          download={`requests.${format}`}
+        >
+          {label}
+        </a>
+      ))}
     </p>
   )
 }
@@ -170,7 +166,7 @@ function RequestFilters({ query, change }: RequestFiltersProps) {
       />
       {query.key !== '' && (
         <FilterChip onRemove={() => change({ key: '' })}>
-          key <NameOf kind="keys" id={query.key} />
+          key <NameOf kind="Key" id={query.key} />
         </FilterChip>
       )}
       {query.from !== '' && (
@@ -183,7 +179,7 @@ function RequestFilters({ query, change }: RequestFiltersProps) {
 
 /** A text field with suggestions: models that were removed from the catalog still have requests. */
 function ModelField({ model, onChoose }: { readonly model: string; onChoose(model: string): void }) {
-  const models = useQuery<ListAnswer<CatalogEntry>>('/api/catalog').value?.data ?? []
+  const models = useApi('getCatalog', {}).value?.data ?? []
   const [text, setText] = useState(model)
   useEffect(() => setText(model), [model])
   return (
@@ -211,8 +207,8 @@ function ModelField({ model, onChoose }: { readonly model: string; onChoose(mode
 /** Projects of one workspace; all workspaces together would have too many. */
 function ProjectField({ project, onChoose }: { readonly project: string; onChoose(project: string): void }) {
   const { current } = useWorkspaces()
-  const path = current && `/api/workspaces/${current.id}/projects?limit=200`
-  const projects = useQuery<ListAnswer<Project>>(path).value?.data ?? []
+  const call = current && { id: current.id, query: { limit: 200 } }
+  const projects = useApi('listProjects', call).value?.data ?? []
   const isListed = project === '' || projects.some(({ id }) => id === project)
   const options = [
     { value: '', label: current ? 'all' : 'all (choose a workspace)' },
@@ -244,9 +240,9 @@ function FindRequest() {
 
 function FilterChip({ children, onRemove }: { readonly children: ComponentChildren; onRemove(): void }) {
   return (
-    <button type="button" class="button quiet small" onClick={onRemove}>
+    <Button look="quiet small" onClick={onRemove}>
       {children} <span aria-hidden="true">×</span>
       <span class="visually-hidden">: remove this filter</span>
-    </button>
+    </Button>
   )
 }

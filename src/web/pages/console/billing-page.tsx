@@ -3,23 +3,15 @@
 // never edited.
 
 import { useState } from 'preact/hooks'
-import { ApiError, callApi, callForAll } from '../api-client.ts'
-import type { Correction, ListAnswer, TopUp, Transfer, Wallet } from '../api-types.ts'
-import {
-  type Column,
-  DataTable,
-  Empty,
-  ErrorNotice,
-  MoreButton,
-  QueryView,
-  Tile,
-  WorkspacePage,
-} from '../components.tsx'
-import { Moment } from '../context.tsx'
-import { Choice, Field, Form } from '../form.tsx'
-import { useIdempotencyKey, usePages, useQuery, useSubmit } from '../hooks.ts'
-import { usdText } from '../values.ts'
-import { csvText, type LedgerRow, withBalances } from './ledger.ts'
+import { usdText } from '../../catalog/format.ts'
+import { Button } from '../components.tsx'
+import { type Column, DataTable } from '../table.tsx'
+import { type AnswerOf, ApiError, callApi, callForAll, callForPage, type ListAnswer } from './api.ts'
+import { Empty, ErrorNotice, MoreButton, QueryView, Section, Tile, WorkspacePage } from './components.tsx'
+import { Moment } from './context.tsx'
+import { csvText, type LedgerRow, type Transfer, withBalances } from './figures.ts'
+import { Choice, Fields, Form } from './form.tsx'
+import { usePages, useQuery, useSubmit } from './hooks.ts'
 
 const intro = 'The workspace’s prepaid balance, exact to a billionth of a dollar. Requests are charged as they finish.'
 
@@ -31,8 +23,12 @@ export function BillingPage() {
   )
 }
 
+type Wallet = AnswerOf<'getWallet'>
+
 function BillingView({ workspaceId }: { readonly workspaceId: string }) {
-  const ledger = useQuery(workspaceId, { load: () => readLedger(workspaceId) })
+  const ledger = useQuery(workspaceId, () =>
+    readWithBalance(workspaceId, () => callForPage('listTransfers', pageOf(workspaceId), undefined)),
+  )
   const [done, setDone] = useState('')
   const report = (text: string) => {
     setDone(text)
@@ -73,39 +69,22 @@ function Balance({ wallet: { balance, held, available } }: { readonly wallet: Wa
   )
 }
 
-interface Ledger<Transfers> {
-  readonly wallet: Wallet
-  readonly transfers: Transfers
-}
-
 /** Under constant traffic the last try is shown as it is. */
 const triesMax = 4
 
-function transfersPath(workspaceId: string): string {
-  return `/api/workspaces/${workspaceId}/transfers?limit=50`
-}
-
-/** The balance and the newest transfers. */
-function readLedger(workspaceId: string): Promise<Ledger<ListAnswer<Transfer>> | ApiError> {
-  return readConsistently(workspaceId, () => callApi<ListAnswer<Transfer>>(transfersPath(workspaceId)))
-}
-
-function readWholeLedger(workspaceId: string): Promise<Ledger<readonly Transfer[]> | ApiError> {
-  return readConsistently(workspaceId, () => callForAll<Transfer>(`/api/workspaces/${workspaceId}/transfers`))
-}
+const pageOf = (id: string) => ({ id, query: { limit: 50 } })
 
 /** Repeats until the balance is the same before and after: another transfer in between would make every row wrong. */
-async function readConsistently<Transfers>(
-  workspaceId: string,
+async function readWithBalance<Transfers>(
+  id: string,
   read: () => Promise<Transfers | ApiError>,
-): Promise<Ledger<Transfers> | ApiError> {
-  const readWallet = () => callApi<Wallet>(`/api/workspaces/${workspaceId}/wallet`)
-  let before = await readWallet()
+): Promise<{ readonly wallet: Wallet; readonly transfers: Transfers } | ApiError> {
+  let before = await callApi('getWallet', { id })
   for (let tries = 1; ; tries++) {
     if (before instanceof ApiError) return before
     const transfers = await read()
     if (transfers instanceof ApiError) return transfers
-    const after = await readWallet()
+    const after = await callApi('getWallet', { id })
     if (after instanceof ApiError) return after
     if (before.balance === after.balance || tries === triesMax) return { wallet: after, transfers }
     before = after
@@ -117,39 +96,36 @@ interface MoneyFormProps {
   onDone(report: string): void
 }
 
-function TopUpForm({ workspaceId, onDone }: MoneyFormProps) {
-  const [amount, setAmount] = useState('')
-  const [reference, setReference] = useState('')
+const topUpFields = [
+  {
+    name: 'amount',
+    label: 'Amount in USD',
+    hint: 'Up to 1,000,000, for example 25.00',
+    kind: 'decimal',
+    isRequired: true,
+  },
+  { name: 'reference', label: 'Reference', hint: 'Optional, for example an invoice number.', lengthMax: 200 },
+] as const
+const noTopUp = { amount: '', reference: '' }
+
+function TopUpForm({ workspaceId: id, onDone }: MoneyFormProps) {
+  const [values, setValues] = useState(noTopUp)
+  const { amount, reference } = values
   const body = { amount: amount.trim(), ...(reference.trim() !== '' && { reference: reference.trim() }) }
-  const idempotencyKey = useIdempotencyKey(body)
-  const submit = useSubmit()
-  const send = () =>
-    submit.run(
-      () => callApi<TopUp>(`/api/workspaces/${workspaceId}/topups`, { method: 'POST', body, idempotencyKey }),
-      (topUp) => {
-        setAmount('')
-        setReference('')
-        onDone(`${usdText(topUp.amount)} added; the balance is ${usdText(topUp.balance)}.`)
-      },
-    )
   return (
-    <Form name="Top up" submit={submit} label="Top up" busyLabel="Adding …" onSubmit={send}>
+    <Form
+      name="Top up"
+      label="Top up"
+      busyLabel="Adding …"
+      content={body}
+      send={(options) => callApi('topUp', { id, body }, options)}
+      onDone={(topUp) => {
+        setValues(noTopUp)
+        onDone(`${usdText(topUp.amount)} added; the balance is ${usdText(topUp.balance)}.`)
+      }}
+    >
       <h2>Top up</h2>
-      <Field
-        label="Amount in USD"
-        hint="Up to 1,000,000, for example 25.00"
-        kind="decimal"
-        value={amount}
-        isRequired
-        onChange={setAmount}
-      />
-      <Field
-        label="Reference"
-        hint="Optional, for example an invoice number."
-        value={reference}
-        lengthMax={200}
-        onChange={setReference}
-      />
+      <Fields rows={topUpFields} values={values} onChange={setValues} />
     </Form>
   )
 }
@@ -158,46 +134,51 @@ const directions = [
   { value: 'take', label: 'Deduct' },
   { value: 'add', label: 'Add' },
 ] as const
+const correctionFields = [
+  {
+    name: 'amount',
+    label: 'Amount to correct, in USD',
+    hint: 'At most the available amount can be deducted.',
+    kind: 'decimal',
+    isRequired: true,
+  },
+  {
+    name: 'reason',
+    label: 'Reason',
+    hint: 'Recorded in the ledger and in the audit log.',
+    lengthMax: 200,
+    isRequired: true,
+  },
+] as const
+const noCorrection = { amount: '', reason: '' }
 
 /** Folded away, because it is rarely needed. */
-function CorrectionForm({ workspaceId, onDone }: MoneyFormProps) {
-  const [direction, setDirection] = useState('take')
-  const [amount, setAmount] = useState('')
-  const [reason, setReason] = useState('')
-  const body = { amount: amount.trim(), direction, reason: reason.trim() }
-  const idempotencyKey = useIdempotencyKey(body)
-  const submit = useSubmit()
-  const send = () =>
-    submit.run(
-      () => callApi<Correction>(`/api/workspaces/${workspaceId}/corrections`, { method: 'POST', body, idempotencyKey }),
-      (made) => {
-        setAmount('')
-        setReason('')
-        const verb = made.direction === 'take' ? 'deducted' : 'added'
-        onDone(`${usdText(made.amount)} ${verb}; the balance is ${usdText(made.balance)}.`)
-      },
-    )
+function CorrectionForm({ workspaceId: id, onDone }: MoneyFormProps) {
+  const [direction, setDirection] = useState<'take' | 'add'>('take')
+  const [values, setValues] = useState(noCorrection)
+  const body = { amount: values.amount.trim(), direction, reason: values.reason.trim() }
   return (
     <details>
       <summary>Correct the balance</summary>
-      <Form name="Correct the balance" submit={submit} label="Correct" busyLabel="Correcting …" onSubmit={send}>
-        <Choice label="Direction" value={direction} options={directions} onChange={setDirection} />
-        <Field
-          label="Amount to correct, in USD"
-          hint="At most the available amount can be deducted."
-          kind="decimal"
-          value={amount}
-          isRequired
-          onChange={setAmount}
+      <Form
+        name="Correct the balance"
+        label="Correct"
+        busyLabel="Correcting …"
+        content={body}
+        send={(options) => callApi('correctWallet', { id, body }, options)}
+        onDone={(made) => {
+          setValues(noCorrection)
+          const verb = made.direction === 'take' ? 'deducted' : 'added'
+          onDone(`${usdText(made.amount)} ${verb}; the balance is ${usdText(made.balance)}.`)
+        }}
+      >
+        <Choice
+          label="Direction"
+          value={direction}
+          options={directions}
+          onChange={(next) => setDirection(next === 'add' ? 'add' : 'take')}
         />
-        <Field
-          label="Reason"
-          hint="Recorded in the ledger and in the audit log."
-          value={reason}
-          lengthMax={200}
-          isRequired
-          onChange={setReason}
-        />
+        <Fields rows={correctionFields} values={values} onChange={setValues} />
       </Form>
     </details>
   )
@@ -210,13 +191,13 @@ interface TransfersProps {
   readonly first: ListAnswer<Transfer>
 }
 
-function Transfers({ workspaceId, balance, first }: TransfersProps) {
-  const pages = usePages(transfersPath(workspaceId), first)
+function Transfers({ workspaceId: id, balance, first }: TransfersProps) {
+  const pages = usePages('listTransfers', pageOf(id), first)
   const file = useSubmit()
   const download = () =>
     file.run(
-      () => readWholeLedger(workspaceId),
-      ({ wallet, transfers }) => saveFile(csvText(withBalances(wallet.balance, transfers)), `${workspaceId}.csv`),
+      () => readWithBalance(id, () => callForAll('listTransfers', { id })),
+      ({ wallet, transfers }) => saveFile(csvText(withBalances(wallet.balance, transfers)), `${id}.csv`),
     )
   if (pages.items.length === 0) {
     return (
@@ -226,26 +207,27 @@ function Transfers({ workspaceId, balance, first }: TransfersProps) {
     )
   }
   return (
-    <section class="stack" aria-label="Transfers">
-      <header class="console-head">
-        <h2>Transfers</h2>
-        <button type="button" class="button quiet small" disabled={file.isBusy} onClick={download}>
+    <Section
+      title="Transfers"
+      action={
+        <Button look="quiet small" disabled={file.isBusy} onClick={download}>
           {file.isBusy ? 'Preparing …' : 'Download all as CSV'}
-        </button>
-      </header>
+        </Button>
+      }
+    >
       {file.error && <ErrorNotice error={file.error} retry={download} />}
       <DataTable
         caption="Transfers, newest first"
-        columns={transferColumns}
+        columns={columns}
         rows={withBalances(balance, pages.items)}
-        keyOf={({ id }) => id}
+        keyOf={(row) => row.id}
       />
       <MoreButton label="Show older transfers" pages={pages} />
-    </section>
+    </Section>
   )
 }
 
-const kinds: Readonly<Record<string, string>> = {
+const kinds: Readonly<Record<Transfer['kind'], string>> = {
   charge: 'Charge',
   writeoff: 'Write-off',
   topup: 'Top-up',
@@ -253,12 +235,12 @@ const kinds: Readonly<Record<string, string>> = {
   correction: 'Correction',
 }
 
-const transferColumns: readonly Column<LedgerRow>[] = [
+const columns: readonly Column<LedgerRow>[] = [
   {
     label: 'Type',
     show: ({ kind, estimated }) => (
       <>
-        <span class="row-name">{kinds[kind] ?? kind}</span>
+        <span class="row-name">{kinds[kind]}</span>
         {estimated && <small>usage estimated</small>}
       </>
     ),

@@ -4,42 +4,39 @@
 
 import type { TargetedSubmitEvent } from 'preact'
 import { useState } from 'preact/hooks'
-import { formatUsd, parsePrice, picoToNano } from '../../../../kernel/money.ts'
-import type { CatalogEntry } from '../../../catalog/entry.ts'
-import { countOf, exactCount, shortMs } from '../../../catalog/format.ts'
-import { withOwnKeyModels } from '../../../catalog/usable-models.ts'
-import type { ConsoleData } from '../../../page-data.ts'
-import { ApiError } from '../api-client.ts'
-import type { ListAnswer, RequestDetails } from '../api-types.ts'
-import { Amount, bearerAuth, CodeBlock, curlText, ErrorNotice, exampleModel, Loading } from '../components.tsx'
-import { useWorkspaces } from '../context.tsx'
-import { Checkbox, Choice, Field } from '../form.tsx'
-import { useAddressQuery, useQuery } from '../hooks.ts'
-import { usdText } from '../values.ts'
-import { noOwnKeyModels, readOwnKeyModels } from '../workspace-data.ts'
+import { formatUsd, parsePrice, picoToNano } from '../../../kernel/money.ts'
+import type { CatalogEntry } from '../../catalog/entry.ts'
+import { countOf, exactCount, shortMs, usdText } from '../../catalog/format.ts'
+import { withOwnKeyModels } from '../../catalog/usable-models.ts'
+import type { ConsoleData } from '../../page-data.ts'
+import { Button, CodeBlock } from '../components.tsx'
+import { ApiError } from './api.ts'
+import { Amount, Card, curlText, ErrorNotice, exampleModel, Loading } from './components.tsx'
+import { useWorkspaces } from './context.tsx'
+import { Checkbox, Choice, Fields } from './form.tsx'
+import { useAddressQuery, useApi, useQuery } from './hooks.ts'
 import {
   bodyOf,
   type Dialect,
-  endpoints,
+  dialects,
   type ModelCall,
   type PlaygroundAnswer,
   type PlaygroundRequest,
   type Tool,
   useModelCall,
 } from './model-call.ts'
+import { readOwnKeyModels } from './workspace-data.ts'
 
-const dialects = [
+const dialectOptions = [
   { value: 'chat', label: 'OpenAI chat completions' },
   { value: 'messages', label: 'Anthropic messages' },
 ] as const
 
 export function PlaygroundPage({ address }: ConsoleData) {
   const [query, change] = useAddressQuery(['model', 'other', 'dialect'])
-  const catalog = useQuery<ListAnswer<CatalogEntry>>('/api/catalog')
+  const catalog = useApi('getCatalog', {})
   const { workspaces, current } = useWorkspaces()
-  const own = useQuery(current?.id ?? '', {
-    load: async () => (current ? await readOwnKeyModels(current.id) : noOwnKeyModels),
-  })
+  const own = useQuery(current?.id, () => readOwnKeyModels(current?.id ?? ''))
   const all = withOwnKeyModels(catalog.value?.data ?? [], own.value?.models ?? [])
   const models = all.filter(({ callable }) => callable)
   const model = models.find(({ id }) => id === query.model) ?? exampleModel(models)
@@ -49,8 +46,7 @@ export function PlaygroundPage({ address }: ConsoleData) {
   return (
     <>
       <h1>Playground</h1>
-      {catalog.error && <ErrorNotice error={catalog.error} retry={catalog.reload} />}
-      {own.error && <ErrorNotice error={own.error} retry={own.reload} />}
+      {[catalog, own].map(({ error, reload }, at) => error && <ErrorNotice key={at} error={error} retry={reload} />)}
       {!catalog.value && !catalog.error && <Loading what="models" />}
       {catalog.value && !model && (
         <p class="empty">No model can be called yet. Set a provider’s API key, or add one to tollgate.yaml.</p>
@@ -72,7 +68,12 @@ export function PlaygroundPage({ address }: ConsoleData) {
               isWide
               onChange={(next) => change({ other: next })}
             />
-            <Choice label="API" value={dialect} options={dialects} onChange={(next) => change({ dialect: next })} />
+            <Choice
+              label="API"
+              value={dialect}
+              options={dialectOptions}
+              onChange={(next) => change({ dialect: next })}
+            />
           </div>
           {workspaces && !current && (
             <p class="hint">Choose a workspace to include the models that its own provider keys unlock.</p>
@@ -112,7 +113,7 @@ function Prompt({ model, other, dialect, address }: PromptProps) {
   const stop = () => {
     for (const call of calls) call.stop()
   }
-  const auth = dialect === 'chat' ? bearerAuth : '-H "x-api-key: $TOLLGATE_KEY" -H "anthropic-version: 2023-06-01"'
+  const { path, auth } = dialects[dialect]
   return (
     <>
       <form class="card" onSubmit={submit}>
@@ -154,9 +155,9 @@ function Prompt({ model, other, dialect, address }: PromptProps) {
             {isRunning ? 'Streaming …' : 'Send'}
           </button>
           {isRunning && (
-            <button type="button" class="button quiet" onClick={stop}>
+            <Button look="quiet" onClick={stop}>
               Stop
-            </button>
+            </Button>
           )}
         </div>
         {models.map((each) => (
@@ -169,13 +170,9 @@ function Prompt({ model, other, dialect, address }: PromptProps) {
           return call && <AnswerCard key={`${at} ${id}`} id={id} isNamed={other !== undefined} call={call} />
         })}
       </div>
-      <section class="card" aria-labelledby="as-code">
-        <h2 id="as-code">Code</h2>
-        <CodeBlock
-          code={curlText({ address, path: endpoints[dialect], auth, body: bodyOf(requestFor(model)) })}
-          what="request"
-        />
-      </section>
+      <Card title="Code">
+        <CodeBlock code={curlText({ address, path, auth, body: bodyOf(requestFor(model)) })} what="request" />
+      </Card>
     </>
   )
 }
@@ -213,11 +210,10 @@ interface AnswerCardProps {
 }
 
 function AnswerCard({ id, isNamed, call: { text, toolCalls, outcome, isRunning } }: AnswerCardProps) {
-  const heading = `answer-${id.replaceAll(/\W/g, '-')}`
   const isEmpty = text === '' && toolCalls.length === 0 && !outcome
   return (
-    <section class="card" aria-labelledby={heading} data-answer={id}>
-      <h2 id={heading}>Answer{isNamed && <small class="row-note wrap">{id}</small>}</h2>
+    <section class="card" aria-label={`Answer of ${id}`} data-answer={id}>
+      <h2>Answer{isNamed && <small class="row-note wrap">{id}</small>}</h2>
       <div class="answer-text" aria-live="polite" aria-busy={isRunning}>
         {isEmpty && <span class="muted">{isRunning ? 'Waiting …' : 'The answer appears here.'}</span>}
         {text}
@@ -238,7 +234,7 @@ function AnswerCard({ id, isNamed, call: { text, toolCalls, outcome, isRunning }
 
 /** From the request log: the charge is recorded before the answer's last bytes are sent. */
 function AnswerCost({ answer: { requestId, problem } }: { readonly answer: PlaygroundAnswer }) {
-  const { value, error, reload } = useQuery<RequestDetails>(requestId === '' ? undefined : `/api/requests/${requestId}`)
+  const { value, error, reload } = useApi('getRequest', requestId === '' ? undefined : { id: requestId })
   return (
     <>
       {problem !== '' && (
@@ -296,6 +292,11 @@ function parseSchema(text: string): Tool['parameters'] | undefined {
   }
 }
 
+const toolFields = [
+  { name: 'name', label: 'Tool name', isRequired: true },
+  { name: 'description', label: 'Description' },
+] as const
+
 function ToolFields({ input, onChange }: { readonly input: ToolInput; onChange(input: ToolInput): void }) {
   const change = (part: Partial<ToolInput>) => onChange({ ...input, ...part })
   const isInvalid = input.isOffered && toolOf(input) === undefined
@@ -310,8 +311,7 @@ function ToolFields({ input, onChange }: { readonly input: ToolInput; onChange(i
       {input.isOffered && (
         <>
           <div class="field-grid">
-            <Field label="Tool name" value={input.name} isRequired onChange={(name) => change({ name })} />
-            <Field label="Description" value={input.description} onChange={(description) => change({ description })} />
+            <Fields rows={toolFields} values={input} onChange={change} />
           </div>
           <label class="field">
             <span>Parameters (JSON Schema)</span>

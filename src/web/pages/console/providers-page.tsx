@@ -3,27 +3,27 @@
 // route.
 
 import { useEffect, useState } from 'preact/hooks'
-import { systemClock } from '../../../../kernel/clock.ts'
-import { formatUsd, type Nano, parseUsd } from '../../../../kernel/money.ts'
-import { type CatalogEntry, type CatalogRoute, modelPath } from '../../../catalog/entry.ts'
-import { countOf, exactCount } from '../../../catalog/format.ts'
-import { routeStatus } from '../../../catalog/status.ts'
-import { Measured } from '../../catalog/model-parts.tsx'
-import { CopyButton, LiveStatus, Status } from '../../components.tsx'
-import { useLiveCatalog } from '../../live-catalog.ts'
-import { withQuery } from '../api-client.ts'
-import type { ListAnswer, Provider, StatsAnswer } from '../api-types.ts'
-import { Amount, type Column, DataTable, Empty, Loading, QueryView, WorkspacePage } from '../components.tsx'
-import { useQuery } from '../hooks.ts'
-import { modelYaml } from '../workspace-data.ts'
+import { isoTime, systemClock } from '../../../kernel/clock.ts'
+import { type CatalogEntry, type CatalogRoute, modelPath } from '../../catalog/entry.ts'
+import { countOf, exactCount } from '../../catalog/format.ts'
+import { routeStatus } from '../../catalog/status.ts'
+import { Measured } from '../catalog/model-parts.tsx'
+import { CopyButton, LiveStatus, Status } from '../components.tsx'
+import { useLiveCatalog } from '../live-catalog.ts'
+import { type Column, DataTable } from '../table.tsx'
+import { callApi, type ItemOf } from './api.ts'
+import { Amount, Empty, Loading, QueryView, Section, WorkspacePage } from './components.tsx'
+import { dayMs, type Stats, sumOf } from './figures.ts'
+import { useApi } from './hooks.ts'
 import { KeyTest, OwnKeys } from './own-keys.tsx'
+import { modelYaml } from './workspace-data.ts'
 
 const intro = 'Where models are served. A failed attempt automatically moves on to the next route.'
 
 export function ProvidersPage() {
   const { entries, live } = useLiveCatalog([], '', (all) => all)
   const providers = routesByProvider(entries)
-  const isSandboxOnly = providers.every(({ rows }) => rows.every(({ route }) => route.rehearsal === true))
+  const isSandboxOnly = providers.every(({ rows }) => rows.every(({ route }) => route.rehearsal))
   return (
     <>
       <WorkspacePage title="Providers & routes" intro={intro}>
@@ -118,14 +118,12 @@ const routeColumns: readonly Column<RouteRow>[] = [
   {
     label: 'First token (p50)',
     isNumber: true,
-    show: ({ route }) => <Measured figures={route.first_event_ms} unit="time" isSandbox={route.rehearsal === true} />,
+    show: ({ route }) => <Measured figures={route.first_event_ms} unit="time" isSandbox={route.rehearsal} />,
   },
   {
     label: 'Throughput',
     isNumber: true,
-    show: ({ route }) => (
-      <Measured figures={route.tokens_per_second} unit="tokens" isSandbox={route.rehearsal === true} />
-    ),
+    show: ({ route }) => <Measured figures={route.tokens_per_second} unit="tokens" isSandbox={route.rehearsal} />,
   },
   {
     label: 'Order',
@@ -134,7 +132,7 @@ const routeColumns: readonly Column<RouteRow>[] = [
         priority {priority}
         <small class="row-note">
           weight {weight}
-          {factor !== undefined && factor < 1 && `, currently ${Math.round(factor * 100)} % of it`}
+          {factor < 1 && `, currently ${Math.round(factor * 100)} % of it`}
         </small>
       </>
     ),
@@ -160,22 +158,21 @@ function RouteStatus({ route }: { readonly route: CatalogRoute }) {
   )
 }
 
+type Provider = ItemOf<'listProviders'>
+
 interface ProviderRow extends Provider {
   /** undefined = not known, because other providers serve its models too. */
   readonly spent: string | undefined
 }
 
-const weekMs = 7 * 86_400_000
-
 /** Read-only: providers are changed where they were declared. */
 function EnabledProviders({ providers }: { readonly providers: readonly ProviderRoutes[] }) {
-  const query = useQuery<ListAnswer<Provider>>('/api/providers')
+  const query = useApi('listProviders', {})
   const [from, setFrom] = useState<string | undefined>(undefined)
-  useEffect(() => setFrom(new Date(systemClock.now() - weekMs).toISOString()), [])
-  const { value: stats } = useQuery<StatsAnswer>(from && withQuery('/api/stats', { from }))
+  useEffect(() => setFrom(isoTime(systemClock.now() - 7 * dayMs)), [])
+  const { value: stats } = useApi('getStats', from === undefined ? undefined : { query: { from } })
   return (
-    <section class="stack" aria-label="Enabled providers">
-      <h2>Enabled providers</h2>
+    <Section title="Enabled providers">
       <QueryView what="providers" query={query}>
         {({ data }) => (
           <DataTable
@@ -190,18 +187,17 @@ function EnabledProviders({ providers }: { readonly providers: readonly Provider
         A test sends an empty request, which generates nothing and costs nothing. Charges are shown for providers whose
         models no other provider serves.
       </p>
-    </section>
+    </Section>
   )
 }
 
 /** Known only if no other provider serves any of its models and no group was left off. */
-function spentAt(id: string, providers: readonly ProviderRoutes[], stats: StatsAnswer): string | undefined {
+function spentAt(id: string, providers: readonly ProviderRoutes[], stats: Stats): string | undefined {
   const entries = providers.find(({ provider }) => provider === id)?.rows.map(({ entry }) => entry) ?? []
   const isAlone = entries.every(({ routes }) => routes.every(({ provider }) => provider === id))
   if (entries.length === 0 || !isAlone || stats.groups_left_off > 0) return undefined
   const ids = new Set(entries.map((entry) => entry.id))
-  const sum = stats.groups.reduce((total, group) => total + (ids.has(group.id) ? (parseUsd(group.cost) ?? 0n) : 0n), 0n)
-  return formatUsd(sum as Nano)
+  return sumOf(stats.groups.filter((group) => ids.has(group.id)).map(({ cost }) => cost))
 }
 
 const providerColumns: readonly Column<ProviderRow>[] = [
@@ -218,7 +214,10 @@ const providerColumns: readonly Column<ProviderRow>[] = [
     isNumber: true,
     show: ({ spent }) => (spent === undefined ? <span class="muted">unknown</span> : <Amount usd={spent} />),
   },
-  { label: 'Test', show: ({ id }) => <KeyTest provider={id} path={`/api/providers/${id}/test`} /> },
+  {
+    label: 'Test',
+    show: ({ id }) => <KeyTest provider={id} test={() => callApi('testProvider', { provider: id, body: {} })} />,
+  },
 ]
 
 function Origin({ origin, source }: Provider) {

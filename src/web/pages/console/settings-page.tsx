@@ -2,31 +2,20 @@
 // Settings of the whole gateway: workspaces, sessions, the configuration in force, and the audit log.
 
 import { useState } from 'preact/hooks'
-import type { ConsoleData } from '../../../page-data.ts'
-import { callApi, callForAll, signOut, signOutEverywhere } from '../api-client.ts'
-import type { AuditEntry, ListAnswer, Setting, Workspace } from '../api-types.ts'
-import {
-  type Column,
-  CopyField,
-  DataTable,
-  Empty,
-  ErrorNotice,
-  Loading,
-  MoreButton,
-  QueryView,
-} from '../components.tsx'
-import { Moment, useTimeFormats } from '../context.tsx'
-import { Field, Form, Sheet } from '../form.tsx'
-import { useIdempotencyKey, useList, useQuery, useSubmit } from '../hooks.ts'
+import type { ConsoleData } from '../../page-data.ts'
+import { Button } from '../components.tsx'
+import { type Column, DataTable } from '../table.tsx'
+import { callApi, callForAll, type ItemOf, signOut, signOutEverywhere, type Workspace } from './api.ts'
 import { auditLines } from './audit-text.ts'
+import { Card, CopyField, Empty, ErrorNotice, ListView, PageIntro, QueryView, Section } from './components.tsx'
+import { Moment, useTimeFormats } from './context.tsx'
+import { Field, FormSheet } from './form.tsx'
+import { useApi, useList, useQuery, useSubmit } from './hooks.ts'
 
 export function SettingsPage({ address, actor }: ConsoleData) {
   return (
     <>
-      <header class="page-intro">
-        <h1>Settings & audit log</h1>
-        <p class="lede">Settings of the whole gateway, and a record of all changes.</p>
-      </header>
+      <PageIntro title="Settings & audit log" intro="Settings of the whole gateway, and a record of all changes." />
       <div class="card-columns">
         <WorkspacesCard />
         <SessionCard actor={actor} />
@@ -38,16 +27,15 @@ export function SettingsPage({ address, actor }: ConsoleData) {
 }
 
 function WorkspacesCard() {
-  const query = useQuery('/api/workspaces', { load: () => callForAll<Workspace>('/api/workspaces') })
+  const query = useQuery('workspaces', () => callForAll('listWorkspaces', {}))
   const [open, setOpen] = useState<Workspace | 'new' | undefined>(undefined)
+  const newButton = (
+    <Button look="small" onClick={() => setOpen('new')}>
+      New workspace
+    </Button>
+  )
   return (
-    <section class="card" aria-label="Workspaces">
-      <div class="console-head">
-        <h2>Workspaces</h2>
-        <button type="button" class="button small" onClick={() => setOpen('new')}>
-          New workspace
-        </button>
-      </div>
+    <Card title="Workspaces" action={newButton}>
       <QueryView what="workspaces" query={query}>
         {(workspaces) => (
           <ul class="plain">
@@ -60,14 +48,9 @@ function WorkspacesCard() {
                   </small>
                 </span>
                 {workspace.managed_by === 'api' ? (
-                  <button
-                    type="button"
-                    class="button quiet small"
-                    aria-label={`Rename ${workspace.name}`}
-                    onClick={() => setOpen(workspace)}
-                  >
+                  <Button look="quiet small" aria-label={`Rename ${workspace.name}`} onClick={() => setOpen(workspace)}>
                     Rename
-                  </button>
+                  </Button>
                 ) : (
                   <span class="hint">managed by a file</span>
                 )}
@@ -79,7 +62,7 @@ function WorkspacesCard() {
       {open !== undefined && (
         <WorkspaceSheet workspace={open === 'new' ? undefined : open} onClose={() => setOpen(undefined)} />
       )}
-    </section>
+    </Card>
   )
 }
 
@@ -92,29 +75,23 @@ interface WorkspaceSheetProps {
 function WorkspaceSheet({ workspace, onClose }: WorkspaceSheetProps) {
   const [name, setName] = useState(workspace?.name ?? '')
   const body = { name: name.trim() }
-  const idempotencyKey = useIdempotencyKey(body)
-  const submit = useSubmit()
-  const save = () =>
-    submit.run(
-      () =>
-        workspace
-          ? callApi(`/api/workspaces/${workspace.id}`, { method: 'PATCH', body })
-          : callApi('/api/workspaces', { method: 'POST', body, idempotencyKey }),
-      // The workspace switch shows the names too.
-      () => location.reload(),
-    )
   return (
-    <Sheet title={workspace ? `Rename ${workspace.name}` : 'New workspace'} onClose={onClose}>
-      <Form
-        submit={submit}
-        label={workspace ? 'Rename' : 'Create workspace'}
-        busyLabel="Saving …"
-        onCancel={onClose}
-        onSubmit={save}
-      >
-        <Field label="Name" value={name} isRequired lengthMax={100} onChange={setName} />
-      </Form>
-    </Sheet>
+    <FormSheet
+      title={workspace ? `Rename ${workspace.name}` : 'New workspace'}
+      label={workspace ? 'Rename' : 'Create workspace'}
+      busyLabel="Saving …"
+      content={body}
+      onClose={onClose}
+      send={(options) =>
+        workspace
+          ? callApi('updateWorkspace', { id: workspace.id, body })
+          : callApi('createWorkspace', { body }, options)
+      }
+      // The workspace switch shows the names too.
+      onDone={() => location.reload()}
+    >
+      <Field label="Name" value={name} isRequired lengthMax={100} onChange={setName} />
+    </FormSheet>
   )
 }
 
@@ -122,62 +99,49 @@ const toSignIn = () => location.assign('/console')
 
 function SessionCard({ actor }: { readonly actor: string }) {
   const [isOpen, setOpen] = useState(false)
-  const submit = useSubmit()
+  const { isBusy, error, run } = useSubmit()
   return (
-    <section class="card" aria-label="Session">
-      <h2>Session</h2>
+    <Card title="Session">
       <p>You are signed in as {actor}. A session ends after 12 hours without use, and after 7 days at the latest.</p>
-      {submit.error && <ErrorNotice error={submit.error} />}
+      {error && <ErrorNotice error={error} />}
       <div class="form-actions">
-        <button
-          type="button"
-          class="button quiet small"
-          disabled={submit.isBusy}
-          onClick={() => submit.run(signOut, toSignIn)}
-        >
+        <Button look="quiet small" disabled={isBusy} onClick={() => run(signOut, toSignIn)}>
           Sign out of this browser
-        </button>
-        <button type="button" class="button quiet small revoke" onClick={() => setOpen(true)}>
+        </Button>
+        <Button look="quiet small revoke" onClick={() => setOpen(true)}>
           Sign out everywhere
-        </button>
+        </Button>
       </div>
       <p class="hint">
         All sessions also end when the management token changes (<code>TOLLGATE_ADMIN_TOKEN</code>). They survive a
         restart of the gateway.
       </p>
-      {isOpen && <SignOutEverywhereSheet onClose={() => setOpen(false)} />}
-    </section>
-  )
-}
-
-function SignOutEverywhereSheet({ onClose }: { onClose(): void }) {
-  const submit = useSubmit()
-  return (
-    <Sheet title="Sign out everywhere?" onClose={onClose}>
-      <Form
-        submit={submit}
-        label="Sign out everywhere"
-        busyLabel="Signing out …"
-        isDanger
-        cancelLabel="Stay signed in"
-        onCancel={onClose}
-        onSubmit={() => submit.run(signOutEverywhere, toSignIn)}
-      >
-        <p>
-          All browsers are signed out at once, including this one, and unused sign-in links stop working. API keys and
-          the management token do not change.
-        </p>
-      </Form>
-    </Sheet>
+      {isOpen && (
+        <FormSheet
+          title="Sign out everywhere?"
+          label="Sign out everywhere"
+          busyLabel="Signing out …"
+          isDanger
+          cancelLabel="Stay signed in"
+          onClose={() => setOpen(false)}
+          send={signOutEverywhere}
+          onDone={toSignIn}
+        >
+          <p>
+            All browsers are signed out at once, including this one, and unused sign-in links stop working. API keys and
+            the management token do not change.
+          </p>
+        </FormSheet>
+      )}
+    </Card>
   )
 }
 
 /** Read-only: settings are changed in the environment or the file. */
 function ConfigurationCard({ address }: { readonly address: string }) {
-  const query = useQuery<ListAnswer<Setting>>('/api/config')
+  const query = useApi('getConfig', {})
   return (
-    <section class="card" aria-label="Configuration">
-      <h2>Configuration</h2>
+    <Card title="Configuration">
       <p>
         The address of this gateway is <code class="wrap">{address}</code>. Settings come from the environment or{' '}
         <code>tollgate.yaml</code>, or have their default. Secrets are never shown.
@@ -185,12 +149,10 @@ function ConfigurationCard({ address }: { readonly address: string }) {
       <QueryView what="settings" query={query}>
         {({ data }) => {
           const defaults = data.filter(({ source }) => source === 'default')
+          const configured = data.filter(({ source }) => source !== 'default')
           return (
             <>
-              <SettingsTable
-                caption="Configured settings"
-                settings={data.filter(({ source }) => source !== 'default')}
-              />
+              <SettingsTable caption="Configured settings" settings={configured} />
               {defaults.length > 0 && (
                 <details>
                   <summary>{defaults.length} settings with their default</summary>
@@ -206,9 +168,11 @@ function ConfigurationCard({ address }: { readonly address: string }) {
         what="export command"
         text="npx tollgate config export"
       />
-    </section>
+    </Card>
   )
 }
+
+type Setting = ItemOf<'getConfig'>
 
 function SettingsTable({ caption, settings }: { readonly caption: string; readonly settings: readonly Setting[] }) {
   if (settings.length === 0) return null
@@ -221,33 +185,31 @@ const settingColumns: readonly Column<Setting>[] = [
   { label: 'Source', show: ({ source }) => <span class="wrap">{source}</span> },
 ]
 
+type AuditEntry = ItemOf<'listAudit'>
+
+const sequenceOf = ({ sequence }: AuditEntry) => String(sequence)
+
 function AuditLog() {
-  const list = useList<AuditEntry>('/api/audit?limit=50', ({ sequence }) => String(sequence))
+  const list = useList('listAudit', { query: { limit: 50 } }, sequenceOf)
   return (
-    <section class="stack" aria-label="Audit log">
-      <header class="console-head">
-        <h2>Audit log</h2>
-        <span class="hint">Each entry contains the hash of the previous one, so tampering is detectable.</span>
-      </header>
-      {list.error && <ErrorNotice error={list.error} retry={list.reload} />}
-      {list.items.length > 0 ? (
-        <DataTable
-          caption="Changes, newest first"
-          columns={auditColumns}
-          rows={list.items}
-          keyOf={({ sequence }) => String(sequence)}
-        />
-      ) : list.isLoading ? (
-        <Loading what="the audit log" />
-      ) : (
-        !list.error && (
+    <Section
+      title="Audit log"
+      action={<span class="hint">Each entry contains the hash of the previous one, so tampering is detectable.</span>}
+    >
+      <ListView
+        what="the audit log"
+        moreLabel="Show older changes"
+        list={list}
+        caption="Changes, newest first"
+        columns={auditColumns}
+        keyOf={sequenceOf}
+        empty={
           <Empty title="No changes yet">
             <p>Created keys, projects, top-ups and other changes are listed here.</p>
           </Empty>
-        )
-      )}
-      <MoreButton label="Show older changes" pages={list} />
-    </section>
+        }
+      />
+    </Section>
   )
 }
 

@@ -2,13 +2,12 @@
 // Creates a project, or changes its name and allowlist, with a preview of the models that its keys will see.
 
 import { useId, useState } from 'preact/hooks'
-import { allowsModel, createAllowlist, parsePattern } from '../../../../tenancy/allowlist.ts'
-import type { CatalogEntry } from '../../../catalog/entry.ts'
-import { callApi } from '../api-client.ts'
-import type { Project } from '../api-types.ts'
-import { useToast } from '../context.tsx'
-import { Field, Form, Sheet } from '../form.tsx'
-import { useIdempotencyKey, useSubmit } from '../hooks.ts'
+import { allowsModel, createAllowlist, parsePattern } from '../../../tenancy/allowlist.ts'
+import type { CatalogEntry } from '../../catalog/entry.ts'
+import { Button } from '../components.tsx'
+import { callApi, type Project } from './api.ts'
+import { useToast } from './context.tsx'
+import { Field, FormSheet } from './form.tsx'
 
 /** The models that an allowlist allows, by the gateway's own rule. null = all. */
 export function allowedEntries(
@@ -35,40 +34,32 @@ export interface ProjectSheetProps {
 export function ProjectSheet(props: ProjectSheetProps) {
   const { workspaceId, project, entries, isComplete, onClose, onSaved, onUndone } = props
   const [name, setName] = useState(project?.name ?? '')
-  const [models, setModels] = useState(project?.models ?? null)
-  const body = { name: name.trim(), ...(project || models ? { models } : {}) }
-  const idempotencyKey = useIdempotencyKey(body)
-  const submit = useSubmit()
+  const [models, setModels] = useState<readonly string[] | null>(project?.models ?? null)
   const offerUndo = useToast()
-  const save = () => {
-    if (!project) {
-      const path = `/api/workspaces/${workspaceId}/projects`
-      return submit.run(() => callApi(path, { method: 'POST', body, idempotencyKey }), onSaved)
-    }
-    const patch = (next: object) => callApi(`/api/projects/${project.id}`, { method: 'PATCH', body: next })
-    submit.run(
-      () => patch(body),
-      () => {
-        onSaved()
-        const before = { name: project.name, models: project.models }
-        offerUndo({ text: `Project ${body.name} changed.`, undo: () => patch(before), onUndone })
-      },
-    )
+  const body = { name: name.trim(), models: models && [...models] }
+  const patch = ({ id }: Project, next: typeof body) => callApi('updateProject', { id, body: next })
+  const onDone = () => {
+    onSaved()
+    if (!project) return
+    const before = { name: project.name, models: project.models }
+    offerUndo({ text: `Project ${body.name} changed.`, undo: () => patch(project, before), onUndone })
   }
   return (
-    <Sheet title={project ? `Models of ${project.name}` : 'New project'} onClose={onClose}>
-      <Form
-        submit={submit}
-        label={project ? 'Save' : 'Create project'}
-        busyLabel="Saving …"
-        onCancel={onClose}
-        onSubmit={save}
-      >
-        <Field label="Name" value={name} isRequired lengthMax={100} onChange={setName} />
-        <AllowlistPicker entries={entries} models={models} onChange={setModels} />
-        <AllowlistPreview entries={entries} models={models} isComplete={isComplete} />
-      </Form>
-    </Sheet>
+    <FormSheet
+      title={project ? `Models of ${project.name}` : 'New project'}
+      label={project ? 'Save' : 'Create project'}
+      busyLabel="Saving …"
+      content={body}
+      onClose={onClose}
+      send={async (options) =>
+        project ? await patch(project, body) : await callApi('createProject', { id: workspaceId, body }, options)
+      }
+      onDone={onDone}
+    >
+      <Field label="Name" value={name} isRequired lengthMax={100} onChange={setName} />
+      <AllowlistPicker entries={entries} models={models} onChange={setModels} />
+      <AllowlistPreview entries={entries} models={models} isComplete={isComplete} />
+    </FormSheet>
   )
 }
 
@@ -144,9 +135,9 @@ function PatternList({ entries, models, onChange }: PatternListProps) {
       </label>
       {canAdd && (
         <p>
-          <button type="button" class="button quiet small" onClick={add}>
+          <Button look="quiet small" onClick={add}>
             Allow <code>{typed}</code>, which is not in the catalog
-          </button>
+          </Button>
         </p>
       )}
       <ul class="patterns">

@@ -2,17 +2,16 @@
 // Usage: spend, requests, errors, latency and runway. Every figure is summed by the server and links to its requests.
 
 import { useEffect, useState } from 'preact/hooks'
-import { systemClock } from '../../../../kernel/clock.ts'
-import { exactCount } from '../../../catalog/format.ts'
-import type { ConsoleData } from '../../../page-data.ts'
-import { callApi, callTogether, withQuery } from '../api-client.ts'
-import type { Key, ListAnswer, Provider, RequestItem, StatsAnswer, Wallet } from '../api-types.ts'
-import { Amount, type Column, ColumnChart, DataTable, Empty, ExampleRequest, QueryView, Tile } from '../components.tsx'
-import { useTimeFormats, useWorkspaces } from '../context.tsx'
-import { Choice } from '../form.tsx'
-import { useAddressQuery, useQuery } from '../hooks.ts'
-import { usdText } from '../values.ts'
-import { firstTokenText, runwayText, spendRateDays, spendRateOf, statColumns } from './figures.ts'
+import { isoTime, systemClock } from '../../../kernel/clock.ts'
+import { exactCount, usdText } from '../../catalog/format.ts'
+import type { ConsoleData } from '../../page-data.ts'
+import { type Column, DataTable } from '../table.tsx'
+import { ApiError, callApi, callTogether, withQuery } from './api.ts'
+import { Amount, Card, ColumnChart, Empty, ExampleRequest, QueryView, Tile } from './components.tsx'
+import { useTimeFormats, useWorkspaces } from './context.tsx'
+import { dayMs, firstTokenText, runwayText, type Stats, spendRateDays, spendRateOf, statColumns } from './figures.ts'
+import { Choice } from './form.tsx'
+import { useAddressQuery, useApi, useQuery } from './hooks.ts'
 
 const ranges = [
   { value: '24h', label: 'Last 24 hours', days: 1 },
@@ -20,7 +19,14 @@ const ranges = [
   { value: '30d', label: 'Last 30 days', days: 30 },
 ] as const
 
-const dayMs = 86_400_000
+const groups = [
+  { value: 'model', label: 'Model' },
+  { value: 'project', label: 'Project' },
+  { value: 'key', label: 'Key' },
+] as const
+
+type Group = (typeof groups)[number]
+
 const refreshMs = 30_000
 
 export function UsagePage({ address }: ConsoleData) {
@@ -28,10 +34,9 @@ export function UsagePage({ address }: ConsoleData) {
   const range = ranges.find(({ value }) => value === query.range) ?? ranges[0]
   const { chosen, current, isDecided } = useWorkspaces()
   const now = useNow()
-  const from = now === undefined ? '' : new Date(now - range.days * dayMs).toISOString()
-  const group = query.group === '' ? 'model' : query.group
-  const path = withQuery('/api/stats', { from, workspace_id: chosen?.id, group })
-  const stats = useQuery<StatsAnswer>(now === undefined || !isDecided ? undefined : path, { keepPrevious: true })
+  const group = groups.find(({ value }) => value === query.group) ?? groups[0]
+  const call = now === undefined || !isDecided ? undefined : statsCall(now - range.days * dayMs, chosen?.id, group)
+  const stats = useApi('getStats', call, { keepPrevious: true })
   return (
     <>
       <div class="console-head">
@@ -68,6 +73,10 @@ export function UsagePage({ address }: ConsoleData) {
   )
 }
 
+function statsCall(from: number, workspaceId: string | undefined, group: Group = groups[0]) {
+  return { query: { from: isoTime(from), workspace_id: workspaceId, group: group.value } }
+}
+
 /** undefined until mounted, because the server's time would differ; then refreshed periodically. */
 function useNow(): number | undefined {
   const [now, setNow] = useState<number | undefined>(undefined)
@@ -80,7 +89,7 @@ function useNow(): number | undefined {
   return now
 }
 
-function Period({ stats }: { readonly stats: StatsAnswer }) {
+function Period({ stats }: { readonly stats: Stats }) {
   const { hour, moment, zoneName } = useTimeFormats()
   const isBehind = Date.parse(stats.counted_until) < Math.min(Date.parse(stats.to), systemClock.now()) - refreshMs * 4
   return (
@@ -91,7 +100,7 @@ function Period({ stats }: { readonly stats: StatsAnswer }) {
   )
 }
 
-function StatTiles({ stats: { total, from }, now }: { readonly stats: StatsAnswer; readonly now: number }) {
+function StatTiles({ stats: { total, from }, now }: { readonly stats: Stats; readonly now: number }) {
   const requests = withQuery('/console/requests', { from })
   const failed = withQuery('/console/requests', { from, outcome: 'failed' })
   const first = total.first_event_ms
@@ -127,9 +136,8 @@ function percent(share: number): string {
 /** Of one workspace: each has its own wallet. */
 function BalanceTiles({ now }: { readonly now: number }) {
   const { current } = useWorkspaces()
-  const from = new Date(now - spendRateDays * dayMs).toISOString()
-  const wallet = useQuery<Wallet>(current && `/api/workspaces/${current.id}/wallet`).value
-  const week = useQuery<StatsAnswer>(current && withQuery('/api/stats', { from, workspace_id: current.id }), {
+  const wallet = useApi('getWallet', current && { id: current.id }).value
+  const week = useApi('getStats', current && statsCall(now - spendRateDays * dayMs, current.id), {
     keepPrevious: true,
   }).value
   if (!current) return <Tile label="Available" value="–" note="choose a workspace" />
@@ -148,15 +156,10 @@ function BalanceTiles({ now }: { readonly now: number }) {
   )
 }
 
-function StatCharts({ stats, unit }: { readonly stats: StatsAnswer; readonly unit: 'hour' | 'day' }) {
+function StatCharts({ stats, unit }: { readonly stats: Stats; readonly unit: 'hour' | 'day' }) {
   const { day } = useTimeFormats()
   const columns = statColumns(stats, unit === 'day' ? day : undefined)
-  // Quantiles cannot be added up, so latency stays per hour.
-  const hours = new Map(stats.hours.map((hour) => [Date.parse(hour.start), hour] as const))
-  const latency = statColumns(stats, undefined).map(({ start }) => {
-    const first = hours.get(start)?.first_event_ms
-    return { start, value: first?.p50 ?? 0, text: latencyText(first ?? null) }
-  })
+  const hours = unit === 'hour' ? columns : statColumns(stats)
   return (
     <div class="charts">
       <ColumnChart
@@ -180,24 +183,26 @@ function StatCharts({ stats, unit }: { readonly stats: StatsAnswer; readonly uni
         unit={unit}
         columns={columns.map(({ start, tokens }) => ({ start, value: tokens, text: exactCount(tokens) }))}
       />
-      <ColumnChart title="Time to first token (p50)" unit="hour" columns={latency} />
+      <ColumnChart
+        title="Time to first token (p50)"
+        unit="hour"
+        columns={hours.map(({ start, firstEvent }) => ({
+          start,
+          value: firstEvent?.p50 ?? 0,
+          text: latencyText(firstEvent),
+        }))}
+      />
     </div>
   )
 }
 
-function latencyText(first: StatsAnswer['total']['first_event_ms']): string {
+function latencyText(first: Stats['total']['first_event_ms']): string {
   return first ? `${firstTokenText(first.p50)} (n = ${exactCount(first.count)})` : '–'
 }
 
-type Group = StatsAnswer['groups'][number]
+type GroupRow = Stats['groups'][number]
 
-const groupNames = [
-  { value: 'model', label: 'Model' },
-  { value: 'project', label: 'Project' },
-  { value: 'key', label: 'Key' },
-] as const
-
-const groupColumns: readonly Column<Group>[] = [
+const groupColumns: readonly Column<GroupRow>[] = [
   { label: 'Spend', isNumber: true, show: ({ cost }) => <Amount usd={cost} /> },
   { label: 'Requests', isNumber: true, show: ({ requests }) => exactCount(requests) },
   { label: 'Errors', isNumber: true, show: ({ errors }) => exactCount(errors) },
@@ -207,89 +212,43 @@ const groupColumns: readonly Column<Group>[] = [
 ]
 
 interface StatGroupsProps {
-  readonly stats: StatsAnswer
-  readonly group: string
+  readonly stats: Stats
+  readonly group: Group
   onChoose(group: string): void
 }
 
-function StatGroups({ stats: { from, groups, groups_left_off: leftOff }, group, onChoose }: StatGroupsProps) {
-  const known = groupNames.find(({ value }) => value === group)
-  const label = known?.label ?? 'Model'
+function StatGroups({ stats, group: { value, label }, onChoose }: StatGroupsProps) {
+  const { from, groups: rows, groups_left_off: leftOff } = stats
   // The log cannot be filtered by requests without a model.
-  const hrefOf = ({ id }: Group) =>
-    known === undefined || id === '' ? undefined : withQuery('/console/requests', { from, [known.value]: id })
+  const hrefOf = ({ id }: GroupRow) => (id === '' ? undefined : withQuery('/console/requests', { from, [value]: id }))
+  const first = { label, show: ({ id, name }: GroupRow) => name ?? (id === '' ? 'unknown model' : id) }
   return (
-    <section class="card" aria-labelledby="groups">
-      <div class="console-head">
-        <h2 id="groups">By {label.toLowerCase()}</h2>
-        <Choice label="Group by" value={group} options={groupNames} onChange={onChoose} />
-      </div>
+    <Card
+      title={`By ${label.toLowerCase()}`}
+      action={<Choice label="Group by" value={value} options={groups} onChange={onChoose} />}
+    >
       <DataTable
         caption={`Usage by ${label.toLowerCase()}, highest spend first`}
-        columns={[{ label, show: ({ id, name }) => name ?? (id === '' ? 'unknown model' : id) }, ...groupColumns]}
-        rows={groups}
+        columns={[first, ...groupColumns]}
+        rows={rows}
         keyOf={({ id }) => id}
         hrefOf={hrefOf}
       />
       {leftOff > 0 && <p class="hint">{exactCount(leftOff)} more with lower spend are not shown.</p>}
-    </section>
+    </Card>
   )
 }
 
-interface Step {
-  readonly isDone: boolean
-  readonly label: string
-  readonly how: string
-  readonly href: string
-}
-
-type StepAnswers = [ListAnswer<Key>, Wallet, ListAnswer<RequestItem>, ListAnswer<Provider>]
-
-/** Getting started; disappears when everything is done. `now` changes when the page refreshes. */
-function FirstSteps({ workspaceId, now }: { readonly workspaceId: string; readonly now: number }) {
-  const { value, reload } = useQuery<StepAnswers>(workspaceId, {
-    load: () =>
-      callTogether(
-        callApi(withQuery('/api/keys', { workspace_id: workspaceId, limit: '200' })),
-        callApi(`/api/workspaces/${workspaceId}/wallet`),
-        callApi(withQuery('/api/requests', { workspace_id: workspaceId, outcome: 'ok', limit: '1' })),
-        callApi('/api/providers'),
-      ),
-  })
-  const steps = value && stepsOf(value)
-  const isAllDone = steps?.every(({ isDone }) => isDone) === true
-  useEffect(() => {
-    if (steps && !isAllDone) reload()
-  }, [now])
-  if (!steps || isAllDone) return null
-  const done = steps.filter(({ isDone }) => isDone).length
-  return (
-    <section class="card" aria-labelledby="first-steps">
-      <h2 id="first-steps">
-        Getting started{' '}
-        <small>
-          {done} of {steps.length} done
-        </small>
-      </h2>
-      <ol class="steps">
-        {steps.map(({ isDone, label, how, href }) => (
-          <li key={label} class={isDone ? 'done-step' : undefined}>
-            <span aria-hidden="true" class="step-mark">
-              {isDone ? '✓' : '○'}
-            </span>
-            <span>
-              {isDone ? label : <a href={href}>{label}</a>}
-              <span class="visually-hidden">{isDone ? ': done' : ': to do'}</span>
-              {!isDone && <small class="row-note">{how}</small>}
-            </span>
-          </li>
-        ))}
-      </ol>
-    </section>
+/** Getting started, with what is done already. */
+async function readSteps(id: string) {
+  const answers = await callTogether(
+    callApi('listKeys', { query: { workspace_id: id, limit: 200 } }),
+    callApi('getWallet', { id }),
+    callApi('listRequests', { query: { workspace_id: id, outcome: 'ok', limit: 1 } }),
+    callApi('listProviders', {}),
   )
-}
-
-function stepsOf([keys, wallet, requests, providers]: StepAnswers): readonly Step[] {
+  if (answers instanceof ApiError) return answers
+  const [keys, wallet, requests, providers] = answers
   return [
     {
       isDone: keys.data.some(({ status }) => status === 'active'),
@@ -316,4 +275,33 @@ function stepsOf([keys, wallet, requests, providers]: StepAnswers): readonly Ste
       href: '/console/providers',
     },
   ]
+}
+
+/** Disappears when everything is done. `now` changes when the page refreshes. */
+function FirstSteps({ workspaceId, now }: { readonly workspaceId: string; readonly now: number }) {
+  const { value: steps, reload } = useQuery(workspaceId, () => readSteps(workspaceId))
+  const done = steps?.filter(({ isDone }) => isDone).length
+  const isAllDone = done === steps?.length
+  useEffect(() => {
+    if (steps && !isAllDone) reload()
+  }, [now])
+  if (!steps || isAllDone) return null
+  return (
+    <Card title="Getting started" note={`${done} of ${steps.length} done`}>
+      <ol class="steps">
+        {steps.map(({ isDone, label, how, href }) => (
+          <li key={label} class={isDone ? 'done-step' : undefined}>
+            <span aria-hidden="true" class="step-mark">
+              {isDone ? '✓' : '○'}
+            </span>
+            <span>
+              {isDone ? label : <a href={href}>{label}</a>}
+              <span class="visually-hidden">{isDone ? ': done' : ': to do'}</span>
+              {!isDone && <small class="row-note">{how}</small>}
+            </span>
+          </li>
+        ))}
+      </ol>
+    </Card>
+  )
 }
