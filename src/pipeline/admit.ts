@@ -1,7 +1,6 @@
 // The first steps of every call that names a model: who calls, what they sent, how much they may, and where it could go.
 // Each can end the call; nothing has been sent to a provider yet.
 
-import type { Caller } from '../tenancy/caller.ts'
 import type { Envelope } from '../dialects/canonical/translation.ts'
 import { Failure, invalidRequest } from '../kernel/failure.ts'
 import { type Limiter, limitFailure, type Refused } from '../limits/limiter.ts'
@@ -13,6 +12,7 @@ import type { RetryBudget } from '../routing/health/retry-budget.ts'
 import type { StickyRoutes } from '../routing/health/sticky.ts'
 import type { Offer, OfferedModel } from '../routing/offer.ts'
 import { allowsSource, sourceFailure } from '../tenancy/allowlist.ts'
+import type { Caller } from '../tenancy/caller.ts'
 import type { CredentialCache } from '../tenancy/credentials.ts'
 import type { BodyRoom } from '../wire/body-room.ts'
 import { BodyFault, readBody } from '../wire/read-body.ts'

@@ -1,11 +1,11 @@
 // Spend limits of key, project and workspace, as the ledger counts them: budgets of the day and the month that a hold
 // must fit into. Running into one is a limit, not a lack of money.
 
-import type { Caller } from '../tenancy/caller.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { Failure } from '../kernel/failure.ts'
 import { formatUsd, type Nano } from '../kernel/money.ts'
 import { type Budget, dayWindow, monthWindow, type OverBudget, windowEnd } from '../ledger/budget.ts'
+import type { Caller } from '../tenancy/caller.ts'
 
 /** undefined = none: most callers have no spend limit, and cost nothing here. */
 export function budgetsOf({ limits }: Caller, clock: Clock): readonly Budget[] | undefined {

@@ -1,12 +1,12 @@
 // A request whose usual hold was refused: by a wallet or a spend limit with less room than it may cost. It is held to
 // strict bounds and gets what there is room for, or it is refused with the numbers and what to do.
 
-import type { Caller } from '../tenancy/caller.ts'
 import { Failure } from '../kernel/failure.ts'
 import { formatUsd, type Nano } from '../kernel/money.ts'
 import type { OverBudget } from '../ledger/budget.ts'
 import type { Insufficient } from '../ledger/insufficient.ts'
 import type { HoldOutcome } from '../ledger/ledger.ts'
+import type { Caller } from '../tenancy/caller.ts'
 import type { Bill } from './bill.ts'
 import type { Call } from './call.ts'
 import { strictInputTokens } from './input-bound.ts'

@@ -1,7 +1,7 @@
-import type { Caller } from '../tenancy/caller.ts'
 import { expect, test } from 'bun:test'
 import { anthropicMessages } from '../dialects/anthropic-messages/index.ts'
 import { openaiChat } from '../dialects/openai-chat/index.ts'
+import type { Caller } from '../tenancy/caller.ts'
 import type { Candidate } from './candidate.ts'
 import { candidateRecords, explainPlan } from './explain-plan.ts'
 import { attemptFault } from './fault.ts'

@@ -1,9 +1,9 @@
 // A plan as people read it: who would be asked in which order and why, and who would not and for how long. It makes no
 // attempt and changes nothing, so it may be asked at any time.
 
-import type { Caller } from '../tenancy/caller.ts'
 import type { Dialect } from '../dialects/dialect.ts'
 import type { CandidateRecord } from '../telemetry/request-record.ts'
+import type { Caller } from '../tenancy/caller.ts'
 import type { Candidate } from './candidate.ts'
 import type { Health } from './health/health.ts'
 import { exclusionReason } from './health/plan-reason.ts'

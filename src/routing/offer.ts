@@ -1,7 +1,6 @@
 // What one configuration offers to one caller: which models it may see, and the candidates of one of them. Every endpoint
 // asks here, so that a model outside the caller's reach reads exactly like one that does not exist.
 
-import type { Caller } from '../tenancy/caller.ts'
 import type { Catalog } from '../catalog/catalog.ts'
 import type { Fee } from '../catalog/fee-prices.ts'
 import type { Model } from '../catalog/model.ts'
@@ -11,6 +10,7 @@ import { Failure } from '../kernel/failure.ts'
 import { nearestNames } from '../kernel/nearest.ts'
 import type { Provider } from '../providers/provider.ts'
 import { allowsModel } from '../tenancy/allowlist.ts'
+import type { Caller } from '../tenancy/caller.ts'
 import type { WorkspaceCredentials } from '../tenancy/credentials.ts'
 import type { Candidate } from './candidate.ts'
 import type { Health } from './health/health.ts'
