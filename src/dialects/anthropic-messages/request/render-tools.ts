@@ -1,7 +1,6 @@
 // Renders tools and the tool choice. Tools are functions with an object schema. A custom tool becomes a function with
 // one string argument, and its calls are mapped back in the reply.
 
-import { JsonNode } from '../../../wire/json-node.ts'
 import {
   type CacheMark,
   type Conversation,
@@ -12,11 +11,11 @@ import {
   type Tool,
   type ToolChoice,
 } from '../../canonical/conversation.ts'
-import { jsonObject, jsonString, type Members } from '../../canonical/json.ts'
+import { jsonObject, jsonString, type Members, parseJson, recordOf } from '../../canonical/json.ts'
 import type { TargetRules } from '../../canonical/target-rules.ts'
 import { writeCacheControl } from '../../request/cache-marks.ts'
 import { refuseAt, shownWord } from '../../request/fields.ts'
-import { toolSchema } from '../../request/schema.ts'
+import { schemasIn, toolSchema } from '../../request/schema.ts'
 import {
   type ArgumentNames,
   isForced,
@@ -27,7 +26,7 @@ import {
   type ToolOffer,
 } from '../../request/tools.ts'
 import type { WarningList } from '../../request/warnings.ts'
-import { fitsSubset, type MergeBudget, schemasIn } from './schema.ts'
+import { fitsSubset, holders, type MergeBudget } from './schema.ts'
 
 export interface WireTool {
   /** The caller's name. */
@@ -195,16 +194,10 @@ export class StrictBudget {
 function costOf(schema: RawJson): { optional: number; unions: number } {
   let optional = 0
   let unions = 0
-  for (const node of schemasIn(JsonNode.of(schema))) {
-    const required = new Set(
-      node
-        .member('required')
-        ?.elements()
-        ?.map(({ text }) => JSON.parse(text) as unknown),
-    )
-    const fields = node.member('properties')?.members() ?? []
-    optional += fields.filter(([name]) => !required.has(name)).length
-    if (node.member('anyOf') || node.member('type')?.elements()) unions++
+  for (const { properties, required, anyOf, type } of schemasIn(parseJson(schema), holders)) {
+    const needed = new Set<unknown>(Array.isArray(required) ? required : [])
+    optional += Object.keys(recordOf(properties)).filter((name) => !needed.has(name)).length
+    if (anyOf !== undefined || Array.isArray(type)) unions++
   }
   return { optional, unions }
 }
