@@ -1,8 +1,9 @@
-// Decides which token counts of a provider are billed. A count above what the request allows is implausible, and so is a
-// count of zero for an answer with content. The implausible part is replaced by an estimate from the bytes that passed,
-// which never exceeds the bound either. Both lanes use the same functions, so the same reply costs the same on both.
+// Validates reported usage and estimates what is missing. A count above what the request allows is implausible, and so is
+// a count of zero for an answer with content. The implausible part is replaced by an estimate from the relayed bytes, which
+// never exceeds the bound either. Both lanes use the same functions, so the same reply costs the same on both.
 
 import type { Envelope } from '../dialects/canonical/translation.ts'
+import type { StreamRelay } from '../dialects/byte-lane/relay.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { estimatedInput, type TokenCounts, totalInputTokens, type Usage } from '../kernel/usage.ts'
 import type { Candidate } from '../routing/candidate.ts'
@@ -10,7 +11,7 @@ import type { OfferedModel } from '../routing/offer.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { ImplausibleCount, RequestRecord } from '../telemetry/request-record.ts'
 
-/** As for prompts; texts of any script come out near, and JSON a little high. */
+/** As for prompts; close for text in any script, a little high for JSON. */
 const bytesPerToken = 4
 
 /** The cap where neither the caller nor the catalog sets one; more is held as a stream goes on. */
@@ -23,13 +24,23 @@ export function outputCapOf({ outputCap }: Pick<Envelope, 'outputCap'>, model: O
 }
 
 /** The most output tokens of one answer, whatever cap the caller sends. */
-export function longestAnswerOf({ maxOutputTokens }: OutputLimits): number {
+export function maxOutputOf({ maxOutputTokens }: OutputLimits): number {
   return maxOutputTokens ?? capUnknown
 }
 
 type OutputLimits = Pick<OfferedModel, 'defaultMaxTokens' | 'maxOutputTokens'>
 
-const toleranceLeast = 16
+/** What is known of an answer while it is relayed, and after. */
+export type MeasuredReply = Pick<StreamRelay, 'usage' | 'usageSoFar' | 'outputBytes' | 'countedBytes'>
+
+export const nothingMeasured: MeasuredReply = {
+  usage: undefined,
+  usageSoFar: undefined,
+  outputBytes: 0,
+  countedBytes: undefined,
+}
+
+const toleranceMin = 16
 const toleranceShare = 0.05
 
 /**
@@ -38,11 +49,11 @@ const toleranceShare = 0.05
  * is not the model's.
  */
 export function withTolerance(cap: number): number {
-  return cap + Math.max(toleranceLeast, Math.ceil(cap * toleranceShare))
+  return cap + Math.max(toleranceMin, Math.ceil(cap * toleranceShare))
 }
 
-/** Each is made when the context window is nearly full, so that one answer has one or two. */
-const summariesMost = 10
+/** A summary is made when the context window is nearly full, so that one answer has one or two. */
+const summariesMax = 10
 
 export interface UsageBounds {
   /** The most input tokens that the request can have when the model reads it once. */
@@ -51,7 +62,7 @@ export interface UsageBounds {
   readonly outputTokens: number
   /** Without a cap upstream, `outputTokens` is an assumption: an answer of more bytes may have one token for each. */
   readonly isCapSent: boolean
-  /** The most output tokens of a summary of the conversation; the caller's cap does not hold for those. */
+  /** The most output tokens of a summary of the conversation, to which the caller's cap does not apply. */
   readonly summaryTokens: number
   /** The most web searches; 0 = the request asks for none and the model has no price for them. */
   readonly webSearches: number
@@ -77,13 +88,13 @@ export function findImplausible(usage: Usage, bounds: UsageBounds, outputBytes: 
   }
   const summaries = usage.summaries ?? []
   if (plausibleSummaries(summaries, bounds).length < summaries.length) {
-    return { count: 'summary', reported: summaries.length, most: summariesMost }
+    return { count: 'summary', reported: summaries.length, most: summariesMax }
   }
   if ((outputTokens > 0 && input > 0) || outputBytes() === 0) return undefined
   return { count: 'zero', reported: 0, most: 0 }
 }
 
-/** As a note on the request's record. */
+/** The note in the request's record. */
 export function implausibleNote({ count, reported, most }: Implausible): string {
   const what = {
     input: `reported ${reported} input tokens, and this request can have ${most} at most`,
@@ -109,7 +120,7 @@ function roundsOf(usage: Usage | undefined, bounds: UsageBounds): number {
   return 1 + Math.min(usage?.webSearches ?? 0, bounds.webSearches)
 }
 
-/** Searches that nobody asked for and that have no price cost nothing. */
+/** Searches without a price that were not requested cost nothing, so any number of them is accepted. */
 function hasTooManySearches({ webSearches = 0 }: Usage, bounds: UsageBounds): boolean {
   return bounds.webSearches > 0 && webSearches > bounds.webSearches
 }
@@ -119,11 +130,11 @@ function plausibleSummaries(
   { inputTokens, summaryTokens }: UsageBounds,
 ): readonly TokenCounts[] {
   return summaries
-    .slice(0, summariesMost)
+    .slice(0, summariesMax)
     .filter((counts) => totalInputTokens(counts) <= inputTokens && counts.outputTokens <= summaryTokens)
 }
 
-/** Drops the counts that cannot be true: they read as not reported. */
+/** Drops implausible counts, as if they had not been reported. */
 export function plausiblePart(usage: Usage, bounds: UsageBounds, outputBytes: () => number): Usage {
   const { webSearches, summaries, reasoningTokens, audioOutputTokens, outputTokens, ...input } = usage
   const kept = plausibleSummaries(summaries ?? [], bounds)
@@ -139,22 +150,22 @@ export function plausiblePart(usage: Usage, bounds: UsageBounds, outputBytes: ()
   }
 }
 
-/** From the bytes that passed and from the plausible part of what the provider `told`; never above the bounds. */
+/** An estimate from the relayed bytes and the plausible part of `reported`; never above the bounds. */
 export function estimateUsage(
-  told: Usage | undefined,
+  reported: Usage | undefined,
   outputBytes: number,
   bounds: UsageBounds,
   estimatedInputTokens: () => number,
 ): Usage {
-  const counted = told && plausiblePart(told, bounds, () => outputBytes)
+  const counted = reported && plausiblePart(reported, bounds, () => outputBytes)
   const most = outputMostOf(counted, bounds, () => outputBytes)
   const outputTokens = Math.min(most, Math.max(counted?.outputTokens ?? 0, tokensIn(outputBytes)))
-  // Hosts that know nothing yet begin with zeros.
+  // Some hosts report zeros until they know.
   if (counted && totalInputTokens(counted) > 0) return withOutput(counted, outputTokens)
   return { ...estimatedInput(estimatedInputTokens()), outputTokens }
 }
 
-/** What was counted plus an estimate for the bytes that have passed since; the same object where none have. */
+/** The reported count plus an estimate for the bytes relayed since; the same object if there were none. */
 export function usageSince(counted: Usage, bytes: number, bounds: UsageBounds): Usage {
   if (bytes === 0) return counted
   const most = outputMostOf(counted, bounds, () => Number.POSITIVE_INFINITY)
@@ -174,14 +185,13 @@ export type WarnImplausible = (record: RequestRecord, candidate: Candidate) => v
 
 const warnEveryMs = 3_600_000
 
-/** Tells the operator about implausible usage, at most once an hour for each route; the metric counts all of it. */
-export function createImplausibleWarnings({
-  log,
-  clock,
-}: {
+interface WarningDependencies {
   readonly log: Log
   readonly clock: Clock
-}): WarnImplausible {
+}
+
+/** Logs implausible usage at most once an hour for each route; the metric counts every case. */
+export function createImplausibleWarnings({ log, clock }: WarningDependencies): WarnImplausible {
   const warnedAtMs = new WeakMap<Candidate['key'], number>()
   return ({ id, model, notes, implausibleUsage }, { key, provider, route }) => {
     const nowMs = clock.monotonicMs()
