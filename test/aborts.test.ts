@@ -2,11 +2,11 @@
 // record says 499 exactly once. Five hundred of them leave nothing behind.
 
 import { heapStats } from 'bun:jsc'
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
-import { failoverConfig, type Gateway, startGateway } from './parts/gateway.ts'
+import { afterAll, beforeEach, describe, expect, test } from 'bun:test'
+import { failoverConfig, startGateway } from './parts/gateway.ts'
 import { connect, type RawConnection } from './parts/raw-client.ts'
 import { bodyOf, bothSurfaces, requestBytes, type TestSurface } from './parts/surfaces.ts'
-import { startUpstream, type Upstream, type UpstreamCall, type UpstreamReply } from './parts/upstream.ts'
+import { startUpstream, type UpstreamCall, type UpstreamReply } from './parts/upstream.ts'
 import { wordsFor } from './parts/upstream-words.ts'
 
 const batchSize = 50
@@ -14,18 +14,13 @@ const streamCount = 500
 /** Passed before each client leaves, so that whatever is kept of a stream is seen. */
 const contentBytes = 64 * 1024
 
-let upstream: Upstream
-let spare: Upstream
-let gateway: Gateway
 const unhandled: unknown[] = []
 const onUnhandled = (reason: unknown): void => void unhandled.push(reason)
 
-beforeAll(async () => {
-  process.on('unhandledRejection', onUnhandled)
-  upstream = startUpstream(() => {})
-  spare = startUpstream((_, reply) => reply.json(500, {}))
-  gateway = await startGateway({ config: failoverConfig([upstream.url, spare.url]) })
-})
+process.on('unhandledRejection', onUnhandled)
+const upstream = startUpstream(() => {})
+const spare = startUpstream((_, reply) => reply.json(500, {}))
+const gateway = await startGateway({ config: failoverConfig([upstream.url, spare.url]) })
 
 beforeEach(() => {
   upstream.calls.length = 0

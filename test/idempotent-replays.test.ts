@@ -1,20 +1,13 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { type Gateway, startGateway, upstreamConfig } from './parts/gateway.ts'
+import { afterAll, describe, expect, test } from 'bun:test'
+import { startGateway, stopAll, upstreamConfig } from './parts/gateway.ts'
 import { bodyOf, bothSurfaces, type TestSurface } from './parts/surfaces.ts'
-import { startUpstream, type Upstream, type UpstreamCall, type UpstreamReply } from './parts/upstream.ts'
+import { startUpstream, type UpstreamCall, type UpstreamReply } from './parts/upstream.ts'
 
 // Matrix row 15: the same request under the same key is generated once, paid for once, and answered the same twice.
 
-let gateway: Gateway
-let upstream: Upstream
-beforeAll(async () => {
-  upstream = startUpstream(answer)
-  gateway = await startGateway({ config: upstreamConfig(upstream.url) })
-})
-afterAll(async () => {
-  await gateway.stop()
-  upstream.stop()
-})
+const upstream = startUpstream(answer)
+const gateway = await startGateway({ config: upstreamConfig(upstream.url) })
+afterAll(() => stopAll(gateway, upstream))
 
 /** Each answer says which call it was. */
 function answer(call: UpstreamCall, reply: UpstreamReply): Promise<void> {

@@ -1,35 +1,25 @@
 // A client that leaves, at every stage of an answer, on both surfaces, streamed and not: the provider's call is closed
 // at once, no other route is asked afterwards, and the wallet pays by the row of the settlement matrix that applies.
 
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
+import { afterAll, beforeEach, describe, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { type Gateway, requestRecords, startGateway } from '../parts/gateway.ts'
+import { requestRecords, startGateway, stopAll } from '../parts/gateway.ts'
 import { connect, type RawConnection } from '../parts/raw-client.ts'
 import { bodyOf, bothSurfaces, requestBytes, type TestSurface } from '../parts/surfaces.ts'
-import { startUpstream, type Upstream, type UpstreamCall, type UpstreamReply } from '../parts/upstream.ts'
+import { startUpstream, type UpstreamCall, type UpstreamReply } from '../parts/upstream.ts'
 import { wordsFor } from '../parts/upstream-words.ts'
 import { behave } from './misbehave.ts'
 
-let first: Upstream
-let spare: Upstream
-let gateway: Gateway
-
-beforeAll(async () => {
-  first = startUpstream(() => {})
-  spare = startUpstream((call, reply) => behave({ call, reply, streams: call.json().stream === true }))
-  gateway = await startGateway({ config: config() })
-})
+const first = startUpstream(() => {})
+const spare = startUpstream((call, reply) => behave({ call, reply, streams: call.json().stream === true }))
+const gateway = await startGateway({ config: config() })
 
 beforeEach(() => {
   first.calls.length = 0
 })
 
-afterAll(async () => {
-  await gateway.stop()
-  first.stop()
-  spare.stop()
-})
+afterAll(() => stopAll(gateway, first, spare))
 
 /** A priced model on each surface, with a second route that would be glad to help. */
 function config(): string {

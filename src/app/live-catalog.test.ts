@@ -10,8 +10,8 @@ import { createSandboxTransport } from '../providers/sandbox/transport.ts'
 import { createHealth } from '../routing/health/health.ts'
 import type { Database } from '../store/database.ts'
 import { createLog } from '../telemetry/log.ts'
-import { dialects } from './engine.ts'
-import { createStock } from './stock.ts'
+import { createLiveCatalog } from './live-catalog.ts'
+import { dialects } from './pipeline.ts'
 
 function configWith(price: string): Config {
   using folder = createThrowAwayFolder()
@@ -28,37 +28,35 @@ function configWith(price: string): Config {
   return loaded.config
 }
 
-/** Over a database that can be taken away. */
-async function openStock(database: Database) {
-  const store = { isAway: false, tries: 0 }
+/** Over a database that can be made unreachable. */
+async function openCatalog(database: Database) {
+  const store = { isDown: false, tries: 0 }
   const sql = ((...args: Parameters<Database['sql']>) => {
     store.tries++
-    return store.isAway ? Promise.reject(new Error('the database is away')) : database.sql(...args)
+    return store.isDown ? Promise.reject(new Error('the database is down')) : database.sql(...args)
   }) as Database['sql']
   let listener: ConfigListener = () => undefined
   const source = {
     current: configWith('1.00'),
-    onChange(heard: ConfigListener) {
-      listener = heard
+    onChange(added: ConfigListener) {
+      listener = added
       return () => {}
     },
   }
   const logged: string[] = []
   const log = createLog({ format: 'json', clock: systemClock, write: (line) => void logged.push(line) })
-  const stock = await createStock(
+  const catalog = await createLiveCatalog({
     source,
-    {
-      sandboxTransport: createSandboxTransport({ clock: systemClock }),
-      dialects,
-      health: createHealth({ clock: systemClock, random: () => 0, onNotice: () => {} }),
-      database: { ...database, sql },
-      clock: systemClock,
-      log,
-    },
-    { retryMs: 5 },
-  )
+    sandboxTransport: createSandboxTransport({ clock: systemClock }),
+    dialects,
+    health: createHealth({ clock: systemClock, random: () => 0, onNotice: () => {} }),
+    database: { ...database, sql },
+    clock: systemClock,
+    log,
+    retryMs: 5,
+  })
   return {
-    stock,
+    catalog,
     store,
     logged() {
       log.flush()
@@ -69,39 +67,39 @@ async function openStock(database: Database) {
       return listener(source.current)
     },
     price() {
-      const found = stock.current.findPrice('acme/one')?.price
+      const found = catalog.current.findPrice('acme/one')?.price
       return found && formatPrice(found.input)
     },
   }
 }
 
-test('what was changed while the database was away is in force once it is there again, and said to be then', async () => {
+test('applies a configuration change made while the database is down once it is back, and reports it active only then', async () => {
   await using place = await openEngine('sqlite').openStore()
-  const { stock, store, logged, change, price } = await openStock(place.database)
-  store.isAway = true
-  const inForce = change('2.00')
+  const { catalog, store, logged, change, price } = await openCatalog(place.database)
+  store.isDown = true
+  const active = change('2.00')
   const { tries } = store
   while (store.tries < tries + 3) await Bun.sleep(1)
-  expect([price(), await Promise.race([inForce, 'not yet'])]).toEqual(['1.00', 'not yet'])
-  store.isAway = false
-  expect([await inForce, price()]).toEqual([true, '2.00'])
-  // Once that it could not, and once that it could.
+  expect([price(), await Promise.race([active, 'not yet'])]).toEqual(['1.00', 'not yet'])
+  store.isDown = false
+  expect([await active, price()]).toEqual([true, '2.00'])
+  // Once for the failure, once for the recovery.
   expect(logged()).toEqual(['error', 'info'])
-  stock.close()
+  catalog.close()
 })
 
-test('a price that could not be taken over is tried for again, and a later change brings it too', async () => {
+test('retries a failed reload, and a later change includes it', async () => {
   await using place = await openEngine('sqlite').openStore()
-  const { stock, store, change, price } = await openStock(place.database)
-  store.isAway = true
+  const { catalog, store, change, price } = await openCatalog(place.database)
+  store.isDown = true
   const first = change('2.00')
-  expect(await stock.renew()).toBe(false)
+  expect(await catalog.reload()).toBe(false)
   const second = change('3.00')
-  store.isAway = false
+  store.isDown = false
   expect([await first, await second, price()]).toEqual([true, true, '3.00'])
-  store.isAway = true
-  expect(await stock.renew()).toBe(false)
-  stock.close()
+  store.isDown = true
+  expect(await catalog.reload()).toBe(false)
+  catalog.close()
   const { tries } = store
   await Bun.sleep(30)
   expect(store.tries).toBe(tries)

@@ -1,5 +1,5 @@
-// What everything stands on: the data folder, the database brought up to date, the secrets, and what a new installation
-// begins with.
+// Opens what everything else needs: the data folder, the migrated database and the secrets. On the first start it also creates
+// the first workspace and key.
 
 import type { ConfigSource } from '../config/source.ts'
 import { assert } from '../kernel/assert.ts'
@@ -25,21 +25,20 @@ import {
   type SubkeyLabel,
 } from '../tenancy/secrets.ts'
 
-export interface GroundDependencies {
+/** What every part of the app is built from. */
+export interface Base {
   readonly source: ConfigSource
   readonly clock: Clock
   readonly log: Log
-  /** A line for a person while the start waits for something. */
-  onProgress(line: string): void
 }
 
-/** A key made from the master secret, and the one made from the secret that is being replaced. */
+/** A key derived from the master secret, and the one derived from the secret that is being replaced. */
 export interface Subkeys {
   readonly current: Uint8Array
   readonly previous: Uint8Array | undefined
 }
 
-export interface Ground {
+export interface Storage {
   readonly database: Database
   readonly secret: MasterSecret
   readonly previousSecret: MasterSecret | undefined
@@ -49,10 +48,15 @@ export interface Ground {
   close(): Promise<void>
 }
 
-/** What a new installation's wallet starts with; without it the first call could not be paid for. */
+/** The opening balance of a new installation; without it the first request could not be paid for. */
 export const openingCredit = 5_000_000_000n as Nano
 
-export async function layGround({ source, clock, log, onProgress }: GroundDependencies): Promise<Ground> {
+export async function openStorage({
+  source,
+  clock,
+  log,
+  onProgress,
+}: Base & { onProgress(line: string): void }): Promise<Storage> {
   const config = source.current
   const folder = openDataFolder(config.dataFolder, (line) => log.warn(line))
   const lock = config.databaseUrl === undefined ? lockDataFolder(config.dataFolder) : undefined
@@ -94,4 +98,9 @@ async function giveOpeningCredit(sql: Sql, workspaceId: WorkspaceId, clock: Cloc
   const funding = { workspaceId, amount: openingCredit, kind: 'grant', reference: 'opening-credit' } as const
   const outcome = await recordFunding(sql, funding, clock.now())
   assert(outcome.kind === 'funded', 'a new wallet takes its opening credit')
+}
+
+/** An error as a field of a log line. */
+export function errorFields(error: unknown): { readonly error: string } {
+  return { error: error instanceof Error ? error.message : String(error) }
 }
