@@ -156,10 +156,7 @@ function isSuccess({ status }: Response): boolean {
 }
 
 /** Classifies an error response by its status, its headers and as much of its text as arrives in time. */
-async function readRefusal(
-  { request, candidate, lane, deadline }: Running,
-  response: Response,
-): Promise<AttemptFault> {
+async function readRefusal({ request, candidate, lane, deadline }: Running, response: Response): Promise<AttemptFault> {
   const body = await readResponseStart(response, faultBytesMax)
   const aborted = deadline.abortedByUs()
   if (aborted) return aborted

@@ -15,7 +15,7 @@ import { admit } from './admit.ts'
 import { AttemptDeadline } from './deadline.ts'
 import { countTokensInChunks } from './estimate.ts'
 import { GatewayRequest } from './request.ts'
-import type { HandleRequest, PipelineDependencies } from './run.ts'
+import type { PipelineDependencies, RunRequest } from './run.ts'
 import { abandon, answerHeaders, conclude, refuse } from './settlement.ts'
 
 interface Count {
@@ -26,7 +26,7 @@ interface Count {
 const countMs = 30_000
 const answerBytesMax = 64 * 1024
 
-export function createCountTokens(deps: PipelineDependencies): HandleRequest {
+export function createCountTokens(deps: PipelineDependencies): RunRequest {
   // A provider that cannot count may still generate, so its health is read but not changed.
   const { standing } = deps.health
   const health = { begin: () => deps.clock.monotonicMs(), standing, noteOk() {}, noteFault() {}, noteNothing() {} }

@@ -149,7 +149,11 @@ export function firstAnswerMs({ timeouts, totalMs }: AttemptLimits, streamsUpstr
 }
 
 /** A timeout by the request's deadline, which earlier attempts used up, is not the route's fault. */
-export function explainTimeout(fault: AttemptFault, tookMs: number, { timeouts, totalMs }: AttemptLimits): AttemptFault {
+export function explainTimeout(
+  fault: AttemptFault,
+  tookMs: number,
+  { timeouts, totalMs }: AttemptLimits,
+): AttemptFault {
   const isRequestDeadline = totalMs < timeouts.totalMs && tookMs >= totalMs
   return fault.class === 'timed out' && isRequestDeadline ? attemptFault('had too little time') : fault
 }

@@ -194,7 +194,7 @@ function documentPart({ source }: DocumentBlock): Part {
   return Math.ceil(decodedBytes(base64.length) / pdfBytesPerToken)
 }
 
-function audioTokens(mediaType: string, base64Length: number): number {
+export function audioTokens(mediaType: string, base64Length: number): number {
   return Math.ceil(decodedBytes(base64Length) / (audioBytesPerToken[mediaType] ?? audioBytesPerTokenMin))
 }
 

@@ -15,7 +15,6 @@ import { defaultTotalMs } from './deadline.ts'
 import {
   boundedInputTokens,
   expectedInputTokens,
-  type HoldAmount,
   type HoldFacts,
   hasCacheMark,
   holdAmount,
@@ -43,7 +42,10 @@ const inFlightRetryMs = 5_000
 const lifetimeMarginMs = 5 * 60_000
 
 /** Sets `request.hold`, or returns why nothing can be held. Synchronous with the embedded ledger and enough balance. */
-export function hold(deps: HoldDependencies, request: GatewayRequest): Failure | undefined | Promise<Failure | undefined> {
+export function hold(
+  deps: HoldDependencies,
+  request: GatewayRequest,
+): Failure | undefined | Promise<Failure | undefined> {
   const facts = holdFacts(request)
   const template = holdRequest(request, budgetsOf(request.caller, deps.clock))
   const usual = holdAmount(facts, expectedTokens(request, deps.ratios), facts.cap)

@@ -141,7 +141,7 @@ const strictMessageMax = 2000
 
 function strictRefusal(lost: readonly Warning[]): Failure {
   const list = lost.map(({ code, field }) => `${code} (${paramOf(field)})`).join(', ')
-  const message = `x-tollgate-strict: this request cannot be carried whole to the model's provider; lost would be ${list}.`
+  const message = `x-tollgate-strict: this request cannot be translated without loss. It would drop ${list}.`
   return invalidRequest(message.slice(0, strictMessageMax), lost[0] && paramOf(lost[0].field))
 }
 

@@ -214,9 +214,7 @@ export class GatewayRequest implements RelayContext {
     this.record.firstEventMs = this.answeredMs - this.startedMs
     const at = this.attempts.findLastIndex(
       (attempt) =>
-        attempt.outcome === 'ok' &&
-        attempt.provider === provider.id &&
-        attempt.upstreamModel === route.upstreamModel,
+        attempt.outcome === 'ok' && attempt.provider === provider.id && attempt.upstreamModel === route.upstreamModel,
     )
     if (at !== -1 && at < this.attempts.length - 1) this.attempts.push(...this.attempts.splice(at, 1))
   }

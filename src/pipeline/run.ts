@@ -54,14 +54,9 @@ export interface PipelineDependencies extends AdmitDependencies, SettleDependenc
   onDefect(error: unknown, id: RequestId): Failure
 }
 
-export type HandleRequest = (
-  http: Request,
-  surface: Dialect,
-  path: string,
-  connection: Connection,
-) => Promise<Response>
+export type RunRequest = (http: Request, surface: Dialect, path: string, connection: Connection) => Promise<Response>
 
-export function createPipeline(deps: PipelineDependencies): HandleRequest {
+export function createRunRequest(deps: PipelineDependencies): RunRequest {
   const { clock, ticker } = deps
   const warnImplausible = createImplausibleWarnings(deps)
 
@@ -69,7 +64,9 @@ export function createPipeline(deps: PipelineDependencies): HandleRequest {
     const request = new GatewayRequest(clock, http, surface, path, connection)
     if (deps.beginTrace) request.record.trace = deps.beginTrace(http.headers.get('traceparent'))
     try {
-      const notAdmitted = await admit(deps, request, surface.readEnvelope, (each) => estimateAllTokens(each, deps.ratios))
+      const notAdmitted = await admit(deps, request, surface.readEnvelope, (each) =>
+        estimateAllTokens(each, deps.ratios),
+      )
       if (notAdmitted) return refuseUnsent(request, notAdmitted)
 
       const key = http.headers.get('idempotency-key')

@@ -299,7 +299,12 @@ export function goneResponse(): Response {
   return new Response(null, { status: clientLeftStatus })
 }
 
-function endFree(deps: SettleDependencies, request: GatewayRequest, status: number, failure: Failure | undefined): void {
+function endFree(
+  deps: SettleDependencies,
+  request: GatewayRequest,
+  status: number,
+  failure: Failure | undefined,
+): void {
   if (request.hasEnded) return
   recordEnd(request, status, failure)
   release(deps, request)
@@ -377,8 +382,7 @@ function withLimits(headers: AnswerHeaders, { limits, surface }: GatewayRequest,
 }
 
 function chargeFailed(retryAfterMs: number): Failure {
-  const message =
-    'Tollgate could not record the charge for this answer, so it cannot complete it. Nothing was charged.'
+  const message = 'Tollgate could not record the charge for this answer, so it cannot complete it. Nothing was charged.'
   return new Failure('OVERLOADED', message, { retryAfterMs })
 }
 

@@ -12,7 +12,7 @@ import {
   type UsageBounds,
   usageSince,
   withTolerance,
-} from './judge-usage.ts'
+} from './usage.ts'
 
 const usage = (counts: Partial<Usage>): Usage => ({
   inputTokens: 0,

@@ -2,8 +2,8 @@
 // a count of zero for an answer with content. The implausible part is replaced by an estimate from the relayed bytes, which
 // never exceeds the bound either. Both lanes use the same functions, so the same reply costs the same on both.
 
-import type { Envelope } from '../dialects/canonical/translation.ts'
 import type { StreamRelay } from '../dialects/byte-lane/relay.ts'
+import type { Envelope } from '../dialects/canonical/translation.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { estimatedInput, type TokenCounts, totalInputTokens, type Usage } from '../kernel/usage.ts'
 import type { Candidate } from '../routing/candidate.ts'

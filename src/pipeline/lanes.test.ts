@@ -3,8 +3,8 @@ import type { TargetRules } from '../dialects/canonical/target-rules.ts'
 import { openaiChat } from '../dialects/openai-chat/index.ts'
 import { Failure } from '../kernel/failure.ts'
 import type { Candidate } from '../routing/candidate.ts'
-import type { Call } from './call.ts'
-import { openLane } from './lane.ts'
+import { openLane } from './lanes.ts'
+import type { GatewayRequest } from './request.ts'
 
 function openedLane(
   members: object,
@@ -15,26 +15,21 @@ function openedLane(
   const body = new TextEncoder().encode(
     JSON.stringify({ model: 'a/b', messages: [{ role: 'user', content: 'hi' }], ...members }),
   )
-  const request = new Request('http://x', { method: 'POST', headers })
-  const envelope = openaiChat.readEnvelope(body, request.headers)
+  const http = new Request('http://x', { method: 'POST', headers })
+  const envelope = openaiChat.readEnvelope(body, http.headers)
   if (envelope instanceof Failure) throw new Error(envelope.message)
   const record: { lane?: string } = {}
-  const call = {
-    ...{
-      request,
-      envelope,
-      surface: openaiChat,
-      model: { defaultMaxTokens: 8000, maxOutputTokens: 10_000 },
-      story: { record },
-    },
-    conversation: () => openaiChat.translation.parseRequest(envelope),
-  } as unknown as Call
+  const request = {
+    ...{ http, envelope, record, surface: openaiChat },
+    model: { defaultMaxTokens: 8000, maxOutputTokens: 10_000 },
+    parsed: () => openaiChat.translation.parseRequest(envelope),
+  } as unknown as GatewayRequest
   const candidate = {
     ...{ dialect: openaiChat, rules, provider: { id: 'p' }, endpoint: { dialect: 'openai-chat' } },
     route: { upstreamModel: 'up' },
     ...more,
   } as unknown as Candidate
-  return { lane: openLane(call, candidate), record }
+  return { lane: openLane(request, candidate), record }
 }
 
 function laneOf(members: object, rules: TargetRules) {

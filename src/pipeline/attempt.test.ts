@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { createJumpClock } from '../../test/parts/jump-clock.ts'
-import { readOut } from './read-out.ts'
-import { createTicker, type Ticker } from './ticker.ts'
+import { drain } from './attempt.ts'
+import { createTicker, type Ticker } from './deadline.ts'
 
 interface Scene {
   readonly ticker: Ticker
@@ -26,13 +26,13 @@ function start(next: (n: number) => Promise<Piece>, clock = createJumpClock()): 
       cut.reject(new Error('cut'))
     },
   }
-  readOut(rest, ticker)
+  drain(rest, ticker)
   return { ticker, aborted: () => aborted, reads: () => reads }
 }
 
 const silence = new Promise<never>(() => {})
 
-test('an end that comes leaves the connection alone', async () => {
+test('draining does not abort a connection that ends', async () => {
   const pieces: Piece[] = [{ done: false, value: new Uint8Array(2) }, { done: true }]
   const { aborted, reads, ticker } = start(async (n) => pieces[n] ?? { done: true })
   await Bun.sleep(0)
@@ -40,14 +40,14 @@ test('an end that comes leaves the connection alone', async () => {
   expect([reads(), aborted()]).toEqual([2, 0])
 })
 
-test('whoever goes on is cut off after 64 KiB', async () => {
+test('draining aborts after 64 KiB', async () => {
   const { aborted, reads, ticker } = start(async () => ({ done: false, value: new Uint8Array(16 * 1024) }))
   await Bun.sleep(0)
   ticker.close()
   expect([reads(), aborted()]).toEqual([5, 1])
 })
 
-test('whoever stays silent is cut off after half a second', async () => {
+test('draining aborts after half a second of silence', async () => {
   const clock = createJumpClock()
   const { aborted, ticker } = start(() => silence, clock)
   clock.jump(0.4)
@@ -59,7 +59,7 @@ test('whoever stays silent is cut off after half a second', async () => {
   ticker.close()
 })
 
-test('a gateway that stops does not wait for it', async () => {
+test('draining aborts when the gateway stops', async () => {
   const { aborted, ticker } = start(() => silence)
   ticker.close()
   expect(aborted()).toBe(1)

@@ -14,10 +14,10 @@ import { createLog } from '../telemetry/log.ts'
 import type { Replays } from '../tenancy/replays.ts'
 import { createBodyRoom } from '../wire/body-room.ts'
 import { createCountTokens } from './count-tokens.ts'
-import { createGenerate, type Generate, type GenerateDependencies } from './generate.ts'
-import { InputRatios } from './input-ratio.ts'
-import { Owed } from './owed.ts'
-import { createTicker } from './ticker.ts'
+import { createTicker } from './deadline.ts'
+import { InputRatios } from './estimate.ts'
+import { createRunRequest, type PipelineDependencies, type RunRequest } from './run.ts'
+import { PendingSettlements } from './stream.ts'
 
 // A defect of ours in the middle of a request: the caller learns its id and nothing else, in its own shape, and the
 // request is recorded like any other.
@@ -31,11 +31,11 @@ const log = createLog({
   },
 })
 const ids: string[] = []
-const deps: GenerateDependencies = {
+const deps: PipelineDependencies = {
   clock: systemClock,
   log,
   ticker: createTicker(systemClock, () => {}),
-  owed: new Owed(),
+  pendingSettlements: new PendingSettlements(),
   unconfirmed: new Set(),
   authenticate: () => ({
     keyId: 'key_1',
@@ -50,7 +50,7 @@ const deps: GenerateDependencies = {
     sharesRoutes: false,
   }),
   offer() {
-    throw new Error('secret of the house')
+    throw new Error('internal detail')
   },
   bodyBytesMax: 1000,
   ledger: {} as Ledger,
@@ -75,28 +75,31 @@ const deps: GenerateDependencies = {
 }
 const connection = { keepOpen() {}, rearm() {}, drop() {}, address: () => undefined }
 
-const calls: readonly [name: string, run: Generate, surface: Dialect][] = [
-  ['a chat completion', createGenerate(deps), openaiChat],
-  ['a message', createGenerate(deps), anthropicMessages],
+const calls: readonly [name: string, run: RunRequest, surface: Dialect][] = [
+  ['a chat completion', createRunRequest(deps), openaiChat],
+  ['a message', createRunRequest(deps), anthropicMessages],
   ['a token count', createCountTokens(deps), anthropicMessages],
 ]
 
-test.each(calls)('a defect in %s is a 500 without details, recorded under its id', async (_, run, surface) => {
-  logged = ''
-  const request = new Request('http://gateway/', {
-    method: 'POST',
-    headers: { 'content-type': 'application/json', 'anthropic-version': '2023-06-01' },
-    body: '{"model":"m","max_tokens":1,"messages":[{"role":"user","content":"hi"}]}',
-  })
-  const response = await run(request, surface, '/path', connection)
-  expect(response.status).toBe(500)
-  const id = response.headers.get('x-request-id')
-  expect(id).toBe(ids.at(-1) ?? 'none')
-  const text = await response.text()
-  expect(text).toContain('"INTERNAL"')
-  expect(text).not.toContain('secret')
-  log.flush()
-  const records = logged.split('\n').filter(Boolean)
-  expect(records).toHaveLength(1)
-  expect(JSON.parse(records[0] ?? '')).toMatchObject({ request_id: id, status: 500, code: 'INTERNAL', key: 'key_1' })
-})
+test.each(calls)(
+  'answers a defect in %s with a 500 without details, and records it under its id',
+  async (_, run, surface) => {
+    logged = ''
+    const request = new Request('http://gateway/', {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', 'anthropic-version': '2023-06-01' },
+      body: '{"model":"m","max_tokens":1,"messages":[{"role":"user","content":"hi"}]}',
+    })
+    const response = await run(request, surface, '/path', connection)
+    expect(response.status).toBe(500)
+    const id = response.headers.get('x-request-id')
+    expect(id).toBe(ids.at(-1) ?? 'none')
+    const text = await response.text()
+    expect(text).toContain('"INTERNAL"')
+    expect(text).not.toContain('internal detail')
+    log.flush()
+    const records = logged.split('\n').filter(Boolean)
+    expect(records).toHaveLength(1)
+    expect(JSON.parse(records[0] ?? '')).toMatchObject({ request_id: id, status: 500, code: 'INTERNAL', key: 'key_1' })
+  },
+)

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import type { Candidate } from '../routing/candidate.ts'
-import { generationHeaders } from './answer-headers.ts'
+import { routeHeaders } from './headers.ts'
 
 test.each([
   ['gpt-5.1/eu 100%', 'gpt-5.1/eu 100%'],
@@ -11,6 +11,6 @@ test.each([
   ['two\nlines', 'two%0Alines'],
 ])('a model that its host calls %j goes into a header', (upstreamModel, told) => {
   const candidate = { provider: { id: 'acme' }, route: { upstreamModel } } as Candidate
-  const response = new Response('', { headers: generationHeaders('req_1', candidate, 1) })
+  const response = new Response('', { headers: routeHeaders('req_1', candidate, 1) })
   expect(response.headers.get('x-tollgate-upstream-model')).toBe(told)
 })
