@@ -4,7 +4,7 @@
 import { basename } from 'node:path'
 import type { CatalogItem } from '../api/catalog.ts'
 import type { Model } from '../catalog/model.ts'
-import { showPrice } from '../catalog/show-price.ts'
+import { showPrice } from '../catalog/price.ts'
 import { isoTime } from '../kernel/clock.ts'
 import type { Health, RouteReading } from '../routing/health/health.ts'
 import type { Goods } from './goods.ts'

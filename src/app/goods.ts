@@ -1,21 +1,21 @@
 // What one configuration sells, and through whom. A changed configuration, a price that was set, or a model server found
 // on this machine makes new goods; what runs keeps the ones it began with.
 
-import { type Catalog, createCatalog } from '../catalog/catalog.ts'
+import { type Catalog, createCatalog } from '../catalog/model.ts'
 import { builtInModels } from '../catalog/data/built-in.ts'
 import { sandboxModels } from '../catalog/data/sandbox.ts'
 import { modelFromEntry } from '../catalog/entry.ts'
-import { recordFees } from '../catalog/fee-prices.ts'
+import { recordFees } from '../catalog/price-versions.ts'
 import type { Model } from '../catalog/model.ts'
 import type { Price } from '../catalog/price.ts'
-import { bucketNames } from '../catalog/price-jump.ts'
+import { bucketNames } from '../catalog/price.ts'
 import {
   type LaidPrices,
   layPriceOverrides,
   overrideSource,
   type PriceInForce,
   readPriceOverrides,
-} from '../catalog/price-overrides.ts'
+} from '../catalog/price-versions.ts'
 import { recordPrices } from '../catalog/price-versions.ts'
 import type { Config } from '../config/config.ts'
 import type { Dialects } from '../dialects/dialect.ts'

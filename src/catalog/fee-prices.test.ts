@@ -5,10 +5,10 @@ import { systemClock } from '../kernel/clock.ts'
 import type { Nano, Pico } from '../kernel/money.ts'
 import type { Usage } from '../kernel/usage.ts'
 import { verify } from '../ledger/verify.ts'
-import { recordFees } from './fee-prices.ts'
+import { recordFees } from './price-versions.ts'
 import { completePriceRow, freePrice, type Price, priceUsage } from './price.ts'
 import { readPriceVersion } from './price-versions.ts'
-import { readRecomputeCharge } from './recompute-charge.ts'
+import { readRecomputeCharge } from './price-versions.ts'
 
 const price: Price = {
   free: false,

@@ -9,7 +9,7 @@ import {
   putPriceOverride,
   readPriceHistory,
   readPriceOverrides,
-} from './price-overrides.ts'
+} from './price-versions.ts'
 import { recordPrices } from './price-versions.ts'
 
 const priceOf = (input: bigint, output: bigint): Price => ({

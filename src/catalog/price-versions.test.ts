@@ -5,7 +5,7 @@ import type { Pico } from '../kernel/money.ts'
 import type { Database } from '../store/database.ts'
 import { completePriceRow, freePrice, type Price, type PriceTier } from './price.ts'
 import { type PricedModel, readPriceVersion, recordPrices } from './price-versions.ts'
-import { parseStoredPrice, renderStoredPrice } from './stored-price.ts'
+import { parseStoredPrice, renderStoredPrice } from './price-versions.ts'
 
 function priceOf(input: bigint, output: bigint, tiers: readonly PriceTier[] = []): Price {
   return { free: false, ...completePriceRow({ input: input as Pico, output: output as Pico }), tiers }

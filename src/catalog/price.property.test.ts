@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { type Nano, type Pico, parsePrice, picoToNano } from '../kernel/money.ts'
 import { totalInputTokens, type Usage } from '../kernel/usage.ts'
-import { chargeLines } from './charge-lines.ts'
+import { chargeLines } from './price.ts'
 import { completePriceRow, type Price, type PriceRow, priceBound, priceUsage } from './price.ts'
 
 /** Disjoint: of a count that has a part of sound, the rest. */

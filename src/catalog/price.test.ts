@@ -1,11 +1,11 @@
 import { expect, test } from 'bun:test'
 import type { Nano, Pico } from '../kernel/money.ts'
 import type { Usage } from '../kernel/usage.ts'
-import { chargeLines } from './charge-lines.ts'
+import { chargeLines } from './price.ts'
 import { priceFromEntry } from './entry.ts'
 import { completePriceRow, freePrice, type Price, priceUsage, sharePrice } from './price.ts'
-import { showPrice } from './show-price.ts'
-import { parseStoredPrice, renderStoredPrice } from './stored-price.ts'
+import { showPrice } from './price.ts'
+import { parseStoredPrice, renderStoredPrice } from './price-versions.ts'
 import { parseFactor } from './us-only.ts'
 
 const usage = (counts: Partial<Usage>): Usage => ({

@@ -7,7 +7,7 @@ import type { Usage } from '../kernel/usage.ts'
 import { verify } from '../ledger/verify.ts'
 import { completePriceRow, type Price, priceUsage } from './price.ts'
 import { recordPrices } from './price-versions.ts'
-import { readRecomputeCharge } from './recompute-charge.ts'
+import { readRecomputeCharge } from './price-versions.ts'
 
 const price: Price = {
   free: false,

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import { priceFromEntry } from './entry.ts'
-import { showPrice } from './show-price.ts'
+import { showPrice } from './price.ts'
 
 test('a price is shown as it was written, with every kind of token and every tier', () => {
   const price = priceFromEntry({

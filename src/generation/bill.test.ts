@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import type { Fee } from '../catalog/fee-prices.ts'
+import type { Fee } from '../catalog/price-versions.ts'
 import { completePriceRow, type Price, sharePrice } from '../catalog/price.ts'
 import type { Nano, Pico } from '../kernel/money.ts'
 import type { Usage } from '../kernel/usage.ts'
@@ -32,7 +32,6 @@ function open(
 ): Asked {
   const facts: SliceFacts = {
     price,
-    isMarked: false,
     cap: 20_000,
     choices: 1,
     holdsWholeCap: false,
@@ -301,7 +300,6 @@ describe('a shared ledger that fails', () => {
   } as unknown as Ledger
   const facts: SliceFacts = {
     price,
-    isMarked: false,
     cap: 20_000,
     choices: 1,
     webSearches: 0,

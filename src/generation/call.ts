@@ -206,7 +206,7 @@ export class Call implements RelayContext {
     const isLong = this.bodyBytes > readBytesMax
     const unsupported = this.mayHaveMedia && !isLong ? (this.#readConversation()?.unsupported ?? []) : []
     const asked = unsupported.reduce((sum, { maxSearches = 0 }) => sum + maxSearches, 0)
-    const maySearch = asked > 0 || (this.mayHaveMedia && isLong) || this.model.price.webSearch !== undefined
+    const maySearch = asked > 0 || (this.mayHaveMedia && isLong) || hasRow(this.model.price, 'web_search')
     return maySearch ? Math.max(asked, searchesUsualMost) : 0
   }
 

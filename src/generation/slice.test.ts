@@ -12,7 +12,6 @@ const price: Price = {
 }
 const facts: SliceFacts = {
   price,
-  isMarked: false,
   cap: 20_000,
   choices: 1,
   webSearches: 0,

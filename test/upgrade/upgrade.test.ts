@@ -3,7 +3,7 @@
 import { expect, test } from 'bun:test'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { readRecomputeCharge } from '../../src/catalog/recompute-charge.ts'
+import { readRecomputeCharge } from '../../src/catalog/price-versions.ts'
 import { systemClock } from '../../src/kernel/clock.ts'
 import { formatUsd, type Nano } from '../../src/kernel/money.ts'
 import { verify } from '../../src/ledger/verify.ts'

@@ -224,51 +224,19 @@ const routeColumns: Columns<AnswerOf<'getPlan'>['candidates'][number]> = [
 
 type ModelPrice = AnswerOf<'getPrice'>
 
-interface PriceOption {
-  readonly value: string
-  readonly help: string
-  readonly field: PriceField
-  /** Of its column in the history. */
-  readonly title: string
-  /** Its column is left out if no price has it. */
-  readonly isRare?: true
+/** An option and a history column per bucket and factor: `--cache-read`, `CACHE READ $/M`. */
+const priceOptions: Readonly<Record<string, { readonly value: string; readonly help: string; readonly field: PriceField; readonly title: string; readonly isRare: boolean }>> = Object.fromEntries([
+  ...tokenBuckets.map(({ bucket, label, meaning, partOf }) => [optionOf(bucket), { value: 'USD', help: helpOf(meaning), field: bucket, title: `${label.toUpperCase()} $/M`, isRare: partOf !== undefined }]),
+  ...unitBuckets.map(({ bucket, label, meaning, unit }) => [optionOf(bucket), { value: 'USD', help: `${helpOf(meaning)}, a thousand ${unit}`, field: bucket, title: `${label.toUpperCase()} $/K`, isRare: true }]),
+  ...factorNames.map((name) => [optionOf(name), { value: 'FACTOR', help: helpOf(factors[name].meaning), field: name, title: `${name.toUpperCase().replaceAll('_', ' ')} ×`, isRare: true }]),
+])
+
+function optionOf(field: PriceField): string {
+  return field.replaceAll('_', '-')
 }
 
-const value = 'USD'
-
-const priceOptions: Readonly<Record<string, PriceOption>> = {
-  input: { value, help: 'input tokens', field: 'input', title: 'IN $/M' },
-  output: { value, help: 'output tokens, including reasoning', field: 'output', title: 'OUT $/M' },
-  'cache-read': { value, help: 'input tokens read from a cache', field: 'cache_read', title: 'READ $/M' },
-  'cache-write': { value, help: 'input tokens written to a short cache', field: 'cache_write', title: 'WRITE $/M' },
-  'cache-write-1h': {
-    value,
-    help: 'input tokens written to a one-hour cache',
-    field: 'cache_write_1h',
-    title: '1H $/M',
-  },
-  'audio-input': { value, help: 'audio input tokens', field: 'audio_input', title: 'AUDIO IN $/M', isRare: true },
-  'audio-cache-read': {
-    value,
-    help: 'audio tokens read from a cache',
-    field: 'audio_cache_read',
-    title: 'AUDIO READ $/M',
-    isRare: true,
-  },
-  'audio-output': { value, help: 'audio output tokens', field: 'audio_output', title: 'AUDIO OUT $/M', isRare: true },
-  'web-search': {
-    value,
-    help: 'a thousand web searches run by the provider',
-    field: 'web_search',
-    title: 'SEARCH $/K',
-  },
-  'us-only': {
-    value: 'FACTOR',
-    help: 'factor on token prices for work kept in the United States',
-    field: 'us_only',
-    title: 'US ONLY ×',
-    isRare: true,
-  },
+function helpOf(meaning: string): string {
+  return meaning.charAt(0).toLowerCase() + meaning.slice(1)
 }
 
 const typed = Object.fromEntries(Object.entries(priceOptions).map(([name, { field }]) => [field, `--${name}`]))

@@ -1,5 +1,7 @@
 // A model as the management API's catalog serves it. It is public: it contains no address and nothing of a credential.
 
+import type { ShownPrice } from '../../catalog/price.ts'
+
 export interface CatalogEntry {
   readonly id: string
   readonly name: string
@@ -14,7 +16,7 @@ export interface CatalogEntry {
   /** `built in`, or the file and line of the entry. */
   readonly source: string
   /** USD per million tokens; null = no price, therefore not callable. */
-  readonly price: ShownPrice | 'free' | null
+  readonly price: ShownPrice | null
   /** `management API`, or as `source`; null without a price. */
   readonly price_source?: string | null
   /** As charges record it: `creator/model#3`. */
@@ -33,36 +35,11 @@ export interface CatalogEntry {
 export interface DatedPrice {
   /** As charges record it: `creator/model#3`. */
   readonly version: string
-  readonly price: ShownPrice | 'free'
+  readonly price: ShownPrice
   /** `management API`, `built in`, or the file and line of the entry. */
   readonly source: string
   /** ISO time. */
   readonly since: string
-}
-
-/** Decimal strings of USD per million tokens. */
-export interface ShownPriceRow {
-  readonly input: string
-  readonly output: string
-  readonly cache_read: string
-  readonly cache_write: string
-  readonly cache_write_1h: string
-  /** Absent = the text price. */
-  readonly audio_input?: string | undefined
-  readonly audio_cache_read?: string | undefined
-  readonly audio_output?: string | undefined
-}
-
-/** The kinds that every price has. */
-export type TextKind = Exclude<keyof ShownPriceRow, `audio_${string}`>
-
-export interface ShownPrice extends ShownPriceRow {
-  /** USD per thousand web searches by the provider; absent = not charged. */
-  readonly web_search?: string | undefined
-  /** Factor on all token prices for US-only processing; absent = no surcharge. */
-  readonly us_only?: string | undefined
-  /** Prices for requests with more input tokens than the key. */
-  readonly over?: Readonly<Record<string, ShownPriceRow>> | undefined
 }
 
 export interface CatalogRoute {

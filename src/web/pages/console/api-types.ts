@@ -116,10 +116,7 @@ export interface UsageItem {
 }
 
 export interface ChargeLine {
-  readonly kind:
-    | ('input' | 'cache_read' | 'cache_write' | 'cache_write_1h' | 'output')
-    | ('audio_input' | 'audio_cache_read' | 'audio_output')
-    | 'web_search'
+  readonly kind: Bucket
   readonly tokens: number
   readonly price_per_million: string
   readonly amount: string

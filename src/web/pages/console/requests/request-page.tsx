@@ -5,7 +5,7 @@ import { Fragment } from 'preact'
 import { countOf, exactCount, shortMs } from '../../../catalog/format.ts'
 import type { ConsoleData } from '../../../page-data.ts'
 import { CopyButton } from '../../components.tsx'
-import type { AttemptItem, ChargeLine, RequestDetails } from '../api-types.ts'
+import type { AttemptItem, RequestDetails } from '../api-types.ts'
 import { Amount, CodeBlock, NameOf, Outcome, QueryView } from '../components.tsx'
 import { Moment } from '../context.tsx'
 import { useQuery } from '../hooks.ts'
@@ -153,18 +153,6 @@ function providerText({ provider, upstream_model: model, code, attempts }: Reque
   return hasAnswer && provider !== null ? `${provider} ${model ?? ''}` : 'none'
 }
 
-const kindNames: Readonly<Record<ChargeLine['kind'], string>> = {
-  input: 'Input',
-  cache_read: 'Cache read',
-  cache_write: 'Cache write',
-  cache_write_1h: 'Cache write, 1 h',
-  output: 'Output',
-  audio_input: 'Audio input',
-  audio_cache_read: 'Audio cache read',
-  audio_output: 'Audio output',
-  web_search: 'Web searches',
-}
-
 /** Count × price of every kind, to the last digit, with what was held and released. */
 function Charge({ request }: RequestProps) {
   const { charge, transfers, usage, held } = request
@@ -187,7 +175,7 @@ function Charge({ request }: RequestProps) {
         <tbody>
           {charge.lines.map(({ kind, tokens, price_per_million: price, amount }) => (
             <tr key={kind}>
-              <th scope="row">{kindNames[kind]}</th>
+              <th scope="row">{buckets[kind].label}</th>
               <td class="number">
                 {exactCount(tokens)} × {usdText(price)}
               </td>
