@@ -39,7 +39,7 @@ const examples: readonly Example[] = [
     breaks: 'a file outside every folder',
     files: { 'src/helpers.ts': '' },
     finding:
-      'src/helpers.ts:1: stands in no layer. Put it into one of the folders main, app, config, http, web, cli, api, generation, routing, providers, dialects, catalog, ledger, limits, tenancy, telemetry, wire, store, kernel',
+      'src/helpers.ts:1: stands in no layer. Put it into one of the folders main, app, config, http, web, cli, api, pipeline, routing, providers, dialects, catalog, ledger, limits, tenancy, telemetry, wire, store, kernel',
   },
   {
     breaks: 'an import from a layer above',
@@ -49,9 +49,9 @@ const examples: readonly Example[] = [
   },
   {
     breaks: 'an import of types from a layer above',
-    files: { 'src/routing/plan.ts': "import type { Step } from '../generation/generate.ts'\n" },
+    files: { 'src/routing/plan.ts': "import type { Step } from '../pipeline/generate.ts'\n" },
     finding:
-      'src/routing/plan.ts:1: imports src/generation/generate.ts, a layer above. Take it as an argument of an interface that routing owns, passed in from app.ts',
+      'src/routing/plan.ts:1: imports src/pipeline/generate.ts, a layer above. Take it as an argument of an interface that routing owns, passed in from app.ts',
   },
   {
     breaks: 'an export from a layer above',
@@ -175,9 +175,9 @@ const examples: readonly Example[] = [
   },
   {
     breaks: 'a stream without backpressure',
-    files: { 'src/generation/answer.ts': "new ReadableStream({\n  type: 'direct',\n  pull,\n})\n" },
+    files: { 'src/pipeline/answer.ts': "new ReadableStream({\n  type: 'direct',\n  pull,\n})\n" },
     finding:
-      "src/generation/answer.ts:2: a direct stream, which has no backpressure. Use a pull-based ReadableStream, not type: 'direct'",
+      "src/pipeline/answer.ts:2: a direct stream, which has no backpressure. Use a pull-based ReadableStream, not type: 'direct'",
   },
 ]
 

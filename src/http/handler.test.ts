@@ -4,7 +4,7 @@ import { openaiChat } from '../dialects/openai-chat/index.ts'
 import { Failure } from '../kernel/failure.ts'
 import { createHandler } from './handler.ts'
 
-// A defect of ours outside a generation, which has a guard and a record of its own (generation/defects.test.ts): the caller learns an id and nothing else, in its own shape.
+// A defect of ours outside a generation, which has a guard and a record of its own (pipeline/defects.test.ts): the caller learns an id and nothing else, in its own shape.
 
 const defect = async (): Promise<Response> => {
   throw new Error('secret of the house')

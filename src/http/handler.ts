@@ -1,12 +1,12 @@
 // Routes inbound requests by path. It authorises nothing and reads no body; unknown paths get a 404 with a suggestion.
 
 import type { Dialect } from '../dialects/dialect.ts'
-import { requestIdHeaders } from '../generation/answer-headers.ts'
-import type { Connection } from '../generation/connection.ts'
-import type { Generate } from '../generation/generate.ts'
 import { Failure, invalidRequest } from '../kernel/failure.ts'
 import { createId, type RequestId } from '../kernel/ids.ts'
 import { nearestNames } from '../kernel/nearest.ts'
+import { requestIdHeaders } from '../pipeline/answer-headers.ts'
+import type { Connection } from '../pipeline/connection.ts'
+import type { Generate } from '../pipeline/generate.ts'
 import { metricsPath } from './metrics.ts'
 import { type StripePayments, webhookPath } from './payments/stripe.ts'
 import { pathOf, publicPath, segmentsMax } from './request.ts'

@@ -1,8 +1,8 @@
 // GET /metrics, for a Prometheus scraper. It needs the management token, because it shows what each project spends.
 
-import { requestIdHeaders } from '../generation/answer-headers.ts'
 import { Failure, retryHeaders } from '../kernel/failure.ts'
 import { createId } from '../kernel/ids.ts'
+import { requestIdHeaders } from '../pipeline/answer-headers.ts'
 import { chooseFormat, contentTypes, renderExposition } from '../telemetry/metrics/exposition.ts'
 import type { MetricRegistry } from '../telemetry/metrics/registry.ts'
 import { type AuthorizeDependencies, createAuthorize } from './management/authorize.ts'

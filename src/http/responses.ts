@@ -1,9 +1,9 @@
 // Responses outside a generation: failures in the format of the caller's client, JSON, event streams and files.
 
 import type { Dialect } from '../dialects/dialect.ts'
-import { type AnswerHeaders, failureResponse, requestIdHeaders } from '../generation/answer-headers.ts'
 import type { Failure } from '../kernel/failure.ts'
 import { createId, type RequestId } from '../kernel/ids.ts'
+import { type AnswerHeaders, failureResponse, requestIdHeaders } from '../pipeline/answer-headers.ts'
 import type { StoredAnswer } from '../tenancy/idempotency.ts'
 import type { Download } from './management/route.ts'
 

@@ -68,7 +68,7 @@ export async function compatibilityPage(before: string): Promise<string> {
   }
 }
 
-function keptClients(before: string): string {
+export function keptClients(before: string): string {
   const [open, close] = clientsMarks
   const from = before.indexOf(open)
   const to = before.indexOf(close)

@@ -6,32 +6,33 @@ import { createTurns } from '../parts/turns.ts'
 import type { CycleResult } from './cycle.ts'
 import { type Engine, runCycles } from './run-cycles.ts'
 
-// The short version of `npm run crash`. Both engines at once: while one waits for a reap the other has the cores.
+// The short version of `npm run crash`. Both engines run side by side: while one waits for a reap the other uses the cores.
 
-const cycles = 25
-/** Waits out a machine under heavy load. The limit of a minute is checked by `npm run crash` and the simulator. */
+/** Each of the nine failpoints once on each engine, and one of them twice. Kills at other moments are for `npm run crash`. */
+const cycles = 10
+/** Allows for a machine under heavy load. The limit of a minute is checked by `npm run crash` and the simulator. */
 const reapedWithinMs = 1_200_000
 const engines: readonly Engine[] = ['sqlite', 'postgres']
 const takeTurn = createTurns(availableParallelism())
 const hasPostgres = findPostgresPrograms() !== undefined
-/** Of both engines. */
+/** The results of both engines. */
 const all: CycleResult[] = []
 
 for (const engine of engines) {
   describe.skipIf(engine === 'postgres' && !hasPostgres)(`on ${engine}`, () => {
-    test.concurrent(`after a kill in the middle of fifty streams every promise of the ledger holds, ${cycles} times`, async () => {
+    test.concurrent(`the ledger keeps every promise after each of ${cycles} kills in the middle of fifty streams`, async () => {
       const { results, cycles: counted } = await runCycles({ engine, cycles, takeTurn, reapedWithinMs })
       all.push(...results)
       expect(results.flatMap(({ violations }) => violations)).toEqual([])
       expect(counted).toBe(cycles)
-      // Neither a gateway that refused everything nor a load that never came would have shown anything.
+      // A gateway that refused every call, or a load that never came, would prove nothing.
       expect(results.reduce((sum, { complete }) => sum + complete, 0)).toBeGreaterThan(10 * cycles)
     })
   })
 }
 
-// In 25 cycles every one of the nine comes twice on each engine. A place that is no longer there kills nobody.
-test.skipIf(!hasPostgres)('every failpoint killed somebody', () => {
+// A failpoint that the code no longer reaches kills no process.
+test.skipIf(!hasPostgres)('every failpoint killed a gateway', () => {
   const deaths = all.filter(({ killedBy, laterKills }) => killedBy === 'failpoint' || laterKills > 0)
   expect(new Set(deaths.map(({ failpoint }) => failpoint))).toEqual(new Set(failpointNames))
 })

@@ -8,7 +8,7 @@ export const layers: readonly (readonly string[])[] = [
   ['config'],
   ['http', 'web', 'cli'],
   ['api'],
-  ['generation'],
+  ['pipeline'],
   ['routing'],
   ['providers'],
   ['dialects', 'catalog', 'ledger', 'limits', 'tenancy', 'telemetry'],

@@ -3,8 +3,8 @@
 import fc from 'fast-check'
 import type { ReplyBlock, ReplyEvent, Stop } from '../../src/dialects/canonical/reply.ts'
 import type { RenderContext } from '../../src/dialects/canonical/translation.ts'
-import { estimateUsage, type UsageBounds } from '../../src/generation/judge-usage.ts'
 import { tokensMax, type Usage } from '../../src/kernel/usage.ts'
+import { estimateUsage, type UsageBounds } from '../../src/pipeline/judge-usage.ts'
 
 export const usageOf = (counts: Partial<Usage> = {}): Usage => ({
   inputTokens: 10,

@@ -1,7 +1,6 @@
 // Payments through Stripe's REST API: switching them on, and the webhook that credits a payment once. Its status tells
 // Stripe only whether to send the event again, so a problem that a retry cannot solve is a 200 and an error in the log.
 
-import { requestIdHeaders } from '../../generation/answer-headers.ts'
 import { unreachable } from '../../kernel/assert.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { Failure, invalidRequest, retryHeaders } from '../../kernel/failure.ts'
@@ -9,6 +8,7 @@ import { createId, type RequestId } from '../../kernel/ids.ts'
 import { formatUsd } from '../../kernel/money.ts'
 import type { Secret } from '../../kernel/secret.ts'
 import type { Ledger } from '../../ledger/ledger.ts'
+import { requestIdHeaders } from '../../pipeline/answer-headers.ts'
 import type { Database } from '../../store/database.ts'
 import { isStoreUnavailable } from '../../store/sql-error.ts'
 import type { Log, LogFields } from '../../telemetry/log.ts'
