@@ -3,21 +3,28 @@
 
 import { z } from 'zod'
 import { modelEntrySchema } from '../catalog/entry.ts'
-import { type FactorName, factorNames, factors, type PartBucket, tokenBuckets, type UnitBucket, unitBuckets, type WholeBucket } from '../kernel/usage.ts'
+import {
+  type FactorName,
+  factorNames,
+  factors,
+  listedBuckets,
+  type PartBucket,
+  type UnitBucket,
+  unitBuckets,
+  type WholeBucket,
+} from '../kernel/usage.ts'
 import { listSchema, pageFields, time } from './fields.ts'
 import { operation } from './operation.ts'
 
 const perMillion = z.string().describe('USD per million tokens, as a decimal string.')
-const perPart = z.string().optional().describe('USD per million tokens; absent = the price of the bucket it is part of.')
+const perPart = z
+  .string()
+  .optional()
+  .describe('USD per million tokens; absent = the price of the bucket it is part of.')
 
-/** Prices in the order in which they are written: those that every price list has come first. */
-const priceRow = {
-  input: perMillion,
-  output: perMillion,
-  ...Object.fromEntries(
-    tokenBuckets.map(({ bucket, partOf }) => [bucket, partOf === undefined ? perMillion : perPart]),
-  ),
-} as Record<WholeBucket, typeof perMillion> & Record<PartBucket, typeof perPart>
+const priceRow = Object.fromEntries(
+  listedBuckets.map(({ bucket, partOf }) => [bucket, partOf === undefined ? perMillion : perPart]),
+) as unknown as Record<WholeBucket, typeof perMillion> & Record<PartBucket, typeof perPart>
 
 const perUnit = z.string().optional()
 

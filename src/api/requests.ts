@@ -1,6 +1,19 @@
 // The request log: listed, explained, streamed as it grows, exported as a file, and added up.
 
 import { z } from 'zod'
+import {
+  type Bucket,
+  buckets,
+  type FactorName,
+  factorNames,
+  factors,
+  type PartBucket,
+  tokenBuckets,
+  type UnitBucket,
+  unitBuckets,
+  type WholeBucket,
+  wholeBuckets,
+} from '../kernel/usage.ts'
 import { fileFormatField, fileTypes, idField, listSchema, must, pageFields, time, timeField, usd } from './fields.ts'
 import { operation } from './operation.ts'
 import { transferSchema } from './wallet.ts'
@@ -25,7 +38,10 @@ const usageSchema = z
       ]),
     ) as Record<TokenField<PartBucket>, typeof tokens>),
     ...(Object.fromEntries(
-      unitBuckets.map(({ json, meaning }) => [json, z.number().describe(`${meaning}; charged separately from tokens.`)]),
+      unitBuckets.map(({ json, meaning }) => [
+        json,
+        z.number().describe(`${meaning}; charged separately from tokens.`),
+      ]),
     ) as Record<(typeof buckets)[UnitBucket]['json'], z.ZodNumber>),
     ...(Object.fromEntries(
       factorNames.map((name) => [name, z.boolean().describe(`Whether this applied: ${factors[name].label}.`)]),

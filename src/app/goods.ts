@@ -1,22 +1,20 @@
 // What one configuration sells, and through whom. A changed configuration, a price that was set, or a model server found
 // on this machine makes new goods; what runs keeps the ones it began with.
 
-import { type Catalog, createCatalog } from '../catalog/model.ts'
 import { builtInModels } from '../catalog/data/built-in.ts'
 import { sandboxModels } from '../catalog/data/sandbox.ts'
 import { modelFromEntry } from '../catalog/entry.ts'
-import { recordFees } from '../catalog/price-versions.ts'
-import type { Model } from '../catalog/model.ts'
+import { type Catalog, createCatalog, type Model } from '../catalog/model.ts'
 import type { Price } from '../catalog/price.ts'
-import { bucketNames } from '../catalog/price.ts'
 import {
   type LaidPrices,
   layPriceOverrides,
   overrideSource,
   type PriceInForce,
   readPriceOverrides,
+  recordFees,
+  recordPrices,
 } from '../catalog/price-versions.ts'
-import { recordPrices } from '../catalog/price-versions.ts'
 import type { Config } from '../config/config.ts'
 import type { Dialects } from '../dialects/dialect.ts'
 import type { Clock } from '../kernel/clock.ts'
@@ -76,9 +74,7 @@ export async function stockGoods(
     log.warn(`the price that was set for ${id} is not in force: ${source} has one`)
   }
   for (const { modelId, bucket, from, to } of moved) {
-    log.warn(
-      `the ${bucketNames[bucket]} price of ${modelId} moved more than tenfold: $${formatPrice(from)} → $${formatPrice(to)}`,
-    )
+    log.warn(`the ${bucket} price of ${modelId} moved more than tenfold: $${formatPrice(from)} → $${formatPrice(to)}`)
   }
   const guard = config.ownKeys.mayBringAddress
     ? createEgressGuard({ allow: config.ownKeys.allowHosts, plainHttp: config.ownKeys.plainHttp })

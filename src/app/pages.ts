@@ -1,8 +1,8 @@
 // The pages: the public catalog and the console, with sessions that the management token opens.
 
 import manifest from '../../package.json' with { type: 'json' }
-import { readPriceHistory } from '../catalog/price-versions.ts'
 import { showPrice } from '../catalog/price.ts'
+import { readPriceHistory } from '../catalog/price-versions.ts'
 import type { Config } from '../config/config.ts'
 import { createTokenCheck } from '../http/management/authorize.ts'
 import { type Clock, isoTime } from '../kernel/clock.ts'

@@ -2,10 +2,10 @@ import { expect, test } from 'bun:test'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createThrowAwayFolder, createEngine as openEngine } from '../../test/parts/engines.ts'
+import { showPrice } from '../catalog/price.ts'
 import { type Config, loadConfig } from '../config/config.ts'
 import type { ConfigListener } from '../config/source.ts'
 import { systemClock } from '../kernel/clock.ts'
-import { formatPrice } from '../kernel/money.ts'
 import { createSandboxTransport } from '../providers/sandbox/transport.ts'
 import { createHealth } from '../routing/health/health.ts'
 import type { Database } from '../store/database.ts'
@@ -70,7 +70,7 @@ async function openStock(database: Database) {
     },
     price() {
       const found = stock.current.findPrice('acme/one')?.price
-      return found && formatPrice(found.input)
+      return found && (showPrice(found) as { input: string }).input
     },
   }
 }

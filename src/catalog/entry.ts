@@ -8,8 +8,9 @@ import {
   type FactorName,
   factorNames,
   factors,
+  isRequiredInLists,
+  listedBuckets,
   type TokenBucket,
-  tokenBuckets,
   tokensMax,
   type UnitBucket,
   unitBuckets,
@@ -44,15 +45,12 @@ type Decimal = ReturnType<typeof decimal>
 type RowShape = { readonly [Name in 'input' | 'output']: Decimal } & {
   readonly [Name in Exclude<TokenBucket, 'input' | 'output'>]: z.ZodOptional<Decimal>
 }
-const isRequired = (bucket: TokenBucket) => bucket === 'input' || bucket === 'output'
-const priceRowShape = Object.fromEntries([
-  ...tokenBuckets
-    .filter(({ bucket }) => isRequired(bucket))
-    .map(({ bucket, meaning }) => [bucket, decimal(meaning)] as const),
-  ...tokenBuckets
-    .filter(({ bucket }) => !isRequired(bucket))
-    .map(({ bucket, meaning }) => [bucket, decimal(meaning).optional()] as const),
-]) as unknown as RowShape
+const priceRowShape = Object.fromEntries(
+  listedBuckets.map(({ bucket, meaning }) => [
+    bucket,
+    isRequiredInLists(bucket) ? decimal(meaning) : decimal(meaning).optional(),
+  ]),
+) as unknown as RowShape
 const priceRowSchema = z.strictObject(priceRowShape)
 
 const unitShape = Object.fromEntries(

@@ -11,7 +11,16 @@ import { factorNames, factors, tokenBuckets, tokensMax, type Usage, unitBuckets 
 import type { Database } from '../store/database.ts'
 import { type Sql, timeFromSql, timeToSql } from '../store/sql.ts'
 import type { Model } from './model.ts'
-import { type Price, type PriceJump, parseFactor, priceJumps, priceUsage, readPrice, sharePrice, writePrice } from './price.ts'
+import {
+  type Price,
+  type PriceJump,
+  parseFactor,
+  priceJumps,
+  priceUsage,
+  readPrice,
+  sharePrice,
+  writePrice,
+} from './price.ts'
 
 /** × 5 columns = 640 parameters. */
 const portionMax = 128
@@ -153,9 +162,7 @@ function jumpsOf({ modelId, price, before }: Change): readonly MovedPrice[] {
 
 const pico = z.string().regex(/^(0|[1-9][0-9]{0,17})$/)
 const storedRow = z.strictObject(
-  Object.fromEntries(
-    tokenBuckets.map(({ bucket, partOf }) => [bucket, partOf === undefined ? pico : pico.optional()]),
-  ),
+  Object.fromEntries(tokenBuckets.map(({ bucket, partOf }) => [bucket, partOf === undefined ? pico : pico.optional()])),
 )
 const storedSchema = z.union([
   z.literal('free'),

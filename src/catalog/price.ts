@@ -2,12 +2,22 @@
 // buckets are in kernel/usage.ts.
 
 import { assert } from '../kernel/assert.ts'
-import { formatPrice, formatPricePerThousand, formatUsd, type Nano, type Pico, parsePrice, parsePricePerThousand, picoToNano } from '../kernel/money.ts'
+import {
+  formatPrice,
+  formatPricePerThousand,
+  formatUsd,
+  type Nano,
+  type Pico,
+  parsePrice,
+  parsePricePerThousand,
+  picoToNano,
+} from '../kernel/money.ts'
 import {
   type Bucket,
   type FactorName,
   factorNames,
   factors,
+  listedBuckets,
   type PartBucket,
   tokenBuckets,
   totalInputTokens,
@@ -40,12 +50,6 @@ export const freePrice: Price = { free: true, rows: [], factors: {} }
 export type Rates = Readonly<Partial<Record<Bucket, Pico>>>
 /** A price list needs these two; the others have a fallback, are charged as part of another bucket, or cost nothing. */
 export type ListedRates = Rates & Readonly<Record<'input' | 'output', Pico>>
-
-/** In the order in which prices are written: what every list has comes first. */
-const listedBuckets = [
-  ...wholeBuckets.filter(({ fallback }) => fallback === undefined),
-  ...tokenBuckets.filter(({ fallback, partOf }) => fallback !== undefined || partOf !== undefined),
-]
 
 export function createPrice(
   listed: ListedRates,
@@ -214,7 +218,9 @@ export type ShownRow = Record<WholeBucket, string> & { [Name in PartBucket]?: st
 /** `over`: prices of requests with more input tokens than the key says. */
 export type ShownPrice =
   | 'free'
-  | (ShownRow & { [Name in UnitBucket | FactorName]?: string | undefined } & { over?: Record<string, ShownRow> | undefined })
+  | (ShownRow & { [Name in UnitBucket | FactorName]?: string | undefined } & {
+      over?: Record<string, ShownRow> | undefined
+    })
 
 /** Exact decimal strings: USD per million tokens or per thousand units. */
 export function showPrice(price: Price): ShownPrice {
@@ -228,8 +234,9 @@ export function writePrice(price: Price, format: (row: PriceRow) => string): Sho
   const base: Record<string, string> = {}
   const over: Record<string, Record<string, string>> = {}
   for (const row of price.rows) {
-    const target = row.when ? (over[String(row.when.overInputTokens)] ??= {}) : base
-    target[row.bucket] = format(row)
+    const tier = row.when && String(row.when.overInputTokens)
+    if (tier === undefined) base[row.bucket] = format(row)
+    else over[tier] = { ...over[tier], [row.bucket]: format(row) }
   }
   for (const name of factorNames) {
     const factor = price.factors[name]

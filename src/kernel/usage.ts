@@ -154,8 +154,20 @@ export const tokenBuckets = named.filter((info) => 'side' in info) as unknown as
   TokenBucketInfo & { readonly partOf?: WholeBucket; readonly fallback?: TokenBucket })[]
 export const unitBuckets = named.filter((info) => 'unit' in info) as unknown as readonly (Named<UnitBucket> &
   UnitBucketInfo)[]
-export const wholeBuckets = tokenBuckets.filter(({ partOf }) => partOf === undefined) as readonly ((typeof tokenBuckets)[number] &
-  Named<WholeBucket>)[]
+export const wholeBuckets = tokenBuckets.filter(
+  ({ partOf }) => partOf === undefined,
+) as readonly ((typeof tokenBuckets)[number] & Named<WholeBucket>)[]
+
+/** In the order in which price lists write them: the two that every list has come first. */
+export const listedBuckets = [
+  ...tokenBuckets.filter(({ bucket }) => isRequiredInLists(bucket)),
+  ...tokenBuckets.filter(({ bucket }) => !isRequiredInLists(bucket)),
+]
+
+/** Any other bucket has a fallback or is part of another one. */
+export function isRequiredInLists(bucket: TokenBucket): bucket is 'input' | 'output' {
+  return bucket === 'input' || bucket === 'output'
+}
 
 /** What multiplies the price of every token, and the flag of a usage that says so. */
 export const factors = {

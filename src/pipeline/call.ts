@@ -1,5 +1,6 @@
 // One admitted request as attempts and lanes see it: what was asked, for whom, and what every try of it shares.
 
+import { hasRow } from '../catalog/price.ts'
 import type { RelayContext, StreamRelay } from '../dialects/byte-lane/relay.ts'
 import type { Conversation } from '../dialects/canonical/conversation.ts'
 import type { Envelope, ParsedRequest, RenderContext } from '../dialects/canonical/translation.ts'

@@ -3,6 +3,7 @@
 
 import type { AnswerOf, BodyOf, ItemOf } from '../../api/client.ts'
 import { parsePrice } from '../../kernel/money.ts'
+import { factorNames, factors, listedBuckets, unitBuckets } from '../../kernel/usage.ts'
 import type { ApiClient } from '../api-client.ts'
 import {
   type CommandContext,
@@ -224,19 +225,32 @@ const routeColumns: Columns<AnswerOf<'getPlan'>['candidates'][number]> = [
 
 type ModelPrice = AnswerOf<'getPrice'>
 
-/** An option and a history column per bucket and factor: `--cache-read`, `CACHE READ $/M`. */
-const priceOptions: Readonly<Record<string, { readonly value: string; readonly help: string; readonly field: PriceField; readonly title: string; readonly isRare: boolean }>> = Object.fromEntries([
-  ...tokenBuckets.map(({ bucket, label, meaning, partOf }) => [optionOf(bucket), { value: 'USD', help: helpOf(meaning), field: bucket, title: `${label.toUpperCase()} $/M`, isRare: partOf !== undefined }]),
-  ...unitBuckets.map(({ bucket, label, meaning, unit }) => [optionOf(bucket), { value: 'USD', help: `${helpOf(meaning)}, a thousand ${unit}`, field: bucket, title: `${label.toUpperCase()} $/K`, isRare: true }]),
-  ...factorNames.map((name) => [optionOf(name), { value: 'FACTOR', help: helpOf(factors[name].meaning), field: name, title: `${name.toUpperCase().replaceAll('_', ' ')} ×`, isRare: true }]),
-])
-
-function optionOf(field: PriceField): string {
-  return field.replaceAll('_', '-')
+interface PriceOption {
+  readonly value: string
+  readonly help: string
+  readonly field: PriceField
+  /** Of its column in the history. */
+  readonly title: string
+  /** Its column is left out if no price has it. */
+  readonly isRare: boolean
 }
 
-function helpOf(meaning: string): string {
-  return meaning.charAt(0).toLowerCase() + meaning.slice(1)
+/** An option and a history column per bucket and factor: `--cache-read`, `CACHE READ $/M`. */
+const priceOptions: Readonly<Record<string, PriceOption>> = Object.fromEntries([
+  ...listedBuckets.map(({ bucket, label, meaning, partOf }) =>
+    priceOption(bucket, 'USD', meaning, `${label} $/M`, partOf !== undefined),
+  ),
+  ...unitBuckets.map(({ bucket, label, meaning, unit }) =>
+    priceOption(bucket, 'USD', `${meaning}, per thousand ${unit}`, `${label} $/K`, true),
+  ),
+  ...factorNames.map((name) =>
+    priceOption(name, 'FACTOR', factors[name].meaning, `${name.replaceAll('_', ' ')} ×`, true),
+  ),
+])
+
+function priceOption(field: PriceField, value: string, meaning: string, title: string, isRare: boolean) {
+  const help = meaning.charAt(0).toLowerCase() + meaning.slice(1)
+  return [field.replaceAll('_', '-'), { value, help, field, title: title.toUpperCase(), isRare }] as const
 }
 
 const typed = Object.fromEntries(Object.entries(priceOptions).map(([name, { field }]) => [field, `--${name}`]))

@@ -1,7 +1,7 @@
 // What requests come to: counted once per request, from its finished record, without allocating for what was seen
 // before. Labels name projects, never keys.
 
-import type { Usage } from '../../kernel/usage.ts'
+import { wholeBuckets } from '../../kernel/usage.ts'
 import type { RequestRecord } from '../request-record.ts'
 import { dialectOf, isGeneration, limitSourceOf, none, overheadMs, warnedField } from './observed-request.ts'
 import type { MetricRegistry } from './registry.ts'

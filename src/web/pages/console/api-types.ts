@@ -1,6 +1,8 @@
 // The management API's responses as the console reads them; docs/reference/management-api.md describes them. Fields that no
 // page uses are left out. Amounts are decimal strings in US dollars, times are ISO 8601, null means absent.
 
+import type { Bucket } from '../../../kernel/usage.ts'
+
 export interface ListAnswer<Item> {
   readonly data: readonly Item[]
   readonly next_cursor: string | null

@@ -2,6 +2,7 @@
 // One request: its charge line by line, its attempts, the routes that were considered, and warnings.
 
 import { Fragment } from 'preact'
+import { buckets } from '../../../../kernel/usage.ts'
 import { countOf, exactCount, shortMs } from '../../../catalog/format.ts'
 import type { ConsoleData } from '../../../page-data.ts'
 import { CopyButton } from '../../components.tsx'
