@@ -1,6 +1,6 @@
 // What is read from an inbound request before anything else: its path, its query, and the client's address and protocol.
 
-import { type IpRange, isInRange, parseIpAddress } from '../kernel/ip-range.ts'
+import { type IpRange, isInRange, parseIpAddress, parseIpRange } from '../kernel/ip-range.ts'
 
 /**
  * The path that requests are matched and authorised by: everything between the authority and the query, as sent, because
@@ -50,6 +50,34 @@ export interface AddressClues {
   readonly socket: string | undefined
   readonly headers: Headers
   readonly trustedProxies: readonly IpRange[]
+}
+
+export interface ClientAddresses {
+  /** undefined = unknown. */
+  addressOf(request: Request): string | undefined
+  /** The protocol of the client according to a trusted proxy, such as `https`; undefined = no trusted proxy says. */
+  forwardedProtoOf(request: Request): string | undefined
+}
+
+export function createClientAddresses(
+  trustedProxiesNow: () => readonly string[],
+  socketAddress: (request: Request) => string | undefined,
+): ClientAddresses {
+  // Parsed once per configuration, not per request.
+  let listed: readonly string[] = []
+  let trustedProxies: readonly IpRange[] = []
+  const cluesOf = (request: Request): AddressClues => {
+    const current = trustedProxiesNow()
+    if (current !== listed) {
+      listed = current
+      trustedProxies = current.flatMap((text) => parseIpRange(text) ?? [])
+    }
+    return { socket: socketAddress(request), headers: request.headers, trustedProxies }
+  }
+  return {
+    addressOf: (request) => clientAddress(cluesOf(request)),
+    forwardedProtoOf: (request) => forwardedProto(cluesOf(request)),
+  }
 }
 
 /**

@@ -97,7 +97,7 @@ export const buckets = {
     count: 'cacheWriteLongTokens',
     side: 'input',
     fallback: 'cache_write',
-    label: 'Cache write, 1 h',
+    label: 'Cache write, 1 hour',
     meaning: 'Input tokens written to a one-hour cache',
   },
   output: {

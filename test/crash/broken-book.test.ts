@@ -37,7 +37,7 @@ test('a gateway whose wallets contradict the database answers what it charged, f
     expect(await gateway.ended).toBe(1)
     const [error] = gateway.errors()
     expect(gateway.errors()).toHaveLength(1)
-    expect(error).toContain('the wallets in memory contradict the database')
+    expect(error).toContain('The balances in memory contradict the database')
     expect(error).toContain('broken for a test')
 
     const next = await startCrashGateway(site)

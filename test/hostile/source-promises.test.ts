@@ -23,7 +23,7 @@ const found = (files: Awaited<ReturnType<typeof sources>>, form: RegExp) =>
 const comparing = [
   'src/http/payments/stripe-event.ts',
   'src/tenancy/admin-token.ts',
-  'src/tenancy/find-key.ts',
+  'src/tenancy/caller.ts',
   'src/tenancy/secrets.ts',
 ]
 

@@ -148,7 +148,7 @@ forEachEngine((engine) => {
     expect((await priced.put(model, dear)).status).toBe(400)
     const warned = priced.tenancy.gateway.logged().map(({ message }) => String(message))
     expect(
-      warned.filter((line) => line.startsWith(`the price that was set for ${model} is not in force`)),
+      warned.filter((line) => line.startsWith(`the price set for ${model} through the API is not in effect`)),
     ).toHaveLength(1)
     await write(config)
     await until(async () => (await inForce()).version === `${model}#3`)
@@ -166,7 +166,7 @@ forEachEngine((engine) => {
       '`cache_read` changed more than tenfold: $10.00 → $0.99 per million tokens.',
     ])
     const logged = priced.tenancy.gateway.logged().map(({ message }) => String(message))
-    expect(logged.filter((line) => line.includes(`${model} moved more than tenfold`))).toEqual([
+    expect(logged.filter((line) => line.includes(`${model} changed more than tenfold`))).toEqual([
       expect.stringContaining('the output price of'),
       expect.stringContaining('the cache_read price of'),
     ])

@@ -97,7 +97,7 @@ test('the command line sets, takes back and lists', async () => {
   await run('set sandbox/echo --input 1 --output 2 --audio-input 8 --audio-output 16')
   const [heading = '', newest = ''] = (await run('history sandbox/echo')).out.split('\n')
   expect(heading.split(/ {2,}/).slice(5, 10)).toEqual([
-    ...['CACHE WRITE $/M', 'CACHE WRITE, 1 H $/M', 'AUDIO INPUT $/M', 'AUDIO CACHE READ $/M', 'AUDIO OUTPUT $/M'],
+    ...['CACHE WRITE $/M', 'CACHE WRITE, 1 HOUR $/M', 'AUDIO INPUT $/M', 'AUDIO CACHE READ $/M', 'AUDIO OUTPUT $/M'],
   ])
   expect(newest.split(/ {2,}/).slice(7, 10)).toEqual(['8.00', '8.00', '16.00'])
   const lost = (await run('set sandbox/echo --input 1 --output 2 --audio-output 16')).err
@@ -110,7 +110,7 @@ test('the command line sets, takes back and lists', async () => {
   expect((await run('reset sandbox/cache')).out).toContain('now  $1.00 in, $2.00 out   sandbox/cache#4, built in\n')
   const [head, ...rows] = (await run('history sandbox/cache')).out.trim().split('\n')
   expect(head).toMatch(
-    /^SINCE \(UTC\) +VERSION +INPUT \$\/M +OUTPUT \$\/M +CACHE READ \$\/M +CACHE WRITE \$\/M +CACHE WRITE, 1 H \$\/M +SET BY$/,
+    /^SINCE \(UTC\) +VERSION +INPUT \$\/M +OUTPUT \$\/M +CACHE READ \$\/M +CACHE WRITE \$\/M +CACHE WRITE, 1 HOUR \$\/M +SET BY$/,
   )
   const cells = rows.map((row) => row.split(/ {2,}/).slice(1))
   expect(cells).toEqual([

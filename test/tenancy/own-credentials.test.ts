@@ -149,7 +149,7 @@ forEachEngine((engine) => {
     for (const provider of ['sandbox', 'sandbo', 'nobody']) {
       const reply = await free.api('PUT', `/api/workspaces/${workspaceId}/credentials/${provider}`, { api_key: ownKey })
       expect([provider, reply.status, reply.body.error.code]).toEqual([provider, 404, 'NOT_FOUND'])
-      expect(reply.body.error.message).toBe(`No provider \`${provider}\` that takes a key.`)
+      expect(reply.body.error.message).toBe(`There is no provider \`${provider}\` that takes a key.`)
     }
     const near = await free.api('PUT', `/api/workspaces/${workspaceId}/credentials/acm`, { api_key: ownKey })
     expect(near.body.error.message).toEndWith('Did you mean `acme`?')
@@ -161,7 +161,7 @@ forEachEngine((engine) => {
       const reply = await free.api('PUT', `/api/workspaces/${workspaceId}/credentials/${provider}`, { api_key: ownKey })
       expect([provider, reply.status, reply.body.error.param]).toEqual([provider, 400, 'base_url'])
       expect(reply.body.error.message).toBe(
-        `This gateway knows no address of ${provider}. Its operator sets the variables of that provider, or \`own_keys.base_urls\` so that you can give one.`,
+        `This gateway knows no address of ${provider}. Its operator can set the variables of that provider, or \`own_keys.base_urls\` so that you can send one.`,
       )
     }
   })

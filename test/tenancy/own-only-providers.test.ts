@@ -38,7 +38,7 @@ test('a resource of the workspace’s own at Azure serves both surfaces, by its 
   const unplaced = await tenancy.api('PUT', credential, { api_key: 'key-of-the-tenant' })
   expect([unplaced.status, unplaced.body.error.message]).toEqual([
     400,
-    'This gateway knows no address of azure. Give one as `base_url`.',
+    'This gateway knows no address of azure. Send one as `base_url`.',
   ])
   await tenancy.must('PUT', credential, { api_key: 'key-of-the-tenant', base_url: `${upstream.url}/openai/v1` })
   for (const surface of bothSurfaces) {

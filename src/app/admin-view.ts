@@ -1,0 +1,281 @@
+// What the management API and the pages show of the live catalog: models, prices, route health, providers and the workspaces'
+// own provider keys. Addresses and credentials are left out wherever the answer is public.
+
+import { basename } from 'node:path'
+import type { CatalogItem } from '../api/catalog.ts'
+import type { OfferedModel } from '../api/projects.ts'
+import type { ShownProvider } from '../api/providers.ts'
+import type { Model } from '../catalog/model.ts'
+import { showPrice } from '../catalog/price.ts'
+import { anthropicMessages } from '../dialects/anthropic-messages/index.ts'
+import { openaiChat } from '../dialects/openai-chat/index.ts'
+import type { SurfaceName } from '../http/management/catalog.ts'
+import type { CredentialDestination, Credentials, ProviderDependencies } from '../http/management/providers.ts'
+import { isoTime } from '../kernel/clock.ts'
+import { Failure, invalidRequest } from '../kernel/failure.ts'
+import { nearestNames } from '../kernel/nearest.ts'
+import { EgressRefusal } from '../providers/egress/egress-refusal.ts'
+import type { Endpoint, Provider } from '../providers/provider.ts'
+import { builtInProviderIds, builtInProviders } from '../providers/registry.ts'
+import { readOwnCredential } from '../providers/signing/own-credential.ts'
+import { explainPlan, type PlanExplanation } from '../routing/explain-plan.ts'
+import type { Health, RouteReading } from '../routing/health/health.ts'
+import { ownProviders } from '../routing/own-providers.ts'
+import { type ProbedDialects, probeProvider } from '../routing/probe-provider.ts'
+import { createAllowlist } from '../tenancy/allowlist.ts'
+import type { Caller } from '../tenancy/caller.ts'
+import { type CredentialCache, deleteCredential, listCredentials, putCredential } from '../tenancy/credentials.ts'
+import type { Project } from '../tenancy/workspaces.ts'
+import type { Auth } from './auth.ts'
+import type { CatalogSnapshot, LiveCatalog } from './live-catalog.ts'
+
+/** Models that can be called, and those that only lack a price: an unknown price is shown, not hidden. */
+export function catalogItems(
+  { catalog, providers, priceVersions, findPrice }: CatalogSnapshot,
+  health: Pick<Health, 'snapshot'>,
+): readonly CatalogItem[] {
+  const readings = readingsByRoute(health.snapshot())
+  return catalog.models
+    .filter(({ routes }) => routes.some(({ providerId }) => providers.has(providerId)))
+    .map((model) => ({
+      id: model.id,
+      name: model.name,
+      owned_by: model.ownedBy,
+      context_tokens: model.contextTokens ?? null,
+      max_output_tokens: model.maxOutputTokens ?? null,
+      tags: model.tags,
+      released: model.releasedAt === undefined ? null : isoTime(model.releasedAt).slice(0, 10),
+      source: publicSource(model.source),
+      price: model.price ? showPrice(model.price) : null,
+      price_source: model.price ? publicSource(findPrice(model.id)?.source ?? model.source) : null,
+      price_version: priceVersions.get(model.id) ?? null,
+      callable: model.price !== undefined,
+      routes: shownRoutes(model, providers, readings),
+    }))
+}
+
+/** Only the file's name: its folder is not public. */
+export function publicSource(source: string): string {
+  return basename(source)
+}
+
+function shownRoutes(
+  model: Model,
+  providers: CatalogSnapshot['providers'],
+  readings: ReadonlyMap<string, RouteReading>,
+) {
+  return model.routes
+    .filter(({ providerId }) => providers.has(providerId))
+    .map(({ providerId, upstreamModel, priority, weight }) => {
+      const reading = readings.get(`${providerId} ${upstreamModel}`)
+      return {
+        provider: providerId,
+        upstream_model: upstreamModel,
+        priority,
+        weight,
+        health: reading?.standing.state ?? 'healthy',
+        factor: reading?.standing.factor ?? 1,
+        wait_ms: reading?.standing.waitMs ?? null,
+        why: reading?.standing.why ?? null,
+        rehearsal: providers.get(providerId)?.isRehearsal ?? false,
+        first_event_ms: figures(reading?.firstEventMs),
+        tokens_per_second: figures(reading?.tokensPerSecond),
+      }
+    })
+}
+
+/** null = no traffic yet. */
+function figures(quantiles: RouteReading['firstEventMs']) {
+  if (!quantiles) return null
+  const { p50, p95, samples, windowMs } = quantiles
+  return { p50: Math.round(p50), p95: Math.round(p95), samples, window_ms: windowMs }
+}
+
+/** Only of the operator's credential: the health of a workspace's own key is private. */
+function readingsByRoute(readings: readonly RouteReading[]): ReadonlyMap<string, RouteReading> {
+  const platform = readings.filter(({ key }) => key.credentialId === 'platform')
+  return new Map(platform.map((reading) => [`${reading.key.providerId} ${reading.key.upstreamModel}`, reading]))
+}
+
+/** A caller that may use every model on the operator's credentials. */
+const anyone: Caller = {
+  keyId: 'key_',
+  keyName: '',
+  projectId: 'prj_',
+  projectName: '',
+  workspaceId: 'ws_',
+  workspaceName: '',
+  allow: [],
+  limits: [],
+  sharesRoutes: true,
+  sources: undefined,
+}
+
+export async function modelsOf(
+  snapshot: CatalogSnapshot,
+  credentials: Pick<CredentialCache, 'open'>,
+  { workspaceId, models }: Project,
+): Promise<readonly OfferedModel[]> {
+  const own = await credentials.open(workspaceId)
+  const offer = snapshot.offer.with(own)
+  const allow = models === undefined ? [] : [createAllowlist(models)]
+  return offer.list({ ...anyone, allow }).map((model) => {
+    const providers = model.routes.map(({ providerId }) => providerId).filter((id) => own.has(id))
+    return {
+      id: model.id,
+      owned_by: model.ownedBy,
+      own_key: offer.isOwn(model),
+      own_providers: [...new Set(providers)],
+    }
+  })
+}
+
+export function planOf(
+  { catalog, health }: { readonly catalog: LiveCatalog; readonly health: Health },
+  modelId: string,
+  surface: SurfaceName,
+): PlanExplanation | undefined {
+  const offer = catalog.current.offer.platform
+  const model = offer.find(anyone, modelId)
+  if (model instanceof Failure) return undefined
+  return explainPlan({
+    offer,
+    health,
+    caller: anyone,
+    model,
+    surface: surface === 'chat' ? openaiChat : anthropicMessages,
+  })
+}
+
+/** A shorter key is not shown at all: four characters would be a large part of it. */
+const shownLengthMin = 8
+
+/** Lists providers and tests the operator's and the workspaces' keys with the same calls that requests make. */
+export function providerAdmin(
+  catalog: LiveCatalog,
+  credentials: Pick<CredentialCache, 'open'>,
+  dialects: ProbedDialects,
+): ProviderDependencies['providers'] {
+  return {
+    list: () => [...catalog.current.providers.values()].map((provider) => shownProvider(provider, catalog.current)),
+    async test(id) {
+      const provider = catalog.current.providers.get(id)
+      return provider && (await probeProvider(provider, dialects))
+    },
+    async testOwn(workspaceId, id) {
+      const credential = (await credentials.open(workspaceId)).get(id)
+      if (!credential) return new Failure('NOT_FOUND', `The workspace has no credential for the provider ${id}.`)
+      if ('fault' in credential) {
+        const message = `The key for ${id} cannot be decrypted with the current master secret. Store it again.`
+        return new Failure('INVALID_REQUEST', message)
+      }
+      const own = ownProviders(new Map([[id, credential]]), catalog.current).get(id)
+      if (own && !own.refusal) return await probeProvider(own.provider, dialects)
+      const message = `The key for ${id} was stored for another address than the provider has now. Store it again.`
+      return new Failure('INVALID_REQUEST', message)
+    },
+  }
+}
+
+function shownProvider(
+  { id, source, endpoints, apiKey, transport }: Provider,
+  { modelCount }: CatalogSnapshot,
+): ShownProvider {
+  const key = apiKey?.reveal()
+  return {
+    id,
+    source,
+    origin: configuredBy(id, source, transport === undefined),
+    last4: key === undefined ? null : key.length < shownLengthMin ? '' : key.slice(-4),
+    address: URL.parse(endpoints[0]?.baseUrl ?? '')?.host || null,
+    models: modelCount(id),
+  }
+}
+
+function configuredBy(id: string, source: string, isCalled: boolean): ShownProvider['origin'] {
+  if (builtInProviders.some((known) => known.id === id && known.variable === source)) return 'environment'
+  if (source === 'built in') return 'built_in'
+  return isCalled && /^127\.0\.0\.1:\d+$/.test(source) ? 'found' : 'file'
+}
+
+/** Reads, stores and deletes the provider keys that workspaces bring. */
+export function credentialAdmin(
+  catalog: LiveCatalog,
+  { keyRing, forgetCredentials }: Pick<Auth, 'keyRing' | 'forgetCredentials'>,
+): Credentials {
+  return {
+    destinationOf: (provider, baseUrl) => destinationOf(catalog.current, provider, baseUrl),
+    read: (provider, text) => readOwnCredential(endpointOf(catalog.current, provider)?.auth ?? 'none', text),
+    put: (sql, credential) => putCredential(sql, credential, keyRing),
+    delete: deleteCredential,
+    list: listCredentials,
+    forget: forgetCredentials,
+  }
+}
+
+/** The providers for which a workspace may store a key, enabled or not, by id. */
+export function keyedProviders(snapshot: CatalogSnapshot): readonly string[] {
+  const known = new Set([...builtInProviderIds, ...snapshot.providers.keys()])
+  return [...known]
+    .filter((id) => takesKey(endpointOf(snapshot, id)))
+    .filter((id) => snapshot.guard !== undefined || originOf(endpointOf(snapshot, id)) !== undefined)
+    .sort()
+}
+
+/** Where a workspace's key may be sent: to the provider's address, or to one that it brings if the operator allows that. */
+async function destinationOf(
+  snapshot: CatalogSnapshot,
+  provider: string,
+  baseUrl: string | undefined,
+): Promise<CredentialDestination | Failure> {
+  const { guard } = snapshot
+  const endpoint = endpointOf(snapshot, provider)
+  if (!takesKey(endpoint)) return takesNoKey(provider, keyedProviders(snapshot))
+  if (baseUrl === undefined || isSameAddress(baseUrl, endpoint?.baseUrl)) {
+    const origin = originOf(endpoint)
+    return origin === undefined ? needsAddress(provider, guard !== undefined) : { origin, baseUrl: undefined }
+  }
+  if (!guard) {
+    const message =
+      'This gateway does not allow workspaces to bring addresses. Its operator can set `own_keys.base_urls`.'
+    return new Failure('INVALID_REQUEST', message, { param: 'base_url' })
+  }
+  const checked = await guard.checkBaseUrl(baseUrl)
+  return checked instanceof EgressRefusal ? invalidRequest(`\`base_url\` ${checked.message}.`, 'base_url') : checked
+}
+
+/** The first one: all endpoints of a provider have the same host and take credentials in the same way. */
+function endpointOf({ endpointsOf }: Pick<CatalogSnapshot, 'endpointsOf'>, provider: string): Endpoint | undefined {
+  return endpointsOf(provider)?.[0]
+}
+
+/** False: there is no such provider, or it answers inside this process. */
+function takesKey(endpoint: Endpoint | undefined): boolean {
+  return endpoint !== undefined && /^(https?:|\{)/.test(endpoint.baseUrl)
+}
+
+/** undefined = the address has a placeholder that neither the operator's settings nor the credential fill, such as a region. */
+function originOf(endpoint: Endpoint | undefined): string | undefined {
+  const [, origin, path = ''] = /^(https?:\/\/[^/{}]+)(\/.*)?$/.exec(endpoint?.baseUrl ?? '') ?? []
+  return path.includes('{') && !endpoint?.baseUrlOf ? undefined : URL.parse(origin ?? '')?.origin
+}
+
+/** Ignores the spelling of the host and trailing slashes. */
+function isSameAddress(asked: string, own: string | undefined): boolean {
+  const normalized = (url: string) => URL.parse(url)?.href.replace(/\/+$/, '')
+  const address = normalized(asked)
+  return address !== undefined && own !== undefined && address === normalized(own)
+}
+
+function takesNoKey(provider: string, known: readonly string[]): Failure {
+  const near = nearestNames(provider, known, 1)
+  const hint = near.length > 0 ? ` Did you mean \`${near[0]}\`?` : ''
+  return new Failure('NOT_FOUND', `There is no provider \`${provider.slice(0, 100)}\` that takes a key.${hint}`)
+}
+
+function needsAddress(provider: string, mayBringAddress: boolean): Failure {
+  const advice = mayBringAddress
+    ? 'Send one as `base_url`.'
+    : 'Its operator can set the variables of that provider, or `own_keys.base_urls` so that you can send one.'
+  return invalidRequest(`This gateway knows no address of ${provider}. ${advice}`, 'base_url')
+}

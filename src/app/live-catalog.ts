@@ -1,0 +1,239 @@
+// The models on sale, their prices and the providers that serve them. A changed configuration, a changed price or a model server
+// found on this machine makes a new snapshot; running requests keep the one they started with.
+
+import { builtInModels } from '../catalog/data/built-in.ts'
+import { sandboxModels } from '../catalog/data/sandbox.ts'
+import { modelFromEntry } from '../catalog/entry.ts'
+import { type Catalog, createCatalog, type Model } from '../catalog/model.ts'
+import {
+  layPriceOverrides,
+  overrideSource,
+  type PriceInForce,
+  readPriceOverrides,
+  recordFees,
+  recordPrices,
+} from '../catalog/price-versions.ts'
+import type { Config } from '../config/config.ts'
+import type { ConfigSource } from '../config/source.ts'
+import type { Dialects } from '../dialects/dialect.ts'
+import type { Clock } from '../kernel/clock.ts'
+import { formatPrice } from '../kernel/money.ts'
+import { createEgressGuard, type EgressGuard } from '../providers/egress/egress-guard.ts'
+import { createGuardedTransport } from '../providers/egress/guarded-transport.ts'
+import { findLocalServers, type LocalServer } from '../providers/local.ts'
+import type { Endpoint, Provider, Transport } from '../providers/provider.ts'
+import { createProviders, dormantEndpoints } from '../providers/registry.ts'
+import type { Health } from '../routing/health/health.ts'
+import { platformCredential } from '../routing/health/route-key.ts'
+import { createOffer, type Offer } from '../routing/offer.ts'
+import type { Database } from '../store/database.ts'
+import { isStoreUnavailable } from '../store/sql-error.ts'
+import type { Log } from '../telemetry/log.ts'
+import { errorFields } from './open-storage.ts'
+
+export interface CatalogSnapshot {
+  readonly offer: Offer
+  readonly catalog: Catalog
+  readonly providers: ReadonlyMap<string, Provider>
+  /** By model id. */
+  readonly priceVersions: ReadonlyMap<string, string>
+  /** Checks base URLs that workspaces bring; undefined = they may not bring any. */
+  readonly guard: EgressGuard | undefined
+  /** Calls a base URL that a workspace brought; rejects if they may not bring any. */
+  guardedTransport(baseUrl: string): Transport
+  /** The endpoints of any known provider, whether or not the operator has a key for it. */
+  endpointsOf(providerId: string): readonly Endpoint[] | undefined
+  /** How many models a caller without an allowlist can call through a provider. */
+  modelCount(providerId: string): number
+  /** undefined = there is no such model. */
+  findPrice(modelId: string): PriceInForce | undefined
+}
+
+export interface LiveCatalog {
+  readonly current: CatalogSnapshot
+  /**
+   * Applies changes made in the database, here or by another replica, to the next request. False = it failed, which is
+   * logged; the last snapshot stays in effect, and the reload is retried until it succeeds.
+   */
+  reload(): Promise<boolean>
+  /** Looks for model servers on the usual ports of this machine, once. Skips the ports of configured providers. */
+  findLocalServers(exceptPorts: readonly number[]): Promise<void>
+  /** Stops retrying. */
+  close(): void
+}
+
+export interface CatalogDependencies {
+  readonly sandboxTransport: Transport
+  readonly dialects: Dialects
+  readonly health: Health
+  readonly database: Database
+  readonly clock: Clock
+  readonly log: Log
+  readonly source: Pick<ConfigSource, 'current' | 'onChange'>
+  /** For tests. */
+  readonly retryMs?: number
+}
+
+/** A server on this machine that takes longer than this to list its models is not ready to serve. */
+const searchMs = 500
+const defaultRetryMs = 2000
+
+export async function createLiveCatalog(deps: CatalogDependencies): Promise<LiveCatalog> {
+  const { source, log, health, retryMs = defaultRetryMs } = deps
+  let local: readonly LocalServer[] = []
+  let current = await createSnapshot(source.current, local, deps)
+  let reloading: Promise<unknown> = Promise.resolve()
+  let retry: ReturnType<typeof setTimeout> | undefined
+  let isStale = false
+  let isClosed = false
+  let onFresh = Promise.withResolvers<void>()
+
+  const load = async (): Promise<void> => {
+    const before = current.providers
+    current = await createSnapshot(source.current, local, deps)
+    for (const provider of current.providers.values()) {
+      if (isAnotherAccount(before.get(provider.id), provider)) {
+        health.renewCredential({ providerId: provider.id, credentialId: platformCredential })
+      }
+    }
+  }
+  const succeeded = (): boolean => {
+    clearTimeout(retry)
+    if (isStale) log.info('Pending price and configuration changes are now active.')
+    isStale = false
+    onFresh.resolve()
+    onFresh = Promise.withResolvers()
+    return true
+  }
+  const failed = (error: unknown): boolean => {
+    clearTimeout(retry)
+    if (isClosed) return false
+    retry = setTimeout(reload, retryMs)
+    retry.unref()
+    // Logged once, not for every retry.
+    if (!isStale) {
+      // An unreachable database is reported elsewhere too.
+      const level = isStoreUnavailable(error) ? 'warn' : 'error'
+      log[level](
+        'Price and configuration changes cannot take effect yet. The previous ones stay active; retrying.',
+        errorFields(error),
+      )
+    }
+    isStale = true
+    return false
+  }
+  const reload = (): Promise<boolean> => {
+    // One at a time: the last change wins, even if an earlier one takes longer to record its prices.
+    const done = reloading.then(load).then(succeeded, failed)
+    reloading = done
+    return done
+  }
+  // The configuration source reports a change as active only after a reload has succeeded.
+  source.onChange(async () => {
+    if (!(await reload())) await onFresh.promise
+    return true
+  })
+  return {
+    get current() {
+      return current
+    },
+    reload,
+    async findLocalServers(exceptPorts) {
+      const configured = source.current.providers.flatMap(({ baseUrl }) => loopbackPort(baseUrl))
+      const signal = AbortSignal.timeout(searchMs)
+      local = await findLocalServers({ exceptPorts: [...exceptPorts, ...configured], signal })
+      if (local.length === 0) return
+      await reload()
+      for (const { provider, models } of local) {
+        log.info(`found ${provider.id} at ${provider.source}: ${models.length} models, free of charge`)
+      }
+    },
+    close() {
+      isClosed = true
+      clearTimeout(retry)
+    },
+  }
+}
+
+/** Health readings of one key or address say nothing about another. */
+function isAnotherAccount(before: Provider | undefined, now: Provider): boolean {
+  const addresses = ({ endpoints }: Provider) => endpoints.map(({ baseUrl }) => baseUrl).join(' ')
+  if (before === undefined) return true
+  return before.apiKey?.reveal() !== now.apiKey?.reveal() || addresses(before) !== addresses(now)
+}
+
+function loopbackPort(baseUrl: string | undefined): number[] {
+  const url = baseUrl === undefined ? null : URL.parse(baseUrl)
+  if (!url || !/^(localhost|127\.|\[::1\])/.test(url.hostname)) return []
+  return [Number(url.port === '' ? (url.protocol === 'https:' ? 443 : 80) : url.port)]
+}
+
+/** Records every price before the first request is charged with it. */
+async function createSnapshot(
+  config: Config,
+  local: readonly LocalServer[],
+  { sandboxTransport, dialects, health, database, clock, log }: CatalogDependencies,
+): Promise<CatalogSnapshot> {
+  const configured = createProviders({
+    entries: config.providers,
+    keys: config.providerKeys,
+    sandboxOn: config.sandbox,
+    sandboxTransport,
+    clock,
+  })
+  // Configured providers take precedence over servers found on this machine.
+  const providers = new Map([...local.map(({ provider }) => [provider.id, provider] as const), ...configured])
+  const pricedByFile = new Set(config.models.flatMap(({ id, price }) => (price ? [id] : [])))
+  const overrides = await readPriceOverrides(database.sql)
+  const priced = layPriceOverrides(modelsOf(config, local), overrides, pricedByFile)
+  const catalog = createCatalog(priced.models)
+  const sourceOf = ({ id, source }: Model): string => (priced.setterOf(id) === 'api' ? overrideSource : source)
+  const recorded = catalog.models.map((model) => ({ ...model, source: sourceOf(model) }))
+  const { versions: priceVersions, moved } = await recordPrices({ database, clock, models: recorded })
+  const basisPoints = BigInt(config.ownKeys.feeBasisPoints)
+  const fees = await recordFees({ database, clock, models: recorded, basisPoints })
+  for (const { id, source } of priced.idle) {
+    log.warn(`the price set for ${id} through the API is not in effect, because ${source} has a price for it`)
+  }
+  for (const { modelId, bucket, from, to } of moved) {
+    log.warn(`the ${bucket} price of ${modelId} changed more than tenfold: $${formatPrice(from)} → $${formatPrice(to)}`)
+  }
+  const guard = config.ownKeys.mayBringAddress
+    ? createEgressGuard({ allow: config.ownKeys.allowHosts, plainHttp: config.ownKeys.plainHttp })
+    : undefined
+  const dormant = dormantEndpoints(providers, { keys: config.providerKeys, clock })
+  const endpointsOf = (id: string): readonly Endpoint[] | undefined => providers.get(id)?.endpoints ?? dormant.get(id)
+  const guardedTransport = (baseUrl: string): Transport =>
+    guard ? createGuardedTransport(guard, baseUrl) : () => Promise.reject(addressNotAllowed())
+  const offer = createOffer({
+    ...{ catalog, providers, dialects, priceVersions, fees, health, endpointsOf, guardedTransport },
+  })
+  return {
+    offer,
+    catalog,
+    providers,
+    priceVersions,
+    guard,
+    guardedTransport,
+    endpointsOf,
+    modelCount: (id) =>
+      catalog.models.filter(({ price, routes }) => price && routes.some(({ providerId }) => providerId === id)).length,
+    findPrice(id) {
+      const model = catalog.find(id)
+      const named = { setter: priced.setterOf(id), version: priceVersions.get(id) }
+      return model && { price: model.price, source: sourceOf(model), ...named }
+    },
+  }
+}
+
+/** Later entries replace earlier ones of the same id. */
+function modelsOf(config: Config, local: readonly LocalServer[]): readonly Model[] {
+  const builtIn = [...sandboxModels, ...builtInModels].map((entry) => modelFromEntry(entry, 'built in'))
+  const found = local.flatMap(({ provider, models }) => models.map((entry) => modelFromEntry(entry, provider.source)))
+  return createCatalog([...builtIn, ...found, ...config.models]).models
+}
+
+/** Looks like a network error: the operator has withdrawn the permission since the credential was stored. */
+function addressNotAllowed(): Error {
+  return Object.assign(new Error('own addresses are not allowed'), { code: 'EGRESS_REFUSED' })
+}

@@ -1,0 +1,107 @@
+// Opens what everything else needs: the data folder, the migrated database and the secrets. On the first start it also creates
+// the first workspace and key.
+
+import type { ConfigSource } from '../config/source.ts'
+import { assert } from '../kernel/assert.ts'
+import type { Clock } from '../kernel/clock.ts'
+import type { WorkspaceId } from '../kernel/ids.ts'
+import type { Nano } from '../kernel/money.ts'
+import { recordFunding } from '../ledger/fund.ts'
+import { openDataFolder } from '../store/data-folder.ts'
+import type { Database } from '../store/database.ts'
+import { lockDataFolder } from '../store/folder-lock.ts'
+import { migrate } from '../store/migrate.ts'
+import { openDatabase } from '../store/open-database.ts'
+import type { Sql } from '../store/sql.ts'
+import type { Log } from '../telemetry/log.ts'
+import { ensureFirstStart, type FirstStart } from '../tenancy/first-start.ts'
+import {
+  type AdminToken,
+  deriveSubkey,
+  loadAdminToken,
+  loadMasterSecret,
+  type MasterSecret,
+  parseMasterSecret,
+  refuseLostSecret,
+  type SubkeyLabel,
+} from '../tenancy/secrets.ts'
+
+/** What every part of the app is built from. */
+export interface Base {
+  readonly source: ConfigSource
+  readonly clock: Clock
+  readonly log: Log
+}
+
+/** A key derived from the master secret, and the one derived from the secret that is being replaced. */
+export interface Subkeys {
+  readonly current: Uint8Array
+  readonly previous: Uint8Array | undefined
+}
+
+export interface Storage {
+  readonly database: Database
+  readonly secret: MasterSecret
+  readonly previousSecret: MasterSecret | undefined
+  readonly firstStart: FirstStart
+  readonly adminToken: AdminToken
+  subkeys(label: SubkeyLabel): Subkeys
+  close(): Promise<void>
+}
+
+/** The opening balance of a new installation; without it the first request could not be paid for. */
+export const openingCredit = 5_000_000_000n as Nano
+
+export async function openStorage({
+  source,
+  clock,
+  log,
+  onProgress,
+}: Base & { onProgress(line: string): void }): Promise<Storage> {
+  const config = source.current
+  const folder = openDataFolder(config.dataFolder, (line) => log.warn(line))
+  const lock = config.databaseUrl === undefined ? lockDataFolder(config.dataFolder) : undefined
+  const database = await openDatabase({
+    url: config.databaseUrl?.reveal(),
+    dataFolder: config.dataFolder,
+    report: (line) => log.warn(line),
+  })
+  await migrate({ database, clock, onProgress })
+  await refuseLostSecret(database.sql, config.secret, folder)
+  const secret = loadMasterSecret(config.secret, folder)
+  const previousSecret = config.secretPrevious && parseMasterSecret(config.secretPrevious, 'TOLLGATE_SECRET_PREVIOUS')
+  const firstStart = await ensureFirstStart({
+    database,
+    folder,
+    secret,
+    previousSecret,
+    clock,
+    onWorkspace: (sql, workspaceId) => giveOpeningCredit(sql, workspaceId, clock),
+  })
+  return {
+    database,
+    secret,
+    previousSecret,
+    firstStart,
+    adminToken: loadAdminToken(config.adminToken, folder),
+    subkeys: (label) => ({
+      current: deriveSubkey(secret, label),
+      previous: previousSecret && deriveSubkey(previousSecret, label),
+    }),
+    async close() {
+      await database.close()
+      lock?.release()
+    },
+  }
+}
+
+async function giveOpeningCredit(sql: Sql, workspaceId: WorkspaceId, clock: Clock): Promise<void> {
+  const funding = { workspaceId, amount: openingCredit, kind: 'grant', reference: 'opening-credit' } as const
+  const outcome = await recordFunding(sql, funding, clock.now())
+  assert(outcome.kind === 'funded', 'a new wallet takes its opening credit')
+}
+
+/** An error as a field of a log line. */
+export function errorFields(error: unknown): { readonly error: string } {
+  return { error: error instanceof Error ? error.message : String(error) }
+}

@@ -1,0 +1,274 @@
+// What serves model requests: the live catalog, route health, the ledger, the request log, metrics and traces, and the request
+// pipeline over all of them.
+
+import manifest from '../../package.json' with { type: 'json' }
+import { anthropicMessages } from '../dialects/anthropic-messages/index.ts'
+import type { Dialects } from '../dialects/dialect.ts'
+import { gemini } from '../dialects/gemini/index.ts'
+import { openaiChat } from '../dialects/openai-chat/index.ts'
+import { openaiResponses } from '../dialects/openai-responses/index.ts'
+import { createMetricsRoute } from '../http/metrics.ts'
+import { memoryLimit } from '../http/shedding.ts'
+import { createFailpoint } from '../kernel/failpoint.ts'
+import type { Failure } from '../kernel/failure.ts'
+import { createId, type RequestId } from '../kernel/ids.ts'
+import { randomUnit } from '../kernel/random.ts'
+import { createLedger } from '../ledger/create-ledger.ts'
+import type { Ledger } from '../ledger/ledger.ts'
+import { createCountTokens } from '../pipeline/count-tokens.ts'
+import { createGenerate, type Generate } from '../pipeline/generate.ts'
+import { InputRatios } from '../pipeline/input-ratio.ts'
+import { Owed } from '../pipeline/owed.ts'
+import { createTicker, type Ticker } from '../pipeline/ticker.ts'
+import { createSandboxTransport } from '../providers/sandbox/transport.ts'
+import { createHealth, type Health } from '../routing/health/health.ts'
+import type { HealthNotice } from '../routing/health/note-outcome.ts'
+import { createRetryBudget, type RetryBudget } from '../routing/health/retry-budget.ts'
+import { createStickyRoutes } from '../routing/health/sticky.ts'
+import { createHedgeBudget } from '../routing/hedge.ts'
+import { createGatewayMetrics } from '../telemetry/metrics/gateway-metrics.ts'
+import { readWallets } from '../telemetry/metrics/read-wallets.ts'
+import { createOtlpExporter, type OtlpExporter } from '../telemetry/otlp/exporter.ts'
+import { readOtlpSettings } from '../telemetry/otlp/settings.ts'
+import { createRequestLog, type RequestLog } from '../telemetry/request-log.ts'
+import type { RequestRecord } from '../telemetry/request-record.ts'
+import { createRetention } from '../telemetry/retention.ts'
+import { createRollups } from '../telemetry/rollups/rollups.ts'
+import { sumUncountedCharges } from '../telemetry/uncounted-charges.ts'
+import { createReplays } from '../tenancy/replays.ts'
+import { createBodyRoom } from '../wire/body-room.ts'
+import { catalogItems } from './admin-view.ts'
+import type { Auth } from './auth.ts'
+import { createLiveCatalog, type LiveCatalog } from './live-catalog.ts'
+import { type Base, errorFields, type Storage } from './open-storage.ts'
+
+/** One line per dialect. */
+export const dialects: Dialects = {
+  'openai-chat': openaiChat,
+  'anthropic-messages': anthropicMessages,
+  gemini,
+  'openai-responses': openaiResponses,
+}
+
+/** The share of the memory limit for request bodies; requests are shed long before all of it is in use. */
+const bodyRoomShare = 0.25
+
+export interface PipelineDependencies extends Base {
+  readonly storage: Storage
+  readonly auth: Auth
+  addressOf(request: Request): string | undefined
+  onDefect(error: unknown, id: RequestId): Failure
+  /** The balances in memory cannot be trusted any more; the process has to be restarted. */
+  onBroken(): void
+  /** For measurements: wraps the ledger. */
+  readonly dressLedger: ((real: Ledger) => Ledger) | undefined
+  readonly requestLogFlushMs: number | undefined
+}
+
+export interface Pipeline {
+  readonly generate: Generate
+  readonly countTokens: Generate
+  readonly ledger: Ledger
+  readonly requests: RequestLog
+  readonly health: Health
+  readonly catalog: LiveCatalog
+  readonly ticker: Ticker
+  /** Serves GET /metrics. */
+  metrics(request: Request): Promise<Response>
+  /** Commits the charges, then writes the request log. */
+  close(): Promise<void>
+}
+
+export async function createPipeline(deps: PipelineDependencies): Promise<Pipeline> {
+  const { storage, auth, source, clock, log, dressLedger, onDefect } = deps
+  const { database } = storage
+  const health = createHealth({ clock, random: randomUnit, onNotice: (notice) => log.warn(describeNotice(notice)) })
+  const sandboxTransport = createSandboxTransport({ clock })
+  const catalog = await createLiveCatalog({ source, sandboxTransport, dialects, health, database, clock, log })
+  const kill = (): void => void process.kill(process.pid, 'SIGKILL')
+  const reach = createFailpoint(source.current.failpoints, { random: randomUnit, kill })
+  const realLedger = await createLedger({
+    database,
+    clock,
+    failpoint: reach,
+    sumUncounted: (asked) => sumUncountedCharges(database.sql, asked),
+    onFault: (what, error) => log.warn(what, errorFields(error)),
+    onBroken(error) {
+      log.error(
+        'The balances in memory contradict the database. No new requests are accepted; running ones are finished, then this process exits with code 1. A restart reads the balances again. Please report this.',
+        errorFields(error),
+      )
+      deps.onBroken()
+    },
+  })
+  const ledger = dressLedger ? dressLedger(realLedger) : realLedger
+  const requests = createRequestLog({
+    database,
+    flushMs: deps.requestLogFlushMs,
+    onLost: (count, error) => log.warn(`${count} lines of the request log were lost`, errorFields(error)),
+  })
+  const budget = createRetryBudget({ clock })
+  const observers = createObservers(deps, { ledger, health, budget, catalog })
+  const ticker = createTicker(clock, (error) => void onDefect(error, createId('req')))
+  const owed = new Owed()
+  const unconfirmed = new Set<Promise<void>>()
+  const seal = storage.subkeys('idempotency-store')
+  const replays = createReplays({
+    database,
+    clock,
+    sealKey: seal.current,
+    previousSealKey: seal.previous,
+    isCharged: async (id) => (await ledger.transfersOf(id)).length > 0,
+    replica: realLedger.replica,
+  })
+  const shared = {
+    clock,
+    log,
+    ticker,
+    owed,
+    unconfirmed,
+    ledger,
+    requests,
+    reach,
+    health,
+    limiter: auth.limiter,
+    budget,
+    onDefect,
+    credentials: auth.credentials,
+    authenticate: auth.authenticate,
+    random: randomUnit,
+    bodyRoom: createBodyRoom(memoryLimit() * bodyRoomShare),
+    observe: observers.observe,
+    beginTrace: observers.beginTrace,
+    streams: observers.streams,
+    sticky: createStickyRoutes({ clock }),
+    hedges: createHedgeBudget(),
+    ratios: new InputRatios(),
+    replays,
+    offer: () => catalog.current.offer,
+    get bodyBytesMax() {
+      return source.current.bodyBytesMax
+    },
+    get retries() {
+      return source.current.retries
+    },
+  }
+  return {
+    generate: createGenerate(shared),
+    countTokens: createCountTokens(shared),
+    ledger,
+    requests,
+    health,
+    catalog,
+    ticker,
+    metrics: observers.metrics,
+    async close() {
+      ticker.close()
+      catalog.close()
+      await owed.close()
+      replays.close()
+      await ledger.close()
+      // Charges whose outcome was unknown are resolved as far as the ledger could.
+      await Promise.allSettled(unconfirmed)
+      await requests.close()
+      await observers.close()
+    },
+  }
+}
+
+function describeNotice({ key, what, why, waitMs }: HealthNotice): string {
+  const route = `${key.providerId} ${key.upstreamModel}`
+  const wait = waitMs > 0 ? ` for ${Math.ceil(waitMs / 1000)} s` : ''
+  const hint = why === 'refused our credential' ? '; check its key with tollgate doctor' : ''
+  return `route ${route}: ${what}${wait}${why === undefined ? '' : ` (${why})`}${hint}`
+}
+
+interface Observed {
+  readonly ledger: Pick<Ledger, 'stats'>
+  readonly health: Health
+  readonly budget: RetryBudget
+  readonly catalog: LiveCatalog
+}
+
+/** Metrics for Prometheus, traces and metrics over OTLP, and the upkeep of the request log. None of it can fail or delay a request. */
+function createObservers(deps: PipelineDependencies, { ledger, health, budget, catalog }: Observed) {
+  const { source, clock, log, addressOf, auth } = deps
+  const { database, adminToken } = deps.storage
+  let otlp: OtlpExporter | undefined
+  const metrics = createGatewayMetrics({
+    clock,
+    version: manifest.version,
+    engine: database.engine,
+    ledger: () => ledger.stats(),
+    wallets: () => readWallets(database),
+    routes: () =>
+      catalogItems(catalog.current, health).flatMap(({ id: model, routes }) =>
+        routes.map(({ provider, health: state }) => ({ model, provider, state })),
+      ),
+    unpricedModels: () => catalog.current.catalog.models.filter(({ price }) => !price).length,
+    retryBudget: budget,
+    limiterMode: auth.limiterMode,
+    telemetryDropped: () => otlp?.dropped() ?? [],
+  })
+  source.onRefused(() => metrics.configRefused())
+  otlp = createOtlp(deps, () => metrics.registry.read())
+  const retention = createRetention({
+    database,
+    clock,
+    days: () => source.current.requestsRetentionDays,
+    onFault: (error) => log.warn('cannot delete old rows of the request log', { error: String(error) }),
+  })
+  const rollups = createRollups({
+    database,
+    clock,
+    onFault: (error) => log.warn('cannot update the usage sums', { error: String(error) }),
+    onUnreadable(count, first) {
+      metrics.requestsUncounted(count)
+      log.warn('Rows of the request log cannot be read; they are missing from the sums. Charges are not affected.', {
+        count,
+        first_request_id: first,
+      })
+    },
+  })
+  return {
+    observe(record: RequestRecord): void {
+      metrics.observeRequest(record)
+      otlp?.observeRequest(record)
+    },
+    /** undefined = traces are not exported. */
+    beginTrace: otlp?.beginTrace,
+    streams: { opened: () => metrics.streamOpened(), closed: () => metrics.streamClosed() },
+    metrics: createMetricsRoute({ registry: metrics.registry, adminToken, clock, addressOf }),
+    async close(): Promise<void> {
+      await otlp?.close()
+      await rollups.close()
+      await retention.close()
+      metrics.close()
+    },
+  }
+}
+
+function createOtlp(
+  { source, clock, log }: Base,
+  readMetrics: Parameters<typeof createOtlpExporter>[0]['readMetrics'],
+): OtlpExporter | undefined {
+  const { otel } = source.current
+  const { settings, faults } = readOtlpSettings({
+    OTEL_EXPORTER_OTLP_ENDPOINT: otel.endpoint,
+    OTEL_EXPORTER_OTLP_HEADERS: otel.headers,
+    OTEL_SERVICE_NAME: otel.serviceName,
+    OTEL_TRACES_SAMPLER_ARG: otel.samplerArg,
+  })
+  for (const fault of faults) log.warn(fault)
+  return (
+    settings &&
+    createOtlpExporter({
+      settings,
+      clock,
+      version: manifest.version,
+      instanceId: createId('rep'),
+      readMetrics,
+      report: (line) => log.warn(line),
+    })
+  )
+}
