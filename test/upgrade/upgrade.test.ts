@@ -8,7 +8,7 @@ import type { Database } from '../../src/store/database.ts'
 import { migrate } from '../../src/store/migrate.ts'
 import { allMigrations, type Migration } from '../../src/store/migrations/registry.ts'
 import { openDatabase } from '../../src/store/open-database.ts'
-import { verifyAudit } from '../../src/tenancy/verify-audit.ts'
+import { verifyAudit } from '../../src/tenancy/audit.ts'
 import { type CrashApp, startCrashApp } from '../parts/crash-app.ts'
 import { forEachEngine } from '../parts/engines.ts'
 

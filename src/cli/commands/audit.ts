@@ -4,7 +4,7 @@
 import { readRecomputeCharge } from '../../catalog/recompute-charge.ts'
 import { systemClock } from '../../kernel/clock.ts'
 import { type Verification, verify } from '../../ledger/verify.ts'
-import { type AuditHead, type AuditVerification, verifyAudit } from '../../tenancy/verify-audit.ts'
+import { type AuditHead, type AuditVerification, verifyAudit } from '../../tenancy/audit.ts'
 import { type CommandContext, type CommandDefinition, printJson } from '../command.ts'
 import { listCommand } from '../operation-command.ts'
 import { goThrough } from '../read-only-database.ts'

@@ -1,10 +1,9 @@
 import { expect, test } from 'bun:test'
 import { hkdfSync } from 'node:crypto'
 import { inspect } from 'node:util'
-import { Secret } from '../../kernel/secret.ts'
-import type { MasterSecret } from '../secrets.ts'
-import { type Belonging, openEnvelope, rewrap, sealSecret } from './envelope.ts'
-import { createKeyRing, createWrappingKey } from './key-ring.ts'
+import { Secret } from '../kernel/secret.ts'
+import { type Belonging, createKeyRing, createWrappingKey, openEnvelope, rewrap, sealSecret } from './envelope.ts'
+import type { MasterSecret } from './secrets.ts'
 
 const canary = 'sk-canary-0123456789-envelope'
 const oldSecret: MasterSecret = { bytes: Uint8Array.from({ length: 32 }, (_, at) => at), source: 'old' }

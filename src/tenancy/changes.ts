@@ -1,13 +1,114 @@
+// What replicas tell each other: that something changed, never what it is now. Whoever hears it forgets what it
+// remembers and asks the database, so that a change heard twice, late or out of order does no harm.
+
+import type { Clock } from '../kernel/clock.ts'
+import type { KeyId, ProjectId, WorkspaceId } from '../kernel/ids.ts'
+import type { Database } from '../store/database.ts'
+import type { Redis } from '../store/redis.ts'
+import type { Sql } from '../store/sql.ts'
+import { databaseNow } from '../store/store-now.ts'
+
+export type Change =
+  | { readonly kind: 'key'; readonly id: KeyId }
+  | { readonly kind: 'project'; readonly id: ProjectId }
+  | { readonly kind: 'workspace'; readonly id: WorkspaceId }
+  /** Of a workspace's own credentials. */
+  | { readonly kind: 'credential'; readonly id: WorkspaceId }
+  /** Of a model. */
+  | { readonly kind: 'price'; readonly id: string }
+  | { readonly kind: 'config'; readonly id: string }
+
+/** The number is absent where the database could not be told. */
+export interface NumberedChange {
+  readonly change: Change
+  readonly sequence?: bigint | undefined
+}
+
+/** After a key, a project or a workspace changed: what an id names is in its prefix. */
+export function changeOf(id: KeyId | ProjectId | WorkspaceId): Change {
+  if (isKey(id)) return { kind: 'key', id }
+  return isProject(id) ? { kind: 'project', id } : { kind: 'workspace', id: id as WorkspaceId }
+}
+
+/** undefined for what is not understood: a newer version may tell of more. */
+export function readChange(kind: string, id: string): Change | undefined {
+  if (kind === 'key') return isKey(id) ? { kind, id } : undefined
+  if (kind === 'project') return isProject(id) ? { kind, id } : undefined
+  if (kind === 'workspace' || kind === 'credential') return isWorkspace(id) ? { kind, id } : undefined
+  return kind === 'price' || kind === 'config' ? { kind, id } : undefined
+}
+
+export function renderChange({ change: { kind, id }, sequence }: NumberedChange): string {
+  return JSON.stringify({ kind, id, ...(sequence !== undefined && { sequence: String(sequence) }) })
+}
+
+/** undefined for what is not understood: the channel is not ours alone. */
+export function parseChange(text: string): NumberedChange | undefined {
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch {
+    return undefined
+  }
+  if (typeof value !== 'object' || value === null) return undefined
+  const { kind, id, sequence } = value as Record<string, unknown>
+  const change = typeof kind === 'string' && typeof id === 'string' ? readChange(kind, id) : undefined
+  if (!change) return undefined
+  const isNumber = typeof sequence === 'string' && /^\d{1,18}$/.test(sequence)
+  return { change, ...(isNumber && { sequence: BigInt(sequence) }) }
+}
+
+const isKey = (id: string): id is KeyId => id.startsWith('key_')
+const isProject = (id: string): id is ProjectId => id.startsWith('prj_')
+const isWorkspace = (id: string): id is WorkspaceId => id.startsWith('ws_')
+
+// The table through which replicas tell each other of changes. Rows are read by time and not by number alone: a
+// transaction with a lower number may be committed after one with a higher, and would be passed over.
+
+/** A row is committed within two statements of at most 2 s each, or after 5 s of silence never. */
+export const overlapMs = 10_000n
+const keptMs = 3_600_000n
+const cleanMax = 1000n
+
+export interface ChangesRead {
+  readonly changes: readonly { readonly change: Change; readonly sequence: bigint }[]
+  /** Of the database's clock. */
+  readonly nowMs: bigint
+}
+
+/** To be the last before the commit: its time is that of the row, and readers look back for so long only. */
+export async function writeChange(sql: Sql, { kind, id }: Change): Promise<bigint | undefined> {
+  const at = await databaseNow(sql)
+  const [row] = await sql<{ sequence: bigint }>`INSERT INTO changes (kind, object, at)
+    VALUES (${kind}, ${id}, ${at}) RETURNING sequence`
+  return row?.sequence
+}
+
+/** Those of the last seconds before `sinceMs`, too: they may have become visible since. undefined = since now. */
+export async function readChanges(sql: Sql, sinceMs: bigint | undefined): Promise<ChangesRead> {
+  // Asked first: what is committed after this is read the next time.
+  const nowMs = await databaseNow(sql)
+  const rows = await sql<{ sequence: bigint; kind: string; object: string }>`SELECT sequence, kind, object
+    FROM changes WHERE at >= ${(sinceMs ?? nowMs) - overlapMs} ORDER BY sequence`
+  const changes = rows.flatMap(({ sequence, kind, object }) => {
+    const change = readChange(kind, object)
+    return change ? [{ change, sequence }] : []
+  })
+  return { changes, nowMs }
+}
+
+export async function clearOldChanges(database: Database): Promise<number> {
+  const rows = await database.transaction(async (sql) => {
+    const hourAgo = (await databaseNow(sql)) - keptMs
+    return await sql`DELETE FROM changes WHERE sequence IN (
+      SELECT sequence FROM changes WHERE at < ${hourAgo} ORDER BY sequence LIMIT ${cleanMax}) RETURNING 1 AS removed`
+  })
+  return rows.length
+}
+
 // Tells the other replicas of a change, and hears of theirs: through the database, looked at every second, and at once
 // through Redis where there is one. What forgets after a few seconds anyway is announced after its change, so one that
 // could not be told is noticed then; what is remembered for good is recorded in the transaction of the change itself.
-
-import type { Clock } from '../../kernel/clock.ts'
-import type { Database } from '../../store/database.ts'
-import type { Redis } from '../../store/redis.ts'
-import type { Sql } from '../../store/sql.ts'
-import { type Change, type NumberedChange, parseChange, renderChange } from './change.ts'
-import { clearOldChanges, overlapMs, readChanges, writeChange } from './change-rows.ts'
 
 export interface Changes {
   /**
