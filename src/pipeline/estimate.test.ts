@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { conversation, user } from '../../test/parts/translation.ts'
-import { completePriceRow, type Price, priceUsage } from '../catalog/price.ts'
+import { createPrice, priceUsage } from '../catalog/price.ts'
 import { anthropicMessages } from '../dialects/anthropic-messages/index.ts'
 import type { Conversation } from '../dialects/canonical/conversation.ts'
 import { openaiChat } from '../dialects/openai-chat/index.ts'
@@ -396,14 +396,9 @@ test('counted slowly it comes to the same, and others have their turn meanwhile'
 })
 
 /** One nano-dollar in, ten out. */
-const price: Price = {
-  ...completePriceRow({ input: 1000n as Pico, output: 10_000n as Pico }),
-  free: false,
-  tiers: [],
-}
+const price = createPrice({ input: 1000n as Pico, output: 10_000n as Pico })
 const facts: HoldFacts = {
   price,
-  isMarked: false,
   cap: 20_000,
   choices: 1,
   webSearches: 0,
@@ -478,7 +473,7 @@ describe('a thin wallet', () => {
 
 test('no usage within bound and cap costs more than the slice that was held for it', () => {
   const pico = fc.bigInt(0n, 20_000_000n).map((value) => value as Pico)
-  const row = fc.record({ input: pico, output: pico, cacheRead: pico, cacheWrite: pico, cacheWriteLong: pico })
+  const row = fc.record({ input: pico, output: pico, cache_read: pico, cache_write: pico, cache_write_1h: pico })
   const anyPrice = fc.record({ base: row, tier: row, over: fc.integer({ min: 1, max: 2000 }) })
   const share = fc.array(fc.nat(1000), { minLength: 4, maxLength: 4 })
   fc.assert(
@@ -489,7 +484,7 @@ test('no usage within bound and cap costs more than the slice that was held for 
       fc.nat(500),
       fc.boolean(),
       ({ base, tier, over }, shares, bound, cap, isMarked) => {
-        const dear: Price = { ...base, free: false, tiers: [{ ...tier, overInputTokens: over }] }
+        const dear = createPrice(base, { [over]: tier })
         const [input = 0, read = 0, write = 0, long = 0] = withinBound(shares, bound)
         const usage = {
           inputTokens: input + (isMarked ? 0 : long),
@@ -499,7 +494,7 @@ test('no usage within bound and cap costs more than the slice that was held for 
           outputTokens: cap,
           source: 'reported',
         } as const
-        const slice = holdAmount({ ...whole, price: dear, isMarked }, bound, cap)
+        const slice = holdAmount({ ...whole, price: dear, without: isMarked ? [] : ['cache_write_1h'] }, bound, cap)
         expect(priceUsage(dear, usage)).toBeLessThanOrEqual(slice.amount)
       },
     ),

@@ -2,11 +2,12 @@
 // limit with less room than that gets a smaller hold with strict bounds, or the request is refused with the numbers and
 // what to do.
 
-import { freePrice, hasAudioPrice, type Price } from '../catalog/price.ts'
+import { freePrice, hasRow } from '../catalog/price.ts'
 import type { Conversation } from '../dialects/canonical/conversation.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { Failure } from '../kernel/failure.ts'
 import { formatUsd, type Nano } from '../kernel/money.ts'
+import { type Bucket, tokenBuckets } from '../kernel/usage.ts'
 import { type Budget, dayWindow, monthWindow, type OverBudget, windowEnd } from '../ledger/budget.ts'
 import type { Insufficient } from '../ledger/insufficient.ts'
 import { type HoldOutcome, type HoldRequest, type Ledger, usualHoldLifetimeMs } from '../ledger/ledger.ts'
@@ -71,28 +72,37 @@ function expectedTokens(request: GatewayRequest, ratios: InputRatios): number {
   return expectedInputTokens(envelope.body, ratios.of(model.id), parse, model, request.mayHaveMedia)
 }
 
+/** Whether a request may use a bucket. The price of a token bucket that is not listed is held for every request. */
+const mayUse: Readonly<Partial<Record<Bucket, (request: GatewayRequest) => boolean>>> = {
+  cache_write_1h: ({ envelope }) => hasCacheMark(envelope.body),
+  audio_input: mayContainAudio,
+  audio_cache_read: mayContainAudio,
+  audio_output: wantsAudio,
+}
+
 function holdFacts(request: GatewayRequest): HoldFacts {
   const { envelope, model, plan, mayHaveMedia } = request
   const isOwnOnly = plan.ordered.length > 0 && plan.ordered.every(({ isOwn }) => isOwn)
   const price = isOwnOnly ? (model.fee?.price ?? freePrice) : model.price
-  const isSpoken = hasAudioPrice(price, 'audioOutput') && wantsAudio(request)
+  const without = tokenBuckets
+    .map(({ bucket }) => bucket)
+    .filter((bucket) => hasRow(price, bucket) && mayUse[bucket]?.(request) === false)
+  const isSpoken = hasRow(price, 'audio_output') && !without.includes('audio_output')
   return {
     price,
-    isMarked: hasCacheMark(envelope.body),
     cap: outputCapOf(envelope, model),
     choices: envelope.choices,
-    isUsOnly: price.usOnly !== undefined && mayNameRegion(envelope.body),
-    webSearches: price.webSearch === undefined || !mayHaveMedia ? 0 : request.requestedSearches(),
-    hasSound: mayHaveMedia && pricesAudioInput(price) && mayHaveAudio(parsedIfSmall(request)),
-    isSpoken,
+    isUsOnly: price.factors.us_only !== undefined && mayNameRegion(envelope.body),
+    webSearches: hasRow(price, 'web_search') && mayHaveMedia ? request.requestedSearches() : 0,
+    without,
     // Reasoning and audio are billed but only partly visible in the stream, so hold the full cap.
     holdsWholeCap: !envelope.stream || isSpoken || model.tags.includes('reasoning'),
     minCap: 0,
   }
 }
 
-function pricesAudioInput(price: Price): boolean {
-  return hasAudioPrice(price, 'audioInput') || hasAudioPrice(price, 'audioCacheRead')
+function mayContainAudio(request: GatewayRequest): boolean {
+  return request.mayHaveMedia && mayHaveAudio(parsedIfSmall(request))
 }
 
 /** Whether the answer may contain audio. */

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
-import type { Fee } from '../catalog/fee-prices.ts'
-import { completePriceRow, type Price, sharePrice } from '../catalog/price.ts'
+import { createPrice, sharePrice } from '../catalog/price.ts'
+import type { Fee } from '../catalog/price-versions.ts'
 import { openaiChat } from '../dialects/openai-chat/index.ts'
 import { Failure } from '../kernel/failure.ts'
 import type { Nano, Pico } from '../kernel/money.ts'
@@ -45,7 +45,7 @@ function openRequest({ text = 'hi', members = '', model = {}, rules = {}, lowere
   const request = new WatchedRequest(stoppedClock, new Request('http://gateway.test'), openaiChat, '/', connection)
   request.envelope = envelope
   request.bodyBytes = body.length
-  request.model = { contextTokens: 1000, maxOutputTokens: undefined, price: {}, ...model } as unknown as OfferedModel
+  request.model = { contextTokens: 1000, maxOutputTokens: undefined, price, ...model } as unknown as OfferedModel
   request.candidate = { rules } as Candidate
   request.hold = { loweredCap, quote() {} } as unknown as Hold
   return { request, notes: request.record.notes }
@@ -272,11 +272,10 @@ describe('attempts', () => {
 // Holds, over a ledger that answers what the test wants.
 
 /** One nano-dollar in, ten out. */
-const price: Price = { ...completePriceRow({ input: 1000n as Pico, output: 10_000n as Pico }), free: false, tiers: [] }
+const price = createPrice({ input: 1000n as Pico, output: 10_000n as Pico })
 const model = { id: 'a/b', price, priceVersion: 'v1' } as OfferedModel
 const usualFacts: HoldFacts = {
   price,
-  isMarked: false,
   cap: 20_000,
   choices: 1,
   holdsWholeCap: false,

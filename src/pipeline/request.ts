@@ -1,7 +1,7 @@
 // The state of one request: what was asked and by whom, its plan, its hold, its attempts, its usage and its charge. Every
 // step of the pipeline reads and writes this object; `record` is what telemetry keeps of it at the end.
 
-import { freePrice, type Price, priceBound, priceUsage } from '../catalog/price.ts'
+import { freePrice, hasRow, type Price, priceBound, priceUsage } from '../catalog/price.ts'
 import type { RelayContext } from '../dialects/byte-lane/relay.ts'
 import type { Conversation } from '../dialects/canonical/conversation.ts'
 import type { Envelope, ParsedRequest, RenderContext } from '../dialects/canonical/translation.ts'
@@ -327,7 +327,7 @@ export class GatewayRequest implements RelayContext {
     if (this.#maxSearches === undefined) {
       const isLong = this.bodyBytes > parsedBytesMax
       const requested = this.mayHaveMedia && !isLong ? this.requestedSearches() : 0
-      const maySearch = requested > 0 || (this.mayHaveMedia && isLong) || this.model.price.webSearch !== undefined
+      const maySearch = requested > 0 || (this.mayHaveMedia && isLong) || hasRow(this.model.price, 'web_search')
       this.#maxSearches = maySearch ? Math.max(requested, searchesMax) : 0
     }
     return this.#maxSearches

@@ -22,7 +22,7 @@ import { type Probe, type ProbedDialects, probeProvider } from '../../routing/pr
 import type { Database } from '../../store/database.ts'
 import { readMigrationState } from '../../store/migration-state.ts'
 import { causeText, StartRefusal } from '../../store/start-refusal.ts'
-import { readRotationStatus } from '../../tenancy/rotation-status.ts'
+import { readRotationStatus } from '../../tenancy/rotation.ts'
 import { isSecretOnRecord } from '../../tenancy/secrets.ts'
 import { type CommandContext, type CommandDefinition, printJson } from '../command.ts'
 import { type JsonObject, objectOf, objectsOf } from '../json-members.ts'

@@ -3,6 +3,7 @@
 
 import type { AnswerOf, BodyOf, ItemOf } from '../../api/client.ts'
 import { parsePrice } from '../../kernel/money.ts'
+import { factorNames, factors, listedBuckets, unitBuckets } from '../../kernel/usage.ts'
 import type { ApiClient } from '../api-client.ts'
 import {
   type CommandContext,
@@ -231,44 +232,25 @@ interface PriceOption {
   /** Of its column in the history. */
   readonly title: string
   /** Its column is left out if no price has it. */
-  readonly isRare?: true
+  readonly isRare: boolean
 }
 
-const value = 'USD'
+/** An option and a history column per bucket and factor: `--cache-read`, `CACHE READ $/M`. */
+const priceOptions: Readonly<Record<string, PriceOption>> = Object.fromEntries([
+  ...listedBuckets.map(({ bucket, label, meaning, partOf }) =>
+    priceOption(bucket, 'USD', meaning, `${label} $/M`, partOf !== undefined),
+  ),
+  ...unitBuckets.map(({ bucket, label, meaning, unit }) =>
+    priceOption(bucket, 'USD', `${meaning}, per thousand ${unit}`, `${label} $/K`, true),
+  ),
+  ...factorNames.map((name) =>
+    priceOption(name, 'FACTOR', factors[name].meaning, `${name.replaceAll('_', ' ')} ×`, true),
+  ),
+])
 
-const priceOptions: Readonly<Record<string, PriceOption>> = {
-  input: { value, help: 'input tokens', field: 'input', title: 'IN $/M' },
-  output: { value, help: 'output tokens, including reasoning', field: 'output', title: 'OUT $/M' },
-  'cache-read': { value, help: 'input tokens read from a cache', field: 'cache_read', title: 'READ $/M' },
-  'cache-write': { value, help: 'input tokens written to a short cache', field: 'cache_write', title: 'WRITE $/M' },
-  'cache-write-1h': {
-    value,
-    help: 'input tokens written to a one-hour cache',
-    field: 'cache_write_1h',
-    title: '1H $/M',
-  },
-  'audio-input': { value, help: 'audio input tokens', field: 'audio_input', title: 'AUDIO IN $/M', isRare: true },
-  'audio-cache-read': {
-    value,
-    help: 'audio tokens read from a cache',
-    field: 'audio_cache_read',
-    title: 'AUDIO READ $/M',
-    isRare: true,
-  },
-  'audio-output': { value, help: 'audio output tokens', field: 'audio_output', title: 'AUDIO OUT $/M', isRare: true },
-  'web-search': {
-    value,
-    help: 'a thousand web searches run by the provider',
-    field: 'web_search',
-    title: 'SEARCH $/K',
-  },
-  'us-only': {
-    value: 'FACTOR',
-    help: 'factor on token prices for work kept in the United States',
-    field: 'us_only',
-    title: 'US ONLY ×',
-    isRare: true,
-  },
+function priceOption(field: PriceField, value: string, meaning: string, title: string, isRare: boolean) {
+  const help = meaning.charAt(0).toLowerCase() + meaning.slice(1)
+  return [field.replaceAll('_', '-'), { value, help, field, title: title.toUpperCase(), isRare }] as const
 }
 
 const typed = Object.fromEntries(Object.entries(priceOptions).map(([name, { field }]) => [field, `--${name}`]))
