@@ -25,8 +25,8 @@ import type { Provider } from './providers/provider.ts'
 import { isStoreUnavailable } from './store/sql-error.ts'
 import { StartRefusal } from './store/start-refusal.ts'
 import type { Log } from './telemetry/log.ts'
-import type { AdminToken } from './tenancy/admin-token.ts'
 import type { FirstStart } from './tenancy/first-start.ts'
+import type { AdminToken } from './tenancy/secrets.ts'
 
 export interface App {
   readonly url: string

@@ -154,7 +154,7 @@ function createPages(deps: AdminDependencies, budget: PageBudget): Pick<Admin, '
         version,
         price: showPrice(price),
         source: publicSource(source),
-        since: isoTime(effectiveFrom),
+        effective_from: isoTime(effectiveFrom),
       }))
     },
     tokenPlace:

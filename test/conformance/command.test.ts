@@ -1,27 +1,18 @@
 // `npm run conformance` on the sandbox, on a gateway that translates, and on endpoints that are broken in one way each.
 
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { afterAll, describe, expect, test } from 'bun:test'
 import { join } from 'node:path'
-import { type Gateway, startGateway } from '../parts/gateway.ts'
+import { type Gateway, startGateway, stopAll } from '../parts/gateway.ts'
 import { brokenChat } from './broken-chat.ts'
 import { brokenMessages } from './broken-messages.ts'
 import { conformanceHelp } from './checker/options.ts'
 import { runConformance } from './checker/run.ts'
-import { type DamagingProxy, startProxy } from './damaging-proxy.ts'
+import { startProxy } from './damaging-proxy.ts'
 
-let gateway: Gateway
-let translating: Gateway
-let proxy: DamagingProxy
-beforeAll(async () => {
-  gateway = await startGateway()
-  translating = await startGateway({ config: throughOther(gateway) })
-  proxy = startProxy(gateway.url)
-})
-afterAll(async () => {
-  proxy.stop()
-  await translating.stop()
-  await gateway.stop()
-})
+const gateway = await startGateway()
+const translating = await startGateway({ config: throughOther(gateway) })
+const proxy = startProxy(gateway.url)
+afterAll(() => stopAll(proxy, translating, gateway))
 
 /** Models of the first gateway's sandbox, each through a provider of one dialect. */
 function throughOther({ url, key }: Gateway): string {

@@ -171,7 +171,11 @@ test('a backup of an older version is restored, and its books wait for the upgra
   const old = join(site.folder, 'old')
   mkdirSync(old, { mode: 0o700 })
   const database = await openDatabase({ dataFolder: old, url: undefined })
-  await migrate({ database, clock: systemClock, migrations: allMigrations.slice(0, -3) })
+  await migrate({ database, clock: systemClock })
+  // As a version that did not have the last migration yet would leave it.
+  await database.transaction(
+    (sql) => sql`DELETE FROM schema_migrations WHERE name = ${allMigrations.at(-1)?.name ?? ''}`,
+  )
   await database.close()
   const other = elsewhere(site, 'restored')
   writeFileSync(join(other.folder, 'secret'), randomBytes(32).toString('base64'), { mode: 0o600 })

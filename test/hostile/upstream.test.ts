@@ -1,9 +1,9 @@
 // Hostile providers against the whole gateway: every trick, met by a provider of each dialect, seen from each surface,
 // streamed and not. Whatever the provider does, the client gets something legal, and the next request is served.
 
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { type Answer, allPaths, openTill, type Path, type Till } from '../money/till.ts'
-import { startUpstream, type Upstream } from '../parts/upstream.ts'
+import { afterAll, describe, expect, test } from 'bun:test'
+import { type Answer, allPaths, openTill, type Path } from '../money/till.ts'
+import { startUpstream } from '../parts/upstream.ts'
 import { bodyTricks } from './body-tricks.ts'
 import { formTricks } from './form-tricks.ts'
 import { httpTricks } from './http-tricks.ts'
@@ -15,15 +15,11 @@ const tricks: readonly Trick[] = [...httpTricks, ...formTricks, ...bodyTricks, .
 /** What sockets and the garbage of sixteen requests may come to; a held-back answer would be far above. */
 const growthMax = 100
 
-let till: Till
-let canary: Upstream
-beforeAll(async () => {
-  canary = startUpstream((_, reply) => reply.json(200, {}))
-  // A model for each cell, since routes that failed are not asked again for a while.
-  // Each trick is played once: what it does a second time is no other, and some of them send hundreds of megabytes.
-  till = await openTill({ models: 4 * tricks.length + 1, retries: '{ attempts: 1 }' })
-  await expectGood()
-})
+const canary = startUpstream((_, reply) => reply.json(200, {}))
+// A model for each cell, since routes that failed are not asked again for a while.
+// Each trick is played once: what it does a second time is no other, and some of them send hundreds of megabytes.
+const till = await openTill({ models: 4 * tricks.length + 1, retries: '{ attempts: 1 }' })
+await expectGood()
 afterAll(async () => {
   await till[Symbol.asyncDispose]()
   canary.stop()

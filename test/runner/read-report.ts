@@ -1,4 +1,4 @@
-// What Bun's JUnit report says of a run: what passed, failed and was skipped, by name, and how long each file took.
+// Reads Bun's JUnit report of a run: what passed, failed and was skipped, by name, and how long each file took.
 
 export interface Report {
   readonly passed: number
@@ -8,7 +8,7 @@ export interface Report {
   readonly seconds: ReadonlyMap<string, number>
 }
 
-/** A file that could not be loaded is not in it, and so counts as failed when it was asked for. */
+/** A file that could not be loaded is not in the report. It counts as failed if it is one of `files`. */
 export function readReport(xml: string, files: readonly string[]): Report {
   const failed: string[] = []
   const skipped: string[] = []
@@ -34,16 +34,6 @@ export function readReport(xml: string, files: readonly string[]): Report {
     if (!seconds.has(file)) failed.push(`${file}: could not be loaded, or holds no test`)
   }
   return { passed, failed, skipped, seconds }
-}
-
-/** Of runs that had no file in common. */
-export function joinReports(reports: readonly Report[]): Report {
-  return {
-    passed: reports.reduce((sum, { passed }) => sum + passed, 0),
-    failed: reports.flatMap(({ failed }) => failed),
-    skipped: reports.flatMap(({ skipped }) => skipped),
-    seconds: new Map(reports.flatMap(({ seconds }) => [...seconds])),
-  }
 }
 
 const entities: Record<string, string> = { '&lt;': '<', '&gt;': '>', '&quot;': '"', '&apos;': "'", '&amp;': '&' }

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { join } from 'node:path'
-import { slowFiles, waitingFiles } from '../slow-files.ts'
-import { joinReports, readReport } from './read-report.ts'
+import { slowFiles } from '../slow-files.ts'
+import { readReport } from './read-report.ts'
 import { unexcused } from './skips.ts'
 import { staleTimes } from './stale-times.ts'
 
@@ -22,24 +22,6 @@ test('a report is read with the names as they were written, outer group first', 
   ])
   expect(skipped).toEqual(['a.test.ts: outer > is left out'])
   expect([...seconds]).toEqual([['a.test.ts', 3.5]])
-})
-
-test('reports of several runs are read as one', () => {
-  const [first, second] = [readReport(xml, []), readReport(xml.replaceAll('a.test.ts', 'b.test.ts'), ['c.test.ts'])]
-  expect(joinReports([first, second])).toEqual({
-    passed: 2,
-    failed: [...first.failed, ...second.failed],
-    skipped: ['a.test.ts: outer > is left out', 'b.test.ts: outer > is left out'],
-    seconds: new Map([
-      ['a.test.ts', 3.5],
-      ['b.test.ts', 3.5],
-    ]),
-  })
-  expect(second.failed).toHaveLength(2)
-})
-
-test('whatever has a lane of its own is a file with a time', () => {
-  for (const file of waitingFiles) expect(slowFiles[file]).toBeGreaterThan(0)
 })
 
 // The time limit of all tests is in test/time-limit.ts. A shorter one fails on a busy machine.

@@ -4,7 +4,7 @@
 import { readRecomputeCharge } from '../../catalog/recompute-charge.ts'
 import { systemClock } from '../../kernel/clock.ts'
 import { type Verification, verify } from '../../ledger/verify.ts'
-import { type AuditHead, type AuditVerification, verifyAudit } from '../../tenancy/verify-audit.ts'
+import { type AuditHead, type AuditVerification, verifyAudit } from '../../tenancy/audit.ts'
 import { type CommandDefinition, printResult } from '../command.ts'
 import { listCommand, listLimitOption } from '../operation-command.ts'
 import { goThrough } from '../read-only-database.ts'

@@ -22,7 +22,7 @@ import { type Probe, type ProbedDialects, probeProvider } from '../../routing/pr
 import type { Database } from '../../store/database.ts'
 import { readMigrationState } from '../../store/migration-state.ts'
 import { causeText, StartRefusal } from '../../store/start-refusal.ts'
-import { readRotationStatus } from '../../tenancy/rotation-status.ts'
+import { readRotationStatus } from '../../tenancy/rotation.ts'
 import { isSecretOnRecord } from '../../tenancy/secrets.ts'
 import { type CommandContext, type CommandDefinition, printResult } from '../command.ts'
 import { openReadOnly } from '../read-only-database.ts'

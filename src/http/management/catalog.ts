@@ -22,8 +22,7 @@ import { formatPrice } from '../../kernel/money.ts'
 import type { PlanExplanation } from '../../routing/explain-plan.ts'
 import type { Database } from '../../store/database.ts'
 import { appendAudit } from '../../tenancy/audit.ts'
-import type { NumberedChange } from '../../tenancy/changes/change.ts'
-import type { Changes } from '../../tenancy/changes/changes.ts'
+import type { Changes, NumberedChange } from '../../tenancy/changes.ts'
 import { implement, type Route } from './route.ts'
 
 export type SurfaceName = AnswerOf<'getPlan'>['surface']

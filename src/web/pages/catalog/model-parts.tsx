@@ -22,7 +22,6 @@ export function Badges({ entry }: { readonly entry: CatalogEntry }) {
         </span>
       )}
       {entry.price === null && !isOwnKeyOnly(entry) && <span class="badge danger">no price (not callable)</span>}
-      {entry.retires && <span class="badge danger">retires {entry.retires}</span>}
     </>
   )
 }

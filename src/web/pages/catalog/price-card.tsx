@@ -38,7 +38,6 @@ export interface PriceCardProps {
 
 export function PriceCard({ entry, current }: PriceCardProps) {
   const { price } = entry
-  const since = current?.since ?? entry.price_since
   return (
     <div class="price-card">
       <p class="price-card-head">
@@ -53,12 +52,7 @@ export function PriceCard({ entry, current }: PriceCardProps) {
       <dl class="price-card-foot">
         <FootLine label="Set by">{current?.source ?? entry.price_source ?? entry.source}</FootLine>
         {entry.price_version && <FootLine label="Version">{entry.price_version}</FootLine>}
-        {since && <FootLine label="Since">{since.slice(0, 10)}</FootLine>}
-        {entry.price_origin && (
-          <FootLine label="Source">
-            {entry.price_origin.source}, {entry.price_origin.checked}
-          </FootLine>
-        )}
+        {current && <FootLine label="Since">{current.effective_from.slice(0, 10)}</FootLine>}
       </dl>
     </div>
   )

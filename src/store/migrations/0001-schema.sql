@@ -1,0 +1,433 @@
+-- All tables. Ids are text with a prefix, amounts nano-dollars, times epoch milliseconds. Every column is TEXT or BIGINT, so
+-- that the two engines hold the same values.
+
+-- Facts about this installation, such as the check of the master secret.
+CREATE TABLE installation (
+  name TEXT PRIMARY KEY,
+  value TEXT NOT NULL
+);
+
+-- Tenants: workspaces pay, projects group, keys authenticate.
+
+CREATE TABLE workspaces (
+  id TEXT PRIMARY KEY,
+  name TEXT NOT NULL,
+  created_at BIGINT NOT NULL,
+  -- JSON, names as in the management API, amounts as decimal strings of nano-dollars; NULL = no limit.
+  limits TEXT,
+  -- Who may change it: 'api' (the management token) or 'file' (the configuration file).
+  managed_by TEXT NOT NULL DEFAULT 'api',
+  -- Whether a workspace with its own credential for a provider may fall back to routes that use the operator's.
+  shares_routes BIGINT NOT NULL DEFAULT 0 CHECK (shares_routes IN (0, 1))
+);
+
+CREATE TABLE projects (
+  id TEXT PRIMARY KEY,
+  workspace_id TEXT NOT NULL REFERENCES workspaces (id),
+  name TEXT NOT NULL,
+  -- JSON array of model ids and prefix/* patterns; NULL = all models.
+  models TEXT,
+  created_at BIGINT NOT NULL,
+  limits TEXT,
+  managed_by TEXT NOT NULL DEFAULT 'api'
+);
+
+CREATE INDEX projects_by_workspace ON projects (workspace_id, id);
+
+CREATE TABLE api_keys (
+  id TEXT PRIMARY KEY,
+  project_id TEXT NOT NULL REFERENCES projects (id),
+  name TEXT NOT NULL,
+  -- HMAC-SHA256 of the key under the pepper, hex. The key itself is not stored.
+  verifier TEXT NOT NULL UNIQUE,
+  pepper_version BIGINT NOT NULL,
+  last4 TEXT NOT NULL,
+  created_at BIGINT NOT NULL,
+  expires_at BIGINT,
+  revoked_at BIGINT,
+  limits TEXT,
+  managed_by TEXT NOT NULL DEFAULT 'api',
+  -- The key's own allowlist, in addition to its project's; NULL = all models that the project allows.
+  models TEXT,
+  -- JSON array of addresses and ranges it may be used from; NULL = anywhere.
+  sources TEXT,
+  -- The workspace of its project, which never changes; here so that one index lists the keys of a workspace.
+  workspace_id TEXT REFERENCES workspaces (id)
+);
+
+CREATE INDEX api_keys_by_project ON api_keys (project_id, id);
+CREATE INDEX api_keys_by_workspace ON api_keys (workspace_id, id);
+
+-- Secrets that a rotation replaced. They stay, so that their refusal can say what happened to them.
+CREATE TABLE rotated_secrets (
+  verifier TEXT PRIMARY KEY,
+  key_id TEXT NOT NULL REFERENCES api_keys (id),
+  pepper_version BIGINT NOT NULL,
+  rotated_at BIGINT NOT NULL,
+  -- Not accepted from then on; the same as rotated_at = no overlap.
+  ends_at BIGINT NOT NULL CHECK (ends_at >= rotated_at)
+);
+
+CREATE INDEX rotated_secrets_by_key ON rotated_secrets (key_id);
+
+-- Separate from the keys, because it is written all the time and must not block readers of the keys.
+CREATE TABLE key_uses (
+  key_id TEXT PRIMARY KEY,
+  last_used_at BIGINT NOT NULL
+);
+
+-- A workspace's own keys at providers, encrypted. The master secret that unwraps them is never in the database.
+CREATE TABLE credentials (
+  workspace_id TEXT NOT NULL REFERENCES workspaces (id),
+  provider TEXT NOT NULL,
+  -- Names this secret. A replacement gets a new id, so that what is known about the old secret does not apply to it.
+  id TEXT NOT NULL UNIQUE,
+  -- The only place the secret may be sent to: scheme, host, port.
+  origin TEXT NOT NULL,
+  -- NULL = the provider's usual address.
+  base_url TEXT,
+  ciphertext TEXT NOT NULL,
+  -- The key of the ciphertext, encrypted under the master secret that key_version names.
+  wrapped_key TEXT NOT NULL,
+  key_version TEXT NOT NULL,
+  last4 TEXT NOT NULL,
+  created_at BIGINT NOT NULL,
+  updated_at BIGINT NOT NULL,
+  PRIMARY KEY (workspace_id, provider)
+);
+
+-- Finds the credentials that a rotation of the master secret still has to re-encrypt.
+CREATE INDEX credentials_by_key_version ON credentials (key_version, id);
+
+-- Console sessions and unused one-time links, shared by all replicas. Only hashes of what the browser holds; the secrets
+-- have 256 bits, so the hashes cannot be reversed.
+CREATE TABLE console_sessions (
+  hash TEXT PRIMARY KEY,
+  opened_at BIGINT NOT NULL,
+  -- Written up to some minutes late, so that a page view costs no write.
+  used_at BIGINT NOT NULL,
+  -- Of the management token under which it was opened.
+  fingerprint TEXT NOT NULL
+);
+
+CREATE TABLE console_links (
+  hash TEXT PRIMARY KEY,
+  expires_at BIGINT NOT NULL,
+  fingerprint TEXT NOT NULL
+);
+
+-- The audit log. Every row carries the hash of the one before it; append-only.
+CREATE TABLE audit (
+  sequence BIGINT PRIMARY KEY,
+  at BIGINT NOT NULL,
+  actor TEXT NOT NULL,
+  action TEXT NOT NULL,
+  -- The id of what was changed.
+  object TEXT NOT NULL,
+  -- JSON object: ids, numbers and settings; no secret, and no name that may have to be erased one day.
+  details TEXT NOT NULL,
+  request_id TEXT,
+  previous_hash TEXT NOT NULL,
+  hash TEXT NOT NULL
+);
+
+CREATE INDEX audit_by_object ON audit (object, sequence);
+
+-- The end of the chain, one row. Appending locks it first, so that replicas cannot fork the chain.
+CREATE TABLE audit_head (
+  id BIGINT PRIMARY KEY CHECK (id = 1),
+  sequence BIGINT NOT NULL,
+  hash TEXT NOT NULL
+);
+
+INSERT INTO audit_head (id, sequence, hash) VALUES (1, 0, '');
+
+-- Prices.
+
+-- Every price that was ever in force; charges name their version. Append-only.
+CREATE TABLE prices (
+  version TEXT PRIMARY KEY,
+  model_id TEXT NOT NULL,
+  -- JSON: pico-dollars per token and bucket, as decimal strings; tiers included.
+  price TEXT NOT NULL,
+  source TEXT NOT NULL,
+  effective_from BIGINT NOT NULL
+);
+
+CREATE INDEX prices_by_model ON prices (model_id, effective_from);
+
+-- Prices set through the management API. Each replaces the built-in price of its model.
+CREATE TABLE price_overrides (
+  model_id TEXT PRIMARY KEY,
+  -- JSON, in the form of `prices`.
+  price TEXT NOT NULL,
+  set_at BIGINT NOT NULL
+);
+
+-- Money. A transfer has both legs in one row, so the books balance by construction. It is never changed; a correction is
+-- another transfer.
+
+CREATE TABLE accounts (
+  id TEXT PRIMARY KEY,
+  kind TEXT NOT NULL CHECK (kind IN ('wallet', 'revenue', 'funding', 'grants', 'writeoff')),
+  -- Of wallets.
+  workspace_id TEXT REFERENCES workspaces (id),
+  created_at BIGINT NOT NULL
+);
+
+INSERT INTO accounts (id, kind, created_at)
+  VALUES ('revenue', 'revenue', 0), ('funding', 'funding', 0), ('grants', 'grants', 0), ('writeoff', 'writeoff', 0);
+
+-- Wallets only: a running balance of the other accounts would be one hot row for all tenants. The upper bound keeps every
+-- sum below 2^63, where SQLite would silently switch to floating point.
+CREATE TABLE balances (
+  account_id TEXT PRIMARY KEY REFERENCES accounts (id),
+  posted BIGINT NOT NULL CHECK (posted >= 0 AND posted <= 9000000000000000000),
+  held BIGINT NOT NULL CHECK (held >= 0),
+  CHECK (posted - held >= 0)
+);
+
+-- The accounts are not foreign keys: PostgreSQL would lock the row of `revenue` for every charge. `verify` checks them.
+CREATE TABLE transfers (
+  id TEXT PRIMARY KEY,
+  kind TEXT NOT NULL CHECK (kind IN ('charge', 'writeoff', 'topup', 'grant', 'correction')),
+  -- The request that was charged; NULL = funding or correction.
+  request_id TEXT,
+  seq BIGINT NOT NULL,
+  debit_account TEXT NOT NULL,
+  credit_account TEXT NOT NULL CHECK (credit_account <> debit_account),
+  amount BIGINT NOT NULL CHECK (amount >= 0 AND amount <= 1000000000000000),
+  price_version TEXT,
+  usage TEXT,
+  estimated BIGINT NOT NULL CHECK (estimated IN (0, 1)),
+  -- Free text of the person who funded or corrected.
+  reference TEXT,
+  -- The payment provider's id. One payment funds once, for ever.
+  payment_id TEXT,
+  created_at BIGINT NOT NULL,
+  -- The budgets that a charge was counted in, `scope window,scope window`; NULL = none. A charge belongs to the windows in
+  -- which its money was held, and only to the limits that existed then, so it cannot be derived later.
+  budgets TEXT,
+  CONSTRAINT transfers_once UNIQUE (request_id, kind, seq)
+);
+
+CREATE UNIQUE INDEX transfers_by_payment ON transfers (payment_id) WHERE payment_id IS NOT NULL;
+CREATE INDEX transfers_by_debit ON transfers (debit_account, id);
+-- Without charges: `revenue` is never listed.
+CREATE INDEX transfers_by_credit ON transfers (credit_account, id) WHERE kind <> 'charge';
+
+-- Holds of replicas. The embedded database has none; its one process keeps them in memory.
+CREATE TABLE holds (
+  request_id TEXT PRIMARY KEY,
+  wallet_id TEXT NOT NULL,
+  key_id TEXT NOT NULL,
+  project_id TEXT NOT NULL,
+  amount BIGINT NOT NULL CHECK (amount >= 0),
+  state TEXT NOT NULL CHECK (state IN ('open', 'settled', 'released', 'reaped')),
+  owner TEXT NOT NULL,
+  epoch BIGINT NOT NULL,
+  expires_at BIGINT NOT NULL,
+  -- When the body went upstream; NULL = not yet.
+  sent_at BIGINT,
+  -- As in `transfers`, so that the budgets get their amounts back when the hold ends.
+  budgets TEXT
+);
+
+CREATE INDEX holds_open ON holds (request_id) WHERE state = 'open';
+CREATE INDEX holds_ended ON holds (expires_at) WHERE state <> 'open';
+
+-- Spend limits: what a key, project or workspace has spent and reserved in one day or month. The limit itself is not here.
+-- It is compared when money is held, so that a changed limit applies at once.
+CREATE TABLE budgets (
+  scope_id TEXT NOT NULL,
+  -- `day:2026-11-15` or `month:2026-11`, UTC. (`window` is reserved in PostgreSQL.)
+  time_window TEXT NOT NULL,
+  spent BIGINT NOT NULL CHECK (spent >= 0),
+  -- Always 0 in the embedded database.
+  held BIGINT NOT NULL CHECK (held >= 0),
+  -- The part of `spent` that was charged before there was a limit. `spent` less `seeded` is the sum of the transfers that
+  -- name the budget.
+  seeded BIGINT NOT NULL DEFAULT 0 CHECK (seeded >= 0),
+  PRIMARY KEY (scope_id, time_window)
+);
+
+CREATE TABLE idempotency (
+  scope TEXT NOT NULL,
+  key TEXT NOT NULL,
+  body_sha256 TEXT NOT NULL,
+  state TEXT NOT NULL CHECK (state IN ('running', 'done')),
+  status BIGINT,
+  response TEXT,
+  request_id TEXT,
+  expires_at BIGINT NOT NULL,
+  PRIMARY KEY (scope, key)
+);
+
+CREATE INDEX idempotency_by_expiry ON idempotency (expires_at);
+
+-- Replicas.
+
+-- A process that holds. Its epoch goes up when it is considered dead; it can no longer end what it held under the old one.
+CREATE TABLE replicas (
+  id TEXT PRIMARY KEY,
+  epoch BIGINT NOT NULL,
+  heartbeat_at BIGINT NOT NULL
+);
+
+-- Changes that replicas tell each other, so that none keeps stale copies; and the load of limits where there is no Redis.
+-- sqlite:
+CREATE TABLE changes (
+  sequence INTEGER PRIMARY KEY,
+  kind TEXT NOT NULL,
+  -- The id of what was changed.
+  object TEXT NOT NULL,
+  at BIGINT NOT NULL
+);
+
+CREATE TABLE limit_loads (
+  scope_id TEXT PRIMARY KEY,
+  -- JSON: buckets, reservations, what each replica has running.
+  state TEXT NOT NULL,
+  -- The row says nothing from then on.
+  drained_at BIGINT NOT NULL
+);
+
+-- postgres:
+CREATE TABLE changes (
+  sequence BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  kind TEXT NOT NULL,
+  object TEXT NOT NULL,
+  at BIGINT NOT NULL
+);
+
+-- Unlogged: the counts of a minute need no recovery. After a crash of the server the table is empty and the limits start
+-- over. Rows change all the time; without another index, and with room on the page, updates leave the primary key alone.
+CREATE UNLOGGED TABLE limit_loads (
+  scope_id TEXT PRIMARY KEY,
+  state TEXT NOT NULL,
+  drained_at BIGINT NOT NULL
+) WITH (fillfactor = 50);
+
+-- both:
+CREATE INDEX changes_by_time ON changes (at);
+
+-- The request log: one row per request of a known key, written with its charge where there is one. Prompts and answers are
+-- not stored. Ids ascend with time, so the newest are found by id alone.
+
+CREATE TABLE requests (
+  id TEXT PRIMARY KEY,
+  started_at BIGINT NOT NULL,
+  workspace_id TEXT NOT NULL,
+  project_id TEXT NOT NULL,
+  key_id TEXT NOT NULL,
+  path TEXT NOT NULL,
+  stream BIGINT NOT NULL CHECK (stream IN (0, 1)),
+  model TEXT,
+  -- 499: the client left before the end.
+  status BIGINT NOT NULL,
+  -- NULL = no failure, also not inside a stream.
+  code TEXT,
+  reason TEXT,
+  provider TEXT,
+  upstream_model TEXT,
+  -- bytes | translation
+  lane TEXT,
+  -- JSON: the planned routes, the attempts with their outcomes, what the translation dropped, remarks about the reply.
+  candidates TEXT NOT NULL,
+  attempts TEXT NOT NULL,
+  warnings TEXT NOT NULL,
+  notes TEXT NOT NULL,
+  -- JSON: tokens by bucket.
+  usage TEXT,
+  price_version TEXT,
+  held BIGINT,
+  charge BIGINT,
+  first_event_ms BIGINT,
+  -- Without the commit that writes the row.
+  total_ms BIGINT NOT NULL,
+  -- What the client calls itself.
+  client TEXT
+);
+
+CREATE INDEX requests_by_workspace ON requests (workspace_id, id);
+CREATE INDEX requests_by_key ON requests (key_id, id);
+CREATE INDEX requests_long ON requests (id) WHERE total_ms > 60000;
+
+-- The last request that was counted. Ids ascend with the start of a request but it is written at its end, so those that
+-- took long are counted by themselves, when none like them can still come.
+CREATE TABLE rollup_cursors (
+  name TEXT PRIMARY KEY,
+  last_id TEXT NOT NULL
+);
+
+INSERT INTO rollup_cursors (name, last_id) VALUES ('short', ''), ('long', ''), ('longest', '');
+
+-- Sums of the request log by time and by what charts group by, so that a chart reads the same number of rows for a million
+-- requests as for a thousand.
+CREATE TABLE request_sums (
+  grain TEXT NOT NULL CHECK (grain IN ('hour', 'day', 'week')),
+  series TEXT NOT NULL CHECK (series IN ('total', 'model', 'project', 'key')),
+  -- Empty = all workspaces.
+  workspace_id TEXT NOT NULL,
+  -- When the hour or day begins, in UTC.
+  start_at BIGINT NOT NULL,
+  -- The model or the id; empty in totals, and where no model was named.
+  subject TEXT NOT NULL,
+  requests BIGINT NOT NULL,
+  -- Requests with a code.
+  errors BIGINT NOT NULL,
+  -- Cached tokens included.
+  input_tokens BIGINT NOT NULL,
+  output_tokens BIGINT NOT NULL,
+  charge BIGINT NOT NULL,
+  -- How many requests had their first event within so many milliseconds, and not within the bound before.
+  first_25 BIGINT NOT NULL,
+  first_50 BIGINT NOT NULL,
+  first_100 BIGINT NOT NULL,
+  first_200 BIGINT NOT NULL,
+  first_350 BIGINT NOT NULL,
+  first_500 BIGINT NOT NULL,
+  first_750 BIGINT NOT NULL,
+  first_1000 BIGINT NOT NULL,
+  first_1500 BIGINT NOT NULL,
+  first_2500 BIGINT NOT NULL,
+  first_5000 BIGINT NOT NULL,
+  first_10000 BIGINT NOT NULL,
+  first_30000 BIGINT NOT NULL,
+  first_later BIGINT NOT NULL,
+  PRIMARY KEY (grain, series, workspace_id, start_at, subject)
+);
+
+-- Requests that were counted, by what they are looked for: `model acme/large`, `failed`, `failed of key key_…`.
+CREATE TABLE request_lists (
+  list TEXT NOT NULL,
+  id TEXT NOT NULL,
+  workspace_id TEXT NOT NULL,
+  PRIMARY KEY (list, id)
+);
+
+-- Append-only tables.
+-- sqlite:
+CREATE TRIGGER transfers_not_updated BEFORE UPDATE ON transfers
+  BEGIN SELECT RAISE(ABORT, 'transfers are append-only'); END;
+CREATE TRIGGER transfers_not_deleted BEFORE DELETE ON transfers
+  BEGIN SELECT RAISE(ABORT, 'transfers are append-only'); END;
+CREATE TRIGGER prices_not_updated BEFORE UPDATE ON prices
+  BEGIN SELECT RAISE(ABORT, 'prices are append-only'); END;
+CREATE TRIGGER prices_not_deleted BEFORE DELETE ON prices
+  BEGIN SELECT RAISE(ABORT, 'prices are append-only'); END;
+CREATE TRIGGER audit_not_updated BEFORE UPDATE ON audit
+  BEGIN SELECT RAISE(ABORT, 'audit rows are append-only'); END;
+CREATE TRIGGER audit_not_deleted BEFORE DELETE ON audit
+  BEGIN SELECT RAISE(ABORT, 'audit rows are append-only'); END;
+
+-- postgres:
+CREATE FUNCTION refuse_edit() RETURNS trigger LANGUAGE plpgsql AS
+  $$ BEGIN RAISE EXCEPTION '% are append-only', TG_TABLE_NAME; END $$;
+CREATE TRIGGER transfers_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON transfers
+  FOR EACH STATEMENT EXECUTE FUNCTION refuse_edit();
+CREATE TRIGGER prices_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON prices
+  FOR EACH STATEMENT EXECUTE FUNCTION refuse_edit();
+CREATE TRIGGER audit_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON audit
+  FOR EACH STATEMENT EXECUTE FUNCTION refuse_edit();
+-- both:
