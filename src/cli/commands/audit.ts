@@ -1,7 +1,7 @@
 // `tollgate audit` and `tollgate ledger verify`: who changed what, and checks of the audit log and the books. The checks
 // read the database directly, without the gateway, and change nothing.
 
-import { readRecomputeCharge } from '../../catalog/recompute-charge.ts'
+import { readRecomputeCharge } from '../../catalog/price-versions.ts'
 import { systemClock } from '../../kernel/clock.ts'
 import { type Verification, verify } from '../../ledger/verify.ts'
 import { type AuditHead, type AuditVerification, verifyAudit } from '../../tenancy/audit.ts'

@@ -3,7 +3,7 @@
 
 import { existsSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
-import { readRecomputeCharge } from '../../catalog/recompute-charge.ts'
+import { readRecomputeCharge } from '../../catalog/price-versions.ts'
 import { systemClock } from '../../kernel/clock.ts'
 import { type Verification, verify } from '../../ledger/verify.ts'
 import { backUp } from '../../store/copy/back-up.ts'

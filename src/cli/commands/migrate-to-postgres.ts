@@ -3,7 +3,7 @@
 
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { readRecomputeCharge } from '../../catalog/recompute-charge.ts'
+import { readRecomputeCharge } from '../../catalog/price-versions.ts'
 import { isoTime, systemClock } from '../../kernel/clock.ts'
 import { formatUsd, type Nano } from '../../kernel/money.ts'
 import { verify } from '../../ledger/verify.ts'

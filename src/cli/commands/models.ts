@@ -3,6 +3,7 @@
 
 import type { AnswerOf, BodyOf, ItemOf } from '../../api/client.ts'
 import { parsePrice } from '../../kernel/money.ts'
+import { factorNames, factors, listedBuckets, unitBuckets } from '../../kernel/usage.ts'
 import type { ApiClient } from '../api-client.ts'
 import {
   type CommandContext,
@@ -209,31 +210,25 @@ interface PriceOption {
   /** Of its column in the history. */
   readonly title: string
   /** Its column is left out if no price has it. */
-  readonly isRare?: true
+  readonly isRare: boolean
 }
 
-const priceOption = (field: PriceField, help: string, title: string): PriceOption => ({
-  value: 'USD',
-  help,
-  field,
-  title,
-})
-const rare = (option: PriceOption): PriceOption => ({ ...option, isRare: true })
+/** An option and a history column per bucket and factor: `--cache-read`, `CACHE READ $/M`. */
+const priceOptions: Readonly<Record<string, PriceOption>> = Object.fromEntries([
+  ...listedBuckets.map(({ bucket, label, meaning, partOf }) =>
+    priceOption(bucket, 'USD', meaning, `${label} $/M`, partOf !== undefined),
+  ),
+  ...unitBuckets.map(({ bucket, label, meaning, unit }) =>
+    priceOption(bucket, 'USD', `${meaning}, per thousand ${unit}`, `${label} $/K`, true),
+  ),
+  ...factorNames.map((name) =>
+    priceOption(name, 'FACTOR', factors[name].meaning, `${name.replaceAll('_', ' ')} ×`, true),
+  ),
+])
 
-const priceOptions: Readonly<Record<string, PriceOption>> = {
-  input: priceOption('input', 'input tokens', 'IN $/M'),
-  output: priceOption('output', 'output tokens, including reasoning', 'OUT $/M'),
-  'cache-read': priceOption('cache_read', 'input tokens read from a cache', 'READ $/M'),
-  'cache-write': priceOption('cache_write', 'input tokens written to a short cache', 'WRITE $/M'),
-  'cache-write-1h': priceOption('cache_write_1h', 'input tokens written to a one-hour cache', '1H $/M'),
-  'audio-input': rare(priceOption('audio_input', 'audio input tokens', 'AUDIO IN $/M')),
-  'audio-cache-read': rare(priceOption('audio_cache_read', 'audio tokens read from a cache', 'AUDIO READ $/M')),
-  'audio-output': rare(priceOption('audio_output', 'audio output tokens', 'AUDIO OUT $/M')),
-  'web-search': priceOption('web_search', 'a thousand web searches run by the provider', 'SEARCH $/K'),
-  'us-only': rare({
-    ...priceOption('us_only', 'factor on token prices for work kept in the United States', 'US ONLY ×'),
-    value: 'FACTOR',
-  }),
+function priceOption(field: PriceField, value: string, meaning: string, title: string, isRare: boolean) {
+  const help = meaning.charAt(0).toLowerCase() + meaning.slice(1)
+  return [field.replaceAll('_', '-'), { value, help, field, title: title.toUpperCase(), isRare }] as const
 }
 
 const typed = Object.fromEntries(Object.entries(priceOptions).map(([name, { field }]) => [field, `--${name}`]))
