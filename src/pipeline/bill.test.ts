@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
-import type { Fee } from '../catalog/fee-prices.ts'
-import { completePriceRow, type Price, sharePrice } from '../catalog/price.ts'
+import { createPrice, sharePrice } from '../catalog/price.ts'
+import type { Fee } from '../catalog/price-versions.ts'
 import type { Nano, Pico } from '../kernel/money.ts'
 import type { Usage } from '../kernel/usage.ts'
 import type { ExtendOutcome, Ledger, SettleEnd, Settlement, SettleOutcome } from '../ledger/ledger.ts'
@@ -11,7 +11,7 @@ import { type SliceFacts, sliceOf } from './slice.ts'
 // The bill of one request over a ledger that says what the test wants.
 
 /** One nano-dollar in, ten out. */
-const price: Price = { ...completePriceRow({ input: 1000n as Pico, output: 10_000n as Pico }), free: false, tiers: [] }
+const price = createPrice({ input: 1000n as Pico, output: 10_000n as Pico })
 const model = { id: 'a/b', price, priceVersion: 'v1' } as OfferedModel
 
 const noRows = () => []
@@ -32,7 +32,6 @@ function open(
 ): Asked {
   const facts: SliceFacts = {
     price,
-    isMarked: false,
     cap: 20_000,
     choices: 1,
     holdsWholeCap: false,
@@ -301,7 +300,6 @@ describe('a shared ledger that fails', () => {
   } as unknown as Ledger
   const facts: SliceFacts = {
     price,
-    isMarked: false,
     cap: 20_000,
     choices: 1,
     webSearches: 0,

@@ -1,5 +1,6 @@
 // One admitted request as attempts and lanes see it: what was asked, for whom, and what every try of it shares.
 
+import { hasRow } from '../catalog/price.ts'
 import type { RelayContext, StreamRelay } from '../dialects/byte-lane/relay.ts'
 import type { Conversation } from '../dialects/canonical/conversation.ts'
 import type { Envelope, ParsedRequest, RenderContext } from '../dialects/canonical/translation.ts'
@@ -206,7 +207,7 @@ export class Call implements RelayContext {
     const isLong = this.bodyBytes > readBytesMax
     const unsupported = this.mayHaveMedia && !isLong ? (this.#readConversation()?.unsupported ?? []) : []
     const asked = unsupported.reduce((sum, { maxSearches = 0 }) => sum + maxSearches, 0)
-    const maySearch = asked > 0 || (this.mayHaveMedia && isLong) || this.model.price.webSearch !== undefined
+    const maySearch = asked > 0 || (this.mayHaveMedia && isLong) || hasRow(this.model.price, 'web_search')
     return maySearch ? Math.max(asked, searchesUsualMost) : 0
   }
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { completePriceRow, freePrice, type Price } from '../catalog/price.ts'
+import { createPrice, freePrice, type Price } from '../catalog/price.ts'
 import { Failure } from '../kernel/failure.ts'
 import type { Nano, Pico } from '../kernel/money.ts'
 import type { HoldOutcome, HoldRequest, Ledger } from '../ledger/ledger.ts'
@@ -12,7 +12,7 @@ import { InputRatios } from './input-ratio.ts'
 // What is asked of the ledger before anything is sent. What callers see of it is in test/money.
 
 /** One nano-dollar in, ten out. */
-const price: Price = { ...completePriceRow({ input: 1000n as Pico, output: 10_000n as Pico }), free: false, tiers: [] }
+const price = createPrice({ input: 1000n as Pico, output: 10_000n as Pico })
 
 interface Asked {
   readonly bodyBytes?: number
@@ -81,7 +81,7 @@ describe('the first thing asked for', () => {
   })
 
   test('is the whole cap of an answer that is spoken, at the price of sound', async () => {
-    const sound: Price = { ...price, audioOutput: 80_000n as Pico }
+    const sound = createPrice({ input: 1000n as Pico, output: 10_000n as Pico, audio_output: 80_000n as Pico })
     const spoken = await ask({ outputCap: 20_000, price: sound, wantsAudio: true })
     expect(spoken.requests).toMatchObject([{ amount: input + 20_000n * 80n }])
     const written = await ask({ outputCap: 20_000, price: sound })

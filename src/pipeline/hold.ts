@@ -1,13 +1,14 @@
 // The hold before anything is sent: what a request may cost is set aside, or it is refused. Nothing goes to a provider
 // without one.
 
-import { freePrice, hasAudioPrice, type Price } from '../catalog/price.ts'
+import { freePrice, hasRow, type Price } from '../catalog/price.ts'
 import type { Conversation } from '../dialects/canonical/conversation.ts'
 import type { Envelope, ParsedRequest } from '../dialects/canonical/translation.ts'
 import type { Dialect } from '../dialects/dialect.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { Failure } from '../kernel/failure.ts'
 import type { Nano } from '../kernel/money.ts'
+import { type Bucket, tokenBuckets } from '../kernel/usage.ts'
 import type { Budget } from '../ledger/budget.ts'
 import { type HoldOutcome, type Ledger, usualHoldLifetimeMs } from '../ledger/ledger.ts'
 import type { OfferedModel } from '../routing/offer.ts'
@@ -75,26 +76,35 @@ function conversationOf(parsed: ParsedRequest | Failure): Conversation | undefin
   return parsed instanceof Failure ? undefined : parsed.conversation
 }
 
+/** Whether a request may use a bucket. The price of a token bucket that is not listed is held for every request. */
+const mayUse: Readonly<Partial<Record<Bucket, (call: Call) => boolean>>> = {
+  cache_write_1h: ({ envelope }) => hasCacheMark(envelope.body),
+  audio_input: mayHear,
+  audio_cache_read: mayHear,
+  audio_output: speaks,
+}
+
 function factsOf(call: Call, price: Price): SliceFacts {
   const { envelope, model } = call
-  const isSpoken = hasAudioPrice(price, 'audioOutput') && speaks(call)
+  const without = tokenBuckets
+    .map(({ bucket }) => bucket)
+    .filter((bucket) => hasRow(price, bucket) && mayUse[bucket]?.(call) === false)
+  const isSpoken = hasRow(price, 'audio_output') && !without.includes('audio_output')
   return {
     price,
-    isMarked: hasCacheMark(envelope.body),
     cap: outputCapOf(envelope, model),
     choices: envelope.choices,
-    isUsOnly: price.usOnly !== undefined && mayNamePlace(envelope.body),
-    webSearches: price.webSearch === undefined || !call.mayHaveMedia ? 0 : searchesOf(call),
-    hasSound: call.mayHaveMedia && hears(price) && mayHaveSound(readable(call)),
-    isSpoken,
-    // Of what is thought and of what is spoken, less is seen on the way than is billed.
+    isUsOnly: price.factors.us_only !== undefined && mayNamePlace(envelope.body),
+    webSearches: hasRow(price, 'web_search') && call.mayHaveMedia ? searchesOf(call) : 0,
+    without,
+    // Reasoning and audio are billed but only partly visible in the stream, so hold the full cap.
     holdsWholeCap: !envelope.stream || isSpoken || model.tags.includes('reasoning'),
     capLeast: 0,
   }
 }
 
-function hears(price: Price): boolean {
-  return hasAudioPrice(price, 'audioInput') || hasAudioPrice(price, 'audioCacheRead')
+function mayHear(call: Call): boolean {
+  return call.mayHaveMedia && mayHaveSound(readable(call))
 }
 
 /** Whether the answer may be in sound. */

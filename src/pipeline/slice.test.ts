@@ -1,18 +1,13 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { completePriceRow, type Price, priceUsage } from '../catalog/price.ts'
+import { createPrice, priceUsage } from '../catalog/price.ts'
 import type { Nano, Pico } from '../kernel/money.ts'
 import { leastSlice, roomLeast, type SliceFacts, sliceOf, thinSlices } from './slice.ts'
 
 /** One nano-dollar in, ten out. */
-const price: Price = {
-  ...completePriceRow({ input: 1000n as Pico, output: 10_000n as Pico }),
-  free: false,
-  tiers: [],
-}
+const price = createPrice({ input: 1000n as Pico, output: 10_000n as Pico })
 const facts: SliceFacts = {
   price,
-  isMarked: false,
   cap: 20_000,
   choices: 1,
   webSearches: 0,
@@ -87,7 +82,7 @@ describe('a thin wallet', () => {
 
 test('no usage within bound and cap costs more than the slice that was held for it', () => {
   const pico = fc.bigInt(0n, 20_000_000n).map((value) => value as Pico)
-  const row = fc.record({ input: pico, output: pico, cacheRead: pico, cacheWrite: pico, cacheWriteLong: pico })
+  const row = fc.record({ input: pico, output: pico, cache_read: pico, cache_write: pico, cache_write_1h: pico })
   const anyPrice = fc.record({ base: row, tier: row, over: fc.integer({ min: 1, max: 2000 }) })
   const share = fc.array(fc.nat(1000), { minLength: 4, maxLength: 4 })
   fc.assert(
@@ -98,7 +93,7 @@ test('no usage within bound and cap costs more than the slice that was held for 
       fc.nat(500),
       fc.boolean(),
       ({ base, tier, over }, shares, bound, cap, isMarked) => {
-        const dear: Price = { ...base, free: false, tiers: [{ ...tier, overInputTokens: over }] }
+        const dear = createPrice(base, { [over]: tier })
         const [input = 0, read = 0, write = 0, long = 0] = withinBound(shares, bound)
         const usage = {
           inputTokens: input + (isMarked ? 0 : long),
@@ -108,7 +103,7 @@ test('no usage within bound and cap costs more than the slice that was held for 
           outputTokens: cap,
           source: 'reported',
         } as const
-        const slice = sliceOf({ ...whole, price: dear, isMarked }, bound, cap)
+        const slice = sliceOf({ ...whole, price: dear, without: isMarked ? [] : ['cache_write_1h'] }, bound, cap)
         expect(priceUsage(dear, usage)).toBeLessThanOrEqual(slice.amount)
       },
     ),
