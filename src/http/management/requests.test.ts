@@ -75,7 +75,8 @@ async function explain(database: Database, { told, moved, held = full, usage = r
     requests,
     ledger: { transfersOf: async () => transfers },
   }).find(id)
-  return { explained, fault: explainText({ ...explained }).fault, priceVersion }
+  if (!explained) throw new Error('the request was not found')
+  return { explained, fault: explainText(explained).fault, priceVersion }
 }
 
 forEachEngine((engine) => {

@@ -1,8 +1,8 @@
 // Several processes on one port: starts workers, restarts those that end, and stops them together.
 
-import { readProcess } from '../../config/config.ts'
-import { environmentWithRoom, upstreamCallsVariable } from '../../config/upstream-calls.ts'
-import type { Clock } from '../../kernel/clock.ts'
+import { readProcess } from '../config/config.ts'
+import { environmentWithRoom, upstreamCallsVariable } from '../config/upstream-calls.ts'
+import type { Clock } from '../kernel/clock.ts'
 
 export interface Worker {
   readonly pid: number

@@ -1,9 +1,7 @@
 import { expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { slowFiles } from '../slow-files.ts'
-import { readReport } from './read-report.ts'
-import { unexcused } from './skips.ts'
-import { staleTimes } from './stale-times.ts'
+import { readReport, staleTimes, unexcused } from './report.ts'
 
 const xml = `<testsuites><testsuite name="a.test.ts" file="a.test.ts" time="3.5">
   <testsuite name="outer" file="a.test.ts" time="9">
@@ -13,7 +11,7 @@ const xml = `<testsuites><testsuite name="a.test.ts" file="a.test.ts" time="3.5"
   </testsuite>
 </testsuite></testsuites>`
 
-test('a report is read with the names as they were written, outer group first', () => {
+test('reads a report with the names as they were written, outer group first', () => {
   const { passed, failed, skipped, seconds } = readReport(xml, ['a.test.ts', 'b.test.ts'])
   expect(passed).toBe(1)
   expect(failed).toEqual([
@@ -35,13 +33,13 @@ test('no test sets a time limit of its own', async () => {
   expect(limited).toEqual([])
 })
 
-test('where nothing may be skipped, only what is on the list is excused', () => {
+test('excuses only skipped tests on the list', () => {
   const disk = 'test/crash/outages.test.ts: a full disk > under load nothing is lost and nothing is unpaid'
   const other = 'test/crash/outages.test.ts: PostgreSQL stopped > under load nothing is lost and nothing is unpaid'
   expect(unexcused([disk, other])).toEqual([other])
 })
 
-test('a time is stale when it is off by more than twice, or not listed, or when its file is gone', () => {
+test('a time is stale when it is off by more than a factor of two, not listed, or its file is gone', () => {
   const [[file, listed] = ['', 0], ...others] = Object.entries(slowFiles)
   const asListed = new Map(others)
   const quick = 'src/quick.test.ts'

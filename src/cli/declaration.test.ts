@@ -2,24 +2,25 @@ import { expect, test } from 'bun:test'
 import {
   type Declaration,
   declarationOf,
+  describeChange,
   type InstalledKey,
   type InstalledWorkspace,
-  type LimitValues,
+  type PlanOptions,
+  planChanges,
   readDeclaration,
   renderDeclaration,
 } from './declaration.ts'
-import { describeChange, type PlanOptions, planChanges } from './plan.ts'
 
 const noon = Date.UTC(2026, 10, 8, 12)
 
 function key(name: string, more: Partial<InstalledKey> = {}): InstalledKey {
-  const open = { models: undefined, sources: undefined, expiresAt: undefined }
-  return { id: `key_${name}`, name, limits: {}, managedBy: 'file', ...open, ...more }
+  const open = { models: null, sources: null, expires_at: null }
+  return { id: `key_${name}`, name, limits: {}, managed_by: 'file', ...open, ...more } as InstalledKey
 }
 
-function installation(limits: LimitValues, keys: readonly InstalledKey[]): readonly InstalledWorkspace[] {
-  const project = { id: 'prj_1', name: 'web', limits: {}, managedBy: 'file', models: ['acme/*', 'beta/one'], keys }
-  return [{ id: 'ws_1', name: 'acme', limits, managedBy: 'api', projects: [project] }]
+function installation(limits: object, keys: readonly InstalledKey[]): readonly InstalledWorkspace[] {
+  const project = { id: 'prj_1', name: 'web', limits: {}, managed_by: 'file', models: ['acme/*', 'beta/one'], keys }
+  return [{ id: 'ws_1', name: 'acme', limits, managed_by: 'api', projects: [project] } as unknown as InstalledWorkspace]
 }
 
 function read(text: string): Declaration {
@@ -35,10 +36,10 @@ function plan(text: string, installed: readonly InstalledWorkspace[], options: P
 
 const nothing = { changes: [], left: [], faults: [] }
 
-test('what is exported plans no change, also under names that several have', () => {
-  const expiresAt = '2027-01-31T00:00:00.000Z'
+test('an export plans no change, even if several objects have the same name', () => {
+  const expires_at = '2027-01-31T00:00:00.000Z'
   const keys = [
-    key('ci', { limits: { requests_per_minute: 60, spend_per_day: '5.00' }, expiresAt }),
+    key('ci', { limits: { requests_per_minute: 60, spend_per_day: '5.00' }, expires_at }),
     key('a', { id: 'key_1', name: 'twin', sources: ['10.0.0.0/8'] }),
     key('b', { id: 'key_2', name: 'twin', models: [] }),
   ]
@@ -50,7 +51,7 @@ test('what is exported plans no change, also under names that several have', () 
   expect(text).not.toContain('prj_1')
 })
 
-test('an empty installation gets everything, parents first', () => {
+test('plans everything for an empty installation, parents first', () => {
   const text = `workspaces:
   - name: acme
     limits: { requests_per_minute: 600 }
@@ -69,7 +70,7 @@ test('an empty installation gets everything, parents first', () => {
   ])
 })
 
-test('differences are shown as from and to; order and spelling are none', () => {
+test('shows differences as from and to, and ignores order and spelling', () => {
   const installed = installation({ spend_per_day: '5.00', requests_per_minute: 60 }, [])
   const same = `workspaces:
   - { name: acme, limits: { requests_per_minute: 60, spend_per_day: "5" },
@@ -84,8 +85,8 @@ test('differences are shown as from and to; order and spelling are none', () => 
   ])
 })
 
-test('nothing is ended without --prune, and with it only what a file made', () => {
-  const installed = installation({}, [key('gone'), key('handmade', { managedBy: 'api' })])
+test('revokes nothing without --prune, and with it only keys that a file created', () => {
+  const installed = installation({}, [key('gone'), key('handmade', { managed_by: 'api' })])
   const text = 'workspaces: [{ name: acme, projects: [{ name: web, models: ["acme/*", beta/one] }] }]'
   expect(plan(text, installed)).toEqual({ ...nothing, left: ['key acme/web/gone (revoked with --prune)'] })
   expect(plan(text, installed, { prune: true })).toEqual({ ...nothing, changes: ['- key acme/web/gone: revoked'] })
@@ -96,7 +97,7 @@ test('nothing is ended without --prune, and with it only what a file made', () =
   })
 })
 
-test('what cannot be done is told before anything is', () => {
+test('reports impossible changes instead of a plan', () => {
   const installed = installation({}, [key('ci'), key('a', { name: 'twin' }), key('b', { name: 'twin' })])
   const text = `workspaces:
   - name: acme
@@ -107,12 +108,12 @@ test('what cannot be done is told before anything is', () => {
 `
   expect(plan(text, installed).faults).toEqual([
     'key acme/web/twin: several have this name; say which with id: key_a, key_b',
-    'key acme/web/x#key_9: there is none of this id',
+    'key acme/web/x#key_9: there is none with this id',
     'key acme/web/ci: models, expires_at of a key cannot be changed; declare a key of another name instead',
   ])
 })
 
-test('a key whose time is over is not made again', () => {
+test('does not create a key that has expired', () => {
   const text = `workspaces: [{ name: acme, projects: [{ name: web, models: ["acme/*", beta/one],
     keys: [{ name: old, expires_at: "2026-11-08T12:00:00Z" }, { name: new, expires_at: "2026-11-08T12:00:01Z" }] }] }]`
   expect(plan(text, installation({}, []))).toEqual({
@@ -122,13 +123,13 @@ test('a key whose time is over is not made again', () => {
   })
 })
 
-test('names with slashes are not taken for places below', () => {
+test('does not confuse names with slashes and paths', () => {
   const text = 'workspaces: [{ name: acme, projects: [{ name: web/ci }] }, { name: acme/web }]'
   const { changes } = planChanges(read(text), [], { prune: false, now: noon })
   expect(new Set(changes.map(({ place }) => place)).size).toBe(changes.length)
 })
 
-test('a wrong file is told by line and field', () => {
+test('reports errors in the file by line and field', () => {
   const faultsOf = (text: string) => {
     const declaration = readDeclaration('file.yaml', text)
     return 'faults' in declaration ? declaration.faults : []
@@ -137,7 +138,7 @@ test('a wrong file is told by line and field', () => {
     expect.objectContaining({ where: 'file.yaml:3:5', field: 'workspaces[0].limit' }),
   ])
   expect(faultsOf('workspaces:\n  - name: a\n  - name: a\n')).toEqual([
-    { where: 'file.yaml:3:11', field: 'workspaces[1].name', message: 'this name stands twice; give both an id' },
+    { where: 'file.yaml:3:11', field: 'workspaces[1].name', message: 'this name is used twice; give both an id' },
   ])
   expect(faultsOf('workspaces: [{ name: a, limits: { spend_per_day: cheap } }]')[0]?.message).toContain('decimal')
 })
