@@ -2,7 +2,7 @@
 // readRequest turns that into a result, so parsers do not have to pass failures along.
 
 import { type Failure, invalidRequest } from '../../kernel/failure.ts'
-import type { Turn } from '../canonical/conversation.ts'
+import type { TextBlock, Turn } from '../canonical/conversation.ts'
 import { isRecord } from '../canonical/json.ts'
 import { paramOf, pointerStep, type WarningList } from './warnings.ts'
 
@@ -120,6 +120,11 @@ export class RequestFields {
   refuse(name: string, message: string): never {
     return refuseAt(this.pointer(name), message)
   }
+}
+
+/** Content that is a string; an empty one says nothing. */
+export function textBlocks(text: string): TextBlock[] {
+  return text === '' ? [] : [{ kind: 'text', text }]
 }
 
 export function wrongType(pointer: string, expected: string, value: unknown): never {

@@ -2,7 +2,7 @@
 
 import type { CacheMark, RawJson, UnsupportedField } from '../../canonical/conversation.ts'
 import { jsonObject, jsonString, type Members } from '../../canonical/json.ts'
-import { type Marked, readCacheControl, spreadMark, writeCacheControl } from '../../request/cache-marks.ts'
+import { type Marked, readCacheControl, writeCacheControl } from '../../request/cache-marks.ts'
 import type { RequestFields } from '../../request/fields.ts'
 import type { WarningList } from '../../request/warnings.ts'
 
@@ -11,9 +11,10 @@ export interface ParseContext {
   readonly unsupported: UnsupportedField[]
 }
 
-/** Spread into a block: `cacheMark` if the caller marked it, otherwise nothing. */
+/** Spread into a block. */
 export function markOf(fields: RequestFields): { readonly cacheMark?: CacheMark } {
-  return spreadMark(readCacheControl(fields))
+  const cacheMark = readCacheControl(fields)
+  return cacheMark ? { cacheMark } : {}
 }
 
 // Content blocks before it is decided which cache marks are sent. Marks on blocks that are not sent move to a

@@ -13,7 +13,7 @@ import type {
   UserBlock,
 } from '../../canonical/conversation.ts'
 import { isRecord } from '../../canonical/json.ts'
-import { RequestFields, shownWord } from '../../request/fields.ts'
+import { RequestFields, shownWord, textBlocks } from '../../request/fields.ts'
 import { knownMediaType, readMediaUrl } from '../../request/media.ts'
 import { markOf, type ParseContext } from './context.ts'
 import { parseToolChange, type ToolChange } from './parse-tools.ts'
@@ -65,7 +65,7 @@ function parseUser(message: RequestFields, node: () => JsonNode | undefined, con
   const content = message.textOrObjects('content')
   if (typeof content === 'string') {
     if (message.value('content') === undefined) message.missing('content')
-    return content === '' ? [] : [{ kind: 'text', text: content }]
+    return textBlocks(content)
   }
   return content.flatMap((block, i): UserBlock[] => {
     const parsed = parseContentBlock(block, context)
@@ -101,10 +101,6 @@ function parseToolResult(
     isError: fields.optionalBoolean('is_error') ?? false,
     ...markOf(fields),
   }
-}
-
-function textBlocks(text: string): TextBlock[] {
-  return text === '' ? [] : [{ kind: 'text', text }]
 }
 
 function parseSystemMessage(
@@ -150,8 +146,8 @@ export function parseAssistant(
 ): ParsedAssistant {
   const content = message.textOrObjects('content')
   if (typeof content === 'string') {
-    const blocks: AssistantBlock[] = content === '' ? [] : [{ kind: 'text', text: content }]
-    return { turns: [{ role: 'assistant', blocks, place: message.at }], startsAnew: false, toolChanges: [] }
+    const turn: Turn = { role: 'assistant', blocks: textBlocks(content), place: message.at }
+    return { turns: [turn], startsAnew: false, toolChanges: [] }
   }
   const turns: Turn[] = []
   const toolChanges: ToolChange[] = []
@@ -343,9 +339,7 @@ function parseDocument(fields: RequestFields, context: ParseContext): ContentBlo
   if (fields.optionalObject('citations')?.optionalBoolean('enabled')) {
     context.warnings.add('citations_dropped', fields.pointer('citations'))
   }
-  const title = fields.optionalText('title')
-  const about = fields.optionalText('context')
-  const named = { ...(title === undefined ? {} : { title }), ...(about === undefined ? {} : { context: about }) }
+  const named = { title: fields.optionalText('title'), context: fields.optionalText('context') }
   const document = (of: DocumentBlock['source']): DocumentBlock => ({ kind: 'document', source: of, ...named })
   const type = source.text('type')
   if (type === 'text') return [{ ...document({ kind: 'text', text: source.text('data') }), ...markOf(fields) }]

@@ -31,13 +31,9 @@ export function parseReasoning(body: RequestFields): ReasoningWish | undefined {
   if (thinking && !type) thinking.missing('type')
   const budgetTokens = thinking?.optionalNumber('budget_tokens')
   const display = thinking?.optionalText('display')
-  const wish: ReasoningWish = {
-    ...(effort === undefined ? {} : { effort }),
-    ...(budgetTokens === undefined ? {} : { budgetTokens }),
-    ...(type === undefined ? {} : { mode: modes[type] }),
-    ...(display === undefined ? {} : { visible: display !== 'omitted' }),
-  }
-  return Object.keys(wish).length > 0 ? wish : undefined
+  if (!thinking && effort === undefined) return undefined
+  const visible = display === undefined ? undefined : display !== 'omitted'
+  return { effort, budgetTokens, mode: type && modes[type], visible }
 }
 
 /** `output_config.format`, or its older name `output_format`. */
@@ -135,8 +131,8 @@ export function collectUnsupported(body: RequestFields, context: ParseContext): 
     context.unsupported.push({
       field: `/${name}`,
       refuse: refuse !== undefined,
-      ...(refuse && { reason: refuse }),
-      ...(addsInput && { addsInput }),
+      reason: refuse,
+      addsInput,
     })
   }
   const known = [...ownFields, ...platformFields.map(({ name }) => name)]

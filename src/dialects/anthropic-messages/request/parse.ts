@@ -7,7 +7,7 @@ import { utf8Text } from '../../../wire/utf8.ts'
 import type { Sampling, TextBlock } from '../../canonical/conversation.ts'
 import type { Envelope, ParsedRequest } from '../../canonical/translation.ts'
 import { readCacheControl } from '../../request/cache-marks.ts'
-import { RequestFields, readRequest } from '../../request/fields.ts'
+import { RequestFields, readRequest, textBlocks } from '../../request/fields.ts'
 import { WarningList } from '../../request/warnings.ts'
 import type { ParseContext } from './context.ts'
 import { withoutAttribution } from './edit.ts'
@@ -76,9 +76,7 @@ function parseSystem(fields: RequestFields, context: ParseContext): TextBlock[] 
   const system = fields.textOrObjects('system')
   const blocks: TextBlock[] =
     typeof system === 'string'
-      ? system === ''
-        ? []
-        : [{ kind: 'text', text: system }]
+      ? textBlocks(system)
       : system.map((block) => {
           block.optionalWord('type', ['text'])
           warnBlockMembers(block, context)
@@ -92,12 +90,9 @@ function parseSystem(fields: RequestFields, context: ParseContext): TextBlock[] 
 }
 
 function parseSampling(fields: RequestFields): Sampling {
-  const temperature = fields.optionalNumber('temperature')
-  const topP = fields.optionalNumber('top_p')
-  const topK = fields.optionalNumber('top_k')
   return {
-    ...(temperature === undefined ? {} : { temperature }),
-    ...(topP === undefined ? {} : { topP }),
-    ...(topK === undefined ? {} : { topK }),
+    temperature: fields.optionalNumber('temperature'),
+    topP: fields.optionalNumber('top_p'),
+    topK: fields.optionalNumber('top_k'),
   }
 }

@@ -5,7 +5,7 @@ import type { CacheMark, DocumentBlock, MediaSource, RawJson, UnsupportedField }
 import { jsonObject, jsonString, type Members } from '../../canonical/json.ts'
 import type { TargetRules } from '../../canonical/target-rules.ts'
 import type { Envelope } from '../../canonical/translation.ts'
-import { type FoundMark, type MarkRules, readCacheControl, spreadMark } from '../../request/cache-marks.ts'
+import { type FoundMark, type MarkRules, readCacheControl } from '../../request/cache-marks.ts'
 import { type RequestFields, refuseAt } from '../../request/fields.ts'
 import { isAudio } from '../../request/media.ts'
 import { dataUrl, type OpenaiForm, type OpenaiRendering, textMembers } from '../../request/openai.ts'
@@ -39,9 +39,10 @@ export function createParseContext({ body, members }: Envelope): ParseContext {
   }
 }
 
-/** Spread into a block: `cacheMark` if the caller marked it, otherwise nothing. */
+/** Spread into a block. */
 export function markOf(fields: RequestFields, context: ParseContext): { readonly cacheMark?: CacheMark } {
-  return spreadMark(readMark(fields, context))
+  const cacheMark = readMark(fields, context)
+  return cacheMark ? { cacheMark } : {}
 }
 
 /** OpenAI's breakpoint, or `cache_control`, which other gateways introduced. */

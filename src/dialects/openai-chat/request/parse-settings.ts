@@ -8,23 +8,18 @@ import { pointerStep } from '../../request/warnings.ts'
 import type { ParseContext } from './context.ts'
 
 export function parseSampling(body: RequestFields, context: ParseContext): Sampling {
-  const temperature = within(body, 'temperature', 0, 2)
-  const topP = within(body, 'top_p', 0, 1)
   const topK = body.optionalNumber('top_k')
-  // 0 is the default of both penalties.
-  const frequencyPenalty = within(body, 'frequency_penalty', -2, 2) || undefined
-  const presencePenalty = within(body, 'presence_penalty', -2, 2) || undefined
-  const seed = body.optionalNumber('seed')
   const bias = body.optionalObject('logit_bias')
   return {
-    ...(temperature === undefined ? {} : { temperature }),
-    ...(topP === undefined ? {} : { topP }),
+    temperature: within(body, 'temperature', 0, 2),
+    topP: within(body, 'top_p', 0, 1),
     // In vLLM, -1 or 0 means all tokens.
-    ...(topK === undefined || topK <= 0 ? {} : { topK }),
-    ...(frequencyPenalty === undefined ? {} : { frequencyPenalty }),
-    ...(presencePenalty === undefined ? {} : { presencePenalty }),
-    ...(seed === undefined ? {} : { seed }),
-    ...(bias && bias.names.length > 0 ? { logitBias: context.rawText(bias.at) } : {}),
+    topK: topK !== undefined && topK > 0 ? topK : undefined,
+    // 0 is the default of both penalties.
+    frequencyPenalty: within(body, 'frequency_penalty', -2, 2) || undefined,
+    presencePenalty: within(body, 'presence_penalty', -2, 2) || undefined,
+    seed: body.optionalNumber('seed'),
+    logitBias: bias && bias.names.length > 0 ? context.rawText(bias.at) : undefined,
   }
 }
 
@@ -58,13 +53,7 @@ export function parseReasoning(body: RequestFields): { wish: ReasoningWish; plac
   if (effort === undefined && budgetTokens === undefined && mode === undefined && visible === undefined)
     return undefined
   const place = native ? '/reasoning_effort' : reasoning ? '/reasoning' : thinking ? '/thinking' : '/include_reasoning'
-  const wish = {
-    ...(effort === undefined ? {} : { effort }),
-    ...(budgetTokens === undefined ? {} : { budgetTokens }),
-    ...(mode === undefined ? {} : { mode }),
-    ...(visible === undefined ? {} : { visible }),
-  }
-  return { wish, place }
+  return { wish: { effort, budgetTokens, mode, visible }, place }
 }
 
 function tokens(fields: RequestFields | undefined, name: string): number | undefined {
@@ -126,32 +115,42 @@ const supported: ReadonlySet<string> = new Set([
   'metadata',
 ])
 
-/** Whether a value is the default. */
-const isDefault: Readonly<Record<string, (value: unknown) => boolean>> = {
-  n: (value) => value === 1,
-  logprobs: (value) => value === false,
-  top_logprobs: (value) => value === 0,
-  modalities: (value) => Array.isArray(value) && value.every((modality) => modality === 'text'),
-  store: (value) => value === false,
-  min_p: (value) => value === 0,
-  repetition_penalty: (value) => value === 1,
+interface OtherField {
+  /** Whether a value is the default, which needs no warning. */
+  readonly isDefault?: (value: unknown) => boolean
+  /** Refused, with this advice, because it changes the response. */
+  readonly reason?: string
+  /** Makes the provider search and read its findings. */
+  readonly searches?: true
+  readonly wantsAudio?: true
 }
 
-/** Fields that change the response, and what to do instead. */
-const refused: Readonly<Record<string, string>> = {
-  n: 'This model gives one answer per request: leave out `n`, or send the request several times.',
-  logprobs: '`logprobs` are not available for this model.',
-  top_logprobs: '`top_logprobs` are not available for this model.',
-  audio: '`audio` output is not available for this model.',
-  modalities: '`modalities` other than text are not available for this model.',
-  moderation: '`moderation` is not available for this model.',
-  web_search_options: '`web_search_options` is not available for this model.',
+const isOff = (value: unknown) => value === false
+const isText = (value: unknown) => Array.isArray(value) && value.every((modality) => modality === 'text')
+
+const otherFields: Readonly<Record<string, OtherField>> = {
+  n: {
+    isDefault: (value) => value === 1,
+    reason: 'This model gives one answer per request: leave out `n`, or send the request several times.',
+  },
+  logprobs: { isDefault: isOff, reason: '`logprobs` are not available for this model.' },
+  top_logprobs: { isDefault: (value) => value === 0, reason: '`top_logprobs` are not available for this model.' },
+  audio: { wantsAudio: true, reason: '`audio` output is not available for this model.' },
+  modalities: {
+    isDefault: isText,
+    wantsAudio: true,
+    reason: '`modalities` other than text are not available for this model.',
+  },
+  moderation: { reason: '`moderation` is not available for this model.' },
+  web_search_options: { searches: true, reason: '`web_search_options` is not available for this model.' },
+  plugins: { searches: true },
+  search_parameters: { searches: true },
+  web_search: { searches: true },
+  store: { isDefault: isOff },
+  min_p: { isDefault: (value) => value === 0 },
+  repetition_penalty: { isDefault: (value) => value === 1 },
 }
 
-/** These make the provider search and read its findings. */
-const lookups: ReadonlySet<string> = new Set(['web_search_options', 'plugins', 'search_parameters', 'web_search'])
-/** These request audio output. */
-const audioFields: ReadonlySet<string> = new Set(['audio', 'modalities'])
 /** Searches that hosts run at most if the caller sets no limit. */
 const maxSearches = 20
 
@@ -159,16 +158,12 @@ export function parseUnsupported(body: RequestFields, { unsupported }: ParseCont
   for (const name of body.names) {
     const value = body.value(name)
     if (value === undefined || supported.has(name)) continue
-    if (Object.hasOwn(isDefault, name) && isDefault[name]?.(value)) continue
-    const reason = Object.hasOwn(refused, name) ? refused[name] : undefined
-    const field = body.pointer(name)
-    const adds = {
-      ...(lookups.has(name) && ({ addsInput: true, maxSearches } as const)),
-      ...(audioFields.has(name) && ({ wantsAudio: true } as const)),
-    }
-    unsupported.push(
-      reason === undefined ? { field, refuse: false, ...adds } : { field, refuse: true, reason, ...adds },
-    )
+    const { isDefault, reason, searches, wantsAudio } = Object.hasOwn(otherFields, name)
+      ? (otherFields[name] ?? {})
+      : {}
+    if (isDefault?.(value)) continue
+    const found = searches && { addsInput: true, maxSearches }
+    unsupported.push({ field: body.pointer(name), refuse: reason !== undefined, reason, wantsAudio, ...found })
   }
   for (const [name, known] of Object.entries(knownInside)) {
     const inner = isRecord(body.value(name)) ? body.optionalObject(name) : undefined

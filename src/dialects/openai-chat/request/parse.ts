@@ -44,7 +44,7 @@ function parseConversation(body: RequestFields, envelope: Envelope, context: Par
     serviceTier: parseServiceTier(body, context),
     verbosity: body.optionalWord('verbosity', ['low', 'medium', 'high']),
     promptCacheKey: body.optionalText('prompt_cache_key') || undefined,
-    ...parseCacheOptions(body, context),
+    promptCacheOptions: parseCacheOptions(body, context),
     automaticCache: readMark(body, context),
     stream: envelope.stream,
     wantsStreamUsage: envelope.wantsStreamUsage,
@@ -53,11 +53,9 @@ function parseConversation(body: RequestFields, envelope: Envelope, context: Par
   }
 }
 
-function parseCacheOptions(body: RequestFields, context: ParseContext): Pick<Conversation, 'promptCacheOptions'> {
+function parseCacheOptions(body: RequestFields, context: ParseContext): Conversation['promptCacheOptions'] {
   const options = body.optionalObject('prompt_cache_options')
-  if (!options) return {}
-  const onlyMarked = options.optionalText('mode') === 'explicit'
-  return { promptCacheOptions: { written: context.rawText(options.at), onlyMarked } }
+  return options && { written: context.rawText(options.at), onlyMarked: options.optionalText('mode') === 'explicit' }
 }
 
 /** If two caps differ, the newer name counts. */
@@ -77,6 +75,6 @@ function placesOf(body: RequestFields, reasoning: string | undefined): Places {
     serviceTier: '/service_tier',
     parallelTools: impliesOneCall(body) ? '/functions' : '/parallel_tool_calls',
     automaticCache: '/cache_control',
-    ...(reasoning === undefined ? {} : { reasoning }),
+    reasoning,
   }
 }
