@@ -1,7 +1,6 @@
 // Parses everything except messages and tools: tool choice, reasoning, output format, stop sequences, tier, and the
 // fields that only this dialect has.
 
-import type { JsonNode } from '../../../wire/json-node.ts'
 import {
   type Conversation,
   efforts,
@@ -10,8 +9,7 @@ import {
   type ReasoningWish,
   type ToolChoice,
 } from '../../canonical/conversation.ts'
-import { type RequestFields, wrongType } from '../../request/fields.ts'
-import type { ParseContext } from './context.ts'
+import { type ParseContext, type RequestFields, wrongType } from '../../request/fields.ts'
 
 export function parseToolChoice(body: RequestFields): { choice: ToolChoice | undefined; parallel: false | undefined } {
   const fields = body.optionalObject('tool_choice')
@@ -37,16 +35,13 @@ export function parseReasoning(body: RequestFields): ReasoningWish | undefined {
 }
 
 /** `output_config.format`, or its older name `output_format`. */
-export function parseOutputFormat(body: RequestFields, raw: JsonNode): OutputFormat | undefined {
-  const config = body.optionalObject('output_config')
-  const format = config?.optionalObject('format') ?? body.optionalObject('output_format')
+export function parseOutputFormat(body: RequestFields, context: ParseContext): OutputFormat | undefined {
+  const format = body.optionalObject('output_config')?.optionalObject('format') ?? body.optionalObject('output_format')
   if (!format) return undefined
-  const node =
-    config?.value('format') === undefined ? raw.member('output_format') : raw.member('output_config')?.member('format')
   format.optionalWord('type', ['json_schema'])
-  if (!format.optionalObject('schema')) format.missing('schema')
-  const schema = node?.member('schema')?.text ?? format.refuse('schema', 'A member of the format stands twice.')
-  return { kind: 'json-schema', name: undefined, description: undefined, schema, strict: undefined }
+  const schema = format.optionalObject('schema') ?? format.missing('schema')
+  const written = context.rawText(schema.at)
+  return { kind: 'json-schema', name: undefined, description: undefined, schema: written, strict: undefined }
 }
 
 export function parseStop(body: RequestFields): string[] {

@@ -2,14 +2,11 @@
 // features that only Anthropic has are refused by name or omitted with a warning.
 
 import type { Failure } from '../../../kernel/failure.ts'
-import { JsonNode } from '../../../wire/json-node.ts'
 import { utf8Text } from '../../../wire/utf8.ts'
 import type { Sampling, TextBlock } from '../../canonical/conversation.ts'
 import type { Envelope, ParsedRequest } from '../../canonical/translation.ts'
 import { readCacheControl } from '../../request/cache-marks.ts'
-import { RequestFields, readRequest, textBlocks } from '../../request/fields.ts'
-import { WarningList } from '../../request/warnings.ts'
-import type { ParseContext } from './context.ts'
+import { createParseContext, type ParseContext, RequestFields, readRequest, textBlocks } from '../../request/fields.ts'
 import { withoutAttribution } from './edit.ts'
 import { parseMessages, parseText, warnBlockMembers } from './parse-messages.ts'
 import {
@@ -21,18 +18,16 @@ import {
   parseToolChoice,
   placesOf,
 } from './parse-settings.ts'
-import { applyToolChanges, parseTools } from './parse-tools.ts'
+import { applyToolChanges, parseTool } from './parse-tools.ts'
 
 export function parseRequest(envelope: Envelope): ParsedRequest | Failure {
   return readRequest(() => {
-    const { body, members } = envelope
-    const fields = RequestFields.of(JSON.parse(utf8Text(body, 0, body.length)), '')
+    const fields = RequestFields.of(JSON.parse(utf8Text(envelope.body, 0, envelope.body.length)), '')
     refuseUntranslatable(fields, envelope)
-    const context: ParseContext = { warnings: new WarningList(), unsupported: [] }
-    const raw = JsonNode.root(body, members)
-    const rawMessages = raw.member('messages') ?? fields.missing('messages')
-    const messages = parseMessages(fields.optionalList('messages') ?? [], rawMessages, context)
-    const declared = parseTools(fields.optionalList('tools') ?? [], raw.member('tools'), context)
+    const context = createParseContext(envelope)
+    if (fields.value('messages') === undefined) fields.missing('messages')
+    const messages = parseMessages(fields.objects('messages'), context)
+    const declared = fields.objects('tools').flatMap((tool) => parseTool(tool, context) ?? [])
     const { choice, parallel } = parseToolChoice(fields)
     collectUnsupported(fields, context)
     return {
@@ -46,7 +41,7 @@ export function parseRequest(envelope: Envelope): ParsedRequest | Failure {
         outputCap: envelope.outputCap,
         stop: parseStop(fields),
         reasoning: parseReasoning(fields),
-        outputFormat: parseOutputFormat(fields, raw),
+        outputFormat: parseOutputFormat(fields, context),
         // An empty id identifies no one.
         endUserId: fields.optionalObject('metadata')?.optionalText('user_id') || undefined,
         serviceTier: parseServiceTier(fields),

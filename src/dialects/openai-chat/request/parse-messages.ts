@@ -14,11 +14,18 @@ import type {
 } from '../../canonical/conversation.ts'
 import { isRecord, recordOf } from '../../canonical/json.ts'
 import { isOwnSignature, writeSignature } from '../../canonical/signature.ts'
-import { type RequestFields, refuseAt, shownWord, textBlocks, wrongType } from '../../request/fields.ts'
+import {
+  type ParseContext,
+  type RequestFields,
+  refuseAt,
+  shownWord,
+  textBlocks,
+  wrongType,
+} from '../../request/fields.ts'
 import { isWebUrl, readDataUrl, readMediaUrl, sniffMediaType } from '../../request/media.ts'
 import { paramOf } from '../../request/warnings.ts'
 import { type PlacedReasoning, placeReasoning, reasoningFieldNames } from '../reasoning.ts'
-import { markOf, type ParseContext, readMark } from './context.ts'
+import { markOf, readMark } from './context.ts'
 
 interface ParsedMessages {
   readonly system: readonly TextBlock[]

@@ -3,9 +3,8 @@
 
 import { efforts, type OutputFormat, type ReasoningWish, type Sampling } from '../../canonical/conversation.ts'
 import { isRecord } from '../../canonical/json.ts'
-import { type RequestFields, shownWord, wrongType } from '../../request/fields.ts'
+import { type ParseContext, type RequestFields, shownWord, wrongType } from '../../request/fields.ts'
 import { pointerStep } from '../../request/warnings.ts'
-import type { ParseContext } from './context.ts'
 
 export function parseSampling(body: RequestFields, context: ParseContext): Sampling {
   const topK = body.optionalNumber('top_k')

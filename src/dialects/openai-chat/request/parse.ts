@@ -5,8 +5,8 @@ import type { Failure } from '../../../kernel/failure.ts'
 import { utf8Text } from '../../../wire/utf8.ts'
 import type { Conversation, Places } from '../../canonical/conversation.ts'
 import type { Envelope, ParsedRequest } from '../../canonical/translation.ts'
-import { RequestFields, readRequest } from '../../request/fields.ts'
-import { createParseContext, type ParseContext, readMark } from './context.ts'
+import { createParseContext, type ParseContext, RequestFields, readRequest } from '../../request/fields.ts'
+import { readMark } from './context.ts'
 import { parseMessages } from './parse-messages.ts'
 import {
   parseOutputFormat,
