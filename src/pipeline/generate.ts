@@ -12,7 +12,7 @@ import { type AttemptOptions, type TryDependencies, tryCandidates } from '../rou
 import type { Health } from '../routing/health/health.ts'
 import type { RetryBudget } from '../routing/health/retry-budget.ts'
 import type { StickyRoutes } from '../routing/health/sticky.ts'
-import type { Replays } from '../tenancy/replays.ts'
+import type { GenerationKeys } from '../tenancy/idempotency.ts'
 import { type AdmitDependencies, type Admitted, admit, type EstimateTokens } from './admit.ts'
 import { type AnswerHeaders, failureResponse, requestIdHeaders, streamHeaders } from './answer-headers.ts'
 import { answerStream } from './answer-stream.ts'
@@ -40,7 +40,7 @@ export interface GenerateDependencies extends AdmitDependencies, StoryDependenci
   readonly reach: Failpoint
   /** Closed before the ledger. */
   readonly owed: Owed
-  readonly replays: Replays
+  readonly idempotencyKeys: GenerationKeys
   /** Counts the answers that are on their way. */
   readonly streams: { opened(): void; closed(): void }
   /** What the caller is told of a defect of ours; the details go to the log, under the same id. */
@@ -107,7 +107,7 @@ export function createGenerate(deps: GenerateDependencies): Generate {
 
   async function claim(call: Call, key: string): Promise<ClaimedKey | Response> {
     const { story } = call
-    const claim = await claimKey(deps.replays, call, key)
+    const claim = await claimKey(deps.idempotencyKeys, call, key)
     if (claim instanceof Failure) return story.refuse(claim)
     if ('kept' in claim) {
       story.kept = claim.kept

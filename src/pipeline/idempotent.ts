@@ -4,8 +4,12 @@
 import { createHash } from 'node:crypto'
 import { Failure, invalidRequest } from '../kernel/failure.ts'
 import { formatUsd, zeroNano } from '../kernel/money.ts'
-import type { KeyedGeneration } from '../tenancy/replay-rows.ts'
-import type { ReplayClaim, Replays } from '../tenancy/replays.ts'
+import {
+  type GenerationClaim,
+  type GenerationKeys,
+  generationScope,
+  type KeyedRequest,
+} from '../tenancy/idempotency.ts'
 import type { AnswerHeaders } from './answer-headers.ts'
 import type { Call } from './call.ts'
 import type { KeptKey } from './story.ts'
@@ -21,7 +25,7 @@ export interface ClaimedKey {
 
 /** The key's request if it is ours to run, the stored answer, or why neither. */
 export async function claimKey(
-  replays: Replays,
+  keys: GenerationKeys,
   call: Call,
   key: string,
 ): Promise<ClaimedKey | { readonly body: Buffer } | Failure> {
@@ -31,16 +35,16 @@ export async function claimKey(
     return invalidRequest(`The header \`idempotency-key\` must have 1 to ${keyMax} characters.`, 'idempotency-key')
   }
   const bodySha256 = createHash('sha256').update(path).update('\n').update(envelope.body).digest('hex')
-  const keyed: KeyedGeneration = { workspaceId: caller.workspaceId, key, bodySha256, requestId: id }
-  const claim = await replays.claim(keyed)
+  const keyed: KeyedRequest = { scope: generationScope(caller.workspaceId), key, bodySha256, requestId: id }
+  const claim = await keys.claim(keyed)
   if (claim.kind === 'claimed') {
     return {
       kept: {
-        keep: (body) => replays.keep(keyed, body),
-        free: () => replays.free(keyed),
-        leave: () => replays.leave(keyed),
+        keep: (body) => keys.complete(keyed, body),
+        free: () => keys.abandon(keyed),
+        leave: () => keys.leaveUnresolved(keyed),
       },
-      confirm: async () => ((await replays.confirm(keyed)) ? undefined : overtaken()),
+      confirm: async () => ((await keys.confirm(keyed)) ? undefined : overtaken()),
     }
   }
   if (claim.kind === 'answered') return { body: claim.body }
@@ -48,7 +52,7 @@ export async function claimKey(
 }
 
 function refusedKey(
-  { kind, requestId }: Exclude<ReplayClaim, { kind: 'claimed' | 'answered' }>,
+  { kind, requestId }: Exclude<GenerationClaim, { kind: 'claimed' | 'answered' }>,
   method: string,
 ): Failure {
   const param = 'idempotency-key'
