@@ -35,7 +35,7 @@ export const slowFiles: Readonly<Record<string, number>> = {
   'test/money/burst.test.ts': 20,
   'test/recipes/claude-code.test.ts': 20,
   'test/soak/soak.test.ts': 20,
-  'test/aborts.test.ts': 18,
+  'test/faults/aborts.test.ts': 18,
   'test/clients/headers.test.ts': 18,
   'test/faults/signals.test.ts': 18,
   'test/conformance/requests.test.ts': 15,

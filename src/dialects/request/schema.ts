@@ -6,7 +6,7 @@
 
 import { JsonNode } from '../../wire/json-node.ts'
 import type { FunctionTool, RawJson } from '../canonical/conversation.ts'
-import { isRecord, jsonArray, jsonObject, jsonString, parseJson } from '../canonical/json.ts'
+import { isRecord, jsonArray, jsonMembers, jsonObject, jsonString, parseJson } from '../canonical/json.ts'
 import type { WarningList } from './warnings.ts'
 
 /** Per schema; far above what any provider compiles. */
@@ -65,7 +65,7 @@ function withProperties(schema: RawJson): RawJson {
   const properties = root.member('properties')
   if (properties && properties.text !== 'null') return schema
   const others = (root.members() ?? []).filter(([name]) => name !== 'properties')
-  return jsonObject([...others.map(([name, value]) => [name, value.text] as const), ['properties', '{}']])
+  return jsonMembers([...others.map(([name, value]) => [name, value.text] as const), ['properties', '{}']])
 }
 
 // Tool schemas in the form that Anthropic and OpenAI accept: an object at the root, without a choice between schemas
@@ -95,7 +95,7 @@ export function toolSchema(raw: RawJson | undefined): ToolSchema | string {
   if (combinators.some((name) => root.has(name))) return fold(root)
   if (type === '"object"') return { schema: raw }
   const others = members.filter(([name]) => name !== 'type')
-  return { schema: jsonObject([['type', '"object"'], ...others.map(([name, node]) => [name, node.text] as const)]) }
+  return { schema: jsonMembers([['type', '"object"'], ...others.map(([name, node]) => [name, node.text] as const)]) }
 }
 
 export function isPlainObject(root: Readonly<Record<string, unknown>>): boolean {
@@ -127,8 +127,8 @@ function fold(root: Schema): ToolSchema | string {
     for (const list of always) for (const field of list) required.add(field)
     if (name !== 'allOf') notes.push(noteOn(name, branches))
   }
-  const merged = jsonObject([...properties].map(([name, schemas]) => [name, oneSchema(schemas)] as const))
-  const schema = jsonObject([
+  const merged = jsonMembers([...properties].map(([name, schemas]) => [name, oneSchema(schemas)] as const))
+  const schema = jsonMembers([
     ['type', '"object"'],
     ['properties', merged],
     ['required', required.size > 0 ? jsonArray([...required].map(jsonString)) : undefined],
@@ -177,7 +177,7 @@ function addProperties(properties: Map<string, RawJson[]>, schema: Schema): void
 
 function oneSchema(schemas: readonly RawJson[]): RawJson {
   const [only = '{}'] = schemas
-  return schemas.length === 1 ? only : jsonObject([['anyOf', jsonArray(schemas)]])
+  return schemas.length === 1 ? only : jsonObject({ anyOf: jsonArray(schemas) })
 }
 
 function requiredOf(schema: Schema): Set<string> {
@@ -253,7 +253,7 @@ function mendedObject(
   const members = (object.members() ?? []).map(([name, value]) => ({ name, value, changed: mend(value, name) }))
   if (items === undefined && members.every(({ changed }) => changed === undefined)) return undefined
   const written = members.map(({ name, value, changed }) => [name, changed ?? value.text] as const)
-  return jsonObject([...written, ['items', items]])
+  return jsonMembers([...written, ['items', items]])
 }
 
 function mendedList(list: JsonNode): RawJson | undefined {

@@ -5,7 +5,7 @@ import type { JsonNode } from '../../../wire/json-node.ts'
 import { type SseEvent, SseReader } from '../../../wire/sse-reader.ts'
 import type { RawJson } from '../../canonical/conversation.ts'
 import { type ProviderFault, replyFault } from '../../canonical/faults.ts'
-import { isRecord, jsonObject, jsonString, parseRecord, rawJsonAt, recordOf, textOf } from '../../canonical/json.ts'
+import { isRecord, jsonMembers, jsonString, parseRecord, rawJsonAt, recordOf, textOf } from '../../canonical/json.ts'
 import type { ReplyEvent, Stop, StopReason } from '../../canonical/reply.ts'
 import type { StreamParser } from '../../canonical/translation.ts'
 import { membersBut, openReply, ReplyBuilder } from '../../reply/builder.ts'
@@ -233,7 +233,7 @@ export function replyAsStream(body: Uint8Array): Uint8Array | { readonly fault: 
   const { value, node } = reply
   if (!Array.isArray(value.content)) return { fault: replyFault('a reply without content') }
   if (textOf(value.stop_reason) === '') return { fault: replyFault('a reply without an end') }
-  const message = jsonObject([
+  const message = jsonMembers([
     ...membersBut(node, ['content', ...endMembers]),
     ['content', '[]'],
     ...endMembers.map((name) => [name, 'null'] as const),
@@ -246,7 +246,7 @@ export function replyAsStream(body: Uint8Array): Uint8Array | { readonly fault: 
     event('message_start', [['message', message]]),
     ...blocks.flatMap((block, place) => blockEvents(block, recordOf((value.content as unknown[])[place]), place)),
     event('message_delta', [
-      ['delta', jsonObject(ending)],
+      ['delta', jsonMembers(ending)],
       ['usage', usage ?? noUsage],
     ]),
     event('message_stop', []),
@@ -260,7 +260,7 @@ function blockEvents(node: JsonNode, block: Readonly<Record<string, unknown>>, p
   return [
     event('content_block_start', [index, ['content_block', start]]),
     ...deltas.map(([type, member]) =>
-      event('content_block_delta', [index, ['delta', jsonObject([['type', jsonString(type)], member])]]),
+      event('content_block_delta', [index, ['delta', jsonMembers([['type', jsonString(type)], member])]]),
     ),
     event('content_block_stop', [index]),
   ]
@@ -278,7 +278,7 @@ function partsOf(node: JsonNode, block: Readonly<Record<string, unknown>>): Bloc
     case 'text': {
       const citations = Array.isArray(block.citations) ? (node.member('citations')?.elements() ?? []) : []
       return {
-        start: jsonObject([...membersBut(node, ['text', 'citations']), ['text', '""'], ...citationsStart(block)]),
+        start: jsonMembers([...membersBut(node, ['text', 'citations']), ['text', '""'], ...citationsStart(block)]),
         deltas: [
           ['text_delta', ['text', text('text')]],
           ...citations.map((citation) => ['citations_delta', ['citation', citation.text]] as const),
@@ -287,7 +287,7 @@ function partsOf(node: JsonNode, block: Readonly<Record<string, unknown>>): Bloc
     }
     case 'thinking':
       return {
-        start: jsonObject([...membersBut(node, ['thinking', 'signature']), ['thinking', '""'], ['signature', '""']]),
+        start: jsonMembers([...membersBut(node, ['thinking', 'signature']), ['thinking', '""'], ['signature', '""']]),
         deltas: [
           ['thinking_delta', ['thinking', text('thinking')]],
           ['signature_delta', ['signature', text('signature')]],
@@ -296,7 +296,7 @@ function partsOf(node: JsonNode, block: Readonly<Record<string, unknown>>): Bloc
     case 'tool_use': {
       const input = node.member('input')?.text ?? '{}'
       return {
-        start: jsonObject([...membersBut(node, ['input']), ['input', '{}']]),
+        start: jsonMembers([...membersBut(node, ['input']), ['input', '{}']]),
         deltas: [['input_json_delta', ['partial_json', jsonString(input)]]],
       }
     }
@@ -311,5 +311,5 @@ function citationsStart({ citations }: Readonly<Record<string, unknown>>): Membe
 }
 
 function event(type: string, members: readonly Member[]): string {
-  return `event: ${type}\ndata: ${jsonObject([['type', jsonString(type)], ...members])}\n\n`
+  return `event: ${type}\ndata: ${jsonMembers([['type', jsonString(type)], ...members])}\n\n`
 }

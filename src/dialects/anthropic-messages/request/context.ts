@@ -1,7 +1,7 @@
 // Shared by the request parsers and renderers: warnings, content blocks for the wire, and cache marks.
 
 import type { CacheMark, RawJson, UnsupportedField } from '../../canonical/conversation.ts'
-import { jsonObject, jsonString } from '../../canonical/json.ts'
+import { jsonMembers, jsonString } from '../../canonical/json.ts'
 import { type Marked, readCacheControl, spreadMark, writeCacheControl } from '../../request/cache-marks.ts'
 import type { RequestFields } from '../../request/fields.ts'
 import type { WarningList } from '../../request/warnings.ts'
@@ -38,7 +38,7 @@ export function isBlank({ text }: WireBlock): boolean {
 }
 
 export function writeBlock({ type, text, members, mark }: WireBlock): RawJson {
-  return jsonObject([
+  return jsonMembers([
     ['type', jsonString(type)],
     ...(text === undefined ? (members ?? []) : [['text', jsonString(text)] as const]),
     ['cache_control', writeCacheControl(mark)],

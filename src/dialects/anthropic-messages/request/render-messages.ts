@@ -124,12 +124,7 @@ export function checkPrefill(messages: readonly WireMessage[], rules: TargetRule
 
 export function writeMessages(messages: readonly WireMessage[]): RawJson {
   return jsonArray(
-    messages.map(({ role, blocks }) =>
-      jsonObject([
-        ['role', `"${role}"`],
-        ['content', jsonArray(blocks.map(writeBlock))],
-      ]),
-    ),
+    messages.map(({ role, blocks }) => jsonObject({ role: `"${role}"`, content: jsonArray(blocks.map(writeBlock)) })),
   )
 }
 
@@ -223,7 +218,7 @@ function unmarkable(type: string, members: NonNullable<WireBlock['members']>): W
 function renderToolCall(call: ToolCallBlock, place: string, context: TurnContext): WireBlock {
   const { warnings, names, argumentNames } = context
   const name = names.sent(call.name)
-  const input = call.custom ? jsonObject([['input', jsonString(call.arguments)]]) : argumentsObject(call.arguments)
+  const input = call.custom ? jsonObject({ input: jsonString(call.arguments) }) : argumentsObject(call.arguments)
   if (!call.custom && input.startsWith('{"raw_arguments":') && input !== call.arguments.trim()) {
     warnings.add('invalid_arguments_wrapped', place)
   }
@@ -303,23 +298,16 @@ function renderDocumentSource(source: DocumentBlock['source'], rules: TargetRule
 
 function renderPlainText(text: string): RawJson | undefined {
   if (text.trim() === '') return undefined
-  return jsonObject([
-    ['type', '"text"'],
-    ['media_type', '"text/plain"'],
-    ['data', jsonString(text)],
-  ])
+  return jsonObject({ type: '"text"', media_type: '"text/plain"', data: jsonString(text) })
 }
 
 function renderSource(source: MediaSource, mediaType: string | undefined): RawJson {
   if (source.kind === 'url') {
-    return jsonObject([
-      ['type', '"url"'],
-      ['url', jsonString(source.url)],
-    ])
+    return jsonObject({ type: '"url"', url: jsonString(source.url) })
   }
-  return jsonObject([
-    ['type', '"base64"'],
-    ['media_type', jsonString(mediaType ?? source.mediaType)],
-    ['data', jsonString(source.base64)],
-  ])
+  return jsonObject({
+    type: '"base64"',
+    media_type: jsonString(mediaType ?? source.mediaType),
+    data: jsonString(source.base64),
+  })
 }

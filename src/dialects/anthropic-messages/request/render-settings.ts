@@ -74,7 +74,7 @@ export function renderServing(conversation: Conversation, rules: TargetRules, wa
   const userId = endUserId && shortened(endUserId, rules.endUserIdMax ?? userIdUsualMax)
   return {
     members: [
-      ['metadata', userId ? jsonObject([['user_id', jsonString(userId)]]) : undefined],
+      ['metadata', userId ? jsonObject({ user_id: jsonString(userId) }) : undefined],
       ['service_tier', tier],
       ['speed', fast ? '"fast"' : undefined],
     ],
@@ -150,17 +150,11 @@ export function chooseOutput(
   if (result.loosened) warnings.add('output_schema_loosened', place)
   if (result.tightened) warnings.add('output_schema_tightened', place)
   return {
-    format: jsonObject([
-      ['type', '"json_schema"'],
-      ['schema', result.schema],
-    ]),
+    format: jsonObject({ type: '"json_schema"', schema: result.schema }),
   }
 }
 
 export function writeOutputConfig(effort: string | undefined, { format }: WireOutput): RawJson | undefined {
   if (effort === undefined && format === undefined) return undefined
-  return jsonObject([
-    ['effort', effort === undefined ? undefined : jsonString(effort)],
-    ['format', format],
-  ])
+  return jsonObject({ effort: effort === undefined ? undefined : jsonString(effort), format })
 }

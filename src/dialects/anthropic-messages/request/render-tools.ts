@@ -11,7 +11,7 @@ import {
   type RawJson,
   type Tool,
 } from '../../canonical/conversation.ts'
-import { jsonObject, jsonString } from '../../canonical/json.ts'
+import { jsonMembers, jsonObject, jsonString } from '../../canonical/json.ts'
 import type { TargetRules } from '../../canonical/target-rules.ts'
 import { writeCacheControl } from '../../request/cache-marks.ts'
 import { refuseAt, shownWord } from '../../request/fields.ts'
@@ -115,7 +115,7 @@ export function jsonTool(
 }
 
 export function writeTool({ members, mark }: WireTool): RawJson {
-  return jsonObject([...members, ['cache_control', writeCacheControl(mark)]])
+  return jsonMembers([...members, ['cache_control', writeCacheControl(mark)]])
 }
 
 // The tool choice, and how many calls at once. A model that cannot be forced is left free, with a warning.
@@ -216,11 +216,11 @@ export function writeChoice(
   }
   const flagged = one && !single
   if (!choice && !flagged) return { json: undefined, single }
-  const json = jsonObject([
-    ['type', jsonString(choice?.type ?? 'auto')],
-    ['name', choice?.name === undefined ? undefined : jsonString(names.sent(choice.name))],
-    ['disable_parallel_tool_use', flagged ? 'true' : undefined],
-  ])
+  const json = jsonObject({
+    type: jsonString(choice?.type ?? 'auto'),
+    name: choice?.name === undefined ? undefined : jsonString(names.sent(choice.name)),
+    disable_parallel_tool_use: flagged ? 'true' : undefined,
+  })
   return { json, single }
 }
 

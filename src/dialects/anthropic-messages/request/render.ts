@@ -3,7 +3,7 @@
 
 import { Failure } from '../../../kernel/failure.ts'
 import { type Conversation, placeOf, type RawJson } from '../../canonical/conversation.ts'
-import { jsonArray, jsonObject, jsonString } from '../../canonical/json.ts'
+import { jsonArray, jsonMembers, jsonString } from '../../canonical/json.ts'
 import type { RenderedRequest, Target } from '../../canonical/translation.ts'
 import { limitMarks, writeCacheControl } from '../../request/cache-marks.ts'
 import { readRequest, refuse } from '../../request/fields.ts'
@@ -85,7 +85,7 @@ function render(conversation: Conversation, target: Target): RenderedRequest {
   const automatic = limitMarks(marked, { automatic: conversation.automaticCache, supported }, warnings)
   // Requested from the first turn on: what precedes the messages must not change when thinking comes back.
   const dropStale = rules.thinkingBindingControls === true && isReasoning(thinking, {})
-  const body = jsonObject([
+  const body = jsonMembers([
     ['model', jsonString(target.upstreamModel)],
     ['max_tokens', String(maxTokens)],
     ['stream', 'true'],

@@ -3,7 +3,7 @@
 
 import { JsonNode } from '../../../wire/json-node.ts'
 import type { RawJson } from '../../canonical/conversation.ts'
-import { jsonArray, jsonObject, jsonString } from '../../canonical/json.ts'
+import { jsonArray, jsonMembers, jsonString } from '../../canonical/json.ts'
 import { SchemaBudget, schemaCharactersMax } from '../../request/schema.ts'
 
 export interface SubsetSchema {
@@ -89,7 +89,7 @@ class Narrowing {
       .join(' ')
     if (words !== '') kept.set('description', jsonString(words))
     if (isObjectSchema(node)) this.#close(node, kept)
-    return jsonObject([...kept])
+    return jsonMembers([...kept])
   }
 
   #merged(node: JsonNode): JsonNode {
@@ -120,7 +120,7 @@ class Narrowing {
     }
     if (!mapKeywords.has(name)) return undefined
     const members = value.members()
-    return members ? jsonObject(members.map(([field, schema]) => [field, this.narrow(schema)] as const)) : value.text
+    return members ? jsonMembers(members.map(([field, schema]) => [field, this.narrow(schema)] as const)) : value.text
   }
 
   /** The provider only accepts closed objects. */
@@ -271,7 +271,7 @@ export function mergeAllOf(node: JsonNode, root: JsonNode, budget: MergeBudget):
     if (joined === undefined) return undefined
     merged.set(name, joined)
   }
-  return JsonNode.of(jsonObject([...merged]))
+  return JsonNode.of(jsonMembers([...merged]))
 }
 
 /** A reference that was only wrapped to carry annotations, or the root's definitions, stays a reference. */
@@ -282,7 +282,7 @@ function onlyReference(node: JsonNode): JsonNode | undefined {
   const isPlain = members.every(([name]) => ['allOf', '$defs', 'definitions'].includes(name) || annotations.has(name))
   if (!isPlain || elements.length !== 1 || target?.length !== 1 || target[0]?.[0] !== '$ref') return undefined
   const others = members.filter(([name]) => name !== 'allOf')
-  return JsonNode.of(jsonObject([...target, ...others].map(([name, { text }]) => [name, text] as const)))
+  return JsonNode.of(jsonMembers([...target, ...others].map(([name, { text }]) => [name, text] as const)))
 }
 
 /**
@@ -329,5 +329,5 @@ function joinProperties(one: RawJson, other: RawJson): RawJson | undefined {
     if ((joined.get(name) ?? text) !== text) return undefined
     joined.set(name, text)
   }
-  return jsonObject([...joined])
+  return jsonMembers([...joined])
 }

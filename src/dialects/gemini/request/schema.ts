@@ -4,7 +4,7 @@
 
 import { JsonNode } from '../../../wire/json-node.ts'
 import type { RawJson } from '../../canonical/conversation.ts'
-import { jsonArray, jsonObject, jsonString } from '../../canonical/json.ts'
+import { jsonArray, jsonMembers, jsonObject, jsonString } from '../../canonical/json.ts'
 import type { SchemaBudget } from '../../request/schema.ts'
 
 export interface SubsetSchema {
@@ -101,7 +101,7 @@ class Narrowing {
 
   #narrowNamed(value: JsonNode): RawJson {
     const members = value.members()
-    return members ? jsonObject(members.map(([name, schema]) => [name, this.narrow(schema)] as const)) : value.text
+    return members ? jsonMembers(members.map(([name, schema]) => [name, this.narrow(schema)] as const)) : value.text
   }
 }
 
@@ -114,9 +114,9 @@ function isCrowded(keyword: string, kept: ReadonlyMap<string, RawJson>): boolean
 function write(kept: ReadonlyMap<string, RawJson>): RawJson {
   const reference = kept.get('$ref')
   const hasSiblings = [...kept.keys()].some((name) => !name.startsWith('$'))
-  if (reference === undefined || !hasSiblings) return jsonObject([...kept])
+  if (reference === undefined || !hasSiblings) return jsonMembers([...kept])
   const others = [...kept].filter(([name]) => name !== '$ref')
-  return jsonObject([...others, ['anyOf', jsonArray([jsonObject([['$ref', reference]])])]])
+  return jsonMembers([...others, ['anyOf', jsonArray([jsonObject({ $ref: reference })])]])
 }
 
 function describe(kept: Map<string, RawJson>, more: string): void {
@@ -152,5 +152,5 @@ export function toolParameters(raw: RawJson | undefined, budget: SchemaBudget): 
   const isObject = type === undefined || type === 'null' || (type.startsWith('[') && type.includes('"object"'))
   if (!isObject) return `the root of its schema must have the type object, not ${type}`
   const others = members.flatMap(([name, value]) => (name === 'type' ? [] : [[name, value.text] as const]))
-  return subsetSchema(jsonObject([['type', '"object"'], ...others]), budget)
+  return subsetSchema(jsonMembers([['type', '"object"'], ...others]), budget)
 }

@@ -6,7 +6,16 @@ import type { JsonNode } from '../../../wire/json-node.ts'
 import { type SseEvent, SseReader } from '../../../wire/sse-reader.ts'
 import type { RawJson } from '../../canonical/conversation.ts'
 import { type ProviderFault, replyFault } from '../../canonical/faults.ts'
-import { isRecord, jsonArray, jsonObject, parseRecord, rawJsonAt, recordOf, textOf } from '../../canonical/json.ts'
+import {
+  isRecord,
+  jsonArray,
+  jsonMembers,
+  jsonObject,
+  parseRecord,
+  rawJsonAt,
+  recordOf,
+  textOf,
+} from '../../canonical/json.ts'
 import type { ReplyEvent, Stop } from '../../canonical/reply.ts'
 import { writeSignature } from '../../canonical/signature.ts'
 import type { StreamParser, Target } from '../../canonical/translation.ts'
@@ -498,7 +507,7 @@ export function replyAsStream(body: Uint8Array): Uint8Array | { readonly fault: 
   if (!choices.every(hasEnded)) return { fault: replyFault('a reply without an end') }
   const head = [['object', '"chat.completion.chunk"'] as const, ...membersBut(node, ['object', 'choices', 'usage'])]
   const record = (list: readonly RawJson[], usage?: RawJson): string =>
-    `data: ${jsonObject([...head, ['choices', jsonArray(list)], ['usage', usage]])}\n\n`
+    `data: ${jsonMembers([...head, ['choices', jsonArray(list)], ['usage', usage]])}\n\n`
   const nodes = node.member('choices')?.elements() ?? []
   let text = ''
   for (const [place, choice] of nodes.entries()) text += record([contentChoice(choice, place)])
@@ -516,21 +525,21 @@ function hasEnded(choice: unknown): boolean {
 function contentChoice(choice: JsonNode, place: number): RawJson {
   const message = choice.member('message')
   const calls = message?.member('tool_calls')?.elements()
-  const delta = jsonObject([
+  const delta = jsonMembers([
     ['role', '"assistant"'],
     ...membersBut(message, ['role', 'tool_calls']),
     ['tool_calls', calls && jsonArray(calls.map(numberedCall))],
   ])
-  return jsonObject([
-    ['index', indexOf(choice, place)],
-    ['delta', delta],
-    ['logprobs', choice.member('logprobs')?.text],
-    ['finish_reason', 'null'],
-  ])
+  return jsonObject({
+    index: indexOf(choice, place),
+    delta,
+    logprobs: choice.member('logprobs')?.text,
+    finish_reason: 'null',
+  })
 }
 
 function finishChoice(choice: JsonNode, place: number): RawJson {
-  return jsonObject([
+  return jsonMembers([
     ['index', indexOf(choice, place)],
     ['delta', '{}'],
     ...membersBut(choice, ['index', 'message', 'logprobs']),
@@ -543,5 +552,5 @@ function indexOf(choice: JsonNode, place: number): RawJson {
 
 /** In a stream, fragments of calls are identified by index. */
 function numberedCall(call: JsonNode, place: number): RawJson {
-  return jsonObject([['index', String(place)], ...membersBut(call, ['index'])])
+  return jsonMembers([['index', String(place)], ...membersBut(call, ['index'])])
 }

@@ -5,7 +5,7 @@ import type { Usage } from '../../../kernel/usage.ts'
 import { type SseEvent, SseReader } from '../../../wire/sse-reader.ts'
 import type { RawJson } from '../../canonical/conversation.ts'
 import { type ProviderFault, replyFault } from '../../canonical/faults.ts'
-import { isRecord, jsonObject, jsonString, parseRecord, rawJsonAt, recordOf, textOf } from '../../canonical/json.ts'
+import { isRecord, jsonMembers, jsonString, parseRecord, rawJsonAt, recordOf, textOf } from '../../canonical/json.ts'
 import type { ReplyBlock, ReplyEvent, Stop } from '../../canonical/reply.ts'
 import type { StreamParser, Target } from '../../canonical/translation.ts'
 import { ArgumentScan, membersBut, openReply, ReplyBuilder } from '../../reply/builder.ts'
@@ -506,15 +506,15 @@ export function replyAsStream(body: Uint8Array): Uint8Array | { readonly fault: 
   const head = [...membersBut(node, ['output', 'status', 'usage']), ['output', '[]'] as const]
   const items = node.member('output')?.elements() ?? []
   const text = [
-    event('response.created', ['response', jsonObject([...head, ['status', '"in_progress"']])]),
+    event('response.created', ['response', jsonMembers([...head, ['status', '"in_progress"']])]),
     ...items.map((item, place) =>
       event('response.output_item.done', ['output_index', String(place)], ['item', item.text]),
     ),
-    event(`response.${status}`, ['response', jsonObject([...membersBut(node, ['output']), ['output', '[]']])]),
+    event(`response.${status}`, ['response', jsonMembers([...membersBut(node, ['output']), ['output', '[]']])]),
   ]
   return new TextEncoder().encode(text.join(''))
 }
 
 function event(type: string, ...members: readonly (readonly [name: string, value: RawJson])[]): string {
-  return `event: ${type}\ndata: ${jsonObject([['type', jsonString(type)], ...members])}\n\n`
+  return `event: ${type}\ndata: ${jsonMembers([['type', jsonString(type)], ...members])}\n\n`
 }

@@ -3,7 +3,8 @@
 
 import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
-import type { CatalogEntry, CatalogRoute, DatedPrice, TextKind } from '../../catalog/entry.ts'
+import type { WholeBucket } from '../../../kernel/usage.ts'
+import type { CatalogEntry, CatalogRoute, DatedPrice } from '../../catalog/entry.ts'
 import { exactCount } from '../../catalog/format.ts'
 import { creatorOf } from '../../catalog/query.ts'
 import type { Snippet } from '../../catalog/snippets.ts'
@@ -185,7 +186,7 @@ function CodeTabs({ snippets }: { readonly snippets: readonly Snippet[] }) {
   )
 }
 
-const amountColumn = (label: string, kind: TextKind): Column<DatedPrice> => ({
+const amountColumn = (label: string, kind: WholeBucket): Column<DatedPrice> => ({
   label,
   isNumber: true,
   show: ({ price }) => (price === null ? 'none' : price === 'free' ? 'free' : `$${price[kind]}`),

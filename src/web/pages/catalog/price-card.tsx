@@ -3,10 +3,10 @@
 
 import type { TargetedSubmitEvent } from 'preact'
 import { useState } from 'preact/hooks'
-import { chargeLines } from '../../../catalog/charge-lines.ts'
-import { type Price, priceUsage } from '../../../catalog/price.ts'
+import { chargeLines, type Price, priceUsage, type ShownPrice } from '../../../catalog/price.ts'
 import { formatPico, formatPrice, type Nano } from '../../../kernel/money.ts'
-import { type CatalogEntry, type DatedPrice, priceKindNames, type ShownPrice } from '../../catalog/entry.ts'
+import { buckets, factorNames, factors, tokenBuckets, unitBuckets } from '../../../kernel/usage.ts'
+import type { CatalogEntry, DatedPrice } from '../../catalog/entry.ts'
 import { countOf, exactCount, usd } from '../../catalog/format.ts'
 import {
   parseSample,
@@ -52,48 +52,53 @@ export function PriceCard({ entry, current }: PriceCardProps) {
   )
 }
 
-type Kind = keyof typeof priceKindNames
-
-/** What applies where a row has no price of its own. */
-const fallbacks: Partial<Record<Kind, Kind>> = {
-  audio_input: 'input',
-  audio_cache_read: 'cache_read',
-  audio_output: 'output',
+interface PriceLine {
+  readonly label: string
+  /** One for each tier. */
+  readonly amounts: readonly string[]
 }
 
-type AnyRow = Partial<Readonly<Record<Kind, string | undefined>>>
-
 /** Prices by kind, with a column for every tier of long requests. */
-function PriceRows({ price }: { readonly price: ShownPrice }) {
+function PriceRows({ price }: { readonly price: Exclude<ShownPrice, 'free'> }) {
   const tiers = Object.entries(price.over ?? {}).sort(([a], [b]) => Number(a) - Number(b))
-  // Searches cost the same in every tier.
-  const rows: AnyRow[] = [price, ...tiers.map(([, row]) => ({ ...row, web_search: price.web_search }))]
-  const kinds = Object.keys(priceKindNames) as Kind[]
-  const shown = [...kinds.filter((kind) => rows.some((row) => row[kind] !== undefined)), 'us_only'] as const
-  const labels = ['Price', ...tiers.map(([tokens]) => `over ${exactCount(Number(tokens))} in`)]
-  const amountOf = (row: AnyRow, kind: Kind) => row[kind] ?? row[fallbacks[kind] ?? kind] ?? ''
+  const rows = [price, ...tiers.map(([, row]) => row)]
+  const same = (amount: string) => rows.map(() => amount)
+  const lines: readonly PriceLine[] = [
+    ...tokenBuckets
+      .filter(({ bucket }) => rows.some((row) => row[bucket] !== undefined))
+      // A part without its own price in a row costs as much as the whole.
+      .map(({ bucket, partOf = 'input', label }) => ({
+        label,
+        amounts: rows.map((row) => row[bucket] ?? row[partOf]),
+      })),
+    ...unitBuckets.flatMap(({ bucket, label }) =>
+      price[bucket] === undefined ? [] : { label: `${label}, per 1,000`, amounts: same(price[bucket]) },
+    ),
+    ...factorNames.flatMap((name) =>
+      price[name] === undefined ? [] : { label: factors[name].label, amounts: same(`× ${price[name]}`) },
+    ),
+  ]
+  const heads = ['Price', ...tiers.map(([tokens]) => `over ${exactCount(Number(tokens))} in`)]
   return (
     <DataTable
       class="rows"
       caption="Prices by kind of token"
       columns={[
-        { label: 'Kind', show: (kind: (typeof shown)[number]) => kindLabel(kind) },
-        ...rows.map((row, at) => ({
-          label: labels[at] ?? '',
+        { label: 'Kind', show: ({ label }: PriceLine) => label },
+        ...heads.map((label, at) => ({
+          label,
           isNumber: true,
-          show: (kind: (typeof shown)[number]) =>
-            kind === 'us_only' ? `× ${price.us_only}` : <Money amount={amountOf(row, kind)} />,
+          show: ({ amounts }: PriceLine) => <Amount text={amounts[at] ?? ''} />,
         })),
       ]}
-      rows={price.us_only === undefined ? shown.slice(0, -1) : shown}
-      keyOf={(kind) => kind}
+      rows={lines}
+      keyOf={({ label }) => label}
     />
   )
 }
 
-function kindLabel(kind: Kind | 'us_only'): string {
-  if (kind === 'us_only') return 'US-only processing, all tokens'
-  return kind === 'web_search' ? `${priceKindNames[kind]}, per 1,000` : priceKindNames[kind]
+function Amount({ text }: { readonly text: string }) {
+  return text.startsWith('×') ? <>{text}</> : <Money amount={text} />
 }
 
 const fieldLabels: Readonly<Record<SampleField, string>> = {
@@ -178,7 +183,7 @@ function Receipt({ price, sample }: { readonly price: Price; readonly sample: Sa
         {chargeLines(price, usage).map(({ kind, tokens, price: each, pico }) => (
           <div key={kind}>
             <dt>
-              {priceKindNames[kind]}
+              {buckets[kind].label}
               <small>
                 {exactCount(tokens)} × ${formatPrice(each)} / M
               </small>
