@@ -88,7 +88,7 @@ function PriceRows({ price }: { readonly price: Exclude<ShownPrice, 'free'> }) {
         ...heads.map((label, at) => ({
           label,
           isNumber: true,
-          show: ({ amounts }: PriceLine) => <Amount text={amounts[at] ?? ''} />,
+          show: ({ amounts }: PriceLine) => amountOf(amounts[at] ?? ''),
         })),
       ]}
       rows={lines}
@@ -97,8 +97,8 @@ function PriceRows({ price }: { readonly price: Exclude<ShownPrice, 'free'> }) {
   )
 }
 
-function Amount({ text }: { readonly text: string }) {
-  return text.startsWith('×') ? <>{text}</> : <Money amount={text} />
+function amountOf(text: string) {
+  return text.startsWith('×') ? text : <Money amount={text} />
 }
 
 const fieldLabels: Readonly<Record<SampleField, string>> = {
