@@ -2,6 +2,7 @@
 // conversation: every tool call is answered right after it, and Anthropic refuses empty text.
 
 import type { AssistantBlock, Conversation, Tool, UserBlock } from '../../dialects/canonical/conversation.ts'
+import { paramOf } from '../../dialects/request/warnings.ts'
 import { type Failure, invalidRequest } from '../../kernel/failure.ts'
 import { countTokens, mediaTokens, overheadTokens } from './tokens.ts'
 
@@ -107,7 +108,7 @@ function blockText(block: Block): string | undefined {
 export function checkToolResults({ turns }: Conversation): Failure | undefined {
   let unanswered = new Set<string>()
   for (const { role, blocks, place = '' } of turns) {
-    const param = place.slice(1).replaceAll('/', '.')
+    const param = paramOf(place)
     for (const block of blocks) {
       if (block.kind === 'tool-result') {
         if (!unanswered.delete(block.callId)) {
@@ -138,11 +139,11 @@ function unansweredCalls(ids: ReadonlySet<string>, param: string): Failure {
 /** Anthropic refuses empty turns and blank text. */
 export function checkTexts({ turns }: Conversation): Failure | undefined {
   for (const { blocks, place = '' } of turns) {
-    const param = place.slice(1).replaceAll('/', '.')
+    const param = paramOf(place)
     if (blocks.length === 0) return invalidRequest(`${param}: all messages must have non-empty content`, param)
     const blank = blocks.findIndex((block) => block.kind === 'text' && block.text.trim() === '')
     if (blank >= 0) {
-      const at = `${param}.content.${blank}`
+      const at = `${param}.content[${blank}]`
       return invalidRequest(`${at}: text content blocks must contain non-whitespace text`, at)
     }
   }

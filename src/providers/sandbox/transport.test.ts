@@ -218,8 +218,8 @@ describe('refuses invalid chat requests', () => {
     ['two choices', { ...ok, n: 2 }, 'n', 'must be 1'],
     ['functions', { ...ok, functions: [{ name: 'f' }] }, 'functions', 'use `tools`'],
     ['a tool without a name', { ...ok, tools: [{ type: 'function' }] }, 'tools[0].name', 'is missing'],
-    ['a result without its call', { ...ok, messages: [...hi, called, answer('c2')] }, 'messages.2', 'c2'],
-    ['a call without a result', { ...ok, messages: [...hi, called, ...hi] }, 'messages.2', 'c1'],
+    ['a result without its call', { ...ok, messages: [...hi, called, answer('c2')] }, 'messages[2]', 'c2'],
+    ['a call without a result', { ...ok, messages: [...hi, called, ...hi] }, 'messages[2]', 'c1'],
     ['a call at the end', { ...ok, messages: [...hi, called] }, 'messages', 'c1'],
   ])('%s', async (_, body, param, message) => {
     const response = await ask(createTransport(), '/chat/completions', body)
@@ -259,12 +259,12 @@ describe('refuses invalid message requests', () => {
     ['no messages', { ...ok, messages: undefined }, '`messages` is missing'],
     ['an empty list', { ...ok, messages: [] }, '`messages` is empty'],
     ['an unknown role', { ...ok, messages: [{ role: 'tool', content: 'x' }] }, '`messages[0].role`'],
-    ['no content', { ...ok, messages: turns('') }, 'messages.0: all messages must have non-empty content'],
-    ['an empty text', { ...ok, messages: turns([{ type: 'text', text: '' }]) }, 'messages.0.content.0: text content'],
+    ['no content', { ...ok, messages: turns('') }, 'messages[0]: all messages must have non-empty content'],
+    ['an empty text', { ...ok, messages: turns([{ type: 'text', text: '' }]) }, 'messages[0].content[0]: text content'],
     ['a blank text', { ...ok, messages: turns(' \n') }, 'non-whitespace'],
     ['an unknown block', { ...ok, messages: turns([{ type: 'smell' }]) }, '`smell` block'],
-    ['a result without its call', { ...ok, messages: turns([result('t1')]) }, 'messages.0: the tool result t1'],
-    ['a result of another call', { ...ok, messages: turns('x', [use('t1')], [result('t2')]) }, 'messages.2: '],
+    ['a result without its call', { ...ok, messages: turns([result('t1')]) }, 'messages[0]: the tool result t1'],
+    ['a result of another call', { ...ok, messages: turns('x', [use('t1')], [result('t2')]) }, 'messages[2]: '],
     ['a call without a result', { ...ok, messages: turns('x', [use('t1')], 'x') }, 'no result right after them: t1'],
     [
       'a result after a text',
