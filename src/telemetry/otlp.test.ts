@@ -196,7 +196,7 @@ test("a caller's trace is continued with its span as the parent", () => {
   })
 })
 
-test('a caller's decision not to sample is followed', () => {
+test("a caller's decision not to sample is followed", () => {
   const begin = createBeginTrace({ sampleRatio: 1, randomBytes: countingBytes() })
   expect(begin(`00-${traceId}-${spanId}-00`).sampled).toBe(false)
 })
