@@ -3,10 +3,10 @@
 
 import type { ComponentChildren, TargetedSubmitEvent } from 'preact'
 import { useEffect, useId } from 'preact/hooks'
+import type { ApiError, CallOptions } from '../api.ts'
 import { Button, useModal } from '../components.tsx'
-import type { ApiError, CallOptions } from './api.ts'
+import { useIdempotencyKey, useSubmit } from '../hooks.ts'
 import { ErrorNotice } from './components.tsx'
-import { useIdempotencyKey, useSubmit } from './hooks.ts'
 
 export interface SheetProps {
   readonly title: string

@@ -9,12 +9,12 @@ import type { CatalogEntry } from '../../catalog/entry.ts'
 import { countOf, exactCount, shortMs, usdText } from '../../catalog/format.ts'
 import { withOwnKeyModels } from '../../catalog/usable-models.ts'
 import type { ConsoleData } from '../../page-data.ts'
+import { ApiError } from '../api.ts'
 import { Button, CodeBlock } from '../components.tsx'
-import { ApiError } from './api.ts'
+import { useAddressQuery, useApi, useQuery } from '../hooks.ts'
 import { Amount, Card, curlText, ErrorNotice, exampleModel, Loading } from './components.tsx'
 import { useWorkspaces } from './context.tsx'
 import { Checkbox, Choice, Fields } from './form.tsx'
-import { useAddressQuery, useApi, useQuery } from './hooks.ts'
 import {
   bodyOf,
   type Dialect,
