@@ -144,7 +144,7 @@ forEachEngine((engine) => {
       expect(await sessions.sessionOf(request({ cookie: second }))).toBeDefined()
     })
 
-    sessionTest('ends when its browser signs in anew or signs out', async ({ token, sessions }) => {
+    sessionTest('ends when its browser signs in again or signs out', async ({ token, sessions }) => {
       const first = cookieOf(await sessions.openByToken(request(), token.text))
       const second = cookieOf(await sessions.openByToken(request({ cookie: first }), token.text))
       expect(second).not.toBe(first)
@@ -165,7 +165,7 @@ forEachEngine((engine) => {
       expect(line).toMatch(/^tollgate-8080=[\w-]{43}; Path=\/; HttpOnly; SameSite=Strict; Max-Age=604800$/)
     })
 
-    sessionTest('is bound to the host and to encryption behind https', async () => {
+    test('is bound to the host and to encryption behind https', async () => {
       const pattern = /^__Host-tollgate=[\w-]{43}; Path=\/; HttpOnly; SameSite=Strict; Max-Age=604800; Secure$/
       await using stated = await setUp(engine, { publicUrl: 'https://gate.example' })
       const atHost = request({ headers: { host: 'gate.example' } })
