@@ -33,8 +33,6 @@ import { readOtlpSettings } from '../telemetry/otlp/settings.ts'
 import { createRequestLog, type RequestLog } from '../telemetry/request-log.ts'
 import type { RequestRecord } from '../telemetry/request-record.ts'
 import { createRetention } from '../telemetry/retention.ts'
-import { createRollups } from '../telemetry/rollups/rollups.ts'
-import { sumUncountedCharges } from '../telemetry/uncounted-charges.ts'
 import { createReplays } from '../tenancy/replays.ts'
 import { createBodyRoom } from '../wire/body-room.ts'
 import { catalogItems } from './admin-view.ts'
@@ -91,7 +89,6 @@ export async function createPipeline(deps: PipelineDependencies): Promise<Pipeli
     database,
     clock,
     failpoint: reach,
-    sumUncounted: (asked) => sumUncountedCharges(database.sql, asked),
     onFault: (what, error) => log.warn(what, errorFields(error)),
     onBroken(error) {
       log.error(
@@ -218,18 +215,6 @@ function createObservers(deps: PipelineDependencies, { ledger, health, budget, c
     days: () => source.current.requestsRetentionDays,
     onFault: (error) => log.warn('cannot delete old rows of the request log', { error: String(error) }),
   })
-  const rollups = createRollups({
-    database,
-    clock,
-    onFault: (error) => log.warn('cannot update the usage sums', { error: String(error) }),
-    onUnreadable(count, first) {
-      metrics.requestsUncounted(count)
-      log.warn('Rows of the request log cannot be read; they are missing from the sums. Charges are not affected.', {
-        count,
-        first_request_id: first,
-      })
-    },
-  })
   return {
     observe(record: RequestRecord): void {
       metrics.observeRequest(record)
@@ -241,7 +226,6 @@ function createObservers(deps: PipelineDependencies, { ledger, health, budget, c
     metrics: createMetricsRoute({ registry: metrics.registry, adminToken, clock, addressOf }),
     async close(): Promise<void> {
       await otlp?.close()
-      await rollups.close()
       await retention.close()
       metrics.close()
     },

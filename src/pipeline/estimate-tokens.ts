@@ -9,7 +9,7 @@ import type {
   UserBlock,
 } from '../dialects/canonical/conversation.ts'
 import { estimateTokens } from '../kernel/token-estimate.ts'
-import { breathe } from '../telemetry/breathe.ts'
+import { yieldToEventLoop } from '../kernel/yield-to-event-loop.ts'
 
 const bytesPerToken = 4
 /** What a turn costs beside its text: role and borders. */
@@ -59,7 +59,7 @@ export async function countTokensGently(conversation: Conversation): Promise<num
       length += slice.length
       if (length < sliceLength) continue
       length = 0
-      await breathe()
+      await yieldToEventLoop()
     }
   }
   return tokens

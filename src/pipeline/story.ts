@@ -12,7 +12,7 @@ import { totalInputTokens, type Usage } from '../kernel/usage.ts'
 import type { Admission, Arrival, LimitStates } from '../limits/limiter.ts'
 import type { Candidate } from '../routing/candidate.ts'
 import type { OfferedModel } from '../routing/offer.ts'
-import type { NewRow } from '../store/write-batch.ts'
+import type { RequestRow } from '../store/request-rows.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { RequestLog } from '../telemetry/request-log.ts'
 import { createRecord, logRequest, type RequestRecord, type TraceContext } from '../telemetry/request-record.ts'
@@ -150,7 +150,7 @@ export class Story {
     record.held = bill.held
     const usageJson = JSON.stringify(usage)
     // Where others share the wallet, what it pays may be less than was told, and is known only when it is written.
-    const rows = (charged: Nano): readonly NewRow[] => {
+    const rows = (charged: Nano): readonly RequestRow[] => {
       if (charged !== record.charge) {
         record.charge = charged
         record.costUsd = formatUsd(charged)

@@ -16,8 +16,6 @@ export interface GatewayMetrics {
   streamClosed(): void
   /** A changed configuration file was wrong; the last good one stays in force. */
   configRefused(): void
-  /** Rows of the request log are missing from the sums because they cannot be read. */
-  requestsUncounted(count: number): void
   close(): void
 }
 
@@ -51,10 +49,6 @@ export function createGatewayMetrics(options: GatewayMetricsOptions): GatewayMet
     name: 'tollgate_config_reload_failures_total',
     help: 'Changed configuration files that were refused.',
   })
-  const uncounted = registry.counter({
-    name: 'tollgate_requests_uncounted_total',
-    help: 'Rows of the request log that cannot be read and are missing from the sums, in whole or in part.',
-  })
   defineOwnMetrics(registry, options)
   const stop = defineProcessMetrics(registry, { clock, version, engine, ...(every && { every }) })
   return {
@@ -63,7 +57,6 @@ export function createGatewayMetrics(options: GatewayMetricsOptions): GatewayMet
     streamOpened: () => void activeStreams++,
     streamClosed: () => void activeStreams--,
     configRefused: () => refusals.find().add(1),
-    requestsUncounted: (count) => uncounted.find().add(count),
     close: stop,
   }
 }

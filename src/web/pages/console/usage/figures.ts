@@ -1,7 +1,7 @@
 // Figures of the usage page, computed from the statistics: chart columns, runway, and latency as text.
 
 import { formatUsd, type Nano, parseUsd } from '../../../../kernel/money.ts'
-import { firstEventBounds } from '../../../../telemetry/rollups/first-event.ts'
+import { firstEventBounds } from '../../../../store/request-rows.ts'
 import { shortMs } from '../../../catalog/format.ts'
 import type { StatFigures, StatsAnswer } from '../api-types.ts'
 
