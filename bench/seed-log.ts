@@ -208,7 +208,8 @@ function openServer(url: string): Writer {
 /** The sums that the gateway writes with every request. */
 async function writeAllSums({ url, dataFolder }: Seed, sums: RequestSums): Promise<void> {
   const database = await openDatabase({ url, dataFolder })
-  await database.transaction((sql) => writeSums(sql, database.engine, sums))
+  // Without the time limit of a usual transaction.
+  await database.schemaTransaction((sql) => writeSums(sql, database.engine, sums))
   await database.close()
 }
 

@@ -184,7 +184,8 @@ function createFaults(real: Database) {
       transaction: (work, shape) =>
         real.transaction((sql) => {
           const watched = ((first: TemplateStringsArray, ...values: never[]) => {
-            if (!Array.isArray(first) || !first.join('').includes('request_sums USING')) return sql(first, ...values)
+            if (!Array.isArray(first) || !first.join('').includes('CROSS JOIN request_sums'))
+              return sql(first, ...values)
             faults.seeds++
             return faults.fault ? Promise.reject(faults.fault) : sql(first, ...values)
           }) as Sql

@@ -165,12 +165,13 @@ async function readUncounted(sql: Sql, scopeId: string, window: string): Promise
   const isWorkspace = scopeId.startsWith('ws_')
   const series = isWorkspace ? 'total' : scopeId.startsWith('key_') ? 'key' : 'project'
   const [workspace, subject] = isWorkspace ? [scopeId, ''] : ['', scopeId]
-  // Each day by its full key: between the first and the last are the rows of all other scopes.
+  // Each day by its full key: between the first and the last are the rows of all other scopes. SQLite keeps the order of a
+  // CROSS JOIN.
   const [row] = await sql<{ charged: bigint; counted: bigint; seeded: bigint }>`
     WITH RECURSIVE days(start_at) AS (SELECT CAST(${BigInt(from)} AS BIGINT)
       UNION ALL SELECT start_at + ${BigInt(grainMs.day)} FROM days WHERE start_at + ${BigInt(grainMs.day)} < ${BigInt(until)})
-    SELECT COALESCE((SELECT CAST(SUM(charge) AS BIGINT) FROM days JOIN request_sums USING (start_at)
-        WHERE grain = 'day' AND series = ${series} AND workspace_id = ${workspace} AND subject = ${subject}), 0) AS charged,
+    SELECT COALESCE((SELECT CAST(SUM(charge) AS BIGINT) FROM days CROSS JOIN request_sums
+        WHERE request_sums.start_at = days.start_at AND grain = 'day' AND series = ${series} AND workspace_id = ${workspace} AND subject = ${subject}), 0) AS charged,
       COALESCE((SELECT spent - seeded FROM budgets WHERE scope_id = ${scopeId} AND time_window = ${window}), 0) AS counted,
       COALESCE((SELECT seeded FROM budgets WHERE scope_id = ${scopeId} AND time_window = ${window}), 0) AS seeded`
   const { charged = 0n, counted = 0n, seeded = 0n } = row ?? {}

@@ -137,28 +137,36 @@ async function findOfProject(sql: Sql, project: ProjectId, query: RequestQuery):
     .slice(0, query.limit)
 }
 
-/** In the order of how much a filter narrows: the first one that is given chooses the index. */
+/** The first filter that is given chooses the index. */
 const filterColumns = ['key_id', 'model', 'workspace_id', 'project_id'] as const
+/** How many rows are read at once where other filters leave some of them out. */
+const portionMin = 200
 
-function findRows(sql: Sql, query: RequestQuery): Promise<StoredRow[]> {
-  const { keyId, model, workspaceId, projectId, outcome } = query
+/** Reads along one index and applies the other filters here, so that no planner can prefer a longer way. */
+async function findRows(sql: Sql, query: RequestQuery): Promise<StoredRow[]> {
+  const { keyId, model, workspaceId, projectId, limit } = query
   const wanted = { key_id: keyId, model, workspace_id: workspaceId, project_id: projectId }
-  const [since, before] = idRange(query)
-  const conditions: [text: string, value: SqlValue][] = [
-    ['id >= ', since],
-    [' AND id < ', before],
-  ]
-  for (const column of filterColumns) {
-    const value = wanted[column]
-    if (value === undefined) continue
-    // A concatenation hides a column from the planner, which might otherwise choose the index of the weaker filter.
-    conditions.push([conditions.length === 2 ? ` AND ${column} = ` : ` AND ${column} || '' = `, value])
+  const [first, ...others] = filterColumns.filter((column) => wanted[column] !== undefined)
+  const portion = others.length === 0 ? limit : Math.max(limit, portionMin)
+  const [since, end] = idRange(query)
+  const found: StoredRow[] = []
+  for (let before = end; ; ) {
+    const conditions: readonly (readonly [text: string, value: SqlValue])[] = [
+      ['SELECT * FROM requests WHERE id >= ', since],
+      [' AND id < ', before],
+      ...(first === undefined ? [] : [[` AND ${first} = `, wanted[first] ?? null] as const]),
+      [`${codeCondition(query)} ORDER BY id DESC LIMIT `, BigInt(portion)],
+    ]
+    const statement = templateOf([...conditions.map(([text]) => text), ''])
+    const rows = await sql<StoredRow>(statement, ...conditions.map(([, value]) => value))
+    for (const row of rows) if (others.every((column) => row[column] === wanted[column])) found.push(row)
+    if (found.length >= limit || rows.length < portion) return found.slice(0, limit)
+    before = rows.at(-1)?.id ?? since
   }
-  const code = outcome === undefined ? '' : ` AND code IS ${outcome === 'ok' ? '' : 'NOT '}NULL`
-  conditions.push([`${code} ORDER BY id DESC LIMIT `, BigInt(query.limit)])
-  const texts = conditions.map(([text]) => text)
-  const statement = templateOf([`SELECT * FROM requests WHERE ${texts[0]}`, ...texts.slice(1), ''])
-  return sql<StoredRow>(statement, ...conditions.map(([, value]) => value))
+}
+
+function codeCondition({ outcome }: RequestQuery): string {
+  return outcome === undefined ? '' : ` AND code IS ${outcome === 'ok' ? '' : 'NOT '}NULL`
 }
 
 /** A time has 48 bits in an id. */
