@@ -4,13 +4,14 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { systemClock } from '../src/kernel/clock.ts'
 import { type Cell, PATHS, requestBody, requestHeaders } from './cells.ts'
 import type { Contender, Running, Setting } from './contenders/contender.ts'
 import { startUpstream } from './contenders/start-upstream.ts'
 import { tollgate } from './contenders/tollgate.ts'
 import { judge, renderVerdicts } from './limits.ts'
 import type { LoadPlan, LoadResult } from './load.ts'
-import { type Options, readOptions } from './options.ts'
+import { type Options, readOptions, WARM_UP_SECONDS_MAX } from './options.ts'
 import { kindOf, type Probe, probe, type Refusal } from './probe.ts'
 import { machineFacts, machineLine, type RequestsReport, writeResult } from './results.ts'
 import { runLoad } from './run-load.ts'
@@ -28,8 +29,8 @@ interface Entry {
 
 async function main(): Promise<number> {
   const options = readOptions(Bun.argv.slice(2))
-  if ('told' in options) {
-    console[options.isWrong ? 'error' : 'log'](options.told)
+  if ('message' in options) {
+    console[options.isWrong ? 'error' : 'log'](options.message)
     return options.isWrong ? 2 : 0
   }
   if (options.render) {
@@ -46,9 +47,10 @@ async function main(): Promise<number> {
     const { peersFolder, installPeers } = options
     const setting = { upstreamUrl: upstream.url, upstreamPid: upstream.pid, folder, peersFolder, installPeers }
     const { entries, absent } = await startAll(options, setting, stops)
+    const cold = await measureCold(entries, options, interruption.signal)
     const measurements = await measureRounds(entries, options, interruption.signal)
     if (interruption.signal.aborted) return 130
-    report(measurements, entries, absent, options)
+    report({ measurements, cold, entries, absent, options })
     return 0
   } finally {
     await Promise.all(stops.map((stop) => stop()))
@@ -106,16 +108,43 @@ async function measureRounds(
   return measurements
 }
 
-/** Compilers and lazy imports are done with before anything counts. */
+/** What the first requests after a start cost, while the compiler still works: CPU per request in the first cell of JSON. */
+async function measureCold(
+  entries: readonly Entry[],
+  options: Options,
+  interrupted: AbortSignal,
+): Promise<readonly string[]> {
+  const cell = options.cells.find(({ events }) => events === 0)
+  if (cell === undefined) return []
+  const lines: string[] = []
+  for (const { contender, running, probes } of entries) {
+    const probed = probes.get(kindOf(cell))
+    if (probed === undefined || 'refused' in probed || contender.cells !== 'all') continue
+    progress(`cold: ${contender.name}`)
+    const result = await measure(running, cell, probed.eventsFewer, { ...options, warmupMs: 0 }, interrupted)
+    if (result) lines.push(`${contender.name} ${(result.cpuMicros / result.requests).toFixed(0)}`)
+  }
+  return [`Cold (${cell.id}, first ${options.windowMs / 1000} s after the start), CPU µs/request: ${lines.join(' · ')}`]
+}
+
+/**
+ * Compilers and lazy imports are done before anything is measured. JavaScriptCore compiles for about 30,000 requests; before
+ * that a quarter of a request's CPU is the compiler's.
+ */
 async function warmUp(entries: readonly Entry[], options: Options, interrupted: AbortSignal): Promise<void> {
   for (const { contender, running, probes } of entries) {
     for (const [kind, probed] of probes) {
       const cell = options.cells.find((candidate) => kindOf(candidate) === kind)
       if (!cell || 'refused' in probed || interrupted.aborted) continue
       progress(`warming up ${contender.name}`)
-      const few = { ...cell, connections: 8, arrivalsPerSecond: 0, waitMs: 0, promptBytes: 1_000 }
-      const short = { ...options, warmupMs: 0, windowMs: Math.min(500, options.windowMs) }
-      await measure(running, few, probed.eventsFewer, short, interrupted)
+      const few = { ...cell, connections: 32, arrivalsPerSecond: 0, waitMs: 0, promptBytes: 1_000 }
+      const window = { ...options, warmupMs: 0, windowMs: Math.max(500, options.windowMs) }
+      const giveUpAt = systemClock.monotonicMs() + WARM_UP_SECONDS_MAX * 1000
+      let served = 0
+      while (served < options.warmRequests && systemClock.monotonicMs() < giveUpAt && !interrupted.aborted) {
+        const result = await measure(running, few, probed.eventsFewer, window, interrupted)
+        served += (result?.requests ?? 0) + (result?.events ?? 0)
+      }
     }
   }
 }
@@ -148,24 +177,28 @@ async function measure(
   return runLoad(plan, interrupted)
 }
 
-function report(
-  measurements: readonly Measurement[],
-  entries: readonly Entry[],
-  absent: readonly string[],
-  options: Options,
-): void {
+interface Run {
+  readonly measurements: readonly Measurement[]
+  readonly cold: readonly string[]
+  readonly entries: readonly Entry[]
+  readonly absent: readonly string[]
+  readonly options: Options
+}
+
+function report({ measurements, cold, entries, absent, options }: Run): void {
   const { cells, rounds, windowMs } = options
   const facts = machineFacts()
   const versions = entries.map((entry) => `${entry.contender.name}: ${entry.version}`)
   if (options.json) console.log(JSON.stringify({ ...facts, versions, absent, measurements }))
   const run: RequestsReport = {
     ...facts,
-    method: `medians of ${rounds} rounds of ${windowMs / 1000} s in turns; × = ratio to bare, within rounds`,
+    method: `medians of ${rounds} rounds of ${windowMs / 1000} s in turns, warm (${options.warmRequests} requests of each kind before); × = ratio to bare, within rounds`,
     versions,
     absent,
     cells: cells.map(({ id }) => id),
     rows: summarize(measurements, cells),
     refusals: refusalsOf(entries, cells),
+    cold,
     verdicts: judge(measurements, cells),
   }
   if (options.write) {
@@ -177,7 +210,8 @@ function report(
   console.log(versions.join(' · '))
   for (const line of absent) console.log(`skipped ${line}`)
   console.log(`\n${renderTable(run.rows, cells, run.refusals)}\n`)
-  for (const line of [...renderNotes(run.rows, run.refusals), ...renderVerdicts(run.verdicts)]) console.log(line)
+  for (const line of [...renderNotes(run.rows, run.refusals), ...cold, ...renderVerdicts(run.verdicts)])
+    console.log(line)
 }
 
 function refusalsOf(entries: readonly Entry[], cells: readonly Cell[]): Refusal[] {

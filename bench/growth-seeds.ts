@@ -8,7 +8,7 @@ import type { Database } from '../src/store/database.ts'
 import { openDatabase } from '../src/store/open-database.ts'
 import { firstIdAt } from '../src/telemetry/request-row.ts'
 import { createApiKey, createVerifier } from '../src/tenancy/api-key.ts'
-import { insertKey } from '../src/tenancy/records.ts'
+import { insertKey } from '../src/tenancy/keys.ts'
 import { deriveSubkey, loadMasterSecret } from '../src/tenancy/secrets.ts'
 
 export interface Seeds {

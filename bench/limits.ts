@@ -17,47 +17,43 @@ interface Limit {
 
 const REQUEST = 'CPU per request'
 const THROUGHPUT = 'Requests per second'
+const EVENT = 'CPU per stream event'
+const TRANSLATED_EVENT = `${EVENT}, translated`
 
 const LIMITS: readonly Limit[] = [
-  { metric: 'cpuMicrosPerRequest', cell: 'chat', to: 'bare', most: 1.6, text: REQUEST },
-  { metric: 'cpuMicrosPerRequest', cell: 'chat', to: 'nginx', most: 4.5, text: REQUEST },
-  { metric: 'cpuMicrosPerRequest', cell: 'chat', to: 'portkey', most: 1 / 8, text: REQUEST },
-  { metric: 'cpuMicrosPerRequest', cell: 'chat', to: 'bifrost', most: 1 / 4, text: REQUEST },
-  { metric: 'cpuMicrosPerRequest', cell: 'chat', to: 'litellm', most: 1 / 30, text: REQUEST },
-  { metric: 'requestsPerSecond', cell: 'chat', to: 'bare', least: 1 / 1.6, text: THROUGHPUT },
-  { metric: 'requestsPerSecond', cell: 'chat', to: 'nginx', least: 1 / 4.5, text: THROUGHPUT },
-  { metric: 'requestsPerSecond', cell: 'chat', to: 'portkey', least: 8, text: THROUGHPUT },
-  { metric: 'requestsPerSecond', cell: 'chat', to: 'bifrost', least: 4, text: THROUGHPUT },
-  { metric: 'requestsPerSecond', cell: 'chat', to: 'litellm', least: 30, text: THROUGHPUT },
-  { metric: 'addedP99Ms', cell: 'chat', to: 'bare', most: 3, text: 'Added p99' },
-  { metric: 'cpuMicrosPerEvent', cell: 'chat-stream', to: 'bare', most: 1.2, text: 'CPU per event' },
-  { metric: 'cpuMicrosPerRequest', cell: 'chat', to: 'bare-durable', text: REQUEST },
-  { metric: 'cpuMicrosPerEvent', cell: 'chat-stream', to: 'bare-loop', text: 'CPU per event' },
-  { metric: 'cpuMicrosPerEvent', cell: 'chat-stream', to: 'bare-rewrite', text: 'CPU per event' },
+  { metric: 'cpuMicrosPerRequest', cell: 'chat', to: 'bare-durable', most: 1.6, text: REQUEST },
+  { metric: 'cpuMicrosPerRequest', cell: 'chat-1c', to: 'bare-durable', most: 1.6, text: REQUEST },
+  { metric: 'cpuMicrosPerRequest', cell: 'chat', of: 'unbilled', to: 'bare', most: 1.7, text: `${REQUEST}, unbilled` },
+  { metric: 'cpuMicrosPerRequest', cell: 'chat', to: 'busbar', most: 1.5, text: REQUEST },
+  { metric: 'cpuMicrosPerRequest', cell: 'chat', of: 'unbilled', to: 'busbar', most: 1, text: `${REQUEST}, unbilled` },
+  { metric: 'cpuMicrosPerRequest', cell: 'chat', to: 'bifrost', most: 1 / 5, text: REQUEST },
+  { metric: 'cpuMicrosPerRequest', cell: 'chat', to: 'portkey', most: 1 / 10, text: REQUEST },
+  { metric: 'cpuMicrosPerRequest', cell: 'chat', to: 'litellm', most: 1 / 80, text: REQUEST },
+  { metric: 'cpuMicrosPerRequest', cell: 'chat-to-messages', to: 'busbar', text: `${REQUEST}, translated` },
+  { metric: 'requestsPerSecond', cell: 'chat', to: 'busbar', least: 1 / 1.5, text: THROUGHPUT },
+  { metric: 'requestsPerSecond', cell: 'chat', to: 'bifrost', least: 5, text: THROUGHPUT },
+  { metric: 'requestsPerSecond', cell: 'chat', to: 'portkey', least: 10, text: THROUGHPUT },
+  { metric: 'requestsPerSecond', cell: 'chat', to: 'litellm', least: 80, text: THROUGHPUT },
+  { metric: 'cpuMicrosPerEvent', cell: 'chat-stream', to: 'bare-loop', most: 1.3, text: EVENT },
+  { metric: 'cpuMicrosPerEvent', cell: 'chat-to-messages-stream', to: 'bare-loop', most: 1.5, text: TRANSLATED_EVENT },
+  { metric: 'cpuMicrosPerEvent', cell: 'messages-to-chat-stream', to: 'bare-loop', most: 1.5, text: TRANSLATED_EVENT },
+  { metric: 'cpuMicrosPerEvent', cell: 'chat-long-stream', to: 'bare-loop', text: `${EVENT}, 1,000-event streams` },
+  { metric: 'addedP99Ms', cell: 'chat', to: 'bare-durable', most: 1.5, text: 'Added p99' },
+  { metric: 'addedP99Ms', cell: 'chat-open', to: 'bare-durable', most: 1.5, text: 'Added p99' },
   { metric: 'addedP50Ms', cell: 'chat-stream', to: 'bare', most: 1.5, text: 'Added time to the first token' },
-  {
-    metric: 'cpuMicrosPerEvent',
-    cell: 'chat-to-messages-stream',
-    to: 'bare',
-    most: 1.8,
-    text: 'CPU per event, translated',
-  },
-  {
-    metric: 'cpuMicrosPerEvent',
-    cell: 'messages-to-chat-stream',
-    to: 'bare',
-    most: 1.8,
-    text: 'CPU per event, translated',
-  },
-  { metric: 'cpuMicrosPerEvent', cell: 'chat-long-stream', to: 'bare', text: 'CPU per event, 1,000-event streams' },
-  { metric: 'cpuMicrosPerRequest', cell: 'chat', to: 'unbilled', most: 1.25, text: 'CPU per request, billed' },
   {
     metric: 'requestsPerSecond',
     cell: 'chat',
     to: 'many-wallets',
     least: 0.7,
-    text: 'Requests per second of one hot wallet',
+    text: `${THROUGHPUT} of one hot wallet`,
   },
+  ...['chat', 'chat-1c', 'chat-to-messages'].map(
+    (cell): Limit => ({ metric: 'cpuMicrosPerRequest', cell, to: 'before', text: REQUEST }),
+  ),
+  ...['chat-stream', 'chat-to-messages-stream'].map(
+    (cell): Limit => ({ metric: 'cpuMicrosPerEvent', cell, to: 'before', text: EVENT }),
+  ),
 ]
 
 export interface Verdict {

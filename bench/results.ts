@@ -28,6 +28,8 @@ export interface RequestsReport extends MachineFacts {
   /** What is NaN in memory is null in the file. */
   readonly rows: readonly Row[]
   readonly refusals: readonly Refusal[]
+  /** Lines about the first requests after a start; absent in files of earlier runs. */
+  readonly cold?: readonly string[]
   readonly verdicts: readonly Verdict[]
 }
 

@@ -91,7 +91,7 @@ test('keeps the first error and the sum of errors of a row', () => {
   expect(row?.firstError).toBe('status 500')
 })
 
-test('tells a translated cell against the bare proxy and the upstream of its twin', () => {
+test('compares a translated cell with the bare proxy and the upstream of its twin', () => {
   const translated: Cell = { ...JSON_CELL, id: 'chat-to-messages', provider: 'messages' }
   const rows = summarize(
     [

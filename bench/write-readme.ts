@@ -44,7 +44,7 @@ function requestsPart(report: RequestsReport): string {
   const whole = (cells: typeof measured) => {
     const shown = new Set(cells.map(({ id }) => id))
     const rows = report.rows.filter((row) => shown.has(row.cell))
-    const notes = [...renderNotes(rows, report.refusals), ...renderVerdicts(report.verdicts)]
+    const notes = [...renderNotes(rows, report.refusals), ...(report.cold ?? []), ...renderVerdicts(report.verdicts)]
     return [...facts, '', renderTable(report.rows, cells, report.refusals), '', ...notes].join('\n')
   }
   writeFileSync(join(RESULTS_FOLDER, 'requests.txt'), `${whole(measured)}\n`)

@@ -20,13 +20,13 @@ import { createId, type RequestId } from './kernel/ids.ts'
 import { formatUsd } from './kernel/money.ts'
 import { randomUnit } from './kernel/random.ts'
 import type { Ledger } from './ledger/ledger.ts'
-import { cannotCharge } from './pipeline/thin-hold.ts'
+import { cannotCharge } from './pipeline/hold.ts'
 import type { Provider } from './providers/provider.ts'
 import { isStoreUnavailable } from './store/sql-error.ts'
 import { StartRefusal } from './store/start-refusal.ts'
 import type { Log } from './telemetry/log.ts'
-import type { AdminToken } from './tenancy/admin-token.ts'
 import type { FirstStart } from './tenancy/first-start.ts'
+import type { AdminToken } from './tenancy/secrets.ts'
 
 export interface App {
   readonly url: string

@@ -1,9 +1,9 @@
 // Keys and versions as clients send them, good and bad, on every endpoint that asks for a key: who is let in, what the
 // others are told, and that nothing of a refused value comes back.
 
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { afterAll, describe, expect, test } from 'bun:test'
 import { createApiKey } from '../src/tenancy/api-key.ts'
-import { type Gateway, startGateway, upstreamConfig } from './parts/gateway.ts'
+import { startGateway, stopAll, upstreamConfig } from './parts/gateway.ts'
 import { connect, type RawResponse } from './parts/raw-client.ts'
 import {
   bothSurfaces,
@@ -13,21 +13,13 @@ import {
   requestBytes,
   type TestSurface,
 } from './parts/surfaces.ts'
-import { startUpstream, type Upstream } from './parts/upstream.ts'
+import { startUpstream } from './parts/upstream.ts'
 import { eitherAnswer } from './parts/upstream-words.ts'
 
-let upstream: Upstream
-let gateway: Gateway
+const upstream = startUpstream((_, reply) => reply.json(200, eitherAnswer))
+const gateway = await startGateway({ config: upstreamConfig(upstream.url) })
 
-beforeAll(async () => {
-  upstream = startUpstream((_, reply) => reply.json(200, eitherAnswer))
-  gateway = await startGateway({ config: upstreamConfig(upstream.url) })
-})
-
-afterAll(async () => {
-  await gateway.stop()
-  upstream.stop()
-})
+afterAll(() => stopAll(gateway, upstream))
 
 type SentHeaders = Readonly<Record<string, string | undefined>>
 

@@ -1,8 +1,8 @@
 // Requests whose HTTP is wrong or merely odd, on both surfaces, over bare sockets: media types, sizes, methods, paths,
 // hosts and framing. Where HTTP allows it, the same connection takes a good request right after.
 
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
-import { type Gateway, startGateway, upstreamConfig } from './parts/gateway.ts'
+import { afterAll, afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { startGateway, stopAll, upstreamConfig } from './parts/gateway.ts'
 import { connect, type RawConnection } from './parts/raw-client.ts'
 import {
   bodyOf,
@@ -12,20 +12,16 @@ import {
   requestBytes,
   type TestSurface,
 } from './parts/surfaces.ts'
-import { startUpstream, type Upstream } from './parts/upstream.ts'
+import { startUpstream } from './parts/upstream.ts'
 import { eitherAnswer } from './parts/upstream-words.ts'
 
 const bodyBytesMax = 65_536
 
-let upstream: Upstream
-let gateway: Gateway
 let connection: RawConnection
 
-beforeAll(async () => {
-  upstream = startUpstream((_, reply) => reply.json(200, eitherAnswer))
-  const limits = `server: { body_bytes_max: ${bodyBytesMax} }\n`
-  gateway = await startGateway({ config: upstreamConfig(upstream.url, limits) })
-})
+const upstream = startUpstream((_, reply) => reply.json(200, eitherAnswer))
+const limits = `server: { body_bytes_max: ${bodyBytesMax} }\n`
+const gateway = await startGateway({ config: upstreamConfig(upstream.url, limits) })
 
 beforeEach(async () => {
   connection = await connect(gateway.url)
@@ -33,10 +29,7 @@ beforeEach(async () => {
 
 afterEach(() => connection.leave())
 
-afterAll(async () => {
-  await gateway.stop()
-  upstream.stop()
-})
+afterAll(() => stopAll(gateway, upstream))
 
 async function ask(surface: TestSurface, parts: Omit<RequestParts, 'key'> = {}) {
   await connection.send(requestBytes(surface, { key: gateway.key, ...parts }))

@@ -1,8 +1,8 @@
 // Bodies that are wrong, on both surfaces, over bare sockets: the contract's status and shape with the field named, and
 // the same connection takes a good request right after.
 
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { type Gateway, startGateway, upstreamConfig } from './parts/gateway.ts'
+import { afterAll, describe, expect, test } from 'bun:test'
+import { startGateway, stopAll, upstreamConfig } from './parts/gateway.ts'
 import { connect } from './parts/raw-client.ts'
 import {
   bodyOf,
@@ -13,21 +13,13 @@ import {
   requestBytes,
   type TestSurface,
 } from './parts/surfaces.ts'
-import { startUpstream, type Upstream } from './parts/upstream.ts'
+import { startUpstream } from './parts/upstream.ts'
 import { eitherAnswer } from './parts/upstream-words.ts'
 
-let upstream: Upstream
-let gateway: Gateway
+const upstream = startUpstream((_, reply) => reply.json(200, eitherAnswer))
+const gateway = await startGateway({ config: upstreamConfig(upstream.url) })
 
-beforeAll(async () => {
-  upstream = startUpstream((_, reply) => reply.json(200, eitherAnswer))
-  gateway = await startGateway({ config: upstreamConfig(upstream.url) })
-})
-
-afterAll(async () => {
-  await gateway.stop()
-  upstream.stop()
-})
+afterAll(() => stopAll(gateway, upstream))
 
 /** Sends each body on one connection, a good request after every one. */
 async function refuseAll(

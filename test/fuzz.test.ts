@@ -1,36 +1,29 @@
 // Good requests with random damage to body and headers, against the running gateway: it answers every one with a 2xx or
 // a 4xx in the surface's shape, stays up, and no prototype is touched. A failing seed is printed and can be replayed.
 
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { afterAll, describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { type Gateway, startGateway, upstreamConfig } from './parts/gateway.ts'
+import { startGateway, stopAll, upstreamConfig } from './parts/gateway.ts'
 import { connect, type RawConnection, type RawResponse } from './parts/raw-client.ts'
 import { bodyOf, bothSurfaces, requestBytes, type TestSurface } from './parts/surfaces.ts'
-import { startUpstream, type Upstream } from './parts/upstream.ts'
+import { startUpstream } from './parts/upstream.ts'
 import { eitherAnswer } from './parts/upstream-words.ts'
 
 const runs = 1500
 
-let upstream: Upstream
-let gateway: Gateway
 const prototypeBefore = Object.getOwnPropertyNames(Object.prototype)
 
-beforeAll(async () => {
-  upstream = startUpstream(async (call, reply) => {
-    if (Buffer.from(call.body).includes('"stream":true')) {
-      await reply.startStream()
-      await reply.chunk('data: {"choices":[{"delta":{"content":"x"}}]}\n\ndata: [DONE]\n\n')
-      await reply.chunk('event: content_block_delta\ndata: {}\n\nevent: message_stop\ndata: {}\n\n')
-      await reply.finish()
-    } else await reply.json(200, eitherAnswer)
-  })
-  gateway = await startGateway({ config: upstreamConfig(upstream.url, 'server: { body_bytes_max: 100000 }\n') })
+const upstream = startUpstream(async (call, reply) => {
+  if (Buffer.from(call.body).includes('"stream":true')) {
+    await reply.startStream()
+    await reply.chunk('data: {"choices":[{"delta":{"content":"x"}}]}\n\ndata: [DONE]\n\n')
+    await reply.chunk('event: content_block_delta\ndata: {}\n\nevent: message_stop\ndata: {}\n\n')
+    await reply.finish()
+  } else await reply.json(200, eitherAnswer)
 })
+const gateway = await startGateway({ config: upstreamConfig(upstream.url, 'server: { body_bytes_max: 100000 }\n') })
 
-afterAll(async () => {
-  await gateway.stop()
-  upstream.stop()
-})
+afterAll(() => stopAll(gateway, upstream))
 
 /** A member's value: any JSON, some of it shaped to hurt. */
 const hostileValue = fc.oneof(

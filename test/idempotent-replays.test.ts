@@ -1,20 +1,15 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { type Gateway, startGateway, upstreamConfig } from './parts/gateway.ts'
+import { afterAll, describe, expect, test } from 'bun:test'
+import { createWallets } from './money/wallets.ts'
+import { startGateway, stopAll, upstreamConfig } from './parts/gateway.ts'
 import { bodyOf, bothSurfaces, type TestSurface } from './parts/surfaces.ts'
-import { startUpstream, type Upstream, type UpstreamCall, type UpstreamReply } from './parts/upstream.ts'
+import { startUpstream, type UpstreamCall, type UpstreamReply } from './parts/upstream.ts'
 
 // Matrix row 15: the same request under the same key is generated once, paid for once, and answered the same twice.
 
-let gateway: Gateway
-let upstream: Upstream
-beforeAll(async () => {
-  upstream = startUpstream(answer)
-  gateway = await startGateway({ config: upstreamConfig(upstream.url) })
-})
-afterAll(async () => {
-  await gateway.stop()
-  upstream.stop()
-})
+const upstream = startUpstream(answer)
+const gateway = await startGateway({ config: upstreamConfig(upstream.url) })
+const wallets = createWallets(gateway)
+afterAll(() => stopAll(gateway, upstream))
 
 /** Each answer says which call it was. */
 function answer(call: UpstreamCall, reply: UpstreamReply): Promise<void> {
@@ -50,28 +45,18 @@ function send(surface: TestSurface, key: string, more: Record<string, string> = 
   })
 }
 
-async function balance(): Promise<string> {
-  const token = await Bun.file(`${gateway.dataFolder}/admin-token`).text()
-  const headers = { authorization: `Bearer ${token.trim()}` }
-  const { data } = (await (await fetch(`${gateway.url}/api/workspaces`, { headers })).json()) as {
-    data: { id: string }[]
-  }
-  const wallet = await fetch(`${gateway.url}/api/workspaces/${data[0]?.id}/wallet`, { headers })
-  return ((await wallet.json()) as { balance: string }).balance
-}
-
 describe.each(bothSurfaces)('on the $name surface', (surface) => {
   test('a repeated request gets the first answer, costs nothing and reaches no provider', async () => {
     const first = await send(surface, `${surface.name}-1`)
     const text = await first.text()
     expect(first.status).toBe(200)
-    const [calls, paid] = [upstream.calls.length, await balance()]
+    const [calls, paid] = [upstream.calls.length, await wallets.read()]
     const second = await send(surface, `${surface.name}-1`)
     expect(await second.text()).toBe(text)
     expect(second.headers.get('x-tollgate-replayed')).toBe('true')
     expect(second.headers.get('x-tollgate-cost')).toBe('0.00')
     expect(upstream.calls.length).toBe(calls)
-    expect(await balance()).toBe(paid)
+    expect(await wallets.read()).toEqual(paid)
   })
 
   test('another body under the same key is refused and names the first request', async () => {

@@ -1,28 +1,18 @@
 // Providers that break off after content was delivered, in every way a connection can: the client is told in its
 // surface's own form, nothing is made up, no other route is tried, and the record says so.
 
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { failoverConfig, type Gateway, startGateway } from './parts/gateway.ts'
+import { afterAll, describe, expect, test } from 'bun:test'
+import { failoverConfig, startGateway, stopAll } from './parts/gateway.ts'
 import { connect } from './parts/raw-client.ts'
 import { bodyOf, bothSurfaces, requestBytes, type TestSurface } from './parts/surfaces.ts'
-import { startUpstream, type Upstream, type UpstreamReply } from './parts/upstream.ts'
+import { startUpstream, type UpstreamReply } from './parts/upstream.ts'
 import { type Words, wordsFor } from './parts/upstream-words.ts'
 
-let upstream: Upstream
-let spare: Upstream
-let gateway: Gateway
+const upstream = startUpstream(() => {})
+const spare = startUpstream((_, reply) => reply.json(500, {}))
+const gateway = await startGateway({ config: failoverConfig([upstream.url, spare.url]) })
 
-beforeAll(async () => {
-  upstream = startUpstream(() => {})
-  spare = startUpstream((_, reply) => reply.json(500, {}))
-  gateway = await startGateway({ config: failoverConfig([upstream.url, spare.url]) })
-})
-
-afterAll(async () => {
-  await gateway.stop()
-  upstream.stop()
-  spare.stop()
-})
+afterAll(() => stopAll(gateway, upstream, spare))
 
 /** How a provider ends what it has begun; the message must say so. */
 const endings: Record<string, { end(reply: UpstreamReply, words: Words): void | Promise<void>; says: string }> = {

@@ -1,40 +1,31 @@
 // The commands that read what a gateway did, against a real one after real calls: what was asked and charged is what
 // they print, as text and as JSON. Their options and refusals are in src/cli.
 
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { afterAll, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { ask } from './parts/ask.ts'
-import { type Gateway, requestRecords, startGateway, upstreamConfig } from './parts/gateway.ts'
+import { requestRecords, startGateway, stopAll, upstreamConfig } from './parts/gateway.ts'
 import { gatewayCommand } from './parts/program.ts'
 import { bodyOf, chat, messages, type TestSurface } from './parts/surfaces.ts'
-import { startUpstream, type Upstream } from './parts/upstream.ts'
+import { startUpstream } from './parts/upstream.ts'
 import { wordsFor } from './parts/upstream-words.ts'
 
 // A process for each command, on a machine that may be busy.
 
-let upstream: Upstream
-let gateway: Gateway
+const upstream = startUpstream((call, reply) =>
+  reply.send(200, { 'content-type': 'application/json' }, wordsFor(call).whole),
+)
+const gateway = await startGateway({ config: upstreamConfig(upstream.url), env: { TOLLGATE_SANDBOX: 'off' } })
+const idOf = async (surface: TestSurface, model: string) => {
+  const response = await ask(gateway, surface, bodyOf(surface, { model: JSON.stringify(model) }))
+  await response.text()
+  return response.headers.get('x-request-id') ?? ''
+}
 /** One on each surface for 3 tokens in at $1.00 a million and 2 out at $2.00, and one that was refused. */
-let ids: readonly string[]
-
-beforeAll(async () => {
-  upstream = startUpstream((call, reply) =>
-    reply.send(200, { 'content-type': 'application/json' }, wordsFor(call).whole),
-  )
-  gateway = await startGateway({ config: upstreamConfig(upstream.url), env: { TOLLGATE_SANDBOX: 'off' } })
-  const idOf = async (surface: TestSurface, model: string) => {
-    const response = await ask(gateway, surface, bodyOf(surface, { model: JSON.stringify(model) }))
-    await response.text()
-    return response.headers.get('x-request-id') ?? ''
-  }
-  ids = [await idOf(chat, 'test/chat'), await idOf(messages, 'test/messages'), await idOf(chat, 'no/such')]
-  await requestRecords(gateway, ids.length)
-})
-afterAll(async () => {
-  await gateway.stop()
-  upstream.stop()
-})
+const ids = [await idOf(chat, 'test/chat'), await idOf(messages, 'test/messages'), await idOf(chat, 'no/such')]
+await requestRecords(gateway, ids.length)
+afterAll(() => stopAll(gateway, upstream))
 
 async function run(...args: string[]): Promise<string> {
   const child = Bun.spawn([...gatewayCommand(), ...args], {

@@ -1,4 +1,4 @@
-// `npm test`: every check, every test beside the code and in test/, and a last line that counts them. Arguments are
+// `npm test`: every check, every test beside the code and in test/, and a last line with the counts. Arguments are
 // passed on to `bun test` (`npm test -- src/wire`, `npm test -- -t 'a sentence'`).
 
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
@@ -7,60 +7,41 @@ import { join } from 'node:path'
 import { runChecks } from './check.ts'
 import { findPostgresPrograms, preparePostgres } from './parts/postgres.ts'
 import { makeProgram } from './parts/program.ts'
-import { joinReports, type Report, readReport } from './runner/read-report.ts'
-import { unexcused } from './runner/skips.ts'
-import { staleTimes } from './runner/stale-times.ts'
-import { slowFiles, waitingFiles } from './slow-files.ts'
+import { type Report, readReport, staleTimes, unexcused } from './runner/report.ts'
+import { slowFiles } from './slow-files.ts'
 
 const root = join(import.meta.dir, '..')
 
-/** So that a file which makes everyone wait is noticed. */
+/** Enough to notice a file that delays the whole run. */
 const slowestShown = 10
 
 async function runTests(args: readonly string[]): Promise<Report> {
-  if (args.length > 0) return await runGroup({ args, files: [] })
-  const files = await testFiles()
+  if (args.length > 0) return await runFiles({ args, files: [] })
   const folder = await mkdtemp(join(tmpdir(), 'tollgate-test-'))
   try {
-    // Worth their seconds only where many files begin with them: a database, and the gateway as one program.
+    // A whole run shares a database server and the compiled gateway: many files need them.
     const hasPostgres = findPostgresPrograms() !== undefined
     const [program, server] = await Promise.all([makeProgram(folder), hasPostgres ? preparePostgres() : undefined])
     await using prepared = server
-    const env = { ...prepared?.env, ...program }
-    const { waiting = [], working = [] } = Object.groupBy(files, (file) =>
-      waitingFiles.has(file) ? 'waiting' : 'working',
-    )
-    const groups = [
-      { files: working, env },
-      // Alone in its lane a file would run in the runner's own process, and take it along.
-      { files: waiting, env, lanes: 2 },
-    ]
-    return joinReports(await Promise.all(groups.filter((group) => group.files.length > 0).map(runGroup)))
+    return await runFiles({ files: await testFiles(), env: { ...prepared?.env, ...program } })
   } finally {
     await rm(folder, { recursive: true, force: true })
   }
 }
 
-interface Group {
+interface Files {
   readonly args?: readonly string[]
   readonly files: readonly string[]
   readonly env?: Readonly<Record<string, string>>
-  readonly lanes?: number
 }
 
-/**
- * Three processes for two cores: half of what journeys take they wait, for a provider, a browser or a server that starts;
- * with four of them, tests began to wait for each other. Those that do little else than wait have two beside these.
- */
-const workingLanes = Math.ceil(1.5 * availableParallelism())
-
-async function runGroup({ args = [], files, env = {}, lanes = workingLanes }: Group): Promise<Report> {
-  const folder = await mkdtemp(join(tmpdir(), 'tollgate-group-'))
+async function runFiles({ args = [], files, env = {} }: Files): Promise<Report> {
+  const folder = await mkdtemp(join(tmpdir(), 'tollgate-report-'))
   try {
     const report = join(folder, 'report.xml')
     const timings = join(folder, 'timings.json')
     await writeFile(timings, timingsOf(files))
-    const child = Bun.spawn([...bunTest({ report, timings, lanes }), ...args, ...files.map((file) => `./${file}`)], {
+    const child = Bun.spawn([...bunTest({ report, timings }), ...args, ...files.map((file) => `./${file}`)], {
       cwd: root,
       env: { ...process.env, ...env },
       stdio: ['ignore', 'inherit', 'inherit'],
@@ -68,7 +49,7 @@ async function runGroup({ args = [], files, env = {}, lanes = workingLanes }: Gr
     const exitCode = await child.exited
     const file = Bun.file(report)
     const outcome = readReport((await file.exists()) ? await file.text() : '', files)
-    // Bun knows of failures that its report leaves out, such as no file that matches the arguments.
+    // Some failures are not in Bun's report, such as no file that matches the arguments.
     if (exitCode === 0 || outcome.failed.length > 0) return outcome
     return { ...outcome, failed: [`bun test ended with exit code ${exitCode}`] }
   } finally {
@@ -76,20 +57,23 @@ async function runGroup({ args = [], files, env = {}, lanes = workingLanes }: Gr
   }
 }
 
-/** Each file in a fresh global; a process that dies fails its file and not the run. */
-function bunTest({ report, timings, lanes }: { report: string; timings: string; lanes: number }): string[] {
+/** Test files spend half of their time waiting, for a timer, a browser or a server that starts. */
+const processes = Math.ceil(2.5 * availableParallelism())
+
+/** Each file runs in a fresh global; a process that dies fails its file and not the run. */
+function bunTest({ report, timings }: { report: string; timings: string }): string[] {
   return [
     process.execPath,
     'test',
     '--isolate',
-    `--parallel=${lanes}`,
+    `--parallel=${processes}`,
     `--timings=${timings}`,
     '--reporter=junit',
     `--reporter-outfile=${report}`,
   ]
 }
 
-/** In Bun's format, in milliseconds. A file that is not in it would be taken for the slowest of all. */
+/** In Bun's format, in milliseconds. Bun would start a file that is not in it first. */
 function timingsOf(files: readonly string[]): string {
   return JSON.stringify({
     version: 1,

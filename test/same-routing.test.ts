@@ -1,9 +1,9 @@
 // A model is routed alike on both surfaces, streamed or not: what one of them is served, all are.
 
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { type Gateway, startGateway } from './parts/gateway.ts'
+import { afterAll, describe, expect, test } from 'bun:test'
+import { startGateway, stopAll } from './parts/gateway.ts'
 import { bothSurfaces, type TestSurface } from './parts/surfaces.ts'
-import { startUpstream, type Upstream } from './parts/upstream.ts'
+import { startUpstream } from './parts/upstream.ts'
 
 const usage = { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5 }
 const whole = (finish?: string) => ({
@@ -15,27 +15,19 @@ const whole = (finish?: string) => ({
   usage,
 })
 
-let upstream: Upstream
-let gateway: Gateway
-
-beforeAll(async () => {
-  upstream = startUpstream((_, reply) => reply.json(200, whole('stop')))
-  gateway = await startGateway({
-    config: `
+const upstream = startUpstream((_, reply) => reply.json(200, whole('stop')))
+const gateway = await startGateway({
+  config: `
 providers:
   - { id: acme, dialect: openai-chat, base_url: "${upstream.url}/v1", api_key: key-of-the-operator }
 models:
-  - id: acme/plain
-    price: free
-    routes: [{ provider: acme, model: l }]
+- id: acme/plain
+  price: free
+  routes: [{ provider: acme, model: l }]
 `,
-  })
 })
 
-afterAll(async () => {
-  await gateway.stop()
-  upstream.stop()
-})
+afterAll(() => stopAll(gateway, upstream))
 
 function ask(surface: TestSurface, model: string, more: object = {}, headers: Record<string, string> = {}) {
   return fetch(gateway.url + surface.path, {

@@ -20,7 +20,12 @@ export const tollgateUnbilled = contender('unbilled', { isBilled: false })
 /** The same with a wallet for each connection. */
 export const tollgateWallets = contender('many-wallets', { wallets: 32 })
 
+/** The gateway of another checkout, such as that of an earlier commit, to compare both within one run. */
+export const tollgateFrom = (root: string): Contender => contender('before', { root })
+
 interface Variation {
+  /** The checkout it is started from; this one by default. */
+  readonly root?: string
   readonly isBilled?: boolean
   readonly wallets?: number
 }
@@ -30,8 +35,10 @@ function contender(name: string, variation: Variation): Contender {
   return { name, cells: 'all', byDefault, start: (setting) => start(name, setting, variation) }
 }
 
-async function start(name: string, setting: Setting, { isBilled = true, wallets = 1 }: Variation): Promise<Start> {
-  const root = join(import.meta.dir, '..', '..')
+const ownRoot = join(import.meta.dir, '..', '..')
+
+async function start(name: string, setting: Setting, variation: Variation): Promise<Start> {
+  const { isBilled = true, wallets = 1, root = ownRoot } = variation
   const data = join(setting.folder, `${name}-data`)
   mkdirSync(data, { recursive: true, mode: 0o700 })
   const configPath = join(setting.folder, `${name}.yaml`)

@@ -1,8 +1,8 @@
 // What operators and payers use: the management API, payments, and the pages with their sessions.
 
 import manifest from '../../package.json' with { type: 'json' }
-import { readPriceHistory } from '../catalog/price-overrides.ts'
-import { showPrice } from '../catalog/show-price.ts'
+import { showPrice } from '../catalog/price.ts'
+import { readPriceHistory } from '../catalog/price-versions.ts'
 import { openaiChat } from '../dialects/openai-chat/index.ts'
 import { createTokenCheck } from '../http/management/authorize.ts'
 import { createRequestReader } from '../http/management/requests.ts'
@@ -154,7 +154,7 @@ function createPages(deps: AdminDependencies, budget: PageBudget): Pick<Admin, '
         version,
         price: showPrice(price),
         source: publicSource(source),
-        since: isoTime(effectiveFrom),
+        effective_from: isoTime(effectiveFrom),
       }))
     },
     tokenPlace:

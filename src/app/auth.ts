@@ -4,18 +4,16 @@
 import type { WorkspaceId } from '../kernel/ids.ts'
 import type { Limiter } from '../limits/limiter.ts'
 import { createMemoryLimiter } from '../limits/memory-limiter.ts'
-import { createLiveReplicas } from '../limits/shared/live-replicas.ts'
-import { createRedisLimiter } from '../limits/shared/redis-limiter.ts'
-import type { LimiterMode, SharedLimiter } from '../limits/shared/shared-limiter.ts'
-import { createSqlLimiter } from '../limits/shared/sql-limiter.ts'
+import { createRedisLoads } from '../limits/redis-loads.ts'
+import { createSharedLimiter, type LimiterMode, type SharedLimiter } from '../limits/shared-limiter.ts'
+import { createLiveReplicas, createSqlLoads } from '../limits/sql-loads.ts'
 import { openRedis } from '../store/redis.ts'
 import { type ComputeVerifier, createVerifier } from '../tenancy/api-key.ts'
 import { type Authenticator, createAuthenticator } from '../tenancy/authenticate.ts'
-import { type Change, changeOf } from '../tenancy/changes/change.ts'
-import { type Changes, createChanges } from '../tenancy/changes/changes.ts'
-import { type CredentialCache, createCredentialCache } from '../tenancy/credentials/credential-cache.ts'
-import { createKeyRing, type KeyRing } from '../tenancy/credentials/key-ring.ts'
-import { createLastUsed, lastUsedFlushMs } from '../tenancy/last-used.ts'
+import { type Change, type Changes, changeOf, createChanges } from '../tenancy/changes.ts'
+import { type CredentialCache, createCredentialCache } from '../tenancy/credentials.ts'
+import { createKeyRing, type KeyRing } from '../tenancy/envelope.ts'
+import { createLastUsed, lastUsedFlushMs } from '../tenancy/keys.ts'
 import { type Base, errorFields, type Storage } from './open-storage.ts'
 
 export interface AuthDependencies extends Base {
@@ -118,12 +116,11 @@ function createReplication(
     // The share must come from the replicas that are alive now, not some seconds ago.
     if (mode.kind === 'share') void live.refresh()
   }
-  const counting = { clock, liveReplicas: () => live.count(), onMode }
-  const shared: SharedLimiter | undefined = !isShared
-    ? undefined
-    : redis
-      ? createRedisLimiter({ ...counting, redis })
-      : createSqlLimiter({ ...counting, database })
+  let shared: SharedLimiter | undefined
+  if (isShared) {
+    const store = redis ? createRedisLoads(redis) : createSqlLoads(database)
+    shared = createSharedLimiter({ store, clock, liveReplicas: () => live.count(), onMode })
+  }
   const changes = createChanges({
     database,
     ...(redis && { redis }),

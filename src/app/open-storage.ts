@@ -14,10 +14,11 @@ import { migrate } from '../store/migrate.ts'
 import { openDatabase } from '../store/open-database.ts'
 import type { Sql } from '../store/sql.ts'
 import type { Log } from '../telemetry/log.ts'
-import { type AdminToken, loadAdminToken } from '../tenancy/admin-token.ts'
 import { ensureFirstStart, type FirstStart } from '../tenancy/first-start.ts'
 import {
+  type AdminToken,
   deriveSubkey,
+  loadAdminToken,
   loadMasterSecret,
   type MasterSecret,
   parseMasterSecret,

@@ -16,10 +16,10 @@ import { randomUnit } from '../kernel/random.ts'
 import { createLedger } from '../ledger/create-ledger.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import { createCountTokens } from '../pipeline/count-tokens.ts'
-import { createGenerate, type Generate } from '../pipeline/generate.ts'
-import { InputRatios } from '../pipeline/input-ratio.ts'
-import { Owed } from '../pipeline/owed.ts'
-import { createTicker, type Ticker } from '../pipeline/ticker.ts'
+import { createTicker, type Ticker } from '../pipeline/deadline.ts'
+import { InputRatios } from '../pipeline/estimate.ts'
+import { createRunRequest, type RunRequest } from '../pipeline/run.ts'
+import { PendingSettlements } from '../pipeline/stream.ts'
 import { createSandboxTransport } from '../providers/sandbox/transport.ts'
 import { createHealth, type Health } from '../routing/health/health.ts'
 import type { HealthNotice } from '../routing/health/note-outcome.ts'
@@ -64,8 +64,8 @@ export interface PipelineDependencies extends Base {
 }
 
 export interface Pipeline {
-  readonly generate: Generate
-  readonly countTokens: Generate
+  readonly generate: RunRequest
+  readonly countTokens: RunRequest
   readonly ledger: Ledger
   readonly requests: RequestLog
   readonly health: Health
@@ -107,7 +107,7 @@ export async function createPipeline(deps: PipelineDependencies): Promise<Pipeli
   const budget = createRetryBudget({ clock })
   const observers = createObservers(deps, { ledger, health, budget, catalog })
   const ticker = createTicker(clock, (error) => void onDefect(error, createId('req')))
-  const owed = new Owed()
+  const pendingSettlements = new PendingSettlements()
   const unconfirmed = new Set<Promise<void>>()
   const seal = storage.subkeys('idempotency-store')
   const replays = createReplays({
@@ -122,7 +122,7 @@ export async function createPipeline(deps: PipelineDependencies): Promise<Pipeli
     clock,
     log,
     ticker,
-    owed,
+    pendingSettlements,
     unconfirmed,
     ledger,
     requests,
@@ -151,7 +151,7 @@ export async function createPipeline(deps: PipelineDependencies): Promise<Pipeli
     },
   }
   return {
-    generate: createGenerate(shared),
+    generate: createRunRequest(shared),
     countTokens: createCountTokens(shared),
     ledger,
     requests,
@@ -162,7 +162,7 @@ export async function createPipeline(deps: PipelineDependencies): Promise<Pipeli
     async close() {
       ticker.close()
       catalog.close()
-      await owed.close()
+      await pendingSettlements.close()
       replays.close()
       await ledger.close()
       // Charges whose outcome was unknown are resolved as far as the ledger could.

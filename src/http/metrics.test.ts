@@ -3,7 +3,7 @@ import { parseExposition, sampleValue } from '../../test/observe/exposition-pars
 import { Secret } from '../kernel/secret.ts'
 import type { DataFolder } from '../store/data-folder.ts'
 import { createRegistry } from '../telemetry/metrics/registry.ts'
-import { loadAdminToken } from '../tenancy/admin-token.ts'
+import { loadAdminToken } from '../tenancy/secrets.ts'
 import { createMetricsRoute } from './metrics.ts'
 
 const token = 'a-token-of-an-operator-1234'

@@ -1,32 +1,67 @@
-// What a limiter promises, whether it counts in this process or in a store shared by several. It says who may go on now
-// and how long the others should wait; it makes nobody wait itself.
+// What can be limited, for whom, and what a limiter promises, whether it counts in this process or in a store shared by
+// several. A limiter says who may go on now and how long the others should wait. It never makes a request wait.
 
-import type { LimitKind, LimitScope } from './limit.ts'
+import { assert } from '../kernel/assert.ts'
+import { Failure } from '../kernel/failure.ts'
+import type { KeyId, ProjectId, WorkspaceId } from '../kernel/ids.ts'
+import { tokensMax } from '../kernel/usage.ts'
+
+/** Whole numbers, below 10^11 so that sums stay exact. Absent = unlimited, 0 = nothing is admitted. */
+export interface Limits {
+  /** N admits a burst of N and refills evenly. */
+  readonly requestsPerMinute?: number | undefined
+  /** Input and output together; refills like requests. */
+  readonly tokensPerMinute?: number | undefined
+  readonly concurrentRequests?: number | undefined
+}
+
+/** A key, project or workspace whose requests are counted together. A request counts in all of its scopes. */
+export type LimitScope =
+  | (ScopeFacts & { readonly kind: 'key'; readonly id: KeyId })
+  | (ScopeFacts & { readonly kind: 'project'; readonly id: ProjectId })
+  | (ScopeFacts & { readonly kind: 'workspace'; readonly id: WorkspaceId })
+
+interface ScopeFacts {
+  /** For messages. */
+  readonly name: string
+  /** The current ones: they may differ from call to call and take effect at once. */
+  readonly limits: Limits
+}
+
+export function isLimited({ limits }: LimitScope): boolean {
+  return (
+    limits.requestsPerMinute !== undefined ||
+    limits.tokensPerMinute !== undefined ||
+    limits.concurrentRequests !== undefined
+  )
+}
 
 export interface Limiter {
   /**
-   * A concurrent place in every scope for a request whose body is still to come, or nothing in any. Refused, too, where
-   * its requests of the minute are used up; neither is worth reading a body for.
+   * Takes a concurrent slot in every scope for a request whose body has not been read, or in none. Also refused if the
+   * requests per minute are used up: either way the body is not worth reading.
    */
   arrive(scopes: readonly LimitScope[]): Arrival | Refused
 
   /**
-   * Takes one request and the estimated tokens in every scope, or nothing in any. An estimate of 0 tokens (a request
-   * that generates nothing) is never refused for tokens.
+   * Takes one request and the estimated tokens in every scope, or in none. An estimate of 0 tokens (a request that
+   * generates nothing) is never refused for tokens.
    *
    * A request larger than a whole minute's tokens is admitted when nothing is used, and leaves a debt that later
-   * requests wait for. It could never fit; refusing it for ever with a time to retry would be a lie, and it costs no
-   * more than its size: over any longer time the average holds.
+   * requests wait for. It could never fit, so a refusal with a time to retry would be wrong, and over any longer time
+   * the average holds.
    */
-  admit(scopes: readonly LimitScope[], estimatedTokens: number): Admission | Refused | Promise<Admission | Refused>
+  admit(scopes: readonly LimitScope[], estimatedTokens: number): Verdict | Promise<Verdict>
 }
+
+export type Verdict = Admission | Refused
 
 /** Ended exactly once: by `admit`, whatever the verdict, or by `end`. */
 export interface Arrival {
   readonly kind: 'arrived'
-  /** As `admit` of the limiter, for the request this place was taken for. */
-  admit(estimatedTokens: number): Admission | Refused | Promise<Admission | Refused>
-  /** What came cannot be served: the place is free again, and the request counts, for it was made. */
+  /** Like `admit` of the limiter, for the request that took this slot. */
+  admit(estimatedTokens: number): Verdict | Promise<Verdict>
+  /** The request cannot be served: frees the slot and counts the request, because it was made. */
   end(): void
 }
 
@@ -34,33 +69,36 @@ export interface Admission {
   readonly kind: 'admitted'
   readonly state: LimitStates
   /**
-   * To be called exactly once, when the request is over: frees its concurrent place and counts the tokens it really
-   * used instead of the estimate. More than estimated may leave a debt; undefined, for a request that never reached a
-   * provider, counts no tokens. The request itself stays counted: it was made.
+   * Call exactly once, when the request is over: frees its concurrent slot and replaces the estimate by the tokens
+   * really used. More than estimated may leave a debt; undefined, for a request that never reached a provider, counts
+   * no tokens. The request itself stays counted.
    */
   end(actualTokens: number | undefined): void
 }
 
-export interface Refused {
+export interface Refused extends Obstacle {
   readonly kind: 'refused'
-  /** Where the wait is longest. */
+  /** The one with the longest wait. */
   readonly scope: LimitScope
-  readonly limit: LimitKind
-  /** Per minute, or at the same time. */
+  readonly state: LimitStates
+}
+
+export interface Obstacle {
+  readonly limit: 'requests' | 'tokens' | 'concurrent'
+  /** Per minute, or concurrent. */
   readonly max: number
   /** What is taken of `max` now, rounded up; above it while there is a debt. */
   readonly used: number
   /** What this request would take. */
   readonly asked: number
   /**
-   * Whole, at least 1. Who waits just as long is admitted, unless others take the place meanwhile; for `concurrent` it
-   * is a guess, because nobody knows when a running request ends.
+   * Whole, at least 1. A request that waits this long is admitted unless others come first. For `concurrent` it is a
+   * guess, because the end of a running request is unknown.
    */
   readonly retryAfterMs: number
-  readonly state: LimitStates
 }
 
-/** For headers: of each limit the scope with the least left, this request included. Absent = unlimited. */
+/** For headers: the scope with the least left of each limit, this request included. Absent = unlimited. */
 export interface LimitStates {
   readonly requests?: LimitState
   readonly tokens?: LimitState
@@ -72,4 +110,50 @@ export interface LimitState {
   readonly remaining: number
   /** Until nothing is used any more, if nothing else comes. */
   readonly resetMs: number
+}
+
+/** Shared by all requests without limits, so that they cost nothing. */
+export const unlimited: Admission = Object.freeze({ kind: 'admitted', state: Object.freeze({}), end() {} })
+export const unlimitedArrival: Arrival = Object.freeze({ kind: 'arrived', admit: () => unlimited, end() {} })
+
+export function createAdmission(state: LimitStates, end: (actualTokens: number) => void): Admission {
+  let ended = false
+  return {
+    kind: 'admitted',
+    state,
+    end(actualTokens = 0) {
+      assert(!ended, 'an admission ends once')
+      ended = true
+      end(wholeTokens(actualTokens))
+    },
+  }
+}
+
+export function wholeTokens(tokens: number): number {
+  // NaN would stay in a bucket for ever.
+  assert(tokens >= 0, 'tokens are counted from 0')
+  return Math.min(tokensMax, Math.ceil(tokens))
+}
+
+/** The official clients disagree on longer waits: one ignores them, one gives up, one really sleeps. */
+const retryWaitMaxMs = 60_000
+
+export function limitFailure(refused: Refused, callerKeyName: string): Failure {
+  const { scope, retryAfterMs } = refused
+  const owner = scope.kind === 'key' ? '' : ` (limit of ${scope.kind} "${scope.name}")`
+  const seconds = Math.max(1, Math.ceil(retryAfterMs / 1000))
+  const message = `Key "${callerKeyName}" ${describeObstacle(refused)}${owner}. Retry in ${seconds} s.`
+  const noRetry = retryAfterMs > retryWaitMaxMs ? { shouldRetry: false } : {}
+  return new Failure('LIMIT_EXCEEDED', message, { retryAfterMs, ...noRetry })
+}
+
+function describeObstacle({ limit, max, used, asked }: Obstacle): string {
+  switch (limit) {
+    case 'requests':
+      return `used ${used} of ${max} requests per minute`
+    case 'tokens':
+      return `used ${used} of ${max} tokens per minute, and this request needs up to ${asked}`
+    case 'concurrent':
+      return `has ${used} of ${max} concurrent requests running`
+  }
 }

@@ -1,7 +1,6 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import type { LimitScope, Limits } from './limit.ts'
-import type { Admission, Refused } from './limiter.ts'
+import type { Admission, LimitScope, Limits, Refused } from './limiter.ts'
 import { createMemoryLimiter } from './memory-limiter.ts'
 
 interface Taken {
@@ -10,8 +9,8 @@ interface Taken {
 }
 
 /**
- * What a scope may do, said as plainly as possible and without a bucket: in every window of time that ends now, at most
- * N and what N per minute refill in that window. A window begins with something taken, or it could be shorter.
+ * The definition of a limit, without a bucket: in every window of time that ends now, at most N and what N per minute
+ * refill in that window. A window begins with something taken, or it could be shorter.
  */
 class ReferenceScope {
   readonly requests: Taken[] = []
@@ -63,7 +62,7 @@ const steps: fc.Arbitrary<Step[]> = fc.array(
 )
 
 /** A few keys of one project in one workspace. */
-class Story {
+class Schedule {
   nowMs = 0
   readonly limiter = createMemoryLimiter({ now: () => 0, monotonicMs: () => this.nowMs })
   readonly running: { readonly key: number; readonly tokens: number; readonly admission: Admission }[] = []
@@ -102,17 +101,17 @@ class Story {
   }
 }
 
-test('admits just what every window of time allows, in all scopes or in none', () => {
+test('admits exactly what every window of time allows, in all scopes or in none', () => {
   fc.assert(
     fc.property(setting, steps, (limits, steps) => {
-      const story = new Story(limits)
+      const schedule = new Schedule(limits)
       const reference = limits.map((each) => new ReferenceScope(each))
       const entries = new Map<Admission, (readonly [ReferenceScope, Taken])[]>()
       for (const { afterMs, key, tokens, ends } of steps) {
-        story.nowMs += afterMs
-        const atMs = story.nowMs
+        schedule.nowMs += afterMs
+        const atMs = schedule.nowMs
         if (ends !== undefined) {
-          const ended = story.end(ends, tokens)
+          const ended = schedule.end(ends, tokens)
           for (const [scope, entry] of (ended && entries.get(ended.admission)) ?? []) {
             scope.running--
             // A count above the estimate is taken when it is known, one below as if it had been known before.
@@ -121,8 +120,8 @@ test('admits just what every window of time allows, in all scopes or in none', (
           }
           continue
         }
-        const scopes = story.places(key).flatMap((at) => reference[at] ?? [])
-        const verdict = story.ask(key, tokens)
+        const scopes = schedule.places(key).flatMap((at) => reference[at] ?? [])
+        const verdict = schedule.ask(key, tokens)
         expect(verdict.kind).toBe(scopes.every((each) => each.admits(atMs, tokens)) ? 'admitted' : 'refused')
         if (verdict.kind === 'refused') continue
         const made = scopes.map((scope) => {
@@ -139,15 +138,15 @@ test('admits just what every window of time allows, in all scopes or in none', (
   )
 })
 
-test('who waits just as long as told is admitted, and not a millisecond before', () => {
+test('a request that waits for the returned time is admitted, and not a millisecond before', () => {
   let waits = 0
   fc.assert(
     fc.property(setting, steps, fc.nat({ max: 2 }), fc.integer({ min: 1, max: 150 }), (limits, steps, key, tokens) => {
-      const [patient, hasty] = [new Story(limits), new Story(limits)]
-      for (const story of [patient, hasty]) {
-        story.play(steps)
+      const [patient, hasty] = [new Schedule(limits), new Schedule(limits)]
+      for (const schedule of [patient, hasty]) {
+        schedule.play(steps)
         // All end, so that only the rates refuse.
-        while (story.running.length > 0) story.end(0, tokens)
+        while (schedule.running.length > 0) schedule.end(0, tokens)
       }
       const verdict = patient.ask(key, tokens)
       if (verdict.kind === 'admitted') return
@@ -162,7 +161,7 @@ test('who waits just as long as told is admitted, and not a millisecond before',
   expect(waits).toBeGreaterThan(100)
 })
 
-test('10,000 who ask in one moment, from 50 clients at once, share the tightest limit to the last one', async () => {
+test('10,000 simultaneous requests from 50 clients use the tightest limit exactly', async () => {
   const limiter = createMemoryLimiter({ now: () => 0, monotonicMs: () => 0 })
   const project: Limits = { requestsPerMinute: 300, tokensPerMinute: 100_000 }
   const counts = Array.from({ length: 50 }, () => 0)
@@ -182,7 +181,7 @@ test('10,000 who ask in one moment, from 50 clients at once, share the tightest 
   expect(counts).toEqual(counts.map((_, client) => (client % 2 === 0 ? 4 : 8)))
 })
 
-test('10,000 who ask within a minute, from 50 clients, get the burst and the refill, each client its own', () => {
+test('10,000 requests within a minute from 50 clients get burst and refill, per client', () => {
   let nowMs = 0
   const limiter = createMemoryLimiter({ now: () => 0, monotonicMs: () => nowMs })
   const counts = Array.from({ length: 50 }, () => 0)

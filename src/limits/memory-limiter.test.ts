@@ -1,7 +1,6 @@
 import { expect, test } from 'bun:test'
 import type { Clock } from '../kernel/clock.ts'
-import type { LimitScope, Limits } from './limit.ts'
-import type { Admission, Arrival, Refused } from './limiter.ts'
+import type { Admission, Arrival, LimitScope, Limits, Refused } from './limiter.ts'
 import { createMemoryLimiter } from './memory-limiter.ts'
 
 function createBench() {
@@ -29,7 +28,7 @@ function refused(verdict: Admission | Refused): Refused {
   return verdict as Refused
 }
 
-test('without limits everyone gets the same admission, and nothing is remembered', () => {
+test('requests without limits share one admission, and nothing is remembered', () => {
   const { limiter } = createBench()
   const first = limiter.admit([key({}), project({}), workspace({})], 1000)
   expect(limiter.admit([key({}, '2')], 5)).toBe(first)
@@ -40,7 +39,7 @@ test('without limits everyone gets the same admission, and nothing is remembered
   expect(limiter.scopeCount).toBe(0)
 })
 
-test('the tightest holds and is named; a refusal takes nothing from the others', () => {
+test('the tightest limit applies and is named; a refusal takes nothing from the others', () => {
   const { limiter, pass } = createBench()
   const scopes = [
     key({ requestsPerMinute: 3 }),
@@ -67,7 +66,7 @@ test('the tightest holds and is named; a refusal takes nothing from the others',
   admitted(limiter.admit(scopes, 1))
 })
 
-test('where several refuse, the longest wait is told, so that one wait is enough', () => {
+test('where several limits refuse, the longest wait is returned', () => {
   const { limiter, pass } = createBench()
   const scopes = [
     key({ requestsPerMinute: 1, tokensPerMinute: 100 }),
@@ -86,7 +85,7 @@ test('where several refuse, the longest wait is told, so that one wait is enough
   admitted(limiter.admit(scopes, 100))
 })
 
-test('concurrent requests are counted until they end, and only a second is guessed', () => {
+test('concurrent requests count until they end, and the suggested wait is a second', () => {
   const { limiter, pass } = createBench()
   const scopes = [key({ concurrentRequests: 2 }), project({ concurrentRequests: 3 })]
   const first = admitted(limiter.admit(scopes, 0))
@@ -134,7 +133,7 @@ test('a request that never reached a provider counts no tokens, but counts as a 
   expect(second.state.requests?.remaining).toBe(0)
 })
 
-test('more than estimated is taken when it becomes known, after all that has drained until then', () => {
+test('tokens above the estimate are taken when they become known', () => {
   const { limiter, pass } = createBench()
   const scopes = [key({ tokensPerMinute: 60 })]
   const admission = admitted(limiter.admit(scopes, 10))
@@ -151,7 +150,7 @@ test('a request without tokens is not refused for tokens', () => {
   refused(limiter.admit(scopes, 1))
 })
 
-test('the state is that of the scope with the least left, this request included, also when refused', () => {
+test('the state is that of the scope with the least left, with this request, also when refused', () => {
   const { limiter } = createBench()
   const scopes = [
     key({ requestsPerMinute: 60, tokensPerMinute: 1000 }),
@@ -166,7 +165,7 @@ test('the state is that of the scope with the least left, this request included,
   expect(admitted(limiter.admit([workspace({ concurrentRequests: 5 })], 1)).state).toEqual({})
 })
 
-test('of two scopes with as much left, the state is that of the one that takes longer to be whole', () => {
+test('of two scopes with as much left, the state is that of the one that takes longer to reset', () => {
   const [two, three] = [key({ requestsPerMinute: 2 }), workspace({ requestsPerMinute: 3 })]
   for (const scopes of [
     [two, three],
@@ -179,7 +178,7 @@ test('of two scopes with as much left, the state is that of the one that takes l
   }
 })
 
-test('waits are whole milliseconds, and enough, also where the clock has fractions', () => {
+test('waits are whole milliseconds and long enough, also where the clock has fractions', () => {
   const { limiter, pass } = createBench()
   const scopes = [key({ requestsPerMinute: 7 })]
   pass(0.9)
@@ -191,7 +190,7 @@ test('waits are whole milliseconds, and enough, also where the clock has fractio
   admitted(limiter.admit(scopes, 1))
 })
 
-test('a changed limit acts on the next request, without a fresh burst', () => {
+test('a changed limit applies to the next request, without a fresh burst', () => {
   const { limiter, pass } = createBench()
   const ask = (limits: Limits) => limiter.admit([key(limits)], 10)
   for (let n = 0; n < 5; n++) admitted(ask({ requestsPerMinute: 5, tokensPerMinute: 50 }))
@@ -208,7 +207,7 @@ test('a changed limit acts on the next request, without a fresh burst', () => {
   admitted(ask({ requestsPerMinute: 6 }))
 })
 
-test('a limit of 0 is a closed door', () => {
+test('a limit of 0 refuses every request', () => {
   const { limiter } = createBench()
   expect(refused(limiter.admit([key({ requestsPerMinute: 0 })], 1))).toMatchObject({
     limit: 'requests',
@@ -219,7 +218,7 @@ test('a limit of 0 is a closed door', () => {
   expect(refused(limiter.admit([key({ concurrentRequests: 0 })], 1))).toMatchObject({ limit: 'concurrent', max: 0 })
 })
 
-test('scopes that have drained are forgotten while others come; who still runs or has drained in part is not', () => {
+test('drained scopes are forgotten as others come; those with something running or used are not', () => {
   const { limiter, pass } = createBench()
   const limits = { requestsPerMinute: 60, concurrentRequests: 1 }
   const running = admitted(limiter.admit([key(limits, 'running')], 1))
@@ -244,7 +243,7 @@ function arrived(verdict: Arrival | Refused): Arrival {
   return verdict as Arrival
 }
 
-test('who arrives has a place before the body is there, and keeps it when it is admitted', async () => {
+test('an arrival has a slot before its body is read, and keeps it when it is admitted', async () => {
   const { limiter } = createBench()
   const scopes = [key({ concurrentRequests: 2 }), workspace({ requestsPerMinute: 100 })]
   const [first, second] = [arrived(limiter.arrive(scopes)), arrived(limiter.arrive(scopes))]
@@ -258,7 +257,7 @@ test('who arrives has a place before the body is there, and keeps it when it is 
   for (const each of again) each.end()
 })
 
-test('an arrival that comes to nothing counts as a request; one refused for its tokens does not', async () => {
+test('an arrival that is not served counts as a request; one refused for its tokens does not', async () => {
   const { limiter } = createBench()
   const scopes = [key({ requestsPerMinute: 2, tokensPerMinute: 100 })]
   admitted(limiter.admit([key({ tokensPerMinute: 100 })], 100))
@@ -268,7 +267,7 @@ test('an arrival that comes to nothing counts as a request; one refused for its 
   expect(limiter.arrive(scopes)).toMatchObject({ kind: 'refused', limit: 'requests', used: 2, retryAfterMs: 30_000 })
 })
 
-test('an arrival ends once, and is not forgotten before', () => {
+test('an arrival ends once and is not forgotten before', () => {
   const { limiter, pass } = createBench()
   const limits = { concurrentRequests: 1 }
   const waiting = arrived(limiter.arrive([key(limits, 'waiting')]))
@@ -282,7 +281,7 @@ test('an arrival ends once, and is not forgotten before', () => {
   expect(() => waiting.admit(1)).toThrow('an arrival ends once')
 })
 
-test('without limits everyone arrives for nothing', async () => {
+test('arrivals without limits cost nothing', async () => {
   const { limiter } = createBench()
   const arrival = arrived(limiter.arrive([key({})]))
   arrival.end()

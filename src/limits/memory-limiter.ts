@@ -1,147 +1,216 @@
-// The limiter of one process. Asking and taking happen in one turn of the event loop, with nothing awaited between, and
-// that is what makes it exact: a limit of N admits N however many ask at once.
+// The limiter of one process. It decides and counts in one turn of the event loop, with nothing awaited between, which
+// makes it exact: a limit of N admits N however many requests come at once. The shared limiter uses the same functions
+// for what it knows of its scopes, and for its share of each limit while the store is unreachable.
 
 import { assert } from '../kernel/assert.ts'
 import type { Clock } from '../kernel/clock.ts'
-import { tokensMax } from '../kernel/usage.ts'
-import { isLimited, type LimitScope } from './limit.ts'
-import type { Admission, Arrival, Limiter, LimitState, LimitStates, Refused } from './limiter.ts'
-import { LoadTable } from './load-table.ts'
-import type { Reservation } from './reservations.ts'
-import type { Obstacle, ScopeLoad } from './scope-load.ts'
+import {
+  type Arrival,
+  createAdmission,
+  isLimited,
+  type Limiter,
+  type LimitScope,
+  type Refused,
+  unlimited,
+  unlimitedArrival,
+  type Verdict,
+  wholeTokens,
+} from './limiter.ts'
+import {
+  advanceLoad,
+  beginRequest,
+  correct,
+  findRefusal,
+  type Load,
+  type LoadReading,
+  newLoad,
+  statesOf,
+  usedUnitsAt,
+} from './load.ts'
 
 export interface MemoryLimiter extends Limiter {
-  admit(scopes: readonly LimitScope[], estimatedTokens: number): Admission | Refused
+  admit(scopes: readonly LimitScope[], estimatedTokens: number): Verdict
   /** How many scopes are remembered; for a gauge. */
   readonly scopeCount: number
 }
 
-/** Shared by all requests without limits, so that they cost nothing. */
-const unlimited: Admission = Object.freeze({ kind: 'admitted', state: Object.freeze({}), end() {} })
-const unlimitedArrival: Arrival = Object.freeze({ kind: 'arrived', admit: () => unlimited, end() {} })
-
 export function createMemoryLimiter(clock: Clock): MemoryLimiter {
-  const table = new LoadTable()
+  const table = new ScopeTable((_, nowMs): LocalScope => ({ load: newLoad(nowMs), running: 0, arriving: 0, asking: 0 }))
   // Buckets are exact in whole milliseconds. Monotonic, because wall time steps.
   const readMs = () => Math.floor(clock.monotonicMs())
 
-  const loadsOf = (scopes: readonly LimitScope[], nowMs: number): Loaded[] => {
+  const find = (scopes: readonly LimitScope[], nowMs: number): Counted[] => {
     table.forgetIdle(nowMs, scopes.length)
-    return scopes.filter(isLimited).map((scope) => ({ scope, load: table.load(scope, nowMs) }))
+    return scopes.filter(isLimited).map((scope) => {
+      const local = table.of(scope, nowMs)
+      return { scope, local, load: local.load }
+    })
   }
-  const admit = (scopes: readonly LimitScope[], estimatedTokens: number): Admission | Refused => {
-    const tokens = wholeTokens(estimatedTokens)
-    const loads = loadsOf(scopes, readMs())
-    return (
-      refusal(loads, tokens) ??
-      begin(
-        loads.map(({ load }) => load),
-        tokens,
-        readMs,
-      )
-    )
-  }
+  const admit = (scopes: readonly LimitScope[], estimatedTokens: number): Verdict =>
+    scopes.some(isLimited) ? admitHere(find(scopes, readMs()), wholeTokens(estimatedTokens), readMs) : unlimited
 
   return {
-    arrive(scopes) {
-      if (!scopes.some(isLimited)) return unlimitedArrival
-      const loads = loadsOf(scopes, readMs())
-      return refusal(loads, 0) ?? arrive(loads, { readMs, admit: (tokens) => admit(scopes, tokens) })
-    },
-    admit: (scopes, estimatedTokens) => (scopes.some(isLimited) ? admit(scopes, estimatedTokens) : unlimited),
+    arrive: (scopes) =>
+      scopes.some(isLimited)
+        ? arriveHere(find(scopes, readMs()), readMs(), (tokens) => admit(scopes, tokens))
+        : unlimitedArrival,
+    admit,
     get scopeCount() {
       return table.size
     },
   }
 }
 
-interface Loaded {
+/** What this process has running in a scope, and what it knows to be taken there. */
+export interface LocalScope {
+  readonly load: Load
+  running: number
+  /** Requests with a slot whose body has not been read. */
+  arriving: number
+  /** Requests that wait for the answer of a shared store. */
+  asking: number
+  /** The part of the limits that this process has while a shared store is unreachable. */
+  share?: { readonly load: Load } | undefined
+}
+
+export interface Counted<Local extends LocalScope = LocalScope> {
   readonly scope: LimitScope
-  readonly load: ScopeLoad
+  readonly local: Local
+  /** Of the scope, or the part of it that this process has. */
+  readonly load: Load
 }
 
-/** Of the scope that makes a request with so many tokens wait longest; undefined = all have room. */
-function refusal(loads: readonly Loaded[], tokens: number): Refused | undefined {
-  let refusing: { readonly scope: LimitScope; readonly obstacle: Obstacle } | undefined
-  for (const { scope, load } of loads) {
-    const obstacle = load.obstacle(tokens)
-    if (obstacle && obstacle.retryAfterMs > (refusing?.obstacle.retryAfterMs ?? 0)) refusing = { scope, obstacle }
-  }
-  if (!refusing) return undefined
-  return {
-    kind: 'refused',
-    scope: refusing.scope,
-    ...refusing.obstacle,
-    state: statesOf(loads.map(({ load }) => load)),
-  }
-}
-
-interface Door {
-  readMs(): number
-  admit(tokens: number): Admission | Refused
-}
-
-function arrive(loads: readonly Loaded[], { readMs, admit }: Door): Arrival {
-  for (const { load } of loads) load.arrive()
+export function arriveHere(
+  counted: readonly Counted[],
+  nowMs: number,
+  admit: (tokens: number) => Verdict | Promise<Verdict>,
+): Arrival | Refused {
+  const refused = refusalHere(counted, 0, nowMs, ({ local, load }) => {
+    const running = local.running + local.arriving + local.asking
+    return { requests: load.requests, tokens: load.tokens, running }
+  })
+  if (refused) return refused
+  for (const { local } of counted) local.arriving++
   let ended = false
   const leave = (): void => {
     assert(!ended, 'an arrival ends once')
     ended = true
-    for (const { load } of loads) load.leave()
+    for (const { local } of counted) local.arriving--
   }
   return {
     kind: 'arrived',
-    admit(estimatedTokens) {
+    admit(tokens) {
       leave()
-      return admit(estimatedTokens)
+      return admit(tokens)
     },
     end() {
       leave()
-      const nowMs = readMs()
-      for (const { scope, load } of loads) {
-        load.advance(nowMs, scope.limits)
-        load.end(nowMs, load.begin(0), 0)
+      const verdict = admit(0)
+      if (verdict instanceof Promise) void verdict.then(endUnused)
+      else endUnused(verdict)
+    },
+  }
+}
+
+/** Of a request that could not be served. Where it was refused there is nothing left to count against. */
+function endUnused(verdict: Verdict): void {
+  if (verdict.kind === 'admitted') verdict.end(undefined)
+}
+
+/** Counts a request in all of its scopes, or in none. */
+export function admitHere(counted: readonly Counted[], tokens: number, readMs: () => number): Verdict {
+  const refused = refusalHere(counted, tokens, readMs())
+  if (refused) return refused
+  const sequences = counted.map(({ scope, local, load }) => {
+    local.running++
+    return beginRequest(load, scope.limits, tokens)
+  })
+  return createAdmission(statesOf(counted.map(scopeOf), counted.map(readingOf)), (actualTokens) => {
+    const nowMs = readMs()
+    for (const [at, { scope, local, load }] of counted.entries()) {
+      local.running--
+      const sequence = sequences[at]
+      if (sequence === undefined) continue
+      const { tokensPerMinute = 0 } = scope.limits
+      correct(load, nowMs, { sequence, reservedTokens: tokens, actualTokens, tokensPerMinute })
+    }
+  })
+}
+
+function refusalHere(
+  counted: readonly Counted[],
+  tokens: number,
+  nowMs: number,
+  read = readingOf,
+): Refused | undefined {
+  for (const { scope, load } of counted) advanceLoad(load, nowMs, scope.limits)
+  return findRefusal(counted.map(scopeOf), counted.map(read), tokens)
+}
+
+function scopeOf({ scope }: Counted): LimitScope {
+  return scope
+}
+
+function readingOf({ local, load }: Counted): LoadReading {
+  return { requests: load.requests, tokens: load.tokens, running: local.running + local.arriving }
+}
+
+/**
+ * The scopes in use. Those with nothing taken are forgotten bit by bit as others come, without a timer: a forgotten scope
+ * and one that has drained are the same.
+ */
+export class ScopeTable<Local extends LocalScope> {
+  // Ids have prefixes: a key's is never a project's.
+  readonly #scopes = new Map<LimitScope['id'], Local>()
+  #round = this.#scopes.entries()
+  readonly #create: (scope: LimitScope, nowMs: number) => Local
+
+  constructor(create: (scope: LimitScope, nowMs: number) => Local) {
+    this.#create = create
+  }
+
+  of(scope: LimitScope, nowMs: number): Local {
+    let local = this.#scopes.get(scope.id)
+    if (!local) {
+      local = this.#create(scope, nowMs)
+      this.#scopes.set(scope.id, local)
+    }
+    return local
+  }
+
+  get(id: LimitScope['id']): Local | undefined {
+    return this.#scopes.get(id)
+  }
+
+  all(): Local[] {
+    return [...this.#scopes.values()]
+  }
+
+  get size(): number {
+    return this.#scopes.size
+  }
+
+  /**
+   * Call before scopes are added: a new one is idle too. For each that may be added, two are checked, so that a round
+   * over M of them ends before M/2 new ones are there, and the table holds at most about twice as many as were in use
+   * during a round.
+   */
+  forgetIdle(nowMs: number, added: number): void {
+    for (let check = 0; check < added * 2; check++) {
+      const next = this.#round.next()
+      if (next.done) {
+        // A map's iterator sees additions and survives deletions, but once done it stays done.
+        this.#round = this.#scopes.entries()
+        return
       }
-    },
+      const [id, local] = next.value
+      if (isIdle(local, nowMs)) this.#scopes.delete(id)
+    }
   }
 }
 
-/** All loads have room; only from here on something is taken. */
-function begin(loads: readonly ScopeLoad[], tokens: number, readMs: () => number): Admission {
-  const reservations: (Reservation | undefined)[] = loads.map((load) => load.begin(tokens))
-  let ended = false
-  return {
-    kind: 'admitted',
-    state: statesOf(loads),
-    end(actualTokens = 0) {
-      assert(!ended, 'an admission ends once')
-      ended = true
-      const tokens = wholeTokens(actualTokens)
-      const nowMs = readMs()
-      for (const [at, load] of loads.entries()) load.end(nowMs, reservations[at], tokens)
-    },
-  }
-}
-
-function wholeTokens(tokens: number): number {
-  // A number that is none would stay in a bucket for ever.
-  assert(tokens >= 0, 'tokens are counted from 0')
-  return Math.min(tokensMax, Math.ceil(tokens))
-}
-
-function statesOf(loads: readonly ScopeLoad[]): LimitStates {
-  let requests: LimitState | undefined
-  let tokens: LimitState | undefined
-  for (const load of loads) {
-    requests = tighter(requests, load.requests)
-    tokens = tighter(tokens, load.tokens)
-  }
-  return { ...(requests && { requests }), ...(tokens && { tokens }) }
-}
-
-/** The one with less left; where both have as much, the one that takes longer to be whole again. */
-function tighter(one: LimitState | undefined, other: LimitState | undefined): LimitState | undefined {
-  if (!one || !other) return one ?? other
-  if (one.remaining !== other.remaining) return one.remaining < other.remaining ? one : other
-  return one.resetMs >= other.resetMs ? one : other
+function isIdle({ running, arriving, asking, load, share }: LocalScope, nowMs: number): boolean {
+  if (running + arriving + asking > 0) return false
+  const buckets = [load.requests, load.tokens, share?.load.requests, share?.load.tokens]
+  return buckets.every((bucket) => usedUnitsAt(bucket, nowMs) === 0)
 }

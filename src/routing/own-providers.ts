@@ -10,7 +10,7 @@ import {
   mayBeSentTo,
   type OpenedCredential,
   type WorkspaceCredentials,
-} from '../tenancy/credentials/credential.ts'
+} from '../tenancy/credentials.ts'
 
 export interface OwnProvider {
   readonly provider: Provider

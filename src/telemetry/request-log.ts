@@ -6,7 +6,7 @@ import type { KeyId, ProjectId, RequestId, WorkspaceId } from '../kernel/ids.ts'
 import type { Database } from '../store/database.ts'
 import { templateOf } from '../store/insert-rows.ts'
 import { type RequestRow, writeRequests } from '../store/request-rows.ts'
-import type { Sql, SqlValue } from '../store/sql.ts'
+import type { Sql } from '../store/sql.ts'
 import { isStoreUnavailable } from '../store/sql-error.ts'
 import type { RequestRecord } from './request-record.ts'
 import { endOfLog, firstIdAt, type LoggedRequest, requestFromRow, requestRow, type StoredRow } from './request-row.ts'
@@ -137,43 +137,57 @@ async function findOfProject(sql: Sql, project: ProjectId, query: RequestQuery):
     .slice(0, query.limit)
 }
 
-/** The first filter that is given chooses the index. */
-const filterColumns = ['key_id', 'model', 'workspace_id', 'project_id'] as const
+/** Each has an index with the id. The first one that is given is read along; the other filters are applied here. */
+const indexedColumns = ['key_id', 'model', 'workspace_id'] as const
 /** How many rows are read at once where other filters leave some of them out. */
 const portionMin = 200
 
-/** Reads along one index and applies the other filters here, so that no planner can prefer a longer way. */
 async function findRows(sql: Sql, query: RequestQuery): Promise<StoredRow[]> {
   const { keyId, model, workspaceId, projectId, limit } = query
   const wanted = { key_id: keyId, model, workspace_id: workspaceId, project_id: projectId }
-  const [first, ...others] = filterColumns.filter((column) => wanted[column] !== undefined)
+  const first = indexedColumns.find((column) => wanted[column] !== undefined)
+  const others = Object.entries(wanted).filter(([column, value]) => value !== undefined && column !== first)
   const portion = others.length === 0 ? limit : Math.max(limit, portionMin)
   const [since, end] = idRange(query)
   const found: StoredRow[] = []
   for (let before = end; ; ) {
-    const conditions: readonly (readonly [text: string, value: SqlValue])[] = [
-      ['SELECT * FROM requests WHERE id >= ', since],
-      [' AND id < ', before],
-      ...(first === undefined ? [] : [[` AND ${first} = `, wanted[first] ?? null] as const]),
-      [`${codeCondition(query)} ORDER BY id DESC LIMIT `, BigInt(portion)],
-    ]
-    const statement = templateOf([...conditions.map(([text]) => text), ''])
-    const rows = await sql<StoredRow>(statement, ...conditions.map(([, value]) => value))
-    for (const row of rows) if (others.every((column) => row[column] === wanted[column])) found.push(row)
+    const rows = await findAlong(sql, first, wanted[first ?? 'key_id'], { ...query, since, before, limit: portion })
+    found.push(...rows.filter((row) => others.every(([column, value]) => row[column as keyof StoredRow] === value)))
     if (found.length >= limit || rows.length < portion) return found.slice(0, limit)
-    before = rows.at(-1)?.id ?? since
+    before = rows.at(-1)?.id ?? before
   }
 }
 
-function codeCondition({ outcome }: RequestQuery): string {
-  return outcome === undefined ? '' : ` AND code IS ${outcome === 'ok' ? '' : 'NOT '}NULL`
+/** Compares pairs, because a planner may follow only the index of that pair then, and no other in the order of ids. */
+function findAlong(
+  sql: Sql,
+  column: (typeof indexedColumns)[number] | undefined,
+  value = '',
+  query: RequestQuery & { readonly since: string; readonly before: RequestId },
+): Promise<StoredRow[]> {
+  const { since, before, outcome } = query
+  const code = outcome === undefined ? '' : ` AND code IS ${outcome === 'ok' ? '' : 'NOT '}NULL`
+  const limit = BigInt(query.limit)
+  if (column === undefined) {
+    const texts = ['SELECT * FROM requests WHERE id >= ', ' AND id < ', `${code} ORDER BY id DESC LIMIT `, '']
+    return sql<StoredRow>(templateOf(texts), since, before, limit)
+  }
+  const texts = [
+    `SELECT * FROM requests WHERE (${column}, id) >= (`,
+    ', ',
+    `) AND (${column}, id) < (`,
+    ', ',
+    `)${code} ORDER BY ${column} DESC, id DESC LIMIT `,
+    '',
+  ]
+  return sql<StoredRow>(templateOf(texts), value, since, value, before, limit)
 }
 
 /** A time has 48 bits in an id. */
 const lastMoment = 2 ** 48 - 1
 
-function idRange({ from, to, before = endOfLog }: RequestQuery): readonly [since: string, before: string] {
-  const idAt = (time: number): string => firstIdAt(Math.min(lastMoment, Math.max(0, Math.floor(time))))
+function idRange({ from, to, before = endOfLog }: RequestQuery): readonly [since: string, before: RequestId] {
+  const idAt = (time: number): RequestId => firstIdAt(Math.min(lastMoment, Math.max(0, Math.floor(time))))
   const end = to === undefined ? endOfLog : idAt(to)
   return [from === undefined ? '' : idAt(from), end < before ? end : before]
 }

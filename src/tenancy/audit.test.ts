@@ -2,8 +2,7 @@ import { expect, test } from 'bun:test'
 import { forEachEngine, type TestEngine } from '../../test/parts/engines.ts'
 import type { Database } from '../store/database.ts'
 import { openDatabase } from '../store/open-database.ts'
-import { appendAudit, auditHash, listAudit } from './audit.ts'
-import { verifyAudit } from './verify-audit.ts'
+import { appendAudit, auditHash, listAudit, verifyAudit } from './audit.ts'
 
 function append(database: Database, object: string, at = 1): Promise<void> {
   const entry = { actor: 'cli', at, action: 'key.revoke', object, details: { overlap_seconds: 60 } } as const

@@ -10,8 +10,7 @@ import { type ApiKey, createApiKey, createVerifier } from './api-key.ts'
 import { createAuthenticator } from './authenticate.ts'
 import type { Caller } from './caller.ts'
 import { createKey, type KeyWish, revokeKey, rotateKey } from './keys.ts'
-import { updateProject } from './projects.ts'
-import { insertProject, insertWorkspace } from './records.ts'
+import { insertProject, insertWorkspace, updateProject } from './workspaces.ts'
 
 const pepper = Uint8Array.from({ length: 32 }, (_, at) => at)
 const computeVerifier = createVerifier(pepper)

@@ -1,18 +1,14 @@
 // From the headers of a request to its caller. On the path of every request: a key seen in the last seconds is answered
 // without a promise. Of a key that is refused at most the last four characters are shown, of anything else nothing.
 
-import type { Clock } from '../kernel/clock.ts'
-import { isoTime } from '../kernel/clock.ts'
+import { type Clock, isoTime } from '../kernel/clock.ts'
 import { Failure } from '../kernel/failure.ts'
 import type { KeyId, ProjectId, WorkspaceId } from '../kernel/ids.ts'
 import type { Database } from '../store/database.ts'
 import { isStoreUnavailable } from '../store/sql-error.ts'
 import { type ApiKey, apiKeyLength, createVerifier, hasApiKeyForm, lastFour } from './api-key.ts'
-import type { Caller } from './caller.ts'
-import { createFindKey, type StoredKey } from './find-key.ts'
-import { createKeyCache } from './key-cache.ts'
+import { type Caller, createFindKey, createKeyCache, createRehash, type StoredKey } from './caller.ts'
 import type { Limits } from './limits.ts'
-import { createRehash } from './rehash.ts'
 
 export interface AuthenticatorOptions {
   readonly database: Database

@@ -1,11 +1,19 @@
-// Who is calling, as everything after authentication sees it. Holds no secret and no part of one. Made once for each
-// remembered key and never changed, so that a request adds nothing.
+// Looks a key up by its verifier. The answer says what is stored, not whether the key is good: that depends on the time
+// and is judged anew for every request.
 
+import { timingSafeEqual } from 'node:crypto'
+import type { Clock } from '../kernel/clock.ts'
 import type { KeyId, ProjectId, WorkspaceId } from '../kernel/ids.ts'
 import type { IpRange } from '../kernel/ip-range.ts'
-import type { Allowlist } from './allowlist.ts'
-import type { LimitScope } from './limits.ts'
+import type { Database } from '../store/database.ts'
+import { type Sql, timeFromSql } from '../store/sql.ts'
+import { type Allowlist, createAllowlistPool, rangesOf, sourcesFromSql } from './allowlist.ts'
+import { hasLimits, type LimitScope, type Limits, limitsFromSql } from './limits.ts'
 
+/**
+ * As everything after authentication sees it. Holds no secret and no part of one. Created once for each cached key and
+ * never changed.
+ */
 export interface Caller {
   readonly keyId: KeyId
   readonly keyName: string
@@ -21,4 +29,266 @@ export interface Caller {
   readonly sharesRoutes: boolean
   /** Where the key may be used from; undefined = anywhere. See `allowsSource`. */
   readonly sources: readonly IpRange[] | undefined
+}
+
+export interface StoredKey {
+  readonly caller: Caller
+  /** From then on it is not accepted; undefined = never. */
+  readonly expiresAt: number | undefined
+  readonly revokedAt: number | undefined
+  /** The secret that was sent is not the key's any more; undefined = it is. */
+  readonly rotated: { readonly at: number; readonly endsAt: number } | undefined
+}
+
+interface KeyRow {
+  readonly verifier: string
+  readonly rotated_at: bigint | null
+  readonly ends_at: bigint | null
+  readonly key_id: KeyId
+  readonly key_name: string
+  readonly expires_at: bigint | null
+  readonly revoked_at: bigint | null
+  readonly key_models: string | null
+  readonly key_limits: string | null
+  readonly sources: string | null
+  readonly project_id: ProjectId
+  readonly project_name: string
+  readonly project_models: string | null
+  readonly project_limits: string | null
+  readonly workspace_id: WorkspaceId
+  readonly workspace_name: string
+  readonly workspace_limits: string | null
+  readonly shares_routes: bigint
+}
+
+/** `previous`: the verifier under the pepper that a rotation of the master secret leaves behind. */
+export type FindKey = (verifier: string, previous?: string) => Promise<StoredKey | undefined>
+
+/** A key that was found under the previous pepper. */
+export interface StaleVerifier {
+  readonly stored: string
+  readonly replacement: string
+}
+
+/** `keyLimits`: what holds for a key that sets nothing else itself. `onStale` must cost next to nothing. */
+export function createFindKey(
+  database: Database,
+  keyLimits: () => Limits,
+  onStale: (stale: StaleVerifier) => void = () => {},
+): FindKey {
+  const allowlistOf = createAllowlistPool()
+  return async (verifier, previous = verifier) => {
+    const row = await readKey(database, verifier, previous)
+    if (row === undefined) return undefined
+    // The database compared with its own rules (collation, early exit); this comparison is ours.
+    if (!sameVerifier(row.verifier, verifier)) {
+      if (!sameVerifier(row.verifier, previous)) return undefined
+      onStale({ stored: row.verifier, replacement: verifier })
+    }
+    return {
+      caller: Object.freeze({
+        keyId: row.key_id,
+        keyName: row.key_name,
+        projectId: row.project_id,
+        projectName: row.project_name,
+        workspaceId: row.workspace_id,
+        workspaceName: row.workspace_name,
+        allow: Object.freeze([row.project_models, row.key_models].map(allowlistOf).filter(isList)),
+        limits: limitsOf(row, keyLimits()),
+        sharesRoutes: row.shares_routes === 1n,
+        sources: rangesOf(sourcesFromSql(row.sources)),
+      }),
+      expiresAt: timeFromSql(row.expires_at),
+      revokedAt: timeFromSql(row.revoked_at),
+      rotated:
+        row.rotated_at === null || row.ends_at === null
+          ? undefined
+          : { at: timeFromSql(row.rotated_at), endsAt: timeFromSql(row.ends_at) },
+    }
+  }
+}
+
+/**
+ * One statement, by unique indexes alone: the secret in use, or one that a rotation replaced. Also for both peppers: a
+ * verifier that changes between two questions would be found by neither.
+ */
+async function readKey({ sql }: Database, verifier: string, previous: string): Promise<KeyRow | undefined> {
+  const [row] = await sql<KeyRow>`
+    SELECT s.verifier, s.rotated_at, s.ends_at, k.id AS key_id, k.name AS key_name, k.expires_at, k.revoked_at,
+      k.models AS key_models, k.limits AS key_limits, k.sources,
+      p.id AS project_id, p.name AS project_name, p.models AS project_models, p.limits AS project_limits,
+      w.id AS workspace_id, w.name AS workspace_name, w.limits AS workspace_limits, w.shares_routes
+    FROM (SELECT verifier, id AS key_id, CAST(NULL AS BIGINT) AS rotated_at, CAST(NULL AS BIGINT) AS ends_at
+        FROM api_keys WHERE verifier IN (${verifier}, ${previous})
+      UNION ALL SELECT verifier, key_id, rotated_at, ends_at FROM rotated_secrets
+        WHERE verifier IN (${verifier}, ${previous})) s
+    JOIN api_keys k ON k.id = s.key_id JOIN projects p ON p.id = k.project_id
+    JOIN workspaces w ON w.id = p.workspace_id`
+  return row
+}
+
+function sameVerifier(stored: string, computed: string): boolean {
+  return stored.length === computed.length && timingSafeEqual(Buffer.from(stored), Buffer.from(computed))
+}
+
+function isList(list: Allowlist | undefined): list is Allowlist {
+  return list !== undefined
+}
+
+const unlimited: readonly LimitScope[] = Object.freeze([])
+
+function limitsOf(row: KeyRow, keyLimits: Limits): readonly LimitScope[] {
+  const ofKey = Object.freeze({ ...keyLimits, ...limitsFromSql(row.key_limits) })
+  const scopes: LimitScope[] = [
+    { kind: 'key', id: row.key_id, name: row.key_name, limits: ofKey },
+    { kind: 'project', id: row.project_id, name: row.project_name, limits: limitsFromSql(row.project_limits) },
+    { kind: 'workspace', id: row.workspace_id, name: row.workspace_name, limits: limitsFromSql(row.workspace_limits) },
+  ]
+  const limited = scopes.filter(({ limits }) => hasLimits(limits))
+  return limited.length === 0 ? unlimited : Object.freeze(limited.map((scope) => Object.freeze(scope)))
+}
+
+// Remembers looked-up keys for a few seconds, by the whole verifier, so that a hit costs no promise and no query.
+// Unknown keys are remembered apart and bounded apart: a flood of invented ones cannot push out those in use.
+
+/** About 1 KB each, 10 MB in all; a key with the longest lists of its own takes some 20 KB. */
+const knownMax = 10_000
+const unknownMax = 10_000
+
+export interface KeyCacheOptions {
+  readonly load: FindKey
+  readonly clock: Clock
+  /** How long a change made elsewhere may go unnoticed. */
+  readonly ttlMs: number
+}
+
+export interface KeyCache {
+  /**
+   * undefined = no such key. A promise only when the database has to be asked; `previous` is computed only then: what
+   * the verifier was under the pepper that a rotation of the master secret leaves behind.
+   */
+  find(verifier: string, previous?: () => string): StoredKey | undefined | Promise<StoredKey | undefined>
+  /** What is remembered of a key that exists, without a query. */
+  peek(verifier: string): StoredKey | undefined
+  /** Of a key, or of all keys of a project or workspace. */
+  invalidate(id: KeyId | ProjectId | WorkspaceId): void
+  /** Of every key that exists. */
+  invalidateAll(): void
+}
+
+interface Entry {
+  readonly key: StoredKey | undefined
+  readonly loadedMs: number
+}
+
+export function createKeyCache({ load, clock, ttlMs }: KeyCacheOptions): KeyCache {
+  const known = new Map<string, Entry>()
+  const unknown = new Map<string, Entry>()
+  /** One query per key at a time, however many requests wait for it. */
+  const loading = new Map<string, Promise<StoredKey | undefined>>()
+
+  function startLoading(verifier: string, previous: (() => string) | undefined): Promise<StoredKey | undefined> {
+    // The age counts from the question, not from the answer: what is read may have changed while it travelled.
+    const loadedMs = clock.monotonicMs()
+    const answer = load(verifier, previous?.())
+      .then((key) => {
+        // Not remembered if an invalidation came in between: the answer may be from before it.
+        if (loading.get(verifier) === answer) remember(verifier, { key, loadedMs })
+        return key
+      })
+      .finally(() => {
+        if (loading.get(verifier) === answer) loading.delete(verifier)
+      })
+    loading.set(verifier, answer)
+    return answer
+  }
+
+  function remember(verifier: string, entry: Entry): void {
+    known.delete(verifier)
+    unknown.delete(verifier)
+    if (entry.key === undefined) put(unknown, verifier, entry, unknownMax)
+    else put(known, verifier, entry, knownMax)
+  }
+
+  const isYoung = ({ loadedMs }: Entry): boolean => clock.monotonicMs() - loadedMs < ttlMs
+
+  return {
+    peek(verifier) {
+      const entry = known.get(verifier)
+      return entry !== undefined && isYoung(entry) ? entry.key : undefined
+    },
+    find(verifier, previous) {
+      const entry = known.get(verifier) ?? unknown.get(verifier)
+      if (entry !== undefined && isYoung(entry)) return entry.key
+      return loading.get(verifier) ?? startLoading(verifier, previous)
+    },
+    invalidate(id) {
+      // Whom a running query is about is not known yet, so all of them are asked again.
+      loading.clear()
+      for (const [verifier, { key }] of known) {
+        if (key === undefined) continue
+        const { keyId, projectId, workspaceId } = key.caller
+        if (keyId === id || projectId === id || workspaceId === id) known.delete(verifier)
+      }
+    },
+    invalidateAll() {
+      loading.clear()
+      known.clear()
+    },
+  }
+}
+
+/** A Map iterates in the order of insertion, and entries live seconds: the first is the oldest and goes. */
+function put(entries: Map<string, Entry>, verifier: string, entry: Entry, max: number): void {
+  if (entries.size >= max) {
+    const oldest = entries.keys().next()
+    if (!oldest.done) entries.delete(oldest.value)
+  }
+  entries.set(verifier, entry)
+}
+
+// Moves keys from the pepper of the previous master secret to the current one: a key's secret is known only while it is
+// used, so each moves when it is. In the background and a few at a time; what is not written now is met again.
+
+/** Rows in one transaction: on the embedded engine it keeps the commits of settlements waiting. */
+const portionMax = 50
+/** More than are waiting at once in any orderly rotation; what does not fit moves at a later use. */
+const waitingMax = 10_000
+
+export function createRehash(database: Database, version: bigint): (stale: StaleVerifier) => void {
+  /** By the verifier that is stored. */
+  const waiting = new Map<string, string>()
+  let isRunning = false
+
+  async function run(): Promise<void> {
+    isRunning = true
+    try {
+      while (waiting.size > 0) {
+        const portion = [...waiting].slice(0, portionMax)
+        for (const [stored] of portion) waiting.delete(stored)
+        await database.transaction((sql) => move(sql, portion, version))
+      }
+    } catch {
+      // The database is busy or closing. Whoever uses the key next is found under the previous pepper again.
+      waiting.clear()
+    } finally {
+      isRunning = false
+    }
+  }
+
+  return ({ stored, replacement }) => {
+    if (waiting.size < waitingMax) waiting.set(stored, replacement)
+    if (!isRunning) void run()
+  }
+}
+
+/** In one order on every replica, so that none waits for another in a circle. */
+async function move(sql: Sql, portion: readonly (readonly [string, string])[], version: bigint): Promise<void> {
+  for (const [stored, replacement] of portion.toSorted(([a], [b]) => (a < b ? -1 : 1))) {
+    const moved = await sql`UPDATE api_keys SET verifier = ${replacement}, pepper_version = ${version}
+      WHERE verifier = ${stored} RETURNING id`
+    if (moved.length > 0) continue
+    await sql`UPDATE rotated_secrets SET verifier = ${replacement}, pepper_version = ${version}
+      WHERE verifier = ${stored}`
+  }
 }

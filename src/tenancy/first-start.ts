@@ -10,8 +10,9 @@ import type { DataFolder } from '../store/data-folder.ts'
 import type { Database } from '../store/database.ts'
 import type { Sql } from '../store/sql.ts'
 import { type ApiKey, createApiKey, createVerifier, hasApiKeyForm } from './api-key.ts'
-import { insertKey, insertProject, insertWorkspace } from './records.ts'
+import { insertKey } from './keys.ts'
 import { confirmSecret, deriveSubkey, type MasterSecret } from './secrets.ts'
+import { insertProject, insertWorkspace } from './workspaces.ts'
 
 const firstKeyFile = 'first-key'
 /** A row of `installation` from the key's creation until it was shown. Installations from before have none. */

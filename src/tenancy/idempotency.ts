@@ -3,7 +3,7 @@
 
 import { assert } from '../kernel/assert.ts'
 import { type Sql, timeToSql } from '../store/sql.ts'
-import { open, seal } from './credentials/aes-gcm.ts'
+import { open, seal } from './envelope.ts'
 
 export interface KeyedRequest {
   /** Where the key counts: the same key under another scope is another key. */

@@ -3,20 +3,28 @@
 // invalidates the key where requests are authenticated.
 
 import { assert } from '../kernel/assert.ts'
+import type { Clock } from '../kernel/clock.ts'
 import { type Failure, invalidRequest } from '../kernel/failure.ts'
-import { isId, type KeyId, type ProjectId, type WorkspaceId } from '../kernel/ids.ts'
+import { createId, isId, type KeyId, type ProjectId, type WorkspaceId } from '../kernel/ids.ts'
+import type { Database } from '../store/database.ts'
 import { type Sql, timeFromSql, timeToSql } from '../store/sql.ts'
-import { checkModels, modelsFromSql } from './allowlist.ts'
-import { type ApiKey, type ComputeVerifier, createApiKey } from './api-key.ts'
-import { type Act, appendAudit } from './audit.ts'
-import { checkName } from './check-name.ts'
-import { auditedLimits, checkLimits, type Limits, limitsFromSql } from './limits.ts'
-import { type ManagedBy, managerOf, refuseChange } from './managed.ts'
-import { afterCursor, type Page, type PageQuery, pageOf, rowsWanted } from './page.ts'
-import { getProject } from './projects.ts'
-import { insertKey } from './records.ts'
-import { replaceSecret } from './replace-secret.ts'
-import { checkSources, sourcesFromSql } from './sources.ts'
+import { checkModels, checkSources, modelsFromSql, modelsToSql, sourcesFromSql, sourcesToSql } from './allowlist.ts'
+import { type ApiKey, type ComputeVerifier, createApiKey, lastFour } from './api-key.ts'
+import { appendAudit } from './audit.ts'
+import { auditedLimits, checkLimits, type Limits, limitsFromSql, limitsToSql } from './limits.ts'
+import {
+  type Act,
+  afterCursor,
+  checkName,
+  type ManagedBy,
+  managerOf,
+  type Page,
+  type PageQuery,
+  pageOf,
+  refuseChange,
+  rowsWanted,
+} from './management.ts'
+import { getProject } from './workspaces.ts'
 
 export interface KeyInfo {
   readonly id: KeyId
@@ -208,4 +216,119 @@ function keyFromRow(row: KeyInfoRow): KeyInfo {
     lastUsedAt: timeFromSql(row.last_used_at),
     managedBy: row.managed_by,
   }
+}
+
+// Gives a key another secret and says how long the one it had lives on. It neither makes the secret nor shows one.
+
+export interface NewSecret {
+  readonly secret: ApiKey
+  readonly overlapMs: number
+  readonly act: Act
+  readonly computeVerifier: ComputeVerifier
+}
+
+/** False if the key is revoked. */
+export async function replaceSecret(sql: Sql, id: KeyId, replacement: NewSecret): Promise<boolean> {
+  const { secret, overlapMs, act, computeVerifier } = replacement
+  // Written before it is read: a twin on another replica then replaces the secret that this one leaves behind.
+  const [old] = await sql<{ verifier: string; pepper_version: bigint }>`UPDATE api_keys SET last4 = ${lastFour(secret)}
+    WHERE id = ${id} AND revoked_at IS NULL RETURNING verifier, pepper_version`
+  if (!old) return false
+  const endsAt = timeToSql(act.at + overlapMs)
+  // Secrets of earlier rotations must not outlive the one they led to: without an overlap only the new one is good.
+  await sql`UPDATE rotated_secrets SET ends_at = CASE WHEN rotated_at > ${endsAt} THEN rotated_at ELSE ${endsAt} END
+    WHERE key_id = ${id} AND ends_at > ${endsAt}`
+  const row = {
+    verifier: old.verifier,
+    key_id: id,
+    pepper_version: old.pepper_version,
+    rotated_at: timeToSql(act.at),
+    ends_at: endsAt,
+  }
+  await sql`INSERT INTO rotated_secrets ${sql([row])}`
+  await sql`UPDATE api_keys SET verifier = ${computeVerifier(secret)}, pepper_version = ${computeVerifier.version}
+    WHERE id = ${id}`
+  return true
+}
+
+// When each key was used last: noted in memory on the request's path, written in the background. What was noted since
+// the last flush is lost in a crash, and nothing depends on it.
+
+/** How often to flush: each key is written at most once in that time. */
+export const lastUsedFlushMs = 60_000
+
+export interface LastUsed {
+  note(keyId: KeyId): void
+  /** Writes what was noted; never throws. What could not be written is kept for the next time. */
+  flush(): Promise<void>
+}
+
+export interface LastUsedOptions {
+  readonly database: Database
+  readonly clock: Clock
+  onFault(thrown: unknown): void
+}
+
+/** Rows in one transaction: on the embedded engine it keeps the commits of settlements waiting. */
+const portionMax = 128
+
+export function createLastUsed({ database, clock, onFault }: LastUsedOptions): LastUsed {
+  let noted = new Map<KeyId, number>()
+
+  return {
+    note: (keyId) => void noted.set(keyId, clock.now()),
+    async flush() {
+      const pending = noted
+      noted = new Map()
+      // Replicas write the same keys; in one order none of them waits for another in a circle.
+      const uses = [...pending].sort(([a], [b]) => (a < b ? -1 : 1))
+      while (uses.length > 0) {
+        const portion = uses.slice(0, portionOf(uses.length))
+        try {
+          await database.transaction((sql) => writeUses(sql, portion))
+        } catch (thrown) {
+          for (const [keyId, at] of uses) if (!noted.has(keyId)) noted.set(keyId, at)
+          return onFault(thrown)
+        }
+        uses.splice(0, portion.length)
+      }
+    },
+  }
+}
+
+async function writeUses(sql: Sql, uses: readonly (readonly [KeyId, number])[]): Promise<void> {
+  const rows = uses.map(([keyId, at]) => ({ key_id: keyId, last_used_at: timeToSql(at) }))
+  await sql`INSERT INTO key_uses ${sql(rows)} ON CONFLICT (key_id) DO UPDATE
+    SET last_used_at = excluded.last_used_at WHERE excluded.last_used_at > key_uses.last_used_at`
+}
+
+/** Powers of two: PostgreSQL keeps every text it has prepared, so there are eight of them. */
+function portionOf(count: number): number {
+  return Math.min(portionMax, 2 ** Math.floor(Math.log2(count)))
+}
+
+export interface NewKey {
+  readonly projectId: ProjectId
+  readonly name: string
+  readonly key: ApiKey
+  readonly createdAt: number
+  readonly expiresAt?: number | undefined
+  /** Narrows the project's allowlist. */
+  readonly models?: readonly string[] | undefined
+  readonly limits?: Limits | undefined
+  /** Addresses and ranges it may be used from. */
+  readonly sources?: readonly string[] | undefined
+  readonly managedBy?: ManagedBy
+}
+
+export async function insertKey(sql: Sql, key: NewKey, computeVerifier: ComputeVerifier): Promise<KeyId> {
+  const id = createId('key')
+  await sql`INSERT INTO api_keys (id, project_id, workspace_id, name, verifier, pepper_version, last4, created_at,
+      expires_at, models, limits, sources, managed_by)
+    VALUES (${id}, ${key.projectId}, (SELECT workspace_id FROM projects WHERE id = ${key.projectId}), ${key.name},
+      ${computeVerifier(key.key)}, ${computeVerifier.version}, ${lastFour(key.key)}, ${timeToSql(key.createdAt)},
+      ${key.expiresAt === undefined ? null : timeToSql(key.expiresAt)}, ${modelsToSql(key.models)},
+      ${limitsToSql(key.limits ?? {})}, ${sourcesToSql(key.sources)},
+      ${key.managedBy ?? 'api'})`
+  return id
 }

@@ -5,11 +5,9 @@ import { createId } from '../kernel/ids.ts'
 import type { Nano } from '../kernel/money.ts'
 import { createApiKey, createVerifier } from './api-key.ts'
 import { listAudit } from './audit.ts'
-import { getKey } from './keys.ts'
+import { getKey, insertKey } from './keys.ts'
 import { checkLimits, hasLimits, type Limits, limitsFromSql, limitsToSql, putLimits } from './limits.ts'
-import { getProject } from './projects.ts'
-import { insertKey, insertProject, insertWorkspace } from './records.ts'
-import { getWorkspace } from './workspaces.ts'
+import { getProject, getWorkspace, insertProject, insertWorkspace } from './workspaces.ts'
 
 const act = { actor: 'cli', at: 1 }
 const all: Limits = {

@@ -6,8 +6,8 @@ import { type Failure, invalidRequest } from '../kernel/failure.ts'
 import { isId, type KeyId, type ProjectId, type WorkspaceId } from '../kernel/ids.ts'
 import { formatUsd, type Nano } from '../kernel/money.ts'
 import type { Sql } from '../store/sql.ts'
-import { type Act, appendAudit } from './audit.ts'
-import { type ManagedBy, refuseChange } from './managed.ts'
+import { appendAudit } from './audit.ts'
+import { type Act, type ManagedBy, refuseChange } from './management.ts'
 
 /** Absent = unlimited. */
 export interface Limits {

@@ -7,7 +7,7 @@ import type { Clock } from '../kernel/clock.ts'
 import type { ReplicaId, RequestId } from '../kernel/ids.ts'
 import type { Database } from '../store/database.ts'
 import { timeFromSql, timeToSql } from '../store/sql.ts'
-import { open, seal } from './credentials/aes-gcm.ts'
+import { open, seal } from './envelope.ts'
 import {
   insertOrRead,
   type KeyedGeneration,

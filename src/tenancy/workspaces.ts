@@ -1,14 +1,24 @@
 // Workspaces: who pays. What writes runs inside a transaction of the caller's and leaves an audit entry in it.
 
 import type { Failure } from '../kernel/failure.ts'
-import { isId, type WorkspaceId } from '../kernel/ids.ts'
-import { type Sql, timeFromSql } from '../store/sql.ts'
-import { type Act, appendAudit } from './audit.ts'
-import { checkName } from './check-name.ts'
+import { createId, isId, type ProjectId, type WorkspaceId } from '../kernel/ids.ts'
+import { type Sql, timeFromSql, timeToSql } from '../store/sql.ts'
+import { checkModels, modelsFromSql, modelsToSql } from './allowlist.ts'
+import { appendAudit } from './audit.ts'
 import { type Limits, limitsFromSql } from './limits.ts'
-import { type ManagedBy, managerOf, refuseChange } from './managed.ts'
-import { afterCursor, type Page, type PageQuery, pageOf, rowsWanted } from './page.ts'
-import { insertWorkspace } from './records.ts'
+import {
+  type Act,
+  afterCursor,
+  checkName,
+  type ManagedBy,
+  managerOf,
+  type Page,
+  type PageQuery,
+  pageOf,
+  refuseChange,
+  rowsWanted,
+} from './management.ts'
+import { forgetReplays } from './replay-rows.ts'
 
 export interface Workspace {
   readonly id: WorkspaceId
@@ -89,4 +99,175 @@ function workspaceFromRow(row: WorkspaceRow): Workspace {
     sharesRoutes: row.shares_routes === 1n,
     managedBy: row.managed_by,
   }
+}
+
+// Projects: they group keys and say which models those may see. What writes runs inside a transaction of the caller's
+// and leaves an audit entry in it.
+
+export interface Project {
+  readonly id: ProjectId
+  readonly workspaceId: WorkspaceId
+  readonly name: string
+  /** Ids and `prefix/*` patterns; undefined = every model. */
+  readonly models: readonly string[] | undefined
+  readonly createdAt: number
+  readonly limits: Limits
+  readonly managedBy: ManagedBy
+}
+
+interface ProjectRow {
+  readonly id: ProjectId
+  readonly workspace_id: WorkspaceId
+  readonly name: string
+  readonly models: string | null
+  readonly created_at: bigint
+  readonly limits: string | null
+  readonly managed_by: ManagedBy
+}
+
+export interface ProjectWish {
+  readonly workspaceId: string
+  readonly name: string
+  readonly models?: readonly string[] | undefined
+}
+
+/** `not found`: the workspace. */
+export async function createProject(sql: Sql, wish: ProjectWish, act: Act): Promise<Project | 'not found' | Failure> {
+  const { name, models } = wish
+  const wrong = checkName(name) ?? checkModels(models ?? [])
+  if (wrong) return wrong
+  const workspace = await getWorkspace(sql, wish.workspaceId)
+  if (workspace === 'not found') return workspace
+  const managedBy = managerOf(act)
+  const id = await insertProject(sql, { workspaceId: workspace.id, name, models, createdAt: act.at, managedBy })
+  const details = { workspace: workspace.id, models: models ?? null }
+  await appendAudit(sql, { ...act, action: 'project.create', object: id, details })
+  return { id, workspaceId: workspace.id, name, models, createdAt: act.at, limits: {}, managedBy }
+}
+
+export interface ProjectChange {
+  readonly name?: string | undefined
+  /** The whole new list; null = every model. */
+  readonly models?: readonly string[] | null | undefined
+}
+
+/** What is left out stays as it is. */
+export async function updateProject(
+  sql: Sql,
+  id: string,
+  { name, models }: ProjectChange,
+  act: Act,
+): Promise<Project | 'not found' | Failure> {
+  const wrong = (name === undefined ? undefined : checkName(name)) ?? checkModels(models ?? [])
+  if (wrong) return wrong
+  const project = await getProject(sql, id)
+  if (project === 'not found' || (name === undefined && models === undefined)) return project
+  const refusal = refuseChange('project', project, act)
+  if (refusal) return refusal
+  if (name !== undefined) await sql`UPDATE projects SET name = ${name} WHERE id = ${project.id}`
+  if (models !== undefined) {
+    await sql`UPDATE projects SET models = ${modelsToSql(models ?? undefined)} WHERE id = ${project.id}`
+  }
+  const details = { ...(name === undefined ? {} : { renamed: true }), ...(models === undefined ? {} : { models }) }
+  await appendAudit(sql, { ...act, action: 'project.update', object: project.id, details })
+  return await getProject(sql, project.id)
+}
+
+export async function listProjects(sql: Sql, workspaceId: WorkspaceId, page: PageQuery): Promise<Page<Project>> {
+  const rows = await sql<ProjectRow>`SELECT * FROM projects WHERE workspace_id = ${workspaceId}
+    AND id > ${afterCursor(page)} ORDER BY id LIMIT ${rowsWanted(page)}`
+  return pageOf(rows.map(projectFromRow), page)
+}
+
+export async function getProject(sql: Sql, id: string): Promise<Project | 'not found'> {
+  if (!isId('prj', id)) return 'not found'
+  const [row] = await sql<ProjectRow>`SELECT * FROM projects WHERE id = ${id}`
+  return row ? projectFromRow(row) : 'not found'
+}
+
+function projectFromRow(row: ProjectRow): Project {
+  return {
+    id: row.id,
+    workspaceId: row.workspace_id,
+    name: row.name,
+    models: modelsFromSql(row.models),
+    createdAt: timeFromSql(row.created_at),
+    limits: limitsFromSql(row.limits),
+    managedBy: row.managed_by,
+  }
+}
+
+// Takes out of a workspace what may belong to a person: names, keys, addresses, provider keys, kept answers. The rows
+// stay under their ids, because charges and the audit log name them; the money stays as it is. Requests are elsewhere.
+
+/** What stands in place of every name. */
+export const erasedName = 'erased'
+
+export interface Erased {
+  readonly id: WorkspaceId
+  /** Ended for good, and not erased before. */
+  readonly keys: number
+  readonly credentials: number
+}
+
+/** Inside a transaction of the caller's, who afterwards forgets what is cached of the workspace. May be repeated. */
+export async function eraseWorkspace(sql: Sql, id: string, act: Act): Promise<Erased | 'not found' | Failure> {
+  const known = await getWorkspace(sql, id)
+  if (known === 'not found') return known
+  const refusal = refuseChange('workspace', known, act)
+  if (refusal) return refusal
+  await sql`UPDATE workspaces SET name = ${erasedName} WHERE id = ${known.id}`
+  await sql`UPDATE projects SET name = ${erasedName} WHERE workspace_id = ${known.id}`
+  await sql`DELETE FROM rotated_secrets WHERE key_id IN (SELECT id FROM api_keys WHERE workspace_id = ${known.id})`
+  await sql`DELETE FROM key_uses WHERE key_id IN (SELECT id FROM api_keys WHERE workspace_id = ${known.id})`
+  // No key has such a verifier: it is no hash.
+  const keys = await sql`UPDATE api_keys SET name = ${erasedName}, verifier = 'erased ' || id, last4 = '',
+      sources = NULL, revoked_at = COALESCE(revoked_at, ${timeToSql(act.at)})
+    WHERE workspace_id = ${known.id} AND verifier <> 'erased ' || id RETURNING id`
+  const credentials = await sql`DELETE FROM credentials WHERE workspace_id = ${known.id} RETURNING id`
+  await forgetReplays(sql, known.id)
+  const counts = { keys: keys.length, credentials: credentials.length }
+  await appendAudit(sql, { ...act, action: 'workspace.erase', object: known.id, details: counts })
+  return { id: known.id, ...counts }
+}
+
+export interface NewWorkspace {
+  readonly name: string
+  readonly createdAt: number
+  readonly managedBy?: ManagedBy
+}
+
+export async function insertWorkspace(sql: Sql, workspace: NewWorkspace): Promise<WorkspaceId> {
+  const id = createId('ws')
+  const row = {
+    id,
+    name: workspace.name,
+    created_at: timeToSql(workspace.createdAt),
+    managed_by: workspace.managedBy ?? 'api',
+  }
+  await sql`INSERT INTO workspaces ${sql([row])}`
+  return id
+}
+
+export interface NewProject {
+  readonly workspaceId: WorkspaceId
+  readonly name: string
+  /** Ids and `prefix/*` patterns; undefined = every model. */
+  readonly models?: readonly string[] | undefined
+  readonly createdAt: number
+  readonly managedBy?: ManagedBy
+}
+
+export async function insertProject(sql: Sql, project: NewProject): Promise<ProjectId> {
+  const id = createId('prj')
+  const row = {
+    id,
+    workspace_id: project.workspaceId,
+    name: project.name,
+    models: modelsToSql(project.models),
+    created_at: timeToSql(project.createdAt),
+    managed_by: project.managedBy ?? 'api',
+  }
+  await sql`INSERT INTO projects ${sql([row])}`
+  return id
 }

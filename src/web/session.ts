@@ -4,8 +4,8 @@
 import { createHash, randomBytes } from 'node:crypto'
 import type { Clock } from '../kernel/clock.ts'
 import { Failure } from '../kernel/failure.ts'
-import type { AdminToken } from '../tenancy/admin-token.ts'
 import type { ConsoleSessions } from '../tenancy/console-sessions.ts'
+import type { AdminToken } from '../tenancy/secrets.ts'
 
 /** As recorded in the audit log. */
 export interface SessionActor {

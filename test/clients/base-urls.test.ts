@@ -1,5 +1,5 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { type Gateway, startGateway } from '../parts/gateway.ts'
+import { afterAll, describe, expect, test } from 'bun:test'
+import { startGateway } from '../parts/gateway.ts'
 import {
   chatClientNames,
   createChatClient,
@@ -9,10 +9,7 @@ import {
 
 // Base-URL habits differ: some clients want /v1 in it, some add it themselves, and people guess. Each guess works.
 
-let gateway: Gateway
-beforeAll(async () => {
-  gateway = await startGateway()
-})
+const gateway = await startGateway()
 afterAll(() => gateway.stop())
 
 const ask = { model: 'sandbox/echo', messages: [{ role: 'user' as const, content: 'hi there' }] }

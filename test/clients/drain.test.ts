@@ -1,5 +1,5 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { type Gateway, startGateway, upstreamConfig } from '../parts/gateway.ts'
+import { afterAll, expect, test } from 'bun:test'
+import { startGateway, upstreamConfig } from '../parts/gateway.ts'
 import {
   type ClientName,
   type ClientSettings,
@@ -11,43 +11,36 @@ import {
   messageClientNames,
   readError,
 } from '../parts/official-clients.ts'
-import { startUpstream, type Upstream } from '../parts/upstream.ts'
+import { startUpstream } from '../parts/upstream.ts'
 
 // A gateway that stops while it still works: what runs is finished, a request that was on its way is told to come back.
 
+const user = { role: 'user' as const, content: 'hi' }
 const names = [...chatClientNames, ...messageClientNames]
 const early = new Map<ClientName, NonNullable<ClientSettings['fetch']>>()
 /** Lets the provider end the stream that is running. */
 const release = Promise.withResolvers<void>()
-let upstream: Upstream
-let gateway: Gateway
-let running: Promise<string>
-let stopped: Promise<void>
 
-beforeAll(async () => {
-  upstream = startUpstream(async (_, reply) => {
-    await reply.startStream()
-    await reply.chunk(chunk({ role: 'assistant', content: 'half ' }, null))
-    await release.promise
-    await reply.chunk(chunk({ content: 'and half' }, 'stop'))
-    await reply.chunk('data: [DONE]\n\n')
-    await reply.finish()
-  })
-  gateway = await startGateway({ config: upstreamConfig(upstream.url) })
-  const client = createChatClient('openai 7', { baseURL: `${gateway.url}/v1`, apiKey: gateway.key })
-  const stream = client.chat.completions.stream({ model: 'test/chat', messages: [user] })
-  running = stream.finalContent().then(String)
-  await stream.emitted('content')
-  for (const name of names) early.set(name, await openEarly(gateway.url))
-  stopped = gateway.stop()
+const upstream = startUpstream(async (_, reply) => {
+  await reply.startStream()
+  await reply.chunk(chunk({ role: 'assistant', content: 'half ' }, null))
+  await release.promise
+  await reply.chunk(chunk({ content: 'and half' }, 'stop'))
+  await reply.chunk('data: [DONE]\n\n')
+  await reply.finish()
 })
+const gateway = await startGateway({ config: upstreamConfig(upstream.url) })
+const client = createChatClient('openai 7', { baseURL: `${gateway.url}/v1`, apiKey: gateway.key })
+const stream = client.chat.completions.stream({ model: 'test/chat', messages: [user] })
+const running = stream.finalContent().then(String)
+await stream.emitted('content')
+for (const name of names) early.set(name, await openEarly(gateway.url))
+const stopped = gateway.stop()
 afterAll(async () => {
   release.resolve()
   await stopped
   upstream.stop()
 })
-
-const user = { role: 'user' as const, content: 'hi' }
 
 function chunk(delta: object, finish: string | null): string {
   const choices = [{ index: 0, delta, finish_reason: finish }]

@@ -1,7 +1,7 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { afterAll, describe, expect, test } from 'bun:test'
 import type Anthropic from '@anthropic-ai/sdk'
 import type OpenAI from 'openai'
-import { type Gateway, startGateway } from '../parts/gateway.ts'
+import { startGateway } from '../parts/gateway.ts'
 import {
   type ClientName,
   chatClientNames,
@@ -16,10 +16,7 @@ import {
 // Every error that the gateway can give today, as the exception a program has to catch. What no client can provoke yet
 // is in src/kernel/failure.test.ts, a stream that breaks off in interruptions.test.ts, a drain in retries.test.ts.
 
-let gateway: Gateway
-beforeAll(async () => {
-  gateway = await startGateway({ env: { TOLLGATE_BODY_BYTES_MAX: '4096' } })
-})
+const gateway = await startGateway({ env: { TOLLGATE_BODY_BYTES_MAX: '4096' } })
 afterAll(() => gateway.stop())
 
 /** As the contract has them. */

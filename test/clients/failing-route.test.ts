@@ -1,35 +1,31 @@
 // A model whose only route fails for a moment, or permanently, as the official clients for JavaScript and Python see it.
 // The clients do not retry here: only the gateway does.
 
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
+import { afterAll, beforeEach, describe, expect, test } from 'bun:test'
 import { behave } from '../faults/misbehave.ts'
+import { createWallets, nanos } from '../money/wallets.ts'
 import { failFirst, hiccups } from '../parts/failing-provider.ts'
-import { type Gateway, requestRecords, startGateway, upstreamConfig } from '../parts/gateway.ts'
+import { requestRecords, startGateway, stopAll, upstreamConfig } from '../parts/gateway.ts'
 import { createJumpClock } from '../parts/jump-clock.ts'
 import { chatClientNames, isChatClient, messageClientNames, readError } from '../parts/official-clients.ts'
-import { startUpstream, type Upstream, type UpstreamHandler } from '../parts/upstream.ts'
+import { startUpstream, type UpstreamHandler } from '../parts/upstream.ts'
 import { pythonClients } from '../recipes/python.ts'
 import { createTalk } from './talk.ts'
 
-let gateway: Gateway
-let upstream: Upstream
 const clock = createJumpClock()
-/** Before each test: the balance, and how many requests were recorded. */
-let before = { balance: 0, records: 0 }
-beforeAll(async () => {
-  upstream = startUpstream(() => {})
-  gateway = await startGateway({ config: upstreamConfig(upstream.url), clock })
-})
+/** Before each test: the balance in nano-dollars, and how many requests were recorded. */
+let before = { balance: 0n, records: 0 }
+
+const upstream = startUpstream(() => {})
+const gateway = await startGateway({ config: upstreamConfig(upstream.url), clock })
+const wallets = createWallets(gateway)
 beforeEach(async () => {
   // After a day no failure of an earlier test counts against a route.
   clock.jump(86_400)
   upstream.calls.length = 0
-  before = { balance: await balance(), records: (await requestRecords(gateway, 0)).length }
+  before = { balance: (await wallets.read()).posted, records: (await requestRecords(gateway, 0)).length }
 })
-afterAll(async () => {
-  await gateway.stop()
-  upstream.stop()
-})
+afterAll(() => stopAll(gateway, upstream))
 
 const answer: UpstreamHandler = (call, reply) => behave({ call, reply, streams: call.json().stream === true })
 /** 3 tokens in at $1.00 and 2 out at $2.00 per million. */
@@ -41,17 +37,7 @@ async function expectPaidOnce(requests = 1): Promise<void> {
   const all = await requestRecords(gateway, before.records + requests)
   const records = all.slice(before.records, before.records + requests)
   expect(records.map(({ status, cost }) => [status, cost])).toEqual(Array.from({ length: requests }, () => [200, cost]))
-  expect(await balance()).toBeCloseTo(before.balance - requests * Number(cost), 9)
-}
-
-async function balance(): Promise<number> {
-  const token = await Bun.file(`${gateway.dataFolder}/admin-token`).text()
-  const headers = { authorization: `Bearer ${token.trim()}` }
-  const { data } = (await (await fetch(`${gateway.url}/api/workspaces`, { headers })).json()) as {
-    data: { id: string }[]
-  }
-  const wallet = await fetch(`${gateway.url}/api/workspaces/${data[0]?.id}/wallet`, { headers })
-  return Number(((await wallet.json()) as { balance: string }).balance)
+  expect((await wallets.read()).posted).toBe(before.balance - BigInt(requests) * nanos(cost))
 }
 
 const modes = ['whole', 'streamed'] as const
@@ -76,7 +62,7 @@ for (const name of [...chatClientNames, ...messageClientNames]) {
         expect(String(error.text)).toMatch(/exists, but its provider \w+ is failing \((\d+|broken) after 3 tries\)/)
         expect(error.headers?.get('x-should-retry')).toBe('true')
         expect(upstream.calls).toHaveLength(3)
-        expect(await balance()).toBe(before.balance)
+        expect((await wallets.read()).posted).toBe(before.balance)
       })
     })
   })

@@ -1,5 +1,5 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { type Gateway, startGateway } from '../parts/gateway.ts'
+import { afterAll, describe, expect, test } from 'bun:test'
+import { startGateway } from '../parts/gateway.ts'
 import { chatClientNames, isChatClient, messageClientNames } from '../parts/official-clients.ts'
 import { type Ask, createTalk, type Mode, type Told, type Tool } from './talk.ts'
 
@@ -7,10 +7,7 @@ import { type Ask, createTalk, type Mode, type Told, type Tool } from './talk.ts
 // are counted by hand with the rule of docs/sandbox.md (a word or a run of up to four signs is one, a turn costs four
 // more); costs are those counts times $1 per million in and $2 out, where a row says nothing else.
 
-let gateway: Gateway
-beforeAll(async () => {
-  gateway = await startGateway()
-})
+const gateway = await startGateway()
 afterAll(() => gateway.stop())
 
 /** 18 tokens of schema, 3 of name, 4 of description and 4 for the tool: 29. */

@@ -1,7 +1,7 @@
 // What clients and proxies do out of habit: slashes too many, a HEAD before a GET, packed bodies, keys left out.
 
-import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { type Gateway, startGateway } from '../parts/gateway.ts'
+import { afterAll, expect, test } from 'bun:test'
+import { startGateway } from '../parts/gateway.ts'
 import { connect } from '../parts/raw-client.ts'
 
 const models = Array.from({ length: 25 }, (_, n) => `acme/m${String(n).padStart(2, '0')}`)
@@ -11,11 +11,8 @@ providers:
 models:
 ${models.map((id) => `  - { id: ${id}, price: free, routes: [{ provider: acme, model: m }] }`).join('\n')}
 `
-let gateway: Gateway
 
-beforeAll(async () => {
-  gateway = await startGateway({ config, env: { TOLLGATE_SANDBOX: 'on' } })
-})
+const gateway = await startGateway({ config, env: { TOLLGATE_SANDBOX: 'on' } })
 afterAll(() => gateway.stop())
 
 const bearer = () => ({ authorization: `Bearer ${gateway.key}` })

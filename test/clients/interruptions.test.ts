@@ -1,5 +1,5 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { type Gateway, startGateway, upstreamConfig } from '../parts/gateway.ts'
+import { afterAll, describe, expect, test } from 'bun:test'
+import { startGateway, stopAll, upstreamConfig } from '../parts/gateway.ts'
 import {
   chatClientNames,
   createChatClient,
@@ -7,20 +7,13 @@ import {
   messageClientNames,
   readError,
 } from '../parts/official-clients.ts'
-import { startUpstream, type Upstream, type UpstreamCall } from '../parts/upstream.ts'
+import { startUpstream, type UpstreamCall } from '../parts/upstream.ts'
 
 // A stream that ends before its end, from either side: the provider breaks off, or the client has had enough.
 
-let gateway: Gateway
-let upstream: Upstream
-beforeAll(async () => {
-  upstream = startUpstream(() => {})
-  gateway = await startGateway({ config: upstreamConfig(upstream.url) })
-})
-afterAll(async () => {
-  await gateway.stop()
-  upstream.stop()
-})
+const upstream = startUpstream(() => {})
+const gateway = await startGateway({ config: upstreamConfig(upstream.url) })
+afterAll(() => stopAll(gateway, upstream))
 
 const words = 'one two three four'
 /** The first word comes at once, the others 150 ms apart: time enough to leave in between. */

@@ -1,14 +1,11 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { afterAll, describe, expect, test } from 'bun:test'
 import type Anthropic from '@anthropic-ai/sdk'
-import { type Gateway, startGateway } from '../parts/gateway.ts'
+import { startGateway } from '../parts/gateway.ts'
 import { createMessageClient, messageClientNames, readError } from '../parts/official-clients.ts'
 
 // What only the message clients have: signed thinking, cache lifetimes, counting, beta calls.
 
-let gateway: Gateway
-beforeAll(async () => {
-  gateway = await startGateway()
-})
+const gateway = await startGateway()
 afterAll(() => gateway.stop())
 
 const question = { role: 'user' as const, content: 'why is it so' }

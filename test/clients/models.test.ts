@@ -1,5 +1,5 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { type Gateway, startGateway } from '../parts/gateway.ts'
+import { afterAll, describe, expect, test } from 'bun:test'
+import { startGateway } from '../parts/gateway.ts'
 import {
   chatClientNames,
   createChatClient,
@@ -8,10 +8,7 @@ import {
   readError,
 } from '../parts/official-clients.ts'
 
-let gateway: Gateway
-beforeAll(async () => {
-  gateway = await startGateway()
-})
+const gateway = await startGateway()
 afterAll(() => gateway.stop())
 
 /** Sorted by id. */

@@ -1,27 +1,16 @@
 // `npm run conformance` on the sandbox, on a gateway that translates, and on endpoints that are broken in one way each.
 
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { afterAll, describe, expect, test } from 'bun:test'
 import { join } from 'node:path'
-import { type Gateway, startGateway } from '../parts/gateway.ts'
-import { brokenChat } from './broken-chat.ts'
-import { brokenMessages } from './broken-messages.ts'
+import { type Gateway, startGateway, stopAll } from '../parts/gateway.ts'
+import { brokenChat, brokenMessages, startProxy } from './broken-endpoints.ts'
 import { conformanceHelp } from './checker/options.ts'
 import { runConformance } from './checker/run.ts'
-import { type DamagingProxy, startProxy } from './damaging-proxy.ts'
 
-let gateway: Gateway
-let translating: Gateway
-let proxy: DamagingProxy
-beforeAll(async () => {
-  gateway = await startGateway()
-  translating = await startGateway({ config: throughOther(gateway) })
-  proxy = startProxy(gateway.url)
-})
-afterAll(async () => {
-  proxy.stop()
-  await translating.stop()
-  await gateway.stop()
-})
+const gateway = await startGateway()
+const translating = await startGateway({ config: throughOther(gateway) })
+const proxy = startProxy(gateway.url)
+afterAll(() => stopAll(proxy, translating, gateway))
 
 /** Models of the first gateway's sandbox, each through a provider of one dialect. */
 function throughOther({ url, key }: Gateway): string {
@@ -144,17 +133,17 @@ test('without a model there must be only one', async () => {
   expect((await run({ baseUrl: proxy.url, model: undefined, dialect: 'chat' })).code).toBe(0)
 })
 
-describe('each broken thing is reported, and nothing else', () => {
-  test.each([...brokenChat, ...brokenMessages].map((thing) => [`${thing.dialect}: ${thing.what}`, thing] as const))(
-    '%s',
-    async (_, thing) => {
-      proxy.damage(thing.damage)
-      const { code, out } = await run({ baseUrl: proxy.url, dialect: thing.dialect, json: true })
-      const { dialects } = JSON.parse(out) as JsonReport
-      const failed = (dialects[0]?.checks ?? []).filter(({ outcome }) => outcome === 'failed')
-      expect(failed.map(({ name }) => name).sort()).toEqual(Object.keys(thing.fails).sort())
-      for (const { name, notes } of failed) expect(notes.join('\n')).toContain(thing.fails[name] ?? '')
-      expect(code).toBe(1)
-    },
-  )
+describe.each([
+  ['chat', brokenChat],
+  ['messages', brokenMessages],
+] as const)('of a broken %s endpoint that and nothing else is reported:', (dialect, rows) => {
+  test.each(rows)('%s', async (_, damage, fails) => {
+    proxy.damage(damage)
+    const { code, out } = await run({ baseUrl: proxy.url, dialect, json: true })
+    const { dialects } = JSON.parse(out) as JsonReport
+    const failed = (dialects[0]?.checks ?? []).filter(({ outcome }) => outcome === 'failed')
+    expect(failed.map(({ name }) => name).sort()).toEqual(Object.keys(fails).sort())
+    for (const { name, notes } of failed) expect(notes.join('\n')).toContain(fails[name] ?? '')
+    expect(code).toBe(1)
+  })
 })

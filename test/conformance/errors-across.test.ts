@@ -1,37 +1,31 @@
 // What a provider's refusal becomes on either surface, from either dialect, asked for as a stream or whole: the status
 // and code of the vocabulary, and the words that programs look for.
 
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
+import { afterAll, beforeEach, describe, expect, test } from 'bun:test'
 import { ask } from '../parts/ask.ts'
-import { type Gateway, startGateway, upstreamConfig } from '../parts/gateway.ts'
+import { startGateway, stopAll, upstreamConfig } from '../parts/gateway.ts'
 import { createJumpClock } from '../parts/jump-clock.ts'
 import { connect } from '../parts/raw-client.ts'
 import { bodyOf, bothSurfaces, chat, messages, requestBytes, type TestSurface } from '../parts/surfaces.ts'
-import { startUpstream, type Upstream, type UpstreamReply } from '../parts/upstream.ts'
+import { startUpstream, type UpstreamReply } from '../parts/upstream.ts'
 import { wordsFor } from '../parts/upstream-words.ts'
 
 /** A day passes between two tests: what was learned of the providers' health is over. */
 const clock = createJumpClock()
-let upstream: Upstream
-let gateway: Gateway
-beforeAll(async () => {
-  upstream = startUpstream(() => {})
-  const price = 'price: free'
-  gateway = await startGateway({
-    config: upstreamConfig(
-      upstream.url,
-      `  - { id: test/both, ${price}, routes: [{ provider: chatty, model: first, priority: 1 }, { provider: messy, model: second, priority: 2 }] }
+
+const upstream = startUpstream(() => {})
+const price = 'price: free'
+const gateway = await startGateway({
+  config: upstreamConfig(
+    upstream.url,
+    `  - { id: test/both, ${price}, routes: [{ provider: chatty, model: first, priority: 1 }, { provider: messy, model: second, priority: 2 }] }
   - { id: test/twice, ${price}, routes: [{ provider: chatty, model: first, priority: 1 }, { provider: chatty, model: second, priority: 2 }] }
 `,
-    ),
-    clock,
-  })
+  ),
+  clock,
 })
 beforeEach(() => clock.jump(86_400))
-afterAll(async () => {
-  await gateway.stop()
-  upstream.stop()
-})
+afterAll(() => stopAll(gateway, upstream))
 
 interface Refused {
   readonly status: number

@@ -1,17 +1,14 @@
 // Providers that fail, before anything was said and after, on every way from provider to caller: the caller gets the
 // code of the vocabulary in its own dialect, and never an ending that nobody sent.
 
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { afterAll, describe, expect, test } from 'bun:test'
 import { chatClientNames, messageClientNames, readError } from '../parts/official-clients.ts'
-import { openStage, replyPairs, type Stage } from './cells.ts'
+import { openStage, replyPairs } from './cells.ts'
 import { faultBody, provideFault, readFault } from './fault-cells.ts'
 import { faultFixtures } from './replies/faults.ts'
 import { readByClient } from './replies/read-reply.ts'
 
-let stage: Stage
-beforeAll(async () => {
-  stage = await openStage(() => {})
-})
+const stage = await openStage(() => {})
 afterAll(() => stage.stop())
 
 describe.each(replyPairs)('$upstream → $surface', (pair) => {

@@ -2,15 +2,15 @@
 // of the one before, so that prompt caches hit and signed thinking stays bound to what it was made from. In another
 // process, started for it, the bytes are the same.
 
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { afterAll, describe, expect, test } from 'bun:test'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { issuerName, writeSignature } from '../../src/dialects/canonical/signature.ts'
 import { type Asked, ask } from '../parts/ask.ts'
-import { type Gateway, startGateway } from '../parts/gateway.ts'
+import { startGateway, stopAll } from '../parts/gateway.ts'
 import { chat, messages, type TestSurface } from '../parts/surfaces.ts'
-import { startUpstream, type Upstream } from '../parts/upstream.ts'
+import { startUpstream } from '../parts/upstream.ts'
 import { wordsFor } from '../parts/upstream-words.ts'
 
 /** Each stands for other rules: roles, ids, tools, thinking, images, system messages inside the conversation. */
@@ -31,21 +31,14 @@ ${lines.join('\n')}
 `
 }
 
-let upstream: Upstream
-let gateway: Gateway
-beforeAll(async () => {
-  upstream = startUpstream(async (call, reply) => {
-    const words = wordsFor(call)
-    await reply.startStream()
-    await reply.chunk(words.opening + words.says('hello') + words.ending)
-    await reply.finish()
-  })
-  gateway = await startGateway({ config: configFor(upstream.url) })
+const upstream = startUpstream(async (call, reply) => {
+  const words = wordsFor(call)
+  await reply.startStream()
+  await reply.chunk(words.opening + words.says('hello') + words.ending)
+  await reply.finish()
 })
-afterAll(async () => {
-  await gateway.stop()
-  upstream.stop()
-})
+const gateway = await startGateway({ config: configFor(upstream.url) })
+afterAll(() => stopAll(gateway, upstream))
 
 /** What the provider was sent for a request. */
 async function upstreamBody(at: Asked, surface: TestSurface, body: object): Promise<string> {

@@ -10,8 +10,8 @@ import type { Endpoint, Provider } from '../../src/providers/provider.ts'
 import { createSign } from '../../src/providers/signing/create-sign.ts'
 import { signAws } from '../../src/providers/signing/sigv4.ts'
 import { chunkFrame, eventFrame } from '../parts/event-frames.ts'
-import { type Gateway, startGateway } from '../parts/gateway.ts'
-import { startUpstream, type Upstream, type UpstreamCall, type UpstreamHandler } from '../parts/upstream.ts'
+import { startGateway, stopAll } from '../parts/gateway.ts'
+import { startUpstream, type UpstreamCall, type UpstreamHandler } from '../parts/upstream.ts'
 import { wantsStream } from '../parts/upstream-only-words.ts'
 import { wordsFor } from '../parts/upstream-words.ts'
 import { type Pair, type SurfaceName, surfacePaths } from './cells.ts'
@@ -27,25 +27,18 @@ const hello: UpstreamHandler = async (call, reply) => {
   await reply.finish()
 }
 
-let upstream: Upstream
-let gateway: Gateway
-beforeAll(async () => {
-  upstream = startUpstream(hello)
-  gateway = await startGateway({
-    env: { AZURE_OPENAI_API_KEY: 'azure-secret', AZURE_OPENAI_ENDPOINT: `${upstream.url}/` },
-    config: `providers:
+const upstream = startUpstream(hello)
+const gateway = await startGateway({
+  env: { AZURE_OPENAI_API_KEY: 'azure-secret', AZURE_OPENAI_ENDPOINT: `${upstream.url}/` },
+  config: `providers:
   - { id: framed, dialect: bedrock, base_url: "${upstream.url}", api_key: "AKID:shh-secret:session-1" }
 models:
   - { id: test/deployed, price: free, routes: [{ provider: azure, model: gpt-5.6 }] }
   - { id: test/roomy, price: free, max_output_tokens: 8000, default_max_tokens: 4096, routes: [{ provider: framed, model: "anthropic.claude-sonnet-4-5-v1:0" }] }
   - { id: test/framed, price: free, max_output_tokens: 100, routes: [{ provider: framed, model: "anthropic.claude-sonnet-4-5-v1:0" }] }
 `,
-  })
 })
-afterAll(async () => {
-  await gateway.stop()
-  upstream.stop()
-})
+afterAll(() => stopAll(gateway, upstream))
 
 const schema = { type: 'object', properties: {} }
 const tools = {

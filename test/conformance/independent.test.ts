@@ -1,9 +1,9 @@
 // A fake provider that nobody here wrote plays every upstream: what its authors know of OpenAI, Anthropic, Google and
 // Bedrock meets what we know of them. Text, a tool call and its result, streamed and not, through both surfaces.
 
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { afterAll, describe, expect, test } from 'bun:test'
 import { LLMock } from '@copilotkit/aimock'
-import { type Gateway, startGateway } from '../parts/gateway.ts'
+import { startGateway, stopAll } from '../parts/gateway.ts'
 import { type SurfaceName, surfacePaths } from './cells.ts'
 import { readReply } from './replies/read-reply.ts'
 
@@ -27,23 +27,16 @@ const dialectsOf: Readonly<Record<SurfaceName, readonly string[]>> = {
   messages: ['anthropic-messages', 'bedrock'],
 }
 
-let mock: LLMock
-let gateway: Gateway
-beforeAll(async () => {
-  mock = new LLMock({ port: 0 })
-  mock.on({ userMessage: 'hello' }, { content: 'Grüße — 四 🎉' })
-  mock.on(
-    { userMessage: 'weather', hasToolResult: false },
-    { toolCalls: [{ name: 'look', arguments: '{"city":"Oslo"}' }] },
-  )
-  mock.on({ userMessage: 'weather', hasToolResult: true }, { content: 'It rains in Oslo.' })
-  await mock.start()
-  gateway = await startGateway({ config: configOf(mock.url) })
-})
-afterAll(async () => {
-  await gateway.stop()
-  await mock.stop()
-})
+const mock = new LLMock({ port: 0 })
+mock.on({ userMessage: 'hello' }, { content: 'Grüße — 四 🎉' })
+mock.on(
+  { userMessage: 'weather', hasToolResult: false },
+  { toolCalls: [{ name: 'look', arguments: '{"city":"Oslo"}' }] },
+)
+mock.on({ userMessage: 'weather', hasToolResult: true }, { content: 'It rains in Oslo.' })
+await mock.start()
+const gateway = await startGateway({ config: configOf(mock.url) })
+afterAll(() => stopAll(gateway, mock))
 
 function configOf(url: string): string {
   const entries = Object.entries(upstreams)

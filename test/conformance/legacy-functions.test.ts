@@ -1,18 +1,15 @@
 // Callers that offer `functions`, the older form of tools, read the call in `function_call`; an answer in `tool_calls`
 // would never be run by them. A provider of another dialect knows nothing of the older form.
 
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { openStage, pairs, type Stage } from './cells.ts'
+import { afterAll, describe, expect, test } from 'bun:test'
+import { openStage, pairs } from './cells.ts'
 import { listOf, membersOf } from './checker/violation.ts'
 import { callPart, geminiBytes } from './replies/gemini-bytes.ts'
 import { callBlock, messagesBytes } from './replies/messages-bytes.ts'
 import { callItem, responsesBytes } from './replies/responses-bytes.ts'
 import { answerWith } from './reply-cells.ts'
 
-let stage: Stage
-beforeAll(async () => {
-  stage = await openStage(() => {})
-})
+const stage = await openStage(() => {})
 afterAll(() => stage.stop())
 
 const city = '{"city":"Bern"}'

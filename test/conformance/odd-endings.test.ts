@@ -1,34 +1,28 @@
 // How translated replies can end other than well: the client leaves, the provider breaks off, pauses, or says a word
 // that nobody knows. The client is told no more than is true, and the record tells the operator the rest.
 
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
+import { afterAll, beforeEach, describe, expect, test } from 'bun:test'
 import { ask } from '../parts/ask.ts'
-import { type Gateway, startGateway, upstreamConfig } from '../parts/gateway.ts'
+import { startGateway, stopAll, upstreamConfig } from '../parts/gateway.ts'
 import { createJumpClock } from '../parts/jump-clock.ts'
 import { connect, type RawConnection } from '../parts/raw-client.ts'
 import { bodyOf, bothSurfaces, chat, messages, requestBytes, type TestSurface } from '../parts/surfaces.ts'
-import { startUpstream, type Upstream, type UpstreamCall } from '../parts/upstream.ts'
+import { startUpstream, type UpstreamCall } from '../parts/upstream.ts'
 import { wordsFor } from '../parts/upstream-words.ts'
 
 /** A day passes between two tests: what was learned of the providers' health is over. */
 const clock = createJumpClock()
-let upstream: Upstream
-let gateway: Gateway
-beforeAll(async () => {
-  upstream = startUpstream(() => {})
-  const twice = (id: string, provider: string) =>
-    `  - { id: test/${id}, price: free, routes: [{ provider: ${provider}, model: first, priority: 1 }, { provider: ${provider}, model: second, priority: 2 }] }\n`
-  const extra = twice('chat-twice', 'chatty') + twice('messages-twice', 'messy')
-  gateway = await startGateway({ config: upstreamConfig(upstream.url, extra), clock })
-})
+
+const upstream = startUpstream(() => {})
+const twice = (id: string, provider: string) =>
+  `  - { id: test/${id}, price: free, routes: [{ provider: ${provider}, model: first, priority: 1 }, { provider: ${provider}, model: second, priority: 2 }] }\n`
+const extra = twice('chat-twice', 'chatty') + twice('messages-twice', 'messy')
+const gateway = await startGateway({ config: upstreamConfig(upstream.url, extra), clock })
 beforeEach(() => {
   clock.jump(86_400)
   upstream.calls.length = 0
 })
-afterAll(async () => {
-  await gateway.stop()
-  upstream.stop()
-})
+afterAll(() => stopAll(gateway, upstream))
 
 /** Each surface with the model that is served in the other dialect. */
 const crossing = [

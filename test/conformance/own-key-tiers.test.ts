@@ -1,14 +1,11 @@
 // Processing at a higher price is left out where the operator would pay for it, and passes where the provider bills the
 // workspace: on both surfaces, for answers and for counts.
 
-import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
+import { afterAll, beforeEach, expect, test } from 'bun:test'
 import { chat, messages, type TestSurface } from '../parts/surfaces.ts'
-import { startUpstream, type Upstream } from '../parts/upstream.ts'
+import { startUpstream } from '../parts/upstream.ts'
 import { wordsFor } from '../parts/upstream-words.ts'
-import { startTenancy, type Tenancy } from '../tenancy/tenancy.ts'
-
-let upstream: Upstream
-let tenancy: Tenancy
+import { startTenancy } from '../tenancy/tenancy.ts'
 
 const config = (url: string) => `
 providers:
@@ -19,14 +16,12 @@ models:
   - { id: test/messages, price: free, routes: [{ provider: messy, model: m }] }
 `
 
-beforeAll(async () => {
-  upstream = startUpstream((call, reply) =>
-    call.path.endsWith('/count_tokens')
-      ? reply.json(200, { input_tokens: 7 })
-      : reply.send(200, { 'content-type': 'application/json' }, wordsFor(call).whole),
-  )
-  tenancy = await startTenancy({ config: config(upstream.url) })
-})
+const upstream = startUpstream((call, reply) =>
+  call.path.endsWith('/count_tokens')
+    ? reply.json(200, { input_tokens: 7 })
+    : reply.send(200, { 'content-type': 'application/json' }, wordsFor(call).whole),
+)
+const tenancy = await startTenancy({ config: config(upstream.url) })
 beforeEach(() => {
   upstream.calls.length = 0
 })

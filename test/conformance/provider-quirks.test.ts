@@ -1,43 +1,16 @@
 // What single providers and models insist on, asked for through the real gateway by a client that knows nothing of it:
 // what they are sent, and how what they answer is read.
 
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
+import { afterAll, beforeEach, describe, expect, test } from 'bun:test'
 import { ask } from '../parts/ask.ts'
-import { type Gateway, startGateway } from '../parts/gateway.ts'
+import { startGateway, stopAll } from '../parts/gateway.ts'
 import { chat, messages, type TestSurface } from '../parts/surfaces.ts'
-import { startUpstream, type Upstream, type UpstreamHandler } from '../parts/upstream.ts'
+import { startUpstream, type UpstreamHandler } from '../parts/upstream.ts'
 import { wordsFor } from '../parts/upstream-words.ts'
 
 const chatModels = ['plain-1', 'gpt-4.1', 'gpt-5.6', 'grok-4-0709', 'gpt-oss-120b', 'deepseek-v4-pro']
 const chatHosts = ['mistral-large-2512']
 const messagesModels = ['claude-sonnet-4-5', 'claude-opus-5-5']
-
-let upstream: Upstream
-let gateway: Gateway
-beforeAll(async () => {
-  upstream = startUpstream(hello)
-  const models = [
-    ...[...chatModels, ...chatHosts].map((name) => [name, 'chatty']),
-    ...messagesModels.map((name) => [name, 'messy']),
-  ]
-  const lines = models.map(
-    ([name, provider]) =>
-      `  - { id: "test/${name}", price: free, max_output_tokens: 64000, default_max_tokens: 4096, routes: [{ provider: ${provider}, model: "${name}" }] }`,
-  )
-  gateway = await startGateway({
-    config: `providers:
-  - { id: chatty, dialect: openai-chat, base_url: "${upstream.url}/v1", api_key: secret-chat }
-  - { id: messy, dialect: anthropic-messages, base_url: "${upstream.url}", api_key: secret-messages }
-models:
-${lines.join('\n')}
-`,
-  })
-})
-beforeEach(() => upstream.handle(hello, 'stay unasked'))
-afterAll(async () => {
-  await gateway.stop()
-  upstream.stop()
-})
 
 const hello: UpstreamHandler = async (call, reply) => {
   const words = wordsFor(call)
@@ -45,6 +18,26 @@ const hello: UpstreamHandler = async (call, reply) => {
   await reply.chunk(words.opening + words.says('hello') + words.ending)
   await reply.finish()
 }
+
+const upstream = startUpstream(hello)
+const models = [
+  ...[...chatModels, ...chatHosts].map((name) => [name, 'chatty']),
+  ...messagesModels.map((name) => [name, 'messy']),
+]
+const lines = models.map(
+  ([name, provider]) =>
+    `  - { id: "test/${name}", price: free, max_output_tokens: 64000, default_max_tokens: 4096, routes: [{ provider: ${provider}, model: "${name}" }] }`,
+)
+const gateway = await startGateway({
+  config: `providers:
+  - { id: chatty, dialect: openai-chat, base_url: "${upstream.url}/v1", api_key: secret-chat }
+  - { id: messy, dialect: anthropic-messages, base_url: "${upstream.url}", api_key: secret-messages }
+models:
+${lines.join('\n')}
+`,
+})
+beforeEach(() => upstream.handle(hello, 'stay unasked'))
+afterAll(() => stopAll(gateway, upstream))
 
 /** A stream of the records given, as a chat provider sends them. */
 function answerWith(...records: (object | string)[]): void {

@@ -1,8 +1,8 @@
 // Reasoning that a provider signed goes back to it as it came, whichever surface the caller uses and whatever the
 // surface made of it in between.
 
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { type DialectName, openStage, type Pair, replyPairs, type Stage, withModel } from './cells.ts'
+import { afterAll, describe, expect, test } from 'bun:test'
+import { type DialectName, openStage, type Pair, replyPairs, withModel } from './cells.ts'
 import { listOf, membersOf } from './checker/violation.ts'
 import { callOpening, chatBytes, wholeCall } from './replies/chat-bytes.ts'
 import { callPart, geminiBytes, thoughtPart } from './replies/gemini-bytes.ts'
@@ -11,10 +11,7 @@ import { readReply } from './replies/read-reply.ts'
 import { callItem, reasoningItem, responsesBytes } from './replies/responses-bytes.ts'
 import { answerWith } from './reply-cells.ts'
 
-let stage: Stage
-beforeAll(async () => {
-  stage = await openStage(() => {})
-})
+const stage = await openStage(() => {})
 afterAll(() => stage.stop())
 
 const signature = 'EqQBCgIYAhIM1gbcDa9GJwZA2b3hGgxBdjrkzLoky3dl1pkiMOYds+/8Ug=='

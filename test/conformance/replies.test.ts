@@ -2,8 +2,8 @@
 // and by the official clients: words, calls, stop, usage and cost are those of the fixture, so they are the same in all
 // cells.
 
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { openStage, type Pair, replyPairs, type Stage, withModel } from './cells.ts'
+import { afterAll, describe, expect, test } from 'bun:test'
+import { openStage, type Pair, replyPairs, withModel } from './cells.ts'
 import { chatBytes } from './replies/chat-bytes.ts'
 import { replyFixtures } from './replies/index.ts'
 import { messagesBytes, textBlock } from './replies/messages-bytes.ts'
@@ -11,10 +11,7 @@ import { askBody, meaningOf, readReply } from './replies/read-reply.ts'
 import { isMadeOf, type ReplyFixture } from './replies/reply-fixture.ts'
 import { answerWith, readings } from './reply-cells.ts'
 
-let stage: Stage
-beforeAll(async () => {
-  stage = await openStage(() => {})
-})
+const stage = await openStage(() => {})
 afterAll(() => stage.stop())
 
 describe.each(replyPairs)('$upstream → $surface', (pair) => {

@@ -1,17 +1,14 @@
 // Every request fixture on every pair of surface and provider, streamed and not, through the real gateway: it arrives,
 // or the caller is told. What exactly becomes of each stands in docs/compatibility.md.
 
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { type DialectName, openStage, pairs, type Stage } from './cells.ts'
+import { afterAll, describe, expect, test } from 'bun:test'
+import { type DialectName, openStage, pairs } from './cells.ts'
 import { answerHello, bodyOf, type Cell, requestCell } from './request-cells.ts'
 import { geminiShapes } from './requests/gemini-shapes.ts'
 import { requestFixtures } from './requests/index.ts'
 import { responsesShapes } from './requests/responses-shapes.ts'
 
-let stage: Stage
-beforeAll(async () => {
-  stage = await openStage(answerHello)
-})
+const stage = await openStage(answerHello)
 afterAll(() => stage.stop())
 
 test.each([

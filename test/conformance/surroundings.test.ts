@@ -1,31 +1,17 @@
 // What surrounds a translated conversation: headers and versions, counting, the list of models, names in replies. The
 // same on both lanes, wherever the provider's dialect could show through.
 
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
+import { afterAll, beforeEach, describe, expect, test } from 'bun:test'
 import { gzipSync } from 'node:zlib'
 import { ask } from '../parts/ask.ts'
-import { type Gateway, startGateway, upstreamConfig } from '../parts/gateway.ts'
+import { startGateway, stopAll, upstreamConfig } from '../parts/gateway.ts'
 import { createJumpClock } from '../parts/jump-clock.ts'
 import { bodyOf, bothSurfaces, messages, type TestSurface } from '../parts/surfaces.ts'
-import { startUpstream, type Upstream, type UpstreamHandler } from '../parts/upstream.ts'
+import { startUpstream, type UpstreamHandler } from '../parts/upstream.ts'
 import { wordsFor } from '../parts/upstream-words.ts'
 
 /** A day passes between two tests: what was learned of the providers' health is over. */
 const clock = createJumpClock()
-let upstream: Upstream
-let gateway: Gateway
-beforeAll(async () => {
-  upstream = startUpstream(hello)
-  gateway = await startGateway({ config: upstreamConfig(upstream.url), env: { TOLLGATE_SANDBOX: 'off' }, clock })
-})
-beforeEach(() => {
-  clock.jump(86_400)
-  upstream.handle(hello, 'stay unasked')
-})
-afterAll(async () => {
-  await gateway.stop()
-  upstream.stop()
-})
 
 const hello: UpstreamHandler = async (call, reply) => {
   const words = wordsFor(call)
@@ -35,6 +21,14 @@ const hello: UpstreamHandler = async (call, reply) => {
   await reply.chunk(words.opening + words.says('hello') + words.ending)
   await reply.finish()
 }
+
+const upstream = startUpstream(hello)
+const gateway = await startGateway({ config: upstreamConfig(upstream.url), env: { TOLLGATE_SANDBOX: 'off' }, clock })
+beforeEach(() => {
+  clock.jump(86_400)
+  upstream.handle(hello, 'stay unasked')
+})
+afterAll(() => stopAll(gateway, upstream))
 
 const models = ['test/chat', 'test/messages']
 const say = (surface: TestSurface, model: string, changed: object = {}, headers: Record<string, string> = {}) =>

@@ -1,9 +1,9 @@
 // Providers that were asked for a stream and answer with a whole reply: on both lanes the client gets what it asked
 // for, as its own accumulator reads it.
 
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { afterAll, describe, expect, test } from 'bun:test'
 import { ask } from '../parts/ask.ts'
-import { type Gateway, startGateway, upstreamConfig } from '../parts/gateway.ts'
+import { startGateway, stopAll, upstreamConfig } from '../parts/gateway.ts'
 import {
   chatClientNames,
   createChatClient,
@@ -11,20 +11,13 @@ import {
   messageClientNames,
 } from '../parts/official-clients.ts'
 import { bothSurfaces } from '../parts/surfaces.ts'
-import { startUpstream, type Upstream } from '../parts/upstream.ts'
+import { startUpstream } from '../parts/upstream.ts'
 
-let upstream: Upstream
-let gateway: Gateway
-beforeAll(async () => {
-  upstream = startUpstream((call, reply) =>
-    reply.json(200, call.path.endsWith('/chat/completions') ? chatReply : messagesReply),
-  )
-  gateway = await startGateway({ config: upstreamConfig(upstream.url) })
-})
-afterAll(async () => {
-  await gateway.stop()
-  upstream.stop()
-})
+const upstream = startUpstream((call, reply) =>
+  reply.json(200, call.path.endsWith('/chat/completions') ? chatReply : messagesReply),
+)
+const gateway = await startGateway({ config: upstreamConfig(upstream.url) })
+afterAll(() => stopAll(gateway, upstream))
 
 const chatReply = {
   id: 'chatcmpl-1',

@@ -9,7 +9,6 @@ import { type CrashData, type CrashGateway, startCrashGateway } from '../parts/c
 import { startLoad } from '../parts/crash-load.ts'
 import type { Payer } from '../parts/crash-topups.ts'
 import type { CrashUpstream } from '../parts/crash-upstream.ts'
-import { gatewayCommand } from '../parts/program.ts'
 import type { TakeTurn } from '../parts/turns.ts'
 
 /** Data that goes from crash to crash, and what the outside world knows of it. */
@@ -79,7 +78,7 @@ const plans: Record<FailpointName, { readonly passes: number; readonly oneIn: nu
 
 /** `failpoints`: as in TOLLGATE_FAILPOINTS; absent = none. */
 export function startOn(site: CrashData, failpoints?: string): Promise<CrashGateway> {
-  return startCrashGateway(site, { program: gatewayCommand(), ...(failpoints !== undefined && { failpoints }) })
+  return startCrashGateway(site, { ...(failpoints !== undefined && { failpoints }) })
 }
 
 function startArmed(site: Site, failpoint: FailpointName): Promise<CrashGateway> {

@@ -11,7 +11,6 @@ import { type CrashGateway, startCrashGateway } from '../parts/crash-gateway.ts'
 import { injectSlowSync } from '../parts/crash-inject.ts'
 import { startCrashPostgres } from '../parts/crash-postgres.ts'
 import { costOf, startCrashUpstream } from '../parts/crash-upstream.ts'
-import { gatewayCommand } from '../parts/program.ts'
 import { createSite, type Engine } from './run-cycles.ts'
 
 export interface StressOptions {
@@ -73,7 +72,7 @@ export async function stress(options: StressOptions): Promise<StressResult> {
   const site = await createSite(engine, crashUpstream, await postgres?.createDatabase())
   const errors: string[] = []
   let kills = 0
-  let gateway = await startCrashGateway(site, { program: gatewayCommand() })
+  let gateway = await startCrashGateway(site)
   let next = 0
   let done = 0
   const all = Array.from({ length: calls }, (_, at) => ({ ask: askOf(at), receipts: [] }) as Call)
@@ -107,7 +106,7 @@ export async function stress(options: StressOptions): Promise<StressResult> {
       if (database.engine === 'postgres')
         await database.transaction((sql) => sql`UPDATE replicas SET heartbeat_at = heartbeat_at - ${silenceMs}`)
     })
-    gateway = await startCrashGateway(site, { program: gatewayCommand() })
+    gateway = await startCrashGateway(site)
   }
   const trouble = async () => {
     for (const { after, does } of plan) {

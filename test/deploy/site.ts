@@ -64,7 +64,7 @@ export function createSite(shared?: Upstream): Site {
     folder,
     dataFolder,
     upstream,
-    start: (databaseUrl) => startCrashGateway({ dataFolder, databaseUrl, configPath }, { program: gatewayCommand() }),
+    start: (databaseUrl) => startCrashGateway({ dataFolder, databaseUrl, configPath }),
     spawn,
     async run(args, env) {
       const child = spawn(args, env)

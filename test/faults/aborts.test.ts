@@ -1,37 +1,38 @@
-// A client that leaves, at every stage of an answer, on both surfaces, streamed and not: the provider's call is closed
-// at once, no other route is asked afterwards, and the wallet pays by the row of the settlement matrix that applies.
+// Clients that leave, at every stage of an answer, on both surfaces, streamed and not: the provider's connection is closed
+// at once, no other route is tried, the request is recorded once, and the wallet pays by the row of the settlement matrix
+// that applies. Five hundred of them leave nothing behind.
 
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
-import { type Gateway, requestRecords, startGateway } from '../parts/gateway.ts'
+import { heapStats } from 'bun:jsc'
+import { afterAll, beforeEach, describe, expect, test } from 'bun:test'
+import { createWallets } from '../money/wallets.ts'
+import { requestRecords, startGateway, stopAll } from '../parts/gateway.ts'
 import { connect, type RawConnection } from '../parts/raw-client.ts'
 import { bodyOf, bothSurfaces, requestBytes, type TestSurface } from '../parts/surfaces.ts'
-import { startUpstream, type Upstream, type UpstreamCall, type UpstreamReply } from '../parts/upstream.ts'
+import { startUpstream, type UpstreamCall, type UpstreamReply } from '../parts/upstream.ts'
 import { wordsFor } from '../parts/upstream-words.ts'
 import { behave } from './misbehave.ts'
 
-let first: Upstream
-let spare: Upstream
-let gateway: Gateway
+const first = startUpstream(() => {})
+const spare = startUpstream((call, reply) => behave({ call, reply, streams: call.json().stream === true }))
+const gateway = await startGateway({ config: config() })
+const wallets = createWallets(gateway)
+const unhandled: unknown[] = []
+const onUnhandled = (reason: unknown): void => void unhandled.push(reason)
+process.on('unhandledRejection', onUnhandled)
+/** Requests recorded before the test. */
+let seen = 0
 
-beforeAll(async () => {
-  first = startUpstream(() => {})
-  spare = startUpstream((call, reply) => behave({ call, reply, streams: call.json().stream === true }))
-  gateway = await startGateway({ config: config() })
-})
-
-beforeEach(() => {
+beforeEach(async () => {
   first.calls.length = 0
+  seen = (await requestRecords(gateway, 0)).length
 })
 
 afterAll(async () => {
-  await gateway.stop()
-  first.stop()
-  spare.stop()
+  process.off('unhandledRejection', onUnhandled)
+  await stopAll(gateway, first, spare)
 })
 
-/** A priced model on each surface, with a second route that would be glad to help. */
+/** A priced model on each surface, with a second route that works. */
 function config(): string {
   const provider = (name: string, dialect: string, url: string) =>
     `  - { id: ${name}, dialect: ${dialect}, base_url: "${url}", api_key: secret }`
@@ -49,27 +50,26 @@ function config(): string {
   ].join('\n')
 }
 
-interface Wallet {
-  readonly balance: string
-  readonly held: string
+/** The records of this test's requests, once there are that many. */
+async function records(count: number): Promise<Record<string, unknown>[]> {
+  return (await requestRecords(gateway, seen + count)).slice(seen)
 }
 
-async function wallet(): Promise<Wallet> {
-  const token = readFileSync(join(gateway.dataFolder, 'admin-token'), 'utf8').trim()
-  const headers = { authorization: `Bearer ${token}` }
-  const list = await (await fetch(`${gateway.url}/api/workspaces`, { headers })).json()
-  const id = (list as { data: { id: string }[] }).data[0]?.id
-  return (await (await fetch(`${gateway.url}/api/workspaces/${id}/wallet`, { headers })).json()) as Wallet
+async function send(surface: TestSurface, stream: boolean): Promise<RawConnection> {
+  const connection = await connect(gateway.url)
+  await connection.send(requestBytes(surface, { key: gateway.key, body: bodyOf(surface, { stream: String(stream) }) }))
+  return connection
 }
 
-/** In nano-dollars. */
-function nanos(usd: string): bigint {
-  const [whole = '0', part = ''] = usd.split('.')
-  return BigInt(whole) * 1_000_000_000n + BigInt(part.padEnd(9, '0'))
+async function expectServing(surface: TestSurface): Promise<void> {
+  first.handle((call, reply) => behave({ call, reply, streams: false }))
+  const connection = await send(surface, false)
+  expect(await connection.response()).toMatchObject({ status: 200 })
+  connection.leave()
 }
 
 interface Stage {
-  readonly when: 'before headers' | 'before content' | 'mid' | 'after last'
+  readonly when: 'before headers' | 'after headers' | 'before content' | 'mid' | 'after last'
   readonly stream: boolean
   act(call: UpstreamCall, reply: UpstreamReply): void | Promise<void>
   /** Waited for before the client leaves. */
@@ -79,9 +79,16 @@ interface Stage {
 }
 
 const wholeNanos = 3n * 1000n + 2n * 2000n
+const wholeHead = 'HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 9999\r\n\r\n'
+
+async function sayHello(call: UpstreamCall, reply: UpstreamReply): Promise<void> {
+  await reply.startStream()
+  await reply.chunk(wordsFor(call).opening + wordsFor(call).says('hello'))
+}
 
 const stages: readonly Stage[] = [
   { when: 'before headers', stream: true, act: () => {}, pays: 'nothing' },
+  { when: 'after headers', stream: true, act: (_, reply) => reply.startStream(), pays: 'nothing' },
   {
     when: 'before content',
     stream: true,
@@ -94,10 +101,7 @@ const stages: readonly Stage[] = [
   {
     when: 'mid',
     stream: true,
-    async act(call, reply) {
-      await reply.startStream()
-      await reply.chunk(wordsFor(call).opening + wordsFor(call).says('hello'))
-    },
+    act: sayHello,
     until: (connection) => connection.until('hello'),
     pays: 'what was delivered',
   },
@@ -109,22 +113,9 @@ const stages: readonly Stage[] = [
     pays: 'all',
   },
   { when: 'before headers', stream: false, act: () => {}, pays: 'nothing' },
-  {
-    when: 'before content',
-    stream: false,
-    act: (_, reply) => reply.write('HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 9999\r\n\r\n'),
-    pays: 'nothing',
-  },
-  {
-    // Of an answer that is not streamed nothing is delivered before its end.
-    when: 'mid',
-    stream: false,
-    act: (call, reply) =>
-      reply.write(
-        `HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 9999\r\n\r\n${wordsFor(call).whole}`,
-      ),
-    pays: 'nothing',
-  },
+  { when: 'before content', stream: false, act: (_, reply) => reply.write(wholeHead), pays: 'nothing' },
+  // Of an answer that is not streamed nothing is delivered before its end.
+  { when: 'mid', stream: false, act: (call, reply) => reply.write(wholeHead + wordsFor(call).whole), pays: 'nothing' },
   {
     when: 'after last',
     stream: false,
@@ -140,37 +131,54 @@ async function leaveAt(surface: TestSurface, { act, stream, until }: Stage): Pro
     await act(call, reply)
     acted.resolve(call)
   })
-  const connection = await connect(gateway.url)
-  await connection.send(requestBytes(surface, { key: gateway.key, body: bodyOf(surface, { stream: String(stream) }) }))
+  const connection = await send(surface, stream)
   const call = await acted.promise
   await until?.(connection)
   connection.leave()
   return call
 }
 
+const rounds = 10
+
 describe.each([...bothSurfaces])('on the $name surface, leaving', (surface) => {
   test.each([...stages])('$when, streamed: $stream, pays $pays', async (stage) => {
-    const seen = gateway.logged().filter(({ message }) => message === 'request').length
-    const before = await wallet()
-    const call = await leaveAt(surface, stage)
-    const [record] = (await requestRecords(gateway, seen + 1)).slice(seen)
     const isOver = stage.pays === 'all'
-    // At once: the record is written when the client has gone, and by then the provider has been let go.
-    if (!isOver) await call.closed
-    expect(record).toMatchObject({ status: isOver ? 200 : 499, attempts: 1 })
-    expect(first.calls).toHaveLength(1)
+    const before = await wallets.read()
+    for (let round = 0; round < rounds; round++) {
+      const call = await leaveAt(surface, stage)
+      // At once: the record is written when the client has gone, and by then the provider's call is closed.
+      await records(round + 1)
+      if (!isOver) await call.closed
+    }
+    const recorded = await records(rounds)
+    expect(recorded.map(({ status }) => status)).toEqual(Array(rounds).fill(isOver ? 200 : 499))
+    expect(recorded.every(({ attempts }) => attempts === 1)).toBe(true)
+    expect(new Set(recorded.map(({ request_id }) => request_id)).size).toBe(rounds)
+    expect(first.calls).toHaveLength(rounds)
     expect(spare.calls).toHaveLength(0)
 
-    const after = await wallet()
-    const paid = nanos(before.balance) - nanos(after.balance)
+    const after = await wallets.read()
+    const paid = before.posted - after.posted
     if (stage.pays === 'nothing') expect(paid).toBe(0n)
-    if (stage.pays === 'all') expect(paid).toBe(wholeNanos)
+    if (isOver) expect(paid).toBe(BigInt(rounds) * wholeNanos)
     if (stage.pays === 'what was delivered') {
       expect(paid).toBeGreaterThan(0n)
       // One word of output, and an input that is reported as 3 or estimated from a body of some sixty bytes.
-      expect(paid).toBeLessThanOrEqual(60n * 1000n + 2n * 2000n)
+      expect(paid).toBeLessThanOrEqual(BigInt(rounds) * (60n * 1000n + 2n * 2000n))
     }
-    expect(nanos(after.held)).toBe(0n)
+    expect(after.held).toBe(0n)
+    await expectServing(surface)
+    expect(await records(rounds + 1)).toHaveLength(rounds + 1)
+    expect(unhandled).toEqual([])
+  })
+
+  test('while its own body is being sent is recorded, and no provider is called', async () => {
+    const connection = await connect(gateway.url)
+    await connection.send(requestBytes(surface, { key: gateway.key, headers: { 'content-length': '5000' } }))
+    connection.leave()
+    expect(await records(1)).toMatchObject([{ status: 499 }])
+    expect(first.calls).toHaveLength(0)
+    await expectServing(surface)
   })
 })
 
@@ -185,24 +193,17 @@ describe.each([...bothSurfaces])('a client of the $name surface', (surface) => {
   const cases = Object.keys(disconnections).flatMap((how) => [true, false].map((stream) => ({ how, stream })))
 
   async function sendThen(how: string, stream: boolean, until?: string): Promise<RawConnection> {
-    const connection = await connect(gateway.url)
-    const body = bodyOf(surface, { stream: String(stream) })
-    const request = requestBytes(surface, { key: gateway.key, body })
-    await connection.send(request)
+    const connection = await send(surface, stream)
     if (until !== undefined) await connection.until(until)
-    await disconnections[how]?.(connection, request)
+    const body = bodyOf(surface, { stream: String(stream) })
+    await disconnections[how]?.(connection, requestBytes(surface, { key: gateway.key, body }))
     return connection
-  }
-
-  async function lastRecord(seen: number): Promise<Record<string, unknown> | undefined> {
-    return (await requestRecords(gateway, seen + 1))[seen]
   }
 
   test.each(cases)(
     'that $how, streamed: $stream, ends its call before the provider answers',
     async ({ how, stream }) => {
-      const seen = gateway.logged().filter(({ message }) => message === 'request').length
-      const before = await wallet()
+      const before = await wallets.read()
       const disconnected = Promise.withResolvers<void>()
       // It answers as soon as the client is known to be gone, which is too late.
       first.handle(async (call, reply) => {
@@ -212,30 +213,78 @@ describe.each([...bothSurfaces])('a client of the $name surface', (surface) => {
       const connection = await sendThen(how, stream)
       await connection.closed
       disconnected.resolve()
-      expect(await lastRecord(seen)).toMatchObject({ status: 499 })
+      expect((await records(1))[0]).toMatchObject({ status: 499 })
       await Promise.all(first.calls.map(({ closed }) => closed))
       expect(connection.received()).toBe('')
       expect(first.calls.length).toBeLessThanOrEqual(1)
       expect(spare.calls).toHaveLength(0)
-      expect(await wallet()).toEqual(before)
+      expect(await wallets.read()).toEqual(before)
     },
   )
 
   test.each(Object.keys(disconnections))('that %s in mid-stream pays for what it was sent', async (how) => {
-    const seen = gateway.logged().filter(({ message }) => message === 'request').length
-    const before = await wallet()
-    first.handle(async (call, reply) => {
-      await reply.startStream()
-      await reply.chunk(wordsFor(call).opening + wordsFor(call).says('hello'))
-    })
+    const before = await wallets.read()
+    first.handle(sayHello)
     const connection = await sendThen(how, true, 'hello')
     await connection.closed
-    const [call] = first.calls
-    await call?.closed
-    expect(await lastRecord(seen)).toMatchObject({ status: 499 })
-    const after = await wallet()
-    expect(nanos(before.balance) - nanos(after.balance)).toBeGreaterThan(0n)
-    expect(after.held).toBe('0.00')
+    await first.calls[0]?.closed
+    expect((await records(1))[0]).toMatchObject({ status: 499 })
+    const after = await wallets.read()
+    expect(before.posted - after.posted).toBeGreaterThan(0n)
+    expect(after.held).toBe(0n)
     expect(spare.calls).toHaveLength(0)
   })
+})
+
+describe('five hundred streams that their clients leave', () => {
+  const batchSize = 50
+  const streamCount = 500
+  /** Sent before each client leaves, so that whatever is kept of a stream is seen. */
+  const contentBytes = 64 * 1024
+  /** Kinds of objects of which each running stream has at least one. */
+  const kinds = ['ReadableStream', 'Response', 'Request', 'AbortSignal', 'ReadableStreamDefaultReader']
+
+  function measure(): { bytes: number; objects: number } {
+    Bun.gc(true)
+    const { objectTypeCounts, heapSize, extraMemorySize } = heapStats()
+    const objects = kinds.reduce((sum, kind) => sum + (objectTypeCounts[kind] ?? 0), 0)
+    return { bytes: heapSize + extraMemorySize, objects }
+  }
+
+  async function abortBatch(surface: TestSurface): Promise<void> {
+    first.calls.length = 0
+    const connections = await Promise.all(Array.from({ length: batchSize }, () => send(surface, true)))
+    await Promise.all(connections.map((connection) => connection.until('midway')))
+    for (const connection of connections) connection.leave()
+    await Promise.all(first.calls.map(({ closed }) => closed))
+    expect(first.calls).toHaveLength(batchSize)
+  }
+
+  test.each([...bothSurfaces])(
+    'on the $name surface close every upstream and leave nothing behind',
+    async (surface) => {
+      const filler = 'x'.repeat(contentBytes)
+      first.handle(async (call, reply) => {
+        const { opening, says } = wordsFor(call)
+        await reply.startStream()
+        await reply.chunk(opening + says(filler) + says('midway'))
+      })
+      for (let warmUp = 0; warmUp < 3; warmUp++) await abortBatch(surface)
+      // A stream is released once its charge is on the disk.
+      await records(3 * batchSize)
+      const atFirst = measure()
+      for (let done = 0; done < streamCount; done += batchSize) await abortBatch(surface)
+      const recorded = await records(streamCount + 3 * batchSize)
+      const atLast = measure()
+      expect(recorded).toHaveLength(streamCount + 3 * batchSize)
+      expect(new Set(recorded.map(({ request_id }) => request_id)).size).toBe(recorded.length)
+      expect(new Set(recorded.map(({ status }) => status))).toEqual(new Set([499]))
+      expect(spare.calls).toHaveLength(0)
+      expect(unhandled).toEqual([])
+      // Kept streams would be 500 of each kind and 32 MB; the collector may hold on to a few.
+      expect(atLast.objects - atFirst.objects).toBeLessThan(streamCount / 4)
+      expect(atLast.bytes - atFirst.bytes).toBeLessThan((streamCount * contentBytes) / 4)
+      await expectServing(surface)
+    },
+  )
 })

@@ -1,14 +1,11 @@
 // A provider quotes the request that it refuses. Whatever one caller writes, its own request is refused and nobody else's.
 
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { afterAll, describe, expect, test } from 'bun:test'
 import { upstreamConfig } from '../parts/gateway.ts'
 import { bothSurfaces, chat, messages, type TestSurface } from '../parts/surfaces.ts'
-import { startUpstream, type Upstream, type UpstreamCall, type UpstreamReply } from '../parts/upstream.ts'
+import { startUpstream, type UpstreamCall, type UpstreamReply } from '../parts/upstream.ts'
 import { wordsFor } from '../parts/upstream-words.ts'
-import { startTenancy, type Tenancy } from '../tenancy/tenancy.ts'
-
-let upstream: Upstream
-let tenancy: Tenancy
+import { startTenancy } from '../tenancy/tenancy.ts'
 
 /** As OpenAI and Anthropic word it. */
 function answer(call: UpstreamCall, reply: UpstreamReply): void | Promise<void> {
@@ -27,10 +24,8 @@ function answer(call: UpstreamCall, reply: UpstreamReply): void | Promise<void> 
   return reply.send(200, { 'content-type': 'application/json' }, wordsFor(call).whole)
 }
 
-beforeAll(async () => {
-  upstream = startUpstream(answer)
-  tenancy = await startTenancy({ config: upstreamConfig(upstream.url) })
-})
+const upstream = startUpstream(answer)
+const tenancy = await startTenancy({ config: upstreamConfig(upstream.url) })
 afterAll(async () => {
   await tenancy[Symbol.asyncDispose]()
   upstream.stop()

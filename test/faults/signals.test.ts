@@ -8,7 +8,6 @@ import { join } from 'node:path'
 import { ask } from '../parts/ask.ts'
 import { type CrashGateway, startCrashGateway } from '../parts/crash-gateway.ts'
 import { failoverConfig, startGateway } from '../parts/gateway.ts'
-import { gatewayCommand } from '../parts/program.ts'
 import { connect } from '../parts/raw-client.ts'
 import { bodyOf, bothSurfaces, requestBytes, type TestSurface } from '../parts/surfaces.ts'
 import { startUpstream, type Upstream } from '../parts/upstream.ts'
@@ -26,10 +25,7 @@ async function startProcess(name: string, upstream: Upstream): Promise<CrashGate
   mkdirSync(dataFolder, { mode: 0o700 })
   const configPath = join(folder, `${name}.yaml`)
   writeFileSync(configPath, failoverConfig([upstream.url]))
-  const gateway = await startCrashGateway(
-    { dataFolder, databaseUrl: undefined, configPath },
-    { program: gatewayCommand() },
-  )
+  const gateway = await startCrashGateway({ dataFolder, databaseUrl: undefined, configPath })
   gateways.push(gateway)
   return gateway
 }

@@ -1,22 +1,17 @@
 // Two routes that share the load evenly: the turns of one conversation go where its first one went, since that is where
 // its prompt cache is, and other conversations are spread as before.
 
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { afterAll, describe, expect, test } from 'bun:test'
 import { ask } from '../parts/ask.ts'
-import { type Gateway, startGateway } from '../parts/gateway.ts'
+import { startGateway } from '../parts/gateway.ts'
 import { bodyOf, bothSurfaces, type TestSurface } from '../parts/surfaces.ts'
-import { startUpstream, type Upstream } from '../parts/upstream.ts'
+import { startUpstream } from '../parts/upstream.ts'
 import { behave } from './misbehave.ts'
 
-let upstreams: Upstream[]
-let gateway: Gateway
-
-beforeAll(async () => {
-  upstreams = [0, 1].map(() =>
-    startUpstream((call, reply) => behave({ call, reply, streams: call.json().stream === true })),
-  )
-  gateway = await startGateway({ config: config(upstreams.map(({ url }) => url)) })
-})
+const upstreams = [0, 1].map(() =>
+  startUpstream((call, reply) => behave({ call, reply, streams: call.json().stream === true })),
+)
+const gateway = await startGateway({ config: config(upstreams.map(({ url }) => url)) })
 
 afterAll(async () => {
   await gateway.stop()

@@ -1,26 +1,21 @@
 // A provider's credential may first have to be exchanged for a token. Where that takes long, the request is not stuck:
 // its client may leave, its time limit holds, and it keeps neither its hold nor its place.
 
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'bun:test'
+import { afterAll, afterEach, describe, expect, test } from 'bun:test'
 import { ask } from '../parts/ask.ts'
 import { type Gateway, requestRecords, startGateway } from '../parts/gateway.ts'
 import { connect } from '../parts/raw-client.ts'
 import { writeServiceAccount } from '../parts/service-account.ts'
 import { bodyOf, bothSurfaces, requestBytes } from '../parts/surfaces.ts'
-import { startUpstream, type Upstream } from '../parts/upstream.ts'
+import { startUpstream } from '../parts/upstream.ts'
 import { behave } from './misbehave.ts'
 
-let issuer: Upstream
-let spare: Upstream
 let gateway: Gateway
-let account: ReturnType<typeof writeServiceAccount>
 
-beforeAll(() => {
-  // It takes requests for tokens and never answers.
-  issuer = startUpstream(() => {})
-  spare = startUpstream((call, reply) => behave({ call, reply, streams: call.json().stream === true }))
-  account = writeServiceAccount('operator', `${issuer.url}/token`)
-})
+// It takes requests for tokens and never answers.
+const issuer = startUpstream(() => {})
+const spare = startUpstream((call, reply) => behave({ call, reply, streams: call.json().stream === true }))
+const account = writeServiceAccount('operator', `${issuer.url}/token`)
 afterEach(async () => {
   await gateway.stop()
   issuer.calls.length = 0

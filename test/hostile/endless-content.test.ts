@@ -1,37 +1,30 @@
 // A provider that never stops talking to a caller who wants one whole answer: what is gathered for it is bounded like any
 // whole answer, whichever dialect it comes in.
 
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { afterAll, expect, test } from 'bun:test'
 import { ask } from '../parts/ask.ts'
-import { failoverConfig, type Gateway, startGateway } from '../parts/gateway.ts'
+import { failoverConfig, startGateway, stopAll } from '../parts/gateway.ts'
 import { bodyOf, chat, messages } from '../parts/surfaces.ts'
-import { startUpstream, type Upstream } from '../parts/upstream.ts'
+import { startUpstream } from '../parts/upstream.ts'
 import { wordsFor } from '../parts/upstream-words.ts'
 import { mebibyte } from './turn.ts'
 
-let upstream: Upstream
-let gateway: Gateway
 let taken = 0
 
-beforeAll(async () => {
-  upstream = startUpstream(async (call, reply) => {
-    const { opening, says } = wordsFor(call)
-    const record = Buffer.from(says('x'.repeat(256 * 1024)))
-    taken = 0
-    await reply.startStream()
-    await reply.chunk(opening)
-    while (taken < 300 * mebibyte && !call.isClosed()) {
-      await reply.chunk(record)
-      taken += record.length
-    }
-    reply.cut()
-  })
-  gateway = await startGateway({ config: failoverConfig([upstream.url]) })
+const upstream = startUpstream(async (call, reply) => {
+  const { opening, says } = wordsFor(call)
+  const record = Buffer.from(says('x'.repeat(256 * 1024)))
+  taken = 0
+  await reply.startStream()
+  await reply.chunk(opening)
+  while (taken < 300 * mebibyte && !call.isClosed()) {
+    await reply.chunk(record)
+    taken += record.length
+  }
+  reply.cut()
 })
-afterAll(async () => {
-  await gateway.stop()
-  upstream.stop()
-})
+const gateway = await startGateway({ config: failoverConfig([upstream.url]) })
+afterAll(() => stopAll(gateway, upstream))
 
 test.each([
   { surface: chat, model: messages.model },

@@ -1,32 +1,25 @@
 // An operator, or somebody with the operator's file, who changes a price while an answer is on its way.
 
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { afterAll, expect, test } from 'bun:test'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { ask } from '../parts/ask.ts'
-import { type Gateway, requestRecords, startGateway, upstreamConfig } from '../parts/gateway.ts'
+import { requestRecords, startGateway, stopAll, upstreamConfig } from '../parts/gateway.ts'
 import { bodyOf, chat } from '../parts/surfaces.ts'
-import { startUpstream, type Upstream } from '../parts/upstream.ts'
+import { startUpstream } from '../parts/upstream.ts'
 import { wordsFor } from '../parts/upstream-words.ts'
 
-let upstream: Upstream
-let gateway: Gateway
 const mayEnd = Promise.withResolvers<void>()
 
-beforeAll(async () => {
-  upstream = startUpstream(async (call, reply) => {
-    const { opening, says, ending } = wordsFor(call)
-    await reply.startStream()
-    await reply.chunk(opening + says('hello'))
-    await mayEnd.promise
-    await reply.chunk(ending)
-    await reply.finish()
-  })
-  gateway = await startGateway({ config: upstreamConfig(upstream.url) })
+const upstream = startUpstream(async (call, reply) => {
+  const { opening, says, ending } = wordsFor(call)
+  await reply.startStream()
+  await reply.chunk(opening + says('hello'))
+  await mayEnd.promise
+  await reply.chunk(ending)
+  await reply.finish()
 })
-afterAll(async () => {
-  await gateway.stop()
-  upstream.stop()
-})
+const gateway = await startGateway({ config: upstreamConfig(upstream.url) })
+afterAll(() => stopAll(gateway, upstream))
 
 async function inputPrice(): Promise<unknown> {
   const response = await fetch(`${gateway.url}/api/catalog`)

@@ -12,12 +12,8 @@ import { expectPaid, openTill, streamedPaths, type Till, wholePaths } from './ti
 const text = 'input: "1.00", output: "2.00", cache_read: "0.10"'
 const paths = [...streamedPaths, ...wholePaths].filter(({ provider }) => provider === 'chat')
 
-let till: Till
-let unpriced: Till
-beforeAll(async () => {
-  till = await openTill({ price: `{ ${text}, audio_input: "10.00", audio_output: "20.00" }` })
-  unpriced = await openTill({ price: `{ ${text} }` })
-})
+const till = await openTill({ price: `{ ${text}, audio_input: "10.00", audio_output: "20.00" }` })
+const unpriced = await openTill({ price: `{ ${text} }` })
 afterAll(async () => {
   await till[Symbol.asyncDispose]()
   await unpriced[Symbol.asyncDispose]()

@@ -2,23 +2,17 @@
 // before any content costs nothing, whatever the provider bills; and of several attempts the one that answered is paid.
 
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
-import { createJumpClock, type JumpClock } from '../parts/jump-clock.ts'
-import { startUpstream, type Upstream, type UpstreamCall, type UpstreamReply } from '../parts/upstream.ts'
+import { createJumpClock } from '../parts/jump-clock.ts'
+import { startUpstream, type UpstreamCall, type UpstreamReply } from '../parts/upstream.ts'
 import { type DialectName, dialectOf, say, usageIn, type Words, wordsOf } from './provider-words.ts'
 import { allPaths, expectPaid, expectUnpaid, openTill, streamedPaths, type Till } from './till.ts'
 import { usd } from './wallets.ts'
 
-let till: Till
+const spare = startUpstream(() => {})
+const clock = createJumpClock()
+const till = await openTill({ models: 60 })
 /** Like `till`, with a second provider behind the first. */
-let spared: Till
-let spare: Upstream
-let clock: JumpClock
-beforeAll(async () => {
-  spare = startUpstream(() => {})
-  clock = createJumpClock()
-  till = await openTill({ models: 60 })
-  spared = await openTill({ models: 45, spare, clock })
-})
+const spared = await openTill({ models: 45, spare, clock })
 // The whole process shares a budget of retries, which time brings back.
 beforeEach(() => clock.jump(60))
 afterAll(async () => {

@@ -1,22 +1,19 @@
 // An input that the provider has counted is paid by all alike, whether they stay for the answer or leave it, and teaches
 // the next hold; what the endpoints of one workspace count teaches nobody else.
 
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { afterAll, describe, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { readRecomputeCharge } from '../../src/catalog/recompute-charge.ts'
+import { readRecomputeCharge } from '../../src/catalog/price-versions.ts'
 import { verify } from '../../src/ledger/verify.ts'
 import { openDatabase } from '../../src/store/open-database.ts'
 import { connect } from '../parts/raw-client.ts'
 import { requestBytes } from '../parts/surfaces.ts'
 import { say, usageIn, wordsOf } from './provider-words.ts'
-import { expectPaid, openTill, type Path, streamedPaths, type Till, wholePaths } from './till.ts'
+import { expectPaid, openTill, type Path, streamedPaths, wholePaths } from './till.ts'
 import type { Purse } from './wallets.ts'
 
-let till: Till
-beforeAll(async () => {
-  till = await openTill({ models: 10 })
-})
+const till = await openTill({ models: 10 })
 afterAll(() => till[Symbol.asyncDispose]())
 
 /** 40 kB of which every byte is a token, where four bytes to a token were thought of. */

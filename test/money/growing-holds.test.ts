@@ -1,10 +1,10 @@
 // A hold that follows its answer: more is held while it streams, and where no more is to be had the answer ends with an
 // error that says so, paid as far as it got (row 10 of the settlement matrix).
 
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { afterAll, describe, expect, test } from 'bun:test'
 import { growStream } from './growing-stream.ts'
 import { usageIn, wordsOf } from './provider-words.ts'
-import { openTill, streamedPaths, type Till } from './till.ts'
+import { openTill, streamedPaths } from './till.ts'
 import { usd } from './wallets.ts'
 
 /** A tenth of a cent in, a cent out; no prompt counts for more than the thousand tokens that the model takes. */
@@ -13,9 +13,9 @@ const nanosIn = 1_000_000n
 const nanosOut = 10_000_000n
 const strictInput = 1000n * nanosIn
 
-let till: Till
-beforeAll(async () => {
-  till = await openTill({ price, more: 'context_tokens: 1000, max_output_tokens: 64000, default_max_tokens: 64000' })
+const till = await openTill({
+  price,
+  more: 'context_tokens: 1000, max_output_tokens: 64000, default_max_tokens: 64000',
 })
 afterAll(() => till[Symbol.asyncDispose]())
 

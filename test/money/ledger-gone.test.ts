@@ -1,12 +1,12 @@
 // The ledger goes away while an answer streams, as a shared database can: the hold cannot grow, and the answer ends with
 // an error in its surface's own form, not as a wallet that is empty, and not as an answer that is whole.
 
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { afterAll, describe, expect, test } from 'bun:test'
 import type { Ledger } from '../../src/ledger/ledger.ts'
 import { unavailable } from '../../src/ledger/unavailable.ts'
 import { growStream } from './growing-stream.ts'
 import { say, usageIn, wordsOf } from './provider-words.ts'
-import { openTill, type Path, streamedPaths, type Till } from './till.ts'
+import { openTill, type Path, streamedPaths } from './till.ts'
 import { usd } from './wallets.ts'
 
 const price = '{ input: "1000", output: "10000" }'
@@ -31,11 +31,8 @@ function dressLedger(real: Ledger): Ledger {
   }
 }
 
-let till: Till
-beforeAll(async () => {
-  const more = 'context_tokens: 1000, max_output_tokens: 64000, default_max_tokens: 64000'
-  till = await openTill({ price, more, dressLedger })
-})
+const more = 'context_tokens: 1000, max_output_tokens: 64000, default_max_tokens: 64000'
+const till = await openTill({ price, more, dressLedger })
 afterAll(() => till[Symbol.asyncDispose]())
 
 /** The last event of a stream, by the surface's own rules; it must be the only error in it. */
@@ -74,7 +71,7 @@ describe.each([...streamedPaths])('$name, while no ledger answers', (path) => {
     const { error } = lastEvent(path, text)
     expect(error).toMatchObject({ code: 'OVERLOADED' })
     expect(error.message).toContain('cannot reach its ledger')
-    expect(error.message).toContain('what came before is all there is')
+    expect(error.message).toContain('The answer ends here')
     // 3,101 tokens of four bytes passed; the prompt is 9 as told by Messages, or the estimate of "hi".
     const charge = (path.provider === 'messages' ? 9n : 8n) * nanosIn + 3101n * nanosOut
     expect(error.metadata).toMatchObject({ cost: usd(charge) })

@@ -1,27 +1,16 @@
 // Rows 4 and 5 of the settlement matrix, and promise M8: a client that leaves pays for what it was sent, token by token,
 // and for nothing it was not; the provider is cut off at once. Both surfaces, both lanes, streamed or not.
 
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { afterAll, describe, expect, test } from 'bun:test'
 import { connect, type RawConnection } from '../parts/raw-client.ts'
 import { requestBytes } from '../parts/surfaces.ts'
 import type { UpstreamCall, UpstreamReply } from '../parts/upstream.ts'
 import { dialectOf, usageIn, wordsOf } from './provider-words.ts'
-import {
-  allPaths,
-  expectPaid,
-  expectUnpaid,
-  openTill,
-  type Path,
-  streamedPaths,
-  type Till,
-  wholePaths,
-} from './till.ts'
+import { allPaths, expectPaid, expectUnpaid, openTill, type Path, streamedPaths, wholePaths } from './till.ts'
 
-let till: Till
 let seen = 0
-beforeAll(async () => {
-  till = await openTill()
-})
+
+const till = await openTill()
 afterAll(() => till[Symbol.asyncDispose]())
 
 const tokens = 8

@@ -2,15 +2,12 @@
 // passed where it is missing or cannot, never as a credit and never as nothing. Both lanes, both surfaces, streamed or
 // not.
 
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { afterAll, describe, expect, test } from 'bun:test'
 import { type DialectName, say, usageIn, wordsOf } from './provider-words.ts'
-import { allPaths, expectPaid, openTill, type Path, streamedPaths, type Till } from './till.ts'
+import { allPaths, expectPaid, openTill, type Path, streamedPaths } from './till.ts'
 import { usd } from './wallets.ts'
 
-let till: Till
-beforeAll(async () => {
-  till = await openTill()
-})
+const till = await openTill()
 afterAll(() => till[Symbol.asyncDispose]())
 
 /** Twelve bytes, which count as three tokens. */

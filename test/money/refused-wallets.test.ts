@@ -1,7 +1,7 @@
 // 402 as the official clients read it: the class, the code, why, what is needed, whether to come back; and that the
 // first request after a top-up is served.
 
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { afterAll, describe, expect, test } from 'bun:test'
 import {
   type ClientName,
   chatClientNames,
@@ -13,16 +13,13 @@ import {
 } from '../parts/official-clients.ts'
 import type { UpstreamCall, UpstreamReply } from '../parts/upstream.ts'
 import { dialectOf, say, usageIn } from './provider-words.ts'
-import { openTill, type Till } from './till.ts'
+import { openTill } from './till.ts'
 import type { Purse } from './wallets.ts'
 
 /** A tenth of a cent in, a cent out, at most a thousand tokens in: $1.00 for the largest prompt. */
-let till: Till
-beforeAll(async () => {
-  till = await openTill({
-    price: '{ input: "1000", output: "10000" }',
-    more: 'context_tokens: 1000, max_output_tokens: 64000, default_max_tokens: 64000',
-  })
+const till = await openTill({
+  price: '{ input: "1000", output: "10000" }',
+  more: 'context_tokens: 1000, max_output_tokens: 64000, default_max_tokens: 64000',
 })
 afterAll(() => till[Symbol.asyncDispose]())
 

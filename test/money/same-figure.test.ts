@@ -1,15 +1,12 @@
 // The same usage costs the same to the nano-dollar on every way through the gateway, and whoever tells the figure tells
 // the same one: the usage object, the header, the request log and the transfer.
 
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { afterAll, describe, expect, test } from 'bun:test'
 import { type Buckets, say, usageIn } from './provider-words.ts'
-import { allPaths, expectPaid, openTill, type Path, type Till } from './till.ts'
+import { allPaths, expectPaid, openTill, type Path } from './till.ts'
 import { usd } from './wallets.ts'
 
-let till: Till
-beforeAll(async () => {
-  till = await openTill()
-})
+const till = await openTill()
 afterAll(() => till[Symbol.asyncDispose]())
 
 interface Row {

@@ -1,10 +1,10 @@
 // Small wallets and large outputs: a cap that the balance cannot pay for is lowered and said so, and what is held is
 // strict where there is little. Never an overdraft, never a silent cut.
 
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { afterAll, describe, expect, test } from 'bun:test'
 import type { UpstreamCall } from '../parts/upstream.ts'
 import { say, usageIn } from './provider-words.ts'
-import { allPaths, expectPaid, openTill, type Path, streamedPaths, type Till, wholePaths } from './till.ts'
+import { allPaths, expectPaid, openTill, type Path, streamedPaths, wholePaths } from './till.ts'
 import { type Purse, usd } from './wallets.ts'
 
 /** A tenth of a cent in, a cent out; no prompt counts for more than the thousand tokens that the model takes. */
@@ -13,9 +13,9 @@ const nanosIn = 1_000_000n
 const nanosOut = 10_000_000n
 const strictInput = 1000n * nanosIn
 
-let till: Till
-beforeAll(async () => {
-  till = await openTill({ price, more: 'context_tokens: 1000, max_output_tokens: 64000, default_max_tokens: 64000' })
+const till = await openTill({
+  price,
+  more: 'context_tokens: 1000, max_output_tokens: 64000, default_max_tokens: 64000',
 })
 afterAll(() => till[Symbol.asyncDispose]())
 

@@ -1,18 +1,14 @@
 // Rows 17, 18 and 20 of the settlement matrix: the sandbox is paid like any other model, a free model costs nothing and
 // leaves a transfer of nothing, and what generates nothing leaves none.
 
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { afterAll, describe, expect, test } from 'bun:test'
 import { ask } from '../parts/ask.ts'
 import { chat, messages } from '../parts/surfaces.ts'
 import { say, usageIn } from './provider-words.ts'
-import { allPaths, expectPaid, openTill, streamedPaths, type Till, wholePaths } from './till.ts'
+import { allPaths, expectPaid, openTill, streamedPaths, wholePaths } from './till.ts'
 
-let till: Till
-let free: Till
-beforeAll(async () => {
-  till = await openTill()
-  free = await openTill({ price: 'free' })
-})
+const till = await openTill()
+const free = await openTill({ price: 'free' })
 afterAll(async () => {
   await till[Symbol.asyncDispose]()
   await free[Symbol.asyncDispose]()

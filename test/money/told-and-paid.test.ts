@@ -1,18 +1,15 @@
 // Promise M3 where an answer ends before its end: what a provider has counted by then is paid as it was counted, however
 // many bytes that was, and only what has passed since is estimated.
 
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { afterAll, describe, expect, test } from 'bun:test'
 import { connect, type RawConnection } from '../parts/raw-client.ts'
 import { requestBytes } from '../parts/surfaces.ts'
 import type { UpstreamReply } from '../parts/upstream.ts'
 import { type DialectName, usageIn, wordsOf } from './provider-words.ts'
-import { costIn, expectPaid, openTill, type Path, streamedPaths, type Till } from './till.ts'
+import { costIn, expectPaid, openTill, type Path, streamedPaths } from './till.ts'
 import { usd } from './wallets.ts'
 
-let till: Till
-beforeAll(async () => {
-  till = await openTill({ models: 20 })
-})
+const till = await openTill({ models: 20 })
 afterAll(() => till[Symbol.asyncDispose]())
 
 /** 420 bytes, which would be estimated at 105 tokens; the provider counts 40. */

@@ -3,8 +3,7 @@
 
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-
-const root = join(import.meta.dir, '..', '..')
+import { gatewayCommand, sourceCommand } from './program.ts'
 
 /** What stays when a gateway dies. */
 export interface CrashData {
@@ -37,13 +36,11 @@ export interface CrashStart {
   readonly failpoints?: string
   /** Put before the command, such as a tracer. */
   readonly prefix?: readonly string[]
-  /** In place of this Bun and src/main.ts: gatewayCommand. */
-  readonly program?: readonly string[]
-  /** Run in place of either, such as the launcher. */
+  /** Run in place of the gateway's program, such as the launcher. */
   readonly command?: readonly string[]
   /** Beside the gateway's own variables. */
   readonly env?: Readonly<Record<string, string>>
-  /** Files that are loaded into it before it starts. */
+  /** Files that are loaded into it before it starts. They patch modules, so it runs from source. */
   readonly preload?: readonly string[]
   /** It has the machine to itself, and may turn calls away when it is too busy. */
   readonly isAlone?: boolean
@@ -74,7 +71,7 @@ export async function startCrashGateway(data: CrashData, start: CrashStart = {})
 }
 
 async function startOnce(data: CrashData, start: CrashStart): Promise<CrashGateway> {
-  const command = start.command ?? start.program ?? [process.execPath, join(root, 'src/main.ts')]
+  const command = start.command ?? (start.preload === undefined ? gatewayCommand() : sourceCommand)
   const child = Bun.spawn([...(start.prefix ?? []), ...command], {
     cwd: data.dataFolder,
     env: environmentOf(data, start),

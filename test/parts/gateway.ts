@@ -108,6 +108,11 @@ export async function startGateway(options: GatewayOptions = {}): Promise<Gatewa
   }
 }
 
+/** Stops what a test file started, one after the other: a gateway before the providers behind it. */
+export async function stopAll(...started: readonly { stop(): unknown }[]): Promise<void> {
+  for (const each of started) await each.stop()
+}
+
 /** The log lines of requests, once there are this many: the last one is written when its charge is durable. */
 export async function requestRecords(gateway: Gateway, count: number): Promise<Record<string, unknown>[]> {
   for (;;) {

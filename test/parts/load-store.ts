@@ -1,19 +1,18 @@
-// A store of loads in this process, for tests of what is built on one. It can be told to fail, or not to answer.
+// An in-process store of loads for tests. It can be made to fail or not to answer.
 
-import { applyBatch } from '../../src/limits/shared/apply-batch.ts'
-import type { Batch, LoadStore } from '../../src/limits/shared/batch.ts'
-import { type LoadState, newLoad } from '../../src/limits/shared/load-state.ts'
+import { applyBatch, type Batch, type LoadStore } from '../../src/limits/batch.ts'
+import { type Load, newLoad } from '../../src/limits/load.ts'
 
 export interface EngineStore extends LoadStore {
-  /** What exchanges do from now on; a promise is waited for before the batch is applied. */
+  /** Runs before each exchange; a promise is awaited before the batch is applied. */
   behaviour: () => void | Promise<void>
   readonly batches: Batch[]
-  /** As a server that was restarted. */
+  /** Like a server that restarts empty. */
   forget(): void
 }
 
 export function createEngineStore(nowMs: () => number): EngineStore {
-  const loads = new Map<string, LoadState>()
+  const loads = new Map<string, Load>()
   const batches: Batch[] = []
   const store: EngineStore = {
     behaviour: () => {},

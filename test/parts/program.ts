@@ -6,11 +6,16 @@ import { compile } from '../../deploy/compile.ts'
 
 const variable = 'TOLLGATE_TEST_PROGRAM'
 
+export const sourceCommand: readonly string[] = [
+  process.execPath,
+  '--no-install',
+  join(import.meta.dir, '../../src/main.ts'),
+]
+
 /** What to run, before any arguments: the program that a whole test run has made, or this Bun and the source. */
 export function gatewayCommand(): readonly string[] {
   const program = process.env[variable]
-  const source = join(import.meta.dir, '../../src/main.ts')
-  return program === undefined ? [process.execPath, '--no-install', source] : [program]
+  return program === undefined ? sourceCommand : [program]
 }
 
 /** Makes the program in a folder, and answers with the environment that names it to the tests. */

@@ -1,26 +1,31 @@
-// Run as a process of its own: asks as often as told, all at once and for two keys of one project in turn, and prints how
-// many of each were let through. The time of the store stands still, so that nothing refills, and nothing that was let
-// through ends.
+// Runs as a separate process: sends the given number of requests at once, alternating between two keys of one project,
+// and prints how many of each were admitted. The time of the store stands still, so that nothing refills, and no admitted
+// request ends.
 
 import { systemClock } from '../../src/kernel/clock.ts'
-import type { LimitScope } from '../../src/limits/limit.ts'
-import { createRedisLimiter } from '../../src/limits/shared/redis-limiter.ts'
-import { createSqlLimiter } from '../../src/limits/shared/sql-limiter.ts'
+import type { LimitScope } from '../../src/limits/limiter.ts'
+import { createRedisLoads } from '../../src/limits/redis-loads.ts'
+import { createSharedLimiter } from '../../src/limits/shared-limiter.ts'
+import { createSqlLoads } from '../../src/limits/sql-loads.ts'
 import { openPostgres } from '../../src/store/postgres.ts'
 import { openRedis } from '../../src/store/redis.ts'
 
 const [url = '', times = '0', nowMs = '0'] = process.argv.slice(2)
-const options = { clock: systemClock, liveReplicas: () => 3, patienceMs: 60_000, nowMs: () => Number(nowMs) }
+const readMs = () => Number(nowMs)
 
-async function createLimiter() {
-  if (url.startsWith('postgres'))
-    return createSqlLimiter({ ...options, database: await openPostgres(url, { patience: 30 }) })
+async function openStore() {
+  if (url.startsWith('postgres')) return createSqlLoads(await openPostgres(url, { patience: 30 }), readMs)
   const redis = openRedis({ url })
   while (!redis.connected) await Bun.sleep(5)
-  return createRedisLimiter({ ...options, redis })
+  return createRedisLoads(redis, readMs)
 }
 
-const limiter = await createLimiter()
+const limiter = createSharedLimiter({
+  store: await openStore(),
+  clock: systemClock,
+  liveReplicas: () => 3,
+  timeoutMs: 60_000,
+})
 const project: LimitScope = { kind: 'project', id: 'prj_1', name: 'web', limits: { requestsPerMinute: 140 } }
 const keys: readonly LimitScope[] = [
   { kind: 'key', id: 'key_1', name: 'one', limits: { requestsPerMinute: 100, tokensPerMinute: 2000 } },
@@ -41,5 +46,5 @@ const count = (verdict: string) => verdicts.filter((each) => each === verdict).l
 process.stdout.write(
   `${JSON.stringify({ one: count('0admitted'), two: count('1admitted'), mode: limiter.mode.kind })}\n`,
 )
-// With a word of its own it would give its places back; it goes as one that is killed.
+// Exits as if killed, without giving its slots back.
 process.exit(0)

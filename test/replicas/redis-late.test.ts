@@ -3,10 +3,9 @@
 
 import { describe, expect, test } from 'bun:test'
 import { systemClock } from '../../src/kernel/clock.ts'
-import type { LimitScope } from '../../src/limits/limit.ts'
-import type { Admission } from '../../src/limits/limiter.ts'
-import { createRedisLimiter } from '../../src/limits/shared/redis-limiter.ts'
-import type { SharedLimiter } from '../../src/limits/shared/shared-limiter.ts'
+import type { Admission, LimitScope } from '../../src/limits/limiter.ts'
+import { createRedisLoads } from '../../src/limits/redis-loads.ts'
+import { createSharedLimiter, type SharedLimiter } from '../../src/limits/shared-limiter.ts'
 import { openRedis } from '../../src/store/redis.ts'
 import { findRedisProgram, startRedis } from '../parts/redis.ts'
 import { type SlowNetwork, startSlowNetwork } from '../parts/slow-network.ts'
@@ -17,9 +16,9 @@ const keyScope = (id: `key_${string}`): LimitScope => {
 }
 const scope = keyScope('key_1')
 /** So long that an answer is in time on any machine. */
-const longPatienceMs = 60_000
+const longTimeoutMs = 60_000
 /** Short, so that a delayed answer is late soon. */
-const patienceMs = 500
+const timeoutMs = 500
 /** Always later than that: both timers run in this process, in the order in which they are due. */
 const lateMs = 1200
 
@@ -33,15 +32,20 @@ interface Replicas extends AsyncDisposable {
 }
 
 /** Three limiters with so much patience, each with a network of its own to one Redis. */
-async function startReplicas(patiencesMs: readonly [number, number, number]): Promise<Replicas> {
+async function startReplicas(timeoutsMs: readonly [number, number, number]): Promise<Replicas> {
   const server = await startRedis()
   const target = Number(new URL(server.url).port)
   const started = await Promise.all(
-    patiencesMs.map(async (patienceMs) => {
+    timeoutsMs.map(async (timeoutMs) => {
       const network = startSlowNetwork(target, 0)
       const redis = openRedis({ url: `redis://127.0.0.1:${network.port}` })
       while (!redis.connected) await Bun.sleep(5)
-      const limiter = createRedisLimiter({ redis, clock: systemClock, liveReplicas: () => 3, patienceMs })
+      const limiter = createSharedLimiter({
+        store: createRedisLoads(redis),
+        clock: systemClock,
+        liveReplicas: () => 3,
+        timeoutMs,
+      })
       // Its script is known to the server from here on.
       const first = await limiter.admit([keyScope('key_0')], 0)
       if (first.kind === 'admitted') first.end(undefined)
@@ -91,7 +95,7 @@ const endAll = (admissions: readonly Admission[]) => {
 
 describe.skipIf(findRedisProgram() === undefined)('redis that answers late', () => {
   test('counts for all replicas as long as it answers in time', async () => {
-    await using replicas = await startReplicas([longPatienceMs, longPatienceMs, longPatienceMs])
+    await using replicas = await startReplicas([longTimeoutMs, longTimeoutMs, longTimeoutMs])
     const { all } = replicas
     for (const [at, { network }] of all.entries()) network.delayMs = [0, 250, 500][at] ?? 0
     const admitted = (await Promise.all(all.map((replica) => ask(replica, 50)))).flat()
@@ -101,7 +105,7 @@ describe.skipIf(findRedisProgram() === undefined)('redis that answers late', () 
   })
 
   test('for two of three: they have their shares and no more, and the third leaves them room', async () => {
-    await using replicas = await startReplicas([longPatienceMs, patienceMs, patienceMs])
+    await using replicas = await startReplicas([longTimeoutMs, timeoutMs, timeoutMs])
     const [first, second, third] = replicas.all
     const early = await ask(first, 50)
     expect(early).toHaveLength(atOnce)
@@ -131,7 +135,7 @@ describe.skipIf(findRedisProgram() === undefined)('redis that answers late', () 
   })
 
   test('to one who knows that all is taken: it lets nobody through, and of what was left it takes its part', async () => {
-    await using replicas = await startReplicas([longPatienceMs, patienceMs, patienceMs])
+    await using replicas = await startReplicas([longTimeoutMs, timeoutMs, timeoutMs])
     const [first, second] = replicas.all
     const early = await ask(first, 9)
     // Of three that are left it is told, with the one that it gets.

@@ -3,9 +3,9 @@
 
 import { describe, expect, test } from 'bun:test'
 import { systemClock } from '../../src/kernel/clock.ts'
-import type { LimitScope } from '../../src/limits/limit.ts'
-import { createRedisLimiter } from '../../src/limits/shared/redis-limiter.ts'
-import type { LimiterMode, SharedLimiter } from '../../src/limits/shared/shared-limiter.ts'
+import type { LimitScope } from '../../src/limits/limiter.ts'
+import { createRedisLoads } from '../../src/limits/redis-loads.ts'
+import { createSharedLimiter, type LimiterMode, type SharedLimiter } from '../../src/limits/shared-limiter.ts'
 import { openRedis, type Redis } from '../../src/store/redis.ts'
 import { findRedisProgram, startRedis } from '../parts/redis.ts'
 
@@ -32,7 +32,13 @@ async function startLoad(url: string): Promise<Load> {
     const onMode = ({ kind }: LimiterMode) => {
       if (kind === 'share') losses.set(redis, (losses.get(redis) ?? 0) + 1)
     }
-    return createRedisLimiter({ redis, clock: systemClock, liveReplicas: () => 3, patienceMs: 500, onMode })
+    return createSharedLimiter({
+      store: createRedisLoads(redis),
+      clock: systemClock,
+      liveReplicas: () => 3,
+      timeoutMs: 500,
+      onMode,
+    })
   })
   const startedMs = systemClock.monotonicMs()
   const load = { limiters, admitted: 0, askedInAll: 0 }

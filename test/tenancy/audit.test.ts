@@ -2,7 +2,7 @@
 
 import { expect, test } from 'bun:test'
 import { openDatabase } from '../../src/store/open-database.ts'
-import { verifyAudit } from '../../src/tenancy/verify-audit.ts'
+import { verifyAudit } from '../../src/tenancy/audit.ts'
 import { startTenancy } from './tenancy.ts'
 
 test('G1, G2: every change is on record with who and what, and the chain verifies', async () => {

@@ -1,12 +1,21 @@
 // Figures and texts that the console computes: limits, balances, runway, palette results and audit log details.
 
 import { expect, test } from 'bun:test'
-import type { StatFigures, StatsAnswer, Transfer } from '../../src/web/pages/console/api-types.ts'
-import { csvText, withBalances } from '../../src/web/pages/console/billing/ledger.ts'
+import type { AnswerOf, ItemOf } from '../../src/api/client.ts'
+import { auditLines } from '../../src/web/pages/console/audit-text.ts'
+import {
+  csvText,
+  effectiveLimits,
+  firstTokenText,
+  isoTimeOf,
+  runwayText,
+  spendRateOf,
+  withBalances,
+} from '../../src/web/pages/console/figures.ts'
 import { paletteEntries } from '../../src/web/pages/console/palette-entries.ts'
-import { auditLines } from '../../src/web/pages/console/settings/audit-text.ts'
-import { firstTokenText, runwayText, spendRateOf } from '../../src/web/pages/console/usage/figures.ts'
-import { effectiveLimits, isoTimeOf } from '../../src/web/pages/console/values.ts'
+
+type Stats = AnswerOf<'getStats'>
+type Transfer = ItemOf<'listTransfers'>
 
 const key = { who: 'this key', limits: { requests_per_minute: 100, spend_per_day: '2.50' } }
 const project = { who: 'the project', limits: { requests_per_minute: 60, spend_per_day: '10.00' } }
@@ -40,6 +49,7 @@ const transfer = (part: Partial<Transfer>): Transfer => ({
   request_id: null,
   reference: null,
   price_version: null,
+  usage: null,
   estimated: false,
   created_at: '2026-11-15T00:00:00.000Z',
   ...part,
@@ -63,11 +73,11 @@ test('CSV cells are never formulas, and quotes are escaped', () => {
   expect(line).toBe(`2026-11-15T00:00:00.000Z,tr_1,charge,out,1.00,1.00,,"'=HYPERLINK(""http://x"",""y"")",,false`)
 })
 
-const figures = (cost: string): StatFigures => {
+const figures = (cost: string): Stats['total'] => {
   return { requests: 1, errors: 0, input_tokens: 1, output_tokens: 1, cost, first_event_ms: null }
 }
 
-const week = (cost: string, firstHour: string | undefined): StatsAnswer => ({
+const week = (cost: string, firstHour: string | undefined): Stats => ({
   from: '2026-11-08T12:00:00.000Z',
   to: '2026-11-15T12:00:00.000Z',
   counted_until: '2026-11-15T12:00:00.000Z',

@@ -219,7 +219,7 @@ browserTest('a key is tested at its provider, and providers show their source', 
   await page.getByRole('combobox', { name: 'Provider' }).selectOption('acme')
   await field(page, 'API key').fill('canary-bad-of-my-own-1234')
   await button(page, 'Save key').click()
-  const own = page.locator('section[aria-label="Your provider keys"] tbody tr')
+  const own = page.locator('section[aria-label="Your provider keys (BYOK)"] tbody tr')
   await own.waitFor()
   expect(await own.locator('td[data-label="Source"]').textContent()).toBe('this workspace')
   await own.getByRole('button', { name: 'Test the key for acme' }).click()

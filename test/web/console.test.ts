@@ -112,7 +112,7 @@ browserTest('a failover shows every attempt and every route considered', async (
   await page.waitForSelector('.waterfall')
   const outcomes = await page.locator('.waterfall tbody td:nth-child(2)').allTextContents()
   expect(outcomes).toEqual(['503', 'ok'])
-  expect(await page.locator('[aria-labelledby=candidates] li').count()).toBe(2)
+  expect(await page.locator('[aria-label="Routes considered"] li').count()).toBe(2)
   await go(`${gateway.url}/console/requests/req_00000000000000000000000000`)
   await page.waitForSelector('[role=alert]:has-text("There is no request")')
   expect(reports.filter((report) => !report.includes('404'))).toEqual([])

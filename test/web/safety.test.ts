@@ -48,11 +48,9 @@ function hostile(text: string, index: number): CatalogEntry {
     tags: [text],
     source: text,
     released: text,
-    retires: text,
     price_version: text,
-    price_since: text,
-    price_origin: { source: text, checked: text },
-    routes: [{ ...route, provider: text, upstream_model: text, health: text, why: text }],
+    price_source: text,
+    routes: [{ ...route, provider: text, upstream_model: text, health: text as 'parked', why: text }],
   }
 }
 

@@ -2,8 +2,8 @@
 // provider has begun, the bytes are needed only where nothing else tells how many tokens they were.
 
 import { heapStats } from 'bun:jsc'
-import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { type Gateway, startGateway } from '../parts/gateway.ts'
+import { afterAll, expect, test } from 'bun:test'
+import { startGateway } from '../parts/gateway.ts'
 import { connect, type RawConnection } from '../parts/raw-client.ts'
 import { bodyOf, chat, messages, requestBytes, type TestSurface } from '../parts/surfaces.ts'
 import { chatWords, messagesWords } from '../parts/upstream-words.ts'
@@ -11,7 +11,6 @@ import { chatWords, messagesWords } from '../parts/upstream-words.ts'
 const streams = 6
 const promptBytes = 4_000_000
 
-let gateway: Gateway
 /** Begins to answer and goes no further; of what it was sent it keeps nothing. */
 const provider = Bun.serve({
   hostname: '127.0.0.1',
@@ -25,10 +24,9 @@ const provider = Bun.serve({
   },
 })
 
-beforeAll(async () => {
-  const url = `http://127.0.0.1:${provider.port}`
-  gateway = await startGateway({
-    config: `
+const url = `http://127.0.0.1:${provider.port}`
+const gateway = await startGateway({
+  config: `
 providers:
   - { id: chatty, dialect: openai-chat, base_url: "${url}/v1", api_key: k }
   - { id: messy, dialect: anthropic-messages, base_url: "${url}", api_key: k }
@@ -36,7 +34,6 @@ models:
   - { id: test/chat, price: free, routes: [{ provider: chatty, model: up }] }
   - { id: test/messages, price: free, routes: [{ provider: messy, model: up }] }
 `,
-  })
 })
 
 afterAll(async () => {

@@ -11,11 +11,10 @@ import { walletOf } from '../../ledger/account.ts'
 import type { Wallet } from '../../ledger/ledger.ts'
 import type { Transfer } from '../../ledger/transfer.ts'
 import type { AuditRow } from '../../tenancy/audit.ts'
-import type { CredentialSummary } from '../../tenancy/credentials/credential.ts'
+import type { CredentialSummary } from '../../tenancy/credentials.ts'
 import type { KeyInfo } from '../../tenancy/keys.ts'
 import type { Limits } from '../../tenancy/limits.ts'
-import type { Project } from '../../tenancy/projects.ts'
-import type { Workspace } from '../../tenancy/workspaces.ts'
+import type { Project, Workspace } from '../../tenancy/workspaces.ts'
 
 /** As the stores take a page, where absent is not the same as undefined. */
 export function pageOf({ limit, cursor }: { readonly limit: number; readonly cursor?: string | undefined }) {

@@ -3,7 +3,7 @@ import { createTestClock } from '../../../test/parts/ledger.ts'
 import { Failure } from '../../kernel/failure.ts'
 import { Secret } from '../../kernel/secret.ts'
 import type { DataFolder } from '../../store/data-folder.ts'
-import { loadAdminToken } from '../../tenancy/admin-token.ts'
+import { loadAdminToken } from '../../tenancy/secrets.ts'
 import { createAuthorize, createGuessBrake, createTokenCheck } from './authorize.ts'
 
 const token = 'a-token-of-an-operator-1234'

@@ -3,7 +3,7 @@
 
 import type { Clock } from '../../kernel/clock.ts'
 import { Failure } from '../../kernel/failure.ts'
-import type { AdminToken } from '../../tenancy/admin-token.ts'
+import type { AdminToken } from '../../tenancy/secrets.ts'
 
 /** As written into the audit log. */
 export interface Actor {

@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 import { createEngine, forEachEngine } from '../../../test/parts/engines.ts'
 import { createJumpClock } from '../../../test/parts/jump-clock.ts'
 import { openManagement } from '../../../test/parts/management.ts'
-import type { Change } from '../../tenancy/changes/change.ts'
+import type { Change } from '../../tenancy/changes.ts'
 import { createPageBudget, type PageBudget } from '../../web/page-budget.ts'
 
 const path = '/api/models/acme/large/price'

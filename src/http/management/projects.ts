@@ -10,8 +10,14 @@ import type { ComputeVerifier } from '../../tenancy/api-key.ts'
 import type { Authenticator } from '../../tenancy/authenticate.ts'
 import { createKey, getKey, listKeys, revokeKey, rotateKey } from '../../tenancy/keys.ts'
 import { putLimits } from '../../tenancy/limits.ts'
-import { createProject, getProject, listProjects, type Project, updateProject } from '../../tenancy/projects.ts'
-import { getWorkspace } from '../../tenancy/workspaces.ts'
+import {
+  createProject,
+  getProject,
+  getWorkspace,
+  listProjects,
+  type Project,
+  updateProject,
+} from '../../tenancy/workspaces.ts'
 import { keyAnswer, limitsAnswer, limitsFromBody, pageOf, projectAnswer } from './answers.ts'
 import { type Call, implement, notFound, type Route } from './route.ts'
 

@@ -15,7 +15,7 @@ import { Failure } from '../../kernel/failure.ts'
 import { isId, type RequestId } from '../../kernel/ids.ts'
 import { nearestNames } from '../../kernel/nearest.ts'
 import type { Sql } from '../../store/sql.ts'
-import type { Act } from '../../tenancy/audit.ts'
+import type { Act } from '../../tenancy/management.ts'
 
 /** A file of any length, sent while it is read. */
 export interface Download {

@@ -3,7 +3,7 @@ import { storeRequests } from '../../../test/observe/stored-requests.ts'
 import { forEachEngine, type TestEngine } from '../../../test/parts/engines.ts'
 import { openManagement, type TestManagement } from '../../../test/parts/management.ts'
 import { Failure } from '../../kernel/failure.ts'
-import { verifyAudit } from '../../tenancy/verify-audit.ts'
+import { verifyAudit } from '../../tenancy/audit.ts'
 import type { Checkout } from '../payments/stripe-checkout.ts'
 
 forEachEngine((engine) => {

@@ -10,13 +10,13 @@ import type { Database } from '../../store/database.ts'
 import { forgetRequests } from '../../telemetry/retention.ts'
 import { appendAudit, listAuditOf } from '../../tenancy/audit.ts'
 import type { Authenticator } from '../../tenancy/authenticate.ts'
-import { eraseWorkspace } from '../../tenancy/erase-workspace.ts'
 import { listKeys } from '../../tenancy/keys.ts'
-import type { Page, PageQuery } from '../../tenancy/page.ts'
-import { listProjects } from '../../tenancy/projects.ts'
+import type { Page, PageQuery } from '../../tenancy/management.ts'
 import {
   createWorkspace,
+  eraseWorkspace,
   getWorkspace,
+  listProjects,
   listWorkspaces,
   updateWorkspace,
   type Workspace,

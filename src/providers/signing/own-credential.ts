@@ -1,7 +1,7 @@
 // What a workspace may store as its own credential, by how it would travel. Most are a word that one header carries;
 // a scheme that exchanges its credential takes the file that the host gives out.
 
-import { apiKeyFault } from '../../tenancy/credentials/credential.ts'
+import { apiKeyFault } from '../../tenancy/credentials.ts'
 import type { AuthScheme } from '../provider.ts'
 import { readOwnKeyFile } from './service-account.ts'
 

@@ -1,7 +1,7 @@
 // What requests come to: counted once per request, from its finished record, without allocating for what was seen
 // before. Labels name projects, never keys.
 
-import type { Usage } from '../../kernel/usage.ts'
+import { wholeBuckets } from '../../kernel/usage.ts'
 import type { RequestRecord } from '../request-record.ts'
 import { dialectOf, isGeneration, limitSourceOf, none, overheadMs, warnedField } from './observed-request.ts'
 import type { MetricRegistry } from './registry.ts'
@@ -114,21 +114,13 @@ function timeRequest(registry: MetricRegistry): ObserveRequest {
   }
 }
 
-const tokenKinds = {
-  input: 'inputTokens',
-  cache_read: 'cacheReadTokens',
-  cache_write: 'cacheWriteTokens',
-  cache_write_1h: 'cacheWriteLongTokens',
-  output: 'outputTokens',
-} as const satisfies Record<string, keyof Usage>
-
 function countSpend(registry: MetricRegistry): ObserveRequest {
   const tokens = registry.counter({
     name: 'tollgate_tokens_total',
     help: 'Tokens of charged requests, in kinds that never overlap; output includes reasoning.',
     labels: ['kind'],
   })
-  const kinds = Object.entries(tokenKinds).map(([kind, bucket]) => ({ bucket, cell: tokens.find(kind) }))
+  const kinds = wholeBuckets.map(({ bucket, count }) => ({ count, cell: tokens.find(bucket) }))
   const costs = registry.counter({
     name: 'tollgate_cost_usd_total',
     help: 'What requests were charged.',
@@ -137,7 +129,7 @@ function countSpend(registry: MetricRegistry): ObserveRequest {
   })
   return (record) => {
     const { usage, charge, model = none, caller } = record
-    if (usage) for (const { bucket, cell } of kinds) cell.add(usage[bucket])
+    if (usage) for (const { count, cell } of kinds) cell.add(usage[count] ?? 0)
     if (charge === undefined) return
     costs.find(model, providerOf(record), caller?.projectId ?? none).add(Number(charge))
   }

@@ -12,8 +12,9 @@ import { isOwnKeyOnly, usableEntries, withOwnKeyModels } from './usable-models.t
 const row = { input: '1.00', output: '2.00', cache_read: '0.10', cache_write: '1.25', cache_write_1h: '2.00' }
 
 function route(part: Partial<CatalogRoute> = {}): CatalogRoute {
-  const names = { provider: 'acme', upstream_model: 'large' }
-  return { ...names, priority: 1, weight: 1, health: 'healthy', first_event_ms: null, tokens_per_second: null, ...part }
+  const names = { provider: 'acme', upstream_model: 'large', rehearsal: false }
+  const healthy = { health: 'healthy', factor: 1, wait_ms: null, why: null } as const
+  return { ...names, ...healthy, priority: 1, weight: 1, first_event_ms: null, tokens_per_second: null, ...part }
 }
 
 function entry(id: string, part: Partial<CatalogEntry> = {}): CatalogEntry {
@@ -27,6 +28,8 @@ function entry(id: string, part: Partial<CatalogEntry> = {}): CatalogEntry {
     released: null,
     source: 'built in',
     price: row,
+    price_source: null,
+    price_version: null,
     callable: true,
     routes: [route()],
     ...part,
@@ -129,7 +132,7 @@ describe('the order of routes', () => {
   })
 
   test('skips a route in cooldown and says for how long', () => {
-    const cooling = route({ provider: 'a', health: 'ejected', wait_ms: 41_000, why: 'timed out' })
+    const cooling = route({ provider: 'a', health: 'ejected', factor: 0, wait_ms: 41_000, why: 'timed out' })
     expect(described([cooling, route({ provider: 'b', priority: 2 })])).toEqual([
       '1 b: priority 2; the only route of this priority, so tried first',
       'out a: skipped: cooldown 41 s (last fault: timed out)',
@@ -137,7 +140,10 @@ describe('the order of routes', () => {
   })
 
   test('tries failing routes when no better one is left, but not paused ones', () => {
-    const routes = [route({ provider: 'a', health: 'ejected' }), route({ provider: 'b', health: 'parked' })]
+    const routes = [
+      route({ provider: 'a', health: 'ejected', factor: 0 }),
+      route({ provider: 'b', health: 'parked', factor: 0 }),
+    ]
     expect(orderRoutes(routes).map(({ place }) => place)).toEqual([1, undefined])
   })
 

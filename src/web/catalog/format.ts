@@ -21,8 +21,15 @@ export function countOf(count: number, what: string): string {
 }
 
 export function usd(amount: Nano): string {
-  const [whole = '0', fraction = ''] = formatUsd(amount).split('.')
-  return `$${whole.replace(/\B(?=(\d{3})+$)/g, ',')}.${fraction}`
+  return usdText(formatUsd(amount))
+}
+
+/** `1234.5` → `$1,234.50`, `-0.1` → `−$0.10`. Never rounded; a text that is no decimal stays as it is. */
+export function usdText(text: string): string {
+  const match = /^(-?)(\d+)(?:\.(\d+))?$/.exec(text)
+  if (!match) return text
+  const [, sign, whole = '0', fraction = ''] = match
+  return `${sign === '-' ? '−' : ''}$${whole.replace(/\B(?=(\d{3})+$)/g, ',')}.${fraction.padEnd(2, '0')}`
 }
 
 /** `840 ms`, `1.25 s`. */

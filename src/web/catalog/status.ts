@@ -93,20 +93,16 @@ export interface OrderedRoute {
   readonly why: string
 }
 
-/** The share of its weight that a route keeps, by health. */
-const usualFactors: Readonly<Record<string, number>> = { ejected: 0, parked: 0, probing: 0.1, 'slow start': 0.1 }
 /** A slow route keeps half its share. */
 const outlierFactor = 0.5
-
-const factorOf = ({ factor, health }: CatalogRoute): number => factor ?? usualFactors[health] ?? 1
 
 /**
  * The order in which the router would try the routes now. It follows routing/health/plan-with-health.ts, which draws lots
  * among routes of the same priority; for those the share is given instead of a place.
  */
 export function orderRoutes(routes: readonly CatalogRoute[]): readonly OrderedRoute[] {
-  const isLastResort = !routes.some((route) => factorOf(route) > 0 && route.health !== 'probing')
-  const isKept = (route: CatalogRoute) => (isLastResort ? route.health !== 'parked' : factorOf(route) > 0)
+  const isLastResort = !routes.some(({ factor, health }) => factor > 0 && health !== 'probing')
+  const isKept = (route: CatalogRoute) => (isLastResort ? route.health !== 'parked' : route.factor > 0)
   const priorities = [...new Set(routes.filter(isKept).map(({ priority }) => priority))].sort((a, b) => a - b)
   const ordered = priorities.flatMap((priority, index) => {
     const group = routes.filter((route) => route.priority === priority && isKept(route))
@@ -134,7 +130,7 @@ function orderGroup(group: readonly CatalogRoute[], { place, isLastResort }: Gro
   const rated = group.map((route) => {
     const figures = route.first_event_ms
     const isSlow = figures !== null && figures.samples >= samplesMin && figures.p95 > limitMs
-    const factor = (isLastResort ? 1 : factorOf(route)) * (isSlow ? outlierFactor : 1)
+    const factor = (isLastResort ? 1 : route.factor) * (isSlow ? outlierFactor : 1)
     return { route, isSlow, factor, weight: route.weight * factor }
   })
   rated.sort((a, b) => b.weight - a.weight)

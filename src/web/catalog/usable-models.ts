@@ -51,6 +51,8 @@ function ownKeyEntry({ id, owned_by }: UsableModel): CatalogEntry {
     tags: [],
     released: null,
     source: 'own key',
+    price_source: null,
+    price_version: null,
     price: null,
     callable: true,
     routes: [],

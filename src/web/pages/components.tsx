@@ -1,10 +1,20 @@
 /** @jsxImportSource preact */
-// Components that the catalog and the console share: the copy button, the status indicator, and the list of keyboard
-// shortcuts with helpers for handling keys.
+// Components that the catalog and the console share: buttons, code to copy, facts, the status indicator, dialogs, and the
+// list of keyboard shortcuts with helpers for handling keys.
 
-import { useEffect, useState } from 'preact/hooks'
+import type { ButtonHTMLAttributes, ComponentChildren, RefObject } from 'preact'
+import { useEffect, useRef, useState } from 'preact/hooks'
 import type { ShownStatus } from '../catalog/status.ts'
 import type { LiveState } from './live-catalog.ts'
+
+export interface ButtonProps extends ButtonHTMLAttributes {
+  /** Classes: `quiet`, `small`, `danger`. */
+  readonly look?: string
+}
+
+export function Button({ look = '', ...attributes }: ButtonProps) {
+  return <button type="button" class={`button ${look}`.trimEnd()} {...attributes} />
+}
 
 const copiedShownMs = 2_000
 
@@ -65,6 +75,34 @@ async function copyText(text: string): Promise<boolean> {
   }
 }
 
+export function CodeBlock({ code, what }: { readonly code: string; readonly what: string }) {
+  return (
+    <div class="code-block">
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, and the keyboard must be able to */}
+      <pre tabIndex={0}>
+        <code>{code}</code>
+      </pre>
+      <CopyButton text={code} what={what} label="Copy" />
+    </div>
+  )
+}
+
+export type Fact = readonly [label: string, value: ComponentChildren]
+
+/** Names and values. */
+export function Facts({ class: name, facts }: { readonly class: string; readonly facts: readonly Fact[] }) {
+  return (
+    <dl class={name}>
+      {facts.map(([label, value]) => (
+        <div key={label}>
+          <dt>{label}</dt>
+          <dd>{value}</dd>
+        </div>
+      ))}
+    </dl>
+  )
+}
+
 const statusShapes = {
   ok: <circle cx="6" cy="6" r="4.5" />,
   warning: <path d="M6 1 11.5 10.5H.5z" />,
@@ -97,6 +135,21 @@ export function LiveStatus({ state }: { readonly state: LiveState }) {
       <Status {...liveStatuses[state]} />
     </span>
   )
+}
+
+/** Opens a dialog over the page when the component mounts; the focus returns when it unmounts. */
+export function useModal(): RefObject<HTMLDialogElement> {
+  const dialog = useRef<HTMLDialogElement>(null)
+  useEffect(() => {
+    const before = document.activeElement
+    const opened = dialog.current
+    opened?.showModal()
+    return () => {
+      opened?.close()
+      if (before instanceof HTMLElement && before.isConnected) before.focus()
+    }
+  }, [])
+  return dialog
 }
 
 const shortcutsId = 'shortcuts'

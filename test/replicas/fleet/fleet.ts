@@ -11,7 +11,6 @@ import { type CrashUpstream, startCrashUpstream } from '../../parts/crash-upstre
 import { createThrowAwayFolder } from '../../parts/engines.ts'
 import { upstreamConfig } from '../../parts/gateway.ts'
 import { sharedPostgres } from '../../parts/postgres.ts'
-import { gatewayCommand } from '../../parts/program.ts'
 import { type RedisServer, startRedis } from '../../parts/redis.ts'
 
 export interface FleetOptions {
@@ -138,7 +137,6 @@ class RunningMember implements Member {
   async start(): Promise<void> {
     const before = await this.#replicaIds()
     this.#gateway = await startCrashGateway(this.data, {
-      program: gatewayCommand(),
       env: { ...this.env, TOLLGATE_PORT: this.#port },
       onLine: (line) => void (/"level":"(warn|error)"/.test(line) && this.warnings.push(line)),
     })

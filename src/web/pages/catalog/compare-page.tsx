@@ -3,6 +3,7 @@
 
 import type { ComponentChildren } from 'preact'
 import { priceUsage } from '../../../catalog/price.ts'
+import { type FactorName, factorNames, factors, type UnitBucket, unitBuckets } from '../../../kernel/usage.ts'
 import { type CatalogEntry, isSandbox, modelPath } from '../../catalog/entry.ts'
 import { exactCount, usd } from '../../catalog/format.ts'
 import { emptyQuery, renderQuery } from '../../catalog/query.ts'
@@ -24,8 +25,14 @@ const lines: readonly Line[] = [
   { label: 'Cached input', show: (entry) => <ModelPrice entry={entry} kind="cache_read" /> },
   { label: 'Cache write', show: (entry) => <ModelPrice entry={entry} kind="cache_write" /> },
   { label: 'Output', show: (entry) => <ModelPrice entry={entry} kind="output" /> },
-  { label: 'Web searches, per 1,000', show: searchPrice },
-  { label: 'US-only processing, all tokens', show: usOnlyFactor },
+  ...unitBuckets.map(({ bucket, label }) => ({
+    label: `${label}, per 1,000`,
+    show: ({ price }: CatalogEntry) => unitPrice(price, bucket),
+  })),
+  ...factorNames.map((name) => ({
+    label: factors[name].label,
+    show: ({ price }: CatalogEntry) => factorText(price, name),
+  })),
   { label: 'Cost of the example request', show: exampleCost },
   { label: 'Context', show: ({ context_tokens }) => tokenCount(context_tokens) },
   { label: 'Max output', show: ({ max_output_tokens }) => tokenCount(max_output_tokens) },
@@ -111,15 +118,17 @@ function selectionPath(entries: readonly CatalogEntry[]): string {
 }
 
 /** The same text for a model without web search and one that does not charge for it. */
-function searchPrice({ price }: CatalogEntry): ComponentChildren {
+function unitPrice(price: CatalogEntry['price'], bucket: UnitBucket): ComponentChildren {
   if (price === null) return <Money amount="–" />
-  return price === 'free' || price.web_search === undefined ? 'not charged' : <Money amount={price.web_search} />
+  const amount = price === 'free' ? undefined : price[bucket]
+  return amount === undefined ? 'not charged' : <Money amount={amount} />
 }
 
 /** The same text for a model without US-only processing and one that does not charge more for it. */
-function usOnlyFactor({ price }: CatalogEntry): string {
+function factorText(price: CatalogEntry['price'], name: FactorName): string {
   if (price === null) return '–'
-  return price === 'free' || price.us_only === undefined ? 'no surcharge' : `× ${price.us_only}`
+  const factor = price === 'free' ? undefined : price[name]
+  return factor === undefined ? 'no surcharge' : `× ${factor}`
 }
 
 function exampleCost(entry: CatalogEntry, sample: Sample): string {

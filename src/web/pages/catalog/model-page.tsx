@@ -121,10 +121,10 @@ function RouteTable({ routes }: { readonly routes: readonly CatalogRoute[] }) {
                 <Status {...routeStatus(route)} />
               </td>
               <td class="figure" data-label="Latency (p50)">
-                <Measured figures={route.first_event_ms} unit="time" isSandbox={route.rehearsal === true} />
+                <Measured figures={route.first_event_ms} unit="time" isSandbox={route.rehearsal} />
               </td>
               <td class="figure" data-label="Throughput">
-                <Measured figures={route.tokens_per_second} unit="tokens" isSandbox={route.rehearsal === true} />
+                <Measured figures={route.tokens_per_second} unit="tokens" isSandbox={route.rehearsal} />
               </td>
               <td class="why" data-label="Reason">
                 {why}
@@ -240,8 +240,9 @@ const amountColumns = [
 ] as const
 
 function HistoryRow({ dated, isFirst }: { readonly dated: DatedPrice; readonly isFirst: boolean }) {
-  const { price, source, since, version } = dated
-  const tiers = price === 'free' ? [] : Object.keys(price.over ?? {})
+  const { price, source, effective_from: since, version } = dated
+  const amounts = price === 'free' ? null : price
+  const tiers = Object.keys(amounts?.over ?? {})
   return (
     <tr>
       <th scope="row">
@@ -250,7 +251,7 @@ function HistoryRow({ dated, isFirst }: { readonly dated: DatedPrice; readonly i
       </th>
       {amountColumns.map(({ label, kind }) => (
         <td key={label} class="figure" data-label={label}>
-          {price === 'free' ? 'free' : `$${price[kind]}`}
+          {amounts ? `$${amounts[kind]}` : (price ?? 'none')}
         </td>
       ))}
       <td data-label="Set by">
@@ -258,7 +259,7 @@ function HistoryRow({ dated, isFirst }: { readonly dated: DatedPrice; readonly i
         {tiers.length > 0 && (
           <small> other prices over {tiers.map((each) => exactCount(Number(each))).join(', ')} input tokens</small>
         )}
-        {price !== 'free' && price.audio_input !== undefined && <small> audio ${price.audio_input}</small>}
+        {amounts?.audio_input !== undefined && <small> audio ${amounts.audio_input}</small>}
       </td>
       <td data-label="Version">
         <code>{version}</code>

@@ -2,7 +2,8 @@
 // How the catalog's pages show a model: badges, capabilities, prices and measurements.
 
 import { useEffect, useRef, useState } from 'preact/hooks'
-import { type CatalogEntry, type Figures, isSandbox, type TextKind } from '../../catalog/entry.ts'
+import type { WholeBucket } from '../../../kernel/usage.ts'
+import { type CatalogEntry, type Figures, isSandbox } from '../../catalog/entry.ts'
 import { shortMs } from '../../catalog/format.ts'
 import { hasEnoughSamples, missingFigureText, spanText } from '../../catalog/status.ts'
 import { isOwnKeyOnly } from '../../catalog/usable-models.ts'
@@ -22,7 +23,6 @@ export function Badges({ entry }: { readonly entry: CatalogEntry }) {
         </span>
       )}
       {entry.price === null && !isOwnKeyOnly(entry) && <span class="badge danger">no price (not callable)</span>}
-      {entry.retires && <span class="badge danger">retires {entry.retires}</span>}
     </>
   )
 }
@@ -65,7 +65,7 @@ export function Money({ amount }: { readonly amount: string }) {
   )
 }
 
-export function ModelPrice({ entry, kind }: { readonly entry: CatalogEntry; readonly kind: TextKind }) {
+export function ModelPrice({ entry, kind }: { readonly entry: CatalogEntry; readonly kind: WholeBucket }) {
   const { price } = entry
   return <Money amount={price === null ? '–' : price === 'free' ? 'free' : price[kind]} />
 }

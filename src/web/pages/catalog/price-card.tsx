@@ -3,10 +3,10 @@
 
 import type { ComponentChildren, TargetedSubmitEvent } from 'preact'
 import { useState } from 'preact/hooks'
-import { type ChargeLine, chargeLines } from '../../../catalog/charge-lines.ts'
-import { type Price, priceUsage } from '../../../catalog/price.ts'
+import { chargeLines, type Price, priceUsage, type ShownPrice, type ShownRow } from '../../../catalog/price.ts'
 import { formatPico, formatPrice, type Nano } from '../../../kernel/money.ts'
-import type { CatalogEntry, DatedPrice, ShownPrice, ShownPriceRow, TextKind } from '../../catalog/entry.ts'
+import { buckets, factorNames, factors, tokenBuckets, unitBuckets } from '../../../kernel/usage.ts'
+import type { CatalogEntry, DatedPrice } from '../../catalog/entry.ts'
 import { countOf, exactCount, usd } from '../../catalog/format.ts'
 import {
   parseSample,
@@ -19,17 +19,6 @@ import {
 } from '../../catalog/sample-cost.ts'
 import { Money } from './model-parts.tsx'
 
-const rowKinds: readonly (readonly [keyof ShownPriceRow, string])[] = [
-  ['input', 'Input'],
-  ['cache_read', 'Cached input (read)'],
-  ['cache_write', 'Cache write'],
-  ['cache_write_1h', 'Cache write, 1 hour'],
-  ['output', 'Output, including reasoning'],
-  ['audio_input', 'Audio input'],
-  ['audio_cache_read', 'Cached audio input'],
-  ['audio_output', 'Audio output'],
-]
-
 export interface PriceCardProps {
   readonly entry: CatalogEntry
   /** Who set the price, and when; undefined = unknown. */
@@ -38,7 +27,6 @@ export interface PriceCardProps {
 
 export function PriceCard({ entry, current }: PriceCardProps) {
   const { price } = entry
-  const since = current?.since ?? entry.price_since
   return (
     <div class="price-card">
       <p class="price-card-head">
@@ -53,12 +41,7 @@ export function PriceCard({ entry, current }: PriceCardProps) {
       <dl class="price-card-foot">
         <FootLine label="Set by">{current?.source ?? entry.price_source ?? entry.source}</FootLine>
         {entry.price_version && <FootLine label="Version">{entry.price_version}</FootLine>}
-        {since && <FootLine label="Since">{since.slice(0, 10)}</FootLine>}
-        {entry.price_origin && (
-          <FootLine label="Source">
-            {entry.price_origin.source}, {entry.price_origin.checked}
-          </FootLine>
-        )}
+        {current && <FootLine label="Since">{current.effective_from.slice(0, 10)}</FootLine>}
       </dl>
     </div>
   )
@@ -73,10 +56,10 @@ function FootLine({ label, children }: { readonly label: string; readonly childr
   )
 }
 
-function PriceRows({ price }: { readonly price: ShownPrice }) {
+function PriceRows({ price }: { readonly price: Exclude<ShownPrice, 'free'> }) {
   const tiers = Object.entries(price.over ?? {}).sort(([a], [b]) => Number(a) - Number(b))
   const rows = [price, ...tiers.map(([, row]) => row)]
-  const shown = rowKinds.filter(([kind]) => rows.some((row) => row[kind] !== undefined))
+  const shown = tokenBuckets.filter(({ bucket }) => rows.some((row) => row[bucket] !== undefined))
   return (
     <table class="rows">
       <caption class="visually-hidden">Prices by kind of token</caption>
@@ -94,20 +77,24 @@ function PriceRows({ price }: { readonly price: ShownPrice }) {
         </tr>
       </thead>
       <tbody>
-        {shown.map(([kind, label]) => (
-          <PriceRow key={kind} label={label} amounts={rows.map((row) => amountOf(row, kind))} />
+        {shown.map((info) => (
+          <PriceRow key={info.bucket} label={info.label} amounts={rows.map((row) => amountOf(row, info))} />
         ))}
-        {price.web_search !== undefined && (
-          <PriceRow label="Web searches, per 1,000" amounts={rows.map(() => price.web_search ?? '')} />
-        )}
-        {price.us_only !== undefined && (
-          <tr>
-            <th scope="row">US-only processing, all tokens</th>
-            <td class="price" colSpan={1 + tiers.length}>
-              × {price.us_only}
-            </td>
-          </tr>
-        )}
+        {unitBuckets
+          .filter(({ bucket }) => price[bucket] !== undefined)
+          .map(({ bucket, label }) => (
+            <PriceRow key={bucket} label={`${label}, per 1,000`} amounts={rows.map(() => price[bucket] ?? '')} />
+          ))}
+        {factorNames
+          .filter((name) => price[name] !== undefined)
+          .map((name) => (
+            <tr key={name}>
+              <th scope="row">{factors[name].label}</th>
+              <td class="price" colSpan={1 + tiers.length}>
+                × {price[name]}
+              </td>
+            </tr>
+          ))}
       </tbody>
     </table>
   )
@@ -126,15 +113,9 @@ function PriceRow({ label, amounts }: { readonly label: string; readonly amounts
   )
 }
 
-/** The price that applies to audio where a row has no audio price. */
-const textKinds: Partial<Record<keyof ShownPriceRow, TextKind>> = {
-  audio_input: 'input',
-  audio_cache_read: 'cache_read',
-  audio_output: 'output',
-}
-
-function amountOf(row: ShownPriceRow, kind: keyof ShownPriceRow): string {
-  return row[kind] ?? row[textKinds[kind] ?? 'input']
+/** A part without its own price in a row costs as much as the whole. */
+function amountOf(row: ShownRow, { bucket, partOf }: (typeof tokenBuckets)[number]): string {
+  return row[bucket] ?? row[partOf ?? 'input']
 }
 
 const fieldLabels: Readonly<Record<SampleField, string>> = {
@@ -142,18 +123,6 @@ const fieldLabels: Readonly<Record<SampleField, string>> = {
   cached: 'Cached, %',
   out: 'Output tokens',
   calls: 'Requests',
-}
-
-const lineNames: Readonly<Record<ChargeLine['kind'], string>> = {
-  input: 'input',
-  cache_read: 'cache read',
-  cache_write: 'cache write',
-  cache_write_1h: 'cache write, 1 h',
-  output: 'output',
-  audio_input: 'audio input',
-  audio_cache_read: 'audio cache read',
-  audio_output: 'audio output',
-  web_search: 'web search',
 }
 
 export interface CalculatorProps {
@@ -231,7 +200,7 @@ function Receipt({ price, sample }: { readonly price: Price; readonly sample: Sa
         {chargeLines(price, usage).map(({ kind, tokens, price: each, pico }) => (
           <div key={kind}>
             <dt>
-              {lineNames[kind]}
+              {buckets[kind].label}
               <small>
                 {exactCount(tokens)} × ${formatPrice(each)} / M
               </small>

@@ -1,16 +1,15 @@
 /** @jsxImportSource preact */
-// What the console's pages are made of: loading, error and empty states, tables, tiles, the chart, money, names, and code to
-// copy.
+// What the console's pages are made of: loading, error and empty states, sections, tiles, the chart, money, names, and code
+// to copy.
 
 import type { ComponentChildren } from 'preact'
-import type { CatalogEntry } from '../../catalog/entry.ts'
-import { exactCount } from '../../catalog/format.ts'
-import { CopyButton, Status } from '../components.tsx'
-import type { ApiError } from './api-client.ts'
-import type { ListAnswer, RequestItem } from './api-types.ts'
+import { type CatalogEntry, isSandbox } from '../../catalog/entry.ts'
+import { exactCount, usdText } from '../../catalog/format.ts'
+import { Button, CodeBlock, CopyButton, Status } from '../components.tsx'
+import { DataTable, type DataTableProps } from '../table.tsx'
+import type { ApiError, RequestItem } from './api.ts'
 import { useTimeFormats, useWorkspaces } from './context.tsx'
-import { type Pages, type Query, useQuery } from './hooks.ts'
-import { usdText } from './values.ts'
+import { type List, type Pages, type Query, useApi } from './hooks.ts'
 
 export function Loading({ what }: { readonly what: string }) {
   return (
@@ -33,9 +32,9 @@ export function ErrorNotice({ error, retry }: { readonly error: ApiError; retry?
         </p>
       )}
       {retry && (
-        <button type="button" class="button quiet small" onClick={retry}>
+        <Button look="quiet small" onClick={retry}>
           Try again
-        </button>
+        </Button>
       )}
     </div>
   )
@@ -59,6 +58,27 @@ export function QueryView<Value>({ what, query, children }: QueryViewProps<Value
   )
 }
 
+export interface ListViewProps<Item> extends Omit<DataTableProps<Item>, 'rows'> {
+  /** For screen readers: `requests` */
+  readonly what: string
+  readonly moreLabel: string
+  readonly list: List<Item>
+  /** In place of an empty table. */
+  readonly empty: ComponentChildren
+}
+
+/** Shows a list as a table, that it loads, that it is empty, or why it failed. */
+export function ListView<Item>({ what, moreLabel, list, empty, ...table }: ListViewProps<Item>) {
+  const { items, error, isLoading, reload } = list
+  return (
+    <>
+      {error && <ErrorNotice error={error} retry={reload} />}
+      {items.length > 0 ? <DataTable {...table} rows={items} /> : isLoading ? <Loading what={what} /> : !error && empty}
+      <MoreButton label={moreLabel} pages={list} />
+    </>
+  )
+}
+
 export function MoreButton({ label, pages }: { readonly label: string; readonly pages: Pages<unknown> }) {
   const { hasMore, isLoadingMore, moreError, loadMore } = pages
   return (
@@ -66,9 +86,9 @@ export function MoreButton({ label, pages }: { readonly label: string; readonly 
       {moreError && <ErrorNotice error={moreError} retry={loadMore} />}
       {hasMore && (
         <p>
-          <button type="button" class="button quiet" disabled={isLoadingMore} onClick={loadMore}>
+          <Button look="quiet" disabled={isLoadingMore} onClick={loadMore}>
             {isLoadingMore ? 'Loading …' : label}
-          </button>
+          </Button>
         </p>
       )}
     </>
@@ -85,6 +105,44 @@ export function Empty({ title, children }: { readonly title: string; readonly ch
   )
 }
 
+export interface SectionProps {
+  readonly title: string
+  /** Beside the title, smaller. */
+  readonly note?: ComponentChildren
+  /** At the end of the title's line. */
+  readonly action?: ComponentChildren
+  readonly isCard?: boolean
+  readonly children: ComponentChildren
+}
+
+export function Section({ title, note, action, isCard = false, children }: SectionProps) {
+  return (
+    <section class={isCard ? 'card' : 'stack'} aria-label={title}>
+      <div class="console-head">
+        <h2>
+          {title}
+          {note !== undefined && <small> {note}</small>}
+        </h2>
+        {action}
+      </div>
+      {children}
+    </section>
+  )
+}
+
+export function Card(props: Omit<SectionProps, 'isCard'>) {
+  return <Section {...props} isCard />
+}
+
+export function PageIntro({ title, intro }: { readonly title: string; readonly intro: string }) {
+  return (
+    <header class="page-intro">
+      <h1>{title}</h1>
+      <p class="lede">{intro}</p>
+    </header>
+  )
+}
+
 export interface WorkspacePageProps {
   readonly title: string
   readonly intro: string
@@ -96,19 +154,16 @@ export function WorkspacePage({ title, intro, children }: WorkspacePageProps) {
   const { workspaces, current, choose } = useWorkspaces()
   return (
     <>
-      <header class="page-intro">
-        <h1>{title}</h1>
-        <p class="lede">{intro}</p>
-      </header>
+      <PageIntro title={title} intro={intro} />
       {workspaces === undefined && <Loading what="workspaces" />}
       {workspaces !== undefined && !current && (
         <Empty title="Choose a workspace">
           <ul class="plain choices">
             {workspaces.map(({ id, name }) => (
               <li key={id}>
-                <button type="button" class="button quiet" onClick={() => choose(id)}>
+                <Button look="quiet" onClick={() => choose(id)}>
                   {name}
-                </button>
+                </Button>
               </li>
             ))}
           </ul>
@@ -120,69 +175,6 @@ export function WorkspacePage({ title, intro, children }: WorkspacePageProps) {
         </div>
       )}
     </>
-  )
-}
-
-export interface Column<Row> {
-  readonly label: string
-  /** Right-aligned. */
-  readonly isNumber?: boolean
-  /** Not wrapped where the table has room. */
-  readonly isWhole?: boolean
-  show(row: Row): ComponentChildren
-}
-
-export interface DataTableProps<Row> {
-  /** For screen readers: what the table lists. */
-  readonly caption: string
-  /** The first one names the row. */
-  readonly columns: readonly Column<Row>[]
-  readonly rows: readonly Row[]
-  keyOf(row: Row): string
-  /** Makes the first column a link; undefined = no link. */
-  hrefOf?(row: Row): string | undefined
-}
-
-/** A table. On a narrow screen every row is a card with each column's label above its value. */
-export function DataTable<Row>({ caption, columns, rows, keyOf, hrefOf }: DataTableProps<Row>) {
-  const [head, ...rest] = columns
-  if (!head) return null
-  return (
-    <table class="data-table">
-      <caption class="visually-hidden">{caption}</caption>
-      <thead>
-        <tr>
-          {columns.map(({ label, isNumber }) => (
-            <th key={label} scope="col" class={isNumber ? 'number' : undefined}>
-              {label}
-            </th>
-          ))}
-        </tr>
-      </thead>
-      <tbody>
-        {rows.map((row) => (
-          <tr key={keyOf(row)} data-row={keyOf(row)}>
-            <th scope="row" class={head.isWhole ? 'whole' : undefined}>
-              <RowLink href={hrefOf?.(row)}>{head.show(row)}</RowLink>
-            </th>
-            {rest.map(({ label, isNumber, isWhole, show }) => (
-              <td key={label} data-label={label} class={isNumber ? 'number' : isWhole ? 'whole' : undefined}>
-                {show(row)}
-              </td>
-            ))}
-          </tr>
-        ))}
-      </tbody>
-    </table>
-  )
-}
-
-function RowLink({ href, children }: { readonly href: string | undefined; readonly children: ComponentChildren }) {
-  if (href === undefined) return <>{children}</>
-  return (
-    <a class="row-link" href={href}>
-      {children}
-    </a>
   )
 }
 
@@ -213,8 +205,8 @@ export function Amount({ usd }: { readonly usd: string | null }) {
 }
 
 /** The name of a key or project; its id until the name has loaded, and where there is none. */
-export function NameOf({ kind, id }: { readonly kind: 'keys' | 'projects'; readonly id: string }) {
-  const { value } = useQuery<{ readonly name: string }>(`/api/${kind}/${encodeURIComponent(id)}`)
+export function NameOf({ kind, id }: { readonly kind: 'Key' | 'Project'; readonly id: string }) {
+  const { value } = useApi(`get${kind}`, { id })
   return value === undefined ? <code>{id}</code> : <span title={id}>{value.name}</span>
 }
 
@@ -227,18 +219,6 @@ export function Outcome({ request }: { readonly request: Pick<RequestItem, 'stat
   }
   const level = status >= 500 || status === 200 ? 'error' : 'warning'
   return <Status level={level} text={`${status} ${code.toLowerCase().replaceAll('_', ' ')}`} detail={reason ?? ''} />
-}
-
-export function CodeBlock({ code, what }: { readonly code: string; readonly what: string }) {
-  return (
-    <div class="code-block">
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, and the keyboard must be able to */}
-      <pre tabIndex={0}>
-        <code>{code}</code>
-      </pre>
-      <CopyButton text={code} what={what} label="Copy" />
-    </div>
-  )
 }
 
 export interface CopyFieldProps {
@@ -265,15 +245,14 @@ export function CopyField({ title, what, text }: CopyFieldProps) {
 
 /** A first request to run: this gateway's address and a callable model. The key stays in a variable. */
 export function ExampleRequest({ address }: { readonly address: string }) {
-  const { value } = useQuery<ListAnswer<CatalogEntry>>('/api/catalog')
+  const { value } = useApi('getCatalog', {})
   if (!value) return null
   const model = exampleModel(value.data)
   if (!model) return <p>No model can be called yet. Set a provider’s API key, or add a model to tollgate.yaml.</p>
-  const body = { model: model.id, stream: true, messages: [{ role: 'user', content: 'hello' }] }
   return (
     <>
       <p>Set TOLLGATE_KEY to an API key (the first one is in the file first-key in the data folder), then run:</p>
-      <CodeBlock code={curlText({ address, path: '/v1/chat/completions', auth: bearerAuth, body })} what="request" />
+      <CodeBlock code={curlText({ address, body: helloBody(model.id) })} what="request" />
     </>
   )
 }
@@ -281,21 +260,25 @@ export function ExampleRequest({ address }: { readonly address: string }) {
 /** A sandbox model if there is one, because it costs nothing real. */
 export function exampleModel(models: readonly CatalogEntry[]): CatalogEntry | undefined {
   const callable = models.filter((model) => model.callable)
-  const sandbox = callable.filter(({ routes }) => routes.some((route) => route.rehearsal))
+  const sandbox = callable.filter(isSandbox)
   return sandbox.find(({ id }) => id.endsWith('/echo')) ?? sandbox[0] ?? callable[0]
 }
 
-export const bearerAuth = '-H "Authorization: Bearer $TOLLGATE_KEY"'
+export function helloBody(model: string) {
+  return { model, stream: true, messages: [{ role: 'user', content: 'hello' }] }
+}
 
 export interface CurlCall {
   readonly address: string
-  readonly path: string
+  readonly path?: string
   /** Header options. */
-  readonly auth: string
+  readonly auth?: string
   readonly body: object
 }
 
-export function curlText({ address, path, auth, body }: CurlCall): string {
+const bearerAuth = '-H "Authorization: Bearer $TOLLGATE_KEY"'
+
+export function curlText({ address, path = '/v1/chat/completions', auth = bearerAuth, body }: CurlCall): string {
   return `curl -N ${address}${path} \\
   ${auth} -H "Content-Type: application/json" \\
   -d '${JSON.stringify(body).replaceAll("'", `'\\''`)}'`
@@ -328,20 +311,24 @@ export function ColumnChart({ title, partName, columns, unit }: ColumnChartProps
   const when = unit === 'hour' ? formats.hour : formats.day
   const highest = Math.max(...columns.map(({ value }) => value), 0)
   const step = chartWidth / Math.max(columns.length, 1)
-  const heightOf = (value: number) =>
-    highest === 0 ? 0 : Math.max(value > 0 ? 1.5 : 0, (value / highest) * chartHeight)
-  const bar = (name: string, at: number, value: number) => (
-    <rect
-      class={name}
-      x={at * step + step * 0.12}
-      y={chartHeight - heightOf(value)}
-      width={step * 0.76}
-      height={heightOf(value)}
-    />
-  )
+  const bar = (name: string, at: number, value: number) => {
+    const height = highest === 0 ? 0 : Math.max(value > 0 ? 1.5 : 0, (value / highest) * chartHeight)
+    return (
+      <rect class={name} x={at * step + step * 0.12} y={chartHeight - height} width={step * 0.76} height={height} />
+    )
+  }
   const peak = columns.find(({ value }) => value === highest)
-  const first = columns[0]
-  const last = columns.at(-1)
+  const ends = [columns[0], columns.at(-1)]
+  const tableColumns = [
+    {
+      label: `${unit === 'hour' ? 'Hour' : 'Day'} starting (${formats.zoneName})`,
+      show: ({ start }: ChartColumn) => when(start),
+    },
+    { label: title, isNumber: true, show: ({ text }: ChartColumn) => text },
+    ...(partName === undefined
+      ? []
+      : [{ label: partName, isNumber: true, show: ({ part = 0 }: ChartColumn) => exactCount(part) }]),
+  ]
   return (
     <figure class="chart">
       <figcaption>
@@ -360,32 +347,19 @@ export function ColumnChart({ title, partName, columns, unit }: ColumnChartProps
         ))}
       </svg>
       <div class="chart-ends" aria-hidden="true">
-        <small>{first && when(first.start)}</small>
-        <small>{last && when(last.start)}</small>
+        {ends.map((end, at) => (
+          <small key={at}>{end && when(end.start)}</small>
+        ))}
       </div>
       <details>
         <summary>Show as table</summary>
-        <table class="chart-table">
-          <caption class="visually-hidden">{title}</caption>
-          <thead>
-            <tr>
-              <th scope="col">{`${unit === 'hour' ? 'Hour' : 'Day'} starting (${formats.zoneName})`}</th>
-              <th scope="col">{title}</th>
-              {partName !== undefined && <th scope="col">{partName}</th>}
-            </tr>
-          </thead>
-          <tbody>
-            {columns
-              .filter(({ value }) => value > 0)
-              .map(({ start, text, part = 0 }) => (
-                <tr key={start}>
-                  <th scope="row">{when(start)}</th>
-                  <td>{text}</td>
-                  {partName !== undefined && <td>{exactCount(part)}</td>}
-                </tr>
-              ))}
-          </tbody>
-        </table>
+        <DataTable
+          class="compact-table"
+          caption={title}
+          columns={tableColumns}
+          rows={columns.filter(({ value }) => value > 0)}
+          keyOf={({ start }) => String(start)}
+        />
       </details>
     </figure>
   )

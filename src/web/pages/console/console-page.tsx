@@ -2,7 +2,7 @@
 // A page of the console in its frame: the menu, the choice of workspace and time zone, the command palette and the sign-out
 // button.
 //
-// To add a page: a line in `consoleSections` (page-data.ts), a component in a folder here, and a line in `sectionPages`. The
+// To add a page: a line in `consoleSections` (page-data.ts), a component here, and a line in `sectionPages`. The
 // server only sends the frame; the page loads its data with hooks.ts and shows it with components.tsx. Rules: no inline style
 // or script (the policy forbids both), every field has a label, status is text as well as color, amounts and times only
 // through components.tsx and context.tsx, nothing wider than 360 pixels.
@@ -10,20 +10,20 @@
 import type { ComponentType } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
 import { type ConsoleData, consoleSections, type SectionName, sectionPath } from '../../page-data.ts'
-import { ShortcutsDialog } from '../components.tsx'
-import { signOut } from './api-client.ts'
-import { BillingPage } from './billing/billing-page.tsx'
+import { Button, ShortcutsDialog } from '../components.tsx'
+import { signOut } from './api.ts'
+import { BillingPage } from './billing-page.tsx'
 import { ToastProvider, WorkspaceProvider, WorkspaceSwitch, ZoneProvider, ZoneSwitch } from './context.tsx'
 import { useSubmit } from './hooks.ts'
-import { KeysPage } from './keys/keys-page.tsx'
+import { KeysPage } from './keys-page.tsx'
 import { consoleShortcuts, Palette, useConsoleShortcuts } from './palette.tsx'
-import { PlaygroundPage } from './playground/playground-page.tsx'
-import { ProjectsPage } from './projects/projects-page.tsx'
-import { ProvidersPage } from './providers/providers-page.tsx'
-import { RequestPage } from './requests/request-page.tsx'
-import { RequestsPage } from './requests/requests-page.tsx'
-import { SettingsPage } from './settings/settings-page.tsx'
-import { UsagePage } from './usage/usage-page.tsx'
+import { PlaygroundPage } from './playground-page.tsx'
+import { ProjectsPage } from './projects-page.tsx'
+import { ProvidersPage } from './providers-page.tsx'
+import { RequestPage } from './request-page.tsx'
+import { RequestsPage } from './requests-page.tsx'
+import { SettingsPage } from './settings-page.tsx'
+import { UsagePage } from './usage-page.tsx'
 
 const sectionPages: { readonly [Name in SectionName]: ComponentType<ConsoleData> } = {
   overview: UsagePage,
@@ -89,13 +89,9 @@ function SignOut({ actor }: { readonly actor: string }) {
   return (
     <div class="console-account">
       <p class="hint">You are signed in ({actor}).</p>
-      <button
-        type="button"
-        class="button quiet small"
-        onClick={() => submit.run(signOut, () => location.assign('/console'))}
-      >
+      <Button look="quiet small" onClick={() => submit.run(signOut, () => location.assign('/console'))}>
         Sign out
-      </button>
+      </Button>
       <p role="alert" class="problem">
         {submit.error?.message}
       </p>

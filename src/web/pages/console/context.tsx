@@ -4,9 +4,9 @@
 import { type ComponentChildren, createContext } from 'preact'
 import { useCallback, useContext, useEffect, useState } from 'preact/hooks'
 import { systemClock } from '../../../kernel/clock.ts'
-import { ApiError } from './api-client.ts'
-import type { ListAnswer, Workspace } from './api-types.ts'
-import { useQuery } from './hooks.ts'
+import { Button } from '../components.tsx'
+import { ApiError, type Workspace } from './api.ts'
+import { useApi } from './hooks.ts'
 
 interface Children {
   readonly children: ComponentChildren
@@ -34,7 +34,7 @@ const WorkspaceContext = createContext<Workspaces>({
 const workspaceStorage = 'tollgate-workspace'
 
 export function WorkspaceProvider({ children }: Children) {
-  const { value, error } = useQuery<ListAnswer<Workspace>>('/api/workspaces?limit=200')
+  const { value, error } = useApi('listWorkspaces', { query: { limit: 200 } })
   const [id, setId] = useState('')
   useEffect(() => setId(localStorage.getItem(workspaceStorage) ?? ''), [])
   const choose = (next: string) => {
@@ -218,14 +218,14 @@ export function ToastProvider({ children }: Children) {
         {/* Always in the document, so that screen readers announce what appears in it. */}
         <p role="status">{shown?.text}</p>
         {change && (
-          <button type="button" class="button small" data-undo onClick={() => void undo(change)}>
+          <Button look="small" data-undo onClick={() => void undo(change)}>
             Undo
-          </button>
+          </Button>
         )}
         {shown && (
-          <button type="button" class="button quiet small" onClick={() => setShown(undefined)}>
+          <Button look="quiet small" onClick={() => setShown(undefined)}>
             Close
-          </button>
+          </Button>
         )}
       </div>
     </ToastContext.Provider>

@@ -1,10 +1,12 @@
 /** @jsxImportSource preact */
-// A form of the console: its fields, the buttons at its end, and the sheet (a dialog over the page) that most forms are in.
+// The form of the console: its fields, the buttons at its end, and the sheet (a dialog over the page) that most forms are in.
 
 import type { ComponentChildren, TargetedSubmitEvent } from 'preact'
-import { useEffect, useId, useRef } from 'preact/hooks'
+import { useEffect, useId } from 'preact/hooks'
+import { Button, useModal } from '../components.tsx'
+import type { ApiError, CallOptions } from './api.ts'
 import { ErrorNotice } from './components.tsx'
-import type { Submit } from './hooks.ts'
+import { useIdempotencyKey, useSubmit } from './hooks.ts'
 
 export interface SheetProps {
   readonly title: string
@@ -14,21 +16,11 @@ export interface SheetProps {
   onClose(): void
 }
 
-/** Takes the focus when it opens and returns it when it closes. */
 export function Sheet({ title, children, isSticky = false, onClose }: SheetProps) {
-  const dialog = useRef<HTMLDialogElement>(null)
+  const dialog = useModal()
   const titleId = useId()
-  useEffect(() => {
-    const before = document.activeElement
-    const opened = dialog.current
-    opened?.showModal()
-    // Otherwise the close button would have the focus.
-    opened?.querySelector<HTMLElement>('input, select, textarea')?.focus()
-    return () => {
-      opened?.close()
-      if (before instanceof HTMLElement && before.isConnected) before.focus()
-    }
-  }, [])
+  // Otherwise the close button would have the focus.
+  useEffect(() => dialog.current?.querySelector<HTMLElement>('input, select, textarea')?.focus(), [])
   const cancel = (event: Event) => {
     event.preventDefault()
     if (!isSticky) onClose()
@@ -50,12 +42,13 @@ export function Sheet({ title, children, isSticky = false, onClose }: SheetProps
   )
 }
 
-export interface FormProps {
-  readonly submit: Submit
+export interface FormProps<Value> {
   readonly label: string
   /** While the call runs: `Saving …` */
   readonly busyLabel: string
   readonly children: ComponentChildren
+  /** What is sent. Sending the same again has the same idempotency key. */
+  readonly content?: unknown
   /** For screen readers, where no sheet names the form. */
   readonly name?: string
   /** The action cannot be undone. */
@@ -63,30 +56,46 @@ export interface FormProps {
   readonly cancelLabel?: string
   /** Absent = a form on the page, which has nothing to close. */
   onCancel?(): void
-  onSubmit(): void
+  send(options: CallOptions): Promise<Value | ApiError>
+  onDone(value: Value): void
 }
 
-export function Form(props: FormProps) {
-  const { submit, label, busyLabel, children, name, isDanger, cancelLabel = 'Cancel', onCancel, onSubmit } = props
-  const send = (event: TargetedSubmitEvent<HTMLFormElement>) => {
+export function Form<Value>(props: FormProps<Value>) {
+  const { label, busyLabel, children, content, name, isDanger, cancelLabel = 'Cancel', onCancel, send, onDone } = props
+  const idempotencyKey = useIdempotencyKey(content)
+  const { isBusy, error, run } = useSubmit()
+  const onSubmit = (event: TargetedSubmitEvent<HTMLFormElement>) => {
     event.preventDefault()
-    onSubmit()
+    run(() => send({ idempotencyKey }), onDone)
   }
   return (
-    <form class={onCancel ? 'sheet-form' : 'page-form'} onSubmit={send} aria-label={name}>
+    <form class={onCancel ? 'sheet-form' : 'page-form'} onSubmit={onSubmit} aria-label={name}>
       {children}
-      {submit.error && <ErrorNotice error={submit.error} />}
+      {error && <ErrorNotice error={error} />}
       <div class="form-actions">
-        <button type="submit" class={isDanger ? 'button danger' : 'button'} disabled={submit.isBusy}>
-          {submit.isBusy ? busyLabel : label}
+        <button type="submit" class={isDanger ? 'button danger' : 'button'} disabled={isBusy}>
+          {isBusy ? busyLabel : label}
         </button>
         {onCancel && (
-          <button type="button" class="button quiet" onClick={onCancel}>
+          <Button look="quiet" onClick={onCancel}>
             {cancelLabel}
-          </button>
+          </Button>
         )}
       </div>
     </form>
+  )
+}
+
+export interface FormSheetProps<Value> extends Omit<FormProps<Value>, 'onCancel' | 'name'> {
+  readonly title: string
+  onClose(): void
+}
+
+export function FormSheet<Value>({ title, onClose, ...form }: FormSheetProps<Value>) {
+  return (
+    <Sheet title={title} onClose={onClose}>
+      <Form {...form} onCancel={onClose} />
+    </Sheet>
   )
 }
 
@@ -145,15 +154,32 @@ export function Field(props: FieldProps) {
   )
 }
 
-export interface Option {
-  readonly value: string
-  readonly label: string
+export interface FieldRow<Name extends string> extends Omit<FieldProps, 'value' | 'onChange'> {
+  readonly name: Name
+}
+
+export interface FieldsProps<Name extends string> {
+  readonly rows: readonly FieldRow<Name>[]
+  /** As typed. */
+  readonly values: Readonly<Record<Name, string>>
+  onChange(values: Readonly<Record<Name, string>>): void
+}
+
+/** Several fields over one object. */
+export function Fields<Name extends string>({ rows, values, onChange }: FieldsProps<Name>) {
+  return (
+    <>
+      {rows.map(({ name, ...row }) => (
+        <Field key={name} {...row} value={values[name]} onChange={(value) => onChange({ ...values, [name]: value })} />
+      ))}
+    </>
+  )
 }
 
 export interface ChoiceProps {
   readonly label: string
   readonly value: string
-  readonly options: readonly Option[]
+  readonly options: readonly { readonly value: string; readonly label: string }[]
   readonly hint?: string
   readonly isRequired?: boolean
   readonly isWide?: boolean

@@ -1,8 +1,18 @@
 // The console's data hooks: a query, a list with pages, a change, an idempotency key, and filters kept in the address.
 
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
-import { ApiError, callApi, nextPagePath } from './api-client.ts'
-import type { ListAnswer } from './api-types.ts'
+import {
+  type AnswerOf,
+  ApiError,
+  type CallOf,
+  callApi,
+  callForPage,
+  type ItemOf,
+  type ListAnswer,
+  type ListName,
+  type OperationName,
+  targetOfCall,
+} from './api.ts'
 
 export interface Query<Value> {
   /** The last good answer; undefined = none yet. */
@@ -12,9 +22,7 @@ export interface Query<Value> {
   reload(): void
 }
 
-export interface QueryOptions<Value> {
-  /** Absent = one call to the API, with the key as its path. */
-  load?(signal: AbortSignal): Promise<Value | ApiError>
+export interface QueryOptions {
   /** Shows the value of the previous key until the new one has loaded. */
   readonly keepPrevious?: boolean
 }
@@ -29,17 +37,21 @@ interface QueryState<Value> {
  * Loads a value when the component mounts, when the key changes, and on `reload`. While it loads, the value of the same key
  * stays; answers to superseded calls are dropped. A key of undefined loads nothing yet.
  */
-export function useQuery<Value>(key: string | undefined, options: QueryOptions<Value> = {}): Query<Value> {
+export function useQuery<Value>(
+  key: string | undefined,
+  load: (signal: AbortSignal) => Promise<Value | ApiError>,
+  { keepPrevious = false }: QueryOptions = {},
+): Query<Value> {
   const [state, setState] = useState<QueryState<Value>>({ key })
   const [reloads, setReloads] = useState(0)
   const [isLoading, setLoading] = useState(true)
-  const load = useRef(options.load)
-  load.current = options.load
+  const latest = useRef(load)
+  latest.current = load
   useEffect(() => {
     if (key === undefined) return
     const leaving = new AbortController()
     const run = async () => {
-      const answer = await (load.current?.(leaving.signal) ?? callApi<Value>(key, { signal: leaving.signal }))
+      const answer = await latest.current(leaving.signal)
       if (leaving.signal.aborted) return
       setLoading(false)
       setState((before) => {
@@ -52,8 +64,18 @@ export function useQuery<Value>(key: string | undefined, options: QueryOptions<V
     return () => leaving.abort()
   }, [key, reloads])
   const reload = useCallback(() => setReloads((before) => before + 1), [])
-  const isCurrent = state.key === key || options.keepPrevious === true
+  const isCurrent = state.key === key || keepPrevious
   return { value: isCurrent ? state.value : undefined, error: isCurrent ? state.error : undefined, isLoading, reload }
+}
+
+/** One operation of the API. A call of undefined loads nothing yet. */
+export function useApi<Name extends OperationName>(
+  name: Name,
+  call: CallOf<Name> | undefined,
+  options?: QueryOptions,
+): Query<AnswerOf<Name>> {
+  const load = async (signal: AbortSignal) => await callApi(name, call as CallOf<Name>, { signal })
+  return useQuery(call && targetOfCall(name, call).path, load, options)
 }
 
 export interface Pages<Item> {
@@ -65,11 +87,14 @@ export interface Pages<Item> {
   loadMore(): void
 }
 
-/** A list with further pages on demand. `first` is its first page; a new first page starts over. */
-export function usePages<Item>(path: string, first: ListAnswer<Item> | undefined): Pages<Item> {
-  const [later, setLater] = useState<
-    { readonly after: ListAnswer<Item>; readonly page: ListAnswer<Item> } | undefined
-  >()
+/** Further pages of a list on demand. `first` is its first page; a new first page starts over. */
+export function usePages<Name extends ListName>(
+  name: Name,
+  call: CallOf<Name> | undefined,
+  first: ListAnswer<ItemOf<Name>> | undefined,
+): Pages<ItemOf<Name>> {
+  type Page = ListAnswer<ItemOf<Name>>
+  const [later, setLater] = useState<{ readonly after: Page; readonly page: Page } | undefined>()
   const submit = useSubmit()
   const added = later && later.after === first ? later.page : undefined
   const cursor = (added ?? first)?.next_cursor ?? null
@@ -79,9 +104,9 @@ export function usePages<Item>(path: string, first: ListAnswer<Item> | undefined
     isLoadingMore: submit.isBusy,
     moreError: submit.error,
     loadMore() {
-      if (cursor === null || !first) return
+      if (cursor === null || !first || !call) return
       submit.run(
-        () => callApi<ListAnswer<Item>>(nextPagePath(path, cursor)),
+        () => callForPage(name, call, cursor),
         ({ data, next_cursor }) =>
           setLater({ after: first, page: { data: [...(added?.data ?? []), ...data], next_cursor } }),
       )
@@ -97,25 +122,23 @@ export interface List<Item> extends Pages<Item> {
   add(item: Item): void
 }
 
-/** A list of the API with its pages. A path of undefined loads nothing yet. */
-export function useList<Item>(path: string | undefined, idOf: (item: Item) => string): List<Item> {
-  const first = useQuery<ListAnswer<Item>>(path, { keepPrevious: true })
-  const pages = usePages(path ?? '', first.value)
-  const [added, setAdded] = useState<readonly Item[]>([])
+/** A list of the API with its pages. A call of undefined loads nothing yet. */
+export function useList<Name extends ListName>(
+  name: Name,
+  call: CallOf<Name> | undefined,
+  idOf: (item: ItemOf<Name>) => string,
+): List<ItemOf<Name>> {
+  const first = useApi(name, call, { keepPrevious: true })
+  const pages = usePages(name, call, first.value as ListAnswer<ItemOf<Name>> | undefined)
+  const [added, setAdded] = useState<readonly ItemOf<Name>[]>([])
   useEffect(() => setAdded([]), [first.value])
   const add = useCallback(
-    (item: Item) => setAdded((before) => [item, ...before.filter((each) => idOf(each) !== idOf(item))]),
+    (item: ItemOf<Name>) => setAdded((before) => [item, ...before.filter((each) => idOf(each) !== idOf(item))]),
     [],
   )
   const fresh = new Set(added.map(idOf))
-  return {
-    ...pages,
-    items: [...added, ...pages.items.filter((item) => !fresh.has(idOf(item)))],
-    error: first.error,
-    isLoading: first.isLoading,
-    reload: first.reload,
-    add,
-  }
+  const items = [...added, ...pages.items.filter((item) => !fresh.has(idOf(item)))]
+  return { ...pages, items, error: first.error, isLoading: first.isLoading, reload: first.reload, add }
 }
 
 export interface Submit {
@@ -155,7 +178,7 @@ export function useSubmit(): Submit {
  * response returns the first result; changed content gets a new key.
  */
 export function useIdempotencyKey(content: unknown): string {
-  const text = JSON.stringify(content)
+  const text = JSON.stringify(content) ?? ''
   const kept = useRef({ text, key: '' })
   if (kept.current.key === '' || kept.current.text !== text) kept.current = { text, key: createKey() }
   return kept.current.key

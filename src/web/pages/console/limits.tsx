@@ -2,12 +2,10 @@
 // Limits of keys, projects and workspaces: which one applies, the fields to enter them, and the sheet that changes them.
 
 import { useState } from 'preact/hooks'
-import { callApi } from './api-client.ts'
-import type { Limits } from './api-types.ts'
+import { callApi } from './api.ts'
 import { useToast } from './context.tsx'
-import { Field, Form, Sheet } from './form.tsx'
-import { useSubmit } from './hooks.ts'
-import { effectiveLimits, type LimitHolder, type LimitName, limitKinds, limitText } from './values.ts'
+import { effectiveLimits, type LimitHolder, type LimitName, type Limits, limitKinds, limitText } from './figures.ts'
+import { Fields, FormSheet } from './form.tsx'
 
 /** The limits in force. The first holder is the object itself, whose own limits need no owner beside them. */
 export function LimitsList({ holders }: { readonly holders: readonly LimitHolder[] }) {
@@ -48,54 +46,44 @@ export interface LimitsFieldsProps {
 export function LimitsFields({ inputs, onChange }: LimitsFieldsProps) {
   return (
     <div class="field-grid">
-      {limitKinds.map(({ name, label, kind }) => (
-        <Field
-          key={name}
-          label={label}
-          kind={kind}
-          value={inputs[name]}
-          onChange={(value) => onChange({ ...inputs, [name]: value })}
-        />
-      ))}
+      <Fields rows={limitKinds} values={inputs} onChange={onChange} />
     </div>
   )
 }
 
 export interface LimitsSheetProps {
-  /** `key ci`, `workspace default` */
-  readonly of: string
-  /** Of the API: `/api/keys/key_…/limits`. */
-  readonly path: string
-  readonly limits: Limits
+  readonly kind: 'key' | 'project' | 'workspace'
+  readonly holder: { readonly id: string; readonly name: string; readonly limits: Limits }
   onClose(): void
   onSaved(): void
   onUndone(): void
 }
 
-export function LimitsSheet({ of, path, limits, onClose, onSaved, onUndone }: LimitsSheetProps) {
+const operations = { key: 'putKeyLimits', project: 'putProjectLimits', workspace: 'putWorkspaceLimits' } as const
+
+export function LimitsSheet({ kind, holder: { id, name, limits }, onClose, onSaved, onUndone }: LimitsSheetProps) {
   const [inputs, setInputs] = useState(limitInputs(limits))
-  const submit = useSubmit()
   const offerUndo = useToast()
-  const put = (body: Limits) => callApi<Limits>(path, { method: 'PUT', body })
-  const save = () =>
-    submit.run(
-      () => put(limitsOf(inputs)),
-      () => {
-        onSaved()
-        offerUndo({ text: `Limits of ${of} changed.`, undo: () => put(limits), onUndone })
-      },
-    )
+  const put = (body: Limits) => callApi(operations[kind], { id, body })
   return (
-    <Sheet title={`Limits of ${of}`} onClose={onClose}>
-      <Form submit={submit} label="Save limits" busyLabel="Saving …" onCancel={onClose} onSubmit={save}>
-        <p class="hint">
-          Leave a field empty for no limit. The tightest limit of key, project and workspace applies. Changes apply from
-          the next request.
-        </p>
-        <LimitsFields inputs={inputs} onChange={setInputs} />
-        <LimitsDiff before={limits} inputs={inputs} />
-      </Form>
-    </Sheet>
+    <FormSheet
+      title={`Limits of ${kind} ${name}`}
+      label="Save limits"
+      busyLabel="Saving …"
+      onClose={onClose}
+      send={() => put(limitsOf(inputs))}
+      onDone={() => {
+        onSaved()
+        offerUndo({ text: `Limits of ${kind} ${name} changed.`, undo: () => put(limits), onUndone })
+      }}
+    >
+      <p class="hint">
+        Leave a field empty for no limit. The tightest limit of key, project and workspace applies. Changes apply from
+        the next request.
+      </p>
+      <LimitsFields inputs={inputs} onChange={setInputs} />
+      <LimitsDiff before={limits} inputs={inputs} />
+    </FormSheet>
   )
 }
 

@@ -2,13 +2,12 @@
 // Keyboard navigation of the console: the command palette (⌘K or Ctrl K), `g` and a letter for a page, j and k between
 // rows, u to undo, and pasting a request id to open it.
 
-import { useEffect, useRef, useState } from 'preact/hooks'
-import type { CatalogEntry } from '../../catalog/entry.ts'
+import { useEffect, useState } from 'preact/hooks'
+import { countOf } from '../../catalog/format.ts'
 import { consoleSections, sectionPath } from '../../page-data.ts'
-import { focusNextRow, focusOn, isTyping, openShortcuts, type Shortcuts } from '../components.tsx'
-import type { Key, ListAnswer } from './api-types.ts'
-import { useQuery } from './hooks.ts'
-import { type PaletteEntry, paletteEntries } from './palette-entries.ts'
+import { Button, focusNextRow, focusOn, isTyping, openShortcuts, type Shortcuts, useModal } from '../components.tsx'
+import { useApi } from './hooks.ts'
+import { paletteEntries } from './palette-entries.ts'
 
 export const consoleShortcuts: Shortcuts = [
   ['⌘K', 'or Ctrl K: go to a page, model, key or request'],
@@ -89,9 +88,9 @@ export function Palette() {
   }, [])
   return (
     <>
-      <button type="button" class="button quiet small palette-button" onClick={() => setOpen(true)}>
+      <Button look="quiet small palette-button" onClick={() => setOpen(true)}>
         Go to … <kbd>Ctrl K</kbd>
-      </button>
+      </Button>
       {isOpen && <PaletteDialog onClose={() => setOpen(false)} />}
     </>
   )
@@ -102,22 +101,13 @@ const optionId = (at: number) => `palette-${at}`
 
 /** A list box driven from its text field, so that the field keeps the focus. */
 function PaletteDialog({ onClose }: { onClose(): void }) {
-  const dialog = useRef<HTMLDialogElement>(null)
+  const dialog = useModal()
   const [typed, setTyped] = useState('')
   const [at, setAt] = useState(0)
-  const models = useQuery<ListAnswer<CatalogEntry>>('/api/catalog').value?.data ?? []
-  const keys = useQuery<ListAnswer<Key>>('/api/keys?limit=200').value?.data ?? []
+  const models = useApi('getCatalog', {}).value?.data ?? []
+  const keys = useApi('listKeys', { query: { limit: 200 } }).value?.data ?? []
   const entries = paletteEntries(typed, { models, keys })
   const selected = entries[Math.min(at, entries.length - 1)]
-  useEffect(() => {
-    const before = document.activeElement
-    const opened = dialog.current
-    opened?.showModal()
-    return () => {
-      opened?.close()
-      if (before instanceof HTMLElement && before.isConnected) before.focus()
-    }
-  }, [])
   const move = (to: number) => {
     const next = Math.max(0, Math.min(entries.length - 1, to))
     setAt(next)
@@ -164,39 +154,26 @@ function PaletteDialog({ onClose }: { onClose(): void }) {
       />
       <div id={listId} role="listbox" aria-label="Results" class="palette-list">
         {entries.map((entry, index) => (
-          <PaletteOption
+          // biome-ignore lint/a11y/useKeyWithClickEvents: the text field handles the keys
+          // biome-ignore lint/a11y/useFocusableInteractive: the field keeps the focus and names the option
+          <div
             key={`${entry.kind} ${entry.href}`}
             id={optionId(index)}
-            entry={entry}
-            isSelected={entry === selected}
-          />
+            role="option"
+            aria-selected={entry === selected}
+            data-href={entry.href}
+            onClick={() => location.assign(entry.href)}
+          >
+            <span class="wrap">{entry.label}</span>
+            <small>{entry.note === '' ? entry.kind : `${entry.kind}, ${entry.note}`}</small>
+          </div>
         ))}
       </div>
       <p role="status" class="hint">
         {entries.length === 0
           ? 'No results.'
-          : `${entries.length === 1 ? '1 result' : `${entries.length} results`}. Arrow keys select, Enter opens, Esc closes.`}
+          : `${countOf(entries.length, 'result')}. Arrow keys select, Enter opens, Esc closes.`}
       </p>
     </dialog>
-  )
-}
-
-interface PaletteOptionProps {
-  readonly id: string
-  readonly entry: PaletteEntry
-  readonly isSelected: boolean
-}
-
-function PaletteOption({ id, entry: { kind, label, note, href }, isSelected }: PaletteOptionProps) {
-  return (
-    // biome-ignore lint/a11y/useKeyWithClickEvents: the text field handles the keys
-    // biome-ignore lint/a11y/useFocusableInteractive: the field keeps the focus and names the option
-    <div id={id} role="option" aria-selected={isSelected} data-href={href} onClick={() => location.assign(href)}>
-      <span class="wrap">{label}</span>
-      <small>
-        {kind}
-        {note !== '' && `, ${note}`}
-      </small>
-    </div>
   )
 }

@@ -5,7 +5,7 @@
 import type { TargetedSubmitEvent } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import type { SignInData } from '../../page-data.ts'
-import { signIn, takeSessionEnded } from './api-client.ts'
+import { signIn, takeSessionEnded } from './api.ts'
 import { useSubmit } from './hooks.ts'
 
 export function SignInPage({ isExposed, tokenPlace }: SignInData) {

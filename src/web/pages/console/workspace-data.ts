@@ -3,8 +3,8 @@
 
 import type { CatalogEntry } from '../../catalog/entry.ts'
 import type { UsableModel } from '../../catalog/usable-models.ts'
-import { ApiError, callApi, callForAll, callTogether } from './api-client.ts'
-import type { Credential, Key, Limits, ListAnswer, Project, Workspace } from './api-types.ts'
+import { ApiError, callApi, callForAll, callTogether, type Key, type Project, type Workspace } from './api.ts'
+import type { Limits } from './figures.ts'
 
 export interface OwnKeyModels {
   /** By id. */
@@ -16,26 +16,22 @@ export interface OwnKeyModels {
 /** Limits the number of calls for a workspace where every project has an allowlist. */
 const projectsMax = 20
 
-export const noOwnKeyModels: OwnKeyModels = { models: [], isComplete: true }
-
 /**
  * The models that a workspace's own provider keys unlock. The public catalog does not list them; a project's model list
  * does. Most workspaces have no own keys and need one call.
  */
-export async function readOwnKeyModels(workspaceId: string): Promise<OwnKeyModels | ApiError> {
-  const credentials = await callApi<ListAnswer<Credential>>(`/api/workspaces/${workspaceId}/credentials`)
+export async function readOwnKeyModels(id: string): Promise<OwnKeyModels | ApiError> {
+  const credentials = await callApi('listCredentials', { id })
   if (credentials instanceof ApiError) return credentials
-  if (credentials.data.length === 0) return noOwnKeyModels
-  const projects = await callForAll<Project>(`/api/workspaces/${workspaceId}/projects`)
+  if (credentials.data.length === 0) return { models: [], isComplete: true }
+  const projects = await callForAll('listProjects', { id })
   if (projects instanceof ApiError) return projects
   // A project without an allowlist can call what any other project can.
   const open = projects.find(({ models }) => models === null)
   const queried = open ? [open] : projects.slice(0, projectsMax)
-  const answers = await callTogether<readonly { readonly data: readonly UsableModel[] }[]>(
-    ...queried.map(({ id }) => callApi<{ readonly data: readonly UsableModel[] }>(`/api/projects/${id}/models`)),
-  )
+  const answers = await callTogether(...queried.map((project) => callApi('listProjectModels', { id: project.id })))
   if (answers instanceof ApiError) return answers
-  const own = answers.flatMap(({ data }) => data).filter(({ own_key: isOwn }) => isOwn === true)
+  const own = answers.flatMap(({ data }) => data).filter(({ own_key: isOwn }) => isOwn)
   const byId = new Map(own.map((model) => [model.id, model]))
   return { models: [...byId.values()].sort((a, b) => (a.id < b.id ? -1 : 1)), isComplete: open !== undefined }
 }

@@ -1,0 +1,234 @@
+import { expect, test } from 'bun:test'
+import { forEachEngine, type TestEngine } from '../../test/parts/engines.ts'
+import type { Clock } from '../kernel/clock.ts'
+import type { KeyId, ProjectId, WorkspaceId } from '../kernel/ids.ts'
+import type { Nano } from '../kernel/money.ts'
+import type { Database } from '../store/database.ts'
+import type { Sql } from '../store/sql.ts'
+import { allowsSource } from './allowlist.ts'
+import { createApiKey, createVerifier } from './api-key.ts'
+import { createFindKey, createKeyCache, type StoredKey } from './caller.ts'
+import { getKey, insertKey, listKeys } from './keys.ts'
+import { type Limits, putLimits } from './limits.ts'
+import { insertProject, insertWorkspace } from './workspaces.ts'
+
+const computeVerifier = createVerifier(new Uint8Array(32))
+const act = { actor: 'test', at: 0 }
+
+async function createBench(engine: TestEngine, limits: Limits, sources?: readonly string[]) {
+  const store = await engine.openStore()
+  const key = createApiKey()
+  const ids = await store.database.transaction(async (sql) => {
+    const workspaceId = await insertWorkspace(sql, { name: 'acme', createdAt: 0 })
+    const projectId = await insertProject(sql, { workspaceId, name: 'web', createdAt: 0 })
+    const keyId = await insertKey(sql, { projectId, name: 'ci', key, createdAt: 0, limits, sources }, computeVerifier)
+    return { workspaceId, projectId, keyId }
+  })
+  return {
+    ...ids,
+    database: store.database,
+    verifier: computeVerifier(key),
+    [Symbol.asyncDispose]: () => store[Symbol.asyncDispose](),
+  }
+}
+
+/** Asks for the plan of every statement instead of running it. Small tables are read whole, unless that is forbidden. */
+async function plansOf(database: Database, work: (database: Database) => Promise<unknown>): Promise<string> {
+  const plans: unknown[] = []
+  const explain = database.engine === 'sqlite' ? 'EXPLAIN QUERY PLAN ' : 'EXPLAIN '
+  await database.transaction(async (sql) => {
+    if (database.engine === 'postgres') await sql`SET LOCAL enable_seqscan = off`
+    const explaining = async (text: TemplateStringsArray, ...values: []) => {
+      const [first = '', ...rest] = text
+      const asked = [explain + first, ...rest]
+      // Bun takes only what looks like a template: `raw` must not be enumerable.
+      const template = Object.defineProperty(asked, 'raw', { value: asked }) as unknown as TemplateStringsArray
+      plans.push(...(await sql(template, ...values)))
+      return []
+    }
+    await work({ ...database, sql: explaining as unknown as Sql })
+  })
+  return JSON.stringify(plans, (_name, value) => (typeof value === 'bigint' ? String(value) : value))
+}
+
+forEachEngine((engine) => {
+  test('a caller carries the limits of key, project and workspace by name; what a key leaves open is the default', async () => {
+    await using bench = await createBench(engine, { requestsPerMinute: 60 })
+    const { database, keyId, projectId, workspaceId } = bench
+    const ofProject: Limits = { tokensPerMinute: 200_000 }
+    // More than a float holds exactly.
+    const ofWorkspace: Limits = { spendPerDay: 5n as Nano, spendPerMonth: 9_007_199_254_740_993n as Nano }
+    await database.transaction(async (sql) => {
+      await putLimits(sql, 'project', projectId, ofProject, act)
+      await putLimits(sql, 'workspace', workspaceId, ofWorkspace, act)
+    })
+    const findKey = createFindKey(database, () => ({ requestsPerMinute: 600, concurrentRequests: 50 }))
+    expect((await findKey(bench.verifier))?.caller.limits).toEqual([
+      { kind: 'key', id: keyId, name: 'ci', limits: { requestsPerMinute: 60, concurrentRequests: 50 } },
+      { kind: 'project', id: projectId, name: 'web', limits: ofProject },
+      { kind: 'workspace', id: workspaceId, name: 'acme', limits: ofWorkspace },
+    ])
+  })
+
+  test('a caller without limits, lists and addresses has none to check', async () => {
+    await using bench = await createBench(engine, {})
+    const found = await createFindKey(bench.database, () => ({}))(bench.verifier)
+    expect(found?.caller).toMatchObject({ allow: [], limits: [], sources: undefined })
+  })
+
+  test('T5: a key that is bound to addresses carries them', async () => {
+    await using bench = await createBench(engine, {}, ['203.0.113.0/24', '2001:db8::1'])
+    const found = await createFindKey(bench.database, () => ({}))(bench.verifier)
+    const addresses = ['203.0.113.7', '203.0.114.7', '2001:db8::1', '2001:db8::2']
+    const allowed = addresses.filter((address) => found && allowsSource(found.caller, address))
+    expect(allowed).toEqual(['203.0.113.7', '2001:db8::1'])
+  })
+
+  test('keys are looked up and listed by indexes alone, however many there are', async () => {
+    await using bench = await createBench(engine, {})
+    const { database, keyId, projectId, workspaceId, verifier } = bench
+    const page = { limit: 10, cursor: keyId }
+    const plans = await plansOf(database, async (explained) => {
+      await createFindKey(explained, () => ({}))(verifier)
+      await getKey(explained.sql, keyId)
+      for (const filter of [{}, { projectId }, { workspaceId }]) await listKeys(explained.sql, { ...filter, page })
+    })
+    expect(plans).toMatch(engine.name === 'sqlite' ? /SEARCH/ : /Index/)
+    // SQLite goes through the rows of the two-row union, never through a table; a sort would mean reading them all.
+    const wholeTable = engine.name === 'sqlite' ? /SCAN (?!s\b)\w|B-TREE FOR ORDER/ : /Seq Scan|Sort/
+    expect(plans).not.toMatch(wholeTable)
+  })
+})
+
+const ttlMs = 5000
+
+function stored(keyId: KeyId, projectId: ProjectId = 'prj_1', workspaceId: WorkspaceId = 'ws_1'): StoredKey {
+  const caller = {
+    keyId,
+    keyName: 'k',
+    projectId,
+    projectName: 'p',
+    workspaceId,
+    workspaceName: 'w',
+    allow: [],
+    limits: [],
+    sharesRoutes: false,
+    sources: undefined,
+  }
+  return { caller, expiresAt: undefined, revokedAt: undefined, rotated: undefined }
+}
+
+/** A cache over a database that answers when it is told to. */
+function createCacheBench() {
+  let nowMs = 0
+  const clock: Clock = { now: () => nowMs, monotonicMs: () => nowMs }
+  const asked: { verifier: string; answer: (key: StoredKey | undefined) => void; fail: (error: Error) => void }[] = []
+  const load = (verifier: string) => {
+    const { promise, resolve, reject } = Promise.withResolvers<StoredKey | undefined>()
+    asked.push({ verifier, answer: resolve, fail: reject })
+    return promise
+  }
+  const cache = createKeyCache({ load, clock, ttlMs })
+  /** Looks the key up and answers the question that this must lead to. */
+  async function fill(verifier: string, key: StoredKey | undefined) {
+    const found = cache.find(verifier)
+    expect(found).toBeInstanceOf(Promise)
+    asked.at(-1)?.answer(key)
+    expect(await found).toBe(key)
+  }
+  const advance = (ms: number): void => {
+    nowMs += ms
+  }
+  return { cache, asked, fill, advance }
+}
+
+test('A9: answers at once for five seconds, then asks again', async () => {
+  const bench = createCacheBench()
+  const key = stored('key_1')
+  await bench.fill('v1', key)
+  bench.advance(ttlMs - 1)
+  expect(bench.cache.find('v1')).toBe(key)
+  expect(bench.asked).toHaveLength(1)
+  bench.advance(1)
+  await bench.fill('v1', undefined)
+  expect(bench.cache.find('v1')).toBeUndefined()
+  expect(bench.asked).toHaveLength(2)
+})
+
+test('A9: counts the age from the question, so a slow answer is not kept longer', async () => {
+  const bench = createCacheBench()
+  const found = bench.cache.find('v1')
+  bench.advance(4000)
+  bench.asked[0]?.answer(stored('key_1'))
+  await found
+  bench.advance(1000)
+  expect(bench.cache.find('v1')).toBeInstanceOf(Promise)
+})
+
+test('asks once for many that wait for the same key', async () => {
+  const bench = createCacheBench()
+  const waiting = Array.from({ length: 100 }, () => bench.cache.find('v1'))
+  expect(bench.asked).toHaveLength(1)
+  const key = stored('key_1')
+  bench.asked[0]?.answer(key)
+  expect(await Promise.all(waiting)).toEqual(waiting.map(() => key))
+})
+
+test('does not remember a failed question', async () => {
+  const bench = createCacheBench()
+  const found = bench.cache.find('v1') as Promise<unknown>
+  bench.asked[0]?.fail(new Error('gone'))
+  await expect(found).rejects.toThrow('gone')
+  await bench.fill('v1', stored('key_1'))
+})
+
+test('A9: an invalidated key is asked for at the next request, the others are not', async () => {
+  const bench = createCacheBench()
+  await bench.fill('v1', stored('key_1'))
+  await bench.fill('v2', stored('key_2'))
+  bench.cache.invalidate('key_1')
+  expect(bench.cache.find('v2')).not.toBeInstanceOf(Promise)
+  await bench.fill('v1', stored('key_1'))
+})
+
+test('T6: a changed project or workspace is asked for by all of its keys, and by no others', async () => {
+  const bench = createCacheBench()
+  const remembered = () => ['v1', 'v2', 'v3'].filter((verifier) => !(bench.cache.find(verifier) instanceof Promise))
+  await bench.fill('v1', stored('key_1', 'prj_1', 'ws_1'))
+  await bench.fill('v2', stored('key_2', 'prj_2', 'ws_1'))
+  await bench.fill('v3', stored('key_3', 'prj_3', 'ws_2'))
+  bench.cache.invalidate('prj_1')
+  expect(remembered()).toEqual(['v2', 'v3'])
+  bench.cache.invalidate('ws_1')
+  expect(remembered()).toEqual(['v3'])
+})
+
+test('A9: an answer that was under way when the key was invalidated is neither kept nor shared', async () => {
+  const bench = createCacheBench()
+  const before = bench.cache.find('v1')
+  bench.cache.invalidate('key_1')
+  const after = bench.cache.find('v1')
+  expect(bench.asked).toHaveLength(2)
+  const [old, revoked] = [stored('key_1'), { ...stored('key_1'), revokedAt: 1 }]
+  bench.asked[1]?.answer(revoked)
+  expect(await after).toBe(revoked)
+  bench.asked[0]?.answer(old)
+  expect(await before).toBe(old)
+  expect(bench.cache.find('v1')).toBe(revoked)
+})
+
+test('A9: a flood of unknown keys is bounded and leaves the known ones in place', async () => {
+  const bench = createCacheBench()
+  await bench.fill('known', stored('key_1'))
+  for (let n = 0; n < 10_001; n++) await bench.fill(`invented ${n}`, undefined)
+  expect(bench.cache.find('known')).not.toBeInstanceOf(Promise)
+  expect(bench.cache.find('invented 1')).toBeUndefined()
+  expect(bench.cache.find('invented 0')).toBeInstanceOf(Promise)
+})
+
+test('A9: known keys are bounded too; the oldest goes', async () => {
+  const bench = createCacheBench()
+  for (let n = 0; n < 10_001; n++) await bench.fill(`v${n}`, stored(`key_${n}`))
+  expect(bench.cache.find('v1')).not.toBeInstanceOf(Promise)
+  expect(bench.cache.find('v0')).toBeInstanceOf(Promise)
+})

@@ -1,0 +1,259 @@
+import { describe, expect, test } from 'bun:test'
+import { forEachEngine } from '../../test/parts/engines.ts'
+import { findPostgresPrograms } from '../../test/parts/postgres.ts'
+import { findRedisProgram, startRedis } from '../../test/parts/redis.ts'
+import { openPostgresStore } from '../../test/replicas/postgres-store.ts'
+import type { Database } from '../store/database.ts'
+import { openRedis } from '../store/redis.ts'
+import {
+  type Change,
+  type Changes,
+  type ChangesOptions,
+  changeOf,
+  clearOldChanges,
+  createChanges,
+  parseChange,
+  renderChange,
+} from './changes.ts'
+
+test('what an id names is in its prefix', () => {
+  expect(changeOf('key_1')).toEqual({ kind: 'key', id: 'key_1' })
+  expect(changeOf('prj_1')).toEqual({ kind: 'project', id: 'prj_1' })
+  expect(changeOf('ws_1')).toEqual({ kind: 'workspace', id: 'ws_1' })
+})
+
+test('a change arrives as it was told', () => {
+  const told = { change: { kind: 'credential', id: 'ws_1' }, sequence: 9_007_199_254_740_993n } as const
+  expect(parseChange(renderChange(told))).toEqual(told)
+  const alone = { change: { kind: 'price', id: 'acme/large' } } as const
+  expect(parseChange(renderChange(alone))).toEqual(alone)
+})
+
+const strange = [
+  '',
+  'null',
+  '[]',
+  '{"kind":"key"}',
+  '{"kind":"key","id":"prj_1"}',
+  '{"kind":"credential","id":"key_1"}',
+  '{"kind":"weather","id":"ws_1"}',
+  '{"kind":"key","id":5}',
+]
+
+test.each(strange)('what is not understood says nothing: %p', (text) => {
+  expect(parseChange(text)).toBeUndefined()
+})
+
+test('a number that is none does not hide the change', () => {
+  expect(parseChange('{"kind":"key","id":"key_1","sequence":"x"}')).toEqual({ change: { kind: 'key', id: 'key_1' } })
+})
+
+const revoked: Change = { kind: 'key', id: 'key_1' }
+const replaced: Change = { kind: 'credential', id: 'ws_1' }
+
+interface Replica {
+  readonly changes: Changes
+  readonly heard: Change[]
+  readonly faults: unknown[]
+  gaps: number
+  hereMs: number
+}
+
+/** Looks at the table only when told to. */
+async function join(database: Database, options: Partial<ChangesOptions> = {}): Promise<Replica> {
+  const replica = { heard: [] as Change[], faults: [] as unknown[], gaps: 0, hereMs: 0 }
+  const changes = createChanges({
+    database,
+    clock: { now: () => 0, monotonicMs: () => replica.hereMs },
+    onChange: (change) => void replica.heard.push(change),
+    onGap: () => void replica.gaps++,
+    onFault: (error) => void replica.faults.push(error),
+    pollMs: 0,
+    ...options,
+  })
+  await changes.poll()
+  return Object.assign(replica, { changes })
+}
+
+async function until(condition: () => boolean): Promise<void> {
+  while (!condition()) await Bun.sleep(5)
+}
+
+describe.skipIf(findPostgresPrograms() === undefined)('through postgres', () => {
+  test('every other replica hears of a change once, and it that told it never', async () => {
+    await using store = await openPostgresStore()
+    const [teller, ...others] = [await join(store.database), await join(store.database), await join(store.database)]
+    await teller?.changes.announce(revoked)
+    await teller?.changes.announce(replaced)
+    for (const replica of [teller, ...others]) {
+      await replica?.changes.poll()
+      await replica?.changes.poll()
+    }
+    expect(teller?.heard).toEqual([])
+    for (const other of others) expect(other.heard).toEqual([revoked, replaced])
+    for (const replica of [teller, ...others]) replica?.changes.close()
+  })
+
+  test('who joins later forgets once what it may remember, and hears of nothing old', async () => {
+    await using store = await openPostgresStore()
+    const first = await join(store.database)
+    await first.changes.announce(revoked)
+    const late = await join(store.database)
+    await late.changes.poll()
+    expect([late.gaps, late.heard]).toEqual([1, []])
+    first.changes.close()
+    late.changes.close()
+  })
+
+  test('a change that is recorded in its transaction is heard with the commit, though its teller died; undone, never', async () => {
+    await using store = await openPostgresStore()
+    const { database } = store
+    const [teller, other] = [await join(database), await join(database)]
+    const undone = database.transaction(async (sql) => {
+      await teller.changes.record(sql, replaced)
+      throw new Error('undone')
+    })
+    await expect(undone).rejects.toThrow('undone')
+    const recorded = await database.transaction((sql) => teller.changes.record(sql, revoked))
+    await other.changes.poll()
+    expect(other.heard).toEqual([revoked])
+    // Once it is told, its teller knows that it is its own.
+    await teller.changes.tell(recorded)
+    await teller.changes.poll()
+    expect(teller.heard).toEqual([])
+    teller.changes.close()
+    other.changes.close()
+  })
+
+  test('a change that becomes visible after a later one is heard too', async () => {
+    await using store = await openPostgresStore()
+    const { database } = store
+    const [teller, other] = [await join(database), await join(database)]
+    const { promise: mayCommit, resolve: commit } = Promise.withResolvers<void>()
+    const { promise: written, resolve: noteWritten } = Promise.withResolvers<void>()
+    const slow = database.transaction(async (sql) => {
+      await sql`INSERT INTO changes (kind, object, at)
+        VALUES ('project', 'prj_1', CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT))`
+      noteWritten()
+      await mayCommit
+    })
+    await written
+    await teller.changes.announce(revoked)
+    await other.changes.poll()
+    expect(other.heard).toEqual([revoked])
+    commit()
+    await slow
+    await other.changes.poll()
+    expect(other.heard).toEqual([revoked, { kind: 'project', id: 'prj_1' }])
+    teller.changes.close()
+    other.changes.close()
+  })
+
+  test('a replica that could not look for a while forgets everything it remembers', async () => {
+    await using store = await openPostgresStore()
+    let isAway = false
+    const sql = ((...args: Parameters<Database['sql']>) =>
+      isAway ? Promise.reject(new Error('away')) : store.database.sql(...args)) as Database['sql']
+    const [teller, other] = [await join(store.database), await join({ ...store.database, sql })]
+    isAway = true
+    other.hereMs += 9000
+    await other.changes.poll()
+    await teller.changes.announce(revoked)
+    isAway = false
+    await other.changes.poll()
+    // Nothing can have been missed yet.
+    expect([other.gaps, other.heard]).toEqual([1, [revoked]])
+    other.hereMs += 10_001
+    await other.changes.poll()
+    expect(other.gaps).toBe(2)
+    teller.changes.close()
+    other.changes.close()
+  })
+
+  test('a change that cannot be told is reported, and throws nothing at who made it', async () => {
+    await using store = await openPostgresStore()
+    const transaction = () => Promise.reject(new Error('away'))
+    const replica = await join({ ...store.database, transaction })
+    await replica.changes.announce(revoked)
+    expect(replica.faults).toEqual([new Error('away')])
+    replica.changes.close()
+  })
+
+  test('what a newer version tells is passed over', async () => {
+    await using store = await openPostgresStore()
+    const replica = await join(store.database)
+    await store.database.transaction(
+      (sql) => sql`INSERT INTO changes (kind, object, at)
+        VALUES ('weather', 'sun', CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT))`,
+    )
+    await replica.changes.poll()
+    expect([replica.heard, replica.gaps]).toEqual([[], 1])
+    replica.changes.close()
+  })
+
+  test('rows of more than an hour ago go', async () => {
+    await using store = await openPostgresStore()
+    const replica = await join(store.database)
+    await replica.changes.announce(revoked)
+    await store.database.transaction((sql) => sql`UPDATE changes SET at = at - 3600001`)
+    await replica.changes.announce(replaced)
+    expect(await clearOldChanges(store.database)).toBe(1)
+    const rows = await store.database.sql<{ object: string }>`SELECT object FROM changes`
+    expect(rows).toEqual([{ object: 'ws_1' }])
+    replica.changes.close()
+  })
+
+  describe.skipIf(findRedisProgram() === undefined)('and redis', () => {
+    test('others hear at once, without looking, and the table says nothing new', async () => {
+      await using store = await openPostgresStore()
+      await using server = await startRedis()
+      const clients = [openRedis({ url: server.url }), openRedis({ url: server.url })]
+      await until(() => clients.every(({ connected }) => connected))
+      const [teller, other] = [
+        await join(store.database, { redis: clients[0] }),
+        await join(store.database, { redis: clients[1] }),
+      ]
+      // Who is not subscribed yet is told by the next announcement.
+      while (!other.heard.length) {
+        await teller.changes.announce(revoked)
+        await Bun.sleep(20)
+      }
+      const { length } = other.heard
+      await teller.changes.announce(replaced)
+      await until(() => other.heard.length > length)
+      await other.changes.poll()
+      expect(other.heard.filter(({ kind }) => kind === 'credential')).toEqual([replaced])
+      expect(teller.heard).toEqual([])
+      for (const { changes } of [teller, other]) changes.close()
+      for (const client of clients) client.close()
+    })
+
+    test('while redis is away the table tells it', async () => {
+      await using store = await openPostgresStore()
+      await using server = await startRedis()
+      const redis = openRedis({ url: server.url })
+      await until(() => redis.connected)
+      await server.kill()
+      const [teller, other] = [await join(store.database, { redis }), await join(store.database, { redis })]
+      await teller.changes.announce(revoked)
+      await other.changes.poll()
+      expect([other.heard, teller.faults]).toEqual([[revoked], []])
+      for (const { changes } of [teller, other]) changes.close()
+      redis.close()
+      await server.start()
+    })
+  })
+})
+
+forEachEngine((engine) => {
+  test('a replica that looks by itself hears within seconds; the embedded engine has nobody to tell', async () => {
+    await using store = await engine.openStore()
+    const [teller, other] = [await join(store.database), await join(store.database, { pollMs: 10 })]
+    await teller.changes.announce(revoked)
+    if (engine.name === 'postgres') await until(() => other.heard.length > 0)
+    const rows = await store.database.sql<{ object: string }>`SELECT object FROM changes`
+    expect(rows).toEqual(engine.name === 'postgres' ? [{ object: 'key_1' }] : [])
+    teller.changes.close()
+    other.changes.close()
+  })
+})

@@ -1,0 +1,187 @@
+// Figures that the console computes: which of several limits applies, the balance after each transfer, chart columns, and
+// the runway. Without components, so that tests can use it outside a browser.
+
+import type { AnswerOf, ItemOf } from '../../../api/client.ts'
+import { formatUsd, type Nano, parseUsd } from '../../../kernel/money.ts'
+import { firstEventBounds } from '../../../store/request-rows.ts'
+import { csvLine } from '../../../wire/csv.ts'
+import { exactCount, shortMs, usdText } from '../../catalog/format.ts'
+
+export type Limits = ItemOf<'listKeys'>['limits']
+export type Transfer = ItemOf<'listTransfers'>
+export type Stats = AnswerOf<'getStats'>
+
+const hourMs = 3_600_000
+export const dayMs = 24 * hourMs
+
+const lastTime = Date.parse('9999-12-31T23:59:59.999Z')
+
+/** As the API takes it, from 1970 to 9999; empty for any other text, since anyone can edit the address. */
+export function isoTimeOf(text: string): string {
+  const time = Date.parse(text)
+  return time >= 0 && time <= lastTime ? new Date(time).toISOString() : ''
+}
+
+/** In the order in which pages list them. */
+export const limitKinds = [
+  { name: 'requests_per_minute', label: 'Requests per minute', kind: 'whole', unit: ' requests/min' },
+  { name: 'tokens_per_minute', label: 'Tokens per minute', kind: 'whole', unit: ' tokens/min' },
+  { name: 'concurrent_requests', label: 'Concurrent requests', kind: 'whole', unit: ' concurrent' },
+  { name: 'spend_per_day', label: 'Spend per day (UTC), USD', kind: 'decimal', unit: '/day' },
+  { name: 'spend_per_month', label: 'Spend per month (UTC), USD', kind: 'decimal', unit: '/month' },
+] as const satisfies readonly { name: keyof Limits; label: string; kind: 'whole' | 'decimal'; unit: string }[]
+
+export type LimitName = (typeof limitKinds)[number]['name']
+
+/** `60 requests/min`, `$5.00/day` */
+export function limitText(name: LimitName, value: number | string): string {
+  const unit = limitKinds.find((each) => each.name === name)?.unit ?? ''
+  return `${typeof value === 'string' ? usdText(value) : exactCount(value)}${unit}`
+}
+
+export interface LimitHolder {
+  /** `this key`, `the project` */
+  readonly who: string
+  readonly limits: Limits
+}
+
+export interface EffectiveLimit {
+  readonly name: LimitName
+  readonly value: number | string
+  readonly who: string
+}
+
+/** The tightest limit of each kind and who sets it; of equal limits the first holder is named. */
+export function effectiveLimits(holders: readonly LimitHolder[]): readonly EffectiveLimit[] {
+  return limitKinds.flatMap(({ name }) => {
+    let tightest: EffectiveLimit | undefined
+    for (const { who, limits } of holders) {
+      const value = limits[name]
+      if (value === undefined || value === null) continue
+      if (!tightest || sizeOf(value) < sizeOf(tightest.value)) tightest = { name, value, who }
+    }
+    return tightest ? [tightest] : []
+  })
+}
+
+function sizeOf(value: number | string): bigint {
+  // The gateway only sends amounts; anything else must not be the tightest.
+  return typeof value === 'number' ? BigInt(value) * 1_000_000_000n : (parseUsd(value) ?? 10n ** 30n)
+}
+
+export interface LedgerRow extends Transfer {
+  /** USD, after this transfer. */
+  readonly balance: string
+}
+
+/** `transfers` newest first, starting with the latest; `balance` is the one after it. */
+export function withBalances(balance: string, transfers: readonly Transfer[]): readonly LedgerRow[] {
+  let after = nanoOf(balance)
+  return transfers.map((transfer) => {
+    const row = { ...transfer, balance: formatUsd(after as Nano) }
+    // The operator pays a write-off, so it leaves the wallet unchanged.
+    const size = transfer.kind === 'writeoff' ? 0n : nanoOf(transfer.amount)
+    after -= transfer.direction === 'in' ? size : -size
+    return row
+  })
+}
+
+function nanoOf(usd: string): bigint {
+  return parseUsd(usd) ?? 0n
+}
+
+export function sumOf(amounts: readonly string[]): string {
+  return formatUsd(amounts.reduce((sum, usd) => sum + nanoOf(usd), 0n) as Nano)
+}
+
+const csvColumns = [
+  'created_at',
+  'id',
+  'kind',
+  'direction',
+  'amount',
+  'balance',
+  'request_id',
+  'reference',
+  'price_version',
+  'estimated',
+] as const satisfies readonly (keyof LedgerRow)[]
+
+export function csvText(rows: readonly LedgerRow[]): string {
+  const lines = rows.map((row) => csvLine(csvColumns.map((column) => row[column])))
+  return `${[csvColumns.join(','), ...lines].join('\r\n')}\r\n`
+}
+
+/**
+ * `≈ 420 ms`, `under 25 ms`. Times to the first token are counted in buckets, so a value in the lowest bucket is only
+ * known to be below its bound.
+ */
+export function firstTokenText(milliseconds: number): string {
+  const lowest = firstEventBounds[0]
+  return milliseconds <= lowest ? `under ${shortMs(lowest)}` : `≈ ${shortMs(milliseconds)}`
+}
+
+export interface StatColumn {
+  /** Epoch milliseconds. */
+  readonly start: number
+  readonly requests: number
+  readonly errors: number
+  readonly tokens: number
+  readonly cost: string
+  /** Only in columns of one hour: quantiles cannot be added up. */
+  readonly firstEvent: Stats['total']['first_event_ms']
+}
+
+/** One column per hour of the period, or per day where `dayOf` names the day of a time. Amounts are added exactly. */
+export function statColumns(stats: Stats, dayOf?: (at: number) => string): readonly StatColumn[] {
+  const byHour = new Map(stats.hours.map((hour) => [Date.parse(hour.start), hour] as const))
+  const columns = new Map<string, StatColumn>()
+  for (let at = Date.parse(stats.from); at < Date.parse(stats.to); at += hourMs) {
+    const name = dayOf ? dayOf(at) : String(at)
+    const column = columns.get(name) ?? { start: at, requests: 0, errors: 0, tokens: 0, cost: '0.00', firstEvent: null }
+    const hour = byHour.get(at)
+    columns.set(name, {
+      start: column.start,
+      requests: column.requests + (hour?.requests ?? 0),
+      errors: column.errors + (hour?.errors ?? 0),
+      tokens: column.tokens + (hour?.input_tokens ?? 0) + (hour?.output_tokens ?? 0),
+      cost: hour ? sumOf([column.cost, hour.cost]) : column.cost,
+      firstEvent: hour?.first_event_ms ?? null,
+    })
+  }
+  return [...columns.values()]
+}
+
+export interface SpendRate {
+  /** USD; approximate. */
+  readonly perDay: number
+  /** What it was measured over: `7 days`, `5 hours`, `hour`. */
+  readonly span: string
+}
+
+export const spendRateDays = 7
+
+/**
+ * The average spend per day over the statistics' period, or since its first request where that is shorter. undefined =
+ * nothing was charged.
+ */
+export function spendRateOf({ total, hours, from, counted_until: until }: Stats): SpendRate | undefined {
+  const spent = Number(total.cost)
+  if (!(spent > 0)) return undefined
+  const first = Math.max(Date.parse(hours[0]?.start ?? from), Date.parse(from))
+  // At least an hour: a burst of a minute says nothing about a day.
+  const spanMs = Math.max(hourMs, Date.parse(until) - first)
+  const days = Math.min(spendRateDays, Math.round(spanMs / dayMs))
+  const wholeHours = Math.round(spanMs / hourMs)
+  const span = days >= 2 ? `${days} days` : wholeHours === 1 ? 'hour' : `${wholeHours} hours`
+  return { perDay: spent / (spanMs / dayMs), span }
+}
+
+/** How long the available amount lasts at the current rate: `≈ 12 days`. */
+export function runwayText(available: string, { perDay }: SpendRate): string {
+  const days = Math.max(0, Number(available)) / perDay
+  if (days > 999) return 'more than 999 days'
+  if (days >= 2) return `≈ ${Math.round(days)} days`
+  const hours = Math.round(days * 24)
+  return hours < 1 ? 'less than an hour' : hours === 1 ? '≈ 1 hour' : `≈ ${hours} hours`
+}

@@ -1,0 +1,186 @@
+// A playground request. It uses the public API with a real key, so limits and balance apply; the console's session is not
+// sent along.
+
+import { useEffect, useRef, useState } from 'preact/hooks'
+import { ApiError, apiErrorOf } from './api.ts'
+
+export type Dialect = 'chat' | 'messages'
+
+export interface PlaygroundRequest {
+  readonly dialect: Dialect
+  readonly key: string
+  readonly model: string
+  readonly prompt: string
+  readonly maxTokens: number
+  /** Absent = no tool. */
+  readonly tool?: Tool
+}
+
+/** A function that the model may call; the playground shows the call and does not run it. */
+export interface Tool {
+  readonly name: string
+  readonly description: string
+  /** A JSON Schema. */
+  readonly parameters: Readonly<Record<string, unknown>>
+}
+
+export interface ToolCall {
+  readonly name: string
+  /** JSON, as far as it has arrived. */
+  readonly arguments: string
+}
+
+export interface PlaygroundAnswer {
+  readonly requestId: string
+  /** An error inside the stream; empty = none. */
+  readonly problem: string
+}
+
+/** Path, header options of curl, and headers of a browser's request. */
+export const dialects = {
+  chat: {
+    path: '/v1/chat/completions',
+    auth: '-H "Authorization: Bearer $TOLLGATE_KEY"',
+    headers: (key: string) => ({ authorization: `Bearer ${key}` }),
+  },
+  messages: {
+    path: '/v1/messages',
+    auth: '-H "x-api-key: $TOLLGATE_KEY" -H "anthropic-version: 2023-06-01"',
+    headers: (key: string) => ({ 'x-api-key': key, 'anthropic-version': '2023-06-01' }),
+  },
+} as const
+
+export function bodyOf({ dialect, model, prompt, maxTokens, tool }: PlaygroundRequest): object {
+  const messages = [{ role: 'user', content: prompt }]
+  if (dialect === 'messages') {
+    const tools = tool && [{ name: tool.name, description: tool.description, input_schema: tool.parameters }]
+    return { model, max_tokens: maxTokens, stream: true, messages, ...(tools && { tools }) }
+  }
+  const tools = tool && [{ type: 'function', function: tool }]
+  const options = { stream: true, stream_options: { include_usage: true } }
+  return { model, max_completion_tokens: maxTokens, ...options, messages, ...(tools && { tools }) }
+}
+
+export interface ModelCall {
+  readonly text: string
+  readonly toolCalls: readonly ToolCall[]
+  /** undefined = running, or never started. */
+  readonly outcome: PlaygroundAnswer | ApiError | undefined
+  readonly isRunning: boolean
+  send(request: PlaygroundRequest): void
+  stop(): void
+}
+
+/** One request at a time and its answer as it streams in. */
+export function useModelCall(): ModelCall {
+  const [text, setText] = useState('')
+  const [toolCalls, setToolCalls] = useState<readonly ToolCall[]>([])
+  const [outcome, setOutcome] = useState<PlaygroundAnswer | ApiError | undefined>(undefined)
+  const [isRunning, setRunning] = useState(false)
+  const running = useRef<AbortController | undefined>(undefined)
+  useEffect(() => () => running.current?.abort(), [])
+  const run = async (request: PlaygroundRequest) => {
+    const abort = new AbortController()
+    running.current = abort
+    setText('')
+    setToolCalls([])
+    setOutcome(undefined)
+    setRunning(true)
+    const listener = { onText: (more: string) => setText((before) => before + more), onToolCalls: setToolCalls }
+    try {
+      setOutcome(await callModel(request, listener, abort.signal))
+    } catch {
+      const cause = abort.signal.aborted ? 'You stopped the request.' : 'The connection was lost.'
+      setOutcome(new ApiError(0, `${cause} See Requests for what was charged.`, ''))
+    }
+    setRunning(false)
+  }
+  return {
+    text,
+    toolCalls,
+    outcome,
+    isRunning,
+    send: (request) => void run(request),
+    stop: () => running.current?.abort(),
+  }
+}
+
+interface AnswerListener {
+  onText(more: string): void
+  /** All calls so far, in order. */
+  onToolCalls(calls: readonly ToolCall[]): void
+}
+
+/** Throws when the connection is lost or aborted. */
+async function callModel(
+  request: PlaygroundRequest,
+  listener: AnswerListener,
+  signal: AbortSignal,
+): Promise<PlaygroundAnswer | ApiError> {
+  const { path, headers } = dialects[request.dialect]
+  const response = await fetch(path, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', ...headers(request.key) },
+    body: JSON.stringify(bodyOf(request)),
+    credentials: 'omit',
+    signal,
+  })
+  if (!response.ok || !response.body) return await apiErrorOf(response)
+  let problem = ''
+  const calls = new Map<number, ToolCall>()
+  for await (const data of eventData(response.body)) {
+    const event = JSON.parse(data) as StreamEvent
+    listener.onText(event.choices?.[0]?.delta?.content ?? event.delta?.text ?? '')
+    if (addToolCalls(calls, event)) listener.onToolCalls([...calls.values()])
+    if (event.error?.message) problem = event.error.message
+  }
+  return { requestId: response.headers.get('x-request-id') ?? '', problem }
+}
+
+/** The fields used of both dialects' events. */
+interface StreamEvent {
+  readonly choices?: readonly {
+    readonly delta?: {
+      readonly content?: string | null
+      readonly tool_calls?: readonly {
+        readonly index: number
+        readonly function?: { readonly name?: string; readonly arguments?: string }
+      }[]
+    }
+  }[]
+  readonly index?: number
+  readonly content_block?: { readonly type: string; readonly name?: string }
+  readonly delta?: { readonly text?: string; readonly partial_json?: string }
+  readonly error?: { readonly message?: string }
+}
+
+/** Whether the event is part of a tool call. */
+function addToolCalls(calls: Map<number, ToolCall>, event: StreamEvent): boolean {
+  const add = (index: number, name: string, text: string): true => {
+    const before = calls.get(index) ?? { name: '', arguments: '' }
+    calls.set(index, { name: before.name + name, arguments: before.arguments + text })
+    return true
+  }
+  const parts = event.choices?.[0]?.delta?.tool_calls ?? []
+  for (const { index, function: part } of parts) add(index, part?.name ?? '', part?.arguments ?? '')
+  const { index = 0, content_block: block, delta } = event
+  if (block?.type === 'tool_use') return add(index, block.name ?? '', '')
+  if (delta?.partial_json !== undefined) return add(index, '', delta.partial_json)
+  return parts.length > 0
+}
+
+async function* eventData(body: ReadableStream<Uint8Array>): AsyncGenerator<string> {
+  const reader = body.getReader()
+  const decoder = new TextDecoder()
+  let rest = ''
+  for (;;) {
+    const { done, value } = await reader.read()
+    if (done) return
+    const lines = (rest + decoder.decode(value, { stream: true })).split(/\r?\n/)
+    rest = lines.pop() ?? ''
+    for (const line of lines) {
+      const data = line.startsWith('data:') ? line.slice('data:'.length).trim() : ''
+      if (data !== '' && data !== '[DONE]') yield data
+    }
+  }
+}

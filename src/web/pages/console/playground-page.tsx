@@ -1,0 +1,337 @@
+/** @jsxImportSource preact */
+// The playground: sends a message to one model, or to two side by side, with a real key. Shows the answers as they stream,
+// the cost before and after, and the request as code.
+
+import type { TargetedSubmitEvent } from 'preact'
+import { useState } from 'preact/hooks'
+import { formatUsd, parsePrice, picoToNano } from '../../../kernel/money.ts'
+import type { CatalogEntry } from '../../catalog/entry.ts'
+import { countOf, exactCount, shortMs, usdText } from '../../catalog/format.ts'
+import { withOwnKeyModels } from '../../catalog/usable-models.ts'
+import type { ConsoleData } from '../../page-data.ts'
+import { Button, CodeBlock } from '../components.tsx'
+import { ApiError } from './api.ts'
+import { Amount, Card, curlText, ErrorNotice, exampleModel, Loading } from './components.tsx'
+import { useWorkspaces } from './context.tsx'
+import { Checkbox, Choice, Fields } from './form.tsx'
+import { useAddressQuery, useApi, useQuery } from './hooks.ts'
+import {
+  bodyOf,
+  type Dialect,
+  dialects,
+  type ModelCall,
+  type PlaygroundAnswer,
+  type PlaygroundRequest,
+  type Tool,
+  useModelCall,
+} from './model-call.ts'
+import { readOwnKeyModels } from './workspace-data.ts'
+
+const dialectOptions = [
+  { value: 'chat', label: 'OpenAI chat completions' },
+  { value: 'messages', label: 'Anthropic messages' },
+] as const
+
+export function PlaygroundPage({ address }: ConsoleData) {
+  const [query, change] = useAddressQuery(['model', 'other', 'dialect'])
+  const catalog = useApi('getCatalog', {})
+  const { workspaces, current } = useWorkspaces()
+  const own = useQuery(current?.id, () => readOwnKeyModels(current?.id ?? ''))
+  const all = withOwnKeyModels(catalog.value?.data ?? [], own.value?.models ?? [])
+  const models = all.filter(({ callable }) => callable)
+  const model = models.find(({ id }) => id === query.model) ?? exampleModel(models)
+  const other = models.find(({ id }) => id === query.other)
+  const dialect: Dialect = query.dialect === 'messages' ? 'messages' : 'chat'
+  const options = models.map(({ id }) => ({ value: id, label: id }))
+  return (
+    <>
+      <h1>Playground</h1>
+      {[catalog, own].map(({ error, reload }, at) => error && <ErrorNotice key={at} error={error} retry={reload} />)}
+      {!catalog.value && !catalog.error && <Loading what="models" />}
+      {catalog.value && !model && (
+        <p class="empty">No model can be called yet. Set a provider’s API key, or add one to tollgate.yaml.</p>
+      )}
+      {model && (
+        <>
+          <div class="controls">
+            <Choice
+              label="Model"
+              value={model.id}
+              options={options}
+              isWide
+              onChange={(next) => change({ model: next })}
+            />
+            <Choice
+              label="Compare with"
+              value={other?.id ?? ''}
+              options={[{ value: '', label: 'no other model' }, ...options]}
+              isWide
+              onChange={(next) => change({ other: next })}
+            />
+            <Choice
+              label="API"
+              value={dialect}
+              options={dialectOptions}
+              onChange={(next) => change({ dialect: next })}
+            />
+          </div>
+          {workspaces && !current && (
+            <p class="hint">Choose a workspace to include the models that its own provider keys unlock.</p>
+          )}
+          <Prompt model={model} other={other} dialect={dialect} address={address} />
+        </>
+      )}
+    </>
+  )
+}
+
+interface PromptProps {
+  readonly model: CatalogEntry
+  /** undefined = only one model is called. */
+  readonly other: CatalogEntry | undefined
+  readonly dialect: Dialect
+  readonly address: string
+}
+
+function Prompt({ model, other, dialect, address }: PromptProps) {
+  const [key, setKey] = useState('')
+  const [prompt, setPrompt] = useState('hello from the other side of the gate')
+  const [maxTokens, setMaxTokens] = useState(200)
+  const [toolInput, setToolInput] = useState(exampleTool)
+  const calls = [useModelCall(), useModelCall()] as const
+  const models = other ? [model, other] : [model]
+  const tool = toolOf(toolInput)
+  const requestFor = ({ id }: CatalogEntry): PlaygroundRequest => {
+    return { dialect, key, model: id, prompt, maxTokens, ...(tool && { tool }) }
+  }
+  const isRunning = calls.some((call) => call.isRunning)
+  const submit = (event: TargetedSubmitEvent<HTMLFormElement>) => {
+    event.preventDefault()
+    if (toolInput.isOffered && !tool) return
+    for (const [at, each] of models.entries()) calls[at]?.send(requestFor(each))
+  }
+  const stop = () => {
+    for (const call of calls) call.stop()
+  }
+  const { path, auth } = dialects[dialect]
+  return (
+    <>
+      <form class="card" onSubmit={submit}>
+        <label class="field">
+          <span>API key. Its limits apply and its workspace is charged. The key stays on this page.</span>
+          <input
+            type="password"
+            autocomplete="off"
+            spellcheck={false}
+            required
+            placeholder="sk-tg-…"
+            value={key}
+            onInput={({ currentTarget }) => setKey(currentTarget.value.trim())}
+          />
+        </label>
+        <label class="field">
+          <span>Message</span>
+          <textarea
+            rows={4}
+            data-search
+            required
+            value={prompt}
+            onInput={({ currentTarget }) => setPrompt(currentTarget.value)}
+          />
+        </label>
+        <ToolFields input={toolInput} onChange={setToolInput} />
+        <div class="controls">
+          <label class="field">
+            <span>Max output tokens</span>
+            <input
+              type="number"
+              min={1}
+              max={model.max_output_tokens ?? undefined}
+              value={maxTokens}
+              onInput={({ currentTarget }) => setMaxTokens(Math.max(1, Math.floor(currentTarget.valueAsNumber || 1)))}
+            />
+          </label>
+          <button type="submit" class="button" disabled={isRunning}>
+            {isRunning ? 'Streaming …' : 'Send'}
+          </button>
+          {isRunning && (
+            <Button look="quiet" onClick={stop}>
+              Stop
+            </Button>
+          )}
+        </div>
+        {models.map((each) => (
+          <CostEstimate key={each.id} model={each} maxTokens={maxTokens} isNamed={other !== undefined} />
+        ))}
+      </form>
+      <div class="answers">
+        {models.map(({ id }, at) => {
+          const call = calls[at]
+          return call && <AnswerCard key={`${at} ${id}`} id={id} isNamed={other !== undefined} call={call} />
+        })}
+      </div>
+      <Card title="Code">
+        <CodeBlock code={curlText({ address, path, auth, body: bodyOf(requestFor(model)) })} what="request" />
+      </Card>
+    </>
+  )
+}
+
+interface CostEstimateProps {
+  readonly model: CatalogEntry
+  readonly maxTokens: number
+  /** With two models each estimate is named. */
+  readonly isNamed: boolean
+}
+
+function CostEstimate({ model, maxTokens, isNamed }: CostEstimateProps) {
+  const { price } = model
+  const subject = isNamed ? model.id : 'This model'
+  if (price === 'free') return <p class="hint">{subject} is free.</p>
+  if (model.own_key) {
+    return <p class="hint">{subject} uses the workspace’s own provider key; the provider bills it.</p>
+  }
+  const output = price && parsePrice(price.output)
+  if (!price || !output) return null
+  const most = formatUsd(picoToNano(output * BigInt(maxTokens)))
+  return (
+    <p class="hint">
+      {isNamed && <code class="wrap">{model.id}: </code>}The answer costs at most {usdText(most)} (
+      {countOf(maxTokens, 'token')} × {usdText(price.output)} per million), the message {usdText(price.input)} per
+      million tokens.
+    </p>
+  )
+}
+
+interface AnswerCardProps {
+  readonly id: string
+  readonly isNamed: boolean
+  readonly call: ModelCall
+}
+
+function AnswerCard({ id, isNamed, call: { text, toolCalls, outcome, isRunning } }: AnswerCardProps) {
+  const isEmpty = text === '' && toolCalls.length === 0 && !outcome
+  return (
+    <section class="card" aria-label={`Answer of ${id}`} data-answer={id}>
+      <h2>Answer{isNamed && <small class="row-note wrap">{id}</small>}</h2>
+      <div class="answer-text" aria-live="polite" aria-busy={isRunning}>
+        {isEmpty && <span class="muted">{isRunning ? 'Waiting …' : 'The answer appears here.'}</span>}
+        {text}
+        {toolCalls.map(({ name, arguments: input }, at) => (
+          <div key={at} class="tool-call">
+            <small>Tool call</small>
+            <code class="wrap">
+              {name}({input})
+            </code>
+          </div>
+        ))}
+      </div>
+      {outcome instanceof ApiError && <ErrorNotice error={outcome} />}
+      {outcome && !(outcome instanceof ApiError) && <AnswerCost answer={outcome} />}
+    </section>
+  )
+}
+
+/** From the request log: the charge is recorded before the answer's last bytes are sent. */
+function AnswerCost({ answer: { requestId, problem } }: { readonly answer: PlaygroundAnswer }) {
+  const { value, error, reload } = useApi('getRequest', requestId === '' ? undefined : { id: requestId })
+  return (
+    <>
+      {problem !== '' && (
+        <p class="warning" role="alert">
+          {problem}
+        </p>
+      )}
+      {error && <ErrorNotice error={error} retry={reload} />}
+      {value && (
+        <p role="status">
+          Cost{' '}
+          <strong data-cost={value.cost ?? ''}>
+            <Amount usd={value.cost} />
+          </strong>
+          {value.usage && `: ${exactCount(value.usage.input_tokens)} in, ${exactCount(value.usage.output_tokens)} out`}
+          {value.first_event_ms !== null && `, first token after ${shortMs(value.first_event_ms)}`}.{' '}
+          <a href={`/console/requests/${requestId}`}>View request</a>
+        </p>
+      )}
+    </>
+  )
+}
+
+/** As typed, possibly invalid. */
+interface ToolInput {
+  readonly isOffered: boolean
+  readonly name: string
+  readonly description: string
+  readonly parameters: string
+}
+
+const exampleTool: ToolInput = {
+  isOffered: false,
+  name: 'get_weather',
+  description: 'The current weather in a city.',
+  parameters: JSON.stringify(
+    { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] },
+    undefined,
+    2,
+  ),
+}
+
+/** undefined = none is offered, or the input is invalid. */
+function toolOf({ isOffered, name, description, parameters }: ToolInput): Tool | undefined {
+  const schema = isOffered ? parseSchema(parameters) : undefined
+  return schema && { name: name.trim(), description: description.trim(), parameters: schema }
+}
+
+function parseSchema(text: string): Tool['parameters'] | undefined {
+  try {
+    const value: unknown = JSON.parse(text)
+    return typeof value === 'object' && value !== null && !Array.isArray(value) ? { ...value } : undefined
+  } catch {
+    return undefined
+  }
+}
+
+const toolFields = [
+  { name: 'name', label: 'Tool name', isRequired: true },
+  { name: 'description', label: 'Description' },
+] as const
+
+function ToolFields({ input, onChange }: { readonly input: ToolInput; onChange(input: ToolInput): void }) {
+  const change = (part: Partial<ToolInput>) => onChange({ ...input, ...part })
+  const isInvalid = input.isOffered && toolOf(input) === undefined
+  return (
+    <fieldset class="tool">
+      <legend class="visually-hidden">Tool</legend>
+      <Checkbox
+        label="Offer a tool. The model’s call is shown, not run."
+        isChecked={input.isOffered}
+        onChange={(isOffered) => change({ isOffered })}
+      />
+      {input.isOffered && (
+        <>
+          <div class="field-grid">
+            <Fields rows={toolFields} values={input} onChange={change} />
+          </div>
+          <label class="field">
+            <span>Parameters (JSON Schema)</span>
+            <textarea
+              rows={5}
+              class="code"
+              spellcheck={false}
+              required
+              aria-invalid={isInvalid}
+              value={input.parameters}
+              onInput={({ currentTarget }) => change({ parameters: currentTarget.value })}
+            />
+          </label>
+          {isInvalid && (
+            <p class="problem" role="alert">
+              The parameters are not a JSON object.
+            </p>
+          )}
+        </>
+      )}
+    </fieldset>
+  )
+}
