@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { SQL } from 'bun'
 import { systemClock } from '../src/kernel/clock.ts'
 import { openDatabase } from '../src/store/open-database.ts'
-import { type CountedRequest, RequestSums, writeSums } from '../src/store/request-rows.ts'
+import { type CountedRequest, HourBuckets, writeSums } from '../src/store/request-rows.ts'
 import { firstIdAt } from '../src/telemetry/request-row.ts'
 
 export interface Tenant {
@@ -47,7 +47,7 @@ export const seededModel = (at: number): string => `acme/model-${at}`
 
 export async function seedLog(seed: Seed): Promise<void> {
   const writer = seed.url === undefined ? openFile(seed.dataFolder) : openServer(seed.url)
-  const sums = new RequestSums()
+  const sums = new HourBuckets()
   const end = systemClock.now() - 5_000
   const idOf = (at: number): string => {
     const id = firstIdAt(Math.floor(end - spanMs + (spanMs * at) / seed.requests))
@@ -206,10 +206,10 @@ function openServer(url: string): Writer {
 }
 
 /** The sums that the gateway writes with every request. */
-async function writeAllSums({ url, dataFolder }: Seed, sums: RequestSums): Promise<void> {
+async function writeAllSums({ url, dataFolder }: Seed, sums: HourBuckets): Promise<void> {
   const database = await openDatabase({ url, dataFolder })
   // Without the time limit of a usual transaction.
-  await database.schemaTransaction((sql) => writeSums(sql, database.engine, sums))
+  await database.schemaTransaction((sql) => writeSums(sql, database.engine, sums.all()))
   await database.close()
 }
 

@@ -26,12 +26,14 @@ import type { HealthNotice } from '../routing/health/note-outcome.ts'
 import { createRetryBudget, type RetryBudget } from '../routing/health/retry-budget.ts'
 import { createStickyRoutes } from '../routing/health/sticky.ts'
 import { createHedgeBudget } from '../routing/hedge.ts'
+import { storeNow } from '../store/store-now.ts'
 import { createGatewayMetrics } from '../telemetry/metrics/gateway-metrics.ts'
 import { readWallets } from '../telemetry/metrics/read-wallets.ts'
 import { createOtlpExporter, type OtlpExporter } from '../telemetry/otlp/exporter.ts'
 import { readOtlpSettings } from '../telemetry/otlp/settings.ts'
 import { createRequestLog, type RequestLog } from '../telemetry/request-log.ts'
 import type { RequestRecord } from '../telemetry/request-record.ts'
+import { createFolding } from '../telemetry/request-stats.ts'
 import { createRetention } from '../telemetry/retention.ts'
 import { createReplays } from '../tenancy/replays.ts'
 import { createBodyRoom } from '../wire/body-room.ts'
@@ -215,6 +217,11 @@ function createObservers(deps: PipelineDependencies, { ledger, health, budget, c
     days: () => source.current.requestsRetentionDays,
     onFault: (error) => log.warn('cannot delete old rows of the request log', { error: String(error) }),
   })
+  const folding = createFolding({
+    database,
+    now: () => storeNow(database, clock),
+    onFault: (error) => log.warn('cannot move hours to the usage sums', { error: String(error) }),
+  })
   return {
     observe(record: RequestRecord): void {
       metrics.observeRequest(record)
@@ -226,6 +233,7 @@ function createObservers(deps: PipelineDependencies, { ledger, health, budget, c
     metrics: createMetricsRoute({ registry: metrics.registry, adminToken, clock, addressOf }),
     async close(): Promise<void> {
       await otlp?.close()
+      await folding.close()
       await retention.close()
       metrics.close()
     },

@@ -211,8 +211,8 @@ forEachEngine((engine) => {
       { id: 'req_fourth', charge: 88n },
       { id: 'req_third', charge: 4n },
     ])
-    const sums = await database.sql`SELECT requests, charge FROM request_sums
-      WHERE grain = 'day' AND series = 'key' AND workspace_id = ${workspaceId}`
+    const sums = await database.sql`SELECT requests, charge FROM request_hours
+      WHERE workspace_id = ${workspaceId}`
     expect([...sums]).toEqual([{ requests: 4n, charge: 100n }])
     await books.pace.round()
     expect(await ledger.wallet(workspaceId)).toEqual({

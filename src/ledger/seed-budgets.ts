@@ -171,7 +171,9 @@ async function readUncounted(sql: Sql, scopeId: string, window: string): Promise
     WITH RECURSIVE days(start_at) AS (SELECT CAST(${BigInt(from)} AS BIGINT)
       UNION ALL SELECT start_at + ${BigInt(grainMs.day)} FROM days WHERE start_at + ${BigInt(grainMs.day)} < ${BigInt(until)})
     SELECT COALESCE((SELECT CAST(SUM(charge) AS BIGINT) FROM days CROSS JOIN request_sums
-        WHERE request_sums.start_at = days.start_at AND grain = 'day' AND series = ${series} AND workspace_id = ${workspace} AND subject = ${subject}), 0) AS charged,
+        WHERE request_sums.start_at = days.start_at AND grain = 'day' AND series = ${series} AND workspace_id = ${workspace} AND subject = ${subject}), 0)
+      + COALESCE((SELECT CAST(SUM(charge) AS BIGINT) FROM request_hours WHERE start_at >= ${BigInt(from)}
+        AND start_at < ${BigInt(until)} AND ${scopeId} IN (key_id, project_id, workspace_id)), 0) AS charged,
       COALESCE((SELECT spent - seeded FROM budgets WHERE scope_id = ${scopeId} AND time_window = ${window}), 0) AS counted,
       COALESCE((SELECT seeded FROM budgets WHERE scope_id = ${scopeId} AND time_window = ${window}), 0) AS seeded`
   const { charged = 0n, counted = 0n, seeded = 0n } = row ?? {}

@@ -1,5 +1,6 @@
-// Rows of the request log and the sums over them. Both are written in one transaction: with the charge of a request (by the
-// ledger), or on their own for requests that were not charged. So the sums are exact at any moment, also after a crash.
+// Rows of the request log and the sums over them. A request is added to its hour (of its key and model) in the transaction
+// that writes its row: that of its charge, or of the log for a request that was not charged. So the sums are exact at any
+// moment, also after a crash. Hours that are over are moved to the sums that charts read; readers add up both.
 
 import { insertList, portionsOf, templateOf } from './insert-rows.ts'
 import type { Engine, Sql, SqlValue } from './sql.ts'
@@ -60,20 +61,25 @@ export const firstEventBounds = [25, 50, 100, 200, 350, 500, 750, 1000, 1500, 25
 
 const firstEventColumns: readonly string[] = [...firstEventBounds.map((bound) => `first_${bound}`), 'first_later']
 export const figureColumns: readonly string[] = [
-  'requests',
-  'errors',
-  'input_tokens',
-  'output_tokens',
-  'charge',
+  ...['requests', 'errors', 'input_tokens', 'output_tokens', 'charge'],
   ...firstEventColumns,
 ]
-const keyColumns = ['grain', 'series', 'workspace_id', 'start_at', 'subject']
-export const sumColumns: readonly string[] = [...keyColumns, ...figureColumns]
 
-/** Ends an INSERT into `request_sums`: adds to the row that exists. */
-export const addToSum = ` ON CONFLICT (${keyColumns.join(', ')}) DO UPDATE SET ${figureColumns
-  .map((name) => `${name} = request_sums.${name} + excluded.${name}`)
-  .join(', ')}`
+/** Ends an INSERT: adds the figures to the row that exists. */
+const addFiguresTo = (table: string, key: readonly string[]) =>
+  ` ON CONFLICT (${key.join(', ')}) DO UPDATE SET ${figureColumns
+    .map((name) => `${name} = ${table}.${name} + excluded.${name}`)
+    .join(', ')}`
+
+export const hourColumns: readonly string[] = [
+  ...['start_at', 'key_id', 'model', 'workspace_id', 'project_id'],
+  ...figureColumns,
+]
+export const addToHour = addFiguresTo('request_hours', ['start_at', 'key_id', 'model'])
+
+const sumKey = ['grain', 'series', 'workspace_id', 'start_at', 'subject']
+const sumColumns: readonly string[] = [...sumKey, ...figureColumns]
+const addToSum = addFiguresTo('request_sums', sumKey)
 
 export const grainMs = { hour: 3_600_000, day: 86_400_000 } as const
 const grains = ['hour', 'day'] as const
@@ -109,15 +115,19 @@ export function figuresFromRow(row: Readonly<Record<string, bigint>>): Figures {
   }
 }
 
-/** Requests of one hour, key and model; a key belongs to one project and workspace. */
-interface Bucket extends Pick<CountedRequest, 'workspaceId' | 'projectId' | 'keyId' | 'model'> {
-  readonly hour: number
+/** Requests of one hour, key and model. A key belongs to one project and one workspace. */
+export interface HourBucket {
+  readonly startAt: number
+  readonly keyId: string
+  readonly model: string
+  readonly workspaceId: string
+  readonly projectId: string
   readonly figures: Figures
 }
 
-/** Adds up the requests of a batch, so that each sum is written once. */
-export class RequestSums {
-  readonly #buckets = new Map<string, Bucket>()
+/** Adds up the requests of a batch, so that each row of `request_hours` is written once. */
+export class HourBuckets {
+  readonly #buckets = new Map<string, HourBucket>()
 
   add(request: CountedRequest): void {
     const { figures } = this.#bucketOf(request)
@@ -138,54 +148,104 @@ export class RequestSums {
     this.#bucketOf(request).figures.errors += by
   }
 
-  #bucketOf({ startedAt, workspaceId, projectId, keyId, model }: CountedRequest): Bucket {
-    const hour = startedAt - (startedAt % grainMs.hour)
-    const name = `${hour} ${keyId} ${model}`
+  all(): Iterable<HourBucket> {
+    return this.#buckets.values()
+  }
+
+  /** Values in the order of `hourColumns`. The rows are sorted, so that replicas which add to the same ones do not deadlock. */
+  rows(): readonly (readonly SqlValue[])[] {
+    return [...this.#buckets]
+      .sort(([a], [b]) => (a < b ? -1 : 1))
+      .map(([, { startAt, keyId, model, workspaceId, projectId, figures }]) => [
+        ...[BigInt(startAt), keyId, model, workspaceId, projectId],
+        ...valuesOf(figures),
+      ])
+  }
+
+  #bucketOf({ startedAt, workspaceId, projectId, keyId, model }: CountedRequest): HourBucket {
+    const startAt = startedAt - (startedAt % grainMs.hour)
+    const name = `${startAt} ${keyId} ${model}`
     const known = this.#buckets.get(name)
     if (known) return known
-    const fresh = { hour, workspaceId, projectId, keyId, model, figures: noFigures() }
+    const fresh = { startAt, workspaceId, projectId, keyId, model, figures: noFigures() }
     this.#buckets.set(name, fresh)
     return fresh
   }
-
-  /** The values of each row in the order of `sumColumns`, always in the same order of rows, so that replicas do not deadlock. */
-  rows(): readonly (readonly SqlValue[])[] {
-    const sums = new Map<string, { readonly key: readonly SqlValue[]; readonly figures: Figures }>()
-    for (const { hour, workspaceId, projectId, keyId, model, figures } of this.#buckets.values()) {
-      const subjects: Readonly<Record<Series, string>> = { total: '', model, project: projectId, key: keyId }
-      for (const grain of grains) {
-        const startAt = hour - (hour % grainMs[grain])
-        for (const [series, subject] of Object.entries(subjects)) {
-          for (const workspace of [workspaceId, allWorkspaces]) {
-            const name = `${grain} ${series} ${workspace} ${startAt} ${subject}`
-            const sum = sums.get(name)
-            if (sum) addFigures(sum.figures, figures)
-            else sums.set(name, { key: [grain, series, workspace, BigInt(startAt), subject], figures: copyOf(figures) })
-          }
-        }
-      }
-    }
-    return [...sums].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, { key, figures }]) => [...key, ...valuesOf(figures)])
-  }
-}
-
-function copyOf(figures: Figures): Figures {
-  return { ...figures, firstEvents: [...figures.firstEvents] }
 }
 
 function valuesOf({ requests, errors, inputTokens, outputTokens, charge, firstEvents }: Figures): readonly bigint[] {
   return [requests, errors, inputTokens, outputTokens, charge, ...firstEvents]
 }
 
-/** Comes last in a transaction: every replica adds to the sums over all workspaces, and waits for the commit of the one before. */
-export async function writeSums(sql: Sql, engine: Engine, sums: RequestSums): Promise<void> {
-  const rows = sums
-    .rows()
-    .map((values) => Object.fromEntries(sumColumns.map((name, at) => [name, values[at] ?? null] as const)))
-  if (engine === 'postgres') return await insertList(sql, 'request_sums', rows, addToSum)
-  for (const portion of portionsOf(rows)) {
-    await sql(templateOf(['INSERT INTO request_sums ', addToSum]), sql(portion))
+export async function writeHours(sql: Sql, engine: Engine, buckets: HourBuckets): Promise<void> {
+  await addRows(sql, engine, { table: 'request_hours', columns: hourColumns, onConflict: addToHour }, buckets.rows())
+}
+
+/** Adds hours to the sums that charts read: by hour and day, for each series, of their workspace and of all workspaces. */
+export async function writeSums(sql: Sql, engine: Engine, hours: Iterable<HourBucket>): Promise<void> {
+  const sums = new Map<string, { readonly key: readonly SqlValue[]; readonly figures: Figures }>()
+  for (const { startAt, workspaceId, projectId, keyId, model, figures } of hours) {
+    const subjects: Readonly<Record<Series, string>> = { total: '', model, project: projectId, key: keyId }
+    for (const grain of grains) {
+      const start = startAt - (startAt % grainMs[grain])
+      for (const [series, subject] of Object.entries(subjects)) {
+        for (const workspace of [workspaceId, allWorkspaces]) {
+          const name = `${grain} ${series} ${workspace} ${start} ${subject}`
+          const sum = sums.get(name) ?? {
+            key: [grain, series, workspace, BigInt(start), subject],
+            figures: noFigures(),
+          }
+          addFigures(sum.figures, figures)
+          sums.set(name, sum)
+        }
+      }
+    }
   }
+  const rows = [...sums].sort(([a], [b]) => (a < b ? -1 : 1))
+  const values = rows.map(([, { key, figures }]) => [...key, ...valuesOf(figures)])
+  await addRows(sql, engine, { table: 'request_sums', columns: sumColumns, onConflict: addToSum }, values)
+}
+
+interface AddedTable {
+  readonly table: string
+  readonly columns: readonly string[]
+  readonly onConflict: string
+}
+
+async function addRows(
+  sql: Sql,
+  engine: Engine,
+  { table, columns, onConflict }: AddedTable,
+  values: readonly (readonly SqlValue[])[],
+): Promise<void> {
+  const rows = values.map((row) => Object.fromEntries(columns.map((name, at) => [name, row[at] ?? null] as const)))
+  if (engine === 'postgres') return await insertList(sql, table, rows, onConflict)
+  for (const portion of portionsOf(rows)) {
+    await sql(templateOf([`INSERT INTO ${table} `, onConflict]), sql(portion))
+  }
+}
+
+/** How many hours are moved in one transaction: a few milliseconds of writing. */
+export const foldMax = 100
+
+/**
+ * Moves hours that are over from `request_hours` to the sums, and returns how many. A request that ends later starts its
+ * hour anew and is moved by the next call. Any number of replicas may do this at the same time.
+ */
+export async function foldHours(sql: Sql, engine: Engine, before: number): Promise<number> {
+  const rows = await sql<Readonly<Record<string, bigint>> & Readonly<Record<'key_id' | 'model', string>>>`
+    DELETE FROM request_hours WHERE (start_at, key_id, model) IN (SELECT start_at, key_id, model FROM request_hours
+      WHERE start_at < ${BigInt(before)} ORDER BY start_at, key_id, model LIMIT ${BigInt(foldMax)}) RETURNING *`
+  const hours = rows.map((row) => ({
+    startAt: Number(row.start_at),
+    keyId: row.key_id,
+    model: row.model,
+    workspaceId: String(row.workspace_id),
+    projectId: String(row.project_id),
+    figures: figuresFromRow(row),
+  }))
+  await writeSums(sql, engine, hours)
+  return rows.length
 }
 
 /**
@@ -199,17 +259,17 @@ export async function writeRequests(sql: Sql, engine: Engine, rows: readonly Req
     const ids = await sql<{ id: string }>`INSERT INTO requests ${sql(columns)} ON CONFLICT (id) DO NOTHING RETURNING id`
     for (const { id } of ids) inserted.add(id)
   }
-  const sums = new RequestSums()
+  const hours = new HourBuckets()
   for (const { columns, counted } of rows) {
     if (inserted.delete(columns.id)) {
-      sums.add(counted)
+      hours.add(counted)
       continue
     }
     const { id, status, code, reason, notes } = columns
     const [before] = await sql<{ code: string | null }>`SELECT code FROM requests WHERE id = ${id}`
     await sql`UPDATE requests SET status = ${status}, code = ${code}, reason = ${reason}, notes = ${notes} WHERE id = ${id}`
     const wasError = before?.code != null
-    if (wasError !== counted.isError) sums.correctErrors(counted, wasError ? -1n : 1n)
+    if (wasError !== counted.isError) hours.correctErrors(counted, wasError ? -1n : 1n)
   }
-  await writeSums(sql, engine, sums)
+  await writeHours(sql, engine, hours)
 }

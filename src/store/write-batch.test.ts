@@ -53,8 +53,7 @@ async function contents({ sql }: Database) {
   }
   const balances = await sql<{ account_id: string; posted: bigint }>`SELECT account_id, posted FROM balances ORDER BY 1`
   const budgets = await sql<{ scope_id: string; spent: bigint }>`SELECT scope_id, spent FROM budgets ORDER BY 1`
-  const [sum] = await sql<{ requests: bigint; charge: bigint }>`SELECT requests, charge FROM request_sums
-    WHERE grain = 'hour' AND series = 'total' AND workspace_id = ''`
+  const [sum] = await sql<{ requests: bigint; charge: bigint }>`SELECT requests, charge FROM request_hours`
   return {
     transfers: await ids('transfers'),
     requests: await ids('requests'),

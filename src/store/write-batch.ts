@@ -4,12 +4,12 @@
 
 import { SQLiteError } from 'bun:sqlite'
 import {
-  addToSum,
+  addToHour,
   type CountedRequest,
+  HourBuckets,
+  hourColumns,
   type RequestRow,
-  RequestSums,
   requestColumnNames,
-  sumColumns,
 } from './request-rows.ts'
 import type { SqlValue } from './sql.ts'
 
@@ -104,7 +104,7 @@ const texts = {
   pay: 'UPDATE balances SET posted = posted - ? WHERE account_id = ?',
   spend: `INSERT INTO budgets (spent, scope_id, time_window, held) VALUES (?, ?, ?, 0)
     ON CONFLICT (scope_id, time_window) DO UPDATE SET spent = budgets.spent + excluded.spent`,
-  addSum: `INSERT INTO request_sums (${sumColumns.join(', ')}) VALUES (${marks(sumColumns.length)})${addToSum}`,
+  addHour: `INSERT INTO request_hours (${hourColumns.join(', ')}) VALUES (${marks(hourColumns.length)})${addToHour}`,
 }
 
 /** Runs batches on one connection. Lives in the thread that writes. */
@@ -166,11 +166,11 @@ export class BatchRunner {
     }
   }
 
-  /** Rows first, then one statement for each balance, budget and sum that several operations may change. */
+  /** Rows first, then one statement for each balance, budget and hour that several operations may change. */
   #apply(operations: readonly SentOperation[]): void {
     const payments = new Map<string, bigint>()
     const spent = new Map<string, { readonly budget: readonly [string, string]; amount: bigint }>()
-    const sums = new RequestSums()
+    const hours = new HourBuckets()
     for (const { wallet, amount, budgets, newWallet, transfers, requests, counted } of operations) {
       if (newWallet) {
         this.#do('addAccount', wallet, newWallet.workspaceId, newWallet.createdAt)
@@ -178,7 +178,7 @@ export class BatchRunner {
       }
       for (const values of transfers) this.#do('addTransfer', ...values)
       for (const values of requests) this.#do('addRequest', ...values)
-      for (const request of counted) sums.add(request)
+      for (const request of counted) hours.add(request)
       if (amount === 0) continue
       payments.set(wallet, (payments.get(wallet) ?? 0n) + BigInt(amount))
       for (const budget of budgets) {
@@ -192,7 +192,7 @@ export class BatchRunner {
       if (this.#do('pay', amount, wallet).changes !== 1) throw new Error(`there is no balance of ${wallet}`)
     }
     for (const { budget, amount } of spent.values()) this.#do('spend', amount, ...budget)
-    for (const values of sums.rows()) this.#do('addSum', ...values)
+    for (const values of hours.rows()) this.#do('addHour', ...values)
   }
 
   #do(name: keyof typeof texts, ...values: BoundValue[]): { readonly changes: number } {

@@ -7,10 +7,10 @@ import type { Clock } from '../kernel/clock.ts'
 import type { KeyId, WorkspaceId } from '../kernel/ids.ts'
 import type { Nano } from '../kernel/money.ts'
 import type { Database } from '../store/database.ts'
-import { type Figures, grainMs } from '../store/request-rows.ts'
+import { type Figures, grainMs, type RequestRow, writeRequests } from '../store/request-rows.ts'
 import { createRequestLog } from './request-log.ts'
 import { requestRow } from './request-row.ts'
-import { daysAndHours, firstEventsOf, readStats, type StatGroup } from './request-stats.ts'
+import { createFolding, daysAndHours, firstEventsOf, readStats, type StatGroup } from './request-stats.ts'
 
 const hourMs = grainMs.hour
 /** The start of an hour. */
@@ -57,7 +57,68 @@ async function statsOf(database: Database, more: { workspaceId?: WorkspaceId; gr
   return await readStats(database, clockAt(now), { ...span, group: 'model', ...more })
 }
 
+async function fold(database: Database, now = noon + 48 * hourMs): Promise<void> {
+  const onFault = (error: unknown) => {
+    throw error
+  }
+  const folding = createFolding({ database, now: async () => now, onFault, every: () => () => {} })
+  await folding.run()
+  await folding.close()
+}
+
+async function rowsOf({ sql }: Database): Promise<readonly number[]> {
+  const [hours, sums] = [await sql`SELECT 1 FROM request_hours`, await sql`SELECT 1 FROM request_sums`]
+  return [hours.length, sums.length]
+}
+
 forEachEngine((engine) => {
+  test('stats are the same before, while and after hours are moved to the sums, and count late requests', async () => {
+    await using store = await engine.openStore()
+    const { database } = store
+    await write(database, [
+      { at: noon - 3 * hourMs, charge: 1n },
+      { at: noon - 2 * hourMs, charge: 10n, key: 'key_2', code: 'PROVIDER_ERROR' },
+      { at: noon, charge: 100n, model: 'acme/small' },
+    ])
+    const read = async () => {
+      const byKey = await statsOf(database, { group: 'key' })
+      const byModel = await statsOf(database, { group: 'model', workspaceId: 'ws_1' })
+      return [byKey.total, byKey.hours, byKey.groups, byModel.total, byModel.hours, byModel.groups]
+    }
+    const before = await read()
+    expect(await rowsOf(database)).toEqual([3, 0])
+    await fold(database, noon + 5_000)
+    // The running hour stays. The others are in totals, models, projects and keys of two hours and a day, twice each.
+    expect(await rowsOf(database)).toEqual([1, 2 * (2 * 4 + 3 + 2)])
+    expect(await read()).toEqual(before)
+    await Promise.all([fold(database), fold(database)])
+    expect((await rowsOf(database))[0]).toBe(0)
+    expect(await read()).toEqual(before)
+    // A long stream that ends after its hour was moved.
+    const late = answeredRequest({ id: 'req_late', startedAt: noon - 3 * hourMs, charge: 1000n as Nano, usage })
+    await database.transaction((sql) => writeRequests(sql, database.engine, [requestRow(late) as RequestRow]))
+    const sum = '4 requests, 1 errors, 12 in, 20 out, 1111 nano'
+    expect(gist((await statsOf(database)).total)).toBe(sum)
+    await fold(database)
+    expect(gist((await statsOf(database)).total)).toBe(sum)
+    expect((await statsOf(database)).groups.map(({ id, figures }) => `${id} ${figures.charge}`)).toEqual([
+      'acme/large 1011',
+      'acme/small 100',
+    ])
+  })
+
+  test('more hours than one portion are moved in one round', async () => {
+    await using store = await engine.openStore()
+    const { database } = store
+    await write(
+      database,
+      Array.from({ length: 230 }, (_, at) => ({ at: noon - hourMs, charge: 1n, key: `key_${at}` })),
+    )
+    await fold(database)
+    expect((await rowsOf(database))[0]).toBe(0)
+    expect(gist((await statsOf(database)).total)).toBe('230 requests, 0 errors, 690 in, 1150 out, 230 nano')
+  })
+
   test('sums contain every request as soon as it is written', async () => {
     await using store = await engine.openStore()
     const { database } = store
@@ -149,6 +210,7 @@ forEachEngine((engine) => {
       { at: noon, charge: 9n, key: 'key_2', model: 'acme/small' },
       { at: noon, charge: 100n, key: 'key_3', workspace: 'ws_2' },
     ])
+    await fold(database, noon)
     const groups = async (group: StatGroup, workspaceId?: WorkspaceId) =>
       (await statsOf(database, { group, ...(workspaceId && { workspaceId }) })).groups.map(
         ({ id, figures }) => `${id} ${figures.charge}`,
@@ -168,6 +230,7 @@ forEachEngine((engine) => {
       database,
       charges.map((charge, at) => ({ at: noon - 48 * hourMs + at * 6 * hourMs, charge })),
     )
+    await fold(database)
     const read = async (fromHours: number, toHours: number) => {
       const span = { from: noon + fromHours * hourMs, to: noon + toHours * hourMs }
       const { total, groups } = await readStats(database, clockAt(noon + 24 * hourMs), { ...span, group: 'key' })

@@ -1,5 +1,5 @@
-// Sums over requests for charts, by the hour and by group. They are read from `request_sums`, so the number of rows depends
-// on the span and not on the traffic.
+// Sums over requests for charts, by the hour and by group. They are read from the sums and from the hours that are not in
+// them yet, so the number of rows depends on the span and not on the traffic.
 
 import type { Clock } from '../kernel/clock.ts'
 import type { WorkspaceId } from '../kernel/ids.ts'
@@ -12,10 +12,13 @@ import {
   figureColumns,
   figuresFromRow,
   firstEventBounds,
+  foldHours,
+  foldMax,
   grainMs,
   noFigures,
 } from '../store/request-rows.ts'
-import { timeToSql } from '../store/sql.ts'
+import { type SqlValue, timeToSql } from '../store/sql.ts'
+import { type Every, onTimer } from './metrics/every.ts'
 
 export const statGroups = ['model', 'project', 'key'] as const
 export type StatGroup = (typeof statGroups)[number]
@@ -42,60 +45,87 @@ export interface Stats {
 
 type Row = { readonly part: 'hour' | 'group'; readonly id: string } & Readonly<Record<string, bigint>>
 
-const sums = figureColumns.map((name) => `CAST(SUM(${name}) AS BIGINT) AS ${name}`).join(', ')
-const groupSums = (grain: 'hour' | 'day') => [
-  ` UNION ALL SELECT 'group', subject, ${sums} FROM request_sums WHERE grain = '${grain}' AND series = `,
-  ' AND workspace_id = ',
-  ' AND start_at >= ',
-  ' AND start_at < ',
-]
-const endOfGroup = ' GROUP BY subject'
-const [firstText = '', ...groupTexts] = groupSums('day')
-const hourTexts = groupSums('hour')
-/** One statement, so that hours and groups are sums of the same requests. */
-const statement = templateOf([
-  `SELECT 'hour' AS part, CAST(start_at AS TEXT) AS id, ${figureColumns.join(', ')} FROM request_sums
-    WHERE grain = 'hour' AND series = 'total' AND workspace_id = `,
-  ' AND start_at >= ',
-  ' AND start_at < ',
-  firstText,
-  ...groupTexts,
-  ...[`${endOfGroup}${hourTexts[0]}`, ...hourTexts.slice(1)],
-  ...[`${endOfGroup}${hourTexts[0]}`, ...hourTexts.slice(1)],
-  endOfGroup,
-])
-
 export async function readStats({ sql }: Pick<Database, 'sql'>, clock: Clock, query: StatsQuery): Promise<Stats> {
-  const { workspaceId = allWorkspaces, group } = query
   const now = clock.now()
   const from = Math.floor(query.from / grainMs.hour) * grainMs.hour
   const to = Math.ceil(query.to / grainMs.hour) * grainMs.hour
-  const spans = daysAndHours({ from, to, now }).flatMap(([start, end]) => [
-    ...[group, workspaceId, timeToSql(start), timeToSql(end)],
-  ])
-  const rows = await sql<Row>(statement, workspaceId, timeToSql(from), timeToSql(to), ...spans)
-  const hours: { start: number; figures: Figures }[] = []
+  const { texts, values } = statementOf({ from, to, now, workspaceId: query.workspaceId ?? allWorkspaces }, query.group)
+  const hours = new Map<string, Figures>()
   const groups = new Map<string, Figures>()
   const total = noFigures()
-  for (const row of rows) {
+  for (const row of await sql<Row>(templateOf(texts), ...values)) {
     const figures = figuresFromRow(row)
-    if (row.part === 'hour') {
-      hours.push({ start: Number(row.id), figures })
-      addFigures(total, figures)
-      continue
-    }
-    const known = groups.get(row.id)
+    const sums = row.part === 'hour' ? hours : groups
+    const known = sums.get(row.id)
     if (known) addFigures(known, figures)
-    else groups.set(row.id, figures)
+    else sums.set(row.id, figures)
+    if (row.part === 'hour') addFigures(total, figures)
   }
   return {
     from,
     to,
     countedUntil: Math.min(to, now),
     total,
-    hours: hours.sort((a, b) => a.start - b.start),
+    hours: [...hours].map(([start, figures]) => ({ start: Number(start), figures })).sort((a, b) => a.start - b.start),
     groups: [...groups].map(([id, figures]) => ({ id, figures })).sort(byCost),
   }
+}
+
+interface Wanted {
+  readonly from: number
+  readonly to: number
+  readonly now: number
+  readonly workspaceId: string
+}
+
+const sums = figureColumns.map((name) => `CAST(SUM(${name}) AS BIGINT) AS ${name}`).join(', ')
+const groupColumns = { model: 'model', project: 'project_id', key: 'key_id' } as const
+
+/** A SELECT: texts that are each followed by a value, and its end. */
+interface Leg {
+  readonly pieces: readonly (readonly [text: string, value: SqlValue])[]
+  readonly end: string
+}
+
+/** One statement over both tables, because hours move from one to the other. */
+function statementOf({ from, to, now, workspaceId }: Wanted, group: StatGroup) {
+  const [days, before, after] = daysAndHours({ from, to, now })
+  const fromSums = (select: string, where: string, [start, stop]: Span, groupBy = 'subject'): Leg => ({
+    pieces: [
+      [`SELECT ${select} FROM request_sums WHERE ${where} AND workspace_id = `, workspaceId],
+      [' AND start_at >= ', timeToSql(start)],
+      [' AND start_at < ', timeToSql(stop)],
+    ],
+    end: ` GROUP BY ${groupBy}`,
+  })
+  const fromHours = (select: string, groupBy: string): Leg => ({
+    pieces: [
+      [`SELECT ${select} FROM request_hours WHERE CAST(`, workspaceId],
+      [` AS TEXT) IN ('', workspace_id) AND start_at >= `, timeToSql(from)],
+      [' AND start_at < ', timeToSql(to)],
+    ],
+    end: ` GROUP BY ${groupBy}`,
+  })
+  const byHour = `'hour' AS part, CAST(start_at AS TEXT) AS id, ${sums}`
+  const bySubject = (subject: string) => `'group' AS part, ${subject} AS id, ${sums}`
+  const legs = [
+    fromSums(byHour, "grain = 'hour' AND series = 'total'", [from, to], 'start_at'),
+    fromSums(bySubject('subject'), `grain = 'day' AND series = '${group}'`, days),
+    fromSums(bySubject('subject'), `grain = 'hour' AND series = '${group}'`, before),
+    fromSums(bySubject('subject'), `grain = 'hour' AND series = '${group}'`, after),
+    fromHours(byHour, 'start_at'),
+    fromHours(bySubject(groupColumns[group]), groupColumns[group]),
+  ]
+  const texts = ['']
+  const values: SqlValue[] = []
+  for (const [place, { pieces, end }] of legs.entries()) {
+    for (const [text, value] of pieces) {
+      texts.push(`${texts.pop()}${text}`, '')
+      values.push(value)
+    }
+    texts.push(`${texts.pop()}${end}${place === legs.length - 1 ? '' : ' UNION ALL '}`)
+  }
+  return { texts, values }
 }
 
 type Span = readonly [start: number, end: number]
@@ -142,4 +172,41 @@ function quantile(counts: readonly number[], total: number, share: number): numb
     before += count
   }
   return firstEventBounds[firstEventBounds.length - 1] ?? 0
+}
+
+export interface FoldOptions {
+  readonly database: Database
+  /** The time for all replicas: an hour must be over for each of them, or its row is made anew with every request. */
+  now(): Promise<number>
+  /** A round failed; the next one tries again. */
+  onFault(error: unknown): void
+  readonly every?: Every
+}
+
+const foldRoundMs = 60_000
+
+/** Moves hours that are over to the sums, in the background and in small portions. */
+export function createFolding({ database, now: readNow, onFault, every = onTimer }: FoldOptions) {
+  let isClosed = false
+  let running: Promise<unknown> = Promise.resolve()
+  const round = async () => {
+    const now = await readNow()
+    const hour = now - (now % grainMs.hour)
+    for (let moved = foldMax; moved === foldMax && !isClosed; ) {
+      moved = await database.transaction((sql) => foldHours(sql, database.engine, hour))
+    }
+  }
+  const run = () => {
+    running = running.then(round).catch(onFault)
+    return running
+  }
+  const stop = every(foldRoundMs, run)
+  return {
+    run,
+    async close(): Promise<void> {
+      isClosed = true
+      stop()
+      await running
+    },
+  }
 }

@@ -32,7 +32,7 @@ export const bookQueries: Readonly<Record<keyof BookRows, string>> = {
   holds: 'SELECT request_id, state FROM holds',
   budgets: 'SELECT scope_id, time_window, spent, held FROM budgets',
   records: 'SELECT id AS object FROM requests',
-  sums: `SELECT requests, charge FROM request_sums WHERE grain = 'hour' AND series = 'total' AND workspace_id = ''`,
+  sums: 'SELECT requests, charge FROM request_hours',
 }
 
 export interface Backend {

@@ -1,10 +1,10 @@
 // Applies a batch of operations in one transaction. Rows are locked in the order that the whole ledger keeps: holds, then
-// balances by id, then budgets, then inserts, then sums. The answers are returned, to be given after the commit.
+// balances by id, then budgets, then inserts, then hours. The answers are returned, to be given after the commit.
 
 import type { RequestId } from '../../kernel/ids.ts'
 import { type Nano, zeroNano } from '../../kernel/money.ts'
 import { insertList } from '../../store/insert-rows.ts'
-import { RequestSums, writeSums } from '../../store/request-rows.ts'
+import { HourBuckets, writeHours } from '../../store/request-rows.ts'
 import type { Sql, SqlValue } from '../../store/sql.ts'
 import { ensureWallet, type WalletId, walletOf } from '../account.ts'
 import { type Budget, budgetNames, noBudgets } from '../budget.ts'
@@ -193,9 +193,9 @@ async function settle(
     'requests',
     requests.map(({ columns }) => columns),
   )
-  const sums = new RequestSums()
-  for (const { counted } of requests) sums.add(counted)
-  await writeSums(sql, 'postgres', sums)
+  const hours = new HourBuckets()
+  for (const { counted } of requests) hours.add(counted)
+  await writeHours(sql, 'postgres', hours)
   return outcomes
 }
 

@@ -358,8 +358,42 @@ CREATE INDEX requests_failed_by_workspace ON requests (workspace_id, id) WHERE c
 CREATE INDEX requests_failed_by_key ON requests (key_id, id) WHERE code IS NOT NULL;
 CREATE INDEX requests_failed_by_model ON requests (model, id) WHERE code IS NOT NULL;
 
+-- Requests added up by hour, key and model in the commit that writes them. An hour that is over is moved to request_sums.
+CREATE TABLE request_hours (
+  -- When the hour begins.
+  start_at BIGINT NOT NULL,
+  key_id TEXT NOT NULL,
+  -- Empty = none was named.
+  model TEXT NOT NULL,
+  workspace_id TEXT NOT NULL,
+  project_id TEXT NOT NULL,
+  requests BIGINT NOT NULL,
+  -- Requests with a code.
+  errors BIGINT NOT NULL,
+  -- Cached tokens included.
+  input_tokens BIGINT NOT NULL,
+  output_tokens BIGINT NOT NULL,
+  charge BIGINT NOT NULL,
+  -- How many requests had their first event within so many milliseconds, and not within the bound before.
+  first_25 BIGINT NOT NULL,
+  first_50 BIGINT NOT NULL,
+  first_100 BIGINT NOT NULL,
+  first_200 BIGINT NOT NULL,
+  first_350 BIGINT NOT NULL,
+  first_500 BIGINT NOT NULL,
+  first_750 BIGINT NOT NULL,
+  first_1000 BIGINT NOT NULL,
+  first_1500 BIGINT NOT NULL,
+  first_2500 BIGINT NOT NULL,
+  first_5000 BIGINT NOT NULL,
+  first_10000 BIGINT NOT NULL,
+  first_30000 BIGINT NOT NULL,
+  first_later BIGINT NOT NULL,
+  PRIMARY KEY (start_at, key_id, model)
+);
+
 -- Sums of the request log by time and by what charts group by, so that a chart reads the same number of rows for a million
--- requests as for a thousand. Written in the commit that writes the request; they stay when old requests are removed.
+-- requests as for a thousand. They stay when old requests are removed.
 CREATE TABLE request_sums (
   grain TEXT NOT NULL CHECK (grain IN ('hour', 'day')),
   series TEXT NOT NULL CHECK (series IN ('total', 'model', 'project', 'key')),
@@ -369,14 +403,12 @@ CREATE TABLE request_sums (
   start_at BIGINT NOT NULL,
   -- The model or the id; empty in totals, and where no model was named.
   subject TEXT NOT NULL,
+  -- As in request_hours.
   requests BIGINT NOT NULL,
-  -- Requests with a code.
   errors BIGINT NOT NULL,
-  -- Cached tokens included.
   input_tokens BIGINT NOT NULL,
   output_tokens BIGINT NOT NULL,
   charge BIGINT NOT NULL,
-  -- How many requests had their first event within so many milliseconds, and not within the bound before.
   first_25 BIGINT NOT NULL,
   first_50 BIGINT NOT NULL,
   first_100 BIGINT NOT NULL,
