@@ -27,15 +27,13 @@ import { createRetryBudget, type RetryBudget } from '../routing/health/retry-bud
 import { createStickyRoutes } from '../routing/health/sticky.ts'
 import { createHedgeBudget } from '../routing/hedge.ts'
 import { storeNow } from '../store/store-now.ts'
-import { createGatewayMetrics } from '../telemetry/metrics/gateway-metrics.ts'
-import { readWallets } from '../telemetry/metrics/read-wallets.ts'
-import { createOtlpExporter, type OtlpExporter } from '../telemetry/otlp/exporter.ts'
-import { readOtlpSettings } from '../telemetry/otlp/settings.ts'
+import { createGatewayMetrics, readWallets } from '../telemetry/gateway-metrics.ts'
+import { createOtlpExporter, type OtlpExporter, readOtlpSettings } from '../telemetry/otlp.ts'
 import { createRequestLog, type RequestLog } from '../telemetry/request-log.ts'
 import type { RequestRecord } from '../telemetry/request-record.ts'
 import { createFolding } from '../telemetry/request-stats.ts'
 import { createRetention } from '../telemetry/retention.ts'
-import { createReplays } from '../tenancy/replays.ts'
+import { createGenerationKeys } from '../tenancy/idempotency.ts'
 import { createBodyRoom } from '../wire/body-room.ts'
 import { catalogItems } from './admin-view.ts'
 import type { Auth } from './auth.ts'
@@ -111,12 +109,10 @@ export async function createPipeline(deps: PipelineDependencies): Promise<Pipeli
   const ticker = createTicker(clock, (error) => void onDefect(error, createId('req')))
   const pendingSettlements = new PendingSettlements()
   const unconfirmed = new Set<Promise<void>>()
-  const seal = storage.subkeys('idempotency-store')
-  const replays = createReplays({
+  const idempotencyKeys = createGenerationKeys({
     database,
     clock,
-    sealKey: seal.current,
-    previousSealKey: seal.previous,
+    keys: storage.subkeys('idempotency-store'),
     isCharged: async (id) => (await ledger.transfersOf(id)).length > 0,
     replica: realLedger.replica,
   })
@@ -143,7 +139,7 @@ export async function createPipeline(deps: PipelineDependencies): Promise<Pipeli
     sticky: createStickyRoutes({ clock }),
     hedges: createHedgeBudget(),
     ratios: new InputRatios(),
-    replays,
+    idempotencyKeys,
     offer: () => catalog.current.offer,
     get bodyBytesMax() {
       return source.current.bodyBytesMax
@@ -165,7 +161,7 @@ export async function createPipeline(deps: PipelineDependencies): Promise<Pipeli
       ticker.close()
       catalog.close()
       await pendingSettlements.close()
-      replays.close()
+      idempotencyKeys.close()
       await ledger.close()
       // Charges whose outcome was unknown are resolved as far as the ledger could.
       await Promise.allSettled(unconfirmed)

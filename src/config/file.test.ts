@@ -1,7 +1,9 @@
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: references as files write them
+
 import { expect, test } from 'bun:test'
-import { formatFault } from './fault.ts'
-import { type FileReading, readConfigFile } from './file.ts'
-import type { Environment } from './references.ts'
+import { formatFault } from './document.ts'
+import type { Environment } from './environment.ts'
+import { addProvider, type FileReading, type Insertion, readConfigFile } from './file.ts'
 
 const files: Record<string, string> = {
   '/run/secrets/acme': 'sk-from-file\n',
@@ -57,7 +59,7 @@ limits:
   concurrent_requests: 50
 `
 
-test('the published example is read', () => {
+test('reads the published example', () => {
   const { settings, faults, warnings, referenced } = read(contractExample, { ACME_KEY: 'sk-acme' })
   expect(faults).toEqual([])
   expect(warnings).toEqual([])
@@ -78,7 +80,7 @@ test('the published example is read', () => {
   expect(settings?.limits).toEqual({ requests_per_minute: 600, tokens_per_minute: 200_000, concurrent_requests: 50 })
 })
 
-test('JSON is read the same way', () => {
+test('reads JSON the same way', () => {
   const text =
     '{\n  "models": [\n    { "id": "a/b", "price": "free", "routes": [{ "provider": "openai", "model": 5 }] }\n  ]\n}'
   expect(faultsOf(text)).toEqual([
@@ -143,13 +145,13 @@ test.each([
   expect(faultsOf(provider(`base_url: "${url}"`))).toEqual([`tollgate.yaml:4:15  providers[0].base_url  ${message}`])
 })
 
-test('an address that a variable makes wrong is refused without showing the value', () => {
+test('refuses an address that a variable makes wrong, without showing the value', () => {
   expect(faultsOf(provider(`base_url: \${URL}`), { URL: 'canary' })).toEqual([
     'tollgate.yaml:4:15  providers[0].base_url  expected an address that starts with http:// or https://, got something else',
   ])
 })
 
-test('an address for the sandbox is ignored with a warning', () => {
+test('ignores an address for the sandbox, with a warning', () => {
   const { settings, warnings } = read('providers:\n  - { id: sand, dialect: sandbox, base_url: http://x }\n')
   expect(settings?.providers[0]?.baseUrl).toBeUndefined()
   expect(warnings.map(formatFault)).toEqual([
@@ -157,7 +159,7 @@ test('an address for the sandbox is ignored with a warning', () => {
   ])
 })
 
-test('a price that is a number is refused with a hint to quote it', () => {
+test('refuses a price that is a number, with a hint to quote it', () => {
   const text =
     'models:\n  - id: a/b\n    price: { input: 2.5, output: "1" }\n    routes: [{ provider: openai, model: b }]\n'
   expect(faultsOf(text)).toEqual([
@@ -165,7 +167,7 @@ test('a price that is a number is refused with a hint to quote it', () => {
   ])
 })
 
-test('an unknown key is refused with the nearest known one, at every depth', () => {
+test('refuses an unknown key with the nearest known one, at every depth', () => {
   const text = `modles: []
 server: { hots: x }
 models:
@@ -183,18 +185,18 @@ models:
   ])
 })
 
-test('a route to a provider that does not exist is refused with the nearest name', () => {
+test('refuses a route to an unknown provider with the nearest name', () => {
   const text = `${provider('base_url: http://127.0.0.1:9000/v1')}models:
   - id: a/b
     routes: [{ provider: acmee, model: b }, { provider: opnai, model: b }, { provider: sandbox, model: b }]
 `
   expect(faultsOf(text)).toEqual([
-    'tollgate.yaml:7:26  models[0].routes[0].provider  there is no provider of this id; did you mean "acme"?',
-    'tollgate.yaml:7:57  models[0].routes[1].provider  there is no provider of this id; did you mean "openai"?',
+    'tollgate.yaml:7:26  models[0].routes[0].provider  there is no provider with this id; did you mean "acme"?',
+    'tollgate.yaml:7:57  models[0].routes[1].provider  there is no provider with this id; did you mean "openai"?',
   ])
 })
 
-test('an id that stands twice is refused with both lines', () => {
+test('refuses a repeated id with both lines', () => {
   const text = `providers:
   - { id: acme, dialect: sandbox }
   - { id: acme, dialect: sandbox }
@@ -204,17 +206,17 @@ models:
   - { id: a/b, routes: [{ provider: acme, model: b }] }
 `
   expect(faultsOf(text)).toEqual([
-    'tollgate.yaml:3:11  providers[1].id  this id stands twice: in line 2 (providers[0]) and in line 3',
-    'tollgate.yaml:7:11  models[2].id  this id stands twice: in line 5 (models[0]) and in line 7',
+    'tollgate.yaml:3:11  providers[1].id  this id is used twice: in line 2 (providers[0]) and in line 3',
+    'tollgate.yaml:7:11  models[2].id  this id is used twice: in line 5 (models[0]) and in line 7',
   ])
 })
 
-test('a model without a price is read as not priced', () => {
+test('accepts a model without a price', () => {
   const { settings } = read('models:\n  - { id: a/b, routes: [{ provider: openai, model: b }] }\n')
   expect(settings?.models[0]?.price).toBeUndefined()
 })
 
-test('what is missing is placed at the entry that should have it', () => {
+test('reports a missing field at its entry', () => {
   expect(faultsOf('models:\n  - id: a/b\n')).toEqual([
     'tollgate.yaml:2:5  models[0].routes  expected a list, but it is missing',
   ])
@@ -232,7 +234,7 @@ test.each([
   expect(faultsOf(text)).toEqual([fault])
 })
 
-test('no fault shows a key, wherever it was put by mistake', () => {
+test('shows no key in a fault, wherever it was put by mistake', () => {
   const canary = `sk-canary-${'0123456789'.repeat(4)}`
   const text = `providers:
   - id: ${canary}
@@ -249,4 +251,68 @@ server: { log: ${canary} }
   const faults = faultsOf(text)
   expect(faults.length).toBeGreaterThan(10)
   expect(faults.join('\n')).not.toContain('0123456789')
+})
+
+const acme = {
+  id: 'acme',
+  dialect: 'openai-chat',
+  baseUrl: 'https://api.acme.example/v1',
+  keyReference: '${ACME_API_KEY}',
+}
+
+function added(text: string): Insertion {
+  const insertion = addProvider(text, acme)
+  if (typeof insertion === 'string') throw new Error(insertion)
+  return insertion
+}
+
+const acmeEntry = (indent: string) =>
+  ['- id: acme', '  dialect: openai-chat', '  base_url: https://api.acme.example/v1', '  api_key: ${ACME_API_KEY}']
+    .map((line) => `${indent}${line}\n`)
+    .join('')
+
+test('adds the section at the end of a new file and of one without providers', () => {
+  expect(added('').text).toBe(`providers:\n${acmeEntry('  ')}`)
+  expect(added('# mine\nserver: { port: 1 }').text).toBe(`# mine\nserver: { port: 1 }\nproviders:\n${acmeEntry('  ')}`)
+  expect(added('# only words\n').text).toBe(`# only words\nproviders:\n${acmeEntry('  ')}`)
+})
+
+test('adds the entry after the last one with its indentation, and changes no other character', () => {
+  const before = `# about us
+providers:   # who hosts
+
+- id:    beta      # spaced oddly
+  dialect: 'openai-chat'
+  base_url: "https://beta.example/v1"   # the end
+
+# about models
+models: [ ]
+`
+  const { text, line } = added(before)
+  expect(text).toBe(before.replace('# the end\n', `# the end\n${acmeEntry('')}`))
+  expect(line).toBe(7)
+})
+
+test('adds a line break after a last entry without one', () => {
+  const before = 'providers:\n    - { id: beta, dialect: sandbox }'
+  expect(added(before).text).toBe(`${before}\n${acmeEntry('    ')}`)
+})
+
+test('fills an empty section', () => {
+  expect(added('providers: # none yet\nmodels: []\n').text).toBe(
+    `providers: # none yet\n${acmeEntry('  ')}models: []\n`,
+  )
+})
+
+test('fills an empty list in brackets', () => {
+  expect(added('providers: [ ]  # none yet\nmodels: []\n').text).toBe(
+    `providers:  # none yet\n${acmeEntry('  ')}models: []\n`,
+  )
+})
+
+test('leaves a file with the same id, and one in braces, unchanged', () => {
+  expect(addProvider('providers:\n  - id: acme\n', acme)).toBe('repeated')
+  expect(addProvider('providers: [{ id: acme }]\n', acme)).toBe('repeated')
+  expect(addProvider('{ "providers": [] }\n', acme)).toBe('flow')
+  expect(addProvider('providers: [{ id: beta }]\n', acme)).toBe('flow')
 })

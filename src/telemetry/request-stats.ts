@@ -2,6 +2,7 @@
 // them yet, so the number of rows depends on the span and not on the traffic.
 
 import type { Clock } from '../kernel/clock.ts'
+import { type Every, onTimer } from '../kernel/every.ts'
 import type { WorkspaceId } from '../kernel/ids.ts'
 import type { Database } from '../store/database.ts'
 import { templateOf } from '../store/insert-rows.ts'
@@ -18,7 +19,6 @@ import {
   noFigures,
 } from '../store/request-rows.ts'
 import { type SqlValue, timeToSql } from '../store/sql.ts'
-import { type Every, onTimer } from './metrics/every.ts'
 
 export const statGroups = ['model', 'project', 'key'] as const
 export type StatGroup = (typeof statGroups)[number]
