@@ -2,31 +2,26 @@
 // several lists. For the catalog's writer only; the gateway reads what comes out, as decimal strings.
 
 import { findProvider, type ModelInfo, type ModelPrice } from '@pydantic/genai-prices'
+import {
+  type FactorName,
+  factorNames,
+  listedBuckets,
+  type TokenBucket,
+  type UnitBucket,
+  unitBuckets,
+} from '../src/kernel/usage.ts'
 
-export interface PriceRow {
-  readonly input: number
-  readonly output: number
-  readonly cache_read?: number
-  readonly cache_write?: number
-  readonly cache_write_1h?: number
-  readonly audio_input?: number
-  readonly audio_cache_read?: number
-  readonly audio_output?: number
-}
+/** By bucket, USD per million tokens. */
+export type PriceRow = { readonly [Name in 'input' | 'output']: number } & { readonly [Name in TokenBucket]?: number }
 
-export interface PriceList extends PriceRow {
-  /** USD per thousand searches of the web. */
-  readonly web_search?: number
-  /** What tokens cost times this where the work is kept in the United States. */
-  readonly us_only?: number
-  /** By number of input tokens above which a row holds. */
+/** Units: USD per thousand. `over`: by number of input tokens above which a row applies. */
+export type PriceList = PriceRow & { readonly [Name in UnitBucket | FactorName]?: number } & {
   readonly over?: Readonly<Record<string, PriceRow>>
 }
 
-const buckets = [
-  ...(['input', 'output', 'cache_read', 'cache_write', 'cache_write_1h'] as const),
-  ...(['audio_input', 'audio_cache_read', 'audio_output'] as const),
-]
+const buckets = listedBuckets.map(({ bucket }) => bucket)
+/** What is priced beside the tokens. */
+const extras: readonly (UnitBucket | FactorName)[] = [...unitBuckets.map(({ bucket }) => bucket), ...factorNames]
 
 /** undefined = the package does not have it. Ids are compared whole: its own matching takes Sonnet 5.5 for Sonnet 5. */
 export function packagePrice(provider: string, modelId: string, day: string): PriceList | undefined {
@@ -96,14 +91,14 @@ export function dearest(lists: readonly PriceList[]): PriceList | undefined {
     over[String(bound)] = row
     last = row
   }
-  const searches = lists.flatMap(({ web_search: price }) => price ?? [])
-  const search = searches.length > 0 && { web_search: Math.max(...searches) }
-  const factors = lists.flatMap(({ us_only: factor }) => factor ?? [])
-  const usOnly = factors.length > 0 && { us_only: Math.max(...factors) }
-  return { ...base, ...search, ...usOnly, ...(Object.keys(over).length > 0 && { over }) }
+  const extraPrices = extras.flatMap((name) => {
+    const prices = lists.flatMap((list) => list[name] ?? [])
+    return prices.length > 0 ? [[name, Math.max(...prices)] as const] : []
+  })
+  return { ...base, ...Object.fromEntries(extraPrices), ...(Object.keys(over).length > 0 && { over }) }
 }
 
-function rowAt({ over, web_search: _, us_only: __, ...base }: PriceList, inputTokens: number): PriceRow {
+function rowAt({ over, ...base }: PriceList, inputTokens: number): PriceRow {
   const bound = Object.keys(over ?? {})
     .map(Number)
     .filter((each) => each <= inputTokens)
@@ -129,16 +124,18 @@ export function decimal(amount: number): string {
 }
 
 /** The list as an entry of the catalog writes it. */
-export function priceEntry({
-  over,
-  web_search: searches,
-  us_only: factor,
-  ...base
-}: PriceList): Record<string, unknown> {
+export function priceEntry({ over, ...list }: PriceList): Record<string, unknown> {
   const tiers = Object.entries(over ?? {}).map(([bound, row]) => [bound, rowEntry(row)])
-  const search = searches !== undefined && { web_search: decimal(searches) }
-  const usOnly = factor !== undefined && { us_only: String(factor) }
-  return { ...rowEntry(base), ...search, ...usOnly, ...(tiers.length > 0 && { over: Object.fromEntries(tiers) }) }
+  const units = unitBuckets.flatMap(({ bucket }) => {
+    const price = list[bucket]
+    return price === undefined ? [] : [[bucket, decimal(price)] as const]
+  })
+  const factors = factorNames.flatMap((name) => (list[name] === undefined ? [] : [[name, String(list[name])] as const]))
+  return {
+    ...rowEntry(list),
+    ...Object.fromEntries([...units, ...factors]),
+    ...(tiers.length > 0 && { over: Object.fromEntries(tiers) }),
+  }
 }
 
 function rowEntry(row: PriceRow): Record<string, string> {

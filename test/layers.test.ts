@@ -49,9 +49,9 @@ const examples: readonly Example[] = [
   },
   {
     breaks: 'an import of types from a layer above',
-    files: { 'src/routing/plan.ts': "import type { Step } from '../pipeline/generate.ts'\n" },
+    files: { 'src/routing/plan.ts': "import type { Step } from '../pipeline/run.ts'\n" },
     finding:
-      'src/routing/plan.ts:1: imports src/pipeline/generate.ts, a layer above. Take it as an argument of an interface that routing owns, passed in from app.ts',
+      'src/routing/plan.ts:1: imports src/pipeline/run.ts, a layer above. Take it as an argument of an interface that routing owns, passed in from app.ts',
   },
   {
     breaks: 'an export from a layer above',

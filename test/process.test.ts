@@ -2,10 +2,12 @@ import { afterAll, expect, test } from 'bun:test'
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { gatewayCommand } from './parts/program.ts'
 
-// The program as its user meets it: started from the launcher, talked to over the terminal, stopped by a signal.
+// The program as its user meets it: started, used through the terminal, stopped by a signal. The first test and the one of
+// the command line start it with the launcher, the others directly.
 
-const launcher = join(import.meta.dir, '..', 'bin', 'tollgate')
+const launcher = [join(import.meta.dir, '..', 'bin', 'tollgate')]
 const folders: string[] = []
 const children = new Set<Bun.Subprocess>()
 afterAll(() => {
@@ -28,10 +30,18 @@ interface Started {
   until(text: string): Promise<string>
 }
 
-function run(folder: string, args: string[] = [], env: Record<string, string> = {}) {
-  const child = Bun.spawn([launcher, ...args], {
+function run(folder: string, env: Record<string, string> = {}, command: readonly string[] = gatewayCommand()) {
+  const child = Bun.spawn([...command], {
     cwd: folder,
-    env: { PATH: process.env.PATH ?? '', HOME: folder, TOLLGATE_PORT: '0', TOLLGATE_LOG: 'pretty', ...env },
+    env: {
+      PATH: process.env.PATH ?? '',
+      HOME: folder,
+      TOLLGATE_PORT: '0',
+      TOLLGATE_LOG: 'pretty',
+      // As the launcher does, so that it need not start a second time.
+      ...(command[0] !== launcher[0] && { BUN_CONFIG_MAX_HTTP_REQUESTS: '65000' }),
+      ...env,
+    },
     stdin: 'ignore',
     stdout: 'pipe',
     stderr: 'pipe',
@@ -40,8 +50,8 @@ function run(folder: string, args: string[] = [], env: Record<string, string> = 
   return child
 }
 
-async function start(folder: string, env: Record<string, string> = {}): Promise<Started> {
-  const child = run(folder, [], env)
+async function start(folder: string, env: Record<string, string> = {}, command?: readonly string[]): Promise<Started> {
+  const child = run(folder, env, command)
   let text = ''
   let logged = ''
   const waiting: { wanted: string; resolve: (text: string) => void }[] = []
@@ -84,7 +94,7 @@ function mode(path: string): string {
 
 test('the first start prints a key once and a curl line that works as printed; the second start prints no secret', async () => {
   const folder = createFolder()
-  const first = await start(folder)
+  const first = await start(folder, {}, launcher)
   const key = /sk-tg-[0-9A-Za-z]{34}/.exec(first.output())?.[0] ?? ''
   expect(first.output()).toContain('first start')
   expect(readFileSync(join(folder, 'data', 'first-key'), 'utf8').trim()).toBe(key)
@@ -141,7 +151,7 @@ test('a start without the secret of its database is refused with what to do, and
 test('a start that could not listen has not used up the first start', async () => {
   const other = await start(createFolder())
   const folder = createFolder()
-  const refused = await ended(run(folder, [], { TOLLGATE_PORT: new URL(other.url).port }))
+  const refused = await ended(run(folder, { TOLLGATE_PORT: new URL(other.url).port }))
   expect([refused.exitCode, refused.out]).toEqual([1, ''])
   other.child.kill('SIGTERM')
   await other.child.exited
@@ -209,7 +219,7 @@ test('a signal ends a start that is still waiting for its database', async () =>
   const asked = Promise.withResolvers<void>()
   // Takes the connection and never says a word.
   using silent = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data: () => asked.resolve() } })
-  const child = run(folder, [], { DATABASE_URL: `postgres://tollgate@127.0.0.1:${silent.port}/tollgate` })
+  const child = run(folder, { DATABASE_URL: `postgres://tollgate@127.0.0.1:${silent.port}/tollgate` })
   await asked.promise
   child.kill('SIGTERM')
   const { exitCode, err } = await ended(child)
@@ -225,7 +235,7 @@ test('what stops a start is told in a sentence, with what to do, and a non-zero 
   expect(sameFolder.exitCode).toBe(1)
   expect(sameFolder.err).toMatch(/^tollgate cannot start: Another Tollgate \(process \d+\) is using .*TOLLGATE_DATA/)
 
-  const samePort = await ended(run(createFolder(), [], { TOLLGATE_PORT: port }))
+  const samePort = await ended(run(createFolder(), { TOLLGATE_PORT: port }))
   expect(samePort.exitCode).toBe(1)
   expect(samePort.err).toContain(
     `Port ${port} on 127.0.0.1 is taken. Stop the other program, or choose another: --port N`,
@@ -271,12 +281,12 @@ test('a changed file is picked up while running; a wrong one is refused and the 
 
 test('the command line explains itself', async () => {
   const folder = createFolder()
-  const version = await ended(run(folder, ['--version']))
+  const version = await ended(run(folder, {}, [...launcher, '--version']))
   expect(version).toMatchObject({ exitCode: 0, out: '0.1.0\n' })
-  const help = await ended(run(folder, ['--help']))
+  const help = await ended(run(folder, {}, [...launcher, '--help']))
   expect(help.exitCode).toBe(0)
   for (const word of ['tollgate [serve]', 'TOLLGATE_PORT', 'DATABASE_URL']) expect(help.out).toContain(word)
-  const unknown = await ended(run(folder, ['serv']))
+  const unknown = await ended(run(folder, {}, [...launcher, 'serv']))
   expect(unknown.exitCode).toBe(2)
   expect(unknown.err).toContain('Try: tollgate serve')
   const misspelt = await start(folder, { TOLLGATE_PROT: '1' })

@@ -7,9 +7,7 @@ import { join } from 'node:path'
 import { runChecks } from './check.ts'
 import { findPostgresPrograms, preparePostgres } from './parts/postgres.ts'
 import { makeProgram } from './parts/program.ts'
-import { type Report, readReport } from './runner/read-report.ts'
-import { unexcused } from './runner/skips.ts'
-import { staleTimes } from './runner/stale-times.ts'
+import { type Report, readReport, staleTimes, unexcused } from './runner/report.ts'
 import { slowFiles } from './slow-files.ts'
 
 const root = join(import.meta.dir, '..')

@@ -195,7 +195,7 @@ models: [{ id: acme/m, price: free, routes: [{ provider: acme, model: m }] }]
   expect(await answerTo({ key: firstKey, ownKey: '' })).toBe('platform-key')
   for (const tenant of tenants) expect(await answerTo(tenant)).toBe(tenant.ownKey)
   let status = await run('secrets', both)
-  while (!status.out.includes('Nothing hangs on the previous secret')) status = await run('secrets', both)
+  while (!status.out.includes('Nothing depends on the previous secret')) status = await run('secrets', both)
 
   await gateway.stop()
   gateway = await startGateway({ TOLLGATE_SECRET: newSecret })

@@ -3,36 +3,44 @@
 
 import { z } from 'zod'
 import { modelEntrySchema } from '../catalog/entry.ts'
+import {
+  type FactorName,
+  factorNames,
+  factors,
+  listedBuckets,
+  type PartBucket,
+  type UnitBucket,
+  unitBuckets,
+  type WholeBucket,
+} from '../kernel/usage.ts'
 import { listSchema, pageFields, time } from './fields.ts'
 import { operation } from './operation.ts'
 
 const perMillion = z.string().describe('USD per million tokens, as a decimal string.')
+const perPart = z
+  .string()
+  .optional()
+  .describe('USD per million tokens; absent = the price of the bucket it is part of.')
 
-const perAudio = z.string().optional().describe('USD per million audio tokens; absent = the price of text.')
+const priceRow = Object.fromEntries(
+  listedBuckets.map(({ bucket, partOf }) => [bucket, partOf === undefined ? perMillion : perPart]),
+) as unknown as Record<WholeBucket, typeof perMillion> & Record<PartBucket, typeof perPart>
 
-const priceRow = {
-  input: perMillion,
-  output: perMillion,
-  cache_read: perMillion,
-  cache_write: perMillion,
-  cache_write_1h: perMillion,
-  audio_input: perAudio,
-  audio_cache_read: perAudio,
-  audio_output: perAudio,
-}
+const perUnit = z.string().optional()
 
 const priceSchema = z.union([
   z.literal('free'),
   z.object({
     ...priceRow,
-    web_search: z
-      .string()
-      .optional()
-      .describe('USD per thousand web searches run by the provider; absent = not charged.'),
-    us_only: z
-      .string()
-      .optional()
-      .describe('Factor on token prices for work kept in the United States; absent = no surcharge.'),
+    ...(Object.fromEntries(
+      unitBuckets.map(({ bucket, meaning, unit }) => [
+        bucket,
+        perUnit.describe(`USD per thousand ${unit}. ${meaning}; absent = not charged.`),
+      ]),
+    ) as Record<UnitBucket, typeof perUnit>),
+    ...(Object.fromEntries(
+      factorNames.map((name) => [name, perUnit.describe(`${factors[name].meaning}; absent = no surcharge.`)]),
+    ) as Record<FactorName, typeof perUnit>),
     over: z
       .record(z.string(), z.object(priceRow))
       .optional()

@@ -1,6 +1,19 @@
 // The request log: listed, explained, streamed as it grows, exported as a file, and added up.
 
 import { z } from 'zod'
+import {
+  type Bucket,
+  buckets,
+  type FactorName,
+  factorNames,
+  factors,
+  type PartBucket,
+  tokenBuckets,
+  type UnitBucket,
+  unitBuckets,
+  type WholeBucket,
+  wholeBuckets,
+} from '../kernel/usage.ts'
 import { fileFormatField, fileTypes, idField, listSchema, must, pageFields, time, timeField, usd } from './fields.ts'
 import { operation } from './operation.ts'
 import { transferSchema } from './wallet.ts'
@@ -9,22 +22,35 @@ const tokens = z.number().describe('Number of tokens.')
 const milliseconds = z.number()
 const texts = z.array(z.string()).readonly()
 
+type TokenField<Name extends string> = `${Name}_tokens`
+const partBuckets = tokenBuckets.filter(({ partOf }) => partOf !== undefined)
+
 const usageSchema = z
   .object({
-    input_tokens: tokens.describe('Neither read from nor written to a cache.'),
-    cache_read_tokens: tokens,
-    cache_write_tokens: tokens,
-    cache_write_1h_tokens: tokens,
-    output_tokens: tokens.describe('Including reasoning.'),
+    ...(Object.fromEntries(
+      wholeBuckets.map(({ bucket, meaning }) => [`${bucket}_tokens`, tokens.describe(`${meaning}.`)]),
+    ) as Record<TokenField<WholeBucket>, typeof tokens>),
     reasoning_tokens: tokens.nullable().describe('null = not reported.'),
-    audio_input_tokens: tokens.describe('The audio part of `input_tokens`.'),
-    audio_cache_read_tokens: tokens.describe('The audio part of `cache_read_tokens`.'),
-    audio_output_tokens: tokens.describe('The audio part of `output_tokens`.'),
-    web_searches: z.number().describe('Run by the provider; charged separately from tokens.'),
-    us_only: z.boolean().describe('Whether the provider reports that the work stayed in the United States.'),
+    ...(Object.fromEntries(
+      partBuckets.map(({ bucket, meaning, partOf }) => [
+        `${bucket}_tokens`,
+        tokens.describe(`${meaning}; part of \`${partOf}_tokens\`.`),
+      ]),
+    ) as Record<TokenField<PartBucket>, typeof tokens>),
+    ...(Object.fromEntries(
+      unitBuckets.map(({ json, meaning }) => [
+        json,
+        z.number().describe(`${meaning}; charged separately from tokens.`),
+      ]),
+    ) as Record<(typeof buckets)[UnitBucket]['json'], z.ZodNumber>),
+    ...(Object.fromEntries(
+      factorNames.map((name) => [name, z.boolean().describe(`Whether this applied: ${factors[name].label}.`)]),
+    ) as Record<FactorName, z.ZodBoolean>),
     source: z.enum(['reported', 'estimated']),
   })
   .describe('Counts that never overlap, except reasoning and audio, which are parts of others.')
+
+export type UsageItem = z.input<typeof usageSchema>
 
 const route = { provider: z.string(), upstream_model: z.string() }
 
@@ -75,17 +101,7 @@ const chargeSchema = z
     price_effective_from: time,
     lines: z.array(
       z.object({
-        kind: z.enum([
-          'input',
-          'cache_read',
-          'cache_write',
-          'cache_write_1h',
-          'output',
-          'audio_input',
-          'audio_cache_read',
-          'audio_output',
-          'web_search',
-        ]),
+        kind: z.enum(Object.keys(buckets) as Bucket[]),
         tokens: z.number().describe('Number of tokens; for `web_search`, of searches.'),
         price_per_million: usd,
         amount: usd.describe('Count × price, with up to twelve decimals.'),

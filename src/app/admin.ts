@@ -1,8 +1,8 @@
 // What operators and payers use: the management API, payments, and the pages with their sessions.
 
 import manifest from '../../package.json' with { type: 'json' }
-import { readPriceHistory } from '../catalog/price-overrides.ts'
-import { showPrice } from '../catalog/show-price.ts'
+import { showPrice } from '../catalog/price.ts'
+import { readPriceHistory } from '../catalog/price-versions.ts'
 import { openaiChat } from '../dialects/openai-chat/index.ts'
 import { createTokenCheck } from '../http/management/authorize.ts'
 import { createRequestReader } from '../http/management/requests.ts'
@@ -68,7 +68,6 @@ export function createAdmin(deps: AdminDependencies): Admin {
     ...(config.stripe.webhookSecret && { webhookSecret: config.stripe.webhookSecret }),
     publicUrl: () => source.current.publicUrl ?? `http://${config.host}:${config.port}`,
   })
-  const seal = storage.subkeys('idempotency-store')
   const tail = createRequestTail({
     database,
     clock,
@@ -87,7 +86,7 @@ export function createAdmin(deps: AdminDependencies): Admin {
     changes: auth.changes,
     planOf: (modelId, surface) => planOf(pipeline, modelId, surface),
     modelsOf: (project) => modelsOf(catalog.current, auth.credentials, project),
-    idempotency: createIdempotency(seal.current, seal.previous),
+    idempotency: createIdempotency(storage.subkeys('idempotency-store')),
     computeVerifier: auth.computeVerifier,
     version: manifest.version,
     credentials: credentialAdmin(catalog, auth),

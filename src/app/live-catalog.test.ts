@@ -2,10 +2,11 @@ import { expect, test } from 'bun:test'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createThrowAwayFolder, createEngine as openEngine } from '../../test/parts/engines.ts'
+import { ratesAt } from '../catalog/price.ts'
 import { type Config, loadConfig } from '../config/config.ts'
 import type { ConfigListener } from '../config/source.ts'
 import { systemClock } from '../kernel/clock.ts'
-import { formatPrice } from '../kernel/money.ts'
+import { formatPrice, type Pico } from '../kernel/money.ts'
 import { createSandboxTransport } from '../providers/sandbox/transport.ts'
 import { createHealth } from '../routing/health/health.ts'
 import type { Database } from '../store/database.ts'
@@ -68,7 +69,7 @@ async function openCatalog(database: Database) {
     },
     price() {
       const found = catalog.current.findPrice('acme/one')?.price
-      return found && formatPrice(found.input)
+      return found && formatPrice(ratesAt(found, 0).input as Pico)
     },
   }
 }

@@ -1,15 +1,18 @@
 // The models on sale, their prices and the providers that serve them. A changed configuration, a changed price or a model server
 // found on this machine makes a new snapshot; running requests keep the one they started with.
 
-import { type Catalog, createCatalog } from '../catalog/catalog.ts'
 import { builtInModels } from '../catalog/data/built-in.ts'
 import { sandboxModels } from '../catalog/data/sandbox.ts'
 import { modelFromEntry } from '../catalog/entry.ts'
-import { recordFees } from '../catalog/fee-prices.ts'
-import type { Model } from '../catalog/model.ts'
-import { bucketNames } from '../catalog/price-jump.ts'
-import { layPriceOverrides, overrideSource, type PriceInForce, readPriceOverrides } from '../catalog/price-overrides.ts'
-import { recordPrices } from '../catalog/price-versions.ts'
+import { type Catalog, createCatalog, type Model } from '../catalog/model.ts'
+import {
+  layPriceOverrides,
+  overrideSource,
+  type PriceInForce,
+  readPriceOverrides,
+  recordFees,
+  recordPrices,
+} from '../catalog/price-versions.ts'
 import type { Config } from '../config/config.ts'
 import type { ConfigSource } from '../config/source.ts'
 import type { Dialects } from '../dialects/dialect.ts'
@@ -193,9 +196,7 @@ async function createSnapshot(
     log.warn(`the price set for ${id} through the API is not in effect, because ${source} has a price for it`)
   }
   for (const { modelId, bucket, from, to } of moved) {
-    log.warn(
-      `the ${bucketNames[bucket]} price of ${modelId} changed more than tenfold: $${formatPrice(from)} → $${formatPrice(to)}`,
-    )
+    log.warn(`the ${bucket} price of ${modelId} changed more than tenfold: $${formatPrice(from)} → $${formatPrice(to)}`)
   }
   const guard = config.ownKeys.mayBringAddress
     ? createEgressGuard({ allow: config.ownKeys.allowHosts, plainHttp: config.ownKeys.plainHttp })

@@ -16,26 +16,24 @@ import { randomUnit } from '../kernel/random.ts'
 import { createLedger } from '../ledger/create-ledger.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import { createCountTokens } from '../pipeline/count-tokens.ts'
-import { createGenerate, type Generate } from '../pipeline/generate.ts'
-import { InputRatios } from '../pipeline/input-ratio.ts'
-import { Owed } from '../pipeline/owed.ts'
-import { createTicker, type Ticker } from '../pipeline/ticker.ts'
+import { createTicker, type Ticker } from '../pipeline/deadline.ts'
+import { InputRatios } from '../pipeline/estimate.ts'
+import { createRunRequest, type RunRequest } from '../pipeline/run.ts'
+import { PendingSettlements } from '../pipeline/stream.ts'
 import { createSandboxTransport } from '../providers/sandbox/transport.ts'
 import { createHealth, type Health } from '../routing/health/health.ts'
 import type { HealthNotice } from '../routing/health/note-outcome.ts'
 import { createRetryBudget, type RetryBudget } from '../routing/health/retry-budget.ts'
 import { createStickyRoutes } from '../routing/health/sticky.ts'
 import { createHedgeBudget } from '../routing/hedge.ts'
-import { createGatewayMetrics } from '../telemetry/metrics/gateway-metrics.ts'
-import { readWallets } from '../telemetry/metrics/read-wallets.ts'
-import { createOtlpExporter, type OtlpExporter } from '../telemetry/otlp/exporter.ts'
-import { readOtlpSettings } from '../telemetry/otlp/settings.ts'
+import { createGatewayMetrics, readWallets } from '../telemetry/gateway-metrics.ts'
+import { createOtlpExporter, type OtlpExporter, readOtlpSettings } from '../telemetry/otlp.ts'
 import { createRequestLog, type RequestLog } from '../telemetry/request-log.ts'
 import type { RequestRecord } from '../telemetry/request-record.ts'
 import { createRetention } from '../telemetry/retention.ts'
 import { createRollups } from '../telemetry/rollups/rollups.ts'
 import { sumUncountedCharges } from '../telemetry/uncounted-charges.ts'
-import { createReplays } from '../tenancy/replays.ts'
+import { createGenerationKeys } from '../tenancy/idempotency.ts'
 import { createBodyRoom } from '../wire/body-room.ts'
 import { catalogItems } from './admin-view.ts'
 import type { Auth } from './auth.ts'
@@ -66,8 +64,8 @@ export interface PipelineDependencies extends Base {
 }
 
 export interface Pipeline {
-  readonly generate: Generate
-  readonly countTokens: Generate
+  readonly generate: RunRequest
+  readonly countTokens: RunRequest
   readonly ledger: Ledger
   readonly requests: RequestLog
   readonly health: Health
@@ -110,14 +108,12 @@ export async function createPipeline(deps: PipelineDependencies): Promise<Pipeli
   const budget = createRetryBudget({ clock })
   const observers = createObservers(deps, { ledger, health, budget, catalog })
   const ticker = createTicker(clock, (error) => void onDefect(error, createId('req')))
-  const owed = new Owed()
+  const pendingSettlements = new PendingSettlements()
   const unconfirmed = new Set<Promise<void>>()
-  const seal = storage.subkeys('idempotency-store')
-  const replays = createReplays({
+  const idempotencyKeys = createGenerationKeys({
     database,
     clock,
-    sealKey: seal.current,
-    previousSealKey: seal.previous,
+    keys: storage.subkeys('idempotency-store'),
     isCharged: async (id) => (await ledger.transfersOf(id)).length > 0,
     replica: realLedger.replica,
   })
@@ -125,7 +121,7 @@ export async function createPipeline(deps: PipelineDependencies): Promise<Pipeli
     clock,
     log,
     ticker,
-    owed,
+    pendingSettlements,
     unconfirmed,
     ledger,
     requests,
@@ -144,7 +140,7 @@ export async function createPipeline(deps: PipelineDependencies): Promise<Pipeli
     sticky: createStickyRoutes({ clock }),
     hedges: createHedgeBudget(),
     ratios: new InputRatios(),
-    replays,
+    idempotencyKeys,
     offer: () => catalog.current.offer,
     get bodyBytesMax() {
       return source.current.bodyBytesMax
@@ -154,7 +150,7 @@ export async function createPipeline(deps: PipelineDependencies): Promise<Pipeli
     },
   }
   return {
-    generate: createGenerate(shared),
+    generate: createRunRequest(shared),
     countTokens: createCountTokens(shared),
     ledger,
     requests,
@@ -165,8 +161,8 @@ export async function createPipeline(deps: PipelineDependencies): Promise<Pipeli
     async close() {
       ticker.close()
       catalog.close()
-      await owed.close()
-      replays.close()
+      await pendingSettlements.close()
+      idempotencyKeys.close()
       await ledger.close()
       // Charges whose outcome was unknown are resolved as far as the ledger could.
       await Promise.allSettled(unconfirmed)

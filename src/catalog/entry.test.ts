@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { type Pico, parsePrice } from '../kernel/money.ts'
 import { type ModelEntry, modelEntrySchema, modelFromEntry, priceFromEntry } from './entry.ts'
-import { freePrice } from './price.ts'
+import { freePrice, ratesAt } from './price.ts'
 
 const route = { provider: 'acme', model: 'acme-large-v1' }
 const pico = (value: bigint) => value as Pico
@@ -34,12 +34,14 @@ test('an entry with everything becomes a model', () => {
     tags: ['tools', 'vision'],
     price: {
       free: false,
-      input: pico(2_500_000n),
-      output: pico(10_000_000n),
-      cacheRead: pico(250_000n),
-      cacheWrite: pico(3_125_000n),
-      cacheWriteLong: pico(5_000_000n),
-      tiers: [],
+      rows: [
+        { bucket: 'input', picoDollarsPerUnit: pico(2_500_000n) },
+        { bucket: 'output', picoDollarsPerUnit: pico(10_000_000n) },
+        { bucket: 'cache_read', picoDollarsPerUnit: pico(250_000n) },
+        { bucket: 'cache_write', picoDollarsPerUnit: pico(3_125_000n) },
+        { bucket: 'cache_write_1h', picoDollarsPerUnit: pico(5_000_000n) },
+      ],
+      factors: {},
     },
     routes: [
       {
@@ -100,16 +102,16 @@ test('tiers are sorted by size and fall back inside themselves, not to the base 
     cache_read: '0.1',
     over: { '1000000': { input: '7', output: '8' }, '200000': { input: '3', output: '4', cache_write: '5' } },
   })
-  expect(price.tiers.map((tier) => tier.overInputTokens)).toEqual([200_000, 1_000_000])
-  expect(price.tiers[0]).toEqual({
-    overInputTokens: 200_000,
+  const bounds = price.rows.flatMap(({ when }) => when?.overInputTokens ?? [])
+  expect([...new Set(bounds)]).toEqual([200_000, 1_000_000])
+  expect(ratesAt(price, 200_001)).toEqual({
     input: pico(3_000_000n),
     output: pico(4_000_000n),
-    cacheRead: pico(3_000_000n),
-    cacheWrite: pico(5_000_000n),
-    cacheWriteLong: pico(5_000_000n),
+    cache_read: pico(3_000_000n),
+    cache_write: pico(5_000_000n),
+    cache_write_1h: pico(5_000_000n),
   })
-  expect(price.cacheRead).toBe(pico(100_000n))
+  expect(ratesAt(price, 200_000).cache_read).toBe(pico(100_000n))
 })
 
 test.each([
@@ -170,7 +172,7 @@ test.each(['0', '-5', '1.5', '2147483649', 'many'])('a tier over %p is refused',
 test('a tier over the largest count is accepted', () => {
   const price = { input: '1', output: '1', over: { '2147483648': { input: '1', output: '1' } } }
   const entry: ModelEntry = modelEntrySchema.parse({ id: 'a/b', routes: [route], price })
-  expect(modelFromEntry(entry, 'built in').price?.tiers).toHaveLength(1)
+  expect(modelFromEntry(entry, 'built in').price?.rows.some(({ when }) => when?.overInputTokens === 2 ** 31)).toBe(true)
 })
 
 test('a cap that contradicts the maximum is told together with other faults of the entry', () => {

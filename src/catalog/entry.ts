@@ -3,16 +3,23 @@
 
 import { z } from 'zod'
 import { assert } from '../kernel/assert.ts'
-import { type Pico, parsePrice, parseSearchPrice } from '../kernel/money.ts'
-import { tokensMax } from '../kernel/usage.ts'
-import { readAudio } from './audio-prices.ts'
-import { type Model, modelTags, type Route, type RouteCost, type RouteTimeouts, routingPolicies } from './model.ts'
-import { completePriceRow, completeTierRow, freePrice, type ListedPrices, type Price } from './price.ts'
-import { parseFactor } from './us-only.ts'
+import { type Pico, parsePrice } from '../kernel/money.ts'
+import {
+  type FactorName,
+  factorNames,
+  factors,
+  isRequiredInLists,
+  listedBuckets,
+  type TokenBucket,
+  tokensMax,
+  type UnitBucket,
+  unitBuckets,
+} from '../kernel/usage.ts'
+import { type Model, modelTags, type Route, type RouteTimeouts, routingPolicies } from './model.ts'
+import { type Price, parseFactor, readPrice } from './price.ts'
 
 const dayMs = 86_400_000
 const priceExpected = 'expected a decimal string of USD per million tokens such as "2.50"'
-const searchPriceExpected = 'expected a decimal string of USD per thousand searches such as "10.00"'
 const factorExpected = 'expected a decimal string from "1" to "10" such as "1.1", with at most four decimals'
 const priceFormExpected = 'expected the word free, or prices such as { input: "2.50", output: "10.00" }'
 const modelIdExpected = 'expected an id of the form creator/model such as acme/large'
@@ -34,17 +41,38 @@ const text = (meaning: string) =>
 const tokens = (meaning: string) => z.int().min(1).max(tokensMax).describe(meaning)
 const milliseconds = (meaning: string) => z.int().min(1).max(dayMs).describe(`${meaning}, in milliseconds.`)
 
-const priceRowShape = {
-  input: decimal('Input tokens that touch no cache'),
-  output: decimal('Output tokens, reasoning included'),
-  cache_read: decimal('Input tokens read from a cache').optional(),
-  cache_write: decimal('Input tokens written to a short cache').optional(),
-  cache_write_1h: decimal('Input tokens written to a one-hour cache').optional(),
-  audio_input: decimal('Sound among the input tokens, where the provider counts it').optional(),
-  audio_cache_read: decimal('Sound among the tokens read from a cache').optional(),
-  audio_output: decimal('Sound among the output tokens').optional(),
+type Decimal = ReturnType<typeof decimal>
+type RowShape = { readonly [Name in 'input' | 'output']: Decimal } & {
+  readonly [Name in Exclude<TokenBucket, 'input' | 'output'>]: z.ZodOptional<Decimal>
 }
+const priceRowShape = Object.fromEntries(
+  listedBuckets.map(({ bucket, meaning }) => [
+    bucket,
+    isRequiredInLists(bucket) ? decimal(meaning) : decimal(meaning).optional(),
+  ]),
+) as unknown as RowShape
 const priceRowSchema = z.strictObject(priceRowShape)
+
+const unitShape = Object.fromEntries(
+  unitBuckets.map(({ bucket, meaning, unit }) => {
+    const description = `${meaning}, USD per thousand ${unit}, as a decimal string such as "10.00". Without it they are not charged.`
+    const expected = `expected a decimal string of USD per thousand ${unit} such as "10.00"`
+    return [bucket, decimalOf(description, expected).optional()]
+  }),
+) as unknown as Readonly<Record<UnitBucket, z.ZodOptional<Decimal>>>
+
+const factorSchema = (meaning: string) =>
+  z
+    .string({ error: factorExpected })
+    .refine((text) => parseFactor(text) !== undefined, { error: factorExpected })
+    .meta({
+      description: `${meaning}, as a decimal string such as "1.1". Without it there is no surcharge.`,
+      pattern: '^([1-9]|10)([.][0-9]{1,4})?$',
+    })
+    .optional()
+const factorShape = Object.fromEntries(
+  factorNames.map((name) => [name, factorSchema(factors[name].meaning)]),
+) as unknown as Readonly<Record<FactorName, ReturnType<typeof factorSchema>>>
 
 const tierKeySchema = z
   .string()
@@ -57,19 +85,8 @@ const priceSchema = z
       z.literal('free'),
       z.strictObject({
         ...priceRowShape,
-        web_search: decimalOf(
-          'Searches of the web that the provider runs and reports, USD per thousand searches, as a decimal string such as "10.00". Without it they are not charged.',
-          searchPriceExpected,
-        ).optional(),
-        us_only: z
-          .string({ error: factorExpected })
-          .refine((text) => parseFactor(text) !== undefined, { error: factorExpected })
-          .meta({
-            description:
-              'What every price of a token is multiplied by where the provider says that it kept the work in the United States (`inference_geo`), as a decimal string such as "1.1". Without it that costs no more.',
-            pattern: '^([1-9]|10)([.][0-9]{1,4})?$',
-          })
-          .optional(),
+        ...unitShape,
+        ...factorShape,
         over: z
           .record(tierKeySchema, priceRowSchema)
           .optional()
@@ -149,7 +166,7 @@ export const modelEntrySchema = z
   .refine((entry) => !(Number(entry.default_max_tokens) > Number(entry.max_output_tokens)), {
     path: ['default_max_tokens'],
     error: 'expected at most max_output_tokens',
-    // Also when another field is wrong: all faults are told at once.
+    // Also when another field is wrong, so that all faults are reported at once.
     when: ({ value }) => typeof value === 'object' && value !== null,
   })
 
@@ -177,31 +194,11 @@ export function modelFromEntry(entry: ModelEntry, source: string): Model {
 }
 
 export function priceFromEntry(entry: PriceEntry): Price {
-  if (entry === 'free') return freePrice
-  const base = completePriceRow(listedPrices(entry))
-  const tiers = Object.entries(entry.over ?? {}).map(([key, row]) => ({
-    overInputTokens: Number(key),
-    ...completeTierRow(listedPrices(row), base),
-  }))
-  tiers.sort((a, b) => a.overInputTokens - b.overInputTokens)
-  const search = entry.web_search === undefined ? {} : { webSearch: checkedPrice(entry.web_search, parseSearchPrice) }
-  const usOnly = entry.us_only === undefined ? {} : { usOnly: parseFactor(entry.us_only) }
-  return { free: false, ...base, ...search, ...usOnly, tiers }
+  return readPrice(entry)
 }
 
-function listedPrices(row: z.infer<typeof priceRowSchema>): ListedPrices {
-  return {
-    input: checkedPrice(row.input),
-    output: checkedPrice(row.output),
-    cacheRead: row.cache_read === undefined ? undefined : checkedPrice(row.cache_read),
-    cacheWrite: row.cache_write === undefined ? undefined : checkedPrice(row.cache_write),
-    cacheWriteLong: row.cache_write_1h === undefined ? undefined : checkedPrice(row.cache_write_1h),
-    ...readAudio(row, (price) => checkedPrice(price)),
-  }
-}
-
-function checkedPrice(decimalText: string, parse = parsePrice): Pico {
-  const price = parse(decimalText)
+function checkedPrice(text: string): Pico {
+  const price = parsePrice(text)
   assert(price !== undefined, 'a price entry has passed its schema')
   return price
 }
@@ -213,12 +210,8 @@ function routeFromEntry(route: RouteEntry): Route {
     priority: route.priority ?? 1,
     weight: route.weight ?? 1,
     timeouts: timeoutsFromEntry(route.timeouts ?? {}),
-    ...(route.cost && { cost: costFromEntry(route.cost) }),
+    ...(route.cost && { cost: { input: checkedPrice(route.cost.input), output: checkedPrice(route.cost.output) } }),
   }
-}
-
-function costFromEntry({ input, output }: NonNullable<RouteEntry['cost']>): RouteCost {
-  return { input: checkedPrice(input), output: checkedPrice(output) }
 }
 
 function timeoutsFromEntry(entry: z.infer<typeof timeoutsSchema>): Partial<RouteTimeouts> {

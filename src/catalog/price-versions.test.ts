@@ -1,18 +1,34 @@
-import { expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { forEachEngine } from '../../test/parts/engines.ts'
-import type { Clock } from '../kernel/clock.ts'
-import type { Pico } from '../kernel/money.ts'
+import { addWorkspace, holdOf, openLedger, settlementOf } from '../../test/parts/ledger.ts'
+import { type Clock, systemClock } from '../kernel/clock.ts'
+import type { Nano, Pico } from '../kernel/money.ts'
+import type { Usage } from '../kernel/usage.ts'
+import { verify } from '../ledger/verify.ts'
 import type { Database } from '../store/database.ts'
-import { completePriceRow, freePrice, type Price, type PriceTier } from './price.ts'
-import { type PricedModel, readPriceVersion, recordPrices } from './price-versions.ts'
-import { parseStoredPrice, renderStoredPrice } from './stored-price.ts'
+import { modelFromEntry } from './entry.ts'
+import { createPrice, freePrice, type Price, priceUsage, ratesAt } from './price.ts'
+import {
+  deletePriceOverride,
+  layPriceOverrides,
+  type PricedModel,
+  parseStoredPrice,
+  putPriceOverride,
+  readPriceHistory,
+  readPriceOverrides,
+  readPriceVersion,
+  readRecomputeCharge,
+  recordFees,
+  recordPrices,
+  renderStoredPrice,
+} from './price-versions.ts'
 
-function priceOf(input: bigint, output: bigint, tiers: readonly PriceTier[] = []): Price {
-  return { free: false, ...completePriceRow({ input: input as Pico, output: output as Pico }), tiers }
-}
+const ratesOf = (input: bigint, output: bigint) => ({ input: input as Pico, output: output as Pico })
 
-function tierOf(overInputTokens: number, input: bigint, output: bigint): PriceTier {
-  return { overInputTokens, ...completePriceRow({ input: input as Pico, output: output as Pico }) }
+/** Tiers as input tokens → prices of input and output. */
+function priceOf(input: bigint, output: bigint, tiers: Record<string, readonly [bigint, bigint]> = {}): Price {
+  const over = Object.entries(tiers).map(([tokens, prices]) => [tokens, ratesOf(...prices)])
+  return createPrice(ratesOf(input, output), Object.fromEntries(over))
 }
 
 const modelOf = (id: string, price: Price | undefined, source = 'built in'): PricedModel => ({ id, price, source })
@@ -53,16 +69,19 @@ forEachEngine((engine) => {
     expect(await readPriceVersion(database, 'acme/large#4')).toBeUndefined()
   })
 
-  test('a price of sound that is added is a new version, and no jump unless it is ten times that of text', async () => {
+  test('an added audio price is a new version, and a jump only if it is more than ten times that of text', async () => {
     await using store = await engine.openStore()
     const { database } = store
-    const plain = priceOf(100n, 200n)
-    await record(database, [modelOf('acme/large', plain)])
-    const heard = (audioInput: bigint) => modelOf('acme/large', { ...plain, audioInput: audioInput as Pico })
+    await record(database, [modelOf('acme/large', priceOf(100n, 200n))])
+    const heard = (audio: bigint) =>
+      modelOf(
+        'acme/large',
+        createPrice({ ...ratesOf(100n, 200n), audio_input: audio as Pico, audio_cache_read: 100n as Pico }),
+      )
     const first = await record(database, [heard(1000n)], 2000)
     expect([first.versions['acme/large'], first.moved]).toEqual(['acme/large#2', []])
     const { moved } = await record(database, [heard(10_001n)], 3000)
-    expect(moved).toMatchObject([{ bucket: 'audioInput', from: 1000n, to: 10_001n }])
+    expect(moved).toMatchObject([{ bucket: 'audio_input', from: 1000n, to: 10_001n }])
   })
 
   test('a clock that was set back does not hide the latest version', async () => {
@@ -90,7 +109,7 @@ forEachEngine((engine) => {
     const own = records.map(({ versions }) => versions['acme/own'] ?? '')
     expect([...own].sort()).toEqual(['acme/own#1', 'acme/own#2', 'acme/own#3'])
     for (const [at, version] of own.entries()) {
-      expect((await readPriceVersion(database, version))?.price.input).toBe(BigInt(at + 1) as Pico)
+      expect((await readPriceVersion(database, version))?.price).toEqual(priceOf(BigInt(at + 1), 9n))
     }
     expect(await database.sql`SELECT version FROM prices`).toHaveLength(4)
   })
@@ -113,7 +132,7 @@ forEachEngine((engine) => {
     expect(transactions).toBe(1)
   })
 
-  test('a price that moves by more than ten times in one change is told, bucket by bucket', async () => {
+  test('a price that changes more than tenfold is reported for each bucket', async () => {
     await using store = await engine.openStore()
     const { database } = store
     const change = async (id: string, from: Price, to: Price) => {
@@ -125,32 +144,247 @@ forEachEngine((engine) => {
     expect(await change('a/up', priceOf(10n, 10n), priceOf(10n, 101n))).toEqual(['a/up output 10 101'])
     expect(await change('a/down', priceOf(101n, 10n), priceOf(10n, 10n))).toEqual([
       'a/down input 101 10',
-      'a/down cacheRead 101 10',
-      'a/down cacheWrite 101 10',
-      'a/down cacheWriteLong 101 10',
+      'a/down cache_read 101 10',
+      'a/down cache_write 101 10',
+      'a/down cache_write_1h 101 10',
     ])
     expect(await change('a/to-nothing', priceOf(0n, 5n), freePrice)).toEqual(['a/to-nothing output 5 0'])
     // Above 200 tokens: from the base price of 7 to 71.
-    const tiered = priceOf(7n, 7n, [tierOf(200, 7n, 71n)])
+    const tiered = priceOf(7n, 7n, { '200': [7n, 71n] })
     expect(await change('a/tier', priceOf(7n, 7n), tiered)).toEqual(['a/tier output 7 71'])
   })
 })
 
-test('a stored price is read as it was written, tiers and freedom included', () => {
-  for (const price of [priceOf(0n, 1n), freePrice, priceOf(1n, 2n, [tierOf(100, 3n, 4n), tierOf(200, 5n, 6n)])]) {
+test('a stored price is read as it was written, including tiers and free prices', () => {
+  for (const price of [priceOf(0n, 1n), freePrice, priceOf(1n, 2n, { '100': [3n, 4n], '200': [5n, 6n] })]) {
     expect(parseStoredPrice(renderStoredPrice(price))).toEqual(price)
   }
-  expect(renderStoredPrice(freePrice)).toBe('{"free":true}')
-  expect(renderStoredPrice(priceOf(1n, 2n, [tierOf(100, 3n, 4n)]))).toBe(
-    '{"input":"1","output":"2","cache_read":"1","cache_write":"1","cache_write_1h":"1","tiers":[' +
-      '{"over_input_tokens":100,"input":"3","output":"4","cache_read":"3","cache_write":"3","cache_write_1h":"3"}]}',
+  expect(renderStoredPrice(freePrice)).toBe('"free"')
+  expect(renderStoredPrice(priceOf(1n, 2n, { '100': [3n, 4n] }))).toBe(
+    '{"input":"1","output":"2","cache_read":"1","cache_write":"1","cache_write_1h":"1","over":{' +
+      '"100":{"input":"3","output":"4","cache_read":"3","cache_write":"3","cache_write_1h":"3"}}}',
   )
 })
 
-test('a stored price that is not whole is a defect, not a free model', () => {
+test('an incomplete stored price is an error, not a free model', () => {
   const whole = '{"input":"1","output":"2","cache_read":"1","cache_write":"1","cache_write_1h":"1"}'
-  expect(parseStoredPrice(whole).input).toBe(1n as Pico)
+  expect(ratesAt(parseStoredPrice(whole), 0).input).toBe(1n as Pico)
   for (const text of ['{}', '', '{"free":false}', whole.replace('"2"', '2'), whole.replace('"2"', '"-2"')]) {
     expect(() => parseStoredPrice(text)).toThrow()
   }
+})
+
+const tiered = priceOf(1n, 2n, { '1000': [3n, 4n] })
+
+forEachEngine((engine) => {
+  test('an override is read back with its tiers, replaced by the next one, and can be removed', async () => {
+    await using store = await engine.openStore()
+    const { database } = store
+    const put = (modelId: string, price: Price, setAt = 1000) =>
+      database.transaction((sql) => putPriceOverride(sql, { modelId, price, setAt }))
+    const remove = (modelId: string) => database.transaction((sql) => deletePriceOverride(sql, modelId))
+    expect(await readPriceOverrides(database.sql)).toEqual(new Map())
+    await put('acme/large', priceOf(100n, 200n))
+    await put('acme/large', tiered, 2000)
+    await put('acme/open', freePrice)
+    expect(await readPriceOverrides(database.sql)).toEqual(
+      new Map([
+        ['acme/large', tiered],
+        ['acme/open', freePrice],
+      ]),
+    )
+    expect([...(await database.sql`SELECT set_at FROM price_overrides WHERE model_id = 'acme/large'`)]).toEqual([
+      { set_at: 2000n },
+    ])
+    expect([await remove('acme/large'), await remove('acme/large'), await remove('acme/none')]).toEqual([
+      true,
+      false,
+      false,
+    ])
+    expect(await readPriceOverrides(database.sql)).toEqual(new Map([['acme/open', freePrice]]))
+  })
+
+  test('the history of a model is dated, newest first, and has no price of another model', async () => {
+    await using store = await engine.openStore()
+    const { database } = store
+    const record = (id: string, price: Price, source: string, now: number) =>
+      recordPrices({
+        database,
+        clock: { now: () => now, monotonicMs: () => now },
+        models: [{ id, price, source }],
+      })
+    await record('acme/large', priceOf(1n, 2n), 'built in', 1000)
+    await record('acme/larger', priceOf(7n, 7n), 'built in', 1500)
+    await record('acme/large', tiered, 'management API', 2000)
+    expect(await readPriceHistory(database.sql, 'acme/large')).toEqual([
+      { version: 'acme/large#2', price: tiered, source: 'management API', effectiveFrom: 2000 },
+      { version: 'acme/large#1', price: priceOf(1n, 2n), source: 'built in', effectiveFrom: 1000 },
+    ])
+    expect(await readPriceHistory(database.sql, 'acme/lar')).toEqual([])
+  })
+})
+
+test('a price in the file precedes an override, which precedes the built-in price', () => {
+  const entry = { owned_by: 'acme', routes: [{ provider: 'acme', model: 'm' }] }
+  const own = { input: '5.00', output: '5.00' }
+  const models = [
+    modelFromEntry({ ...entry, id: 'acme/built-in', price: own }, 'built in'),
+    modelFromEntry({ ...entry, id: 'acme/by-file', price: own }, 'tollgate.yaml:3'),
+    modelFromEntry({ ...entry, id: 'acme/unpriced' }, 'tollgate.yaml:9'),
+    modelFromEntry({ ...entry, id: 'acme/untouched', price: own }, 'built in'),
+  ]
+  const set = priceOf(1n, 2n)
+  const overrides = new Map(['acme/built-in', 'acme/by-file', 'acme/unpriced', 'acme/gone'].map((id) => [id, set]))
+  const laid = layPriceOverrides(models, overrides, new Set(['acme/by-file']))
+  const five = priceOf(5_000_000n, 5_000_000n)
+  expect(laid.models.map(({ id, price, source }) => [id, laid.setterOf(id), price, source])).toEqual([
+    ['acme/built-in', 'api', set, 'built in'],
+    ['acme/by-file', 'file', five, 'tollgate.yaml:3'],
+    ['acme/unpriced', 'api', set, 'tollgate.yaml:9'],
+    ['acme/untouched', 'catalog', five, 'built in'],
+  ])
+  expect(laid.idle.map(({ id }) => id)).toEqual(['acme/by-file'])
+})
+
+describe('fees for calls on own credentials', () => {
+  const price = createPrice({
+    ...ratesOf(1500n, 4001n),
+    cache_read: 150n as Pico,
+    web_search: 10_000_000n as Pico,
+  })
+  const models = [
+    { id: 'acme/large', price, source: 'built in' },
+    { id: 'acme/free', price: freePrice, source: 'built in' },
+    { id: 'acme/none', price: undefined, source: 'built in' },
+  ]
+  const usage: Usage = {
+    inputTokens: 10,
+    cacheReadTokens: 3,
+    cacheWriteTokens: 0,
+    cacheWriteLongTokens: 0,
+    outputTokens: 5,
+    webSearches: 1,
+    source: 'reported',
+  }
+
+  forEachEngine((engine) => {
+    test('a fee has its own price version, and a new one when the fee or the price changes', async () => {
+      await using store = await engine.openStore()
+      const { database } = store
+      const feesAt = (basisPoints: bigint) => recordFees({ database, clock: systemClock, models, basisPoints })
+      expect((await feesAt(0n)).size).toBe(0)
+      const fees = await feesAt(250n)
+      expect([...fees.keys()]).toEqual(['acme/large'])
+      // 2.5 % of 1,500, 4,001 and 150, each rounded up.
+      const share = createPrice({ ...ratesOf(38n, 101n), cache_read: 4n as Pico, web_search: 250_000n as Pico })
+      expect(fees.get('acme/large')).toEqual({ version: 'acme/large#own#1', price: share })
+      expect((await feesAt(500n)).get('acme/large')?.version).toBe('acme/large#own#2')
+      expect((await feesAt(500n)).get('acme/large')?.version).toBe('acme/large#own#2')
+      expect(await readPriceVersion(database, 'acme/large#own#1')).toMatchObject({
+        price: share,
+        source: '2.5 % of built in',
+      })
+    })
+
+    test('M7: verify recomputes charges on an own credential', async () => {
+      await using store = await engine.openStore()
+      const { database } = store
+      const fee = (await recordFees({ database, clock: systemClock, models, basisPoints: 500n })).get('acme/large')
+      const workspaceId = await addWorkspace(database)
+      await using books = await openLedger(database)
+      const { ledger } = books
+      await ledger.fund({ workspaceId, amount: 10_000n as Nano, kind: 'topup' })
+      const chargeWith = async (charge: Nano) => {
+        const request = holdOf(workspaceId, 1000n)
+        await ledger.hold(request)
+        const settlement = { ...settlementOf(request.requestId, charge), priceVersion: fee?.version }
+        const outcome = await ledger.settle({ ...settlement, usage: JSON.stringify(usage) })
+        return outcome.kind === 'settled' ? outcome.transfer.id : outcome.kind
+      }
+      const findings = async () => (await verify(database, { readPrice: readRecomputeCharge })).findings
+      // 10 × 75 + 3 × 8 + 5 × 201 + 500,000 = 501,779 pico → 502
+      expect(priceUsage(fee?.price ?? freePrice, usage)).toBe(502n as Nano)
+      await chargeWith(502n as Nano)
+      expect(await findings()).toEqual([])
+      const wrong = await chargeWith(503n as Nano)
+      expect(await findings()).toEqual([
+        { check: 'charge = price of the usage', id: wrong, detail: 'charged 503, acme/large#own#1 says 502' },
+      ])
+    })
+  })
+})
+
+describe('recomputing charges', () => {
+  const rates = { ...ratesOf(1500n, 4000n), cache_read: 150n as Pico }
+  const price = createPrice(rates)
+  const usage: Usage = {
+    inputTokens: 10,
+    cacheReadTokens: 3,
+    cacheWriteTokens: 2,
+    cacheWriteLongTokens: 1,
+    outputTokens: 5,
+    reasoningTokens: 4,
+    source: 'reported',
+  }
+  const models = (current: Price) => [{ id: 'acme/large', price: current, source: 'built in' }]
+
+  forEachEngine((engine) => {
+    test('a charge is what its stored usage costs under its stored price, also after the price has changed', async () => {
+      await using store = await engine.openStore()
+      const { database } = store
+      const { versions } = await recordPrices({ database, clock: systemClock, models: models(price) })
+      const version = versions.get('acme/large') ?? ''
+      const dearer = createPrice({ ...rates, output: 5000n as Pico })
+      await recordPrices({ database, clock: systemClock, models: models(dearer) })
+      const recompute = await readRecomputeCharge(database.sql)
+      // 10 × 1500 + 3 × 150 + 2 × 1500 + 1 × 1500 + 5 × 4000 = 39,950 pico = 39.95 nano → 40
+      expect(recompute(version, JSON.stringify(usage))).toBe(40n as Nano)
+      // One thousand pico more for each of the five: 44.95 → 45
+      expect(recompute('acme/large#2', JSON.stringify(usage))).toBe(45n as Nano)
+      expect(recompute('acme/large#3', JSON.stringify(usage))).toBeUndefined()
+      // Half as much again where the work was kept in the United States: 59.925 → 60
+      await recordPrices({ database, clock: systemClock, models: models(createPrice(rates, {}, { us_only: 15_000n })) })
+      const kept = JSON.stringify({ ...usage, isUsOnly: true })
+      const again = await readRecomputeCharge(database.sql)
+      expect([again('acme/large#3', kept), again('acme/large#3', JSON.stringify(usage))]).toEqual([60n, 40n] as Nano[])
+      expect(again(version, kept)).toBe(40n as Nano)
+      const heard = { ...usage, audioInputTokens: 4, audioOutputTokens: 2 }
+      expect(recompute(version, JSON.stringify(heard))).toBe(40n as Nano)
+      for (const text of [
+        '',
+        '{}',
+        JSON.stringify({ ...usage, audioInputTokens: -1 }),
+        JSON.stringify({ ...usage, inputTokens: -1 }),
+        '[1]',
+      ]) {
+        expect(recompute(version, text)).toBeUndefined()
+      }
+    })
+
+    test('verify recomputes every charge from the prices in the database', async () => {
+      await using store = await engine.openStore()
+      const { database } = store
+      await recordPrices({ database, clock: systemClock, models: models(price) })
+      const workspaceId = await addWorkspace(database)
+      await using books = await openLedger(database)
+      const { ledger } = books
+      await ledger.fund({ workspaceId, amount: 1000n as Nano, kind: 'topup' })
+      const chargeWith = async (charge: Nano) => {
+        const request = holdOf(workspaceId, 100n)
+        await ledger.hold(request)
+        const outcome = await ledger.settle({
+          ...settlementOf(request.requestId, charge),
+          priceVersion: 'acme/large#1',
+          usage: JSON.stringify(usage),
+        })
+        return outcome.kind === 'settled' ? outcome.transfer.id : outcome.kind
+      }
+      await chargeWith(priceUsage(price, usage))
+      expect((await verify(database, { readPrice: readRecomputeCharge })).findings).toEqual([])
+      const wrong = await chargeWith(41n as Nano)
+      expect((await verify(database, { readPrice: readRecomputeCharge })).findings).toEqual([
+        { check: 'charge = price of the usage', id: wrong, detail: 'charged 41, acme/large#1 says 40' },
+      ])
+    })
+  })
 })

@@ -1,14 +1,26 @@
-// Every price that was ever in force, as a row with a version: a changed price makes a new one, so that a charge can be
-// recomputed for ever. Rows are only added. Several processes may do this at once, each with a configuration of its own.
+// Prices in the database. Every price that was ever in force is a row with a version that is only added, so that a
+// charge can be recomputed at any time; prices set through the management API are laid over the catalog; calls on
+// workspaces' own credentials cost a share of the price. Several processes may record prices at the same time, each from
+// its own configuration.
 
+import { z } from 'zod'
 import { assert } from '../kernel/assert.ts'
 import type { Clock } from '../kernel/clock.ts'
+import type { Nano, Pico } from '../kernel/money.ts'
+import { factorNames, factors, tokenBuckets, tokensMax, type Usage, unitBuckets } from '../kernel/usage.ts'
 import type { Database } from '../store/database.ts'
 import { type Sql, timeFromSql, timeToSql } from '../store/sql.ts'
 import type { Model } from './model.ts'
-import type { Price } from './price.ts'
-import { type PriceJump, priceJumps } from './price-jump.ts'
-import { parseStoredPrice, renderStoredPrice } from './stored-price.ts'
+import {
+  type Price,
+  type PriceJump,
+  parseFactor,
+  priceJumps,
+  priceUsage,
+  readPrice,
+  sharePrice,
+  writePrice,
+} from './price.ts'
 
 /** × 5 columns = 640 parameters. */
 const portionMax = 128
@@ -54,7 +66,7 @@ export async function recordPrices({ database, clock, models }: RecordPricesOpti
     }
     const added = await insertChanges(database, changes, clock.now())
     for (const change of changes) {
-      // Not added: another process has just taken the number. What it wrote is looked at in the next round.
+      // Not added: another process has just taken the number. The next round reads what it wrote.
       if (!added.has(change.version)) continue
       versions.set(change.modelId, change.version)
       moved.push(...jumpsOf(change))
@@ -144,4 +156,196 @@ function columnsOf({ version, modelId, json, source, before }: Change, now: numb
 function jumpsOf({ modelId, price, before }: Change): readonly MovedPrice[] {
   if (!before) return []
   return priceJumps(parseStoredPrice(before.json), price).map((jump) => ({ modelId, ...jump }))
+}
+
+// The stored form of a price
+
+const pico = z.string().regex(/^(0|[1-9][0-9]{0,17})$/)
+const storedRow = z.strictObject(
+  Object.fromEntries(tokenBuckets.map(({ bucket, partOf }) => [bucket, partOf === undefined ? pico : pico.optional()])),
+)
+const storedSchema = z.union([
+  z.literal('free'),
+  storedRow.extend({
+    ...Object.fromEntries(unitBuckets.map(({ bucket }) => [bucket, pico.optional()])),
+    ...Object.fromEntries(factorNames.map((name) => [name, z.string().refine(parseFactor).optional()])),
+    over: z.record(z.string(), storedRow).optional(),
+  }),
+])
+
+/** JSON with pico-dollars as decimal strings. Equal prices give equal texts, so that texts can be compared. */
+export function renderStoredPrice(price: Price): string {
+  return JSON.stringify(writePrice(price, ({ picoDollarsPerUnit }) => String(picoDollarsPerUnit)))
+}
+
+/** Throws on text that renderStoredPrice did not write. */
+export function parseStoredPrice(json: string): Price {
+  return readPrice(storedSchema.parse(JSON.parse(json)), (_, text) => BigInt(text) as Pico)
+}
+
+// Prices set through the management API
+
+/** The source of such a price; others have `built in`, or a file and its line. */
+export const overrideSource = 'management API'
+
+/** The table has all of them; no view shows more. */
+const historyMax = 100
+
+export interface PriceOverride {
+  readonly modelId: string
+  readonly price: Price
+  readonly setAt: number
+}
+
+/** By model id, including models that the catalog does not have at present. */
+export async function readPriceOverrides(sql: Sql): Promise<ReadonlyMap<string, Price>> {
+  const rows = await sql<{ model_id: string; price: string }>`SELECT model_id, price FROM price_overrides`
+  return new Map(rows.map((row) => [row.model_id, parseStoredPrice(row.price)]))
+}
+
+export async function putPriceOverride(sql: Sql, { modelId, price, setAt }: PriceOverride): Promise<void> {
+  const row = { model_id: modelId, price: renderStoredPrice(price), set_at: timeToSql(setAt) }
+  await sql`INSERT INTO price_overrides ${sql([row])}
+    ON CONFLICT (model_id) DO UPDATE SET price = excluded.price, set_at = excluded.set_at`
+}
+
+/** False: there was none. */
+export async function deletePriceOverride(sql: Sql, modelId: string): Promise<boolean> {
+  const rows = await sql`DELETE FROM price_overrides WHERE model_id = ${modelId} RETURNING model_id`
+  return rows.length > 0
+}
+
+/** `catalog`: built in, or found on this machine. */
+export type PriceSetter = 'file' | 'api' | 'catalog'
+
+export interface LaidPrices {
+  /** With the price in force. */
+  readonly models: readonly Model[]
+  setterOf(modelId: string): PriceSetter
+  /** Models whose override is not in force, because the file has a price. */
+  readonly idle: readonly Model[]
+}
+
+/** `pricedByFile`: ids of the models that have a price in the configuration file. */
+export function layPriceOverrides(
+  models: readonly Model[],
+  overrides: ReadonlyMap<string, Price>,
+  pricedByFile: ReadonlySet<string>,
+): LaidPrices {
+  const setterOf = (id: string): PriceSetter => (pricedByFile.has(id) ? 'file' : overrides.has(id) ? 'api' : 'catalog')
+  return {
+    models: models.map((model) =>
+      setterOf(model.id) === 'api' ? { ...model, price: overrides.get(model.id) ?? model.price } : model,
+    ),
+    setterOf,
+    idle: models.filter(({ id }) => pricedByFile.has(id) && overrides.has(id)),
+  }
+}
+
+/** What a model costs now, and where the price is from. */
+export interface PriceInForce {
+  /** undefined = none, and the model cannot be called. */
+  readonly price: Price | undefined
+  readonly setter: PriceSetter
+  /** `management API`, `built in`, or the file and line of the entry. */
+  readonly source: string
+  /** undefined where there is no price. */
+  readonly version: string | undefined
+}
+
+export interface DatedPrice extends PriceVersion {
+  readonly version: string
+}
+
+/** Every price of the model that was in force, newest first; each until the next one. */
+export async function readPriceHistory(sql: Sql, modelId: string): Promise<readonly DatedPrice[]> {
+  const rows = await sql<{ version: string; price: string; source: string; effective_from: bigint }>`
+    SELECT version, price, source, effective_from FROM prices WHERE model_id = ${modelId}
+    ORDER BY effective_from DESC LIMIT ${BigInt(historyMax)}`
+  return rows.map(({ version, price, source, effective_from }) => ({
+    version,
+    price: parseStoredPrice(price),
+    source,
+    effectiveFrom: timeFromSql(effective_from),
+  }))
+}
+
+// Fees for calls on own credentials
+
+export interface Fee {
+  readonly price: Price
+  /** As charges carry it: `creator/model#own#1`, then `#2`. */
+  readonly version: string
+}
+
+export interface RecordFeesOptions {
+  readonly database: Database
+  readonly clock: Clock
+  readonly models: readonly PricedModel[]
+  /** Of the price, in hundredths of a percent. */
+  readonly basisPoints: bigint
+}
+
+/** By model id; a model that is missing costs nothing on an own credential. */
+export async function recordFees(options: RecordFeesOptions): Promise<ReadonlyMap<string, Fee>> {
+  const { database, clock, models, basisPoints } = options
+  if (basisPoints === 0n) return new Map()
+  const shares = models.flatMap(({ id, price, source }) => {
+    if (!price || price.free) return []
+    const share = `${Number(basisPoints) / 100} % of ${source}`
+    // No model id has a `#`.
+    return [{ id: `${id}#own`, of: id, price: sharePrice(price, basisPoints), source: share }]
+  })
+  const { versions } = await recordPrices({ database, clock, models: shares })
+  return new Map(shares.map(({ id, of, price }) => [of, { price, version: versions.get(id) ?? '' }]))
+}
+
+// Recomputing charges
+
+const tokens = z.int().min(0).max(tokensMax)
+
+const counts = Object.fromEntries(
+  tokenBuckets.map(({ count, partOf }) => [count, partOf === undefined ? tokens : tokens.optional()]),
+)
+/** Only what decides the price; a stored usage has more. */
+const usageSchema = z.object({
+  ...counts,
+  ...Object.fromEntries(unitBuckets.map(({ count }) => [count, tokens.optional()])),
+  ...Object.fromEntries(factorNames.map((name) => [factors[name].flag, z.literal(true).optional()])),
+  summaries: z.array(z.object(counts)).optional(),
+})
+
+/** undefined = the version does not exist, or one of the two texts is invalid. */
+export type RecomputeCharge = (priceVersion: string, usageJson: string) => Nano | undefined
+
+/** Reads every price that was ever in force: some hundred bytes each, far fewer than charges. */
+export async function readRecomputeCharge(sql: Sql): Promise<RecomputeCharge> {
+  const rows = await sql<{ version: string; price: string }>`SELECT version, price FROM prices`
+  const texts = new Map(rows.map((row) => [row.version, row.price]))
+  const prices = new Map<string, Price | undefined>()
+  const priceOf = (version: string): Price | undefined => {
+    if (!prices.has(version)) prices.set(version, parsePrice(texts.get(version)))
+    return prices.get(version)
+  }
+  return (version, usageJson) => {
+    const price = priceOf(version)
+    const usage = parseUsage(usageJson)
+    return price && usage && priceUsage(price, usage)
+  }
+}
+
+function parsePrice(json: string | undefined): Price | undefined {
+  try {
+    return json === undefined ? undefined : parseStoredPrice(json)
+  } catch {
+    return undefined
+  }
+}
+
+function parseUsage(json: string): Usage | undefined {
+  try {
+    return { ...usageSchema.parse(JSON.parse(json)), source: 'reported' } as unknown as Usage
+  } catch {
+    return undefined
+  }
 }

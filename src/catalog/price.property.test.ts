@@ -1,11 +1,10 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { type Nano, type Pico, parsePrice, picoToNano } from '../kernel/money.ts'
-import { totalInputTokens, type Usage } from '../kernel/usage.ts'
-import { chargeLines } from './charge-lines.ts'
-import { completePriceRow, type Price, type PriceRow, priceBound, priceUsage } from './price.ts'
+import { type Bucket as PricedBucket, totalInputTokens, type Usage } from '../kernel/usage.ts'
+import { chargeLines, createPrice, type ListedRates, type Price, priceBound, priceUsage, ratesAt } from './price.ts'
 
-/** Disjoint: of a count that has a part of sound, the rest. */
+/** Disjoint: a count that has an audio part is the rest here. */
 const inputBuckets = [
   ...(['inputTokens', 'cacheReadTokens', 'cacheWriteTokens', 'cacheWriteLongTokens'] as const),
   ...(['audioInputTokens', 'audioCacheReadTokens'] as const),
@@ -14,7 +13,7 @@ const buckets = [...inputBuckets, 'outputTokens', 'audioOutputTokens'] as const
 type Bucket = (typeof buckets)[number]
 type Counts = Readonly<Record<Bucket, number>>
 
-/** As a provider reports it: sound is a part of its whole. */
+/** As a provider reports it: audio is included in its whole. */
 function usageOf(counts: Counts): Usage {
   return {
     ...counts,
@@ -25,17 +24,17 @@ function usageOf(counts: Counts): Usage {
   }
 }
 
-/** Which price a bucket has; written out here, so that a mix-up in the code is one. */
+/** Written out again here, so that the test finds a mix-up in the code. */
 const priceOfBucket = {
   inputTokens: 'input',
-  cacheReadTokens: 'cacheRead',
-  cacheWriteTokens: 'cacheWrite',
-  cacheWriteLongTokens: 'cacheWriteLong',
+  cacheReadTokens: 'cache_read',
+  cacheWriteTokens: 'cache_write',
+  cacheWriteLongTokens: 'cache_write_1h',
   outputTokens: 'output',
-  audioInputTokens: 'audioInput',
-  audioCacheReadTokens: 'audioCacheRead',
-  audioOutputTokens: 'audioOutput',
-} as const satisfies Record<Bucket, keyof PriceRow>
+  audioInputTokens: 'audio_input',
+  audioCacheReadTokens: 'audio_cache_read',
+  audioOutputTokens: 'audio_output',
+} as const satisfies Record<Bucket, PricedBucket>
 
 /** USD per million tokens as people write it, up to $999 and six decimals. */
 const decimal = fc
@@ -71,38 +70,30 @@ function picoOf(text: string): Pico {
   return pico
 }
 
-function rowFrom(row: Listed['row']): PriceRow {
-  return completePriceRow({
-    input: picoOf(row.inputTokens),
-    output: picoOf(row.outputTokens),
-    cacheRead: picoOf(row.cacheReadTokens),
-    cacheWrite: picoOf(row.cacheWriteTokens),
-    cacheWriteLong: picoOf(row.cacheWriteLongTokens),
-    audioInput: picoOf(row.audioInputTokens),
-    audioCacheRead: picoOf(row.audioCacheReadTokens),
-    audioOutput: picoOf(row.audioOutputTokens),
-  })
+function ratesFrom(row: Listed['row']): ListedRates {
+  return Object.fromEntries(
+    buckets.map((bucket) => [priceOfBucket[bucket], picoOf(row[bucket])]),
+  ) as unknown as ListedRates
 }
 
-function priceFrom({ row, tiers }: Listed): Price {
-  const tierRows = tiers.map((tier) => ({ overInputTokens: tier.over, ...rowFrom(tier.row) }))
-  return { free: false, ...rowFrom(row), tiers: tierRows }
+function priceFrom({ row, tiers }: Listed, more: Partial<ListedRates> = {}, factors: Price['factors'] = {}): Price {
+  const over = Object.fromEntries(tiers.map((tier) => [String(tier.over), ratesFrom(tier.row)]))
+  return createPrice({ ...ratesFrom(row), ...more }, over, factors)
 }
 
 /** Tiers that never get cheaper, as every provider's long-context prices are. */
 const ascending = listed.map((one): Price => {
-  let before: PriceRow = rowFrom(one.row)
-  const tiers = one.tiers.map(({ over, row }) => {
-    const raised = Object.fromEntries(
-      Object.entries(rowFrom(row)).map(([bucket, pico]) => [
-        bucket,
-        larger(pico, before[bucket as keyof PriceRow] ?? 0n),
-      ]),
-    )
-    before = raised as unknown as PriceRow
-    return { overInputTokens: over, ...before }
-  })
-  return { free: false, ...rowFrom(one.row), tiers }
+  let before = ratesFrom(one.row)
+  const over: Record<string, ListedRates> = {}
+  for (const { over: tokens, row } of one.tiers) {
+    const raised = Object.entries(ratesFrom(row)).map(([bucket, pico]) => [
+      bucket,
+      larger(pico, before[bucket as PricedBucket] ?? 0n),
+    ])
+    before = Object.fromEntries(raised) as ListedRates
+    over[String(tokens)] = before
+  }
+  return createPrice(ratesFrom(one.row), over)
 })
 
 function larger(a: bigint, b: bigint): bigint {
@@ -171,7 +162,7 @@ test('the buckets are parts of one whole: each costs its own price, and nothing 
       const price = priceFrom({ row, tiers: [] })
       const alone = buckets.map((bucket) => {
         const cost = priceUsage(price, usageOf({ ...nothing, [bucket]: used[bucket] }))
-        const exact = BigInt(used[bucket]) * (price[priceOfBucket[bucket]] ?? 0n)
+        const exact = BigInt(used[bucket]) * (ratesAt(price, 0)[priceOfBucket[bucket]] ?? 0n)
         expect(cost).toBe((exact / 1000n + (exact % 1000n === 0n ? 0n : 1n)) as Nano)
         return cost
       })
@@ -193,10 +184,11 @@ test('the buckets are parts of one whole: each costs its own price, and nothing 
   )
 })
 
-test('without a price of its own sound costs as text, whoever counts it', () => {
+test('audio costs as much as text without an audio price', () => {
   fc.assert(
     fc.property(listed, usage, (one, used) => {
-      const { audioInput: _in, audioCacheRead: _read, audioOutput: _out, ...text } = priceFrom({ ...one, tiers: [] })
+      const priced = priceFrom({ ...one, tiers: [] })
+      const text = { ...priced, rows: priced.rows.filter(({ bucket }) => !bucket.startsWith('audio')) }
       const {
         audioInputTokens: _heard,
         audioCacheReadTokens: _kept,
@@ -216,15 +208,17 @@ test('what is held for a bound covers every usage within it, whatever the tiers'
   fc.assert(
     fc.property(listed, input, fc.nat({ max: 5000 }), cap, fc.nat({ max: 9 }), (...given) => {
       const [one, counts, spare, outputTokens, webSearches] = given
-      const price = { ...priceFrom(one), webSearch: 10_000_000_000n as Pico, usOnly: 11_000n }
+      const price = priceFrom(one, { web_search: 10_000_000_000n as Pico }, { us_only: 11_000n })
       const silent = { audioInputTokens: 0, audioCacheReadTokens: 0 }
-      // Nothing is written to a long cache that was not marked, nothing heard that was not sent, nothing spoken unasked.
+      // Without a mark no long cache, without audio input no audio tokens, and no audio output unless it was asked for.
       for (const used of [counts, { ...counts, cacheWriteLongTokens: 0 }, { ...counts, ...silent }]) {
-        const isMarked = used.cacheWriteLongTokens > 0
-        const hasSound = used.audioInputTokens + used.audioCacheReadTokens > 0
+        const inputUnused: PricedBucket[] = []
+        if (used.cacheWriteLongTokens === 0) inputUnused.push('cache_write_1h')
+        if (used.audioInputTokens + used.audioCacheReadTokens === 0) inputUnused.push('audio_input', 'audio_cache_read')
         const inputTokens = totalInputTokens(usageOf(used)) + spare
         for (const isSpoken of [false, true]) {
-          const bound = { inputTokens, outputTokens, isMarked, webSearches, hasSound, isSpoken }
+          const without = isSpoken ? inputUnused : [...inputUnused, 'audio_output' as const]
+          const bound = { inputTokens, outputTokens, webSearches, without }
           const held = priceBound(price, bound)
           const heldForUs = priceBound(price, { ...bound, isUsOnly: true })
           for (const said of [0, Math.floor(outputTokens / 2), outputTokens]) {

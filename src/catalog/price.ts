@@ -1,196 +1,174 @@
-// Turning usage into an amount: the one function that prices holds, bills, logs and the catalog page alike.
+// Prices as rows, and turning usage into an amount: the one implementation that prices holds, bills, logs and pages. The
+// buckets are in kernel/usage.ts.
 
 import { assert } from '../kernel/assert.ts'
-import { formatUsd, type Nano, type Pico, picoToNano } from '../kernel/money.ts'
-import { type TokenCounts, totalInputTokens, type Usage } from '../kernel/usage.ts'
-import { type AudioPrices, nameAudio, readAudio } from './audio-prices.ts'
+import {
+  formatPrice,
+  formatPricePerThousand,
+  formatUsd,
+  type Nano,
+  type Pico,
+  parsePrice,
+  parsePricePerThousand,
+  picoToNano,
+} from '../kernel/money.ts'
+import {
+  type Bucket,
+  type FactorName,
+  factorNames,
+  factors,
+  listedBuckets,
+  type PartBucket,
+  tokenBuckets,
+  totalInputTokens,
+  type UnitBucket,
+  type UnitCounts,
+  type Usage,
+  type UsageFlags,
+  unitBuckets,
+  type WholeBucket,
+  wholeBuckets,
+} from '../kernel/usage.ts'
 
-/** Pico-dollars per token and bucket. */
-export interface PriceRow extends AudioPrices {
-  readonly input: Pico
-  readonly output: Pico
-  readonly cacheRead: Pico
-  readonly cacheWrite: Pico
-  readonly cacheWriteLong: Pico
+export interface PriceRow {
+  readonly bucket: Bucket
+  /** The requests it applies to; absent = all. Of several rows of a bucket that apply, the last one counts. */
+  readonly when?: { readonly overInputTokens: number }
+  readonly picoDollarsPerUnit: Pico
 }
 
-export interface PriceTier extends PriceRow {
-  /** Holds for requests with more input tokens than this. */
-  readonly overInputTokens: number
-}
-
-export interface Price extends PriceRow {
+export interface Price {
   readonly free: boolean
-  /** Pico-dollars per search of the web that the provider runs; absent = searches are not charged. */
-  readonly webSearch?: Pico | undefined
-  /** What tokens cost times this, in hundredths of a percent, where the work is kept in the United States; absent = once. */
-  readonly usOnly?: bigint | undefined
-  /** Ascending by overInputTokens. */
-  readonly tiers: readonly PriceTier[]
+  /** Rows without a condition first, then ascending by overInputTokens. */
+  readonly rows: readonly PriceRow[]
+  /** In hundredths of a percent; applied to tokens where the usage has the factor's flag. */
+  readonly factors: Readonly<Partial<Record<FactorName, bigint>>>
 }
 
-const zero = 0n as Pico
-export const freePrice: Price = {
-  free: true,
-  input: zero,
-  output: zero,
-  cacheRead: zero,
-  cacheWrite: zero,
-  cacheWriteLong: zero,
-  tiers: [],
-}
+export const freePrice: Price = { free: true, rows: [], factors: {} }
 
-/** What a price list says; a bucket it leaves out costs as much as a dearer or equal one, so that none is free by omission. */
-export interface ListedPrices extends AudioPrices {
-  readonly input: Pico
-  readonly output: Pico
-  readonly cacheRead?: Pico | undefined
-  readonly cacheWrite?: Pico | undefined
-  readonly cacheWriteLong?: Pico | undefined
-}
+export type Rates = Readonly<Partial<Record<Bucket, Pico>>>
+/** A price list needs these two; the others have a fallback, are charged as part of another bucket, or cost nothing. */
+export type ListedRates = Rates & Readonly<Record<'input' | 'output', Pico>>
 
-export function completePriceRow(listed: ListedPrices): PriceRow {
-  const { input, output, cacheRead = input, cacheWrite = input, cacheWriteLong = cacheWrite, ...audio } = listed
-  const row = { input, output, cacheRead, cacheWrite, cacheWriteLong, ...audio }
-  const { audioInput, audioCacheRead = audioInput } = audio
-  return audioCacheRead === undefined ? row : { ...row, audioCacheRead }
-}
-
-/** The same for a tier; sound that it does not name is no cheaper there than below the tier, and no cheaper than its text. */
-export function completeTierRow(listed: ListedPrices, base: PriceRow): PriceRow {
-  const { input, output, cacheRead = input, audioInput, audioCacheRead, audioOutput } = listed
-  const dearer = (below: Pico | undefined, text: Pico) => (below === undefined || below > text ? below : text)
-  return completePriceRow({
-    ...listed,
-    audioInput: audioInput ?? dearer(base.audioInput, input),
-    // A tier that has a price for sound asks that one for sound from a cache too, as any row does.
-    audioCacheRead: audioCacheRead ?? (audioInput === undefined ? dearer(base.audioCacheRead, cacheRead) : undefined),
-    audioOutput: audioOutput ?? dearer(base.audioOutput, output),
-  })
-}
-
-const usOnlyPrices = new WeakMap<Price, Price>()
-
-/** The price that holds where the work is kept in the United States, or where it may be anywhere. */
-export function priceWithin(price: Price, isUsOnly = false): Price {
-  if (!isUsOnly || price.usOnly === undefined) return price
-  let dearer = usOnlyPrices.get(price)
-  if (dearer === undefined) {
-    // Searches cost the same everywhere.
-    dearer = { ...sharePrice(price, price.usOnly), webSearch: price.webSearch, usOnly: undefined }
-    usOnlyPrices.set(price, dearer)
+export function createPrice(
+  listed: ListedRates,
+  over: Readonly<Record<string, ListedRates>> = {},
+  multiplied: Price['factors'] = {},
+): Price {
+  const base = completeRates(listed)
+  const rows: PriceRow[] = Object.entries(base).map(([bucket, pico]) => rowOf(bucket, pico))
+  for (const { bucket } of unitBuckets) if (listed[bucket] !== undefined) rows.push(rowOf(bucket, listed[bucket]))
+  const tiers = Object.entries(over).sort(([a], [b]) => Number(a) - Number(b))
+  for (const [tokens, tier] of tiers) {
+    const when = { overInputTokens: Number(tokens) }
+    for (const [bucket, pico] of Object.entries(completeRates(tier, base))) rows.push({ ...rowOf(bucket, pico), when })
   }
-  return dearer
+  return { free: false, rows, factors: multiplied }
 }
 
-export function priceUsage(listed: Price, usage: Usage): Nano {
-  const price = priceWithin(listed, usage.isUsOnly)
-  let pico = tokensPico(price, usage) + searchesPico(price, usage.webSearches)
-  // How long the prompt of each was decides its own row, and not that of the others.
-  if (usage.summaries) for (const counts of usage.summaries) pico += tokensPico(price, counts)
+function rowOf(bucket: string, picoDollarsPerUnit: Pico): PriceRow {
+  return { bucket: bucket as Bucket, picoDollarsPerUnit }
+}
+
+/**
+ * Token prices with the fallbacks filled in, so that no bucket is free by omission. A part that a tier leaves out is no
+ * cheaper there than in the base price or than the bucket it is part of.
+ */
+function completeRates(listed: ListedRates, base: Rates = {}): Rates {
+  const rates: Partial<Record<Bucket, Pico>> = {}
+  for (const { bucket, fallback, partOf } of listedBuckets) {
+    const below = base[bucket]
+    let rate = listed[bucket] ?? (fallback && (partOf ? listed[fallback] : rates[fallback]))
+    if (rate === undefined && partOf && below !== undefined) rate = larger(below, rates[partOf])
+    if (rate !== undefined) rates[bucket] = rate
+  }
+  return rates
+}
+
+function larger(a: Pico, b: Pico | undefined): Pico {
+  return b !== undefined && b > a ? b : a
+}
+
+/** The price of each bucket for a request with so many input tokens. */
+export function ratesAt(price: Price, inputTokens: number, flags: Flags = {}): Rates {
+  const rates: Partial<Record<Bucket, Pico>> = {}
+  for (const { bucket, when, picoDollarsPerUnit } of price.rows) {
+    if (when === undefined || inputTokens > when.overInputTokens) rates[bucket] = picoDollarsPerUnit
+  }
+  for (const name of factorNames) {
+    const factor = price.factors[name]
+    if (factor === undefined || !flags[factors[name].flag]) continue
+    for (const { bucket } of tokenBuckets) {
+      const rate = rates[bucket]
+      if (rate !== undefined) rates[bucket] = shareOf(rate, factor)
+    }
+  }
+  return rates
+}
+
+type Flags = { readonly [Flag in keyof UsageFlags]?: boolean | undefined }
+
+/** Rounded up. */
+function shareOf(pico: Pico, basisPoints: bigint): Pico {
+  return ((pico * basisPoints + 9_999n) / 10_000n) as Pico
+}
+
+export function hasRow(price: Price, bucket: Bucket): boolean {
+  return price.rows.some((row) => row.bucket === bucket)
+}
+
+/** One bucket of a charge, exact to the pico-dollar. */
+export interface ChargeLine {
+  readonly kind: Bucket
+  /** Or searches. */
+  readonly tokens: number
+  readonly price: Pico
+  /** tokens × price. */
+  readonly pico: bigint
+}
+
+const wholesWithParts = wholeBuckets.map((whole) => ({
+  ...whole,
+  parts: tokenBuckets.filter(({ partOf }) => partOf === whole.bucket),
+}))
+
+/**
+ * The lines of a charge; their sum, rounded up once, is the charge. Buckets without units have no line. The prompt of
+ * each summary selects its own tier, so a summary has its own lines.
+ */
+export function chargeLines(price: Price, usage: Usage): readonly ChargeLine[] {
+  const lines: ChargeLine[] = []
+  const add = (kind: Bucket, tokens: number, rate = 0n as Pico) => {
+    if (tokens > 0) lines.push({ kind, tokens, price: rate, pico: BigInt(tokens) * rate })
+  }
+  for (const counts of usage.summaries ? [usage, ...usage.summaries] : [usage]) {
+    const rates = ratesAt(price, totalInputTokens(counts), usage)
+    for (const { bucket, count, parts } of wholesWithParts) {
+      const priced = parts.filter((part) => rates[part.bucket] !== undefined && counts[part.count])
+      let rest = counts[count] ?? 0
+      // A part can exceed a whole that was cut down to what was held.
+      const units = priced.map((part) => {
+        const tokens = Math.min(counts[part.count] ?? 0, rest)
+        rest -= tokens
+        return tokens
+      })
+      add(bucket, rest, rates[bucket])
+      priced.forEach((part, at) => {
+        add(part.bucket, units[at] ?? 0, rates[part.bucket])
+      })
+    }
+  }
+  const rates = ratesAt(price, 0)
+  for (const { bucket, count } of unitBuckets) add(bucket, usage[count] ?? 0, rates[bucket])
+  return lines
+}
+
+export function priceUsage(price: Price, usage: Usage): Nano {
+  let pico = 0n
+  for (const line of chargeLines(price, usage)) pico += line.pico
   assert(pico >= 0n, 'a charge is never negative')
   return picoToNano(pico)
-}
-
-function tokensPico(price: Price, counts: TokenCounts): bigint {
-  const row = priceRowFor(price, totalInputTokens(counts))
-  return (
-    BigInt(counts.inputTokens) * row.input +
-    BigInt(counts.cacheReadTokens) * row.cacheRead +
-    BigInt(counts.cacheWriteTokens) * row.cacheWrite +
-    BigInt(counts.cacheWriteLongTokens) * row.cacheWriteLong +
-    BigInt(counts.outputTokens) * row.output +
-    audioPico(row, counts)
-  )
-}
-
-/** What sound costs beyond as many tokens of text; less than nothing where it is cheaper. */
-function audioPico(row: PriceRow, counts: TokenCounts): bigint {
-  const { audioInputTokens: input = 0, audioCacheReadTokens: cacheRead = 0, audioOutputTokens: output = 0 } = counts
-  if (input === 0 && cacheRead === 0 && output === 0) return 0n
-  const audio = audioRow(row)
-  // No part is larger than its whole, also where that was cut down to what was held.
-  return (
-    BigInt(Math.min(input, counts.inputTokens)) * (audio.audioInput - row.input) +
-    BigInt(Math.min(cacheRead, counts.cacheReadTokens)) * (audio.audioCacheRead - row.cacheRead) +
-    BigInt(Math.min(output, counts.outputTokens)) * (audio.audioOutput - row.output)
-  )
-}
-
-/** What sound costs by the row. */
-export function audioRow(row: PriceRow): { readonly [Bucket in keyof AudioPrices]-?: Pico } {
-  const { audioInput = row.input, audioCacheRead = row.cacheRead, audioOutput = row.output } = row
-  return { audioInput, audioCacheRead, audioOutput }
-}
-
-/** What may be consumed at most. */
-export interface UsageBound {
-  readonly inputTokens: number
-  readonly outputTokens: number
-  /** Whether the caller marked something to be kept in a cache; a long cache is the dearest way to read a token. */
-  readonly isMarked: boolean
-  readonly webSearches?: number | undefined
-  /** Whether the work may have to be kept in the United States. */
-  readonly isUsOnly?: boolean | undefined
-  /** Whether some of the input may be sound. */
-  readonly hasSound?: boolean | undefined
-  /** Whether some of the answer may be. */
-  readonly isSpoken?: boolean | undefined
-}
-
-function searchesPico({ webSearch }: Price, searches: number | undefined): bigint {
-  return webSearch === undefined || searches === undefined ? 0n : BigInt(searches) * webSearch
-}
-
-/** No usage within the bound costs more: every input token at the dearest price it could have. */
-export function priceBound(listed: Price, bound: UsageBound): Nano {
-  const price = priceWithin(listed, bound.isUsOnly)
-  let dearest = boundPico(price, bound)
-  for (const tier of price.tiers) {
-    if (tier.overInputTokens >= bound.inputTokens) break
-    const pico = boundPico(tier, bound)
-    if (pico > dearest) dearest = pico
-  }
-  return picoToNano(dearest + searchesPico(price, bound.webSearches))
-}
-
-function boundPico(row: PriceRow, bound: UsageBound): bigint {
-  const { output, audioOutput = output } = row
-  const dearestOutput = bound.isSpoken && audioOutput > output ? audioOutput : output
-  return BigInt(bound.inputTokens) * dearestInput(row, bound) + BigInt(bound.outputTokens) * dearestOutput
-}
-
-function dearestInput(row: PriceRow, { isMarked, hasSound }: UsageBound): Pico {
-  let dearest = row.input
-  if (row.cacheRead > dearest) dearest = row.cacheRead
-  if (row.cacheWrite > dearest) dearest = row.cacheWrite
-  if (isMarked && row.cacheWriteLong > dearest) dearest = row.cacheWriteLong
-  if (!hasSound) return dearest
-  const { audioInput, audioCacheRead } = audioRow(row)
-  if (audioInput > dearest) dearest = audioInput
-  return audioCacheRead > dearest ? audioCacheRead : dearest
-}
-
-/** Whether the price knows a bucket of sound, in any of its rows. */
-export function hasAudioPrice(price: Price, bucket: keyof AudioPrices): boolean {
-  return price[bucket] !== undefined || price.tiers.some((tier) => tier[bucket] !== undefined)
-}
-
-/** A share of every price, in hundredths of a percent, rounded up: what a call on the caller's own credential costs. */
-export function sharePrice(price: Price, basisPoints: bigint): Price {
-  if (basisPoints === 0n) return freePrice
-  const share = (pico: Pico): Pico => ((pico * basisPoints + 9_999n) / 10_000n) as Pico
-  const shareRow = (row: PriceRow): PriceRow => ({
-    input: share(row.input),
-    output: share(row.output),
-    cacheRead: share(row.cacheRead),
-    cacheWrite: share(row.cacheWrite),
-    cacheWriteLong: share(row.cacheWriteLong),
-    ...readAudio(nameAudio(row, share), (pico) => pico),
-  })
-  const tiers = price.tiers.map((tier) => ({ ...shareRow(tier), overInputTokens: tier.overInputTokens }))
-  const search = price.webSearch === undefined ? {} : { webSearch: share(price.webSearch) }
-  return { free: price.free, ...shareRow(price), ...search, usOnly: price.usOnly, tiers }
 }
 
 /** The same as decimal USD. */
@@ -198,10 +176,166 @@ export function priceUsd(price: Price, usage: Usage): string {
   return formatUsd(priceUsage(price, usage))
 }
 
-export function priceRowFor(price: Price, inputTokens: number): PriceRow {
-  let row: PriceRow = price
-  for (const tier of price.tiers) {
-    if (inputTokens > tier.overInputTokens) row = tier
+/** What a request may consume at most. */
+export interface UsageBound extends Flags, UnitCounts {
+  readonly inputTokens: number
+  readonly outputTokens: number
+  /** Buckets that the request cannot use. Any other one may apply to every token of its side. */
+  readonly without?: readonly Bucket[] | undefined
+}
+
+/** No usage within the bound costs more: every token at the highest price it could have. */
+export function priceBound(price: Price, bound: UsageBound): Nano {
+  let highest = 0n
+  for (const { bucket, when } of price.rows) {
+    // Every tier has a row for input, so these are the tiers.
+    if (bucket !== 'input' || (when && when.overInputTokens >= bound.inputTokens)) continue
+    const pico = boundPico(ratesAt(price, when ? when.overInputTokens + 1 : 0, bound), bound)
+    if (pico > highest) highest = pico
   }
-  return row
+  return picoToNano(highest)
+}
+
+function boundPico(rates: Rates, bound: UsageBound): bigint {
+  const highest = { input: 0n as Pico, output: 0n as Pico }
+  for (const { bucket, side } of tokenBuckets) {
+    if (!bound.without?.includes(bucket)) highest[side] = larger(highest[side], rates[bucket])
+  }
+  let pico = BigInt(bound.inputTokens) * highest.input + BigInt(bound.outputTokens) * highest.output
+  for (const { bucket, count } of unitBuckets) pico += BigInt(bound[count] ?? 0) * (rates[bucket] ?? 0n)
+  return pico
+}
+
+/** A share of every price, in hundredths of a percent: what a call on the caller's own credential costs. */
+export function sharePrice(price: Price, basisPoints: bigint): Price {
+  if (basisPoints === 0n) return freePrice
+  const rows = price.rows.map((row) => ({ ...row, picoDollarsPerUnit: shareOf(row.picoDollarsPerUnit, basisPoints) }))
+  return { ...price, rows }
+}
+
+/** A price as files, answers and pages write it, one member per bucket. */
+export type ShownRow = Record<WholeBucket, string> & { [Name in PartBucket]?: string | undefined }
+/** `over`: prices of requests with more input tokens than the key says. */
+export type ShownPrice =
+  | 'free'
+  | (ShownRow & { [Name in UnitBucket | FactorName]?: string | undefined } & {
+      over?: Record<string, ShownRow> | undefined
+    })
+
+/** Exact decimal strings: USD per million tokens or per thousand units. */
+export function showPrice(price: Price): ShownPrice {
+  return writePrice(price, ({ bucket, picoDollarsPerUnit: pico }) =>
+    isUnit(bucket) ? formatPricePerThousand(pico) : formatPrice(pico),
+  )
+}
+
+export function writePrice(price: Price, format: (row: PriceRow) => string): ShownPrice {
+  if (price.free) return 'free'
+  const base: Record<string, string> = {}
+  const over: Record<string, Record<string, string>> = {}
+  for (const row of price.rows) {
+    const tier = row.when && String(row.when.overInputTokens)
+    if (tier === undefined) base[row.bucket] = format(row)
+    else over[tier] = { ...over[tier], [row.bucket]: format(row) }
+  }
+  for (const name of factorNames) {
+    const factor = price.factors[name]
+    if (factor !== undefined) base[name] = formatFactor(factor)
+  }
+  return { ...base, ...(Object.keys(over).length > 0 && { over }) } as unknown as ShownPrice
+}
+
+function isUnit(bucket: Bucket): boolean {
+  return unitBuckets.some((unit) => unit.bucket === bucket)
+}
+
+function parseListed(bucket: Bucket, text: string): Pico | undefined {
+  return isUnit(bucket) ? parsePricePerThousand(text) : parsePrice(text)
+}
+
+type ListedPrice =
+  | 'free'
+  | ({ readonly [Name in Bucket | FactorName]?: string | undefined } & {
+      readonly over?: Readonly<Record<string, { readonly [Name in Bucket]?: string | undefined }>> | undefined
+    })
+
+/** The reverse of showPrice, also for a price list with omissions. Throws on a text that is not a price. */
+export function readPrice(listed: ListedPrice, parse = parseListed): Price {
+  if (listed === 'free') return freePrice
+  const ratesOf = (row: { readonly [Name in Bucket]?: string | undefined }): ListedRates => {
+    const rates: Partial<Record<Bucket, Pico>> = {}
+    for (const { bucket } of [...tokenBuckets, ...unitBuckets]) {
+      const text = row[bucket]
+      if (text === undefined) continue
+      const pico = parse(bucket, text)
+      assert(pico !== undefined, 'a price has passed its schema')
+      rates[bucket] = pico
+    }
+    return rates as ListedRates
+  }
+  const multiplied: Partial<Record<FactorName, bigint>> = {}
+  for (const name of factorNames) {
+    const factor = parseFactor(listed[name] ?? '')
+    if (factor !== undefined) multiplied[name] = factor
+  }
+  const tiers = Object.entries(listed.over ?? {}).map(([tokens, row]) => [tokens, ratesOf(row)] as const)
+  return createPrice(ratesOf(listed), Object.fromEntries(tiers), multiplied)
+}
+
+const whole = 10_000n
+const factorPattern = /^([1-9]|10)(?:\.([0-9]{1,4}))?$/
+
+/** `"1.1"` → 11 000 hundredths of a percent; undefined if it is not a decimal from 1 to 10 with at most four decimals. */
+export function parseFactor(text: string): bigint | undefined {
+  const match = factorPattern.exec(text)
+  if (!match) return undefined
+  const factor = BigInt(`${match[1]}${(match[2] ?? '').padEnd(4, '0')}`)
+  return factor > 10n * whole ? undefined : factor
+}
+
+function formatFactor(factor: bigint): string {
+  const decimals = String(factor % whole)
+    .padStart(4, '0')
+    .replace(/0+$/, '')
+  return decimals === '' ? String(factor / whole) : `${factor / whole}.${decimals}`
+}
+
+/** A larger change is more often a slipped decimal point than a decision. */
+const jump = 10n
+
+export interface PriceJump {
+  readonly bucket: Bucket
+  readonly from: Pico
+  readonly to: Pico
+}
+
+/** Token prices that change more than tenfold, at most one for each bucket. To or from zero is a jump too. */
+export function priceJumps(from: Price, to: Price): readonly PriceJump[] {
+  const bounds = [...from.rows, ...to.rows].flatMap(({ when }) => (when ? [when.overInputTokens + 1] : []))
+  const pairs = [...new Set([0, ...bounds])].map((tokens) => [ratesAt(from, tokens), ratesAt(to, tokens)] as const)
+  const rateIn = (rates: Rates, { bucket, partOf }: (typeof tokenBuckets)[number]) =>
+    rates[bucket] ?? (partOf && rates[partOf]) ?? (0n as Pico)
+  return listedBuckets.flatMap((info) => {
+    const { bucket } = info
+    const moves = pairs
+      // A part without its own price in both changes with the whole.
+      .filter(([before, after]) => before[bucket] !== undefined || after[bucket] !== undefined)
+      .map(([before, after]) => ({ bucket, from: rateIn(before, info), to: rateIn(after, info) }))
+    return moves.find((move) => move.to > jump * move.from || move.from > jump * move.to) ?? []
+  })
+}
+
+/** What a price no longer has, with the consequence: someone who sets token prices may not know about the others. */
+export function lostPrices(before: Price, after: Price): readonly { readonly name: string; readonly so: string }[] {
+  if (after.free) return []
+  const isLost = (bucket: Bucket) => hasRow(before, bucket) && !hasRow(after, bucket)
+  const parts = tokenBuckets.filter(({ bucket }) => isLost(bucket))
+  const units = unitBuckets.filter(({ bucket }) => isLost(bucket))
+  return [
+    ...parts.map(({ bucket, partOf }) => ({ name: bucket, so: `these tokens cost as much as \`${partOf}\`` })),
+    ...units.map(({ bucket, unit }) => ({ name: bucket, so: `${unit} are not charged` })),
+    ...factorNames
+      .filter((name) => before.factors[name] !== undefined && after.factors[name] === undefined)
+      .map((name) => ({ name, so: 'there is no surcharge' })),
+  ]
 }

@@ -1,4 +1,4 @@
-// Calls operations of the management API with their own types and turns errors into refusals. It sends the token only to
+// Calls operations of the management API with their own types and throws errors as refusals. It sends the token only to
 // the address it was given: redirects are not followed.
 
 import {
@@ -13,7 +13,7 @@ import {
 import type { OperationName } from '../api/endpoints.ts'
 import type { Secret } from '../kernel/secret.ts'
 import { type ExitCode, exitCodes, Refusal } from './refusal.ts'
-import { cleanText } from './table.ts'
+import { cleanText } from './values.ts'
 
 /** What the command line calls a field of the API, `group_by` → `--by`, so that errors name what was typed. */
 export type TypedNames = Readonly<Record<string, string>>
@@ -36,14 +36,11 @@ export interface ApiList<Item> {
 
 export interface ApiClient {
   readonly url: string
-  call<Name extends OperationName>(name: Name, call: CallOf<Name> & CallSettings): Promise<AnswerOf<Name> | Refusal>
+  call<Name extends OperationName>(name: Name, call: CallOf<Name> & CallSettings): Promise<AnswerOf<Name>>
   /** Up to `most` items, over as many pages as it takes. */
-  list<Name extends ListName>(name: Name, call: CallOf<Name>, most: number): Promise<ApiList<ItemOf<Name>> | Refusal>
-  /** A file, as a stream that may take any time; throws if the connection breaks. */
-  download<Name extends OperationName>(
-    name: Name,
-    call: CallOf<Name> & CallSettings,
-  ): Promise<AsyncIterable<Uint8Array> | Refusal>
+  list<Name extends ListName>(name: Name, call: CallOf<Name>, most: number): Promise<ApiList<ItemOf<Name>>>
+  /** A file, as text in pieces; may take any time. */
+  download<Name extends OperationName>(name: Name, call: CallOf<Name> & CallSettings): AsyncIterable<string>
 }
 
 export interface ApiClientOptions {
@@ -60,8 +57,8 @@ const timeoutMs = 30_000
 const pageMax = 200
 
 export function createApiClient({ url, token, tokenAbsence }: ApiClientOptions): ApiClient {
-  async function send(name: OperationName, call: UntypedCall, signal: AbortSignal | null): Promise<Response | Refusal> {
-    if (!call.isPublic && token === undefined) return tokenMissing(tokenAbsence)
+  async function send(name: OperationName, call: UntypedCall, signal?: AbortSignal): Promise<Response> {
+    if (!call.isPublic && token === undefined) throw tokenMissing(tokenAbsence)
     const { method, path } = targetOf(name, call as Readonly<Record<string, unknown>>, call.query)
     const { body, idempotencyKey, managedBy } = call
     const headers: Record<string, string> = {}
@@ -77,39 +74,42 @@ export function createApiClient({ url, token, tokenAbsence }: ApiClientOptions):
   async function call(name: OperationName, wanted: UntypedCall): Promise<unknown> {
     try {
       const response = await send(name, wanted, AbortSignal.timeout(wanted.timeoutMs ?? timeoutMs))
-      return response instanceof Refusal ? response : readAnswer(response, await response.text(), url, wanted.typed)
+      return readAnswer(response, await response.text(), url, wanted.typed)
     } catch (thrown) {
-      return unreachable(url, thrown)
+      throw unreachable(url, thrown)
     }
   }
 
-  async function list(name: ListName, wanted: UntypedCall, most: number): Promise<ApiList<unknown> | Refusal> {
+  async function list(name: ListName, wanted: UntypedCall, most: number): Promise<ApiList<unknown>> {
     const data: unknown[] = []
     let cursor: string | undefined
     for (;;) {
       const query = { ...wanted.query, limit: Math.min(pageMax, most - data.length), cursor }
-      const page = (await call(name, { ...wanted, query })) as ApiList<unknown> | Refusal
-      if (page instanceof Refusal) return page
+      const page = (await call(name, { ...wanted, query })) as ApiList<unknown>
       data.push(...(page.data ?? []))
       cursor = page.next_cursor ?? undefined
       if (cursor === undefined || data.length >= most) return { data, next_cursor: cursor ?? null }
     }
   }
 
-  async function download(name: OperationName, wanted: UntypedCall): Promise<AsyncIterable<Uint8Array> | Refusal> {
+  async function* download(name: OperationName, wanted: UntypedCall): AsyncGenerator<string> {
+    const response = await send(name, wanted).catch((thrown: unknown) => {
+      throw unreachable(url, thrown)
+    })
+    if (!response.ok || !response.body) {
+      readAnswer(response, await response.text(), url, wanted.typed)
+      return
+    }
+    const decoder = new TextDecoder()
     try {
-      const response = await send(name, wanted, null)
-      if (response instanceof Refusal) return response
-      if (response.ok && response.body) return response.body
-      const refused = readAnswer(response, await response.text(), url, wanted.typed)
-      return refused instanceof Refusal ? refused : unreachable(url, undefined)
-    } catch (thrown) {
-      return unreachable(url, thrown)
+      for await (const bytes of response.body) yield decoder.decode(bytes, { stream: true })
+    } catch {
+      throw new Refusal(exitCodes.failed, 'the connection broke; the output is not complete.')
     }
   }
 
   // The schemas of the operations are the gateway's promise; a client does not check them again.
-  return { url, call, list, download } as ApiClient
+  return { url, call, list, download } as unknown as ApiClient
 }
 
 function tokenMissing(tokenAbsence: string): Refusal {
@@ -124,9 +124,9 @@ function readAnswer(response: Response, text: string, url: string, typed: TypedN
   const error = errorOf(json)
   if (error?.code === undefined) {
     const what = `${url} answered ${response.status}, but not as a Tollgate does.`
-    return new Refusal(exitCodes.failed, what, 'TOLLGATE_URL=http://HOST:PORT of the gateway')
+    throw new Refusal(exitCodes.failed, what, 'TOLLGATE_URL=http://HOST:PORT of the gateway')
   }
-  return new Refusal(exitOf(response.status), cleanText(asTyped(error.message, typed)), attemptFor(response.status))
+  throw new Refusal(exitOf(response.status), cleanText(asTyped(error.message, typed)), attemptFor(response.status))
 }
 
 /** Replaces the fields in backquotes, including items of a list such as `sources[0]`. */
@@ -159,6 +159,7 @@ function attemptFor(status: number): string | undefined {
 }
 
 function unreachable(url: string, thrown: unknown): Refusal {
+  if (thrown instanceof Refusal) return thrown
   const isLate = thrown instanceof Error && thrown.name === 'TimeoutError'
   const what = isLate ? `no answer from ${url} within ${timeoutMs / 1000} s.` : `nothing answers at ${url}.`
   return new Refusal(exitCodes.failed, what, 'npm start, or TOLLGATE_URL=http://HOST:PORT of a running gateway')

@@ -13,7 +13,7 @@ import {
 import { commands } from './commands/registry.ts'
 import { commandHelp, help, nounHelp } from './help.ts'
 import { Refusal, usageRefusal } from './refusal.ts'
-import { workerWord } from './workers/supervise.ts'
+import { workerWord } from './supervise.ts'
 
 export interface ManagementCall extends ReadInput {
   readonly definition: CommandDefinition

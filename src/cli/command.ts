@@ -2,7 +2,8 @@
 // reference page are all made from these definitions, so they cannot disagree.
 
 import type { ClientSettings } from '../config/client-settings.ts'
-import type { ConfigInputs } from '../config/config.ts'
+import { type Config, type ConfigInputs, loadConfig } from '../config/config.ts'
+import { type ConfigFault, formatFault } from '../config/document.ts'
 import type { Clock } from '../kernel/clock.ts'
 import type { ApiClient } from './api-client.ts'
 import { exitCodes, Refusal } from './refusal.ts'
@@ -43,7 +44,8 @@ export interface CommandDefinition extends CommandShape {
   readonly isLocal?: true
   /** Works on the database or the data folder without calling the gateway: also runs when its port is unknown. */
   readonly isOffline?: true
-  run(context: CommandContext, input: CommandInput): Promise<Refusal | undefined>
+  /** Throws a Refusal if it cannot do what was asked. */
+  run(context: CommandContext, input: CommandInput): Promise<void>
 }
 
 const commonOptions: Readonly<Record<string, OptionDefinition>> = {
@@ -76,8 +78,9 @@ export interface CommandContext {
   readonly json: boolean
 }
 
-export function printJson({ terminal }: CommandContext, value: unknown): undefined {
-  terminal.print(`${JSON.stringify(value, null, 2)}\n`)
+/** Prints the value with --json, the text otherwise. */
+export function printResult({ terminal, json }: CommandContext, value: unknown, text: () => string): void {
+  terminal.print(json ? `${JSON.stringify(value, null, 2)}\n` : text())
 }
 
 export const yesOption: OptionDefinition = { help: 'do not ask for confirmation' }
@@ -87,12 +90,20 @@ export function isAsked({ terminal }: CommandContext, input: CommandInput): bool
   return terminal.isInteractive && !input.isSet('yes')
 }
 
-export async function confirm(
-  context: CommandContext,
-  input: CommandInput,
-  question: string,
-): Promise<Refusal | undefined> {
-  if (!isAsked(context, input)) return undefined
+/** Throws if the answer is no. */
+export async function confirm(context: CommandContext, input: CommandInput, question: string): Promise<void> {
+  if (!isAsked(context, input)) return
   const answer = await context.terminal.ask(`${question} [y/N] `)
-  return /^y(es)?$/i.test(answer.trim()) ? undefined : new Refusal(exitCodes.failed, 'nothing was changed.', '--yes')
+  if (!/^y(es)?$/i.test(answer.trim())) throw new Refusal(exitCodes.failed, 'nothing was changed.', '--yes')
+}
+
+/** The configuration that a gateway started here would read. */
+export function readConfig({ inputs }: CommandContext): Config {
+  const loaded = loadConfig(inputs)
+  if (!('faults' in loaded)) return loaded.config
+  throw new Refusal(exitCodes.failed, `the configuration is wrong:${faultLines(loaded.faults)}`, 'tollgate doctor')
+}
+
+export function faultLines(faults: readonly ConfigFault[]): string {
+  return faults.map((fault) => `\n  ${formatFault(fault)}`).join('')
 }

@@ -108,7 +108,7 @@ onSqlite((engine) => {
     const asked = await world.run('workspaces --json', { env })
     expect([asked.exit, JSON.parse(asked.out).data]).toEqual([0, []])
     expect(asked.err).toContain(
-      'the configuration is wrong. A running gateway keeps the last good one; it is looked for at',
+      'the configuration is wrong. A running gateway keeps the last good one; looking for it at',
     )
     expect(asked.err).toContain('tollgate.yaml:1:9  models  expected a list')
     // The gateway has its key from where it was started; that this shell has not is nothing to tell.

@@ -1,6 +1,11 @@
 import { expect, test } from 'bun:test'
-import { explainText, sumCharge } from './explain-text.ts'
-import type { JsonObject } from './json-members.ts'
+import { type ExplainedRequest, explainText as explain } from './explain-text.ts'
+
+type JsonObject = Readonly<Record<string, unknown>>
+
+/** The members that an explanation reads. */
+const explainText = (request: JsonObject) =>
+  explain({ code: null, reason: null, notes: [], ...request } as unknown as ExplainedRequest)
 
 const reported = { reasoning_tokens: null, source: 'reported' }
 
@@ -100,8 +105,10 @@ test('what the wallet could not pay is told apart from what it paid', () => {
 test('an estimate that exceeds its hold is capped by it', () => {
   const lines = [{ kind: 'output', tokens: 100, price_per_million: '2.00', amount: '0.0002' }]
   const transfers = [{ id: 'tr_A', kind: 'charge', amount: '0.00015' }]
-  const sums = sumCharge(withCharge({ lines, total: '0.00015' }, { transfers, usage: { source: 'estimated' } }))
-  expect(sums).toMatchObject({ adjustment: { label: 'capped by the hold', pico: -50_000_000n }, fault: undefined })
+  const request = withCharge({ lines, total: '0.00015' }, { transfers, usage: { source: 'estimated' } })
+  const { text, fault } = explainText(request)
+  expect(text).toMatch(/\n {2}capped by the hold +-\$0\.000050\n/)
+  expect(fault).toBeUndefined()
 })
 
 /** Five percent of $0.0004528 is a fee that no price of the catalog explains. */

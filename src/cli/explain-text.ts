@@ -1,55 +1,51 @@
 // Lays out one charge: what was used at which price, what was paid and held, and why it went where it went. It recomputes
 // every sum in pico-dollars and reports one that does not hold. All amounts have the same number of decimals.
 
-import { type JsonObject, numberAt, objectOf, objectsOf, shownAt, textAt } from './json-members.ts'
-import { cleanText, shownCount } from './table.ts'
+import type { AnswerOf } from '../api/client.ts'
+import { cleanText, counted, shownCount } from './values.ts'
+
+export type ExplainedRequest = AnswerOf<'getRequest'>
 
 /** Minimum width of a label and its tokens, so that most explanations look alike. */
-const leftWidthLeast = 20
+const leftWidthMin = 20
 const clientLeftStatus = 499
 
 export interface Explanation {
   readonly text: string
-  /** What does not add up. */
+  /** What does not add up; undefined = everything does. */
   readonly fault: string | undefined
 }
 
-export function explainText(request: JsonObject): Explanation {
-  const sums = sumCharge(request)
-  const own = sums === undefined ? ownKeyCharge(request) : undefined
-  const lines = [
-    headLine(request, sums),
-    ...bodyLines(request, sums, own),
-    ...noteLines(request),
-    ...routeLines(request),
-  ]
-  return { text: `${lines.map(cleanText).join('\n')}\n`, fault: sums?.fault ?? own?.fault }
+export function explainText(request: ExplainedRequest): Explanation {
+  const { lines, fault } = chargeLines(request)
+  const notes = request.notes.map((note) => `  note  ${note}`)
+  const text = [headLine(request), ...lines, ...notes, ...routeLines(request)]
+  return { text: `${text.map(cleanText).join('\n')}\n`, fault }
 }
 
-function bodyLines(request: JsonObject, sums: ChargeSums | undefined, own: OwnKeyCharge | undefined): string[] {
-  if (sums !== undefined) return [...chargedLines(request, sums), ...endLines(request)]
-  if (own !== undefined) return [...ownKeyLines(request, own), ...endLines(request)]
-  return unchargedLines(request)
+function headLine({ id, model, path, provider, attempts, transfers, charge }: ExplainedRequest): string {
+  const transfer = transfers.find(({ kind }) => kind === 'charge')
+  return [
+    id,
+    model ?? path,
+    provider === null ? 'no provider' : `via ${provider}`,
+    counted(attempts.length, 'attempt'),
+    transfer || charge ? 'settled' : 'not charged',
+    ...(transfer ? [transfer.id] : []),
+  ].join('   ')
 }
 
-/** What was odd about the provider's reply. */
-function noteLines({ notes }: JsonObject): string[] {
-  return Array.isArray(notes) ? notes.map((note) => `  note  ${String(note)}`) : []
-}
-
-function headLine(request: JsonObject, sums: ChargeSums | undefined): string {
-  const attempts = objectsOf(request.attempts).length
-  const provider = textAt(request, 'provider')
-  const transfer = objectsOf(request.transfers).find((each) => textAt(each, 'kind') === 'charge')
-  const parts = [
-    shownAt(request, 'id'),
-    textAt(request, 'model') ?? shownAt(request, 'path'),
-    provider === undefined ? 'no provider' : `via ${provider}`,
-    `${attempts} attempt${attempts === 1 ? '' : 's'}`,
-    transfer === undefined && sums === undefined ? 'not charged' : 'settled',
-    ...(transfer === undefined ? [] : [shownAt(transfer, 'id')]),
-  ]
-  return parts.join('   ')
+function chargeLines(request: ExplainedRequest): { readonly lines: string[]; readonly fault: string | undefined } {
+  const { cost, held, price_version, charge } = request
+  if (charge) {
+    const sums = sumCharge(request, charge)
+    return { lines: [...pricedLines(request, charge, sums), ...endLines(request)], fault: sums.fault }
+  }
+  const chargePico = transferPico(request, 'charge')
+  if (cost !== null && chargePico !== undefined && price_version === null) return ownKeyLines(request, cost, chargePico)
+  const lines = [`  charge  ${cost === null ? 'none' : `$${cost}`}      ${statusText(request)}`]
+  if (held !== null) lines.push(`  held  $${held};  released $${held}`)
+  return { lines, fault: undefined }
 }
 
 interface Row {
@@ -62,135 +58,114 @@ interface Row {
   readonly note: string
 }
 
-function chargedLines(request: JsonObject, sums: ChargeSums): string[] {
-  const isImplausible = noteLines(request).some((line) => line.includes('implausible usage'))
-  const rows = rowsOf(objectOf(request.usage), sums, isImplausible)
-  const held = picoOf(textAt(request, 'held'))
+type Charge = NonNullable<ExplainedRequest['charge']>
+
+function pricedLines(request: ExplainedRequest, charge: Charge, sums: ChargeSums): string[] {
+  const rows = rowsOf(request, charge, sums)
+  const held = request.held === null ? undefined : picoOf(request.held)
   const decimals = Math.max(...[...rows.map(({ pico }) => pico), held ?? 0n].map(decimalsOf))
   const usd = (pico: bigint): string => usdOf(pico, decimals)
   const widest = (width: (row: Row) => number): number => Math.max(...rows.map(width))
   const left = Math.max(
-    leftWidthLeast,
+    leftWidthMin,
     widest(({ label, tokens }) => label.length + tokens.length + 1),
   )
   const middle = widest(({ price }) => price.length)
   const amount = widest(({ pico }) => usd(pico).length)
   const lines = rows.map(({ label, tokens, price, pico, note }) => {
-    const counted = `${label}${tokens.padStart(left - label.length)}${price.padEnd(middle)}`
-    return `  ${counted}    ${usd(pico).padStart(amount)}      ${note}`.trimEnd()
+    const sum = `${label}${tokens.padStart(left - label.length)}${price.padEnd(middle)}`
+    return `  ${sum}    ${usd(pico).padStart(amount)}      ${note}`.trimEnd()
   })
-  const heldLines = held === undefined ? [] : [heldLine(held, sums.chargePico, usd)]
-  return [...lines, ...heldLines, priceLine(objectOf(request.charge))]
+  const { price_version, price_source, price_effective_from: since } = charge
+  const price = [price_version, price_source, since && `since ${since.slice(0, 10)}`].filter((part) => part)
+  return [...lines, ...heldLines(held, sums.chargePico, usd), `  price  ${price.join(', ')}`]
 }
 
-function rowsOf(usage: JsonObject, sums: ChargeSums, isImplausible: boolean): readonly Row[] {
-  const { lines, adjustment, writtenOffPico, chargePico } = sums
-  const priceWidth = Math.max(...lines.map(({ price }) => price.length), 0)
-  const rows: Row[] = lines.map(({ label, tokens, price, pico }) => ({
-    label,
+const labels: Readonly<Record<string, string>> = { cache_write_1h: 'cache write 1h' }
+
+function labelOf(kind: string): string {
+  return labels[kind] ?? kind.replaceAll('_', ' ')
+}
+
+function rowsOf({ usage, notes }: ExplainedRequest, charge: Charge, sums: ChargeSums): readonly Row[] {
+  const { adjustment, writtenOffPico, chargePico } = sums
+  const priceWidth = Math.max(...charge.lines.map((line) => line.price_per_million.length), 0)
+  const rows: Row[] = charge.lines.map(({ kind, tokens, price_per_million, amount }) => ({
+    label: labelOf(kind),
     tokens: shownCount(tokens),
-    price: ` × ${`$${price}`.padStart(priceWidth + 1)} / M`,
-    pico,
-    note: label === 'output' ? reasoningNote(usage) : '',
+    price: ` × ${`$${price_per_million}`.padStart(priceWidth + 1)} / M`,
+    pico: picoOf(amount),
+    note: kind === 'output' ? `of it reasoning: ${shownReasoning(usage?.reasoning_tokens)}` : '',
   }))
   const plain = (label: string, pico: bigint, note: string): Row => ({ label, tokens: '', price: '', pico, note })
   if (adjustment) rows.push(plain(adjustment.label, adjustment.pico, ''))
   if (writtenOffPico > 0n) rows.push(plain('written off', -writtenOffPico, 'more than the wallet had'))
-  return [...rows, plain('charge', chargePico, sourceNote(usage, isImplausible))]
+  const isImplausible = notes.some((note) => note.includes('implausible usage'))
+  const source =
+    usage?.source !== 'estimated'
+      ? 'usage reported by the provider'
+      : `usage estimated: ${isImplausible ? 'see the note' : 'the provider reported none'}`
+  return [...rows, plain('charge', chargePico, source)]
 }
 
-function priceLine(charge: JsonObject): string {
-  const since = textAt(charge, 'price_effective_from')
-  const parts = [
-    shownAt(charge, 'price_version'),
-    textAt(charge, 'price_source'),
-    since && `since ${since.slice(0, 10)}`,
-  ]
-  return `  price  ${parts.filter((part) => part !== undefined).join(', ')}`
+function shownReasoning(tokens: number | null | undefined): string {
+  return tokens == null ? 'not reported' : shownCount(tokens)
 }
 
-function heldLine(held: bigint, spent: bigint, usd: (pico: bigint) => string = usdOf): string {
-  return spent > held
-    ? `  held  ${usd(held)};  ${usd(spent - held)} more was charged than held`
-    : `  held  ${usd(held)};  released ${usd(held - spent)}`
+function heldLines(held: bigint | undefined, spent: bigint, usd: (pico: bigint) => string = usdOf): string[] {
+  if (held === undefined) return []
+  const rest = spent > held ? `${usd(spent - held)} more was charged than held` : `released ${usd(held - spent)}`
+  return [`  held  ${usd(held)};  ${rest}`]
 }
 
-function reasoningNote(usage: JsonObject): string {
-  const reasoning = numberAt(usage, 'reasoning_tokens')
-  return `of it reasoning: ${reasoning === undefined ? 'not reported' : shownCount(reasoning)}`
-}
-
-function sourceNote(usage: JsonObject, isImplausible: boolean): string {
-  if (textAt(usage, 'source') !== 'estimated') return 'usage reported by the provider'
-  return isImplausible ? 'usage estimated: see the note' : 'usage estimated: the provider reported none'
-}
-
-function ownKeyLines(request: JsonObject, { chargePico, writtenOffPico }: OwnKeyCharge): string[] {
-  const held = picoOf(textAt(request, 'held'))
+/** The charge of a call on the workspace's own key names no price: it is a fee, or nothing. */
+function ownKeyLines(request: ExplainedRequest, cost: string, chargePico: bigint) {
+  const writtenOffPico = transferPico(request, 'writeoff') ?? 0n
   const lost = writtenOffPico === 0n ? '' : `;  ${usdOf(writtenOffPico)} more than the wallet had was written off`
-  return [
-    `  charge  ${usdOf(chargePico)}      on the workspace's own key, by no price of the catalog${lost}`,
-    ...(held === undefined ? [] : [heldLine(held, chargePico)]),
-  ]
+  const costPico = picoOf(cost)
+  // When several processes share a wallet, the caller is quoted the cost before it is known that it cannot be paid.
+  const agrees = costPico === chargePico || costPico === chargePico + writtenOffPico
+  return {
+    lines: [
+      `  charge  ${usdOf(chargePico)}      on the workspace's own key, by no price of the catalog${lost}`,
+      ...heldLines(request.held === null ? undefined : picoOf(request.held), chargePico),
+      ...endLines(request),
+    ],
+    fault: agrees ? undefined : `the transfer is ${usdOf(chargePico)}, not ${usdOf(costPico)}`,
+  }
 }
 
 /** How a charged answer ended, unless it succeeded. */
-function endLines(request: JsonObject): string[] {
-  const hasLeft = numberAt(request, 'status') === clientLeftStatus
-  return textAt(request, 'code') === undefined && !hasLeft ? [] : [`  ended  ${statusText(request)}`]
+function endLines(request: ExplainedRequest): string[] {
+  return request.code === null && request.status !== clientLeftStatus ? [] : [`  ended  ${statusText(request)}`]
 }
 
-function statusText(request: JsonObject): string {
-  const [code, reason] = [textAt(request, 'code'), textAt(request, 'reason')]
-  const left = numberAt(request, 'status') === clientLeftStatus ? ', the client left' : ''
-  return `${shownAt(request, 'status')}${left}${code === undefined ? '' : ` ${code}`}${reason === undefined ? '' : `: ${reason}`}`
-}
-
-function unchargedLines(request: JsonObject): string[] {
-  const cost = textAt(request, 'cost')
-  const held = textAt(request, 'held')
-  return [
-    `  charge  ${cost === undefined ? 'none' : `$${cost}`}      ${statusText(request)}`,
-    ...(held === undefined ? [] : [`  held  $${held};  released $${held}`]),
-  ]
+function statusText({ status, code, reason }: ExplainedRequest): string {
+  const left = status === clientLeftStatus ? ', the client left' : ''
+  return `${status}${left}${code === null ? '' : ` ${code}`}${reason === null ? '' : `: ${reason}`}`
 }
 
 /** The candidates and the attempts. */
-export function routeLines(request: JsonObject): string[] {
-  const candidates = objectsOf(request.candidates)
-  const attempts = objectsOf(request.attempts)
-  const failed = attempts.filter((attempt) => !/^(ok|interrupted)/.test(shownAt(attempt, 'outcome'))).length
+function routeLines({ candidates, attempts, code }: ExplainedRequest): string[] {
+  const failed = attempts.filter(({ outcome }) => !/^(ok|interrupted)/.test(outcome)).length
   const facts = failed === 0 ? [] : [`${failed} failed`]
-  if (textAt(request, 'code') === 'STREAM_INTERRUPTED') facts.push('the last broke off')
+  if (code === 'STREAM_INTERRUPTED') facts.push('the last broke off')
   const tried = facts.length === 0 ? 'none failed' : facts.join(', ')
   const planned = candidates.length === 0 ? '' : `candidates ${candidates.length}, `
-  const lines = [`  ${planned}attempts ${attempts.length}, ${tried}`]
-  if (candidates.length < 2 && failed === 0) return lines
-  for (const candidate of candidates) {
-    const why = textAt(candidate, 'why')
-    lines.push(`    candidate  ${routeName(candidate)}${why === undefined ? '' : `   ${why}`}`)
-  }
-  for (const attempt of attempts) {
-    lines.push(`    attempt    ${routeName(attempt)}   ${shownAt(attempt, 'outcome')}   ${shownAt(attempt, 'ms')} ms`)
-  }
-  return lines
+  const summary = `  ${planned}attempts ${attempts.length}, ${tried}`
+  if (candidates.length < 2 && failed === 0) return [summary]
+  return [
+    summary,
+    ...candidates.map(({ provider, upstream_model, why }) => {
+      return `    candidate  ${provider} ${upstream_model}${why ? `   ${why}` : ''}`
+    }),
+    ...attempts.map(({ provider, upstream_model, outcome, ms }) => {
+      return `    attempt    ${provider} ${upstream_model}   ${outcome}   ${ms} ms`
+    }),
+  ]
 }
 
-function routeName(route: JsonObject): string {
-  return `${shownAt(route, 'provider')} ${shownAt(route, 'upstream_model')}`
-}
-
-export interface SumLine {
-  /** `input`, `cache read`, … */
-  readonly label: string
-  readonly tokens: number
-  /** USD per million tokens, decimal. */
-  readonly price: string
-  readonly pico: bigint
-}
-
-export interface ChargeSums {
-  readonly lines: readonly SumLine[]
+interface ChargeSums {
   /** The difference between the lines and the charge: rounding, or an estimate capped by its hold. */
   readonly adjustment: { readonly label: string; readonly pico: bigint } | undefined
   /** The part the wallet could not pay, which the operator lost. */
@@ -202,77 +177,32 @@ export interface ChargeSums {
 }
 
 const picoPerNano = 1000n
-const labels: Readonly<Record<string, string>> = { cache_write_1h: 'cache write 1h' }
 
-/** undefined if nothing was charged by a price. */
-export function sumCharge(request: JsonObject): ChargeSums | undefined {
-  const charge = objectOf(request.charge)
-  const totalPico = picoOf(textAt(charge, 'total'))
-  if (totalPico === undefined) return undefined
-  const lines = objectsOf(charge.lines).map(sumLine)
-  const sumPico = lines.reduce((sum, { pico }) => sum + pico, 0n)
-  const isEstimated = textAt(objectOf(request.usage), 'source') === 'estimated'
-  const adjustment = adjustmentOf(totalPico - sumPico, isEstimated)
-  const paid = (kind: string) => transferPico(request, kind)
-  const [chargePico, writtenOffPico] = [paid('charge') ?? totalPico, paid('writeoff') ?? 0n]
+function sumCharge(request: ExplainedRequest, { lines, total }: Charge): ChargeSums {
+  const totalPico = picoOf(total)
+  const sumPico = lines.reduce((sum, { amount }) => sum + picoOf(amount), 0n)
+  const adjustment = adjustmentOf(totalPico - sumPico, request.usage?.source === 'estimated')
+  const chargePico = transferPico(request, 'charge') ?? totalPico
+  const writtenOffPico = transferPico(request, 'writeoff') ?? 0n
+  const faults = [
+    ...lines.flatMap(lineFault),
+    ...(adjustment === 'unexplained' ? [`the lines add up to ${usdOf(sumPico)}, not to ${usdOf(totalPico)}`] : []),
+    ...(chargePico + writtenOffPico === totalPico
+      ? []
+      : [`the transfers come to ${usdOf(chargePico + writtenOffPico)}, not to ${usdOf(totalPico)}`]),
+  ]
   return {
-    lines,
     adjustment: adjustment === 'unexplained' ? undefined : adjustment,
     writtenOffPico,
     chargePico,
-    fault:
-      lineFault(charge) ??
-      (adjustment === 'unexplained'
-        ? `the lines add up to ${usdOf(sumPico)}, not to ${usdOf(totalPico)}`
-        : undefined) ??
-      (chargePico + writtenOffPico === totalPico
-        ? undefined
-        : `the transfers come to ${usdOf(chargePico + writtenOffPico)}, not to ${usdOf(totalPico)}`),
-  }
-}
-
-export interface OwnKeyCharge {
-  readonly chargePico: bigint
-  readonly writtenOffPico: bigint
-  readonly fault: string | undefined
-}
-
-/**
- * The charge of a call on the workspace's own key, whose transfer names no price: nothing, or a fee from before fees had
- * versions. undefined = not such a call, or no charge.
- */
-export function ownKeyCharge(request: JsonObject): OwnKeyCharge | undefined {
-  const costPico = picoOf(textAt(request, 'cost'))
-  const chargePico = transferPico(request, 'charge')
-  if (costPico === undefined || chargePico === undefined || textAt(request, 'price_version') !== undefined) {
-    return undefined
-  }
-  const writtenOffPico = transferPico(request, 'writeoff') ?? 0n
-  // When several processes share a wallet, the caller is quoted the cost before it is known that it cannot be paid.
-  const agrees = costPico === chargePico || costPico === chargePico + writtenOffPico
-  const fault = agrees ? undefined : `the transfer is ${usdOf(chargePico)}, not ${usdOf(costPico)}`
-  return { chargePico, writtenOffPico, fault }
-}
-
-function sumLine(line: JsonObject): SumLine {
-  const kind = textAt(line, 'kind') ?? '?'
-  return {
-    label: labels[kind] ?? kind.replaceAll('_', ' '),
-    tokens: numberAt(line, 'tokens') ?? 0,
-    price: textAt(line, 'price_per_million') ?? '?',
-    pico: picoOf(textAt(line, 'amount')) ?? 0n,
+    fault: faults[0],
   }
 }
 
 /** USD per million tokens times 10⁶ is pico-dollars per token, so a line is checked in integers. */
-function lineFault(charge: JsonObject): string | undefined {
-  for (const { label, tokens, price, pico } of objectsOf(charge.lines).map(sumLine)) {
-    const perMillion = picoOf(price)
-    if (perMillion !== undefined && Number.isInteger(tokens) && (BigInt(tokens) * perMillion) / 1_000_000n === pico)
-      continue
-    return `${label}: ${tokens} × $${price} / M is not ${usdOf(pico)}`
-  }
-  return undefined
+function lineFault({ kind, tokens, price_per_million: price, amount }: Charge['lines'][number]): string[] {
+  const isRight = Number.isInteger(tokens) && (BigInt(tokens) * picoOf(price)) / 1_000_000n === picoOf(amount)
+  return isRight ? [] : [`${labelOf(kind)}: ${tokens} × $${price} / M is not ${usdOf(picoOf(amount))}`]
 }
 
 function adjustmentOf(pico: bigint, isEstimated: boolean): ChargeSums['adjustment'] | 'unexplained' {
@@ -281,26 +211,26 @@ function adjustmentOf(pico: bigint, isEstimated: boolean): ChargeSums['adjustmen
   return pico < 0n && isEstimated ? { label: 'capped by the hold', pico } : 'unexplained'
 }
 
-function transferPico(request: JsonObject, kind: string): bigint | undefined {
-  const transfer = objectsOf(request.transfers).find((each) => textAt(each, 'kind') === kind)
-  return transfer && picoOf(textAt(transfer, 'amount'))
+function transferPico({ transfers }: ExplainedRequest, kind: string): bigint | undefined {
+  const transfer = transfers.find((each) => each.kind === kind)
+  return transfer && picoOf(transfer.amount)
 }
 
-/** `0.000028` → 28 000 000 pico-dollars; undefined if it is not such a decimal. */
-export function picoOf(text: string | undefined): bigint | undefined {
-  const match = /^([0-9]+)(?:\.([0-9]{1,12}))?$/.exec(text ?? '')
-  return match ? BigInt(`${match[1]}${(match[2] ?? '').padEnd(12, '0')}`) : undefined
+/** `0.000028` → 28 000 000 pico-dollars. */
+function picoOf(text: string): bigint {
+  const [whole = '0', fraction = ''] = text.split('.')
+  return BigInt(`${whole}${fraction.padEnd(12, '0')}`)
 }
 
 /** With this many decimals; undefined = as many as needed, at least two. */
-export function usdOf(pico: bigint, decimals?: number): string {
+function usdOf(pico: bigint, decimals?: number): string {
   const digits = (pico < 0n ? -pico : pico).toString().padStart(13, '0')
   const fraction = digits.slice(-12).slice(0, decimals ?? decimalsOf(pico))
   return `${pico < 0n ? '-' : ''}$${digits.slice(0, -12)}.${fraction}`
 }
 
 /** How many decimals an amount needs, at least two. */
-export function decimalsOf(pico: bigint): number {
+function decimalsOf(pico: bigint): number {
   const digits = (pico < 0n ? -pico : pico).toString().padStart(13, '0').slice(-12)
   return Math.max(2, digits.replace(/0+$/, '').length)
 }

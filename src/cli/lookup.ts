@@ -6,8 +6,8 @@ import { builtInProviders } from '../providers/registry.ts'
 import { allowsModel, createAllowlist } from '../tenancy/allowlist.ts'
 import type { ApiClient } from './api-client.ts'
 import type { CommandContext } from './command.ts'
-import { exitCodes, Refusal, usageRefusal } from './refusal.ts'
-import { cleanText } from './table.ts'
+import { exitCodes, ifPossible, Refusal, usageRefusal } from './refusal.ts'
+import { cleanText } from './values.ts'
 
 interface Named {
   readonly id: string
@@ -18,10 +18,10 @@ interface Named {
 const searchedMax = 1000
 const choicesMax = 10
 
-export async function findWorkspace(api: ApiClient, wanted: string | undefined): Promise<string | Refusal> {
+export async function findWorkspace(api: ApiClient, wanted: string | undefined): Promise<string> {
   if (wanted?.startsWith('ws_')) return wanted
-  const list = await api.list('listWorkspaces', {}, searchedMax)
-  return list instanceof Refusal ? list : choose(list.data, wanted, 'workspace')
+  const { data } = await api.list('listWorkspaces', {}, searchedMax)
+  return choose(data, wanted, 'workspace')
 }
 
 /** In the named workspace, or in the only one. */
@@ -29,26 +29,25 @@ export async function findProject(
   api: ApiClient,
   wanted: string | undefined,
   workspace: string | undefined,
-): Promise<string | Refusal> {
+): Promise<string> {
   if (wanted?.startsWith('prj_')) return wanted
   const id = await findWorkspace(api, workspace)
-  if (id instanceof Refusal) return id
-  const list = await api.list('listProjects', { id }, searchedMax)
-  return list instanceof Refusal ? list : choose(list.data, wanted, 'project')
+  const { data } = await api.list('listProjects', { id }, searchedMax)
+  return choose(data, wanted, 'project')
 }
 
-function choose(all: readonly Named[], wanted: string | undefined, kind: 'workspace' | 'project'): string | Refusal {
+function choose(all: readonly Named[], wanted: string | undefined, kind: 'workspace' | 'project'): string {
   const matching = wanted === undefined ? all : all.filter(({ name }) => name === wanted)
   const [first] = matching
   if (first === undefined) {
     const attempt = all.length === 0 ? `tollgate ${kind}s create NAME` : `tollgate ${kind}s list`
     const what = wanted === undefined ? `there is no ${kind} yet.` : `there is no ${kind} "${wanted}".`
-    return new Refusal(exitCodes.notFound, what, attempt)
+    throw new Refusal(exitCodes.notFound, what, attempt)
   }
   if (matching.length === 1) return first.id
   const shown = matching.slice(0, choicesMax).map(({ id, name }) => `\n  ${id}  ${cleanText(name)}`)
   const more = matching.length > choicesMax ? `\n  … and ${matching.length - choicesMax} more` : ''
-  return usageRefusal(`there are several; say which ${kind}:${shown.join('')}${more}`, `--${kind} ${first.id}`)
+  throw usageRefusal(`there are several; say which ${kind}:${shown.join('')}${more}`, `--${kind} ${first.id}`)
 }
 
 /** The name of an id, followed by the id if others have the same name; the id itself if it is unknown. */
@@ -73,14 +72,14 @@ export async function projectNames(
 ): Promise<(id: string) => string> {
   const workspaces = [...new Set(members.map((member) => member.workspace_id))]
   if (workspaces.length > workspacesMax) return (id) => id
-  const lists = await Promise.all(workspaces.map((id) => api.list('listProjects', { id }, projectsMax)))
-  return namesOf(lists.flatMap((list) => (list instanceof Refusal ? [] : list.data)))
+  const lists = await Promise.all(workspaces.map((id) => ifPossible(api.list('listProjects', { id }, projectsMax))))
+  return namesOf(lists.flatMap((list) => list?.data ?? []))
 }
 
 /** `acme (ws_…)`: the name to recognise it by, the id to type. */
 export async function workspaceTitle(api: ApiClient, id: string): Promise<string> {
-  const workspace = await api.call('getWorkspace', { id })
-  return workspace instanceof Refusal ? id : `${cleanText(workspace.name)} (${id})`
+  const workspace = await ifPossible(api.call('getWorkspace', { id }))
+  return workspace ? `${cleanText(workspace.name)} (${id})` : id
 }
 
 const namesakesShownMax = 3
@@ -96,14 +95,12 @@ export function noteNamesakes({ terminal }: CommandContext, kind: string, namesa
 }
 
 /** The others of this name in a list; keys that are revoked or expired do not count. */
-export function namesakesIn<Item extends Named & { readonly status?: string }>(
-  list: { readonly data: readonly Item[] } | Refusal,
+export async function namesakesIn<Item extends Named & { readonly status?: string }>(
+  listing: Promise<{ readonly data: readonly Item[] }>,
   made: Named,
-): readonly Item[] {
-  if (list instanceof Refusal) return []
-  return list.data.filter(
-    ({ id, name, status = 'active' }) => name === made.name && id !== made.id && status === 'active',
-  )
+): Promise<readonly Item[]> {
+  const { data } = (await ifPossible(listing)) ?? { data: [] }
+  return data.filter(({ id, name, status = 'active' }) => name === made.name && id !== made.id && status === 'active')
 }
 
 /** An allowlist that matches no model is allowed, since a provider may be enabled later, but it is often a mistake. */
@@ -113,9 +110,9 @@ export async function warnIfNoModels(
   projectId: string,
   models: readonly string[] | null,
 ): Promise<void> {
-  const offered = await api.call('listProjectModels', { id: projectId })
   // The project or key exists; failing this check is no reason to report a failure.
-  if (offered instanceof Refusal) return
+  const offered = await ifPossible(api.call('listProjectModels', { id: projectId }))
+  if (!offered) return
   const own = models === null ? [] : [createAllowlist(models)]
   if (offered.data.some(({ id }) => allowsModel(own, id))) return
   terminal.complain(
@@ -142,8 +139,8 @@ interface DisabledProvider {
 async function disabledProviders(api: ApiClient, id: string): Promise<readonly DisabledProvider[]> {
   const model = builtInModels.find((each) => each.id === id)
   if (model === undefined) return []
-  const enabled = await api.call('listProviders', {})
-  if (enabled instanceof Refusal) return []
+  const enabled = await ifPossible(api.call('listProviders', {}))
+  if (!enabled) return []
   const on = new Set(enabled.data.map((provider) => provider.id))
   const wanted = [...new Set(model.routes.map(({ provider }) => provider))]
   if (wanted.some((provider) => on.has(provider))) return []

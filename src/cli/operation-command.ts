@@ -13,13 +13,12 @@ import {
   isAsked,
   type OptionDefinition,
   type Positional,
-  printJson,
+  printResult,
   yesOption,
 } from './command.ts'
 import { findProject, findWorkspace } from './lookup.ts'
-import { orListedBy, Refusal, usageRefusal } from './refusal.ts'
-import { type Column, renderTable } from './table.ts'
-import { type ReadValue, readListLimit } from './values.ts'
+import { exitCodes, listedBy, Refusal, tryTo, usageRefusal } from './refusal.ts'
+import { type Columns, type ReadValue, readCount, renderTable } from './values.ts'
 
 type Fields<Name extends OperationName> = NonNullable<BodyOf<Name>> | NonNullable<QueryOf<Name>>
 type KeysOf<Union> = Union extends unknown ? keyof Union & string : never
@@ -41,9 +40,6 @@ interface Destination<Name extends OperationName> {
   readonly isRequired?: true
 }
 
-type Cell<Item> = (item: Item) => string | number | null | undefined
-export type Columns<Item> = readonly (readonly [title: string, cell: Cell<Item>, align?: 'right'])[]
-
 type Parameters = Readonly<Record<string, string>>
 
 interface Row<Name extends OperationName> extends Omit<CommandShape, 'positionals' | 'options'> {
@@ -51,16 +47,16 @@ interface Row<Name extends OperationName> extends Omit<CommandShape, 'positional
   readonly arguments?: readonly (Positional & Destination<Name>)[]
   readonly options?: Readonly<Record<string, OptionDefinition & Destination<Name>>>
   /** Checks of options against each other. */
-  check?(input: CommandInput): Refusal | undefined
+  check?(input: CommandInput): void
   /** Fields that are not simply one option. */
-  body?(context: CommandContext, input: CommandInput): Promise<Partial<BodyOf<Name>> | Refusal>
+  body?(context: CommandContext, input: CommandInput): Promise<Partial<BodyOf<Name>>>
   /** The question before the call; adds the option --yes. undefined = no question this time. */
-  confirm?(context: CommandContext, input: CommandInput, parameters: Parameters): Promise<string | Refusal | undefined>
+  confirm?(context: CommandContext, input: CommandInput, parameters: Parameters): Promise<string | undefined>
   /** The command that lists what can be named, for ids that do not exist. */
   readonly listedBy?: string
+  /** Explains a name that does not exist, where that takes more than `listedBy`. */
+  missing?(context: CommandContext, parameters: Parameters): Promise<Refusal>
   readonly timeoutMs?: number
-  /** After the answer is printed: notes and warnings, on the standard error. */
-  after?(context: CommandContext, answer: AnswerOf<Name>, parameters: Parameters): Promise<void>
 }
 
 interface AnswerRow<Name extends OperationName> extends Row<Name> {
@@ -68,6 +64,8 @@ interface AnswerRow<Name extends OperationName> extends Row<Name> {
   text(answer: AnswerOf<Name>, context: CommandContext, parameters: Parameters): string | Promise<string>
   /** What --json prints; absent = the answer. */
   json?(answer: AnswerOf<Name>, parameters: Parameters): unknown
+  /** Notes and warnings after the answer, on the standard error. */
+  after?(context: CommandContext, answer: AnswerOf<Name>, parameters: Parameters): Promise<void> | void
 }
 
 interface ListRow<Name extends ListName> extends Row<Name> {
@@ -88,19 +86,26 @@ export const projectOption = {
 } as const
 export const idempotencyOption = { value: 'TEXT', help: 'makes a repeated call do nothing' } as const
 
+export const listLimitOption = { value: 'N', help: 'maximum number of items (20)' } as const
+
+export function readListLimit(input: CommandInput): number {
+  const text = input.text('limit')
+  return text === undefined ? 20 : readCount(text, '--limit')
+}
+
 /** More than anyone reads. */
 export const everyItem = 10_000
 
 /** Prints one answer. */
 export function answerCommand<const Name extends OperationName>(row: AnswerRow<Name>): CommandDefinition {
   return command(row, async (context, _input, { call, parameters }) => {
-    const answer = await context.api.call(row.operation, call)
-    const found = row.listedBy === undefined ? answer : orListedBy(answer, row.listedBy)
-    if (found instanceof Refusal) return found
-    if (context.json) printJson(context, row.json ? row.json(found, parameters) : found)
-    else context.terminal.print(await row.text(found, context, parameters))
-    await row.after?.(context, found, parameters)
-    return undefined
+    const answer = await tryTo(listedBy(row.listedBy, context.api.call(row.operation, call)))
+    if (answer instanceof Refusal) {
+      throw row.missing && answer.exit === exitCodes.notFound ? await row.missing(context, parameters) : answer
+    }
+    const text = context.json ? '' : await row.text(answer, context, parameters)
+    printResult(context, row.json ? row.json(answer, parameters) : answer, () => text)
+    await row.after?.(context, answer, parameters)
   })
 }
 
@@ -108,24 +113,10 @@ export function answerCommand<const Name extends OperationName>(row: AnswerRow<N
 export function listCommand<const Name extends ListName>(row: ListRow<Name>): CommandDefinition {
   return command(row, async (context, input, { call }) => {
     const limit = row.options && 'limit' in row.options ? readListLimit(input) : everyItem
-    if (limit instanceof Refusal) return limit
-    const list = await context.api.list(row.operation, call, limit)
-    if (list instanceof Refusal) return list
-    if (context.json) return printJson(context, list)
+    const list = await listedBy(row.listedBy, context.api.list(row.operation, call, limit))
     const columns = typeof row.columns === 'function' ? await row.columns(context, list.data) : row.columns
-    printTable(context, columns, list.data)
-    return undefined
+    printResult(context, list, () => renderTable(columns, list.data, context.terminal))
   })
-}
-
-export function printTable<Item>({ terminal }: CommandContext, columns: Columns<Item>, items: readonly Item[]): void {
-  const heads = columns.map(([title, , align]): Column => (align === undefined ? { title } : { title, align }))
-  const rows = items.map((item) => columns.map(([, cell]) => shownCell(cell(item))))
-  terminal.print(renderTable(heads, rows, terminal))
-}
-
-function shownCell(value: string | number | null | undefined): string {
-  return value === null || value === undefined ? '–' : String(value)
 }
 
 interface Prepared<Name extends OperationName> {
@@ -135,7 +126,7 @@ interface Prepared<Name extends OperationName> {
 
 function command<Name extends OperationName>(
   row: Row<Name>,
-  run: (context: CommandContext, input: CommandInput, prepared: Prepared<Name>) => Promise<Refusal | undefined>,
+  run: (context: CommandContext, input: CommandInput, prepared: Prepared<Name>) => Promise<void>,
 ): CommandDefinition {
   const { operation, arguments: positionals, ...shape } = row
   const options = row.confirm ? { ...row.options, yes: yesOption } : row.options
@@ -144,8 +135,7 @@ function command<Name extends OperationName>(
     ...(positionals && { positionals }),
     ...(options && { options }),
     async run(context, input) {
-      const prepared = await prepare(row, context, input)
-      return prepared instanceof Refusal ? prepared : await run(context, input, prepared)
+      await run(context, input, await prepare(row, context, input))
     },
   }
 }
@@ -155,20 +145,14 @@ async function prepare<Name extends OperationName>(
   row: Row<Name>,
   context: CommandContext,
   input: CommandInput,
-): Promise<Prepared<Name> | Refusal> {
-  const refused = row.check?.(input)
-  if (refused) return refused
+): Promise<Prepared<Name>> {
+  row.check?.(input)
   const given = givenValues(row, input)
   const fields = readFields(given, context.clock.now())
-  if (fields instanceof Refusal) return fields
   const parameters = await findParameters(given, context, input)
-  if (parameters instanceof Refusal) return parameters
   const more = await row.body?.(context, input)
-  if (more instanceof Refusal) return more
   const question = row.confirm && isAsked(context, input) ? await row.confirm(context, input, parameters) : undefined
-  if (question instanceof Refusal) return question
-  const declined = question === undefined ? undefined : await confirm(context, input, question)
-  if (declined) return declined
+  if (question !== undefined) await confirm(context, input, question)
   // If two options fill one field, errors name the one that was typed.
   const typedLast = given.toSorted((a, b) => Number(isGiven(a)) - Number(isGiven(b)))
   const typed = typedLast.flatMap(({ destination: { field }, label }) => (field === undefined ? [] : [[field, label]]))
@@ -214,15 +198,14 @@ function givenValues<Name extends OperationName>(row: Row<Name>, input: CommandI
   return [...positionals, ...options]
 }
 
-function readFields(given: readonly Given[], now: number): Record<string, unknown> | Refusal {
+function readFields(given: readonly Given[], now: number): Record<string, unknown> {
   const fields: Record<string, unknown> = {}
   for (const { label, destination, value, isSwitchedOn } of given) {
     const { field, read, set, isRequired } = destination
     if (field === undefined) continue
-    if (value === undefined && isRequired) return usageRefusal(`${label} is missing.`)
+    if (value === undefined && isRequired) throw usageRefusal(`${label} is missing.`)
     if (value === undefined && !isSwitchedOn) continue
     const result = isSwitchedOn ? set : typeof value === 'string' && read ? read(value, label, now) : value
-    if (result instanceof Refusal) return result
     const [outer = '', inner] = field.split('.')
     if (inner === undefined) fields[outer] = result
     else fields[outer] = { ...(fields[outer] as object | undefined), [inner]: result }
@@ -235,7 +218,7 @@ async function findParameters(
   given: readonly Given[],
   { api }: CommandContext,
   input: CommandInput,
-): Promise<Parameters | Refusal> {
+): Promise<Parameters> {
   const parameters: Record<string, string> = {}
   for (const [parameter, sources] of Map.groupBy(given, ({ destination }) => destination.parameter)) {
     if (parameter === undefined) continue
@@ -250,7 +233,6 @@ async function findParameters(
       : kind === 'workspace'
         ? await findWorkspace(api, text)
         : (text ?? '')
-    if (id instanceof Refusal) return id
     parameters[parameter] = id
   }
   return parameters

@@ -11,7 +11,7 @@ import type { Sql } from '../store/sql.ts'
 import { StartRefusal } from '../store/start-refusal.ts'
 import type { CommandContext } from './command.ts'
 import { exitCodes, Refusal } from './refusal.ts'
-import { shownCount } from './table.ts'
+import { shownCount } from './values.ts'
 
 /** Long enough for a checkpoint on a slow disk. */
 const busyTimeoutMs = 5000
@@ -37,25 +37,25 @@ export async function openReadOnly(url: string | undefined, dataFolder: string):
 }
 
 /** Tables of another version cannot be checked by this version's rules. */
-async function ageRefusal({ sql }: Database, whole: string): Promise<Refusal | undefined> {
+async function refuseOtherVersion({ sql }: Database, whole: string): Promise<void> {
   const { pending, unknown } = await readMigrationState(sql)
   if (unknown.length > 0) {
     const what = `${whole} were upgraded by a newer Tollgate (${unknown.join(', ')}); check them with that version.`
-    return new Refusal(exitCodes.failed, what)
+    throw new Refusal(exitCodes.failed, what)
   }
-  if (pending === 0) return undefined
+  if (pending === 0) return
   const what = `${whole} are of an older Tollgate; they can be checked once this one has started on them.`
-  return new Refusal(exitCodes.failed, what, 'npm start')
+  throw new Refusal(exitCodes.failed, what, 'npm start')
 }
 
 export type OnProgress = (done: number, total: number) => void
 
-/** Runs a check over the database, with progress on a terminal; a Refusal if it cannot be read. */
+/** Runs a check over the database, with progress on a terminal. */
 export async function goThrough<T>(
   { settings, terminal }: CommandContext,
   names: { readonly whole: string; readonly parts: string },
   work: (database: Database, onProgress: OnProgress) => Promise<T>,
-): Promise<T | Refusal> {
+): Promise<T> {
   const onProgress: OnProgress = (done, total) => {
     if (!terminal.isWatched) return
     terminal.complain(`\r\u001b[Kchecking ${names.parts}: ${shownCount(done)} of ${shownCount(total)}`)
@@ -63,15 +63,17 @@ export async function goThrough<T>(
   try {
     const database = await openReadOnly(settings.databaseUrl?.reveal(), settings.dataFolder)
     try {
-      return (await ageRefusal(database, names.whole)) ?? (await work(database, onProgress))
+      await refuseOtherVersion(database, names.whole)
+      return await work(database, onProgress)
     } finally {
       if (terminal.isWatched) terminal.complain('\r\u001b[K')
       await database.close()
     }
   } catch (thrown) {
     const attempt = 'TOLLGATE_DATA=FOLDER or DATABASE_URL=postgres://… of the gateway'
-    if (thrown instanceof StartRefusal) return new Refusal(exitCodes.failed, thrown.message, attempt)
+    if (thrown instanceof Refusal) throw thrown
+    if (thrown instanceof StartRefusal) throw new Refusal(exitCodes.failed, thrown.message, attempt)
     const what = `${names.whole} cannot be read: ${thrown instanceof Error ? thrown.message : String(thrown)}`
-    return new Refusal(exitCodes.failed, what, attempt)
+    throw new Refusal(exitCodes.failed, what, attempt)
   }
 }

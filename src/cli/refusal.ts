@@ -12,27 +12,48 @@ export const exitCodes = {
 
 export type ExitCode = (typeof exitCodes)[keyof typeof exitCodes]
 
-/** Returned, not thrown: an expected outcome of every call. */
-export class Refusal {
+/** Thrown anywhere in a command; `runCommand` prints it. */
+export class Refusal extends Error {
   constructor(
     readonly exit: ExitCode,
-    readonly message: string,
+    message: string,
     /** A command or a setting, as one would type it. */
     readonly attempt?: string,
-  ) {}
+  ) {
+    super(message)
+  }
+
+  /** Every refusal suggests something to try, at least the command's help. */
+  text(otherwise: string): string {
+    return `tollgate: ${this.message}\nTry: ${this.attempt ?? otherwise}\n`
+  }
 }
 
 export function usageRefusal(message: string, attempt?: string): Refusal {
   return new Refusal(exitCodes.usage, message, attempt)
 }
 
-/** If the object does not exist, suggests the command that lists those that do. */
-export function orListedBy<Answer>(answer: Answer | Refusal, attempt: string): Answer | Refusal {
-  const isMissing = answer instanceof Refusal && answer.exit === exitCodes.notFound
-  return isMissing ? new Refusal(answer.exit, answer.message, attempt) : answer
+/** The result, or the refusal it ended in. */
+export async function tryTo<Result>(work: Promise<Result> | (() => Result)): Promise<Result | Refusal> {
+  try {
+    return work instanceof Promise ? await work : work()
+  } catch (thrown) {
+    if (thrown instanceof Refusal) return thrown
+    throw thrown
+  }
 }
 
-/** Every refusal suggests something to try, at least the command's help. */
-export function refusalText({ message, attempt }: Refusal, otherwise: string): string {
-  return `tollgate: ${message}\nTry: ${attempt ?? otherwise}\n`
+/** The result, or undefined if it was refused: for calls that only add to what is printed. */
+export async function ifPossible<Result>(work: Promise<Result> | (() => Result)): Promise<Result | undefined> {
+  const result = await tryTo(work)
+  return result instanceof Refusal ? undefined : result
+}
+
+/** If the object does not exist, suggests the command that lists those that do. */
+export async function listedBy<Result>(attempt: string | undefined, work: Promise<Result>): Promise<Result> {
+  const result = await tryTo(work)
+  if (!(result instanceof Refusal)) return result
+  throw attempt !== undefined && result.exit === exitCodes.notFound
+    ? new Refusal(result.exit, result.message, attempt)
+    : result
 }

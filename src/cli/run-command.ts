@@ -2,12 +2,12 @@
 
 import { type ClientSettings, type RefusedClientSettings, readClientSettings } from '../config/client-settings.ts'
 import { type ConfigInputs, readProcess } from '../config/config.ts'
-import { formatFault } from '../config/fault.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { builtInProviderIds, providerVariables } from '../providers/registry.ts'
 import { createApiClient } from './api-client.ts'
 import type { ManagementCall } from './arguments.ts'
-import { exitCodes, Refusal, refusalText } from './refusal.ts'
+import { faultLines } from './command.ts'
+import { exitCodes, Refusal, tryTo } from './refusal.ts'
 import { processTerminal } from './terminal.ts'
 
 export function configInputs(): ConfigInputs {
@@ -23,9 +23,9 @@ export interface RunCommandOptions {
 export async function runCommand(call: ManagementCall, { inputs, clock }: RunCommandOptions): Promise<number> {
   const settings = settingsFor(call, inputs)
   if ('faults' in settings) {
-    const lines = settings.faults.map((fault) => `  ${formatFault(fault)}`).join('\n')
-    process.stderr.write(`tollgate: the gateway cannot be found, the configuration is wrong:\n${lines}\n`)
-    process.stderr.write('Try: mend them, or TOLLGATE_URL=http://HOST:PORT of a gateway that runs\n')
+    const message = `the gateway cannot be found, because the configuration is wrong:${faultLines(settings.faults)}`
+    const attempt = 'correct it, or TOLLGATE_URL=http://HOST:PORT of a running gateway'
+    process.stderr.write(new Refusal(exitCodes.failed, message).text(attempt))
     return exitCodes.failed
   }
   warnOfFaults(call, settings)
@@ -44,10 +44,9 @@ function settingsFor({ definition }: ManagementCall, inputs: ConfigInputs): Clie
 function warnOfFaults({ definition }: ManagementCall, { doubts, url, dataFolder }: ClientSettings): void {
   const shown = doubts.filter(({ isMissingHere }) => isMissingHere !== true)
   if (shown.length === 0 || definition.isLocal) return
-  const place = definition.isOffline ? `the data folder is taken to be ${dataFolder}` : `it is looked for at ${url}`
-  const lines = shown.map((fault) => `  ${formatFault(fault)}\n`).join('')
+  const place = definition.isOffline ? `using the data folder ${dataFolder}` : `looking for it at ${url}`
   process.stderr.write(
-    `tollgate: the configuration is wrong. A running gateway keeps the last good one; ${place}.\n${lines}`,
+    `tollgate: the configuration is wrong. A running gateway keeps the last good one; ${place}.${faultLines(shown)}\n`,
   )
 }
 
@@ -55,11 +54,11 @@ async function runWith(
   { definition, input, json }: ManagementCall,
   settings: ClientSettings,
   { inputs, clock }: RunCommandOptions,
-) {
+): Promise<number> {
   const terminal = processTerminal(settings.allowsColor)
   const api = createApiClient(settings)
-  const refusal = await definition.run({ settings, inputs, api, terminal, clock, json }, input)
+  const refusal = await tryTo(definition.run({ settings, inputs, api, terminal, clock, json }, input))
   if (!(refusal instanceof Refusal)) return exitCodes.done
-  terminal.complain(refusalText(refusal, `tollgate ${definition.words.join(' ')} --help`))
+  terminal.complain(refusal.text(`tollgate ${definition.words.join(' ')} --help`))
   return refusal.exit
 }

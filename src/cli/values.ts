@@ -1,25 +1,27 @@
-// Values of arguments and options that need more than their text: amounts, counts, spans and times. Each function returns
-// the value or a refusal that names the option.
+// Values as people type them and as they read them. The functions that read a value throw a refusal that names the option.
+// Columns are aligned by display width, not by the number of characters, and text from outside cannot move the cursor or
+// colour the screen. Amounts stay exact to the last digit.
 
+import type { AnswerOf } from '../api/client.ts'
 import { isoTime } from '../kernel/clock.ts'
 import { formatUsd, parseUsd } from '../kernel/money.ts'
-import type { CommandInput, OptionDefinition } from './command.ts'
-import { type Refusal, usageRefusal } from './refusal.ts'
+import { usageRefusal } from './refusal.ts'
 
 /** `label` is the argument or option as typed. */
-export type ReadValue = (text: string, label: string, now: number) => string | number | Refusal
+export type ReadValue = (text: string, label: string, now: number) => string | number
 
 /** `25`, `$25.00` → `25.00`, as the API takes it. */
-export function readAmount(text: string, label: string): string | Refusal {
+export function readAmount(text: string, label: string): string {
   const amount = parseUsd(text.replace(/^\$/, ''))
   if (amount !== undefined && amount > 0n) return formatUsd(amount)
-  if (amount !== undefined) return usageRefusal(`${label} must be above zero, not "${text}".`)
-  return usageRefusal(`${label} must be an amount in USD such as 25 or 0.50, not "${text}".`)
+  if (amount !== undefined) throw usageRefusal(`${label} must be above zero, not "${text}".`)
+  throw usageRefusal(`${label} must be an amount in USD such as 25 or 0.50, not "${text}".`)
 }
 
-export function readCount(text: string, label: string): number | Refusal {
+export function readCount(text: string, label: string): number {
   const count = /^[0-9]{1,15}$/.test(text) ? Number(text) : 0
-  return count >= 1 ? count : usageRefusal(`${label} must be a whole number of at least 1, not "${text}".`)
+  if (count >= 1) return count
+  throw usageRefusal(`${label} must be a whole number of at least 1, not "${text}".`)
 }
 
 const unitSeconds: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3600, d: 86_400, w: 604_800 }
@@ -31,18 +33,20 @@ export function parseSpan(text: string): number | undefined {
   return match && unit !== undefined ? Number(match[1]) * unit : undefined
 }
 
-export function readSpan(text: string, label: string): number | Refusal {
-  return parseSpan(text) ?? usageRefusal(`${label} must be a span such as 15m, 1h or 7d, not "${text}".`)
+export function readSpan(text: string, label: string): number {
+  const seconds = parseSpan(text)
+  if (seconds !== undefined) return seconds
+  throw usageRefusal(`${label} must be a span such as 15m, 1h or 7d, not "${text}".`)
 }
 
 /** A span from now, a day (its start, UTC) or a time → ISO 8601. */
-export function readTime(text: string, label: string, now: number): string | Refusal {
+export function readTime(text: string, label: string, now: number): string {
   const seconds = parseSpan(text)
   if (seconds !== undefined) return isoTime(now + seconds * 1000)
   const isTime = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d))?$/.test(text)
   const at = isTime ? Date.parse(text) : Number.NaN
   if (!Number.isNaN(at)) return isoTime(at)
-  return usageRefusal(`${label} must be a span such as 30d, a day such as 2027-01-31 or a time with Z, not "${text}".`)
+  throw usageRefusal(`${label} must be a span such as 30d, a day such as 2027-01-31 or a time with Z, not "${text}".`)
 }
 
 /** With the field of the API each sets. */
@@ -54,9 +58,93 @@ export const limitFields = {
   'spend-per-month': { value: 'USD', help: 'spend per UTC month', field: 'spend_per_month', read: readAmount },
 } as const
 
-export const listLimitOption: OptionDefinition = { value: 'N', help: 'maximum number of items (20)' }
+type Cell<Item> = (item: Item) => string | number | null | undefined
+/** `right` aligns numbers; a missing value is shown as a dash. */
+export type Columns<Item> = readonly (readonly [title: string, cell: Cell<Item>, align?: 'right'])[]
 
-export function readListLimit(input: CommandInput): number | Refusal {
-  const text = input.text('limit')
-  return text === undefined ? 20 : readCount(text, '--limit')
+/** The last column is not padded. */
+export function renderTable<Item>(
+  columns: Columns<Item>,
+  items: readonly Item[],
+  { color }: { readonly color: boolean },
+): string {
+  const cells = items.map((item) => columns.map(([, cell]) => cleanText(String(cell(item) ?? '–'))))
+  const widths = columns.map(([title], at) =>
+    Math.max(...[title, ...cells.map((row) => row[at] ?? '')].map((text) => Bun.stringWidth(text))),
+  )
+  const line = (texts: readonly string[]): string =>
+    texts
+      .map((text, at) => padded(text, widths[at] ?? 0, columns[at]?.[2]))
+      .join('  ')
+      .trimEnd()
+  const head = line(columns.map(([title]) => title))
+  return [color ? bold(head) : head, ...cells.map(line), ''].join('\n')
+}
+
+/** Names and values below each other, indented. */
+export function renderFacts(facts: readonly (readonly [name: string, value: string | undefined])[]): string {
+  const known = facts.flatMap(([name, value]) => (value === undefined ? [] : [[name, value] as const]))
+  const width = Math.max(...known.map(([name]) => Bun.stringWidth(name)))
+  return known.map(([name, value]) => `  ${padded(name, width, undefined)}  ${cleanText(value)}\n`).join('')
+}
+
+export function padded(text: string, width: number, align: 'right' | undefined): string {
+  const space = ' '.repeat(Math.max(0, width - Bun.stringWidth(text)))
+  return align === 'right' ? space + text : text + space
+}
+
+/** Makes control characters and those that change the writing direction visible. */
+export function cleanText(text: string): string {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what must not reach the terminal
+  return text.replace(/[\u0000-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g, '\ufffd')
+}
+
+export function bold(text: string): string {
+  return `\u001b[1m${text}\u001b[22m`
+}
+
+/** `4.5` → `$4.50`; absent = a dash. */
+export function shownUsd(amount: string | null | undefined): string {
+  return amount == null || amount === '' ? '–' : `$${amount}`
+}
+
+/** `2026-11-15T01:02:03.004Z` → `2026-11-15 01:02:03`; the gateway's times are UTC. */
+export function shownTime(iso: string | null | undefined): string {
+  const match = /^(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)/.exec(iso ?? '')
+  return match ? `${match[1]} ${match[2]}` : '–'
+}
+
+/** 12345 → `12,345`, the same on every machine. */
+export function shownCount(count: number | bigint | null | undefined): string {
+  return count == null ? '–' : String(count).replace(/\B(?=(\d{3})+(?!\d))/g, ',')
+}
+
+/** `1 wallet`, `2 wallets`. */
+export function counted(count: number | bigint, noun: string): string {
+  return `${shownCount(count)} ${noun}${count === 1 || count === 1n ? '' : 's'}`
+}
+
+export function shownMs(milliseconds: number | null | undefined): string {
+  if (milliseconds == null) return '–'
+  return milliseconds < 10_000 ? `${Math.round(milliseconds)} ms` : `${(milliseconds / 1000).toFixed(1)} s`
+}
+
+export function shownModels({ models }: { readonly models?: readonly string[] | null }): string {
+  return models == null ? 'all' : models.join(', ')
+}
+
+type Limits = AnswerOf<'putKeyLimits'>
+
+/** `60 rpm, $5.00/day`, or `none`. */
+export function shownLimits(limits: Limits | null | undefined): string {
+  const { requests_per_minute: rpm, tokens_per_minute: tpm, concurrent_requests: concurrent } = limits ?? {}
+  const { spend_per_day: day, spend_per_month: month } = limits ?? {}
+  const parts = [
+    rpm != null && `${shownCount(rpm)} rpm`,
+    tpm != null && `${shownCount(tpm)} tpm`,
+    concurrent != null && `${shownCount(concurrent)} at once`,
+    day != null && `$${day}/day`,
+    month != null && `$${month}/month`,
+  ].filter((part) => part !== false)
+  return parts.length === 0 ? 'none' : parts.join(', ')
 }

@@ -4,9 +4,9 @@ import type { Dialect } from '../dialects/dialect.ts'
 import { Failure, invalidRequest } from '../kernel/failure.ts'
 import { createId, type RequestId } from '../kernel/ids.ts'
 import { nearestNames } from '../kernel/nearest.ts'
-import { requestIdHeaders } from '../pipeline/answer-headers.ts'
-import type { Connection } from '../pipeline/connection.ts'
-import type { Generate } from '../pipeline/generate.ts'
+import { requestIdHeaders } from '../pipeline/headers.ts'
+import type { Connection } from '../pipeline/request.ts'
+import type { RunRequest } from '../pipeline/run.ts'
 import { metricsPath } from './metrics.ts'
 import { type StripePayments, webhookPath } from './payments/stripe.ts'
 import { pathOf, publicPath, segmentsMax } from './request.ts'
@@ -20,8 +20,8 @@ export interface SocketControl {
 export interface HandlerDependencies {
   readonly chat: Dialect
   readonly messages: Dialect
-  readonly generate: Generate
-  readonly countTokens: Generate
+  readonly generate: RunRequest
+  readonly countTokens: RunRequest
   readonly models: {
     list(request: Request, surface: Dialect, address: string | undefined): Promise<Response>
     retrieve(request: Request, surface: Dialect, address: string | undefined, encodedId: string): Promise<Response>
@@ -68,7 +68,7 @@ export function createHandler(deps: HandlerDependencies): Handler {
       return refuse(surface, deps.onDefect(error, id), id)
     }
   }
-  const generation = (run: Generate, surface: Dialect) => (request: Request, server: SocketControl) => {
+  const generation = (run: RunRequest, surface: Dialect) => (request: Request, server: SocketControl) => {
     if (request.method !== 'POST') return refuse(surface, wrongMethod(request, 'POST'))
     const unready = deps.notReady() ?? deps.overloaded?.()
     if (unready) return withClose(refuse(surface, unready))

@@ -1,4 +1,4 @@
-// Money in integers. Amounts are nano-dollars (10⁻⁹ $), prices pico-dollars (10⁻¹² $) per token or search; no float touches either.
+// Money in integers. Amounts are nano-dollars (10⁻⁹ $), prices pico-dollars (10⁻¹² $) per token or other unit; no float touches either.
 
 declare const unit: unique symbol
 export type Nano = bigint & { readonly [unit]: 'nano-dollar' }
@@ -23,14 +23,14 @@ export function formatPrice(price: Pico): string {
 
 const thousand = 1000n
 
-/** `"10.00"` (USD per thousand searches) → 10 000 000 000 pico-dollars per search; undefined if it is not such a decimal. */
-export function parseSearchPrice(text: string): Pico | undefined {
+/** `"10.00"` (USD per thousand units) → 10 000 000 000 pico-dollars per unit; undefined if it is not such a decimal. */
+export function parsePricePerThousand(text: string): Pico | undefined {
   const price = parsePrice(text)
   return price === undefined ? undefined : ((price * thousand) as Pico)
 }
 
-/** The reverse of parseSearchPrice. */
-export function formatSearchPrice(price: Pico): string {
+/** The reverse of parsePricePerThousand. */
+export function formatPricePerThousand(price: Pico): string {
   return decimal(price, 9)
 }
 

@@ -14,7 +14,7 @@ const samples: readonly [name: string, text: string][] = [
   ['English prose', file('docs/decisions/0002-one-package-one-process.md')],
   ['a licence', file('LICENSE')],
   ['Markdown with tables', file('ARCHITECTURE.md')],
-  ['TypeScript', file('src/pipeline/generate.ts')],
+  ['TypeScript', file('src/pipeline/run.ts')],
   ['TypeScript, dense', file('src/wire/json-scanner.ts')],
   ['indented JSON', file('tollgate.schema.json')],
   ['JSON on one line', JSON.stringify(JSON.parse(file('tollgate.schema.json')))],

@@ -1,5 +1,6 @@
-// What a generation consumed, in buckets that never overlap; every price, limit and usage object is made from these.
-// Absent is not zero: a bucket nobody reported is undefined where the type allows it.
+// What a generation consumed, by bucket: the table below names every quantity that is counted and priced. Prices, holds,
+// charges, receipts, the API, the command line and the pages iterate over it. Absent is not zero: an optional count that
+// was not reported is undefined.
 
 export interface TokenCounts {
   /** Input tokens that were neither read from nor written to a cache. */
@@ -11,38 +12,183 @@ export interface TokenCounts {
   readonly cacheWriteLongTokens: number
   /** Reasoning included. */
   readonly outputTokens: number
-  /** The part of inputTokens that is sound, which a price may set apart; absent = none, or nobody said so. */
+  /** The audio part of inputTokens; absent = none, or not reported. */
   readonly audioInputTokens?: number
-  /** The same of cacheReadTokens. */
+  /** The audio part of cacheReadTokens. */
   readonly audioCacheReadTokens?: number
-  /** The same of outputTokens. */
+  /** The audio part of outputTokens. */
   readonly audioOutputTokens?: number
 }
 
-export interface Usage extends TokenCounts {
-  /** Summaries of the conversation that the provider made on the way, each read and written by itself; absent = none. */
+/** Quantities that are charged per use rather than per token. Absent = none. */
+export interface UnitCounts {
+  /** Web searches that the provider ran and bills one by one. */
+  readonly webSearches?: number
+}
+
+/** Circumstances that multiply the price of every token. */
+export interface UsageFlags {
+  /** The provider reports that it kept the work in the United States; absent = it does not. */
+  readonly isUsOnly?: true
+}
+
+export interface Usage extends TokenCounts, UnitCounts, UsageFlags {
+  /** Summaries of the conversation that the provider made on the way, each with its own prompt and output. */
   readonly summaries?: readonly TokenCounts[]
   /** Informative part of outputTokens; undefined = not reported. */
   readonly reasoningTokens?: number
-  /** Searches of the web that the provider ran and bills one by one; absent = none. */
-  readonly webSearches?: number
-  /** The provider says that it kept the work in the United States, which may cost more; absent = it does not. */
-  readonly isUsOnly?: true
-  /** Which of the cache buckets were reported; absent = all of them. One that nobody reported counts as 0. */
+  /** Which of the cache buckets were reported; absent = all of them. An unreported one counts as 0. */
   readonly cacheReported?: 'none' | 'reads'
-  /** Of an estimate: its input is what the provider counted, and only the output is a guess. */
+  /** Of an estimate: its input was counted by the provider, and only the output is a guess. */
   readonly inputReported?: true
   readonly source: 'reported' | 'estimated'
 }
 
-/** A larger count is a provider's mistake or an attack; it would overflow nothing, but it must not be billed. */
+interface TokenBucketInfo {
+  /** The field of a usage that counts it. */
+  readonly count: keyof TokenCounts
+  readonly side: 'input' | 'output'
+  /** The bucket whose count includes this one; its units are charged there unless the price has a row for the part. */
+  readonly partOf?: string
+  /** The bucket whose price applies where a price list leaves this one out. */
+  readonly fallback?: string
+  /** For tables and receipts. */
+  readonly label: string
+  /** For schemas and command line help. */
+  readonly meaning: string
+}
+
+interface UnitBucketInfo {
+  readonly count: keyof UnitCounts
+  /** Its name in JSON answers; a token bucket's is the bucket's with `_tokens`. */
+  readonly json: string
+  /** What a price is quoted for a thousand of. */
+  readonly unit: string
+  readonly label: string
+  readonly meaning: string
+}
+
+/**
+ * To add a price dimension, add its count to TokenCounts or UnitCounts, a row here, and the lines in a dialect's usage.ts
+ * that read it. Holds assume that any request may use a token bucket; pipeline code may rule it out (`mayUse`).
+ */
+export const buckets = {
+  input: {
+    count: 'inputTokens',
+    side: 'input',
+    label: 'Input',
+    meaning: 'Input tokens that touch no cache',
+  },
+  cache_read: {
+    count: 'cacheReadTokens',
+    side: 'input',
+    fallback: 'input',
+    label: 'Cache read',
+    meaning: 'Input tokens read from a cache',
+  },
+  cache_write: {
+    count: 'cacheWriteTokens',
+    side: 'input',
+    fallback: 'input',
+    label: 'Cache write',
+    meaning: 'Input tokens written to a short cache',
+  },
+  cache_write_1h: {
+    count: 'cacheWriteLongTokens',
+    side: 'input',
+    fallback: 'cache_write',
+    label: 'Cache write, 1 hour',
+    meaning: 'Input tokens written to a one-hour cache',
+  },
+  output: {
+    count: 'outputTokens',
+    side: 'output',
+    label: 'Output',
+    meaning: 'Output tokens, including reasoning',
+  },
+  audio_input: {
+    count: 'audioInputTokens',
+    side: 'input',
+    partOf: 'input',
+    label: 'Audio input',
+    meaning: 'Audio input tokens',
+  },
+  audio_cache_read: {
+    count: 'audioCacheReadTokens',
+    side: 'input',
+    partOf: 'cache_read',
+    fallback: 'audio_input',
+    label: 'Audio cache read',
+    meaning: 'Audio tokens read from a cache',
+  },
+  audio_output: {
+    count: 'audioOutputTokens',
+    side: 'output',
+    partOf: 'output',
+    label: 'Audio output',
+    meaning: 'Audio output tokens',
+  },
+  web_search: {
+    count: 'webSearches',
+    json: 'web_searches',
+    unit: 'searches',
+    label: 'Web searches',
+    meaning: 'Web searches run by the provider',
+  },
+} as const satisfies Record<string, TokenBucketInfo | UnitBucketInfo>
+
+export type Bucket = keyof typeof buckets
+type BucketsWith<Info> = { [Name in Bucket]: (typeof buckets)[Name] extends Info ? Name : never }[Bucket]
+export type TokenBucket = BucketsWith<{ side: string }>
+export type UnitBucket = BucketsWith<{ unit: string }>
+/** Token buckets that another one includes. */
+export type PartBucket = BucketsWith<{ partOf: string }>
+/** Token buckets that never overlap; every price has them. */
+export type WholeBucket = Exclude<TokenBucket, PartBucket>
+
+interface Named<Name> {
+  readonly bucket: Name
+}
+const named = Object.entries(buckets).map(([bucket, info]) => ({ bucket, ...info }))
+export const tokenBuckets = named.filter((info) => 'side' in info) as unknown as readonly (Named<TokenBucket> &
+  TokenBucketInfo & { readonly partOf?: WholeBucket; readonly fallback?: TokenBucket })[]
+export const unitBuckets = named.filter((info) => 'unit' in info) as unknown as readonly (Named<UnitBucket> &
+  UnitBucketInfo)[]
+export const wholeBuckets = tokenBuckets.filter(
+  ({ partOf }) => partOf === undefined,
+) as readonly ((typeof tokenBuckets)[number] & Named<WholeBucket>)[]
+
+/** In the order in which price lists write them: the two that every list has come first. */
+export const listedBuckets = [
+  ...tokenBuckets.filter(({ bucket }) => isRequiredInLists(bucket)),
+  ...tokenBuckets.filter(({ bucket }) => !isRequiredInLists(bucket)),
+]
+
+/** Any other bucket has a fallback or is part of another one. */
+export function isRequiredInLists(bucket: TokenBucket): bucket is 'input' | 'output' {
+  return bucket === 'input' || bucket === 'output'
+}
+
+/** What multiplies the price of every token, and the flag of a usage that says so. */
+export const factors = {
+  us_only: {
+    flag: 'isUsOnly',
+    label: 'US-only processing, all tokens',
+    meaning: 'Factor on token prices for work kept in the United States',
+  },
+} as const satisfies Record<string, { flag: keyof UsageFlags; label: string; meaning: string }>
+
+export type FactorName = keyof typeof factors
+export const factorNames = Object.keys(factors) as FactorName[]
+
+/** A larger count is a provider's mistake or an attack. It would not overflow, but it must not be billed. */
 export const tokensMax = 2 ** 31
 
 export function totalInputTokens(usage: TokenCounts): number {
   return usage.inputTokens + usage.cacheReadTokens + usage.cacheWriteTokens + usage.cacheWriteLongTokens
 }
 
-/** A usage of which only the input is known, and that only roughly. */
+/** A usage of which only the input is known, as an estimate. */
 export function estimatedInput(inputTokens: number): Usage {
   return {
     inputTokens,
@@ -55,37 +201,37 @@ export function estimatedInput(inputTokens: number): Usage {
   }
 }
 
-/** More than this in one answer is a provider's mistake, too. */
+/** More than this in one answer is a provider's mistake. */
 export const webSearchesMax = 1000
 
-/** What `webSearches` is, spread into a usage, as an untrusted party wrote it. */
+/** `webSearches` from an untrusted count, to spread into a usage. */
 export function webSearchReport(value: unknown): { readonly webSearches?: number } {
   const count = tokenCount(value)
   return count === undefined || count === 0 ? {} : { webSearches: count }
 }
 
-/** What a provider says of sound, as an untrusted party wrote it. */
-export interface HeardCounts {
-  /** Of the whole prompt, with what came from a cache. */
+/** Audio tokens as a provider reports them, untrusted. */
+export interface ReportedAudio {
+  /** In the whole prompt, including the cached part. */
   readonly prompt: unknown
-  /** Of what came from a cache; absent = nobody says. */
+  /** In the cached part; absent = not reported. */
   readonly cacheRead?: unknown
   readonly output: unknown
 }
 
 type AudioCounts = Pick<TokenCounts, 'audioInputTokens' | 'audioCacheReadTokens' | 'audioOutputTokens'>
 
-const nothingHeard: AudioCounts = {}
+const noAudio: AudioCounts = {}
 
-/** Which parts of the counts are sound, spread into a usage. A cache gives text where nobody says otherwise. */
+/** The audio parts of the counts, to spread into a usage. Cached tokens are text unless the provider says otherwise. */
 export function audioReport(
   counts: Pick<TokenCounts, 'inputTokens' | 'cacheReadTokens' | 'outputTokens'>,
-  heard: HeardCounts,
+  audio: ReportedAudio,
 ): AudioCounts {
-  const prompt = tokenCount(heard.prompt) ?? 0
-  const output = Math.min(counts.outputTokens, tokenCount(heard.output) ?? 0)
-  if (prompt === 0 && output === 0) return nothingHeard
-  const fromCache = tokenCount(heard.cacheRead) ?? Math.max(0, prompt - counts.inputTokens)
+  const prompt = tokenCount(audio.prompt) ?? 0
+  const output = Math.min(counts.outputTokens, tokenCount(audio.output) ?? 0)
+  if (prompt === 0 && output === 0) return noAudio
+  const fromCache = tokenCount(audio.cacheRead) ?? Math.max(0, prompt - counts.inputTokens)
   const cacheRead = Math.min(counts.cacheReadTokens, prompt, fromCache)
   const input = Math.min(counts.inputTokens, prompt - cacheRead)
   return {
@@ -95,12 +241,12 @@ export function audioReport(
   }
 }
 
-/** A token count as an untrusted party wrote it: an integer in range, or undefined. */
+/** An untrusted token count: an integer in range, or undefined. */
 export function tokenCount(value: unknown): number | undefined {
   return typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= tokensMax ? value : undefined
 }
 
-/** What `cacheReported` is, spread into a usage, for counts that may be missing. */
+/** `cacheReported` for counts that may be missing, to spread into a usage. */
 export function cacheReport(
   reads: number | undefined,
   writes: number | undefined,

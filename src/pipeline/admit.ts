@@ -1,23 +1,22 @@
-// The first steps of every call that names a model: who calls, what they sent, how much they may, and where it could go.
-// Each can end the call; nothing has been sent to a provider yet.
+// The first steps of every call that names a model: authenticate, read the body, read the envelope, check limits, plan the
+// routes. Each may end the request; nothing has been sent to a provider yet.
 
 import type { Envelope } from '../dialects/canonical/translation.ts'
+import type { Dialect } from '../dialects/dialect.ts'
 import { Failure, invalidRequest } from '../kernel/failure.ts'
 import { type Limiter, limitFailure, type Refused } from '../limits/limiter.ts'
 import type { Candidate } from '../routing/candidate.ts'
 import { candidateRecords } from '../routing/explain-plan.ts'
 import type { Health } from '../routing/health/health.ts'
-import type { HealthPlan } from '../routing/health/plan-with-health.ts'
 import type { RetryBudget } from '../routing/health/retry-budget.ts'
 import type { StickyRoutes } from '../routing/health/sticky.ts'
-import type { Offer, OfferedModel } from '../routing/offer.ts'
+import type { Offer } from '../routing/offer.ts'
 import { allowsSource, sourceFailure } from '../tenancy/allowlist.ts'
 import type { Caller } from '../tenancy/caller.ts'
 import type { CredentialCache } from '../tenancy/credentials.ts'
 import type { BodyRoom } from '../wire/body-room.ts'
 import { BodyFault, readBody } from '../wire/read-body.ts'
-import { conversationKey } from './conversation-key.ts'
-import type { Story } from './story.ts'
+import type { GatewayRequest } from './request.ts'
 
 export interface AdmitDependencies {
   authenticate(headers: Headers): Caller | Failure | Promise<Caller | Failure>
@@ -26,126 +25,147 @@ export interface AdmitDependencies {
   readonly health: Pick<Health, 'plan'>
   readonly budget: Pick<RetryBudget, 'level'>
   readonly sticky: Pick<StickyRoutes, 'find'>
-  /** What the configuration in force offers. */
+  /** What the current configuration offers. */
   offer(): Offer
   readonly bodyBytesMax: number
-  /** For all bodies that are on their way. */
+  /** Memory for all bodies that are being read. */
   readonly bodyRoom: BodyRoom
   /** A number in [0, 1). */
   random(): number
 }
 
-export interface Admitted {
-  readonly caller: Caller
-  readonly envelope: Envelope
-  readonly model: OfferedModel
-  readonly plan: HealthPlan<Candidate>
-  /** Names the conversation for its prompt cache; undefined where no choice of routes could lose one. */
-  readonly conversation: string | undefined
-}
-
-/** The dialect's reader for the kind of call at hand. */
+/** Reads the envelope of the kind of call. */
 export type ReadEnvelope = (body: Uint8Array<ArrayBuffer>, headers: Headers) => Envelope | Failure
 
-/** What counts against a limit until the real number is known; 0 for a call that generates nothing. */
-export type EstimateTokens = (envelope: Envelope, model: OfferedModel) => number
+/** Tokens that count against limits until the usage is known; 0 for a call that generates nothing. */
+export type EstimateTokens = (request: GatewayRequest) => number
 
-/** A little different for everyone, or all would come back at once. */
+/** Spread, so that refused clients do not all return at once. */
 const retryMinMs = 1_000
 const retrySpreadMs = 2_000
 
-/** Characters of what a client calls itself that are kept. */
+/** Characters of the user agent that are recorded. */
 const clientMax = 100
 
+/** Fills in the request's caller, envelope, model and plan; returns why it is refused, or undefined. */
 export async function admit(
   deps: AdmitDependencies,
-  request: Request,
-  story: Story,
+  request: GatewayRequest,
   readEnvelope: ReadEnvelope,
   estimateTokens: EstimateTokens,
-): Promise<Admitted | Failure> {
-  const { record, surface } = story
-  const { headers } = request
-  // A key seen in the last seconds is known without asking the database, and then there is nothing to wait for.
+): Promise<Failure | undefined> {
+  const { record, surface, http } = request
+  const { headers } = http
+  // Without a promise for a key that is in the cache.
   const known = deps.authenticate(headers)
   const caller = known instanceof Promise ? await known : known
   if (caller instanceof Failure) return caller
-  record.caller = caller
+  request.caller = record.caller = caller
   record.client = headers.get('user-agent')?.slice(0, clientMax)
   if (caller.sources) {
-    const address = story.connection.address()
+    const address = request.connection.address()
     if (!allowsSource(caller, address)) return sourceFailure(caller, address)
   }
 
-  // Before the body: a caller without a place for one more request must not make us hold what it sends. Whatever ends the
-  // story from here on ends the arrival, and so counts a request that could not be served.
+  // Before the body: a caller at its concurrency limit must not make us buffer what it sends. Every end of the request
+  // from here on ends the arrival, and so counts a request that could not be served.
   const arrival = caller.limits.length === 0 ? undefined : deps.limiter.arrive(caller.limits)
-  if (arrival?.kind === 'refused') return overLimit(story, caller, arrival)
-  story.admission = arrival
+  if (arrival?.kind === 'refused') return overLimit(request, arrival)
+  request.admission = arrival
 
   const refused = refusedMediaType(headers) ?? refusedEncoding(headers)
   if (refused) return refused
-  const body = await readBody(request, { bytesMax: deps.bodyBytesMax, room: deps.bodyRoom })
+  const body = await readBody(http, { bytesMax: deps.bodyBytesMax, room: deps.bodyRoom })
   if (body instanceof BodyFault) return bodyFailure(body, deps)
   const envelope = readEnvelope(body, headers)
   if (envelope instanceof Failure) return envelope
+  request.envelope = envelope
+  request.bodyBytes = envelope.body.length
   record.stream = envelope.stream
 
   const opened = deps.credentials.open(caller.workspaceId)
   const offer = deps.offer().with(opened instanceof Promise ? await opened : opened)
   const model = offer.find(caller, envelope.model)
   if (model instanceof Failure) return model
+  request.model = model
   record.model = model.id
   record.priceVersion = model.priceVersion
 
-  // Most keys have no limits, and then nobody asks how long the prompt is.
+  // Most keys have no limits, and then no tokens are estimated.
   if (arrival) {
-    const tokens = estimateTokens(envelope, model)
-    story.admission = undefined
+    const tokens = estimateTokens(request)
+    request.admission = undefined
     const counting = arrival.admit(tokens)
     const admission = counting instanceof Promise ? await counting : counting
-    if (admission.kind === 'refused') return overLimit(story, caller, admission)
-    story.limits = admission.state
-    story.admission = admission
+    if (admission.kind === 'refused') return overLimit(request, admission)
+    request.limits = admission.state
+    request.admission = admission
   }
 
-  const candidates = offer.candidates(model, surface, caller, envelope)
-  const planned = planOf(deps, story, caller, envelope, model, candidates)
-  record.candidates = candidateRecords(planned.plan)
-  return { caller, envelope, model, ...planned }
+  planRoutes(deps, request, offer.candidates(model, surface, caller, envelope))
+  record.candidates = candidateRecords(request.plan)
+  return undefined
 }
 
-function overLimit(story: Story, { keyName }: Caller, refused: Refused): Failure {
-  story.limits = refused.state
-  story.record.limitSource = `${refused.scope.kind} ${refused.limit}`
-  return limitFailure(refused, keyName)
-}
-
-function planOf(
+function planRoutes(
   { health, budget, sticky }: AdmitDependencies,
-  { surface }: Story,
-  caller: Caller,
-  envelope: Envelope,
-  model: OfferedModel,
+  request: GatewayRequest,
   candidates: readonly Candidate[],
-): Pick<Admitted, 'plan' | 'conversation'> {
-  if (candidates.length === 1) return { plan: health.plan(candidates), conversation: undefined }
-  const conversation = conversationKey(caller.workspaceId, model.id, surface, envelope)
-  const kept = conversation === undefined ? undefined : sticky.find(conversation)
-  const probes = budget.level() >= 1 ? 'on' : 'off'
-  return { plan: health.plan(candidates, { sticky: kept, probes, policy: model.routing }), conversation }
+): void {
+  if (candidates.length === 1) {
+    request.plan = health.plan(candidates)
+    return
+  }
+  const { caller, model, surface, envelope } = request
+  const key = conversationKey(caller.workspaceId, model.id, surface, envelope)
+  request.conversationKey = key
+  request.plan = health.plan(candidates, {
+    sticky: key === undefined ? undefined : sticky.find(key),
+    probes: budget.level() >= 1 ? 'on' : 'off',
+    policy: model.routing,
+  })
+}
+
+/** No provider caches less than about a thousand tokens. */
+const cacheableBytesMin = 4096
+/** Bytes hashed of each part; enough to distinguish conversations. */
+const hashedBytes = 1024
+
+/**
+ * Identifies a conversation by its beginning, so that its next turn goes to the route that has its prompt cache, and tool
+ * results go to the model that called the tool. undefined for short ones without tools, which no provider caches.
+ */
+export function conversationKey(
+  workspaceId: string,
+  modelId: string,
+  surface: Pick<Dialect, 'conversationSpans'>,
+  envelope: Envelope,
+): string | undefined {
+  // A tool loop has a key from its first call, because it will grow.
+  if (envelope.body.length < cacheableBytesMin && !envelope.offersTools) return undefined
+  let hash = 0n
+  for (const { start, end } of surface.conversationSpans(envelope)) {
+    hash = Bun.hash.wyhash(envelope.body.subarray(start, Math.min(end, start + hashedBytes)), hash)
+  }
+  return `${workspaceId} ${modelId} ${hash}`
+}
+
+function overLimit(request: GatewayRequest, refused: Refused): Failure {
+  request.limits = refused.state
+  request.record.limitSource = `${refused.scope.kind} ${refused.limit}`
+  return limitFailure(refused, request.caller.keyName)
 }
 
 function refusedMediaType(headers: Headers): Failure | undefined {
   const mediaType = headers.get('content-type')
-  // As nearly every client spells it.
+  // The spelling of nearly every client.
   if (mediaType === 'application/json') return undefined
   if (mediaType !== null && /^application\/(json|[a-z.-]+\+json)\s*(;|$)/i.test(mediaType)) return undefined
   const got = mediaType === null ? 'none was sent' : `got ${mediaType.slice(0, 100)}`
   return new Failure('UNSUPPORTED_MEDIA_TYPE', `Send the body with Content-Type: application/json; ${got}.`)
 }
 
-/** A packed body would have to be unpacked before it could be measured, and no official client sends one. */
+/** A compressed body would have to be decompressed before its size is known, and no official client sends one. */
 function refusedEncoding(headers: Headers): Failure | undefined {
   const encoding = headers.get('content-encoding')
   if (encoding === null || /^(identity)?$/i.test(encoding.trim())) return undefined
@@ -153,17 +173,18 @@ function refusedEncoding(headers: Headers): Failure | undefined {
   return new Failure('UNSUPPORTED_MEDIA_TYPE', `Send the body as it is, without Content-Encoding; got ${got}.`)
 }
 
-function bodyFailure({ reason }: BodyFault, { bodyBytesMax: bytesMax, random }: AdmitDependencies): Failure {
+function bodyFailure({ reason }: BodyFault, { bodyBytesMax, random }: AdmitDependencies): Failure {
   if (reason === 'aborted') return invalidRequest('The body ended before it was complete.')
   if (reason === 'no-room') {
     const why = 'Tollgate is being sent too many large requests at once to take this one. Retry in a moment.'
     return new Failure('OVERLOADED', why, { retryAfterMs: Math.round(retryMinMs + random() * retrySpreadMs) })
   }
-  return new Failure('PAYLOAD_TOO_LARGE', `The body is larger than this gateway takes (${size(bytesMax)}). Send less.`)
+  const message = `The body is larger than this gateway takes (${formatBytes(bodyBytesMax)}). Send less.`
+  return new Failure('PAYLOAD_TOO_LARGE', message)
 }
 
-/** Whole mebibytes as such, anything else to the byte: a rounded limit would be a wrong one. */
-function size(bytes: number): string {
+/** Whole mebibytes, or exact bytes: a rounded limit would be wrong. */
+function formatBytes(bytes: number): string {
   const mebibytes = bytes / 1024 / 1024
   return Number.isInteger(mebibytes) ? `${mebibytes} MiB` : `${bytes} bytes`
 }

@@ -1,11 +1,12 @@
-// One upstream call: the request in the endpoint's dialect, sent, and read up to the point where the provider is
-// committed. A streamed answer is committed by its first meaningful event, a whole one by its last byte; everything
-// that goes wrong before is a fault that the client never sees.
+// One upstream call: the request in the endpoint's dialect, sent, and read until the provider is committed. A streamed
+// answer is committed by its first meaningful event, a whole one by its last byte. Anything that goes wrong before is a
+// fault that the client never sees.
 
 import type { RouteTimeouts } from '../catalog/model.ts'
 import type { StreamRelay } from '../dialects/byte-lane/relay.ts'
 import { replyFault } from '../dialects/canonical/faults.ts'
 import type { Warning } from '../dialects/canonical/translation.ts'
+import type { Dialect } from '../dialects/dialect.ts'
 import { assert } from '../kernel/assert.ts'
 import type { Clock } from '../kernel/clock.ts'
 import type { Failpoint } from '../kernel/failpoint.ts'
@@ -16,16 +17,21 @@ import type { Candidate } from '../routing/candidate.ts'
 import type { AttemptOptions } from '../routing/failover.ts'
 import { type AttemptFault, attemptFault, cannotCarry, classifyFault, refusesReasoning } from '../routing/fault.ts'
 import type { Health } from '../routing/health/health.ts'
+import { openBrace, space } from '../wire/ascii.ts'
 import { ByteBuffer } from '../wire/byte-buffer.ts'
 import { isEncoded, readResponseBody, readResponseStart } from '../wire/read-body.ts'
 import { SseOverflow } from '../wire/sse-splitter.ts'
-import { AttemptTime } from './attempt-time.ts'
-import type { Call } from './call.ts'
-import { type Lane, openLane } from './lane.ts'
-import { Patience } from './patience.ts'
-import { readOut } from './read-out.ts'
-import type { Ticker } from './ticker.ts'
-import { collectReply, isEventStream, isUnaskedStream } from './unasked-stream.ts'
+import {
+  AttemptDeadline,
+  type AttemptLimits,
+  attemptLimits,
+  explainTimeout,
+  firstAnswerMs,
+  type Ticker,
+  type Watched,
+} from './deadline.ts'
+import { type Lane, openLane } from './lanes.ts'
+import type { GatewayRequest } from './request.ts'
 
 /** A provider that has begun to answer; its first bytes for the client are ready. */
 export interface OpenStream {
@@ -58,10 +64,17 @@ export function isAnswered(outcome: Answered | AttemptFault): outcome is Answere
 
 const replyBytesMax = 64 * 1024 * 1024
 const faultBytesMax = 64 * 1024
-/** What a refusal says beside its status is a line of text; one that never ends must not hold up the next route. */
-const refusalMs = 2_000
-/** What may be kept for the client before the first meaningful event: as much as one record. */
+/** Time to read an error body, usually a line of text; one that never ends must not delay the next route. */
+const errorBodyMs = 2_000
+/** Bytes buffered for the client before the first meaningful event: as much as one record. */
 const preludeBytesMax = 4 * 1024 * 1024
+/**
+ * A route that responded this recently can be reached, so its calls are sent without watching the connection, which
+ * would cost about 50 µs of CPU each (docs/decisions/0020).
+ */
+const respondedRecentlyMs = 1_000
+/** A pooled connection that breaks this soon and without a byte was most likely already closed. */
+const staleMs = 1_000
 
 export interface AttemptDependencies {
   readonly clock: Clock
@@ -70,124 +83,133 @@ export interface AttemptDependencies {
   readonly health: Pick<Health, 'firstEventLimitMs'>
 }
 
-/**
- * A route that responded this recently can be reached, so its calls are sent without watching the connection, which
- * would cost about 50 µs of CPU each (docs/decisions/0020).
- */
-const respondedRecentlyMs = 1_000
-
-/** A connection that breaks this soon and without a byte was most likely dead before. */
-const staleMs = 1_000
-
-/** An attempt that is under way. */
+/** A running attempt. */
 interface Running {
-  readonly call: Call
+  readonly request: GatewayRequest
   readonly candidate: Candidate
   readonly lane: Lane
-  readonly time: AttemptTime
-  readonly patience: Patience
+  readonly limits: AttemptLimits
+  readonly deadline: AttemptDeadline
   readonly ticker: Ticker
 }
 
-export function createAttempt({ clock, ticker, reach, health }: AttemptDependencies) {
-  return async (
-    call: Call,
-    candidate: Candidate,
-    { isFresh, isLast, lost }: AttemptOptions,
-  ): Promise<Answered | AttemptFault> => {
-    const isFirst = call.story.record.attempts.length <= 1
-    if (!isFirst && call.clientGone.aborted) return attemptFault('client left')
-    const lane = openLane(call, candidate)
-    if (lane instanceof Failure) return cannotCarry(lane)
-    const time = new AttemptTime(call, candidate, health, { isLast })
-    const startedMs = clock.monotonicMs()
-    const patience = new Patience(startedMs, time.firstAnswerMs(lane), call, lost, time.timeouts.connectMs)
-    const running: Running = { call, candidate, lane, time, patience, ticker }
-    let isAnswering = false
-    ticker.watch(patience)
-    try {
-      const { provider, endpoint, key } = candidate
-      const { path, headers, body } = lane
-      const watch = startedMs - key.respondedMs > respondedRecentlyMs ? patience : undefined
-      const response = await callEndpoint(provider, endpoint, {
-        ...{ path, headers, body, signal: patience.signal, isFresh, isWrapped: true },
-        ...(watch && { watch }),
-      })
-      isAnswering = true
-      key.respondedMs = ticker.nowMs
-      const paused = reach('after_send')
-      if (paused) await paused
-      if (!isAnswer(response)) {
-        patience.hurry(clock.monotonicMs(), refusalMs)
-        return await refusal(running, response)
-      }
-      if (isEncoded(response.headers)) return garbled('an encoded answer', patience)
-      if (!lane.streamsUpstream) return await readReply(running, response)
-      const opened = await openStream(running, response)
-      const held = reach('after_first_byte')
-      if (held) await held
-      return opened
-    } catch (error) {
-      const isEnded = patience.signal.aborted
-      patience.abort()
-      if (isBadCredential(error)) return attemptFault('refused our credential')
-      if (isUnreachable(error)) return patience.fault('unreachable')
-      if (error instanceof SseOverflow) return patience.fault('garbled')
-      // What neither the network nor an abort explains is a defect of ours, and must not pass for the provider's.
-      if (!isEnded && !isBroken(error)) throw error
-      const tookMs = clock.monotonicMs() - startedMs
-      const fault = time.explain(patience.fault('broken'), tookMs)
-      if (fault.class !== 'broken' || isAnswering) return fault
-      if (tookMs > staleMs) return { ...fault, isAmbiguous: true }
-      return isFresh ? fault : { ...fault, isStale: true }
-    } finally {
-      patience.end()
-      ticker.unwatch(patience)
+export async function attempt(
+  { clock, ticker, reach, health }: AttemptDependencies,
+  request: GatewayRequest,
+  candidate: Candidate,
+  { isFresh, isLast, lost }: AttemptOptions,
+): Promise<Answered | AttemptFault> {
+  if (request.clientGone.aborted) return attemptFault('client left')
+  const lane = openLane(request, candidate)
+  if (lane instanceof Failure) return cannotCarry(lane)
+  const limits = attemptLimits(request, candidate, health, isLast)
+  const startedMs = clock.monotonicMs()
+  const answerMs = firstAnswerMs(limits, lane.streamsUpstream)
+  const deadline = new AttemptDeadline(startedMs, answerMs, request, lost, limits.timeouts.connectMs)
+  const running: Running = { request, candidate, lane, limits, deadline, ticker }
+  let gotHeaders = false
+  ticker.watch(deadline)
+  try {
+    const { provider, endpoint, key } = candidate
+    const { path, headers, body } = lane
+    const watch = startedMs - key.respondedMs > respondedRecentlyMs ? deadline : undefined
+    const response = await callEndpoint(provider, endpoint, {
+      ...{ path, headers, body, signal: deadline.signal, isFresh, isWrapped: true },
+      ...(watch && { watch }),
+    })
+    gotHeaders = true
+    key.respondedMs = ticker.nowMs
+    const paused = reach('after_send')
+    if (paused) await paused
+    if (!isSuccess(response)) {
+      deadline.shortenTo(errorBodyMs, clock.monotonicMs())
+      return await readRefusal(running, response)
     }
+    if (isEncoded(response.headers)) return garbled('an encoded answer', deadline)
+    if (!lane.streamsUpstream) return await readReply(running, response)
+    const opened = await openStream(running, response)
+    const held = reach('after_first_byte')
+    if (held) await held
+    return opened
+  } catch (error) {
+    const isAborted = deadline.signal.aborted
+    deadline.abort()
+    if (isBadCredential(error)) return attemptFault('refused our credential')
+    if (isUnreachable(error)) return deadline.fault('unreachable')
+    if (error instanceof SseOverflow) return deadline.fault('garbled')
+    // An error that neither the network nor an abort explains is our defect, not the provider's.
+    if (!isAborted && !isBroken(error)) throw error
+    const tookMs = clock.monotonicMs() - startedMs
+    const fault = explainTimeout(deadline.fault('broken'), tookMs, limits)
+    if (fault.class !== 'broken' || gotHeaders) return fault
+    if (tookMs > staleMs) return { ...fault, isAmbiguous: true }
+    return isFresh ? fault : { ...fault, isStale: true }
+  } finally {
+    deadline.end()
+    ticker.unwatch(deadline)
   }
 }
 
-/** Some hosts answer with a 201, or with the 203 of a proxy that has changed something. */
-function isAnswer({ status }: Response): boolean {
+/** Some hosts answer with 201, or with the 203 of a proxy that has changed something. */
+function isSuccess({ status }: Response): boolean {
   return status >= 200 && status <= 203
 }
 
-/** By its status, its headers and whatever comes of its text: that alone decides nothing. */
-async function refusal({ call, candidate, lane, patience }: Running, response: Response): Promise<AttemptFault> {
+/** Classifies an error response by its status, its headers and as much of its text as arrives in time. */
+async function readRefusal({ request, candidate, lane, deadline }: Running, response: Response): Promise<AttemptFault> {
   const body = await readResponseStart(response, faultBytesMax)
-  const aside = patience.endedAside()
-  if (aside) return aside
+  const aborted = deadline.abortedByUs()
+  if (aborted) return aborted
   const text = isEncoded(response.headers) ? '' : new TextDecoder().decode(body)
   const said = candidate.dialect.readFault(response.status, response.headers, text)
   const fault = classifyFault(said, lane.body)
-  // On the byte lane the history is the caller's, and its own clients know what to do about it.
-  const isMendable = candidate.dialect !== call.surface && refusesReasoning(said) && call.forgetReasoning()
-  return isMendable ? { ...fault, isRepeatable: true } : fault
+  // On the byte lane the history is the caller's, and its own client knows how to repair it.
+  const canRetry = candidate.dialect !== request.surface && refusesReasoning(said) && request.forgetReasoning()
+  return canRetry ? { ...fault, isRepeatable: true } : fault
 }
 
 async function readReply(running: Running, response: Response): Promise<WholeReply | AttemptFault> {
-  const { call, candidate, lane } = running
+  const { request, candidate, lane } = running
   const body = await readWhole(running, response)
   if ('class' in body) return body
-  const reply = isUnaskedStream(call, response, body)
+  const reply = isUnrequestedStream(request, response, body)
     ? collectReply(lane.relayStream(), body)
-    : call.surface.relayReply(body, call)
+    : request.surface.relayReply(body, request)
   if ('fault' in reply) return classifyFault(reply.fault, lane.body)
   const { name, warnings } = lane
   return { kind: 'whole', candidate, lane: name, warnings, body: reply.body, usage: reply.usage }
 }
 
-/** Watched like a stream from its first byte on. */
+/** With the idle limit of a stream from its first byte on. */
 async function readWhole(
-  { time, patience }: Running,
+  { limits, deadline }: Running,
   response: Response,
 ): Promise<Uint8Array<ArrayBuffer> | AttemptFault> {
-  const body = await readResponseBody(response, replyBytesMax, () => patience.goOn(time.whileCollecting))
-  return body === 'too-large' ? garbled(`an answer of over ${replyBytesMax} bytes`, patience) : body
+  const body = await readResponseBody(response, replyBytesMax, () => deadline.gotBytes(limits))
+  return body === 'too-large' ? garbled(`an answer of over ${replyBytesMax} bytes`, deadline) : body
+}
+
+function isEventStream({ headers }: Response): boolean {
+  return headers.get('content-type')?.startsWith('text/event-stream') ?? false
+}
+
+/**
+ * Whether a provider streams although a whole reply was requested; on the byte lane the stream is then collected. Some
+ * hosts label a whole reply as a stream. Of several choices only the first would be collected.
+ */
+function isUnrequestedStream({ envelope }: GatewayRequest, response: Response, body: Uint8Array): boolean {
+  return isEventStream(response) && envelope.choices === 1 && body.find((byte) => byte > space) !== openBrace
+}
+
+function collectReply(relay: StreamRelay, stream: Uint8Array): ReturnType<Dialect['relayReply']> {
+  relay.push(stream)
+  if (!relay.finished && relay.fault === undefined) relay.end()
+  const { fault = replyFault('an empty answer'), usage, finished, terminal } = relay
+  return finished && usage ? { body: terminal, usage } : { fault }
 }
 
 async function openStream(running: Running, response: Response): Promise<Answered | AttemptFault> {
-  const { candidate, lane, time, patience, ticker } = running
+  const { candidate, lane, limits, deadline, ticker } = running
   const reader = await streamReader(running, response)
   if ('class' in reader) return reader
   const relay = lane.relayStream()
@@ -195,39 +217,38 @@ async function openStream(running: Running, response: Response): Promise<Answere
   let readBytes = 0
   while (!relay.meaningful) {
     const { done, value } = await reader.read()
-    // A reply that is collected here goes on past its first event; it is watched like one that is passed on.
-    if (relay.outputBytes > 0) patience.goOn(time.whileCollecting)
+    // A reply that is collected here continues past its first event, with the limits of a stream.
+    if (relay.outputBytes > 0) deadline.gotBytes(limits)
     const bytes = done ? relay.end() : relay.push(value ?? new Uint8Array(0))
     first.append(bytes)
     readBytes += value?.length ?? 0
     if (relay.fault) {
-      patience.abort()
+      deadline.abort()
       return classifyFault(relay.fault, lane.body)
     }
-    // An end without anything before it is an answer in form only.
-    if ((done || relay.finished) && !relay.meaningful) return garbled('an empty answer', patience)
-    // Comments and blank lines cost a provider nothing, and would fill our memory for as long as we wait.
+    if ((done || relay.finished) && !relay.meaningful) return garbled('an empty answer', deadline)
+    // A provider could send comments and blank lines without end and fill our memory.
     const isTooMuch = first.length > preludeBytesMax || readBytes > replyBytesMax
-    if (isTooMuch && !relay.meaningful) return garbled('an answer without a beginning or an end', patience)
+    if (isTooMuch && !relay.meaningful) return garbled('an answer without a beginning or an end', deadline)
   }
   const { name, warnings } = lane
-  const { abort } = patience
+  const { abort } = deadline
   if (relay.isWhole) {
     if (relay.isCut) abort()
-    else readOut({ reader, abort }, ticker)
+    else drain({ reader, abort }, ticker)
     assert(relay.usage, 'a whole reply has been metered')
     return { kind: 'whole', candidate, lane: name, warnings, body: relay.terminal, usage: relay.usage }
   }
-  const { timeouts } = time
+  const { timeouts } = limits
   return { kind: 'stream', candidate, lane: name, warnings, reader, relay, first: first.take(), timeouts, abort }
 }
 
-/** The provider's stream; made of its whole reply where it was asked for a stream and sent that. */
+/** The provider's stream, or a stream made of a whole reply that was sent in its place. */
 async function streamReader(running: Running, response: Response): Promise<OpenStream['reader'] | AttemptFault> {
-  const { candidate, lane, patience } = running
+  const { candidate, lane, deadline } = running
   const type = response.headers.get('content-type') ?? ''
   if (isEventStream(response) && response.body) return response.body.getReader()
-  if (!type.includes('json')) return garbled('an answer that is no event stream', patience)
+  if (!type.includes('json')) return garbled('an answer that is no event stream', deadline)
   const body = await readWhole(running, response)
   if ('class' in body) return body
   const stream = candidate.dialect.replyAsStream(body)
@@ -241,7 +262,83 @@ async function streamReader(running: Running, response: Response): Promise<OpenS
   }
 }
 
-function garbled(what: string, patience: Patience): AttemptFault {
-  patience.abort()
-  return patience.fault('garbled', replyFault(what))
+function garbled(what: string, deadline: AttemptDeadline): AttemptFault {
+  deadline.abort()
+  return deadline.fault('garbled', replyFault(what))
+}
+
+// ── Draining ──
+
+/** The end of a body follows the end of the answer by a turn of the provider's event loop, or a proxy or two. */
+const drainMs = 500
+const drainBytesMax = 64 * 1024
+
+/** Reads the rest of a complete answer in the background, so that its connection can be reused; aborts if it does not end. */
+export function drain(stream: Pick<OpenStream, 'reader' | 'abort'>, ticker: Ticker): void {
+  void new Drain(stream, ticker).run()
+}
+
+class Drain implements Watched {
+  seat = -1
+  #untilMs = Number.POSITIVE_INFINITY
+
+  constructor(
+    private readonly stream: Pick<OpenStream, 'reader' | 'abort'>,
+    private readonly ticker: Ticker,
+  ) {}
+
+  async run(): Promise<void> {
+    const { stream, ticker } = this
+    ticker.watch(this)
+    this.#untilMs = ticker.nowMs + drainMs
+    try {
+      for (let bytes = 0; bytes <= drainBytesMax; ) {
+        const { done, value } = await stream.reader.read()
+        if (done) return
+        bytes += value?.length ?? 0
+      }
+      stream.abort()
+    } catch {
+      // The connection broke and cannot be reused.
+    } finally {
+      ticker.unwatch(this)
+    }
+  }
+
+  tick(nowMs: number): void {
+    if (nowMs >= this.#untilMs) this.stream.abort()
+  }
+
+  expire(): void {
+    this.stream.abort()
+  }
+}
+
+/** How long to wait for the final usage; providers send it right after the content. */
+const finalUsageMs = 2_000
+
+export type PendingRead = ReturnType<OpenStream['reader']['read']>
+
+/**
+ * Reads on for a moment after the client has left right behind the end of its answer: the usage is still on its way.
+ * `pending`: a read that is in progress. Resolves at the end of the stream or when the time is up.
+ */
+export async function awaitFinalUsage(
+  { reader, relay, abort }: OpenStream,
+  pending: PendingRead | undefined,
+): Promise<void> {
+  const timer = setTimeout(abort, finalUsageMs)
+  try {
+    let next = pending
+    while (!relay.finished && !relay.fault) {
+      const { done, value } = await (next ?? reader.read())
+      next = undefined
+      if (done) return void relay.end()
+      if (value) relay.push(value)
+    }
+  } catch {
+    // Cut off by the provider or by the timeout: bill what was counted until then.
+  } finally {
+    clearTimeout(timer)
+  }
 }

@@ -1,5 +1,5 @@
-// Counting the tokens of a request without generating: asked of a provider whose dialect has a call for it, estimated
-// here for every other. It is not billed and not counted against a provider's health.
+// Counts the tokens of a request without generating: by a provider whose dialect has a call for it, otherwise by an
+// estimate. It is not billed and does not affect a provider's health.
 
 import { parseJson, recordOf } from '../dialects/canonical/json.ts'
 import { assert } from '../kernel/assert.ts'
@@ -12,61 +12,77 @@ import { tryCandidates } from '../routing/failover.ts'
 import { type AttemptFault, attemptFault, classifyFault } from '../routing/fault.ts'
 import { readResponseBody } from '../wire/read-body.ts'
 import { admit } from './admit.ts'
-import { Call } from './call.ts'
-import { countTokensGently } from './estimate-tokens.ts'
-import type { Generate, GenerateDependencies } from './generate.ts'
-import { Patience } from './patience.ts'
-import { Story } from './story.ts'
+import { AttemptDeadline } from './deadline.ts'
+import { countTokensInChunks } from './estimate.ts'
+import { GatewayRequest } from './request.ts'
+import type { PipelineDependencies, RunRequest } from './run.ts'
+import { abandon, answerHeaders, conclude, refuse } from './settlement.ts'
 
 interface Count {
   readonly body: Uint8Array<ArrayBuffer>
 }
 
-/** A count that takes longer is estimated here instead, however patient the route is with answers. */
+/** A count that takes longer is estimated, whatever the route's timeouts for answers are. */
 const countMs = 30_000
 const answerBytesMax = 64 * 1024
 
-export function createCountTokens(deps: GenerateDependencies): Generate {
-  // A provider that cannot count may generate all the same: what it answers here says nothing about its health.
+export function createCountTokens(deps: PipelineDependencies): RunRequest {
+  // A provider that cannot count may still generate, so its health is read but not changed.
   const { standing } = deps.health
   const health = { begin: () => deps.clock.monotonicMs(), standing, noteOk() {}, noteFault() {}, noteNothing() {} }
-  const unlearned = { ...deps, health }
-  return async (request, surface, path, connection) => {
-    const story = new Story(deps, surface, path, connection)
+  const withoutLearning = { ...deps, health }
+  return async (http, surface, path, connection) => {
+    const request = new GatewayRequest(deps.clock, http, surface, path, connection)
     const counting = surface.tokenCount
-    assert(counting, 'only a dialect that counts tokens is given this path')
+    assert(counting, 'only a dialect that counts tokens has this path')
     try {
-      const admitted = await admit(deps, request, story, counting.readEnvelope, () => 0)
-      if (admitted instanceof Failure) return story.refuse(admitted, request.signal)
-      const call = new Call(request, admitted, story)
-      const able = admitted.plan.ordered.filter(({ dialect }) => dialect === surface)
-      if (able.length === 0) return await answerEstimate(call)
-      const outcome = await tryCandidates(unlearned, {
-        plan: { ...admitted.plan, ordered: able },
+      const refused = await admit(deps, request, counting.readEnvelope, () => 0)
+      if (refused) return request.clientGone.aborted ? abandon(deps, request) : refuse(deps, request, refused)
+      const able = request.plan.ordered.filter(({ dialect }) => dialect === surface)
+      if (able.length === 0) return await answerEstimate(request)
+      const outcome = await tryCandidates(withoutLearning, {
+        plan: { ...request.plan, ordered: able },
         streams: false,
-        attempt: (candidate) => askProvider(candidate, call, counting.path),
+        attempt: (candidate) => countAt(candidate, request, counting.path),
         isAnswer: isCount,
-        isWanted: () => !call.clientGone.aborted,
+        isWanted: () => !request.clientGone.aborted,
       })
-      if (!(outcome instanceof Exhausted)) return answer(outcome.body, call)
-      if (outcome.clientLeft) return story.abandon()
-      // What no route would take is refused; where none could count, it is counted here.
-      return outcome.isFinal ? story.refuse(exhaustedFailure(call.model.id, outcome)) : await answerEstimate(call)
+      if (!(outcome instanceof Exhausted)) return answer(outcome.body, request)
+      if (outcome.clientLeft) return abandon(deps, request)
+      // A request that no route accepts is refused; if no route could count, the tokens are estimated.
+      if (!outcome.isFinal) return await answerEstimate(request)
+      return refuse(deps, request, exhaustedFailure(request.model.id, outcome))
     } catch (error) {
-      return story.refuse(deps.onDefect(error, story.record.id))
+      return refuse(deps, request, deps.onDefect(error, request.record.id))
     }
   }
 
-  async function askProvider(candidate: Candidate, call: Call, path: string): Promise<Count | AttemptFault> {
-    const note = call.story.beginAttempt(candidate)
-    const startedMs = deps.clock.monotonicMs()
-    const patience = new Patience(startedMs, Math.min(countMs, candidate.route.timeouts.firstEventMs ?? countMs), call)
-    deps.ticker.watch(patience)
-    const result = await askCount(candidate, call, path, patience)
-    patience.end()
-    deps.ticker.unwatch(patience)
-    note.end(isCount(result) ? 'ok' : describeFault(result))
+  async function countAt(candidate: Candidate, request: GatewayRequest, path: string): Promise<Count | AttemptFault> {
+    const attempt = request.beginAttempt(candidate)
+    const limitMs = Math.min(countMs, candidate.route.timeouts.firstEventMs ?? countMs)
+    const deadline = new AttemptDeadline(deps.clock.monotonicMs(), limitMs, request)
+    deps.ticker.watch(deadline)
+    const result = await callForCount(candidate, request, path, deadline)
+    deadline.end()
+    deps.ticker.unwatch(deadline)
+    request.endAttempt(attempt, isCount(result) ? 'ok' : describeFault(result))
     return result
+  }
+
+  /** Estimates from the text that the model would read; a header says that it is an estimate. */
+  async function answerEstimate(request: GatewayRequest): Promise<Response> {
+    const parsed = request.parsed()
+    if (parsed instanceof Failure) return refuse(deps, request, parsed)
+    const tokens = await countTokensInChunks(parsed.conversation)
+    const response = answer(JSON.stringify({ input_tokens: tokens }), request)
+    response.headers.set('x-tollgate-usage', 'estimated')
+    return response
+  }
+
+  function answer(body: Uint8Array | string, request: GatewayRequest): Response {
+    conclude(deps, request)
+    const headers = { ...answerHeaders(request, deps.clock), 'content-type': 'application/json' }
+    return new Response(body, { headers })
   }
 }
 
@@ -74,44 +90,28 @@ function isCount(result: Count | AttemptFault): result is Count {
   return 'body' in result
 }
 
-function answer(body: Uint8Array | string, { story }: Call): Response {
-  story.conclude()
-  return new Response(body, { headers: { ...story.headers(), 'content-type': 'application/json' } })
-}
-
-/** Counted here, from the text the model would read; the header says that it is an estimate. */
-async function answerEstimate(call: Call): Promise<Response> {
-  const parsed = call.conversation()
-  if (parsed instanceof Failure) return call.story.refuse(parsed)
-  const tokens = await countTokensGently(parsed.conversation)
-  const response = answer(JSON.stringify({ input_tokens: tokens }), call)
-  response.headers.set('x-tollgate-usage', 'estimated')
-  return response
-}
-
-async function askCount(
-  candidate: Candidate,
-  { request, envelope, surface }: Call,
+async function callForCount(
+  { provider, endpoint, route, rules, isOwn }: Candidate,
+  { http, envelope, surface }: GatewayRequest,
   path: string,
-  patience: Patience,
+  deadline: AttemptDeadline,
 ): Promise<Count | AttemptFault> {
-  const { provider, endpoint, route, rules, isOwn } = candidate
   const edits = { upstreamModel: route.upstreamModel, defaultOutputCap: undefined, isOwn, rules }
   try {
     const response = await callEndpoint(provider, endpoint, {
       path,
-      headers: surface.forwardedHeaders(request.headers),
+      headers: surface.forwardedHeaders(http.headers),
       body: surface.editRequest(envelope, edits).body,
-      signal: patience.signal,
+      signal: deadline.signal,
     })
     const body = await readResponseBody(response, answerBytesMax)
     if (body === 'too-large') return attemptFault('garbled')
     const text = new TextDecoder().decode(body)
     if (response.status !== 200) return classifyFault(surface.readFault(response.status, response.headers, text))
-    // A page of some proxy, or nothing: counted here it is at least a count.
+    // Not a count, such as the page of a proxy: an estimate is better.
     return tokenCount(recordOf(parseJson(text)).input_tokens) === undefined ? attemptFault('garbled') : { body }
   } catch (error) {
-    patience.abort()
-    return patience.fault(isUnreachable(error) ? 'unreachable' : 'broken')
+    deadline.abort()
+    return deadline.fault(isUnreachable(error) ? 'unreachable' : 'broken')
   }
 }

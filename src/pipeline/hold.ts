@@ -1,27 +1,35 @@
-// The hold before anything is sent: what a request may cost is set aside, or it is refused. Nothing goes to a provider
-// without one.
+// The hold: the highest possible cost of a request is reserved before anything is sent to a provider. A wallet or a spend
+// limit with less room than that gets a smaller hold with strict bounds, or the request is refused with the numbers and
+// what to do.
 
-import { freePrice, hasAudioPrice, type Price } from '../catalog/price.ts'
+import { freePrice, hasRow } from '../catalog/price.ts'
 import type { Conversation } from '../dialects/canonical/conversation.ts'
-import type { Envelope, ParsedRequest } from '../dialects/canonical/translation.ts'
-import type { Dialect } from '../dialects/dialect.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { Failure } from '../kernel/failure.ts'
-import type { Nano } from '../kernel/money.ts'
-import type { Budget } from '../ledger/budget.ts'
-import { type HoldOutcome, type Ledger, usualHoldLifetimeMs } from '../ledger/ledger.ts'
-import type { OfferedModel } from '../routing/offer.ts'
-import type { Admitted } from './admit.ts'
-import { Bill } from './bill.ts'
-import type { Call } from './call.ts'
-import { hasCacheMark, mayHaveSound, mayNamePlace, readBytesMax, roughInputTokens } from './input-bound.ts'
-import type { InputRatios } from './input-ratio.ts'
-import { outputCapOf } from './judge-usage.ts'
-import { parsedRequest } from './parsed-request.ts'
-import { roomLeast, type SliceFacts, sliceOf } from './slice.ts'
-import { budgetsOf } from './spend-limits.ts'
-import { type Holder, thinHold } from './thin-hold.ts'
-import { usualTotalMs } from './total-ms.ts'
+import { formatUsd, type Nano } from '../kernel/money.ts'
+import { type Bucket, tokenBuckets } from '../kernel/usage.ts'
+import { type Budget, dayWindow, monthWindow, type OverBudget, windowEnd } from '../ledger/budget.ts'
+import type { Insufficient } from '../ledger/insufficient.ts'
+import { type HoldOutcome, type HoldRequest, type Ledger, usualHoldLifetimeMs } from '../ledger/ledger.ts'
+import type { Caller } from '../tenancy/caller.ts'
+import { defaultTotalMs } from './deadline.ts'
+import {
+  boundedInputTokens,
+  expectedInputTokens,
+  type HoldFacts,
+  hasCacheMark,
+  holdAmount,
+  holdsWithin,
+  type InputRatios,
+  mayHaveAudio,
+  mayNameRegion,
+  parsedBytesMax,
+  requiredFree,
+  smallestHold,
+} from './estimate.ts'
+import { isStrict } from './headers.ts'
+import { type GatewayRequest, Hold } from './request.ts'
+import { outputCapOf } from './usage.ts'
 
 export interface HoldDependencies {
   readonly ledger: Ledger
@@ -29,106 +37,230 @@ export interface HoldDependencies {
   readonly clock: Clock
 }
 
-/** A hold must outlive the request; a route may allow more than the ledger's usual lifetime. */
+/** Running requests end one after another; about this long until one does. */
+const inFlightRetryMs = 5_000
+/** The hold must outlive the request; a route may allow more time than the ledger's default lifetime. */
 const lifetimeMarginMs = 5 * 60_000
 
-export function hold(deps: HoldDependencies, call: Call, admitted: Admitted): Bill | Failure | Promise<Bill | Failure> {
-  const holder = holderOf(deps, call, admitted)
-  const { facts, billOf, ask } = holder
-  const { envelope, model } = call
-  const read = () => conversationOf(call.conversation())
-  const rough = roughInputTokens(envelope.body, deps.ratios.of(model.id), read, model, call.mayHaveMedia)
-  const usual = sliceOf(facts, rough, facts.cap)
-  const usualRoom = roomLeast(facts, usual)
-  const conclude = (outcome: HoldOutcome): Bill | Failure | Promise<Bill | Failure> =>
-    outcome.kind === 'held' ? billOf(facts, usual) : thinHold(call, admitted.caller, { ...holder, usualRoom }, outcome)
-  const outcome = ask(usual, usualRoom)
-  return outcome instanceof Promise ? outcome.then(conclude) : conclude(outcome)
-}
-
-function holderOf({ ledger, clock }: HoldDependencies, call: Call, admitted: Admitted): Holder {
-  const { model, story } = call
-  const { ordered } = admitted.plan
-  const isOwnOnly = ordered.length > 0 && ordered.every(({ isOwn }) => isOwn)
-  const budgets = budgetsOf(admitted.caller, clock)
-  return {
-    facts: factsOf(call, isOwnOnly ? (model.fee?.price ?? freePrice) : model.price),
-    billOf: (facts, slice) => new Bill(story.record.id, ledger, model, facts, slice),
-    ask: (slice, room = slice.amount) =>
-      ledger.hold({ ...holdRequest(call, admitted, slice.amount, budgets), roomLeast: room }),
+/** Sets `request.hold`, or returns why nothing can be held. Synchronous with the embedded ledger and enough balance. */
+export function hold(
+  deps: HoldDependencies,
+  request: GatewayRequest,
+): Failure | undefined | Promise<Failure | undefined> {
+  const facts = holdFacts(request)
+  const template = holdRequest(request, budgetsOf(request.caller, deps.clock))
+  const usual = holdAmount(facts, expectedTokens(request, deps.ratios), facts.cap)
+  const required = requiredFree(facts, usual)
+  const take = (outcome: HoldOutcome): Failure | undefined | Promise<Failure | undefined> => {
+    if (outcome.kind !== 'held') return holdOnLowBalance(deps, request, facts, template, required, outcome)
+    request.hold = new Hold(request.record.id, deps.ledger, request.model, facts, usual)
+    return undefined
   }
+  const outcome = deps.ledger.hold({ ...template, amount: usual.amount, roomLeast: required })
+  return outcome instanceof Promise ? outcome.then(take) : take(outcome)
 }
 
-/** Input and output together, as limits count them until the real number is known. */
-export function estimateAllTokens(
-  surface: Dialect,
-  envelope: Envelope,
-  model: OfferedModel,
-  ratios: InputRatios,
-): number {
-  const read = () => conversationOf(parsedRequest(surface, envelope))
-  const input = roughInputTokens(envelope.body, ratios.of(model.id), read, model)
-  return input + outputCapOf(envelope, model) * envelope.choices
+/** Expected input and maximum output, which count against token limits until the usage is known. */
+export function estimateAllTokens(request: GatewayRequest, ratios: InputRatios): number {
+  const { envelope, model } = request
+  return expectedTokens(request, ratios) + outputCapOf(envelope, model) * envelope.choices
 }
 
-function conversationOf(parsed: ParsedRequest | Failure): Conversation | undefined {
-  return parsed instanceof Failure ? undefined : parsed.conversation
+function expectedTokens(request: GatewayRequest, ratios: InputRatios): number {
+  const { envelope, model } = request
+  const parse = () => request.conversation()
+  return expectedInputTokens(envelope.body, ratios.of(model.id), parse, model, request.mayHaveMedia)
 }
 
-function factsOf(call: Call, price: Price): SliceFacts {
-  const { envelope, model } = call
-  const isSpoken = hasAudioPrice(price, 'audioOutput') && speaks(call)
+/** Whether a request may use a bucket. The price of a token bucket that is not listed is held for every request. */
+const mayUse: Readonly<Partial<Record<Bucket, (request: GatewayRequest) => boolean>>> = {
+  cache_write_1h: ({ envelope }) => hasCacheMark(envelope.body),
+  audio_input: mayContainAudio,
+  audio_cache_read: mayContainAudio,
+  audio_output: wantsAudio,
+}
+
+function holdFacts(request: GatewayRequest): HoldFacts {
+  const { envelope, model, plan, mayHaveMedia } = request
+  const isOwnOnly = plan.ordered.length > 0 && plan.ordered.every(({ isOwn }) => isOwn)
+  const price = isOwnOnly ? (model.fee?.price ?? freePrice) : model.price
+  const without = tokenBuckets
+    .map(({ bucket }) => bucket)
+    .filter((bucket) => hasRow(price, bucket) && mayUse[bucket]?.(request) === false)
+  const isSpoken = hasRow(price, 'audio_output') && !without.includes('audio_output')
   return {
     price,
-    isMarked: hasCacheMark(envelope.body),
     cap: outputCapOf(envelope, model),
     choices: envelope.choices,
-    isUsOnly: price.usOnly !== undefined && mayNamePlace(envelope.body),
-    webSearches: price.webSearch === undefined || !call.mayHaveMedia ? 0 : searchesOf(call),
-    hasSound: call.mayHaveMedia && hears(price) && mayHaveSound(readable(call)),
-    isSpoken,
-    // Of what is thought and of what is spoken, less is seen on the way than is billed.
+    isUsOnly: price.factors.us_only !== undefined && mayNameRegion(envelope.body),
+    webSearches: hasRow(price, 'web_search') && mayHaveMedia ? request.requestedSearches() : 0,
+    without,
+    // Reasoning and audio are billed but only partly visible in the stream, so hold the full cap.
     holdsWholeCap: !envelope.stream || isSpoken || model.tags.includes('reasoning'),
-    capLeast: 0,
+    minCap: 0,
   }
 }
 
-function hears(price: Price): boolean {
-  return hasAudioPrice(price, 'audioInput') || hasAudioPrice(price, 'audioCacheRead')
+function mayContainAudio(request: GatewayRequest): boolean {
+  return request.mayHaveMedia && mayHaveAudio(parsedIfSmall(request))
 }
 
-/** Whether the answer may be in sound. */
-function speaks(call: Call): boolean {
-  const conversation = readable(call)
+/** Whether the answer may contain audio. */
+function wantsAudio(request: GatewayRequest): boolean {
+  const conversation = parsedIfSmall(request)
   return conversation === undefined || conversation.unsupported.some((field) => field.wantsAudio)
 }
 
-/** undefined where it cannot be read, or reading it would keep others waiting. */
-function readable(call: Call): Conversation | undefined {
-  return call.envelope.body.length > readBytesMax ? undefined : conversationOf(call.conversation())
+/** undefined if the body cannot be parsed, or is so large that parsing would delay other requests. */
+function parsedIfSmall(request: GatewayRequest): Conversation | undefined {
+  return request.envelope.body.length > parsedBytesMax ? undefined : request.conversation()
 }
 
-/** What it asks a provider to look up, at most. */
-function searchesOf(call: Call): number {
-  const unsupported = conversationOf(call.conversation())?.unsupported ?? []
-  return unsupported.reduce((sum, { maxSearches = 0 }) => sum + maxSearches, 0)
+function holdRequest(
+  { record, caller, envelope, plan }: GatewayRequest,
+  budgets: readonly Budget[] | undefined,
+): Omit<HoldRequest, 'amount'> {
+  const { workspaceId, keyId, projectId } = caller
+  const request = { requestId: record.id, workspaceId, keyId, projectId, budgets }
+  const totals = plan.ordered.map(({ route }) => route.timeouts.totalMs)
+  if (totals.every((totalMs) => totalMs === undefined)) return request
+  // Longer deadlines extend the ledger's default lifetime; nothing shortens it.
+  const longestMs = Math.max(...totals.map((totalMs) => totalMs ?? defaultTotalMs(envelope)))
+  return { ...request, lifetimeMs: Math.max(usualHoldLifetimeMs, longestMs * totals.length + lifetimeMarginMs) }
 }
 
-function holdRequest(call: Call, { caller, plan }: Admitted, amount: Nano, budgets: readonly Budget[] | undefined) {
-  return {
-    requestId: call.story.record.id,
-    workspaceId: caller.workspaceId,
-    keyId: caller.keyId,
-    projectId: caller.projectId,
-    amount,
-    budgets,
-    ...lifetimeOf(call, plan),
+// ── Low balances ──
+
+type Refused = Exclude<HoldOutcome, { kind: 'held' }>
+
+/** Tries smaller holds, bounded strictly, that fit into the wallet or the spend limit that refused the usual one. */
+async function holdOnLowBalance(
+  { ledger }: HoldDependencies,
+  request: GatewayRequest,
+  usualFacts: HoldFacts,
+  template: Omit<HoldRequest, 'amount'>,
+  usualRequired: Nano,
+  refused: Refused,
+): Promise<Failure | undefined> {
+  if (refused.kind === 'unavailable') return cannotCharge(refused.retryAfterMs)
+  const inputTokens = boundedInputTokens(request.envelope.body, request.conversation(), request.model)
+  const facts = { ...usualFacts, minCap: minCapOf(request) }
+  let last = refused
+  // The wallet and each limit have their own room; repeat while another one with less room refuses.
+  for (let room = roomOf(refused); ; room = roomOf(last)) {
+    const amounts = holdsWithin(facts, inputTokens, room.amount)
+    for (const hold of amounts) {
+      const outcome = await ledger.hold({ ...template, amount: hold.amount, roomLeast: hold.amount })
+      if (outcome.kind === 'held') {
+        request.hold = new Hold(request.record.id, ledger, request.model, facts, { ...hold, within: room.of })
+        return undefined
+      }
+      if (outcome.kind === 'unavailable') return cannotCharge(outcome.retryAfterMs)
+      last = outcome
+    }
+    if (amounts.length > 0 && roomOf(last).amount < room.amount) continue
+    const bounded = amounts.at(-1)?.amount ?? neededAmount(facts, inputTokens)
+    // For a long prompt the strict bound may exceed what the usual hold, an estimate, would have needed.
+    const needed = usualRequired < bounded ? usualRequired : bounded
+    return refusal(request, last, needed)
   }
 }
 
-/** The ledger's own lifetime is for requests whose routes have the usual deadlines; nothing shortens it. */
-function lifetimeOf({ envelope }: Call, { ordered }: Admitted['plan']): { readonly lifetimeMs?: number } {
-  if (ordered.every(({ route }) => route.timeouts.totalMs === undefined)) return {}
-  const totals = ordered.map(({ route }) => route.timeouts.totalMs ?? usualTotalMs(envelope))
-  return { lifetimeMs: Math.max(usualHoldLifetimeMs, Math.max(...totals) * ordered.length + lifetimeMarginMs) }
+interface Room {
+  readonly amount: Nano
+  readonly of: 'balance' | 'limit'
+}
+
+/** What could be spent if no other request were running. */
+function roomOf(refused: Insufficient | OverBudget): Room {
+  if (refused.kind === 'insufficient') return { amount: refused.posted, of: 'balance' }
+  const { cap, spent } = refused
+  return { amount: (cap > spent ? cap - spent : 0n) as Nano, of: 'limit' }
+}
+
+/** With x-tollgate-strict the caller's cap is not lowered. A thinking budget must fit in any case. */
+function minCapOf(request: GatewayRequest): number {
+  if (isStrict(request.http.headers)) return Number.POSITIVE_INFINITY
+  const budget = request.conversation()?.reasoning?.budgetTokens
+  return budget === undefined ? 0 : budget + 1
+}
+
+function neededAmount(facts: HoldFacts, inputTokens: number): Nano {
+  if (facts.minCap === 0) return smallestHold(facts, inputTokens).amount
+  const cap = Math.min(facts.cap, facts.minCap)
+  return holdAmount({ ...facts, holdsWholeCap: true }, inputTokens, cap).amount
+}
+
+// ── Refusals ──
+
+function refusal({ caller, record }: GatewayRequest, refused: Insufficient | OverBudget, needed: Nano): Failure {
+  const isInFlight = needed <= roomOf(refused).amount
+  if (refused.kind === 'over budget') {
+    return overBudget(caller, refused, record.startedAt, isInFlight ? inFlightRetryMs : undefined)
+  }
+  const { posted, held } = refused
+  const metadata = {
+    reason: isInFlight ? 'in_flight' : 'empty',
+    balance: formatUsd(posted),
+    held: formatUsd(held),
+    needed: formatUsd(needed),
+  }
+  const workspace = caller.workspaceName
+  if (!isInFlight) {
+    const message = `Workspace "${workspace}" has $${metadata.balance}; this request needs at least $${metadata.needed}. Top up: console → Wallet, or \`tollgate wallet topup\`. A shorter prompt or a lower \`max_tokens\` needs less.`
+    return new Failure('INSUFFICIENT_BALANCE', message, { shouldRetry: false, metadata })
+  }
+  const free = formatUsd((posted - held) as Nano)
+  const message = `$${metadata.held} of workspace "${workspace}" is held by running requests; this one needs at least $${metadata.needed}, and $${free} is free. Retry in ${inFlightRetryMs / 1000} s.`
+  return new Failure('INSUFFICIENT_BALANCE', message, { shouldRetry: true, retryAfterMs: inFlightRetryMs, metadata })
+}
+
+export function cannotCharge(retryAfterMs: number): Failure {
+  const message = 'Tollgate cannot record charges right now, so it takes no requests. Retry shortly.'
+  return new Failure('OVERLOADED', message, { retryAfterMs })
+}
+
+// ── Spend limits ──
+
+/** The daily and monthly spend limits of key, project and workspace; undefined = none, as for most callers. */
+function budgetsOf({ limits }: Caller, clock: Clock): readonly Budget[] | undefined {
+  let budgets: Budget[] | undefined
+  for (const { id: scopeId, limits: of } of limits) {
+    if (of.spendPerDay !== undefined) {
+      budgets = [...(budgets ?? []), { scopeId, window: dayWindow(clock.now()), cap: of.spendPerDay }]
+    }
+    if (of.spendPerMonth !== undefined) {
+      budgets = [...(budgets ?? []), { scopeId, window: monthWindow(clock.now()), cap: of.spendPerMonth }]
+    }
+  }
+  return budgets
+}
+
+/** `retryMs`: set if only running requests are in the way, one of which may end soon. */
+function overBudget(
+  { keyName, limits }: Caller,
+  { scopeId, window, spent, held, cap }: OverBudget,
+  now: number,
+  retryMs: number | undefined,
+): Failure {
+  const scope = limits.find(({ id }) => id === scopeId)
+  const owner = scope && scope.kind !== 'key' ? ` (limit of ${scope.kind} "${scope.name}")` : ''
+  const period = window.startsWith('day:') ? 'day' : 'month'
+  const limit = `$${formatUsd(cap)} per ${period}${owner}`
+  if (retryMs !== undefined) {
+    const message = `Key "${keyName}" has used $${formatUsd(spent)} of ${limit}, and running requests hold $${formatUsd(held)}; this one does not fit beside them. Retry in ${retryMs / 1000} s.`
+    return new Failure('LIMIT_EXCEEDED', message, { retryAfterMs: retryMs, shouldRetry: true })
+  }
+  const retryAfterMs = Math.max(1000, (windowEnd(window) ?? now) - now)
+  const used = formatUsd((spent + held) as Nano)
+  const message = `Key "${keyName}" has used $${used} of ${limit}; this request does not fit. The ${period} ends in ${duration(retryAfterMs)} (UTC). Raise the limit: console → Keys, or \`tollgate limits put\`.`
+  // The official clients handle waits this long differently, so they are told not to retry automatically.
+  return new Failure('LIMIT_EXCEEDED', message, { retryAfterMs, shouldRetry: false })
+}
+
+function duration(milliseconds: number): string {
+  const minutes = Math.ceil(milliseconds / 60_000)
+  if (minutes < 120) return `${minutes} min`
+  const hours = Math.floor(minutes / 60)
+  return hours < 48 ? `${hours} h` : `${Math.floor(hours / 24)} days`
 }

@@ -1,8 +1,23 @@
-import { expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
+import { openaiChat } from '../dialects/openai-chat/index.ts'
+import { systemClock } from '../kernel/clock.ts'
+import { Failure } from '../kernel/failure.ts'
+import type { Nano } from '../kernel/money.ts'
 import type { Usage } from '../kernel/usage.ts'
-import { billedUsage, type Ending, type SettlementFacts } from './settlement.ts'
-
-// Which usage is billed for each ending; what a client sees of it is in test/money.
+import type { SettleEnd } from '../ledger/ledger.ts'
+import { createLog } from '../telemetry/log.ts'
+import type { KeyedRequest } from '../tenancy/idempotency.ts'
+import { GatewayRequest, type Hold } from './request.ts'
+import {
+  abandon,
+  billedUsage,
+  conclude,
+  type Ending,
+  refuse,
+  type SettleDependencies,
+  type SettlementFacts,
+  settle,
+} from './settlement.ts'
 
 const whole: Usage = {
   inputTokens: 7,
@@ -12,50 +27,224 @@ const whole: Usage = {
   outputTokens: 9,
   source: 'reported',
 }
-const passed: Usage = { ...whole, outputTokens: 4, source: 'estimated' }
-const inputAlone: Usage = { ...passed, outputTokens: 0 }
+const relayed: Usage = { ...whole, outputTokens: 4, source: 'estimated' }
+const onlyInput: Usage = { ...relayed, outputTokens: 0 }
+
+// Which usage is billed for each ending; what a client sees of it is in test/money.
 
 function facts(more: Partial<SettlementFacts>): SettlementFacts {
-  return { usage: undefined, outputBytes: 0, billsOnCancel: false, delivered: () => passed, ...more }
+  return { usage: undefined, outputBytes: 0, billsOnCancel: false, delivered: () => relayed, ...more }
 }
 
-interface Row {
-  readonly ending: Ending
-  readonly afterOutput: Usage | undefined
-  readonly beforeOutput: Usage | undefined
-  /** At a provider that bills calls that are cancelled. */
-  readonly beforeOutputBilled: Usage | undefined
-}
-
-const rows: readonly Row[] = [
-  { ending: 'complete', afterOutput: whole, beforeOutput: whole, beforeOutputBilled: whole },
-  { ending: 'not served', afterOutput: undefined, beforeOutput: undefined, beforeOutputBilled: undefined },
-  {
-    ending: 'client left before content',
-    afterOutput: undefined,
-    beforeOutput: undefined,
-    beforeOutputBilled: inputAlone,
-  },
-  { ending: 'client left after content', afterOutput: passed, beforeOutput: undefined, beforeOutputBilled: inputAlone },
-  { ending: 'interrupted', afterOutput: passed, beforeOutput: undefined, beforeOutputBilled: undefined },
-  { ending: 'out of money', afterOutput: passed, beforeOutput: undefined, beforeOutputBilled: undefined },
-  { ending: 'ended by us', afterOutput: passed, beforeOutput: undefined, beforeOutputBilled: inputAlone },
-]
-
-test.each([...rows])('$ending', ({ ending, afterOutput, beforeOutput, beforeOutputBilled }) => {
+test.each<
+  [
+    ending: Ending,
+    afterOutput: Usage | undefined,
+    beforeOutput: Usage | undefined,
+    /** At a provider that bills cancelled calls. */
+    beforeOutputBilled: Usage | undefined,
+  ]
+>([
+  ['complete', whole, whole, whole],
+  ['not served', undefined, undefined, undefined],
+  ['client left before content', undefined, undefined, onlyInput],
+  ['client left after content', relayed, undefined, onlyInput],
+  ['interrupted', relayed, undefined, undefined],
+  ['out of money', relayed, undefined, undefined],
+  ['ended by us', relayed, undefined, onlyInput],
+])('bills a request that ended as %p', (ending, afterOutput, beforeOutput, beforeOutputBilled) => {
   const usage = ending === 'complete' ? whole : undefined
   expect(billedUsage(ending, facts({ usage, outputBytes: 16 }))).toEqual(afterOutput)
   expect(billedUsage(ending, facts({ usage }))).toEqual(beforeOutput)
   expect(billedUsage(ending, facts({ usage, billsOnCancel: true }))).toEqual(beforeOutputBilled)
 })
 
-test('a complete answer of which nobody knows the usage is billed by what passed', () => {
-  expect(billedUsage('complete', facts({ outputBytes: 16 }))).toEqual(passed)
+test('bills a complete answer without usage by what was relayed', () => {
+  expect(billedUsage('complete', facts({ outputBytes: 16 }))).toEqual(relayed)
 })
 
 test.each(['client left after content', 'interrupted', 'out of money', 'ended by us'] as const)(
-  '%s: what was counted and told is billed, also where it had nothing to show',
+  'bills a quoted usage even without output: %s',
   (ending) => {
     expect(billedUsage(ending, facts({ usage: whole, delivered: () => whole }))).toBe(whole)
   },
 )
+
+// Ending a request.
+
+const none = { ended: 0, kept: 0, freed: 0, left: 0, released: 0, written: 0, observed: 0 }
+const charged = { kind: 'settled', transfer: { amount: 5n } } as SettleEnd
+const measured = { usage: whole, usageSoFar: undefined, outputBytes: 4, countedBytes: undefined }
+const complete = { ending: 'complete' } as const
+const defect = new Failure('INTERNAL', 'Tollgate failed.')
+
+function start() {
+  let logged = ''
+  const unconfirmed = new Set<Promise<void>>()
+  const counts = { ...none }
+  const write = (text: string) => {
+    logged += text
+  }
+  const log = createLog({ format: 'json', clock: systemClock, write })
+  const deps: SettleDependencies = {
+    clock: systemClock,
+    log,
+    requests: { write: () => void counts.written++ },
+    idempotencyKeys: {
+      complete: async () => void counts.kept++,
+      abandon: async () => void counts.freed++,
+      leaveUnresolved: () => void counts.left++,
+    },
+    observe: () => void counts.observed++,
+    unconfirmed,
+  }
+  const connection = { keepOpen() {}, rearm() {}, drop() {}, address: () => undefined }
+  const http = new Request('http://gateway.test')
+  const request = new GatewayRequest(systemClock, http, openaiChat, '/v1/chat/completions', connection)
+  const hold: Partial<Hold> = {
+    held: 9n as Nano,
+    priceVersion: 'a/b#1',
+    quote: () => 5n as Nano,
+    quotedUsd: () => '0.000000005',
+    settle: () => Promise.resolve(charged),
+    release: () => void counts.released++,
+  }
+  request.hold = hold as Hold
+  request.claimedKey = {} as KeyedRequest
+  request.admission = { end: () => void counts.ended++ } as unknown as NonNullable<typeof request.admission>
+  const lines = () => {
+    log.flush()
+    return logged
+  }
+  const requestLines = () =>
+    lines()
+      .split('\n')
+      .filter((line) => line.includes('"message":"request"')).length
+  return { deps, request, record: request.record, counts, hold, lines, requestLines, unconfirmed }
+}
+
+test('ends a charged request once: a later error only gets a response', async () => {
+  const { deps, request, record, counts, requestLines } = start()
+  await settle(deps, request, complete, measured)
+  expect(refuse(deps, request, defect).status).toBe(500)
+  expect(abandon(deps, request).status).toBe(499)
+  conclude(deps, request)
+  expect(await settle(deps, request, { ending: 'ended by us', failure: defect }, measured)).toEqual({
+    cost: '0.000000005',
+  })
+  expect(counts).toEqual({ ...none, ended: 1, kept: 1, observed: 1 })
+  expect(requestLines()).toBe(1)
+  expect([record.status, record.code, record.charge, record.priceVersion]).toEqual([
+    200,
+    undefined,
+    5n as Nano,
+    'a/b#1',
+  ])
+})
+
+test('records what a shared wallet paid, if it is less than quoted', async () => {
+  const { deps, request, record, hold } = start()
+  const rows: unknown[] = []
+  hold.settle = async (_usage, _json, rowsOf) => {
+    rows.push(...(rowsOf?.(3n as Nano) ?? []))
+    return { ...charged, transfer: { amount: 3n }, posted: 0n } as SettleEnd
+  }
+  record.caller = { keyId: 'key_1', projectId: 'prj_1', workspaceId: 'ws_1' }
+  expect(await settle(deps, request, complete, measured)).toEqual({ cost: '0.000000003' })
+  expect([record.charge, record.balance]).toEqual([3n as Nano, 0n as Nano])
+  expect(rows).toHaveLength(1)
+})
+
+test('does not charge a request that was refused', async () => {
+  const { deps, request, counts, requestLines } = start()
+  expect(refuse(deps, request, defect).status).toBe(500)
+  expect(await settle(deps, request, complete, measured)).toEqual({ cost: undefined })
+  expect(counts).toEqual({ ...none, ended: 1, freed: 1, released: 1, written: 1, observed: 1 })
+  expect(requestLines()).toBe(1)
+})
+
+test('after a settlement that throws, says that the charge is unknown and keeps the key', async () => {
+  const { deps, request, record, counts, hold } = start()
+  hold.settle = () => Promise.reject(new Error('no ledger'))
+  expect(await settle(deps, request, complete, measured).catch(String)).toBe('Error: no ledger')
+  const response = refuse(deps, request, defect)
+  expect([response.status, response.headers.get('x-should-retry')]).toEqual([500, 'true'])
+  expect(await response.text()).toContain('it is not known yet whether it was charged')
+  expect(counts).toEqual({ ...none, ended: 1, left: 1, released: 1, written: 1, observed: 1 })
+  expect(record.charge).toBeUndefined()
+})
+
+test.each<[end: SettleEnd, retryAfterMs: number]>([
+  [{ kind: 'unavailable', retryAfterMs: 1234 }, 1234],
+  [{ kind: 'gone' }, 1000],
+])('fails with "nothing was charged" if the ledger answers %j', async (end, retryAfterMs) => {
+  const { deps, request, record, counts, hold } = start()
+  hold.settle = () => Promise.resolve(end)
+  const { unsettled } = await settle(deps, request, complete, measured)
+  expect(unsettled).toMatchObject({ code: 'OVERLOADED', facts: { retryAfterMs } })
+  expect(unsettled?.message).toContain('Nothing was charged')
+  expect(counts).toEqual({ ...none, ended: 1, freed: 1, released: 1, written: 1, observed: 1 })
+  expect([record.status, record.charge]).toEqual([503, undefined])
+})
+
+test('sends a charged answer that could not be stored under its key, and does not free the key', async () => {
+  const { deps, request, counts, lines } = start()
+  deps.idempotencyKeys.complete = () => Promise.reject(new Error('the database is away'))
+  expect(await settle(deps, request, complete, measured)).toEqual({ cost: '0.000000005' })
+  expect(counts).toEqual({ ...none, ended: 1, observed: 1 })
+  expect(lines()).toContain('the database is away')
+})
+
+describe('a charge that is not confirmed in time', () => {
+  function startUnconfirmed() {
+    const started = start()
+    const { promise, resolve } = Promise.withResolvers<SettleEnd | undefined>()
+    started.hold.settle = () => Promise.resolve({ kind: 'unknown', retryAfterMs: 1, end: promise })
+    return { ...started, resolve }
+  }
+
+  test('is reported as unknown, frees its slot, and keeps its key until the outcome is known', async () => {
+    const { deps, request, counts, requestLines, unconfirmed } = startUnconfirmed()
+    const { unsettled, cost } = await settle(deps, request, complete, measured)
+    expect([unsettled?.code, cost]).toEqual(['OVERLOADED', undefined])
+    expect(unsettled?.message).toContain('it is not known yet whether it was charged')
+    expect(unsettled?.message).toContain(`tollgate explain ${request.record.id}`)
+    expect(unsettled?.message).toContain('Idempotency-Key')
+    expect(unsettled?.facts).toMatchObject({ shouldRetry: true, retryAfterMs: 1000 })
+    expect(counts).toEqual({ ...none, ended: 1 })
+    expect([unconfirmed.size, requestLines()]).toEqual([1, 0])
+  })
+
+  test('tells the official clients not to retry without a key', async () => {
+    const { deps, request } = startUnconfirmed()
+    request.claimedKey = undefined
+    const { unsettled } = await settle(deps, request, complete, measured)
+    expect(unsettled?.facts).toMatchObject({ shouldRetry: false, retryAfterMs: 1000 })
+    expect(unsettled?.message).toContain('a new request with a charge of its own')
+  })
+
+  const unavailable: SettleEnd = { kind: 'unavailable', retryAfterMs: 1 }
+  test.each<[end: SettleEnd | undefined, ends: Partial<typeof none>, charge: bigint | undefined, note: string]>([
+    [charged, { kept: 1, written: 1 }, 5n, 'the charge was not confirmed in time; it was made'],
+    [{ kind: 'gone' }, { freed: 1, written: 1 }, undefined, 'the charge was not confirmed in time; it was not made'],
+    [unavailable, { freed: 1, written: 1 }, undefined, 'the charge was not confirmed in time; it was not made'],
+    [undefined, { left: 1 }, undefined, 'this process could not find out whether it was charged'],
+  ])('updates key, record, log and metrics once when it is known: %p', async (end, ends, charge, note) => {
+    const { deps, request, record, counts, requestLines, unconfirmed, resolve } = startUnconfirmed()
+    await settle(deps, request, complete, measured)
+    resolve(end)
+    await Promise.all(unconfirmed)
+    expect(counts).toEqual({ ...none, ended: 1, observed: 1, ...ends })
+    expect([unconfirmed.size, requestLines()]).toEqual([0, 1])
+    expect([record.status, record.code, record.charge as bigint | undefined]).toEqual([503, 'OVERLOADED', charge])
+    expect(record.notes).toEqual([note])
+  })
+
+  test('keeps the status of a client that had left', async () => {
+    const { deps, request, record, unconfirmed, resolve } = startUnconfirmed()
+    await settle(deps, request, { ending: 'client left after content' }, { ...measured, countedBytes: 4 })
+    resolve(charged)
+    await Promise.all(unconfirmed)
+    expect([record.status, record.code]).toEqual([499, undefined])
+  })
+})

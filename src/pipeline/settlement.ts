@@ -1,13 +1,31 @@
-// What a request costs, by how it ended: the settlement matrix as one table. Both surfaces, both lanes, streamed or not,
-// read the same row.
+// How a request ends: what each ending costs (a table), the charge, and the record. A request ends exactly once; its hold,
+// its place among the running requests and its idempotency key are given back here and nowhere else.
 
-import type { Usage } from '../kernel/usage.ts'
+import { assert } from '../kernel/assert.ts'
+import type { Clock } from '../kernel/clock.ts'
+import { Failure, type FailureCode } from '../kernel/failure.ts'
+import type { RequestId } from '../kernel/ids.ts'
+import { formatUsd, type Nano } from '../kernel/money.ts'
+import { totalInputTokens, type Usage } from '../kernel/usage.ts'
+import type { SettleEnd, SettleOutcome } from '../ledger/ledger.ts'
+import type { FaultClass } from '../routing/fault.ts'
+import type { NewRow } from '../store/write-batch.ts'
+import type { Log } from '../telemetry/log.ts'
+import type { RequestLog } from '../telemetry/request-log.ts'
+import { logRequest, type RequestRecord } from '../telemetry/request-record.ts'
+import { requestRow } from '../telemetry/request-row.ts'
+import type { GenerationKeys } from '../tenancy/idempotency.ts'
+import { type AnswerHeaders, failureResponse, routeHeaders } from './headers.ts'
+import type { GatewayRequest } from './request.ts'
+import { type MeasuredReply, nothingMeasured } from './usage.ts'
 
-/** How a request that had a hold came to its end. */
+// ── What each ending costs ──
+
+/** How a request that had a hold ended. */
 export type Ending =
-  /** The whole answer is there, however it stopped: end, length, tools, refusal. */
+  /** The whole answer arrived, whatever its stop reason: end, length, tools, refusal. */
   | 'complete'
-  /** No provider gave an answer. */
+  /** No provider answered. */
   | 'not served'
   | 'client left before content'
   | 'client left after content'
@@ -15,16 +33,16 @@ export type Ending =
   | 'interrupted'
   /** The hold could not grow any further. */
   | 'out of money'
-  /** We ended it: shut down, deadline, defect. */
+  /** The gateway ended it: shutdown, deadline, defect. */
   | 'ended by us'
 
 interface Row {
   /**
-   * usage: what the whole answer consumed · delivered: the input, and the output that passed · input: the input alone,
-   * where the provider bills calls that are cancelled · nothing: the hold is released and no transfer written.
+   * usage: the usage of the whole answer · delivered: the input, and the output that was relayed · input: only the input,
+   * if the provider bills cancelled calls · nothing: the hold is released and no transfer is written.
    */
   readonly pays: 'usage' | 'delivered' | 'input' | 'nothing'
-  /** In place of `delivered` while there is no output, and no count. */
+  /** Replaces `delivered` while there is neither output nor a count. */
   readonly withoutOutput?: 'input' | 'nothing'
 }
 
@@ -39,13 +57,13 @@ export const settlementMatrix = {
 } as const satisfies Record<Ending, Row>
 
 export interface SettlementFacts {
-  /** Of a complete answer, or of one whose count has passed: what was told is paid. */
+  /** The usage of a complete answer, or the one whose cost the caller was shown. */
   readonly usage: Usage | undefined
-  /** Of what has passed; estimated where the provider said nothing. */
+  /** The usage of what was relayed; estimated if the provider reported none. */
   delivered(): Usage
-  /** Bytes of generated text that have passed. */
+  /** Bytes of generated text relayed. */
   readonly outputBytes: number
-  /** Whether a body went to a provider that bills calls that are cancelled. */
+  /** Whether the body went to a provider that bills cancelled calls. */
   readonly billsOnCancel: boolean
 }
 
@@ -67,4 +85,319 @@ export function billedUsage(ending: Ending, facts: SettlementFacts): Usage | und
 
 function inputOnly({ audioOutputTokens: _, ...usage }: Usage): Usage {
   return { ...usage, outputTokens: 0 }
+}
+
+// ── Settling ──
+
+/** How an answer ended. */
+export interface End {
+  readonly ending: Ending
+  /** The error that the client is sent. */
+  readonly failure?: Failure | undefined
+  /** What the provider did, if it broke off. */
+  readonly why?: FaultClass | undefined
+}
+
+export interface Settled {
+  /** The charge was not made, or is not confirmed: the answer must end with this error. */
+  readonly unsettled?: Failure | undefined
+  /** Decimal USD. */
+  readonly cost?: string | undefined
+}
+
+export interface SettleDependencies {
+  readonly clock: Clock
+  readonly log: Log
+  readonly requests: Pick<RequestLog, 'write'>
+  readonly idempotencyKeys: Pick<GenerationKeys, 'complete' | 'abandon' | 'leaveUnresolved'>
+  /** For metrics and traces; never throws. */
+  observe(record: RequestRecord): void
+  /** Requests that were answered before their charge was confirmed; shutdown waits for them. */
+  readonly unconfirmed: Set<Promise<void>>
+}
+
+/** Recorded for a client that left; never sent. */
+const clientLeftStatus = 499
+/** A slower commit is noted in the record of the request. */
+const slowCommitMs = 1_000
+
+/** Ends a request with its charge, which is durable when this resolves. */
+export async function settle(
+  deps: SettleDependencies,
+  request: GatewayRequest,
+  { ending, failure }: End,
+  measured: MeasuredReply = nothingMeasured,
+): Promise<Settled> {
+  const { record, hold } = request
+  if (request.hasEnded) return { cost: record.costUsd }
+  const usage = billedUsage(ending, {
+    usage: measured.usage,
+    outputBytes: measured.outputBytes,
+    delivered: () => request.usageSoFar(measured),
+    billsOnCancel: request.candidate?.provider.billsOnCancel ?? false,
+  })
+  const hasLeft = ending === 'client left before content' || ending === 'client left after content'
+  recordEnd(request, hasLeft ? clientLeftStatus : 200, failure)
+  if (usage === undefined) {
+    release(deps, request)
+    return {}
+  }
+  assert(hold, 'nothing is answered without a hold')
+  record.usage = usage
+  record.charge = hold.quote(usage)
+  record.costUsd = hold.quotedUsd(usage)
+  record.priceVersion = hold.priceVersion
+  record.held = hold.held
+  const usageJson = JSON.stringify(usage)
+  request.hasEnded = true
+  request.mayBeCharged = true
+  let outcome: SettleOutcome
+  try {
+    outcome = await hold.settle(usage, usageJson, (charged) => rowsOf(record, usageJson, charged))
+  } catch (error) {
+    request.hasEnded = false
+    forgetCharge(record)
+    throw error
+  }
+  if (outcome.kind === 'settled') return await finishCharged(deps, request, outcome)
+  if (outcome.kind === 'unknown') return finishLater(deps, request, outcome.end, hasLeft)
+  request.mayBeCharged = false
+  const unsettled = chargeFailed(outcome.kind === 'unavailable' ? outcome.retryAfterMs : 1000)
+  recordSettleTime(request)
+  recordEnd(request, unsettled.status, unsettled)
+  forgetCharge(record)
+  release(deps, request)
+  return { unsettled }
+}
+
+/** With a shared wallet, the amount charged may be less than quoted and is known only inside the transaction. */
+function rowsOf(record: RequestRecord, usageJson: string, charged: Nano): readonly NewRow[] {
+  const charge = charged === record.charge ? record : { ...record, charge: charged, costUsd: formatUsd(charged) }
+  const row = requestRow(charge, usageJson)
+  return row ? [row] : []
+}
+
+type Charged = Extract<SettleEnd, { kind: 'settled' }>
+
+async function finishCharged(deps: SettleDependencies, request: GatewayRequest, charged: Charged): Promise<Settled> {
+  const { record } = request
+  recordCharge(record, charged)
+  await storeAnswer(deps, request)
+  recordSettleTime(request)
+  if (record.settleMs >= slowCommitMs) {
+    // The row was written in the same commit, without this note; write it again.
+    record.notes.push(`the charge took ${(record.settleMs / 1000).toFixed(1)} s to commit`)
+    deps.requests.write(record)
+  }
+  giveBack(request)
+  report(deps, record)
+  return { cost: record.costUsd }
+}
+
+/** Answers the caller now; the key, the record and the log line follow once it is known whether the charge was made. */
+function finishLater(
+  deps: SettleDependencies,
+  request: GatewayRequest,
+  end: Promise<SettleEnd | undefined>,
+  hasLeft: boolean,
+): Settled {
+  const { record, claimedKey } = request
+  const { log, requests, idempotencyKeys, unconfirmed } = deps
+  const failure = chargeUnknown('OVERLOADED', record.id, claimedKey !== undefined)
+  recordSettleTime(request)
+  if (!hasLeft) recordEnd(request, failure.status, failure)
+  log.warn('a charge was not confirmed in time; whether it was made is not known yet', { request_id: record.id })
+  giveBack(request)
+  const finish = async (): Promise<void> => {
+    const known = await end
+    if (known === undefined) {
+      record.notes.push('this process could not find out whether it was charged')
+      forgetCharge(record)
+      if (claimedKey) idempotencyKeys.leaveUnresolved(claimedKey)
+      return report(deps, record)
+    }
+    const isCharged = known.kind === 'settled'
+    record.notes.push(`the charge was not confirmed in time; it was ${isCharged ? 'made' : 'not made'}`)
+    if (isCharged) {
+      recordCharge(record, known)
+      await storeAnswer(deps, request)
+    } else {
+      forgetCharge(record)
+      if (claimedKey) await idempotencyKeys.abandon(claimedKey)
+    }
+    requests.write(record)
+    report(deps, record)
+  }
+  const finishing = finish()
+    .catch((error) => log.error('a request could not be ended', { request_id: record.id, error: String(error) }))
+    .finally(() => unconfirmed.delete(finishing))
+  unconfirmed.add(finishing)
+  return { unsettled: failure }
+}
+
+function recordCharge(record: RequestRecord, { transfer, posted }: Charged): void {
+  record.balance = posted
+  const charged = transfer.amount
+  if (charged === record.charge) return
+  record.charge = charged
+  record.costUsd = formatUsd(charged)
+}
+
+/** Waiting for the commit is part of the request's duration. */
+function recordSettleTime(request: GatewayRequest): void {
+  const { record } = request
+  const totalMs = request.elapsedMs()
+  record.settleMs = totalMs - record.totalMs
+  record.totalMs = totalMs
+}
+
+function forgetCharge(record: RequestRecord): void {
+  record.charge = undefined
+  record.costUsd = undefined
+}
+
+/** The request is paid for: the answer goes out even if it cannot be stored, and the key is not freed. */
+async function storeAnswer({ idempotencyKeys, log }: SettleDependencies, request: GatewayRequest): Promise<void> {
+  if (!request.claimedKey) return
+  try {
+    await idempotencyKeys.complete(request.claimedKey, request.storedAnswer)
+  } catch (error) {
+    log.warn('an answer could not be kept for its idempotency key', { error: String(error) })
+  }
+}
+
+// ── Ending without a charge ──
+
+/** Ends a request that costs nothing and had no hold. */
+export function conclude(deps: SettleDependencies, request: GatewayRequest): void {
+  endFree(deps, request, 200, undefined)
+}
+
+/** Ends the request with a failure and returns the error response. */
+export function refuse(deps: SettleDependencies, request: GatewayRequest, failure: Failure): Response {
+  const sent = fail(deps, request, failure)
+  const headers = routeHeaders(request.record.id, request.candidate, request.attempts.length)
+  return failureResponse(request.surface, sent, withLimits(headers, request, deps.clock), request.record.id)
+}
+
+/** Ends the request with a failure, unless it has ended. Returns the error for the caller. */
+export function fail(deps: SettleDependencies, request: GatewayRequest, failure: Failure): Failure {
+  const { mayBeCharged, record, claimedKey } = request
+  const sent = mayBeCharged ? chargeUnknown(failure.code, record.id, claimedKey !== undefined) : failure
+  endFree(deps, request, sent.status, sent)
+  return sent
+}
+
+/** Ends a request whose client has left and for which nothing was sent upstream. */
+export function abandon(deps: SettleDependencies, request: GatewayRequest): Response {
+  endFree(deps, request, clientLeftStatus, undefined)
+  return goneResponse()
+}
+
+/** A response for a client that is no longer there. */
+export function goneResponse(): Response {
+  return new Response(null, { status: clientLeftStatus })
+}
+
+function endFree(
+  deps: SettleDependencies,
+  request: GatewayRequest,
+  status: number,
+  failure: Failure | undefined,
+): void {
+  if (request.hasEnded) return
+  recordEnd(request, status, failure)
+  release(deps, request)
+}
+
+/** Ends the request without a charge; its record is written by itself. */
+function release(deps: SettleDependencies, request: GatewayRequest): void {
+  const { log, requests, idempotencyKeys } = deps
+  const { claimedKey, record } = request
+  request.hasEnded = true
+  request.hold?.release((error) =>
+    log.warn('a hold could not be released; the reaper ends it', { error: String(error) }),
+  )
+  if (claimedKey) {
+    if (request.mayBeCharged) idempotencyKeys.leaveUnresolved(claimedKey)
+    else
+      idempotencyKeys
+        .abandon(claimedKey)
+        .catch((error) => log.warn('an idempotency key could not be freed', { error: String(error) }))
+  }
+  requests.write(record)
+  giveBack(request)
+  report(deps, record)
+}
+
+/** Gives back the connection and the place among the running requests. */
+function giveBack({ connection, admission, record, attempts }: GatewayRequest): void {
+  connection.rearm()
+  const { usage } = record
+  const tokens = usage && totalInputTokens(usage) + usage.outputTokens
+  admission?.end(tokens ?? (attempts.length > 0 ? 0 : undefined))
+}
+
+function report({ log, observe }: SettleDependencies, record: RequestRecord): void {
+  logRequest(log, record)
+  observe(record)
+}
+
+// ── The record of the end ──
+
+function recordEnd(request: GatewayRequest, status: number, failure: Failure | undefined): void {
+  const { record } = request
+  record.status = status
+  record.code = failure?.code
+  record.reason = failure && recordedReason(failure)
+  record.totalMs = request.elapsedMs()
+  request.endOpenAttempts(openAttemptOutcome(status, failure))
+}
+
+/** A provider that refuses a request may quote it, and prompts are not stored: only the provider's error code is. */
+function recordedReason({ message, facts }: Failure): string {
+  const { refusal } = facts
+  if (!refusal) return message
+  return `Provider ${refusal.provider} refused the request${refusal.word === undefined ? '' : `: ${refusal.word}`}`
+}
+
+/** The outcome of attempts that were still running when their request ended. */
+function openAttemptOutcome(status: number, failure: Failure | undefined): string {
+  if (status === clientLeftStatus) return 'client left'
+  if (!failure) return 'superseded'
+  return failure.code === 'INTERNAL' ? 'failed here' : 'shut down'
+}
+
+// ── Headers and errors ──
+
+/** The headers of an answer. */
+export function answerHeaders(request: GatewayRequest, clock: Clock): AnswerHeaders {
+  const { record, candidate, attempts } = request
+  return withLimits(routeHeaders(record.id, candidate, Math.max(1, attempts.length)), request, clock)
+}
+
+function withLimits(headers: AnswerHeaders, { limits, surface }: GatewayRequest, clock: Clock): AnswerHeaders {
+  if (!limits.requests && !limits.tokens) return headers
+  return Object.assign(headers, surface.limitHeaders?.(limits, clock.now()))
+}
+
+function chargeFailed(retryAfterMs: number): Failure {
+  const message = 'Tollgate could not record the charge for this answer, so it cannot complete it. Nothing was charged.'
+  return new Failure('OVERLOADED', message, { retryAfterMs })
+}
+
+/**
+ * The error of a request that may have been charged. Under an idempotency key a retry is safe: it gets the stored answer,
+ * or runs only once it is certain that the first was not charged. Without a key a retry would be a second request with its
+ * own charge, so the official clients are told not to retry automatically.
+ */
+function chargeUnknown(code: FailureCode, requestId: RequestId, hasKey: boolean): Failure {
+  const again = hasKey
+    ? 'Send it again with the same Idempotency-Key: it is not paid for twice.'
+    : 'If you send it again, that is a new request with a charge of its own.'
+  return new Failure(
+    code,
+    `Tollgate could not complete this answer, and it is not known yet whether it was charged. Look it up: \`tollgate explain ${requestId}\`, or GET /api/requests/${requestId}. ${again}`,
+    { retryAfterMs: 1000, shouldRetry: hasKey },
+  )
 }

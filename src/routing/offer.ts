@@ -1,10 +1,9 @@
 // What one configuration offers to one caller: which models it may see, and the candidates of one of them. Every endpoint
 // asks here, so that a model outside the caller's reach reads exactly like one that does not exist.
 
-import type { Catalog } from '../catalog/catalog.ts'
-import type { Fee } from '../catalog/fee-prices.ts'
-import type { Model } from '../catalog/model.ts'
+import type { Catalog, Model } from '../catalog/model.ts'
 import type { Price } from '../catalog/price.ts'
+import type { Fee } from '../catalog/price-versions.ts'
 import type { Dialect, Dialects } from '../dialects/dialect.ts'
 import { Failure } from '../kernel/failure.ts'
 import { nearestNames } from '../kernel/nearest.ts'

@@ -3,11 +3,9 @@
 import { afterAll, describe, expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { type Gateway, startGateway, stopAll } from '../parts/gateway.ts'
-import { brokenChat } from './broken-chat.ts'
-import { brokenMessages } from './broken-messages.ts'
+import { brokenChat, brokenMessages, startProxy } from './broken-endpoints.ts'
 import { conformanceHelp } from './checker/options.ts'
 import { runConformance } from './checker/run.ts'
-import { startProxy } from './damaging-proxy.ts'
 
 const gateway = await startGateway()
 const translating = await startGateway({ config: throughOther(gateway) })
@@ -135,17 +133,17 @@ test('without a model there must be only one', async () => {
   expect((await run({ baseUrl: proxy.url, model: undefined, dialect: 'chat' })).code).toBe(0)
 })
 
-describe('each broken thing is reported, and nothing else', () => {
-  test.each([...brokenChat, ...brokenMessages].map((thing) => [`${thing.dialect}: ${thing.what}`, thing] as const))(
-    '%s',
-    async (_, thing) => {
-      proxy.damage(thing.damage)
-      const { code, out } = await run({ baseUrl: proxy.url, dialect: thing.dialect, json: true })
-      const { dialects } = JSON.parse(out) as JsonReport
-      const failed = (dialects[0]?.checks ?? []).filter(({ outcome }) => outcome === 'failed')
-      expect(failed.map(({ name }) => name).sort()).toEqual(Object.keys(thing.fails).sort())
-      for (const { name, notes } of failed) expect(notes.join('\n')).toContain(thing.fails[name] ?? '')
-      expect(code).toBe(1)
-    },
-  )
+describe.each([
+  ['chat', brokenChat],
+  ['messages', brokenMessages],
+] as const)('of a broken %s endpoint that and nothing else is reported:', (dialect, rows) => {
+  test.each(rows)('%s', async (_, damage, fails) => {
+    proxy.damage(damage)
+    const { code, out } = await run({ baseUrl: proxy.url, dialect, json: true })
+    const { dialects } = JSON.parse(out) as JsonReport
+    const failed = (dialects[0]?.checks ?? []).filter(({ outcome }) => outcome === 'failed')
+    expect(failed.map(({ name }) => name).sort()).toEqual(Object.keys(fails).sort())
+    for (const { name, notes } of failed) expect(notes.join('\n')).toContain(fails[name] ?? '')
+    expect(code).toBe(1)
+  })
 })

@@ -7,7 +7,7 @@ import { anthropicMessages } from '../../src/dialects/anthropic-messages/index.t
 import { collectReply, type ReplyEvent } from '../../src/dialects/canonical/reply.ts'
 import type { ReplyMapping } from '../../src/dialects/canonical/translation.ts'
 import { openaiChat } from '../../src/dialects/openai-chat/index.ts'
-import { CollectedReply, TranslatedStream } from '../../src/pipeline/translated-stream.ts'
+import { CollectedReply, TranslatedStream } from '../../src/pipeline/lanes.ts'
 import { target } from '../parts/chat-stream.ts'
 import { anyReply, context } from '../parts/reply-events.ts'
 import { meaningOf, type ReadReply, readReply, withValues } from './replies/read-reply.ts'

@@ -47,7 +47,7 @@ test('a backup under load holds every charge that was answered before it began, 
   expect(await gateway.stop()).toBe(0)
 
   expect(made.exit).toBe(0)
-  expect(made.err).toContain('Without ')
+  expect(made.err).toContain('It does not contain ')
   expect(statSync(file).mode & 0o777).toBe(0o600)
   expect(transfersIn(file)).toBeGreaterThanOrEqual(answeredBefore)
   // At most the eight that were charged and not yet counted here.

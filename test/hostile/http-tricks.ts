@@ -141,7 +141,7 @@ const framing: readonly Trick[] = [
       await turn.reply.write('5;x=')
       const piece = 'y'.repeat(65_536)
       const { call, reply } = turn
-      for (let sent = 0; sent < 200 * mebibyte && !call.isClosed(); sent += piece.length) await reply.write(piece)
+      for (let sent = 0; sent < 64 * mebibyte && !call.isClosed(); sent += piece.length) await reply.write(piece)
       reply.cut()
     },
   },

@@ -86,7 +86,7 @@ export const bans: readonly Ban[] = [
     what: 'starts another program',
     code: /\bBun\s*\.\s*(?:spawn\b|spawnSync\b|\$)/g,
     imports: /^(?:node:)?child_process$|^bun#(?:spawn|spawnSync|\$)$/,
-    allowed: /^src\/cli\/workers\/supervise\.ts$/,
+    allowed: /^src\/cli\/supervise\.ts$/,
     replacement: 'The gateway is one process; use a Bun API or a Worker',
   },
   {

@@ -4,7 +4,7 @@
 import { afterAll, describe, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { readRecomputeCharge } from '../../src/catalog/recompute-charge.ts'
+import { readRecomputeCharge } from '../../src/catalog/price-versions.ts'
 import { verify } from '../../src/ledger/verify.ts'
 import { openDatabase } from '../../src/store/open-database.ts'
 import { connect } from '../parts/raw-client.ts'

@@ -71,7 +71,7 @@ describe.each([...streamedPaths])('$name, while no ledger answers', (path) => {
     const { error } = lastEvent(path, text)
     expect(error).toMatchObject({ code: 'OVERLOADED' })
     expect(error.message).toContain('cannot reach its ledger')
-    expect(error.message).toContain('what came before is all there is')
+    expect(error.message).toContain('The answer ends here')
     // 3,101 tokens of four bytes passed; the prompt is 9 as told by Messages, or the estimate of "hi".
     const charge = (path.provider === 'messages' ? 9n : 8n) * nanosIn + 3101n * nanosOut
     expect(error.metadata).toMatchObject({ cost: usd(charge) })

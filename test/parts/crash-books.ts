@@ -1,7 +1,7 @@
 // The promises of the ledger, checked from outside: what the clients were told, what was paid in, and what the database
 // says. Answers with sentences about what is broken; none = all is well.
 
-import { readRecomputeCharge } from '../../src/catalog/recompute-charge.ts'
+import { readRecomputeCharge } from '../../src/catalog/price-versions.ts'
 import { verify } from '../../src/ledger/verify.ts'
 import type { Database } from '../../src/store/database.ts'
 import { openDatabase } from '../../src/store/open-database.ts'

@@ -5,7 +5,7 @@ import { expect } from 'bun:test'
 import type { CatalogItem } from '../../src/api/catalog.ts'
 import type { ShownProvider } from '../../src/api/providers.ts'
 import type { ExplainedRequest, LoggedRequest } from '../../src/api/requests.ts'
-import type { PriceInForce } from '../../src/catalog/price-overrides.ts'
+import type { PriceInForce } from '../../src/catalog/price-versions.ts'
 import { openaiChat } from '../../src/dialects/openai-chat/index.ts'
 import type { Credentials } from '../../src/http/management/providers.ts'
 import type { RequestLog } from '../../src/http/management/requests.ts'
@@ -94,7 +94,7 @@ export async function openManagement(
     clock,
     database,
     ledger,
-    idempotency: createIdempotency(new Uint8Array(32).fill(2)),
+    idempotency: createIdempotency({ current: new Uint8Array(32).fill(2) }),
     adminToken: loadAdminToken(
       new Secret(managementToken),
       openDataFolder(store.place.dataFolder, () => {}),

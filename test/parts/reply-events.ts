@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import type { ReplyBlock, ReplyEvent, Stop } from '../../src/dialects/canonical/reply.ts'
 import type { RenderContext } from '../../src/dialects/canonical/translation.ts'
 import { tokensMax, type Usage } from '../../src/kernel/usage.ts'
-import { estimateUsage, type UsageBounds } from '../../src/pipeline/judge-usage.ts'
+import { estimateUsage, type UsageBounds } from '../../src/pipeline/usage.ts'
 
 export const usageOf = (counts: Partial<Usage> = {}): Usage => ({
   inputTokens: 10,

@@ -92,32 +92,32 @@ test('the command line sets, takes back and lists', async () => {
   expect([columns.split(/ {2,}/)[8], kept.split(/ {2,}/)[8]]).toEqual(['US ONLY ×', '1.1'])
   expect((await run('set sandbox/echo --input 1 --output 2 --us-only 0.9')).err).toContain('--us-only')
   expect((await run('set sandbox/echo --input 1 --output 2')).err).toBe(
-    'Warning: `us_only` no longer has a price: work kept in the United States has no surcharge.\n',
+    'Warning: `us_only` no longer has a price: there is no surcharge.\n',
   )
   await run('set sandbox/echo --input 1 --output 2 --audio-input 8 --audio-output 16')
   const [heading = '', newest = ''] = (await run('history sandbox/echo')).out.split('\n')
   expect(heading.split(/ {2,}/).slice(5, 10)).toEqual([
-    ...['WRITE $/M', '1H $/M', 'AUDIO IN $/M', 'AUDIO READ $/M', 'AUDIO OUT $/M'],
+    ...['CACHE WRITE $/M', 'CACHE WRITE, 1 HOUR $/M', 'AUDIO INPUT $/M', 'AUDIO CACHE READ $/M', 'AUDIO OUTPUT $/M'],
   ])
   expect(newest.split(/ {2,}/).slice(7, 10)).toEqual(['8.00', '8.00', '16.00'])
   const lost = (await run('set sandbox/echo --input 1 --output 2 --audio-output 16')).err
   expect(lost.split('\n')).toEqual([
-    'Warning: `audio_input` no longer has a price: audio is charged at the price of text.',
-    'Warning: `audio_cache_read` no longer has a price: audio is charged at the price of text.',
+    'Warning: `audio_input` no longer has a price: these tokens cost as much as `input`.',
+    'Warning: `audio_cache_read` no longer has a price: these tokens cost as much as `cache_read`.',
     '',
   ])
   expect((await run('set sandbox/cache --free')).out).toContain('now  free   sandbox/cache#3, management API\n')
   expect((await run('reset sandbox/cache')).out).toContain('now  $1.00 in, $2.00 out   sandbox/cache#4, built in\n')
   const [head, ...rows] = (await run('history sandbox/cache')).out.trim().split('\n')
   expect(head).toMatch(
-    /^SINCE \(UTC\) +VERSION +IN \$\/M +OUT \$\/M +READ \$\/M +WRITE \$\/M +1H \$\/M +SEARCH \$\/K +SET BY$/,
+    /^SINCE \(UTC\) +VERSION +INPUT \$\/M +OUTPUT \$\/M +CACHE READ \$\/M +CACHE WRITE \$\/M +CACHE WRITE, 1 HOUR \$\/M +SET BY$/,
   )
   const cells = rows.map((row) => row.split(/ {2,}/).slice(1))
   expect(cells).toEqual([
-    ['sandbox/cache#4', '1.00', '2.00', '0.10', '1.25', '2.00', '–', 'built in'],
-    ['sandbox/cache#3', 'free', 'free', 'free', 'free', 'free', 'free', 'management API'],
-    ['sandbox/cache#2', '2.50', '30.00', '0.25', '2.50', '2.50', '–', 'management API'],
-    ['sandbox/cache#1', '1.00', '2.00', '0.10', '1.25', '2.00', '–', 'built in'],
+    ['sandbox/cache#4', '1.00', '2.00', '0.10', '1.25', '2.00', 'built in'],
+    ['sandbox/cache#3', 'free', 'free', 'free', 'free', 'free', 'management API'],
+    ['sandbox/cache#2', '2.50', '30.00', '0.25', '2.50', '2.50', 'management API'],
+    ['sandbox/cache#1', '1.00', '2.00', '0.10', '1.25', '2.00', 'built in'],
   ])
   expect(JSON.parse((await run('history sandbox/cache --json')).out)).toMatchObject({ version: 'sandbox/cache#4' })
   expect((await run('set sandbox/cache --input 1')).exit).toBe(2)

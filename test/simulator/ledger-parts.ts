@@ -24,7 +24,7 @@ export async function mutatedParts({ name, edits, acknowledgesEarly = false }: M
   if (edits.length === 0) return { ...realParts, acknowledgesEarly }
   const folder = mkdtempSync(join(tmpdir(), 'tollgate-mutation-'))
   try {
-    for (const part of ['kernel', 'ledger', 'store', 'catalog/price.ts', 'catalog/audio-prices.ts']) {
+    for (const part of ['kernel', 'ledger', 'store', 'catalog/price.ts']) {
       mkdirSync(dirname(join(folder, part)), { recursive: true })
       cpSync(join(source, part), join(folder, part), { recursive: true })
     }

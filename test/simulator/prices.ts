@@ -1,7 +1,7 @@
 // What a usage costs, twice: what the client asks the real price function, and the simulator's own arithmetic from money.md
 // (Σ bucket × price, rounded up once), with which the oracle judges.
 
-import { freePrice, type Price } from '../../src/catalog/price.ts'
+import { createPrice, type Price } from '../../src/catalog/price.ts'
 import type { Pico } from '../../src/kernel/money.ts'
 import type { Usage } from '../../src/kernel/usage.ts'
 import type { Dice } from './dice.ts'
@@ -9,15 +9,13 @@ import type { Dice } from './dice.ts'
 /** Most of them not whole nano-dollars, so that rounding shows. */
 const perToken = { input: 2_801n, output: 11_307n, cacheRead: 281n, cacheWrite: 3_501n, cacheWriteLong: 5_603n }
 
-export const simulatedPrice: Price = {
-  ...freePrice,
-  free: false,
+export const simulatedPrice: Price = createPrice({
   input: perToken.input as Pico,
   output: perToken.output as Pico,
-  cacheRead: perToken.cacheRead as Pico,
-  cacheWrite: perToken.cacheWrite as Pico,
-  cacheWriteLong: perToken.cacheWriteLong as Pico,
-}
+  cache_read: perToken.cacheRead as Pico,
+  cache_write: perToken.cacheWrite as Pico,
+  cache_write_1h: perToken.cacheWriteLong as Pico,
+})
 
 export function ownCharge(usage: Usage): bigint {
   const pico =

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { readRecomputeCharge } from '../../src/catalog/recompute-charge.ts'
+import { readRecomputeCharge } from '../../src/catalog/price-versions.ts'
 import { systemClock } from '../../src/kernel/clock.ts'
 import { verify } from '../../src/ledger/verify.ts'
 import type { Database } from '../../src/store/database.ts'

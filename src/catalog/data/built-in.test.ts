@@ -1,6 +1,8 @@
 import { describe, expect, test } from 'bun:test'
 import { composeCatalog } from '../../../scripts/compose-catalog.ts'
+import type { Bucket } from '../../kernel/usage.ts'
 import { modelEntrySchema, modelFromEntry } from '../entry.ts'
+import { ratesAt } from '../price.ts'
 import { builtInModels } from './built-in.ts'
 
 const day = /^20\d\d-\d\d-\d\d$/
@@ -30,10 +32,14 @@ describe('every model', () => {
   test.each(models)('%s has a price or is free on purpose', (_, model) => {
     const { price } = modelFromEntry(model, 'built in')
     if (price === undefined) throw new Error('no price')
-    expect(price.free || (price.input > 0n && price.output > 0n)).toBe(true)
+    const rate = (bucket: Bucket, inputTokens = 0) => ratesAt(price, inputTokens)[bucket] ?? 0n
+    expect(price.free || (rate('input') > 0n && rate('output') > 0n)).toBe(true)
     // Reading a cache saves, more input per request never does.
-    expect(price.cacheRead <= price.input).toBe(true)
-    for (const tier of price.tiers) expect(tier.input >= price.input && tier.output >= price.output).toBe(true)
+    expect(rate('cache_read') <= rate('input')).toBe(true)
+    for (const { when } of price.rows) {
+      const tokens = (when?.overInputTokens ?? 0) + 1
+      expect(rate('input', tokens) >= rate('input') && rate('output', tokens) >= rate('output')).toBe(true)
+    }
   })
 
   test.each(models)('%s says where its facts and its price are from, and when somebody looked', (_, { provenance }) => {

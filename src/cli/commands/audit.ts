@@ -1,16 +1,16 @@
 // `tollgate audit` and `tollgate ledger verify`: who changed what, and checks of the audit log and the books. The checks
 // read the database directly, without the gateway, and change nothing.
 
-import { readRecomputeCharge } from '../../catalog/recompute-charge.ts'
+import { readRecomputeCharge } from '../../catalog/price-versions.ts'
 import { systemClock } from '../../kernel/clock.ts'
 import { type Verification, verify } from '../../ledger/verify.ts'
 import { type AuditHead, type AuditVerification, verifyAudit } from '../../tenancy/audit.ts'
-import { type CommandContext, type CommandDefinition, printJson } from '../command.ts'
-import { listCommand } from '../operation-command.ts'
+import { type CommandDefinition, printResult } from '../command.ts'
+import { listCommand, listLimitOption } from '../operation-command.ts'
 import { goThrough } from '../read-only-database.ts'
 import { exitCodes, Refusal } from '../refusal.ts'
-import { counted, renderTable, shownCount, shownTime } from '../table.ts'
-import { listLimitOption } from '../values.ts'
+import type { Terminal } from '../terminal.ts'
+import { type Columns, counted, renderTable, shownCount, shownTime } from '../values.ts'
 
 const listAudit = listCommand({
   words: ['audit', 'list'],
@@ -45,25 +45,24 @@ const verifyAuditLog: CommandDefinition = {
   examples: ['tollgate audit verify', 'tollgate audit verify --noted 54:9f86d081…'],
   async run(context, input) {
     const noted = readNoted(input.text('noted'))
-    if (noted instanceof Refusal) return noted
     const names = { whole: 'the audit log', parts: 'entries' }
     const verification = await goThrough(context, names, (database, onProgress) =>
       verifyAudit(database, { noted, onProgress }),
     )
-    if (verification instanceof Refusal) return verification
     const isIntact = verification.findings.length === 0
-    if (context.json) printJson(context, { ok: isIntact, ...verification })
-    else context.terminal.print(isIntact ? intactText(verification) : tamperedText(context, verification))
-    if (isIntact) return undefined
-    return new Refusal(exitCodes.failed, 'the audit log was tampered with.', 'tollgate audit verify --json')
+    printResult(context, { ok: isIntact, ...verification }, () =>
+      isIntact ? intactText(verification) : tamperedText(context.terminal, verification),
+    )
+    if (!isIntact)
+      throw new Refusal(exitCodes.failed, 'the audit log was tampered with.', 'tollgate audit verify --json')
   },
 }
 
-function readNoted(text: string | undefined): AuditHead | Refusal | undefined {
+function readNoted(text: string | undefined): AuditHead | undefined {
   if (text === undefined) return undefined
   const [, sequence, hash] = /^(\d{1,15}):([0-9a-f]{64})$/.exec(text) ?? []
   if (sequence === undefined || hash === undefined) {
-    return new Refusal(exitCodes.usage, '--noted takes the end of the chain as `tollgate audit verify` prints it.')
+    throw new Refusal(exitCodes.usage, '--noted takes the end of the chain as `tollgate audit verify` prints it.')
   }
   return { sequence: Number(sequence), hash }
 }
@@ -73,10 +72,12 @@ function intactText({ rows, head }: AuditVerification): string {
   return `The audit log is whole: ${shownCount(rows)} ${rows === 1 ? 'entry' : 'entries'}. It ends with ${head.sequence}:${head.hash}\n`
 }
 
-function tamperedText({ terminal }: CommandContext, { rows, findings }: AuditVerification): string {
-  const columns = ['ENTRY', 'WHAT IS WRONG'].map((title) => ({ title }))
-  const found = findings.map(({ sequence, detail }) => [String(sequence), detail])
-  return `Of ${shownCount(rows)} entries, the first that do not fit:\n${renderTable(columns, found, terminal)}`
+function tamperedText(terminal: Terminal, { rows, findings }: AuditVerification): string {
+  const columns: Columns<(typeof findings)[number]> = [
+    ['ENTRY', ({ sequence }) => sequence],
+    ['WHAT IS WRONG', ({ detail }) => detail],
+  ]
+  return `Of ${shownCount(rows)} entries, the first that do not fit:\n${renderTable(columns, findings, terminal)}`
 }
 
 /** Ends with 0 if every amount is right and 1 if not. Warnings do not change that. */
@@ -92,14 +93,12 @@ const verifyLedger: CommandDefinition = {
     const verification = await goThrough(context, names, (database, onProgress) =>
       verify(database, { readPrice: readRecomputeCharge, now: systemClock.now(), onProgress }),
     )
-    if (verification instanceof Refusal) return verification
     const isRight = verification.findings.length === 0
-    if (context.json) printJson(context, jsonOf(verification))
-    else {
-      context.terminal.print(isRight ? rightText(verification) : wrongText(context, verification))
-      context.terminal.complain(warningText(verification.warnings))
-    }
-    return isRight ? undefined : new Refusal(exitCodes.failed, 'the books are wrong.', 'tollgate ledger verify --json')
+    printResult(context, jsonOf(verification), () =>
+      isRight ? rightText(verification) : wrongText(context.terminal, verification),
+    )
+    if (!context.json) context.terminal.complain(warningText(verification.warnings))
+    if (!isRight) throw new Refusal(exitCodes.failed, 'the books are wrong.', 'tollgate ledger verify --json')
   },
 }
 
@@ -117,10 +116,14 @@ function rightText(verification: Verification): string {
   return `The books are right: ${countText(verification)}; every charge was recomputed.\n`
 }
 
-function wrongText({ terminal }: CommandContext, verification: Verification): string {
-  const columns = ['RULE', 'ROW', 'DIFFERENCE (nano-dollars)'].map((title) => ({ title }))
-  const rows = verification.findings.map(({ check, id, detail }) => [check, id, detail])
-  return `Of ${countText(verification)}, the first rows that differ:\n${renderTable(columns, rows, terminal)}`
+function wrongText(terminal: Terminal, verification: Verification): string {
+  const { findings } = verification
+  const columns: Columns<(typeof findings)[number]> = [
+    ['RULE', ({ check }) => check],
+    ['ROW', ({ id }) => id],
+    ['DIFFERENCE (nano-dollars)', ({ detail }) => detail],
+  ]
+  return `Of ${countText(verification)}, the first rows that differ:\n${renderTable(columns, findings, terminal)}`
 }
 
 function countText({ wallets, transfers }: Verification): string {

@@ -1,9 +1,9 @@
-// `tollgate backup` and `tollgate restore`: the embedded database in one file, and back. PostgreSQL has tools of its own
-// for both; these commands then say which. No secret is ever printed.
+// `tollgate backup` and `tollgate restore`: the embedded database in one file, and back. PostgreSQL has its own tools for
+// both, which these commands name. No secret is ever printed.
 
 import { existsSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
-import { readRecomputeCharge } from '../../catalog/recompute-charge.ts'
+import { readRecomputeCharge } from '../../catalog/price-versions.ts'
 import { systemClock } from '../../kernel/clock.ts'
 import { type Verification, verify } from '../../ledger/verify.ts'
 import { backUp } from '../../store/copy/back-up.ts'
@@ -13,10 +13,10 @@ import { lockDataFolder } from '../../store/folder-lock.ts'
 import { readMigrationState } from '../../store/migration-state.ts'
 import { causeText, StartRefusal } from '../../store/start-refusal.ts'
 import { isSecretOnRecord } from '../../tenancy/secrets.ts'
-import { type CommandContext, type CommandDefinition, type CommandInput, printJson } from '../command.ts'
+import { type CommandContext, type CommandDefinition, type CommandInput, printResult } from '../command.ts'
 import { openReadOnly } from '../read-only-database.ts'
-import { exitCodes, Refusal } from '../refusal.ts'
-import { counted, shownCount } from '../table.ts'
+import { exitCodes, ifPossible, Refusal } from '../refusal.ts'
+import { counted, shownCount } from '../values.ts'
 import { warningText } from './audit.ts'
 import { readMasterSecrets } from './secrets.ts'
 
@@ -26,31 +26,31 @@ const secretFiles = ['secret', 'admin-token']
 const backupCommand: CommandDefinition = {
   words: ['backup'],
   isOffline: true,
-  summary: 'writes the embedded database into one file, while the gateway serves',
-  details: `FILE must not exist; it is complete when it has its name. Everything that was charged before the command began is in it.
-The secrets of the data folder are not, so that a stolen backup opens nothing; without the file "secret" (or the
-TOLLGATE_SECRET) no API key and no stored provider key of a backup works. Keep it elsewhere, or take it along with
---with-secrets and guard the file as you guard the secret.`,
+  summary: 'copies the embedded database to one file while the gateway is running',
+  details: `FILE must not exist; it appears under its name only when it is complete. It contains everything charged before the
+command started, but not the secrets of the data folder, so that a stolen backup is useless: without the file "secret"
+(or TOLLGATE_SECRET) no API key and no stored provider key in it works. Keep the secret elsewhere, or include it with
+--with-secrets and protect the file accordingly.`,
   positionals: [{ name: 'FILE' }],
-  options: { 'with-secrets': { help: `also the files ${secretFiles.join(' and ')} of the data folder` } },
+  options: { 'with-secrets': { help: `include the files ${secretFiles.join(' and ')} of the data folder` } },
   examples: ['tollgate backup tollgate-2026-11-15.db', 'tollgate backup all.db --with-secrets'],
   async run(context, input) {
     const { databaseUrl, dataFolder } = context.settings
-    if (databaseUrl !== undefined) return usePostgresTool('pg_dump --format=custom --file=FILE "$DATABASE_URL"')
+    if (databaseUrl !== undefined) throw usePostgresTool('pg_dump --format=custom --file=FILE "$DATABASE_URL"')
     const file = fileOf(context, input)
     const folder = dirname(file)
-    if (!existsSync(folder)) return new Refusal(exitCodes.failed, `there is no folder ${folder}.`, `mkdir -p ${folder}`)
-    return attempt(async () => {
+    if (!existsSync(folder)) throw new Refusal(exitCodes.failed, `there is no folder ${folder}.`, `mkdir -p ${folder}`)
+    await attempt(async () => {
       const wanted = input.isSet('with-secrets') ? secretFiles : []
-      const outcome = backUp({ dataFolder, file, secretFiles: wanted })
-      if (context.json) return printJson(context, { file, bytes: outcome.bytes, secrets: outcome.secretFiles })
-      const { terminal } = context
-      terminal.print(`${file}: ${shownCount(outcome.bytes)} bytes\n`)
-      if (outcome.secretFiles.length > 0) terminal.complain(`With ${outcome.secretFiles.join(' and ')}: guard it.\n`)
-      else if (existsSync(join(dataFolder, 'secret')))
-        terminal.complain(`Without ${join(dataFolder, 'secret')}, which its keys need: keep that too, elsewhere.\n`)
-      else terminal.complain('Without TOLLGATE_SECRET, which its keys need: keep that too, elsewhere.\n')
-      return undefined
+      const { bytes, secretFiles: secrets } = backUp({ dataFolder, file, secretFiles: wanted })
+      printResult(context, { file, bytes, secrets }, () => `${file}: ${shownCount(bytes)} bytes\n`)
+      const secretFile = join(dataFolder, 'secret')
+      const secret = existsSync(secretFile) ? secretFile : 'TOLLGATE_SECRET'
+      const note =
+        secrets.length > 0
+          ? `It contains ${secrets.join(' and ')}: protect it.`
+          : `It does not contain ${secret}, which its keys need: keep that too, elsewhere.`
+      if (!context.json) context.terminal.complain(`${note}\n`)
     })
   },
 }
@@ -58,18 +58,18 @@ TOLLGATE_SECRET) no API key and no stored provider key of a backup works. Keep i
 const restoreCommand: CommandDefinition = {
   words: ['restore'],
   isOffline: true,
-  summary: 'puts a backup into a data folder that has no database, and recomputes its books',
-  details: `The folder is TOLLGATE_DATA. Nothing in it is overwritten. What was charged or paid in after the backup is not in it.`,
+  summary: 'restores a backup into a data folder without a database, and recomputes its books',
+  details: `The folder is TOLLGATE_DATA. Nothing in it is overwritten. Charges and top-ups made after the backup are missing.`,
   positionals: [{ name: 'FILE' }],
   examples: ['TOLLGATE_DATA=./restored tollgate restore tollgate-2026-11-15.db'],
   async run(context, input) {
     const { databaseUrl } = context.settings
-    if (databaseUrl !== undefined) return usePostgresTool('pg_restore --dbname="$DATABASE_URL" --no-owner FILE')
-    return attempt(() => restoreFile(context, fileOf(context, input)))
+    if (databaseUrl !== undefined) throw usePostgresTool('pg_restore --dbname="$DATABASE_URL" --no-owner FILE')
+    await attempt(() => restoreFile(context, fileOf(context, input)))
   },
 }
 
-async function restoreFile(context: CommandContext, file: string): Promise<Refusal | undefined> {
+async function restoreFile(context: CommandContext, file: string): Promise<void> {
   const { terminal, settings } = context
   const folder = openDataFolder(settings.dataFolder, () => {})
   const lock = lockDataFolder(folder.path)
@@ -79,18 +79,19 @@ async function restoreFile(context: CommandContext, file: string): Promise<Refus
       throw new StartRefusal(`It was restored, but its books cannot be read: ${causeText(thrown)}`, { cause: thrown })
     })
     const { findings = [], warnings = [], wallets, transfers } = verification ?? {}
-    if (context.json) {
-      const counts = { wallets: countOrNull(wallets), transfers: countOrNull(transfers) }
-      printJson(context, { folder: folder.path, secrets: outcome.secretFiles, ...counts, findings, warnings, secret })
-    } else {
-      terminal.print(`${folder.path}: ${verification ? booksText(verification) : 'of an older Tollgate'}\n`)
+    const counts = { wallets: countOrNull(wallets), transfers: countOrNull(transfers) }
+    const result = { folder: folder.path, secrets: outcome.secretFiles, ...counts, findings, warnings, secret }
+    printResult(context, result, () => {
+      return `${folder.path}: ${verification ? booksText(verification) : 'of an older Tollgate'}\n`
+    })
+    if (!context.json) {
       if (!verification) terminal.complain(upgradeAdvice)
       terminal.complain(warningText(warnings))
       if (outcome.secretFiles.length > 0) terminal.complain(`With ${outcome.secretFiles.join(' and ')}.\n`)
       if (secret !== 'fits') terminal.complain(secretAdvice(secret, folder.file('secret')))
     }
-    if (findings.length === 0) return undefined
-    return new Refusal(exitCodes.failed, 'the books of this backup are wrong.', 'tollgate ledger verify')
+    if (findings.length > 0)
+      throw new Refusal(exitCodes.failed, 'the books of this backup are wrong.', 'tollgate ledger verify')
   } finally {
     lock.release()
   }
@@ -119,8 +120,8 @@ async function examine(
     const isOurs = pending === 0 && unknown.length === 0
     const options = { readPrice: readRecomputeCharge, now: systemClock.now() }
     const verification = isOurs ? await verify(database, options) : undefined
-    const secrets = readMasterSecrets(context)
-    if (secrets instanceof Refusal) return { verification, secret: 'missing' }
+    const secrets = await ifPossible(() => readMasterSecrets(context))
+    if (!secrets) return { verification, secret: 'missing' }
     const fits = await isSecretOnRecord(database.sql, secrets.current)
     return { verification, secret: fits ? 'fits' : 'another' }
   } finally {
@@ -131,7 +132,7 @@ async function examine(
 function secretAdvice(state: SecretState, path: string): string {
   const what =
     state === 'missing' ? 'The secret is not in the backup' : 'The secret found here is not the one of the backup'
-  return `${what}: before the first start put the file "secret" of that gateway to ${path}, or set its TOLLGATE_SECRET.\n`
+  return `${what}: before the first start copy the file "secret" of that gateway to ${path}, or set its TOLLGATE_SECRET.\n`
 }
 
 function fileOf({ inputs }: CommandContext, input: CommandInput): string {
@@ -139,16 +140,16 @@ function fileOf({ inputs }: CommandContext, input: CommandInput): string {
 }
 
 function usePostgresTool(command: string): Refusal {
-  return new Refusal(exitCodes.failed, 'DATABASE_URL is set, and PostgreSQL brings its own tools for this.', command)
+  return new Refusal(exitCodes.failed, 'DATABASE_URL is set, and PostgreSQL has its own tools for this.', command)
 }
 
-async function attempt(work: () => Promise<Refusal | undefined>): Promise<Refusal | undefined> {
+async function attempt(work: () => Promise<void>): Promise<void> {
   try {
-    return await work()
+    await work()
   } catch (thrown) {
+    if (thrown instanceof Refusal) throw thrown
     const what = thrown instanceof Error ? thrown.message : String(thrown)
-    if (thrown instanceof StartRefusal) return new Refusal(exitCodes.failed, what)
-    return new Refusal(exitCodes.failed, `it failed, and nothing was left behind: ${what}`)
+    throw new Refusal(exitCodes.failed, thrown instanceof StartRefusal ? what : `it failed and was undone: ${what}`)
   }
 }
 

@@ -3,21 +3,30 @@
 import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import type { ItemOf } from '../../api/client.ts'
-import { formatFault } from '../../config/fault.ts'
-import { listSettings } from '../../config/shown-settings.ts'
+import { listSettings } from '../../config/config.ts'
 import {
   type CommandContext,
   type CommandDefinition,
   type CommandInput,
   confirm,
-  printJson,
+  faultLines,
+  printResult,
   yesOption,
 } from '../command.ts'
-import { declarationOf, readDeclaration, readInstallation, renderDeclaration } from '../declaration/declaration.ts'
-import { applyPlan, type Change, type CreatedKey, describeChange, type Plan, planChanges } from '../declaration/plan.ts'
-import { type Columns, printTable } from '../operation-command.ts'
+import {
+  applyPlan,
+  type Change,
+  type CreatedKey,
+  declarationOf,
+  describeChange,
+  type Plan,
+  planChanges,
+  readDeclaration,
+  readInstallation,
+  renderDeclaration,
+} from '../declaration.ts'
 import { exitCodes, Refusal } from '../refusal.ts'
-import { cleanText } from '../table.ts'
+import { type Columns, cleanText, renderTable } from '../values.ts'
 
 const file = { name: 'FILE' }
 const prune = { help: 'also revoke keys that a file created and this one does not name' }
@@ -32,28 +41,22 @@ as "set".`,
   options: { running: { help: 'ask the running gateway' } },
   examples: ['tollgate config', 'tollgate config show --running', 'tollgate config show --json'],
   async run(context, input) {
-    if (input.isSet('running')) return await showRunning(context)
-    const settings = listSettings(context.inputs)
+    const isRunning = input.isSet('running')
+    const settings = isRunning ? (await context.api.call('getConfig', {})).data : listSettings(context.inputs)
     if ('faults' in settings) {
-      const lines = settings.faults.map((fault) => `\n  ${formatFault(fault)}`).join('')
-      return new Refusal(exitCodes.failed, `the configuration is wrong:${lines}`, 'tollgate doctor')
+      throw new Refusal(
+        exitCodes.failed,
+        `the configuration is wrong:${faultLines(settings.faults)}`,
+        'tollgate doctor',
+      )
     }
-    if (context.json) return printJson(context, { data: settings })
-    printTable(context, settingColumns, settings)
+    printResult(context, { data: settings }, () => renderTable(settingColumns, settings, context.terminal))
     // A running gateway may have been started in another folder, with other variables.
+    if (isRunning || context.json) return
     context.terminal.complain(
       'As a gateway started here and now would read them. For the running one: tollgate config show --running\n',
     )
-    return undefined
   },
-}
-
-async function showRunning(context: CommandContext): Promise<Refusal | undefined> {
-  const answer = await context.api.call('getConfig', {})
-  if (answer instanceof Refusal) return answer
-  if (context.json) return printJson(context, { data: answer.data })
-  printTable(context, settingColumns, answer.data)
-  return undefined
 }
 
 const settingColumns: Columns<ItemOf<'getConfig'>> = [
@@ -68,12 +71,8 @@ const exportInstallation: CommandDefinition = {
   details: 'Keys are listed without secrets; revoked and expired ones are left out.',
   examples: ['tollgate config export > installation.yaml'],
   async run(context) {
-    const installation = await readInstallation(context.api)
-    if (installation instanceof Refusal) return installation
-    const declaration = declarationOf(installation)
-    if (context.json) return printJson(context, declaration)
-    context.terminal.print(renderDeclaration(declaration))
-    return undefined
+    const declaration = declarationOf(await readInstallation(context.api))
+    printResult(context, declaration, () => renderDeclaration(declaration))
   },
 }
 
@@ -86,10 +85,8 @@ const plan: CommandDefinition = {
   examples: ['tollgate config plan installation.yaml', 'tollgate config plan installation.yaml --json'],
   async run(context, input) {
     const planned = await makePlan(context, input)
-    if (planned instanceof Refusal) return planned
-    if (context.json) return printJson(context, { changes: planned.changes.map(jsonOf), left: planned.left })
-    context.terminal.print(planText(planned))
-    return undefined
+    const { changes, left } = planned
+    printResult(context, { changes: changes.map(jsonOf), left }, () => planText(planned))
   },
 }
 
@@ -104,48 +101,47 @@ nothing. Secrets of new keys are printed only once.`,
   examples: ['tollgate config apply installation.yaml', 'tollgate config apply installation.yaml --prune --yes'],
   async run(context, input) {
     const planned = await makePlan(context, input)
-    if (planned instanceof Refusal) return planned
     const { terminal, json } = context
     if (!json) terminal.complain(planText(planned))
-    const declined = planned.changes.length > 0 ? await confirm(context, input, 'Make these changes?') : undefined
-    if (declined) return declined
+    if (planned.changes.length > 0) await confirm(context, input, 'Make these changes?')
     const made: Change[] = []
     const keys: CreatedKey[] = []
-    const refusal = await applyPlan(context.api, planned, (change, created) => {
-      made.push(change)
-      if (created) keys.push(created)
-      if (created && !json) terminal.print(`${cleanText(created.place)}\t${created.secret}\n`)
-    })
-    if (json) printJson(context, { changes: made.map(jsonOf), left: planned.left, keys })
-    else if (made.length > 0) terminal.complain(`${made.length} of ${planned.changes.length} made.\n`)
-    return refusal
+    try {
+      await applyPlan(context.api, planned, (change, created) => {
+        made.push(change)
+        if (created) keys.push(created)
+        if (created && !json) terminal.print(`${cleanText(created.place)}\t${created.secret}\n`)
+      })
+    } finally {
+      // Also after a failure, because secrets are shown only once.
+      if (json) printResult(context, { changes: made.map(jsonOf), left: planned.left, keys }, () => '')
+      else if (made.length > 0) terminal.complain(`${made.length} of ${planned.changes.length} made.\n`)
+    }
   },
 }
 
-async function makePlan(context: CommandContext, input: CommandInput): Promise<Plan | Refusal> {
+async function makePlan(context: CommandContext, input: CommandInput): Promise<Plan> {
   const name = input.positionals[0] ?? ''
   const text = await readText(context, name)
-  if (text instanceof Refusal) return text
   const declaration = readDeclaration(name, text)
   if ('faults' in declaration) {
-    const lines = declaration.faults.map((fault) => `\n  ${formatFault(fault)}`).join('')
-    return new Refusal(exitCodes.usage, `the file is wrong:${lines}`, 'tollgate config export, for one that is right')
+    const message = `the file is wrong:${faultLines(declaration.faults)}`
+    throw new Refusal(exitCodes.usage, message, 'tollgate config export, for a correct example')
   }
   const installation = await readInstallation(context.api)
-  if (installation instanceof Refusal) return installation
   const options = { prune: input.isSet('prune'), now: context.clock.now() }
   const planned = planChanges(declaration, installation, options)
   if (planned.faults.length === 0) return planned
   const lines = planned.faults.map((fault) => `\n  ${cleanText(fault)}`).join('')
-  return new Refusal(exitCodes.failed, `nothing was changed, because this cannot be done:${lines}`)
+  throw new Refusal(exitCodes.failed, `nothing was changed, because this cannot be done:${lines}`)
 }
 
-async function readText({ inputs, terminal }: CommandContext, name: string): Promise<string | Refusal> {
+async function readText({ inputs, terminal }: CommandContext, name: string): Promise<string> {
   if (name === '-') return await terminal.readInput()
   try {
     return readFileSync(resolve(inputs.cwd, name), 'utf8')
   } catch {
-    return new Refusal(exitCodes.notFound, `the file ${name} cannot be read.`, 'tollgate config export > FILE')
+    throw new Refusal(exitCodes.notFound, `the file ${name} cannot be read.`, 'tollgate config export > FILE')
   }
 }
 
@@ -157,8 +153,8 @@ function planText({ changes, left }: Plan): string {
 }
 
 function jsonOf(change: Change) {
-  const { kind, what, place } = change
-  return { action: kind, kind: what, place, summary: describeChange(change).slice(2) }
+  const { action, what, place } = change
+  return { action, kind: what, place, summary: describeChange(change).slice(2) }
 }
 
 export const configCommands: readonly CommandDefinition[] = [showSettings, plan, apply, exportInstallation]

@@ -4,7 +4,7 @@
 import { hostname } from 'node:os'
 import type { AnswerOf } from '../../api/client.ts'
 import { nearestNames } from '../../kernel/nearest.ts'
-import { type CommandContext, type CommandDefinition, type CommandInput, printJson } from '../command.ts'
+import { type CommandContext, type CommandDefinition, type CommandInput, printResult } from '../command.ts'
 import type { Client, ConnectFacts, Member } from '../connect/clients.ts'
 import { clients } from '../connect/clients.ts'
 import {
@@ -21,8 +21,8 @@ import {
 } from '../connect/settings-file.ts'
 import { findProject, namesakesIn } from '../lookup.ts'
 import { everyItem } from '../operation-command.ts'
-import { exitCodes, Refusal, usageRefusal } from '../refusal.ts'
-import { cleanText } from '../table.ts'
+import { exitCodes, ifPossible, Refusal, usageRefusal } from '../refusal.ts'
+import { cleanText } from '../values.ts'
 
 const shownKey = 'sk-tg-…'
 const names = clients.map(({ id }) => id).join(', ')
@@ -47,55 +47,43 @@ export const connectCommand: CommandDefinition = {
     const name = input.positionals[0] ?? ''
     const client = clients.find(({ id }) => id === name)
     if (client === undefined) {
-      const near = nearestNames(
-        name,
-        clients.map(({ id }) => id),
-        1,
-      )[0]
-      return usageRefusal(`there is no client "${name}"; there are ${names}.`, `tollgate connect ${near ?? '--help'}`)
+      const near = nearestId(name, clients)
+      throw usageRefusal(`there is no client "${name}"; there are ${names}.`, `tollgate connect ${near ?? '--help'}`)
     }
-    if (client.kind === 'unsupported') return new Refusal(exitCodes.failed, client.reason, 'tollgate connect opencode')
-    if (input.isSet('undo') || input.isSet('restore')) return await undo(context, client)
-    return await connect(context, client, input)
+    if (client.kind === 'unsupported') throw new Refusal(exitCodes.failed, client.reason, 'tollgate connect opencode')
+    if (input.isSet('undo') || input.isSet('restore')) await undo(context, client)
+    else await connect(context, client, input)
   },
 }
 
-async function connect(
-  context: CommandContext,
-  client: Exclude<Client, { kind: 'unsupported' }>,
-  input: CommandInput,
-): Promise<Refusal | undefined> {
+function nearestId(name: string, all: readonly { readonly id: string }[]): string | undefined {
+  const ids = all.map(({ id }) => id)
+  return nearestNames(name, ids, 1)[0]
+}
+
+type SupportedClient = Exclude<Client, { kind: 'unsupported' }>
+type FileClient = Extract<Client, { kind: 'file' }>
+
+async function connect(context: CommandContext, client: SupportedClient, input: CommandInput): Promise<void> {
   const isShown = input.isSet('print') || input.isSet('dry-run')
   const catalog = await context.api.call('getCatalog', { isPublic: true })
-  if (catalog instanceof Refusal) return catalog
   const models = catalog.data.filter(({ price }) => price !== null)
   const model = input.text('model')
-  if (model !== undefined && !models.some((each) => each.id === model)) return unknownModel(model, models)
+  if (model !== undefined && !models.some((each) => each.id === model)) {
+    const near = nearestId(model, models)
+    const attempt = near === undefined ? 'tollgate models' : `--model ${near}`
+    throw new Refusal(exitCodes.notFound, `there is no model ${model}.`, attempt)
+  }
   const facts = { url: context.api.url, key: shownKey, models, model }
   if (client.kind === 'file') {
     const fault = fileFault(client.file(context.settings))
     if (isShown || fault !== undefined) return show(context, client, facts, fault)
   }
   const key = isShown ? shownKey : await clientKey(context, client, input)
-  if (key instanceof Refusal) return key
   if (client.kind === 'file') return write(context, client, { ...facts, key })
   const steps = client.steps({ ...facts, key })
-  if (context.json) return printJson(context, { client: client.id, steps })
-  context.terminal.print(`${steps.join('\n')}\n`)
-  return undefined
+  printResult(context, { client: client.id, steps }, () => `${steps.join('\n')}\n`)
 }
-
-function unknownModel(model: string, models: ConnectFacts['models']): Refusal {
-  const near = nearestNames(
-    model,
-    models.map(({ id }) => id),
-    1,
-  )[0]
-  const attempt = near === undefined ? 'tollgate models' : `--model ${near}`
-  return new Refusal(exitCodes.notFound, `there is no model ${model}.`, attempt)
-}
-
-type FileClient = Extract<Client, { kind: 'file' }>
 
 /** Why the file must not be written; undefined = it may. */
 function fileFault(file: string): string | undefined {
@@ -105,50 +93,39 @@ function fileFault(file: string): string | undefined {
   return readSettings(readText(file)) === undefined ? `${file} is not plain JSON (comments?)` : undefined
 }
 
-function show(context: CommandContext, client: FileClient, facts: ConnectFacts, fault: string | undefined) {
+function show(context: CommandContext, client: FileClient, facts: ConnectFacts, fault: string | undefined): void {
   const members = client.members(facts)
   const file = client.file(context.settings)
-  if (context.json) printJson(context, { client: client.id, file, members: jsonMembers(members) })
-  else {
-    context.terminal.complain(`${file} would get, beside what is there:\n`)
-    context.terminal.print(renderSettings(withMembers({}, members)))
-  }
-  if (fault === undefined) return undefined
-  return new Refusal(exitCodes.failed, `nothing was written: ${fault}.`, 'the settings above, by hand or as variables')
+  if (!context.json) context.terminal.complain(`${file} would get, in addition to what it contains:\n`)
+  printResult(context, { client: client.id, file, members: jsonMembers(members) }, () =>
+    renderSettings(withMembers({}, members)),
+  )
+  if (fault !== undefined)
+    throw new Refusal(exitCodes.failed, `nothing was written: ${fault}.`, 'the settings above, by hand or as variables')
 }
 
-function write(context: CommandContext, client: FileClient, facts: ConnectFacts): undefined {
+function write(context: CommandContext, client: FileClient, facts: ConnectFacts): void {
   const file = client.file(context.settings)
   const target = realFile(file)
   const members = client.members(facts)
   const settings = readSettings(readText(target)) ?? {}
   keepBackup(target)
   writeText(target, renderSettings(withMembers(settings, members)))
-  if (context.json) {
-    const masked = client.members({ ...facts, key: shownKey })
-    return printJson(context, {
-      client: client.id,
-      file: target,
-      backup: backupOf(target),
-      members: jsonMembers(masked),
-    })
-  }
-  const changed = members.map(({ path }) => `  ${path.join('.')}\n`).join('')
-  const notes = client.notes(facts).map((note) => `${note}\n`)
-  context.terminal.print(`${client.title} now uses ${facts.url}. Changed in ${target}:\n${changed}`)
-  context.terminal.print(`${notes.join('')}To undo: tollgate connect ${client.id} --undo\n`)
+  const masked = jsonMembers(client.members({ ...facts, key: shownKey }))
+  printResult(context, { client: client.id, file: target, backup: backupOf(target), members: masked }, () => {
+    const changed = members.map(({ path }) => `  ${path.join('.')}\n`).join('')
+    const notes = client.notes(facts).map((note) => `${note}\n`)
+    return `${client.title} now uses ${facts.url}. Changed in ${target}:\n${changed}${notes.join('')}To undo: tollgate connect ${client.id} --undo\n`
+  })
 }
 
 function jsonMembers(members: readonly Member[]): Readonly<Record<string, unknown>> {
   return Object.fromEntries(members.map(({ path, value }) => [path.join('.'), value]))
 }
 
-async function undo(
-  context: CommandContext,
-  client: Exclude<Client, { kind: 'unsupported' }>,
-): Promise<Refusal | undefined> {
+async function undo(context: CommandContext, client: SupportedClient): Promise<void> {
   if (client.kind === 'by hand') {
-    return new Refusal(exitCodes.failed, `${client.title} was set up manually and has to be reset manually.`)
+    throw new Refusal(exitCodes.failed, `${client.title} was set up manually and has to be reset manually.`)
   }
   const target = realFile(client.file(context.settings))
   // The members do not depend on the facts, except for one that is only written with --model.
@@ -156,25 +133,19 @@ async function undo(
   const written = readText(target) ?? ''
   const outcome = restore(target, members)
   if (outcome === 'no backup') {
-    return new Refusal(exitCodes.notFound, `there is nothing to undo: no ${backupOf(target)}.`)
+    throw new Refusal(exitCodes.notFound, `there is nothing to undo: no ${backupOf(target)}.`)
   }
   if (outcome === 'not plain') {
     const attempt = `cp ${backupOf(target)} ${target}`
-    return new Refusal(exitCodes.failed, `${target} is no longer plain JSON; it was left as it is.`, attempt)
+    throw new Refusal(exitCodes.failed, `${target} is no longer plain JSON; it was left as it is.`, attempt)
   }
   const keys = await findClientKeys(context, client, written)
-  if (context.json) {
-    const ids = keys?.map(({ id }) => id) ?? null
-    return printJson(context, { client: client.id, file: target, outcome, keys: ids })
-  }
   const what = outcome === 'restored' ? 'is restored' : 'no longer has what connect wrote; later changes were kept'
-  context.terminal.print(`${target} ${what}.\n`)
-  if (keys !== undefined) listKeysLeft(context, client, keys)
-  else
-    context.terminal.complain(
-      'Its key is still active. To revoke it: tollgate keys list, then tollgate keys revoke ID\n',
-    )
-  return undefined
+  const ids = keys?.map(({ id }) => id) ?? null
+  printResult(context, { client: client.id, file: target, outcome, keys: ids }, () => `${target} ${what}.\n`)
+  if (context.json) return
+  if (keys !== undefined) return listKeysLeft(context, client, keys)
+  context.terminal.complain('Its key is still active. To revoke it: tollgate keys list, then tollgate keys revoke ID\n')
 }
 
 type Key = AnswerOf<'getKey'>
@@ -183,39 +154,32 @@ function keyName({ id }: Client): string {
   return `${id} on ${hostname()}`.slice(0, 60)
 }
 
-export async function clientKey(
-  context: CommandContext,
-  client: Client,
-  input: CommandInput,
-): Promise<string | Refusal> {
+async function clientKey(context: CommandContext, client: Client, input: CommandInput): Promise<string> {
   const given = context.settings.apiKey
   if (given !== undefined) return given.reveal()
   const project = await findProject(context.api, input.text('project'), input.text('workspace'))
-  if (project instanceof Refusal) return project
   const key = await context.api.call('createKey', { id: project, body: { name: keyName(client) } })
-  if (key instanceof Refusal) return key
   context.terminal.complain(`Created key "${cleanText(key.name)}": ${key.id}\n`)
-  const list = await context.api.list('listKeys', { query: { project_id: project } }, everyItem)
-  listActiveKeys(context, namesakesIn(list, key), 'Created earlier with this name and still active')
+  const list = context.api.list('listKeys', { query: { project_id: project } }, everyItem)
+  listActiveKeys(context, await namesakesIn(list, key), 'Created earlier with this name and still active')
   return key.secret
 }
 
 /** Active keys that `connect` wrote or created for the client; undefined if the gateway cannot be reached. */
-export async function findClientKeys(
+async function findClientKeys(
   { api }: CommandContext,
   client: Client,
   settingsText: string,
 ): Promise<readonly Key[] | undefined> {
-  const list = await api.list('listKeys', {}, everyItem)
-  if (list instanceof Refusal) return undefined
+  const list = await ifPossible(api.list('listKeys', {}, everyItem))
   const last4 = /sk-tg-[A-Za-z0-9]+/.exec(settingsText)?.[0].slice(-4)
-  return list.data.filter((key) => {
-    return key.status === 'active' && (key.last4 === last4 || key.name === keyName(client))
+  return list?.data.filter(({ status, last4: own, name }) => {
+    return status === 'active' && (own === last4 || name === keyName(client))
   })
 }
 
 /** After `--undo`: keys that it created are no longer needed; a key from TOLLGATE_KEY may be used elsewhere. */
-export function listKeysLeft(context: CommandContext, client: Client, keys: readonly Key[]): void {
+function listKeysLeft(context: CommandContext, client: Client, keys: readonly Key[]): void {
   const isCreated = (key: Key) => key.name === keyName(client)
   listActiveKeys(context, keys.filter(isCreated), 'Still active')
   for (const { id, name } of keys.filter((each) => !isCreated(each))) {

@@ -52,7 +52,7 @@ async function findings(folder: string, env: Record<string, string> = {}) {
   return { exit, of, wrong: found.filter(({ verdict }) => verdict === 'wrong'), out }
 }
 
-/** A provider that knows one key, and quotes a wrong one as some do. */
+/** A provider that knows one key, and repeats a wrong one in its error as some do. */
 function startProvider() {
   return Bun.serve({
     hostname: '127.0.0.1',
@@ -80,7 +80,7 @@ function startProvider() {
   })
 }
 
-test('before the first start nothing is wrong, and nothing is made', async () => {
+test('reports no problem before the first start, and creates nothing', async () => {
   const folder = createFolder()
   const { exit, of } = await findings(folder, { TOLLGATE_PORT: String(freePort()) })
   expect(exit).toBe(0)
@@ -90,7 +90,7 @@ test('before the first start nothing is wrong, and nothing is made', async () =>
   expect(readFileSync.bind(undefined, join(folder, 'data', 'secret'))).toThrow()
 })
 
-test('a wrong file is told by line and field, and the rest is looked at all the same', async () => {
+test('reports errors of the file by line and field, and still checks the rest', async () => {
   const folder = createFolder(
     'server:\n  prot: 1\nmodels:\n  - { id: acme/m, routes: [{ provider: nobody, model: m }] }\n',
   )
@@ -103,7 +103,7 @@ test('a wrong file is told by line and field, and the rest is looked at all the 
   expect(of('clock')).toHaveLength(1)
 })
 
-test('each provider key is tried, a wrong one is found, and none is shown', async () => {
+test('tests each provider key, finds wrong ones and shows none', async () => {
   await using provider = startProvider()
   const at = (id: string, path: string, key: string, dialect = 'openai-chat') =>
     `  - { id: ${id}, dialect: ${dialect}, base_url: "http://127.0.0.1:${provider.port}${path}", api_key: ${key} }\n`
@@ -135,14 +135,14 @@ test('each provider key is tried, a wrong one is found, and none is shown', asyn
     'closed wrong',
   ])
   expect(of('provider')[2]?.what).toBe('wrong (tollgate.yaml:3) refuses the key (401)')
-  expect(of('clock')[0]?.what).toEndWith("as a provider's")
+  expect(of('clock')[0]?.what).toEndWith("agrees with a provider's")
   expect(out).not.toContain('canary')
   const text = await doctor(folder, env)
   expect(text.out).not.toContain('canary')
   for (const line of text.out.trimEnd().split('\n').slice(0, -2)) expect(line).toMatch(/ {2}(ok|→ \S.*)$/)
 })
 
-test('a running gateway is asked as its clients ask it; open folders, wrong keys and wrong secrets are found', async () => {
+test('checks a running gateway as its clients see it; finds readable folders, wrong keys and wrong secrets', async () => {
   const port = freePort()
   const folder = createFolder(`server: { port: ${port} }\n`)
   const gateway = spawn(folder, [], { TOLLGATE_LOG: 'json' })
@@ -162,8 +162,8 @@ test('a running gateway is asked as its clients ask it; open folders, wrong keys
   expect(fine.of('gateway')).toMatchObject([{ verdict: 'ok' }])
   expect(fine.of('management')).toMatchObject([{ verdict: 'ok' }])
   expect(fine.of('models').map(({ verdict, what }) => `${verdict} ${what.replace(/\d+/, 'N')}`)).toEqual([
-    "ok the first key sees N models in OpenAI's shape",
-    "ok the first key sees N models in Anthropic's shape",
+    "ok the first key sees N models in OpenAI's format",
+    "ok the first key sees N models in Anthropic's format",
   ])
   expect(fine.of('secret')).toMatchObject([{ verdict: 'ok' }])
   expect(fine.of('database')[0]?.what).toMatch(/^SQLite, (\d+) of \1 migrations$/)
@@ -192,7 +192,7 @@ test('a running gateway is asked as its clients ask it; open folders, wrong keys
 
 const noon = Date.UTC(2026, 10, 8, 12)
 
-test('the clock is held against what a provider dates its answers, up to a minute', () => {
+test('compares the clock with the Date header of a provider, with a minute of tolerance', () => {
   const at = (skewMs: number) => checkClock({ now: noon, dated: { at: noon, receivedAt: noon + skewMs } })
   expect(at(60_000)).toMatchObject({ verdict: 'ok' })
   expect(at(-60_000)).toMatchObject({ verdict: 'ok' })
@@ -200,21 +200,21 @@ test('the clock is held against what a provider dates its answers, up to a minut
   expect(at(-300_000)).toMatchObject({ verdict: 'wrong', what: expect.stringContaining("300 s behind a provider's") })
 })
 
-test('without an answer it must not be before what is in the database, nor before the program', () => {
+test('without a provider, the clock must not be behind the database or the first release', () => {
   expect(checkClock({ now: noon })).toMatchObject({ verdict: 'ok', what: '2026-11-08 12:00:00 UTC' })
   expect(checkClock({ now: noon, newestRow: noon + 30_000 })).toMatchObject({ verdict: 'ok' })
   expect(checkClock({ now: noon, newestRow: noon + 90_000 })).toMatchObject({ verdict: 'wrong' })
   expect(checkClock({ now: 0 })).toMatchObject({ verdict: 'wrong' })
 })
 
-test('a proxy is named without its password, and told to spare this machine', () => {
+test('names a proxy without its password, and advises to exempt this machine', () => {
   expect(checkProxy({})).toEqual([expect.objectContaining({ verdict: 'ok' })])
   const set = { HTTP_PROXY: 'http://user:canary@proxy.example:3128' }
   const [first, second] = checkProxy(set)
   expect(first).toMatchObject({ verdict: 'ok', what: 'HTTP_PROXY sends calls through proxy.example:3128' })
   expect(second).toMatchObject({ verdict: 'note', advice: 'NO_PROXY=127.0.0.1,localhost' })
   expect(checkProxy({ ...set, NO_PROXY: 'localhost, 127.0.0.1' })).toHaveLength(1)
-  // Only calls over https would take this one, and none to this machine is.
+  // Only https calls use this one, and no call to this machine is https.
   expect(checkProxy({ HTTPS_PROXY: 'http://proxy.example:3128' })).toHaveLength(1)
   expect(checkProxy({ HTTPS_PROXY: 'proxy' })[0]).toMatchObject({ verdict: 'wrong' })
 })
@@ -224,7 +224,7 @@ const secretOf = (first: number) => ({
   source: 'TOLLGATE_SECRET',
 })
 
-/** What the checks look at, and nothing else of a configuration. */
+/** Only what the checks read. */
 function configOf({ url, dataFolder }: Pick<Place, 'url' | 'dataFolder'>): Config {
   return { databaseUrl: url === undefined ? undefined : new Secret(url), dataFolder } as Config
 }
@@ -235,7 +235,7 @@ function secrets(current: number, previous?: number) {
 }
 
 forEachEngine((engine) => {
-  test('tables, and the secret that belongs to them', async () => {
+  test('checks the tables and the secret that belongs to them', async () => {
     await using store = await engine.openStore()
     const { database, place } = store
     await database.transaction((sql) => confirmSecret(sql, secretOf(1)))
@@ -246,14 +246,14 @@ forEachEngine((engine) => {
     const name = engine.name === 'sqlite' ? 'SQLite' : 'PostgreSQL'
     expect(await verdicts(1)).toEqual([
       ['database', 'ok', expect.stringMatching(new RegExp(`^${name}, (\\d+) of \\1 migrations$`))],
-      ['secret', 'ok', 'TOLLGATE_SECRET is the one of this database'],
+      ['secret', 'ok', 'TOLLGATE_SECRET belongs to this database'],
     ])
     expect((await verdicts(2))[1]?.[1]).toBe('wrong')
-    expect((await verdicts(2, 1))[1]).toEqual(['secret', 'note', 'TOLLGATE_SECRET is new here'])
-    expect((await verdicts(1, 2))[1]?.[2]).toBe('a rotation is under way, 0 things hang on the previous secret')
+    expect((await verdicts(2, 1))[1]).toEqual(['secret', 'note', 'TOLLGATE_SECRET is new to this database'])
+    expect((await verdicts(1, 2))[1]?.[2]).toBe('a rotation is in progress; 0 keys still depend on the previous secret')
   })
 
-  test('a database that is behind is a note, one from the future is wrong', async () => {
+  test('notes an older database and rejects a newer one', async () => {
     await using store = await engine.openStore()
     const { database, place } = store
     const look = async () => (await checkDatabase(configOf(place), secrets(1), noon)).findings[0]
@@ -268,7 +268,7 @@ forEachEngine((engine) => {
   })
 })
 
-test('a database that cannot be reached is told without its password', async () => {
+test('reports an unreachable database without its password', async () => {
   using folder = createThrowAwayFolder()
   const url = 'postgres://me:canary@127.0.0.1:1/x'
   const { findings } = await checkDatabase(configOf({ url, dataFolder: folder.path }), secrets(1), noon)
@@ -276,7 +276,7 @@ test('a database that cannot be reached is told without its password', async () 
   expect(JSON.stringify(findings)).not.toContain('canary')
 })
 
-test('folders and files that others may read are named with what to type', () => {
+test('names folders and files that others may read, with the command to fix it', () => {
   using folder = createThrowAwayFolder()
   const file = join(folder.path, 'secret')
   chmodSync(folder.path, 0o700)

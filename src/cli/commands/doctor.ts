@@ -6,9 +6,8 @@ import { join, relative } from 'node:path'
 import manifest from '../../../package.json' with { type: 'json' }
 import type { ClientSettings } from '../../config/client-settings.ts'
 import { type Config, loadConfig } from '../../config/config.ts'
-import { type ConfigFault, formatFault } from '../../config/fault.ts'
-import { setProxyVariables } from '../../config/proxy.ts'
-import { type Environment, variable } from '../../config/references.ts'
+import { type ConfigFault, formatFault } from '../../config/document.ts'
+import { type Environment, setProxyVariables, variable } from '../../config/environment.ts'
 import { anthropicMessages } from '../../dialects/anthropic-messages/index.ts'
 import { gemini } from '../../dialects/gemini/index.ts'
 import { openaiChat } from '../../dialects/openai-chat/index.ts'
@@ -24,33 +23,26 @@ import { readMigrationState } from '../../store/migration-state.ts'
 import { causeText, StartRefusal } from '../../store/start-refusal.ts'
 import { readRotationStatus } from '../../tenancy/rotation.ts'
 import { isSecretOnRecord } from '../../tenancy/secrets.ts'
-import { type CommandContext, type CommandDefinition, printJson } from '../command.ts'
-import { type JsonObject, objectOf, objectsOf } from '../json-members.ts'
+import { type CommandContext, type CommandDefinition, printResult } from '../command.ts'
 import { openReadOnly } from '../read-only-database.ts'
-import { exitCodes, Refusal } from '../refusal.ts'
-import { bold, cleanText, padded } from '../table.ts'
+import { exitCodes, Refusal, tryTo } from '../refusal.ts'
+import { bold, cleanText, padded } from '../values.ts'
 import { type MasterSecrets, readMasterSecrets } from './secrets.ts'
 
 export const doctorCommand: CommandDefinition = {
   words: ['doctor'],
   isLocal: true,
   summary: 'checks settings, data, database, clock, port, provider keys and what a client would see',
-  details: `Each line ends in "ok" or in what to do; ends with 1 if something is wrong. Provider keys are tried with a call that
-generates nothing and costs nothing; --offline leaves those out. No key is shown.`,
-  options: { offline: { help: 'asks no provider' } },
+  details: `Each line ends in "ok" or in what to do; exits with 1 if something is wrong. Provider keys are tested with a call that
+generates nothing and costs nothing; --offline skips those. No key is shown.`,
+  options: { offline: { help: 'do not call providers' } },
   examples: ['tollgate doctor', 'tollgate doctor --json'],
   async run(context, input) {
     const findings = await examine(context, input.isSet('offline'))
-    const isFine = !findings.some(isWrong)
-    if (context.json) printJson(context, { ok: isFine, findings })
-    else context.terminal.print(renderFindings(findings, context.terminal))
-    return isFine
-      ? undefined
-      : new Refusal(
-          exitCodes.failed,
-          'something is wrong.',
-          'what stands behind the arrows, then tollgate doctor again',
-        )
+    const ok = !findings.some(isWrong)
+    printResult(context, { ok, findings }, () => renderFindings(findings, context.terminal))
+    if (ok) return
+    throw new Refusal(exitCodes.failed, 'something is wrong.', 'what the arrows say, then tollgate doctor again')
   },
 }
 
@@ -59,7 +51,7 @@ async function examine(context: CommandContext, isOffline: boolean): Promise<rea
   const loaded = loadConfig(inputs)
   const config = 'faults' in loaded ? undefined : loaded.config
   const [store, providers, local, gateway] = await Promise.all([
-    config && checkDatabase(config, readMasterSecrets(context), clock.now()),
+    config && checkDatabase(config, await tryTo(() => readMasterSecrets(context)), clock.now()),
     config && !isOffline ? checkProviders(config, clock) : undefined,
     config ? checkLocalServers(config) : [],
     checkGateway(settings, config),
@@ -79,7 +71,7 @@ async function examine(context: CommandContext, isOffline: boolean): Promise<rea
 
 function configFindings(loaded: ReturnType<typeof loadConfig>, cwd: string): readonly Finding[] {
   const area = 'configuration'
-  const warnings = loaded.warnings.map((warning) => note(area, formatFault(warning), 'mend or unset it'))
+  const warnings = loaded.warnings.map((warning) => note(area, formatFault(warning), 'correct or unset it'))
   if ('faults' in loaded) {
     return [...loaded.faults.map((fault) => wrong(area, formatFault(fault), adviceFor(fault))), ...warnings]
   }
@@ -87,11 +79,11 @@ function configFindings(loaded: ReturnType<typeof loadConfig>, cwd: string): rea
 }
 
 function adviceFor({ isMissingHere }: ConfigFault): string {
-  return isMissingHere ? 'set it where the gateway is started; here too, to check the rest' : 'mend it there'
+  return isMissingHere ? 'set it where the gateway is started, and here to check the rest' : 'correct it there'
 }
 
 function fileText({ configPath, configFileExists }: Config, cwd: string): string {
-  if (!configFileExists) return 'no file, environment and defaults alone'
+  if (!configFileExists) return 'no file; environment and defaults only'
   const inside = relative(cwd, configPath)
   return inside.startsWith('..') ? configPath : inside
 }
@@ -107,26 +99,26 @@ export interface Finding {
   readonly advice?: string
 }
 
-export function ok(area: string, what: string): Finding {
+function ok(area: string, what: string): Finding {
   return { area, what, verdict: 'ok' }
 }
 
-export function note(area: string, what: string, advice: string): Finding {
+function note(area: string, what: string, advice: string): Finding {
   return { area, what, verdict: 'note', advice }
 }
 
-export function wrong(area: string, what: string, advice: string): Finding {
+function wrong(area: string, what: string, advice: string): Finding {
   return { area, what, verdict: 'wrong', advice }
 }
 
-export function isWrong({ verdict }: Finding): boolean {
+function isWrong({ verdict }: Finding): boolean {
   return verdict === 'wrong'
 }
 
 const marks = { ok: '✓', note: '·', wrong: '✗' } as const
 const colors = { ok: 32, note: 33, wrong: 31 } as const
 
-export function renderFindings(findings: readonly Finding[], { color }: { readonly color: boolean }): string {
+function renderFindings(findings: readonly Finding[], { color }: { readonly color: boolean }): string {
   const width = Math.max(...findings.map(({ area }) => area.length))
   const lines = findings.map(({ area, what, verdict, advice }) => {
     const mark = color ? `\u001b[${colors[verdict]}m${marks[verdict]}\u001b[39m` : marks[verdict]
@@ -134,20 +126,20 @@ export function renderFindings(findings: readonly Finding[], { color }: { readon
     return `${mark} ${padded(area, width, undefined)}  ${cleanText(what)}  ${color ? bold(end) : end}\n`
   })
   const faults = findings.filter(isWrong).length
-  const end = faults === 0 ? 'Nothing is wrong.' : faults === 1 ? 'One thing is wrong.' : `${faults} things are wrong.`
+  const end = faults === 0 ? 'No problems found.' : faults === 1 ? '1 problem found.' : `${faults} problems found.`
   return `${lines.join('')}\n${end}\n`
 }
 
-export function checkVersion(): Finding {
-  const { version, bun } = readManifest()
-  const what = `tollgate ${version} on Bun ${Bun.version}, ${process.platform} ${process.arch}`
-  if (bun === undefined || bun === Bun.version) return ok('version', what)
+function checkVersion(): Finding {
+  const { bun } = manifest.dependencies
+  const what = `tollgate ${manifest.version} on Bun ${Bun.version}, ${process.platform} ${process.arch}`
+  if (bun === Bun.version) return ok('version', what)
   return note('version', what, `it was tested on Bun ${bun}: npm ci`)
 }
 
 const noProxyVariables = ['NO_PROXY', 'no_proxy']
 
-/** The runtime uses these for every call, also to this machine, unless NO_PROXY names it. */
+/** Bun uses these for every call, also to this machine, unless NO_PROXY names it. */
 export function checkProxy(env: Environment): readonly Finding[] {
   const set = setProxyVariables(env)
   if (set.length === 0) return [ok('proxy', 'none: providers are called directly')]
@@ -171,7 +163,7 @@ const skewMaxMs = 60_000
 /** Before this program existed: a clock with an earlier time was never set. */
 const firstRelease = Date.UTC(2026, 0, 1)
 
-export interface ClockFacts {
+interface ClockFacts {
   readonly now: number
   /** The Date header of a provider's response, and when it arrived. */
   readonly dated?: { readonly at: number; readonly receivedAt: number } | undefined
@@ -182,15 +174,15 @@ export interface ClockFacts {
 export function checkClock({ now, dated, newestRow }: ClockFacts): Finding {
   const shown = `${isoTime(now).slice(0, 19).replace('T', ' ')} UTC`
   const advice = 'set the clock: timedatectl set-ntp true'
-  if (now < firstRelease) return wrong('clock', `${shown} is before this program was made`, advice)
+  if (now < firstRelease) return wrong('clock', `${shown} is earlier than the first release`, advice)
   if (dated !== undefined) {
     const skewMs = dated.receivedAt - dated.at
     const seconds = Math.round(Math.abs(skewMs) / 1000)
-    if (Math.abs(skewMs) <= skewMaxMs) return ok('clock', `${shown}, as a provider's`)
+    if (Math.abs(skewMs) <= skewMaxMs) return ok('clock', `${shown}, agrees with a provider's`)
     return wrong('clock', `${shown} is ${seconds} s ${skewMs > 0 ? 'ahead of' : 'behind'} a provider's`, advice)
   }
   if (newestRow !== undefined && newestRow > now + skewMaxMs) {
-    return wrong('clock', `${shown} is before the newest row of the database`, advice)
+    return wrong('clock', `${shown} is earlier than the newest row of the database`, advice)
   }
   return ok('clock', shown)
 }
@@ -200,13 +192,13 @@ const othersMask = 0o077
 export function checkDataFolder(folder: string): readonly Finding[] {
   const area = 'data folder'
   const stat = statSync(folder, { throwIfNoEntry: false })
-  if (stat === undefined) return [note(area, `${folder} is not there yet`, 'the first start makes it: npm start')]
-  if (!stat.isDirectory()) return [wrong(area, `${folder} is not a folder`, 'TOLLGATE_DATA=another folder')]
+  if (stat === undefined) return [note(area, `${folder} does not exist yet`, 'the first start creates it: npm start')]
+  if (!stat.isDirectory()) return [wrong(area, `${folder} is not a folder`, 'TOLLGATE_DATA=FOLDER')]
   const findings: Finding[] = []
   try {
     accessSync(folder, constants.R_OK | constants.W_OK | constants.X_OK)
   } catch {
-    return [wrong(area, `${folder} cannot be written by this user`, `chown it, or TOLLGATE_DATA=another folder`)]
+    return [wrong(area, `${folder} cannot be written by this user`, 'chown it, or TOLLGATE_DATA=FOLDER')]
   }
   if ((stat.mode & othersMask) !== 0) {
     findings.push(wrong(area, `${folder} is open to other users (${octal(stat.mode)})`, `chmod 700 ${folder}`))
@@ -220,7 +212,7 @@ export function checkDataFolder(folder: string): readonly Finding[] {
   return findings.length > 0 ? findings : [ok(area, `${folder}, private (${octal(stat.mode)})`)]
 }
 
-export interface StoreFindings {
+interface StoreFindings {
   readonly findings: readonly Finding[]
   /** The newest time in it. */
   readonly newestRow: number | undefined
@@ -239,7 +231,7 @@ export async function checkDatabase(
   } catch (thrown) {
     const isNew = databaseUrl === undefined && thrown instanceof StartRefusal
     const finding = isNew
-      ? note(area, `${engine}, not there yet`, 'the first start makes it: npm start')
+      ? note(area, `${engine}, does not exist yet`, 'the first start creates it: npm start')
       : wrong(area, `${engine} cannot be opened: ${causeText(thrown)}`, 'check DATABASE_URL, or the disk')
     return { findings: [finding], newestRow: undefined }
   }
@@ -252,12 +244,8 @@ export async function checkDatabase(
       newestRow: row?.newest == null ? undefined : Number(row.newest),
     }
   } catch (thrown) {
-    const finding = wrong(
-      area,
-      `${engine} cannot be read: ${causeText(thrown)}`,
-      'start the gateway once, or see its log',
-    )
-    return { findings: [finding], newestRow: undefined }
+    const advice = 'start the gateway once, or see its log'
+    return { findings: [wrong(area, `${engine} cannot be read: ${causeText(thrown)}`, advice)], newestRow: undefined }
   } finally {
     await database.close()
   }
@@ -280,13 +268,17 @@ async function checkSecret({ sql }: Database, secrets: MasterSecrets | Refusal, 
   if (!(await isSecretOnRecord(sql, current))) {
     const isBegun = previous !== undefined && (await isSecretOnRecord(sql, previous))
     return isBegun
-      ? note(area, `${current.source} is new here`, 'restart the gateway with it, then: tollgate secrets rotate')
-      : wrong(area, `${current.source} is not the one of this database`, 'restore the one of the first start')
+      ? note(
+          area,
+          `${current.source} is new to this database`,
+          'restart the gateway with it, then: tollgate secrets rotate',
+        )
+      : wrong(area, `${current.source} does not belong to this database`, 'restore the secret of the first start')
   }
-  if (previous === undefined) return ok(area, `${current.source} is the one of this database`)
+  if (previous === undefined) return ok(area, `${current.source} belongs to this database`)
   const { keys, overlaps, credentials } = await readRotationStatus(sql, current, now)
   const left = keys + overlaps + credentials
-  const what = `a rotation is under way, ${left} things hang on the previous secret`
+  const what = `a rotation is in progress; ${left} keys still depend on the previous secret`
   return note(area, what, left === 0 ? 'restart without TOLLGATE_SECRET_PREVIOUS' : 'tollgate secrets')
 }
 
@@ -303,7 +295,7 @@ const dialects: ProbedDialects = {
 
 const localSearchMs = 1000
 
-export interface ProviderFindings {
+interface ProviderFindings {
   readonly findings: readonly Finding[]
   /** The Date header of a provider's response, and when it arrived. */
   readonly dated: { readonly at: number; readonly receivedAt: number } | undefined
@@ -315,18 +307,18 @@ export function providersOf(config: Config, clock: Clock): ReadonlyMap<string, P
     entries: config.providers,
     keys: config.providerKeys,
     sandboxOn: config.sandbox,
-    sandboxTransport: () => Promise.reject(new Error('nothing is generated here')),
+    sandboxTransport: () => Promise.reject(new Error('doctor generates nothing')),
     clock,
   })
 }
 
-export async function checkProviders(config: Config, clock: Clock): Promise<ProviderFindings> {
+async function checkProviders(config: Config, clock: Clock): Promise<ProviderFindings> {
   const providers = [...providersOf(config, clock).values()]
   const checked = await Promise.all(providers.map((provider) => checkProvider(provider, clock)))
   const off = builtInProviders.filter(({ id }) => !providers.some((provider) => provider.id === id))
   const findings = checked.map(({ finding }) => finding)
   if (off.length > 0) {
-    findings.push(ok('provider', `${off.length} more are off until their variable is set: tollgate providers`))
+    findings.push(ok('provider', `${off.length} more are disabled until their variable is set: tollgate providers`))
   }
   return { findings, dated: checked.find(({ dated }) => dated !== undefined)?.dated }
 }
@@ -354,29 +346,33 @@ function findingOf({ id, source, endpoints, apiKey }: Provider, { verdict, statu
       return ok(area, accepts)
     case 'refused':
       return apiKey === undefined
-        ? wrong(area, `${name} wants a key (${status})`, 'give its entry an api_key')
-        : wrong(area, `${name} refuses the key (${status})`, `put a good one where it comes from: ${source}`)
+        ? wrong(area, `${name} needs a key (${status})`, 'add an api_key to its entry')
+        : wrong(area, `${name} refuses the key (${status})`, `replace it where it comes from: ${source}`)
     case 'out of credit':
       return wrong(area, `${name} accepts the key, but its account has no credit (${status})`, 'top it up there')
     case 'throttled':
-      return note(area, `${accepts}, but throttles it now (${status})`, 'try again in a minute')
+      return note(area, `${accepts}, but is rate limiting it now (${status})`, 'try again in a minute')
     case 'failing':
-      return note(area, `${name} is in trouble (${status})`, 'see its status page; other routes take over')
+      return note(area, `${name} fails (${status})`, 'see its status page; other routes take over')
     case 'redirecting':
-      return wrong(area, `${name} answers with a redirect (${status})`, `mend its base_url: ${baseUrl}`)
+      return wrong(area, `${name} answers with a redirect (${status})`, `correct its base_url: ${baseUrl}`)
     case 'wrong address':
-      return wrong(area, `${name} has nothing at its address (${status})`, `mend its base_url: ${baseUrl}`)
+      return wrong(area, `${name} is not found at its address (${status})`, `correct its base_url: ${baseUrl}`)
     case 'unreachable': {
       const host = URL.parse(baseUrl)?.host ?? baseUrl
-      return wrong(area, `${name} cannot be reached at ${host} (${why})`, 'check the network, a proxy, its base_url')
+      return wrong(
+        area,
+        `${name} cannot be reached at ${host} (${why})`,
+        'check the network, the proxy and its base_url',
+      )
     }
   }
 }
 
 /** Model servers on this machine. */
-export async function checkLocalServers(config: Config): Promise<readonly Finding[]> {
+async function checkLocalServers(config: Config): Promise<readonly Finding[]> {
   const area = 'local models'
-  if (!config.localModels) return [ok(area, 'not looked for: local_models is off')]
+  if (!config.localModels) return [ok(area, 'skipped: local_models is off')]
   const signal = AbortSignal.timeout(localSearchMs)
   const servers = await findLocalServers({ exceptPorts: [config.port], signal })
   if (servers.length === 0) return [ok(area, 'no server on the usual ports')]
@@ -389,12 +385,12 @@ export async function checkLocalServers(config: Config): Promise<readonly Findin
 
 const answerMs = 5000
 
-export async function checkGateway(settings: ClientSettings, config: Config | undefined): Promise<readonly Finding[]> {
+async function checkGateway(settings: ClientSettings, config: Config | undefined): Promise<readonly Finding[]> {
   const { url } = settings
   const health = await ask(`${url}/healthz`, {})
   if (health === undefined) return [checkFreePort(url, config)]
   if (!health.headers.has('x-request-id') && health.status !== 200) {
-    return [wrong('port', `another program answers at ${url}`, 'stop it, or TOLLGATE_PORT=another port')]
+    return [wrong('port', `another program answers at ${url}`, 'stop it, or TOLLGATE_PORT=N')]
   }
   const ready = await ask(`${url}/readyz`, {})
   const findings: Finding[] = [
@@ -416,9 +412,9 @@ function checkFreePort(url: string, config: Config | undefined): Finding {
   } catch (thrown) {
     const code = thrown instanceof Error && 'code' in thrown ? String(thrown.code) : 'unknown'
     const what = `${host}:${port} cannot be listened on (${code})`
-    return wrong('port', what, 'stop the program that has it, or TOLLGATE_PORT=another port')
+    return wrong('port', what, 'stop the program that uses it, or TOLLGATE_PORT=N')
   }
-  return note('port', `${host}:${port} is free, the gateway does not run`, advice)
+  return note('port', `${host}:${port} is free; the gateway is not running`, advice)
 }
 
 async function askWithToken({ url, token }: ClientSettings): Promise<Response | undefined> {
@@ -436,7 +432,7 @@ function checkToken({ token, tokenAbsence }: ClientSettings, answer: Response | 
 
 async function checkModels({ url, apiKey, dataFolder }: ClientSettings): Promise<readonly Finding[]> {
   const key = apiKey ?? firstKey(dataFolder)
-  if (key === undefined) return [note('models', 'not asked for: there is no key at hand', 'TOLLGATE_KEY=sk-tg-…')]
+  if (key === undefined) return [note('models', 'skipped: no API key is available', 'TOLLGATE_KEY=sk-tg-…')]
   const name = apiKey === undefined ? 'the first key' : 'TOLLGATE_KEY'
   const shapes = [
     { shape: 'OpenAI', headers: { authorization: `Bearer ${key.reveal()}` }, fits: isChatList },
@@ -458,33 +454,35 @@ async function modelsFinding(
   shape: string,
   name: string,
   response: Response | undefined,
-  fits: (list: JsonObject) => boolean,
+  fits: (list: ModelList) => boolean,
 ): Promise<Finding> {
   const area = 'models'
   if (response?.status === 401) {
-    return note(area, `${name} is not accepted, revoked perhaps`, 'TOLLGATE_KEY=sk-tg-… of another key')
+    return note(area, `${name} is not accepted; it may be revoked`, 'TOLLGATE_KEY=sk-tg-… of another key')
   }
-  const list = objectOf(await response?.json().catch(() => undefined))
-  if (response?.status !== 200 || !fits(list)) {
-    const what = `/v1/models in ${shape}'s shape fails with ${name} (${response?.status ?? 'no answer'})`
-    return wrong(area, what, "see the gateway's log; is a proxy in between?")
+  const list = (await response?.json().catch(() => undefined)) as ModelList | undefined
+  if (response?.status !== 200 || !Array.isArray(list?.data) || !fits(list)) {
+    const what = `/v1/models in ${shape}'s format fails with ${name} (${response?.status ?? 'no answer'})`
+    return wrong(area, what, "see the gateway's log, and check a proxy in between")
   }
-  const count = objectsOf(list.data).length
-  const what = `${name} sees ${count} models in ${shape}'s shape`
-  return count > 0 ? ok(area, what) : note(area, what, 'set a provider variable, or widen its allowlist')
+  const count = list.data.length
+  const what = `${name} sees ${count} models in ${shape}'s format`
+  return count > 0 ? ok(area, what) : note(area, what, 'set a provider variable, or extend its allowlist')
 }
 
-function isChatList(list: JsonObject): boolean {
-  return list.object === 'list' && objectsOf(list.data).every(({ object, id }) => object === 'model' && isText(id))
+/** The answer of /v1/models, in either format; nothing of it is certain. */
+interface ModelList {
+  readonly object?: unknown
+  readonly has_more?: unknown
+  readonly data: readonly { readonly object?: unknown; readonly type?: unknown; readonly id?: unknown }[]
 }
 
-function isMessageList(list: JsonObject): boolean {
-  const items = objectsOf(list.data)
-  return typeof list.has_more === 'boolean' && items.every(({ type, id }) => type === 'model' && isText(id))
+function isChatList({ object: kind, data }: ModelList): boolean {
+  return kind === 'list' && data.every(({ object, id }) => object === 'model' && id)
 }
 
-function isText(value: unknown): boolean {
-  return typeof value === 'string' && value !== ''
+function isMessageList({ has_more, data }: ModelList): boolean {
+  return typeof has_more === 'boolean' && data.every(({ type, id }) => type === 'model' && id)
 }
 
 function firstKey(dataFolder: string): Secret | undefined {
@@ -503,14 +501,4 @@ async function ask(url: string, headers: Readonly<Record<string, string>>): Prom
   } catch {
     return undefined
   }
-}
-
-export interface Manifest {
-  readonly version: string
-  /** The Bun version it is pinned to; undefined if the package names none. */
-  readonly bun: string | undefined
-}
-
-export function readManifest(): Manifest {
-  return { version: manifest.version, bun: manifest.dependencies.bun }
 }

@@ -2,17 +2,16 @@
 // `KEY=$(tollgate keys create …)` contains nothing else.
 
 import type { AnswerOf, BodyOf } from '../../api/client.ts'
-import { type CommandContext, type CommandDefinition, type CommandInput, printJson } from '../command.ts'
+import { type CommandContext, type CommandDefinition, type CommandInput, printResult } from '../command.ts'
 import { namesakesIn, noteNamesakes, projectNames, warnIfNoModels } from '../lookup.ts'
 import { answerCommand, everyItem, idempotencyOption, listCommand, projectOption } from '../operation-command.ts'
-import { orListedBy, Refusal, usageRefusal } from '../refusal.ts'
-import { cleanText, shownLimits, shownModels, shownTime } from '../table.ts'
-import { limitFields, readSpan, readTime } from '../values.ts'
+import { listedBy, usageRefusal } from '../refusal.ts'
+import { cleanText, limitFields, readSpan, readTime, shownLimits, shownModels, shownTime } from '../values.ts'
 
 type Key = AnswerOf<'getKey'>
 
 const keyId = { name: 'ID', prefix: 'key_', parameter: 'id' } as const
-const listedBy = 'tollgate keys list'
+const listing = 'tollgate keys list'
 
 const keyCommands: readonly CommandDefinition[] = [
   listCommand({
@@ -79,8 +78,8 @@ const keyCommands: readonly CommandDefinition[] = [
     },
     text: (key, context) => secretText(context, key, 'created'),
     async after(context, key) {
-      const list = await context.api.list('listKeys', { query: { project_id: key.project_id } }, everyItem)
-      noteNamesakes(context, 'key', namesakesIn(list, key))
+      const list = context.api.list('listKeys', { query: { project_id: key.project_id } }, everyItem)
+      noteNamesakes(context, 'key', await namesakesIn(list, key))
       await warnIfNoModels(context, 'key', key.project_id, key.models)
     },
   }),
@@ -90,7 +89,7 @@ const keyCommands: readonly CommandDefinition[] = [
     examples: ['tollgate keys revoke key_… --yes'],
     operation: 'revokeKey',
     arguments: [keyId],
-    listedBy,
+    listedBy: listing,
     confirm: (context, _input, { id = '' }) => questionAbout(context, id, 'Revoke'),
     text: ({ name, last4 }) => `Key "${cleanText(name)}" (…${last4}) is revoked.\n`,
   }),
@@ -109,7 +108,7 @@ const keyCommands: readonly CommandDefinition[] = [
         read: readSpan,
       },
     },
-    listedBy,
+    listedBy: listing,
     async confirm(context, input, { id = '' }) {
       return input.isSet('overlap') ? undefined : await questionAbout(context, id, 'Replace the secret of')
     },
@@ -118,9 +117,8 @@ const keyCommands: readonly CommandDefinition[] = [
 ]
 
 /** Shows which key it is and when it was last used. */
-async function questionAbout({ api }: CommandContext, id: string, what: string) {
-  const key = orListedBy(await api.call('getKey', { id }), listedBy)
-  if (key instanceof Refusal) return key
+async function questionAbout({ api }: CommandContext, id: string, what: string): Promise<string> {
+  const key = await listedBy(listing, api.call('getKey', { id }))
   const last = key.last_used_at === null ? 'never used' : `last used ${shownTime(key.last_used_at)} UTC`
   return `${what} key "${cleanText(key.name)}" (…${key.last4}), ${last}?`
 }
@@ -138,9 +136,9 @@ function keyModels(key: Key): string {
 
 /** The kind of object is in the id. */
 const limited = {
-  ws: { get: 'getWorkspace', put: 'putWorkspaceLimits', listedBy: 'tollgate workspaces list' },
-  prj: { get: 'getProject', put: 'putProjectLimits', listedBy: 'tollgate projects list' },
-  key: { get: 'getKey', put: 'putKeyLimits', listedBy },
+  ws: { get: 'getWorkspace', put: 'putWorkspaceLimits', listing: 'tollgate workspaces list' },
+  prj: { get: 'getProject', put: 'putProjectLimits', listing: 'tollgate projects list' },
+  key: { get: 'getKey', put: 'putKeyLimits', listing },
 } as const
 
 const limitCommands: readonly CommandDefinition[] = [
@@ -150,11 +148,8 @@ const limitCommands: readonly CommandDefinition[] = [
     positionals: [{ name: 'ID' }],
     examples: ['tollgate limits show key_…'],
     async run(context, input) {
-      const found = await findLimited(context, input)
-      if (found instanceof Refusal) return found
-      if (context.json) return printJson(context, found.limits)
-      context.terminal.print(`${shownLimits(found.limits)}\n`)
-      return undefined
+      const { limits } = await findLimited(context, input)
+      printResult(context, limits, () => `${shownLimits(limits)}\n`)
     },
   },
   {
@@ -166,18 +161,13 @@ const limitCommands: readonly CommandDefinition[] = [
     examples: ['tollgate limits put key_… --rpm 60 --spend-per-day 5', 'tollgate limits put ws_… --none'],
     async run(context, input) {
       const limits = readLimits(input)
-      if (limits instanceof Refusal) return limits
       if ((Object.keys(limits).length === 0) !== input.isSet('none')) {
-        return usageRefusal('give the limits, or --none for no limits.', 'tollgate limits put --help')
+        throw usageRefusal('give the limits, or --none for no limits.', 'tollgate limits put --help')
       }
       const before = await findLimited(context, input)
-      if (before instanceof Refusal) return before
       const typed = Object.fromEntries(Object.entries(limitFields).map(([name, { field }]) => [field, `--${name}`]))
       const after = await context.api.call(before.put, { id: before.id, body: limits, typed })
-      if (after instanceof Refusal) return after
-      if (context.json) return printJson(context, after)
-      context.terminal.print(`was  ${shownLimits(before.limits)}\nnow  ${shownLimits(after)}\n`)
-      return undefined
+      printResult(context, after, () => `was  ${shownLimits(before.limits)}\nnow  ${shownLimits(after)}\n`)
     },
   },
 ]
@@ -186,21 +176,19 @@ async function findLimited({ api }: CommandContext, input: CommandInput) {
   const id = input.positionals[0] ?? ''
   const prefix = id.slice(0, id.indexOf('_'))
   if (prefix !== 'ws' && prefix !== 'prj' && prefix !== 'key') {
-    return usageRefusal(`"${id}" is not the id of a workspace (ws_…), a project (prj_…) or a key (key_…).`)
+    throw usageRefusal(`"${id}" is not the id of a workspace (ws_…), a project (prj_…) or a key (key_…).`)
   }
-  const { get, put, listedBy: listing } = limited[prefix]
-  const found = orListedBy(await api.call(get, { id }), listing)
-  return found instanceof Refusal ? found : { id, put, limits: found.limits }
+  const { get, put, listing: command } = limited[prefix]
+  const { limits } = await listedBy(command, api.call(get, { id }))
+  return { id, put, limits }
 }
 
 /** Empty if no option was given. */
-function readLimits(input: CommandInput): BodyOf<'putKeyLimits'> | Refusal {
+function readLimits(input: CommandInput): BodyOf<'putKeyLimits'> {
   const limits: Record<string, string | number> = {}
   for (const [name, { field, read }] of Object.entries(limitFields)) {
     const text = input.text(name)
-    const value = text === undefined ? undefined : read(text, `--${name}`)
-    if (value instanceof Refusal) return value
-    if (value !== undefined) limits[field] = value
+    if (text !== undefined) limits[field] = read(text, `--${name}`)
   }
   return limits
 }

@@ -3,7 +3,7 @@
 
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { readRecomputeCharge } from '../../catalog/recompute-charge.ts'
+import { readRecomputeCharge } from '../../catalog/price-versions.ts'
 import { isoTime, systemClock } from '../../kernel/clock.ts'
 import { formatUsd, type Nano } from '../../kernel/money.ts'
 import { verify } from '../../ledger/verify.ts'
@@ -14,18 +14,18 @@ import { openDataFolder } from '../../store/data-folder.ts'
 import type { Database } from '../../store/database.ts'
 import { lockDataFolder } from '../../store/folder-lock.ts'
 import { StartRefusal } from '../../store/start-refusal.ts'
-import { type CommandContext, type CommandDefinition, printJson } from '../command.ts'
+import { type CommandContext, type CommandDefinition, printResult } from '../command.ts'
 import { openReadOnly } from '../read-only-database.ts'
 import { exitCodes, Refusal, usageRefusal } from '../refusal.ts'
-import { shownCount } from '../table.ts'
+import { shownCount } from '../values.ts'
 
 export const migrateToPostgresCommand: CommandDefinition = {
   words: ['migrate-to-postgres'],
   isOffline: true,
-  summary: 'copies the embedded database to PostgreSQL, proves it, and fences the old one',
+  summary: 'copies the embedded database to PostgreSQL, verifies the copy, and locks the old one',
   details: `Stop the gateway first. The target must be an empty database. Every balance is recomputed from the transfers on both
-sides, and every row is compared; if anything differs, nothing is committed. Stopped half-way, it starts over the next
-time. At the end the data folder is marked, so that no gateway serves the old database again.
+sides, and every row is compared; if anything differs, nothing is committed. If it is interrupted, it starts over the next
+time. At the end the data folder is marked, so that no gateway uses the old database again.
 The folder's files "secret" and "admin-token" are not in any database: keep them, or set TOLLGATE_SECRET.`,
   options: { to: { value: 'URL', help: 'postgres://USER:PASSWORD@HOST/DATABASE; otherwise DATABASE_URL' } },
   examples: [
@@ -34,21 +34,21 @@ The folder's files "secret" and "admin-token" are not in any database: keep them
   ],
   async run(context, input) {
     const url = input.text('to') ?? context.settings.databaseUrl?.reveal()
-    if (url === undefined) return usageRefusal('say where to: --to postgres://…, or DATABASE_URL.')
+    if (url === undefined) throw usageRefusal('name the target: --to postgres://…, or DATABASE_URL.')
     if (!/^postgres(ql)?:\/\//i.test(url) || !URL.canParse(url)) {
-      return usageRefusal('the target is not an address that starts with postgres://.')
+      throw usageRefusal('the target is not an address that starts with postgres://.')
     }
     const { dataFolder } = context.settings
     const file = join(dataFolder, 'tollgate.db')
     if (!existsSync(file)) {
-      return new Refusal(exitCodes.notFound, `there is no database ${file}.`, 'TOLLGATE_DATA=FOLDER of the gateway')
+      throw new Refusal(exitCodes.notFound, `there is no database ${file}.`, 'TOLLGATE_DATA=FOLDER of the gateway')
     }
     try {
-      return tell(context, url, await move(context, dataFolder, url))
+      printOutcome(context, url, await move(context, dataFolder, url))
     } catch (thrown) {
       const what = thrown instanceof Error ? thrown.message : String(thrown)
-      if (thrown instanceof StartRefusal) return new Refusal(exitCodes.failed, what)
-      return new Refusal(exitCodes.failed, `the copy failed and was undone: ${what}`, 'the same command again')
+      if (thrown instanceof StartRefusal) throw new Refusal(exitCodes.failed, what)
+      throw new Refusal(exitCodes.failed, `the copy failed and was undone: ${what}`, 'the same command again')
     }
   },
 }
@@ -129,28 +129,26 @@ function progressText({ table, step, rows }: CopyProgress, isWatched: boolean): 
   return `${text}\n`
 }
 
-function tell(context: CommandContext, url: string, { copied, tables, left, books }: Moved): undefined {
+function printOutcome(context: CommandContext, url: string, { copied, tables, left, books }: Moved): void {
   const rows = tables.reduce((sum, table) => sum + table.rows, 0n)
   const { dataFolder } = context.settings
-  if (context.json) {
-    return printJson(context, {
-      target: shownTarget(url),
-      copied,
-      tables: tables.map((table) => ({ ...table, rows: Number(table.rows) })),
-      wallets: Number(books.wallets),
-      transfers: Number(books.transfers),
-      balance: formatUsd(books.total as Nano),
-      not_copied: left,
-    })
+  const result = {
+    target: shownTarget(url),
+    copied,
+    tables: tables.map((table) => ({ ...table, rows: Number(table.rows) })),
+    wallets: Number(books.wallets),
+    transfers: Number(books.transfers),
+    balance: formatUsd(books.total as Nano),
+    not_copied: left,
   }
   const lines = [
-    `${copied ? 'Copied' : 'Was copied before, and compared'}: ${shownCount(rows)} rows of ${tables.length} tables are the same on both sides.`,
+    `${copied ? 'Copied' : 'Copied earlier, compared again'}: ${shownCount(rows)} rows of ${tables.length} tables are the same on both sides.`,
     `${shownCount(books.wallets)} wallets with $${formatUsd(books.total as Nano)}, recomputed from ${shownCount(books.transfers)} transfers on both sides.`,
-    ...(left.length > 0 ? [`Not Tollgate's, and not copied: ${left.join(', ')}.`] : []),
-    `${dataFolder} is marked: no gateway serves the old database again. Keep it until the new one has a backup.`,
+    ...(left.length > 0 ? [`Not copied, because these tables are not Tollgate's: ${left.join(', ')}.`] : []),
+    `${dataFolder} is marked: no gateway uses the old database again. Keep it until the new one has a backup.`,
     '',
-    'Now start with DATABASE_URL set to the new database, and with the same TOLLGATE_DATA: its files "secret" and',
+    'Now start the gateway with DATABASE_URL set to the new database and the same TOLLGATE_DATA: its files "secret" and',
     '"admin-token" are still in use. Further replicas need both as TOLLGATE_SECRET and TOLLGATE_ADMIN_TOKEN.',
   ]
-  context.terminal.print(`${lines.join('\n')}\n`)
+  printResult(context, result, () => `${lines.join('\n')}\n`)
 }

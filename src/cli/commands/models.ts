@@ -3,19 +3,20 @@
 
 import type { AnswerOf, BodyOf, ItemOf } from '../../api/client.ts'
 import { parsePrice } from '../../kernel/money.ts'
+import { factorNames, factors, listedBuckets, unitBuckets } from '../../kernel/usage.ts'
 import type { ApiClient } from '../api-client.ts'
 import {
   type CommandContext,
   type CommandDefinition,
   type CommandInput,
   confirm,
-  printJson,
+  printResult,
   yesOption,
 } from '../command.ts'
 import { findProject, findWorkspace, missingModel } from '../lookup.ts'
-import { type Columns, printTable } from '../operation-command.ts'
-import { exitCodes, Refusal, usageRefusal } from '../refusal.ts'
-import { cleanText, shownCount, shownTime } from '../table.ts'
+import { answerCommand } from '../operation-command.ts'
+import { exitCodes, Refusal, tryTo, usageRefusal } from '../refusal.ts'
+import { type Columns, cleanText, renderTable, shownCount, shownTime } from '../values.ts'
 
 type CatalogModel = ItemOf<'getCatalog'>
 type OfferedModel = ItemOf<'listProjectModels'>
@@ -27,7 +28,7 @@ type ListedModel = Pick<CatalogModel, 'id' | 'name' | 'owned_by' | 'price' | 'ta
 
 type Order = (a: ListedModel, b: ListedModel) => number
 
-const byId: Order = (a, b) => (a.id < b.id ? -1 : 1)
+const byId: Order = (a, b) => compare(a.id, b.id)
 
 /** Unknown values come last in every order. */
 const orders: Readonly<Record<string, Order>> = {
@@ -67,8 +68,7 @@ type Price = CatalogModel['price']
 type PriceField = Exclude<keyof Exclude<Price, 'free' | null>, 'over'>
 
 function priceAt(price: Price, field: PriceField): string | undefined {
-  if (price === 'free') return 'free'
-  return price?.[field]
+  return price === 'free' ? 'free' : price?.[field]
 }
 
 /** `acme`, or `acme (ejected)`. Own provider keys come first, because they are used first. */
@@ -94,20 +94,18 @@ const models: CommandDefinition = {
     'tollgate models --project web',
   ],
   async run(context, input) {
+    const { api, terminal, json } = context
     const order = orders[input.text('sort') ?? 'id']
     if (order === undefined) {
-      return usageRefusal(`--sort must be one of ${Object.keys(orders).join(', ')}.`, 'tollgate models --sort price')
+      throw usageRefusal(`--sort must be one of ${Object.keys(orders).join(', ')}.`, 'tollgate models --sort price')
     }
-    const catalog = await context.api.call('getCatalog', { isPublic: true })
-    if (catalog instanceof Refusal) return catalog
-    const visible = await visibleModels(context.api, catalog.data, input.text('project'), input.text('workspace'))
-    if (visible instanceof Refusal) return visible
+    const catalog = await api.call('getCatalog', { isPublic: true })
+    const visible = await visibleModels(api, catalog.data, input.text('project'), input.text('workspace'))
     const listed = visible.models.filter((model) => isWanted(model, input)).toSorted(order)
-    if (context.json) return printJson(context, { ...catalog, data: listed })
-    printTable(context, modelColumns, listed)
-    if (listed.length === 0) context.terminal.complain('No model matches.\n')
-    if (visible.note !== undefined) context.terminal.complain(visible.note)
-    return undefined
+    printResult(context, { ...catalog, data: listed }, () => renderTable(modelColumns, listed, terminal))
+    if (json) return
+    if (listed.length === 0) terminal.complain('No model matches.\n')
+    if (visible.note !== undefined) terminal.complain(visible.note)
   },
 }
 
@@ -134,20 +132,19 @@ async function visibleModels(
   catalog: readonly CatalogModel[],
   project: string | undefined,
   workspace: string | undefined,
-): Promise<VisibleModels | Refusal> {
+): Promise<VisibleModels> {
   const known = new Map(catalog.map((model) => [model.id, model]))
   const listed = (model: OfferedModel) => withOwnKey(known.get(model.id) ?? privateModel(model), model)
   if (project !== undefined) {
-    const id = await findProject(api, project, workspace)
-    const offered = id instanceof Refusal ? id : await offeredModels(api, [id])
-    return offered instanceof Refusal ? offered : { models: offered.map(listed) }
+    const offered = await offeredModels(api, [await findProject(api, project, workspace)])
+    return { models: offered.map(listed) }
   }
-  const own = await ownKeyModels(api, workspace)
+  const own = await tryTo(ownKeyModels(api, workspace))
   if (!(own instanceof Refusal)) {
     const ids = new Set(own.map(({ id }) => id))
     return { models: [...catalog.filter(({ id }) => !ids.has(id)), ...own.map(listed)] }
   }
-  if (workspace !== undefined) return own
+  if (workspace !== undefined) throw own
   // The catalog is also for people without a token, and it is complete without own keys.
   return own.exit === exitCodes.usage ? { models: catalog, note: severalWorkspaces } : { models: catalog }
 }
@@ -155,30 +152,21 @@ async function visibleModels(
 /** Each project has its own list; more projects than this would be too many calls. */
 const projectsMax = 20
 
-async function ownKeyModels(api: ApiClient, workspace: string | undefined): Promise<readonly OfferedModel[] | Refusal> {
+async function ownKeyModels(api: ApiClient, workspace: string | undefined): Promise<readonly OfferedModel[]> {
   const id = await findWorkspace(api, workspace)
-  if (id instanceof Refusal) return id
   const credentials = await api.call('listCredentials', { id })
-  if (credentials instanceof Refusal) return credentials
   if (credentials.data.length === 0) return []
   const projects = await api.list('listProjects', { id }, projectsMax)
-  if (projects instanceof Refusal) return projects
   // A project without an allowlist can call what any other can.
   const open = projects.data.find((project) => project.models === null)
   const ids = (open ? [open] : projects.data).map((project) => project.id)
-  const offered = await offeredModels(api, ids)
-  return offered instanceof Refusal ? offered : offered.filter(({ own_key }) => own_key)
+  return (await offeredModels(api, ids)).filter(({ own_key }) => own_key)
 }
 
-async function offeredModels(
-  api: ApiClient,
-  projectIds: readonly string[],
-): Promise<readonly OfferedModel[] | Refusal> {
+async function offeredModels(api: ApiClient, projectIds: readonly string[]): Promise<readonly OfferedModel[]> {
   const unique = new Map<string, OfferedModel>()
   for (const id of projectIds) {
-    const offered = await api.call('listProjectModels', { id })
-    if (offered instanceof Refusal) return offered
-    for (const model of offered.data) unique.set(model.id, model)
+    for (const model of (await api.call('listProjectModels', { id })).data) unique.set(model.id, model)
   }
   return [...unique.values()]
 }
@@ -192,28 +180,6 @@ function privateModel({ id, owned_by }: OfferedModel): ListedModel {
   return { id, name: id, owned_by, price: null, tags: [], source: 'own key', routes: [] }
 }
 
-const route: CommandDefinition = {
-  words: ['route'],
-  summary: 'explains where a request for a model would go now; nothing is sent',
-  positionals: [{ name: 'MODEL' }],
-  options: { surface: { value: 'NAME', help: 'chat (the default) or messages: the dialect of the caller' } },
-  examples: ['tollgate route sandbox/flaky', 'tollgate route anthropic/claude-opus-5.5 --surface messages'],
-  async run(context, input) {
-    const surface = input.text('surface') ?? 'chat'
-    if (surface !== 'chat' && surface !== 'messages') {
-      return usageRefusal('--surface is chat or messages.', 'tollgate route --help')
-    }
-    const model = input.positionals[0] ?? ''
-    const plan = await context.api.call('getPlan', { model, query: { surface } })
-    if (plan instanceof Refusal) {
-      return plan.exit === exitCodes.notFound ? await missingModel(context.api, model) : plan
-    }
-    if (context.json) return printJson(context, plan)
-    printTable(context, routeColumns, plan.candidates)
-    return undefined
-  },
-}
-
 const routeColumns: Columns<AnswerOf<'getPlan'>['candidates'][number]> = [
   ['PLACE', ({ place }) => place, 'right'],
   ['PROVIDER', ({ provider }) => provider],
@@ -221,6 +187,19 @@ const routeColumns: Columns<AnswerOf<'getPlan'>['candidates'][number]> = [
   ['LANE', ({ lane }) => lane],
   ['WHY', ({ why }) => why],
 ]
+
+const route = answerCommand({
+  words: ['route'],
+  summary: 'explains where a request for a model would go now; nothing is sent',
+  examples: ['tollgate route sandbox/flaky', 'tollgate route anthropic/claude-opus-5.5 --surface messages'],
+  operation: 'getPlan',
+  arguments: [{ name: 'MODEL', parameter: 'model' }],
+  options: {
+    surface: { value: 'NAME', help: 'chat (the default) or messages: the dialect of the caller', field: 'surface' },
+  },
+  missing: ({ api }, { model = '' }) => missingModel(api, model),
+  text: ({ candidates }, { terminal }) => renderTable(routeColumns, candidates, terminal),
+})
 
 type ModelPrice = AnswerOf<'getPrice'>
 
@@ -231,44 +210,25 @@ interface PriceOption {
   /** Of its column in the history. */
   readonly title: string
   /** Its column is left out if no price has it. */
-  readonly isRare?: true
+  readonly isRare: boolean
 }
 
-const value = 'USD'
+/** An option and a history column per bucket and factor: `--cache-read`, `CACHE READ $/M`. */
+const priceOptions: Readonly<Record<string, PriceOption>> = Object.fromEntries([
+  ...listedBuckets.map(({ bucket, label, meaning, partOf }) =>
+    priceOption(bucket, 'USD', meaning, `${label} $/M`, partOf !== undefined),
+  ),
+  ...unitBuckets.map(({ bucket, label, meaning, unit }) =>
+    priceOption(bucket, 'USD', `${meaning}, per thousand ${unit}`, `${label} $/K`, true),
+  ),
+  ...factorNames.map((name) =>
+    priceOption(name, 'FACTOR', factors[name].meaning, `${name.replaceAll('_', ' ')} ×`, true),
+  ),
+])
 
-const priceOptions: Readonly<Record<string, PriceOption>> = {
-  input: { value, help: 'input tokens', field: 'input', title: 'IN $/M' },
-  output: { value, help: 'output tokens, including reasoning', field: 'output', title: 'OUT $/M' },
-  'cache-read': { value, help: 'input tokens read from a cache', field: 'cache_read', title: 'READ $/M' },
-  'cache-write': { value, help: 'input tokens written to a short cache', field: 'cache_write', title: 'WRITE $/M' },
-  'cache-write-1h': {
-    value,
-    help: 'input tokens written to a one-hour cache',
-    field: 'cache_write_1h',
-    title: '1H $/M',
-  },
-  'audio-input': { value, help: 'audio input tokens', field: 'audio_input', title: 'AUDIO IN $/M', isRare: true },
-  'audio-cache-read': {
-    value,
-    help: 'audio tokens read from a cache',
-    field: 'audio_cache_read',
-    title: 'AUDIO READ $/M',
-    isRare: true,
-  },
-  'audio-output': { value, help: 'audio output tokens', field: 'audio_output', title: 'AUDIO OUT $/M', isRare: true },
-  'web-search': {
-    value,
-    help: 'a thousand web searches run by the provider',
-    field: 'web_search',
-    title: 'SEARCH $/K',
-  },
-  'us-only': {
-    value: 'FACTOR',
-    help: 'factor on token prices for work kept in the United States',
-    field: 'us_only',
-    title: 'US ONLY ×',
-    isRare: true,
-  },
+function priceOption(field: PriceField, value: string, meaning: string, title: string, isRare: boolean) {
+  const help = meaning.charAt(0).toLowerCase() + meaning.slice(1)
+  return [field.replaceAll('_', '-'), { value, help, field, title: title.toUpperCase(), isRare }] as const
 }
 
 const typed = Object.fromEntries(Object.entries(priceOptions).map(([name, { field }]) => [field, `--${name}`]))
@@ -286,8 +246,7 @@ const setPrice: CommandDefinition = {
   ],
   async run(context, input) {
     const body = readPrice(input)
-    if (body instanceof Refusal) return body
-    return await change(context, input, (model) => context.api.call('putPrice', { model, body, typed }))
+    await changePrice(context, input, (model) => context.api.call('putPrice', { model, body, typed }))
   },
 }
 
@@ -298,30 +257,31 @@ const resetPrice: CommandDefinition = {
   options: { yes: yesOption },
   examples: ['tollgate prices reset acme/large'],
   async run(context, input) {
-    const declined = await confirm(context, input, `Reset the price of ${cleanText(modelOf(input))}?`)
-    return declined ?? (await change(context, input, (model) => context.api.call('resetPrice', { model })))
+    await confirm(context, input, `Reset the price of ${cleanText(input.positionals[0] ?? '')}?`)
+    await changePrice(context, input, (model) => context.api.call('resetPrice', { model }))
   },
 }
 
-const priceHistory: CommandDefinition = {
+const noSuchModel = (model: string): Refusal =>
+  new Refusal(exitCodes.notFound, `there is no model ${model}.`, 'tollgate models')
+
+const priceHistory = answerCommand({
   words: ['prices', 'history'],
   summary: 'lists every price a model had, newest first',
-  positionals: [{ name: 'MODEL' }],
   examples: ['tollgate prices history acme/large'],
-  async run(context, input) {
-    const answer = await readPriceNow(context, input)
-    if (answer instanceof Refusal) return answer
-    if (context.json) return printJson(context, answer)
-    printTable(context, historyColumns(answer.history), answer.history)
-    if (answer.price === null) context.terminal.complain(`${cleanText(modelOf(input))} has no price now.\n`)
-    return undefined
+  operation: 'getPrice',
+  arguments: [{ name: 'MODEL', parameter: 'model' }],
+  missing: async (_context, { model = '' }) => noSuchModel(model),
+  text: ({ history }, { terminal }) => renderTable(historyColumns(history), history, terminal),
+  after({ terminal, json }, { price }, { model = '' }) {
+    if (price === null && !json) terminal.complain(`${cleanText(model)} has no price now.\n`)
   },
-}
+})
 
 function historyColumns(history: ModelPrice['history']): Columns<ModelPrice['history'][number]> {
-  const isThere = (field: PriceField) =>
+  const isUsed = (field: PriceField) =>
     history.some(({ price }) => price !== null && price !== 'free' && field in price)
-  const shown = Object.values(priceOptions).filter(({ field, isRare }) => !isRare || isThere(field))
+  const shown = Object.values(priceOptions).filter(({ field, isRare }) => !isRare || isUsed(field))
   return [
     ['SINCE (UTC)', ({ effective_from }) => shownTime(effective_from)],
     ['VERSION', ({ version }) => version],
@@ -332,29 +292,21 @@ function historyColumns(history: ModelPrice['history']): Columns<ModelPrice['his
   ]
 }
 
-async function change(
+async function changePrice(
   context: CommandContext,
   input: CommandInput,
-  call: (model: string) => Promise<ModelPrice | Refusal>,
-): Promise<Refusal | undefined> {
-  const before = await readPriceNow(context, input)
-  if (before instanceof Refusal) return before
-  const after = await call(modelOf(input))
-  if (after instanceof Refusal) return after
-  if (context.json) return printJson(context, after)
-  context.terminal.print(`was  ${cleanText(priceText(before))}\nnow  ${cleanText(priceText(after))}\n`)
+  call: (model: string) => Promise<ModelPrice>,
+): Promise<void> {
+  const model = input.positionals[0] ?? ''
+  const before = await tryTo(context.api.call('getPrice', { model }))
+  if (before instanceof Refusal) throw before.exit === exitCodes.notFound ? noSuchModel(model) : before
+  const after = await call(model)
+  printResult(context, after, () => `was  ${cleanText(priceText(before))}\nnow  ${cleanText(priceText(after))}\n`)
+  if (context.json) return
   for (const warning of after.warnings) context.terminal.complain(`Warning: ${cleanText(warning)}\n`)
-  return undefined
 }
 
-async function readPriceNow({ api }: CommandContext, input: CommandInput): Promise<ModelPrice | Refusal> {
-  const model = modelOf(input)
-  const answer = await api.call('getPrice', { model })
-  const isMissing = answer instanceof Refusal && answer.exit === exitCodes.notFound
-  return isMissing ? new Refusal(answer.exit, `there is no model ${model}.`, 'tollgate models') : answer
-}
-
-function readPrice(input: CommandInput): BodyOf<'putPrice'> | Refusal {
+function readPrice(input: CommandInput): BodyOf<'putPrice'> {
   const price: Partial<Record<PriceField, string>> = {}
   for (const [name, { field }] of Object.entries(priceOptions)) {
     const text = input.text(name)
@@ -363,7 +315,7 @@ function readPrice(input: CommandInput): BodyOf<'putPrice'> | Refusal {
   const { input: inputPerMillion, output } = price
   if (input.isSet('free') && Object.keys(price).length === 0) return 'free'
   if (input.isSet('free') || inputPerMillion === undefined || output === undefined) {
-    return usageRefusal('give --input and --output, or --free alone.', 'tollgate prices set --help')
+    throw usageRefusal('give --input and --output, or --free alone.', 'tollgate prices set --help')
   }
   return { ...price, input: inputPerMillion, output }
 }
@@ -373,10 +325,6 @@ function priceText({ price, version, source }: ModelPrice): string {
   if (price === null) return 'no price; cannot be called'
   const amounts = price === 'free' ? 'free' : `$${price.input} in, $${price.output} out`
   return `${amounts}   ${version ?? '–'}, ${source ?? '–'}`
-}
-
-function modelOf({ positionals }: CommandInput): string {
-  return positionals[0] ?? ''
 }
 
 export const catalogCommands: readonly CommandDefinition[] = [models, setPrice, resetPrice, priceHistory, route]

@@ -5,59 +5,61 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { basename } from 'node:path'
 import { builtInModels } from '../../catalog/data/built-in.ts'
 import { sandboxModels } from '../../catalog/data/sandbox.ts'
-import { addProvider, entryText, type Insertion, type NewProvider } from '../../config/add-provider.ts'
 import { type Config, loadConfig } from '../../config/config.ts'
-import { formatFault } from '../../config/fault.ts'
-import { variable } from '../../config/references.ts'
+import { variable } from '../../config/environment.ts'
+import { addProvider, entryText, type Insertion, type NewProvider } from '../../config/file.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { answersInProcess } from '../../providers/entry.ts'
 import { findLocalServers } from '../../providers/local.ts'
 import { builtInProviders } from '../../providers/registry.ts'
-import { type CommandContext, type CommandDefinition, type CommandInput, printJson } from '../command.ts'
+import {
+  type CommandContext,
+  type CommandDefinition,
+  type CommandInput,
+  confirm,
+  faultLines,
+  printResult,
+  readConfig,
+  yesOption,
+} from '../command.ts'
 import { exitCodes, Refusal, usageRefusal } from '../refusal.ts'
-import { renderTable } from '../table.ts'
+import { type Columns, renderTable } from '../values.ts'
 import { providersOf } from './doctor.ts'
 
 const list: CommandDefinition = {
   words: ['providers', 'list'],
   isDefault: true,
   isLocal: true,
-  summary: 'lists providers: on or off, their variable, models, where the key comes from',
-  details: 'As a gateway started here and now would see them. Whether a key is good: tollgate doctor.',
+  summary: 'lists providers: enabled or not, number of models, where the key comes from',
+  details: 'As a gateway started here and now would see them. To test the keys: tollgate doctor.',
   examples: ['tollgate providers', 'tollgate providers list --json'],
   async run(context) {
-    const config = readConfig(context)
-    if (config instanceof Refusal) return config
-    const providers = await listProviders(config, context.clock)
-    if (context.json) return printJson(context, { data: providers })
-    const columns = [
-      { title: 'PROVIDER' },
-      { title: 'STATE' },
-      { title: 'MODELS', align: 'right' },
-      { title: 'KEY FROM' },
-    ] as const
-    const rows = providers.map(({ id, state, models, key_from, needs }) => {
-      return [id, state, String(models), state === 'on' ? key_from : `set ${needs.join(', ')}`]
-    })
-    context.terminal.print(renderTable(columns, rows, context.terminal))
-    return undefined
+    const providers = await listProviders(readConfig(context), context.clock)
+    printResult(context, { data: providers }, () => renderTable(columns, providers, context.terminal))
   },
 }
+
+const columns: Columns<ListedProvider> = [
+  ['PROVIDER', ({ id }) => id],
+  ['STATE', ({ state }) => state],
+  ['MODELS', ({ models }) => models, 'right'],
+  ['KEY FROM', ({ state, key_from, needs }) => (state === 'on' ? key_from : `set ${needs.join(', ')}`)],
+]
 
 const add: CommandDefinition = {
   words: ['providers', 'add'],
   isLocal: true,
-  summary: 'writes a provider into the configuration file, showing the lines first',
-  details: `Nothing else in the file changes. The key stays where it is: the entry names a variable or a file that holds it. A running
-gateway takes the entry over by itself, once it can read the key. Models: docs/recipes/add-a-model.md.`,
+  summary: 'adds a provider to the configuration file, after showing the lines',
+  details: `Nothing else in the file changes. The key is not copied: the entry names a variable or a file that holds it. A running
+gateway picks up the entry as soon as it can read the key. Models: docs/recipes/add-a-model.md.`,
   positionals: [{ name: 'ID' }],
   options: {
     dialect: { value: 'NAME', help: 'openai-chat (the default), anthropic-messages, gemini, openai-responses' },
     'base-url': { value: 'URL', help: "what the dialect's paths are appended to" },
     'key-variable': { value: 'NAME', help: 'the variable that holds the key (ID_API_KEY)' },
     'key-file': { value: 'PATH', help: 'a file that holds the key, instead of a variable' },
-    'no-key': { help: 'it takes no key' },
-    yes: { help: 'does not ask' },
+    'no-key': { help: 'the provider takes no key' },
+    yes: yesOption,
   },
   examples: [
     'tollgate providers add acme --base-url https://api.acme.example/v1',
@@ -65,20 +67,18 @@ gateway takes the entry over by itself, once it can read the key. Models: docs/r
   ],
   async run(context, input) {
     const provider = await readProvider(context, input)
-    if (provider instanceof Refusal) return provider
-    const config = readConfig(context)
-    if (config instanceof Refusal) return config
-    const { configPath, configFileExists } = config
+    const { configPath, configFileExists } = readConfig(context)
     const insertion = addProvider(configFileExists ? readFileSync(configPath, 'utf8') : '', provider)
     if (insertion === 'repeated') {
-      return usageRefusal(`${basename(configPath)} has a provider ${provider.id} already.`, 'tollgate providers')
+      throw usageRefusal(`${basename(configPath)} already has a provider ${provider.id}.`, 'tollgate providers')
     }
     if (insertion === 'flow') {
       const what = `${configPath} is written in braces; add this entry to its providers yourself:\n${entryText(provider)}`
-      return new Refusal(exitCodes.failed, what, 'an editor')
+      throw new Refusal(exitCodes.failed, what, 'an editor')
     }
     const addition = { configPath, insertion, provider }
-    return checkResult(context, addition) ?? (await write(context, input, addition))
+    checkResult(context, addition)
+    await write(context, input, addition)
   },
 }
 
@@ -88,28 +88,21 @@ interface Addition {
   readonly provider: NewProvider
 }
 
-function readConfig({ inputs }: CommandContext): Config | Refusal {
-  const loaded = loadConfig(inputs)
-  if (!('faults' in loaded)) return loaded.config
-  const lines = loaded.faults.map((fault) => `\n  ${formatFault(fault)}`).join('')
-  return new Refusal(exitCodes.failed, `the configuration is wrong:${lines}`, 'tollgate doctor')
-}
-
-async function readProvider({ terminal }: CommandContext, input: CommandInput): Promise<NewProvider | Refusal> {
+async function readProvider({ terminal }: CommandContext, input: CommandInput): Promise<NewProvider> {
   const id = input.positionals[0] ?? ''
   const builtIn = builtInProviders.find((each) => each.id === id)
   const dialect = input.text('dialect') ?? 'openai-chat'
   let baseUrl = input.text('base-url')
   if (baseUrl === undefined && builtIn !== undefined) {
-    return usageRefusal(`${id} is built in and needs no entry.`, `set ${builtIn.variable}, and restart the gateway`)
+    throw usageRefusal(`${id} is built in and needs no entry.`, `set ${builtIn.variable}, and restart the gateway`)
   }
   if (baseUrl === undefined && !answersInProcess(dialect)) {
-    if (!terminal.isInteractive) return usageRefusal('--base-url is missing.')
-    baseUrl = (await terminal.ask(`Address of ${id}, such as https://api.${id}.example/v1: `)).trim()
-    if (baseUrl === '') return usageRefusal('--base-url is missing.')
+    const question = `Address of ${id}, such as https://api.${id}.example/v1: `
+    baseUrl = terminal.isInteractive ? (await terminal.ask(question)).trim() : ''
+    if (baseUrl === '') throw usageRefusal('--base-url is missing.')
   }
   const named = ['key-variable', 'key-file', 'no-key'].filter((option) => input.isSet(option))
-  if (named.length > 1) return usageRefusal(`--${named.join(' and --')} exclude each other.`)
+  if (named.length > 1) throw usageRefusal(`--${named.join(' and --')} exclude each other.`)
   return { id, dialect, baseUrl, keyReference: keyReference(id, dialect, input) }
 }
 
@@ -121,15 +114,14 @@ function keyReference(id: string, dialect: string, input: CommandInput): string 
 }
 
 /** Checks the resulting file as the gateway would; a variable that is not set yet is not an error of the entry. */
-function checkResult({ inputs }: CommandContext, { configPath, insertion, provider }: Addition): Refusal | undefined {
+function checkResult({ inputs }: CommandContext, { configPath, insertion, provider }: Addition): void {
   const { text } = insertion
   const name = variableOf(provider.keyReference)
   const env = name === undefined || variable(inputs.env, name) ? inputs.env : { ...inputs.env, [name]: 'later' }
   const read = inputs.readFile ?? ((path: string) => readFileSync(path, 'utf8'))
   const loaded = loadConfig({ ...inputs, env, readFile: (path) => (path === configPath ? text : read(path)) })
-  if (!('faults' in loaded)) return undefined
-  const lines = loaded.faults.map((fault) => `\n  ${formatFault(fault)}`).join('')
-  return usageRefusal(`nothing was written, because the entry would be wrong:${lines}`)
+  if (!('faults' in loaded)) return
+  throw usageRefusal(`nothing was written, because the entry would be wrong:${faultLines(loaded.faults)}`)
 }
 
 function variableOf(reference: string | undefined): string | undefined {
@@ -140,23 +132,20 @@ async function write(
   context: CommandContext,
   input: CommandInput,
   { configPath, insertion, provider }: Addition,
-): Promise<Refusal | undefined> {
+): Promise<void> {
   const { terminal, inputs, json } = context
   const { added, line } = insertion
   if (!json) terminal.print(`${configPath}, from line ${line}:\n${added.map((each) => `+ ${each}\n`).join('')}`)
-  if (terminal.isInteractive && !input.isSet('yes')) {
-    const answer = await terminal.ask('Write it? [y/N] ')
-    if (!/^y(es)?$/i.test(answer.trim())) return new Refusal(exitCodes.failed, 'nothing was written.', '--yes')
-  }
-  // Written in place and not by a rename: the file may be a link, and its owner and mode must stay.
+  await confirm(context, input, 'Write it?')
+  // Written in place instead of renamed: the file may be a link, and its owner and mode must stay.
   writeFileSync(configPath, insertion.text)
   const name = variableOf(provider.keyReference)
   const isMissing = name !== undefined && variable(inputs.env, name) === undefined
-  if (json) return printJson(context, { file: configPath, line, added, needs: isMissing ? [name] : [] })
+  const result = { file: configPath, line, added, needs: isMissing ? [name] : [] }
+  if (json) return printResult(context, result, () => '')
   terminal.complain('Written.\n')
-  if (isMissing) terminal.complain(`${name} is not set here: start the gateway with it, or the file is refused.\n`)
-  terminal.complain('Next: a model with a route to it (docs/recipes/add-a-model.md), then tollgate doctor\n')
-  return undefined
+  if (isMissing) terminal.complain(`${name} is not set here: start the gateway with it, or it rejects the file.\n`)
+  terminal.complain('Next: add a model with a route to it (docs/recipes/add-a-model.md), then tollgate doctor\n')
 }
 
 export const providerCommands: readonly CommandDefinition[] = [list, add]

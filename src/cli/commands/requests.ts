@@ -2,13 +2,24 @@
 
 import type { AnswerOf, ItemOf, QueryOf } from '../../api/client.ts'
 import { isoTime } from '../../kernel/clock.ts'
-import { type CommandContext, type CommandDefinition, type CommandInput, printJson } from '../command.ts'
+import type { ApiClient } from '../api-client.ts'
+import { type CommandContext, type CommandDefinition, type CommandInput, printResult } from '../command.ts'
 import { explainText } from '../explain-text.ts'
 import { findProject, findWorkspace, projectNames } from '../lookup.ts'
-import { type Columns, printTable } from '../operation-command.ts'
-import { exitCodes, orListedBy, Refusal, usageRefusal } from '../refusal.ts'
-import { cleanText, padded, renderFacts, shownCount, shownMs, shownTime, shownUsd } from '../table.ts'
-import { listLimitOption, readListLimit, readTime } from '../values.ts'
+import { listLimitOption, readListLimit } from '../operation-command.ts'
+import { exitCodes, ifPossible, listedBy, Refusal, usageRefusal } from '../refusal.ts'
+import {
+  type Columns,
+  cleanText,
+  padded,
+  readTime,
+  renderFacts,
+  renderTable,
+  shownCount,
+  shownMs,
+  shownTime,
+  shownUsd,
+} from '../values.ts'
 
 type LoggedRequest = ItemOf<'listRequests'>
 
@@ -59,27 +70,22 @@ const listRequests: CommandDefinition = {
   },
   examples: ['tollgate requests', 'tollgate requests --key key_… --limit 100', 'tollgate requests --follow'],
   async run(context, input) {
+    const { api, terminal, json } = context
     const limit = readListLimit(input)
-    if (limit instanceof Refusal) return limit
-    const [workspace, project] = [input.text('workspace'), input.text('project')]
-    const workspaceId = workspace === undefined ? undefined : await findWorkspace(context.api, workspace)
-    if (workspaceId instanceof Refusal) return workspaceId
-    const projectId = project === undefined ? undefined : await findProject(context.api, project, workspaceId)
-    if (projectId instanceof Refusal) return projectId
-    const query = {
-      workspace_id: workspaceId,
-      project_id: projectId,
-      key_id: input.text('key'),
-      model: input.text('model'),
-    }
+    const workspace_id = await namedWorkspace(api, input)
+    const project = input.text('project')
+    const project_id = project === undefined ? undefined : await findProject(api, project, workspace_id)
+    const query = { workspace_id, project_id, key_id: input.text('key'), model: input.text('model') }
     if (input.isSet('follow')) return await follow(context, query, limit)
-    const list = await context.api.list('listRequests', { query }, limit)
-    if (list instanceof Refusal) return list
-    if (context.json) return printJson(context, list)
-    printTable(context, columns, list.data)
-    if (list.data.length === 0) context.terminal.complain(noRequestsText(input))
-    return undefined
+    const list = await api.list('listRequests', { query }, limit)
+    printResult(context, list, () => renderTable(columns, list.data, terminal))
+    if (list.data.length === 0 && !json) terminal.complain(noRequestsText(input))
   },
+}
+
+async function namedWorkspace(api: ApiClient, input: CommandInput): Promise<string | undefined> {
+  const wanted = input.text('workspace')
+  return wanted === undefined ? undefined : await findWorkspace(api, wanted)
 }
 
 /** Names the filters, because a mistyped id matches nothing without an error. */
@@ -100,16 +106,14 @@ const seenMax = 2000
 
 /** Rows are written when requests end, so all ids are remembered, not just the newest one. */
 async function follow(
-  context: CommandContext,
+  { api, terminal, json }: CommandContext,
   query: QueryOf<'listRequests'>,
   limit: number,
-): Promise<Refusal | undefined> {
-  const { api, terminal, json } = context
+): Promise<never> {
   let seen: ReadonlySet<string> | undefined
   for (;;) {
     // As many at first as later, so that old requests are known as such though not all of them are shown.
     const list = await api.list('listRequests', { query }, Math.max(limit, pollRows))
-    if (list instanceof Refusal) return list
     if (!seen && !json) terminal.print(followLine(columns.map(([title]) => title)))
     const known = seen
     const fresh = known ? list.data.filter(({ id }) => !known.has(id)) : list.data.slice(0, limit)
@@ -134,24 +138,21 @@ const showRequest: CommandDefinition = {
   examples: ['tollgate requests show req_…'],
   async run(context, input) {
     const request = await readRequest(context, input)
-    if (request instanceof Refusal) return request
-    if (context.json) return printJson(context, request)
-    const facts = requestFacts(request, await callerText(context, request))
-    context.terminal.print(`${facts}\n${explainText(request).text}`)
-    return undefined
+    const facts = context.json ? '' : requestFacts(request, await callerText(context, request))
+    printResult(context, request, () => `${facts}\n${explainText(request).text}`)
   },
 }
 
 async function readRequest({ api }: CommandContext, input: CommandInput) {
-  return orListedBy(await api.call('getRequest', { id: input.positionals[0] ?? '' }), 'tollgate requests')
+  return await listedBy('tollgate requests', api.call('getRequest', { id: input.positionals[0] ?? '' }))
 }
 
 /** `ci (key_…) of web`. */
 async function callerText({ api }: CommandContext, request: AnswerOf<'getRequest'>): Promise<string> {
   const { key_id: keyId, project_id: projectId } = request
-  const key = await api.call('getKey', { id: keyId })
+  const key = await ifPossible(api.call('getKey', { id: keyId }))
   const projectName = await projectNames(api, [request])
-  return `${key instanceof Refusal ? keyId : `${key.name} (${keyId})`} of ${projectName(projectId)}`
+  return `${key ? `${key.name} (${keyId})` : keyId} of ${projectName(projectId)}`
 }
 
 function requestFacts(request: AnswerOf<'getRequest'>, caller: string): string {
@@ -181,12 +182,10 @@ const explain: CommandDefinition = {
   examples: ['tollgate explain req_…', 'tollgate explain req_… --json'],
   async run(context, input) {
     const request = await readRequest(context, input)
-    if (request instanceof Refusal) return request
     const { text, fault } = explainText(request)
-    if (context.json) printJson(context, request)
-    else context.terminal.print(text)
-    if (fault === undefined) return undefined
-    return new Refusal(exitCodes.failed, `this charge does not add up: ${fault}.`, 'tollgate ledger verify')
+    printResult(context, request, () => text)
+    if (fault === undefined) return
+    throw new Refusal(exitCodes.failed, `this charge does not add up: ${fault}.`, 'tollgate ledger verify')
   },
 }
 
@@ -205,49 +204,35 @@ Groups: day, workspace, project, key, model, provider.`,
   examples: ['tollgate usage', 'tollgate usage --by workspace,model --from 2026-11-01 --to 2026-12-01 > november.csv'],
   async run(context, input) {
     const query = await usageQuery(context, input)
-    if (query instanceof Refusal) return query
     const { api, terminal, json } = context
-    const pieces = await api.download('exportUsage', { query, typed: { group_by: '--by' } })
-    if (pieces instanceof Refusal) return pieces
-    const decoder = new TextDecoder()
     let lines = 0
-    try {
-      for await (const bytes of pieces) {
-        const text = decoder.decode(bytes, { stream: true })
-        lines += text.split('\n').length - 1
-        terminal.print(text)
-      }
-    } catch {
-      return new Refusal(exitCodes.failed, 'the connection broke; the output is not complete.')
+    for await (const text of api.download('exportUsage', { query, typed: { group_by: '--by' } })) {
+      lines += text.split('\n').length - 1
+      terminal.print(text)
     }
     if (lines <= (json ? 0 : 1)) {
       terminal.complain('No usage in that time, or retention has removed it. Other times: --from and --to\n')
     }
-    return undefined
   },
 }
 
 async function usageQuery(
   { api, clock, json }: CommandContext,
   input: CommandInput,
-): Promise<NonNullable<QueryOf<'exportUsage'>> | Refusal> {
-  const wanted = input.text('workspace')
-  const workspace = wanted === undefined ? undefined : await findWorkspace(api, wanted)
-  if (workspace instanceof Refusal) return workspace
+): Promise<NonNullable<QueryOf<'exportUsage'>>> {
+  const workspace_id = await namedWorkspace(api, input)
   const timeOf = (name: 'from' | 'to') => {
     const text = input.text(name)
     return text === undefined ? undefined : readTime(text, `--${name}`, clock.now())
   }
   const [from, to] = [timeOf('from'), timeOf('to')]
-  if (from instanceof Refusal) return from
-  if (to instanceof Refusal) return to
   const now = isoTime(clock.now())
   // Both are in the same ISO form, so comparing the texts compares the times.
   if (from !== undefined && from >= (to ?? now)) {
     const end = to === undefined ? `now, ${now}` : `--to, ${to}`
-    return usageRefusal(`there is nothing between --from, ${from}, and ${end}: --from must be earlier.`)
+    throw usageRefusal(`there is nothing between --from, ${from}, and ${end}: --from must be earlier.`)
   }
-  return { format: json ? 'jsonl' : 'csv', group_by: input.text('by'), workspace_id: workspace, from, to }
+  return { format: json ? 'jsonl' : 'csv', group_by: input.text('by'), workspace_id, from, to }
 }
 
 export const requestCommands: readonly CommandDefinition[] = [listRequests, showRequest, explain, usage]

@@ -4,10 +4,15 @@
 import { readFile } from 'node:fs/promises'
 import type { CommandContext, CommandDefinition, CommandInput } from '../command.ts'
 import { workspaceTitle } from '../lookup.ts'
-import { answerCommand, idempotencyOption, listCommand, workspaceOption } from '../operation-command.ts'
-import { Refusal, usageRefusal } from '../refusal.ts'
-import { cleanText, renderFacts, shownTime, shownUsd } from '../table.ts'
-import { listLimitOption, readAmount } from '../values.ts'
+import {
+  answerCommand,
+  idempotencyOption,
+  listCommand,
+  listLimitOption,
+  workspaceOption,
+} from '../operation-command.ts'
+import { usageRefusal } from '../refusal.ts'
+import { cleanText, readAmount, renderFacts, shownTime, shownUsd } from '../values.ts'
 
 const workspace = { ...workspaceOption, parameter: 'id' } as const
 const workspaceArgument = {
@@ -75,11 +80,10 @@ const walletCommands: readonly CommandDefinition[] = [
     },
     check(input) {
       if (input.isSet('take') === input.isSet('add')) {
-        return usageRefusal('say how much: either --take USD or --add USD.')
+        throw usageRefusal('say how much: either --take USD or --add USD.')
       }
-      const amount = readAmount(input.text(directionOf(input)) ?? '', `--${directionOf(input)}`)
-      if (amount instanceof Refusal) return amount
-      return input.isSet('reason') ? undefined : usageRefusal('--reason is missing: it explains the correction later.')
+      readAmount(input.text(directionOf(input)) ?? '', `--${directionOf(input)}`)
+      if (!input.isSet('reason')) throw usageRefusal('--reason is missing: it explains the correction later.')
     },
     body: async (_context, input) => ({ direction: directionOf(input) }),
     async text({ amount, balance, direction, id }, { api }, parameters) {
@@ -143,8 +147,7 @@ const credentialCommands: readonly CommandDefinition[] = [
       'base-url': { value: 'URL', help: "call this instead of the provider's own address", field: 'base_url' },
     },
     async body(context, input) {
-      const key = await readKey(context, input.positionals[0] ?? '', input.text('file'))
-      return key instanceof Refusal ? key : { api_key: key }
+      return { api_key: await readKey(context, input.positionals[0] ?? '', input.text('file')) }
     },
     text: (credential, _context, { id }) =>
       `Key …${credential.last4} for ${cleanText(credential.provider)} is stored in ${id}.\n`,
@@ -164,11 +167,7 @@ const credentialCommands: readonly CommandDefinition[] = [
   }),
 ]
 
-async function readKey(
-  { terminal }: CommandContext,
-  providerId: string,
-  file: string | undefined,
-): Promise<string | Refusal> {
+async function readKey({ terminal }: CommandContext, providerId: string, file: string | undefined): Promise<string> {
   const next = `tollgate credentials put ${cleanText(providerId)} --file FILE`
   const text =
     file !== undefined
@@ -176,19 +175,19 @@ async function readKey(
       : terminal.isInteractive
         ? await terminal.askSecret(`Key for ${cleanText(providerId)} (hidden): `)
         : await terminal.readInput()
-  if (text instanceof Refusal) return text
   const key = text.trim()
-  if (key === '') return usageRefusal('no key was given.', next)
+  if (key === '') throw usageRefusal('no key was given.', next)
   // A prompt takes one line, and this is the first line of a pasted key file.
-  return key === '{' ? usageRefusal('a key of several lines cannot be typed in.', next) : key
+  if (key === '{') throw usageRefusal('a key of several lines cannot be typed in.', next)
+  return key
 }
 
-async function readKeyFile(file: string, next: string): Promise<string | Refusal> {
+async function readKeyFile(file: string, next: string): Promise<string> {
   try {
     return await readFile(file, 'utf8')
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? ` (${String(error.code)})` : ''
-    return usageRefusal(`${cleanText(file)} cannot be read${code}.`, next)
+    throw usageRefusal(`${cleanText(file)} cannot be read${code}.`, next)
   }
 }
 

@@ -1,11 +1,11 @@
 // `tollgate workspaces` and `tollgate projects`.
 
 import type { AnswerOf } from '../../api/client.ts'
-import { type CommandContext, type CommandDefinition, printJson } from '../command.ts'
+import { type CommandContext, type CommandDefinition, printResult } from '../command.ts'
 import { findWorkspace, namesakesIn, noteNamesakes, warnIfNoModels } from '../lookup.ts'
 import { answerCommand, everyItem, idempotencyOption, listCommand, workspaceOption } from '../operation-command.ts'
-import { exitCodes, Refusal, usageRefusal } from '../refusal.ts'
-import { cleanText, renderFacts, shownLimits, shownModels, shownTime, shownUsd } from '../table.ts'
+import { usageRefusal } from '../refusal.ts'
+import { cleanText, renderFacts, shownLimits, shownModels, shownTime, shownUsd } from '../values.ts'
 
 /** Erasing a million requests takes well under this. */
 const eraseTimeoutMs = 10 * 60_000
@@ -34,7 +34,7 @@ const workspaceCommands: readonly CommandDefinition[] = [
     text: ({ id, name }) => `Workspace "${cleanText(name)}" created: ${id}\n`,
     async after(context, workspace) {
       const { api, terminal, json } = context
-      noteNamesakes(context, 'workspace', namesakesIn(await api.list('listWorkspaces', {}, everyItem), workspace))
+      noteNamesakes(context, 'workspace', await namesakesIn(api.list('listWorkspaces', {}, everyItem), workspace))
       if (!json) terminal.complain(`Next: tollgate wallet topup 10 --workspace ${workspace.id}\n`)
     },
   }),
@@ -45,12 +45,8 @@ const workspaceCommands: readonly CommandDefinition[] = [
     examples: ['tollgate workspaces show', 'tollgate workspaces show ws_…'],
     async run(context, input) {
       const id = await findWorkspace(context.api, input.positionals[0])
-      if (id instanceof Refusal) return id
       const workspace = await context.api.call('getWorkspace', { id })
-      if (workspace instanceof Refusal) return workspace
       const wallet = await context.api.call('getWallet', { id })
-      if (wallet instanceof Refusal) return wallet
-      if (context.json) return printJson(context, { ...workspace, wallet })
       const facts = renderFacts([
         ['id', workspace.id],
         ['balance', shownUsd(wallet.balance)],
@@ -60,8 +56,7 @@ const workspaceCommands: readonly CommandDefinition[] = [
         ['created', `${shownTime(workspace.created_at)} UTC`],
         ['managed by', workspace.managed_by],
       ])
-      context.terminal.print(`${cleanText(workspace.name)}\n${facts}`)
-      return undefined
+      printResult(context, { ...workspace, wallet }, () => `${cleanText(workspace.name)}\n${facts}`)
     },
   },
   {
@@ -72,15 +67,7 @@ included: only the last four characters of keys and provider keys are shown. The
     positionals: [{ name: 'ID', prefix: 'ws_' }],
     examples: ['tollgate workspaces export ws_… > acme.jsonl'],
     async run({ api, terminal }, input) {
-      const pieces = await api.download('exportWorkspace', { id: input.positionals[0] ?? '' })
-      if (pieces instanceof Refusal) return pieces
-      const decoder = new TextDecoder()
-      try {
-        for await (const bytes of pieces) terminal.print(decoder.decode(bytes, { stream: true }))
-      } catch {
-        return new Refusal(exitCodes.failed, 'the connection broke; the output is not complete.')
-      }
-      return undefined
+      for await (const text of api.download('exportWorkspace', { id: input.positionals[0] ?? '' })) terminal.print(text)
     },
   },
   answerCommand({
@@ -95,9 +82,9 @@ running have ended. Earlier backups still contain everything.`,
     arguments: [{ name: 'ID', prefix: 'ws_', parameter: 'id' }],
     options: { yes: { help: 'required; without it nothing is erased' } },
     check(input) {
-      if (input.isSet('yes')) return undefined
+      if (input.isSet('yes')) return
       const attempt = `tollgate workspaces erase ${input.positionals[0]} --yes`
-      return usageRefusal('nothing was erased: this revokes its keys and cannot be undone.', attempt)
+      throw usageRefusal('nothing was erased: this revokes its keys and cannot be undone.', attempt)
     },
     body: async () => ({ confirm: 'erase' as const }),
     timeoutMs: eraseTimeoutMs,
@@ -142,7 +129,8 @@ const projectCommands: readonly CommandDefinition[] = [
     },
     text: (project) => projectText(project, 'created'),
     async after(context, project, { id = '' }) {
-      noteNamesakes(context, 'project', namesakesIn(await context.api.list('listProjects', { id }, everyItem), project))
+      const list = context.api.list('listProjects', { id }, everyItem)
+      noteNamesakes(context, 'project', await namesakesIn(list, project))
       await warnAboutProject(context, project)
     },
   }),
@@ -161,9 +149,10 @@ const projectCommands: readonly CommandDefinition[] = [
     check(input) {
       const help = 'tollgate projects update --help'
       const [models, all] = [input.isSet('models'), input.isSet('all-models')]
-      if (models && all) return usageRefusal('--models and --all-models exclude each other.', help)
-      if (models || all || input.isSet('name')) return undefined
-      return usageRefusal('say what to change: --name, --models or --all-models.', help)
+      if (models && all) throw usageRefusal('--models and --all-models exclude each other.', help)
+      if (!models && !all && !input.isSet('name')) {
+        throw usageRefusal('say what to change: --name, --models or --all-models.', help)
+      }
     },
     listedBy: 'tollgate projects list',
     text: (project) => projectText(project, 'changed'),

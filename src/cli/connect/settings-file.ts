@@ -12,8 +12,9 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { dirname, join } from 'node:path'
-import type { JsonObject } from '../json-members.ts'
 import type { Member } from './clients.ts'
+
+type JsonObject = Readonly<Record<string, unknown>>
 
 /** Empty = there was no file before. */
 export function backupOf(file: string): string {

@@ -4,7 +4,7 @@
 
 import { cacheReport, type TokenCounts, tokenCount, type Usage, webSearchReport } from '../../kernel/usage.ts'
 import type { RawJson } from '../canonical/conversation.ts'
-import { isRecord, jsonObject, recordOf } from '../canonical/json.ts'
+import { isRecord, jsonNumber, jsonObject, type Members, recordOf } from '../canonical/json.ts'
 
 /** The raw members so far. */
 export type UsageMembers = Record<string, unknown>
@@ -66,51 +66,39 @@ function readCounts(members: UsageMembers): Usage | undefined {
 // Writing usage: input_tokens excludes cache reads and writes. Includes every member of the official types, null where
 // it was not reported.
 
-type Member = readonly [string, RawJson | undefined]
-
 /** The usage of a message. `cost`: decimal USD digits; undefined = none. */
 export function renderUsage(usage: Usage, cost: string | undefined): RawJson {
-  return jsonObject([
-    ...countMembers(usage),
-    ['cache_creation', cacheCreation(usage)],
-    ['service_tier', 'null'],
-    ['inference_geo', 'null'],
-    ['speed', 'null'],
-    ['cost', cost],
-  ])
+  const cache_creation = cacheCreation(usage)
+  return jsonObject({
+    ...counts(usage),
+    ...{ cache_creation, service_tier: 'null', inference_geo: 'null', speed: 'null', cost },
+  })
 }
 
 /** The usage of message_delta: all counts are for the whole reply. */
 export function renderDeltaUsage(usage: Usage, cost: string | undefined): RawJson {
-  return jsonObject([...countMembers(usage), ['cost', cost]])
+  return jsonObject({ ...counts(usage), cost })
 }
 
-function countMembers(usage: Usage): Member[] {
+function counts(usage: Usage): Members {
   const { reasoningTokens = 0, cacheReported } = usage
   const writes = cacheReported === undefined ? usage.cacheWriteTokens + usage.cacheWriteLongTokens : undefined
   const reads = cacheReported === 'none' ? undefined : usage.cacheReadTokens
-  return [
-    ['input_tokens', String(usage.inputTokens)],
-    ['cache_creation_input_tokens', countOrNull(writes)],
-    ['cache_read_input_tokens', countOrNull(reads)],
-    ['output_tokens', String(usage.outputTokens)],
-    [
-      'output_tokens_details',
-      reasoningTokens > 0 ? jsonObject([['thinking_tokens', String(reasoningTokens)]]) : 'null',
-    ],
-    ['server_tool_use', 'null'],
-  ]
-}
-
-function countOrNull(tokens: number | undefined): RawJson {
-  return tokens === undefined ? 'null' : String(tokens)
+  return {
+    input_tokens: String(usage.inputTokens),
+    cache_creation_input_tokens: jsonNumber(writes) ?? 'null',
+    cache_read_input_tokens: jsonNumber(reads) ?? 'null',
+    output_tokens: String(usage.outputTokens),
+    output_tokens_details: reasoningTokens > 0 ? jsonObject({ thinking_tokens: String(reasoningTokens) }) : 'null',
+    server_tool_use: 'null',
+  }
 }
 
 /** Written only if the two kinds of cache writes are known to differ. */
 function cacheCreation({ cacheWriteTokens, cacheWriteLongTokens }: Usage): RawJson {
   if (cacheWriteLongTokens === 0) return 'null'
-  return jsonObject([
-    ['ephemeral_5m_input_tokens', String(cacheWriteTokens)],
-    ['ephemeral_1h_input_tokens', String(cacheWriteLongTokens)],
-  ])
+  return jsonObject({
+    ephemeral_5m_input_tokens: String(cacheWriteTokens),
+    ephemeral_1h_input_tokens: String(cacheWriteLongTokens),
+  })
 }

@@ -45,17 +45,38 @@ export function parseRecord(text: string): Record<string, unknown> | undefined {
   return isRecord(value) ? value : undefined
 }
 
-export function jsonString(text: string): RawJson {
+/** undefined for undefined, so that the member is omitted. */
+export function jsonString<Text extends string | undefined>(
+  text: Text,
+): RawJson | (undefined extends Text ? undefined : never) {
   return JSON.stringify(text)
 }
 
-/** Keeps the order of the members and omits those whose value is undefined. */
-export function jsonObject(members: readonly (readonly [name: string, value: RawJson | undefined])[]): RawJson {
+/** undefined for undefined, so that the member is omitted. */
+export function jsonNumber(value: number | undefined): RawJson | undefined {
+  return value === undefined ? undefined : String(value)
+}
+
+/** An object with members of the dialect's own, in the order written. Members that are undefined are omitted. */
+export function jsonObject(members: Members): RawJson {
+  return jsonMembers(Object.entries(members))
+}
+
+export type Members = Readonly<Record<string, RawJson | undefined>>
+
+/** The same for names from outside: JavaScript objects move names such as `10` to the front. */
+export function jsonMembers(members: readonly (readonly [name: string, value: RawJson | undefined])[]): RawJson {
   let text = ''
   for (const [name, value] of members) {
     if (value !== undefined) text += `${text === '' ? '' : ','}${quotedName(name)}:${value}`
   }
   return `{${text}}`
+}
+
+/** undefined if no member has a value. */
+export function filledObject(members: Members): RawJson | undefined {
+  const text = jsonObject(members)
+  return text === '{}' ? undefined : text
 }
 
 /** Fast path: nearly all names come from a dialect and need no escaping. */
@@ -65,6 +86,11 @@ function quotedName(name: string): RawJson {
 
 export function jsonArray(elements: readonly RawJson[]): RawJson {
   return `[${elements.join(',')}]`
+}
+
+/** undefined if there are no elements. */
+export function filledArray(elements: readonly RawJson[]): RawJson | undefined {
+  return elements.length === 0 ? undefined : jsonArray(elements)
 }
 
 /**

@@ -15,7 +15,7 @@ import {
   type ThinkingBlock,
   type Turn,
 } from '../canonical/conversation.ts'
-import { isRecord, jsonObject, jsonString, parseRecord, textOf } from '../canonical/json.ts'
+import { isRecord, jsonMembers, jsonString, parseRecord, textOf } from '../canonical/json.ts'
 import { blobFor, isDisplayOnly } from '../canonical/signature.ts'
 import { effortOfBudget, isThinking, proofOf } from '../request/reasoning.ts'
 import type { WarningList } from '../request/warnings.ts'
@@ -137,7 +137,7 @@ export function renderThinking(conversation: Conversation, rendering: Rendering)
   const dial = thinksByLevel(rendering.rules) ? levelFor(wish, rendering, warn) : budgetFor(wish, rendering, warn)
   if (dial === undefined) return undefined
   const members = [...dial, ['includeThoughts', isOff || wish.visible === false ? undefined : 'true'] as const]
-  return members.some(([, value]) => value !== undefined) ? jsonObject(members) : undefined
+  return members.some(([, value]) => value !== undefined) ? jsonMembers(members) : undefined
 }
 
 export function isTurnedOff({ effort, budgetTokens, mode }: ReasoningWish): boolean {

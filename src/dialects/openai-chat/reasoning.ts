@@ -110,22 +110,22 @@ function isSaid(kind: BlockKind): boolean {
 
 /** `place` is the block's index in the reply. */
 export function renderThinkingDetail(text: string, signature: string | undefined, place: number): RawJson {
-  return jsonObject([
-    ['type', '"reasoning.text"'],
-    ['text', jsonString(text)],
-    ['signature', signature === undefined ? undefined : jsonString(signature)],
-    ['format', signature === undefined ? undefined : formatOf(signature)],
-    ['index', String(place)],
-  ])
+  return jsonObject({
+    type: '"reasoning.text"',
+    text: jsonString(text),
+    signature: signature === undefined ? undefined : jsonString(signature),
+    format: signature === undefined ? undefined : formatOf(signature),
+    index: String(place),
+  })
 }
 
 export function renderSealedDetail(data: string, place: number): RawJson {
-  return jsonObject([
-    ['type', '"reasoning.encrypted"'],
-    ['data', jsonString(data)],
-    ['format', formatOf(data)],
-    ['index', String(place)],
-  ])
+  return jsonObject({
+    type: '"reasoning.encrypted"',
+    data: jsonString(data),
+    format: formatOf(data),
+    index: String(place),
+  })
 }
 
 /** The format names of this extension. */
@@ -139,5 +139,5 @@ function formatOf(proof: string): RawJson {
  */
 export function callProof(signature: string | undefined): RawJson | undefined {
   if (readSignature(signature ?? '')?.blob === undefined) return undefined
-  return `{"google":${jsonObject([['thought_signature', jsonString(signature ?? '')]])}}`
+  return `{"google":${jsonObject({ thought_signature: jsonString(signature ?? '') })}}`
 }

@@ -23,7 +23,7 @@ import {
   webSearchReport,
 } from '../../kernel/usage.ts'
 import type { RawJson } from '../canonical/conversation.ts'
-import { isRecord, jsonObject, recordOf } from '../canonical/json.ts'
+import { filledObject, isRecord, jsonNumber, jsonObject, recordOf } from '../canonical/json.ts'
 
 export function readUsage(value: unknown): Usage | undefined {
   if (!isRecord(value)) return undefined
@@ -73,28 +73,19 @@ export function renderUsage(usage: Usage, cost: string | undefined): RawJson {
   const { cacheReported, reasoningTokens, audioOutputTokens } = usage
   const writes = String(usage.cacheWriteTokens + usage.cacheWriteLongTokens)
   const audioInput = (usage.audioInputTokens ?? 0) + (usage.audioCacheReadTokens ?? 0)
-  const promptDetails = detailsOf([
-    ['cached_tokens', cacheReported === 'none' ? undefined : String(usage.cacheReadTokens)],
-    ['cache_write_tokens', cacheReported === undefined ? writes : undefined],
-    ['audio_tokens', audioInput === 0 ? undefined : String(audioInput)],
-  ])
-  const outputDetails = detailsOf([
-    ['reasoning_tokens', reasoningTokens === undefined ? undefined : String(reasoningTokens)],
-    ['audio_tokens', audioOutputTokens === undefined ? undefined : String(audioOutputTokens)],
-  ])
-  return jsonObject([
-    ['prompt_tokens', String(prompt)],
-    ['completion_tokens', String(usage.outputTokens)],
-    ['total_tokens', String(prompt + usage.outputTokens)],
-    ['prompt_tokens_details', promptDetails],
-    ['completion_tokens_details', outputDetails],
-    ['cost', cost],
-  ])
-}
-
-type Members = Parameters<typeof jsonObject>[0]
-
-/** undefined = none were reported. */
-function detailsOf(members: Members): RawJson | undefined {
-  return members.some(([, value]) => value !== undefined) ? jsonObject(members) : undefined
+  return jsonObject({
+    prompt_tokens: String(prompt),
+    completion_tokens: String(usage.outputTokens),
+    total_tokens: String(prompt + usage.outputTokens),
+    prompt_tokens_details: filledObject({
+      cached_tokens: cacheReported === 'none' ? undefined : String(usage.cacheReadTokens),
+      cache_write_tokens: cacheReported === undefined ? writes : undefined,
+      audio_tokens: audioInput === 0 ? undefined : String(audioInput),
+    }),
+    completion_tokens_details: filledObject({
+      reasoning_tokens: jsonNumber(reasoningTokens),
+      audio_tokens: jsonNumber(audioOutputTokens),
+    }),
+    cost,
+  })
 }

@@ -20,10 +20,7 @@ export function renderReasoning(conversation: Conversation, rendering: Rendering
   const effort = fitEffort(conversation, rendering)
   // Only on request: some accounts are refused summaries until they are verified.
   const isShown = conversation.reasoning?.visible === true && effort !== 'none' && reasons(rendering.rules)
-  const reasoning = jsonObject([
-    ['effort', effort && jsonString(effort)],
-    ['summary', isShown ? '"auto"' : undefined],
-  ])
+  const reasoning = jsonObject({ effort: effort && jsonString(effort), summary: isShown ? '"auto"' : undefined })
   return { reasoning: reasoning === '{}' ? undefined : reasoning, effort }
 }
 
@@ -142,19 +139,16 @@ function asBlock(item: ReasoningItem): ThinkingBlock {
 
 /** The item's readable reasoning must not be sent: the provider accepts only the encrypted form. */
 function renderItem({ id, summary, encryptedContent }: ReasoningItem): RawJson {
-  return jsonObject([
-    ['type', '"reasoning"'],
-    ['id', id === '' ? undefined : jsonString(id)],
-    ['summary', jsonArray(summary.map(summaryPart))],
-    ['encrypted_content', jsonString(encryptedContent)],
-  ])
+  return jsonObject({
+    type: '"reasoning"',
+    id: id === '' ? undefined : jsonString(id),
+    summary: jsonArray(summary.map(summaryPart)),
+    encrypted_content: jsonString(encryptedContent),
+  })
 }
 
 function summaryPart(text: string): RawJson {
-  return jsonObject([
-    ['type', '"summary_text"'],
-    ['text', jsonString(text)],
-  ])
+  return jsonObject({ type: '"summary_text"', text: jsonString(text) })
 }
 
 function isEmpty(block: AssistantBlock): boolean {

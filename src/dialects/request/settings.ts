@@ -6,52 +6,99 @@ import {
   type OutputFormat,
   placeOf,
   type RawJson,
+  type Sampling,
   type TextBlock,
 } from '../canonical/conversation.ts'
-import { jsonString } from '../canonical/json.ts'
+import { jsonNumber, type Members } from '../canonical/json.ts'
 import type { TargetRules } from '../canonical/target-rules.ts'
 import type { Target } from '../canonical/translation.ts'
 import { refuseAt } from './fields.ts'
-import { isStrictSchema } from './schema.ts'
 import type { WarningList } from './warnings.ts'
 
-/** A member of the body; undefined = omit it. */
-export type Member = readonly [name: string, value: RawJson | undefined]
-
-interface SettingsContext {
+export interface SettingsContext {
   readonly rules: TargetRules
   readonly warnings: WarningList
 }
 
-/** `least`: the provider refuses a lower cap. */
-export function renderOutputCap(
-  name: string,
-  conversation: Conversation,
-  target: Target,
-  warnings: WarningList,
-  least = 1,
-): Member {
-  const { outputCap } = conversation
-  const { maxOutputTokens: most = Number.POSITIVE_INFINITY, defaultOutputCap } = target
-  const place = placeOf(conversation, 'outputCap')
-  if (outputCap === 0) return refuseAt(place, 'The output cap must be at least 1: this model cannot generate nothing.')
-  if (outputCap === undefined) return [name, defaultOutputCap === undefined ? undefined : String(defaultOutputCap)]
-  if (outputCap > most) {
-    warnings.add('max_tokens_clamped', place)
-    return [name, String(most)]
-  }
-  if (outputCap < least) warnings.add('max_tokens_raised', place)
-  return [name, String(Math.max(outputCap, least))]
+// Sampling: a table per dialect, in the order of its members and of the warnings.
+
+export interface SamplingRow {
+  readonly setting: keyof Sampling
+  /** The member's name; undefined = the dialect has none. */
+  readonly member?: string
+  /** Whether the target accepts the value; undefined = it always does. */
+  readonly when?: (rules: TargetRules, value: number | RawJson) => boolean
+  /** Accepted even where sampling settings are not. */
+  readonly always?: boolean
+  /** Values that may be omitted without a warning, if they differ from the usual defaults. */
+  readonly isDefault?: (value: number | RawJson) => boolean
 }
 
-export function clampedTemperature(
-  temperature: number | undefined,
-  { rules, warnings }: SettingsContext,
-): number | undefined {
-  const most = rules.temperatureMax ?? 2
-  if (temperature === undefined || temperature <= most) return temperature
-  warnings.add('temperature_clamped', '/temperature')
-  return most
+/** The names that callers know. Omitting a default needs no warning. */
+const samplingFields: Readonly<Record<keyof Sampling, { readonly field: string; readonly usual?: number }>> = {
+  temperature: { field: 'temperature', usual: 1 },
+  topP: { field: 'top_p', usual: 1 },
+  topK: { field: 'top_k' },
+  frequencyPenalty: { field: 'frequency_penalty', usual: 0 },
+  presencePenalty: { field: 'presence_penalty', usual: 0 },
+  seed: { field: 'seed' },
+  logitBias: { field: 'logit_bias' },
+}
+
+export interface SamplingTarget extends SettingsContext {
+  /** The target accepts sampling settings in this request. */
+  readonly isAccepted: boolean
+  /** Highest temperature of the dialect, if the target has no rule. */
+  readonly temperatureMax: number
+}
+
+/** Whether a target accepts sampling settings, in a request in which the model reasons or not. */
+export function acceptsSampling({ sampling }: TargetRules, isReasoning: boolean): boolean {
+  return sampling !== 'none' && !(sampling === 'without-reasoning' && isReasoning)
+}
+
+export function renderSampling(sampling: Sampling, rows: readonly SamplingRow[], target: SamplingTarget): Members {
+  const { rules, warnings } = target
+  const members: Record<string, RawJson> = {}
+  for (const { setting, member, when, always, isDefault } of rows) {
+    const value = sampling[setting]
+    if (value === undefined) continue
+    const { field, usual } = samplingFields[setting]
+    const isSecond = setting === 'topP' && rules.temperatureOrTopP === true && sampling.temperature !== undefined
+    const isSent = (target.isAccepted || always) && !isSecond && (when?.(rules, value) ?? true)
+    if (member !== undefined && isSent) {
+      members[member] = String(setting === 'temperature' ? clampedTemperature(Number(value), target) : value)
+    } else if (!(isDefault?.(value) ?? (value === usual || isEmptyObject(value)))) {
+      warnings.add(`${field}_dropped`, `/${field}`)
+    }
+  }
+  return members
+}
+
+function isEmptyObject(value: number | RawJson): boolean {
+  return typeof value === 'string' && /^\{\s*\}$/.test(value)
+}
+
+function clampedTemperature(temperature: number, { rules, warnings, temperatureMax }: SamplingTarget): number {
+  const clamped = Math.min(Math.max(temperature, 0), rules.temperatureMax ?? temperatureMax)
+  if (clamped !== temperature) warnings.add('temperature_clamped', '/temperature')
+  return clamped
+}
+
+/** `least`: the provider refuses a lower cap. */
+export function renderOutputCap(
+  conversation: Conversation,
+  { maxOutputTokens: most = Number.POSITIVE_INFINITY, defaultOutputCap }: Target,
+  warnings: WarningList,
+  least = 1,
+): RawJson | undefined {
+  const { outputCap } = conversation
+  const place = placeOf(conversation, 'outputCap')
+  if (outputCap === 0) return refuseAt(place, 'The output cap must be at least 1: this model cannot generate nothing.')
+  if (outputCap === undefined) return jsonNumber(defaultOutputCap)
+  if (outputCap > most) warnings.add('max_tokens_clamped', place)
+  else if (outputCap < least) warnings.add('max_tokens_raised', place)
+  return String(outputCap > most ? most : Math.max(outputCap, least))
 }
 
 /**
@@ -66,47 +113,15 @@ export function splitStop(
   return filled.length <= most ? { sent: filled, matched: [] } : { sent: [], matched: filled }
 }
 
-/** The end-user id of the OpenAI dialects, under the target's name for it. */
-export function endUserMember(
-  name: 'user' | 'safety_identifier',
-  endUserId: string,
-  { endUserIdMax }: TargetRules,
-): Member {
-  const most = endUserIdMax ?? (name === 'user' ? 64 : 128)
-  // A hash is enough to distinguish users, and email addresses should not be shared.
-  if (endUserId.length <= most && !endUserId.includes('@')) return [name, jsonString(endUserId)]
-  return [name, jsonString(new Bun.CryptoHasher('sha256').update(endUserId).digest('hex').slice(0, most))]
+/** Warns about hints for which a provider has no field. */
+export function warnHints({ verbosity, promptCacheKey }: Conversation, warnings: WarningList): void {
+  if (verbosity !== undefined && verbosity !== 'medium') warnings.add('verbosity_dropped', '/verbosity')
+  if (promptCacheKey) warnings.add('prompt_cache_key_dropped', '/prompt_cache_key')
 }
 
-/** The service tier of the OpenAI dialects. */
-export function renderServiceTier(conversation: Conversation, { rules, warnings }: SettingsContext): Member {
-  const { serviceTier } = conversation
-  // Hosts without tiers serve everything as standard, and some refuse the field.
-  if (serviceTier === undefined || serviceTier === 'auto' || (serviceTier === 'standard' && !rules.fastTier)) {
-    return ['service_tier', undefined]
-  }
-  if (!rules.fastTier) {
-    warnings.add('service_tier_dropped', placeOf(conversation, 'serviceTier'))
-    return ['service_tier', undefined]
-  }
-  return ['service_tier', jsonString({ standard: 'default', fast: 'fast', economy: 'flex' }[serviceTier])]
-}
-
-/** The members of a JSON schema format in the OpenAI dialects. */
-export function schemaFormatMembers(
-  { name, description, schema, strict }: OutputFormat & { kind: 'json-schema' },
-  place: string,
-  warnings: WarningList,
-): Member[] {
-  const canBeStrict = isStrictSchema(schema)
-  if (strict && !canBeStrict) warnings.add('strict_dropped', place)
-  return [
-    // A required label without meaning.
-    ['name', jsonString(name?.replaceAll(/[^A-Za-z0-9_-]/g, '_').slice(0, 64) || 'output')],
-    ['description', description === undefined ? undefined : jsonString(description)],
-    ['schema', schema],
-    ['strict', String((strict ?? true) && canBeStrict)],
-  ]
+/** A hash is enough to distinguish users. */
+export function hashedId(id: string, length: number): string {
+  return new Bun.CryptoHasher('sha256').update(id).digest('hex').slice(0, length)
 }
 
 /** Asks for a schema in words, for targets that only know "any JSON object". */

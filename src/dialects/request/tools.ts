@@ -8,7 +8,7 @@ import { JsonNode } from '../../wire/json-node.ts'
 import type {
   AssistantBlock,
   Conversation,
-  FunctionTool,
+  CustomTool,
   RawJson,
   Tool,
   ToolChoice,
@@ -16,10 +16,10 @@ import type {
   Turn,
   UserBlock,
 } from '../canonical/conversation.ts'
-import { isRecord, jsonArray, jsonObject, jsonString, parseJson, recordOf } from '../canonical/json.ts'
+import { isRecord, jsonArray, jsonMembers, jsonString, parseJson, recordOf } from '../canonical/json.ts'
 import type { TargetRules } from '../canonical/target-rules.ts'
 import { refuse, refuseAt, refusePrefill, shownCallId, shownWord } from './fields.ts'
-import { isStrictSchema, SchemaBudget } from './schema.ts'
+import { SchemaBudget } from './schema.ts'
 import { paramOf, reportUnsupported, type WarningList } from './warnings.ts'
 
 /** The calls of one assistant turn that share an id, in order. */
@@ -252,7 +252,7 @@ export class ArgumentNames {
     if (!fields) return schema
     this.#byTool.set(tool, names)
     const required = root.member('required')?.elements()
-    return jsonObject(
+    return jsonMembers(
       (root.members() ?? []).map(([name, value]) => {
         if (name === 'properties') return [name, renamedFields(fields, names)] as const
         if (name === 'required' && required)
@@ -280,7 +280,7 @@ function reversed(names: SentNames): ReadonlyMap<string, string> {
 }
 
 function renamedFields(fields: readonly (readonly [string, JsonNode])[], names: SentNames): RawJson {
-  return jsonObject(fields.map(([name, value]) => [names.get(name) ?? name, value.text] as const))
+  return jsonMembers(fields.map(([name, value]) => [names.get(name) ?? name, value.text] as const))
 }
 
 function renamedRequired({ text }: JsonNode, names: SentNames): RawJson {
@@ -303,56 +303,72 @@ export function argumentsObject(text: string): RawJson {
   const unwrapped = unwrapArguments(text).trim()
   const value = parseJson(unwrapped)
   if (isRecord(value)) return unwrapped
-  return jsonObject([value === undefined ? ['raw_arguments', jsonString(text)] : ['value', unwrapped]])
+  return jsonMembers([value === undefined ? ['raw_arguments', jsonString(text)] : ['value', unwrapped]])
 }
 
-// Tool choice and strictness, as the OpenAI dialects share them.
+// The offered tools and the tool choice, after applying the target's rules.
 
-/** Parameters of a custom tool that is sent as a function: one string. */
-export const customToolParameters =
-  '{"type":"object","properties":{"input":{"type":"string"}},"required":["input"],"additionalProperties":false}'
-
-/** The tools and the choice after applying the target's rules. */
 export interface ToolOffer {
   readonly tools: readonly Tool[]
   readonly choice: ToolChoice | undefined
 }
 
-/** `canRestrict`: the target can restrict the choice to some tools. For others, the tools not allowed are omitted. */
+/**
+ * `canRestrict`: the target can restrict the choice to some tools. For others, the tools not allowed are omitted, which
+ * changes the prompt prefix, and with it what is cached and what thinking is bound to.
+ */
 export function offeredTools(
   { tools, toolChoice }: Conversation,
   canRestrict: boolean,
   warnings: WarningList,
 ): ToolOffer {
-  if (toolChoice?.kind === 'named' && tools.length > 0 && !tools.some(({ name }) => name === toolChoice.name)) {
+  if (tools.length === 0 && isForced(toolChoice)) {
+    return refuseAt('/tool_choice', '`tool_choice` demands a tool call, but the request offers no tools.')
+  }
+  if (toolChoice?.kind === 'named' && !tools.some(({ name }) => name === toolChoice.name)) {
     const name = shownWord(toolChoice.name)
     return refuseAt('/tool_choice', `\`tool_choice\` names ${name}, which is not among the tools.`)
   }
   if (toolChoice?.kind !== 'allowed') return { tools, choice: toolChoice }
   const allowed = tools.filter(({ name }) => toolChoice.names.includes(name))
-  if (allowed.length === 0) return refuseAt('/tool_choice', '`tool_choice` allows no tool that is offered.')
-  if (canRestrict) return { tools, choice: toolChoice }
+  const [only] = allowed
+  if (!only) return refuseAt('/tool_choice', '`tool_choice` allows no tool that is offered.')
+  if (canRestrict) {
+    const names = toolChoice.names.filter((each) => allowed.some(({ name }) => name === each))
+    return { tools, choice: { ...toolChoice, names } }
+  }
   if (allowed.length < tools.length) warnings.add('tools_filtered', '/tool_choice')
   if (!toolChoice.force) return { tools: allowed, choice: { kind: 'auto' } }
-  const [only] = allowed
-  const isOne = only !== undefined && allowed.length === 1
-  return { tools: allowed, choice: isOne ? { kind: 'named', name: only.name } : { kind: 'required' } }
+  return { tools: allowed, choice: allowed.length === 1 ? { kind: 'named', name: only.name } : { kind: 'required' } }
 }
 
-/** For a request without tools. */
-export function refuseForcedChoice(choice: ToolChoice | undefined): void {
-  if (choice === undefined || choice.kind === 'auto' || choice.kind === 'none') return
-  refuseAt('/tool_choice', '`tool_choice` demands a tool call, but the request offers no tools.')
+/** A call is required. */
+export function isForced(choice: ToolChoice | undefined): boolean {
+  return choice?.kind === 'required' || choice?.kind === 'named' || (choice?.kind === 'allowed' && choice.force)
 }
 
-/** Whether a function is sent as strict; warns if the caller asked for it in vain. */
-export function isStrictFunction(
-  { strict, place }: FunctionTool,
-  parameters: RawJson,
-  { rules, warnings }: { readonly rules: TargetRules; readonly warnings: WarningList },
-): boolean {
-  if (!strict) return false
-  if (rules.strictTools !== false && isStrictSchema(parameters)) return true
-  warnings.add('strict_dropped', `${place ?? '/tools'}/strict`)
-  return false
+/** `count` includes a tool of ours. */
+export function refuseTooMany(count: number, most: number | undefined): void {
+  if (most === undefined || count <= most) return
+  refuseAt('/tools', `This model takes at most ${most} tools; the request has ${count}.`)
+}
+
+/** For providers that refuse two tools with one name. */
+export function refuseTwice(tools: readonly Tool[]): void {
+  const seen = new Set<string>()
+  for (const [i, { name, place = `/tools/${i}` }] of tools.entries()) {
+    if (seen.has(name)) refuseAt(place, `The tool ${shownWord(name)} stands twice in \`tools\`.`)
+    seen.add(name)
+  }
+}
+
+/** A custom tool is sent as a function with one string argument, which cannot follow a grammar. */
+export function refuseGrammar({ name, grammar, place = '/tools' }: CustomTool): void {
+  if (grammar === undefined) return
+  refuseAt(place, `The grammar of the custom tool ${shownWord(name)} cannot be enforced by this model.`)
+}
+
+/** The caller's names of custom tools. */
+export function customNames(tools: readonly Tool[]): ReadonlySet<string> {
+  return new Set(tools.filter(({ kind }) => kind === 'custom').map(({ name }) => name))
 }

@@ -6,16 +6,14 @@ import type { AnswerOf } from '../../api/client.ts'
 import { listAnswer } from '../../api/fields.ts'
 import { operations } from '../../api/operations.ts'
 import { priceFromEntry } from '../../catalog/entry.ts'
-import { hasAudioPrice, type Price } from '../../catalog/price.ts'
-import { bucketNames, priceJumps } from '../../catalog/price-jump.ts'
+import { lostPrices, type Price, priceJumps, showPrice } from '../../catalog/price.ts'
 import {
   type DatedPrice,
   deletePriceOverride,
   type PriceInForce,
   putPriceOverride,
   readPriceHistory,
-} from '../../catalog/price-overrides.ts'
-import { showPrice } from '../../catalog/show-price.ts'
+} from '../../catalog/price-versions.ts'
 import { isoTime } from '../../kernel/clock.ts'
 import { Failure, invalidRequest } from '../../kernel/failure.ts'
 import { formatPrice } from '../../kernel/money.ts'
@@ -158,37 +156,9 @@ function shownDatedPrice({ version, price, source, effectiveFrom }: DatedPrice) 
 function jumpWords(before: Price, after: Price): string[] {
   const jumps = priceJumps(before, after).map(({ bucket, from, to }) => {
     const moved = `$${formatPrice(from)} → $${formatPrice(to)}`
-    return `\`${bucketNames[bucket]}\` changed more than tenfold: ${moved} per million tokens.`
+    return `\`${bucket}\` changed more than tenfold: ${moved} per million tokens.`
   })
-  return [...jumps, ...lostWords(before, after)]
-}
-
-/** What happens when a price no longer has this bucket. */
-const losses = [
-  ['audioInput', 'audio is charged at the price of text'],
-  ['audioCacheRead', 'audio is charged at the price of text'],
-  ['audioOutput', 'audio is charged at the price of text'],
-  ['webSearch', 'searches are not charged'],
-  ['usOnly', 'work kept in the United States has no surcharge'],
-] as const
-
-/** Someone who sets token prices may not know that the model also had these. */
-function lostWords(before: Price, after: Price): string[] {
-  if (after.free) return []
-  const lost = losses.filter(([bucket]) => hasBucket(before, bucket) && !hasBucket(after, bucket))
-  return lost.map(([bucket, so]) => `\`${nameOf(bucket)}\` no longer has a price: ${so}.`)
-}
-
-type Loss = (typeof losses)[number][0]
-
-function hasBucket(price: Price, bucket: Loss): boolean {
-  if (bucket === 'webSearch' || bucket === 'usOnly') return price[bucket] !== undefined
-  return hasAudioPrice(price, bucket)
-}
-
-function nameOf(bucket: Loss): string {
-  if (bucket === 'usOnly') return 'us_only'
-  return bucket === 'webSearch' ? 'web_search' : bucketNames[bucket]
+  return [...jumps, ...lostPrices(before, after).map(({ name, so }) => `\`${name}\` no longer has a price: ${so}.`)]
 }
 
 function noModel(model: string): Failure {

@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 import { forEachEngine } from '../../../test/parts/engines.ts'
 import { managementToken, openManagement, type TestManagement } from '../../../test/parts/management.ts'
 import { requestSchema } from '../../api/requests.ts'
-import { freePrice, type Price } from '../../catalog/price.ts'
+import { createPrice } from '../../catalog/price.ts'
 import { recordPrices } from '../../catalog/price-versions.ts'
 import { explainText } from '../../cli/explain-text.ts'
 import { systemClock } from '../../kernel/clock.ts'
@@ -21,7 +21,7 @@ import { textStream } from '../responses.ts'
 import { createRequestReader } from './requests.ts'
 
 /** $1.00 a million in, $2.00 out. */
-const price: Price = { ...freePrice, free: false, input: 1_000_000n as Pico, output: 2_000_000n as Pico }
+const price = createPrice({ input: 1_000_000n as Pico, output: 2_000_000n as Pico })
 const reported: Usage = {
   inputTokens: 100,
   cacheReadTokens: 0,
@@ -75,7 +75,8 @@ async function explain(database: Database, { told, moved, held = full, usage = r
     requests,
     ledger: { transfersOf: async () => transfers },
   }).find(id)
-  return { explained, fault: explainText({ ...explained }).fault, priceVersion }
+  if (!explained) throw new Error('the request was not found')
+  return { explained, fault: explainText(explained).fault, priceVersion }
 }
 
 forEachEngine((engine) => {

@@ -3,14 +3,14 @@
 
 import { fileTypeOf, listAnswer } from '../../api/fields.ts'
 import { operations } from '../../api/operations.ts'
-import { type ExplainedRequest, type LoggedRequest, statsGroupsMax } from '../../api/requests.ts'
-import { chargeLines } from '../../catalog/charge-lines.ts'
+import { type ExplainedRequest, type LoggedRequest, statsGroupsMax, type UsageItem } from '../../api/requests.ts'
+import { chargeLines } from '../../catalog/price.ts'
 import { readPriceVersion } from '../../catalog/price-versions.ts'
 import { type Clock, isoTime } from '../../kernel/clock.ts'
 import { Failure, invalidRequest } from '../../kernel/failure.ts'
 import { isId, type KeyId, type ProjectId, type RequestId, type WorkspaceId } from '../../kernel/ids.ts'
 import { formatPico, formatPrice, formatUsd, type Nano, picoToNano, zeroNano } from '../../kernel/money.ts'
-import type { Usage } from '../../kernel/usage.ts'
+import { factorNames, factors, tokenBuckets, type Usage, unitBuckets, wholeBuckets } from '../../kernel/usage.ts'
 import type { Ledger } from '../../ledger/ledger.ts'
 import type { Transfer, TransferKind } from '../../ledger/transfer.ts'
 import type { Database } from '../../store/database.ts'
@@ -212,20 +212,15 @@ function requestAnswer(request: StoredRequest): LoggedRequest {
 }
 
 function usageAnswer(usage: Usage) {
+  const parts = tokenBuckets.filter(({ partOf }) => partOf !== undefined)
   return {
-    input_tokens: usage.inputTokens,
-    cache_read_tokens: usage.cacheReadTokens,
-    cache_write_tokens: usage.cacheWriteTokens,
-    cache_write_1h_tokens: usage.cacheWriteLongTokens,
-    output_tokens: usage.outputTokens,
+    ...Object.fromEntries(wholeBuckets.map(({ bucket, count }) => [`${bucket}_tokens`, usage[count]])),
     reasoning_tokens: usage.reasoningTokens ?? null,
-    audio_input_tokens: usage.audioInputTokens ?? 0,
-    audio_cache_read_tokens: usage.audioCacheReadTokens ?? 0,
-    audio_output_tokens: usage.audioOutputTokens ?? 0,
-    web_searches: usage.webSearches ?? 0,
-    us_only: usage.isUsOnly ?? false,
+    ...Object.fromEntries(parts.map(({ bucket, count }) => [`${bucket}_tokens`, usage[count] ?? 0])),
+    ...Object.fromEntries(unitBuckets.map(({ json, count }) => [json, usage[count] ?? 0])),
+    ...Object.fromEntries(factorNames.map((name) => [name, usage[factors[name].flag] ?? false])),
     source: usage.source,
-  }
+  } as UsageItem
 }
 
 interface Settled {

@@ -1,7 +1,6 @@
 // A model as the management API's catalog serves it. It is public: it contains no address and nothing of a credential.
 
 import type { CatalogItem, ModelPrice } from '../../api/catalog.ts'
-import type { AnswerOf } from '../../api/client.ts'
 
 export interface CatalogEntry extends CatalogItem {
   /** Served with the workspace's own provider key; only known where the list is limited to a key or project. */
@@ -10,28 +9,8 @@ export interface CatalogEntry extends CatalogItem {
 
 export type CatalogRoute = CatalogItem['routes'][number]
 export type Figures = NonNullable<CatalogRoute['first_event_ms']>
-/** Decimal strings of USD per million tokens. */
-export type ShownPrice = Exclude<NonNullable<CatalogItem['price']>, 'free'>
-export type ShownPriceRow = NonNullable<ShownPrice['over']>[string]
 /** A price that applies until the next one. */
 export type DatedPrice = ModelPrice['history'][number]
-/** The kinds of tokens that every price has. */
-export type TextKind = Exclude<keyof ShownPriceRow, `audio_${string}`>
-
-type ChargedKind = NonNullable<AnswerOf<'getRequest'>['charge']>['lines'][number]['kind']
-
-/** What is charged, in the order in which pages list it. */
-export const priceKindNames: Readonly<Record<ChargedKind, string>> = {
-  input: 'Input',
-  cache_read: 'Cache read',
-  cache_write: 'Cache write',
-  cache_write_1h: 'Cache write, 1 hour',
-  output: 'Output',
-  audio_input: 'Audio input',
-  audio_cache_read: 'Audio cache read',
-  audio_output: 'Audio output',
-  web_search: 'Web searches',
-}
 
 /** The address of a model's page; the id's slash is kept. */
 export function modelPath(id: string): string {

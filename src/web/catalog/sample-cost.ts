@@ -1,39 +1,13 @@
 // The cost of an example request: converts a shown price back to the price type that bills, so that pages use the billing
 // code. The conversion is exact.
 
-import { readAudio } from '../../catalog/audio-prices.ts'
-import { freePrice, type Price, type PriceRow } from '../../catalog/price.ts'
-import { assert } from '../../kernel/assert.ts'
-import { type Pico, parsePrice, parseSearchPrice } from '../../kernel/money.ts'
+import { type Price, readPrice } from '../../catalog/price.ts'
 import { tokensMax, type Usage } from '../../kernel/usage.ts'
-import type { CatalogEntry, ShownPriceRow } from './entry.ts'
+import type { CatalogEntry } from './entry.ts'
 
 /** undefined = no price. */
 export function priceOf({ price }: Pick<CatalogEntry, 'price'>): Price | undefined {
-  if (price === null) return undefined
-  if (price === 'free') return freePrice
-  const tiers = Object.entries(price.over ?? {})
-    .map(([tokens, row]) => ({ overInputTokens: Number(tokens), ...rowOf(row) }))
-    .sort((a, b) => a.overInputTokens - b.overInputTokens)
-  const search = price.web_search === undefined ? {} : { webSearch: exact(price.web_search, parseSearchPrice) }
-  return { free: false, ...rowOf(price), ...search, tiers }
-}
-
-function rowOf(row: ShownPriceRow): PriceRow {
-  return {
-    input: exact(row.input),
-    output: exact(row.output),
-    cacheRead: exact(row.cache_read),
-    cacheWrite: exact(row.cache_write),
-    cacheWriteLong: exact(row.cache_write_1h),
-    ...readAudio(row, (price) => exact(price)),
-  }
-}
-
-function exact(text: string, parse = parsePrice): Pico {
-  const price = parse(text)
-  assert(price !== undefined, 'a shown price is formatted by formatPrice')
-  return price
+  return price === null ? undefined : readPrice(price)
 }
 
 /** The request to calculate, and how many of them. */

@@ -3,7 +3,7 @@
 
 import { estimatedInput, totalInputTokens, type Usage } from '../../../kernel/usage.ts'
 import type { RawJson } from '../../canonical/conversation.ts'
-import { jsonArray, jsonObject, jsonString } from '../../canonical/json.ts'
+import { jsonArray, jsonMembers, jsonObject, jsonString } from '../../canonical/json.ts'
 import {
   type CollectedBlock,
   collectReply,
@@ -86,7 +86,7 @@ class MessagesStreamRenderer extends BlockRenderer {
     let written = ''
     if (this.#blocks === 0) written += this.#open(textBlock('')) + record('content_block_stop', [this.#index()])
     written += record('message_delta', [
-      ['delta', jsonObject([...stopMembers(stop), ['container', 'null']])],
+      ['delta', jsonMembers([...stopMembers(stop), ['container', 'null']])],
       ['usage', renderDeltaUsage(usage, this.context.costOf(usage))],
     ])
     this.terminal = record('message_stop', [])
@@ -113,7 +113,7 @@ class MessagesStreamRenderer extends BlockRenderer {
   }
 
   #delta(type: string, member: string, text: string): string {
-    const delta = jsonObject([
+    const delta = jsonMembers([
       ['type', jsonString(type)],
       [member, jsonString(text)],
     ])
@@ -126,7 +126,7 @@ class MessagesStreamRenderer extends BlockRenderer {
 }
 
 function record(type: string, members: readonly (readonly [string, RawJson])[]): string {
-  return `event: ${type}\ndata: ${jsonObject([['type', jsonString(type)], ...members])}\n\n`
+  return `event: ${type}\ndata: ${jsonMembers([['type', jsonString(type)], ...members])}\n\n`
 }
 
 export function renderReply(events: readonly ReplyEvent[], context: RenderContext): string {
@@ -153,7 +153,7 @@ export interface MessageParts {
 
 /** Includes all members of the official types. */
 export function renderMessage({ id, content, stop, usage, cost }: MessageParts, context: RenderContext): RawJson {
-  return jsonObject([
+  return jsonMembers([
     ['id', jsonString(messageId(id ?? context.requestId))],
     ['type', '"message"'],
     ['role', '"assistant"'],
@@ -189,11 +189,11 @@ function reasonOf({ unified, sequence }: Stop): string {
 }
 
 function refusalDetails(explanation: string | undefined): RawJson {
-  return jsonObject([
-    ['type', '"refusal"'],
-    ['category', 'null'],
-    ['explanation', explanation === undefined ? 'null' : jsonString(explanation.toWellFormed())],
-  ])
+  return jsonObject({
+    type: '"refusal"',
+    category: 'null',
+    explanation: explanation === undefined ? 'null' : jsonString(explanation.toWellFormed()),
+  })
 }
 
 function messageId(id: string): string {
@@ -220,42 +220,31 @@ export function renderBlock(block: CollectedBlock): RawJson | undefined {
     case 'tool-call':
       return callBlock(
         block,
-        block.custom ? jsonObject([['input', jsonString(block.arguments)]]) : argumentsObject(block.arguments),
+        block.custom ? jsonObject({ input: jsonString(block.arguments) }) : argumentsObject(block.arguments),
       )
   }
 }
 
 export function textBlock(text: string): RawJson {
-  return jsonObject([
-    ['type', '"text"'],
-    ['text', jsonString(text)],
-    ['citations', 'null'],
-  ])
+  return jsonObject({ type: '"text"', text: jsonString(text), citations: 'null' })
 }
 
 export function thinkingBlock(text: string, signature: string): RawJson {
-  return jsonObject([
-    ['type', '"thinking"'],
-    ['thinking', jsonString(text)],
-    ['signature', jsonString(signature)],
-  ])
+  return jsonObject({ type: '"thinking"', thinking: jsonString(text), signature: jsonString(signature) })
 }
 
 export function sealedBlock(data: string): RawJson {
-  return jsonObject([
-    ['type', '"redacted_thinking"'],
-    ['data', jsonString(data.toWellFormed())],
-  ])
+  return jsonObject({ type: '"redacted_thinking"', data: jsonString(data.toWellFormed()) })
 }
 
 export function callBlock(call: { readonly id: string; readonly name: string }, input: RawJson): RawJson {
-  return jsonObject([
-    ['type', '"tool_use"'],
-    ['id', jsonString(call.id.toWellFormed())],
-    ['name', jsonString(call.name.toWellFormed())],
-    ['input', input],
-    ['caller', '{"type":"direct"}'],
-  ])
+  return jsonObject({
+    type: '"tool_use"',
+    id: jsonString(call.id.toWellFormed()),
+    name: jsonString(call.name.toWellFormed()),
+    input,
+    caller: '{"type":"direct"}',
+  })
 }
 
 // The arguments of a streamed call as `partial_json`, which must add up to an object. Text that starts like an object

@@ -197,12 +197,12 @@ const modeNames = { adaptive: 'adaptive', enabled: 'enabled', disabled: 'disable
 /** `dropStale`: the provider drops thinking that no longer fits its conversation instead of refusing it. */
 export function writeThinking({ mode, budgetTokens, display }: Thinking, dropStale: boolean): RawJson | undefined {
   if (!mode) return undefined
-  return jsonObject([
-    ['type', jsonString(modeNames[mode])],
-    ['budget_tokens', budgetTokens === undefined ? undefined : String(budgetTokens)],
-    ['display', display === undefined ? undefined : jsonString(display)],
-    ['block_binding', dropStale ? '{"prefix_mismatch_behavior":"drop_block"}' : undefined],
-  ])
+  return jsonObject({
+    type: jsonString(modeNames[mode]),
+    budget_tokens: budgetTokens === undefined ? undefined : String(budgetTokens),
+    display: display === undefined ? undefined : jsonString(display),
+    block_binding: dropStale ? '{"prefix_mismatch_behavior":"drop_block"}' : undefined,
+  })
 }
 
 /** Whether the model will reason, as far as known. */

@@ -13,7 +13,7 @@ import type {
   ToolResultBlock,
   Turn,
 } from '../../canonical/conversation.ts'
-import { jsonArray, jsonObject, jsonString } from '../../canonical/json.ts'
+import { jsonArray, jsonMembers, jsonObject, jsonString } from '../../canonical/json.ts'
 import { refuseAt } from '../../request/fields.ts'
 import { endingOf, knownMediaType, refuseMediaUrl } from '../../request/media.ts'
 import { argumentsObject } from '../../request/tools.ts'
@@ -102,12 +102,7 @@ class ContentList {
   }
 
   written(): readonly RawJson[] {
-    return this.#list.map(({ role, parts }) =>
-      jsonObject([
-        ['role', `"${role}"`],
-        ['parts', jsonArray(parts)],
-      ]),
-    )
+    return this.#list.map(({ role, parts }) => jsonObject({ role: `"${role}"`, parts: jsonArray(parts) }))
   }
 }
 
@@ -151,22 +146,22 @@ function renderCall(
   { rules, names, warnings }: Rendering,
   place: string,
 ): RawJson {
-  const args = call.custom ? jsonObject([['input', jsonString(call.arguments)]]) : argumentsObject(call.arguments)
+  const args = call.custom ? jsonObject({ input: jsonString(call.arguments) }) : argumentsObject(call.arguments)
   if (!call.custom && args.startsWith('{"raw_arguments":') && args !== call.arguments.trim()) {
     warnings.add('invalid_arguments_wrapped', place)
   }
-  const called = jsonObject([
-    ['id', takesIds(rules) ? jsonString(call.id) : undefined],
-    ['name', jsonString(names.sent(call.name))],
-    ['args', args],
-  ])
+  const called = jsonObject({
+    id: takesIds(rules) ? jsonString(call.id) : undefined,
+    name: jsonString(names.sent(call.name)),
+    args,
+  })
   return part([['functionCall', called], signatureMember(signature)])
 }
 
 type Member = readonly [name: string, value: RawJson | undefined]
 
 function part(members: readonly Member[]): RawJson {
-  return jsonObject(members)
+  return jsonMembers(members)
 }
 
 function signatureMember(signature: string | undefined): Member {
@@ -204,22 +199,22 @@ export function renderToolResult(
     inside.push(...renderParts({ kind: block.kind, source: block.source }, rendering, place))
     return block.kind === 'document' ? aboutDocument(block) : ''
   })
-  const response = jsonObject([
-    ['id', takesIds(rules) ? jsonString(result.callId) : undefined],
-    ['name', jsonString(name)],
-    ['response', saying(texts.filter(Boolean).join('\n'), result.isError)],
-    ['parts', inside.length === 0 ? undefined : jsonArray(inside)],
-  ])
+  const response = jsonObject({
+    id: takesIds(rules) ? jsonString(result.callId) : undefined,
+    name: jsonString(name),
+    response: saying(texts.filter(Boolean).join('\n'), result.isError),
+    parts: inside.length === 0 ? undefined : jsonArray(inside),
+  })
   const label = textPart(`From the result of tool call ${result.callId} (${name}):`)
   return {
-    response: jsonObject([['functionResponse', response]]),
+    response: jsonObject({ functionResponse: response }),
     media: outside.length === 0 ? [] : [label, ...outside],
   }
 }
 
 function saying(text: string, isError: boolean): RawJson {
-  if (!isError) return jsonObject([['output', jsonString(text)]])
-  return jsonObject([['error', jsonString(text === '' ? '[tool error]' : text)]])
+  if (!isError) return jsonObject({ output: jsonString(text) })
+  return jsonObject({ error: jsonString(text === '' ? '[tool error]' : text) })
 }
 
 // Content blocks as parts, in any position. Media types are detected from the bytes, and unsupported ones are refused
@@ -260,7 +255,7 @@ export function renderParts(
 }
 
 export function textPart(text: string): RawJson {
-  return jsonObject([['text', jsonString(text)]])
+  return jsonObject({ text: jsonString(text) })
 }
 
 /** The text of a plain-text document, with its title and context; undefined for any other. */
@@ -324,6 +319,6 @@ function typeOf(source: MediaSource): string | undefined {
 
 function mediaPart(source: MediaSource, mediaType: string | undefined): RawJson {
   const type = ['mimeType', mediaType === undefined ? undefined : jsonString(mediaType)] as const
-  if (source.kind === 'url') return jsonObject([['fileData', jsonObject([type, ['fileUri', jsonString(source.url)]])]])
-  return jsonObject([['inlineData', jsonObject([type, ['data', jsonString(source.base64)]])]])
+  if (source.kind === 'url') return jsonObject({ fileData: jsonMembers([type, ['fileUri', jsonString(source.url)]]) })
+  return jsonObject({ inlineData: jsonMembers([type, ['data', jsonString(source.base64)]]) })
 }

@@ -1,9 +1,18 @@
 // Renders tools as function declarations, and the tool choice. A custom tool becomes a function with one string
 // argument, and its calls are mapped back in the reply.
 
-import { type Conversation, placeOf, type RawJson, type Tool, type ToolChoice } from '../../canonical/conversation.ts'
-import { jsonArray, jsonObject, jsonString } from '../../canonical/json.ts'
+import { type Conversation, placeOf, type RawJson, type Tool } from '../../canonical/conversation.ts'
+import { jsonArray, jsonObject, jsonString, type Members } from '../../canonical/json.ts'
 import { refuseAt, shownWord } from '../../request/fields.ts'
+import {
+  customNames,
+  isForced,
+  offeredTools,
+  refuseGrammar,
+  refuseTooMany,
+  refuseTwice,
+  type ToolOffer,
+} from '../../request/tools.ts'
 import type { Rendering } from './context.ts'
 import { toolParameters } from './schema.ts'
 
@@ -20,8 +29,7 @@ export interface HiddenTool {
 }
 
 export interface RenderedTools {
-  readonly tools: RawJson | undefined
-  readonly toolConfig: RawJson | undefined
+  readonly members: Members
   /** The caller's names of custom tools sent as functions. */
   readonly customTools: ReadonlySet<string>
   readonly singleToolCall: boolean
@@ -33,32 +41,26 @@ export function renderTools(
   rendering: Rendering,
 ): RenderedTools {
   const { rules, warnings } = rendering
-  const tools = offeredTools(conversation, rendering)
-  const count = tools.length + (hidden ? 1 : 0)
-  const most = rules.toolsMax ?? toolsMaxDefault
-  if (count > most) refuseAt('/tools', `This model takes at most ${most} tools; the request has ${count}.`)
+  const offer = offeredTools(conversation, rules.allowedTools !== false, warnings)
+  const { tools, choice } = offer
+  refuseTooMany(tools.length + (hidden ? 1 : 0), rules.toolsMax ?? toolsMaxDefault)
   refuseTwice(tools)
   const declared = tools.map((tool) => renderTool(tool, rendering))
   if (hidden) declared.push(declaration(hidden.name, hidden.description, hidden.parameters))
-  const mode = chooseMode(conversation, tools, hidden?.name, rendering)
-  const single = conversation.parallelTools === false && tools.length > 0 && conversation.toolChoice?.kind !== 'none'
+  const mode = hidden ? hiddenMode(offer, hidden.name, rendering) : chooseMode(offer, rendering)
+  const single = conversation.parallelTools === false && tools.length > 0 && choice?.kind !== 'none'
   // Nothing is lost if the caller's response format has room for one call only.
   if (single && !conversation.oneCallByForm) {
     warnings.add('parallel_tool_calls_emulated', placeOf(conversation, 'parallelTools'))
   }
+  const declarations = jsonObject({ functionDeclarations: jsonArray(declared) })
   return {
-    tools: count === 0 ? undefined : jsonArray([jsonObject([['functionDeclarations', jsonArray(declared)]])]),
-    toolConfig: mode && jsonObject([['functionCallingConfig', mode]]),
-    customTools: new Set(tools.flatMap(({ kind, name }) => (kind === 'custom' ? [name] : []))),
+    members: {
+      tools: declared.length === 0 ? undefined : jsonArray([declarations]),
+      toolConfig: mode && jsonObject({ functionCallingConfig: mode }),
+    },
+    customTools: customNames(tools),
     singleToolCall: single,
-  }
-}
-
-function refuseTwice(tools: readonly Tool[]): void {
-  const seen = new Set<string>()
-  for (const { name, place } of tools) {
-    if (seen.has(name)) refuseAt(place ?? '/tools', `The tool ${shownWord(name)} stands twice in \`tools\`.`)
-    seen.add(name)
   }
 }
 
@@ -66,9 +68,7 @@ function renderTool(tool: Tool, { names, warnings, schemas }: Rendering): RawJso
   const name = names.sent(tool.name)
   const place = tool.place ?? '/tools'
   if (tool.kind === 'custom') {
-    if (tool.grammar !== undefined) {
-      refuseAt(place, `The grammar of the custom tool ${shownWord(tool.name)} cannot be enforced by this model.`)
-    }
+    refuseGrammar(tool)
     return declaration(name, tool.description, inputOnly)
   }
   const parameters = toolParameters(tool.schema, schemas)
@@ -79,11 +79,11 @@ function renderTool(tool: Tool, { names, warnings, schemas }: Rendering): RawJso
 
 /** A function without parameters has no schema. */
 function declaration(name: string, description: string | undefined, parameters: RawJson | undefined): RawJson {
-  return jsonObject([
-    ['name', jsonString(name)],
-    ['description', description ? jsonString(description) : undefined],
-    ['parametersJsonSchema', parameters],
-  ])
+  return jsonObject({
+    name: jsonString(name),
+    description: jsonString(description || undefined),
+    parametersJsonSchema: parameters,
+  })
 }
 
 // The tool choice, as one of the provider's modes:
@@ -93,54 +93,19 @@ function declaration(name: string, description: string | undefined, parameters: 
 //   VALIDATED  like AUTO, with arguments that follow the schema, and only the given names
 //   ANY        a call is required, of one of the given names
 
-/** The declared tools: all, unless only some are allowed and the target cannot restrict the choice. */
-export function offeredTools({ tools, toolChoice }: Conversation, { rules, warnings }: Rendering): readonly Tool[] {
-  if (toolChoice?.kind !== 'allowed') return tools
-  const allowed = tools.filter(({ name }) => toolChoice.names.includes(name))
-  if (allowed.length === 0) return refuseAt('/tool_choice', '`tool_choice` allows no tool that is offered.')
-  if (rules.allowedTools !== false) return tools
-  if (allowed.length < tools.length) warnings.add('tools_filtered', '/tool_choice')
-  return allowed
-}
-
-/** undefined = omit it. `hidden`: name of the function that carries the answer. */
-export function chooseMode(
-  { toolChoice }: Conversation,
-  tools: readonly Tool[],
-  hidden: string | undefined,
-  rendering: Rendering,
-): RawJson | undefined {
-  refuseUnknown(toolChoice, tools)
-  if (hidden !== undefined) return hiddenMode(toolChoice, tools, hidden, rendering)
+/** undefined = omit it. */
+function chooseMode(offer: ToolOffer, rendering: Rendering): RawJson | undefined {
+  const { tools, choice } = offer
   if (tools.length === 0) return undefined
-  const free = freeMode(toolChoice, tools, rendering)
-  const { rules, warnings } = rendering
-  if (!isForced(toolChoice)) return free
-  if (rules.forcedToolChoice !== false) return writeMode('ANY', chosenNames(toolChoice, tools, rendering))
-  warnings.add('tool_choice_relaxed', '/tool_choice')
-  return free
-}
-
-function refuseUnknown(choice: ToolChoice | undefined, tools: readonly Tool[]): void {
-  if (tools.length === 0 && isForced(choice)) {
-    refuseAt('/tool_choice', '`tool_choice` demands a tool call, but the request offers no tools.')
-  }
-  if (choice?.kind === 'named' && !tools.some(({ name }) => name === choice.name)) {
-    refuseAt('/tool_choice', `\`tool_choice\` names ${shownWord(choice.name)}, which is not among the tools.`)
-  }
-}
-
-function isForced(choice: ToolChoice | undefined): boolean {
-  return choice?.kind === 'required' || choice?.kind === 'named' || (choice?.kind === 'allowed' && choice.force)
-}
-
-/** The mode if no call is required. */
-function freeMode(choice: ToolChoice | undefined, tools: readonly Tool[], rendering: Rendering): RawJson | undefined {
+  const isRelaxed = isForced(choice) && rendering.rules.forcedToolChoice === false
+  if (isRelaxed) rendering.warnings.add('tool_choice_relaxed', '/tool_choice')
+  const names = chosenNames(offer, rendering)
+  if (isForced(choice) && !isRelaxed) return writeMode('ANY', names)
   if (choice?.kind === 'none') return writeMode('NONE', undefined)
+  const restricted = choice?.kind === 'allowed' ? names : undefined
   // Arguments of a required call follow the schema anyway.
-  const strict = isForced(choice) ? false : heldToSchema(tools, rendering)
-  const names = choice?.kind === 'allowed' ? chosenNames(choice, tools, rendering) : undefined
-  if (strict || names) return writeMode('VALIDATED', names)
+  const isStrict = !isRelaxed && heldToSchema(tools, rendering)
+  if (restricted || isStrict) return writeMode('VALIDATED', restricted)
   return choice === undefined ? undefined : writeMode('AUTO', undefined)
 }
 
@@ -154,33 +119,22 @@ function heldToSchema(tools: readonly Tool[], { rules, warnings }: Rendering): b
 }
 
 /** Sent names; undefined = any tool. */
-function chosenNames(
-  choice: ToolChoice | undefined,
-  tools: readonly Tool[],
-  { names, rules }: Rendering,
-): readonly string[] | undefined {
+function chosenNames({ tools, choice }: ToolOffer, { names }: Rendering): readonly string[] | undefined {
   if (choice?.kind === 'named') return [names.sent(choice.name)]
-  if (choice?.kind !== 'allowed' || rules.allowedTools === false) return undefined
+  if (choice?.kind !== 'allowed') return undefined
   return tools.flatMap(({ name }) => (choice.names.includes(name) ? [names.sent(name)] : []))
 }
 
 /** The answer must come through the hidden function; the caller's tools stay callable as requested. */
-function hiddenMode(
-  choice: ToolChoice | undefined,
-  tools: readonly Tool[],
-  hidden: string,
-  rendering: Rendering,
-): RawJson {
+function hiddenMode(offer: ToolOffer, hidden: string, rendering: Rendering): RawJson {
+  const { tools, choice } = offer
   if (tools.length === 0 || choice?.kind === 'none') return writeMode('ANY', [hidden])
-  const names = chosenNames(choice, tools, rendering)
+  const names = chosenNames(offer, rendering)
   // The hidden function would satisfy a required call, so it is excluded.
   if (isForced(choice)) return writeMode('ANY', names ?? tools.map(({ name }) => rendering.names.sent(name)))
   return writeMode('ANY', names && [...names, hidden])
 }
 
 function writeMode(mode: 'AUTO' | 'NONE' | 'VALIDATED' | 'ANY', names: readonly string[] | undefined): RawJson {
-  return jsonObject([
-    ['mode', `"${mode}"`],
-    ['allowedFunctionNames', names && jsonArray(names.map(jsonString))],
-  ])
+  return jsonObject({ mode: `"${mode}"`, allowedFunctionNames: names && jsonArray(names.map(jsonString)) })
 }

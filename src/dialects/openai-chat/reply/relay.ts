@@ -18,7 +18,7 @@ import {
   spliceReply,
   usageEdit,
 } from '../../byte-lane/relay.ts'
-import { isRecord, jsonArray, jsonObject, parseRecord, recordOf } from '../../canonical/json.ts'
+import { isRecord, jsonArray, jsonMembers, jsonObject, parseRecord, recordOf } from '../../canonical/json.ts'
 import { readErrorObject } from '../errors.ts'
 import { readUsage, renderUsage, usageIn } from '../usage.ts'
 
@@ -113,11 +113,7 @@ export class ChatStreamRelay extends RecordRelay {
   /** Strict clients discard a reply without a finish_reason, although its provider ended it. */
   #passOwnEnd(): void {
     const reason = (this.#seen & seenCall) === 0 ? '"stop"' : '"tool_calls"'
-    const choice = jsonObject([
-      ['index', '0'],
-      ['delta', '{}'],
-      ['finish_reason', reason],
-    ])
+    const choice = jsonObject({ index: '0', delta: '{}', finish_reason: reason })
     this.#passOwn([['choices', jsonArray([choice])]])
   }
 
@@ -138,7 +134,7 @@ export class ChatStreamRelay extends RecordRelay {
   /** Our own chunk, with the id and time of the last one. */
   #passOwn(members: readonly (readonly [string, string])[]): void {
     const { id, created } = this.#lastChunk()
-    const json = jsonObject([
+    const json = jsonMembers([
       ['id', JSON.stringify(id)],
       ['object', '"chat.completion.chunk"'],
       ['created', JSON.stringify(created)],

@@ -4,7 +4,7 @@
 
 import type { Usage } from '../../../kernel/usage.ts'
 import type { RawJson } from '../../canonical/conversation.ts'
-import { jsonArray, jsonObject, jsonString } from '../../canonical/json.ts'
+import { jsonArray, jsonMembers, jsonObject, jsonString } from '../../canonical/json.ts'
 import {
   type CollectedBlock,
   collectReply,
@@ -78,13 +78,13 @@ class ChatStreamRenderer extends BlockRenderer {
     this.#hasPieces = true
     switch (this.block?.kind) {
       case 'text':
-        return this.#delta(jsonObject([['content', jsonString(this.#texts.separator() + text)]]))
+        return this.#delta(jsonObject({ content: jsonString(this.#texts.separator() + text) }))
       case 'refusal':
         this.#hasRefusal = true
-        return this.#delta(jsonObject([['refusal', jsonString(text)]]))
+        return this.#delta(jsonObject({ refusal: jsonString(text) }))
       case 'thinking':
         this.#thinking += text
-        return this.#delta(jsonObject([['reasoning_content', jsonString(this.#thoughts.separator() + text)]]))
+        return this.#delta(jsonObject({ reasoning_content: jsonString(this.#thoughts.separator() + text) }))
       case 'tool-call':
         this.#hasArguments ||= text.trim() !== ''
         return this.#call(calledMember(this.block.custom, [], text))
@@ -110,11 +110,11 @@ class ChatStreamRenderer extends BlockRenderer {
     let written = ''
     if (stop.unified === 'refusal' && !this.#hasRefusal) {
       this.#kinds.push('refusal')
-      written += this.#delta(jsonObject([['refusal', jsonString(refusalText(stop).toWellFormed())]]))
+      written += this.#delta(jsonObject({ refusal: jsonString(refusalText(stop).toWellFormed()) }))
     }
-    if (this.#details.length > 0) written += this.#delta(jsonObject([['reasoning_details', this.#writeDetails()]]))
+    if (this.#details.length > 0) written += this.#delta(jsonObject({ reasoning_details: this.#writeDetails() }))
     const finish = finishMembers(stop, this.context)
-    const choice = jsonObject([['index', '0'], ['delta', '{}'], ['logprobs', 'null'], ...finish])
+    const choice = jsonMembers([['index', '0'], ['delta', '{}'], ['logprobs', 'null'], ...finish])
     written += this.#record(jsonArray([choice]), 'null')
     if (this.context.wantsStreamUsage) {
       written += this.#record('[]', renderUsage(usage, this.context.costOf(usage)))
@@ -136,10 +136,10 @@ class ChatStreamRenderer extends BlockRenderer {
   #call(called: readonly [string, RawJson], first: readonly (readonly [string, RawJson | undefined])[] = []): string {
     if (this.context.legacyCalls) {
       // The older form has one call, and no id.
-      return this.#calls > 1 ? '' : this.#delta(jsonObject([['function_call', called[1]]]))
+      return this.#calls > 1 ? '' : this.#delta(jsonObject({ function_call: called[1] }))
     }
-    const call = jsonObject([['index', String(this.#calls - 1)], ...first, called])
-    return this.#delta(jsonObject([['tool_calls', jsonArray([call])]]))
+    const call = jsonMembers([['index', String(this.#calls - 1)], ...first, called])
+    return this.#delta(jsonObject({ tool_calls: jsonArray([call]) }))
   }
 
   #delta(delta: RawJson): string {
@@ -155,13 +155,13 @@ class ChatStreamRenderer extends BlockRenderer {
 
 function calledMember(custom: boolean, members: readonly (readonly [string, RawJson])[], text: string) {
   const input = [custom ? 'input' : 'arguments', jsonString(text)] as const
-  return [custom ? 'custom' : 'function', jsonObject([...members, input])] as const
+  return [custom ? 'custom' : 'function', jsonMembers([...members, input])] as const
 }
 
 export function renderReply(events: readonly ReplyEvent[], context: RenderContext): string {
   const { id, blocks, stop, usage: reported } = collectReply(events)
   const usage = reported ?? context.finalUsage(undefined, undefined, () => 0)
-  const choice = jsonObject([
+  const choice = jsonMembers([
     ['index', '0'],
     ['message', renderMessage(blocks, stop, context)],
     ['logprobs', 'null'],
@@ -180,16 +180,16 @@ function renderMessage(blocks: readonly CollectedBlock[], stop: Stop, { legacyCa
   const details = renderDetails(blocks, refusal)
   // Content is null beside a call or refusal, otherwise an empty string.
   const isSilent = content === '' && (calls.length > 0 || refusal !== undefined)
-  return jsonObject([
-    ['role', '"assistant"'],
-    ['content', isSilent ? 'null' : jsonString(content)],
-    ['refusal', refusal === undefined ? 'null' : jsonString(refusal)],
-    ['reasoning_content', thinking === '' ? undefined : jsonString(thinking)],
-    ['reasoning_details', details.length === 0 ? undefined : jsonArray(details)],
-    ['tool_calls', calls.length === 0 || legacyCalls ? undefined : jsonArray(rendered)],
+  return jsonObject({
+    role: '"assistant"',
+    content: isSilent ? 'null' : jsonString(content),
+    refusal: refusal === undefined ? 'null' : jsonString(refusal),
+    reasoning_content: thinking === '' ? undefined : jsonString(thinking),
+    reasoning_details: details.length === 0 ? undefined : jsonArray(details),
+    tool_calls: calls.length === 0 || legacyCalls ? undefined : jsonArray(rendered),
     // The older form has one call and no id.
-    ['function_call', calls[0] && legacyCalls ? renderFunction(calls[0]) : undefined],
-  ])
+    function_call: calls[0] && legacyCalls ? renderFunction(calls[0]) : undefined,
+  })
 }
 
 function joinTexts(blocks: readonly CollectedBlock[]): string {
@@ -230,12 +230,8 @@ function renderDetails(blocks: readonly CollectedBlock[], refusal: string | unde
 type CollectedCall = CollectedBlock & { readonly kind: 'tool-call' }
 
 function renderCall(call: CollectedCall, before: CollectedBlock | undefined): RawJson {
-  const custom = () =>
-    jsonObject([
-      ['name', jsonString(call.name.toWellFormed())],
-      ['input', jsonString(call.arguments)],
-    ])
-  return jsonObject([
+  const custom = () => jsonObject({ name: jsonString(call.name.toWellFormed()), input: jsonString(call.arguments) })
+  return jsonMembers([
     ['id', jsonString(call.id.toWellFormed())],
     ['type', call.custom ? '"custom"' : '"function"'],
     [call.custom ? 'custom' : 'function', call.custom ? custom() : renderFunction(call)],
@@ -244,10 +240,10 @@ function renderCall(call: CollectedCall, before: CollectedBlock | undefined): Ra
 }
 
 function renderFunction(call: CollectedCall): RawJson {
-  return jsonObject([
-    ['name', jsonString(call.name.toWellFormed())],
-    ['arguments', jsonString(call.arguments.trim() === '' ? '{}' : call.arguments)],
-  ])
+  return jsonObject({
+    name: jsonString(call.name.toWellFormed()),
+    arguments: jsonString(call.arguments.trim() === '' ? '{}' : call.arguments),
+  })
 }
 
 // The first members of every record, and the end of a reply.

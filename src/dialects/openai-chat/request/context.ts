@@ -1,19 +1,14 @@
 // Shared by the request parsers and renderers: warnings, raw text by pointer, and cache marks.
 
 import { JsonNode } from '../../../wire/json-node.ts'
-import type { CacheMark, RawJson, UnsupportedField } from '../../canonical/conversation.ts'
+import type { CacheMark, DocumentBlock, MediaSource, RawJson, UnsupportedField } from '../../canonical/conversation.ts'
+import { jsonObject, jsonString, type Members } from '../../canonical/json.ts'
 import type { TargetRules } from '../../canonical/target-rules.ts'
 import type { Envelope } from '../../canonical/translation.ts'
-import {
-  type CacheMarks,
-  type FoundMark,
-  type MarkRules,
-  readCacheControl,
-  spreadMark,
-} from '../../request/cache-marks.ts'
+import { type FoundMark, type MarkRules, readCacheControl, spreadMark } from '../../request/cache-marks.ts'
 import { type RequestFields, refuseAt } from '../../request/fields.ts'
-import type { SchemaBudget } from '../../request/schema.ts'
-import type { ToolNames } from '../../request/tools.ts'
+import { isAudio } from '../../request/media.ts'
+import { dataUrl, type OpenaiForm, type OpenaiRendering, textMembers } from '../../request/openai.ts'
 import { paramOf, WarningList } from '../../request/warnings.ts'
 
 export interface ParseContext {
@@ -61,13 +56,47 @@ export function readMark(fields: RequestFields, { warnings }: ParseContext): Cac
   return readCacheControl(fields)
 }
 
-export interface Rendering {
-  readonly rules: TargetRules
+export interface Rendering extends OpenaiRendering {
   readonly issuer: string
-  readonly warnings: WarningList
-  readonly names: ToolNames
-  readonly schemas: SchemaBudget
-  readonly marks: CacheMarks
+}
+
+/** How this dialect writes what it shares with Responses. */
+export const chatForm: OpenaiForm = {
+  isNested: true,
+  writesStrict: false,
+  endUserName: 'user',
+  textType: 'text',
+  image: (url) => ({ type: '"image_url"', image_url: jsonObject({ url: jsonString(url) }) }),
+  document: documentParts,
+  takesCustom: ({ customTools }) => customTools === true,
+  canRestrict: ({ allowedTools }) => allowedTools === true,
+  grammar: (grammar) => grammar,
+  sampling: [
+    { setting: 'temperature', member: 'temperature' },
+    { setting: 'topP', member: 'top_p' },
+    { setting: 'topK', member: 'top_k', when: ({ topK }) => topK === true },
+    { setting: 'frequencyPenalty', member: 'frequency_penalty', when: ({ penalties }) => penalties !== false },
+    { setting: 'presencePenalty', member: 'presence_penalty', when: ({ penalties }) => penalties !== false },
+    { setting: 'seed', member: 'seed', always: true, when: ({ seed }) => seed !== false },
+    { setting: 'logitBias', member: 'logit_bias', when: ({ logitBias }) => logitBias !== false },
+  ],
+}
+
+function documentParts(document: DocumentBlock, source: MediaSource, rules: TargetRules, place: string): Members[] {
+  if (source.kind === 'url') {
+    return refuseAt(place, 'This model does not take documents by URL; send the data instead.')
+  }
+  if (isAudio(source)) {
+    const format = jsonString(source.mediaType.slice('audio/'.length))
+    return [{ type: '"input_audio"', input_audio: jsonObject({ data: jsonString(source.base64), format }) }]
+  }
+  if (rules.documents !== true) {
+    return refuseAt(place, 'This model does not take documents; send their text instead.')
+  }
+  const { title = 'document.pdf', context } = document
+  const file = jsonObject({ filename: jsonString(title), file_data: jsonString(dataUrl(source)) })
+  const part = { type: '"file"', file }
+  return context === undefined ? [part] : [part, textMembers(context, { textType: 'text' })]
 }
 
 /** The marks that the target can place. */

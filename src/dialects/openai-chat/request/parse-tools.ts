@@ -64,14 +64,11 @@ function parseCustom(entry: RequestFields, context: ParseContext): Tool {
 function parseGrammar(format: RequestFields, context: ParseContext): RawJson | undefined {
   if (format.optionalWord('type', ['text', 'grammar']) !== 'grammar') return undefined
   if (format.value('grammar') !== undefined) return context.rawText(format.at)
-  const grammar = jsonObject([
-    ['definition', jsonString(format.text('definition'))],
-    ['syntax', jsonString(format.text('syntax'))],
-  ])
-  return jsonObject([
-    ['type', '"grammar"'],
-    ['grammar', grammar],
-  ])
+  const grammar = jsonObject({
+    definition: jsonString(format.text('definition')),
+    syntax: jsonString(format.text('syntax')),
+  })
+  return jsonObject({ type: '"grammar"', grammar })
 }
 
 function toolName(detail: RequestFields): string {

@@ -3,18 +3,26 @@
 
 import type {
   AssistantBlock,
-  DocumentBlock,
-  ImageBlock,
   RawJson,
   TextBlock,
   ToolCallBlock,
   ToolResultBlock,
   Turn,
 } from '../../canonical/conversation.ts'
-import { jsonArray, jsonObject, jsonString } from '../../canonical/json.ts'
+import { filledArray, jsonArray, jsonObject, jsonString } from '../../canonical/json.ts'
 import { blobFor, readSignature } from '../../canonical/signature.ts'
-import { refuseAt } from '../../request/fields.ts'
-import { isAudio, refuseMediaUrl } from '../../request/media.ts'
+import {
+  argumentText,
+  type ContentBlock,
+  errorMark,
+  isFilled,
+  joinedText,
+  mediaOutside,
+  message,
+  renderParts,
+  textIn,
+  turnPlace,
+} from '../../request/openai.ts'
 import { isThinking, proofOf } from '../../request/reasoning.ts'
 import type { Rendering } from './context.ts'
 
@@ -137,24 +145,6 @@ class MessageList {
   }
 }
 
-function turnPlace(turn: Turn | undefined): string {
-  return turn?.place ?? '/messages'
-}
-
-function joinedText(blocks: readonly TextBlock[]): string {
-  return blocks
-    .map(({ text }) => text)
-    .filter((text) => text !== '')
-    .join('\n\n')
-}
-
-function message(role: string, content: RawJson): RawJson {
-  return jsonObject([
-    ['role', jsonString(role)],
-    ['content', content],
-  ])
-}
-
 // Consecutive user turns become one user message, because many templates refuse two in a row.
 
 /** One turn's part of the message. */
@@ -166,9 +156,9 @@ export interface SaidTurn {
 }
 
 export interface SaidBlock {
-  readonly block: Block
+  readonly block: ContentBlock
   /** The block whose mark it carries. */
-  readonly marked: Block
+  readonly marked: ContentBlock
 }
 
 const blankLine = '\n\n'
@@ -193,7 +183,7 @@ function plainText({ media, blocks }: SaidTurn): string[] {
 }
 
 function renderTurn({ media, blocks, place }: SaidTurn, rendering: Rendering): RawJson[] {
-  return [...media, ...blocks.flatMap(({ block, marked }) => renderParts(block, rendering, place, marked))]
+  return [...media, ...blocks.flatMap(({ block, marked }) => renderParts(block, rendering, place, [marked]))]
 }
 
 function apart(turn: SaidTurn): SaidTurn {
@@ -222,14 +212,14 @@ export function renderAssistant(
     return undefined
   }
   const nothingSaid = calls.length > 0 || refusal !== '' ? emptyContent(rendering) : '""'
-  return jsonObject([
-    ['role', '"assistant"'],
-    ['content', content ?? nothingSaid],
-    ['refusal', refusal === '' ? undefined : jsonString(refusal)],
-    ...(echo ? [[echo.field, jsonString(echo.text)] as const] : []),
-    ['reasoning_details', details],
-    ['tool_calls', calls.length === 0 ? undefined : jsonArray(calls.map((call) => renderCall(call, rendering)))],
-  ])
+  return jsonObject({
+    role: '"assistant"',
+    content: content ?? nothingSaid,
+    refusal: refusal === '' ? undefined : jsonString(refusal),
+    ...(echo && { [echo.field]: jsonString(echo.text) }),
+    reasoning_details: details,
+    tool_calls: filledArray(calls.map((call) => renderCall(call, rendering))),
+  })
 }
 
 /** OpenAI uses null; some servers require a string. */
@@ -237,44 +227,21 @@ function emptyContent({ rules }: Rendering): RawJson {
   return rules.emptyContent === 'string' ? '""' : 'null'
 }
 
-function renderSaid(blocks: readonly AssistantBlock[], { marks }: Rendering): RawJson | undefined {
+function renderSaid(blocks: readonly AssistantBlock[], rendering: Rendering): RawJson | undefined {
   const texts = blocks.flatMap((block) => (block.kind === 'text' && block.text !== '' ? [block] : []))
   if (texts.length === 0) return undefined
-  if (!texts.some((block) => marks.keeps(block))) return jsonString(texts.map(({ text }) => text).join(''))
-  const parts = texts.map((block) =>
-    jsonObject([['type', '"text"'], ['text', jsonString(block.text)], marks.memberOf(block)]),
-  )
-  return jsonArray(parts)
+  if (!texts.some((block) => rendering.marks.keeps(block))) return jsonString(texts.map(({ text }) => text).join(''))
+  return jsonArray(texts.flatMap((block) => renderParts(block, rendering, '')))
 }
 
 function renderCall(call: ToolCallBlock, { names, rules }: Rendering): RawJson {
+  const id = jsonString(call.id)
   const name = jsonString(names.sent(call.name))
   if (call.custom && rules.customTools) {
-    const custom = jsonObject([
-      ['name', name],
-      ['input', jsonString(call.arguments)],
-    ])
-    return jsonObject([
-      ['id', jsonString(call.id)],
-      ['type', '"custom"'],
-      ['custom', custom],
-    ])
+    return jsonObject({ id, type: '"custom"', custom: jsonObject({ name, input: jsonString(call.arguments) }) })
   }
-  const called = jsonObject([
-    ['name', name],
-    ['arguments', jsonString(argumentText(call))],
-  ])
-  return jsonObject([
-    ['id', jsonString(call.id)],
-    ['type', '"function"'],
-    ['function', called],
-  ])
-}
-
-/** As the model wrote it, except that not every host can parse empty arguments. */
-function argumentText(call: ToolCallBlock): string {
-  if (call.custom) return jsonObject([['input', jsonString(call.arguments)]])
-  return call.arguments.trim() === '' ? '{}' : call.arguments
+  const called = jsonObject({ name, arguments: jsonString(argumentText(call)) })
+  return jsonObject({ id, type: '"function"', function: called })
 }
 
 /** Hosts that want reasoning back refuse a message without the field, so it is sent empty if there is none. */
@@ -318,9 +285,6 @@ function warnDropped(blocks: readonly AssistantBlock[], { rules, issuer, warning
 // Tool results as tool messages, which hold only text: media are replaced by a stub and returned, to be placed in a
 // user message after all tool messages of the batch.
 
-/** The dialect has no field for a failed call. */
-const errorMark = '[tool error] '
-
 export interface RenderedResult {
   readonly message: RawJson
   /** Parts for the user message, starting with the call they belong to. */
@@ -328,118 +292,24 @@ export interface RenderedResult {
 }
 
 export function renderToolResult(result: ToolResultBlock, rendering: Rendering, place: string): RenderedResult {
-  const media = result.content.filter(isMedia)
-  const inPlace = rendering.rules.mediaInToolResults === true
-  const texts = result.content.flatMap((block) => {
-    if (block.kind === 'text') return [block.text]
-    if (block.kind === 'document' && block.source.kind === 'text') return [documentText(block, block.source.text)]
-    return inPlace ? [] : [`[${block.kind}]`]
-  })
+  const { rules, marks } = rendering
+  const isInPlace = rules.mediaInToolResults === true
+  const media = result.content.filter((block) => textIn(block) === undefined)
+  const texts = result.content.flatMap((block) => textIn(block) ?? (isInPlace ? [] : [`[${block.kind}]`]))
   const text = `${result.isError ? errorMark : ''}${texts.join('\n')}`
-  const marks = rendering.marks
   // Hosts that forward to Claude refuse an empty part, but not an empty string.
-  const textual =
-    text === '' ? [] : [jsonObject([['type', '"text"'], ['text', jsonString(text)], marks.memberOf(result)])]
-  const endsWith = (i: number) => textual.length === 0 && inPlace && i === media.length - 1
-  const shown = media.flatMap((block, i) => renderParts(block, rendering, place, endsWith(i) ? result : block))
-  const inside = inPlace ? shown : []
+  const textual = text === '' ? [] : renderParts({ kind: 'text', text }, rendering, place, [result])
+  const inside = !isInPlace
+    ? []
+    : media.flatMap((block, i) => {
+        const endsResult = textual.length === 0 && i === media.length - 1
+        return renderParts(block, rendering, place, [endsResult ? result : block])
+      })
   const isParts = inside.length > 0 || (marks.inUse && text !== '')
   const content = isParts ? jsonArray([...textual, ...inside]) : jsonString(text)
-  const message = jsonObject([
-    ['role', '"tool"'],
-    ['tool_call_id', jsonString(result.callId)],
-    ['content', content],
-  ])
-  const label = textPart(`From the result of tool call ${result.callId}:`)
-  return { message, media: inPlace || shown.length === 0 ? [] : [label, ...shown] }
-}
-
-function isMedia(block: ToolResultBlock['content'][number]): block is ImageBlock | DocumentBlock {
-  return block.kind === 'image' || (block.kind === 'document' && block.source.kind !== 'text')
-}
-
-// Content blocks as parts, in any position.
-
-export type Block = TextBlock | ImageBlock | DocumentBlock
-type Members = readonly (readonly [string, RawJson | undefined])[]
-
-/** Hosts refuse empty text. */
-export function isFilled(block: Block): boolean {
-  return block.kind !== 'text' || block.text !== ''
-}
-
-/** `marked`: what ends with this block and may be marked, such as the result whose last part it is. */
-export function renderParts(
-  block: Block,
-  rendering: Rendering,
-  place: string,
-  marked: Block | ToolResultBlock = block,
-): RawJson[] {
-  const parts = partsOf(block, rendering, place)
-  // A mark covers the whole block, so it goes on its last part.
-  return parts.map((part, i) => jsonObject(i === parts.length - 1 ? [...part, rendering.marks.memberOf(marked)] : part))
-}
-
-function partsOf(block: Block, rendering: Rendering, place: string): Members[] {
-  if (block.kind === 'text') return [textMembers(block.text)]
-  if (block.kind === 'image') return [imageMembers(block, rendering, place)]
-  if (block.source.kind === 'text') return [textMembers(documentText(block, block.source.text))]
-  return documentMembers(block, rendering, place)
-}
-
-export function textPart(text: string): RawJson {
-  return jsonObject(textMembers(text))
-}
-
-function textMembers(text: string): Members {
-  return [
-    ['type', '"text"'],
-    ['text', jsonString(text)],
-  ]
-}
-
-function imageMembers({ source }: ImageBlock, { rules }: Rendering, place: string): Members {
-  if (rules.images === false) return refuseAt(place, 'This model does not take images.')
-  refuseMediaUrl(source, rules, place)
-  const url = source.kind === 'url' ? source.url : `data:${source.mediaType};base64,${source.base64}`
-  return [
-    ['type', '"image_url"'],
-    ['image_url', jsonObject([['url', jsonString(url)]])],
-  ]
-}
-
-function documentMembers(block: DocumentBlock, { rules }: Rendering, place: string): Members[] {
-  const { source, title, context } = block
-  if (source.kind === 'data' && isAudio(source)) return [audioMembers(source)]
-  if (source.kind === 'url') {
-    return refuseAt(place, 'This model does not take documents by URL; send the data instead.')
+  const render = (block: ContentBlock) => renderParts(block, rendering, place)
+  return {
+    message: jsonObject({ role: '"tool"', tool_call_id: jsonString(result.callId), content }),
+    media: isInPlace ? [] : mediaOutside(media, result.callId, render),
   }
-  if (rules.documents !== true || source.kind === 'text') {
-    return refuseAt(place, 'This model does not take documents; send their text instead.')
-  }
-  const file: Members = [
-    ['filename', jsonString(title ?? 'document.pdf')],
-    ['file_data', jsonString(`data:${source.mediaType};base64,${source.base64}`)],
-  ]
-  const part: Members = [
-    ['type', '"file"'],
-    ['file', jsonObject(file)],
-  ]
-  return context === undefined ? [part] : [part, textMembers(context)]
-}
-
-function audioMembers({ mediaType, base64 }: { readonly mediaType: string; readonly base64: string }): Members {
-  const audio: Members = [
-    ['data', jsonString(base64)],
-    ['format', jsonString(mediaType.slice('audio/'.length))],
-  ]
-  return [
-    ['type', '"input_audio"'],
-    ['input_audio', jsonObject(audio)],
-  ]
-}
-
-/** A plain-text document as prompt text: title, text and context. */
-export function documentText({ title, context }: DocumentBlock, text: string): string {
-  return [title, text, context].filter((line) => line !== undefined).join('\n\n')
 }

@@ -2,19 +2,26 @@
 // The part that grows from turn to turn comes last, so the bytes before it stay the same.
 
 import type { Failure } from '../../../kernel/failure.ts'
-import type { Conversation, RawJson } from '../../canonical/conversation.ts'
-import { jsonArray, jsonObject, jsonString } from '../../canonical/json.ts'
+import { type Conversation, type Effort, placeOf } from '../../canonical/conversation.ts'
+import { filledArray, jsonArray, jsonObject, jsonString } from '../../canonical/json.ts'
 import type { RenderedRequest, Target } from '../../canonical/translation.ts'
 import { chooseMarks } from '../../request/cache-marks.ts'
 import { readRequest, refuseAt } from '../../request/fields.ts'
+import {
+  type HiddenTool,
+  type RenderedFormat,
+  renderFormat,
+  renderTools,
+  samplingMembers,
+  servingMembers,
+} from '../../request/openai.ts'
+import { fitEffort } from '../../request/reasoning.ts'
 import { SchemaBudget } from '../../request/schema.ts'
-import { renderOutputCap, renderServiceTier, splitStop, withInstruction } from '../../request/settings.ts'
+import { renderOutputCap, splitStop, withInstruction } from '../../request/settings.ts'
 import { preparedTurns, ToolNames, toolNamesIn } from '../../request/tools.ts'
 import { WarningList } from '../../request/warnings.ts'
-import { markRules, type Rendering } from './context.ts'
+import { chatForm, markRules, type Rendering } from './context.ts'
 import { renderMessages } from './render-messages.ts'
-import { renderCacheOptions, renderEffort, renderEndUser, renderFormat, renderSampling } from './render-settings.ts'
-import { renderTools } from './render-tools.ts'
 
 const toolNameMaxDefault = 64
 const toolIdMaxDefault = 40
@@ -25,39 +32,32 @@ export function renderRequest(conversation: Conversation, target: Target): Rende
 }
 
 function render(conversation: Conversation, target: Target): RenderedRequest {
-  const { rules } = target
+  const { rules, issuer } = target
   const warnings = new WarningList()
-  const toolIdMax = rules.toolIdMax ?? toolIdMaxDefault
-  const turns = preparedTurns(conversation, { rules, toolIdMax, warnings })
+  const turns = preparedTurns(conversation, { rules, toolIdMax: rules.toolIdMax ?? toolIdMaxDefault, warnings })
   const names = new ToolNames(toolNamesIn(conversation), rules.toolNameMax ?? toolNameMaxDefault)
   const marks = chooseMarks({ ...conversation, turns }, markRules(rules), warnings)
-  const rendering: Rendering = { rules, issuer: target.issuer, warnings, names, marks, schemas: new SchemaBudget() }
-  const format = renderFormat(conversation, rendering)
-  const offersTools = conversation.tools.length > 0 || format.hiddenTool !== undefined
-  const effort = renderEffort(conversation, offersTools, rendering)
-  const tools = renderTools(conversation, format.hiddenTool, rendering)
+  const rendering: Rendering = { form: chatForm, rules, issuer, warnings, names, marks, schemas: new SchemaBudget() }
+  const { format, instruction, hidden } = chooseFormat(conversation, rendering)
+  const effort = renderEffort(conversation, conversation.tools.length > 0 || hidden !== undefined, rendering)
+  const tools = renderTools(conversation, { toolsMax: rules.toolsMax, hidden }, rendering)
   const stop = splitStop(conversation.stop, rules.stopMax ?? stopMaxDefault)
-  const messages = renderMessages(withInstruction(conversation.system, format.instruction), turns, rendering)
+  const messages = renderMessages(withInstruction(conversation.system, instruction), turns, rendering)
   if (messages.length === 0) refuseAt('/messages', '`messages` has nothing to answer.')
-  const body = jsonObject([
-    ['model', jsonString(target.upstreamModel)],
-    ['stream', 'true'],
-    ['stream_options', rules.streamUsage === false ? undefined : '{"include_usage":true}'],
-    renderOutputCap(rules.outputCapName ?? 'max_tokens', conversation, target, warnings),
-    ['reasoning_effort', effort && jsonString(effort)],
-    ...renderSampling(conversation, effort, rendering),
-    ['stop', stop.sent.length === 0 ? undefined : jsonArray(stop.sent.map(jsonString))],
-    ['response_format', format.responseFormat],
-    ['verbosity', text(conversation.verbosity)],
-    renderEndUser(conversation, rendering),
-    ['prompt_cache_key', text(conversation.promptCacheKey)],
-    renderCacheOptions(conversation, rendering),
-    renderServiceTier(conversation, rendering),
-    ['tools', tools.tools],
-    ['tool_choice', tools.toolChoice],
-    ['parallel_tool_calls', tools.parallelToolCalls],
-    ['messages', jsonArray(messages)],
-  ])
+  const body = jsonObject({
+    model: jsonString(target.upstreamModel),
+    stream: 'true',
+    stream_options: rules.streamUsage === false ? undefined : '{"include_usage":true}',
+    [rules.outputCapName ?? 'max_tokens']: renderOutputCap(conversation, target, warnings),
+    reasoning_effort: jsonString(effort),
+    ...samplingMembers(conversation, effort, rendering),
+    stop: filledArray(stop.sent.map(jsonString)),
+    response_format: format,
+    verbosity: jsonString(conversation.verbosity),
+    ...servingMembers(conversation, rendering),
+    ...tools.members,
+    messages: jsonArray(messages),
+  })
   return {
     body: new TextEncoder().encode(body),
     headers: {},
@@ -65,13 +65,35 @@ function render(conversation: Conversation, target: Target): RenderedRequest {
     mapping: {
       toolNames: names.callerNames,
       customTools: tools.customTools,
-      jsonTool: format.hiddenTool?.name,
+      jsonTool: hidden?.name,
       stop: stop.matched,
       singleToolCall: tools.singleToolCall,
     },
   }
 }
 
-function text(value: string | undefined): RawJson | undefined {
-  return value === undefined ? undefined : jsonString(value)
+/** Where the host has no JSON output, the model answers through a hidden tool. */
+function chooseFormat(
+  conversation: Conversation,
+  rendering: Rendering,
+): RenderedFormat & { readonly hidden?: HiddenTool } {
+  const { outputFormat } = conversation
+  const { rules, names } = rendering
+  if (!outputFormat || rules.jsonOutput !== 'emulated') return renderFormat(conversation, rendering)
+  if (rules.forcedToolChoice === false) {
+    return refuseAt(placeOf(conversation, 'outputFormat'), 'This model cannot be held to a JSON form.')
+  }
+  const schema = outputFormat.kind === 'json-schema' ? outputFormat.schema : '{"type":"object"}'
+  return { hidden: { name: names.unused('json_output'), schema } }
+}
+
+/** The effort to send; undefined = none. `offersTools`: the request has tools, the caller's or ours. */
+function renderEffort(conversation: Conversation, offersTools: boolean, rendering: Rendering): Effort | undefined {
+  const { rules, warnings } = rendering
+  const wanted = fitEffort(conversation, rendering)
+  if (!offersTools || rules.toolsWithReasoning !== false || wanted === 'none') return wanted
+  if (wanted === undefined && !rules.thinksByDefault) return undefined
+  // The host refuses tools while the model reasons, and the caller needs the tools more.
+  warnings.add('reasoning_dropped', wanted === undefined ? '/tools' : placeOf(conversation, 'reasoning'))
+  return 'none'
 }

@@ -89,7 +89,9 @@ describe('custom tools', () => {
     expect(body.tools[0]).toMatchObject({ type: 'function', name: 'patch', strict: false })
     expect(body.tools[0].parameters.required).toEqual(['input'])
     expect([...mapping.customTools]).toEqual(['patch'])
-    expect(refusedBy({ tools: [custom({ grammar: '{"type":"grammar"}' })] }, gpts.plain)).toContain('has a grammar')
+    expect(refusedBy({ tools: [custom({ grammar: '{"type":"grammar"}' })] }, gpts.plain)).toContain(
+      'cannot be enforced',
+    )
   })
 })
 

@@ -3,22 +3,29 @@
 
 import type { Failure } from '../../../kernel/failure.ts'
 import type { Conversation, RawJson, TextBlock, Turn } from '../../canonical/conversation.ts'
-import { jsonArray, jsonObject, jsonString } from '../../canonical/json.ts'
+import { filledObject, jsonArray, jsonObject, jsonString } from '../../canonical/json.ts'
 import type { RenderedRequest, Target } from '../../canonical/translation.ts'
 import { chooseMarks } from '../../request/cache-marks.ts'
 import { readRequest, refuseAt } from '../../request/fields.ts'
+import {
+  anyObjectFormat,
+  joinedText,
+  renderFormat,
+  renderTools,
+  samplingMembers,
+  servingMembers,
+} from '../../request/openai.ts'
 import { SchemaBudget } from '../../request/schema.ts'
-import { renderOutputCap, renderServiceTier, withInstruction } from '../../request/settings.ts'
+import { renderOutputCap, withInstruction } from '../../request/settings.ts'
 import { preparedTurns, ToolNames, toolNamesIn } from '../../request/tools.ts'
 import { WarningList } from '../../request/warnings.ts'
 import { renderReasoning, restoreThinking } from '../reasoning.ts'
-import { markRules, type Rendering, reasons, takesCustom } from './context.ts'
-import { joinedText, renderMessages, renderSystem } from './render-messages.ts'
-import { renderCacheOptions, renderEndUser, renderFormat, renderSampling } from './render-settings.ts'
-import { renderTools } from './render-tools.ts'
+import { markRules, type Rendering, reasons, responsesForm } from './context.ts'
+import { renderMessages, renderSystem } from './render-messages.ts'
 
 const toolNameMaxDefault = 64
 const toolIdMaxDefault = 64
+const toolsMaxDefault = 128
 /** The provider refuses a lower cap. */
 const outputCapMin = 16
 
@@ -36,46 +43,29 @@ function render(conversation: Conversation, target: Target): RenderedRequest {
   )
   const names = new ToolNames(toolNamesIn(conversation), rules.toolNameMax ?? toolNameMaxDefault)
   const marks = chooseMarks({ ...conversation, turns }, markRules(rules), warnings)
-  const rendering: Rendering = {
-    rules,
-    warnings,
-    names,
-    marks,
-    customCalls: customCallsIn(turns, target),
-    schemas: new SchemaBudget(),
-  }
-  const format = renderFormat(conversation, rendering)
+  const customCalls = customCallsIn(turns, target)
+  const schemas = new SchemaBudget()
+  const rendering: Rendering = { form: responsesForm, rules, warnings, names, marks, customCalls, schemas }
+  const { format, instruction } = renderFormat(conversation, rendering)
   const { reasoning, effort } = renderReasoning(conversation, rendering)
-  const tools = renderTools(conversation, rendering)
-  const prompt = renderPrompt(
-    withInstruction(conversation.system, format.instruction),
-    turns,
-    format.isAnyObject,
-    rendering,
-  )
-  const body = jsonObject([
-    ['model', jsonString(target.upstreamModel)],
-    ['stream', 'true'],
+  const tools = renderTools(conversation, { toolsMax: rules.toolsMax ?? toolsMaxDefault }, rendering)
+  const system = withInstruction(conversation.system, instruction)
+  const prompt = renderPrompt(system, turns, format === anyObjectFormat, rendering)
+  const body = jsonObject({
+    model: jsonString(target.upstreamModel),
+    stream: 'true',
     // Nothing is stored, so the reasoning has to travel along, encrypted.
-    ['store', 'false'],
-    ['include', reasons(rules) ? '["reasoning.encrypted_content"]' : undefined],
-    renderOutputCap('max_output_tokens', conversation, target, warnings, outputCapMin),
-    ['reasoning', reasoning],
-    ...renderSampling(conversation, effort, rendering),
-    ['text', format.text],
-    renderEndUser(conversation, rendering),
-    [
-      'prompt_cache_key',
-      conversation.promptCacheKey === undefined ? undefined : jsonString(conversation.promptCacheKey),
-    ],
-    renderCacheOptions(conversation, rendering),
-    renderServiceTier(conversation, rendering),
-    ['tools', tools.tools],
-    ['tool_choice', tools.toolChoice],
-    ['parallel_tool_calls', tools.parallelToolCalls],
-    ['instructions', prompt.instructions],
-    ['input', jsonArray(prompt.input)],
-  ])
+    store: 'false',
+    include: reasons(rules) ? '["reasoning.encrypted_content"]' : undefined,
+    max_output_tokens: renderOutputCap(conversation, target, warnings, outputCapMin),
+    reasoning,
+    ...samplingMembers(conversation, effort, rendering),
+    text: filledObject({ format, verbosity: jsonString(conversation.verbosity) }),
+    ...servingMembers(conversation, rendering),
+    ...tools.members,
+    instructions: prompt.instructions,
+    input: jsonArray(prompt.input),
+  })
   return {
     body: new TextEncoder().encode(body),
     headers: {},
@@ -92,7 +82,7 @@ function render(conversation: Conversation, target: Target): RenderedRequest {
 }
 
 function customCallsIn(turns: readonly Turn[], { rules }: Target): ReadonlySet<string> {
-  if (!takesCustom(rules)) return new Set()
+  if (!responsesForm.takesCustom(rules)) return new Set()
   const blocks = turns.flatMap((turn) => (turn.role === 'assistant' ? turn.blocks : []))
   return new Set(blocks.flatMap((block) => (block.kind === 'tool-call' && block.custom ? [block.id] : [])))
 }

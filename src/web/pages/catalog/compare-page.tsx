@@ -3,15 +3,17 @@
 
 import type { ComponentChildren } from 'preact'
 import { priceUsage } from '../../../catalog/price.ts'
-import { type CatalogEntry, isSandbox, modelPath } from '../../catalog/entry.ts'
+import { type FactorName, factorNames, factors, type UnitBucket, unitBuckets } from '../../../kernel/usage.ts'
+import { type CatalogEntry, modelPath } from '../../catalog/entry.ts'
 import { exactCount, usd } from '../../catalog/format.ts'
 import { emptyQuery, renderQuery } from '../../catalog/query.ts'
 import { priceOf, type Sample, usageOf } from '../../catalog/sample-cost.ts'
-import { busiestFigures, modelStatus } from '../../catalog/status.ts'
+import { modelStatus } from '../../catalog/status.ts'
 import type { CompareData } from '../../page-data.ts'
 import { LiveStatus, Status } from '../components.tsx'
 import { useLiveCatalog } from '../live-catalog.ts'
-import { Badges, Capabilities, Measured, ModelPrice, Money } from './model-parts.tsx'
+import { DataTable } from '../table.tsx'
+import { Badges, Busiest, Capabilities, ModelPrice, Money } from './model-parts.tsx'
 
 interface Line {
   readonly label: string
@@ -24,29 +26,21 @@ const lines: readonly Line[] = [
   { label: 'Cached input', show: (entry) => <ModelPrice entry={entry} kind="cache_read" /> },
   { label: 'Cache write', show: (entry) => <ModelPrice entry={entry} kind="cache_write" /> },
   { label: 'Output', show: (entry) => <ModelPrice entry={entry} kind="output" /> },
-  { label: 'Web searches, per 1,000', show: searchPrice },
-  { label: 'US-only processing, all tokens', show: usOnlyFactor },
+  ...unitBuckets.map(({ bucket, label }) => ({
+    label: `${label}, per 1,000`,
+    show: ({ price }: CatalogEntry) => unitPrice(price, bucket),
+  })),
+  ...factorNames.map((name) => ({
+    label: factors[name].label,
+    show: ({ price }: CatalogEntry) => factorText(price, name),
+  })),
   { label: 'Cost of the example request', show: exampleCost },
   { label: 'Context', show: ({ context_tokens }) => tokenCount(context_tokens) },
   { label: 'Max output', show: ({ max_output_tokens }) => tokenCount(max_output_tokens) },
   { label: 'Capabilities', show: ({ tags }) => <Capabilities tags={tags} /> },
   { label: 'Routes', show: ({ routes }) => routes.map(({ provider }) => provider).join(', ') },
-  {
-    label: 'Latency (p50)',
-    show: (entry) => (
-      <Measured figures={busiestFigures(entry.routes, 'first_event_ms')} unit="time" isSandbox={isSandbox(entry)} />
-    ),
-  },
-  {
-    label: 'Throughput',
-    show: (entry) => (
-      <Measured
-        figures={busiestFigures(entry.routes, 'tokens_per_second')}
-        unit="tokens"
-        isSandbox={isSandbox(entry)}
-      />
-    ),
-  },
+  { label: 'Latency (p50)', show: (entry) => <Busiest entry={entry} kind="first_event_ms" /> },
+  { label: 'Throughput', show: (entry) => <Busiest entry={entry} kind="tokens_per_second" /> },
   { label: 'Released', show: ({ released }) => released ?? 'unknown' },
 ]
 
@@ -64,6 +58,17 @@ export function ComparePage({ entries: initial, state, sample }: CompareData) {
       </section>
     )
   }
+  const columns = entries.map((entry) => ({
+    label: entry.id,
+    head: (
+      <>
+        <a href={modelPath(entry.id)}>{entry.name}</a>
+        <code>{entry.id}</code>
+        <Badges entry={entry} />
+      </>
+    ),
+    show: (line: Line) => line.show(entry, sample),
+  }))
   return (
     <>
       <div class="page-head">
@@ -74,33 +79,13 @@ export function ComparePage({ entries: initial, state, sample }: CompareData) {
         </p>
         <LiveStatus state={live} />
       </div>
-      <table class="comparison">
-        <caption class="visually-hidden">Models side by side</caption>
-        <thead>
-          <tr>
-            <td />
-            {entries.map((entry) => (
-              <th key={entry.id} scope="col">
-                <a href={modelPath(entry.id)}>{entry.name}</a>
-                <code>{entry.id}</code>
-                <Badges entry={entry} />
-              </th>
-            ))}
-          </tr>
-        </thead>
-        <tbody>
-          {lines.map(({ label, show }) => (
-            <tr key={label}>
-              <th scope="row">{label}</th>
-              {entries.map((entry) => (
-                <td key={entry.id} data-label={entry.id}>
-                  {show(entry, sample)}
-                </td>
-              ))}
-            </tr>
-          ))}
-        </tbody>
-      </table>
+      <DataTable
+        class="data-table comparison"
+        caption="Models side by side"
+        columns={[{ label: 'Property', show: ({ label }: Line) => label }, ...columns]}
+        rows={lines}
+        keyOf={({ label }) => label}
+      />
     </>
   )
 }
@@ -111,15 +96,17 @@ function selectionPath(entries: readonly CatalogEntry[]): string {
 }
 
 /** The same text for a model without web search and one that does not charge for it. */
-function searchPrice({ price }: CatalogEntry): ComponentChildren {
+function unitPrice(price: CatalogEntry['price'], bucket: UnitBucket): ComponentChildren {
   if (price === null) return <Money amount="–" />
-  return price === 'free' || price.web_search === undefined ? 'not charged' : <Money amount={price.web_search} />
+  const amount = price === 'free' ? undefined : price[bucket]
+  return amount === undefined ? 'not charged' : <Money amount={amount} />
 }
 
 /** The same text for a model without US-only processing and one that does not charge more for it. */
-function usOnlyFactor({ price }: CatalogEntry): string {
+function factorText(price: CatalogEntry['price'], name: FactorName): string {
   if (price === null) return '–'
-  return price === 'free' || price.us_only === undefined ? 'no surcharge' : `× ${price.us_only}`
+  const factor = price === 'free' ? undefined : price[name]
+  return factor === undefined ? 'no surcharge' : `× ${factor}`
 }
 
 function exampleCost(entry: CatalogEntry, sample: Sample): string {

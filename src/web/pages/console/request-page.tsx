@@ -2,7 +2,7 @@
 // One request: its charge line by line, its attempts, the routes that were considered, and warnings.
 
 import { type ComponentChildren, Fragment } from 'preact'
-import { priceKindNames } from '../../catalog/entry.ts'
+import { buckets } from '../../../kernel/usage.ts'
 import { countOf, exactCount, shortMs, usdText } from '../../catalog/format.ts'
 import type { ConsoleData } from '../../page-data.ts'
 import { CodeBlock, CopyButton, Facts } from '../components.tsx'
@@ -160,7 +160,7 @@ function Charge({ request }: RequestProps) {
   const { charge, transfers, usage, held } = request
   if (!charge) return <p>{noChargeText(request)}</p>
   const rows: ChargeRow[] = charge.lines.map(({ kind, tokens, price_per_million: price, amount }) => ({
-    name: priceKindNames[kind],
+    name: buckets[kind].label,
     calculation: `${exactCount(tokens)} × ${usdText(price)}`,
     amount: <Amount usd={amount} />,
   }))

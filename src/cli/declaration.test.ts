@@ -1,0 +1,144 @@
+import { expect, test } from 'bun:test'
+import {
+  type Declaration,
+  declarationOf,
+  describeChange,
+  type InstalledKey,
+  type InstalledWorkspace,
+  type PlanOptions,
+  planChanges,
+  readDeclaration,
+  renderDeclaration,
+} from './declaration.ts'
+
+const noon = Date.UTC(2026, 10, 8, 12)
+
+function key(name: string, more: Partial<InstalledKey> = {}): InstalledKey {
+  const open = { models: null, sources: null, expires_at: null }
+  return { id: `key_${name}`, name, limits: {}, managed_by: 'file', ...open, ...more } as InstalledKey
+}
+
+function installation(limits: object, keys: readonly InstalledKey[]): readonly InstalledWorkspace[] {
+  const project = { id: 'prj_1', name: 'web', limits: {}, managed_by: 'file', models: ['acme/*', 'beta/one'], keys }
+  return [{ id: 'ws_1', name: 'acme', limits, managed_by: 'api', projects: [project] } as unknown as InstalledWorkspace]
+}
+
+function read(text: string): Declaration {
+  const declaration = readDeclaration('file.yaml', text)
+  if ('faults' in declaration) throw new Error(JSON.stringify(declaration.faults))
+  return declaration
+}
+
+function plan(text: string, installed: readonly InstalledWorkspace[], options: Partial<PlanOptions> = {}) {
+  const { changes, left, faults } = planChanges(read(text), installed, { prune: false, now: noon, ...options })
+  return { changes: changes.map(describeChange), left, faults }
+}
+
+const nothing = { changes: [], left: [], faults: [] }
+
+test('an export plans no change, even if several objects have the same name', () => {
+  const expires_at = '2027-01-31T00:00:00.000Z'
+  const keys = [
+    key('ci', { limits: { requests_per_minute: 60, spend_per_day: '5.00' }, expires_at }),
+    key('a', { id: 'key_1', name: 'twin', sources: ['10.0.0.0/8'] }),
+    key('b', { id: 'key_2', name: 'twin', models: [] }),
+  ]
+  const installed = installation({ spend_per_month: '500.00' }, keys)
+  const text = renderDeclaration(declarationOf(installed))
+  expect(plan(text, installed)).toEqual(nothing)
+  expect(text).toContain('id: key_1')
+  expect(text).not.toContain('ws_1')
+  expect(text).not.toContain('prj_1')
+})
+
+test('plans everything for an empty installation, parents first', () => {
+  const text = `workspaces:
+  - name: acme
+    limits: { requests_per_minute: 600 }
+    projects:
+      - name: web
+        models: [acme/*]
+        limits: { spend_per_day: 5 }
+        keys: [{ name: ci, limits: { requests_per_minute: 60 } }]
+`
+  expect(plan(text, []).changes).toEqual([
+    '+ workspace acme',
+    '~ workspace acme: limits none → 600 rpm',
+    '+ project acme/web: models acme/*',
+    '~ project acme/web: limits none → $5.00/day',
+    "+ key acme/web/ci: models its project's, limits 60 rpm",
+  ])
+})
+
+test('shows differences as from and to, and ignores order and spelling', () => {
+  const installed = installation({ spend_per_day: '5.00', requests_per_minute: 60 }, [])
+  const same = `workspaces:
+  - { name: acme, limits: { requests_per_minute: 60, spend_per_day: "5" },
+      projects: [{ name: web, models: [beta/one, "acme/*"] }] }
+`
+  expect(plan(same, installed)).toEqual(nothing)
+  const other = 'workspaces: [{ name: acme, projects: [{ name: web, limits: { tokens_per_minute: 1000 } }] }]'
+  expect(plan(other, installed).changes).toEqual([
+    '~ workspace acme: limits 60 rpm, $5.00/day → none',
+    '~ project acme/web: models acme/*, beta/one → all',
+    '~ project acme/web: limits none → 1,000 tpm',
+  ])
+})
+
+test('revokes nothing without --prune, and with it only keys that a file created', () => {
+  const installed = installation({}, [key('gone'), key('handmade', { managed_by: 'api' })])
+  const text = 'workspaces: [{ name: acme, projects: [{ name: web, models: ["acme/*", beta/one] }] }]'
+  expect(plan(text, installed)).toEqual({ ...nothing, left: ['key acme/web/gone (revoked with --prune)'] })
+  expect(plan(text, installed, { prune: true })).toEqual({ ...nothing, changes: ['- key acme/web/gone: revoked'] })
+  expect(plan('', installed, { prune: true })).toEqual({
+    changes: ['- key acme/web/gone: revoked'],
+    left: ['project acme/web (cannot be deleted)'],
+    faults: [],
+  })
+})
+
+test('reports impossible changes instead of a plan', () => {
+  const installed = installation({}, [key('ci'), key('a', { name: 'twin' }), key('b', { name: 'twin' })])
+  const text = `workspaces:
+  - name: acme
+    projects:
+      - name: web
+        models: [acme/*, beta/one]
+        keys: [{ name: ci, models: [acme/large], expires_at: "2027-01-01T00:00:00Z" }, { name: twin }, { name: x, id: key_9 }]
+`
+  expect(plan(text, installed).faults).toEqual([
+    'key acme/web/twin: several have this name; say which with id: key_a, key_b',
+    'key acme/web/x#key_9: there is none with this id',
+    'key acme/web/ci: models, expires_at of a key cannot be changed; declare a key of another name instead',
+  ])
+})
+
+test('does not create a key that has expired', () => {
+  const text = `workspaces: [{ name: acme, projects: [{ name: web, models: ["acme/*", beta/one],
+    keys: [{ name: old, expires_at: "2026-11-08T12:00:00Z" }, { name: new, expires_at: "2026-11-08T12:00:01Z" }] }] }]`
+  expect(plan(text, installation({}, []))).toEqual({
+    changes: ["+ key acme/web/new: models its project's, limits none"],
+    left: ['key acme/web/old (expired)'],
+    faults: [],
+  })
+})
+
+test('does not confuse names with slashes and paths', () => {
+  const text = 'workspaces: [{ name: acme, projects: [{ name: web/ci }] }, { name: acme/web }]'
+  const { changes } = planChanges(read(text), [], { prune: false, now: noon })
+  expect(new Set(changes.map(({ place }) => place)).size).toBe(changes.length)
+})
+
+test('reports errors in the file by line and field', () => {
+  const faultsOf = (text: string) => {
+    const declaration = readDeclaration('file.yaml', text)
+    return 'faults' in declaration ? declaration.faults : []
+  }
+  expect(faultsOf('workspaces:\n  - name: a\n    limit: {}\n')).toEqual([
+    expect.objectContaining({ where: 'file.yaml:3:5', field: 'workspaces[0].limit' }),
+  ])
+  expect(faultsOf('workspaces:\n  - name: a\n  - name: a\n')).toEqual([
+    { where: 'file.yaml:3:11', field: 'workspaces[1].name', message: 'this name is used twice; give both an id' },
+  ])
+  expect(faultsOf('workspaces: [{ name: a, limits: { spend_per_day: cheap } }]')[0]?.message).toContain('decimal')
+})

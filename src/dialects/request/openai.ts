@@ -1,0 +1,345 @@
+// What the two OpenAI dialects render alike: settings, output format, tools and content parts. They differ in names and
+// nesting, which each states in a Form.
+
+import {
+  type Conversation,
+  type DocumentBlock,
+  type Effort,
+  type ImageBlock,
+  type MediaSource,
+  placeOf,
+  type RawJson,
+  type TextBlock,
+  type Tool,
+  type ToolCallBlock,
+  type ToolResultBlock,
+  type Turn,
+} from '../canonical/conversation.ts'
+import { filledArray, jsonArray, jsonObject, jsonString, type Members } from '../canonical/json.ts'
+import type { TargetRules } from '../canonical/target-rules.ts'
+import { type CacheMarks, warnCacheOptions } from './cache-marks.ts'
+import { refuseAt } from './fields.ts'
+import { refuseMediaUrl } from './media.ts'
+import { functionParameters, isStrictSchema, type SchemaBudget } from './schema.ts'
+import { acceptsSampling, hashedId, renderSampling, type SamplingRow, schemaInstruction } from './settings.ts'
+import {
+  customNames,
+  isForced,
+  offeredTools,
+  refuseGrammar,
+  refuseTooMany,
+  type ToolNames,
+  type ToolOffer,
+} from './tools.ts'
+import type { WarningList } from './warnings.ts'
+
+export interface OpenaiForm {
+  /** Members stand in an object named after the type of a tool or format, instead of beside the type. */
+  readonly isNested: boolean
+  /** `strict` is written even if false, because the provider is strict by default. */
+  readonly writesStrict: boolean
+  readonly endUserName: 'user' | 'safety_identifier'
+  readonly textType: string
+  readonly image: (url: string) => Members
+  /** The parts of a document by value or by URL. */
+  readonly document: (document: DocumentBlock, source: MediaSource, rules: TargetRules, place: string) => Members[]
+  /** Custom tools are accepted as such. */
+  readonly takesCustom: (rules: TargetRules) => boolean
+  /** The choice can be restricted to some tools. */
+  readonly canRestrict: (rules: TargetRules) => boolean
+  readonly grammar: (grammar: RawJson) => RawJson
+  readonly sampling: readonly SamplingRow[]
+}
+
+export interface OpenaiRendering {
+  readonly form: OpenaiForm
+  readonly rules: TargetRules
+  readonly warnings: WarningList
+  readonly names: ToolNames
+  readonly schemas: SchemaBudget
+  readonly marks: CacheMarks
+}
+
+/** An entry with a type, in either nesting. */
+function typed({ isNested }: OpenaiForm, type: string, members: Members, mark: Members = {}): RawJson {
+  if (!isNested) return jsonObject({ type: jsonString(type), ...members, ...mark })
+  return jsonObject({ type: jsonString(type), [type]: jsonObject(members), ...mark })
+}
+
+// Settings.
+
+/** `effort`: the requested one; undefined = none. */
+export function samplingMembers(
+  { sampling }: Conversation,
+  effort: Effort | undefined,
+  { form, rules, warnings }: OpenaiRendering,
+): Members {
+  const isReasoning = effort === undefined ? rules.thinksByDefault === true : effort !== 'none'
+  const isAccepted = acceptsSampling(rules, isReasoning)
+  return renderSampling(sampling, form.sampling, { rules, warnings, isAccepted, temperatureMax: 2 })
+}
+
+/** The members that say who asks, and how to cache and serve the request. */
+export function servingMembers(conversation: Conversation, rendering: OpenaiRendering): Members {
+  return {
+    ...endUserMember(conversation, rendering),
+    prompt_cache_key: jsonString(conversation.promptCacheKey),
+    prompt_cache_options: cacheOptions(conversation, rendering),
+    service_tier: serviceTier(conversation, rendering),
+  }
+}
+
+function endUserMember(conversation: Conversation, { form, rules, warnings }: OpenaiRendering): Members {
+  const { endUserId } = conversation
+  if (endUserId === undefined) return {}
+  if (rules.endUserId === false) {
+    warnings.add('end_user_id_dropped', placeOf(conversation, 'endUserId'))
+    return {}
+  }
+  const name = rules.endUserIdName ?? form.endUserName
+  const most = rules.endUserIdMax ?? (name === 'user' ? 64 : 128)
+  // Email addresses should not be shared.
+  const isSent = endUserId.length <= most && !endUserId.includes('@')
+  return { [name]: jsonString(isSent ? endUserId : hashedId(endUserId, most)) }
+}
+
+/** Hosts with `cache_control` cache only what is marked; others cache implicitly. */
+function cacheOptions(conversation: Conversation, { rules, warnings }: OpenaiRendering): RawJson | undefined {
+  if (rules.cacheStyle === 'breakpoint') return conversation.promptCacheOptions?.written
+  if (rules.cacheStyle !== 'cache-control') warnCacheOptions(conversation, warnings)
+  return undefined
+}
+
+function serviceTier(conversation: Conversation, { rules, warnings }: OpenaiRendering): RawJson | undefined {
+  const { serviceTier: tier } = conversation
+  if (tier === undefined || tier === 'auto') return undefined
+  if (rules.fastTier) return jsonString({ standard: 'default', fast: 'fast', economy: 'flex' }[tier])
+  // Hosts without tiers serve everything as standard, and some refuse the field.
+  if (tier !== 'standard') warnings.add('service_tier_dropped', placeOf(conversation, 'serviceTier'))
+  return undefined
+}
+
+// The output format: native where the target supports it, otherwise requested by instruction, with a warning.
+
+export interface RenderedFormat {
+  readonly format?: RawJson
+  /** Appended to the system prompt. */
+  readonly instruction?: string
+}
+
+export const anyObjectFormat = '{"type":"json_object"}'
+
+export function renderFormat(conversation: Conversation, { form, rules, warnings }: OpenaiRendering): RenderedFormat {
+  const { outputFormat } = conversation
+  if (!outputFormat) return {}
+  const place = placeOf(conversation, 'outputFormat')
+  const way = rules.jsonOutput ?? 'schema'
+  if (outputFormat.kind === 'json-object') {
+    if (way !== 'emulated') return { format: anyObjectFormat }
+    warnings.add('json_object_emulated', place)
+    return { instruction: 'Answer with a single JSON object.' }
+  }
+  if (way !== 'schema') {
+    warnings.add('json_schema_emulated', place)
+    const instruction = schemaInstruction(outputFormat)
+    return way === 'object' ? { format: anyObjectFormat, instruction } : { instruction }
+  }
+  const { name, description, schema, strict } = outputFormat
+  const canBeStrict = isStrictSchema(schema)
+  if (strict && !canBeStrict) warnings.add('strict_dropped', place)
+  return {
+    format: typed(form, 'json_schema', {
+      // A required label without meaning.
+      name: jsonString(name?.replaceAll(/[^A-Za-z0-9_-]/g, '_').slice(0, 64) || 'output'),
+      description: jsonString(description),
+      schema,
+      strict: String((strict ?? true) && canBeStrict),
+    }),
+  }
+}
+
+// Tools and the tool choice.
+
+/** A tool added by the gateway, through which the model gives a JSON answer. */
+export interface HiddenTool {
+  readonly name: string
+  readonly schema: RawJson
+}
+
+const hiddenPurpose = 'Gives the final answer. Call it once, when the answer is complete.'
+
+/** Parameters of a custom tool that is sent as a function: one string. */
+const customToolParameters =
+  '{"type":"object","properties":{"input":{"type":"string"}},"required":["input"],"additionalProperties":false}'
+
+export interface RenderedTools {
+  readonly members: Members
+  /** The caller's names of custom tools sent as functions. */
+  readonly customTools: ReadonlySet<string>
+  readonly singleToolCall: boolean
+}
+
+export function renderTools(
+  conversation: Conversation,
+  { toolsMax, hidden }: { readonly toolsMax?: number | undefined; readonly hidden?: HiddenTool | undefined },
+  rendering: OpenaiRendering,
+): RenderedTools {
+  const { form, rules, warnings } = rendering
+  const offer = offeredTools(conversation, form.canRestrict(rules), warnings)
+  const { tools, choice } = offer
+  refuseTooMany(tools.length + (hidden ? 1 : 0), toolsMax)
+  const rendered = tools.map((tool) => renderTool(tool, rendering))
+  if (hidden) rendered.push(renderHidden(hidden, rendering))
+  const isSingle = conversation.parallelTools === false && tools.length > 0 && choice?.kind !== 'none'
+  const hasFlag = rules.parallelFlag !== false
+  if (isSingle && !hasFlag) warnings.add('parallel_tools_dropped', placeOf(conversation, 'parallelTools'))
+  const toolChoice = hidden ? hiddenChoice(offer, hidden, rendering) : renderChoice(offer, rendering)
+  return {
+    members: {
+      tools: filledArray(rendered),
+      tool_choice: rendered.length === 0 ? undefined : toolChoice,
+      parallel_tool_calls: isSingle && hasFlag ? 'false' : undefined,
+    },
+    customTools: form.takesCustom(rules) ? new Set() : customNames(tools),
+    singleToolCall: isSingle && !hasFlag,
+  }
+}
+
+function renderTool(tool: Tool, rendering: OpenaiRendering): RawJson {
+  const { form, rules, names, marks, warnings } = rendering
+  const name = jsonString(names.sent(tool.name))
+  const mark = Object.fromEntries([marks.memberOf(tool)])
+  if (tool.kind === 'custom') {
+    const description = jsonString(tool.description)
+    if (form.takesCustom(rules)) {
+      const format = tool.grammar === undefined ? undefined : form.grammar(tool.grammar)
+      return typed(form, 'custom', { name, description, format }, mark)
+    }
+    refuseGrammar(tool)
+    const strict = form.writesStrict ? 'false' : undefined
+    return typed(form, 'function', { name, description, parameters: customToolParameters, strict }, mark)
+  }
+  const { parameters, description } = functionParameters(tool, rendering)
+  const isStrict = tool.strict === true && rules.strictTools !== false && isStrictSchema(parameters)
+  if (tool.strict && !isStrict) warnings.add('strict_dropped', `${tool.place ?? '/tools'}/strict`)
+  const strict = isStrict || form.writesStrict ? String(isStrict) : undefined
+  return typed(form, 'function', { name, description: jsonString(description), parameters, strict }, mark)
+}
+
+function renderHidden({ name, schema }: HiddenTool, rendering: OpenaiRendering): RawJson {
+  const tool = { schema, description: hiddenPurpose, place: '/response_format' }
+  const { parameters, description } = functionParameters(tool, rendering)
+  return typed(rendering.form, 'function', {
+    name: jsonString(name),
+    description: jsonString(description),
+    parameters,
+  })
+}
+
+function renderChoice({ tools, choice }: ToolOffer, rendering: OpenaiRendering): RawJson | undefined {
+  if (choice === undefined) return undefined
+  const isRelaxed = isForced(choice) && rendering.rules.forcedToolChoice === false
+  if (isRelaxed) rendering.warnings.add('tool_choice_relaxed', '/tool_choice')
+  if (choice.kind === 'allowed') {
+    return typed(rendering.form, 'allowed_tools', {
+      mode: choice.force && !isRelaxed ? '"required"' : '"auto"',
+      tools: jsonArray(choice.names.map((name) => namedTool(name, tools, rendering))),
+    })
+  }
+  if (isRelaxed) return '"auto"'
+  return choice.kind === 'named' ? namedTool(choice.name, tools, rendering) : jsonString(choice.kind)
+}
+
+/** The answer must come through the hidden tool; the caller's tools stay callable as requested. */
+function hiddenChoice({ tools, choice }: ToolOffer, hidden: HiddenTool, rendering: OpenaiRendering): RawJson {
+  if (choice?.kind === 'named') return namedTool(choice.name, tools, rendering)
+  if (tools.length > 0 && choice?.kind !== 'none') return '"required"'
+  return typed(rendering.form, 'function', { name: jsonString(hidden.name) })
+}
+
+function namedTool(name: string, tools: readonly Tool[], { form, rules, names }: OpenaiRendering): RawJson {
+  const isCustom = form.takesCustom(rules) && customNames(tools).has(name)
+  return typed(form, isCustom ? 'custom' : 'function', { name: jsonString(names.sent(name)) })
+}
+
+// Calls and results.
+
+/** The dialects have no field for a failed call. */
+export const errorMark = '[tool error] '
+
+/** The arguments as the model wrote them, except that not every host can parse empty ones. */
+export function argumentText(call: ToolCallBlock): string {
+  if (call.custom) return jsonObject({ input: jsonString(call.arguments) })
+  return call.arguments.trim() === '' ? '{}' : call.arguments
+}
+
+/** Media of a result, for a user message, after a label with the call they belong to. */
+export function mediaOutside(media: readonly ContentBlock[], callId: string, render: RenderPart): RawJson[] {
+  if (media.length === 0) return []
+  return [render({ kind: 'text', text: `From the result of tool call ${callId}:` }), ...media.map(render)].flat()
+}
+
+type RenderPart = (block: ContentBlock) => RawJson[]
+
+// Content blocks as parts, in any position.
+
+export type ContentBlock = TextBlock | ImageBlock | DocumentBlock
+
+/** Hosts refuse empty text. */
+export function isFilled(block: ContentBlock): boolean {
+  return block.kind !== 'text' || block.text !== ''
+}
+
+/** The text of a block; undefined for media. */
+export function textIn(block: ContentBlock): string | undefined {
+  if (block.kind === 'text') return block.text
+  if (block.kind === 'image' || block.source.kind !== 'text') return undefined
+  return [block.title, block.source.text, block.context].filter((line) => line !== undefined).join('\n\n')
+}
+
+/** `ended`: everything that ends with this block and may be marked, such as the result whose last part it is. */
+export function renderParts(
+  block: ContentBlock,
+  rendering: OpenaiRendering,
+  place: string,
+  ended: readonly (ContentBlock | ToolResultBlock)[] = [block],
+): RawJson[] {
+  const parts = partsOf(block, rendering, place)
+  // A mark covers the whole block, so it goes on its last part.
+  const mark = Object.fromEntries([rendering.marks.memberOf(...ended)])
+  return parts.map((part, i) => jsonObject(i === parts.length - 1 ? { ...part, ...mark } : part))
+}
+
+function partsOf(block: ContentBlock, { form, rules }: OpenaiRendering, place: string): Members[] {
+  const text = textIn(block)
+  if (text !== undefined) return [textMembers(text, form)]
+  if (block.kind === 'image') {
+    if (rules.images === false) return refuseAt(place, 'This model does not take images.')
+    refuseMediaUrl(block.source, rules, place)
+    return [form.image(block.source.kind === 'url' ? block.source.url : dataUrl(block.source))]
+  }
+  return form.document(block as DocumentBlock, (block as DocumentBlock).source as MediaSource, rules, place)
+}
+
+export function textMembers(text: string, { textType }: Pick<OpenaiForm, 'textType'>): Members {
+  return { type: jsonString(textType), text: jsonString(text) }
+}
+
+export function dataUrl({ mediaType, base64 }: { readonly mediaType: string; readonly base64: string }): string {
+  return `data:${mediaType};base64,${base64}`
+}
+
+export function joinedText(blocks: readonly TextBlock[]): string {
+  return blocks
+    .map(({ text }) => text)
+    .filter((text) => text !== '')
+    .join('\n\n')
+}
+
+export function turnPlace(turn: Turn | undefined): string {
+  return turn?.place ?? '/messages'
+}
+
+export function message(role: string, content: RawJson): RawJson {
+  return jsonObject({ role: jsonString(role), content })
+}

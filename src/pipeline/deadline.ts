@@ -1,0 +1,358 @@
+// Deadlines: one shared timer, the time limits of an attempt, pauses between attempts, and when a stream's headers are
+// sent early.
+
+import type { RouteTimeouts } from '../catalog/model.ts'
+import type { ProviderFault } from '../dialects/canonical/faults.ts'
+import type { Envelope } from '../dialects/canonical/translation.ts'
+import type { Clock } from '../kernel/clock.ts'
+import type { ConnectionWatch } from '../providers/provider.ts'
+import type { Candidate } from '../routing/candidate.ts'
+import { type AttemptFault, attemptFault } from '../routing/fault.ts'
+import type { Health } from '../routing/health/health.ts'
+import type { AttemptRecord } from '../telemetry/request-record.ts'
+import type { GatewayRequest } from './request.ts'
+
+// ── The ticker ──
+
+export interface Watched {
+  /** The index in the ticker's list, -1 while not watched. Only the ticker writes it. */
+  seat: number
+  tick(monotonicMs: number): void
+  /** The gateway is stopping and waits no longer. */
+  expire?(): void
+}
+
+/**
+ * One timer for the deadlines of all running requests. With a timer each, thousands of streams would arm and clear one
+ * for every event; here each only notes when it last saw one and is checked ten times a second.
+ */
+export interface Ticker {
+  /** The time of the last tick or `watch`: precise enough for everything that ticks decide, and free to read. */
+  readonly nowMs: number
+  watch(watched: Watched): void
+  unwatch(watched: Watched): void
+  /** Ends everything that is still running. */
+  expireAll(): void
+  /** Stops the timer and ends everything that is still running. */
+  close(): void
+}
+
+const tickMs = 100
+/** A tick this late means that the whole process was paused: data that arrived meanwhile is still unread. */
+const pausedMs = 1_000
+
+/** `onDefect`: an error in one tick must not stop the others. */
+export function createTicker(clock: Clock, onDefect: (error: unknown) => void): Ticker {
+  // A list whose last entry fills a freed seat. A set would hash every request and be rescanned by every collection.
+  const all: Watched[] = []
+  let tickedMs = clock.monotonicMs()
+  let nowMs = tickedMs
+  let isSkipping = false
+  const timer = setInterval(() => {
+    const passedMs = clock.monotonicMs() - tickedMs
+    nowMs = tickedMs += passedMs
+    // After a pause, skip one tick so that waiting data is read before silence is judged.
+    isSkipping = passedMs > pausedMs && !isSkipping
+    if (isSkipping) return
+    // Backwards: one that unwatches during its tick is replaced by the last, which has been ticked already.
+    for (let seat = all.length - 1; seat >= 0; seat--) {
+      try {
+        all[seat]?.tick(nowMs)
+      } catch (error) {
+        onDefect(error)
+      }
+    }
+  }, tickMs)
+  timer.unref()
+  const expireAll = () => {
+    for (const watched of [...all]) watched.expire?.()
+  }
+  return {
+    get nowMs() {
+      return nowMs
+    },
+    watch(watched) {
+      nowMs = clock.monotonicMs()
+      watched.seat = all.length
+      all.push(watched)
+    },
+    unwatch(watched) {
+      const { seat } = watched
+      if (seat < 0) return
+      watched.seat = -1
+      const last = all.pop()
+      if (last === undefined || last === watched) return
+      last.seat = seat
+      all[seat] = last
+    },
+    expireAll,
+    close() {
+      clearInterval(timer)
+      expireAll()
+    },
+  }
+}
+
+// ── Limits of one attempt ──
+
+/** The total time of a request whose route sets none. */
+export function defaultTotalMs({ stream }: Pick<Envelope, 'stream'>): number {
+  return stream ? 900_000 : 600_000
+}
+
+/**
+ * For the first event of the last route. A local model may take minutes for a long prompt, and no other route is left
+ * that could answer sooner. Together with a silence in mid-answer it fits into the 15 minutes of a stream.
+ */
+const firstEventMaxMs = 600_000
+/**
+ * For silence in mid-answer, of the connection and of the answer itself. Hosts that buffer tool arguments pause for
+ * minutes, and after content no other route can take over.
+ */
+const silenceMaxMs = 300_000
+
+/** How long an attempt may take. Its clock starts with the attempt; the request's deadline is shared by all attempts. */
+export interface AttemptLimits {
+  /** The route's own limits. */
+  readonly timeouts: RouteTimeouts
+  /** The route's total, or what is left of the request's deadline where that is less. */
+  readonly totalMs: number
+}
+
+export function attemptLimits(
+  { envelope, model, record }: Pick<GatewayRequest, 'envelope' | 'model' | 'record'>,
+  { route, key }: Candidate,
+  health: Pick<Health, 'firstEventLimitMs'>,
+  isLast: boolean,
+): AttemptLimits {
+  // A reasoning model may be silent for minutes before its first event.
+  const kind = model.tags.includes('reasoning') ? 'reasoning' : 'ordinary'
+  const defaultMs = defaultTotalMs(envelope)
+  const { connectMs, firstEventMs, idleMs, contentIdleMs, totalMs = defaultMs } = route.timeouts
+  // A route with more than the default time extends the request's deadline too.
+  const leftMs = Math.max(defaultMs, totalMs) - spentMs(record.attempts)
+  return {
+    timeouts: {
+      connectMs: connectMs ?? 3_000,
+      firstEventMs: firstEventMs ?? (isLast ? firstEventMaxMs : health.firstEventLimitMs(key, kind)),
+      idleMs: idleMs ?? silenceMaxMs,
+      contentIdleMs: contentIdleMs ?? silenceMaxMs,
+      totalMs,
+    },
+    totalMs: Math.min(totalMs, leftMs),
+  }
+}
+
+/** Time until the answer must begin. Without a stream upstream, some hosts hold back even the headers until the end. */
+export function firstAnswerMs({ timeouts, totalMs }: AttemptLimits, streamsUpstream: boolean): number {
+  return streamsUpstream ? Math.min(timeouts.firstEventMs, totalMs) : totalMs
+}
+
+/** A timeout by the request's deadline, which earlier attempts used up, is not the route's fault. */
+export function explainTimeout(
+  fault: AttemptFault,
+  tookMs: number,
+  { timeouts, totalMs }: AttemptLimits,
+): AttemptFault {
+  const isRequestDeadline = totalMs < timeouts.totalMs && tookMs >= totalMs
+  return fault.class === 'timed out' && isRequestDeadline ? attemptFault('had too little time') : fault
+}
+
+/** From the start of the first attempt to the end of the last, so that parallel attempts count once. */
+function spentMs(attempts: readonly AttemptRecord[]): number {
+  if (attempts.length === 0) return 0
+  let firstMs = Number.POSITIVE_INFINITY
+  let lastMs = 0
+  for (const { startMs = 0, ms } of attempts) {
+    firstMs = Math.min(firstMs, startMs)
+    lastMs = Math.max(lastMs, startMs + ms)
+  }
+  return lastMs - firstMs
+}
+
+// ── Ending an attempt ──
+
+/** Well below every limit on silent connections. */
+const keepOpenAfterMs = 5_000
+
+/** The client that waits for an attempt. */
+export interface WaitingClient {
+  readonly clientGone: AbortSignal
+  readonly connection: { keepOpen(): void }
+}
+
+function abortOf(controller: AbortController): () => void {
+  return () => controller.abort()
+}
+
+/**
+ * Ends an attempt when its time is up, no connection is made, the client has gone, another route has answered, or the
+ * gateway shuts down. It remembers which, so that only real faults are blamed on the provider.
+ */
+export class AttemptDeadline implements Watched, ConnectionWatch {
+  seat = -1
+  readonly #controller = new AbortController()
+  /** An open stream keeps this function and, through it, nothing else of the attempt. */
+  readonly abort = abortOf(this.#controller)
+  #idleMs = Number.POSITIVE_INFINITY
+  /** Start of the current silence; set at the first tick after data. */
+  #silentSinceMs: number | undefined
+  #endedBy: 'timeout' | 'connect timeout' | 'shutdown' | undefined
+  #isConnecting = false
+  /** Set at the first tick after the connection attempt began. */
+  #connectingSinceMs: number | undefined
+
+  /** `lost` aborts when another route has answered. */
+  constructor(
+    private readonly startedMs: number,
+    private limitMs: number,
+    private readonly client: WaitingClient,
+    private readonly lost?: AbortSignal,
+    private readonly connectMs = Number.POSITIVE_INFINITY,
+  ) {
+    lost?.addEventListener('abort', this.abort)
+    if (client.clientGone.aborted) this.abort()
+    else client.clientGone.addEventListener('abort', this.abort)
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal
+  }
+
+  tick(monotonicMs: number): void {
+    const tookMs = monotonicMs - this.startedMs
+    if (tookMs > keepOpenAfterMs) this.client.connection.keepOpen()
+    this.#silentSinceMs ??= monotonicMs
+    if (tookMs >= this.limitMs || monotonicMs - this.#silentSinceMs > this.#idleMs) this.#endBy('timeout')
+    if (!this.#isConnecting) return
+    this.#connectingSinceMs ??= monotonicMs
+    if (monotonicMs - this.#connectingSinceMs >= this.connectMs) this.#endBy('connect timeout')
+  }
+
+  connecting(): void {
+    this.#isConnecting = true
+  }
+
+  connected(): void {
+    this.#isConnecting = false
+  }
+
+  /** A part of the answer arrived and more is expected: from now on the idle and total limits apply. */
+  gotBytes({ timeouts, totalMs }: AttemptLimits): void {
+    this.#silentSinceMs = undefined
+    this.#idleMs = timeouts.idleMs
+    this.limitMs = totalMs
+  }
+
+  /** Shortens the remaining time to `leftMs`. */
+  shortenTo(leftMs: number, monotonicMs: number): void {
+    this.limitMs = Math.min(this.limitMs, monotonicMs - this.startedMs + leftMs)
+  }
+
+  expire(): void {
+    this.#endBy('shutdown')
+  }
+
+  /** The fault: why the attempt was aborted, or `seen` on the wire if it was not. */
+  fault(seen: 'unreachable' | 'broken' | 'garbled', said?: ProviderFault): AttemptFault {
+    const notNeeded = this.#notNeeded()
+    if (notNeeded) return notNeeded
+    if (this.#endedBy === 'connect timeout') return attemptFault('unreachable')
+    return this.#endedBy === 'timeout' ? attemptFault('timed out') : attemptFault(seen, said)
+  }
+
+  /** The fault of an attempt that was aborted for a reason other than the provider's behaviour. */
+  abortedByUs(): AttemptFault | undefined {
+    return this.#controller.signal.aborted ? this.#notNeeded() : undefined
+  }
+
+  /** The attempt is over; from here on the holder of the open stream watches the client. */
+  end(): void {
+    this.lost?.removeEventListener('abort', this.abort)
+    this.client.clientGone.removeEventListener('abort', this.abort)
+  }
+
+  #notNeeded(): AttemptFault | undefined {
+    if (this.lost?.aborted) return attemptFault('superseded')
+    if (this.client.clientGone.aborted) return attemptFault('client left')
+    return this.#endedBy === 'shutdown' ? attemptFault('shut down') : undefined
+  }
+
+  #endBy(reason: 'timeout' | 'connect timeout' | 'shutdown'): void {
+    if (this.#controller.signal.aborted) return
+    this.#endedBy = reason
+    this.#controller.abort()
+  }
+}
+
+/** Waits between two attempts. Returns a fault when the client leaves or the gateway shuts down before the end. */
+export async function pauseBetweenAttempts(
+  milliseconds: number,
+  { clientGone, connection }: WaitingClient,
+  ticker: Ticker,
+): Promise<AttemptFault | undefined> {
+  const over = Promise.withResolvers<AttemptFault | undefined>()
+  const watched: Watched = {
+    seat: -1,
+    tick(nowMs) {
+      connection.keepOpen()
+      if (clientGone.aborted) over.resolve(attemptFault('client left'))
+      else if (nowMs >= untilMs) over.resolve(undefined)
+    },
+    expire: () => over.resolve(attemptFault('shut down')),
+  }
+  ticker.watch(watched)
+  const untilMs = ticker.nowMs + milliseconds
+  try {
+    return await over.promise
+  } finally {
+    ticker.unwatch(watched)
+  }
+}
+
+// ── Early headers ──
+
+/** Well before the first proxies time out. */
+const earlyHeadersMaxMs = 10_000
+/** The share of the client's timeout that is used; the rest covers the network. */
+const clientTimeoutShare = 0.8
+
+/**
+ * In seconds. The JavaScript clients send the first; openai for Python 2.54 and 3.49 only the second; anthropic for
+ * Python 1.17 and 2.8 both, the first often as `NOT_GIVEN` (2026-11).
+ */
+const timeoutHeaders = ['x-stainless-timeout', 'x-stainless-read-timeout'] as const
+
+/**
+ * How long a stream may produce nothing before its headers are sent. Clients give up on a silent server; once they have
+ * headers, they wait as long as keep-alives arrive.
+ */
+export function earlyHeadersMs(headers: Headers): number {
+  return Math.min(earlyHeadersMaxMs, clientTimeoutMs(headers) ?? earlyHeadersMaxMs)
+}
+
+/** How long the client waits for headers, less a share for the network; undefined = it does not say. The shortest counts. */
+export function clientTimeoutMs(headers: Headers): number | undefined {
+  let shortestMs: number | undefined
+  for (const name of timeoutHeaders) {
+    const timeoutMs = Number(headers.get(name) ?? Number.NaN) * 1000
+    if (timeoutMs > 0) shortestMs = Math.min(shortestMs ?? Number.POSITIVE_INFINITY, timeoutMs * clientTimeoutShare)
+  }
+  return shortestMs
+}
+
+/** The promise's value, or `not yet` at the deadline. */
+export async function before<Value>(
+  deadlineMs: number,
+  promise: Promise<Value>,
+  ticker: Ticker,
+): Promise<Value | 'not yet'> {
+  const late = Promise.withResolvers<'not yet'>()
+  const watched: Watched = { seat: -1, tick: (nowMs) => (nowMs >= deadlineMs ? late.resolve('not yet') : undefined) }
+  ticker.watch(watched)
+  try {
+    return await Promise.race([promise, late.promise])
+  } finally {
+    ticker.unwatch(watched)
+  }
+}

@@ -1,0 +1,512 @@
+import { describe, expect, test } from 'bun:test'
+import fc from 'fast-check'
+import { conversation, user } from '../../test/parts/translation.ts'
+import { createPrice, priceUsage } from '../catalog/price.ts'
+import { anthropicMessages } from '../dialects/anthropic-messages/index.ts'
+import type { Conversation } from '../dialects/canonical/conversation.ts'
+import { openaiChat } from '../dialects/openai-chat/index.ts'
+import { Failure } from '../kernel/failure.ts'
+import type { Nano, Pico } from '../kernel/money.ts'
+import type { Usage } from '../kernel/usage.ts'
+import {
+  audioTokens,
+  boundedInputTokens,
+  countTokens,
+  countTokensInChunks,
+  expectedInputTokens,
+  type HoldFacts,
+  hasCacheMark,
+  holdAmount,
+  holdsWithin,
+  InputRatios,
+  maxReportedInput,
+  mayHaveAudio,
+  mayNameRegion,
+  requiredFree,
+  smallestHold,
+} from './estimate.ts'
+
+const encode = (value: unknown): Uint8Array<ArrayBuffer> => new TextEncoder().encode(JSON.stringify(value))
+
+/** A chat body with this content, and what is read of it. */
+function chatBody(content: unknown) {
+  return parsed(openaiChat, { model: 'a/b', messages: [{ role: 'user', content }] })
+}
+
+function messagesBody(content: unknown, more: object = {}) {
+  return parsed(anthropicMessages, { model: 'a/b', max_tokens: 9, messages: [{ role: 'user', content }], ...more })
+}
+
+function parsed(dialect: typeof openaiChat, value: object): { body: Uint8Array; conversation: Conversation } {
+  const body = encode(value)
+  const envelope = dialect.readEnvelope(body, new Headers({ 'anthropic-version': '2023-06-01' }))
+  if (envelope instanceof Failure) throw new Error(envelope.message)
+  const request = dialect.translation.parseRequest(envelope)
+  if (request instanceof Failure) throw new Error(request.message)
+  return { body, conversation: request.conversation }
+}
+
+const unknownContext = { contextTokens: undefined }
+const strict = ({ body, conversation }: { body: Uint8Array; conversation: Conversation }): number =>
+  boundedInputTokens(body, conversation, unknownContext)
+
+/** Forty thousand characters that begin like a picture. */
+const base64 = `iVBORw0KGgo${'A'.repeat(39_989)}`
+const pictures = {
+  'a picture on the chat surface': () =>
+    chatBody([{ type: 'image_url', image_url: { url: `data:image/png;base64,${base64}` } }]),
+  'a picture on the message surface': () =>
+    messagesBody([{ type: 'image', source: { type: 'base64', media_type: 'image/png', data: base64 } }]),
+}
+
+const rough = ({ body, conversation }: { body: Uint8Array; conversation: Conversation }): number =>
+  expectedInputTokens(body, 1, () => conversation, unknownContext)
+
+describe('roughly', () => {
+  const unread = (): never => {
+    throw new Error('nobody should read it')
+  }
+
+  test('four bytes are a token, times what the model makes of it; nothing is read for that', () => {
+    const plain = { ...chatBody('hi'), body: new Uint8Array(1001) }
+    expect(expectedInputTokens(new Uint8Array(1000), 1, unread, unknownContext)).toBe(250)
+    expect(expectedInputTokens(plain.body, 1.5, unread, unknownContext)).toBe(376)
+    expect(expectedInputTokens(plain.body, 1.5, unread, { contextTokens: 300 })).toBe(300)
+  })
+
+  test('tools with a parameter that is called url are no reason to read it', () => {
+    const schema = { type: 'object', properties: { url: { type: 'string' } }, required: ['url'] }
+    const { body } = messagesBody('hi', { tools: [{ name: 'fetch', input_schema: schema }] })
+    expect(expectedInputTokens(body, 1, unread, unknownContext)).toBe(Math.ceil(body.length / 4))
+  })
+
+  test.each(Object.entries(pictures))('%s counts as one, whatever its size', (_, make) => {
+    const asked = make()
+    expect(rough(asked)).toBe(Math.ceil((asked.body.length - base64.length) / 4) + 5000)
+  })
+
+  test('a document counts by its size', () => {
+    const source = { type: 'base64', media_type: 'application/pdf', data: base64 }
+    const asked = messagesBody([{ type: 'document', source }])
+    expect(rough(asked)).toBe(Math.ceil((asked.body.length - base64.length) / 4) + 4000)
+  })
+
+  test('sound counts by its length, with room for models that hear more in it', () => {
+    const sound = `UklGR${'A'.repeat(1_999_995)}`
+    const asked = chatBody([{ type: 'input_audio', input_audio: { data: sound, format: 'wav' } }])
+    // A token for about a thousand bytes, which are four thirds as many characters: 1,500 of two million, times four.
+    expect(rough(asked)).toBe(Math.ceil((asked.body.length - sound.length) / 4) + 4 * 1500)
+  })
+
+  test('something may be heard in sound, in films and in what nobody knows, and in nothing else', () => {
+    const data = (media_type: string) => ({ type: 'document', source: { type: 'base64', media_type, data: base64 } })
+    const heard = (asked: { conversation: Conversation }) => mayHaveAudio(asked.conversation)
+    expect(heard(chatBody([{ type: 'input_audio', input_audio: { data: 'UklGRAAA', format: 'wav' } }]))).toBe(true)
+    const url = 'https://documents.test/1'
+    expect(heard(messagesBody([{ type: 'document', source: { type: 'url', url } }]))).toBe(true)
+    expect(mayHaveAudio(undefined)).toBe(true)
+    expect(heard(messagesBody([data('application/pdf')]))).toBe(false)
+    expect(heard(messagesBody([{ type: 'image', source: { type: 'url', url } }]))).toBe(true)
+    expect(heard(messagesBody('hi'))).toBe(false)
+    const film = { kind: 'document', source: { kind: 'data', mediaType: 'video/mp4', base64 } }
+    const turns = [{ role: 'user', blocks: [film] }]
+    expect(mayHaveAudio({ ...messagesBody('hi').conversation, turns } as unknown as Conversation)).toBe(true)
+  })
+
+  test('a picture and a document by address count as the most they may be', () => {
+    const url = 'https://pictures.test/a'
+    const picture = messagesBody([{ type: 'image', source: { type: 'url', url } }])
+    expect(rough(picture)).toBe(Math.ceil(picture.body.length / 4) + 5000)
+    const chat = chatBody([{ type: 'image_url', image_url: { url } }])
+    expect(rough(chat)).toBe(Math.ceil(chat.body.length / 4) + 5000)
+    const document = messagesBody([{ type: 'document', source: { type: 'url', url } }])
+    expect(rough(document)).toBe(Math.ceil(document.body.length / 4) + 300_000)
+  })
+
+  test('text that looks like a picture is text', () => {
+    const prose = `data:image/png;base64,${'all about the case '.repeat(2000)}`
+    for (const asked of [chatBody(prose), messagesBody([{ type: 'text', text: prose }])]) {
+      expect(rough(asked)).toBe(Math.ceil(asked.body.length / 4))
+    }
+    const call = { type: 'tool_use', id: 't', name: 'n', input: { type: 'base64', data: prose } }
+    const turns = [
+      { role: 'user', content: 'hi' },
+      { role: 'assistant', content: [call] },
+    ]
+    const results = { role: 'user', content: [{ type: 'tool_result', tool_use_id: 't', content: 'ok' }] }
+    const asked = parsed(anthropicMessages, { model: 'a/b', max_tokens: 9, messages: [...turns, results] })
+    expect(rough(asked)).toBe(Math.ceil(asked.body.length / 4))
+  })
+
+  test('a name that is written with escapes hides nothing', () => {
+    const asked = messagesBody([{ type: 'document', source: { type: 'url', url: 'https://papers.test/a' } }])
+    const text = new TextDecoder().decode(asked.body).replace('"type":"url"', '"type":"u\\u0072l"')
+    const hidden = new TextEncoder().encode(text)
+    expect(expectedInputTokens(hidden, 1, () => asked.conversation, unknownContext)).toBe(
+      Math.ceil(hidden.length / 4) + 300_000,
+    )
+    // Letters beyond ASCII are often written so, and are no reason to read it.
+    const accents = new TextEncoder().encode('{"content":"caf\\u00e9 \\u001b"}')
+    expect(expectedInputTokens(accents, 1, unread, unknownContext)).toBe(Math.ceil(accents.length / 4))
+  })
+
+  test('what other dialects cannot carry adds nothing to the input by that', () => {
+    const asked = parsed(openaiChat, {
+      model: 'a/b',
+      logprobs: true,
+      n: 2,
+      messages: [{ role: 'user', content: 'what is base64 in report_2024.csv?' }],
+    })
+    expect(expectedInputTokens(asked.body, 1, () => asked.conversation, { contextTokens: 200_000 })).toBe(
+      Math.ceil(asked.body.length / 4),
+    )
+  })
+
+  test('a body that would take long to read counts as all that fits, unread', () => {
+    const body = Buffer.concat([Buffer.from('"base64"'), Buffer.alloc(9_000_000, 'a')])
+    expect(expectedInputTokens(body, 1, unread, { contextTokens: 200_000 })).toBe(200_000)
+  })
+
+  test('what only the provider can read counts as all that fits', () => {
+    const search = messagesBody('hi', { tools: [{ type: 'web_search_20250305', name: 'web_search' }] })
+    expect(expectedInputTokens(search.body, 1, () => search.conversation, { contextTokens: 200_000 })).toBe(200_000)
+    expect(expectedInputTokens(search.body, 1, () => undefined, unknownContext)).toBe(search.body.length + 1024)
+  })
+})
+
+describe('strictly', () => {
+  test('a byte is a token, and there is something around it', () => {
+    const asked = chatBody('hi')
+    expect(strict(asked)).toBe(asked.body.length + 1024)
+  })
+
+  test.each(Object.entries(pictures))('%s counts as one', (_, make) => {
+    const asked = make()
+    expect(strict(asked)).toBe(asked.body.length - base64.length + 1024 + 5000)
+  })
+
+  test('a picture inside a tool result counts as one', () => {
+    const content = [{ type: 'image', source: { type: 'base64', media_type: 'image/png', data: base64 } }]
+    const asked = parsed(anthropicMessages, {
+      model: 'a/b',
+      max_tokens: 9,
+      messages: [
+        { role: 'user', content: 'look' },
+        { role: 'assistant', content: [{ type: 'tool_use', id: 'toolu_1', name: 'look', input: {} }] },
+        { role: 'user', content: [{ type: 'tool_result', tool_use_id: 'toolu_1', content }] },
+      ],
+      tools: [{ name: 'look', input_schema: { type: 'object' } }],
+    })
+    expect(strict(asked)).toBe(asked.body.length - base64.length + 1024 + 5000)
+  })
+
+  test('a picture at an address counts like any other', () => {
+    const asked = chatBody([{ type: 'image_url', image_url: { url: 'https://pictures.test/1.png' } }])
+    expect(strict(asked)).toBe(asked.body.length + 1024 + 5000)
+  })
+
+  test('a document at an address may be the largest there is', () => {
+    const asked = messagesBody([{ type: 'document', source: { type: 'url', url: 'https://documents.test/1.pdf' } }])
+    expect(strict(asked)).toBe(asked.body.length + 1024 + 300_000)
+  })
+
+  test('text in the guise of a picture is text', () => {
+    const guises = [
+      chatBody(`data:image/png;base64,${base64}`),
+      messagesBody([
+        { type: 'text', text: 'base64' },
+        { type: 'text', text: base64 },
+      ]),
+      messagesBody([{ type: 'text', text: `"type":"base64","data":"${base64}"` }]),
+    ]
+    for (const asked of guises) expect(strict(asked)).toBe(asked.body.length + 1024)
+  })
+
+  test('no prompt is larger than what the model takes', () => {
+    const { body, conversation } = chatBody('x'.repeat(5000))
+    expect(boundedInputTokens(body, conversation, { contextTokens: 2000 })).toBe(2000)
+  })
+
+  test('what only its provider can read may be anything that fits', () => {
+    const tools = [{ type: 'web_search_20250305', name: 'web_search' }]
+    const { body, conversation } = messagesBody('hi', { tools })
+    expect(boundedInputTokens(body, conversation, { contextTokens: 200_000 })).toBe(200_000)
+    expect(boundedInputTokens(body, undefined, { contextTokens: 200_000 })).toBe(200_000)
+    expect(boundedInputTokens(body, undefined, unknownContext)).toBe(body.length + 1024)
+  })
+})
+
+test('a cache mark is seen wherever it stands', () => {
+  expect(hasCacheMark(encode({ system: [{ type: 'text', text: 'x', cache_control: { type: 'ephemeral' } }] }))).toBe(
+    true,
+  )
+  // As no writer of JSON spells it, and as one that is careful with HTML spells what is text.
+  expect(hasCacheMark(new TextEncoder().encode('{"cache\\u005fcontrol":{}}'))).toBe(true)
+  expect(hasCacheMark(new TextEncoder().encode('{"\\u0063ache_control":{}}'))).toBe(true)
+  expect(hasCacheMark(new TextEncoder().encode('{"system":"\\u003cb\\u003e \\u0026 \\u00e4"}'))).toBe(false)
+  expect(hasCacheMark(encode({ system: 'x' }))).toBe(false)
+})
+
+test('a place for the work is found, however it is written', () => {
+  expect(mayNameRegion(encode({ inference_geo: 'us' }))).toBe(true)
+  expect(mayNameRegion(new TextEncoder().encode('{"inference\\u005fgeo":"us"}'))).toBe(true)
+  expect(mayNameRegion(encode({ system: 'x' }))).toBe(false)
+})
+
+describe('the most that a provider can report', () => {
+  type Parsed = { readonly body: Uint8Array; readonly conversation: Conversation }
+  const most = ({ body, conversation }: Parsed, contextTokens?: number): number =>
+    maxReportedInput(body, () => conversation, { contextTokens })
+  const added = 4_096
+
+  test('is one token for each byte and what providers add, within the context window', () => {
+    const plain = chatBody('hi')
+    expect(most(plain)).toBe(plain.body.length + added)
+    expect(most(plain, 1000)).toBe(1000)
+  })
+
+  test.each(Object.entries(pictures))('is 40,000 tokens and not its bytes for %s', (_, make) => {
+    const picture = make()
+    expect(most(picture)).toBe(picture.body.length - base64.length + 40_000 + added)
+  })
+
+  test('is 40,000 tokens for a picture at an address', () => {
+    const picture = chatBody([{ type: 'image_url', image_url: { url: 'https://pictures.test/a.png' } }])
+    expect(most(picture)).toBe(picture.body.length + 40_000 + added)
+  })
+
+  test('is 300,000 tokens for a small document, and the context window for one at an address', () => {
+    const source = { type: 'base64', media_type: 'application/pdf', data: 'JVBERi0x' }
+    const small = messagesBody([{ type: 'document', source }])
+    expect(most(small)).toBe(small.body.length - 8 + 300_000 + added)
+    const distant = messagesBody([{ type: 'document', source: { type: 'url', url: 'https://docs.test/a.pdf' } }])
+    expect(most(distant, 200_000)).toBe(200_000)
+    expect(most(distant)).toBe(1_048_576)
+  })
+
+  test('is the context window where a tool of the provider reads', () => {
+    const tools = [{ type: 'web_search_20250305', name: 'web_search' }]
+    expect(most(messagesBody('hi', { tools }), 200_000)).toBe(200_000)
+  })
+})
+
+/** A thousand tokens at four bytes each. */
+const bodyBytes = 4000
+
+function usage(inputTokens: number, source: Usage['source'] = 'reported'): Usage {
+  return { inputTokens, cacheReadTokens: 0, cacheWriteTokens: 0, cacheWriteLongTokens: 0, outputTokens: 1, source }
+}
+
+test('a model of which nothing is known gets half as much again', () => {
+  expect(new InputRatios().of('a/b')).toBe(1.5)
+})
+
+test('a prompt that came out larger is expected at once, of this model only', () => {
+  const ratios = new InputRatios()
+  ratios.learn('a/b', bodyBytes, usage(2000))
+  expect(ratios.of('a/b')).toBe(2)
+  expect(ratios.of('a/c')).toBe(1.5)
+})
+
+test('what comes out smaller is believed slowly, and never below four bytes a token', () => {
+  const ratios = new InputRatios()
+  ratios.learn('a/b', bodyBytes, usage(500))
+  // 1.5 × 0.999 + 0.5 × 0.001
+  expect(ratios.of('a/b')).toBeCloseTo(1.499, 6)
+  for (let i = 0; i < 20_000; i++) ratios.learn('a/b', bodyBytes, usage(500))
+  expect(ratios.of('a/b')).toBe(1)
+})
+
+test('what was read from a cache is input too', () => {
+  const ratios = new InputRatios()
+  ratios.learn('a/b', bodyBytes, { ...usage(500), cacheReadTokens: 1500 })
+  expect(ratios.of('a/b')).toBe(2)
+})
+
+test('nothing is learned from an estimate, from a small body or one with pictures, or beyond reason', () => {
+  const ratios = new InputRatios()
+  ratios.learn('a/b', bodyBytes, usage(3000, 'estimated'))
+  ratios.learn('a/b', 1000, usage(3000))
+  const hasMedia = true
+  ratios.learn('a/b', bodyBytes, usage(3000), hasMedia)
+  expect(ratios.of('a/b')).toBe(1.5)
+  ratios.learn('a/b', bodyBytes, usage(900_000))
+  expect(ratios.of('a/b')).toBe(4)
+})
+
+test('an input that was counted is learned from, also where the answer ended early', () => {
+  const ratios = new InputRatios()
+  ratios.learn('a/b', bodyBytes, { ...usage(2000, 'estimated'), inputReported: true })
+  expect(ratios.of('a/b')).toBe(2)
+})
+
+test('nothing is learned from hosts that begin with zeros', () => {
+  const ratios = new InputRatios()
+  ratios.learn('a/b', bodyBytes, usage(0))
+  expect(ratios.of('a/b')).toBe(1.5)
+})
+
+/** Ten seconds, at this many bytes each. */
+const tenSeconds = (bytesPerSecond: number) => Math.ceil((bytesPerSecond * 10 * 4) / 3)
+
+test.each([
+  ['audio/wav', 32_000],
+  ['audio/aiff', 32_000],
+  ['audio/mp3', 16_000],
+  ['audio/mpeg', 16_000],
+  ['audio/ogg', 4_000],
+  ['audio/of-tomorrow', 4_000],
+])('ten seconds of %s are about 320 tokens', (mediaType, bytesPerSecond) => {
+  const tokens = audioTokens(mediaType, tenSeconds(bytesPerSecond))
+  expect(Math.abs(tokens - 320)).toBeLessThanOrEqual(1)
+})
+
+test('sound in a conversation is counted as sound, and a document as one', () => {
+  const counted = (mediaType: string) => {
+    // 30,000 bytes.
+    const source = { kind: 'data', mediaType, base64: 'A'.repeat(40_000) } as const
+    return countTokens(conversation({ turns: [user({ kind: 'document', source })] }))
+  }
+  const bare = countTokens(conversation({ turns: [user()] }))
+  expect(counted('audio/wav') - bare).toBe(30)
+  expect(counted('audio/mp3') - bare).toBe(60)
+  expect(counted('application/pdf') - bare).toBe(1200)
+})
+
+test('counted slowly it comes to the same, and others have their turn meanwhile', async () => {
+  const text = 'one two three four '.repeat(60_000)
+  const schema = JSON.stringify({ type: 'object', description: text })
+  const large = conversation({
+    system: [{ kind: 'text', text: 'short' }],
+    turns: [user({ kind: 'text', text }, { kind: 'text', text: 'five' })],
+    tools: [{ kind: 'function', name: 'f', description: 'g', schema, strict: undefined }],
+  })
+  let turns = 0
+  let isCounting = true
+  const next = (): void => {
+    turns++
+    if (isCounting) setImmediate(next)
+  }
+  setImmediate(next)
+  const tokens = await countTokensInChunks(large)
+  isCounting = false
+  // A word may be cut at each of eight borders.
+  expect(Math.abs(tokens - countTokens(large))).toBeLessThanOrEqual(8)
+  expect(turns).toBeGreaterThanOrEqual(8)
+})
+
+/** One nano-dollar in, ten out. */
+const price = createPrice({ input: 1000n as Pico, output: 10_000n as Pico })
+const facts: HoldFacts = {
+  price,
+  cap: 20_000,
+  choices: 1,
+  webSearches: 0,
+  holdsWholeCap: false,
+  minCap: 0,
+}
+const whole: HoldFacts = { ...facts, holdsWholeCap: true }
+const amounts = (slices: readonly { amount: Nano }[]): bigint[] => slices.map(({ amount }) => amount)
+
+describe('a slice', () => {
+  test('of a stream is 4,096 tokens of output, or the cap', () => {
+    expect(holdAmount(facts, 100, 20_000)).toMatchObject({ amount: 100n + 40_960n, outputTokens: 4096, cap: 20_000 })
+    expect(holdAmount(facts, 100, 7)).toMatchObject({ amount: 170n, outputTokens: 7 })
+  })
+
+  test('of a whole answer is the whole cap', () => {
+    expect(holdAmount(whole, 100, 20_000).amount).toBe(200_100n as Nano)
+  })
+
+  test('has the output of all choices and the input once', () => {
+    expect(holdAmount({ ...whole, choices: 3 }, 100, 7)).toMatchObject({ amount: 310n, outputTokens: 21, cap: 7 })
+  })
+
+  test('at least is 256 tokens, or the cap', () => {
+    expect(smallestHold(facts, 100).amount).toBe(2660n as Nano)
+    expect(smallestHold({ ...facts, cap: 7 }, 100).amount).toBe(170n as Nano)
+  })
+})
+
+describe('room enough', () => {
+  test('is twice the slice, so that the estimate may be wrong', () => {
+    expect(requiredFree({ ...facts, cap: 5000 }, holdAmount(facts, 100, 5000))).toBe(82_120n as Nano)
+  })
+
+  test('is the whole answer where that is more, so that it need not be cut short', () => {
+    expect(requiredFree(facts, holdAmount(facts, 100, 20_000))).toBe(200_100n as Nano)
+  })
+})
+
+describe('a thin wallet', () => {
+  test('is tried with ever smaller slices, down to 256 tokens', () => {
+    const slices = holdsWithin(facts, 0, 1_000_000n as Nano)
+    expect(amounts(slices)).toEqual([40_960n, 20_480n, 10_240n, 5_120n, 2_560n])
+    expect(slices.every(({ cap }) => cap === 20_000)).toBe(true)
+  })
+
+  test('gets the cap that its balance pays for, to the last nano-dollar', () => {
+    expect(holdsWithin(whole, 100, 3_100n as Nano)).toMatchObject([{ cap: 300, amount: 3_100n }])
+    expect(holdsWithin(whole, 100, 3_099n as Nano)).toMatchObject([{ cap: 299, amount: 3_090n }])
+    expect(holdsWithin({ ...whole, choices: 2 }, 100, 6_119n as Nano)).toMatchObject([{ cap: 300 }])
+  })
+
+  test('gets nothing below 256 tokens, unless less was asked for', () => {
+    expect(holdsWithin(whole, 100, 2_660n as Nano)).toHaveLength(1)
+    expect(holdsWithin(whole, 100, 2_659n as Nano)).toEqual([])
+    expect(holdsWithin({ ...whole, cap: 7 }, 100, 170n as Nano)).toMatchObject([{ cap: 7 }])
+    expect(holdsWithin({ ...whole, cap: 7 }, 100, 169n as Nano)).toEqual([])
+  })
+
+  test('gets nothing below a cap that must not fall', () => {
+    expect(holdsWithin({ ...whole, minCap: 1025 }, 100, 10_350n as Nano)).toMatchObject([{ cap: 1025 }])
+    expect(holdsWithin({ ...whole, minCap: 1025 }, 100, 10_349n as Nano)).toEqual([])
+    const asAsked = { ...whole, minCap: Number.POSITIVE_INFINITY }
+    expect(holdsWithin(asAsked, 100, 200_100n as Nano)).toMatchObject([{ cap: 20_000 }])
+    expect(holdsWithin(asAsked, 100, 200_099n as Nano)).toEqual([])
+  })
+
+  test('that cannot pay for the prompt gets nothing', () => {
+    expect(holdsWithin(facts, 100, 99n as Nano)).toEqual([])
+  })
+})
+
+test('no usage within bound and cap costs more than the slice that was held for it', () => {
+  const pico = fc.bigInt(0n, 20_000_000n).map((value) => value as Pico)
+  const row = fc.record({ input: pico, output: pico, cache_read: pico, cache_write: pico, cache_write_1h: pico })
+  const anyPrice = fc.record({ base: row, tier: row, over: fc.integer({ min: 1, max: 2000 }) })
+  const share = fc.array(fc.nat(1000), { minLength: 4, maxLength: 4 })
+  fc.assert(
+    fc.property(
+      anyPrice,
+      share,
+      fc.nat(5000),
+      fc.nat(500),
+      fc.boolean(),
+      ({ base, tier, over }, shares, bound, cap, isMarked) => {
+        const dear = createPrice(base, { [over]: tier })
+        const [input = 0, read = 0, write = 0, long = 0] = withinBound(shares, bound)
+        const usage = {
+          inputTokens: input + (isMarked ? 0 : long),
+          cacheReadTokens: read,
+          cacheWriteTokens: write,
+          cacheWriteLongTokens: isMarked ? long : 0,
+          outputTokens: cap,
+          source: 'reported',
+        } as const
+        const slice = holdAmount({ ...whole, price: dear, without: isMarked ? [] : ['cache_write_1h'] }, bound, cap)
+        expect(priceUsage(dear, usage)).toBeLessThanOrEqual(slice.amount)
+      },
+    ),
+  )
+})
+
+/** Counts that come to no more than the bound together. */
+function withinBound(counts: readonly number[], bound: number): number[] {
+  let left = bound
+  return counts.map((count) => {
+    const taken = Math.min(count, left)
+    left -= taken
+    return taken
+  })
+}

@@ -1,0 +1,83 @@
+// The caller's Idempotency-Key: the first request under it runs; later ones get its stored answer, or an error that says
+// why they cannot. None is paid for twice.
+
+import { createHash } from 'node:crypto'
+import { Failure, invalidRequest } from '../kernel/failure.ts'
+import { formatUsd, zeroNano } from '../kernel/money.ts'
+import {
+  type GenerationClaim,
+  type GenerationKeys,
+  generationScope,
+  type KeyedRequest,
+} from '../tenancy/idempotency.ts'
+import { type AnswerHeaders, requestIdHeaders } from './headers.ts'
+import type { GatewayRequest } from './request.ts'
+
+const keyMax = 255
+const retryMs = 1_000
+
+/** Claims the key for the request. Returns undefined if it may run, the stored answer, or why neither. */
+export async function claimKey(
+  idempotencyKeys: GenerationKeys,
+  request: GatewayRequest,
+  key: string,
+): Promise<Buffer | Failure | undefined> {
+  const { record, caller, envelope, http } = request
+  if (key.length > keyMax || key === '') {
+    return invalidRequest(`The header \`idempotency-key\` must have 1 to ${keyMax} characters.`, 'idempotency-key')
+  }
+  const bodySha256 = createHash('sha256').update(record.path).update('\n').update(envelope.body).digest('hex')
+  const keyed: KeyedRequest = { scope: generationScope(caller.workspaceId), key, bodySha256, requestId: record.id }
+  const claim = await idempotencyKeys.claim(keyed)
+  if (claim.kind === 'claimed') {
+    request.claimedKey = keyed
+    return undefined
+  }
+  return claim.kind === 'answered' ? claim.body : refusedKey(claim, http.method)
+}
+
+/** Confirms the claim once the hold is visible to other replicas and nothing has been sent. */
+export async function confirmKey(
+  idempotencyKeys: GenerationKeys,
+  { claimedKey }: GatewayRequest,
+): Promise<Failure | undefined> {
+  if (!claimedKey || (await idempotencyKeys.confirm(claimedKey))) return undefined
+  // This process was unresponsive for so long that another replica took it for dead.
+  const message = 'Another request has taken over this idempotency key, since this one stood still. Retry in 1 s.'
+  return new Failure('LIMIT_EXCEEDED', message, { retryAfterMs: retryMs })
+}
+
+function refusedKey(
+  { kind, requestId }: Exclude<GenerationClaim, { kind: 'claimed' | 'answered' }>,
+  method: string,
+): Failure {
+  const param = 'idempotency-key'
+  switch (kind) {
+    case 'running':
+      return new Failure(
+        'LIMIT_EXCEEDED',
+        `Request ${requestId} has not ended yet under this idempotency key: it still runs, or its charge is still being confirmed. Retry in 1 s.`,
+        { retryAfterMs: retryMs },
+      )
+    case 'conflict':
+      return invalidRequest(
+        `This idempotency key was used by request ${requestId} with another body. Use a new key for a new ${method}.`,
+        param,
+      )
+    case 'spent':
+      return invalidRequest(
+        `Request ${requestId} was answered under this idempotency key, and its answer was not kept (streamed, or over 256 KiB). It is not generated again; use a new key.`,
+        param,
+      )
+  }
+}
+
+/** The headers of a stored answer. */
+export function replayHeaders({ record }: GatewayRequest): AnswerHeaders {
+  return {
+    ...requestIdHeaders(record.id),
+    'content-type': 'application/json',
+    'x-tollgate-replayed': 'true',
+    'x-tollgate-cost': formatUsd(zeroNano),
+  }
+}

@@ -1,0 +1,81 @@
+import { expect, test } from 'bun:test'
+import type { TargetRules } from '../dialects/canonical/target-rules.ts'
+import { openaiChat } from '../dialects/openai-chat/index.ts'
+import { Failure } from '../kernel/failure.ts'
+import type { Candidate } from '../routing/candidate.ts'
+import { openLane } from './lanes.ts'
+import type { GatewayRequest } from './request.ts'
+
+function openedLane(
+  members: object,
+  rules: TargetRules,
+  headers: Record<string, string> = {},
+  more?: Partial<Candidate>,
+) {
+  const body = new TextEncoder().encode(
+    JSON.stringify({ model: 'a/b', messages: [{ role: 'user', content: 'hi' }], ...members }),
+  )
+  const http = new Request('http://x', { method: 'POST', headers })
+  const envelope = openaiChat.readEnvelope(body, http.headers)
+  if (envelope instanceof Failure) throw new Error(envelope.message)
+  const record: { lane?: string } = {}
+  const request = {
+    ...{ http, envelope, record, surface: openaiChat },
+    model: { defaultMaxTokens: 8000, maxOutputTokens: 10_000 },
+    parsed: () => openaiChat.translation.parseRequest(envelope),
+  } as unknown as GatewayRequest
+  const candidate = {
+    ...{ dialect: openaiChat, rules, provider: { id: 'p' }, endpoint: { dialect: 'openai-chat' } },
+    route: { upstreamModel: 'up' },
+    ...more,
+  } as unknown as Candidate
+  return { lane: openLane(request, candidate), record }
+}
+
+function laneOf(members: object, rules: TargetRules) {
+  const { lane, record } = openedLane(members, rules)
+  if (lane instanceof Failure) throw new Error(lane.message)
+  return {
+    lane: record.lane,
+    warnings: lane.warnings,
+    ...JSON.parse(new TextDecoder().decode(lane.body)),
+    asks: lane.streamsUpstream,
+  }
+}
+
+const rules: TargetRules = { unstreamedOutputMax: 4096 }
+
+test('pitfall 179: a long answer is asked for as a stream where the host gives it no other way', () => {
+  expect(laneOf({ max_tokens: 4097 }, rules)).toMatchObject({ lane: 'translation', stream: true, asks: true })
+  // Who says nothing gets the model's usual answer, which is long.
+  expect(laneOf({}, rules)).toMatchObject({ lane: 'translation', stream: true, max_tokens: 8000 })
+})
+
+test('pitfall 179: a short one, one that streams anyway, and any at other hosts pass as they came', () => {
+  expect(laneOf({ max_tokens: 4096 }, rules)).toMatchObject({ lane: 'bytes', asks: false })
+  expect(laneOf({ max_tokens: 9000, stream: true }, rules)).toMatchObject({ lane: 'bytes', asks: true })
+  expect(laneOf({ max_tokens: 9000 }, {})).toMatchObject({ lane: 'bytes', asks: false })
+})
+
+test('what is not held for is lowered or left out, on either lane alike, and told', () => {
+  const clamped = { code: 'max_tokens_clamped', field: '/max_tokens' }
+  const dropped = { code: 'service_tier_dropped', field: '/service_tier' }
+  const asked = { max_tokens: 50_000, service_tier: 'priority' }
+  for (const [lane, limits] of [
+    ['bytes', {}],
+    ['translation', rules],
+  ] as const) {
+    const sent = laneOf(asked, limits)
+    expect(sent).toMatchObject({ lane, max_tokens: 10_000, warnings: [clamped, dropped] })
+    expect(sent.service_tier).toBeUndefined()
+    expect(laneOf({ max_tokens: 10_000 }, limits)).toMatchObject({ lane, max_tokens: 10_000, warnings: [] })
+    expect(openedLane(asked, limits, { 'x-tollgate-strict': 'true' }).lane).toBeInstanceOf(Failure)
+  }
+})
+
+test('what costs more passes on the workspace’s own credential, which the provider bills', () => {
+  const { lane } = openedLane({ max_tokens: 9, service_tier: 'priority' }, {}, {}, { isOwn: true })
+  if (lane instanceof Failure) throw new Error(lane.message)
+  expect(lane.warnings).toEqual([])
+  expect(JSON.parse(new TextDecoder().decode(lane.body)).service_tier).toBe('priority')
+})

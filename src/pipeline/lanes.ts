@@ -1,0 +1,327 @@
+// How a request is sent to a candidate and how its reply is read. Bytes: the endpoint speaks the caller's dialect and gets
+// the caller's bytes. Translation: it speaks another dialect, and both are converted through the canonical form. The steps
+// after that are the same for both.
+
+import { mustStream } from '../dialects/byte-lane/edits.ts'
+import type { StreamRelay } from '../dialects/byte-lane/relay.ts'
+import type { Conversation } from '../dialects/canonical/conversation.ts'
+import type { ProviderFault } from '../dialects/canonical/faults.ts'
+import type { ReplyEvent, Stop } from '../dialects/canonical/reply.ts'
+import { issuerName } from '../dialects/canonical/signature.ts'
+import type {
+  RenderContext,
+  ReplyMapping,
+  StreamParser,
+  StreamRenderer,
+  Target,
+  Warning,
+} from '../dialects/canonical/translation.ts'
+import type { Dialect, UpstreamDialect } from '../dialects/dialect.ts'
+import { ReplyMapper, UsageMeter } from '../dialects/reply/stages.ts'
+import { paramOf, WarningList } from '../dialects/request/warnings.ts'
+import { assert } from '../kernel/assert.ts'
+import { Failure, invalidRequest } from '../kernel/failure.ts'
+import type { Usage } from '../kernel/usage.ts'
+import { wrappings } from '../providers/wrapping/wrappings.ts'
+import type { Candidate } from '../routing/candidate.ts'
+import type { OfferedModel } from '../routing/offer.ts'
+import { isStrict } from './headers.ts'
+import type { GatewayRequest } from './request.ts'
+
+export interface Lane {
+  readonly name: 'bytes' | 'translation'
+  /** Path, headers and body as the host expects them, without its credential. */
+  readonly path: string
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: Uint8Array<ArrayBuffer>
+  /** What was dropped or approximated. */
+  readonly warnings: readonly Warning[]
+  /** Whether a stream is requested upstream; the translation lane always does, also for callers that want a whole reply. */
+  readonly streamsUpstream: boolean
+  relayStream(): StreamRelay
+}
+
+export function openLane(request: GatewayRequest, candidate: Candidate): Lane | Failure {
+  const { envelope, model, surface } = request
+  const isSame = candidate.dialect === surface && !mustStream(envelope, candidate.rules, model.defaultMaxTokens)
+  request.record.lane = isSame ? 'bytes' : 'translation'
+  const opened = isSame ? byteLane(request, candidate) : translationLane(request, candidate)
+  if (opened instanceof Failure) return opened
+  const lane = inHostForm(opened, candidate)
+  if (lane.warnings.length > 0 && isStrict(request.http.headers)) return strictRefusal(lane.warnings)
+  return lane
+}
+
+function byteLane(request: GatewayRequest, candidate: Candidate): Omit<Lane, 'path'> {
+  const { route, rules, isOwn } = candidate
+  const { envelope, model, surface: dialect, http } = request
+  const { body, warnings } = dialect.editRequest(envelope, {
+    upstreamModel: route.upstreamModel,
+    defaultOutputCap: model.defaultMaxTokens,
+    affordableOutputCap: request.hold?.loweredCap,
+    maxOutputTokens: model.maxOutputTokens,
+    isOwn,
+    rules,
+  })
+  return {
+    name: 'bytes',
+    headers: dialect.forwardedHeaders(http.headers),
+    body,
+    warnings,
+    streamsUpstream: envelope.stream,
+    // A provider that streams although it was not asked to is collected, as on the other lane.
+    relayStream: () =>
+      envelope.stream
+        ? dialect.relayStream(request)
+        : relayTranslated(request, candidate, targetOf(model, candidate), noMapping),
+  }
+}
+
+/** The caller's bytes were sent unchanged. */
+const noMapping: ReplyMapping = {
+  toolNames: new Map(),
+  customTools: new Set(),
+  jsonTool: undefined,
+  stop: [],
+  singleToolCall: false,
+}
+
+function translationLane(request: GatewayRequest, candidate: Candidate): Omit<Lane, 'path'> | Failure {
+  const parsed = request.parsed()
+  if (parsed instanceof Failure) return parsed
+  const target = targetOf(request.model, candidate)
+  const rendered = candidate.dialect.translation.renderRequest(affordable(parsed.conversation, request), target)
+  if (rendered instanceof Failure) return rendered
+  const { headers, body, mapping } = rendered
+  const warnings = new WarningList()
+  warnings.addAll(parsed.warnings)
+  warnings.addAll(rendered.warnings)
+  return {
+    name: 'translation',
+    headers,
+    body,
+    warnings: warnings.list,
+    streamsUpstream: true,
+    relayStream: () => relayTranslated(request, candidate, target, mapping),
+  }
+}
+
+/** Caps the output at what the wallet can pay for. */
+function affordable(conversation: Conversation, { hold, model }: GatewayRequest): Conversation {
+  const loweredCap = hold?.loweredCap
+  if (loweredCap === undefined) return conversation
+  const asked = conversation.outputCap ?? model.defaultMaxTokens ?? loweredCap
+  return { ...conversation, outputCap: Math.min(asked, loweredCap) }
+}
+
+/** A host may accept less than its dialect; what is not sent is one more warning. */
+function inHostForm(opened: Omit<Lane, 'path'>, { dialect, endpoint, route }: Candidate): Lane {
+  const path = dialect.generationPath(route.upstreamModel)
+  const wrapping = endpoint.wrapping && wrappings[endpoint.wrapping]
+  if (!wrapping) return { ...opened, path }
+  const wrapped = wrapping.wrap({ path, headers: opened.headers, body: opened.body }, endpoint)
+  assert(wrapped, 'every host generates')
+  const warnings = new WarningList()
+  warnings.addAll(opened.warnings)
+  warnings.addAll(wrapped.warnings)
+  return { ...opened, ...wrapped, warnings: warnings.list }
+}
+
+function targetOf(model: OfferedModel, { provider, endpoint, route, rules }: Candidate): Target {
+  return {
+    upstreamModel: route.upstreamModel,
+    issuer: issuerName(provider.id, endpoint.dialect, route.upstreamModel),
+    rules,
+    defaultOutputCap: model.defaultMaxTokens,
+    maxOutputTokens: model.maxOutputTokens,
+  }
+}
+
+const strictMessageMax = 2000
+
+function strictRefusal(lost: readonly Warning[]): Failure {
+  const list = lost.map(({ code, field }) => `${code} (${paramOf(field)})`).join(', ')
+  const message = `x-tollgate-strict: this request cannot be translated without loss. It would drop ${list}.`
+  return invalidRequest(message.slice(0, strictMessageMax), lost[0] && paramOf(lost[0].field))
+}
+
+// ── Replies of the translation lane ──
+
+/** A function of its own: the relay lives as long as the answer, and must not keep the rendered request alive. */
+function relayTranslated(
+  request: GatewayRequest,
+  { dialect }: Candidate,
+  target: Target,
+  mapping: ReplyMapping,
+): TranslatedStream | CollectedReply {
+  const { surface, record, envelope } = request
+  const note = (text: string) => void record.notes.push(text)
+  const translated = { from: dialect, to: surface, target, mapping, context: request.renderContext(), note }
+  return envelope.stream ? new TranslatedStream(translated) : new CollectedReply(translated)
+}
+
+export interface Translated {
+  readonly from: UpstreamDialect
+  readonly to: Dialect
+  readonly target: Target
+  readonly mapping: ReplyMapping
+  readonly context: RenderContext
+  /** Adds a note about an oddity of the reply to the request's record. */
+  note(text: string): void
+}
+
+/** Characters of a provider's stop reason that are recorded. */
+const stopReasonMax = 64
+
+const nothing = new Uint8Array(0)
+const encoder = new TextEncoder()
+
+/** Parses the provider's stream into canonical events and applies the mapping; subclasses render them. */
+abstract class TranslatedRelay implements StreamRelay {
+  meaningful = false
+  finished = false
+  terminal: Uint8Array = nothing
+  fault: ProviderFault | undefined
+  countedBytes: number | undefined
+  /** The last usage that counted output. */
+  #counted: Usage | undefined
+  readonly #parser: StreamParser
+  readonly #mapper: ReplyMapper
+  readonly #meter: UsageMeter
+  readonly #note: Translated['note']
+
+  constructor({ from, target, mapping, context, note }: Translated) {
+    this.#note = note
+    this.#parser = from.translation.parseStream(target)
+    this.#mapper = new ReplyMapper(mapping)
+    this.#meter = new UsageMeter(context)
+  }
+
+  get isCut(): boolean {
+    return this.#mapper.isCut
+  }
+
+  get usage(): Usage | undefined {
+    return this.#meter.usage
+  }
+
+  get usageSoFar(): Usage | undefined {
+    return this.#parser.usageSoFar ?? this.#meter.usageSoFar
+  }
+
+  get outputBytes(): number {
+    return this.#meter.outputBytes
+  }
+
+  push(chunk: Uint8Array): Uint8Array {
+    return this.#write(this.#parser.push(chunk))
+  }
+
+  end(): Uint8Array {
+    return this.#write(this.#parser.end())
+  }
+
+  abstract keepAlive(): Uint8Array
+
+  /** The client's text for an event. */
+  protected abstract take(event: ReplyEvent): string
+
+  #write(events: readonly ReplyEvent[]): Uint8Array {
+    let text = ''
+    for (const parsed of events) {
+      for (const mapped of this.#mapper.push(parsed)) {
+        for (const event of this.#meter.push(mapped)) {
+          // Ignore everything after the end or an error.
+          if (this.finished || this.fault !== undefined) break
+          if (event.type === 'reply-failure') this.fault = event.fault
+          else text += this.take(event)
+          if (event.type === 'reply-end') this.#noteOddities(event.stop)
+        }
+      }
+    }
+    this.#noteCount()
+    return text === '' ? nothing : encoder.encode(text)
+  }
+
+  /** A count covers everything that arrived with it: hosts that count on the way do so in every record. */
+  #noteCount(): void {
+    const { usageSoFar, isOutputUncounted } = this.#parser
+    if (usageSoFar === this.#counted || isOutputUncounted) return
+    this.#counted = usageSoFar
+    this.countedBytes = this.outputBytes
+  }
+
+  #noteOddities({ unified, raw, isUnknown }: Stop): void {
+    const { skipped } = this.#parser
+    const word = JSON.stringify(raw.slice(0, stopReasonMax))
+    if (skipped > 0) this.#note(`${skipped} unreadable records left out`)
+    if (isUnknown) this.#note(`ended with ${word}, taken for an ordinary end`)
+    // Only hosted tools pause, and this lane cannot request any (docs/decisions/0009).
+    if (unified === 'pause') this.#note(`paused with ${word}, not continued`)
+  }
+}
+
+export class TranslatedStream extends TranslatedRelay {
+  readonly #renderer: StreamRenderer
+
+  constructor(translated: Translated) {
+    super(translated)
+    this.#renderer = translated.to.translation.renderStream(translated.context)
+  }
+
+  keepAlive(): Uint8Array {
+    return encoder.encode(this.#renderer.render({ type: 'keep-alive' }))
+  }
+
+  protected take(event: ReplyEvent): string {
+    this.meaningful ||= isMeaningful(event)
+    const text = this.#renderer.render(event)
+    if (event.type === 'reply-end') {
+      this.finished = true
+      this.terminal = encoder.encode(this.#renderer.terminal)
+    }
+    return text
+  }
+}
+
+/** Collects all events into a whole reply. Nothing is committed before the last, so any failure can move to another route. */
+export class CollectedReply extends TranslatedRelay {
+  readonly isWhole = true
+  readonly #translated: Translated
+  readonly #events: ReplyEvent[] = []
+
+  constructor(translated: Translated) {
+    super(translated)
+    this.#translated = translated
+  }
+
+  keepAlive(): Uint8Array {
+    return nothing
+  }
+
+  protected take(event: ReplyEvent): string {
+    if (event.type !== 'keep-alive') this.#events.push(event)
+    if (event.type !== 'reply-end') return ''
+    const { to, context } = this.#translated
+    this.meaningful = true
+    this.finished = true
+    this.terminal = encoder.encode(to.translation.renderReply(this.#events, context))
+    return ''
+  }
+}
+
+/** Whether a client would display it: the start of a text or thinking block alone is not displayed. */
+function isMeaningful(event: ReplyEvent): boolean {
+  switch (event.type) {
+    case 'text-delta':
+    case 'thinking-delta':
+    case 'arguments-delta':
+      return event.text !== ''
+    case 'block-start':
+      return event.block.kind === 'tool-call' || event.block.kind === 'sealed-thinking'
+    case 'reply-end':
+      return true
+    default:
+      return false
+  }
+}

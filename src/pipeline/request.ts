@@ -1,0 +1,586 @@
+// The state of one request: what was asked and by whom, its plan, its hold, its attempts, its usage and its charge. Every
+// step of the pipeline reads and writes this object; `record` is what telemetry keeps of it at the end.
+
+import { freePrice, hasRow, type Price, priceBound, priceUsage } from '../catalog/price.ts'
+import type { RelayContext } from '../dialects/byte-lane/relay.ts'
+import type { Conversation } from '../dialects/canonical/conversation.ts'
+import type { Envelope, ParsedRequest, RenderContext } from '../dialects/canonical/translation.ts'
+import type { Dialect } from '../dialects/dialect.ts'
+import { forgetReasoning } from '../dialects/request/reasoning.ts'
+import { assert } from '../kernel/assert.ts'
+import type { Clock } from '../kernel/clock.ts'
+import { Failure } from '../kernel/failure.ts'
+import { createId, type RequestId } from '../kernel/ids.ts'
+import { formatUsd, type Nano, zeroNano } from '../kernel/money.ts'
+import { totalInputTokens, type Usage } from '../kernel/usage.ts'
+import type { ExtendOutcome, Ledger, Settlement, SettleOutcome } from '../ledger/ledger.ts'
+import type { Admission, Arrival, LimitStates } from '../limits/limiter.ts'
+import type { Candidate } from '../routing/candidate.ts'
+import type { FaultClass } from '../routing/fault.ts'
+import type { HealthPlan } from '../routing/health/plan-with-health.ts'
+import type { OfferedModel } from '../routing/offer.ts'
+import { type AttemptRecord, createRecord, type RequestRecord } from '../telemetry/request-record.ts'
+import type { Caller } from '../tenancy/caller.ts'
+import type { KeyedRequest } from '../tenancy/idempotency.ts'
+import {
+  countTokens,
+  type HoldAmount,
+  type HoldFacts,
+  maxReportedInput,
+  mayHaveMedia,
+  parsedBytesMax,
+  stepTokens,
+  stepTokensMin,
+  tokensOfBytes,
+} from './estimate.ts'
+import {
+  estimateUsage,
+  findImplausible,
+  type Implausible,
+  implausibleNote,
+  type MeasuredReply,
+  maxOutputOf,
+  outputCapOf,
+  plausiblePart,
+  type UsageBounds,
+  usageSince,
+  withTolerance,
+} from './usage.ts'
+
+/** The client's socket, as far as the pipeline may touch it. */
+export interface Connection {
+  /** Suspends the idle limit: the runtime closes silent connections, but an answer may be silent for minutes. */
+  keepOpen(): void
+  /** Restores the usual idle limit. */
+  rearm(): void
+  /** Closes the socket of a client that no longer reads. */
+  drop(): void
+  /** The client's address; undefined = the connection is gone. */
+  address(): string | undefined
+}
+
+const noLimits: LimitStates = {}
+/** Web searches that hosts run for one answer: xAI reads at most 50 sources, Anthropic takes a limit from the caller. */
+const searchesMax = 50
+/** A request keeps at most this much of its body while it is answered. */
+const keptBodyBytesMax = 64 * 1024
+const releasedBody = new Uint8Array(0)
+
+export class GatewayRequest implements RelayContext {
+  readonly record: RequestRecord
+  readonly startedMs: number
+  /** The same list as in the record. */
+  readonly attempts: Attempt[] = []
+
+  // Set by admit(), before anything below is used.
+  caller!: Caller
+  envelope!: Envelope
+  model!: OfferedModel
+  plan!: HealthPlan<Candidate>
+  bodyBytes = 0
+  /** Identifies the conversation for its prompt cache; undefined if there is only one route. */
+  conversationKey: string | undefined
+  /** What is left of the caller's limits, for headers. */
+  limits: LimitStates = noLimits
+  /** The slot among the running requests of the key; taken before the body is read, given back at the end. */
+  admission: Admission | Arrival | undefined
+
+  /** The idempotency key that this request has claimed, and the whole answer to store under it. */
+  claimedKey: KeyedRequest | undefined
+  storedAnswer: Uint8Array | undefined
+
+  /** Set by hold(); settled or released exactly once. */
+  hold: Hold | undefined
+
+  /** The candidate being tried, or the one that answered. */
+  candidate: Candidate | undefined
+  /** When a provider began to answer. */
+  answeredMs: number | undefined
+
+  /** Set once the request has ended. Later ends are no-ops, for example an error after settlement. */
+  hasEnded = false
+  /** A settlement was started, and it is not certain that it charged nothing. */
+  mayBeCharged = false
+
+  readonly #clock: Clock
+  #parsed: ParsedRequest | Failure | undefined
+  #mayHaveMedia: boolean | undefined
+  #estimatedTokens: number | undefined
+  #maxInput: number | undefined
+  #maxSearches: number | undefined
+
+  constructor(
+    clock: Clock,
+    readonly http: Request,
+    readonly surface: Dialect,
+    path: string,
+    readonly connection: Connection,
+  ) {
+    this.#clock = clock
+    this.record = createRecord(createId('req'), clock.now(), path)
+    this.record.attempts = this.attempts
+    this.startedMs = clock.monotonicMs()
+  }
+
+  /** Aborts when the client disconnects, half-closes its connection or pipelines another request (docs/decisions/0021). */
+  get clientGone(): AbortSignal {
+    return this.http.signal
+  }
+
+  elapsedMs(): number {
+    return this.#clock.monotonicMs() - this.startedMs
+  }
+
+  // ── Content ──
+
+  /** The canonical form, parsed once. */
+  parsed(): ParsedRequest | Failure {
+    this.#parsed ??= this.surface.translation.parseRequest(this.envelope)
+    return this.#parsed
+  }
+
+  /** undefined if the body cannot be parsed. */
+  conversation(): Conversation | undefined {
+    const parsed = this.parsed()
+    return parsed instanceof Failure ? undefined : parsed.conversation
+  }
+
+  /** Whether the body may contain more than text, so that its size says little about its tokens. */
+  get mayHaveMedia(): boolean {
+    this.#mayHaveMedia ??= mayHaveMedia(this.envelope.body)
+    return this.#mayHaveMedia
+  }
+
+  /** Removes reasoning that a provider rejected, for the next attempt. False if there is none. */
+  forgetReasoning(): boolean {
+    const parsed = this.parsed()
+    const forgotten = parsed instanceof Failure ? undefined : forgetReasoning(parsed)
+    if (forgotten) {
+      this.#parsed = forgotten
+      this.#estimatedTokens = undefined
+    }
+    return forgotten !== undefined
+  }
+
+  /**
+   * Drops a large body once a provider has begun to answer and no retry can follow, so that megabytes are not kept for
+   * minutes. Keeps it if the input tokens are not known yet: counting them only for this takes as long as the prompt.
+   */
+  releaseBody({ usageSoFar }: MeasuredReply): void {
+    if (this.bodyBytes <= keptBodyBytesMax) return
+    const counted = this.#plausibleStart(usageSoFar)
+    const reported = counted ? totalInputTokens(counted) : 0
+    // The translation lane needs the estimate in any case.
+    const tokens = this.record.lane === 'translation' ? this.#inputTokens() : (this.#estimatedTokens ?? reported)
+    if (tokens === 0) return
+    this.#estimatedTokens = tokens
+    this.#mayHaveMedia = this.mayHaveMedia
+    // Remembers the bounds that depend on the body.
+    this.#bounds()
+    this.#parsed = undefined
+    this.envelope = { ...this.envelope, body: releasedBody }
+  }
+
+  // ── Attempts ──
+
+  beginAttempt(candidate: Candidate): Attempt {
+    this.candidate = candidate
+    this.hold?.serveBy(candidate)
+    const attempt = new Attempt(candidate, this.#clock.monotonicMs(), this.startedMs)
+    this.attempts.push(attempt)
+    return attempt
+  }
+
+  /** Has no effect on an attempt that ended with its request. */
+  endAttempt(attempt: Attempt, outcome: string): void {
+    if (attempt.outcome === '') this.record.waitedMs += attempt.end(outcome, this.#clock.monotonicMs())
+  }
+
+  /** Removes an attempt that sent nothing because the route cannot carry the request. */
+  removeAttempt(attempt: Attempt): void {
+    this.attempts.splice(this.attempts.indexOf(attempt), 1)
+  }
+
+  endOpenAttempts(outcome: string): void {
+    for (const attempt of this.attempts) this.endAttempt(attempt, outcome)
+  }
+
+  /** Records which candidate answers, as the last attempt: of two parallel ones it may have begun first. */
+  recordAnswered(candidate: Candidate): void {
+    const { provider, route } = candidate
+    this.candidate = candidate
+    this.hold?.serveBy(candidate)
+    this.answeredMs = this.#clock.monotonicMs()
+    this.record.firstEventMs = this.answeredMs - this.startedMs
+    const at = this.attempts.findLastIndex(
+      (attempt) =>
+        attempt.outcome === 'ok' && attempt.provider === provider.id && attempt.upstreamModel === route.upstreamModel,
+    )
+    if (at !== -1 && at < this.attempts.length - 1) this.attempts.push(...this.attempts.splice(at, 1))
+  }
+
+  recordInterrupted(why: FaultClass): void {
+    const last = this.attempts.at(-1)
+    if (last?.outcome === 'ok') last.outcome = `interrupted: ${why}`
+  }
+
+  // ── Usage and charge ──
+
+  get modelJson(): Uint8Array {
+    return this.model.idJson
+  }
+
+  get wantsStreamUsage(): boolean {
+    return this.envelope.wantsStreamUsage
+  }
+
+  /** Decides the usage of a complete reply and its charge, which `costOf` then returns. */
+  finalUsage(reported: Usage | undefined, atStart: Usage | undefined, outputBytes: () => number): Usage {
+    const usage = this.#validUsage(reported, atStart, outputBytes)
+    this.hold?.quote(usage)
+    return usage
+  }
+
+  /** The charge of a usage that `finalUsage` returned, as decimal USD. */
+  costOf(usage: Usage): string {
+    assert(this.hold, 'nothing is answered without a hold')
+    return this.hold.quotedUsd(usage)
+  }
+
+  #validUsage(reported: Usage | undefined, atStart: Usage | undefined, outputBytes: () => number): Usage {
+    if (!reported) return this.#estimate(atStart, outputBytes())
+    const implausible = findImplausible(reported, this.#bounds(), outputBytes)
+    if (!implausible) return reported
+    this.#recordImplausible(implausible)
+    return this.#estimate(this.#withInputAtStart(reported, atStart), outputBytes())
+  }
+
+  /** The usage of a reply that is not complete: the last count, and an estimate of what was relayed since. */
+  usageSoFar({ usage, usageSoFar, outputBytes, countedBytes }: MeasuredReply): Usage {
+    const counted = usage ?? usageSoFar
+    if (!counted || countedBytes === undefined) return this.#estimate(usageSoFar, outputBytes)
+    // It was validated when the client was quoted its cost, and the client pays no other amount.
+    if (usage !== undefined && outputBytes === countedBytes) return usage
+    const implausible = findImplausible(counted, this.#bounds(), () => countedBytes)
+    if (implausible && implausible.count !== 'zero') this.#recordImplausible(implausible)
+    if (implausible || totalInputTokens(counted) === 0) return this.#estimate(usageSoFar, outputBytes)
+    return usageSince(counted, outputBytes - countedBytes, this.#bounds())
+  }
+
+  /** The input that the provider reported, however the reply ended; undefined = nothing plausible. */
+  reportedInput({ usage, usageSoFar }: MeasuredReply): Usage | undefined {
+    return usage ?? this.#plausibleStart(usageSoFar)
+  }
+
+  renderContext(): RenderContext {
+    const { record, model, envelope } = this
+    const inputTokens = () => this.#inputTokens()
+    return {
+      model: model.id,
+      requestId: record.id,
+      createdSeconds: Math.floor(record.startedAt / 1000),
+      wantsStreamUsage: envelope.wantsStreamUsage,
+      legacyCalls: envelope.legacyCalls ?? false,
+      // Lazy: counting takes as long as the prompt, and most replies report their usage.
+      get estimatedInputTokens() {
+        return inputTokens()
+      },
+      costOf: (usage) => this.costOf(usage),
+      finalUsage: (reported, atStart, outputBytes) => this.finalUsage(reported, atStart, outputBytes),
+    }
+  }
+
+  /** The bounds of plausible usage, by what was asked for and sent to the candidate that answers. */
+  #bounds(): UsageBounds {
+    const { envelope, model, hold } = this
+    const longest = maxOutputOf(model)
+    const loweredCap = hold?.loweredCap
+    const cap = Math.min(outputCapOf(envelope, model), loweredCap ?? Number.POSITIVE_INFINITY)
+    // Such a host may reason for as long as the model can, whatever the cap.
+    const excludesReasoning = this.candidate?.rules.capExcludesReasoning === true
+    return {
+      inputTokens: this.#maxInputTokens(),
+      outputTokens: withTolerance(excludesReasoning ? Math.max(cap, longest) : cap) * envelope.choices,
+      isCapSent: (envelope.outputCap ?? model.defaultMaxTokens ?? loweredCap) !== undefined,
+      summaryTokens: withTolerance(longest),
+      webSearches: this.#maxWebSearches(),
+    }
+  }
+
+  #maxInputTokens(): number {
+    this.#maxInput ??= maxReportedInput(
+      this.envelope.body,
+      () => this.conversation(),
+      { contextTokens: this.#contextAndCap() },
+      this.mayHaveMedia,
+    )
+    return this.#maxInput
+  }
+
+  /** Some catalogs give the context window without the answer. */
+  #contextAndCap(): number | undefined {
+    const { contextTokens } = this.model
+    return contextTokens === undefined ? undefined : contextTokens + outputCapOf(this.envelope, this.model)
+  }
+
+  #maxWebSearches(): number {
+    if (this.#maxSearches === undefined) {
+      const isLong = this.bodyBytes > parsedBytesMax
+      const requested = this.mayHaveMedia && !isLong ? this.requestedSearches() : 0
+      const maySearch = requested > 0 || (this.mayHaveMedia && isLong) || hasRow(this.model.price, 'web_search')
+      this.#maxSearches = maySearch ? Math.max(requested, searchesMax) : 0
+    }
+    return this.#maxSearches
+  }
+
+  /** The most web searches that the request asks the provider to run. */
+  requestedSearches(): number {
+    const unsupported = this.conversation()?.unsupported ?? []
+    return unsupported.reduce((sum, { maxSearches = 0 }) => sum + maxSearches, 0)
+  }
+
+  #estimate(reported: Usage | undefined, outputBytes: number): Usage {
+    return estimateUsage(reported, outputBytes, this.#bounds(), () => this.#inputTokens())
+  }
+
+  /** Before there is output, a report may count none. */
+  #plausibleStart(atStart: Usage | undefined): Usage | undefined {
+    return atStart && plausiblePart(atStart, this.#bounds(), () => 0)
+  }
+
+  /** The last report wins, unless its input is implausible; then the input of the first is used. */
+  #withInputAtStart(reported: Usage, atStart: Usage | undefined): Usage {
+    const counted = this.#plausibleStart(reported)
+    if (!atStart || (counted && totalInputTokens(counted) > 0)) return reported
+    const { inputTokens, cacheReadTokens, cacheWriteTokens, cacheWriteLongTokens } = atStart
+    return { ...reported, inputTokens, cacheReadTokens, cacheWriteTokens, cacheWriteLongTokens }
+  }
+
+  /** Once per request: hosts that count in every chunk are wrong in every chunk. */
+  #recordImplausible(implausible: Implausible): void {
+    const { record } = this
+    if (record.implausibleUsage !== undefined) return
+    record.implausibleUsage = implausible.count
+    record.notes.push(implausibleNote(implausible))
+  }
+
+  /** Counts the parsed content, because an image is a megabyte of body and a thousand tokens. */
+  #inputTokens(): number {
+    if (this.#estimatedTokens === undefined) {
+      const conversation = this.conversation()
+      this.#estimatedTokens = conversation ? countTokens(conversation) : tokensOfBytes(this.envelope.body)
+    }
+    return this.#estimatedTokens
+  }
+}
+
+/**
+ * One upstream call in the record of its request. It is recorded from its start, so that a request that ends during it
+ * shows which provider was being called.
+ */
+export class Attempt implements AttemptRecord {
+  readonly provider: string
+  readonly upstreamModel: string
+  readonly startMs: number
+  /** '' while it runs. */
+  outcome = ''
+  ms = 0
+  /** Exact and private: `startMs` is rounded for the record. */
+  readonly #startedMs: number
+
+  constructor({ provider, route }: Candidate, startedMs: number, requestStartedMs: number) {
+    this.provider = provider.id
+    this.upstreamModel = route.upstreamModel
+    this.startMs = Math.round(startedMs - requestStartedMs)
+    this.#startedMs = startedMs
+  }
+
+  /** Returns how long it took. */
+  end(outcome: string, nowMs: number): number {
+    const tookMs = nowMs - this.#startedMs
+    this.outcome = outcome
+    this.ms = Math.round(tookMs)
+    return tookMs
+  }
+}
+
+// ── Money ──
+
+/** A low estimate of bytes per token, so that the hold grows in time. */
+const bytesPerTokenMin = 3
+/** The hold is extended when this share of it is used. */
+const growShare = 0.75
+
+/** Whether a stream may continue; otherwise why no more could be held for it. */
+export type Growth = 'enough' | 'out of money' | 'over limit' | 'no ledger'
+
+/** The money held for one request. It grows while the answer streams and ends with one charge or a release. */
+export class Hold {
+  /** Bytes of generated text from which `grow` must be called. */
+  growAtBytes: number
+  #held: Nano
+  /** The part of it that was reserved when the cost was known. */
+  #covered = zeroNano
+  #price: Price
+  #priceVersion: string | undefined
+  #outputTokens: number
+  readonly #outputTokensMax: number
+  #refusal: Exclude<Growth, 'enough'> | undefined
+  #growing: Promise<void> | undefined
+  /** The usage that was priced last. */
+  #quoted: Usage | undefined
+  /** What it costs. */
+  #cost = zeroNano
+  /** What the wallet pays of it: the amount that the caller is quoted. */
+  #charge = zeroNano
+  #chargeUsd: string | undefined
+
+  constructor(
+    readonly requestId: RequestId,
+    private readonly ledger: Ledger,
+    private readonly model: OfferedModel,
+    private readonly facts: HoldFacts,
+    readonly initial: HoldAmount,
+  ) {
+    this.#held = initial.amount
+    this.#price = facts.price
+    this.#priceVersion = model.priceVersion
+    this.#outputTokens = initial.outputTokens
+    this.#outputTokensMax = initial.cap * facts.choices
+    this.growAtBytes = this.#nextGrowth()
+  }
+
+  /** The cap to send upstream if there is no room for the requested one. */
+  get loweredCap(): number | undefined {
+    return this.initial.cap < this.facts.cap ? this.initial.cap : undefined
+  }
+
+  /** The amount held before the cost was known. */
+  get held(): Nano {
+    return (this.#held - this.#covered) as Nano
+  }
+
+  /** undefined on the workspace's own credential, unless there is a fee. */
+  get priceVersion(): string | undefined {
+    return this.#priceVersion
+  }
+
+  markSent(): void {
+    this.ledger.markSent(this.requestId)
+  }
+
+  /** Sets the price by the route: on the workspace's own credential its provider bills it, and we charge at most a fee. */
+  serveBy({ isOwn }: Pick<Candidate, 'isOwn'>): void {
+    this.#quoted = undefined
+    const { price, priceVersion, fee } = this.model
+    this.#price = isOwn ? (fee?.price ?? freePrice) : price
+    this.#priceVersion = isOwn ? fee?.version : priceVersion
+  }
+
+  /** Decides the charge of a usage: its cost, as far as the wallet can pay it. The caller is quoted exactly this. */
+  quote(usage: Usage): Nano {
+    if (this.#quoted !== usage) {
+      this.#quoted = usage
+      this.#chargeUsd = undefined
+      this.#cost = this.#costOf(usage)
+      this.#charge = this.#cost > this.#held ? this.#cover(this.#cost) : this.#cost
+    }
+    return this.#charge
+  }
+
+  /** The charge that `quote` decided, as decimal USD. */
+  quotedUsd(usage: Usage): string {
+    assert(this.#quoted === usage, 'the charge is decided before it is shown')
+    this.#chargeUsd ??= formatUsd(this.#charge)
+    return this.#chargeUsd
+  }
+
+  /** Reserves the cost above the hold as far as the balance allows; the rest is written off. */
+  #cover(cost: Nano): Nano {
+    const covered = this.ledger.cover(this.requestId, (cost - this.#held) as Nano)
+    if (covered === undefined) return cost
+    this.#covered = (this.#covered + covered) as Nano
+    this.#held = (this.#held + covered) as Nano
+    return this.#held
+  }
+
+  /** Reported usage costs its price. Estimated usage costs at most what was held for it. */
+  #costOf(usage: Usage): Nano {
+    const price = priceUsage(this.#price, usage)
+    if (usage.source === 'reported' || price <= this.#held) return price
+    const outputTokens = Math.min(usage.outputTokens, this.#outputTokens)
+    const certain = usage.inputReported ? priceUsage(this.#price, { ...usage, outputTokens }) : zeroNano
+    return certain > this.#held ? certain : this.#held
+  }
+
+  /** Charges the usage, together with `rows` in the same commit. */
+  settle(usage: Usage, usageJson: string, rows: Settlement['rows']): Promise<SettleOutcome> {
+    return this.ledger.settle({
+      requestId: this.requestId,
+      told: this.quote(usage),
+      charge: this.#cost,
+      priceVersion: this.#priceVersion,
+      usage: usageJson,
+      estimated: usage.source === 'estimated',
+      ...(rows && { rows }),
+    })
+  }
+
+  /** Ends the hold without a charge. If that fails, the reaper ends it later. */
+  release(onFault: (error: unknown) => void): void {
+    const outcome = this.ledger.release(this.requestId)
+    // An unhandled rejection would end the process.
+    if (outcome instanceof Promise) outcome.catch(onFault)
+  }
+
+  /** Holds more as the answer grows. */
+  grow(outputBytes: number): Growth | Promise<Growth> {
+    const growth = (): Growth => (outputBytes >= this.#bytesHeld() ? this.#refusal : undefined) ?? 'enough'
+    // After a refusal, try once more when everything is used: other requests may have ended meanwhile.
+    if (!this.#growing) {
+      const growing = this.#extend()
+      if (growing) this.#growing = growing.finally(() => (this.#growing = undefined))
+    }
+    // The answer continues during the extension while the hold still covers it.
+    if (this.#growing && outputBytes >= this.#bytesHeld()) return this.#growing.then(growth)
+    return growth()
+  }
+
+  /** Tries a whole step first, then smaller ones down to the minimum. */
+  #extend(step = stepTokens): Promise<void> | undefined {
+    const outputTokens = Math.min(this.#outputTokens + step * this.facts.choices, this.#outputTokensMax)
+    const { inputTokens } = this.initial
+    const bound = priceBound(this.facts.price, { ...this.facts, inputTokens, outputTokens })
+    // A provider that reports usage on the way may already have cost more than the bound.
+    const amount = bound > this.#held ? bound : this.#held
+    const apply = (kind: ExtendOutcome['kind']): Promise<void> | undefined => {
+      if (kind === 'held') {
+        this.#held = amount
+        this.#outputTokens = outputTokens
+        this.#refusal = undefined
+        this.growAtBytes = this.#nextGrowth()
+        return undefined
+      }
+      const isMoney = kind === 'insufficient' || kind === 'over budget'
+      if (isMoney && step > stepTokensMin) return this.#extend(step / 2)
+      this.#refusal = kind === 'insufficient' ? 'out of money' : kind === 'over budget' ? 'over limit' : 'no ledger'
+      this.growAtBytes = this.#bytesHeld()
+      return undefined
+    }
+    const outcome = this.ledger.extend(this.requestId, (amount - this.#held) as Nano)
+    if (!(outcome instanceof Promise)) return apply(outcome.kind)
+    // A rejected promise is a refusal; it must not end the process.
+    return outcome.then(
+      ({ kind }) => apply(kind),
+      () => apply('unavailable'),
+    )
+  }
+
+  #nextGrowth(): number {
+    return this.#outputTokens >= this.#outputTokensMax ? Number.POSITIVE_INFINITY : this.#bytesHeld() * growShare
+  }
+
+  #bytesHeld(): number {
+    return this.#outputTokens * bytesPerTokenMin
+  }
+}

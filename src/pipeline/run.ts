@@ -1,0 +1,238 @@
+// The life of a request, for both surfaces, streamed or not: admit, hold, attempt, answer, settle. Each step may end it with
+// a failure in the caller's dialect; whatever happens, the request is recorded exactly once.
+
+import type { Warning } from '../dialects/canonical/translation.ts'
+import type { Dialect } from '../dialects/dialect.ts'
+import type { Failpoint } from '../kernel/failpoint.ts'
+import { Failure } from '../kernel/failure.ts'
+import type { RequestId } from '../kernel/ids.ts'
+import type { Usage } from '../kernel/usage.ts'
+import type { Candidate } from '../routing/candidate.ts'
+import { describeFault, Exhausted, exhaustedFailure } from '../routing/exhausted.ts'
+import { type AttemptOptions, type TryDependencies, tryCandidates } from '../routing/failover.ts'
+import type { Health } from '../routing/health/health.ts'
+import type { RetryBudget } from '../routing/health/retry-budget.ts'
+import type { StickyRoutes } from '../routing/health/sticky.ts'
+import type { TraceContext } from '../telemetry/request-record.ts'
+import type { GenerationKeys } from '../tenancy/idempotency.ts'
+import { type AdmitDependencies, admit } from './admit.ts'
+import { type Answered, attempt, isAnswered, type OpenStream, type WholeReply } from './attempt.ts'
+import { before, clientTimeoutMs, earlyHeadersMs, pauseBetweenAttempts, type Ticker } from './deadline.ts'
+import { failureResponse, streamHeaders, warningsHeader } from './headers.ts'
+import { estimateAllTokens, type HoldDependencies, hold } from './hold.ts'
+import { claimKey, confirmKey, replayHeaders } from './idempotency.ts'
+import { type Connection, GatewayRequest } from './request.ts'
+import {
+  abandon,
+  answerHeaders,
+  conclude,
+  type End,
+  fail,
+  goneResponse,
+  refuse,
+  type SettleDependencies,
+  type Settled,
+  settle,
+} from './settlement.ts'
+import { type Opened, type PendingSettlements, streamAnswer } from './stream.ts'
+import { createImplausibleWarnings, type MeasuredReply, nothingMeasured } from './usage.ts'
+
+export interface PipelineDependencies extends AdmitDependencies, SettleDependencies, HoldDependencies, TryDependencies {
+  readonly health: Health
+  readonly budget: RetryBudget
+  readonly sticky: StickyRoutes
+  readonly ticker: Ticker
+  readonly reach: Failpoint
+  /** Closed before the ledger. */
+  readonly pendingSettlements: PendingSettlements
+  readonly idempotencyKeys: GenerationKeys
+  /** Counts open streams. */
+  readonly streams: { opened(): void; closed(): void }
+  /** Starts the trace of a request by its `traceparent`; absent = traces are off. */
+  readonly beginTrace?: ((traceparent: string | null) => TraceContext) | undefined
+  /** Logs a defect of ours under the request's id; returns the error for the caller. */
+  onDefect(error: unknown, id: RequestId): Failure
+}
+
+export type RunRequest = (http: Request, surface: Dialect, path: string, connection: Connection) => Promise<Response>
+
+export function createRunRequest(deps: PipelineDependencies): RunRequest {
+  const { clock, ticker } = deps
+  const warnImplausible = createImplausibleWarnings(deps)
+
+  return async (http, surface, path, connection) => {
+    const request = new GatewayRequest(clock, http, surface, path, connection)
+    if (deps.beginTrace) request.record.trace = deps.beginTrace(http.headers.get('traceparent'))
+    try {
+      const notAdmitted = await admit(deps, request, surface.readEnvelope, (each) =>
+        estimateAllTokens(each, deps.ratios),
+      )
+      if (notAdmitted) return refuseUnsent(request, notAdmitted)
+
+      const key = http.headers.get('idempotency-key')
+      const replay = key === null ? undefined : await claimKey(deps.idempotencyKeys, request, key)
+      if (replay) return replay instanceof Failure ? refuse(deps, request, replay) : answerStored(replay, request)
+
+      const holding = hold(deps, request)
+      const notHeld = holding instanceof Promise ? await holding : holding
+      if (notHeld) return refuseUnsent(request, notHeld)
+      const overtaken = request.claimedKey && (await confirmKey(deps.idempotencyKeys, request))
+      if (overtaken) return refuseUnsent(request, overtaken)
+      // Nothing has been sent yet, so a client that left during the hold costs nothing.
+      if (request.clientGone.aborted) return abandon(deps, request)
+
+      const trying = tryRoutes(request)
+      if (!request.envelope.stream) return await answerWhole(await trying, request)
+      const opened = await before(clock.monotonicMs() + earlyHeadersMs(http.headers), trying, ticker)
+      return await answerStreamed(opened === 'not yet' ? trying : opened, request)
+    } catch (error) {
+      return refuse(deps, request, deps.onDefect(error, request.record.id))
+    }
+  }
+
+  function refuseUnsent(request: GatewayRequest, failure: Failure): Response {
+    return request.clientGone.aborted ? abandon(deps, request) : refuse(deps, request, failure)
+  }
+
+  /** The stored answer of the first request under the same idempotency key; it costs nothing. */
+  function answerStored(body: Buffer, request: GatewayRequest): Response {
+    request.record.notes.push('replayed by its idempotency key')
+    conclude(deps, request)
+    return new Response(body, { headers: replayHeaders(request) })
+  }
+
+  /** Tries candidates in turn until a provider is committed. */
+  async function tryRoutes(request: GatewayRequest): Promise<Opened> {
+    const { plan, envelope, model, record, http } = request
+    const outcome = await tryCandidates(deps, {
+      plan,
+      streams: envelope.stream,
+      // Providers may run tools themselves, so a request with tools is never sent twice.
+      mayHedge: model.hedge && envelope.stream && !envelope.offersTools && !mixesCredentials(request),
+      // A stream gets keep-alives for as long as it takes; a whole answer must arrive while the client waits.
+      patienceMs: envelope.stream ? undefined : clientTimeoutMs(http.headers),
+      attempt: (candidate, options) => tryRoute(candidate, request, options),
+      pause: (milliseconds) => pause(milliseconds, request),
+      discard: (answer) => (answer.kind === 'stream' ? answer.abort() : undefined),
+      isAnswer: isAnswered,
+      isWanted: () => !request.clientGone.aborted,
+    })
+    if (outcome instanceof Exhausted) return outcome.clientLeft ? 'client left' : exhaustedFailure(model.id, outcome)
+    record.lane = outcome.lane
+    if (outcome.kind === 'stream') request.releaseBody(outcome.relay)
+    request.recordAnswered(outcome.candidate)
+    const warnings = warningsOf(outcome, request)
+    if (warnings.length > 0) record.warnings = warnings.map(({ code, field }) => `${code} ${field}`)
+    return outcome
+  }
+
+  async function tryRoute(candidate: Candidate, request: GatewayRequest, options: AttemptOptions) {
+    const recorded = request.beginAttempt(candidate)
+    request.hold?.markSent()
+    const result = await attempt(deps, request, candidate, options)
+    if (isAnswered(result)) request.endAttempt(recorded, options.lost?.aborted ? 'superseded' : 'ok')
+    else if (result.failure) request.removeAttempt(recorded)
+    else request.endAttempt(recorded, describeFault(result))
+    return result
+  }
+
+  async function pause(milliseconds: number, request: GatewayRequest) {
+    const startedMs = clock.monotonicMs()
+    const ended = await pauseBetweenAttempts(milliseconds, request, ticker)
+    // Waiting for a provider to recover does not count as the gateway's own time.
+    request.record.waitedMs += clock.monotonicMs() - startedMs
+    return ended
+  }
+
+  async function answerWhole(opened: Opened, request: GatewayRequest): Promise<Response> {
+    const ended = await notAnswered(opened, request)
+    if (ended) return ended
+    const { surface, record } = request
+    const reply = opened as WholeReply
+    const headers = answerHeaders(request, clock)
+    const warnings = warningsOf(reply, request)
+    if (warnings.length > 0) headers['x-tollgate-warnings'] = warningsHeader(warnings)
+    request.storedAnswer = reply.body
+    const { unsettled } = await finish(request, { ending: 'complete' }, { ...nothingMeasured, usage: reply.usage })
+    if (unsettled) return failureResponse(surface, unsettled, headers, record.id)
+    headers['content-type'] = 'application/json'
+    if (record.costUsd !== undefined) headers['x-tollgate-cost'] = record.costUsd
+    if (reply.usage.source === 'estimated') headers['x-tollgate-usage'] = 'estimated'
+    return new Response(reply.body, { headers })
+  }
+
+  async function answerStreamed(opening: Opened | Promise<Opened>, request: GatewayRequest): Promise<Response> {
+    const headers = streamHeaders(answerHeaders(request, clock))
+    if (!(opening instanceof Promise)) {
+      const ended = await notAnswered(opening, request)
+      if (ended) return ended
+      const warnings = warningsOf(opening as OpenStream, request)
+      if (warnings.length > 0) headers['x-tollgate-warnings'] = warningsHeader(warnings)
+    }
+    deps.streams.opened()
+    const body = streamAnswer(deps, {
+      request,
+      opening: opening as OpenStream | Promise<Opened>,
+      async settle(end, relay) {
+        deps.streams.closed()
+        try {
+          return await finish(request, end, relay)
+        } catch (error) {
+          // A stream has no caller that would handle this, and its client must see an end.
+          return { unsettled: fail(deps, request, deps.onDefect(error, request.record.id)) }
+        }
+      },
+    })
+    return new Response(body, { headers })
+  }
+
+  /** The response to a request that no provider answered. */
+  async function notAnswered(opened: Opened, request: GatewayRequest): Promise<Response | undefined> {
+    if (opened instanceof Failure) return refuse(deps, request, opened)
+    if (opened !== 'client left') return undefined
+    await settle(deps, request, { ending: 'client left before content' })
+    return goneResponse()
+  }
+
+  /** Settles a request that a provider was called for, and learns from it. */
+  function finish(request: GatewayRequest, end: End, measured: MeasuredReply | undefined): Promise<Settled> {
+    if (end.why !== undefined) request.recordInterrupted(end.why)
+    if (measured) learnTokens(request, measured)
+    learnRoute(request, end.why, measured?.usage)
+    const settled = settle(deps, request, end, measured)
+    if (request.candidate) warnImplausible(request.record, request.candidate)
+    return settled
+  }
+
+  function learnRoute(request: GatewayRequest, why: End['why'], usage: Usage | undefined): void {
+    const { candidate, answeredMs, envelope, conversationKey } = request
+    if (!candidate || answeredMs === undefined) return
+    // A sandbox that fails on purpose breaks off every time.
+    if (why !== undefined && !candidate.provider.isRehearsal) {
+      deps.health.noteInterrupted(candidate.key, answeredMs, why)
+    } else if (usage && envelope.stream) {
+      deps.health.noteSpeed(candidate.key, usage.outputTokens, clock.monotonicMs() - answeredMs)
+    }
+    if (usage && conversationKey !== undefined) {
+      deps.sticky.remember(conversationKey, candidate.key, usage.cacheWriteLongTokens > 0 ? 'long' : 'short')
+    }
+  }
+
+  function learnTokens(request: GatewayRequest, measured: MeasuredReply): void {
+    const counted = request.reportedInput(measured)
+    // The counts of a workspace's own endpoint must not affect the holds of others.
+    if (!counted || request.candidate?.isOwn) return
+    deps.ratios.learn(request.model.id, request.bodyBytes, counted, request.mayHaveMedia)
+  }
+}
+
+/** Whether the plan mixes own and shared routes, which differ in who pays: parallel attempts could be priced wrongly. */
+function mixesCredentials({ plan }: GatewayRequest): boolean {
+  return plan.ordered.some(({ isOwn }) => isOwn !== plan.ordered[0]?.isOwn)
+}
+
+function warningsOf({ warnings }: Answered, { hold: held }: GatewayRequest): readonly Warning[] {
+  if (held?.loweredCap === undefined) return warnings
+  const code = `max_tokens_lowered_by_${held.initial.within ?? 'balance'}=${held.loweredCap}`
+  return [{ code, field: '/max_tokens' }, ...warnings]
+}

@@ -1,0 +1,241 @@
+import { expect, test } from 'bun:test'
+import { createJumpClock } from '../../test/parts/jump-clock.ts'
+import type { StreamRelay } from '../dialects/byte-lane/relay.ts'
+import { openaiChat } from '../dialects/openai-chat/index.ts'
+import { systemClock } from '../kernel/clock.ts'
+import { noFailpoint } from '../kernel/failpoint.ts'
+import { Failure } from '../kernel/failure.ts'
+import type { Candidate } from '../routing/candidate.ts'
+import type { FaultClass } from '../routing/fault.ts'
+import { SseOverflow } from '../wire/sse-splitter.ts'
+import type { OpenStream } from './attempt.ts'
+import { createTicker } from './deadline.ts'
+import type { GatewayRequest } from './request.ts'
+import type { End, Ending } from './settlement.ts'
+import { type Opened, PendingSettlements, StreamClocks, streamAnswer } from './stream.ts'
+
+// Errors in mid-stream: the provider's and our own are told apart, and both are settled once.
+
+const nothing = new Uint8Array(0)
+const relay: StreamRelay = {
+  push: (chunk) => chunk,
+  end: () => nothing,
+  meaningful: true,
+  finished: false,
+  terminal: nothing,
+  usage: undefined,
+  usageSoFar: undefined,
+  countedBytes: undefined,
+  outputBytes: 0,
+  fault: undefined,
+  keepAlive: () => nothing,
+}
+
+function openStream(read: () => Promise<{ done: boolean; value?: Uint8Array }>, abort = () => {}): OpenStream {
+  return {
+    kind: 'stream',
+    candidate: { provider: { id: 'acme' } } as Candidate,
+    lane: 'bytes',
+    warnings: [],
+    reader: { read },
+    relay,
+    first: new TextEncoder().encode(': first\n\n'),
+    timeouts: { connectMs: 1e6, firstEventMs: 1e6, contentIdleMs: 120_000, idleMs: 1e6, totalMs: 1e6 },
+    abort,
+  }
+}
+
+const request = {
+  surface: openaiChat,
+  record: { id: 'req_1' },
+  connection: { keepOpen() {}, rearm() {}, drop() {}, address: () => undefined },
+  hold: undefined,
+  usageSoFar: () => ({ outputTokens: 0 }),
+} as unknown as GatewayRequest
+
+function answer(opening: OpenStream | Promise<Opened>) {
+  const ends: End[] = []
+  const defects: unknown[] = []
+  const body = streamAnswer(
+    {
+      ticker: createTicker(systemClock, () => {}),
+      reach: noFailpoint,
+      pendingSettlements: new PendingSettlements(),
+      onDefect(error) {
+        defects.push(error)
+        return new Failure('INTERNAL', 'Tollgate failed.')
+      },
+    },
+    {
+      request,
+      opening,
+      async settle({ ending, failure, why }) {
+        ends.push({ ending, failure, why })
+        return {}
+      },
+    },
+  )
+  return { body, ends, defects }
+}
+
+/** `why`: the fault class for the provider's health; undefined = the error is ours. */
+const errors: readonly [name: string, error: Error, code: string, says: string, why: FaultClass | undefined][] = [
+  [
+    'a reset',
+    Object.assign(new Error('reset'), { code: 'ECONNRESET' }),
+    'STREAM_INTERRUPTED',
+    'acme broke off',
+    'broken',
+  ],
+  ['an event without an end', new SseOverflow('too long'), 'STREAM_INTERRUPTED', 'without an end', 'garbled'],
+  ['a defect of ours', new TypeError('internal detail'), 'INTERNAL', 'Tollgate failed.', undefined],
+]
+
+test.each(errors)(
+  'ends the stream after %s with its own error code, settled once',
+  async (_, error, code, says, why) => {
+    const isOurs = why === undefined
+    const { body, ends, defects } = answer(openStream(() => Promise.reject(error)))
+    const text = await new Response(body).text()
+    expect(text).toContain(': first')
+    expect(text).toContain(`"code":"${code}"`)
+    expect(text).toContain(says)
+    expect(text).not.toContain('internal detail')
+    expect(text).not.toContain('[DONE]')
+    expect(defects).toEqual(isOurs ? [error] : [])
+    expect(ends).toHaveLength(1)
+    expect(ends[0]).toMatchObject({ ending: isOurs ? 'ended by us' : 'interrupted', failure: { code } })
+    expect(ends[0]?.why).toBe(why)
+  },
+)
+
+test('does not blame a provider for a defect of ours before the first event', async () => {
+  const error = new TypeError('internal detail')
+  const { body, ends, defects } = answer(Promise.reject(error))
+  expect(await new Response(body).text()).toContain('"code":"INTERNAL"')
+  expect(defects).toEqual([error])
+  expect(ends).toHaveLength(1)
+})
+
+test('aborts a provider that opens after the client has left', async () => {
+  const aborted = Promise.withResolvers<string>()
+  const opening = Promise.withResolvers<Opened>()
+  const { body, ends } = answer(opening.promise)
+  const reader = body.getReader()
+  await reader.read()
+  await reader.cancel()
+  opening.resolve(
+    openStream(
+      () => new Promise(() => {}),
+      () => aborted.resolve('aborted'),
+    ),
+  )
+  expect(await aborted.promise).toBe('aborted')
+  expect(ends).toEqual([{ ending: 'client left before content', failure: undefined }])
+})
+
+test('sends no keep-alives while it awaits the final usage after the client has left', async () => {
+  const clock = createJumpClock()
+  const defects: unknown[] = []
+  const ticker = createTicker(clock, (error) => void defects.push(error))
+  const pendingSettlements = new PendingSettlements()
+  const counted = Promise.withResolvers<{ done: boolean }>()
+  let aborted = 0
+  const stream = openStream(
+    () => counted.promise,
+    () => {
+      aborted++
+      counted.reject(new Error('cut'))
+    },
+  )
+  const ends: Ending[] = []
+  const body = streamAnswer(
+    { ticker, reach: noFailpoint, pendingSettlements, onDefect: () => new Failure('INTERNAL', 'Tollgate failed.') },
+    {
+      request,
+      opening: { ...stream, relay: { ...relay, isOwed: true } },
+      async settle({ ending }) {
+        ends.push(ending)
+        return {}
+      },
+    },
+  )
+  const reader = body.getReader()
+  await reader.read()
+  const cancelled = reader.cancel()
+  // Longer than the keep-alive interval, and until every watcher has been ticked.
+  let ticks = 0
+  ticker.watch({ seat: -1, tick: () => void ticks++ })
+  clock.jump(20)
+  while (ticks === 0) await Bun.sleep(5)
+  expect([defects, ends]).toEqual([[], []])
+  // No connection is open any more, but shutdown still waits for the settlement.
+  await pendingSettlements.close()
+  expect([aborted > 0, ends]).toEqual([true, ['client left after content']])
+  await cancelled
+  ticker.close()
+})
+
+const timeouts = { connectMs: 1, firstEventMs: 1, idleMs: 30_000, contentIdleMs: 120_000, totalMs: 900_000 }
+
+test('cuts off a silent provider and blames it', () => {
+  const clocks = new StreamClocks(0)
+  expect(clocks.cutFor(30_000, timeouts)).toBeUndefined()
+  expect(clocks.cutFor(30_001, timeouts)).toEqual({ how: 'fell silent', why: 'timed out' })
+})
+
+test('cuts off a provider that sends only pings', () => {
+  const clocks = new StreamClocks(0)
+  for (let nowMs = 20_000; nowMs <= 120_000; nowMs += 20_000) clocks.received(nowMs, 0)
+  expect(clocks.cutFor(120_000, timeouts)).toBeUndefined()
+  expect(clocks.cutFor(120_001, timeouts)).toEqual({ how: 'sent only signs of life', why: 'timed out' })
+  clocks.received(120_001, 5)
+  expect(clocks.cutFor(130_000, timeouts)).toBeUndefined()
+})
+
+test('counts the time without content from the start of the answer', () => {
+  const clocks = new StreamClocks(0)
+  clocks.opened(200_000)
+  // Such as reasoning that only its provider can read.
+  clocks.received(200_000, 0)
+  expect(clocks.cutFor(320_000, timeouts)).toEqual({ how: 'fell silent', why: 'timed out' })
+  clocks.received(320_000, 0)
+  expect(clocks.cutFor(320_000, timeouts)).toBeUndefined()
+  expect(clocks.cutFor(320_001, timeouts)).toEqual({ how: 'sent only signs of life', why: 'timed out' })
+})
+
+test('does not blame the provider for an answer that exceeds the total time', () => {
+  const clocks = new StreamClocks(0)
+  clocks.received(890_000, 5)
+  expect(clocks.cutFor(900_001, timeouts)).toEqual({ how: 'took too long', why: 'had too little time' })
+  clocks.pause(890_000)
+  expect(clocks.cutFor(900_001, timeouts)).toEqual({ how: 'took too long', why: 'had too little time' })
+})
+
+test('does not count time in which the provider was not read as silence', () => {
+  const clocks = new StreamClocks(0)
+  clocks.received(1_000, 5)
+  clocks.pause(1_000)
+  expect(clocks.cutFor(200_000, timeouts)).toBeUndefined()
+  clocks.resume(200_000)
+  expect(clocks.cutFor(230_000, timeouts)).toBeUndefined()
+  expect(clocks.cutFor(230_001, timeouts)).toEqual({ how: 'fell silent', why: 'timed out' })
+})
+
+test('treats a client that reads nothing for 30 s as stalled', () => {
+  const clocks = new StreamClocks(0)
+  expect(clocks.hasStalled(90_000)).toBe(false)
+  clocks.pause(90_000)
+  expect([clocks.hasStalled(120_000), clocks.hasStalled(120_001)]).toEqual([false, true])
+  clocks.resume(120_001)
+  expect(clocks.hasStalled(300_000)).toBe(false)
+})
+
+test('sends a keep-alive every 15 s to a waiting client only', () => {
+  const clocks = new StreamClocks(0)
+  expect([clocks.needsKeepAlive(14_999), clocks.needsKeepAlive(15_000)]).toEqual([false, true])
+  clocks.sent(15_000)
+  expect(clocks.needsKeepAlive(29_999)).toBe(false)
+  clocks.pause(20_000)
+  expect(clocks.needsKeepAlive(60_000)).toBe(false)
+})

@@ -1,0 +1,404 @@
+// A streamed answer: upstream bytes in, client bytes out. The provider is read only while the client's socket accepts more,
+// so that a slow reader slows the provider and does not fill our memory. The charge is settled before the terminal bytes;
+// a failure is an explicit error event, never a made-up ending.
+
+import type { RouteTimeouts } from '../catalog/model.ts'
+import type { ProviderFault } from '../dialects/canonical/faults.ts'
+import { assert, unreachable } from '../kernel/assert.ts'
+import type { Failpoint } from '../kernel/failpoint.ts'
+import { Failure } from '../kernel/failure.ts'
+import type { RequestId } from '../kernel/ids.ts'
+import { isBroken } from '../providers/call-endpoint.ts'
+import { classifyFault, type FaultClass } from '../routing/fault.ts'
+import { SseOverflow } from '../wire/sse-splitter.ts'
+import { type Answered, awaitFinalUsage, drain, type OpenStream, type PendingRead } from './attempt.ts'
+import type { Ticker, Watched } from './deadline.ts'
+import type { GatewayRequest, Growth, Hold } from './request.ts'
+import type { End, Settled } from './settlement.ts'
+import type { MeasuredReply } from './usage.ts'
+
+/** The result of a request's attempts. */
+export type Opened = Answered | Failure | 'client left'
+
+export interface StreamDependencies {
+  readonly ticker: Ticker
+  readonly reach: Failpoint
+  readonly pendingSettlements: Pick<PendingSettlements, 'track'>
+  /** Logs a defect of ours; returns the error for the caller. */
+  onDefect(error: unknown, id: RequestId): Failure
+}
+
+export interface StreamInput {
+  readonly request: GatewayRequest
+  /** Open, or still being tried while the client gets keep-alives. */
+  readonly opening: OpenStream | Promise<Opened>
+  /** Called once, before the last bytes are sent. */
+  settle(end: End, measured: MeasuredReply | undefined): Promise<Settled>
+}
+
+/**
+ * Bytes that may wait for the client's socket, plus one read: a read returns whatever has arrived, from a fast provider
+ * up to a megabyte. Larger than an event, because a pull that stays in its loop costs a fifth less per event than one
+ * call for each (bench/README.md).
+ */
+const readAheadBytes = 64 * 1024
+
+export function streamAnswer(deps: StreamDependencies, input: StreamInput): ReadableStream<Uint8Array> {
+  const pump = new Pump(deps, input)
+  return new ReadableStream(
+    {
+      start(controller) {
+        // Headers that are sent early need bytes to travel with.
+        if (input.opening instanceof Promise) controller.enqueue(input.request.surface.keepAlive)
+      },
+      pull: (controller) => pump.pull(controller),
+      cancel: () => pump.leave(),
+    },
+    { highWaterMark: readAheadBytes, size: (chunk) => chunk?.byteLength ?? 0 },
+  )
+}
+
+const nothing = new Uint8Array(0)
+
+type Controller = ReadableStreamDefaultController<Uint8Array>
+
+class Pump implements Watched {
+  seat = -1
+  readonly #deps: StreamDependencies
+  readonly #input: StreamInput
+  readonly #request: GatewayRequest
+  readonly #clocks: StreamClocks
+  #stream: OpenStream | undefined
+  #controller: Controller | undefined
+  #phase: 'opening' | 'flowing' | 'ended' = 'opening'
+  /** Why we cut the provider off, if we did. */
+  #cutFor: Cut | undefined
+  #pendingRead: PendingRead | undefined
+
+  constructor(deps: StreamDependencies, input: StreamInput) {
+    this.#deps = deps
+    this.#input = input
+    this.#request = input.request
+    deps.ticker.watch(this)
+    this.#clocks = new StreamClocks(deps.ticker.nowMs)
+  }
+
+  async pull(controller: Controller): Promise<void> {
+    const { ticker, reach } = this.#deps
+    this.#controller = controller
+    this.#clocks.resume(ticker.nowMs)
+    try {
+      if (this.#phase === 'opening') await this.#open(controller)
+      const stream = this.#stream
+      const { hold } = this.#request
+      // One promise per read and nothing else: this loop runs for every event of every stream.
+      while (stream && this.#phase === 'flowing' && (controller.desiredSize ?? 0) > 0) {
+        this.#pendingRead = stream.reader.read()
+        const { done, value } = await this.#pendingRead
+        const paused = reach('mid_stream')
+        if (paused) await paused
+        if (this.#isOver()) return
+        this.#pendingRead = undefined
+        const bytes = done ? stream.relay.end() : stream.relay.push(value ?? nothing)
+        if (this.#forward(controller, stream, bytes)) await this.#conclude(controller, stream, done)
+        else if (done) await this.#interrupt(controller, cuts.closed)
+        else if (hold && stream.relay.outputBytes >= hold.growAtBytes) await this.#grow(controller, stream, hold)
+      }
+    } catch (error) {
+      if (!this.#isOver()) await this.#fail(controller, error)
+    }
+    this.#clocks.pause(ticker.nowMs)
+  }
+
+  /** Waits for a committed provider and forwards the bytes that were read before. */
+  async #open(controller: Controller): Promise<void> {
+    const opened = await this.#input.opening
+    if (this.#isOver()) {
+      // The client left before the provider was committed; nothing else would end the call.
+      if (typeof opened === 'object' && 'abort' in opened) opened.abort()
+      return
+    }
+    if (opened === 'client left') return this.leave()
+    if (opened instanceof Failure) return await this.#end(controller, { ending: 'not served', failure: opened })
+    assert(opened.kind === 'stream', 'a streamed request is answered by a stream')
+    this.#stream = opened
+    this.#phase = 'flowing'
+    this.#clocks.opened(this.#deps.ticker.nowMs)
+    if (this.#forward(controller, opened, opened.first)) await this.#conclude(controller, opened, false)
+  }
+
+  /** Forwards bytes to the client; returns whether they were the last. */
+  #forward(controller: Controller, { relay }: OpenStream, bytes: Uint8Array): boolean {
+    const { nowMs } = this.#deps.ticker
+    this.#clocks.received(nowMs, relay.outputBytes)
+    if (bytes.length > 0) {
+      this.#clocks.sent(nowMs)
+      controller.enqueue(bytes)
+    }
+    return relay.finished || relay.fault !== undefined
+  }
+
+  #conclude(controller: Controller, { relay }: OpenStream, isClosed: boolean): Promise<void> {
+    if (!relay.fault) return this.#end(controller, { ending: 'complete' })
+    return this.#interrupt(controller, reportedCut(relay.fault, isClosed))
+  }
+
+  /** A rejected read is the provider's connection or our own cut; any other error is our defect. */
+  #fail(controller: Controller, error: unknown): Promise<void> {
+    if (this.#cutFor !== undefined) return this.#interrupt(controller, this.#cutFor)
+    if (error instanceof SseOverflow) return this.#interrupt(controller, cuts.endless)
+    if (isBroken(error)) return this.#interrupt(controller, cuts.broken)
+    const failure = this.#deps.onDefect(error, this.#request.record.id)
+    return this.#end(controller, { ending: 'ended by us', failure })
+  }
+
+  async #interrupt(controller: Controller, { how, why }: Cut): Promise<void> {
+    const { candidate, relay } = this.#stream ?? {}
+    const provider = candidate?.provider.id ?? 'unknown'
+    const tokens = relay ? this.#request.usageSoFar(relay).outputTokens : 0
+    const after = tokens > 0 ? ` after ${tokens} output token${tokens === 1 ? '' : 's'}` : ''
+    const message = `Provider ${provider} ${how}${after}. The answer ends here. Request ${this.#request.record.id}.`
+    await this.#end(controller, { ending: 'interrupted', failure: new Failure('STREAM_INTERRUPTED', message), why })
+  }
+
+  /** Extends the hold with the answer; if that fails, the answer ends with what was paid for. */
+  async #grow(controller: Controller, { relay }: OpenStream, hold: Pick<Hold, 'grow'>): Promise<void> {
+    const growing = hold.grow(relay.outputBytes)
+    const growth = growing instanceof Promise ? await growing : growing
+    if (growth === 'enough' || this.#isOver()) return
+    const ending = growth === 'no ledger' ? 'ended by us' : 'out of money'
+    await this.#end(controller, { ending, failure: cutShort(growth, this.#request.record.id) })
+  }
+
+  async #end(controller: Controller, end: End): Promise<void> {
+    this.#close()
+    const { failure } = end
+    const relay = this.#stream?.relay
+    const { unsettled, cost } = await this.#input.settle(end, relay)
+    const { surface, record } = this.#request
+    const sent = unsettled ?? (failure && withCost(failure, cost))
+    const last = sent === undefined ? relay?.terminal : surface.renderStreamFailure(sent, record.id)
+    if (last !== undefined && last.length > 0) controller.enqueue(last)
+    controller.close()
+    const paused = this.#deps.reach('after_terminal')
+    if (paused) await paused
+  }
+
+  /** The client has gone: it cancelled, disconnected, or read nothing for too long. */
+  async leave(): Promise<void> {
+    if (this.#isOver()) return
+    const stream = this.#stream
+    if (!stream?.relay.isOwed) return void (await this.#settleLeft())
+    this.#stop()
+    const settling = awaitFinalUsage(stream, this.#pendingRead).then(async () => void (await this.#settleLeft()))
+    await this.#deps.pendingSettlements.track(settling, stream.abort)
+  }
+
+  #settleLeft(): Promise<Settled> {
+    this.#close()
+    const relay = this.#stream?.relay
+    const left = relay?.meaningful ? 'client left after content' : 'client left before content'
+    return this.#input.settle({ ending: relay?.finished ? 'complete' : left }, relay)
+  }
+
+  tick(nowMs: number): void {
+    if (this.#isOver()) return
+    this.#request.connection.keepOpen()
+    const stream = this.#stream
+    if (this.#clocks.hasStalled(nowMs)) return void this.#stall()
+    if (this.#clocks.needsKeepAlive(nowMs)) this.#keepAlive(nowMs)
+    const cut = stream && this.#clocks.cutFor(nowMs, stream.timeouts)
+    if (!cut) return
+    // The pending read rejects, and the pump reports the interruption.
+    this.#cutFor ??= cut
+    stream.abort()
+  }
+
+  expire(): void {
+    const message = `Tollgate was shut down. Request ${this.#request.record.id}.`
+    // A client that leaves at this moment needs no error.
+    if (!this.#controller || this.#isOver()) return
+    const failure = new Failure('STREAM_INTERRUPTED', message)
+    this.#end(this.#controller, { ending: 'ended by us', failure }).catch(() => this.leave())
+  }
+
+  #keepAlive(nowMs: number): void {
+    this.#clocks.sent(nowMs)
+    this.#controller?.enqueue(this.#stream?.relay.keepAlive() ?? this.#request.surface.keepAlive)
+  }
+
+  async #stall(): Promise<void> {
+    await this.leave()
+    // Closing the stream does not close the socket. Last, because settling restores the usual idle limit.
+    this.#request.connection.drop()
+  }
+
+  /** Stops writing and timing. */
+  #stop(): void {
+    this.#phase = 'ended'
+    this.#deps.ticker.unwatch(this)
+  }
+
+  #close(): void {
+    this.#stop()
+    const stream = this.#stream
+    // After a complete answer the connection can be reused.
+    if (stream?.relay.finished && !stream.relay.isCut) drain(stream, this.#deps.ticker)
+    else stream?.abort()
+  }
+
+  #isOver(): boolean {
+    return this.#phase === 'ended'
+  }
+}
+
+// ── Timing ──
+
+/** Official clients and proxies give up on silence; a comment or ping this often keeps them waiting. */
+const keepAliveMs = 15_000
+/** A client that reads nothing for this long is treated as gone. */
+const writeStallMs = 30_000
+
+/** When each side of a stream was last active, and what is due. Knows times only; the pump acts on them. */
+export class StreamClocks {
+  readonly #startedMs: number
+  /** The last bytes from the provider. */
+  #receivedMs: number
+  /** The last content; a provider's pings show that it is alive, not that it makes progress. */
+  #contentMs: number
+  #contentBytes = 0
+  /** The last bytes to the client. */
+  #sentMs: number
+  /** Since when the client has not asked for more; undefined while it waits. */
+  #pausedSinceMs: number | undefined
+
+  constructor(nowMs: number) {
+    this.#startedMs = this.#receivedMs = this.#contentMs = this.#sentMs = nowMs
+  }
+
+  /** A provider has begun to answer; the time before may have been spent on others. */
+  opened(nowMs: number): void {
+    this.#receivedMs = this.#contentMs = nowMs
+  }
+
+  /** `outputBytes`: total content so far. */
+  received(nowMs: number, outputBytes: number): void {
+    this.#receivedMs = nowMs
+    if (outputBytes !== this.#contentBytes) this.#contentMs = nowMs
+    this.#contentBytes = outputBytes
+  }
+
+  sent(nowMs: number): void {
+    this.#sentMs = nowMs
+  }
+
+  /** The client's buffer is full, and the provider is not read. */
+  pause(nowMs: number): void {
+    this.#pausedSinceMs = nowMs
+  }
+
+  /** The client asks for more. Time in which the provider was not read does not count as its silence. */
+  resume(nowMs: number): void {
+    if (this.#pausedSinceMs === undefined) return
+    const pausedMs = nowMs - this.#pausedSinceMs
+    this.#receivedMs += pausedMs
+    this.#contentMs += pausedMs
+    this.#pausedSinceMs = undefined
+  }
+
+  /** Whether the client has stopped reading. */
+  hasStalled(nowMs: number): boolean {
+    return this.#pausedSinceMs !== undefined && nowMs - this.#pausedSinceMs > writeStallMs
+  }
+
+  needsKeepAlive(nowMs: number): boolean {
+    return this.#pausedSinceMs === undefined && nowMs - this.#sentMs >= keepAliveMs
+  }
+
+  /** Whether the provider's time is up, and why. */
+  cutFor(nowMs: number, { totalMs, idleMs, contentIdleMs }: RouteTimeouts): Cut | undefined {
+    if (nowMs - this.#startedMs > totalMs) return cuts.total
+    if (this.#pausedSinceMs !== undefined) return undefined
+    if (nowMs - this.#receivedMs > idleMs) return cuts.idle
+    return nowMs - this.#contentMs > contentIdleMs ? cuts.contentIdle : undefined
+  }
+}
+
+// ── Interruptions ──
+
+/** Why an answer ends before its end. */
+interface Cut {
+  /** What the provider did, for the client. */
+  readonly how: string
+  /** The fault class for the provider's health. */
+  readonly why: FaultClass
+}
+
+const cuts = {
+  closed: { how: 'closed the stream', why: 'broken' },
+  broken: { how: 'broke off', why: 'broken' },
+  endless: { how: 'sent an event without an end', why: 'garbled' },
+  idle: { how: 'fell silent', why: 'timed out' },
+  contentIdle: { how: 'sent only signs of life', why: 'timed out' },
+  // The request's deadline: a model that keeps writing, or a slow reader, says nothing about the provider.
+  total: { how: 'took too long', why: 'had too little time' },
+} as const satisfies Record<string, Cut>
+
+/** The provider sent an error event; `isClosed`: as the last thing. */
+function reportedCut(fault: ProviderFault, isClosed: boolean): Cut {
+  return { how: isClosed ? cuts.closed.how : 'reported an error', why: classifyFault(fault).class }
+}
+
+/** Adds the charge of an incomplete answer to its error. */
+function withCost(failure: Failure, cost: string | undefined): Failure {
+  if (cost === undefined) return failure
+  return new Failure(failure.code, failure.message, { ...failure.facts, metadata: { cost } })
+}
+
+/** The error of an answer that ends because no more could be held for it. */
+export function cutShort(growth: Exclude<Growth, 'enough'>, requestId: RequestId): Failure {
+  switch (growth) {
+    case 'no ledger':
+      return new Failure(
+        'OVERLOADED',
+        `Tollgate cannot reach its ledger, so it cannot pay for more of this answer. The answer ends here. Request ${requestId}.`,
+        { retryAfterMs: 1000 },
+      )
+    case 'out of money':
+      return new Failure(
+        'INSUFFICIENT_BALANCE',
+        `The wallet cannot pay for more of this answer, so it ends here. Top up: console → Wallet, or \`tollgate wallet topup\`. Request ${requestId}.`,
+        { shouldRetry: false },
+      )
+    case 'over limit':
+      return new Failure(
+        'LIMIT_EXCEEDED',
+        `A spend limit leaves no room for more of this answer, so it ends here. Raise the limit: console → Keys, or \`tollgate limits put\`. Request ${requestId}.`,
+        { shouldRetry: false },
+      )
+    default:
+      return unreachable(growth)
+  }
+}
+
+// ── Pending settlements ──
+
+/** Streams whose clients have left and whose usage is still to come. Shutdown waits for them before the ledger closes. */
+export class PendingSettlements {
+  readonly #open = new Map<Promise<void>, () => void>()
+
+  /** `cutShort` makes it end soon. */
+  async track(settling: Promise<void>, cutShort: () => void): Promise<void> {
+    this.#open.set(settling, cutShort)
+    try {
+      await settling
+    } finally {
+      this.#open.delete(settling)
+    }
+  }
+
+  async close(): Promise<void> {
+    for (const cutShort of this.#open.values()) cutShort()
+    await Promise.allSettled(this.#open.keys())
+  }
+}

@@ -1,0 +1,274 @@
+import { describe, expect, test } from 'bun:test'
+import type { Usage } from '../kernel/usage.ts'
+import type { Candidate } from '../routing/candidate.ts'
+import type { LogFields } from '../telemetry/log.ts'
+import { createRecord, type RequestRecord } from '../telemetry/request-record.ts'
+import {
+  createImplausibleWarnings,
+  estimateUsage,
+  findImplausible,
+  implausibleNote,
+  outputCapOf,
+  type UsageBounds,
+  usageSince,
+  withTolerance,
+} from './usage.ts'
+
+const usage = (counts: Partial<Usage>): Usage => ({
+  inputTokens: 0,
+  cacheReadTokens: 0,
+  cacheWriteTokens: 0,
+  cacheWriteLongTokens: 0,
+  outputTokens: 0,
+  source: 'reported',
+  ...counts,
+})
+
+/** A request of at most 1,000 input tokens with a cap of 50, and a search tool with a limit of 5. */
+const bounds: UsageBounds = { inputTokens: 1000, outputTokens: 66, isCapSent: true, summaryTokens: 500, webSearches: 5 }
+
+describe('a reported count', () => {
+  const cases: readonly [name: string, counts: Partial<Usage>, outputBytes: number, found: string | undefined][] = [
+    ['is ordinary', { inputTokens: 10, outputTokens: 5 }, 20, undefined],
+    [
+      'has input up to the bound, over all buckets',
+      { cacheReadTokens: 950, inputTokens: 50, outputTokens: 1 },
+      4,
+      undefined,
+    ],
+    ['has one input token more', { cacheReadTokens: 950, inputTokens: 51, outputTokens: 1 }, 4, 'input'],
+    ['has output up to the bound', { inputTokens: 1, outputTokens: 66 }, 4, undefined],
+    ['has one output token more', { inputTokens: 1, outputTokens: 67 }, 4, 'output'],
+    ['has one output token more, and bytes for it', { inputTokens: 1, outputTokens: 67 }, 670, 'output'],
+    ['has reasoning inside the bound', { inputTokens: 1, outputTokens: 66, reasoningTokens: 60 }, 4, undefined],
+    ['has no output, and none was seen', { inputTokens: 10 }, 0, undefined],
+    ['has no output, though some was seen', { inputTokens: 10 }, 1, 'zero'],
+    ['has no input, though there is output', { outputTokens: 5 }, 20, 'zero'],
+    ['has input from a cache alone', { cacheReadTokens: 10, outputTokens: 5 }, 20, undefined],
+    ['has nothing, for nothing', {}, 0, undefined],
+    [
+      'has input read again after each of two searches',
+      { inputTokens: 3000, outputTokens: 5, webSearches: 2 },
+      4,
+      undefined,
+    ],
+    ['has one token more than three readings', { inputTokens: 3001, outputTokens: 5, webSearches: 2 }, 4, 'input'],
+    ['has output in three rounds', { inputTokens: 10, outputTokens: 198, webSearches: 2 }, 4, undefined],
+    [
+      'has more searches than the request allows',
+      { inputTokens: 1, outputTokens: 5, webSearches: 6 },
+      4,
+      'web_searches',
+    ],
+    [
+      'has a summary longer than the cap',
+      { inputTokens: 1, outputTokens: 5, summaries: [usage({ inputTokens: 9, outputTokens: 500 })] },
+      4,
+      undefined,
+    ],
+    [
+      'has a summary longer than any answer',
+      { inputTokens: 1, outputTokens: 5, summaries: [usage({ outputTokens: 501 })] },
+      4,
+      'summary',
+    ],
+    [
+      'has eleven summaries',
+      { inputTokens: 1, outputTokens: 5, summaries: Array(11).fill(usage({ outputTokens: 1 })) },
+      4,
+      'summary',
+    ],
+    [
+      'has a summary of more than was sent',
+      { inputTokens: 1, outputTokens: 5, summaries: [usage({ inputTokens: 1001 })] },
+      4,
+      'summary',
+    ],
+  ]
+  test.each(cases)('%s', (_, counts, outputBytes, found) => {
+    expect(findImplausible(usage(counts), bounds, () => outputBytes)?.count).toBe(found as never)
+  })
+
+  test('is judged without measuring the output where that decides nothing', () => {
+    const measure = (): number => {
+      throw new Error('measured')
+    }
+    expect(findImplausible(usage({ inputTokens: 1, outputTokens: 1 }), bounds, measure)).toBeUndefined()
+  })
+
+  test('may exceed an assumed bound by as many tokens as bytes passed', () => {
+    const assumed = { ...bounds, isCapSent: false }
+    const long = usage({ inputTokens: 1, outputTokens: 5000 })
+    expect(findImplausible(long, assumed, () => 5000)).toBeUndefined()
+    expect(findImplausible(long, assumed, () => 4999)).toMatchObject({ count: 'output', most: 4999 })
+  })
+
+  test('does not grow by searches that nobody asked for', () => {
+    const none = { ...bounds, webSearches: 0 }
+    expect(findImplausible(usage({ inputTokens: 1, outputTokens: 5, webSearches: 900 }), none, () => 4)).toBeUndefined()
+    const long = usage({ inputTokens: 1001, outputTokens: 5, webSearches: 900 })
+    expect(findImplausible(long, none, () => 4)).toMatchObject({ count: 'input', most: 1000 })
+  })
+
+  test('is told with its numbers', () => {
+    const found = findImplausible(usage({ inputTokens: 1, outputTokens: 190_000 }), bounds, () => 2)
+    expect(found && implausibleNote(found)).toBe(
+      'implausible usage: the provider reported 190000 output tokens, and this request allows 66 at most; an estimate was charged instead',
+    )
+  })
+})
+
+test.each([
+  [0, 16],
+  [1, 17],
+  [16, 32],
+  [320, 336],
+  [321, 338],
+  [1000, 1050],
+  [128_000, 134_400],
+])('a cap of %i allows a report of %i', (cap, most) => {
+  expect(withTolerance(cap)).toBe(most)
+})
+
+test.each([
+  ['the caller', { outputCap: 7 }, { defaultMaxTokens: 5, maxOutputTokens: 9 }, 7],
+  ['the model, where the caller asks for more', { outputCap: 70 }, { defaultMaxTokens: 5, maxOutputTokens: 9 }, 9],
+  ['the default of the model', { outputCap: undefined }, { defaultMaxTokens: 5, maxOutputTokens: 9 }, 5],
+  ['the most the model writes', { outputCap: undefined }, { defaultMaxTokens: undefined, maxOutputTokens: 9 }, 9],
+  ['an assumption', { outputCap: undefined }, { defaultMaxTokens: undefined, maxOutputTokens: undefined }, 32_768],
+])('the cap comes from %s', (_, envelope, model, cap) => {
+  expect(outputCapOf(envelope, model)).toBe(cap)
+})
+
+describe('an estimate', () => {
+  test('takes four bytes for a token, and rounds up', () => {
+    expect(estimateUsage(undefined, 9, bounds, () => 8)).toMatchObject({
+      inputTokens: 8,
+      outputTokens: 3,
+      source: 'estimated',
+    })
+  })
+
+  test('keeps the input that the provider told at the start, bucket by bucket, and says so', () => {
+    const atStart = usage({ inputTokens: 3, cacheReadTokens: 2, cacheWriteLongTokens: 1, outputTokens: 1 })
+    const estimate = { ...atStart, outputTokens: 2, inputReported: true as const, source: 'estimated' as const }
+    expect(estimateUsage(atStart, 8, bounds, () => 100)).toEqual(estimate)
+    expect(estimateUsage(undefined, 8, bounds, () => 100).inputReported).toBeUndefined()
+  })
+
+  test('never has less output than the provider had counted by then', () => {
+    expect(estimateUsage(usage({ inputTokens: 3, outputTokens: 40 }), 8, bounds, () => 100).outputTokens).toBe(40)
+    expect(estimateUsage(usage({ outputTokens: 40 }), 8, bounds, () => 100)).toMatchObject({
+      inputTokens: 100,
+      outputTokens: 40,
+    })
+  })
+
+  test('never exceeds the bound, however many bytes passed', () => {
+    expect(estimateUsage(undefined, 1_000_000, bounds, () => 8).outputTokens).toBe(66)
+    expect(estimateUsage(undefined, 1_000_000, { ...bounds, isCapSent: false }, () => 8).outputTokens).toBe(250_000)
+  })
+
+  test('keeps the plausible half of a report, without the details of the other', () => {
+    const output = usage({
+      inputTokens: 3,
+      cacheReadTokens: 2,
+      outputTokens: 190_000,
+      reasoningTokens: 189_000,
+      audioOutputTokens: 7,
+    })
+    expect(estimateUsage(output, 8, bounds, () => 100)).toEqual({
+      ...usage({ inputTokens: 3, cacheReadTokens: 2, outputTokens: 2 }),
+      inputReported: true,
+      source: 'estimated',
+    })
+    const input = usage({ cacheReadTokens: 190_000, outputTokens: 5 })
+    expect(estimateUsage(input, 8, bounds, () => 100)).toMatchObject({
+      inputTokens: 100,
+      cacheReadTokens: 0,
+      outputTokens: 5,
+    })
+  })
+
+  test('drops implausible searches and summaries, and keeps the others', () => {
+    const kept = usage({ inputTokens: 9, outputTokens: 60 })
+    const told = usage({
+      inputTokens: 3,
+      outputTokens: 5,
+      webSearches: 900,
+      summaries: [kept, usage({ outputTokens: 9_999 })],
+    })
+    const estimate = estimateUsage(told, 8, bounds, () => 100)
+    expect(estimate.webSearches).toBeUndefined()
+    expect(estimate.summaries).toEqual([kept])
+  })
+
+  test('does not believe in a prompt of no tokens', () => {
+    expect(estimateUsage(usage({}), 8, bounds, () => 100)).toMatchObject({ inputTokens: 100, outputTokens: 2 })
+  })
+})
+
+describe('what was counted on the way', () => {
+  const counted = usage({ inputTokens: 3, outputTokens: 40 })
+
+  test('stays the very usage that was told, while nothing has passed since', () => {
+    expect(usageSince(counted, 0, bounds)).toBe(counted)
+  })
+
+  test('grows by what has passed since, however many bytes its own tokens had', () => {
+    const more = { ...counted, outputTokens: 43, inputReported: true as const, source: 'estimated' as const }
+    expect(usageSince(counted, 9, bounds)).toEqual(more)
+  })
+
+  test('stops growing at the bound', () => {
+    expect(usageSince(counted, 1_000_000, bounds).outputTokens).toBe(66)
+  })
+
+  test('has an estimated input where it was an estimate itself', () => {
+    const estimated = estimateUsage(undefined, 8, bounds, () => 100)
+    expect(usageSince(estimated, 4, bounds)).toEqual({ ...estimated, outputTokens: 3 })
+  })
+})
+
+describe('the operator', () => {
+  function open() {
+    const lines: (readonly [string, LogFields | undefined])[] = []
+    let nowMs = 0
+    const log = { warn: (message: string, fields?: LogFields) => void lines.push([message, fields]) }
+    const clock = { now: () => 0, monotonicMs: () => nowMs }
+    const warn = createImplausibleWarnings({ log, clock } as unknown as Parameters<typeof createImplausibleWarnings>[0])
+    return {
+      warn,
+      lines,
+      pass(ms: number) {
+        nowMs += ms
+      },
+    }
+  }
+  const record: RequestRecord = {
+    ...createRecord('req_1', 0, '/v1/messages'),
+    model: 'acme/model',
+    notes: ['ended with "stop"', 'implausible usage: …'],
+    implausibleUsage: 'output',
+  }
+  const routeOf = (upstreamModel: string) =>
+    ({ key: {}, provider: { id: 'acme' }, route: { upstreamModel } }) as unknown as Candidate
+
+  test('is warned once an hour for each route', () => {
+    const { warn, lines, pass } = open()
+    const [first, second] = [routeOf('first'), routeOf('second')]
+    for (const route of [first, first, second]) warn(record, route)
+    pass(3_599_999)
+    warn(record, first)
+    pass(1)
+    warn(record, first)
+    expect(lines.map(([, fields]) => fields?.upstream_model)).toEqual(['first', 'second', 'first'])
+    expect(lines[0]?.[1]).toMatchObject({ request_id: 'req_1', model: 'acme/model', note: 'implausible usage: …' })
+  })
+
+  test('is not warned about plausible usage', () => {
+    const { warn, lines } = open()
+    warn({ ...record, implausibleUsage: undefined }, routeOf('first'))
+    expect(lines).toEqual([])
+  })
+})

@@ -1,0 +1,212 @@
+// Validates reported usage and estimates what is missing. A count above what the request allows is implausible, and so is
+// a count of zero for an answer with content. The implausible part is replaced by an estimate from the relayed bytes, which
+// never exceeds the bound either. Both lanes use the same functions, so the same reply costs the same on both.
+
+import type { StreamRelay } from '../dialects/byte-lane/relay.ts'
+import type { Envelope } from '../dialects/canonical/translation.ts'
+import type { Clock } from '../kernel/clock.ts'
+import { estimatedInput, type TokenCounts, totalInputTokens, type Usage } from '../kernel/usage.ts'
+import type { Candidate } from '../routing/candidate.ts'
+import type { OfferedModel } from '../routing/offer.ts'
+import type { Log } from '../telemetry/log.ts'
+import type { ImplausibleCount, RequestRecord } from '../telemetry/request-record.ts'
+
+/** As for prompts; close for text in any script, a little high for JSON. */
+const bytesPerToken = 4
+
+/** The cap where neither the caller nor the catalog sets one; more is held as a stream goes on. */
+const capUnknown = 32_768
+
+/** The most output tokens of one answer. */
+export function outputCapOf({ outputCap }: Pick<Envelope, 'outputCap'>, model: OutputLimits): number {
+  const asked = outputCap ?? model.defaultMaxTokens ?? model.maxOutputTokens ?? capUnknown
+  return Math.min(asked, model.maxOutputTokens ?? Number.POSITIVE_INFINITY)
+}
+
+/** The most output tokens of one answer, whatever cap the caller sends. */
+export function maxOutputOf({ maxOutputTokens }: OutputLimits): number {
+  return maxOutputTokens ?? capUnknown
+}
+
+type OutputLimits = Pick<OfferedModel, 'defaultMaxTokens' | 'maxOutputTokens'>
+
+/** What is known of an answer while it is relayed, and after. */
+export type MeasuredReply = Pick<StreamRelay, 'usage' | 'usageSoFar' | 'outputBytes' | 'countedBytes'>
+
+export const nothingMeasured: MeasuredReply = {
+  usage: undefined,
+  usageSoFar: undefined,
+  outputBytes: 0,
+  countedBytes: undefined,
+}
+
+const toleranceMin = 16
+const toleranceShare = 0.05
+
+/**
+ * What a provider may report for an answer with this cap. 16 tokens: speculative decoding may overshoot by a draft, some
+ * hosts count the end marker, and Responses knows no cap below 16. 5 %: some hosts recount the text with a tokenizer that
+ * is not the model's.
+ */
+export function withTolerance(cap: number): number {
+  return cap + Math.max(toleranceMin, Math.ceil(cap * toleranceShare))
+}
+
+/** A summary is made when the context window is nearly full, so that one answer has one or two. */
+const summariesMax = 10
+
+export interface UsageBounds {
+  /** The most input tokens that the request can have when the model reads it once. */
+  readonly inputTokens: number
+  /** The most output tokens, over all choices. */
+  readonly outputTokens: number
+  /** Without a cap upstream, `outputTokens` is an assumption: an answer of more bytes may have one token for each. */
+  readonly isCapSent: boolean
+  /** The most output tokens of a summary of the conversation, to which the caller's cap does not apply. */
+  readonly summaryTokens: number
+  /** The most web searches; 0 = the request asks for none and the model has no price for them. */
+  readonly webSearches: number
+}
+
+/** The first count of a report that cannot be true. */
+export interface Implausible {
+  readonly count: ImplausibleCount
+  readonly reported: number
+  readonly most: number
+}
+
+/** undefined = every count may be true. `outputBytes` is called only where it decides. */
+export function findImplausible(usage: Usage, bounds: UsageBounds, outputBytes: () => number): Implausible | undefined {
+  const { outputTokens, webSearches = 0 } = usage
+  const input = totalInputTokens(usage)
+  const inputMost = inputMostOf(usage, bounds)
+  if (input > inputMost) return { count: 'input', reported: input, most: inputMost }
+  const outputMost = outputMostOf(usage, bounds, outputTokens > bounds.outputTokens ? outputBytes : () => 0)
+  if (outputTokens > outputMost) return { count: 'output', reported: outputTokens, most: outputMost }
+  if (hasTooManySearches(usage, bounds)) {
+    return { count: 'web_searches', reported: webSearches, most: bounds.webSearches }
+  }
+  const summaries = usage.summaries ?? []
+  if (plausibleSummaries(summaries, bounds).length < summaries.length) {
+    return { count: 'summary', reported: summaries.length, most: summariesMax }
+  }
+  if ((outputTokens > 0 && input > 0) || outputBytes() === 0) return undefined
+  return { count: 'zero', reported: 0, most: 0 }
+}
+
+/** The note in the request's record. */
+export function implausibleNote({ count, reported, most }: Implausible): string {
+  const what = {
+    input: `reported ${reported} input tokens, and this request can have ${most} at most`,
+    output: `reported ${reported} output tokens, and this request allows ${most} at most`,
+    web_searches: `reported ${reported} web searches, and this request allows ${most} at most`,
+    summary: 'reported summaries of the conversation that are more or longer than the request allows',
+    zero: 'reported no input or no output tokens, although the answer has content',
+  }
+  return `implausible usage: the provider ${what[count]}; an estimate was charged instead`
+}
+
+function inputMostOf(usage: Usage, bounds: UsageBounds): number {
+  return bounds.inputTokens * roundsOf(usage, bounds)
+}
+
+function outputMostOf(usage: Usage | undefined, bounds: UsageBounds, outputBytes: () => number): number {
+  const most = bounds.outputTokens * roundsOf(usage, bounds)
+  return bounds.isCapSent ? most : Math.max(most, outputBytes())
+}
+
+/** How often the model read the request: a model that searches the web reads everything again after each search. */
+function roundsOf(usage: Usage | undefined, bounds: UsageBounds): number {
+  return 1 + Math.min(usage?.webSearches ?? 0, bounds.webSearches)
+}
+
+/** Searches without a price that were not requested cost nothing, so any number of them is accepted. */
+function hasTooManySearches({ webSearches = 0 }: Usage, bounds: UsageBounds): boolean {
+  return bounds.webSearches > 0 && webSearches > bounds.webSearches
+}
+
+function plausibleSummaries(
+  summaries: readonly TokenCounts[],
+  { inputTokens, summaryTokens }: UsageBounds,
+): readonly TokenCounts[] {
+  return summaries
+    .slice(0, summariesMax)
+    .filter((counts) => totalInputTokens(counts) <= inputTokens && counts.outputTokens <= summaryTokens)
+}
+
+/** Drops implausible counts, as if they had not been reported. */
+export function plausiblePart(usage: Usage, bounds: UsageBounds, outputBytes: () => number): Usage {
+  const { webSearches, summaries, reasoningTokens, audioOutputTokens, outputTokens, ...input } = usage
+  const kept = plausibleSummaries(summaries ?? [], bounds)
+  const isInput = totalInputTokens(usage) <= inputMostOf(usage, bounds)
+  const isOutput = outputTokens <= outputMostOf(usage, bounds, outputBytes)
+  return {
+    ...(isInput ? input : estimatedInput(0)),
+    ...(isOutput && reasoningTokens !== undefined && { reasoningTokens }),
+    ...(isOutput && audioOutputTokens !== undefined && { audioOutputTokens }),
+    ...(webSearches !== undefined && !hasTooManySearches(usage, bounds) && { webSearches }),
+    ...(kept.length > 0 && { summaries: kept }),
+    outputTokens: isOutput ? outputTokens : 0,
+  }
+}
+
+/** An estimate from the relayed bytes and the plausible part of `reported`; never above the bounds. */
+export function estimateUsage(
+  reported: Usage | undefined,
+  outputBytes: number,
+  bounds: UsageBounds,
+  estimatedInputTokens: () => number,
+): Usage {
+  const counted = reported && plausiblePart(reported, bounds, () => outputBytes)
+  const most = outputMostOf(counted, bounds, () => outputBytes)
+  const outputTokens = Math.min(most, Math.max(counted?.outputTokens ?? 0, tokensIn(outputBytes)))
+  // Some hosts report zeros until they know.
+  if (counted && totalInputTokens(counted) > 0) return withOutput(counted, outputTokens)
+  return { ...estimatedInput(estimatedInputTokens()), outputTokens }
+}
+
+/** The reported count plus an estimate for the bytes relayed since; the same object if there were none. */
+export function usageSince(counted: Usage, bytes: number, bounds: UsageBounds): Usage {
+  if (bytes === 0) return counted
+  const most = outputMostOf(counted, bounds, () => Number.POSITIVE_INFINITY)
+  return withOutput(counted, Math.min(most, counted.outputTokens + tokensIn(bytes)))
+}
+
+function withOutput(counted: Usage, outputTokens: number): Usage {
+  const input = counted.source === 'reported' ? ({ inputReported: true } as const) : {}
+  return { ...counted, outputTokens, ...input, source: 'estimated' }
+}
+
+function tokensIn(bytes: number): number {
+  return Math.ceil(bytes / bytesPerToken)
+}
+
+export type WarnImplausible = (record: RequestRecord, candidate: Candidate) => void
+
+const warnEveryMs = 3_600_000
+
+interface WarningDependencies {
+  readonly log: Log
+  readonly clock: Clock
+}
+
+/** Logs implausible usage at most once an hour for each route; the metric counts every case. */
+export function createImplausibleWarnings({ log, clock }: WarningDependencies): WarnImplausible {
+  const warnedAtMs = new WeakMap<Candidate['key'], number>()
+  return ({ id, model, notes, implausibleUsage }, { key, provider, route }) => {
+    const nowMs = clock.monotonicMs()
+    const last = warnedAtMs.get(key)
+    if (implausibleUsage === undefined || (last !== undefined && nowMs - last < warnEveryMs)) return
+    warnedAtMs.set(key, nowMs)
+    log.warn(
+      'A provider reported implausible usage. This is logged once an hour for each route; tollgate_implausible_usage_total counts every case. See docs/operate/observe.md, "Implausible usage".',
+      {
+        request_id: id,
+        model,
+        provider: provider.id,
+        upstream_model: route.upstreamModel,
+        note: notes.find((note) => note.startsWith('implausible usage')),
+      },
+    )
+  }
+}
