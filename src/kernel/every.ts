@@ -1,0 +1,20 @@
+// Background work. Tests pass their own `Every`, so that none of them waits for a timer.
+
+/** Runs work repeatedly in the background, never twice at once; returns how to stop. Tests pass their own. */
+export type Every = (milliseconds: number, work: () => unknown) => () => void
+
+/** Does not keep the process alive. */
+export const onTimer: Every = (milliseconds, work) => {
+  let isRunning = false
+  const timer = setInterval(async () => {
+    if (isRunning) return
+    isRunning = true
+    try {
+      await work()
+    } finally {
+      isRunning = false
+    }
+  }, milliseconds)
+  timer.unref()
+  return () => clearInterval(timer)
+}
