@@ -17,10 +17,9 @@ import type { Candidate } from '../routing/candidate.ts'
 import type { AttemptOptions } from '../routing/failover.ts'
 import { type AttemptFault, attemptFault, cannotCarry, classifyFault, refusesReasoning } from '../routing/fault.ts'
 import type { Health } from '../routing/health/health.ts'
-import { openBrace, space } from '../wire/ascii.ts'
-import { ByteBuffer } from '../wire/byte-buffer.ts'
+import { ByteBuffer, openBrace, space } from '../wire/bytes.ts'
 import { isEncoded, readResponseBody, readResponseStart } from '../wire/read-body.ts'
-import { SseOverflow } from '../wire/sse-splitter.ts'
+import { SseOverflow } from '../wire/sse.ts'
 import {
   AttemptDeadline,
   type AttemptLimits,

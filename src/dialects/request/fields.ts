@@ -2,7 +2,7 @@
 // readRequest turns that into a result, so parsers do not have to pass failures along.
 
 import { type Failure, invalidRequest } from '../../kernel/failure.ts'
-import { JsonNode } from '../../wire/json-node.ts'
+import { JsonNode } from '../../wire/json-members.ts'
 import type { RawJson, TextBlock, Turn, UnsupportedField } from '../canonical/conversation.ts'
 import { isRecord } from '../canonical/json.ts'
 import type { Envelope } from '../canonical/translation.ts'

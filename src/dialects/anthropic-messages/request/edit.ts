@@ -2,10 +2,8 @@
 // history, a cap, speed or model that is not paid for, and, for hosts that do not use it, Anthropic's billing line.
 // Everything else is forwarded byte for byte.
 
-import { openBracket } from '../../../wire/ascii.ts'
-import { hasBytes } from '../../../wire/find-bytes.ts'
-import { readJsonElements } from '../../../wire/json-elements.ts'
-import { type ByteEdit, type JsonMembers, memberKind } from '../../../wire/json-members.ts'
+import { hasBytes, openBracket } from '../../../wire/bytes.ts'
+import { type ByteEdit, type JsonMembers, memberKind, readJsonElements } from '../../../wire/json-members.ts'
 import type { JsonSpan } from '../../../wire/json-spans.ts'
 import {
   BodyEdits,

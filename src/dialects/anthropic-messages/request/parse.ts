@@ -2,7 +2,7 @@
 // features that only Anthropic has are refused by name or omitted with a warning.
 
 import type { Failure } from '../../../kernel/failure.ts'
-import { utf8Text } from '../../../wire/utf8.ts'
+import { utf8Text } from '../../../wire/bytes.ts'
 import {
   type Conversation,
   efforts,

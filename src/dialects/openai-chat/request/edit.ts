@@ -1,7 +1,7 @@
 // Edits a Chat Completions body for a provider of the same dialect. Everything that is not edited is forwarded byte for
 // byte, including key order, number spelling and unknown fields.
 
-import { hasBytes } from '../../../wire/find-bytes.ts'
+import { hasBytes } from '../../../wire/bytes.ts'
 import {
   type ByteEdit,
   insertMember,

@@ -2,7 +2,7 @@
 // checks nothing that depends on the model.
 
 import type { Failure } from '../../../kernel/failure.ts'
-import { utf8Text } from '../../../wire/utf8.ts'
+import { utf8Text } from '../../../wire/bytes.ts'
 import {
   type Conversation,
   efforts,
