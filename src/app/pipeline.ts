@@ -26,13 +26,13 @@ import type { HealthNotice } from '../routing/health/note-outcome.ts'
 import { createRetryBudget, type RetryBudget } from '../routing/health/retry-budget.ts'
 import { createStickyRoutes } from '../routing/health/sticky.ts'
 import { createHedgeBudget } from '../routing/hedge.ts'
+import { storeNow } from '../store/store-now.ts'
 import { createGatewayMetrics, readWallets } from '../telemetry/gateway-metrics.ts'
 import { createOtlpExporter, type OtlpExporter, readOtlpSettings } from '../telemetry/otlp.ts'
 import { createRequestLog, type RequestLog } from '../telemetry/request-log.ts'
 import type { RequestRecord } from '../telemetry/request-record.ts'
+import { createFolding } from '../telemetry/request-stats.ts'
 import { createRetention } from '../telemetry/retention.ts'
-import { createRollups } from '../telemetry/rollups/rollups.ts'
-import { sumUncountedCharges } from '../telemetry/uncounted-charges.ts'
 import { createGenerationKeys } from '../tenancy/idempotency.ts'
 import { createBodyRoom } from '../wire/read-body.ts'
 import { catalogItems } from './admin-view.ts'
@@ -89,7 +89,6 @@ export async function createPipeline(deps: PipelineDependencies): Promise<Pipeli
     database,
     clock,
     failpoint: reach,
-    sumUncounted: (asked) => sumUncountedCharges(database.sql, asked),
     onFault: (what, error) => log.warn(what, errorFields(error)),
     onBroken(error) {
       log.error(
@@ -214,17 +213,10 @@ function createObservers(deps: PipelineDependencies, { ledger, health, budget, c
     days: () => source.current.requestsRetentionDays,
     onFault: (error) => log.warn('cannot delete old rows of the request log', { error: String(error) }),
   })
-  const rollups = createRollups({
+  const folding = createFolding({
     database,
-    clock,
-    onFault: (error) => log.warn('cannot update the usage sums', { error: String(error) }),
-    onUnreadable(count, first) {
-      metrics.requestsUncounted(count)
-      log.warn('Rows of the request log cannot be read; they are missing from the sums. Charges are not affected.', {
-        count,
-        first_request_id: first,
-      })
-    },
+    now: () => storeNow(database, clock),
+    onFault: (error) => log.warn('cannot move hours to the usage sums', { error: String(error) }),
   })
   return {
     observe(record: RequestRecord): void {
@@ -237,7 +229,7 @@ function createObservers(deps: PipelineDependencies, { ledger, health, budget, c
     metrics: createMetricsRoute({ registry: metrics.registry, adminToken, clock, addressOf }),
     async close(): Promise<void> {
       await otlp?.close()
-      await rollups.close()
+      await folding.close()
       await retention.close()
       metrics.close()
     },
