@@ -1,8 +1,8 @@
 import { afterEach, expect, test } from 'bun:test'
 import { createJumpClock } from '../../test/parts/jump-clock.ts'
 import type { RouteTimeouts } from '../catalog/model.ts'
-import type { Candidate } from '../routing/candidate.ts'
-import { attemptFault } from '../routing/fault.ts'
+import { attemptFault } from '../routing/faults.ts'
+import type { Candidate } from '../routing/plan.ts'
 import type { AttemptRecord } from '../telemetry/request-record.ts'
 import {
   type AttemptLimits,

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import type { Candidate } from '../routing/candidate.ts'
+import type { Candidate } from '../routing/plan.ts'
 import { routeHeaders } from './headers.ts'
 
 test.each([

@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 import type { TargetRules } from '../dialects/canonical/target-rules.ts'
 import { openaiChat } from '../dialects/openai-chat/index.ts'
 import { Failure } from '../kernel/failure.ts'
-import type { Candidate } from '../routing/candidate.ts'
+import type { Candidate } from '../routing/plan.ts'
 import { openLane } from './lanes.ts'
 import type { GatewayRequest } from './request.ts'
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import type { Usage } from '../kernel/usage.ts'
-import type { Candidate } from '../routing/candidate.ts'
+import type { Candidate } from '../routing/plan.ts'
 import type { LogFields } from '../telemetry/log.ts'
 import { createRecord, type RequestRecord } from '../telemetry/request-record.ts'
 import {

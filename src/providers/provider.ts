@@ -92,7 +92,7 @@ export interface Provider {
   /** Whether a call that is cancelled before its first output is billed all the same; absent = not. */
   readonly billsOnCancel?: boolean
   /** Its failures are on purpose: nothing is learned from them, so that every call meets the same one. */
-  readonly isRehearsal?: boolean
+  readonly ignoresHealth?: boolean
   /** Set for providers that live inside this process; everyone else is called over the network. */
   readonly transport?: Transport
 }

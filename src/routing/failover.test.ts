@@ -1,12 +1,11 @@
 import { describe, expect, test } from 'bun:test'
 import { faultFromError, replyFault } from '../dialects/canonical/faults.ts'
 import { Failure } from '../kernel/failure.ts'
-import type { Candidate } from './candidate.ts'
 import { Exhausted, exhaustedFailure } from './exhausted.ts'
-import { tryCandidates } from './failover.ts'
-import { type AttemptFault, attemptFault, classifyFault } from './fault.ts'
-import { createHealth } from './health/health.ts'
-import { createRetryBudget } from './health/retry-budget.ts'
+import { createRetryBudget, tryCandidates } from './failover.ts'
+import { type AttemptFault, attemptFault, classifyFault } from './faults.ts'
+import { createHealth } from './health.ts'
+import type { Candidate } from './plan.ts'
 
 interface Answer {
   readonly text: string
@@ -75,7 +74,7 @@ function start(fates: Record<string, readonly (AttemptFault | 'ok' | 'defect')[]
 /** So that nobody knows of any of them that it works. */
 async function ejectAll({ run, calls, health, candidates, budget }: ReturnType<typeof start>): Promise<void> {
   for (let n = 0; n < 5; n++) await run()
-  for (const { key } of candidates) expect(health.standing(key).state).toBe('ejected')
+  for (const { key } of candidates) expect(health.state(key).state).toBe('ejected')
   calls.length = 0
   while (budget.level() < 50) budget.earn()
 }
@@ -116,7 +115,7 @@ describe('a defect in the attempt that probes a route does not keep the route ou
       b: ['ok'],
     })
     for (let n = 0; n < 5; n++) await run()
-    expect(candidates.map(({ key }) => health.standing(key).state)).toEqual(['ejected', 'healthy'])
+    expect(candidates.map(({ key }) => health.state(key).state)).toEqual(['ejected', 'healthy'])
     // An ejection lasts 15 s, and probes are 5 s apart.
     jump(15_000)
     expect(await run().catch(String)).toBe('TypeError: a defect')
@@ -187,7 +186,7 @@ test('a stale socket is no fault of the route when the fresh one works', async (
   expect(await run()).toEqual({ text: 'a' })
   expect(calls).toEqual(['a', 'a fresh'])
   const [a] = candidates
-  expect(a && health.standing(a.key).state).toBe('healthy')
+  expect(a && health.state(a.key).state).toBe('healthy')
 })
 
 test('pitfall 119: a slip of the model is asked about once more, then another route is', async () => {
@@ -227,7 +226,7 @@ test('an empty retry budget keeps nobody from a route that works', async () => {
 
 test('rehearsed failures neither earn nor spend what real ones live on', async () => {
   const { run, budget, candidates } = start({ a: [failing], b: ['ok'] })
-  for (const { provider } of candidates) Object.assign(provider, { isRehearsal: true })
+  for (const { provider } of candidates) Object.assign(provider, { ignoresHealth: true })
   const before = budget.level()
   for (let n = 0; n < 100; n++) expect(await run()).toEqual({ text: 'b' })
   expect(budget.level()).toBe(before)
@@ -269,7 +268,7 @@ describe('a candidate that refuses', () => {
       expect(exhaustedFailure('acme/large', outcome)).toBe(refusal)
     }
     expect(calls).toEqual([])
-    expect(candidates[0] && health.standing(candidates[0].key).state).toBe('healthy')
+    expect(candidates[0] && health.state(candidates[0].key).state).toBe('healthy')
   })
 })
 
@@ -309,7 +308,7 @@ test('a 404 in nobody’s words is no fault of the caller’s', async () => {
 test('a route that is ejected has not failed: throttled everywhere else is a 429, and says what cools', async () => {
   const { run, health, candidates } = start({ a: [failing], b: [throttled] })
   const [a] = candidates
-  for (let n = 0; n < 5; n++) if (a) health.noteFault(a.key, 0, { ...failing, status: 503 })
+  for (let n = 0; n < 5; n++) if (a) health.recordFault(a.key, 0, { ...failing, status: 503 })
   const outcome = await run()
   if (!(outcome instanceof Exhausted)) throw new Error('answered')
   const failure = exhaustedFailure('acme/large', outcome)
@@ -319,7 +318,7 @@ test('a route that is ejected has not failed: throttled everywhere else is a 429
 test('the message names what was left out and for how long', async () => {
   const { run, health, candidates } = start({ a: ['ok'], b: [failing] })
   const [a] = candidates
-  for (let n = 0; n < 5; n++) if (a) health.noteFault(a.key, 0, attemptFault('timed out'))
+  for (let n = 0; n < 5; n++) if (a) health.recordFault(a.key, 0, attemptFault('timed out'))
   const outcome = await run()
   if (!(outcome instanceof Exhausted)) throw new Error('answered')
   // The first ejection lasts 15 s; the draw of 0.5 adds and takes nothing.

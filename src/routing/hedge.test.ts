@@ -1,7 +1,7 @@
 import { describe, expect, jest, test } from 'bun:test'
-import type { Candidate } from './candidate.ts'
-import { createHealth } from './health/health.ts'
-import { createHedgeBudget, hedgePair, type Race, race } from './hedge.ts'
+import { createHedgeBudget, hedgePair, type Race, race } from './failover.ts'
+import { createHealth } from './health.ts'
+import type { Candidate } from './plan.ts'
 
 const clock = { now: () => 0, monotonicMs: () => 0 }
 
@@ -34,7 +34,7 @@ describe('whom to ask', () => {
       return { provider: { id: `p${at}`, ...more }, key } as unknown as Candidate
     })
     const [first] = ordered
-    for (let ms = 1; ms <= samples; ms++) if (first) health.noteOk(first.key, 0, ms)
+    for (let ms = 1; ms <= samples; ms++) if (first) health.recordOk(first.key, 0, ms)
     return { ordered, reasons: [], excluded: [], mode: 'ordinary' as const }
   }
 

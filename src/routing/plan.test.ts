@@ -8,8 +8,8 @@ import { openaiResponses } from '../dialects/openai-responses/index.ts'
 import { googleVertex } from '../providers/data/google-vertex.ts'
 import { openai } from '../providers/data/openai.ts'
 import type { Endpoint, Provider } from '../providers/provider.ts'
-import type { RouteKey } from './health/route-key.ts'
 import { candidatesOf, type PlanWishes, rememberRules } from './plan.ts'
+import type { RouteKey } from './route.ts'
 
 const route: Route = { providerId: 'acme', upstreamModel: 'gpt-5', priority: 1, weight: 1, timeouts: {} }
 const endpoint: Endpoint = { dialect: 'openai-chat', baseUrl: 'https://api.example', auth: 'none' }

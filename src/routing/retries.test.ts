@@ -3,12 +3,11 @@
 
 import { describe, expect, test } from 'bun:test'
 import { faultFromError, replyFault } from '../dialects/canonical/faults.ts'
-import type { Candidate } from './candidate.ts'
 import { Exhausted, exhaustedFailure } from './exhausted.ts'
-import { tryCandidates } from './failover.ts'
-import { type AttemptFault, attemptFault, classifyFault } from './fault.ts'
-import { createHealth } from './health/health.ts'
-import { createRetryBudget } from './health/retry-budget.ts'
+import { createRetryBudget, tryCandidates } from './failover.ts'
+import { type AttemptFault, attemptFault, classifyFault } from './faults.ts'
+import { createHealth } from './health.ts'
+import type { Candidate } from './plan.ts'
 
 const status = (code: number, retryAfterMs?: number) =>
   classifyFault(faultFromError(code, retryAfterMs, { message: 'rate_limit_exceeded' }))
@@ -33,12 +32,12 @@ interface Wishes {
   readonly streams?: boolean
   /** The client goes during the first wait. */
   readonly leaves?: boolean
-  readonly isRehearsal?: boolean
+  readonly ignoresHealth?: boolean
 }
 
 /** Routes that meet these fates, one for each call; the last one repeats. */
 function startRoutes(fates: Readonly<Record<string, readonly (AttemptFault | Answer)[]>>, wishes: Wishes = {}) {
-  const { random = () => 0.5, patienceMs, attempts = 3, tookMs = 0, streams = true, isRehearsal = false } = wishes
+  const { random = () => 0.5, patienceMs, attempts = 3, tookMs = 0, streams = true, ignoresHealth = false } = wishes
   let nowMs = 0
   const clock = { now: () => nowMs, monotonicMs: () => nowMs }
   const health = createHealth({ clock, random })
@@ -46,13 +45,13 @@ function startRoutes(fates: Readonly<Record<string, readonly (AttemptFault | Ans
   const candidates = Object.keys(fates).map((id, priority) => {
     const key = health.route({ providerId: id, baseUrl: 'https://x', upstreamModel: 'm', credentialId: 'platform' })
     const route = { providerId: id, upstreamModel: 'm', priority, weight: 1, timeouts: {} }
-    return { route, provider: { id, isRehearsal }, key, isOwn: false } as unknown as Candidate
+    return { route, provider: { id, ignoresHealth }, key, isOwn: false } as unknown as Candidate
   })
   const calls: string[] = []
   const lasts: string[] = []
   const waits: { milliseconds: number; state: string }[] = []
   const deps = { clock, health, budget, random, retries: { attempts, backoffMs: 2000, totalMs: 8000 } }
-  const state = () => candidates.map(({ key }) => health.standing(key).state).join(' ')
+  const state = () => candidates.map(({ key }) => health.state(key).state).join(' ')
   const run = () =>
     tryCandidates<Answer>(deps, {
       plan: health.plan(candidates),
@@ -204,7 +203,7 @@ describe('how often and for how long', () => {
   })
 
   test('a rehearsed failure is repeated without a wait', async () => {
-    const scene = startOne([busy], { isRehearsal: true })
+    const scene = startOne([busy], { ignoresHealth: true })
     const { message, facts } = await scene.failure()
     expect([scene.calls.length, scene.waits, scene.budget.level()]).toEqual([3, [], 20])
     expect(message).toContain('its provider a is failing (503 after 3 tries). Retry in 4 s')
@@ -248,7 +247,7 @@ describe('whether a route is the last one to be tried', () => {
 
   test('nor is one that the budget leaves no call for counted as another', async () => {
     const scene = startRoutes({ a: [busy], b: [busy] })
-    for (const { key } of scene.candidates) for (let n = 0; n < 5; n++) scene.health.noteFault(key, 0, busy)
+    for (const { key } of scene.candidates) for (let n = 0; n < 5; n++) scene.health.recordFault(key, 0, busy)
     while (scene.budget.spend());
     await scene.run()
     expect(scene.lasts).toEqual(['a last'])
@@ -344,7 +343,7 @@ describe('an ejected route', () => {
     const { key } = scene.candidates[0] as Candidate
     for (let n = 0; n < 3; n++) {
       // A fault of its time of probation doubles the ejection: 30, 60 and 120 s.
-      scene.health.noteFault(key, 1e6, busy)
+      scene.health.recordFault(key, 1e6, busy)
     }
     expect((await scene.failure()).facts).toEqual({ retryAfterMs: 15_000, shouldRetry: true })
   })

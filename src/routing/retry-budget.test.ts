@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
-import { createJumpClock } from '../../../test/parts/jump-clock.ts'
-import { createRetryBudget, type RetryBudget } from './retry-budget.ts'
+import { createJumpClock } from '../../test/parts/jump-clock.ts'
+import { createRetryBudget, type RetryBudget } from './failover.ts'
 
 function spendAll(budget: RetryBudget): number {
   let spent = 0

@@ -2,11 +2,11 @@ import { expect, test } from 'bun:test'
 import { anthropicMessages } from '../dialects/anthropic-messages/index.ts'
 import { openaiChat } from '../dialects/openai-chat/index.ts'
 import type { Caller } from '../tenancy/caller.ts'
-import type { Candidate } from './candidate.ts'
-import { candidateRecords, explainPlan } from './explain-plan.ts'
-import { attemptFault } from './fault.ts'
-import { createHealth } from './health/health.ts'
+import { attemptFault } from './faults.ts'
+import { createHealth } from './health.ts'
 import type { OfferedModel, WorkspaceOffer } from './offer.ts'
+import { explainPlan } from './offer.ts'
+import { type Candidate, candidateRecords } from './plan.ts'
 
 const clock = { now: () => 0, monotonicMs: () => 0 }
 
@@ -24,7 +24,7 @@ function start() {
     make('gamma', 3, { why: 'messages endpoint: tools with reasoning' }),
   ]
   const beta = candidates[1]
-  for (let n = 0; n < 5; n++) if (beta) health.noteFault(beta.key, 0, attemptFault('failing'))
+  for (let n = 0; n < 5; n++) if (beta) health.recordFault(beta.key, 0, attemptFault('failing'))
   return { health, candidates }
 }
 

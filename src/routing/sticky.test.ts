@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
-import { createJumpClock } from '../../../test/parts/jump-clock.ts'
-import { createRouteKeys } from './route-key.ts'
+import { createJumpClock } from '../../test/parts/jump-clock.ts'
+import { createRouteKeys } from './route.ts'
 import { createStickyRoutes } from './sticky.ts'
 
 const minute = 60

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { createRouteKeys, type RouteNames } from './route-key.ts'
+import { createRouteKeys, type RouteNames } from './route.ts'
 
 const names: RouteNames = {
   providerId: 'acme',
