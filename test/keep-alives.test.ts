@@ -14,8 +14,8 @@ import {
   requestBytes,
   type TestSurface,
 } from './parts/surfaces.ts'
-import { startUpstream, type Upstream, type UpstreamCall, type UpstreamReply } from './parts/upstream.ts'
-import { chatWords, messagesWords, type Words, wordsFor } from './parts/upstream-words.ts'
+import { startUpstream, type Upstream, type UpstreamReply } from './parts/upstream.ts'
+import { answerHello, chatWords, messagesWords, type Words } from './parts/upstream-words.ts'
 
 const keepAlive = ': keep-alive\n\n'
 const ping = 'event: ping\ndata: {"type":"ping"}\n\n'
@@ -29,7 +29,7 @@ let gateway: Gateway
 beforeEach(async () => {
   clock = createJumpClock()
   first = startUpstream(() => {})
-  second = startUpstream(answer)
+  second = startUpstream(answerHello)
   gateway = await startGateway({ config: failoverConfig([first.url, second.url]), clock })
 })
 
@@ -38,14 +38,6 @@ afterEach(async () => {
   first.stop()
   second.stop()
 })
-
-/** A whole stream in the words of the call's dialect. */
-async function answer(call: UpstreamCall, reply: UpstreamReply): Promise<void> {
-  const { opening, says, ending } = wordsFor(call)
-  await reply.startStream()
-  await reply.chunk(opening + says('hello') + ending)
-  await reply.finish()
-}
 
 interface Waiting {
   readonly connection: RawConnection

@@ -68,7 +68,6 @@ export function createAdmin(deps: AdminDependencies): Admin {
     ...(config.stripe.webhookSecret && { webhookSecret: config.stripe.webhookSecret }),
     publicUrl: () => source.current.publicUrl ?? `http://${config.host}:${config.port}`,
   })
-  const seal = storage.subkeys('idempotency-store')
   const tail = createRequestTail({
     database,
     clock,
@@ -87,7 +86,7 @@ export function createAdmin(deps: AdminDependencies): Admin {
     changes: auth.changes,
     planOf: (modelId, surface) => planOf(pipeline, modelId, surface),
     modelsOf: (project) => modelsOf(catalog.current, auth.credentials, project),
-    idempotency: createIdempotency(seal.current, seal.previous),
+    idempotency: createIdempotency(storage.subkeys('idempotency-store')),
     computeVerifier: auth.computeVerifier,
     version: manifest.version,
     credentials: credentialAdmin(catalog, auth),

@@ -34,7 +34,7 @@ import type { RequestRecord } from '../telemetry/request-record.ts'
 import { createRetention } from '../telemetry/retention.ts'
 import { createRollups } from '../telemetry/rollups/rollups.ts'
 import { sumUncountedCharges } from '../telemetry/uncounted-charges.ts'
-import { createReplays } from '../tenancy/replays.ts'
+import { createGenerationKeys } from '../tenancy/idempotency.ts'
 import { createBodyRoom } from '../wire/body-room.ts'
 import { catalogItems } from './admin-view.ts'
 import type { Auth } from './auth.ts'
@@ -111,12 +111,10 @@ export async function createPipeline(deps: PipelineDependencies): Promise<Pipeli
   const ticker = createTicker(clock, (error) => void onDefect(error, createId('req')))
   const pendingSettlements = new PendingSettlements()
   const unconfirmed = new Set<Promise<void>>()
-  const seal = storage.subkeys('idempotency-store')
-  const replays = createReplays({
+  const idempotencyKeys = createGenerationKeys({
     database,
     clock,
-    sealKey: seal.current,
-    previousSealKey: seal.previous,
+    keys: storage.subkeys('idempotency-store'),
     isCharged: async (id) => (await ledger.transfersOf(id)).length > 0,
     replica: realLedger.replica,
   })
@@ -143,7 +141,7 @@ export async function createPipeline(deps: PipelineDependencies): Promise<Pipeli
     sticky: createStickyRoutes({ clock }),
     hedges: createHedgeBudget(),
     ratios: new InputRatios(),
-    replays,
+    idempotencyKeys,
     offer: () => catalog.current.offer,
     get bodyBytesMax() {
       return source.current.bodyBytesMax
@@ -165,7 +163,7 @@ export async function createPipeline(deps: PipelineDependencies): Promise<Pipeli
       ticker.close()
       catalog.close()
       await pendingSettlements.close()
-      replays.close()
+      idempotencyKeys.close()
       await ledger.close()
       // Charges whose outcome was unknown are resolved as far as the ledger could.
       await Promise.allSettled(unconfirmed)

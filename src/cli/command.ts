@@ -3,7 +3,7 @@
 
 import type { ClientSettings } from '../config/client-settings.ts'
 import { type Config, type ConfigInputs, loadConfig } from '../config/config.ts'
-import { type ConfigFault, formatFault } from '../config/fault.ts'
+import { type ConfigFault, formatFault } from '../config/document.ts'
 import type { Clock } from '../kernel/clock.ts'
 import type { ApiClient } from './api-client.ts'
 import { exitCodes, Refusal } from './refusal.ts'

@@ -5,8 +5,14 @@
 import { stringify } from 'yaml'
 import { z } from 'zod'
 import type { AnswerOf } from '../api/client.ts'
-import { readDocument } from '../config/document.ts'
-import { type ConfigFault, type ConfigPath, checkSchema, formatPath, type SchemaFault } from '../config/fault.ts'
+import {
+  type ConfigFault,
+  type ConfigPath,
+  checkSchema,
+  formatPath,
+  readDocument,
+  type SchemaFault,
+} from '../config/document.ts'
 import { formatUsd, parseUsd } from '../kernel/money.ts'
 import type { ApiClient } from './api-client.ts'
 import { Refusal, tryTo } from './refusal.ts'

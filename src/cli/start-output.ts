@@ -1,7 +1,7 @@
 // What a start prints: on a terminal the block a person needs for the first call, otherwise log lines on stdout. Secrets
 // are printed once, at the first start, and never in the JSON log: there they go to stderr as plain text.
 
-import { sandboxId } from '../providers/sandbox/provider.ts'
+import { sandboxId } from '../providers/sandbox/transport.ts'
 import type { LogFields } from '../telemetry/log.ts'
 
 export interface StartFacts {

@@ -1,7 +1,7 @@
 // Several processes on one port: starts workers, restarts those that end, and stops them together.
 
 import { readProcess } from '../config/config.ts'
-import { environmentWithRoom, upstreamCallsVariable } from '../config/upstream-calls.ts'
+import { environmentWithRoom, upstreamCallsVariable } from '../config/environment.ts'
 import type { Clock } from '../kernel/clock.ts'
 
 export interface Worker {

@@ -3,7 +3,7 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createThrowAwayFolder } from '../../test/parts/engines.ts'
 import { type ClientSettings, readClientSettings } from './client-settings.ts'
-import { formatFault } from './fault.ts'
+import { formatFault } from './document.ts'
 
 function inputsOf(cwd: string, env: Record<string, string>) {
   return { env, cwd, stdoutIsTerminal: true, providerVariables: [], builtInProviderIds: [] }

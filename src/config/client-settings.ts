@@ -1,23 +1,23 @@
 // Where the command line finds its gateway: the address, the management token and the folders, from the same environment
-// and file the gateway itself is started with. It reads and decides; it connects to nothing.
+// and file that the gateway is started with. It connects to nothing.
 
 import { readFileSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { join, resolve } from 'node:path'
+import { parseDocument } from 'yaml'
 import { Secret } from '../kernel/secret.ts'
-import { type ConfigInputs, loadConfig } from './config.ts'
-import type { ConfigFault } from './fault.ts'
-import { type GatewayPlace, readGatewayPlace } from './gateway-place.ts'
-import { readNotedAddress } from './noted-address.ts'
-import { type Environment, travelsInHeader, variable } from './references.ts'
+import { type Config, type ConfigInputs, loadConfig } from './config.ts'
+import { type ConfigFault, valueAt } from './document.ts'
+import { type Environment, readVariables, serverVariables, travelsInHeader, variable } from './environment.ts'
+import { serverSchema } from './schema.ts'
 
 export interface ClientSettings {
   /** The gateway's root, without a slash at the end. */
   readonly url: string
-  /** undefined = none was found; `tokenAbsence` says where it was looked for. */
+  /** undefined = none was found; `tokenAbsence` says why. */
   readonly token: Secret | undefined
   readonly tokenAbsence: string
-  /** A key that clients are to use, TOLLGATE_KEY. */
+  /** The key for clients, TOLLGATE_KEY. */
   readonly apiKey: Secret | undefined
   /** Absolute. */
   readonly dataFolder: string
@@ -26,20 +26,20 @@ export interface ClientSettings {
   /** Where programs of this user keep their settings. */
   readonly homeFolder: string
   readonly configFolder: string
-  /** undefined = where Claude Code looks by itself. */
+  /** undefined = Claude Code's default. */
   readonly claudeFolder: string | undefined
-  /** False under NO_COLOR, or on a terminal that has none. */
+  /** False with NO_COLOR, or on a terminal without colours. */
   readonly allowsColor: boolean
-  /** What is wrong with settings that only tell where the gateway is; it may run on with the last good ones. */
+  /** What is wrong with the settings; the gateway may still run with the last valid ones. */
   readonly doubts: readonly ConfigFault[]
 }
 
-/** Faults of settings that would have said where the gateway listens. */
+/** The settings do not say where the gateway listens. */
 export interface RefusedClientSettings {
   readonly faults: readonly ConfigFault[]
 }
 
-/** `not called`: for what works on the database alone; a port that nobody knows is then no fault. */
+/** `not called`: for commands that only use the database; an unknown port is no fault then. */
 export function readClientSettings(
   inputs: ConfigInputs,
   gateway: 'called' | 'not called' = 'called',
@@ -47,7 +47,7 @@ export function readClientSettings(
   const { env, cwd } = inputs
   const given = variable(env, 'TOLLGATE_URL')
   const loaded = loadConfig(inputs)
-  // With an address of its own the command needs no file, and a gateway elsewhere does not care about this one.
+  // With TOLLGATE_URL the command needs no file: the gateway may run elsewhere, with another one.
   const faults = 'faults' in loaded ? loaded.faults : []
   const place = 'faults' in loaded ? readGatewayPlace(inputs, faults, gateway) : loaded.config
   if (place === undefined && given === undefined) return { faults }
@@ -73,7 +73,7 @@ export function readClientSettings(
 
 type Address = { readonly url: string } | { readonly fault: ConfigFault }
 
-/** People paste what they gave an SDK, so a path that ends in /v1 means the root above it. */
+/** A path that ends in /v1, as SDKs take it, means the root above it. */
 function givenAddress(text: string): Address {
   const url = URL.parse(text)
   if (url === null || !/^https?:$/.test(url.protocol) || url.username + url.search + url.hash !== '') {
@@ -82,16 +82,16 @@ function givenAddress(text: string): Address {
   return { url: `${url.origin}${url.pathname.replace(/\/+$/, '').replace(/\/v1$/, '')}` }
 }
 
-/** Where this environment says that the gateway is; otherwise where it says so itself, and only then as configured. */
+/** The environment first, then the address that the gateway wrote to its data folder, then the configured one. */
 function listenAddress(
   env: Environment,
   place: GatewayPlace | undefined,
   dataFolder: string,
   gateway: 'called' | 'not called',
 ): Address {
-  const isSaid = variable(env, 'TOLLGATE_HOST') !== undefined || variable(env, 'TOLLGATE_PORT') !== undefined
-  // Any free port says nothing.
-  const noted = isSaid && place?.port !== 0 ? undefined : readNotedAddress(dataFolder)
+  const isSet = variable(env, 'TOLLGATE_HOST') !== undefined || variable(env, 'TOLLGATE_PORT') !== undefined
+  // Port 0 is any free port, so it does not say where the gateway listens.
+  const noted = isSet && place?.port !== 0 ? undefined : readAddressFile(dataFolder)
   if (noted) return reachedAt(noted.hostname.replace(/^\[|\]$/g, ''), Number(noted.port || 80))
   const { host, port } = place ?? { host: '127.0.0.1', port: 8080 }
   if (port === 0 && gateway === 'called')
@@ -99,7 +99,7 @@ function listenAddress(
   return reachedAt(host, port)
 }
 
-/** What listens on every address is reached at the loopback one. */
+/** A wildcard address is reached at the loopback address. */
 function reachedAt(host: string, port: number): Address {
   const reached = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host
   return { url: `http://${reached.includes(':') ? `[${reached}]` : reached}:${port}` }
@@ -109,7 +109,7 @@ function addressFault(field: string, message: string): Address {
   return { fault: { where: 'environment', field, message } }
 }
 
-/** The file's token belongs to the gateway of this machine; it is not sent to another one. */
+/** The token in the file belongs to the gateway of this machine; it is not sent to another one. */
 function findToken(env: Environment, dataFolder: string, url: URL): Pick<ClientSettings, 'token' | 'tokenAbsence'> {
   const set = secretVariable(env, 'TOLLGATE_ADMIN_TOKEN')
   if (set !== undefined) return { token: set, tokenAbsence: '' }
@@ -130,8 +130,68 @@ function isThisMachine(host: string): boolean {
   return host === 'localhost' || host === '[::1]' || /^127\.[0-9.]+$/.test(host)
 }
 
-/** What cannot be sent in a header counts as not set; the gateway itself says more about it. */
+/** A value that cannot be sent in a header counts as not set; the gateway reports it. */
 function secretVariable(env: Environment, name: string): Secret | undefined {
   const value = variable(env, name)
   return value !== undefined && travelsInHeader(value) ? new Secret(value) : undefined
+}
+
+/**
+ * A running gateway writes its address to this file of the data folder, because a port chosen for one start or by the
+ * system is in no setting. The file stays when the gateway stops.
+ */
+export const addressFile = 'address'
+
+/** undefined = there is none. */
+function readAddressFile(dataFolder: string): URL | undefined {
+  try {
+    const url = URL.parse(readFileSync(join(dataFolder, addressFile), 'utf8').trim())
+    return url?.protocol === 'http:' ? url : undefined
+  } catch {
+    return undefined
+  }
+}
+
+type GatewayPlace = Pick<Config, 'host' | 'port' | 'dataFolder'>
+
+/**
+ * What a wrong configuration still says about where its gateway listens and keeps its data: a running gateway keeps the
+ * last valid file, so commands should find it. undefined = one of the faults is in these settings. A command that does not
+ * call the gateway writes to the data folder, so the folder is not guessed from a file that cannot be parsed.
+ */
+function readGatewayPlace(
+  inputs: ConfigInputs,
+  faults: readonly ConfigFault[],
+  gateway: 'called' | 'not called',
+): GatewayPlace | undefined {
+  if (faults.some(isOfPlace)) return undefined
+  const isUnreadable = faults.some(({ field }) => field === '')
+  if (isUnreadable && gateway === 'not called' && variable(inputs.env, 'TOLLGATE_DATA') === undefined) return undefined
+  const section = readServerSection(inputs)
+  const { host, port, data } = serverSchema.shape
+  const { server } = readVariables(inputs.env, [])
+  return {
+    host: server.host ?? host.catch(undefined).parse(section.host) ?? '127.0.0.1',
+    port: server.port ?? port.catch(undefined).parse(section.port) ?? 8080,
+    dataFolder: resolve(inputs.cwd, server.data ?? data.catch(undefined).parse(section.data) ?? 'data'),
+  }
+}
+
+/** Also an unknown key of `server`: it may be one of these, misspelt. */
+function isOfPlace({ field }: ConfigFault): boolean {
+  const { host, port, data, ...others } = serverVariables
+  if ([host, port, data, 'DATABASE_URL'].includes(field)) return true
+  return /^server\b/.test(field) && !Object.keys(others).includes(field.slice('server.'.length))
+}
+
+/** As far as it can be parsed: a syntax error further down does not hide the section. */
+function readServerSection({ env, cwd, readFile }: ConfigInputs): Readonly<Record<string, unknown>> {
+  const path = resolve(cwd, variable(env, 'TOLLGATE_CONFIG') ?? 'tollgate.yaml')
+  try {
+    const text = (readFile ?? ((file: string) => readFileSync(file, 'utf8')))(path)
+    const section = valueAt(parseDocument(text, { prettyErrors: false, stringKeys: true }).toJS(), ['server'])
+    return typeof section === 'object' && section !== null ? { ...section } : {}
+  } catch {
+    return {}
+  }
 }

@@ -4,7 +4,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { inspect } from 'node:util'
 import { type Config, type ConfigInputs, type LoadedConfig, loadConfig, type RefusedConfig } from './config.ts'
-import { formatFault } from './fault.ts'
+import { formatFault } from './document.ts'
+import { environmentWithRoom } from './environment.ts'
 
 const root = mkdtempSync(join(tmpdir(), 'tollgate-config-'))
 afterAll(() => rmSync(root, { recursive: true }))
@@ -286,7 +287,9 @@ test('no secret is printed with the configuration', () => {
 
 test('the configuration can be written as JSON, prices as decimals', () => {
   const { models } = JSON.parse(JSON.stringify(configOf(secretive)))
-  expect(models[0].price).toMatchObject({ input: '2.50', output: '10.00', cacheWriteLong: '2.50' })
+  const { rows } = models[0].price as { rows: { bucket: string; picoDollarsPerUnit: string }[] }
+  const prices = Object.fromEntries(rows.map(({ bucket, picoDollarsPerUnit }) => [bucket, picoDollarsPerUnit]))
+  expect(prices).toMatchObject({ input: '2.50', output: '10.00', cache_write_1h: '2.50' })
 })
 
 test('the configuration is frozen all the way down', () => {
@@ -299,4 +302,11 @@ test('the configuration is frozen all the way down', () => {
   }
   visit(configOf(secretive))
   expect(seen.length).toBeGreaterThan(10)
+})
+
+test('a process without the limit of upstream calls gets it, and one that is set stays', () => {
+  const room = { BUN_CONFIG_MAX_HTTP_REQUESTS: '65000' }
+  expect(environmentWithRoom({ PATH: '/bin', GONE: undefined })).toEqual({ PATH: '/bin', ...room })
+  expect(environmentWithRoom({ BUN_CONFIG_MAX_HTTP_REQUESTS: '' })).toEqual(room)
+  expect(environmentWithRoom({ BUN_CONFIG_MAX_HTTP_REQUESTS: '300' })).toBeUndefined()
 })

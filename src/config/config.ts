@@ -1,25 +1,24 @@
-// The settings of one process: environment, then file, then defaults, checked and frozen. The only reader of the
-// environment; it names no provider and starts nothing.
+// The settings of one process: environment, then file, then defaults, checked and frozen, and each of them with where it came
+// from. The only reader of the environment; it names no provider and starts nothing.
 
 import { readFileSync } from 'node:fs'
 import { dirname, relative, resolve } from 'node:path'
 import type { Model } from '../catalog/model.ts'
-import type { FailpointPlan } from '../kernel/failpoint.ts'
 import { formatPrice, type Pico } from '../kernel/money.ts'
 import { Secret } from '../kernel/secret.ts'
 import type { ProviderEntry } from '../providers/entry.ts'
-import type { ConfigFault } from './fault.ts'
-import { type FileReading, readConfigFile } from './file.ts'
-import { type Environment, errorCode, variable } from './references.ts'
-import type { LimitsSection, OwnKeysSection, RetriesSection } from './schema.ts'
+import { type ConfigDocument, type ConfigFault, type ConfigPath, readDocument, valueAt } from './document.ts'
 import {
-  type OtelVariables,
+  type Environment,
+  type EnvironmentSettings,
+  errorCode,
   readVariables,
-  type StripeSecrets,
+  serverVariables,
   unknownVariables,
-  type VariableSettings,
-} from './variables.ts'
-import { contentDigest } from './watch.ts'
+  variable,
+} from './environment.ts'
+import { type FileReading, readConfigFile } from './file.ts'
+import type { LimitsSection, OwnKeysSection, RetriesSection, ServerSection } from './schema.ts'
 
 /** Limits of every key that has none of its own; undefined = unlimited. */
 export interface LimitDefaults {
@@ -37,15 +36,15 @@ export interface OwnKeySettings {
   readonly plainHttp: boolean
 }
 
-/** How a request is tried again on the same route when no other is left. */
+/** Retries on the same route when no other is left. */
 export interface RetrySettings {
-  /** In all, the first one included. */
+  /** Including the first one. */
   readonly attempts: number
   readonly backoffMs: number
   readonly totalMs: number
 }
 
-export interface Config {
+export interface Config extends EnvironmentSettings {
   readonly host: string
   /** 0 = any free one. */
   readonly port: number
@@ -53,17 +52,9 @@ export interface Config {
   readonly dataFolder: string
   readonly sandbox: boolean
   readonly logFormat: 'pretty' | 'json'
-  /** undefined = the embedded database in the data folder. Both addresses may contain a password. */
-  readonly databaseUrl: Secret | undefined
-  readonly redisUrl: Secret | undefined
-  /** undefined = generated into the data folder. */
-  readonly secret: Secret | undefined
-  readonly adminToken: Secret | undefined
-  /** For tests of what survives a crash. */
-  readonly failpoints: readonly FailpointPlan[]
   readonly bodyBytesMax: number
   readonly drainMs: number
-  /** undefined = as the engine needs it. */
+  /** undefined = depends on the database. */
   readonly drainDelayMs: number | undefined
   readonly limits: LimitDefaults
   readonly ownKeys: OwnKeySettings
@@ -75,16 +66,10 @@ export interface Config {
   readonly trustedProxies: readonly string[]
   /** Whether the catalog pages need no session. */
   readonly catalogIsPublic: boolean
-  /** The one that is being replaced; what it sealed can still be opened. */
-  readonly secretPrevious: Secret | undefined
-  readonly stripe: StripeSecrets
-  readonly otel: OtelVariables
-  /** 0 = for ever. */
+  /** 0 = forever. */
   readonly requestsRetentionDays: number
   readonly providers: readonly ProviderEntry[]
   readonly models: readonly Model[]
-  /** Values of the usual provider variables that are set, by variable. */
-  readonly providerKeys: Readonly<Record<string, Secret>>
   /** Absolute; where the file is, or would be looked for. */
   readonly configPath: string
   readonly configFileExists: boolean
@@ -104,7 +89,7 @@ export interface ConfigInputs {
 export interface LoadedConfig {
   readonly config: Config
   readonly warnings: readonly ConfigFault[]
-  /** What the file contained, for noticing that it changed; undefined without a file. */
+  /** Digest of the file, to notice changes; undefined without a file. */
   readonly fileDigest: string | undefined
   readonly keyFiles: KeyFiles
 }
@@ -122,7 +107,7 @@ export function readProcess(): Pick<ConfigInputs, 'env' | 'cwd' | 'stdoutIsTermi
   return { env: { ...process.env }, cwd: process.cwd(), stdoutIsTerminal: process.stdout.isTTY === true }
 }
 
-/** Settings for this process and those that it starts, above whatever its environment says. */
+/** Overrides the environment of this process and of those it starts. */
 export function setAboveEnvironment(settings: Readonly<Record<string, string>>): void {
   Object.assign(process.env, settings)
 }
@@ -139,6 +124,7 @@ export function loadConfig(inputs: ConfigInputs): LoadedConfig | RefusedConfig {
   const { settings } = reading
   if (settings === undefined || faults.length > 0) return { faults, warnings, keyFiles }
 
+  const { limits, ownKeys, retries } = settings
   const server = { ...settings.server, ...variables.server }
   const config: Config = {
     host: server.host ?? '127.0.0.1',
@@ -146,13 +132,26 @@ export function loadConfig(inputs: ConfigInputs): LoadedConfig | RefusedConfig {
     dataFolder: resolve(cwd, server.data ?? 'data'),
     sandbox: server.sandbox !== 'off' && server.sandbox !== false,
     logFormat: server.log ?? (inputs.stdoutIsTerminal ? 'pretty' : 'json'),
-    ...secretSettings(variables),
+    ...variables.settings,
     bodyBytesMax: server.body_bytes_max ?? 32 * 1024 * 1024,
     drainMs: Math.round((server.drain_seconds ?? 120) * 1000),
     drainDelayMs: server.drain_delay_seconds === undefined ? undefined : server.drain_delay_seconds * 1000,
-    limits: limitDefaults(settings.limits),
-    ownKeys: ownKeySettings(settings.ownKeys),
-    retries: retrySettings(settings.retries),
+    limits: {
+      requestsPerMinute: limits.requests_per_minute,
+      tokensPerMinute: limits.tokens_per_minute,
+      concurrentRequests: limits.concurrent_requests,
+    },
+    ownKeys: {
+      feeBasisPoints: Math.round((ownKeys.fee_percent ?? 0) * 100),
+      mayBringAddress: ownKeys.base_urls ?? false,
+      allowHosts: ownKeys.allow_hosts ?? [],
+      plainHttp: ownKeys.plain_http ?? false,
+    },
+    retries: {
+      attempts: retries.attempts ?? 3,
+      backoffMs: retries.backoff_ms ?? 2_000,
+      totalMs: retries.total_ms ?? 8_000,
+    },
     publicUrl: server.public_url?.replace(/\/+$/, ''),
     catalogIsPublic: server.catalog !== 'signed-in',
     requestsRetentionDays: server.requests_retention_days ?? 90,
@@ -174,9 +173,8 @@ interface ReadFile {
 
 function readFile(path: string, inputs: ConfigInputs): ReadFile {
   const keyFiles = new Map<string, string | undefined>()
-  const read = inputs.readFile ?? ((file: string) => readFileSync(file, 'utf8'))
-  const inside = relative(inputs.cwd, path)
-  const fileName = inside.startsWith('..') ? path : inside
+  const read = inputs.readFile ?? readText
+  const fileName = fileNameIn(inputs.cwd, path)
   let text: string
   try {
     text = read(path)
@@ -202,6 +200,20 @@ function readFile(path: string, inputs: ConfigInputs): ReadFile {
   return { reading, fileDigest: contentDigest(text), keyFiles }
 }
 
+function readText(path: string): string {
+  return readFileSync(path, 'utf8')
+}
+
+/** As messages name it: relative if it is inside the working folder. */
+function fileNameIn(cwd: string, path: string): string {
+  const inside = relative(cwd, path)
+  return inside.startsWith('..') ? path : inside
+}
+
+export function contentDigest(text: string): string {
+  return new Bun.CryptoHasher('sha256').update(text).digest('hex')
+}
+
 const noFile: FileReading = {
   settings: { server: {}, limits: {}, ownKeys: {}, retries: {}, providers: [], models: [] },
   faults: [],
@@ -209,38 +221,7 @@ const noFile: FileReading = {
   referenced: [],
 }
 
-function secretSettings(variables: VariableSettings) {
-  const { databaseUrl, redisUrl, secret, secretPrevious, adminToken, stripe, otel, failpoints, providerKeys } =
-    variables
-  return { databaseUrl, redisUrl, secret, secretPrevious, adminToken, stripe, otel, failpoints, providerKeys }
-}
-
-function limitDefaults(section: LimitsSection): LimitDefaults {
-  return {
-    requestsPerMinute: section.requests_per_minute,
-    tokensPerMinute: section.tokens_per_minute,
-    concurrentRequests: section.concurrent_requests,
-  }
-}
-
-function ownKeySettings(section: OwnKeysSection): OwnKeySettings {
-  return {
-    feeBasisPoints: Math.round((section.fee_percent ?? 0) * 100),
-    mayBringAddress: section.base_urls ?? false,
-    allowHosts: section.allow_hosts ?? [],
-    plainHttp: section.plain_http ?? false,
-  }
-}
-
-function retrySettings(section: RetriesSection): RetrySettings {
-  return {
-    attempts: section.attempts ?? 3,
-    backoffMs: section.backoff_ms ?? 2_000,
-    totalMs: section.total_ms ?? 8_000,
-  }
-}
-
-/** Frozen to the ground, and printable: JSON has no bigint, and the only ones in here are prices. */
+/** Frozen deeply, and printable: JSON has no bigint, and the only ones here are prices. */
 export function frozenConfig(config: Config): Config {
   const copy = { ...config }
   const printable = (_: string, value: unknown) => (typeof value === 'bigint' ? formatPrice(value as Pico) : value)
@@ -255,4 +236,132 @@ function deepFreeze(value: unknown): void {
   Object.freeze(value)
   if (value instanceof Secret) return
   for (const inner of Object.values(value)) deepFreeze(inner)
+}
+
+export interface ShownSetting {
+  /** As the file names it, or the variable where there is no such name. */
+  readonly name: string
+  readonly value: string
+  /** `TOLLGATE_PORT`, `tollgate.yaml:4`, `default`. */
+  readonly source: string
+}
+
+type Shown<Section> = { readonly [Key in keyof Required<Section>]: (config: Config) => unknown }
+
+const serverValues: Shown<ServerSection> = {
+  host: ({ host }) => host,
+  port: ({ port }) => port,
+  data: ({ dataFolder }) => dataFolder,
+  log: ({ logFormat }) => logFormat,
+  sandbox: ({ sandbox }) => onOff(sandbox),
+  body_bytes_max: ({ bodyBytesMax }) => bodyBytesMax,
+  drain_seconds: ({ drainMs }) => drainMs / 1000,
+  drain_delay_seconds: ({ drainDelayMs }) =>
+    drainDelayMs === undefined ? 'depends on the database' : drainDelayMs / 1000,
+  public_url: ({ publicUrl }) => publicUrl ?? 'where it listens',
+  requests_retention_days: ({ requestsRetentionDays }) => requestsRetentionDays,
+  catalog: ({ catalogIsPublic }) => (catalogIsPublic ? 'public' : 'signed-in'),
+  local_models: ({ localModels }) => onOff(localModels),
+  trusted_proxies: ({ trustedProxies }) => listed(trustedProxies),
+}
+
+const limitValues: Shown<LimitsSection> = {
+  requests_per_minute: ({ limits }) => limits.requestsPerMinute ?? 'unlimited',
+  tokens_per_minute: ({ limits }) => limits.tokensPerMinute ?? 'unlimited',
+  concurrent_requests: ({ limits }) => limits.concurrentRequests ?? 'unlimited',
+}
+
+const ownKeyValues: Shown<OwnKeysSection> = {
+  fee_percent: ({ ownKeys }) => ownKeys.feeBasisPoints / 100,
+  base_urls: ({ ownKeys }) => ownKeys.mayBringAddress,
+  allow_hosts: ({ ownKeys }) => listed(ownKeys.allowHosts),
+  plain_http: ({ ownKeys }) => ownKeys.plainHttp,
+}
+
+const retryValues: Shown<RetriesSection> = {
+  attempts: ({ retries }) => retries.attempts,
+  backoff_ms: ({ retries }) => retries.backoffMs,
+  total_ms: ({ retries }) => retries.totalMs,
+}
+
+const secretValues: Readonly<Record<string, { readonly of: (config: Config) => unknown; readonly otherwise: string }>> =
+  {
+    TOLLGATE_ADMIN_TOKEN: { of: ({ adminToken }) => adminToken, otherwise: 'generated, in the data folder' },
+    TOLLGATE_SECRET: { of: ({ secret }) => secret, otherwise: 'generated, in the data folder' },
+    TOLLGATE_SECRET_PREVIOUS: { of: ({ secretPrevious }) => secretPrevious, otherwise: 'not set' },
+    DATABASE_URL: { of: ({ databaseUrl }) => databaseUrl, otherwise: 'not set: SQLite in the data folder' },
+    REDIS_URL: { of: ({ redisUrl }) => redisUrl, otherwise: 'not set' },
+    STRIPE_SECRET_KEY: { of: ({ stripe }) => stripe.secretKey, otherwise: 'not set' },
+    STRIPE_WEBHOOK_SECRET: { of: ({ stripe }) => stripe.webhookSecret, otherwise: 'not set' },
+  }
+
+export function listSettings(inputs: ConfigInputs): readonly ShownSetting[] | RefusedConfig {
+  const loaded = loadConfig(inputs)
+  if ('faults' in loaded) return loaded
+  return shownSettings(loaded.config, inputs)
+}
+
+/** The configuration may have been loaded long ago; its file is read again for the line numbers. */
+export function shownSettings(config: Config, inputs: ConfigInputs): readonly ShownSetting[] {
+  const file = openFile(config, inputs)
+  const fromFile = (path: ConfigPath) => file.source(path) ?? 'default'
+  const section = (name: string, values: Readonly<Record<string, (config: Config) => unknown>>) =>
+    Object.entries(values).map(([key, of]) => {
+      return { name: `${name}.${key}`, value: String(of(config)), source: fromFile([name, key]) }
+    })
+  return [
+    { name: 'TOLLGATE_CONFIG', value: file.value, source: given(inputs, 'TOLLGATE_CONFIG') ?? 'default' },
+    ...section('server', serverValues).map((setting) => {
+      const name = serverVariables[setting.name.slice('server.'.length) as keyof ServerSection]
+      return { ...setting, source: given(inputs, name) ?? setting.source }
+    }),
+    ...Object.entries(secretValues).map(([name, { of, otherwise }]) => {
+      const isSet = of(config) !== undefined
+      return { name, value: isSet ? 'set' : otherwise, source: isSet ? name : 'default' }
+    }),
+    ...section('limits', limitValues),
+    ...section('own_keys', ownKeyValues),
+    ...section('retries', retryValues),
+    ...Object.keys(config.providerKeys).map((name) => ({ name, value: 'set', source: name })),
+    ...config.providers.map(({ id, dialect, baseUrl, apiKey, source }) => {
+      const value = [dialect, baseUrl, apiKey === undefined ? 'no key' : 'key set'].filter(Boolean).join(', ')
+      return { name: `providers.${id}`, value, source }
+    }),
+    ...config.models.map(({ id, routes, source }) => {
+      const value = routes.map(({ providerId, upstreamModel }) => `${upstreamModel} at ${providerId}`).join(', ')
+      return { name: `models.${id}`, value, source }
+    }),
+  ]
+}
+
+function onOff(isOn: boolean): string {
+  return isOn ? 'on' : 'off'
+}
+
+function listed(entries: readonly string[]): string {
+  return entries.length === 0 ? 'none' : entries.join(', ')
+}
+
+function given({ env }: ConfigInputs, name: string): string | undefined {
+  return variable(env, name) === undefined ? undefined : name
+}
+
+/** A file that is gone or wrong by now gives no line numbers. */
+function openFile({ configPath, configFileExists }: Config, inputs: ConfigInputs) {
+  const name = fileNameIn(inputs.cwd, configPath)
+  const document = configFileExists ? parseFile(configPath, name, inputs) : undefined
+  return {
+    value: configFileExists ? configPath : `no file in ${dirname(configPath)}`,
+    source: (path: ConfigPath) =>
+      valueAt(document?.value, path) === undefined ? undefined : `${name}:${document?.line(path)}`,
+  }
+}
+
+function parseFile(path: string, name: string, { readFile = readText }: ConfigInputs): ConfigDocument | undefined {
+  try {
+    const document = readDocument(name, readFile(path))
+    return 'faults' in document ? undefined : document
+  } catch {
+    return undefined
+  }
 }

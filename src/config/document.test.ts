@@ -1,6 +1,5 @@
 import { expect, test } from 'bun:test'
-import { type ConfigDocument, readDocument } from './document.ts'
-import type { ConfigPath } from './fault.ts'
+import { type ConfigDocument, type ConfigPath, readDocument } from './document.ts'
 
 function good(text: string): ConfigDocument {
   const document = readDocument('t.yaml', text)
@@ -53,7 +52,7 @@ test('reads JSON, also when it is indented with tabs', () => {
 test('keys are text even where they look like numbers', () => {
   expect(good('over: { 200000: a }').value).toEqual({ over: { '200000': 'a' } })
   expect(faultsOf('over: { 200000: a, "200000": b }')).toEqual([
-    't.yaml:1:20 this key stands twice in the same mapping',
+    't.yaml:1:20 this key is used twice in the same mapping',
   ])
 })
 

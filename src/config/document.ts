@@ -1,12 +1,179 @@
-// Reads YAML (and JSON, which is a part of it) and remembers where everything stood, so that each fault can name its
-// line. It does not know what the keys mean.
+// Reads YAML (and JSON, which is a subset), checks it against a schema, and describes what is wrong: where, which field,
+// what was expected. It does not know what the keys mean. Nothing here may print the value of a field that can hold a
+// credential.
 
 import { type Document, isAlias, isMap, isScalar, isSeq, LineCounter, parseDocument, visit, type YAMLError } from 'yaml'
-import type { ConfigFault, ConfigPath } from './fault.ts'
+import { z } from 'zod'
+import { nearestNames } from '../kernel/nearest.ts'
+
+export interface ConfigFault {
+  /** `tollgate.yaml:14:12`, or `environment`. */
+  readonly where: string
+  /** `models[0].price.input`, or a variable's name; empty where the whole file is meant. */
+  readonly field: string
+  readonly message: string
+  /** A variable or a file that this process cannot see, but the gateway may. */
+  readonly isMissingHere?: true
+}
+
+export type ConfigPath = readonly (string | number)[]
+
+export function formatFault(fault: ConfigFault): string {
+  return [fault.where, fault.field, fault.message].filter((part) => part !== '').join('  ')
+}
+
+export function formatPath(path: ConfigPath): string {
+  let text = ''
+  for (const part of path) {
+    if (typeof part === 'number') text += `[${part}]`
+    else if (/^[$A-Za-z_]\w*$/.test(part) && part === shortened(part)) text += text === '' ? part : `.${part}`
+    else text += `[${JSON.stringify(shortened(part))}]`
+  }
+  return text
+}
+
+/** `did you mean "x"?`, or all known names if none is similar. */
+export function suggestion(wanted: string, known: readonly string[]): string {
+  const [near] = nearestNames(wanted, known, 1)
+  if (near !== undefined) return `did you mean ${JSON.stringify(near)}?`
+  return known.length === 0 ? 'no names are known here' : `known here: ${known.join(', ')}`
+}
+
+/** One problem zod found, at the path of the value (or, for a key that should not be there, of that key). */
+export interface SchemaFault {
+  readonly path: ConfigPath
+  readonly at: 'value' | 'key'
+  readonly message: string
+  readonly isMissingHere?: true
+}
+
+/** The typed value, or every fault in it. */
+export function checkSchema<Schema extends z.ZodType>(
+  schema: Schema,
+  value: unknown,
+): { readonly value: z.output<Schema> } | { readonly faults: readonly SchemaFault[] } {
+  const result = schema.safeParse(value, { error: expectation })
+  if (result.success) return { value: result.data }
+  const shape = z.toJSONSchema(schema, { io: 'input' })
+  return { faults: result.error.issues.flatMap((issue) => issueFaults(issue, [], value, shape)) }
+}
+
+/** Messages of the checks that have none of their own. */
+function expectation(issue: z.core.$ZodRawIssue): string | undefined {
+  switch (issue.code) {
+    case 'invalid_type':
+      return `expected ${typeNames[issue.expected] ?? issue.expected}`
+    case 'invalid_value':
+      return `expected ${issue.values.length > 1 ? 'one of ' : ''}${issue.values.join(', ')}`
+    case 'too_small':
+      return `expected ${issue.inclusive === false ? 'more than' : 'at least'} ${issue.minimum}`
+    case 'too_big':
+      return `expected at most ${issue.maximum}${issue.origin === 'string' ? ' characters' : ''}`
+    default:
+      return undefined
+  }
+}
+
+const typeNames: Readonly<Record<string, string>> = {
+  string: 'text',
+  number: 'a number',
+  int: 'a whole number',
+  boolean: 'true or false',
+  array: 'a list',
+  object: 'a mapping',
+  record: 'a mapping',
+}
+
+function issueFaults(issue: z.core.$ZodIssue, base: ConfigPath, root: unknown, shape: unknown): SchemaFault[] {
+  const path = [...base, ...issue.path.map((part) => (typeof part === 'number' ? part : String(part)))]
+  if (issue.code === 'unrecognized_keys') {
+    const known = knownKeys(shape, path)
+    return issue.keys.map((key) => {
+      const message = `unknown key ${JSON.stringify(shortened(key))}; ${suggestion(key, known)}`
+      return { path: [...path, key], at: 'key', message }
+    })
+  }
+  if (issue.code === 'invalid_union') {
+    // The alternative whose outer form fits was meant; its own faults say more than "none of these".
+    const meant = issue.errors.find((branch) => branch.every((inner) => !refusesWhole(inner)))
+    if (meant !== undefined) return meant.flatMap((inner) => issueFaults(inner, path, root, shape))
+  }
+  if (issue.code === 'invalid_key') {
+    return [{ path, at: 'key', message: issue.issues[0]?.message ?? issue.message }]
+  }
+  const got = valueAt(root, path)
+  return [{ path, at: 'value', message: withFinding(issue, got, mayHoldCredential(path)) }]
+}
+
+function refusesWhole(issue: z.core.$ZodIssue): boolean {
+  return issue.path.length === 0 && (issue.code === 'invalid_type' || issue.code === 'invalid_value')
+}
+
+function withFinding(issue: z.core.$ZodIssue, got: unknown, hidden: boolean): string {
+  const { message } = issue
+  if (!message.startsWith('expected ')) return message
+  if (got === undefined) return `${message}, but it is missing`
+  return `${message}, got ${hidden ? kindOf(got) : described(got)}${hintFor(issue, got)}`
+}
+
+function hintFor(issue: z.core.$ZodIssue, got: unknown): string {
+  if (issue.code === 'invalid_type') {
+    const wantsText = issue.expected === 'string'
+    if (wantsText && (typeof got === 'number' || typeof got === 'boolean')) return ' (put it in quotes)'
+    if (!wantsText && typeof got === 'string' && /^[0-9.]+$/.test(got)) return ' (write it without quotes)'
+  }
+  if (issue.code !== 'invalid_value' || typeof got !== 'string') return ''
+  const [near] = nearestNames(got, issue.values.map(String), 1)
+  return near === undefined ? '' : ` (did you mean ${near}?)`
+}
+
+function mayHoldCredential(path: ConfigPath): boolean {
+  return path.includes('api_key') || path.includes('base_url')
+}
+
+function kindOf(value: unknown): string {
+  if (value === null) return 'nothing'
+  if (Array.isArray(value)) return value.length === 0 ? 'an empty list' : 'a list'
+  if (typeof value === 'string') return 'something else'
+  return typeof value === 'object' ? 'a mapping' : `a ${typeof value}`
+}
+
+function described(value: unknown): string {
+  if (typeof value === 'string') return JSON.stringify(shortened(value))
+  if (typeof value === 'number') return `the number ${value}`
+  return typeof value === 'boolean' ? String(value) : kindOf(value)
+}
+
+/** Long enough for any of our names, too short for a credential in the wrong place. */
+function shortened(text: string): string {
+  return text.length <= 32 ? text : `${text.slice(0, 8)}…`
+}
+
+export function valueAt(root: unknown, path: ConfigPath): unknown {
+  let value = root
+  for (const part of path) {
+    if (typeof value !== 'object' || value === null || !Object.hasOwn(value, part)) return undefined
+    value = (value as Record<string | number, unknown>)[part]
+  }
+  return value
+}
+
+/** The keys a mapping may have, from the JSON Schema of the same rules. */
+function knownKeys(shape: unknown, path: ConfigPath): string[] {
+  const alternatives = valueAt(shape, ['anyOf'])
+  if (Array.isArray(alternatives)) return alternatives.flatMap((inner) => knownKeys(inner, path))
+  const [part, ...rest] = path
+  if (part === undefined) return Object.keys(valueAt(shape, ['properties']) ?? {})
+  const inner =
+    typeof part === 'number'
+      ? valueAt(shape, ['items'])
+      : (valueAt(shape, ['properties', part]) ?? valueAt(shape, ['additionalProperties']))
+  return knownKeys(inner, rest)
+}
 
 export interface ConfigDocument {
   readonly value: unknown
-  /** Where a value, or its key, starts; for something that is not there, where its container does. */
+  /** Where a value or its key starts; for something missing, where its container starts. */
   offset(path: ConfigPath, at: 'value' | 'key'): number
   /** `tollgate.yaml:14:12` */
   place(offset: number): string
@@ -26,9 +193,9 @@ export function readDocument(
     const { line, column } = position(offset)
     return `${fileName}:${line}:${column}`
   }
-  // Pretty errors would quote the line, and the line may hold a key.
+  // Pretty errors would quote the line, which may hold a key.
   const document = parseDocument(text, { lineCounter: lines, prettyErrors: false, stringKeys: true })
-  // A warning is a tag nobody knows; its value would silently be taken for text.
+  // A warning is an unknown tag; its value would silently become text.
   const faults = [...document.errors, ...document.warnings].map((error) => ({
     where: place(error.pos[0]),
     field: '',
@@ -56,14 +223,14 @@ function plainValue(document: Document): { readonly plain: unknown } | { readonl
   try {
     return { plain: document.toJS() }
   } catch {
-    return { fault: 'its aliases cannot be resolved: they are too many, or one contains itself' }
+    return { fault: 'its aliases cannot be resolved: there are too many, or one contains itself' }
   }
 }
 
-/** The parser's words without the piece of the file that some of them end in. */
+/** The parser's message without the excerpt of the file that some messages end in. */
 function syntaxMessage(error: YAMLError): string {
   if (error.code === 'MULTIPLE_DOCS') return 'expected one document, got a second one after ---'
-  if (error.code === 'DUPLICATE_KEY') return 'this key stands twice in the same mapping'
+  if (error.code === 'DUPLICATE_KEY') return 'this key is used twice in the same mapping'
   if (error.code === 'BAD_DQ_ESCAPE') return 'invalid escape sequence in double quotes'
   const words = error.code === 'MISSING_CHAR' ? error.message : error.message.replace(/: .*$/s, '')
   return `not valid YAML: ${words.charAt(0).toLowerCase()}${words.slice(1)}`

@@ -1,7 +1,9 @@
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: references as files write them
+
 import { expect, test } from 'bun:test'
-import { formatFault } from './fault.ts'
-import { type FileReading, readConfigFile } from './file.ts'
-import type { Environment } from './references.ts'
+import { formatFault } from './document.ts'
+import type { Environment } from './environment.ts'
+import { addProvider, type FileReading, type Insertion, readConfigFile } from './file.ts'
 
 const files: Record<string, string> = {
   '/run/secrets/acme': 'sk-from-file\n',
@@ -189,8 +191,8 @@ test('a route to a provider that does not exist is refused with the nearest name
     routes: [{ provider: acmee, model: b }, { provider: opnai, model: b }, { provider: sandbox, model: b }]
 `
   expect(faultsOf(text)).toEqual([
-    'tollgate.yaml:7:26  models[0].routes[0].provider  there is no provider of this id; did you mean "acme"?',
-    'tollgate.yaml:7:57  models[0].routes[1].provider  there is no provider of this id; did you mean "openai"?',
+    'tollgate.yaml:7:26  models[0].routes[0].provider  there is no provider with this id; did you mean "acme"?',
+    'tollgate.yaml:7:57  models[0].routes[1].provider  there is no provider with this id; did you mean "openai"?',
   ])
 })
 
@@ -204,8 +206,8 @@ models:
   - { id: a/b, routes: [{ provider: acme, model: b }] }
 `
   expect(faultsOf(text)).toEqual([
-    'tollgate.yaml:3:11  providers[1].id  this id stands twice: in line 2 (providers[0]) and in line 3',
-    'tollgate.yaml:7:11  models[2].id  this id stands twice: in line 5 (models[0]) and in line 7',
+    'tollgate.yaml:3:11  providers[1].id  this id is used twice: in line 2 (providers[0]) and in line 3',
+    'tollgate.yaml:7:11  models[2].id  this id is used twice: in line 5 (models[0]) and in line 7',
   ])
 })
 
@@ -249,4 +251,68 @@ server: { log: ${canary} }
   const faults = faultsOf(text)
   expect(faults.length).toBeGreaterThan(10)
   expect(faults.join('\n')).not.toContain('0123456789')
+})
+
+const acme = {
+  id: 'acme',
+  dialect: 'openai-chat',
+  baseUrl: 'https://api.acme.example/v1',
+  keyReference: '${ACME_API_KEY}',
+}
+
+function added(text: string): Insertion {
+  const insertion = addProvider(text, acme)
+  if (typeof insertion === 'string') throw new Error(insertion)
+  return insertion
+}
+
+const acmeEntry = (indent: string) =>
+  ['- id: acme', '  dialect: openai-chat', '  base_url: https://api.acme.example/v1', '  api_key: ${ACME_API_KEY}']
+    .map((line) => `${indent}${line}\n`)
+    .join('')
+
+test('a new file, and one without providers, get the section at the end', () => {
+  expect(added('').text).toBe(`providers:\n${acmeEntry('  ')}`)
+  expect(added('# mine\nserver: { port: 1 }').text).toBe(`# mine\nserver: { port: 1 }\nproviders:\n${acmeEntry('  ')}`)
+  expect(added('# only words\n').text).toBe(`# only words\nproviders:\n${acmeEntry('  ')}`)
+})
+
+test('the entry follows the last one with its indentation, and no other character changes', () => {
+  const before = `# about us
+providers:   # who hosts
+
+- id:    beta      # spaced oddly
+  dialect: 'openai-chat'
+  base_url: "https://beta.example/v1"   # the end
+
+# about models
+models: [ ]
+`
+  const { text, line } = added(before)
+  expect(text).toBe(before.replace('# the end\n', `# the end\n${acmeEntry('')}`))
+  expect(line).toBe(7)
+})
+
+test('without a line end after the last entry there is one before the new entry', () => {
+  const before = 'providers:\n    - { id: beta, dialect: sandbox }'
+  expect(added(before).text).toBe(`${before}\n${acmeEntry('    ')}`)
+})
+
+test('a section with nothing below it is filled', () => {
+  expect(added('providers: # none yet\nmodels: []\n').text).toBe(
+    `providers: # none yet\n${acmeEntry('  ')}models: []\n`,
+  )
+})
+
+test('an empty list in brackets is filled', () => {
+  expect(added('providers: [ ]  # none yet\nmodels: []\n').text).toBe(
+    `providers:  # none yet\n${acmeEntry('  ')}models: []\n`,
+  )
+})
+
+test('an id that is there already, and a file in braces, are left alone', () => {
+  expect(addProvider('providers:\n  - id: acme\n', acme)).toBe('repeated')
+  expect(addProvider('providers: [{ id: acme }]\n', acme)).toBe('repeated')
+  expect(addProvider('{ "providers": [] }\n', acme)).toBe('flow')
+  expect(addProvider('providers: [{ id: beta }]\n', acme)).toBe('flow')
 })

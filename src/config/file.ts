@@ -1,26 +1,29 @@
-// The configuration file: from text to checked entries, or to everything that is wrong with it at once.
+// The configuration file: from text to checked entries or to a list of everything that is wrong with it, and how a
+// provider is added to its text.
 
+import { isMap, isScalar, isSeq, parseDocument, stringify, type YAMLMap, type YAMLSeq } from 'yaml'
 import { modelFromEntry } from '../catalog/entry.ts'
 import type { Model } from '../catalog/model.ts'
 import { Secret } from '../kernel/secret.ts'
 import { answersInProcess, type ProviderEntry, resolveProviderEntry } from '../providers/entry.ts'
-import { type ConfigDocument, readDocument } from './document.ts'
 import {
+  type ConfigDocument,
   type ConfigFault,
   type ConfigPath,
   checkSchema,
   formatPath,
+  readDocument,
   type SchemaFault,
   suggestion,
   valueAt,
-} from './fault.ts'
+} from './document.ts'
 import {
   interpolate,
   type ReferenceContext,
   type ReferenceFault,
   referencedVariables,
   resolveSecret,
-} from './references.ts'
+} from './environment.ts'
 import {
   configFileSchema,
   type LimitsSection,
@@ -43,7 +46,7 @@ export interface FileReading {
   readonly settings: FileSettings | undefined
   readonly faults: readonly ConfigFault[]
   readonly warnings: readonly ConfigFault[]
-  /** Variables the file refers to; they belong to its author, whatever their names. */
+  /** Variables the file refers to; never reported as unknown. */
   readonly referenced: readonly string[]
 }
 
@@ -86,7 +89,7 @@ export function readConfigFile(text: string, inputs: FileInputs): FileReading {
   return { settings, faults, warnings, referenced }
 }
 
-/** From top to bottom, as one goes through a file to mend it. */
+/** From top to bottom. */
 function inOrder(document: ConfigDocument, found: readonly SchemaFault[]): ConfigFault[] {
   const located = found.map(({ path, at, ...rest }) => {
     const offset = document.offset(path, at)
@@ -121,7 +124,7 @@ function resolveReferences(root: unknown, context: ReferenceContext): ResolvedRe
     const address = interpolate(url, context.env)
     if ('text' in address) return { ...mapping(entry), base_url: address.text }
     faults.push(referenceFault(['providers', index, 'base_url'], address))
-    // Reported already; a stand-in keeps the schema from refusing the same field again.
+    // Reported already; a placeholder keeps the schema from rejecting the same field again.
     return { ...mapping(entry), base_url: 'http://unresolved.invalid' }
   })
   const replaced = providers.length === 0 ? root : { ...mapping(root), providers }
@@ -142,7 +145,7 @@ function repeatedIds(document: ConfigDocument, root: unknown, section: 'provider
     const path = [section, index, 'id']
     const here = document.line(path)
     const there = document.line([section, earlier, 'id'])
-    const message = `this id stands twice: in line ${there} (${section}[${earlier}]) and in line ${here}`
+    const message = `this id is used twice: in line ${there} (${section}[${earlier}]) and in line ${here}`
     return [{ path, at: 'value' as const, message }]
   })
 }
@@ -158,7 +161,7 @@ function unknownProviders(root: unknown, builtIn: readonly string[]): SchemaFaul
       const { provider } = mapping(route)
       if (typeof provider !== 'string' || provider === '' || known.includes(provider)) return []
       const path = ['models', index, 'routes', routeIndex, 'provider']
-      const message = `there is no provider of this id; ${suggestion(provider, known)}`
+      const message = `there is no provider with this id; ${suggestion(provider, known)}`
       return [{ path, at: 'value' as const, message }]
     }),
   )
@@ -180,4 +183,93 @@ function entriesOf(container: unknown, key: string): readonly unknown[] {
 
 function mapping(value: unknown): Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null && !Array.isArray(value) ? { ...value } : {}
+}
+
+export interface NewProvider {
+  readonly id: string
+  readonly dialect: string
+  /** Absent for one that answers inside the gateway. */
+  readonly baseUrl?: string | undefined
+  /** `${VARIABLE}` or `file:/path`. */
+  readonly keyReference?: string | undefined
+}
+
+export interface Insertion {
+  readonly text: string
+  /** The new lines, and the number of the first. */
+  readonly added: readonly string[]
+  readonly line: number
+}
+
+/**
+ * Inserts one provider into the text of a configuration file and changes no other character, so that comments, order and
+ * spacing stay. Takes references to keys only. `flow`: the list is in braces, as in JSON, where no line can be inserted.
+ */
+export function addProvider(text: string, provider: NewProvider): Insertion | 'repeated' | 'flow' {
+  const document = parseDocument(text, { prettyErrors: false })
+  const root = document.contents
+  if (root === null) return insert(text, text.length, ['providers:', ...entryLines(provider, '  ')])
+  if (!isMap(root) || root.flow) return 'flow'
+  const pair = root.items.find(({ key }) => isScalar(key) && key.value === 'providers')
+  if (pair === undefined) return insert(text, text.length, ['providers:', ...entryLines(provider, '  ')])
+  const list = pair.value
+  if (isSeq(list)) {
+    if (list.items.some((item) => isMap(item) && String(item.get('id')) === provider.id)) return 'repeated'
+    if (list.flow && list.items.length === 0 && list.range) return insertInstead(text, list.range, provider)
+    return list.flow ? 'flow' : insertAfter(text, list, provider)
+  }
+  // `providers:` with nothing below it.
+  const end = isScalar(pair.key) ? (pair.key.range?.[1] ?? text.length) : text.length
+  return insert(text, endOfLine(text, end), entryLines(provider, '  '))
+}
+
+/** `providers: []` */
+function insertInstead(text: string, [start, end]: readonly number[], provider: NewProvider): Insertion {
+  const before = text.slice(0, start).trimEnd()
+  return insert(
+    before + text.slice(end),
+    endOfLine(before + text.slice(end), before.length),
+    entryLines(provider, '  '),
+  )
+}
+
+/** The entry as text, for files that nothing can be inserted into. */
+export function entryText(provider: NewProvider): string {
+  return entryLines(provider, '  ').join('\n')
+}
+
+function insertAfter(text: string, list: YAMLSeq, provider: NewProvider): Insertion {
+  const last = list.items.at(-1) as YAMLMap | undefined
+  const start = last?.range?.[0] ?? list.range?.[0] ?? 0
+  const indent = /^[ \t]*/.exec(text.slice(text.lastIndexOf('\n', start - 1) + 1))?.[0] ?? '  '
+  // The end of the value itself: comments and empty lines after it belong to what follows.
+  return insert(text, endOfLine(text, (last?.range?.[1] ?? text.length) - 1), entryLines(provider, indent))
+}
+
+function entryLines({ id, dialect, baseUrl, keyReference }: NewProvider, indent: string): string[] {
+  const entry = {
+    id,
+    dialect,
+    ...(baseUrl === undefined ? {} : { base_url: baseUrl }),
+    ...(keyReference === undefined ? {} : { api_key: keyReference }),
+  }
+  return stringify([entry])
+    .trimEnd()
+    .split('\n')
+    .map((line) => indent + line)
+}
+
+function endOfLine(text: string, offset: number): number {
+  const end = text.indexOf('\n', offset)
+  return end === -1 ? text.length : end + 1
+}
+
+function insert(text: string, offset: number, added: readonly string[]): Insertion {
+  const before = text.slice(0, offset)
+  const gap = before === '' || before.endsWith('\n') ? '' : '\n'
+  return {
+    text: `${before}${gap}${added.join('\n')}\n${text.slice(offset)}`,
+    added,
+    line: `${before}${gap}`.split('\n').length,
+  }
 }

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
+import { knownVariables } from './environment.ts'
 import { configJsonSchema, renderJsonSchema } from './schema.ts'
-import { knownVariables } from './variables.ts'
 
 const rootFolder = `${import.meta.dir}/../..`
 const committed = await Bun.file(`${rootFolder}/tollgate.schema.json`).text()

@@ -1,30 +1,37 @@
-// The configuration in force. A changed file is loaded again: a good one is handed to the listeners, a wrong one is
-// reported and the last good one stays. What cannot change while running keeps its value and is named.
+// The configuration in effect. A changed file is loaded again: a valid one goes to the listeners, a wrong one is reported
+// and the last valid one stays. Settings that cannot change while running keep their value and are named.
 
+import { readFile, stat } from 'node:fs/promises'
 import { Secret } from '../kernel/secret.ts'
-import { type Config, frozenConfig, type KeyFiles, type LoadedConfig, type RefusedConfig } from './config.ts'
-import type { ConfigFault } from './fault.ts'
-import type { ShownSetting } from './shown-settings.ts'
-import { type FileWatch, watchConfigFile } from './watch.ts'
+import {
+  type Config,
+  contentDigest,
+  frozenConfig,
+  type KeyFiles,
+  type LoadedConfig,
+  type RefusedConfig,
+  type ShownSetting,
+} from './config.ts'
+import type { ConfigFault } from './document.ts'
 
 export type ConfigReport =
-  /** In force now, except the settings that need a restart. */
+  /** In effect now, except the settings that need a restart. */
   | { readonly kind: 'applied'; readonly needsRestart: readonly string[]; readonly warnings: readonly ConfigFault[] }
-  /** The last good configuration stays in force. */
+  /** The last valid configuration stays in effect. */
   | { readonly kind: 'refused'; readonly faults: readonly ConfigFault[]; readonly warnings: readonly ConfigFault[] }
-  /** The file is gone; the last good configuration stays in force. */
+  /** The file is gone; the last valid configuration stays in effect. */
   | { readonly kind: 'deleted'; readonly configPath: string }
 
-/** Must not throw or reject. One that takes its time promises whether the change is in force. */
+/** Must not throw or reject. An asynchronous one resolves to whether the change is in effect. */
 export type ConfigListener = (config: Config) => Promise<boolean> | undefined
 
 export interface ConfigSource {
   readonly current: Config
-  /** Answers with the way to stop listening. */
+  /** Returns a function that removes the listener. */
   onChange(listener: ConfigListener): () => void
-  /** Told when a changed file was wrong and the last good configuration stays. Must not throw. */
+  /** Called when a changed file is wrong. Must not throw. */
   onRefused(listener: () => void): void
-  /** Each setting in force and where it came from; secrets are "set". */
+  /** Each setting in effect and where it came from; secrets are "set". */
   settings(): readonly ShownSetting[]
   /** Loads now, whether or not a file changed. */
   reload(): void
@@ -35,12 +42,12 @@ export interface ConfigSourceOptions {
   readonly initial: LoadedConfig
   readonly load: () => LoadedConfig | RefusedConfig
   readonly report: (report: ConfigReport) => void
-  /** Absent = nothing is told of them. */
+  /** Absent = `settings` is empty. */
   readonly describe?: (config: Config) => readonly ShownSetting[]
   readonly intervalMs?: number
 }
 
-/** The names are the ones people write in the file, or the variable where there is none. */
+/** Named as in the file, or by the variable if there is no such name. */
 const fixedSettings = {
   host: 'server.host',
   port: 'server.port',
@@ -76,11 +83,11 @@ export function createConfigSource(options: ConfigSourceOptions): ConfigSource {
     }
     const { config, needsRestart } = keepFixedSettings(current, outcome.config)
     current = config
-    const taking = [...listeners].flatMap((listener) => listener(config) ?? [])
-    const tell = () => report({ kind: 'applied', needsRestart, warnings: fromFile(outcome.warnings) })
-    if (taking.length === 0) return tell()
-    // Whoever could not take it over has said so.
-    void Promise.all(taking).then((taken) => taken.every(Boolean) && tell())
+    const pending = [...listeners].flatMap((listener) => listener(config) ?? [])
+    const applied = () => report({ kind: 'applied', needsRestart, warnings: fromFile(outcome.warnings) })
+    if (pending.length === 0) return applied()
+    // A listener that could not apply it has logged that itself.
+    void Promise.all(pending).then((results) => results.every(Boolean) && applied())
   }
   const watchFile = (path: string, digest: string | undefined) =>
     watchConfigFile(path, {
@@ -88,7 +95,7 @@ export function createConfigSource(options: ConfigSourceOptions): ConfigSource {
       known: { digest },
       ...(options.intervalMs !== undefined && { intervalMs: options.intervalMs }),
     })
-  /** A key that is renewed in its file is used from then on, and one that was missing mends the configuration. */
+  /** A key replaced in its file takes effect, and a missing key that appears makes the configuration valid. */
   const watchKeys = (keyFiles: KeyFiles): void => {
     for (const [path, watch] of keyWatches) {
       if (keyFiles.has(path)) continue
@@ -117,7 +124,7 @@ export function createConfigSource(options: ConfigSourceOptions): ConfigSource {
   }
 }
 
-/** The environment cannot have changed; its warnings were given at the start. */
+/** The environment cannot have changed; its warnings were printed at the start. */
 function fromFile(warnings: readonly ConfigFault[]): readonly ConfigFault[] {
   return warnings.filter((warning) => warning.where !== 'environment')
 }
@@ -138,4 +145,86 @@ function keepFixedSettings(
 
 function plain(value: string | number | boolean | Secret | undefined): string | number | boolean | undefined {
   return value instanceof Secret ? value.reveal() : value
+}
+
+export interface FileWatch {
+  close(): void
+}
+
+export interface FileWatchOptions {
+  /** Called once per change; the callee reads the file itself. */
+  onChange(): void
+  /** Digest of the known content, undefined = no file; absent = whatever the first look finds. */
+  readonly known?: { readonly digest: string | undefined }
+  readonly intervalMs?: number
+}
+
+/** A digest, which never equals one of these words. */
+type Content = string | 'absent' | 'unreadable'
+
+/**
+ * Notices new content however it got there: written in place, renamed over, or through a symbolic link that points
+ * elsewhere now. It polls, because notifications are lost in exactly those cases and on network mounts.
+ *
+ * A change is reported when two looks in a row find the same new content, so that a half-written file, or one
+ * between an editor's delete and rename, is not taken for the new configuration.
+ */
+export function watchConfigFile(path: string, options: FileWatchOptions): FileWatch {
+  const intervalMs = options.intervalMs ?? 500
+  let reported: Content | undefined = options.known && (options.known.digest ?? 'absent')
+  let pending: Content | undefined
+  let lastState: string | undefined
+  let settledState: string | undefined
+  let closed = false
+  let timer: ReturnType<typeof setTimeout> | undefined
+
+  const look = async (): Promise<void> => {
+    const state = await fileState(path)
+    if (closed || state === settledState) return
+    const content = await fileContent(path)
+    if (closed) return
+    // File times advance in steps of milliseconds: a state seen once may still cover another write.
+    const settled = state === lastState
+    lastState = state
+    reported ??= content
+    const changed = content !== reported
+    if (changed && content !== pending) {
+      pending = content
+      return
+    }
+    reported = content
+    pending = undefined
+    if (settled) settledState = state
+    if (changed) options.onChange()
+  }
+  const again = (): void => {
+    timer = setTimeout(() => void look().finally(() => closed || again()), intervalMs)
+    // Watching a file must not keep the process alive.
+    timer.unref()
+  }
+  again()
+  return {
+    close() {
+      closed = true
+      clearTimeout(timer)
+    },
+  }
+}
+
+/** Changes whenever the path leads to another file or the file was written to. */
+async function fileState(path: string): Promise<string> {
+  try {
+    const { dev, ino, size, mtimeMs, ctimeMs } = await stat(path)
+    return [dev, ino, size, mtimeMs, ctimeMs].join(':')
+  } catch {
+    return 'absent'
+  }
+}
+
+async function fileContent(path: string): Promise<Content> {
+  try {
+    return contentDigest(await readFile(path, 'utf8'))
+  } catch (error) {
+    return error instanceof Error && 'code' in error && error.code === 'ENOENT' ? 'absent' : 'unreadable'
+  }
 }

@@ -2,7 +2,8 @@
 // call again finds the first one instead of moving it twice.
 
 import type { Nano } from '../kernel/money.ts'
-import { type Sql, timeToSql } from '../store/sql.ts'
+import { abandonKey, claimKey as claimRow, completeKey } from '../store/idempotency.ts'
+import type { Sql } from '../store/sql.ts'
 import { readTransfer, type Transfer } from './transfer.ts'
 
 export interface MoveKey {
@@ -20,8 +21,6 @@ export interface KeyedMove {
   readonly posted: Nano
 }
 
-const keyLifetimeMs = 24 * 60 * 60 * 1000
-
 /** undefined = the key is ours now, or none was given. A twin in another process is waited for. */
 export async function claimKey(
   sql: Sql,
@@ -29,28 +28,22 @@ export async function claimKey(
   now: number,
 ): Promise<KeyedMove | 'conflict' | undefined> {
   if (key === undefined) return undefined
-  await sql`DELETE FROM idempotency WHERE scope = ${scope} AND key = ${key} AND expires_at <= ${timeToSql(now)}`
-  const claimed = await sql`INSERT INTO idempotency (scope, key, body_sha256, state, expires_at)
-    VALUES (${scope}, ${key}, ${digest}, 'running', ${timeToSql(now + keyLifetimeMs)})
-    ON CONFLICT DO NOTHING RETURNING key`
-  if (claimed.length === 1) return undefined
-  const [row] = await sql<{ body_sha256: string; response: string }>`SELECT body_sha256, response FROM idempotency
-    WHERE scope = ${scope} AND key = ${key}`
-  if (row?.body_sha256 !== digest) return 'conflict'
-  const [id = '', posted = '0'] = row.response.split(' ')
+  const found = await claimRow(sql, { scope, key, bodySha256: digest }, now)
+  if (found === 'claimed') return undefined
+  if (found?.body_sha256 !== digest) return 'conflict'
+  const [id = '', posted = '0'] = (found.response ?? '').split(' ')
   const transfer = await readTransfer(sql, id)
   if (!transfer) throw new Error(`the idempotency key ${key} names the transfer ${id}, which does not exist`)
   return { transfer, posted: BigInt(posted) as Nano }
 }
 
 /** What was refused is not remembered. */
-export async function freeKey(sql: Sql, { scope, key }: MoveKey): Promise<void> {
-  if (key === undefined) return
-  await sql`DELETE FROM idempotency WHERE scope = ${scope} AND key = ${key}`
+export async function freeKey(sql: Sql, { scope, key, digest }: MoveKey): Promise<void> {
+  if (key !== undefined) await abandonKey(sql, { scope, key, bodySha256: digest })
 }
 
-export async function rememberMove(sql: Sql, { scope, key }: MoveKey, { transfer, posted }: KeyedMove): Promise<void> {
+export async function rememberMove(sql: Sql, move: MoveKey, { transfer, posted }: KeyedMove): Promise<void> {
+  const { scope, key, digest } = move
   if (key === undefined) return
-  await sql`UPDATE idempotency SET state = 'done', response = ${`${transfer.id} ${posted}`}
-    WHERE scope = ${scope} AND key = ${key}`
+  await completeKey(sql, { scope, key, bodySha256: digest }, { response: `${transfer.id} ${posted}` })
 }

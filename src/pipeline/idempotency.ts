@@ -4,8 +4,12 @@
 import { createHash } from 'node:crypto'
 import { Failure, invalidRequest } from '../kernel/failure.ts'
 import { formatUsd, zeroNano } from '../kernel/money.ts'
-import type { KeyedGeneration } from '../tenancy/replay-rows.ts'
-import type { ReplayClaim, Replays } from '../tenancy/replays.ts'
+import {
+  type GenerationClaim,
+  type GenerationKeys,
+  generationScope,
+  type KeyedRequest,
+} from '../tenancy/idempotency.ts'
 import { type AnswerHeaders, requestIdHeaders } from './headers.ts'
 import type { GatewayRequest } from './request.ts'
 
@@ -14,7 +18,7 @@ const retryMs = 1_000
 
 /** Claims the key for the request. Returns undefined if it may run, the stored answer, or why neither. */
 export async function claimKey(
-  replays: Replays,
+  idempotencyKeys: GenerationKeys,
   request: GatewayRequest,
   key: string,
 ): Promise<Buffer | Failure | undefined> {
@@ -23,8 +27,8 @@ export async function claimKey(
     return invalidRequest(`The header \`idempotency-key\` must have 1 to ${keyMax} characters.`, 'idempotency-key')
   }
   const bodySha256 = createHash('sha256').update(record.path).update('\n').update(envelope.body).digest('hex')
-  const keyed: KeyedGeneration = { workspaceId: caller.workspaceId, key, bodySha256, requestId: record.id }
-  const claim = await replays.claim(keyed)
+  const keyed: KeyedRequest = { scope: generationScope(caller.workspaceId), key, bodySha256, requestId: record.id }
+  const claim = await idempotencyKeys.claim(keyed)
   if (claim.kind === 'claimed') {
     request.claimedKey = keyed
     return undefined
@@ -33,15 +37,18 @@ export async function claimKey(
 }
 
 /** Confirms the claim once the hold is visible to other replicas and nothing has been sent. */
-export async function confirmKey(replays: Replays, { claimedKey }: GatewayRequest): Promise<Failure | undefined> {
-  if (!claimedKey || (await replays.confirm(claimedKey))) return undefined
+export async function confirmKey(
+  idempotencyKeys: GenerationKeys,
+  { claimedKey }: GatewayRequest,
+): Promise<Failure | undefined> {
+  if (!claimedKey || (await idempotencyKeys.confirm(claimedKey))) return undefined
   // This process was unresponsive for so long that another replica took it for dead.
   const message = 'Another request has taken over this idempotency key, since this one stood still. Retry in 1 s.'
   return new Failure('LIMIT_EXCEEDED', message, { retryAfterMs: retryMs })
 }
 
 function refusedKey(
-  { kind, requestId }: Exclude<ReplayClaim, { kind: 'claimed' | 'answered' }>,
+  { kind, requestId }: Exclude<GenerationClaim, { kind: 'claimed' | 'answered' }>,
   method: string,
 ): Failure {
   const param = 'idempotency-key'

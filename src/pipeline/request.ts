@@ -21,7 +21,7 @@ import type { Candidate } from '../routing/plan.ts'
 import type { HealthPlan } from '../routing/rank.ts'
 import { type AttemptRecord, createRecord, type RequestRecord } from '../telemetry/request-record.ts'
 import type { Caller } from '../tenancy/caller.ts'
-import type { KeyedGeneration } from '../tenancy/replay-rows.ts'
+import type { KeyedRequest } from '../tenancy/idempotency.ts'
 import {
   countTokens,
   type HoldAmount,
@@ -86,7 +86,7 @@ export class GatewayRequest implements RelayContext {
   admission: Admission | Arrival | undefined
 
   /** The idempotency key that this request has claimed, and the whole answer to store under it. */
-  claimedKey: KeyedGeneration | undefined
+  claimedKey: KeyedRequest | undefined
   storedAnswer: Uint8Array | undefined
 
   /** Set by hold(); settled or released exactly once. */

@@ -11,7 +11,7 @@ import { createRetryBudget } from '../routing/failover.ts'
 import { createHealth } from '../routing/health.ts'
 import { createStickyRoutes } from '../routing/sticky.ts'
 import { createLog } from '../telemetry/log.ts'
-import type { Replays } from '../tenancy/replays.ts'
+import type { GenerationKeys } from '../tenancy/idempotency.ts'
 import { createBodyRoom } from '../wire/body-room.ts'
 import { createCountTokens } from './count-tokens.ts'
 import { createTicker } from './deadline.ts'
@@ -60,7 +60,7 @@ const deps: PipelineDependencies = {
   sticky: createStickyRoutes({ clock: systemClock }),
   limiter: createMemoryLimiter(systemClock),
   credentials: { open: () => new Map() },
-  replays: {} as Replays,
+  idempotencyKeys: {} as GenerationKeys,
   random: () => 0,
   bodyRoom: createBodyRoom(1024 * 1024),
   ratios: new InputRatios(),

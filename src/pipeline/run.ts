@@ -14,7 +14,7 @@ import type { Health } from '../routing/health.ts'
 import type { Candidate } from '../routing/plan.ts'
 import type { StickyRoutes } from '../routing/sticky.ts'
 import type { TraceContext } from '../telemetry/request-record.ts'
-import type { Replays } from '../tenancy/replays.ts'
+import type { GenerationKeys } from '../tenancy/idempotency.ts'
 import { type AdmitDependencies, admit } from './admit.ts'
 import { type Answered, attempt, isAnswered, type OpenStream, type WholeReply } from './attempt.ts'
 import { before, clientTimeoutMs, earlyHeadersMs, pauseBetweenAttempts, type Ticker } from './deadline.ts'
@@ -45,7 +45,7 @@ export interface PipelineDependencies extends AdmitDependencies, SettleDependenc
   readonly reach: Failpoint
   /** Closed before the ledger. */
   readonly pendingSettlements: PendingSettlements
-  readonly replays: Replays
+  readonly idempotencyKeys: GenerationKeys
   /** Counts open streams. */
   readonly streams: { opened(): void; closed(): void }
   /** Starts the trace of a request by its `traceparent`; absent = traces are off. */
@@ -70,13 +70,13 @@ export function createRunRequest(deps: PipelineDependencies): RunRequest {
       if (notAdmitted) return refuseUnsent(request, notAdmitted)
 
       const key = http.headers.get('idempotency-key')
-      const replay = key === null ? undefined : await claimKey(deps.replays, request, key)
+      const replay = key === null ? undefined : await claimKey(deps.idempotencyKeys, request, key)
       if (replay) return replay instanceof Failure ? refuse(deps, request, replay) : answerStored(replay, request)
 
       const holding = hold(deps, request)
       const notHeld = holding instanceof Promise ? await holding : holding
       if (notHeld) return refuseUnsent(request, notHeld)
-      const overtaken = request.claimedKey && (await confirmKey(deps.replays, request))
+      const overtaken = request.claimedKey && (await confirmKey(deps.idempotencyKeys, request))
       if (overtaken) return refuseUnsent(request, overtaken)
       // Nothing has been sent yet, so a client that left during the hold costs nothing.
       if (request.clientGone.aborted) return abandon(deps, request)

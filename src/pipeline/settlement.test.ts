@@ -6,7 +6,7 @@ import type { Nano } from '../kernel/money.ts'
 import type { Usage } from '../kernel/usage.ts'
 import type { SettleEnd } from '../ledger/ledger.ts'
 import { createLog } from '../telemetry/log.ts'
-import type { KeyedGeneration } from '../tenancy/replay-rows.ts'
+import type { KeyedRequest } from '../tenancy/idempotency.ts'
 import { GatewayRequest, type Hold } from './request.ts'
 import {
   abandon,
@@ -90,10 +90,10 @@ function start() {
     clock: systemClock,
     log,
     requests: { write: () => void counts.written++ },
-    replays: {
-      keep: async () => void counts.kept++,
-      free: async () => void counts.freed++,
-      leave: () => void counts.left++,
+    idempotencyKeys: {
+      complete: async () => void counts.kept++,
+      abandon: async () => void counts.freed++,
+      leaveUnresolved: () => void counts.left++,
     },
     observe: () => void counts.observed++,
     unconfirmed,
@@ -110,7 +110,7 @@ function start() {
     release: () => void counts.released++,
   }
   request.hold = hold as Hold
-  request.claimedKey = {} as KeyedGeneration
+  request.claimedKey = {} as KeyedRequest
   request.admission = { end: () => void counts.ended++ } as unknown as NonNullable<typeof request.admission>
   const lines = () => {
     log.flush()
@@ -189,7 +189,7 @@ test.each<[end: SettleEnd, retryAfterMs: number]>([
 
 test('sends a charged answer that could not be stored under its key, and does not free the key', async () => {
   const { deps, request, counts, lines } = start()
-  deps.replays.keep = () => Promise.reject(new Error('the database is away'))
+  deps.idempotencyKeys.complete = () => Promise.reject(new Error('the database is away'))
   expect(await settle(deps, request, complete, measured)).toEqual({ cost: '0.000000005' })
   expect(counts).toEqual({ ...none, ended: 1, observed: 1 })
   expect(lines()).toContain('the database is away')

@@ -14,7 +14,7 @@ import type { Log } from '../telemetry/log.ts'
 import type { RequestLog } from '../telemetry/request-log.ts'
 import { logRequest, type RequestRecord } from '../telemetry/request-record.ts'
 import { requestRow } from '../telemetry/request-row.ts'
-import type { Replays } from '../tenancy/replays.ts'
+import type { GenerationKeys } from '../tenancy/idempotency.ts'
 import { type AnswerHeaders, failureResponse, routeHeaders } from './headers.ts'
 import type { GatewayRequest } from './request.ts'
 import { type MeasuredReply, nothingMeasured } from './usage.ts'
@@ -109,7 +109,7 @@ export interface SettleDependencies {
   readonly clock: Clock
   readonly log: Log
   readonly requests: Pick<RequestLog, 'write'>
-  readonly replays: Pick<Replays, 'keep' | 'free' | 'leave'>
+  readonly idempotencyKeys: Pick<GenerationKeys, 'complete' | 'abandon' | 'leaveUnresolved'>
   /** For metrics and traces; never throws. */
   observe(record: RequestRecord): void
   /** Requests that were answered before their charge was confirmed; shutdown waits for them. */
@@ -202,7 +202,7 @@ function finishLater(
   hasLeft: boolean,
 ): Settled {
   const { record, claimedKey } = request
-  const { log, requests, replays, unconfirmed } = deps
+  const { log, requests, idempotencyKeys, unconfirmed } = deps
   const failure = chargeUnknown('OVERLOADED', record.id, claimedKey !== undefined)
   recordSettleTime(request)
   if (!hasLeft) recordEnd(request, failure.status, failure)
@@ -213,7 +213,7 @@ function finishLater(
     if (known === undefined) {
       record.notes.push('this process could not find out whether it was charged')
       forgetCharge(record)
-      if (claimedKey) replays.leave(claimedKey)
+      if (claimedKey) idempotencyKeys.leaveUnresolved(claimedKey)
       return report(deps, record)
     }
     const isCharged = known.kind === 'settled'
@@ -223,7 +223,7 @@ function finishLater(
       await storeAnswer(deps, request)
     } else {
       forgetCharge(record)
-      if (claimedKey) await replays.free(claimedKey)
+      if (claimedKey) await idempotencyKeys.abandon(claimedKey)
     }
     requests.write(record)
     report(deps, record)
@@ -257,10 +257,10 @@ function forgetCharge(record: RequestRecord): void {
 }
 
 /** The request is paid for: the answer goes out even if it cannot be stored, and the key is not freed. */
-async function storeAnswer({ replays, log }: SettleDependencies, request: GatewayRequest): Promise<void> {
+async function storeAnswer({ idempotencyKeys, log }: SettleDependencies, request: GatewayRequest): Promise<void> {
   if (!request.claimedKey) return
   try {
-    await replays.keep(request.claimedKey, request.storedAnswer)
+    await idempotencyKeys.complete(request.claimedKey, request.storedAnswer)
   } catch (error) {
     log.warn('an answer could not be kept for its idempotency key', { error: String(error) })
   }
@@ -312,17 +312,17 @@ function endFree(
 
 /** Ends the request without a charge; its record is written by itself. */
 function release(deps: SettleDependencies, request: GatewayRequest): void {
-  const { log, requests, replays } = deps
+  const { log, requests, idempotencyKeys } = deps
   const { claimedKey, record } = request
   request.hasEnded = true
   request.hold?.release((error) =>
     log.warn('a hold could not be released; the reaper ends it', { error: String(error) }),
   )
   if (claimedKey) {
-    if (request.mayBeCharged) replays.leave(claimedKey)
+    if (request.mayBeCharged) idempotencyKeys.leaveUnresolved(claimedKey)
     else
-      replays
-        .free(claimedKey)
+      idempotencyKeys
+        .abandon(claimedKey)
         .catch((error) => log.warn('an idempotency key could not be freed', { error: String(error) }))
   }
   requests.write(record)

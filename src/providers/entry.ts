@@ -7,7 +7,7 @@ import { type DialectId, dialectIds } from '../dialects/dialect.ts'
 import type { Secret } from '../kernel/secret.ts'
 import { invokedClaude } from './data/amazon-bedrock.ts'
 import type { AuthScheme, Endpoint } from './provider.ts'
-import { sandboxId } from './sandbox/provider.ts'
+import { sandboxId } from './sandbox/transport.ts'
 
 /**
  * Two words are not wire formats: the sandbox answers inside this process, in each dialect that callers speak, and

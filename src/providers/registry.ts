@@ -27,7 +27,7 @@ import { xai } from './data/xai.ts'
 import { zai } from './data/zai.ts'
 import { endpointOfEntry, type ProviderEntry } from './entry.ts'
 import type { Endpoint, Provider, ProviderData, ProviderSettings, Transport } from './provider.ts'
-import { createSandboxProvider, sandboxId } from './sandbox/provider.ts'
+import { createSandboxProvider, sandboxId } from './sandbox/transport.ts'
 import { createSign, type SigningInput } from './signing/create-sign.ts'
 
 /** The two whose dialects we speak, then by name. */

@@ -1,26 +1,32 @@
 import { expect, test } from 'bun:test'
 import { forEachEngine } from '../../test/parts/engines.ts'
-import { createTestClock } from '../../test/parts/ledger.ts'
+import { createTestClock, type TestClock } from '../../test/parts/ledger.ts'
+import { createId, type ReplicaId } from '../kernel/ids.ts'
 import type { Database } from '../store/database.ts'
-import { createIdempotency, type Idempotency, type KeyedRequest } from './idempotency.ts'
-import { createReplays } from './replays.ts'
+import {
+  createGenerationKeys,
+  createIdempotency,
+  generationScope,
+  type Idempotency,
+  type KeyedRequest,
+} from './idempotency.ts'
 
-const sealKey = new Uint8Array(32).fill(7)
+const keys = { current: new Uint8Array(32).fill(7) }
 const request: KeyedRequest = { scope: 'api:/x', key: 'k-1', bodySha256: 'aa', requestId: 'req_1' }
 const answer = { status: 201, body: '{"secret":"canary-secret"}' }
 
 async function store(database: Database, idempotency: Idempotency, now: number): Promise<void> {
   await database.transaction(async (sql) => {
     expect(await idempotency.claim(sql, request, now)).toEqual({ kind: 'claimed' })
-    await idempotency.remember(sql, request, answer)
+    await idempotency.complete(sql, request, answer)
   })
 }
 
 forEachEngine((engine) => {
-  test('the first answer comes back for a day, and then the key is free', async () => {
+  test('the first answer is replayed for a day, and then the key is free', async () => {
     await using opened = await engine.openStore()
     const clock = createTestClock()
-    const idempotency = createIdempotency(sealKey)
+    const idempotency = createIdempotency(keys)
     const claim = (sent: KeyedRequest) =>
       opened.database.transaction((sql) => idempotency.claim(sql, sent, clock.now()))
     await store(opened.database, idempotency, clock.now())
@@ -32,21 +38,21 @@ forEachEngine((engine) => {
     expect(await claim({ ...request, bodySha256: 'bb' })).toEqual({ kind: 'claimed' })
   })
 
-  test('a transaction that is rolled back leaves the key free', async () => {
+  test('a rolled-back transaction leaves the key free', async () => {
     await using opened = await engine.openStore()
-    const idempotency = createIdempotency(sealKey)
+    const idempotency = createIdempotency(keys)
     const failed = opened.database.transaction(async (sql) => {
       await idempotency.claim(sql, request, 0)
-      await idempotency.remember(sql, request, answer)
+      await idempotency.complete(sql, request, answer)
       throw new Error('no')
     })
     await expect(failed).rejects.toThrow('no')
     await store(opened.database, idempotency, 0)
   })
 
-  test('another scope is another key', async () => {
+  test('the same key in another scope is another key', async () => {
     await using opened = await engine.openStore()
-    const idempotency = createIdempotency(sealKey)
+    const idempotency = createIdempotency(keys)
     await store(opened.database, idempotency, 0)
     const elsewhere = { ...request, scope: 'api:/y' }
     expect(await opened.database.transaction((sql) => idempotency.claim(sql, elsewhere, 0))).toEqual({
@@ -54,29 +60,28 @@ forEachEngine((engine) => {
     })
   })
 
-  test('K3: an answer from before a rotation of the master secret comes back, of either kind of request', async () => {
+  test('K3: an answer from before a rotation of the master secret is replayed, for management and generation', async () => {
     await using opened = await engine.openStore()
     const { database } = opened
-    const newKey = new Uint8Array(32).fill(8)
-    await store(database, createIdempotency(sealKey), 0)
-    const rotated = createIdempotency(newKey, sealKey)
+    const rotatedKeys = { current: new Uint8Array(32).fill(8), previous: keys.current }
+    await store(database, createIdempotency(keys), 0)
+    const rotated = createIdempotency(rotatedKeys)
     expect(await database.transaction((sql) => rotated.claim(sql, request, 0))).toEqual({ kind: 'answered', answer })
 
-    const clock = createTestClock()
-    const isCharged = () => Promise.resolve(false)
-    const keyed = { workspaceId: 'ws_1', key: 'k-1', bodySha256: 'aa', requestId: 'req_1' } as const
-    const before = createReplays({ database, clock, sealKey, isCharged })
+    const options = { database, clock: createTestClock(), isCharged: async () => false }
+    const keyed = { ...request, scope: generationScope('ws_1') }
+    const before = createGenerationKeys({ ...options, keys })
     await before.claim(keyed)
-    await before.keep(keyed, Buffer.from('kept'))
-    const after = createReplays({ database, clock, sealKey: newKey, previousSealKey: sealKey, isCharged })
+    await before.complete(keyed, Buffer.from('kept'))
+    const after = createGenerationKeys({ ...options, keys: rotatedKeys })
     const claim = await after.claim({ ...keyed, requestId: 'req_2' })
     expect(claim).toMatchObject({ kind: 'answered', requestId: 'req_1' })
     expect(claim.kind === 'answered' && claim.body.toString()).toBe('kept')
   })
 
-  test('what is stored shows nothing, and opens neither under another secret nor in another row', async () => {
+  test('a stored answer is encrypted, and opens neither under another secret nor in another row', async () => {
     await using opened = await engine.openStore()
-    const idempotency = createIdempotency(sealKey)
+    const idempotency = createIdempotency(keys)
     await store(opened.database, idempotency, 0)
     const rows = await opened.database.sql<{ response: string; body_sha256: string }>`SELECT * FROM idempotency`
     const shown = rows.map((row) => [
@@ -84,7 +89,7 @@ forEachEngine((engine) => {
       Buffer.from(row.response, 'base64url').toString(),
     ])
     expect(shown.flat().join()).not.toContain('canary')
-    const other = createIdempotency(new Uint8Array(32).fill(8))
+    const other = createIdempotency({ current: new Uint8Array(32).fill(8) })
     await expect(opened.database.transaction((sql) => other.claim(sql, request, 0))).rejects.toThrow()
     const moved = { ...request, key: 'k-2' }
     await opened.database.transaction(async (sql) => {
@@ -96,3 +101,219 @@ forEachEngine((engine) => {
 })
 
 const texts = (_name: string, value: unknown) => (typeof value === 'bigint' ? String(value) : value)
+
+const minuteMs = 60_000
+
+interface Process {
+  readonly isCharged?: boolean
+  /** Runs before it is known whether the request was charged. */
+  readonly meanwhile?: () => Promise<void>
+  readonly id?: ReplicaId
+  /** Other replicas that this one considers dead. */
+  readonly dead?: readonly ReplicaId[]
+}
+
+/** A process whose timers run when the test says so. */
+function startReplica(database: Database, clock: TestClock, process: Process = {}) {
+  const { isCharged = false, meanwhile = async () => {}, id = 'rep_1', dead = [] } = process
+  const works: (() => Promise<void>)[] = []
+  const generationKeys = createGenerationKeys({
+    database,
+    clock,
+    keys,
+    isCharged: async () => {
+      await meanwhile()
+      return isCharged
+    },
+    replica: database.engine === 'sqlite' ? undefined : { id, isLive: async (other) => !dead.includes(other) },
+    every(_, work) {
+      works.push(work)
+      return () => void works.splice(0)
+    },
+  })
+  const renew = async () => {
+    for (const work of works) await work()
+  }
+  return { ...generationKeys, renew }
+}
+
+const generation = (): KeyedRequest => ({
+  scope: generationScope('ws_1'),
+  key: 'k',
+  bodySha256: 'same',
+  requestId: createId('req'),
+})
+
+/** Rejects every transaction while `isAway`. */
+function createFaultyDatabase(database: Database) {
+  const faulty = { ...database, isAway: false }
+  faulty.transaction = (work, shape) =>
+    faulty.isAway ? Promise.reject(new Error('away')) : database.transaction(work, shape)
+  return faulty
+}
+
+forEachEngine((engine) => {
+  test('a key is taken for as long as its request runs, even for more than a day', async () => {
+    await using store = await engine.openStore()
+    const clock = createTestClock()
+    const first = startReplica(store.database, clock)
+    const request = generation()
+    expect(await first.claim(request)).toEqual({ kind: 'claimed' })
+    // On the embedded engine there is no other process.
+    const second = engine.name === 'postgres' ? startReplica(store.database, clock, { id: 'rep_2' }) : first
+    for (let minutes = 0; minutes < 30 * 60; minutes += 15) {
+      clock.advance(15 * minuteMs)
+      await first.renew()
+    }
+    expect(await second.claim(generation())).toEqual({ kind: 'running', requestId: request.requestId })
+    await first.complete(request, Buffer.from('answer'))
+    const answered = await second.claim(generation())
+    expect(answered).toEqual({ kind: 'answered', requestId: request.requestId, body: Buffer.from('answer') })
+  })
+
+  test('an answer that is stored while another claim asks the ledger is replayed', async () => {
+    await using store = await engine.openStore()
+    const clock = createTestClock()
+    const first = startReplica(store.database, clock)
+    const request = generation()
+    await first.claim(request)
+    const meanwhile = () => first.complete(request, Buffer.from('answer'))
+    const second = startReplica(store.database, clock, { id: 'rep_2', dead: ['rep_1'], isCharged: true, meanwhile })
+    expect(await second.claim(generation())).toMatchObject({ kind: 'answered', requestId: request.requestId })
+  })
+
+  test('a key that is freed between the two statements of a claim is claimed', async () => {
+    await using store = await engine.openStore()
+    const { database } = store
+    const first = startReplica(database, createTestClock())
+    const request = generation()
+    await first.claim(request)
+    // Between the two statements of the second claim.
+    const transaction: Database['transaction'] = (work, shape) =>
+      database.transaction(async (sql) => {
+        const found = await work(sql)
+        if (found === 'claimed' || transactions++ > 0) return found
+        await sql`DELETE FROM idempotency`
+        return undefined as never
+      }, shape)
+    let transactions = 0
+    const second = startReplica({ ...database, transaction }, createTestClock(), { id: 'rep_2' })
+    expect(await second.claim(generation())).toEqual({ kind: 'claimed' })
+  })
+
+  test('the key of a dead process is free, unless its request was charged', async () => {
+    for (const isCharged of [false, true]) {
+      await using store = await engine.openStore()
+      const clock = createTestClock()
+      const request = generation()
+      await startReplica(store.database, clock).claim(request)
+      const second = startReplica(store.database, clock, { id: 'rep_2', dead: ['rep_1'], isCharged })
+      const spent = { kind: 'spent' as const, requestId: request.requestId }
+      expect(await second.claim(generation())).toEqual(isCharged ? spent : { kind: 'claimed' })
+    }
+  })
+
+  test('a completed request is not renewed, even if its answer could not be stored', async () => {
+    await using store = await engine.openStore()
+    const clock = createTestClock()
+    const database = createFaultyDatabase(store.database)
+    const first = startReplica(database, clock)
+    const request = generation()
+    await first.claim(request)
+    database.isAway = true
+    await expect(first.complete(request, Buffer.from('answer'))).rejects.toThrow('away')
+    database.isAway = false
+    clock.advance(15 * minuteMs)
+    await first.renew()
+    const [row] = await store.database.sql<{ expires_at: bigint }>`SELECT expires_at FROM idempotency`
+    expect(Number(row?.expires_at)).toBe(clock.now() - 15 * minuteMs + 24 * 60 * minuteMs)
+    const second = startReplica(store.database, clock, { id: 'rep_2', dead: ['rep_1'], isCharged: true })
+    expect(await second.claim(generation())).toEqual({ kind: 'spent', requestId: request.requestId })
+  })
+
+  test('a key that could not be freed is free at once in its process, and elsewhere after a retry', async () => {
+    for (const isElsewhere of [false, true]) {
+      await using store = await engine.openStore()
+      const clock = createTestClock()
+      const database = createFaultyDatabase(store.database)
+      const first = startReplica(database, clock)
+      // On the embedded engine there is no other process.
+      const second = engine.name === 'postgres' ? startReplica(store.database, clock, { id: 'rep_2' }) : first
+      const request = generation()
+      await first.claim(request)
+      database.isAway = true
+      await first.abandon(request)
+      await first.renew().catch(() => {})
+      database.isAway = false
+      if (isElsewhere) await first.renew()
+      expect(await (isElsewhere ? second : first).claim(generation())).toEqual({ kind: 'claimed' })
+      // The retry of the delete does not take the key from the request that claimed it since.
+      await first.renew()
+      expect((await first.claim(generation())).kind).toBe('running')
+    }
+  })
+
+  test('of simultaneous requests with one key exactly one is claimed', async () => {
+    await using store = await engine.openStore()
+    const replica = startReplica(store.database, createTestClock())
+    const claims = await Promise.all(Array.from({ length: 8 }, () => replica.claim(generation())))
+    expect(claims.filter(({ kind }) => kind === 'claimed')).toHaveLength(1)
+    expect(claims.filter(({ kind }) => kind === 'running')).toHaveLength(7)
+  })
+
+  test('a request that still has its key confirms it', async () => {
+    await using store = await engine.openStore()
+    const replica = startReplica(store.database, createTestClock())
+    const request = generation()
+    await replica.claim(request)
+    expect(await replica.confirm(request)).toBe(true)
+    expect(await replica.confirm(request)).toBe(true)
+    expect((await replica.claim(generation())).kind).toBe('running')
+  })
+
+  // The embedded engine has one process, which knows what runs in it.
+  if (engine.name !== 'postgres') return
+
+  test('the key of a live replica stays taken, that of a dead one is free at once', async () => {
+    await using store = await engine.openStore()
+    const clock = createTestClock()
+    const request = generation()
+    await startReplica(store.database, clock).claim(request)
+    const hopeful = startReplica(store.database, clock, { id: 'rep_2' })
+    clock.advance(60 * minuteMs)
+    expect(await hopeful.claim(generation())).toEqual({ kind: 'running', requestId: request.requestId })
+    const charged = startReplica(store.database, clock, { id: 'rep_2', dead: ['rep_1'], isCharged: true })
+    expect(await charged.claim(generation())).toEqual({ kind: 'spent', requestId: request.requestId })
+    const second = startReplica(store.database, clock, { id: 'rep_2', dead: ['rep_1'] })
+    expect(await second.claim(generation())).toEqual({ kind: 'claimed' })
+  })
+
+  test('a process that was suspended before its hold learns that its key was taken over', async () => {
+    await using store = await engine.openStore()
+    const clock = createTestClock()
+    const sleeper = startReplica(store.database, clock)
+    const request = generation()
+    await sleeper.claim(request)
+    const other = startReplica(store.database, clock, { id: 'rep_2', dead: ['rep_1'] })
+    const twin = generation()
+    expect(await other.claim(twin)).toEqual({ kind: 'claimed' })
+    expect(await sleeper.confirm(request)).toBe(false)
+    expect(await other.confirm(twin)).toBe(true)
+  })
+
+  test('a request that is confirmed while another replica considers it dead keeps its key', async () => {
+    await using store = await engine.openStore()
+    const clock = createTestClock()
+    const sleeper = startReplica(store.database, clock)
+    const request = generation()
+    await sleeper.claim(request)
+    const dead: ReplicaId[] = ['rep_1']
+    // It resumes, holds and confirms when the other replica has just found neither a heartbeat nor a hold.
+    const meanwhile = async () => {
+      expect(await sleeper.confirm(request)).toBe(true)
+      dead.pop()
+    }
+    const other = startReplica(store.database, clock, { id: 'rep_2', dead, meanwhile })
+    expect(await other.claim(generation())).toEqual({ kind: 'running', requestId: request.requestId })
+  })
+})

@@ -1,18 +1,45 @@
-// Remembers the answer to a keyed request in the same transaction as its work, so that a retry after any failure gets
-// the first answer and nothing is done twice. Answers may carry secrets and are sealed; the key's row never shows them.
+// Answers under an idempotency key, so that a retry gets the first answer and nothing is done or paid for twice. A
+// management call claims and completes its key in the transaction of its work. A generation runs for longer than a
+// transaction: its key is taken until the request ends, and other replicas judge whether its process still lives.
+// Answers may contain secrets, so they are stored encrypted.
 
 import { assert } from '../kernel/assert.ts'
+import type { Clock } from '../kernel/clock.ts'
+import type { ReplicaId, RequestId, WorkspaceId } from '../kernel/ids.ts'
+import type { Database } from '../store/database.ts'
+import { abandonKey, claimKey, completeKey, type KeyRow, keyLifetimeMs, readKey } from '../store/idempotency.ts'
 import { type Sql, timeToSql } from '../store/sql.ts'
 import { open, seal } from './envelope.ts'
 
 export interface KeyedRequest {
-  /** Where the key counts: the same key under another scope is another key. */
   readonly scope: string
   readonly key: string
   /** Of everything that decides the work. */
   readonly bodySha256: string
-  /** For whoever looks into the table. */
-  readonly requestId: string
+  readonly requestId: RequestId
+}
+
+/** `previous` belongs to the master secret that is being rotated out: it decrypts and encrypts nothing. */
+export interface SealKeys {
+  /** 32 bytes. */
+  readonly current: Uint8Array
+  readonly previous?: Uint8Array | undefined
+}
+
+function sealAnswer({ current }: SealKeys, request: KeyedRequest, body: Uint8Array): string {
+  return seal(current, Buffer.from(body), bindingOf(request))
+}
+
+function openAnswer({ current, previous }: SealKeys, request: KeyedRequest, sealed: string): Buffer {
+  const binding = bindingOf(request)
+  const body = open(current, sealed, binding) ?? (previous && open(previous, sealed, binding))
+  assert(body, 'a stored answer opens with the secret it was sealed with')
+  return body
+}
+
+/** An answer copied to another key's row does not open. */
+function bindingOf({ scope, key, bodySha256 }: KeyedRequest): string {
+  return JSON.stringify([scope, key, bodySha256])
 }
 
 export interface StoredAnswer {
@@ -21,50 +48,208 @@ export interface StoredAnswer {
 }
 
 export type KeyClaim =
-  /** The key is ours in this transaction; `remember` must follow, or a rollback. */
+  /** `complete` must follow in this transaction, or a rollback. */
   | { readonly kind: 'claimed' }
   | { readonly kind: 'answered'; readonly answer: StoredAnswer }
   /** The key was used for something else. */
   | { readonly kind: 'conflict' }
 
+/** For work that is done in one transaction. */
 export interface Idempotency {
-  /** First in the transaction. A twin in another process is waited for, and its answer is the answer. */
+  /** Call first in the transaction. Waits for the same key in another process, and returns its answer. */
   claim(sql: Sql, request: KeyedRequest, now: number): Promise<KeyClaim>
-  /** Last in the transaction. */
-  remember(sql: Sql, request: KeyedRequest, answer: StoredAnswer): Promise<void>
+  /** Call last in the transaction. */
+  complete(sql: Sql, request: KeyedRequest, answer: StoredAnswer): Promise<void>
 }
 
-const keyLifetimeMs = 24 * 60 * 60 * 1000
-
-/** `previous` is of the master secret that a rotation leaves behind: it opens, and seals nothing. */
-export function createIdempotency(sealKey: Uint8Array, previous?: Uint8Array): Idempotency {
-  assert(sealKey.length === 32, 'a seal key has 32 bytes')
+export function createIdempotency(keys: SealKeys): Idempotency {
   return {
     async claim(sql, request, now) {
-      const { scope, key, bodySha256, requestId } = request
-      await sql`DELETE FROM idempotency WHERE scope = ${scope} AND key = ${key} AND expires_at <= ${timeToSql(now)}`
-      const claimed = await sql`INSERT INTO idempotency (scope, key, body_sha256, state, request_id, expires_at)
-        VALUES (${scope}, ${key}, ${bodySha256}, 'running', ${requestId}, ${timeToSql(now + keyLifetimeMs)})
-        ON CONFLICT DO NOTHING RETURNING key`
-      if (claimed.length === 1) return { kind: 'claimed' }
-      const [row] = await sql<{ body_sha256: string; status: bigint; response: string }>`SELECT
-        body_sha256, status, response FROM idempotency WHERE scope = ${scope} AND key = ${key}`
-      assert(row, 'a key that cannot be claimed has a row')
-      if (row.body_sha256 !== bodySha256) return { kind: 'conflict' }
-      const binding = bindingOf(request)
-      const body = open(sealKey, row.response, binding) ?? (previous && open(previous, row.response, binding))
-      assert(body, 'a stored answer opens with the secret it was sealed with')
-      return { kind: 'answered', answer: { status: Number(row.status), body: body.toString() } }
+      const found = await claimKey(sql, request, now)
+      if (found === 'claimed') return { kind: 'claimed' }
+      assert(found, 'a key that cannot be claimed has a row')
+      if (found.body_sha256 !== request.bodySha256) return { kind: 'conflict' }
+      const body = openAnswer(keys, request, found.response ?? '').toString()
+      return { kind: 'answered', answer: { status: Number(found.status), body } }
     },
-    async remember(sql, request, { status, body }) {
-      await sql`UPDATE idempotency SET state = 'done', status = ${BigInt(status)},
-        response = ${seal(sealKey, Buffer.from(body), bindingOf(request))}
-        WHERE scope = ${request.scope} AND key = ${request.key}`
+    complete: (sql, request, { status, body }) =>
+      completeKey(sql, request, { status, response: sealAnswer(keys, request, Buffer.from(body)) }),
+  }
+}
+
+export type GenerationClaim =
+  /** The key belongs to this request until `complete`, `abandon` or `leaveUnresolved`. */
+  | { readonly kind: 'claimed' }
+  | { readonly kind: 'answered'; readonly requestId: RequestId; readonly body: Buffer }
+  /** Answered and paid for, but the answer was not stored. */
+  | { readonly kind: 'spent'; readonly requestId: RequestId }
+  | { readonly kind: 'running'; readonly requestId: RequestId }
+  /** The key was used with another body. */
+  | { readonly kind: 'conflict'; readonly requestId: RequestId }
+
+/** For generations. Their keys have the scope `generationScope`. */
+export interface GenerationKeys {
+  claim(request: KeyedRequest): Promise<GenerationClaim>
+  /**
+   * Whether the key still belongs to this request. Call it once other replicas can see its hold, from which they know
+   * that it runs: a process that was suspended before that may have been considered dead.
+   */
+  confirm(request: KeyedRequest): Promise<boolean>
+  /** The request was answered and paid for. Without a body, or with a large one, the key is spent. */
+  complete(request: KeyedRequest, body: Uint8Array | undefined): Promise<void>
+  /** The request failed and cost nothing: the key is free again. Never rejects; retries until the row is deleted. */
+  abandon(request: KeyedRequest): Promise<void>
+  /** The request has ended and its charge is unknown: the key stays taken, and the next claim asks the ledger. */
+  leaveUnresolved(request: KeyedRequest): void
+  close(): void
+}
+
+export interface GenerationKeysOptions {
+  readonly database: Database
+  readonly clock: Clock
+  readonly keys: SealKeys
+  /** Whether a request has been charged: then its key is spent, even if its process died. */
+  isCharged(requestId: RequestId): Promise<boolean>
+  /** This process among several on one database. undefined: the embedded engine, which has one process. */
+  readonly replica?: ReplicaLiveness | undefined
+  /** For tests: runs the work repeatedly; returns how to stop. */
+  every?(milliseconds: number, work: () => Promise<void>): () => void
+}
+
+export interface ReplicaLiveness {
+  readonly id: ReplicaId
+  /** Whether another one still runs; true also while that is unknown. */
+  isLive(id: ReplicaId): Promise<boolean>
+}
+
+/** Keeps the rows of requests that run for longer than a key lives. */
+const renewMs = 5 * 60 * 1000
+const abandonRetryMs = 2000
+/** Larger answers are not stored. */
+const bodyBytesMax = 256 * 1024
+
+export function generationScope(workspaceId: WorkspaceId): string {
+  return `generation:${workspaceId}`
+}
+
+/** Deletes every stored answer of a workspace, inside the caller's transaction. */
+export async function deleteGenerationKeys(sql: Sql, workspaceId: WorkspaceId): Promise<void> {
+  await sql`DELETE FROM idempotency WHERE scope = ${generationScope(workspaceId)}`
+}
+
+export function createGenerationKeys(options: GenerationKeysOptions): GenerationKeys {
+  const { database, clock, keys, isCharged, replica, every = onTimer } = options
+  const running = new Map<RequestId, KeyedRequest>()
+  /** Requests that failed and whose rows could not be deleted yet. */
+  const abandoned = new Map<RequestId, KeyedRequest>()
+
+  async function isDead({ request_id: requestId, response: owner }: KeyRow): Promise<boolean> {
+    if (running.has(requestId as RequestId)) return false
+    // A request of this process that is not in the map has ended.
+    if (!replica || owner === null || owner === replica.id) return true
+    return !(await replica.isLive(owner as ReplicaId))
+  }
+
+  async function renew(): Promise<void> {
+    const expiresAt = timeToSql(clock.now() + keyLifetimeMs)
+    for (const { scope, key, requestId } of [...running.values()]) {
+      await database.transaction((sql) => {
+        return sql`UPDATE idempotency SET expires_at = ${expiresAt}
+          WHERE scope = ${scope} AND key = ${key} AND request_id = ${requestId} AND state = 'running'`
+      })
+    }
+  }
+  async function deleteAbandoned(): Promise<void> {
+    for (const [requestId, request] of [...abandoned]) {
+      await database.transaction((sql) => abandonKey(sql, request))
+      abandoned.delete(requestId)
+    }
+  }
+  const stops = [every(renewMs, renew), every(abandonRetryMs, deleteAbandoned)]
+
+  /** In the map before its row is visible, or the same key in this process would take it for dead. */
+  async function enter(request: KeyedRequest): Promise<KeyRow | 'claimed' | undefined> {
+    running.set(request.requestId, request)
+    let found: KeyRow | 'claimed' | undefined
+    try {
+      found = await database.transaction((sql) => claimKey(sql, { ...request, owner: replica?.id }, clock.now()))
+      return found
+    } finally {
+      if (found !== 'claimed') running.delete(request.requestId)
+    }
+  }
+
+  async function claim(request: KeyedRequest): Promise<GenerationClaim> {
+    const found = await enter(request)
+    if (found === 'claimed') return { kind: 'claimed' }
+    // It was freed between the two statements.
+    if (found === undefined) return await claim(request)
+    const requestId = found.request_id as RequestId
+    if (found.body_sha256 !== request.bodySha256) return { kind: 'conflict', requestId }
+    if (found.state === 'done') return ended(request, found)
+    if (!(await isDead(found))) return { kind: 'running', requestId }
+    if (await isCharged(requestId)) {
+      // It may have been completed in the meantime.
+      const now = await readKey(database.sql, request)
+      return now?.state === 'done' && now.request_id === requestId ? ended(request, now) : { kind: 'spent', requestId }
+    }
+    // Only the row that was read: one that was confirmed or renewed since then is judged again.
+    await database.transaction((sql) => {
+      return sql`DELETE FROM idempotency WHERE scope = ${request.scope} AND key = ${request.key}
+        AND request_id = ${requestId} AND state = 'running' AND expires_at = ${found.expires_at}`
+    })
+    return await claim(request)
+  }
+
+  function ended(request: KeyedRequest, { request_id, response }: KeyRow): GenerationClaim {
+    const requestId = request_id as RequestId
+    if (response === null) return { kind: 'spent', requestId }
+    return { kind: 'answered', requestId, body: openAnswer(keys, request, response) }
+  }
+
+  return {
+    claim,
+    async confirm({ scope, key, requestId }) {
+      if (database.engine === 'sqlite') return true
+      // Changes the time, so that a process that has read the row and considers its request dead does not delete it.
+      const [row] = await database.transaction((sql) => {
+        return sql`UPDATE idempotency SET expires_at = expires_at + 1
+          WHERE scope = ${scope} AND key = ${key} AND request_id = ${requestId} RETURNING key`
+      }, 'at_once')
+      return row !== undefined
+    },
+    async complete(request, body) {
+      const response = body && body.length <= bodyBytesMax ? sealAnswer(keys, request, body) : null
+      try {
+        await database.transaction((sql) => completeKey(sql, request, { response }))
+      } finally {
+        // Left in the map, the key would be renewed for ever. Without the row the ledger says that it is spent.
+        running.delete(request.requestId)
+      }
+    },
+    async abandon(request) {
+      abandoned.set(request.requestId, request)
+      running.delete(request.requestId)
+      await database
+        .transaction((sql) => abandonKey(sql, request))
+        .then(
+          () => abandoned.delete(request.requestId),
+          // Retried by the timer. In this process the key can be used meanwhile.
+          () => {},
+        )
+    },
+    leaveUnresolved({ requestId }) {
+      running.delete(requestId)
+    },
+    close() {
+      for (const stop of stops) stop()
     },
   }
 }
 
-/** An answer copied to another key's row does not open. */
-function bindingOf({ scope, key, bodySha256 }: KeyedRequest): string {
-  return JSON.stringify([scope, key, bodySha256])
+function onTimer(milliseconds: number, work: () => Promise<void>): () => void {
+  // Failed work is retried the next time; until then the row does not expire.
+  const timer = setInterval(() => void work().catch(() => {}), milliseconds)
+  timer.unref()
+  return () => clearInterval(timer)
 }

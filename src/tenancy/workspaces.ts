@@ -5,6 +5,7 @@ import { createId, isId, type ProjectId, type WorkspaceId } from '../kernel/ids.
 import { type Sql, timeFromSql, timeToSql } from '../store/sql.ts'
 import { checkModels, modelsFromSql, modelsToSql } from './allowlist.ts'
 import { appendAudit } from './audit.ts'
+import { deleteGenerationKeys } from './idempotency.ts'
 import { type Limits, limitsFromSql } from './limits.ts'
 import {
   type Act,
@@ -18,7 +19,6 @@ import {
   refuseChange,
   rowsWanted,
 } from './management.ts'
-import { forgetReplays } from './replay-rows.ts'
 
 export interface Workspace {
   readonly id: WorkspaceId
@@ -225,7 +225,7 @@ export async function eraseWorkspace(sql: Sql, id: string, act: Act): Promise<Er
       sources = NULL, revoked_at = COALESCE(revoked_at, ${timeToSql(act.at)})
     WHERE workspace_id = ${known.id} AND verifier <> 'erased ' || id RETURNING id`
   const credentials = await sql`DELETE FROM credentials WHERE workspace_id = ${known.id} RETURNING id`
-  await forgetReplays(sql, known.id)
+  await deleteGenerationKeys(sql, known.id)
   const counts = { keys: keys.length, credentials: credentials.length }
   await appendAudit(sql, { ...act, action: 'workspace.erase', object: known.id, details: counts })
   return { id: known.id, ...counts }

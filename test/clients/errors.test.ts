@@ -172,8 +172,8 @@ const chatRows: readonly Row<OpenAI>[] = [
   {
     when: 'the provider refuses the request',
     code: 'INVALID_REQUEST',
-    says: /^Provider sandbox refused the request \(400\): .*messages with role 'tool'/,
-    param: 'messages[0].tool_call_id',
+    says: /^Provider sandbox refused the request \(400\): messages\[0\]: the tool result call_1 does not answer a call/,
+    param: 'messages[0]',
     call: (client) => chatSender(client).send({ messages: [{ role: 'tool', tool_call_id: 'call_1', content: '' }] }),
   },
   {
@@ -212,7 +212,7 @@ const messageRows: readonly Row<Anthropic>[] = [
   {
     when: 'the provider refuses the request, word for word',
     code: 'INVALID_REQUEST',
-    says: /^messages: text content blocks must be non-empty$/,
+    says: /^messages\[0\]\.content\[0\]: text content blocks must contain non-whitespace text$/,
     call: (client) =>
       messageSender(client).send({ messages: [{ role: 'user', content: [{ type: 'text', text: '' }] }] }),
   },

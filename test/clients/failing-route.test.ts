@@ -2,13 +2,13 @@
 // The clients do not retry here: only the gateway does.
 
 import { afterAll, beforeEach, describe, expect, test } from 'bun:test'
-import { behave } from '../faults/misbehave.ts'
 import { createWallets, nanos } from '../money/wallets.ts'
 import { failFirst, hiccups } from '../parts/failing-provider.ts'
 import { requestRecords, startGateway, stopAll, upstreamConfig } from '../parts/gateway.ts'
 import { createJumpClock } from '../parts/jump-clock.ts'
 import { chatClientNames, isChatClient, messageClientNames, readError } from '../parts/official-clients.ts'
-import { startUpstream, type UpstreamHandler } from '../parts/upstream.ts'
+import { startUpstream } from '../parts/upstream.ts'
+import { answerHello } from '../parts/upstream-words.ts'
 import { pythonClients } from '../recipes/python.ts'
 import { createTalk } from './talk.ts'
 
@@ -27,7 +27,6 @@ beforeEach(async () => {
 })
 afterAll(() => stopAll(gateway, upstream))
 
-const answer: UpstreamHandler = (call, reply) => behave({ call, reply, streams: call.json().stream === true })
 /** 3 tokens in at $1.00 and 2 out at $2.00 per million. */
 const cost = '0.000007'
 
@@ -49,14 +48,14 @@ for (const name of [...chatClientNames, ...messageClientNames]) {
 
     describe.each([...modes])('%s', (mode) => {
       test.each(Object.keys(hiccups))('gets the answer when the first two calls meet %s', async (hiccup) => {
-        upstream.handle(failFirst(2, hiccup, answer))
+        upstream.handle(failFirst(2, hiccup, answerHello))
         const told = await createTalk(name, gateway)({ model, turns: ['hi'] }, mode)
         expect(told.text).toBe('hello')
         await expectPaidOnce()
       })
 
       test.each(['a 529', 'a reset connection'])('gets one clear error when every call meets %s', async (hiccup) => {
-        upstream.handle(failFirst(Number.POSITIVE_INFINITY, hiccup, answer))
+        upstream.handle(failFirst(Number.POSITIVE_INFINITY, hiccup, answerHello))
         const error = await readError(name, createTalk(name, gateway)({ model, turns: ['hi'] }, mode))
         expect(error).toMatchObject({ exception: 'NotFoundError', code: 'NOT_FOUND' })
         expect(String(error.text)).toMatch(/exists, but its provider \w+ is failing \((\d+|broken) after 3 tries\)/)
@@ -122,8 +121,8 @@ for (const { client, missing } of await pythonClients()) {
   test(`${name}: gets the answer when the first two calls fail, and one clear error when a 529 stays`, async () => {
     const kinds = Object.keys(hiccups)
     const down = 'always a 529'
-    const fail = kinds.map((kind) => [kind, failFirst(2, kind, answer)] as const)
-    const failAlways = failFirst(Number.POSITIVE_INFINITY, 'a 529', answer)
+    const fail = kinds.map((kind) => [kind, failFirst(2, kind, answerHello)] as const)
+    const failAlways = failFirst(Number.POSITIVE_INFINITY, 'a 529', answerHello)
     // The question says how the provider fails.
     upstream.handle((call, reply) => {
       const text = JSON.stringify(call.json())

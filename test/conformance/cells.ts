@@ -4,7 +4,7 @@
 import { type Gateway, startGateway } from '../parts/gateway.ts'
 import { createJumpClock } from '../parts/jump-clock.ts'
 import { startUpstream, type Upstream, type UpstreamHandler } from '../parts/upstream.ts'
-import { isGeminiPath } from '../parts/upstream-only-words.ts'
+import { isGeminiPath } from '../parts/upstream-words.ts'
 
 /** What callers speak. */
 export type SurfaceName = 'chat' | 'messages'

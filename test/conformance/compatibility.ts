@@ -2,12 +2,13 @@
 // section between the clients' marks is kept as it is; compatibility.test.ts fails when the rest is stale.
 
 import { join } from 'node:path'
+import { answerHello } from '../parts/upstream-words.ts'
 import { openStage, type Pair, pairs, replyPairs, type Stage } from './cells.ts'
 import { readFault } from './fault-cells.ts'
 import { faultFixtures } from './replies/faults.ts'
 import { replyFixtures } from './replies/index.ts'
 import { replyCell } from './reply-cells.ts'
-import { answerHello, type Cell, requestCell } from './request-cells.ts'
+import { type Cell, requestCell } from './request-cells.ts'
 import { requestFixtures } from './requests/index.ts'
 
 export const pagePath = join(import.meta.dir, '../../docs/compatibility.md')

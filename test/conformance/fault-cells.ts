@@ -1,6 +1,6 @@
 // What callers get of a provider that fails, found out by asking.
 
-import { wantsStream } from '../parts/upstream-only-words.ts'
+import { wantsStream } from '../parts/upstream-words.ts'
 import { dialectOfPath, type Pair, type Stage } from './cells.ts'
 import { membersOf } from './checker/violation.ts'
 import { type FaultFixture, type FaultOutcome, wordsOf } from './replies/faults.ts'

@@ -12,22 +12,13 @@ import { signAws } from '../../src/providers/signing/sigv4.ts'
 import { chunkFrame, eventFrame } from '../parts/event-frames.ts'
 import { startGateway, stopAll } from '../parts/gateway.ts'
 import { startUpstream, type UpstreamCall, type UpstreamHandler } from '../parts/upstream.ts'
-import { wantsStream } from '../parts/upstream-only-words.ts'
-import { wordsFor } from '../parts/upstream-words.ts'
+import { answerHello } from '../parts/upstream-words.ts'
 import { type Pair, type SurfaceName, surfacePaths } from './cells.ts'
 import { readReply } from './replies/read-reply.ts'
 import { requestCell } from './request-cells.ts'
 import { requestFixtures } from './requests/index.ts'
 
-const hello: UpstreamHandler = async (call, reply) => {
-  const words = wordsFor(call)
-  if (!wantsStream(call)) return reply.send(200, { 'content-type': 'application/json' }, words.whole)
-  await reply.startStream()
-  await reply.chunk(words.opening + words.says('hello') + words.ending)
-  await reply.finish()
-}
-
-const upstream = startUpstream(hello)
+const upstream = startUpstream(answerHello)
 const gateway = await startGateway({
   env: { AZURE_OPENAI_API_KEY: 'azure-secret', AZURE_OPENAI_ENDPOINT: `${upstream.url}/` },
   config: `providers:
@@ -84,7 +75,7 @@ test.each([
   ['messages', { tools: tools.messages, output_config: { effort: 'low' } }, '/openai/v1/responses'],
   ['messages', { tools: tools.messages, thinking: { type: 'disabled' } }, '/openai/v1/chat/completions'],
 ] as const)('a model that refuses tools while it reasons is asked on %s for %j at %s', async (surface, body, path) => {
-  upstream.handle(hello)
+  upstream.handle(answerHello)
   for (const stream of [true, false]) {
     const response = await ask(surface, { model: 'test/deployed', stream, ...body })
     const { told } = readReply(surface, await response.text(), { stream })
@@ -324,7 +315,7 @@ test('a key that is exchanged for a token is never sent, and the token is', asyn
   const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 })
   const pem = privateKey.export({ type: 'pkcs8', format: 'pem' }).toString()
   upstream.handle((call, reply) =>
-    call.path === '/token' ? reply.json(200, { access_token: 'ya29.t', expires_in: 3600 }) : hello(call, reply),
+    call.path === '/token' ? reply.json(200, { access_token: 'ya29.t', expires_in: 3600 }) : answerHello(call, reply),
   )
   const keyFile = { client_email: 'robot@acme.example', private_key: pem, token_uri: `${upstream.url}/token` }
   const apiKey = new Secret(JSON.stringify(keyFile))

@@ -5,21 +5,14 @@ import { afterAll, beforeEach, describe, expect, test } from 'bun:test'
 import { ask } from '../parts/ask.ts'
 import { startGateway, stopAll } from '../parts/gateway.ts'
 import { chat, messages, type TestSurface } from '../parts/surfaces.ts'
-import { startUpstream, type UpstreamHandler } from '../parts/upstream.ts'
-import { wordsFor } from '../parts/upstream-words.ts'
+import { startUpstream } from '../parts/upstream.ts'
+import { answerHello } from '../parts/upstream-words.ts'
 
 const chatModels = ['plain-1', 'gpt-4.1', 'gpt-5.6', 'grok-4-0709', 'gpt-oss-120b', 'deepseek-v4-pro']
 const chatHosts = ['mistral-large-2512']
 const messagesModels = ['claude-sonnet-4-5', 'claude-opus-5-5']
 
-const hello: UpstreamHandler = async (call, reply) => {
-  const words = wordsFor(call)
-  await reply.startStream()
-  await reply.chunk(words.opening + words.says('hello') + words.ending)
-  await reply.finish()
-}
-
-const upstream = startUpstream(hello)
+const upstream = startUpstream(answerHello)
 const models = [
   ...[...chatModels, ...chatHosts].map((name) => [name, 'chatty']),
   ...messagesModels.map((name) => [name, 'messy']),
@@ -36,7 +29,7 @@ models:
 ${lines.join('\n')}
 `,
 })
-beforeEach(() => upstream.handle(hello, 'stay unasked'))
+beforeEach(() => upstream.handle(answerHello, 'stay unasked'))
 afterAll(() => stopAll(gateway, upstream))
 
 /** A stream of the records given, as a chat provider sends them. */
@@ -291,7 +284,7 @@ describe('replies', () => {
     expect(text.text).toBe('hello')
     // What was sealed comes back with the next turn, as it was.
     const history = [{ role: 'user', content: 'hi' }, { role: 'assistant', content: [thinking, text] }, thoughtful[0]]
-    upstream.handle(hello)
+    upstream.handle(answerHello)
     const { body } = await send(messages, 'plain-1', { messages: history })
     expect(body.messages[1].reasoning_details).toEqual([detail])
 

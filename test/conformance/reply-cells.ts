@@ -1,7 +1,7 @@
 // What callers read of each answer on each way from provider to caller, found out by asking for it.
 
 import type { UpstreamHandler } from '../parts/upstream.ts'
-import { wantsStream } from '../parts/upstream-only-words.ts'
+import { wantsStream } from '../parts/upstream-words.ts'
 import { type DialectName, dialectOfPath, type Pair, type Stage, withModel } from './cells.ts'
 import { askBody, clientsOf, type Mode, meaningOf, readByClient, readReply, withValues } from './replies/read-reply.ts'
 import { isMadeOf, type Meaning, type ProviderBytes, type ReplyFixture } from './replies/reply-fixture.ts'

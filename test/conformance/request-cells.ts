@@ -1,8 +1,3 @@
-// What becomes of each request fixture on each pair, found out by sending it.
-
-import type { UpstreamHandler } from '../parts/upstream.ts'
-import { wantsStream } from '../parts/upstream-only-words.ts'
-import { wordsFor } from '../parts/upstream-words.ts'
 import type { DialectName, Pair, Stage } from './cells.ts'
 import { geminiShapes } from './requests/gemini-shapes.ts'
 import { hi, type RequestFixture, type Shapes, unreasoned } from './requests/request-fixture.ts'
@@ -16,14 +11,6 @@ export interface Cell {
   readonly mark: Mark
   /** The codes of the warnings, or the field that was refused. */
   readonly notes: readonly string[]
-}
-
-export const answerHello: UpstreamHandler = async (call, reply) => {
-  const words = wordsFor(call)
-  if (!wantsStream(call)) return reply.send(200, { 'content-type': 'application/json' }, words.whole)
-  await reply.startStream()
-  await reply.chunk(words.opening + words.says('hello') + words.ending)
-  await reply.finish()
 }
 
 export async function requestCell(

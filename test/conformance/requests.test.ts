@@ -2,8 +2,9 @@
 // or the caller is told. What exactly becomes of each stands in docs/compatibility.md.
 
 import { afterAll, describe, expect, test } from 'bun:test'
+import { answerHello } from '../parts/upstream-words.ts'
 import { type DialectName, openStage, pairs } from './cells.ts'
-import { answerHello, bodyOf, type Cell, requestCell } from './request-cells.ts'
+import { bodyOf, type Cell, requestCell } from './request-cells.ts'
 import { geminiShapes } from './requests/gemini-shapes.ts'
 import { requestFixtures } from './requests/index.ts'
 import { responsesShapes } from './requests/responses-shapes.ts'

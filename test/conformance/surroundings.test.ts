@@ -8,19 +8,13 @@ import { startGateway, stopAll, upstreamConfig } from '../parts/gateway.ts'
 import { createJumpClock } from '../parts/jump-clock.ts'
 import { bodyOf, bothSurfaces, messages, type TestSurface } from '../parts/surfaces.ts'
 import { startUpstream, type UpstreamHandler } from '../parts/upstream.ts'
-import { wordsFor } from '../parts/upstream-words.ts'
+import { answerHello, wordsFor } from '../parts/upstream-words.ts'
 
 /** A day passes between two tests: what was learned of the providers' health is over. */
 const clock = createJumpClock()
 
-const hello: UpstreamHandler = async (call, reply) => {
-  const words = wordsFor(call)
-  if (call.path.endsWith('/count_tokens')) return reply.json(200, { input_tokens: 77 })
-  if (call.json().stream !== true) return reply.send(200, { 'content-type': 'application/json' }, words.whole)
-  await reply.startStream()
-  await reply.chunk(words.opening + words.says('hello') + words.ending)
-  await reply.finish()
-}
+const hello: UpstreamHandler = (call, reply) =>
+  call.path.endsWith('/count_tokens') ? reply.json(200, { input_tokens: 77 }) : answerHello(call, reply)
 
 const upstream = startUpstream(hello)
 const gateway = await startGateway({ config: upstreamConfig(upstream.url), env: { TOLLGATE_SANDBOX: 'off' }, clock })

@@ -5,16 +5,19 @@
 import { heapStats } from 'bun:jsc'
 import { afterAll, beforeEach, describe, expect, test } from 'bun:test'
 import { createWallets } from '../money/wallets.ts'
-import { requestRecords, startGateway, stopAll } from '../parts/gateway.ts'
+import { failoverConfig, requestRecords, startGateway, stopAll } from '../parts/gateway.ts'
 import { connect, type RawConnection } from '../parts/raw-client.ts'
 import { bodyOf, bothSurfaces, requestBytes, type TestSurface } from '../parts/surfaces.ts'
 import { startUpstream, type UpstreamCall, type UpstreamReply } from '../parts/upstream.ts'
-import { wordsFor } from '../parts/upstream-words.ts'
-import { behave } from './misbehave.ts'
+import { answerHello, wordsFor } from '../parts/upstream-words.ts'
 
 const first = startUpstream(() => {})
-const spare = startUpstream((call, reply) => behave({ call, reply, streams: call.json().stream === true }))
-const gateway = await startGateway({ config: config() })
+const spare = startUpstream(answerHello)
+const gateway = await startGateway({
+  config: failoverConfig([first.url, spare.url], {
+    model: 'max_output_tokens: 1000, default_max_tokens: 1000, price: { input: "1.00", output: "2.00" }',
+  }),
+})
 const wallets = createWallets(gateway)
 const unhandled: unknown[] = []
 const onUnhandled = (reason: unknown): void => void unhandled.push(reason)
@@ -32,24 +35,6 @@ afterAll(async () => {
   await stopAll(gateway, first, spare)
 })
 
-/** A priced model on each surface, with a second route that works. */
-function config(): string {
-  const provider = (name: string, dialect: string, url: string) =>
-    `  - { id: ${name}, dialect: ${dialect}, base_url: "${url}", api_key: secret }`
-  const model = (name: string) =>
-    `  - { id: test/${name}, max_output_tokens: 1000, default_max_tokens: 1000, price: { input: "1.00", output: "2.00" }, routes: [{ provider: ${name}-0, model: up, priority: 0 }, { provider: ${name}-1, model: up, priority: 1 }] }`
-  return [
-    'providers:',
-    provider('chat-0', 'openai-chat', `${first.url}/v1`),
-    provider('chat-1', 'openai-chat', `${spare.url}/v1`),
-    provider('messages-0', 'anthropic-messages', first.url),
-    provider('messages-1', 'anthropic-messages', spare.url),
-    'models:',
-    model('chat'),
-    model('messages'),
-  ].join('\n')
-}
-
 /** The records of this test's requests, once there are that many. */
 async function records(count: number): Promise<Record<string, unknown>[]> {
   return (await requestRecords(gateway, seen + count)).slice(seen)
@@ -62,7 +47,7 @@ async function send(surface: TestSurface, stream: boolean): Promise<RawConnectio
 }
 
 async function expectServing(surface: TestSurface): Promise<void> {
-  first.handle((call, reply) => behave({ call, reply, streams: false }))
+  first.handle(answerHello)
   const connection = await send(surface, false)
   expect(await connection.response()).toMatchObject({ status: 200 })
   connection.leave()
@@ -108,7 +93,7 @@ const stages: readonly Stage[] = [
   {
     when: 'after last',
     stream: true,
-    act: (call, reply) => behave({ call, reply, streams: true }),
+    act: answerHello,
     until: (connection) => connection.response(),
     pays: 'all',
   },
@@ -119,7 +104,7 @@ const stages: readonly Stage[] = [
   {
     when: 'after last',
     stream: false,
-    act: (call, reply) => behave({ call, reply, streams: false }),
+    act: answerHello,
     until: (connection) => connection.response(),
     pays: 'all',
   },
@@ -208,7 +193,7 @@ describe.each([...bothSurfaces])('a client of the $name surface', (surface) => {
       // It answers as soon as the client is known to be gone, which is too late.
       first.handle(async (call, reply) => {
         await disconnected.promise
-        await behave({ call, reply, streams: stream })
+        await answerHello(call, reply)
       }, 'stay unasked')
       const connection = await sendThen(how, stream)
       await connection.closed

@@ -8,7 +8,7 @@ import { type Gateway, startGateway } from '../parts/gateway.ts'
 import { createJumpClock, type JumpClock } from '../parts/jump-clock.ts'
 import { bothSurfaces, chat } from '../parts/surfaces.ts'
 import { startUpstream, type Upstream } from '../parts/upstream.ts'
-import { behave } from './misbehave.ts'
+import { answerHello } from '../parts/upstream-words.ts'
 
 let gateway: Gateway
 let upstream: Upstream | undefined
@@ -53,7 +53,7 @@ describe.each(cells)('$surface.name surface, streamed: $stream', ({ surface, str
 
   holeTest('the next route answers once no connection was made in time', async () => {
     hole = await openBlackHole()
-    upstream = startUpstream((call, reply) => behave({ call, reply, streams: call.json().stream === true }))
+    upstream = startUpstream(answerHello)
     const clock = createJumpClock()
     // A whole answer has six hundred seconds.
     const config = configFor([`http://127.0.0.1:${hole.port}`, upstream.url], 'first_event_ms: 600000')
@@ -70,7 +70,7 @@ describe.each(cells)('$surface.name surface, streamed: $stream', ({ surface, str
   holeTest('a request that was sent is waited for, whether or not the provider accepts other connections', async () => {
     const busy = await startBusyServer()
     hole = busy
-    upstream = startUpstream((call, reply) => behave({ call, reply, streams: stream }))
+    upstream = startUpstream(answerHello)
     const clock = createJumpClock()
     const config = configFor([`http://127.0.0.1:${busy.port}`, upstream.url], 'first_event_ms: 600000')
     gateway = await startGateway({ config, clock })
@@ -92,7 +92,7 @@ describe.each(cells)('$surface.name surface, streamed: $stream', ({ surface, str
 
 holeTest('connect_ms of the route limits the wait for a connection', async () => {
   hole = await openBlackHole()
-  upstream = startUpstream((call, reply) => behave({ call, reply, streams: false }))
+  upstream = startUpstream(answerHello)
   const clock = createJumpClock()
   const config = configFor([`http://127.0.0.1:${hole.port}`, upstream.url], 'connect_ms: 8000')
   gateway = await startGateway({ config, clock })
@@ -103,7 +103,7 @@ holeTest('connect_ms of the route limits the wait for a connection', async () =>
 test('a provider that accepts the connection may take its time, and no further connection is opened to it', async () => {
   upstream = startUpstream(async (call, reply) => {
     while (clock.monotonicMs() < 25_000) await Bun.sleep(5)
-    await behave({ call, reply, streams: false })
+    await answerHello(call, reply)
   })
   const clock = createJumpClock()
   gateway = await startGateway({ config: configFor([upstream.url, upstream.url]), clock })

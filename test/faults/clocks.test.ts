@@ -2,7 +2,7 @@
 // little less than the silence that would end the stream in each step.
 
 import { afterEach, describe, expect, test } from 'bun:test'
-import { type Gateway, startGateway } from '../parts/gateway.ts'
+import { failoverConfig, type Gateway, startGateway } from '../parts/gateway.ts'
 import { createJumpClock } from '../parts/jump-clock.ts'
 import { connect, type RawConnection } from '../parts/raw-client.ts'
 import { bodyOf, bothSurfaces, requestBytes, type TestSurface } from '../parts/surfaces.ts'
@@ -25,15 +25,7 @@ interface Scene {
   jump(seconds: number): Promise<void>
 }
 
-/** `timeouts` goes into the only route. */
-function config(surface: TestSurface, url: string, timeouts: string): string {
-  const isChat = surface.name === 'chat'
-  const provider = `{ id: acme, dialect: ${isChat ? 'openai-chat' : 'anthropic-messages'}, base_url: "${url}${isChat ? '/v1' : ''}", api_key: k }`
-  const route = `{ provider: acme, model: up, timeouts: { ${timeouts} } }`
-  return `providers:\n  - ${provider}\nmodels:\n  - { id: ${surface.model}, price: free, routes: [${route}] }\n`
-}
-
-/** A stream that has said one word. */
+/** A stream that has said one word. `timeouts` goes into the only route. */
 async function startScene(surface: TestSurface, { timeouts = '' } = {}): Promise<Scene> {
   const clock = createJumpClock()
   const begun = Promise.withResolvers<UpstreamReply>()
@@ -43,7 +35,8 @@ async function startScene(surface: TestSurface, { timeouts = '' } = {}): Promise
     await reply.chunk(opening + says('hello'))
     begun.resolve(reply)
   })
-  gateway = await startGateway({ config: config(surface, upstream.url, timeouts), clock })
+  const config = failoverConfig([upstream.url], { route: () => `timeouts: { ${timeouts} }` })
+  gateway = await startGateway({ config, clock })
   const connection = await connect(gateway.url)
   await connection.send(requestBytes(surface, { key: gateway.key, body: bodyOf(surface, { stream: 'true' }) }))
   const reply = await begun.promise
@@ -78,7 +71,7 @@ describe.each([...bothSurfaces])('a stream of the $name surface', (surface) => {
     }
     expect(scene.connection.received()).not.toContain('STREAM_INTERRUPTED')
     await scene.jump(4)
-    await expectCut(scene, 'acme sent only signs of life')
+    await expectCut(scene, `${surface.name}-0 sent only signs of life`)
     await upstream?.calls[0]?.closed
   })
 
@@ -102,7 +95,7 @@ describe.each([...bothSurfaces])('a stream of the $name surface', (surface) => {
     await scene.jump(19)
     await ping(scene, 'one')
     await scene.jump(2)
-    await expectCut(scene, 'acme sent only signs of life')
+    await expectCut(scene, `${surface.name}-0 sent only signs of life`)
   })
 
   test('that says nothing at all ends after 300 s', async () => {
@@ -110,7 +103,7 @@ describe.each([...bothSurfaces])('a stream of the $name surface', (surface) => {
     await scene.jump(299)
     expect(scene.connection.received()).not.toContain('STREAM_INTERRUPTED')
     await scene.jump(2)
-    await expectCut(scene, 'acme fell silent')
+    await expectCut(scene, `${surface.name}-0 fell silent`)
   })
 
   test('ends after a quarter of an hour whatever comes', async () => {
@@ -118,6 +111,6 @@ describe.each([...bothSurfaces])('a stream of the $name surface', (surface) => {
     await scene.jump(899)
     await ping(scene, 'almost')
     await scene.jump(2)
-    await expectCut(scene, 'acme took too long')
+    await expectCut(scene, `${surface.name}-0 took too long`)
   })
 })

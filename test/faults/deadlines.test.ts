@@ -36,18 +36,10 @@ async function start(routes: readonly RouteWish[]) {
     await Bun.sleep(looksMs)
     await reply.send(200, { 'content-type': 'application/json' }, wordsFor(call).whole)
   })
-  const providers: string[] = []
-  const models = bothSurfaces.map(({ name, model }) => {
-    const listed = routes.map(({ timeouts = '' }, at) => {
-      const [dialect, version] = name === 'chat' ? ['openai-chat', '/v1'] : ['anthropic-messages', '']
-      providers.push(
-        `{ id: ${name}-${at}, dialect: ${dialect}, base_url: "${upstream.url}/${at}${version}", api_key: k }`,
-      )
-      return `{ provider: ${name}-${at}, model: up, priority: ${at}, timeouts: { ${timeouts} } }`
-    })
-    return `{ id: ${model}, price: free, routes: [${listed.join(', ')}] }`
-  })
-  const config = `providers:\n  - ${providers.join('\n  - ')}\nmodels:\n  - ${models.join('\n  - ')}\n`
+  const config = failoverConfig(
+    routes.map((_, at) => `${upstream.url}/${at}`),
+    { route: (at) => `priority: ${at}, timeouts: { ${routes[at]?.timeouts ?? ''} }` },
+  )
   gateway = await startGateway({ config, clock })
 }
 

@@ -4,7 +4,8 @@
 import { type Gateway, startGateway } from '../parts/gateway.ts'
 import { createJumpClock, type JumpClock } from '../parts/jump-clock.ts'
 import { startUpstream, type Upstream, type UpstreamCall } from '../parts/upstream.ts'
-import { addressFaults, behave, clockFaults, misbehaviours } from './misbehave.ts'
+import { answerHello } from '../parts/upstream-words.ts'
+import { addressFaults, clockFaults, misbehaviours } from './misbehave.ts'
 
 export const dialectNames = ['chat', 'messages'] as const
 export type DialectName = (typeof dialectNames)[number]
@@ -59,7 +60,7 @@ export async function startFaultGateway(fault: string): Promise<FaultGateway> {
     const streams = call.json().stream === true
     const isBad = call.path.startsWith('/bad/')
     const turn = { call, reply, streams, ...(call.path.includes('-stream-') && { untilSeen }) }
-    if (!isBad || !misbehave) return behave(turn)
+    if (!isBad || !misbehave) return answerHello(call, reply)
     await misbehave(turn)
     if (!passes) return
     hanging.push(call)

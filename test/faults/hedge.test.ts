@@ -6,8 +6,8 @@ import { ask } from '../parts/ask.ts'
 import { type Gateway, requestRecords, startGateway } from '../parts/gateway.ts'
 import { recordedRequest } from '../parts/recorded-request.ts'
 import { chat } from '../parts/surfaces.ts'
-import { startUpstream, type Upstream, type UpstreamCall, type UpstreamReply } from '../parts/upstream.ts'
-import { behave } from './misbehave.ts'
+import { startUpstream, type Upstream, type UpstreamCall } from '../parts/upstream.ts'
+import { answerHello } from '../parts/upstream-words.ts'
 
 let gateway: Gateway
 let first: Upstream
@@ -20,11 +20,9 @@ afterEach(async () => {
 
 const warmUps = 39
 
-const answer = (call: UpstreamCall, reply: UpstreamReply) => behave({ call, reply, streams: true })
-
 async function start(hedge: string): Promise<void> {
-  first = startUpstream(answer)
-  second = startUpstream(answer)
+  first = startUpstream(answerHello)
+  second = startUpstream(answerHello)
   gateway = await startGateway({
     config: `
 providers:
@@ -69,7 +67,7 @@ test('a slow first route is overtaken, ended, and costs the caller nothing', asy
 test('where the first route answers after all, it is the second that is ended', async () => {
   await start('hedge: true')
   const slow = Promise.withResolvers<() => void>()
-  first.handle((call, reply) => slow.resolve(() => void answer(call, reply)))
+  first.handle((call, reply) => slow.resolve(() => void answerHello(call, reply)))
   const asked = Promise.withResolvers<UpstreamCall>()
   second.handle((call) => asked.resolve(call))
   const sent = send()
@@ -99,10 +97,7 @@ const notHedged: readonly [why: string, config: string, body: object][] = [
 test.each(notHedged)('a model that %s is not hedged', async (_, config, body) => {
   await start(config)
   const reached = Promise.withResolvers<() => void>()
-  first.handle((call, reply) => {
-    const streams = call.json().stream === true
-    reached.resolve(() => void behave({ call, reply, streams }))
-  })
+  first.handle((call, reply) => reached.resolve(() => void answerHello(call, reply)))
   const sent = send(body)
   const goOn = await reached.promise
   // Long after the few milliseconds that are usual here.

@@ -149,12 +149,3 @@ function beginOf({ reply, streams }: Turn): Promise<void> {
   if (streams) return reply.startStream()
   return reply.write('HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 9999\r\n\r\n')
 }
-
-/** A provider that is well. */
-export async function behave({ call, reply, streams }: Turn): Promise<void> {
-  const { opening, says, ending, whole } = wordsFor(call)
-  if (!streams) return reply.send(200, json, whole)
-  await reply.startStream()
-  await reply.chunk(opening + says('hello') + ending)
-  await reply.finish()
-}

@@ -6,8 +6,7 @@ import { failoverConfig, type Gateway, startGateway } from '../parts/gateway.ts'
 import { createJumpClock } from '../parts/jump-clock.ts'
 import { bothSurfaces, type TestSurface } from '../parts/surfaces.ts'
 import { startUpstream, type Upstream } from '../parts/upstream.ts'
-import { wordsFor } from '../parts/upstream-words.ts'
-import { behave } from './misbehave.ts'
+import { answerHello, wordsFor } from '../parts/upstream-words.ts'
 
 let clock = createJumpClock()
 let first: Upstream
@@ -17,7 +16,7 @@ let gateway: Gateway
 beforeEach(async () => {
   clock = createJumpClock()
   first = startUpstream(() => {})
-  second = startUpstream((call, reply) => behave({ call, reply, streams: call.json().stream === true }))
+  second = startUpstream(answerHello)
   gateway = await startGateway({ config: failoverConfig([first.url, second.url]), clock })
 })
 

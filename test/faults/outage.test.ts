@@ -7,8 +7,8 @@ import { ask } from '../parts/ask.ts'
 import { failoverConfig, startGateway } from '../parts/gateway.ts'
 import { createJumpClock } from '../parts/jump-clock.ts'
 import { bothSurfaces, type TestSurface } from '../parts/surfaces.ts'
-import { startUpstream, type UpstreamCall, type UpstreamReply } from '../parts/upstream.ts'
-import { behave } from './misbehave.ts'
+import { startUpstream, type UpstreamCall } from '../parts/upstream.ts'
+import { answerHello } from '../parts/upstream-words.ts'
 
 /** The gateway looks at its clocks ten times a second. */
 const tickMs = 110
@@ -24,14 +24,13 @@ interface Tally {
 async function startScene(fault: Fault) {
   const clock = createJumpClock()
   let isBad = false
-  const serve = (call: UpstreamCall, reply: UpstreamReply) => behave({ call, reply, streams: true })
   const unanswered: UpstreamCall[] = []
   const primary = startUpstream((call, reply) => {
-    if (!isBad) return serve(call, reply)
+    if (!isBad) return answerHello(call, reply)
     if (fault === '503') return reply.json(503, { error: { message: 'busy' } })
     unanswered.push(call)
   })
-  const second = startUpstream(serve)
+  const second = startUpstream(answerHello)
   const gateway = await startGateway({ config: failoverConfig([primary.url, second.url]), clock })
   const tally: Tally = { requests: 0, errors: [] }
   const running = new Set<Promise<void>>()

@@ -7,8 +7,7 @@ import { type Gateway, startGateway, upstreamConfig } from '../parts/gateway.ts'
 import { createJumpClock } from '../parts/jump-clock.ts'
 import { bothSurfaces } from '../parts/surfaces.ts'
 import { startUpstream, type Upstream, type UpstreamCall, type UpstreamReply } from '../parts/upstream.ts'
-import { wordsFor } from '../parts/upstream-words.ts'
-import { behave } from './misbehave.ts'
+import { answerHello, wordsFor } from '../parts/upstream-words.ts'
 
 let gateway: Gateway
 let upstream: Upstream
@@ -49,7 +48,7 @@ test('a first event after 90 s and a pause of 90 s in mid-answer', async () => {
     await reply.chunk(says('lo') + ending)
     await reply.finish()
   }
-  upstream = startUpstream((call, reply) => behave({ call, reply, streams: call.json().stream === true }))
+  upstream = startUpstream(answerHello)
   gateway = await startGateway({ config: upstreamConfig(upstream.url), clock })
   const send = ({ surface, model, stream }: (typeof cells)[number]) =>
     ask(gateway, surface, { model, stream, max_tokens: 5, messages: [{ role: 'user', content: 'hi' }] })

@@ -3,32 +3,20 @@
 
 import { afterAll, describe, expect, test } from 'bun:test'
 import { ask } from '../parts/ask.ts'
-import { startGateway } from '../parts/gateway.ts'
+import { failoverConfig, startGateway, stopAll } from '../parts/gateway.ts'
 import { bodyOf, bothSurfaces, type TestSurface } from '../parts/surfaces.ts'
 import { startUpstream } from '../parts/upstream.ts'
-import { behave } from './misbehave.ts'
+import { answerHello } from '../parts/upstream-words.ts'
 
-const upstreams = [0, 1].map(() =>
-  startUpstream((call, reply) => behave({ call, reply, streams: call.json().stream === true })),
-)
-const gateway = await startGateway({ config: config(upstreams.map(({ url }) => url)) })
-
-afterAll(async () => {
-  await gateway.stop()
-  for (const upstream of upstreams) upstream.stop()
+const upstreams = [0, 1].map(() => startUpstream(answerHello))
+const gateway = await startGateway({
+  config: failoverConfig(
+    upstreams.map(({ url }) => url),
+    { model: 'price: { input: "1.00", output: "2.00" }', route: () => '' },
+  ),
 })
 
-function config(urls: readonly string[]): string {
-  const providers = urls.flatMap((url, i) => [
-    `  - { id: chat-${i}, dialect: openai-chat, base_url: "${url}/v1", api_key: secret }`,
-    `  - { id: messages-${i}, dialect: anthropic-messages, base_url: "${url}", api_key: secret }`,
-  ])
-  const models = ['chat', 'messages'].map(
-    (name) =>
-      `  - { id: test/${name}, price: { input: "1.00", output: "2.00" }, routes: [{ provider: ${name}-0, model: up }, { provider: ${name}-1, model: up }] }`,
-  )
-  return ['providers:', ...providers, 'models:', ...models].join('\n')
-}
+afterAll(() => stopAll(gateway, ...upstreams))
 
 const prompt = 'You are careful. '.repeat(300)
 const turnsEach = 3

@@ -8,13 +8,13 @@ import { connect } from '../parts/raw-client.ts'
 import { writeServiceAccount } from '../parts/service-account.ts'
 import { bodyOf, bothSurfaces, requestBytes } from '../parts/surfaces.ts'
 import { startUpstream } from '../parts/upstream.ts'
-import { behave } from './misbehave.ts'
+import { answerHello } from '../parts/upstream-words.ts'
 
 let gateway: Gateway
 
 // It takes requests for tokens and never answers.
 const issuer = startUpstream(() => {})
-const spare = startUpstream((call, reply) => behave({ call, reply, streams: call.json().stream === true }))
+const spare = startUpstream(answerHello)
 const account = writeServiceAccount('operator', `${issuer.url}/token`)
 afterEach(async () => {
   await gateway.stop()

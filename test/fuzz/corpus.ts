@@ -4,8 +4,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { recorded } from '../parts/responses.ts'
-import { geminiWords, responsesWords } from '../parts/upstream-only-words.ts'
-import { chatWords, messagesWords, type Words } from '../parts/upstream-words.ts'
+import { chatWords, geminiWords, messagesWords, responsesWords, type Words } from '../parts/upstream-words.ts'
 import { utf8 } from './damage.ts'
 
 const fixtures = join(import.meta.dir, '../fixtures')

@@ -5,8 +5,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type App, startApp } from '../../src/app.ts'
-import { frozenConfig, loadConfig } from '../../src/config/config.ts'
-import { shownSettings } from '../../src/config/shown-settings.ts'
+import { frozenConfig, loadConfig, shownSettings } from '../../src/config/config.ts'
 import { createConfigSource } from '../../src/config/source.ts'
 import { type Clock, systemClock } from '../../src/kernel/clock.ts'
 import type { Ledger } from '../../src/ledger/ledger.ts'
@@ -142,11 +141,22 @@ models:
 ${extra}`
 }
 
+export interface FailoverOptions {
+  /** Members of each model. */
+  readonly model?: string
+  /** Members of each route beside its provider and model. */
+  route?(at: number): string
+}
+
 /**
- * A model per dialect that is served by the first upstream and, where that fails, by the next. The providers are called
- * `chat-0`, `chat-1` and so on, `messages-0`, `messages-1`; nothing costs anything.
+ * A model per dialect, `test/chat` and `test/messages`, with a route to each upstream. The providers are called `chat-0`,
+ * `chat-1` and so on, `messages-0`, `messages-1`. Unless an option says otherwise nothing costs anything, and each route
+ * is tried where the one before it fails.
  */
-export function failoverConfig(upstreamUrls: readonly string[]): string {
+export function failoverConfig(
+  upstreamUrls: readonly string[],
+  { model = 'price: free', route = (at) => `priority: ${at}` }: FailoverOptions = {},
+): string {
   const dialects = { chat: 'openai-chat', messages: 'anthropic-messages' }
   const surfaces = Object.entries(dialects)
   const providers = surfaces.flatMap(([name, dialect]) =>
@@ -156,8 +166,8 @@ export function failoverConfig(upstreamUrls: readonly string[]): string {
     }),
   )
   const models = surfaces.map(([name]) => {
-    const routes = upstreamUrls.map((_, at) => `{ provider: ${name}-${at}, model: up, priority: ${at} }`)
-    return `  - { id: test/${name}, price: free, routes: [${routes.join(', ')}] }`
+    const routes = upstreamUrls.map((_, at) => `{ provider: ${name}-${at}, model: up, ${route(at)} }`)
+    return `  - { id: test/${name}, ${model}, routes: [${routes.join(', ')}] }`
   })
   return `providers:\n${providers.join('\n')}\nmodels:\n${models.join('\n')}\n`
 }

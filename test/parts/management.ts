@@ -94,7 +94,7 @@ export async function openManagement(
     clock,
     database,
     ledger,
-    idempotency: createIdempotency(new Uint8Array(32).fill(2)),
+    idempotency: createIdempotency({ current: new Uint8Array(32).fill(2) }),
     adminToken: loadAdminToken(
       new Secret(managementToken),
       openDataFolder(store.place.dataFolder, () => {}),

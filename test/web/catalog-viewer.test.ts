@@ -29,14 +29,14 @@ async function offered(secret: string): Promise<readonly { id: string; own_key?:
 const idsOf = (models: readonly { id: string }[]) => models.map(({ id }) => id).sort()
 
 async function shownIds(page: Page): Promise<readonly string[]> {
-  const rows = await page.locator('[data-model]').all()
-  const ids = await Promise.all(rows.map(async (row) => (await row.getAttribute('data-model')) ?? ''))
+  const rows = await page.locator('[data-row]').all()
+  const ids = await Promise.all(rows.map(async (row) => (await row.getAttribute('data-row')) ?? ''))
   return ids.sort()
 }
 
 async function waitForRows(page: Page, count: number): Promise<void> {
   await page.locator(`.result-count:has-text("${count} model")`).waitFor()
-  await page.waitForFunction(`document.querySelectorAll('[data-model]').length === ${count}`)
+  await page.waitForFunction(`document.querySelectorAll('[data-row]').length === ${count}`)
 }
 
 browserTest('the list shows what a key can use, and an allowlist shrinks the list and /v1/models alike', async () => {
@@ -68,7 +68,7 @@ browserTest('the list shows what a key can use, and an allowlist shrinks the lis
   expect(await shownIds(page)).toEqual(['sandbox/cache', 'sandbox/echo'])
   await button(page, 'Forget the key').click()
   expect(await page.evaluate('sessionStorage.length')).toBe(0)
-  await page.locator('[data-model="sandbox/think"]').waitFor()
+  await page.locator('[data-row="sandbox/think"]').waitFor()
   expect(reports.filter((report) => !report.includes('401'))).toEqual([])
   await close()
 })
@@ -88,9 +88,9 @@ browserTest('models that an own provider key unlocks are marked, also those not 
   await page.selectOption('#access-project', { label: 'bringer / web' })
   await waitForRows(page, models.length)
   expect(await shownIds(page)).toEqual(idsOf(models))
-  const marked = page.locator('[data-model]:has(.badge:text-is("own key"))')
+  const marked = page.locator('[data-row]:has(.badge:text-is("own key"))')
   expect(await marked.count()).toBe(models.filter(({ own_key }) => own_key).length)
-  const row = page.locator(`[data-model="${fresh?.id}"]`)
+  const row = page.locator(`[data-row="${fresh?.id}"]`)
   expect(await row.locator('.status').textContent()).toContain('own key')
   expect(await row.locator('a.model-link').count()).toBe(0)
   expect(reports).toEqual([])
@@ -113,12 +113,12 @@ browserTest('an invalid key is refused with a message, and nothing is stored', a
 browserTest('a model page lists every price and who set it, and a new one while it is open', async () => {
   const { page, reports, go, close } = await harness.signIn()
   await go(`${harness.gateway.url}/catalog/sandbox/echo`)
-  const lines = page.locator('.history tbody tr')
+  const lines = page.locator('[aria-label="Price history"] tbody tr')
   expect(await lines.count()).toBe(1)
   expect(await lines.nth(0).textContent()).toContain('built in')
   await page.waitForSelector('.live .status-ok')
   await harness.manage('PUT /api/models/sandbox%2Fecho/price', { input: '3.25', output: '4.00' })
-  await page.locator('.history td:has-text("management API")').waitFor()
+  await page.locator('[aria-label="Price history"] td:has-text("management API")').waitFor()
   expect(await lines.count()).toBe(2)
   const texts = await lines.allTextContents()
   expect(texts[0]).toContain('$3.25')

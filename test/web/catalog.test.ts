@@ -21,8 +21,8 @@ afterAll(async () => {
 describe('the list', () => {
   browserTest('shows every model with its id, price and status', async () => {
     const { page, reports, close } = await openPage(browser, web.url)
-    const row = page.locator('[data-model="sandbox/echo"]')
-    expect(await page.locator('[data-model]').count()).toBe(web.entries.length)
+    const row = page.locator('[data-row="sandbox/echo"]')
+    expect(await page.locator('[data-row]').count()).toBe(web.entries.length)
     expect(await row.locator('.model-link').textContent()).toBe('Sandbox Echo')
     // docs/sandbox.md: $1.00 in, $2.00 out.
     expect(await row.locator('td[data-label="Input"]').textContent()).toBe('$1.00')
@@ -40,31 +40,31 @@ describe('the list', () => {
     const { page, reports, close } = await openPage(browser, web.url)
     await page.fill('#q', 'sandbox ECHO')
     await page.waitForSelector('.result-count:has-text("1 of ")')
-    expect(await page.locator('[data-model]').count()).toBe(1)
+    expect(await page.locator('[data-row]').count()).toBe(1)
     expect(new URL(page.url()).search).toBe('?q=sandbox+ECHO')
     await page.fill('#q', '')
     await page.check('input[name=tag][value=vision]')
     await page.selectOption('select[name=sort]', 'price')
     await page.waitForURL(/\?tag=vision&sort=price$/)
     const expected = web.entries.filter(({ tags }) => tags.includes('vision')).length
-    expect(await page.locator('[data-model]').count()).toBe(expected)
+    expect(await page.locator('[data-row]').count()).toBe(expected)
     await page.reload()
     await page.waitForSelector('html[data-alive]')
-    expect(await page.locator('[data-model]').count()).toBe(expected)
+    expect(await page.locator('[data-row]').count()).toBe(expected)
     expect(reports).toEqual([])
     await close()
   })
 
   browserTest('reads and filters without scripts', async () => {
     const { page, close } = await openPage(browser, web.url, { javaScriptEnabled: false })
-    expect(await page.locator('[data-model="sandbox/echo"]').isVisible()).toBe(true)
+    expect(await page.locator('[data-row="sandbox/echo"]').isVisible()).toBe(true)
     await page.fill('#q', 'sandbox/cache')
     await page.click('text=Apply')
-    expect(await page.locator('[data-model]').count()).toBe(1)
+    expect(await page.locator('[data-row]').count()).toBe(1)
     await page.check('input[name=m][value="sandbox/cache"]')
     await page.click('.compare-bar button[type=submit]')
     expect(new URL(page.url()).pathname).toBe('/compare')
-    expect(await page.locator('.comparison thead th').count()).toBe(1)
+    expect(await page.locator('.comparison thead th code').count()).toBe(1)
     await close()
   })
 
@@ -72,7 +72,7 @@ describe('the list', () => {
     const { page, reports, close } = await openPage(browser, web.url, {
       permissions: ['clipboard-read', 'clipboard-write'],
     })
-    const focused = () => page.evaluate('document.activeElement?.closest("[data-model]")?.dataset.model')
+    const focused = () => page.evaluate('document.activeElement?.closest("[data-row]")?.dataset.row')
     await page.keyboard.press('/')
     await page.keyboard.type('sandbox/')
     await page.waitForSelector('.result-count:has-text("9 of ")')
@@ -81,7 +81,7 @@ describe('the list', () => {
     await page.keyboard.press('ArrowDown')
     expect(await focused()).toBe('sandbox/cache')
     await page.keyboard.press('c')
-    await page.waitForSelector('[data-model="sandbox/cache"] .copy.copied')
+    await page.waitForSelector('[data-row="sandbox/cache"] .copy.copied')
     expect(await page.evaluate('navigator.clipboard.readText()')).toBe('sandbox/cache')
     await page.keyboard.press('x')
     await page.keyboard.press('ArrowUp')
@@ -129,7 +129,13 @@ describe('an open page', () => {
   const failing = (entry: CatalogEntry): CatalogEntry => ({
     ...entry,
     price: row,
-    routes: entry.routes.map((route) => ({ ...route, health: 'ejected', wait_ms: 30_000, why: 'timed out' })),
+    routes: entry.routes.map((route) => ({
+      ...route,
+      health: 'ejected',
+      factor: 0,
+      wait_ms: 30_000,
+      why: 'timed out',
+    })),
   })
 
   browserTest('shows a changed price and a failing route without a reload', async () => {
@@ -139,13 +145,13 @@ describe('an open page', () => {
     await list.page.waitForSelector('.live .status-ok')
     await model.page.waitForSelector('.live .status-ok')
     shop.entries = shop.entries.map((entry) => (entry.id === 'sandbox/echo' ? failing(entry) : entry))
-    const line = list.page.locator('[data-model="sandbox/echo"]')
+    const line = list.page.locator('[data-row="sandbox/echo"]')
     await line.locator('td[data-label="Input"]:has-text("$7.25")').waitFor()
     expect(await line.locator('.status').textContent()).toBe('unavailable')
     await model.page.locator('.price-card .rows td:has-text("$7.25")').waitFor()
     // 1,200 × $7.25/M + 1,800 × $1.00/M + 500 × $2.00/M = $0.0087 + $0.0018 + $0.001, a thousand times.
     expect(await model.page.locator('.receipt output').textContent()).toBe('$11.50')
-    expect(await model.page.locator('.detail-table .why').textContent()).toContain('tried although failing')
+    expect(await model.page.locator('td[data-label="Reason"]').textContent()).toContain('tried although failing')
     expect([...list.reports, ...model.reports]).toEqual([])
     await list.close()
     await model.close()
@@ -159,7 +165,7 @@ describe('the page of a model', () => {
     const { page, reports, close } = await openPage(browser, `${web.url}/catalog/sandbox/echo`, options)
     expect(await page.locator('h1').textContent()).toBe('Sandbox Echo')
     expect(await page.locator('.price-card-foot').textContent()).toContain('sandbox/echo#1')
-    expect(await page.locator('.detail-table .place').allTextContents()).toEqual(['1'])
+    expect(await page.locator('td[data-label="Order"]').allTextContents()).toEqual(['1'])
     await page.click('text=OpenAI Python')
     await page.keyboard.press('ArrowRight')
     expect(await page.locator('[role=tab][aria-selected=true]').textContent()).toBe('Anthropic JS')

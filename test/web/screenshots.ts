@@ -101,7 +101,7 @@ async function narrow(page: Page): Promise<void> {
 }
 
 async function showHistory(page: Page): Promise<void> {
-  await page.locator('.history').scrollIntoViewIfNeeded()
+  await page.locator('[aria-label="Price history"]').scrollIntoViewIfNeeded()
 }
 
 async function openCorrection(page: Page): Promise<void> {

@@ -3,7 +3,7 @@
 import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import type { ItemOf } from '../../api/client.ts'
-import { listSettings } from '../../config/shown-settings.ts'
+import { listSettings } from '../../config/config.ts'
 import {
   type CommandContext,
   type CommandDefinition,

@@ -3,29 +3,28 @@
 import { type ContextOverflow, type Failure, failureTable, type ProviderRefusal } from '../../kernel/failure.ts'
 import type { RequestId } from '../../kernel/ids.ts'
 import { sseEvent } from '../../wire/sse-writer.ts'
-import { faultFromBody, faultFromError, type ProviderFault } from '../canonical/faults.ts'
+import { faultFromBody, faultInSuccess, type ProviderFault } from '../canonical/faults.ts'
 
 /** HTTP statuses for error types inside a 200 (docs of 2026-11). */
-const statusOfType: Readonly<Record<string, number>> = {
-  invalid_request_error: 400,
-  authentication_error: 401,
-  billing_error: 402,
-  permission_error: 403,
-  not_found_error: 404,
-  request_too_large: 413,
-  rate_limit_error: 429,
-  api_error: 500,
-  timeout_error: 504,
-  overloaded_error: 529,
-}
+const statuses: ReadonlyMap<string, number> = new Map([
+  ['invalid_request_error', 400],
+  ['authentication_error', 401],
+  ['billing_error', 402],
+  ['permission_error', 403],
+  ['not_found_error', 404],
+  ['request_too_large', 413],
+  ['rate_limit_error', 429],
+  ['api_error', 500],
+  ['timeout_error', 504],
+  ['overloaded_error', 529],
+])
 
 export function readFault(status: number, headers: Headers, body: string): ProviderFault {
   return faultFromBody(status, headers, body)
 }
 
 export function readErrorObject(error: unknown): ProviderFault {
-  const fault = faultFromError(undefined, undefined, error)
-  return { ...fault, status: statusOfType[fault.type ?? ''] }
+  return faultInSuccess(error, statuses)
 }
 
 export function renderFailure(failure: Failure, requestId: RequestId): string {

@@ -51,6 +51,44 @@ export function faultFromError(status: number | undefined, retryMs: number | und
 }
 
 /**
+ * Reads an error inside a 200. Its status follows from its code or type, by the dialect's table; undefined if neither
+ * is known. Resellers put the status itself into the code.
+ */
+export function faultInSuccess(error: unknown, statuses: ReadonlyMap<string, number>): ProviderFault {
+  const fault = faultFromError(undefined, undefined, error)
+  const { code = '', type = '' } = fault
+  const status = /^[45]\d\d$/.test(code) ? Number(code) : (statuses.get(code) ?? statuses.get(type))
+  return { ...fault, status }
+}
+
+/** HTTP statuses for codes and types of both OpenAI dialects (reference and SDKs, 2026-11). */
+export const openaiStatuses: ReadonlyMap<string, number> = new Map([
+  ['invalid_request_error', 400],
+  ['invalid_prompt', 400],
+  ['bio_policy', 400],
+  ['cyber_policy', 400],
+  ['misalignment_policy_violation', 400],
+  ['content_filter', 400],
+  ['content_policy_violation', 400],
+  ['context_length_exceeded', 400],
+  ['invalid_encrypted_content', 400],
+  ['invalid_api_key', 401],
+  ['authentication_error', 401],
+  ['permission_error', 403],
+  ['model_not_found', 404],
+  ['insufficient_quota', 429],
+  ['rate_limit_exceeded', 429],
+  ['rate_limit_error', 429],
+  ['rate_limit', 429],
+  ['tokens', 429],
+  ['requests', 429],
+  ['server_error', 500],
+  ['vector_store_timeout', 500],
+  ['server_is_overloaded', 503],
+  ['overloaded_error', 503],
+])
+
+/**
  * OpenRouter only says that a provider failed. The provider's message stands in `metadata.raw`, as text or as JSON in a
  * string.
  */

@@ -3,11 +3,13 @@
 
 import type { Usage } from '../../kernel/usage.ts'
 import { JsonNode } from '../../wire/json-node.ts'
+import { type SseEvent, SseReader } from '../../wire/sse-reader.ts'
 import { utf8Text } from '../../wire/utf8.ts'
 import type { RawJson } from '../canonical/conversation.ts'
 import { type ProviderFault, replyFault } from '../canonical/faults.ts'
 import { parseRecord } from '../canonical/json.ts'
 import type { ReplyBlock, ReplyEvent, Stop } from '../canonical/reply.ts'
+import type { StreamParser } from '../canonical/translation.ts'
 
 export class ReplyBuilder {
   #events: ReplyEvent[] = []
@@ -103,6 +105,65 @@ export class ReplyBuilder {
 
   #push(event: ReplyEvent): void {
     if (!this.over) this.#events.push(event)
+  }
+}
+
+// The common part of stream parsers: splits a stream into records and counts those that cannot be read.
+
+export abstract class SseReplyParser implements StreamParser {
+  skipped = 0
+  usageSoFar: Usage | undefined
+  protected id = ''
+  readonly #reader: SseReader
+
+  constructor(
+    protected readonly reply: ReplyBuilder,
+    options: { readonly recordBytesMax?: number } = {},
+  ) {
+    this.#reader = new SseReader(options)
+  }
+
+  push(chunk: Uint8Array): readonly ReplyEvent[] {
+    for (const event of this.#reader.push(chunk)) this.#read(event)
+    return this.reply.take()
+  }
+
+  end(): readonly ReplyEvent[] {
+    for (const event of this.#reader.end()) this.#read(event)
+    if (!this.reply.over) this.close()
+    return this.reply.take()
+  }
+
+  #read({ event, data }: SseEvent): void {
+    if (this.reply.over) return
+    if (data.trim() === '[DONE]') return this.done()
+    const record = parseRecord(data)
+    if (record === undefined) this.skipped += 1
+    else this.read(record, event, data)
+  }
+
+  /** `event` is the name on the event line; `json` is the record's text. */
+  protected abstract read(record: Record<string, unknown>, event: string, json: string): void
+
+  /** A record that only says `[DONE]`. */
+  protected done(): void {
+    this.skipped += 1
+  }
+
+  /** The provider closed the stream, and the reply has not ended. */
+  protected close(): void {
+    this.reply.fail('a stream without an end')
+  }
+
+  /** Only the first start counts. */
+  protected start(): void {
+    this.reply.start(this.id === '' ? undefined : this.id, this.usageSoFar)
+  }
+
+  /** An id for a call without one, made unique in the conversation by the reply's id. `place`: its number, from 1. */
+  protected mintId(prefix: string, place: number): string {
+    const reply = this.id.replaceAll(/[^A-Za-z0-9]/g, '').slice(-16)
+    return reply === '' ? `${prefix}_${place}` : `${prefix}_${reply}_${place}`
   }
 }
 

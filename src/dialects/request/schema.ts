@@ -6,7 +6,7 @@
 
 import { JsonNode } from '../../wire/json-node.ts'
 import type { FunctionTool, RawJson } from '../canonical/conversation.ts'
-import { isRecord, jsonArray, jsonMembers, jsonObject, jsonString, parseJson } from '../canonical/json.ts'
+import { isRecord, jsonArray, jsonMembers, jsonObject, jsonString, parseJson, recordOf } from '../canonical/json.ts'
 import type { WarningList } from './warnings.ts'
 
 /** Per schema; far above what any provider compiles. */
@@ -24,6 +24,64 @@ export class SchemaBudget {
     this.#charactersLeft -= length
     return undefined
   }
+}
+
+// Where a schema holds other schemas. Each target has a table of the keywords it knows; all other keywords hold data.
+
+/** Keywords that hold a schema, a list of schemas, or schemas by name. */
+export interface SchemaKeywords {
+  readonly one: ReadonlySet<string>
+  readonly list: ReadonlySet<string>
+  readonly byName: ReadonlySet<string>
+}
+
+const allKeywords: SchemaKeywords = {
+  one: new Set([
+    ...['items', 'additionalProperties', 'contains', 'propertyNames', 'unevaluatedItems', 'unevaluatedProperties'],
+    ...['not', 'if', 'then', 'else'],
+  ]),
+  list: new Set(['anyOf', 'oneOf', 'allOf', 'prefixItems', 'items']),
+  byName: new Set(['properties', 'patternProperties', 'dependentSchemas', '$defs', 'definitions']),
+}
+
+type ParsedSchema = Readonly<Record<string, unknown>>
+
+/** All schemas inside a parsed one, including itself. The nesting depth is limited when the body is read. */
+export function* schemasIn(schema: unknown, keywords: SchemaKeywords): Generator<ParsedSchema> {
+  if (!isRecord(schema)) return
+  yield schema
+  for (const [name, value] of Object.entries(schema)) {
+    const inner = keywords.byName.has(name)
+      ? Object.values(recordOf(value))
+      : keywords.list.has(name) && Array.isArray(value)
+        ? value
+        : keywords.one.has(name)
+          ? [value]
+          : []
+    for (const each of inner) yield* schemasIn(each, keywords)
+  }
+}
+
+/** A keyword's value with the schemas in it rewritten; undefined if it holds none. */
+export function rewriteSchemas(
+  name: string,
+  value: JsonNode,
+  keywords: SchemaKeywords,
+  rewrite: (schema: JsonNode) => RawJson,
+): RawJson | undefined {
+  const elements = keywords.list.has(name) ? value.elements() : undefined
+  if (elements) return jsonArray(elements.map(rewrite))
+  if (keywords.byName.has(name)) {
+    const members = value.members()
+    return members ? jsonMembers(members.map(([field, schema]) => [field, rewrite(schema)] as const)) : value.text
+  }
+  return keywords.one.has(name) ? rewrite(value) : undefined
+}
+
+/** The schema that a reference leads to; undefined if it is outside the document or does not exist. */
+export function definitionAt(reference: JsonNode, root: JsonNode): JsonNode | undefined {
+  const [, list, name] = /^#\/(\$defs|definitions)\/(.+)$/s.exec(String(JSON.parse(reference.text))) ?? []
+  return list && name ? root.member(list)?.member(name) : undefined
 }
 
 // Function parameters in the form OpenAI accepts: an object at the root, with `properties` even if empty, without a
@@ -87,15 +145,21 @@ const combinators = ['oneOf', 'anyOf', 'allOf'] as const
 /** Returns a string with the reason if the schema cannot be used. */
 export function toolSchema(raw: RawJson | undefined): ToolSchema | string {
   if (raw === undefined) return { schema: '{"type":"object","properties":{}}' }
-  const members = JsonNode.of(raw).members()
-  if (!members) return 'its schema must be a JSON object without repeated names'
-  const root = new Map(members)
-  const type = root.get('type')?.text
-  if (!isObjectType(type)) return `the root of its schema must have the type object, not ${type}`
-  if (combinators.some((name) => root.has(name))) return fold(root)
-  if (type === '"object"') return { schema: raw }
-  const others = members.filter(([name]) => name !== 'type')
-  return { schema: jsonMembers([['type', '"object"'], ...others.map(([name, node]) => [name, node.text] as const)]) }
+  const root = JsonNode.of(raw)
+  const schema = objectRoot(root)
+  if ('why' in schema) return schema.why
+  return combinators.some((name) => root.member(name)) ? fold(root) : schema
+}
+
+/** The schema with the type object at its root. */
+export function objectRoot(root: JsonNode): { readonly schema: RawJson } | { readonly why: string } {
+  const members = root.members()
+  if (!members) return { why: 'its schema must be a JSON object without repeated names' }
+  const type = root.member('type')?.text
+  if (type === '"object"') return { schema: root.text }
+  if (!isObjectType(type)) return { why: `the root of its schema must have the type object, not ${type}` }
+  const others = members.flatMap(([name, node]) => (name === 'type' ? [] : [[name, node.text] as const]))
+  return { schema: jsonMembers([['type', '"object"'], ...others]) }
 }
 
 export function isPlainObject(root: Readonly<Record<string, unknown>>): boolean {
@@ -112,13 +176,14 @@ function isObjectType(type: string | undefined): boolean {
 type Schema = ReadonlyMap<string, JsonNode>
 
 /** Merges the schemas under the root's combinators into one object. */
-function fold(root: Schema): ToolSchema | string {
+function fold(node: JsonNode): ToolSchema | string {
+  const root: Schema = new Map(node.members())
   const properties = new Map<string, RawJson[]>()
   addProperties(properties, root)
   const required = requiredOf(root)
   const notes: string[] = []
   for (const name of combinators) {
-    const branches = branchesOf(root, name)
+    const branches = branchesOf(node, name)
     if (typeof branches === 'string') return branches
     if (branches.length === 0) continue
     for (const branch of branches) addProperties(properties, branch)
@@ -142,9 +207,9 @@ function keptAtRoot(name: string): boolean {
 }
 
 /** Returns a string with the reason if the branches cannot be merged. */
-function branchesOf(root: Schema, name: string): Schema[] | string {
+function branchesOf(root: JsonNode, name: string): Schema[] | string {
   const branches: Schema[] = []
-  const nodes = root.get(name)?.elements() ?? []
+  const nodes = root.member(name)?.elements() ?? []
   if (nodes.length > branchesMax) return `\`${name}\` at the root of its schema has more than ${branchesMax} schemas`
   for (const node of nodes) {
     const branch = resolveBranch(node, root)
@@ -155,13 +220,9 @@ function branchesOf(root: Schema, name: string): Schema[] | string {
 }
 
 /** A plain object schema, or a reference to one inside the document; otherwise undefined. */
-function resolveBranch(node: JsonNode, root: Schema): Schema | undefined {
-  let members = node.members()
-  const reference = members?.find(([name]) => name === '$ref')?.[1].text
-  if (reference !== undefined) {
-    const [, list, name] = /^"#\/(\$defs|definitions)\/([^/"\\~%]+)"$/.exec(reference) ?? []
-    members = list && name ? root.get(list)?.member(name)?.members() : undefined
-  }
+function resolveBranch(node: JsonNode, root: JsonNode): Schema | undefined {
+  const reference = node.member('$ref')
+  const members = (reference ? definitionAt(reference, root) : node)?.members()
   if (!members) return undefined
   const branch = new Map(members)
   const isPlain = isObjectType(branch.get('type')?.text) && !['$ref', ...combinators].some((word) => branch.has(word))
@@ -198,73 +259,34 @@ function noteOn(name: 'oneOf' | 'anyOf', branches: readonly Schema[]): string {
 // An array without `items` may hold anything. OpenAI requires `items` at any depth: "array schema missing items" is a
 // 400 for the whole request.
 
-/** Keywords that hold a schema, a list of schemas, or schemas by name. All other keywords hold data. */
-const schemaKeywords: ReadonlySet<string> = new Set([
-  ...['items', 'additionalProperties', 'contains', 'propertyNames', 'unevaluatedItems', 'unevaluatedProperties'],
-  ...['not', 'if', 'then', 'else'],
-])
-const listKeywords: ReadonlySet<string> = new Set(['anyOf', 'oneOf', 'allOf', 'prefixItems', 'items'])
-const mapKeywords: ReadonlySet<string> = new Set([
-  'properties',
-  'patternProperties',
-  'dependentSchemas',
-  '$defs',
-  'definitions',
-])
-
 /** Returns the original text if no change is needed. */
 export function withArrayItems(schema: RawJson): RawJson {
-  return mended(JsonNode.of(schema)) ?? schema
+  return addItems(JsonNode.of(schema))
 }
 
-/** A fast check on the parsed schema, because most schemas need no change and locating their texts is slow. */
 export function lacksArrayItems(schema: unknown): boolean {
-  if (!isRecord(schema)) return false
-  if (isArrayType(schema.type) && schema.items === undefined) return true
-  return Object.entries(schema).some(([name, value]) => {
-    if (mapKeywords.has(name)) return isRecord(value) && Object.values(value).some(lacksArrayItems)
-    if (listKeywords.has(name) && Array.isArray(value)) return value.some(lacksArrayItems)
-    return schemaKeywords.has(name) && lacksArrayItems(value)
-  })
+  return schemasIn(schema, allKeywords).some((each) => mayBe(each, 'array') && each.items === undefined)
 }
 
-function isArrayType(type: unknown): boolean {
-  return type === 'array' || (Array.isArray(type) && type.includes('array'))
+function addItems(schema: JsonNode): RawJson {
+  const members = lacksArrayItems(parseJson(schema.text)) ? schema.members() : undefined
+  if (!members) return schema.text
+  const type: unknown = JSON.parse(schema.member('type')?.text ?? 'null')
+  return jsonMembers([
+    ...members.map(
+      ([name, value]) => [name, rewriteSchemas(name, value, allKeywords, addItems) ?? value.text] as const,
+    ),
+    ['items', mayBe({ type }, 'array') && !schema.member('items') ? '{}' : undefined],
+  ])
 }
 
-/** undefined = unchanged. The nesting depth is limited when the body is read. */
-function mended(schema: JsonNode): RawJson | undefined {
-  const type = schema.member('type')?.text
-  const lacksItems = type !== undefined && isArrayType(JSON.parse(type)) && !schema.member('items')
-  return mendedObject(schema, mendedMember, lacksItems ? '{}' : undefined)
-}
-
-function mendedMember(value: JsonNode, name: string): RawJson | undefined {
-  if (mapKeywords.has(name)) return mendedObject(value, mended)
-  if (listKeywords.has(name) && value.elements()) return mendedList(value)
-  return schemaKeywords.has(name) ? mended(value) : undefined
-}
-
-function mendedObject(
-  object: JsonNode,
-  mend: (value: JsonNode, name: string) => RawJson | undefined,
-  items?: RawJson,
-): RawJson | undefined {
-  const members = (object.members() ?? []).map(([name, value]) => ({ name, value, changed: mend(value, name) }))
-  if (items === undefined && members.every(({ changed }) => changed === undefined)) return undefined
-  const written = members.map(({ name, value, changed }) => [name, changed ?? value.text] as const)
-  return jsonMembers([...written, ['items', items]])
-}
-
-function mendedList(list: JsonNode): RawJson | undefined {
-  const elements = (list.elements() ?? []).map((element) => ({ element, changed: mended(element) }))
-  if (elements.every(({ changed }) => changed === undefined)) return undefined
-  return jsonArray(elements.map(({ element, changed }) => changed ?? element.text))
+function mayBe({ type }: ParsedSchema, word: string): boolean {
+  return type === word || (Array.isArray(type) && type.includes(word))
 }
 
 // Whether a schema may be sent as strict in OpenAI's sense. OpenAI answers any keyword outside its subset of JSON
 // Schema with a 400, so strictness is only requested if all keywords are known (structured outputs guide, 2026-11). To
-// add a keyword: to `strictKeywords`, or to the set that says how it holds schemas.
+// add a keyword: to `strictKeywords`, or to `strictHolders` if it holds schemas.
 
 /** `default` and string lengths are missing on purpose: some models and hosts still refuse them. */
 const strictKeywords: ReadonlySet<string> = new Set([
@@ -277,28 +299,22 @@ const strictFormats: readonly unknown[] = [
   ...['date-time', 'time', 'date', 'duration'],
   ...['email', 'hostname', 'ipv4', 'ipv6', 'uuid'],
 ]
-/** Keywords that hold a schema, or schemas by name. */
-const strictSchemaKeywords: ReadonlySet<string> = new Set(['items'])
-const strictMapKeywords: ReadonlySet<string> = new Set(['properties', '$defs', 'definitions'])
-
-type SchemaNode = Record<string, unknown>
+const strictHolders: SchemaKeywords = {
+  one: new Set(['items']),
+  list: new Set(['anyOf']),
+  byName: new Set(['properties', '$defs', 'definitions']),
+}
 
 export function isStrictSchema(schema: RawJson): boolean {
   if (schema.length > schemaCharactersMax) return false
   const root = parseJson(schema)
   if (!isRecord(root) || root.type !== 'object' || root.anyOf !== undefined) return false
-  const open: unknown[] = [root]
-  while (open.length > 0) {
-    const node = open.pop()
-    if (!isRecord(node) || !isStrictNode(node)) return false
-    open.push(...schemasIn(node))
-  }
-  return true
+  return schemasIn(root, strictHolders).every(isStrictNode)
 }
 
-function isStrictNode(schema: SchemaNode): boolean {
+function isStrictNode(schema: ParsedSchema): boolean {
   // A reference must be the only member.
-  if (schema.$ref !== undefined) return Object.keys(schema).length === 1 && isInside(schema.$ref)
+  if (schema.$ref !== undefined) return Object.keys(schema).length === 1 && String(schema.$ref).startsWith('#')
   const hasType = schema.type !== undefined || Array.isArray(schema.anyOf)
   return (
     hasType &&
@@ -312,31 +328,15 @@ function isStrictMember(name: string, value: unknown): boolean {
   if (name === 'format') return strictFormats.includes(value)
   // Lookahead and lookbehind are not supported.
   if (name === 'pattern') return typeof value === 'string' && !/\(\?<?[=!]/.test(value)
-  if (name === 'anyOf') return Array.isArray(value)
-  if (strictMapKeywords.has(name)) return isRecord(value)
-  return strictKeywords.has(name) || strictSchemaKeywords.has(name)
-}
-
-function isInside(reference: unknown): boolean {
-  return typeof reference === 'string' && reference.startsWith('#')
-}
-
-function mayBe({ type }: SchemaNode, word: string): boolean {
-  return type === word || (Array.isArray(type) && type.includes(word))
+  if (strictHolders.list.has(name)) return Array.isArray(value) && value.every(isRecord)
+  if (strictHolders.byName.has(name)) return isRecord(value) && Object.values(value).every(isRecord)
+  return strictHolders.one.has(name) ? isRecord(value) : strictKeywords.has(name)
 }
 
 /** No additional properties, and all properties required. */
-function isClosed({ properties, required, additionalProperties }: SchemaNode): boolean {
+function isClosed({ properties, required, additionalProperties }: ParsedSchema): boolean {
   const needed = new Set<unknown>(Array.isArray(required) ? required : [])
   return (
     additionalProperties === false && isRecord(properties) && Object.keys(properties).every((name) => needed.has(name))
   )
-}
-
-function schemasIn(schema: SchemaNode): unknown[] {
-  return Object.entries(schema).flatMap(([name, value]): unknown[] => {
-    if (strictSchemaKeywords.has(name)) return [value]
-    if (name === 'anyOf') return Array.isArray(value) ? value : []
-    return strictMapKeywords.has(name) && isRecord(value) ? Object.values(value) : []
-  })
 }

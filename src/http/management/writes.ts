@@ -47,7 +47,7 @@ export function createRunWrite({ database, idempotency }: RunWriteDependencies):
           if (claim?.kind === 'conflict') throw new RolledBack(keyReused())
           const answer = await work(sql)
           if (answer instanceof Failure) throw new RolledBack(answer)
-          if (keyed) await idempotency.remember(sql, keyed, answer)
+          if (keyed) await idempotency.complete(sql, keyed, answer)
           return { ...answer, replayed: false }
         })
       } catch (thrown) {

@@ -71,7 +71,8 @@ for (const [name, client] of Object.entries(chatClients)) {
         )
         return {
           finish: choice?.finish_reason,
-          content: choice?.message.content,
+          // Beside a call, a whole reply has null and a stream an empty text.
+          content: choice?.message.content ?? '',
           calls: named(calls),
           usage: reply.usage,
         }

@@ -1,7 +1,9 @@
-// The arguments the sandbox calls a tool with: one value that fits the tool's JSON Schema, always the same. Common
-// keywords only; a schema it cannot follow gets a value all the same, never an exception.
+// One value that fits a JSON Schema, always the same: the arguments of a tool call, or JSON output. Knows the common
+// keywords; any other schema gets some value, never an exception.
 
-import { isObject, type JsonObject, listMember, member, textMember } from './json-value.ts'
+import { isRecord } from '../../dialects/canonical/json.ts'
+
+type JsonObject = Readonly<Record<string, unknown>>
 
 const depthMax = 8
 // References can branch: eight levels of a hundred properties each would be 10¹⁶ values.
@@ -59,19 +61,29 @@ function typeOf(schema: JsonObject): string | undefined {
   const type = member(schema, 'type')
   if (typeof type === 'string') return type
   if (Array.isArray(type)) return type.find((name) => typeof name === 'string' && name !== 'null') ?? 'null'
-  return isObject(member(schema, 'properties')) ? 'object' : undefined
+  return isRecord(member(schema, 'properties')) ? 'object' : undefined
 }
 
 /** Follows references within the document; a few hops, because they may form a circle. */
 function resolve(schema: unknown, root: unknown): JsonObject {
   let at = schema
   for (let hop = 0; hop < depthMax; hop += 1) {
-    const reference = textMember(at, '$ref')
-    if (reference === undefined) break
+    const reference = member(at, '$ref')
+    if (typeof reference !== 'string') break
     at = reference
       .split('/')
       .slice(1)
       .reduce<unknown>((value, key) => member(value, key.replaceAll('~1', '/').replaceAll('~0', '~')), root)
   }
-  return isObject(at) ? at : {}
+  return isRecord(at) ? at : {}
+}
+
+/** An own member; `constructor` and other inherited names are not members. */
+function member(value: unknown, key: string): unknown {
+  return isRecord(value) && Object.hasOwn(value, key) ? value[key] : undefined
+}
+
+function listMember(value: unknown, key: string): readonly unknown[] {
+  const found = member(value, key)
+  return Array.isArray(found) ? found : []
 }

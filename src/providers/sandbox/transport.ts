@@ -1,109 +1,297 @@
-// The sandbox as an upstream: takes the same request a provider would get over the network and answers with the same
-// kind of Response. Dispatch only; what is said is in behaviours, how it is written in the two wires.
+// The sandbox as an upstream: parses a request with the same code as the gateway's surfaces, lets a model turn the
+// conversation into reply events, and renders them as a provider's Response. It needs no network and no credential.
 
+import { anthropicMessages } from '../../dialects/anthropic-messages/index.ts'
+import type { Conversation } from '../../dialects/canonical/conversation.ts'
+import type { ReplyEvent } from '../../dialects/canonical/reply.ts'
+import type { RenderContext } from '../../dialects/canonical/translation.ts'
+import { type Dialect, surfaceIds } from '../../dialects/dialect.ts'
+import { openaiChat } from '../../dialects/openai-chat/index.ts'
 import type { Clock } from '../../kernel/clock.ts'
-import type { Transport } from '../provider.ts'
-import { createBehaviours } from './behaviours.ts'
-import { chatWire } from './chat/chat-wire.ts'
-import { composeReply } from './compose-reply.ts'
-import { isObject, type JsonObject } from './json-value.ts'
-import { checkCountRequest } from './messages/check-request.ts'
-import { messagesWire } from './messages/messages-wire.ts'
-import { type Prompt, promptTokens } from './prompt.ts'
-import { Refusal } from './refusal.ts'
-import type { Reply } from './reply.ts'
-import { type Delay, streamBody, timerDelay } from './stream-body.ts'
-import type { Stamp, Wire } from './wire.ts'
+import { Failure, invalidRequest } from '../../kernel/failure.ts'
+import type { RequestId } from '../../kernel/ids.ts'
+import { estimatedInput } from '../../kernel/usage.ts'
+import type { Endpoint, Provider, Transport } from '../provider.ts'
+import { composeReply, createModels, type Outage, type Reply, type Step, signThinking } from './models.ts'
+import { checkTexts, checkToolResults, type Prompt, readPrompt } from './prompt.ts'
+
+/** Also the value of `dialect:` in a configuration file that adds another sandbox under its own name. */
+export const sandboxId = 'sandbox'
+
+const endpoints: readonly Endpoint[] = surfaceIds.map((dialect) => ({ dialect, baseUrl: 'sandbox:', auth: 'none' }))
+
+export function createSandboxProvider(id: string, source: string, transport: Transport): Provider {
+  return { id, endpoints, apiKey: undefined, source, transport, ignoresHealth: true }
+}
 
 /** What every sandbox model can read at most, as its catalog entries say. */
 const contextTokensMax = 128_000
+const throttledSeconds = 12
+
+/** An error as a provider sends it. */
+interface Refusal {
+  readonly status: number
+  readonly message: string
+  readonly chat: { readonly type: string; readonly code?: string; readonly param?: string | undefined }
+  readonly messagesType: string
+  readonly retryAfterSeconds?: number
+}
+
+/** What differs between the two APIs, besides the dialect. */
+interface Wire {
+  readonly dialect: Dialect
+  readonly requestIdHeader: string
+  readonly callIdPrefix: string
+  /** Blank text and thinking that was changed are refused. */
+  readonly checksBlocks: boolean
+  renderRefusal(refusal: Refusal, requestId: string): string
+}
+
+const chatWire: Wire = {
+  dialect: openaiChat,
+  requestIdHeader: 'x-request-id',
+  callIdPrefix: 'call_',
+  checksBlocks: false,
+  renderRefusal({ message, chat: { type, param = null, code = null } }) {
+    return JSON.stringify({ error: { message, type, param, code } })
+  },
+}
+
+const messagesWire: Wire = {
+  dialect: anthropicMessages,
+  requestIdHeader: 'request-id',
+  callIdPrefix: 'toolu_',
+  checksBlocks: true,
+  renderRefusal({ message, messagesType: type }, requestId) {
+    return JSON.stringify({ type: 'error', error: { type, message }, request_id: requestId })
+  },
+}
 
 export interface SandboxParts {
   readonly clock: Clock
-  /** How the slow model waits; tests need not. */
+  /** How the slow model waits; tests replace it. */
   readonly delay?: Delay
 }
 
 export function createSandboxTransport({ clock, delay = timerDelay }: SandboxParts): Transport {
-  const behaviours = createBehaviours()
-
-  function readPrompt(wire: Wire, body: JsonObject): Prompt | Refusal {
-    const prompt = wire.readPrompt(body)
-    if (!behaviours.has(prompt.model)) return new Refusal({ kind: 'unknown-model', model: prompt.model })
-    const tokens = promptTokens(prompt)
-    if (tokens > contextTokensMax) return new Refusal({ kind: 'prompt-too-long', tokens, tokensMax: contextTokensMax })
-    return prompt
-  }
-
-  function generate(wire: Wire, body: JsonObject): { prompt: Prompt; reply: Reply } | Refusal {
-    const prompt = wire.checkRequest(body) ?? readPrompt(wire, body)
-    if (prompt instanceof Refusal) return prompt
-    const draft = behaviours.get(prompt.model)?.(prompt)
-    if (draft === undefined) return new Refusal({ kind: 'unknown-model', model: prompt.model })
-    return draft instanceof Refusal ? draft : { prompt, reply: composeReply(prompt, draft) }
-  }
-
-  return async ({ path: target, body: bytes, signal }) => {
+  const models = createModels()
+  return async ({ path: target, body, signal }) => {
     signal.throwIfAborted()
     const path = target.split('?', 1)[0] ?? target
     const wire = path.startsWith('/v1/messages') ? messagesWire : chatWire
-    const digest = new Bun.CryptoHasher('sha256').update(bytes).digest('hex')
-    const requestId = `req_sandbox_${digest.slice(0, 24)}`
+    const { dialect } = wire
+    const digest = new Bun.CryptoHasher('sha256').update(body).digest('hex').slice(0, 24)
+    const requestId = `req_sandbox_${digest}`
     const named = { [wire.requestIdHeader]: requestId }
     const json = { ...named, 'content-type': 'application/json' }
-
-    function refuse(refusal: Refusal): Response {
-      const { status, headers, body } = wire.renderRefusal(refusal, requestId)
-      return new Response(body, { status, headers: { ...json, ...headers } })
+    const refuse = (refusal: Refusal): Response => {
+      const { status, retryAfterSeconds } = refusal
+      const wait = retryAfterSeconds === undefined ? {} : { 'retry-after': String(retryAfterSeconds) }
+      return new Response(wire.renderRefusal(refusal, requestId), { status, headers: { ...json, ...wait } })
     }
 
-    const body = parseBody(bytes)
-    if (body instanceof Refusal) return refuse(body)
-    if (path === '/v1/messages/count_tokens') {
-      const counted = checkCountRequest(body) ?? readPrompt(wire, body)
-      if (counted instanceof Refusal) return refuse(counted)
-      return new Response(JSON.stringify({ input_tokens: promptTokens(counted) }), { headers: json })
-    }
-    if (path !== '/chat/completions' && path !== '/v1/messages') {
-      return refuse(new Refusal({ kind: 'unknown-path', path }))
-    }
-    const generated = generate(wire, body)
-    if (generated instanceof Refusal) return refuse(generated)
+    const isCount = path === dialect.tokenCount?.path
+    if (!isCount && path !== dialect.generationPath('')) return refuse(unknownPath(path))
+    const prompt = parsePrompt(wire, body, isCount)
+    if (prompt instanceof Failure) return refuse(refusalOf(prompt))
+    const model = models.get(prompt.model)
+    if (model === undefined) return refuse(unknownModel(prompt.model))
+    if (prompt.tokens > contextTokensMax) return refuse(promptTooLong(prompt.tokens, wire))
+    if (isCount) return new Response(JSON.stringify({ input_tokens: prompt.tokens }), { headers: json })
+    const draft = model(prompt)
+    if (typeof draft === 'string') return refuse(outageOf(draft, prompt.model))
 
-    const { prompt, reply } = generated
-    const stamp: Stamp = {
-      digest,
-      createdSeconds: Math.floor(clock.now() / 1000),
-      model: prompt.model,
-      wantsStreamUsage: prompt.wantsStreamUsage,
-    }
-    if (prompt.stream) {
-      return new Response(streamBody(wire.streamReply(reply, stamp), { delay, signal }), {
+    const reply = composeReply(prompt, draft, {
+      reply: `sandbox_${digest}`,
+      call: (index) => `${wire.callIdPrefix}${digest}${index}`,
+    })
+    const context = renderContext(prompt, requestId, clock)
+    if (prompt.conversation.stream) {
+      return new Response(streamBody(streamItems(wire, reply, context), { delay, signal }), {
         headers: { ...named, 'content-type': 'text/event-stream; charset=utf-8', 'cache-control': 'no-cache' },
       })
     }
-    await waitThrough(reply, delay, signal)
-    return new Response(wholeBody(wire, reply, stamp), { headers: json })
+    const waitMs = reply.steps.reduce((sum, step) => sum + (step.type === 'wait' ? step.ms : 0), 0)
+    if (waitMs > 0) await delay(waitMs, signal)
+    signal.throwIfAborted()
+    const events = reply.steps.filter((step) => step.type !== 'wait')
+    const bytes = new TextEncoder().encode(dialect.translation.renderReply(events, context))
+    return new Response(reply.breaksOff ? bytes.slice(0, Math.ceil(bytes.length / 2)) : bytes, { headers: json })
   }
 }
 
-function parseBody(bytes: Uint8Array<ArrayBuffer>): JsonObject | Refusal {
-  try {
-    const body: unknown = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes))
-    if (isObject(body)) return body
-  } catch {
-    // Not UTF-8 or not JSON: refused below like any other body that is no object.
+const headers = new Headers({ 'anthropic-version': '2023-06-01' })
+
+function parsePrompt({ dialect, checksBlocks }: Wire, body: Uint8Array<ArrayBuffer>, isCount: boolean) {
+  const envelope = (isCount ? dialect.tokenCount : dialect)?.readEnvelope(body, headers)
+  if (envelope === undefined || envelope instanceof Failure) return envelope ?? invalidRequest('Not served.')
+  if (envelope.choices > 1) return invalidRequest('`n` must be 1 in the sandbox.', 'n')
+  if (envelope.legacyCalls) return invalidRequest('The sandbox does not know `functions`; use `tools`.', 'functions')
+  // The translation refuses a cap of zero, which Anthropic accepts to warm a cache.
+  const parsed = dialect.translation.parseRequest({ ...envelope, outputCap: undefined })
+  if (parsed instanceof Failure) return parsed
+  const { conversation } = parsed
+  const fault =
+    checkToolResults(conversation) ??
+    (checksBlocks ? (checkTexts(conversation) ?? checkThinking(conversation)) : undefined)
+  return fault ?? readPrompt(conversation, envelope.model, envelope.outputCap)
+}
+
+/** Thinking must come back unchanged, with its signature. */
+function checkThinking({ turns }: Conversation): Failure | undefined {
+  for (const { blocks, place = '' } of turns) {
+    for (const [index, block] of blocks.entries()) {
+      if (block.kind !== 'thinking' || block.signature === signThinking(block.text)) continue
+      const at = `${place.slice(1).replaceAll('/', '.')}.content.${index}`
+      return invalidRequest(`${at}: Invalid \`signature\` in \`thinking\` block`, at)
+    }
   }
-  return new Refusal({ kind: 'unreadable' })
+  return undefined
 }
 
-async function waitThrough(reply: Reply, delay: Delay, signal: AbortSignal): Promise<void> {
-  const ms = reply.steps.reduce((sum, step) => sum + (step.kind === 'wait' ? step.ms : 0), 0)
-  if (ms > 0) await delay(ms, signal)
-  signal.throwIfAborted()
+function renderContext(prompt: Prompt, requestId: string, clock: Clock): RenderContext {
+  return {
+    model: prompt.model,
+    requestId: requestId as RequestId,
+    createdSeconds: Math.floor(clock.now() / 1000),
+    wantsStreamUsage: prompt.conversation.wantsStreamUsage,
+    estimatedInputTokens: prompt.tokens,
+    // Providers report no cost; renderers omit an undefined member.
+    costOf: () => undefined as unknown as string,
+    finalUsage: () => estimatedInput(prompt.tokens),
+  }
 }
 
-function wholeBody(wire: Wire, reply: Reply, stamp: Stamp): Uint8Array<ArrayBuffer> {
-  const bytes = new TextEncoder().encode(wire.renderReply(reply, stamp))
-  return reply.breaksOff ? bytes.slice(0, Math.ceil(bytes.length / 2)) : bytes
+// Errors
+
+function refusalOf({ message, facts }: Failure): Refusal {
+  return {
+    status: 400,
+    message,
+    chat: { type: 'invalid_request_error', param: facts.param },
+    messagesType: 'invalid_request_error',
+  }
+}
+
+function unknownPath(path: string): Refusal {
+  const chat = { type: 'invalid_request_error' }
+  return { status: 404, message: `Invalid URL (POST ${path})`, chat, messagesType: 'not_found_error' }
+}
+
+function unknownModel(model: string): Refusal {
+  const chat = { type: 'invalid_request_error', code: 'model_not_found' }
+  return { status: 404, message: `The model \`${model}\` does not exist.`, chat, messagesType: 'not_found_error' }
+}
+
+/** In each provider's words, because the gateway reads the counts from them. */
+function promptTooLong(tokens: number, wire: Wire): Refusal {
+  return {
+    status: 400,
+    message:
+      wire === chatWire
+        ? `This model's maximum context length is ${contextTokensMax} tokens. However, your messages resulted in ${tokens} tokens. Please reduce the length of the messages.`
+        : `prompt is too long: ${tokens} tokens > ${contextTokensMax} maximum`,
+    chat: { type: 'invalid_request_error', code: 'context_length_exceeded', param: 'messages' },
+    messagesType: 'invalid_request_error',
+  }
+}
+
+function outageOf(outage: Outage, model: string): Refusal {
+  return outage === 'throttled'
+    ? {
+        status: 429,
+        message: `Rate limit reached for ${model} in the sandbox. Please try again in ${throttledSeconds}s.`,
+        chat: { type: 'requests', code: 'rate_limit_exceeded' },
+        messagesType: 'rate_limit_error',
+        retryAfterSeconds: throttledSeconds,
+      }
+    : {
+        status: 503,
+        message: `Overloaded (sandbox model ${model}). Please try again later.`,
+        chat: { type: 'server_error' },
+        messagesType: 'overloaded_error',
+      }
+}
+
+// Streams
+
+/** A record to send, or milliseconds to wait. */
+export type StreamItem = string | number
+
+function* streamItems(
+  { dialect }: Wire,
+  { steps, breaksOff }: Reply,
+  context: RenderContext,
+): Generator<StreamItem, void> {
+  const renderer = dialect.translation.renderStream(context)
+  const lastDelta = steps.findLastIndex(({ type }) => type === 'text-delta')
+  for (const step of breaksOff ? steps.slice(0, lastDelta + 1) : steps) {
+    const item = itemOf(step, (event) => renderer.render(event))
+    if (item !== '') yield item
+  }
+  if (!breaksOff) yield renderer.terminal
+}
+
+function itemOf(step: Step, render: (event: ReplyEvent) => string): StreamItem {
+  return step.type === 'wait' ? step.ms : render(step)
+}
+
+/** Resolves after so many milliseconds, or at once when the signal aborts; never rejects. */
+export type Delay = (ms: number, signal: AbortSignal) => Promise<void>
+
+export const timerDelay: Delay = (ms, signal) =>
+  new Promise((resolve) => {
+    if (signal.aborted) return resolve()
+    const done = () => {
+      clearTimeout(timer)
+      signal.removeEventListener('abort', done)
+      resolve()
+    }
+    const timer = setTimeout(done, ms)
+    signal.addEventListener('abort', done)
+  })
+
+/**
+ * Renders each record when it is read, so that a slow reader keeps nothing in memory. Ends like the body of a fetch: an
+ * abort of the signal makes reading fail with its reason, cancel() stops silently.
+ */
+export function streamBody(
+  items: Iterator<StreamItem, void>,
+  { delay, signal }: { readonly delay: Delay; readonly signal: AbortSignal },
+): ReadableStream<Uint8Array> {
+  const encoder = new TextEncoder()
+  const ended = new AbortController()
+  let onAbort: (() => void) | undefined
+
+  function end() {
+    if (onAbort) signal.removeEventListener('abort', onAbort)
+    // Wakes a pull that is waiting, so that no timer outlives its reader.
+    ended.abort()
+  }
+
+  return new ReadableStream<Uint8Array>(
+    {
+      start(controller) {
+        onAbort = () => {
+          end()
+          controller.error(signal.reason)
+        }
+        signal.addEventListener('abort', onAbort)
+        if (signal.aborted) onAbort()
+      },
+      async pull(controller) {
+        while (!ended.signal.aborted) {
+          const { done, value } = items.next()
+          if (done) {
+            end()
+            return controller.close()
+          }
+          if (typeof value === 'string') return controller.enqueue(encoder.encode(value))
+          await delay(value, ended.signal)
+        }
+      },
+      cancel: end,
+    },
+    { highWaterMark: 0 },
+  )
 }

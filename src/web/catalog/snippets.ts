@@ -22,34 +22,31 @@ export interface SnippetOptions {
 const hello = 'hello from the other side of the gate'
 const outputCap = 1000
 
-export function snippetsFor(options: SnippetOptions): readonly Snippet[] {
-  const cap = Math.min(outputCap, options.maxOutputTokens ?? outputCap)
-  const root = quote(options.address)
-  const facts: Facts = { root, base: quote(`${options.address}/v1`), model: quote(options.modelId), cap }
-  return [
-    curl(options),
-    { ...openaiJs(facts), recipe: 'openai.ts' },
-    { ...openaiPython(facts), recipe: 'openai-python.py' },
-    { ...anthropicJs(facts), recipe: 'anthropic.ts' },
-    { ...anthropicPython(facts), recipe: 'anthropic-python.py' },
-    { ...aiSdk(facts), recipe: 'ai-sdk.ts' },
-    { ...langChain(facts), recipe: 'langchain.ts' },
-    claudeCode(options),
-  ]
+export function snippetsFor({ address, modelId, maxOutputTokens = outputCap }: SnippetOptions): readonly Snippet[] {
+  const facts: Facts = {
+    root: JSON.stringify(address),
+    base: JSON.stringify(`${address}/v1`),
+    model: JSON.stringify(modelId),
+    cap: Math.min(outputCap, maxOutputTokens),
+    shellRoot: shellQuote(address),
+    shellModel: shellQuote(modelId),
+    shellChat: shellQuote(`${address}/v1/chat/completions`),
+  }
+  return rows.map(([client, language, recipe, install, code]) => {
+    return { client, language, recipe, install, code: code(facts) }
+  })
 }
 
-/** Strings in double quotes, which JSON, JavaScript and Python read the same. */
 interface Facts {
+  // In double quotes, which JSON, JavaScript and Python read the same.
   readonly root: string
   readonly base: string
   readonly model: string
   readonly cap: number
-}
-
-type CodeOnly = Omit<Snippet, 'recipe'>
-
-function quote(text: string): string {
-  return JSON.stringify(text)
+  // In single quotes.
+  readonly shellRoot: string
+  readonly shellModel: string
+  readonly shellChat: string
 }
 
 /** Inside single quotes a shell only interprets the quote itself. */
@@ -57,31 +54,36 @@ function shellQuote(text: string): string {
   return `'${text.replaceAll("'", `'\\''`)}'`
 }
 
-function curl({ address, modelId }: SnippetOptions): Snippet {
-  const body = `{
-    "model": ${quote(modelId)},
+type Row = readonly [
+  client: string,
+  language: Snippet['language'],
+  recipe: string,
+  install: string,
+  code: (facts: Facts) => string,
+]
+
+const rows: readonly Row[] = [
+  [
+    'curl',
+    'sh',
+    'curl.sh',
+    '',
+    ({ shellChat, model }) => `curl -N ${shellChat} \\
+  -H "Authorization: Bearer $TOLLGATE_KEY" \\
+  -H 'Content-Type: application/json' \\
+  -d ${shellQuote(`{
+    "model": ${model},
     "stream": true,
     "stream_options": {"include_usage": true},
     "messages": [{"role": "user", "content": "${hello}"}]
-  }`
-  return {
-    client: 'curl',
-    language: 'sh',
-    install: '',
-    recipe: 'curl.sh',
-    code: `curl -N ${shellQuote(`${address}/v1/chat/completions`)} \\
-  -H "Authorization: Bearer $TOLLGATE_KEY" \\
-  -H 'Content-Type: application/json' \\
-  -d ${shellQuote(body)}`,
-  }
-}
-
-function openaiJs({ base, model }: Facts): CodeOnly {
-  return {
-    client: 'OpenAI JS',
-    language: 'javascript',
-    install: 'npm install openai',
-    code: `import OpenAI from "openai"
+  }`)}`,
+  ],
+  [
+    'OpenAI JS',
+    'javascript',
+    'openai.ts',
+    'npm install openai',
+    ({ base, model }) => `import OpenAI from "openai"
 
 const client = new OpenAI({ baseURL: ${base}, apiKey: process.env.TOLLGATE_KEY })
 
@@ -95,15 +97,13 @@ for await (const chunk of stream) {
   process.stdout.write(chunk.choices[0]?.delta.content ?? "")
   if (chunk.usage) console.log("\\n$" + chunk.usage.cost)
 }`,
-  }
-}
-
-function openaiPython({ base, model }: Facts): CodeOnly {
-  return {
-    client: 'OpenAI Python',
-    language: 'python',
-    install: 'pip install openai',
-    code: `import os
+  ],
+  [
+    'OpenAI Python',
+    'python',
+    'openai-python.py',
+    'pip install openai',
+    ({ base, model }) => `import os
 from openai import OpenAI
 
 client = OpenAI(base_url=${base}, api_key=os.environ["TOLLGATE_KEY"])
@@ -119,15 +119,13 @@ for chunk in stream:
         print(chunk.choices[0].delta.content or "", end="", flush=True)
     if chunk.usage:
         print(f"\\n\${chunk.usage.cost}")`,
-  }
-}
-
-function anthropicJs({ root, model, cap }: Facts): CodeOnly {
-  return {
-    client: 'Anthropic JS',
-    language: 'javascript',
-    install: 'npm install @anthropic-ai/sdk',
-    code: `import Anthropic from "@anthropic-ai/sdk"
+  ],
+  [
+    'Anthropic JS',
+    'javascript',
+    'anthropic.ts',
+    'npm install @anthropic-ai/sdk',
+    ({ root, model, cap }) => `import Anthropic from "@anthropic-ai/sdk"
 
 // The root of the gateway, without /v1.
 const client = new Anthropic({ baseURL: ${root}, apiKey: process.env.TOLLGATE_KEY })
@@ -142,15 +140,13 @@ stream.on("streamEvent", (event) => {
   if (event.type === "message_delta") console.log("\\n$" + event.usage.cost)
 })
 await stream.finalMessage()`,
-  }
-}
-
-function anthropicPython({ root, model, cap }: Facts): CodeOnly {
-  return {
-    client: 'Anthropic Python',
-    language: 'python',
-    install: 'pip install anthropic',
-    code: `import os
+  ],
+  [
+    'Anthropic Python',
+    'python',
+    'anthropic-python.py',
+    'pip install anthropic',
+    ({ root, model, cap }) => `import os
 from anthropic import Anthropic
 
 # The root of the gateway, without /v1.
@@ -166,15 +162,13 @@ with client.messages.stream(
             print(event.text, end="", flush=True)
         if event.type == "message_delta":
             print(f"\\n\${event.usage.cost}")`,
-  }
-}
-
-function aiSdk({ base, model }: Facts): CodeOnly {
-  return {
-    client: 'AI SDK',
-    language: 'javascript',
-    install: 'npm install ai @ai-sdk/openai-compatible',
-    code: `import { createOpenAICompatible } from "@ai-sdk/openai-compatible"
+  ],
+  [
+    'AI SDK',
+    'javascript',
+    'ai-sdk.ts',
+    'npm install ai @ai-sdk/openai-compatible',
+    ({ base, model }) => `import { createOpenAICompatible } from "@ai-sdk/openai-compatible"
 import { streamText } from "ai"
 
 const tollgate = createOpenAICompatible({
@@ -191,15 +185,13 @@ const { textStream, usage } = streamText({
 })
 for await (const text of textStream) process.stdout.write(text)
 console.log("\\n$" + (await usage).raw.cost)`,
-  }
-}
-
-function langChain({ base, model }: Facts): CodeOnly {
-  return {
-    client: 'LangChain',
-    language: 'javascript',
-    install: 'npm install @langchain/core @langchain/openai',
-    code: `import { ChatOpenAI } from "@langchain/openai"
+  ],
+  [
+    'LangChain',
+    'javascript',
+    'langchain.ts',
+    'npm install @langchain/core @langchain/openai',
+    ({ base, model }) => `import { ChatOpenAI } from "@langchain/openai"
 
 const model = new ChatOpenAI({
   model: ${model},
@@ -210,25 +202,21 @@ const model = new ChatOpenAI({
 for await (const chunk of await model.stream("${hello}")) {
   process.stdout.write(chunk.text)
 }`,
-  }
-}
-
-function claudeCode({ address, modelId }: SnippetOptions): Snippet {
-  const sizes = ['OPUS', 'SONNET', 'HAIKU'].map((size) => `export ANTHROPIC_DEFAULT_${size}_MODEL="$ANTHROPIC_MODEL"`)
-  return {
-    client: 'Claude Code',
-    language: 'sh',
-    install: '',
-    recipe: 'claude-code.md',
-    code: [
-      '# The root of the gateway, without /v1.',
-      `export ANTHROPIC_BASE_URL=${shellQuote(address)}`,
-      'export ANTHROPIC_AUTH_TOKEN="$TOLLGATE_KEY"',
-      '# Otherwise your own Anthropic key would be sent as well.',
-      'export ANTHROPIC_API_KEY=',
-      `export ANTHROPIC_MODEL=${shellQuote(modelId)}`,
-      ...sizes,
-      'claude',
-    ].join('\n'),
-  }
-}
+  ],
+  [
+    'Claude Code',
+    'sh',
+    'claude-code.md',
+    '',
+    ({ shellRoot, shellModel }) => `# The root of the gateway, without /v1.
+export ANTHROPIC_BASE_URL=${shellRoot}
+export ANTHROPIC_AUTH_TOKEN="$TOLLGATE_KEY"
+# Otherwise your own Anthropic key would be sent as well.
+export ANTHROPIC_API_KEY=
+export ANTHROPIC_MODEL=${shellModel}
+export ANTHROPIC_DEFAULT_OPUS_MODEL="$ANTHROPIC_MODEL"
+export ANTHROPIC_DEFAULT_SONNET_MODEL="$ANTHROPIC_MODEL"
+export ANTHROPIC_DEFAULT_HAIKU_MODEL="$ANTHROPIC_MODEL"
+claude`,
+  ],
+]

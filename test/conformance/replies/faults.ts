@@ -1,8 +1,7 @@
 // What goes wrong at providers, in the bytes of each dialect, and what callers of either surface get for it.
 
 import type { UpstreamReply } from '../../parts/upstream.ts'
-import { geminiWords, responsesWords } from '../../parts/upstream-only-words.ts'
-import { chatWords, messagesWords, type Words } from '../../parts/upstream-words.ts'
+import { chatWords, geminiWords, messagesWords, responsesWords, type Words } from '../../parts/upstream-words.ts'
 import type { DialectName } from '../cells.ts'
 
 /** `404 NOT_FOUND`: instead of an answer. `stream STREAM_INTERRUPTED`: inside one. */

@@ -1,14 +1,12 @@
 // Parses a Messages stream. Blocks that only the provider can use (server tools and their results) are omitted.
 
-import type { Usage } from '../../../kernel/usage.ts'
 import type { JsonNode } from '../../../wire/json-node.ts'
-import { type SseEvent, SseReader } from '../../../wire/sse-reader.ts'
 import type { RawJson } from '../../canonical/conversation.ts'
 import { type ProviderFault, replyFault } from '../../canonical/faults.ts'
-import { isRecord, jsonMembers, jsonString, parseRecord, rawJsonAt, recordOf, textOf } from '../../canonical/json.ts'
-import type { ReplyEvent, Stop, StopReason } from '../../canonical/reply.ts'
+import { isRecord, jsonMembers, jsonString, rawJsonAt, recordOf, textOf } from '../../canonical/json.ts'
+import type { Stop, StopReason } from '../../canonical/reply.ts'
 import type { StreamParser } from '../../canonical/translation.ts'
-import { membersBut, openReply, ReplyBuilder } from '../../reply/builder.ts'
+import { membersBut, openReply, ReplyBuilder, SseReplyParser } from '../../reply/builder.ts'
 import { readErrorObject } from '../errors.ts'
 import { countsOutput, mergeUsage, readUsage, type UsageMembers } from '../usage.ts'
 
@@ -16,12 +14,8 @@ export function parseStream(): StreamParser {
   return new MessagesStreamParser()
 }
 
-class MessagesStreamParser implements StreamParser {
-  skipped = 0
-  readonly #reader = new SseReader()
-  readonly #reply = new ReplyBuilder()
+class MessagesStreamParser extends SseReplyParser {
   #usage: UsageMembers = {}
-  #usageSoFar: Usage | undefined
   /** The output was counted at the end; otherwise it is estimated. */
   #isCounted = false
   #ending: Record<string, unknown> = {}
@@ -36,34 +30,17 @@ class MessagesStreamParser implements StreamParser {
   /** Arguments in the start of a call; they count if no others follow. */
   #startInput = ''
 
-  get usageSoFar(): Usage | undefined {
-    return this.#usageSoFar
+  constructor() {
+    super(new ReplyBuilder())
   }
 
   get isOutputUncounted(): boolean {
     return !this.#isCounted
   }
 
-  push(chunk: Uint8Array): readonly ReplyEvent[] {
-    for (const event of this.#reader.push(chunk)) this.#read(event)
-    return this.#reply.take()
-  }
-
-  end(): readonly ReplyEvent[] {
-    for (const event of this.#reader.end()) this.#read(event)
-    if (!this.#reply.over) this.#reply.fail('a stream without an end')
-    return this.#reply.take()
-  }
-
-  #read({ event, data }: SseEvent): void {
-    if (this.#reply.over) return
-    const record = parseRecord(data)
-    if (record === undefined) {
-      this.skipped += 1
-      return
-    }
+  protected read(record: Record<string, unknown>, event: string, data: string): void {
     const type = textOf(record.type) || event
-    if (type === 'error' || (record.error ?? null) !== null) return this.#reply.fail(readErrorObject(record.error))
+    if (type === 'error' || (record.error ?? null) !== null) return this.reply.fail(readErrorObject(record.error))
     switch (type) {
       case 'message_start':
         return this.#readStart(recordOf(record.message))
@@ -82,22 +59,23 @@ class MessagesStreamParser implements StreamParser {
       case 'message_stop':
         return this.#end()
       case 'ping':
-        return this.#reply.keepAlive()
+        return this.reply.keepAlive()
     }
   }
 
   #readStart(message: Record<string, unknown>): void {
     this.#merge(message.usage)
-    this.#reply.start(textOf(message.id) || undefined, this.#usageSoFar)
+    this.id = textOf(message.id)
+    this.start()
   }
 
   #merge(usage: unknown): void {
     this.#usage = mergeUsage(this.#usage, usage)
-    this.#usageSoFar = readUsage(this.#usage)
+    this.usageSoFar = readUsage(this.#usage)
   }
 
   #readBlockStart(record: Record<string, unknown>, json: string): void {
-    this.#reply.start(undefined, undefined)
+    this.reply.start(undefined, undefined)
     this.#close()
     this.#index = record.index
     const block = recordOf(record.content_block)
@@ -105,12 +83,12 @@ class MessagesStreamParser implements StreamParser {
       case 'text':
         return this.#openText(textOf(block.text))
       case 'thinking':
-        this.#reply.open({ kind: 'thinking' })
-        this.#reply.thinking(textOf(block.thinking))
-        this.#reply.signature(textOf(block.signature))
+        this.reply.open({ kind: 'thinking' })
+        this.reply.thinking(textOf(block.thinking))
+        this.reply.signature(textOf(block.signature))
         break
       case 'redacted_thinking':
-        this.#reply.open({ kind: 'sealed-thinking', data: textOf(block.data) })
+        this.reply.open({ kind: 'sealed-thinking', data: textOf(block.data) })
         break
       case 'tool_use':
         this.#openCall(block, json)
@@ -125,17 +103,17 @@ class MessagesStreamParser implements StreamParser {
   }
 
   #openText(text: string): void {
-    this.#reply.open(this.#isApart ? { kind: 'text', apart: true } : { kind: 'text' })
+    this.reply.open(this.#isApart ? { kind: 'text', apart: true } : { kind: 'text' })
     this.#isApart = false
-    this.#reply.text(text)
+    this.reply.text(text)
   }
 
   #openCall(block: Record<string, unknown>, json: string): void {
     const name = textOf(block.name)
-    if (name === '') return this.#reply.fail('a tool call without a name')
+    if (name === '') return this.reply.fail('a tool call without a name')
     this.#calls += 1
     const id = textOf(block.id) || `toolu_tg_${this.#calls}`
-    this.#reply.open({ kind: 'tool-call', id, name, custom: false })
+    this.reply.open({ kind: 'tool-call', id, name, custom: false })
     const hasInput = Object.keys(recordOf(block.input)).length > 0
     this.#startInput = hasInput ? (rawJsonAt(json, ['content_block', 'input']) ?? JSON.stringify(block.input)) : ''
   }
@@ -143,40 +121,40 @@ class MessagesStreamParser implements StreamParser {
   /** The kind of the delta counts, not the announced kind of its block. */
   #readDelta(delta: Record<string, unknown>, index: unknown): void {
     if (this.#isSwallowing) return
-    this.#reply.start(undefined, undefined)
+    this.reply.start(undefined, undefined)
     switch (delta.type) {
       case 'text_delta':
-        return this.#reply.text(textOf(delta.text))
+        return this.reply.text(textOf(delta.text))
       case 'thinking_delta':
-        return this.#reply.thinking(textOf(delta.thinking))
+        return this.reply.thinking(textOf(delta.thinking))
       case 'signature_delta':
-        return this.#reply.signature(textOf(delta.signature))
+        return this.reply.signature(textOf(delta.signature))
       case 'input_json_delta': {
         const text = textOf(delta.partial_json)
         if (text === '') return
-        const isOpen = this.#reply.openKind === 'tool-call' && (index === undefined || index === this.#index)
+        const isOpen = this.reply.openKind === 'tool-call' && (index === undefined || index === this.#index)
         // Misplaced arguments would be executed as they are.
-        if (!isOpen) return this.#reply.fail('arguments outside of their tool call')
+        if (!isOpen) return this.reply.fail('arguments outside of their tool call')
         this.#startInput = ''
-        return this.#reply.arguments(text)
+        return this.reply.arguments(text)
       }
     }
   }
 
   #close(): void {
-    if (!this.#isSwallowing) this.#reply.arguments(this.#startInput)
+    if (!this.#isSwallowing) this.reply.arguments(this.#startInput)
     this.#startInput = ''
     this.#isSwallowing = false
     this.#index = undefined
-    this.#reply.close()
+    this.reply.close()
   }
 
   #end(): void {
-    if (!this.#reply.started) return this.#reply.fail('a stream without a reply')
+    if (!this.reply.started) return this.reply.fail('a stream without a reply')
     this.#close()
-    if (!this.#reply.hasOutput && textOf(this.#ending.stop_reason) === '') return this.#reply.fail('an empty answer')
+    if (!this.reply.hasOutput && textOf(this.#ending.stop_reason) === '') return this.reply.fail('an empty answer')
     const seen = { members: this.#ending, hasCalls: this.#calls > 0, hasServerTools: this.#hasServerTools }
-    this.#reply.end(readStop(seen), this.#isCounted ? this.#usageSoFar : undefined)
+    this.reply.end(readStop(seen), this.#isCounted ? this.usageSoFar : undefined)
   }
 }
 

@@ -1,7 +1,7 @@
 // Shared by the request parsers and renderers: warnings, content blocks for the wire, and cache marks.
 
 import type { CacheMark, RawJson, UnsupportedField } from '../../canonical/conversation.ts'
-import { jsonMembers, jsonString } from '../../canonical/json.ts'
+import { jsonObject, jsonString, type Members } from '../../canonical/json.ts'
 import { type Marked, readCacheControl, spreadMark, writeCacheControl } from '../../request/cache-marks.ts'
 import type { RequestFields } from '../../request/fields.ts'
 import type { WarningList } from '../../request/warnings.ts'
@@ -24,7 +24,7 @@ export interface WireBlock extends Marked {
   /** Set for a text block; blank ones are never sent. */
   readonly text?: string
   /** The members after `type`, for other blocks. */
-  readonly members?: readonly (readonly [name: string, value: RawJson | undefined])[]
+  readonly members?: Members
   /** Whether the provider accepts a mark on it. */
   readonly markable: boolean
 }
@@ -38,11 +38,12 @@ export function isBlank({ text }: WireBlock): boolean {
 }
 
 export function writeBlock({ type, text, members, mark }: WireBlock): RawJson {
-  return jsonMembers([
-    ['type', jsonString(type)],
-    ...(text === undefined ? (members ?? []) : [['text', jsonString(text)] as const]),
-    ['cache_control', writeCacheControl(mark)],
-  ])
+  return jsonObject({
+    type: jsonString(type),
+    text: jsonString(text),
+    ...members,
+    cache_control: writeCacheControl(mark),
+  })
 }
 
 /** The mark of a block that cannot carry it moves to the nearest block before it, otherwise after it. */

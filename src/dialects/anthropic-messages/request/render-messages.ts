@@ -15,7 +15,7 @@ import {
   type Turn,
   type UserBlock,
 } from '../../canonical/conversation.ts'
-import { jsonArray, jsonObject, jsonString } from '../../canonical/json.ts'
+import { filledArray, jsonArray, jsonObject, jsonString, type Members } from '../../canonical/json.ts'
 import type { TargetRules } from '../../canonical/target-rules.ts'
 import { refuseAt, refusePrefill } from '../../request/fields.ts'
 import { knownMediaType, refuseAudio, refuseMediaUrl } from '../../request/media.ts'
@@ -178,19 +178,15 @@ function renderToolResult(result: ToolResultBlock, place: string, { rules }: Tur
   const text = inside.length === 1 ? only?.text : undefined
   const rendered: WireBlock = {
     type: 'tool_result',
-    members: [
-      ['tool_use_id', jsonString(result.callId)],
-      ['content', text === undefined ? writeContent(inside) : jsonString(text)],
-      ['is_error', result.isError ? 'true' : undefined],
-    ],
+    members: {
+      tool_use_id: jsonString(result.callId),
+      content: text === undefined ? filledArray(inside.map(writeBlock)) : jsonString(text),
+      is_error: result.isError ? 'true' : undefined,
+    },
     markable: true,
     mark,
   }
   return [rendered, ...outside]
-}
-
-function writeContent(blocks: readonly WireBlock[]) {
-  return blocks.length === 0 ? undefined : jsonArray(blocks.map(writeBlock))
 }
 
 function renderAssistantBlock(block: AssistantBlock, place: string, context: TurnContext): WireBlock {
@@ -202,16 +198,16 @@ function renderAssistantBlock(block: AssistantBlock, place: string, context: Tur
     case 'tool-call':
       return renderToolCall(block, place, context)
     case 'thinking':
-      return unmarkable('thinking', [
-        ['thinking', jsonString(block.text)],
-        ['signature', jsonString(block.signature ?? '')],
-      ])
+      return unmarkable('thinking', {
+        thinking: jsonString(block.text),
+        signature: jsonString(block.signature ?? ''),
+      })
     case 'sealed-thinking':
-      return unmarkable('redacted_thinking', [['data', jsonString(block.data)]])
+      return unmarkable('redacted_thinking', { data: jsonString(block.data) })
   }
 }
 
-function unmarkable(type: string, members: NonNullable<WireBlock['members']>): WireBlock {
+function unmarkable(type: string, members: Members): WireBlock {
   return { type, members, markable: false, mark: undefined }
 }
 
@@ -224,11 +220,7 @@ function renderToolCall(call: ToolCallBlock, place: string, context: TurnContext
   }
   return {
     type: 'tool_use',
-    members: [
-      ['id', jsonString(call.id)],
-      ['name', jsonString(name)],
-      ['input', argumentNames.inCall(name, input)],
-    ],
+    members: { id: jsonString(call.id), name: jsonString(name), input: argumentNames.inCall(name, input) },
     markable: true,
     mark: call.cacheMark,
   }
@@ -264,7 +256,7 @@ export function renderImage(image: ImageBlock, rules: TargetRules, place: string
   if (mediaType !== undefined && !imageTypes.includes(mediaType)) {
     refuseAt(place, `An image of type \`${mediaType}\` is not supported; send JPEG, PNG, GIF or WebP.`)
   }
-  return { type: 'image', members: [['source', renderSource(source, mediaType)]], markable: true, mark: cacheMark }
+  return { type: 'image', members: { source: renderSource(source, mediaType) }, markable: true, mark: cacheMark }
 }
 
 export function renderDocument(document: DocumentBlock, rules: TargetRules, place: string): WireBlock {
@@ -272,11 +264,11 @@ export function renderDocument(document: DocumentBlock, rules: TargetRules, plac
   const rendered = renderDocumentSource(source, rules, place)
   // An empty document is refused, like an empty text.
   if (rendered === undefined) return textBlock('', cacheMark)
-  const members = [
-    ['source', rendered],
-    ['title', title === undefined || title === '' ? undefined : jsonString(title)],
-    ['context', context === undefined || context === '' ? undefined : jsonString(context)],
-  ] as const
+  const members = {
+    source: rendered,
+    title: jsonString(title || undefined),
+    context: jsonString(context || undefined),
+  }
   return { type: 'document', members, markable: true, mark: cacheMark }
 }
 

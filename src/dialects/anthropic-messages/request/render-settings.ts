@@ -2,50 +2,34 @@
 // this dialect accept no sampling settings, or none while they reason. Omitting a default value needs no warning.
 
 import { type Conversation, placeOf, type RawJson, type Sampling } from '../../canonical/conversation.ts'
-import { jsonArray, jsonObject, jsonString } from '../../canonical/json.ts'
+import { filledArray, jsonObject, jsonString, type Members } from '../../canonical/json.ts'
 import type { TargetRules } from '../../canonical/target-rules.ts'
 import { warnCacheOptions } from '../../request/cache-marks.ts'
 import { refuseAt } from '../../request/fields.ts'
 import { toolSchema } from '../../request/schema.ts'
+import { hashedId, renderSampling, type SamplingRow } from '../../request/settings.ts'
 import type { WarningList } from '../../request/warnings.ts'
 import { jsonTool, type ToolContext, type WireTool } from './render-tools.ts'
 import { subsetSchema } from './schema.ts'
 
-const temperatureUsualMax = 1
+const samplingRows: readonly SamplingRow[] = [
+  { setting: 'frequencyPenalty' },
+  { setting: 'presencePenalty' },
+  { setting: 'seed' },
+  { setting: 'logitBias' },
+  { setting: 'temperature', member: 'temperature' },
+  // From 0.99 on, top_p makes no difference here.
+  { setting: 'topP', member: 'top_p', isDefault: (value) => Number(value) >= 0.99 },
+  { setting: 'topK', member: 'top_k', when: ({ topK }) => topK !== false },
+]
 
-export function renderSampling(
+export function samplingMembers(
   sampling: Sampling,
   { rules, reasoning }: { rules: TargetRules; reasoning: boolean },
   warnings: WarningList,
-): (readonly [name: string, value: RawJson])[] {
-  warnForeign(sampling, warnings)
-  const taken = rules.sampling !== 'none' && !reasoning
-  const { temperature, topP, topK } = sampling
-  const members: [string, RawJson][] = []
-  if (temperature !== undefined) {
-    const sent = Math.min(Math.max(temperature, 0), rules.temperatureMax ?? temperatureUsualMax)
-    if (taken) members.push(['temperature', String(sent)])
-    if (taken && sent !== temperature) warnings.add('temperature_clamped', '/temperature')
-    if (!taken && temperature !== 1) warnings.add('temperature_dropped', '/temperature')
-  }
-  if (topP !== undefined) {
-    if (taken && !(rules.temperatureOrTopP && temperature !== undefined)) members.push(['top_p', String(topP)])
-    else if (topP < 0.99) warnings.add('top_p_dropped', '/top_p')
-  }
-  if (topK !== undefined) {
-    if (taken && rules.topK !== false) members.push(['top_k', String(topK)])
-    else warnings.add('top_k_dropped', '/top_k')
-  }
-  return members
-}
-
-/** Warns about settings without a field in this dialect. */
-function warnForeign(sampling: Sampling, warnings: WarningList): void {
-  const { frequencyPenalty, presencePenalty, seed, logitBias } = sampling
-  if (frequencyPenalty) warnings.add('frequency_penalty_dropped', '/frequency_penalty')
-  if (presencePenalty) warnings.add('presence_penalty_dropped', '/presence_penalty')
-  if (seed !== undefined) warnings.add('seed_dropped', '/seed')
-  if (logitBias !== undefined && !/^\{\s*\}$/.test(logitBias)) warnings.add('logit_bias_dropped', '/logit_bias')
+): Members {
+  const isAccepted = rules.sampling !== 'none' && !reasoning
+  return renderSampling(sampling, samplingRows, { rules, warnings, isAccepted, temperatureMax: 1 })
 }
 
 // Stop sequences, end user and speed, and warnings for hints without an equivalent.
@@ -55,7 +39,7 @@ const fastBeta = 'fast-mode-2026-02-01'
 const userIdUsualMax = 256
 
 export interface Serving {
-  readonly members: readonly (readonly [name: string, value: RawJson | undefined])[]
+  readonly members: Members
   readonly betas: readonly string[]
 }
 
@@ -71,20 +55,16 @@ export function renderServing(conversation: Conversation, rules: TargetRules, wa
   const tiers: Partial<Record<string, RawJson>> =
     rules.fastTier === false ? {} : { auto: '"auto"', standard: '"standard_only"' }
   const tier = serviceTier && tiers[serviceTier]
-  const userId = endUserId && shortened(endUserId, rules.endUserIdMax ?? userIdUsualMax)
+  const most = rules.endUserIdMax ?? userIdUsualMax
+  const userId = endUserId && endUserId.length > most ? hashedId(endUserId, most) : endUserId
   return {
-    members: [
-      ['metadata', userId ? jsonObject({ user_id: jsonString(userId) }) : undefined],
-      ['service_tier', tier],
-      ['speed', fast ? '"fast"' : undefined],
-    ],
+    members: {
+      metadata: userId ? jsonObject({ user_id: jsonString(userId) }) : undefined,
+      service_tier: tier,
+      speed: fast ? '"fast"' : undefined,
+    },
     betas: fast ? [fastBeta] : [],
   }
-}
-
-/** Replaces a long id with its hash, which still distinguishes users. */
-function shortened(id: string, max: number): string {
-  return id.length <= max ? id : new Bun.CryptoHasher('sha256').update(id).digest('hex').slice(0, max)
 }
 
 export interface WireStop {
@@ -97,17 +77,8 @@ export interface WireStop {
 export function renderStop(conversation: Conversation, { stopMax }: TargetRules, warnings: WarningList): WireStop {
   const kept = conversation.stop.filter((sequence) => sequence.trim() !== '')
   if (kept.length < conversation.stop.length) warnings.add('stop_dropped', placeOf(conversation, 'stop'))
-  if (kept.length === 0) return { json: undefined, matched: [] }
-  const sent = stopMax === undefined ? kept : kept.slice(0, stopMax)
-  return {
-    json: sent.length > 0 ? jsonArray(sent.map(jsonString)) : undefined,
-    matched: sent.length < kept.length ? kept : [],
-  }
-}
-
-export function warnHints({ verbosity, promptCacheKey }: Conversation, warnings: WarningList): void {
-  if (verbosity !== undefined && verbosity !== 'medium') warnings.add('verbosity_dropped', '/verbosity')
-  if (promptCacheKey) warnings.add('prompt_cache_key_dropped', '/prompt_cache_key')
+  const sent = kept.slice(0, stopMax)
+  return { json: filledArray(sent.map(jsonString)), matched: sent.length < kept.length ? kept : [] }
 }
 
 // The output format: a schema that the provider enforces, or a tool of ours that the model must call with the answer.
@@ -152,9 +123,4 @@ export function chooseOutput(
   return {
     format: jsonObject({ type: '"json_schema"', schema: result.schema }),
   }
-}
-
-export function writeOutputConfig(effort: string | undefined, { format }: WireOutput): RawJson | undefined {
-  if (effort === undefined && format === undefined) return undefined
-  return jsonObject({ effort: effort === undefined ? undefined : jsonString(effort), format })
 }

@@ -3,11 +3,12 @@
 
 import { Failure } from '../../../kernel/failure.ts'
 import { type Conversation, placeOf, type RawJson } from '../../canonical/conversation.ts'
-import { jsonArray, jsonMembers, jsonString } from '../../canonical/json.ts'
+import { filledArray, filledObject, jsonObject, jsonString } from '../../canonical/json.ts'
 import type { RenderedRequest, Target } from '../../canonical/translation.ts'
 import { limitMarks, writeCacheControl } from '../../request/cache-marks.ts'
 import { readRequest, refuse } from '../../request/fields.ts'
-import { ArgumentNames, pairTools, ToolNames, toolNamesIn } from '../../request/tools.ts'
+import { warnHints } from '../../request/settings.ts'
+import { ArgumentNames, customNames, offeredTools, pairTools, ToolNames, toolNamesIn } from '../../request/tools.ts'
 import { reportUnsupported, WarningList } from '../../request/warnings.ts'
 import { writeBlock } from './context.ts'
 import { isReasoning, renderReasoning, restoreThinking, writeThinking } from './reasoning.ts'
@@ -19,19 +20,10 @@ import {
   type WireMessage,
   writeMessages,
 } from './render-messages.ts'
+import { chooseOutput, renderServing, renderStop, samplingMembers } from './render-settings.ts'
 import {
-  chooseOutput,
-  renderSampling,
-  renderServing,
-  renderStop,
-  warnHints,
-  writeOutputConfig,
-} from './render-settings.ts'
-import {
-  chooseTool,
   demandsOneOfSeveral,
   jsonToolChoice,
-  offeredTools,
   relaxChoice,
   renderTools,
   StrictBudget,
@@ -63,20 +55,19 @@ function render(conversation: Conversation, target: Target): RenderedRequest {
     ...{ strictBudget: new StrictBudget(), merges: new MergeBudget() },
   }
 
-  const offered = offeredTools(conversation, warnings)
-  const wanted = chooseTool(conversation, offered)
-  const output = chooseOutput(conversation, context, { mustCallOwn: demandsOneOfSeveral(wanted, offered) })
-  const tools = [...renderTools(offered, context), ...(output.tool ? [output.tool] : [])]
+  const offer = offeredTools(conversation, false, warnings)
+  const output = chooseOutput(conversation, context, { mustCallOwn: demandsOneOfSeveral(offer) })
+  const tools = [...renderTools(offer.tools, context), ...(output.tool ? [output.tool] : [])]
   const system = renderSystem(conversation, warnings)
   const messages = renderHistory(conversation, target, { ...context, isInstructed: system.length > 0 })
   const maxTokens = outputCap(conversation, target, warnings)
   const answersByTool = output.tool !== undefined
   const thinking = renderReasoning(conversation, { rules, maxTokens, messages, answersByTool, warnings })
   const choice = output.tool
-    ? jsonToolChoice(wanted, output.tool.name, { offered, warnings })
-    : relaxChoice(wanted, { rules, thinking: thinking.mode === 'enabled' }, warnings)
+    ? jsonToolChoice(offer, output.tool.name, warnings)
+    : relaxChoice(offer.choice, { rules, thinking: thinking.mode === 'enabled' }, warnings)
   const { json: toolChoice, single } = writeChoice(choice, { conversation, tools, context })
-  const sampling = renderSampling(conversation.sampling, { rules, reasoning: isReasoning(thinking, rules) }, warnings)
+  const sampling = samplingMembers(conversation.sampling, { rules, reasoning: isReasoning(thinking, rules) }, warnings)
   const stop = renderStop(conversation, rules, warnings)
   const serving = renderServing(conversation, rules, warnings)
 
@@ -85,23 +76,23 @@ function render(conversation: Conversation, target: Target): RenderedRequest {
   const automatic = limitMarks(marked, { automatic: conversation.automaticCache, supported }, warnings)
   // Requested from the first turn on: what precedes the messages must not change when thinking comes back.
   const dropStale = rules.thinkingBindingControls === true && isReasoning(thinking, {})
-  const body = jsonMembers([
-    ['model', jsonString(target.upstreamModel)],
-    ['max_tokens', String(maxTokens)],
-    ['stream', 'true'],
-    ['system', system.length > 0 ? jsonArray(system.map(writeBlock)) : undefined],
-    ['tools', tools.length > 0 ? jsonArray(tools.map(writeTool)) : undefined],
-    ['tool_choice', toolChoice],
-    ['thinking', writeThinking(thinking, dropStale)],
-    ['output_config', writeOutputConfig(thinking.effort, output)],
+  const body = jsonObject({
+    model: jsonString(target.upstreamModel),
+    max_tokens: String(maxTokens),
+    stream: 'true',
+    system: filledArray(system.map(writeBlock)),
+    tools: filledArray(tools.map(writeTool)),
+    tool_choice: toolChoice,
+    thinking: writeThinking(thinking, dropStale),
+    output_config: filledObject({ effort: jsonString(thinking.effort), format: output.format }),
     ...sampling,
-    ['stop_sequences', stop.json],
+    stop_sequences: stop.json,
     ...serving.members,
-    ['cache_control', writeCacheControl(automatic)],
-    ['messages', writeMessages(messages)],
-  ])
+    cache_control: writeCacheControl(automatic),
+    messages: writeMessages(messages),
+  })
   // Only the oldest version supports sampling settings.
-  const version = sampling.length > 0 ? usualVersion : (rules.dialectVersion ?? usualVersion)
+  const version = Object.keys(sampling).length > 0 ? usualVersion : (rules.dialectVersion ?? usualVersion)
   const betas = [...serving.betas, ...(dropStale ? [bindingBeta] : [])]
   return {
     body: encode(body),
@@ -110,7 +101,7 @@ function render(conversation: Conversation, target: Target): RenderedRequest {
     mapping: {
       toolNames: names.callerNames,
       argumentNames: context.argumentNames.callerNames,
-      customTools: new Set(offered.flatMap((tool) => (tool.kind === 'custom' ? tool.name : []))),
+      customTools: customNames(offer.tools),
       jsonTool: output.tool?.name,
       stop: stop.matched,
       singleToolCall: single,

@@ -3,8 +3,15 @@
 
 import { JsonNode } from '../../../wire/json-node.ts'
 import type { RawJson } from '../../canonical/conversation.ts'
-import { jsonArray, jsonMembers, jsonString } from '../../canonical/json.ts'
-import { SchemaBudget, schemaCharactersMax } from '../../request/schema.ts'
+import { jsonArray, jsonMembers, jsonString, parseJson } from '../../canonical/json.ts'
+import {
+  definitionAt,
+  rewriteSchemas,
+  SchemaBudget,
+  type SchemaKeywords,
+  schemaCharactersMax,
+  schemasIn,
+} from '../../request/schema.ts'
 
 export interface SubsetSchema {
   readonly schema: RawJson
@@ -16,10 +23,11 @@ export interface SubsetSchema {
 
 /** Enforced unchanged (docs of 2026-11). */
 const enforced = new Set(['type', 'enum', 'const', 'required', '$ref', 'title', 'default'])
-/** Keywords that hold a schema, a list of schemas, or schemas by name. */
-const schemaKeywords = new Set(['items'])
-const listKeywords = new Set(['anyOf', 'allOf', 'oneOf'])
-const mapKeywords = new Set(['properties', '$defs', 'definitions'])
+export const holders: SchemaKeywords = {
+  one: new Set(['items']),
+  list: new Set(['anyOf', 'allOf', 'oneOf']),
+  byName: new Set(['properties', '$defs', 'definitions']),
+}
 /** Keywords that do not constrain values. */
 const ignored = new Set(['$schema', '$id', '$comment', 'examples', 'deprecated', 'readOnly', 'writeOnly', 'strict'])
 const formats = ['date-time', 'time', 'date', 'duration', 'email', 'hostname', 'uri', 'ipv4', 'ipv6', 'uuid']
@@ -112,15 +120,9 @@ class Narrowing {
 
   #inside(name: string, value: JsonNode): RawJson | undefined {
     if (enforced.has(name) || isEnforced(name, value)) return value.text
-    if (schemaKeywords.has(name)) return this.narrow(value)
     if (name === 'allOf' && !value.elements()?.every(isAcceptedInAllOf)) return undefined
-    if (listKeywords.has(name)) {
-      const elements = value.elements()
-      return elements ? jsonArray(elements.map((element) => this.narrow(element))) : value.text
-    }
-    if (!mapKeywords.has(name)) return undefined
-    const members = value.members()
-    return members ? jsonMembers(members.map(([field, schema]) => [field, this.narrow(schema)] as const)) : value.text
+    if (holders.list.has(name) && !value.elements()) return value.text
+    return rewriteSchemas(name, value, holders, (each) => this.narrow(each))
   }
 
   /** The provider only accepts closed objects. */
@@ -148,7 +150,7 @@ function isIgnored(name: string): boolean {
 function nullableType(node: JsonNode): RawJson | undefined {
   const type = textOf(node.member('type'))
   if (node.member('nullable')?.text !== 'true' || type === undefined) return undefined
-  const isElsewhere = ['enum', 'const', '$ref', ...listKeywords].some((name) => node.member(name))
+  const isElsewhere = ['enum', 'const', '$ref', ...holders.list].some((name) => node.member(name))
   return isElsewhere ? undefined : jsonArray([jsonString(type), '"null"'])
 }
 
@@ -158,15 +160,19 @@ function isEnforced(name: string, value: JsonNode): boolean {
 }
 
 /** It contains neither references nor objects, which would be closed separately. */
-function isAcceptedInAllOf(element: JsonNode): boolean {
-  for (const schema of schemasIn(element)) if (schema.member('$ref') || isObjectSchema(schema)) return false
-  return true
+function isAcceptedInAllOf({ text }: JsonNode): boolean {
+  return schemasIn(parseJson(text), holders).every(
+    (schema) => schema.$ref === undefined && !isObject(JSON.stringify(schema.type), (name) => name in schema),
+  )
 }
 
 function isObjectSchema(node: JsonNode): boolean {
-  const type = node.member('type')?.text
+  return isObject(node.member('type')?.text, (name) => node.member(name) !== undefined)
+}
+
+function isObject(type: RawJson | undefined, has: (name: string) => boolean): boolean {
   if (type !== undefined) return type.includes('"object"')
-  return ['properties', 'additionalProperties', 'patternProperties'].some((name) => node.member(name))
+  return ['properties', 'additionalProperties', 'patternProperties'].some(has)
 }
 
 /** An object defined by a choice or a reference: it is closed there. */
@@ -183,37 +189,24 @@ function textOf(value: JsonNode | undefined): string | undefined {
   return typeof parsed === 'string' ? parsed : undefined
 }
 
-/** All schemas inside, including itself. The nesting depth is limited when the body is read. */
-export function* schemasIn(node: JsonNode): Generator<JsonNode> {
-  const members = node.members()
-  if (!members) return
-  yield node
-  for (const [name, value] of members) {
-    if (schemaKeywords.has(name)) yield* schemasIn(value)
-    else if (listKeywords.has(name)) for (const element of value.elements() ?? []) yield* schemasIn(element)
-    else if (mapKeywords.has(name)) for (const [, schema] of value.members() ?? []) yield* schemasIn(schema)
-  }
-}
-
 /** References must lead to definitions inside the schema, without cycles. */
 function referenceFault(root: JsonNode): SubsetFault | undefined {
   const inside = new Map<string, string[]>()
   const referencesOf = (node: JsonNode) =>
-    [...schemasIn(node)].flatMap((schema) => {
-      const reference = schema.member('$ref')
-      return reference ? [textOf(reference) ?? ''] : []
-    })
+    [...schemasIn(parseJson(node.text), holders)].flatMap(({ $ref }) => ($ref === undefined ? [] : [String($ref)]))
   for (const list of ['$defs', 'definitions']) {
     for (const [name, schema] of root.member(list)?.members() ?? []) {
       inside.set(`#/${list}/${name}`, referencesOf(schema))
     }
   }
-  const outside = referencesOf(root).find((reference) => reference !== '#' && !inside.has(reference))
+  const all = referencesOf(root)
+  const outside = all.find((reference) => reference !== '#' && !inside.has(reference))
   if (outside !== undefined) {
     return { why: `the reference \`${outside}\` leads to no definition in the schema`, isValid: false }
   }
-  const isRecursive = referencesOf(root).includes('#') || hasCycle(inside)
-  return isRecursive ? { why: 'recursive schemas are not supported', isValid: true } : undefined
+  return all.includes('#') || hasCycle(inside)
+    ? { why: 'recursive schemas are not supported', isValid: true }
+    : undefined
 }
 
 /** Each name is visited once, however many paths lead to it. */
@@ -295,15 +288,10 @@ function collect(node: JsonNode, root: JsonNode, parts: Members[]): boolean {
   if (parts.length === partsMax) return false
   parts.push(members.filter(([name]) => name !== 'allOf' && name !== '$ref'))
   const reference = node.member('$ref')
-  const target = reference ? definition(reference, root) : undefined
+  const target = reference ? definitionAt(reference, root) : undefined
   if (reference && !target) return false
   const inner = [...(target ? [target] : []), ...(node.member('allOf')?.elements() ?? [])]
   return inner.every((one) => collect(one, root, parts))
-}
-
-function definition(reference: JsonNode, root: JsonNode): JsonNode | undefined {
-  const [, list, name] = /^#\/(\$defs|definitions)\/(.+)$/s.exec(String(JSON.parse(reference.text))) ?? []
-  return list && name ? root.member(list)?.member(name) : undefined
 }
 
 /** The combination of two values of a keyword; undefined = they cannot be combined. */

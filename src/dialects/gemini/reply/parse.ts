@@ -1,17 +1,15 @@
 // Parses a generateContent stream. Blocks are implied by the parts. There is no terminal record: the reply ends when
 // the provider closes the stream after a finish reason.
 
-import type { Usage } from '../../../kernel/usage.ts'
 import { ByteBuffer } from '../../../wire/byte-buffer.ts'
 import { JsonNode } from '../../../wire/json-node.ts'
-import { type SseEvent, SseReader } from '../../../wire/sse-reader.ts'
 import { utf8Text } from '../../../wire/utf8.ts'
 import { type ProviderFault, replyFault } from '../../canonical/faults.ts'
-import { isRecord, parseJson, parseRecord, rawJsonAt, recordOf, textOf } from '../../canonical/json.ts'
+import { isRecord, parseJson, rawJsonAt, recordOf, textOf } from '../../canonical/json.ts'
 import type { ReplyEvent, Stop } from '../../canonical/reply.ts'
 import { writeSignature } from '../../canonical/signature.ts'
 import type { StreamParser, Target } from '../../canonical/translation.ts'
-import { ReplyBuilder } from '../../reply/builder.ts'
+import { ReplyBuilder, SseReplyParser } from '../../reply/builder.ts'
 import { readErrorObject } from '../errors.ts'
 import { type SignedPart, writeBlob } from '../reasoning.ts'
 import { readUsage } from '../usage.ts'
@@ -20,69 +18,50 @@ export function parseStream(target: Target): StreamParser {
   return new GeminiStreamParser(target)
 }
 
-class GeminiStreamParser implements StreamParser {
-  skipped = 0
-  readonly #reader = new SseReader()
+class GeminiStreamParser extends SseReplyParser {
   readonly #bare = new BareBody()
-  readonly #reply: ReplyBuilder
   readonly #parts: PartReader
-  #id = ''
-  #usage: Usage | undefined
   #finish = ''
   #finishMessage = ''
   /** Set if the prompt was blocked. */
   #blocked: { readonly reason: string; readonly message: string } | undefined
 
   constructor({ issuer }: Target) {
-    this.#reply = new ReplyBuilder(() => {
-      const signed = this.#parts.takeSigned()
-      return writeSignature({ issuer, blob: signed && writeBlob(signed) })
-    })
-    this.#parts = new PartReader(this.#reply, () => this.#id)
+    super(
+      new ReplyBuilder(() => {
+        const signed = this.#parts.takeSigned()
+        return writeSignature({ issuer, blob: signed && writeBlob(signed) })
+      }),
+    )
+    this.#parts = new PartReader(this.reply, () => this.id)
   }
 
-  get usageSoFar(): Usage | undefined {
-    return this.#usage
-  }
-
-  push(chunk: Uint8Array): readonly ReplyEvent[] {
+  override push(chunk: Uint8Array): readonly ReplyEvent[] {
     const streamed = this.#bare.pass(chunk)
-    if (streamed) for (const event of this.#reader.push(streamed)) this.#read(event)
-    if (this.#bare.isTooLarge && !this.#reply.over) this.#reply.fail('a reply that is no stream, and too large')
-    return this.#reply.take()
+    const events = streamed ? super.push(streamed) : []
+    if (!this.#bare.isTooLarge || this.reply.over) return events
+    this.reply.fail('a reply that is no stream, and too large')
+    return [...events, ...this.reply.take()]
   }
 
-  end(): readonly ReplyEvent[] {
+  /** A body without a stream is mostly an error, which may arrive as plain JSON whatever the content type says. */
+  override end(): readonly ReplyEvent[] {
     const body = this.#bare.take()
-    if (body) this.#readBare(body)
-    for (const event of this.#reader.end()) this.#read(event)
-    if (!this.#reply.over) this.#end()
-    return this.#reply.take()
+    const stream = body && replyAsStream(body)
+    if (stream && 'fault' in stream && !this.reply.over) this.reply.fail(stream.fault)
+    const events = stream && !('fault' in stream) ? super.push(stream) : []
+    return [...events, ...super.end()]
   }
 
-  /** Mostly errors, which may arrive as plain JSON whatever the content type says. */
-  #readBare(body: Uint8Array): void {
-    const stream = replyAsStream(body)
-    if ('fault' in stream) {
-      if (!this.#reply.over) this.#reply.fail(stream.fault)
-    } else for (const event of this.#reader.push(stream)) this.#read(event)
-  }
-
-  #read({ data }: SseEvent): void {
-    if (this.#reply.over) return
-    const record = parseRecord(data)
-    if (record === undefined) {
-      this.skipped += 1
-      return
-    }
+  protected read(record: Record<string, unknown>, _event: string, json: string): void {
     const error = record.error ?? null
-    if (error !== null) return this.#reply.fail(readErrorObject(error))
-    this.#readRecord(record, data)
+    if (error !== null) this.reply.fail(readErrorObject(error))
+    else this.#readRecord(record, json)
   }
 
   #readRecord(record: Record<string, unknown>, json: string): void {
-    if (this.#id === '') this.#id = textOf(record.responseId)
-    this.#usage = readUsage(record.usageMetadata) ?? this.#usage
+    if (this.id === '') this.id = textOf(record.responseId)
+    this.usageSoFar = readUsage(record.usageMetadata) ?? this.usageSoFar
     const feedback = recordOf(record.promptFeedback)
     if ('blockReason' in feedback) {
       this.#blocked = { reason: textOf(feedback.blockReason), message: textOf(feedback.blockReasonMessage) }
@@ -90,7 +69,7 @@ class GeminiStreamParser implements StreamParser {
     const candidates: unknown[] = Array.isArray(record.candidates) ? record.candidates : []
     const place = candidates.findIndex(isRecord)
     if (place < 0) return
-    this.#start()
+    this.start()
     const candidate = recordOf(candidates[place])
     const parts = recordOf(candidate.content).parts
     const argumentsAt = (part: number) =>
@@ -103,22 +82,18 @@ class GeminiStreamParser implements StreamParser {
     this.#finishMessage = textOf(candidate.finishMessage)
   }
 
-  #start(): void {
-    this.#reply.start(this.#id === '' ? undefined : this.#id, this.#usage)
-  }
-
-  #end(): void {
+  protected override close(): void {
     if (this.#finish === '') {
-      if (!this.#blocked) return this.#reply.fail('a stream without an end')
-      this.#start()
+      if (!this.#blocked) return this.reply.fail('a stream without an end')
+      this.start()
       this.#parts.end()
-      return this.#reply.end(blockedStop(this.#blocked.reason, this.#blocked.message), this.#usage)
+      return this.reply.end(blockedStop(this.#blocked.reason, this.#blocked.message), this.usageSoFar)
     }
     const { hasCalls } = this.#parts
     const stop = readStop({ finish: this.#finish, message: this.#finishMessage, hasCalls })
-    if ('fault' in stop) return this.#reply.fail(stop.fault)
+    if ('fault' in stop) return this.reply.fail(stop.fault)
     this.#parts.end()
-    this.#reply.end(stop, this.#usage)
+    this.reply.end(stop, this.usageSoFar)
   }
 }
 

@@ -1,11 +1,11 @@
 // Rewrites a schema to the subset of JSON Schema that the provider accepts (`responseJsonSchema`, docs of 2026-11); one
 // other keyword fails the request. Keywords are replaced by equivalents where possible; the rest is moved into the
-// description. To add a keyword: to `accepted`, or to the set that says how it holds schemas.
+// description. To add a keyword: to `accepted`, or to `holders` if it holds schemas.
 
 import { JsonNode } from '../../../wire/json-node.ts'
 import type { RawJson } from '../../canonical/conversation.ts'
 import { jsonArray, jsonMembers, jsonObject, jsonString } from '../../canonical/json.ts'
-import type { SchemaBudget } from '../../request/schema.ts'
+import { objectRoot, rewriteSchemas, type SchemaBudget, type SchemaKeywords } from '../../request/schema.ts'
 
 export interface SubsetSchema {
   readonly schema: RawJson
@@ -17,10 +17,11 @@ const accepted = new Set([
   ...['$id', '$anchor', 'type', 'format', 'title', 'description', 'required', 'propertyOrdering'],
   ...['minItems', 'maxItems', 'minimum', 'maximum'],
 ])
-/** Keywords that hold a schema, a list of schemas, or schemas by name. */
-const schemaKeywords = new Set(['items', 'additionalProperties'])
-const listKeywords = new Set(['prefixItems', 'anyOf', 'oneOf'])
-const mapKeywords = new Set(['properties', '$defs'])
+const holders: SchemaKeywords = {
+  one: new Set(['items', 'additionalProperties']),
+  list: new Set(['prefixItems', 'anyOf', 'oneOf']),
+  byName: new Set(['properties', '$defs']),
+}
 /** Keywords of no use to a model. */
 const ignored = new Set(['$schema', '$comment', 'deprecated', 'readOnly', 'writeOnly', 'strict'])
 /** Keywords that describe but do not constrain. */
@@ -68,26 +69,26 @@ class Narrowing {
 
   #equivalent(name: string, value: JsonNode): [keyword: string, schema: RawJson] | undefined {
     if (accepted.has(name)) return [name, value.text]
-    if (schemaKeywords.has(name) && !value.elements()) {
-      return [name, value.isWord('true') ? 'true' : this.narrow(value)]
+    if (name === 'items' && value.elements()) {
+      // The current name for a list in `items`.
+      return ['prefixItems', this.#narrowed('prefixItems', value)]
     }
-    if (listKeywords.has(name)) return [name, this.#narrowAll(value.elements() ?? [])]
-    if (mapKeywords.has(name)) return [name, this.#narrowNamed(value)]
+    if (holders.one.has(name) && value.isWord('true')) return [name, 'true']
+    if (holders.list.has(name) && !value.elements()) return [name, '[]']
+    const schema = rewriteSchemas(name, value, holders, (each) => this.narrow(each))
+    if (schema !== undefined) return [name, schema]
     switch (name) {
       case 'definitions':
-        return ['$defs', this.#narrowNamed(value)]
+        return ['$defs', this.#narrowed('$defs', value)]
       case '$ref':
         return [name, value.text.replace(/^"#\/definitions\//, '"#/$defs/')]
       case 'enum':
         return value.elements()?.every(isStringOrNumber) ? [name, value.text] : undefined
       case 'const':
         return isStringOrNumber(value) ? ['enum', jsonArray([value.text])] : undefined
-      // The current name for a list in `items`.
-      case 'items':
-        return ['prefixItems', this.#narrowAll(value.elements() ?? [])]
       // allOf with one schema equals anyOf.
       case 'allOf':
-        return value.elements()?.length === 1 ? ['anyOf', this.#narrowAll(value.elements() ?? [])] : undefined
+        return value.elements()?.length === 1 ? ['anyOf', this.#narrowed('anyOf', value)] : undefined
       case 'exclusiveMinimum':
       case 'exclusiveMaximum':
         return isNumber(value) ? [name.endsWith('Minimum') ? 'minimum' : 'maximum', value.text] : undefined
@@ -95,13 +96,9 @@ class Narrowing {
     return undefined
   }
 
-  #narrowAll(schemas: readonly JsonNode[]): RawJson {
-    return jsonArray(schemas.map((schema) => this.narrow(schema)))
-  }
-
-  #narrowNamed(value: JsonNode): RawJson {
-    const members = value.members()
-    return members ? jsonMembers(members.map(([name, schema]) => [name, this.narrow(schema)] as const)) : value.text
+  /** The value as that of another keyword. */
+  #narrowed(keyword: string, value: JsonNode): RawJson {
+    return rewriteSchemas(keyword, value, holders, (each) => this.narrow(each)) ?? value.text
   }
 }
 
@@ -144,13 +141,6 @@ export interface ToolParameters {
 /** Returns a string with the reason if the schema cannot be used. */
 export function toolParameters(raw: RawJson | undefined, budget: SchemaBudget): ToolParameters | string {
   if (raw === undefined) return { schema: undefined, loosened: false }
-  const members = JsonNode.of(raw).members()
-  if (!members) return 'its schema must be a JSON object without repeated names'
-  const type = members.find(([name]) => name === 'type')?.[1].text
-  if (type === '"object"') return subsetSchema(raw, budget)
-  // Absent, or a union that includes object.
-  const isObject = type === undefined || type === 'null' || (type.startsWith('[') && type.includes('"object"'))
-  if (!isObject) return `the root of its schema must have the type object, not ${type}`
-  const others = members.flatMap(([name, value]) => (name === 'type' ? [] : [[name, value.text] as const]))
-  return subsetSchema(jsonMembers([['type', '"object"'], ...others]), budget)
+  const root = objectRoot(JsonNode.of(raw))
+  return 'why' in root ? root.why : subsetSchema(root.schema, budget)
 }

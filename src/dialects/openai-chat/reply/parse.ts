@@ -1,25 +1,14 @@
 // Parses a Chat Completions stream. Blocks are implied by the deltas. The reply ends once, after usage had a chance to
 // arrive, and only if the provider ended it.
 
-import type { Usage } from '../../../kernel/usage.ts'
 import type { JsonNode } from '../../../wire/json-node.ts'
-import { type SseEvent, SseReader } from '../../../wire/sse-reader.ts'
 import type { RawJson } from '../../canonical/conversation.ts'
 import { type ProviderFault, replyFault } from '../../canonical/faults.ts'
-import {
-  isRecord,
-  jsonArray,
-  jsonMembers,
-  jsonObject,
-  parseRecord,
-  rawJsonAt,
-  recordOf,
-  textOf,
-} from '../../canonical/json.ts'
+import { isRecord, jsonArray, jsonMembers, jsonObject, rawJsonAt, recordOf, textOf } from '../../canonical/json.ts'
 import type { ReplyEvent, Stop } from '../../canonical/reply.ts'
 import { writeSignature } from '../../canonical/signature.ts'
 import type { StreamParser, Target } from '../../canonical/translation.ts'
-import { ArgumentScan, membersBut, openReply, ReplyBuilder } from '../../reply/builder.ts'
+import { ArgumentScan, membersBut, openReply, ReplyBuilder, SseReplyParser } from '../../reply/builder.ts'
 import { ThinkTags } from '../../reply/think-tags.ts'
 import { unwrapArguments } from '../../request/tools.ts'
 import { readErrorObject } from '../errors.ts'
@@ -30,16 +19,11 @@ export function parseStream(target: Target): StreamParser {
   return new ChatStreamParser(target)
 }
 
-class ChatStreamParser implements StreamParser {
-  skipped = 0
-  readonly #reader = new SseReader()
-  readonly #reasoning = new ReasoningBlob()
-  readonly #reply: ReplyBuilder
+class ChatStreamParser extends SseReplyParser {
+  readonly #reasoning: ReasoningBlob
   readonly #calls: ToolCallMerge
   /** undefined if the host has a reasoning field. */
   readonly #thinkTags: ThinkTags | undefined
-  #id = ''
-  #usage: Usage | undefined
   #finish = ''
   #matched: string | undefined
   #refusal = ''
@@ -48,64 +32,55 @@ class ChatStreamParser implements StreamParser {
   /** Pieces that arrived in the middle of a call's arguments. */
   #later: DeltaPiece[] = []
 
-  constructor(target: Target) {
-    const sign = (): string => writeSignature({ issuer: target.issuer, blob: this.#reasoning.take() })
-    this.#reply = new ReplyBuilder(sign)
-    this.#calls = new ToolCallMerge(this.#reply, (place) => this.#mintId(place))
-    this.#thinkTags = target.rules.thinkTags ? new ThinkTags(sign) : undefined
+  constructor({ issuer, rules }: Target) {
+    const reasoning = new ReasoningBlob()
+    const sign = (): string => writeSignature({ issuer, blob: reasoning.take() })
+    super(new ReplyBuilder(sign))
+    this.#reasoning = reasoning
+    this.#calls = new ToolCallMerge(this.reply, (place) => this.mintId('toolu_tg', place))
+    this.#thinkTags = rules.thinkTags ? new ThinkTags(sign) : undefined
   }
 
-  get usageSoFar(): Usage | undefined {
-    return this.#usage
+  override push(chunk: Uint8Array): readonly ReplyEvent[] {
+    return this.#untagged(super.push(chunk))
   }
 
-  push(chunk: Uint8Array): readonly ReplyEvent[] {
-    for (const event of this.#reader.push(chunk)) this.#read(event)
-    return this.#take()
+  override end(): readonly ReplyEvent[] {
+    return this.#untagged(super.end())
   }
 
-  end(): readonly ReplyEvent[] {
-    for (const event of this.#reader.end()) this.#read(event)
-    // A host that closes after a finish_reason has finished; a close without one is a failure.
-    if (!this.#reply.over && this.#finish !== '') this.#end()
-    else if (!this.#reply.over) this.#reply.fail('a stream without an end')
-    return this.#take()
-  }
-
-  #take(): readonly ReplyEvent[] {
-    const events = this.#reply.take()
+  #untagged(events: readonly ReplyEvent[]): readonly ReplyEvent[] {
     const tags = this.#thinkTags
     return tags ? events.flatMap((event) => tags.push(event)) : events
   }
 
-  #read({ event, data }: SseEvent): void {
-    if (this.#reply.over) return
-    if (data.trim() === '[DONE]') return this.#end()
-    const chunk = parseRecord(data)
-    if (chunk === undefined) {
-      this.skipped += 1
-      return
-    }
+  /** A host that closes after a finish_reason has finished; a close without one is a failure. */
+  protected override close(): void {
+    if (this.#finish === '') super.close()
+    else this.done()
+  }
+
+  protected read(chunk: Record<string, unknown>, event: string, json: string): void {
     const error = chunk.error ?? (event === 'error' || chunk.object === 'error' ? chunk : null)
-    if (error !== null) return this.#reply.fail(readErrorObject(error))
-    this.#readChunk(chunk, data)
+    if (error !== null) this.reply.fail(readErrorObject(error))
+    else this.#readChunk(chunk, json)
   }
 
   #readChunk(chunk: Record<string, unknown>, json: string): void {
-    if (this.#id === '') this.#id = textOf(chunk.id)
+    if (this.id === '') this.id = textOf(chunk.id)
     const choices: unknown[] = Array.isArray(chunk.choices) ? chunk.choices : []
     const place = choices.findIndex(isRecord)
     const choice = recordOf(choices[place])
-    this.#usage = readUsage(usageIn(chunk)) ?? this.#usage
+    this.usageSoFar = readUsage(usageIn(chunk)) ?? this.usageSoFar
     if (place < 0) return
     const finish = textOf(choice.finish_reason)
     const error = choice.error ?? null
     if (error !== null || finish === 'error') {
-      return this.#reply.fail(readErrorObject(error ?? { message: 'the reply ended with an error' }))
+      return this.reply.fail(readErrorObject(error ?? { message: 'the reply ended with an error' }))
     }
-    this.#reply.start(this.#id === '' ? undefined : this.#id, this.#usage)
+    this.start()
     // A last record may repeat the whole message after its deltas.
-    const member = isRecord(choice.delta) ? 'delta' : this.#reply.filled ? undefined : 'message'
+    const member = isRecord(choice.delta) ? 'delta' : this.reply.filled ? undefined : 'message'
     if (member) this.#readDelta(recordOf(choice[member]), json, ['choices', place, member])
     if (finish !== '') this.#finish = finish
     if (typeof choice.stop_reason === 'string') this.#matched = choice.stop_reason
@@ -118,7 +93,7 @@ class ChatStreamParser implements StreamParser {
     for (const fragment of readCalls(delta, rawArguments)) {
       this.#passReasoningBlob()
       this.#calls.push(fragment)
-      if (this.#calls.fault) this.#reply.fail(this.#calls.fault)
+      if (this.#calls.fault) this.reply.fail(this.#calls.fault)
     }
     if (this.#later.length > 0 && !this.#calls.isBusy) this.#passLater()
   }
@@ -131,18 +106,18 @@ class ChatStreamParser implements StreamParser {
     const { kind, text } = piece
     if (kind === 'thinking') {
       this.#settleCalls()
-      this.#reply.thinking(text)
+      this.reply.thinking(text)
       return
     }
     // Providers refuse a blank block when it comes back as history.
-    if (kind === 'text' && this.#reply.openKind !== 'text' && text.trim() === '') {
+    if (kind === 'text' && this.reply.openKind !== 'text' && text.trim() === '') {
       this.#blank += text
       return
     }
     this.#settleCalls()
-    if (this.#reply.openKind !== kind) this.#passReasoningBlob()
+    if (this.reply.openKind !== kind) this.#passReasoningBlob()
     if (kind === 'refusal') this.#refusal += text
-    this.#reply.text(kind === 'text' ? this.#blank + text : text, kind)
+    this.reply.text(kind === 'text' ? this.#blank + text : text, kind)
     if (kind === 'text') this.#blank = ''
   }
 
@@ -154,32 +129,26 @@ class ChatStreamParser implements StreamParser {
 
   /** Emits reasoning that is not readable and has no text to sign. */
   #passReasoningBlob(): void {
-    if (!this.#reasoning.isOpaque || this.#reply.openKind === 'thinking' || !this.#calls.isResting) return
+    if (!this.#reasoning.isOpaque || this.reply.openKind === 'thinking' || !this.#calls.isResting) return
     this.#settleCalls()
-    this.#reply.open({ kind: 'thinking' })
-    this.#reply.close()
+    this.reply.open({ kind: 'thinking' })
+    this.reply.close()
   }
 
   #settleCalls(): void {
     this.#calls.settle()
-    if (this.#calls.fault) this.#reply.fail(this.#calls.fault)
+    if (this.#calls.fault) this.reply.fail(this.#calls.fault)
   }
 
-  #end(): void {
-    if (!this.#reply.started) return this.#reply.fail('a stream without a reply')
+  protected override done(): void {
+    if (!this.reply.started) return this.reply.fail('a stream without a reply')
     this.#settleCalls()
     this.#passLater()
     this.#passReasoningBlob()
-    if (!this.#reply.filled) this.#reply.text(this.#blank)
-    if (!this.#reply.hasOutput && this.#finish === '') return this.#reply.fail('an empty answer')
+    if (!this.reply.filled) this.reply.text(this.#blank)
+    if (!this.reply.hasOutput && this.#finish === '') return this.reply.fail('an empty answer')
     const ending = { finish: this.#finish, hasCalls: this.#calls.hasCalls, refusal: this.#refusal }
-    this.#reply.end(readStop({ ...ending, matched: this.#matched }), this.#usage)
-  }
-
-  /** Made unique in the conversation by the reply's id. */
-  #mintId(place: number): string {
-    const reply = this.#id.replaceAll(/[^A-Za-z0-9]/g, '').slice(-16)
-    return reply === '' ? `toolu_tg_${place}` : `toolu_tg_${reply}_${place}`
+    this.reply.end(readStop({ ...ending, matched: this.#matched }), this.usageSoFar)
   }
 }
 

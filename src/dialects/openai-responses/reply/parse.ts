@@ -1,14 +1,12 @@
 // Parses a Responses stream. Items are identified by their index. Content that arrives both as deltas and as a whole
 // counts once. The reply only ends with the provider's terminal event.
 
-import type { Usage } from '../../../kernel/usage.ts'
-import { type SseEvent, SseReader } from '../../../wire/sse-reader.ts'
 import type { RawJson } from '../../canonical/conversation.ts'
 import { type ProviderFault, replyFault } from '../../canonical/faults.ts'
-import { isRecord, jsonMembers, jsonString, parseRecord, rawJsonAt, recordOf, textOf } from '../../canonical/json.ts'
-import type { ReplyBlock, ReplyEvent, Stop } from '../../canonical/reply.ts'
+import { isRecord, jsonMembers, jsonString, rawJsonAt, recordOf, textOf } from '../../canonical/json.ts'
+import type { ReplyBlock, Stop } from '../../canonical/reply.ts'
 import type { StreamParser, Target } from '../../canonical/translation.ts'
-import { ArgumentScan, membersBut, openReply, ReplyBuilder } from '../../reply/builder.ts'
+import { ArgumentScan, membersBut, openReply, ReplyBuilder, SseReplyParser } from '../../reply/builder.ts'
 import { unwrapArguments } from '../../request/tools.ts'
 import { readErrorObject } from '../errors.ts'
 import {
@@ -32,45 +30,22 @@ export function parseStream(target: Target): StreamParser {
   return new ResponsesStreamParser(target)
 }
 
-class ResponsesStreamParser implements StreamParser {
-  skipped = 0
-  readonly #reader = new SseReader({ recordBytesMax })
-  readonly #reply: ReplyBuilder
+class ResponsesStreamParser extends SseReplyParser {
   readonly #items: OutputItems
-  #id = ''
-  #usage: Usage | undefined
 
   constructor({ issuer }: Target) {
-    this.#reply = new ReplyBuilder(() => signReasoning(issuer, this.#items.takeProof()))
-    this.#items = new OutputItems(this.#reply, (place) => this.#mintId(place))
+    super(new ReplyBuilder(() => signReasoning(issuer, this.#items.takeProof())), { recordBytesMax })
+    this.#items = new OutputItems(this.reply, (place) => this.mintId('call_tg', place))
   }
 
-  get usageSoFar(): Usage | undefined {
-    return this.#usage
-  }
+  /** The terminal event is what counts. */
+  protected override done(): void {}
 
-  push(chunk: Uint8Array): readonly ReplyEvent[] {
-    for (const event of this.#reader.push(chunk)) this.#read(event)
-    return this.#reply.take()
-  }
-
-  end(): readonly ReplyEvent[] {
-    for (const event of this.#reader.end()) this.#read(event)
-    if (!this.#reply.over) this.#reply.fail('a stream without an end')
-    return this.#reply.take()
-  }
-
-  #read({ event, data }: SseEvent): void {
-    if (this.#reply.over || data.trim() === '[DONE]') return
-    const record = parseRecord(data)
-    if (record === undefined) {
-      this.skipped += 1
-      return
-    }
+  protected read(record: Fields, event: string, data: string): void {
     const type = textOf(record.type) || event
     // The members of an error are in the event itself or in an `error` object.
     if (type === 'error' || (record.error ?? null) !== null)
-      return this.#reply.fail(readErrorObject(record.error ?? record))
+      return this.reply.fail(readErrorObject(record.error ?? record))
     this.#readEvent(type, record, data)
   }
 
@@ -103,14 +78,14 @@ class ResponsesStreamParser implements StreamParser {
         return this.#end(recordOf(record.response), type.slice('response.'.length), json)
       case 'keepalive':
       case 'ping':
-        if (this.#reply.started) this.#reply.keepAlive()
+        if (this.reply.started) this.reply.keepAlive()
     }
   }
 
   #start(response: Fields): void {
-    if (this.#id === '') this.#id = textOf(response.id)
-    this.#usage = readUsage(response.usage) ?? this.#usage
-    this.#reply.start(this.#id === '' ? undefined : this.#id, this.#usage)
+    if (this.id === '') this.id = textOf(response.id)
+    this.usageSoFar = readUsage(response.usage) ?? this.usageSoFar
+    this.start()
   }
 
   #push(record: Fields, kind: 'text' | 'refusal' | 'thinking' | 'arguments', part: unknown): void {
@@ -137,9 +112,9 @@ class ResponsesStreamParser implements StreamParser {
     const status = textOf(response.status) || word
     const usage = readUsage(response.usage)
     // Also for a failed reply: reported usage is better than an estimate.
-    this.#usage = usage ?? this.#usage
+    this.usageSoFar = usage ?? this.usageSoFar
     if (status !== 'completed' && status !== 'incomplete') {
-      return this.#reply.fail(readErrorObject(response.error ?? { message: `the reply was ${status}` }))
+      return this.reply.fail(readErrorObject(response.error ?? { message: `the reply was ${status}` }))
     }
     this.#start(response)
     this.#readOutput(response.output, json)
@@ -147,7 +122,7 @@ class ResponsesStreamParser implements StreamParser {
     const reason = textOf(recordOf(response.incomplete_details).reason) || 'incomplete'
     const { hasCalls, refusal } = this.#items
     const stop = readStop({ incomplete: status === 'incomplete' ? reason : '', hasCalls, refusal })
-    this.#reply.end(stop, usage)
+    this.reply.end(stop, usage)
   }
 
   /** The terminal event repeats all items. They count if none was streamed, or for an item that was not completed. */
@@ -160,12 +135,6 @@ class ResponsesStreamParser implements StreamParser {
       if (isAll) this.#readItem({ index, id: '' }, fields, true, rawArguments)
       else this.#items.findAgain(index, textOf(fields.id), kindOf(fields))?.describe(fields, rawArguments)
     }
-  }
-
-  /** Made unique in the conversation by the reply's id. */
-  #mintId(place: number): string {
-    const reply = this.#id.replaceAll(/[^A-Za-z0-9]/g, '').slice(-16)
-    return reply === '' ? `call_tg_${place}` : `call_tg_${reply}_${place}`
   }
 }
 

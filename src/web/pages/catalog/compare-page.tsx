@@ -4,15 +4,16 @@
 import type { ComponentChildren } from 'preact'
 import { priceUsage } from '../../../catalog/price.ts'
 import { type FactorName, factorNames, factors, type UnitBucket, unitBuckets } from '../../../kernel/usage.ts'
-import { type CatalogEntry, isSandbox, modelPath } from '../../catalog/entry.ts'
+import { type CatalogEntry, modelPath } from '../../catalog/entry.ts'
 import { exactCount, usd } from '../../catalog/format.ts'
 import { emptyQuery, renderQuery } from '../../catalog/query.ts'
 import { priceOf, type Sample, usageOf } from '../../catalog/sample-cost.ts'
-import { busiestFigures, modelStatus } from '../../catalog/status.ts'
+import { modelStatus } from '../../catalog/status.ts'
 import type { CompareData } from '../../page-data.ts'
 import { LiveStatus, Status } from '../components.tsx'
 import { useLiveCatalog } from '../live-catalog.ts'
-import { Badges, Capabilities, Measured, ModelPrice, Money } from './model-parts.tsx'
+import { DataTable } from '../table.tsx'
+import { Badges, Busiest, Capabilities, ModelPrice, Money } from './model-parts.tsx'
 
 interface Line {
   readonly label: string
@@ -38,22 +39,8 @@ const lines: readonly Line[] = [
   { label: 'Max output', show: ({ max_output_tokens }) => tokenCount(max_output_tokens) },
   { label: 'Capabilities', show: ({ tags }) => <Capabilities tags={tags} /> },
   { label: 'Routes', show: ({ routes }) => routes.map(({ provider }) => provider).join(', ') },
-  {
-    label: 'Latency (p50)',
-    show: (entry) => (
-      <Measured figures={busiestFigures(entry.routes, 'first_event_ms')} unit="time" isSandbox={isSandbox(entry)} />
-    ),
-  },
-  {
-    label: 'Throughput',
-    show: (entry) => (
-      <Measured
-        figures={busiestFigures(entry.routes, 'tokens_per_second')}
-        unit="tokens"
-        isSandbox={isSandbox(entry)}
-      />
-    ),
-  },
+  { label: 'Latency (p50)', show: (entry) => <Busiest entry={entry} kind="first_event_ms" /> },
+  { label: 'Throughput', show: (entry) => <Busiest entry={entry} kind="tokens_per_second" /> },
   { label: 'Released', show: ({ released }) => released ?? 'unknown' },
 ]
 
@@ -71,6 +58,17 @@ export function ComparePage({ entries: initial, state, sample }: CompareData) {
       </section>
     )
   }
+  const columns = entries.map((entry) => ({
+    label: entry.id,
+    head: (
+      <>
+        <a href={modelPath(entry.id)}>{entry.name}</a>
+        <code>{entry.id}</code>
+        <Badges entry={entry} />
+      </>
+    ),
+    show: (line: Line) => line.show(entry, sample),
+  }))
   return (
     <>
       <div class="page-head">
@@ -81,33 +79,13 @@ export function ComparePage({ entries: initial, state, sample }: CompareData) {
         </p>
         <LiveStatus state={live} />
       </div>
-      <table class="comparison">
-        <caption class="visually-hidden">Models side by side</caption>
-        <thead>
-          <tr>
-            <td />
-            {entries.map((entry) => (
-              <th key={entry.id} scope="col">
-                <a href={modelPath(entry.id)}>{entry.name}</a>
-                <code>{entry.id}</code>
-                <Badges entry={entry} />
-              </th>
-            ))}
-          </tr>
-        </thead>
-        <tbody>
-          {lines.map(({ label, show }) => (
-            <tr key={label}>
-              <th scope="row">{label}</th>
-              {entries.map((entry) => (
-                <td key={entry.id} data-label={entry.id}>
-                  {show(entry, sample)}
-                </td>
-              ))}
-            </tr>
-          ))}
-        </tbody>
-      </table>
+      <DataTable
+        class="data-table comparison"
+        caption="Models side by side"
+        columns={[{ label: 'Property', show: ({ label }: Line) => label }, ...columns]}
+        rows={lines}
+        keyOf={({ label }) => label}
+      />
     </>
   )
 }

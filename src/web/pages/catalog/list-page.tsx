@@ -3,7 +3,7 @@
 // updates by itself with them.
 
 import { useEffect, useMemo, useState } from 'preact/hooks'
-import { type CatalogEntry, isSandbox, modelPath } from '../../catalog/entry.ts'
+import { type CatalogEntry, modelPath } from '../../catalog/entry.ts'
 import { exactCount, shortCount } from '../../catalog/format.ts'
 import {
   type CatalogQuery,
@@ -16,10 +16,11 @@ import {
   renderQuery,
   selectEntries,
 } from '../../catalog/query.ts'
-import { busiestFigures, modelStatus } from '../../catalog/status.ts'
+import { modelStatus } from '../../catalog/status.ts'
 import { isOwnKeyOnly, usableEntries } from '../../catalog/usable-models.ts'
 import type { ListData } from '../../page-data.ts'
 import {
+  Button,
   CopyButton,
   focusNextRow,
   focusOn,
@@ -31,9 +32,10 @@ import {
   Status,
 } from '../components.tsx'
 import { useLiveCatalog } from '../live-catalog.ts'
+import { type Column, DataTable } from '../table.tsx'
 import { AccessFilter, useAccess } from './access-filter.tsx'
 import { FilterForm } from './filter-form.tsx'
-import { Badges, Capabilities, Measured, ModelPrice } from './model-parts.tsx'
+import { Badges, Busiest, Capabilities, ModelPrice } from './model-parts.tsx'
 
 const all = (entries: readonly CatalogEntry[]) => entries
 
@@ -81,11 +83,19 @@ export function ListPage({ entries: initial, state, query: initialQuery, builtIn
         )}
       </p>
       {shown.length > 0 ? (
-        <ModelTable
-          entries={shown}
-          isGrouped={query.sort === 'name'}
-          compared={compared}
-          toggleCompared={toggleCompared}
+        <DataTable
+          class="data-table model-table"
+          caption="Models and their prices in US dollars per million tokens"
+          columns={columns}
+          rows={shown.map((entry) => ({
+            entry,
+            isCompared: compared.includes(entry.id),
+            isFull: compared.length >= comparedMax && !compared.includes(entry.id),
+            toggleCompared: () => toggleCompared(entry.id),
+          }))}
+          keyOf={({ entry }) => entry.id}
+          groupOf={({ entry }) => (query.sort === 'name' ? creatorOf(entry) : '')}
+          isDim={({ entry }) => !entry.callable}
         />
       ) : (
         <p class="empty">
@@ -112,147 +122,71 @@ function toggled(compared: readonly string[], id: string): readonly string[] {
   return compared.length < comparedMax ? [...compared, id] : compared
 }
 
-const headings: readonly { readonly label: string; readonly kind?: string }[] = [
-  { label: 'Model' },
-  { label: 'Input', kind: 'price' },
-  { label: 'Cached', kind: 'price' },
-  { label: 'Output', kind: 'price' },
-  { label: 'Context', kind: 'count' },
-  { label: 'Max output', kind: 'count' },
-  { label: 'Capabilities' },
-  { label: 'Status' },
-  { label: 'Latency (p50)', kind: 'figure' },
-  { label: 'Throughput', kind: 'figure' },
-]
-
-interface ModelTableProps {
-  readonly entries: readonly CatalogEntry[]
-  /** By creator, each with a heading. */
-  readonly isGrouped: boolean
-  readonly compared: readonly string[]
-  toggleCompared(id: string): void
-}
-
-function ModelTable({ entries, isGrouped, compared, toggleCompared }: ModelTableProps) {
-  const groups = isGrouped ? [...Map.groupBy(entries, creatorOf)] : [['', entries] as const]
-  return (
-    <table class="model-table">
-      <caption class="visually-hidden">Models and their prices in US dollars per million tokens</caption>
-      <thead>
-        <tr>
-          <th scope="col" class="compare-cell">
-            <span class="visually-hidden">Compare</span>
-          </th>
-          {headings.map(({ label, kind }) => (
-            <th key={label} scope="col" class={kind}>
-              {label}
-            </th>
-          ))}
-        </tr>
-      </thead>
-      {groups.map(([creator, group]) => (
-        <tbody key={creator}>
-          {creator !== '' && (
-            <tr class="creator">
-              <th scope="rowgroup" colSpan={headings.length + 1}>
-                {creator}
-              </th>
-            </tr>
-          )}
-          {group.map((entry) => (
-            <ModelRow
-              key={entry.id}
-              entry={entry}
-              isCompared={compared.includes(entry.id)}
-              isFull={compared.length >= comparedMax && !compared.includes(entry.id)}
-              toggleCompared={toggleCompared}
-            />
-          ))}
-        </tbody>
-      ))}
-    </table>
-  )
-}
-
-interface ModelRowProps {
+interface Row {
   readonly entry: CatalogEntry
   readonly isCompared: boolean
   /** The comparison is full without this model. */
   readonly isFull: boolean
-  toggleCompared(id: string): void
+  toggleCompared(): void
 }
 
-/** On a phone the row is a card with each column's label above its value. */
-function ModelRow({ entry, isCompared, isFull, toggleCompared }: ModelRowProps) {
-  const { id, name, routes } = entry
-  const cachedAsInput = entry.price !== null && entry.price !== 'free' && entry.price.cache_read === entry.price.input
-  return (
-    <tr class={entry.callable ? undefined : 'dim'} data-model={id}>
-      <td class="compare-cell">
-        <input
-          type="checkbox"
-          form="compare"
-          name="m"
-          value={id}
-          aria-label={`Compare ${id}`}
-          checked={isCompared}
-          disabled={isFull}
-          onChange={() => toggleCompared(id)}
-        />
-      </td>
-      <th scope="row" class="model">
-        {isOwnKeyOnly(entry) ? (
-          // It has no page, because it is not in the public catalog.
-          <span class="model-link">{name}</span>
-        ) : (
-          <a class="model-link" href={modelPath(id)}>
-            {name}
-          </a>
-        )}
-        <Badges entry={entry} />
-        <span class="id">
-          <code>{id}</code>
-          <CopyButton text={id} what={`id ${id}`} />
-        </span>
-      </th>
-      <td class="price" data-label="Input">
-        <ModelPrice entry={entry} kind="input" />
-      </td>
-      <td class={`price${cachedAsInput ? ' same' : ''}`} data-label="Cached input">
-        <ModelPrice entry={entry} kind="cache_read" />
-      </td>
-      <td class="price" data-label="Output">
-        <ModelPrice entry={entry} kind="output" />
-      </td>
-      <TokenCount label="Context" tokens={entry.context_tokens} />
-      <TokenCount label="Max output" tokens={entry.max_output_tokens} />
-      <td class="capabilities" data-label="Capabilities">
-        <Capabilities tags={entry.tags} />
-      </td>
-      <td class="health" data-label="Status">
+const columns: readonly Column<Row>[] = [
+  { label: 'Model', show: (row) => <ModelCell {...row} /> },
+  { label: 'Input', isNumber: true, show: ({ entry }) => <ModelPrice entry={entry} kind="input" /> },
+  { label: 'Cached input', isNumber: true, show: ({ entry }) => <ModelPrice entry={entry} kind="cache_read" /> },
+  { label: 'Output', isNumber: true, show: ({ entry }) => <ModelPrice entry={entry} kind="output" /> },
+  { label: 'Context', isNumber: true, show: ({ entry }) => <TokenCount tokens={entry.context_tokens} /> },
+  { label: 'Max output', isNumber: true, show: ({ entry }) => <TokenCount tokens={entry.max_output_tokens} /> },
+  { label: 'Capabilities', show: ({ entry }) => <Capabilities tags={entry.tags} /> },
+  {
+    label: 'Status',
+    show: ({ entry }) => (
+      <>
         <Status {...modelStatus(entry)} />
-        <small>{routes.length === 1 ? routes[0]?.provider : `${routes.length} routes`}</small>
-      </td>
-      <td class="figure" data-label="Latency (p50)">
-        <Measured figures={busiestFigures(routes, 'first_event_ms')} unit="time" isSandbox={isSandbox(entry)} />
-      </td>
-      <td class="figure" data-label="Throughput">
-        <Measured figures={busiestFigures(routes, 'tokens_per_second')} unit="tokens" isSandbox={isSandbox(entry)} />
-      </td>
-    </tr>
+        <small class="row-note">
+          {entry.routes.length === 1 ? entry.routes[0]?.provider : `${entry.routes.length} routes`}
+        </small>
+      </>
+    ),
+  },
+  { label: 'Latency (p50)', isNumber: true, show: ({ entry }) => <Busiest entry={entry} kind="first_event_ms" /> },
+  { label: 'Throughput', isNumber: true, show: ({ entry }) => <Busiest entry={entry} kind="tokens_per_second" /> },
+]
+
+function ModelCell({ entry, isCompared, isFull, toggleCompared }: Row) {
+  const { id, name } = entry
+  return (
+    <>
+      <input
+        type="checkbox"
+        form="compare"
+        name="m"
+        value={id}
+        aria-label={`Compare ${id}`}
+        checked={isCompared}
+        disabled={isFull}
+        onChange={toggleCompared}
+      />
+      {isOwnKeyOnly(entry) ? (
+        // It has no page, because it is not in the public catalog.
+        <span class="model-link">{name}</span>
+      ) : (
+        <a class="model-link" href={modelPath(id)}>
+          {name}
+        </a>
+      )}
+      <Badges entry={entry} />
+      <span class="id">
+        <code>{id}</code>
+        <CopyButton text={id} what={`id ${id}`} />
+      </span>
+    </>
   )
 }
 
-function TokenCount({ label, tokens }: { readonly label: string; readonly tokens: number | null }) {
-  return (
-    <td class="count" data-label={label}>
-      {tokens === null ? (
-        <span class="muted">unknown</span>
-      ) : (
-        <span title={`${exactCount(tokens)} tokens`}>{shortCount(tokens)}</span>
-      )}
-    </td>
-  )
+function TokenCount({ tokens }: { readonly tokens: number | null }) {
+  if (tokens === null) return <span class="muted">unknown</span>
+  return <span title={`${exactCount(tokens)} tokens`}>{shortCount(tokens)}</span>
 }
 
 interface CompareBarProps {
@@ -275,9 +209,9 @@ function CompareBar({ compared, hidden, onClear }: CompareBarProps) {
           : `${compared.length} of ${comparedMax} selected`}
       </span>
       {compared.length > 0 && (
-        <button type="button" class="button quiet" onClick={onClear}>
+        <Button look="quiet" onClick={onClear}>
           Clear
-        </button>
+        </Button>
       )}
       <button type="submit" class="button">
         Compare
@@ -315,13 +249,13 @@ function leavesSearch({ key, target }: KeyboardEvent): boolean {
 /** Whether the key is a shortcut. */
 function handleKey(key: string, toggleCompared: (id: string) => void): boolean {
   if (key === '/') return focusOn(document.getElementById('q'))
-  if (key === 'ArrowDown') return focusNextRow('.model-table .model-link', '[data-model]', 1)
-  if (key === 'ArrowUp') return focusNextRow('.model-table .model-link', '[data-model]', -1)
+  if (key === 'ArrowDown') return focusNextRow('.model-link', '[data-row]', 1)
+  if (key === 'ArrowUp') return focusNextRow('.model-link', '[data-row]', -1)
   if (key === '?') return openShortcuts()
-  const row = document.activeElement?.closest<HTMLElement>('[data-model]')
+  const row = document.activeElement?.closest<HTMLElement>('[data-row]')
   if (!row) return false
   if (key === 'c') row.querySelector<HTMLElement>('[data-copy]')?.click()
-  else if (key === 'x') toggleCompared(row.dataset.model ?? '')
+  else if (key === 'x') toggleCompared(row.dataset.row ?? '')
   else return false
   return true
 }

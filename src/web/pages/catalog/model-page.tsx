@@ -1,15 +1,18 @@
 /** @jsxImportSource preact */
 // One model: its facts, price, routes, code that calls it, and price history.
 
+import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
+import type { WholeBucket } from '../../../kernel/usage.ts'
 import type { CatalogEntry, CatalogRoute, DatedPrice } from '../../catalog/entry.ts'
 import { exactCount } from '../../catalog/format.ts'
 import { creatorOf } from '../../catalog/query.ts'
 import type { Snippet } from '../../catalog/snippets.ts'
-import { modelStatus, orderRoutes, routeStatus } from '../../catalog/status.ts'
+import { modelStatus, type OrderedRoute, orderRoutes, routeStatus } from '../../catalog/status.ts'
 import type { ModelData } from '../../page-data.ts'
-import { CopyButton, LiveStatus, Status } from '../components.tsx'
+import { CodeBlock, CopyButton, Facts, LiveStatus, Status } from '../components.tsx'
 import { useLiveCatalog, usePriceHistory } from '../live-catalog.ts'
+import { type Column, DataTable } from '../table.tsx'
 import { Badges, Capabilities, Measured } from './model-parts.tsx'
 import { Calculator, PriceCard } from './price-card.tsx'
 
@@ -41,98 +44,83 @@ export function ModelPage({ entry: initial, state, sample, snippets, history: in
             This model was just removed from the catalog.
           </p>
         )}
-        <Facts entry={entry} />
+        <Facts class="facts-grid" facts={factsOf(entry)} />
       </header>
-      <section aria-labelledby="pricing">
-        <h2 id="pricing">Pricing</h2>
+      <Part title="Pricing">
         <div class="price-columns">
           <PriceCard entry={entry} current={history.find(({ version }) => version === entry.price_version)} />
           <Calculator entry={entry} sample={sample} />
         </div>
-      </section>
-      <section aria-labelledby="routes">
-        <h2 id="routes">Routes, in the order they are tried now</h2>
+      </Part>
+      <Part title="Routes, in the order they are tried now">
         <RouteTable routes={entry.routes} />
-      </section>
-      <section aria-labelledby="call">
-        <h2 id="call">Use this model</h2>
+      </Part>
+      <Part title="Use this model">
         <CodeTabs snippets={snippets} />
-      </section>
-      <section aria-labelledby="history">
-        <h2 id="history">Price history</h2>
+      </Part>
+      <Part title="Price history">
         <PriceHistory history={history} />
-      </section>
+      </Part>
     </article>
   )
 }
 
-function Facts({ entry }: { readonly entry: CatalogEntry }) {
-  const tokens = (count: number | null) => (count === null ? 'unknown' : `${exactCount(count)} tokens`)
-  const facts = [
-    ['Context', tokens(entry.context_tokens)],
-    ['Max output', tokens(entry.max_output_tokens)],
-    ['Creator', entry.owned_by],
-    ['Released', entry.released ?? 'unknown'],
-    ['Capabilities', <Capabilities key="capabilities" tags={entry.tags} />],
-  ] as const
+function Part({ title, children }: { readonly title: string; readonly children: ComponentChildren }) {
   return (
-    <dl class="facts">
-      {facts.map(([label, value]) => (
-        <div key={label}>
-          <dt>{label}</dt>
-          <dd>{value}</dd>
-        </div>
-      ))}
-    </dl>
+    <section class="stack" aria-label={title}>
+      <h2>{title}</h2>
+      {children}
+    </section>
   )
 }
+
+function factsOf({ context_tokens, max_output_tokens, owned_by, released, tags }: CatalogEntry) {
+  const tokens = (count: number | null) => (count === null ? 'unknown' : `${exactCount(count)} tokens`)
+  return [
+    ['Context', tokens(context_tokens)],
+    ['Max output', tokens(max_output_tokens)],
+    ['Creator', owned_by],
+    ['Released', released ?? 'unknown'],
+    ['Capabilities', <Capabilities key="capabilities" tags={tags} />],
+  ] as const
+}
+
+const routeColumns: readonly Column<OrderedRoute>[] = [
+  {
+    label: 'Provider',
+    show: ({ route }) => (
+      <>
+        {route.provider}
+        <code class="row-note">{route.upstream_model}</code>
+      </>
+    ),
+  },
+  { label: 'Order', show: ({ place }) => place ?? 'skip' },
+  { label: 'Status', show: ({ route }) => <Status {...routeStatus(route)} /> },
+  {
+    label: 'Latency (p50)',
+    isNumber: true,
+    show: ({ route }) => <Measured figures={route.first_event_ms} unit="time" isSandbox={route.rehearsal} />,
+  },
+  {
+    label: 'Throughput',
+    isNumber: true,
+    show: ({ route }) => <Measured figures={route.tokens_per_second} unit="tokens" isSandbox={route.rehearsal} />,
+  },
+  { label: 'Reason', show: ({ why }) => why },
+]
 
 function RouteTable({ routes }: { readonly routes: readonly CatalogRoute[] }) {
   if (routes.length === 0) return <p class="empty">No provider that serves this model is enabled.</p>
   return (
     <>
-      <table class="detail-table routes">
-        <caption class="visually-hidden">Routes</caption>
-        <thead>
-          <tr>
-            <th scope="col">Order</th>
-            <th scope="col">Provider</th>
-            <th scope="col">Status</th>
-            <th scope="col" class="figure">
-              Latency (p50)
-            </th>
-            <th scope="col" class="figure">
-              Throughput
-            </th>
-            <th scope="col">Reason</th>
-          </tr>
-        </thead>
-        <tbody>
-          {orderRoutes(routes).map(({ route, place, why }) => (
-            <tr key={`${route.provider} ${route.upstream_model}`} class={place === undefined ? 'dim' : undefined}>
-              <td class="place" data-label="Order">
-                {place ?? 'skip'}
-              </td>
-              <th scope="row">
-                {route.provider}
-                <code class="upstream">{route.upstream_model}</code>
-              </th>
-              <td data-label="Status">
-                <Status {...routeStatus(route)} />
-              </td>
-              <td class="figure" data-label="Latency (p50)">
-                <Measured figures={route.first_event_ms} unit="time" isSandbox={route.rehearsal} />
-              </td>
-              <td class="figure" data-label="Throughput">
-                <Measured figures={route.tokens_per_second} unit="tokens" isSandbox={route.rehearsal} />
-              </td>
-              <td class="why" data-label="Reason">
-                {why}
-              </td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
+      <DataTable
+        caption="Routes"
+        columns={routeColumns}
+        rows={orderRoutes(routes)}
+        keyOf={({ route }) => `${route.provider} ${route.upstream_model}`}
+        isDim={({ place }) => place === undefined}
+      />
       <p class="hint">
         A failed attempt automatically moves on to the next route. Latency is the time to the first token; figures are
         medians of this gateway’s traffic in the last hour. The sandbox is not measured.
@@ -187,13 +175,7 @@ function CodeTabs({ snippets }: { readonly snippets: readonly Snippet[] }) {
               <CopyButton text={snippet.install} what="install command" />
             </p>
           )}
-          <div class="code-block">
-            {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, and the keyboard must be able to */}
-            <pre tabIndex={0}>
-              <code>{snippet.code}</code>
-            </pre>
-            <CopyButton text={snippet.code} what={`code for ${snippet.client}`} label="Copy" />
-          </div>
+          <CodeBlock code={snippet.code} what={`code for ${snippet.client}`} />
           <p class="hint">
             Set <code>TOLLGATE_KEY</code> to your API key. For tools, images, errors and more see{' '}
             <code>docs/recipes/{snippet.recipe}</code>
@@ -204,67 +186,43 @@ function CodeTabs({ snippets }: { readonly snippets: readonly Snippet[] }) {
   )
 }
 
+const amountColumn = (label: string, kind: WholeBucket): Column<DatedPrice> => ({
+  label,
+  isNumber: true,
+  show: ({ price }) => (price === null ? 'none' : price === 'free' ? 'free' : `$${price[kind]}`),
+})
+
+const historyColumns: readonly Column<DatedPrice>[] = [
+  { label: 'Since', show: ({ effective_from: at }) => <time dateTime={at}>{utcText(at)}</time> },
+  amountColumn('Input', 'input'),
+  amountColumn('Cached input', 'cache_read'),
+  amountColumn('Output', 'output'),
+  { label: 'Other prices', show: otherPrices },
+  { label: 'Set by', show: ({ source }) => source },
+  { label: 'Version', show: ({ version }) => <code>{version}</code> },
+]
+
+function otherPrices({ price }: DatedPrice): string {
+  if (price === null || price === 'free') return '–'
+  const tiers = Object.keys(price.over ?? {}).map((tokens) => `over ${exactCount(Number(tokens))} input tokens`)
+  return [...tiers, ...(price.audio_input === undefined ? [] : [`audio $${price.audio_input}`])].join(', ') || '–'
+}
+
 function PriceHistory({ history }: { readonly history: readonly DatedPrice[] }) {
   if (history.length === 0) return <p class="empty">No price yet.</p>
   return (
     <>
-      <table class="detail-table history">
-        <caption class="visually-hidden">Prices in US dollars per million tokens, newest first</caption>
-        <thead>
-          <tr>
-            <th scope="col">Since</th>
-            {amountColumns.map(({ label }) => (
-              <th key={label} scope="col" class="figure">
-                {label}
-              </th>
-            ))}
-            <th scope="col">Set by</th>
-            <th scope="col">Version</th>
-          </tr>
-        </thead>
-        <tbody>
-          {history.map((dated, at) => (
-            <HistoryRow key={dated.version} dated={dated} isFirst={at === history.length - 1} />
-          ))}
-        </tbody>
-      </table>
-      <p class="hint">A price applies until the next one. Running requests keep the price they started with.</p>
+      <DataTable
+        caption="Prices in US dollars per million tokens, newest first"
+        columns={historyColumns}
+        rows={history}
+        keyOf={({ version }) => version}
+      />
+      <p class="hint">
+        A price applies until the next one. Running requests keep the price they started with. The oldest one counts
+        from when this gateway first saw it.
+      </p>
     </>
-  )
-}
-
-const amountColumns = [
-  { label: 'Input', kind: 'input' },
-  { label: 'Cached', kind: 'cache_read' },
-  { label: 'Output', kind: 'output' },
-] as const
-
-function HistoryRow({ dated, isFirst }: { readonly dated: DatedPrice; readonly isFirst: boolean }) {
-  const { price, source, effective_from: since, version } = dated
-  const amounts = price === 'free' ? null : price
-  const tiers = Object.keys(amounts?.over ?? {})
-  return (
-    <tr>
-      <th scope="row">
-        <time dateTime={since}>{utcText(since)}</time>
-        {isFirst && <small class="muted"> first seen</small>}
-      </th>
-      {amountColumns.map(({ label, kind }) => (
-        <td key={label} class="figure" data-label={label}>
-          {amounts ? `$${amounts[kind]}` : (price ?? 'none')}
-        </td>
-      ))}
-      <td data-label="Set by">
-        {source}
-        {tiers.length > 0 && (
-          <small> other prices over {tiers.map((each) => exactCount(Number(each))).join(', ')} input tokens</small>
-        )}
-        {amounts?.audio_input !== undefined && <small> audio ${amounts.audio_input}</small>}
-      </td>
-      <td data-label="Version">
-        <code>{version}</code>
-      </td>
-    </tr>
   )
 }
 

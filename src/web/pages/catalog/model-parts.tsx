@@ -5,7 +5,7 @@ import { useEffect, useRef, useState } from 'preact/hooks'
 import type { WholeBucket } from '../../../kernel/usage.ts'
 import { type CatalogEntry, type Figures, isSandbox } from '../../catalog/entry.ts'
 import { shortMs } from '../../catalog/format.ts'
-import { hasEnoughSamples, missingFigureText, spanText } from '../../catalog/status.ts'
+import { busiestFigures, hasEnoughSamples, missingFigureText, spanText } from '../../catalog/status.ts'
 import { isOwnKeyOnly } from '../../catalog/usable-models.ts'
 
 export function Badges({ entry }: { readonly entry: CatalogEntry }) {
@@ -68,6 +68,17 @@ export function Money({ amount }: { readonly amount: string }) {
 export function ModelPrice({ entry, kind }: { readonly entry: CatalogEntry; readonly kind: WholeBucket }) {
   const { price } = entry
   return <Money amount={price === null ? '–' : price === 'free' ? 'free' : price[kind]} />
+}
+
+export interface BusiestProps {
+  readonly entry: CatalogEntry
+  readonly kind: 'first_event_ms' | 'tokens_per_second'
+}
+
+/** The measurement of the route with the most traffic. */
+export function Busiest({ entry, kind }: BusiestProps) {
+  const unit = kind === 'first_event_ms' ? 'time' : 'tokens'
+  return <Measured figures={busiestFigures(entry.routes, kind)} unit={unit} isSandbox={isSandbox(entry)} />
 }
 
 export interface MeasuredProps {

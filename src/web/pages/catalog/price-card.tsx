@@ -1,9 +1,9 @@
 /** @jsxImportSource preact */
 // The price of a model, exactly as it is billed, and a calculator that uses the billing code.
 
-import type { ComponentChildren, TargetedSubmitEvent } from 'preact'
+import type { TargetedSubmitEvent } from 'preact'
 import { useState } from 'preact/hooks'
-import { chargeLines, type Price, priceUsage, type ShownPrice, type ShownRow } from '../../../catalog/price.ts'
+import { chargeLines, type Price, priceUsage, type ShownPrice } from '../../../catalog/price.ts'
 import { formatPico, formatPrice, type Nano } from '../../../kernel/money.ts'
 import { buckets, factorNames, factors, tokenBuckets, unitBuckets } from '../../../kernel/usage.ts'
 import type { CatalogEntry, DatedPrice } from '../../catalog/entry.ts'
@@ -17,6 +17,8 @@ import {
   usageOf,
   wrongSampleFields,
 } from '../../catalog/sample-cost.ts'
+import { Facts } from '../components.tsx'
+import { DataTable } from '../table.tsx'
 import { Money } from './model-parts.tsx'
 
 export interface PriceCardProps {
@@ -38,84 +40,65 @@ export function PriceCard({ entry, current }: PriceCardProps) {
       )}
       {price === 'free' && <p class="price-card-note">Free: no kind of token is charged.</p>}
       {price !== null && price !== 'free' && <PriceRows price={price} />}
-      <dl class="price-card-foot">
-        <FootLine label="Set by">{current?.source ?? entry.price_source ?? entry.source}</FootLine>
-        {entry.price_version && <FootLine label="Version">{entry.price_version}</FootLine>}
-        {current && <FootLine label="Since">{current.effective_from.slice(0, 10)}</FootLine>}
-      </dl>
+      <Facts
+        class="price-card-foot"
+        facts={[
+          ['Set by', current?.source ?? entry.price_source ?? entry.source],
+          ...(entry.price_version === null ? [] : [['Version', entry.price_version] as const]),
+          ...(current ? [['Since', current.effective_from.slice(0, 10)] as const] : []),
+        ]}
+      />
     </div>
   )
 }
 
-function FootLine({ label, children }: { readonly label: string; readonly children: ComponentChildren }) {
-  return (
-    <div>
-      <dt>{label}</dt>
-      <dd>{children}</dd>
-    </div>
-  )
+interface PriceLine {
+  readonly label: string
+  /** One for each tier. */
+  readonly amounts: readonly string[]
 }
 
+/** Prices by kind, with a column for every tier of long requests. */
 function PriceRows({ price }: { readonly price: Exclude<ShownPrice, 'free'> }) {
   const tiers = Object.entries(price.over ?? {}).sort(([a], [b]) => Number(a) - Number(b))
   const rows = [price, ...tiers.map(([, row]) => row)]
-  const shown = tokenBuckets.filter(({ bucket }) => rows.some((row) => row[bucket] !== undefined))
+  const same = (amount: string) => rows.map(() => amount)
+  const lines: readonly PriceLine[] = [
+    ...tokenBuckets
+      .filter(({ bucket }) => rows.some((row) => row[bucket] !== undefined))
+      // A part without its own price in a row costs as much as the whole.
+      .map(({ bucket, partOf = 'input', label }) => ({
+        label,
+        amounts: rows.map((row) => row[bucket] ?? row[partOf]),
+      })),
+    ...unitBuckets.flatMap(({ bucket, label }) =>
+      price[bucket] === undefined ? [] : { label: `${label}, per 1,000`, amounts: same(price[bucket]) },
+    ),
+    ...factorNames.flatMap((name) =>
+      price[name] === undefined ? [] : { label: factors[name].label, amounts: same(`× ${price[name]}`) },
+    ),
+  ]
+  const heads = ['Price', ...tiers.map(([tokens]) => `over ${exactCount(Number(tokens))} in`)]
   return (
-    <table class="rows">
-      <caption class="visually-hidden">Prices by kind of token</caption>
-      <thead class={tiers.length === 0 ? 'visually-hidden' : undefined}>
-        <tr>
-          <th scope="col">Kind</th>
-          <th scope="col" class="price">
-            Price
-          </th>
-          {tiers.map(([tokens]) => (
-            <th key={tokens} scope="col" class="price">
-              over {exactCount(Number(tokens))} in
-            </th>
-          ))}
-        </tr>
-      </thead>
-      <tbody>
-        {shown.map((info) => (
-          <PriceRow key={info.bucket} label={info.label} amounts={rows.map((row) => amountOf(row, info))} />
-        ))}
-        {unitBuckets
-          .filter(({ bucket }) => price[bucket] !== undefined)
-          .map(({ bucket, label }) => (
-            <PriceRow key={bucket} label={`${label}, per 1,000`} amounts={rows.map(() => price[bucket] ?? '')} />
-          ))}
-        {factorNames
-          .filter((name) => price[name] !== undefined)
-          .map((name) => (
-            <tr key={name}>
-              <th scope="row">{factors[name].label}</th>
-              <td class="price" colSpan={1 + tiers.length}>
-                × {price[name]}
-              </td>
-            </tr>
-          ))}
-      </tbody>
-    </table>
+    <DataTable
+      class="rows"
+      caption="Prices by kind of token"
+      columns={[
+        { label: 'Kind', show: ({ label }: PriceLine) => label },
+        ...heads.map((label, at) => ({
+          label,
+          isNumber: true,
+          show: ({ amounts }: PriceLine) => amountOf(amounts[at] ?? ''),
+        })),
+      ]}
+      rows={lines}
+      keyOf={({ label }) => label}
+    />
   )
 }
 
-function PriceRow({ label, amounts }: { readonly label: string; readonly amounts: readonly string[] }) {
-  return (
-    <tr>
-      <th scope="row">{label}</th>
-      {amounts.map((amount, at) => (
-        <td key={at} class="price">
-          <Money amount={amount} />
-        </td>
-      ))}
-    </tr>
-  )
-}
-
-/** A part without its own price in a row costs as much as the whole. */
-function amountOf(row: ShownRow, { bucket, partOf }: (typeof tokenBuckets)[number]): string {
-  return row[bucket] ?? row[partOf ?? 'input']
+function amountOf(text: string) {
+  return text.startsWith('×') ? text : <Money amount={text} />
 }
 
 const fieldLabels: Readonly<Record<SampleField, string>> = {
@@ -219,7 +202,7 @@ function Receipt({ price, sample }: { readonly price: Price; readonly sample: Sa
           </dd>
         </div>
       </dl>
-      <p class="hint">Each request is rounded up once, to a billionth of a dollar.</p>
+      <p class="hint">Reasoning is billed as output. Each request is rounded up once, to a billionth of a dollar.</p>
     </div>
   )
 }

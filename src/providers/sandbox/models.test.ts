@@ -1,6 +1,10 @@
 import { describe, expect, test } from 'bun:test'
 import { ask, createTransport, type Path, readJson, say } from '../../../test/parts/ask-sandbox.ts'
 import { type Gist, gistOfChat, gistOfMessage } from '../../../test/parts/reply-gist.ts'
+import { sandboxModels } from '../../catalog/data/sandbox.ts'
+import { modelEntrySchema, modelFromEntry } from '../../catalog/entry.ts'
+import { priceUsage } from '../../catalog/price.ts'
+import { createModels, createPrefixCache, outputTokensMax, signThinking } from './models.ts'
 
 /** Each dialect's word for the same ending. */
 const words = {
@@ -231,4 +235,92 @@ describe('cache writes by duration', () => {
     expect(usage.cache_creation).toEqual({ ephemeral_1h_input_tokens: 7, ephemeral_5m_input_tokens: 6 })
     expect([usage.cache_creation_input_tokens, usage.input_tokens]).toEqual([13, 2])
   })
+})
+
+test('the prefix cache forgets the least recently used prefix', () => {
+  const lookUp = createPrefixCache(2)
+  const about = (topic: string) =>
+    lookUp([
+      { from: 'system', turn: -1, text: `about ${topic}`, tokens: 6, mark: undefined },
+      { from: 'user', turn: 0, text: 'tell me', tokens: 6, mark: undefined },
+    ])
+  const written = { read: 0, writtenShort: 6, writtenLong: 0 }
+  const read = { read: 6, writtenShort: 0, writtenLong: 0 }
+  expect([about('a'), about('b'), about('a'), about('c'), about('a'), about('b')]).toEqual([
+    ...[written, written, read, written, read, written],
+  ])
+})
+
+describe('signed thinking', () => {
+  const path = '/v1/messages'
+  const replay = (thinking: object) => ({
+    ...say(path, 'think', ''),
+    messages: [
+      { role: 'user', content: 'why' },
+      { role: 'assistant', content: [thinking, { type: 'text', text: 'because' }] },
+      { role: 'user', content: 'and then' },
+    ],
+  })
+
+  async function thoughtOf(more: object = {}) {
+    const json = await readJson(await ask(createTransport(), path, say(path, 'think', 'why', more)))
+    return json.content[0]
+  }
+
+  test('comes back unchanged and is accepted', async () => {
+    const response = await ask(createTransport(), path, replay(await thoughtOf()))
+    expect(response.status).toBe(200)
+  })
+
+  test.each(['altered', 'missing'])('a signature that is %s is refused in the words of Anthropic', async (how) => {
+    const { signature, ...thought } = await thoughtOf()
+    const block = how === 'missing' ? thought : { ...thought, thinking: `${thought.thinking} or not`, signature }
+    const response = await ask(createTransport(), path, replay(block))
+    const json = await readJson(response)
+    expect(response.status).toBe(400)
+    expect(json.error.type).toBe('invalid_request_error')
+    expect(json.error.message).toBe('messages.1.content.0: Invalid `signature` in `thinking` block')
+  })
+
+  test('has a signature without text where the text is not wanted', async () => {
+    const thought = await thoughtOf({ thinking: { type: 'adaptive', display: 'omitted' } })
+    expect(thought).toEqual({ type: 'thinking', thinking: '', signature: signThinking('') })
+    expect((await ask(createTransport(), path, replay(thought))).status).toBe(200)
+  })
+
+  test('is `sandbox.` and an HMAC of 32 bytes', () => {
+    expect(signThinking('a')).toMatch(/^sandbox\.[A-Za-z0-9_-]{43}$/)
+    expect(signThinking('a')).not.toBe(signThinking('b'))
+  })
+})
+
+test('every route of the catalog has a behaviour, and every behaviour a route', () => {
+  const routed = sandboxModels.flatMap((model) => model.routes.map((route) => route.model))
+  expect(routed.toSorted()).toEqual([...createModels().keys()].toSorted())
+})
+
+test('the nine models are entries as the configuration file would take them', () => {
+  for (const model of sandboxModels) expect(modelEntrySchema.parse(model)).toEqual(model)
+  expect(sandboxModels.map((model) => model.id)).toEqual([
+    'sandbox/echo',
+    'sandbox/tools',
+    'sandbox/think',
+    'sandbox/cache',
+    'sandbox/slow',
+    'sandbox/flaky',
+    'sandbox/throttled',
+    'sandbox/down',
+    'sandbox/breaks-off',
+  ])
+})
+
+test('the first call costs 28,000 nano-dollars: 12 × $1.00/M + 8 × $2.00/M', () => {
+  const [echo] = sandboxModels.map((model) => modelFromEntry(model, 'built in'))
+  const buckets = { inputTokens: 12, cacheReadTokens: 0, cacheWriteTokens: 0, cacheWriteLongTokens: 0 }
+  const usage = { ...buckets, outputTokens: 8, source: 'reported' } as const
+  expect(echo?.price && String(priceUsage(echo.price, usage))).toBe('28000')
+})
+
+test('a model writes no more than its entry says', () => {
+  for (const model of sandboxModels) expect(model.max_output_tokens).toBe(outputTokensMax)
 })

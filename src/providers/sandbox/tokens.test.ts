@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { countTokens, splitFragments, splitWords, takeTokens } from './token-count.ts'
+import { countTokens, splitFragments, splitWords, takeTokens } from './tokens.ts'
 
 describe('counting tokens', () => {
   test.each([

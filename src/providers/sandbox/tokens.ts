@@ -1,13 +1,13 @@
-// The sandbox's own tokens: a rule simple enough to work out by hand, the same on both surfaces. docs/sandbox.md tells
-// it to users, whose tests may depend on it; changing it changes their bills.
+// The sandbox's token count: a rule that can be applied by hand, the same on both surfaces. It is documented in
+// docs/sandbox.md, and users' tests may depend on it.
 
 // A run of up to 12 letters, marks and digits, or a run of up to 4 other visible characters. Whitespace is free.
 const tokenPattern = /[\p{L}\p{M}\p{N}]{1,12}|[^\s\p{L}\p{M}\p{N}]{1,4}/gu
 
-/** Every turn, offered tool and tool result costs this much beside its text. */
+/** Added to the text of every turn, offered tool and tool result. */
 export const overheadTokens = 4
 
-/** An image, a sound or a document, whatever its size. */
+/** An image, audio clip or document of any size. */
 export const mediaTokens = 256
 
 export function countTokens(text: string): number {

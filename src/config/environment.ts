@@ -1,0 +1,309 @@
+// The variables of the environment: which exist, what they say, and references to them (`${VARIABLE}`, `file:/path`) in the
+// configuration file. They take precedence over the file and pass the same checks. Messages name variables, never values.
+
+import { resolve } from 'node:path'
+import { type FailpointPlan, failpointNames, parseFailpoints } from '../kernel/failpoint.ts'
+import { Secret } from '../kernel/secret.ts'
+import { type ConfigFault, checkSchema, suggestion } from './document.ts'
+import { type ServerSection, serverSchema } from './schema.ts'
+
+export type Environment = Readonly<Record<string, string | undefined>>
+
+export interface ReferenceContext {
+  readonly env: Environment
+  /** Base of relative `file:` paths. */
+  readonly folder: string
+  readonly readFile: (path: string) => string
+}
+
+const wholeReference = /^\$\{([A-Za-z_][A-Za-z0-9_]*)\}$/
+const innerReference = /\$\{([^}]*)\}/g
+const variableName = /^[A-Za-z_][A-Za-z0-9_]*$/
+
+/** An empty variable counts as not set, as in an env file with an empty value. */
+export function variable(env: Environment, name: string): string | undefined {
+  const value = env[name]?.trim()
+  return value === '' ? undefined : value
+}
+
+export interface ReferenceFault {
+  readonly fault: string
+  /** The reference is right, but this process cannot see what it names. */
+  readonly isMissingHere?: true
+}
+
+export function resolveSecret(text: string, context: ReferenceContext): Secret | ReferenceFault {
+  const found = secretText(text, context)
+  if (typeof found !== 'string') return found
+  return travelsInHeader(found) ? new Secret(found) : { fault: 'has characters that cannot be sent in a header' }
+}
+
+/** Visible ASCII: anything else is a copying mistake that would only fail at the first call. */
+export function travelsInHeader(credential: string): boolean {
+  return /^[\x21-\x7e]+$/.test(credential)
+}
+
+function secretText(text: string, { env, folder, readFile }: ReferenceContext): string | ReferenceFault {
+  const name = wholeReference.exec(text)?.[1]
+  if (name !== undefined) return variable(env, name) ?? missingVariable(name)
+  if (text.includes('${')) return { fault: `expected \${VARIABLE} to stand alone, with nothing before or after it` }
+  if (!text.startsWith('file:')) return text
+  try {
+    const content = readFile(resolve(folder, text.slice('file:'.length))).trim()
+    return content === '' ? { fault: 'the file it names is empty' } : content
+  } catch (error) {
+    return { fault: `the file it names cannot be read (${errorCode(error)})`, isMissingHere: true }
+  }
+}
+
+function missingVariable(name: string): ReferenceFault {
+  return { fault: `the variable ${name} is not set`, isMissingHere: true }
+}
+
+/** Replaces every `${VARIABLE}` of a text. */
+export function interpolate(text: string, env: Environment): { readonly text: string } | ReferenceFault {
+  const faults: ReferenceFault[] = []
+  const malformed = { fault: `expected the name of a variable between \${ and }` }
+  const replaced = text.replace(innerReference, (_, name: string) => {
+    if (!variableName.test(name)) faults.push(malformed)
+    else if (variable(env, name) === undefined) faults.push(missingVariable(name))
+    return variable(env, name) ?? ''
+  })
+  if (/\$\{[^}]*$/.test(text)) faults.push(malformed)
+  const [fault] = faults
+  return fault === undefined ? { text: replaced } : fault
+}
+
+/** The variables that a text refers to, set or not. */
+export function referencedVariables(text: string): string[] {
+  return [...text.matchAll(innerReference)].flatMap(([, name]) => (name === undefined ? [] : [name]))
+}
+
+/** `ENOENT` and the like, because a message could quote the file. */
+export function errorCode(error: unknown): string {
+  return error instanceof Error && 'code' in error ? String(error.code) : 'unreadable'
+}
+
+/** Variables that also have a name in the file's `server` section. */
+export const serverVariables = {
+  host: 'TOLLGATE_HOST',
+  port: 'TOLLGATE_PORT',
+  data: 'TOLLGATE_DATA',
+  log: 'TOLLGATE_LOG',
+  sandbox: 'TOLLGATE_SANDBOX',
+  body_bytes_max: 'TOLLGATE_BODY_BYTES_MAX',
+  drain_seconds: 'TOLLGATE_DRAIN_SECONDS',
+  drain_delay_seconds: 'TOLLGATE_DRAIN_DELAY_SECONDS',
+  public_url: 'TOLLGATE_PUBLIC_URL',
+  requests_retention_days: 'TOLLGATE_REQUESTS_RETENTION_DAYS',
+  catalog: 'TOLLGATE_CATALOG',
+  local_models: 'TOLLGATE_LOCAL_MODELS',
+  trusted_proxies: 'TOLLGATE_TRUSTED_PROXIES',
+} as const satisfies Record<keyof ServerSection, string>
+
+/** Variables without a name in the file: where the file is, and what does not belong in a file that gets copied. */
+const otherVariables = [
+  'TOLLGATE_CONFIG',
+  'TOLLGATE_ADMIN_TOKEN',
+  'TOLLGATE_SECRET',
+  'TOLLGATE_SECRET_PREVIOUS',
+  'TOLLGATE_URL',
+  'TOLLGATE_KEY',
+  'TOLLGATE_TEST',
+  'TOLLGATE_FAILPOINTS',
+  'DATABASE_URL',
+  'REDIS_URL',
+  'OTEL_EXPORTER_OTLP_ENDPOINT',
+  'OTEL_EXPORTER_OTLP_HEADERS',
+  'OTEL_SERVICE_NAME',
+  'OTEL_TRACES_SAMPLER_ARG',
+  'STRIPE_SECRET_KEY',
+  'STRIPE_WEBHOOK_SECRET',
+] as const
+
+export const knownVariables: readonly string[] = [...Object.values(serverVariables), ...otherVariables]
+
+/** As written; telemetry interprets them. */
+export interface OtelVariables {
+  readonly endpoint: string | undefined
+  readonly headers: Secret | undefined
+  readonly serviceName: string | undefined
+  readonly samplerArg: string | undefined
+}
+
+/** undefined = that part of Stripe is not used. */
+export interface StripeSecrets {
+  readonly secretKey: Secret | undefined
+  readonly webhookSecret: Secret | undefined
+}
+
+/** Settings that have no place in the file. */
+export interface EnvironmentSettings {
+  /** undefined = generated into the data folder. */
+  readonly adminToken: Secret | undefined
+  readonly secret: Secret | undefined
+  /** The one that is being replaced; what it encrypted can still be decrypted. */
+  readonly secretPrevious: Secret | undefined
+  /** undefined = the embedded database in the data folder. Both addresses may contain a password. */
+  readonly databaseUrl: Secret | undefined
+  readonly redisUrl: Secret | undefined
+  readonly stripe: StripeSecrets
+  readonly otel: OtelVariables
+  /** For crash tests. */
+  readonly failpoints: readonly FailpointPlan[]
+  /** Values of the usual provider variables that are set, by variable. */
+  readonly providerKeys: Readonly<Record<string, Secret>>
+}
+
+export interface VariableSettings {
+  readonly server: ServerSection
+  readonly settings: EnvironmentSettings
+  readonly faults: readonly ConfigFault[]
+  readonly warnings: readonly ConfigFault[]
+}
+
+export function readVariables(env: Environment, providerVariables: readonly string[]): VariableSettings {
+  const faults: ConfigFault[] = []
+  const warnings: ConfigFault[] = []
+  const fault = (name: string, message: string) => faults.push(environmentFault(name, message))
+  const warn = (name: string, message: string) => warnings.push(environmentFault(name, message))
+  const secretOf = (name: string) => {
+    const value = variable(env, name)
+    return value === undefined ? undefined : new Secret(value)
+  }
+
+  /** A secret that has to match; the message says what was expected. */
+  const checkedSecret = (name: string, isValid: (value: string) => boolean, message: string) => {
+    const secret = secretOf(name)
+    if (secret && !isValid(secret.reveal())) fault(name, message)
+    return secret
+  }
+  const headerFault = 'has characters that cannot be sent in a header'
+
+  const adminToken = checkedSecret('TOLLGATE_ADMIN_TOKEN', travelsInHeader, headerFault)
+  if (adminToken && adminToken.reveal().length < 16) {
+    warn('TOLLGATE_ADMIN_TOKEN', 'is short enough to be guessed; use at least 16 random characters')
+  }
+  const providerKeys: Record<string, Secret> = {}
+  for (const name of providerVariables) {
+    const key = secretOf(name)
+    if (key === undefined) continue
+    // Not a fault: the variable may be meant for another program.
+    if (travelsInHeader(key.reveal())) providerKeys[name] = key
+    else warn(name, `is ignored: it ${headerFault}`)
+  }
+  const server = readServerVariables(env)
+  return {
+    server: server.section,
+    settings: {
+      adminToken,
+      secret: secretOf('TOLLGATE_SECRET'),
+      secretPrevious: secretOf('TOLLGATE_SECRET_PREVIOUS'),
+      databaseUrl: checkedSecret(
+        'DATABASE_URL',
+        (value) => /^postgres(ql)?:\/\//i.test(value),
+        'expected an address that starts with postgres:// (unset it to use the embedded database)',
+      ),
+      redisUrl: checkedSecret(
+        'REDIS_URL',
+        (value) => /^rediss?:\/\//i.test(value),
+        'expected an address that starts with redis:// or rediss://',
+      ),
+      stripe: {
+        secretKey: checkedSecret('STRIPE_SECRET_KEY', travelsInHeader, headerFault),
+        webhookSecret: secretOf('STRIPE_WEBHOOK_SECRET'),
+      },
+      otel: {
+        endpoint: variable(env, 'OTEL_EXPORTER_OTLP_ENDPOINT'),
+        headers: secretOf('OTEL_EXPORTER_OTLP_HEADERS'),
+        serviceName: variable(env, 'OTEL_SERVICE_NAME'),
+        samplerArg: variable(env, 'OTEL_TRACES_SAMPLER_ARG'),
+      },
+      failpoints: readFailpoints(env, (message) => fault('TOLLGATE_FAILPOINTS', message)),
+      providerKeys,
+    },
+    faults: [...faults, ...server.faults],
+    warnings: [...warnings, ...server.warnings],
+  }
+}
+
+/** Failpoints kill the process on purpose; one left over in an environment must not. */
+function readFailpoints(env: Environment, fault: (message: string) => void): readonly FailpointPlan[] {
+  const text = variable(env, 'TOLLGATE_FAILPOINTS')
+  if (text === undefined) return []
+  if (variable(env, 'TOLLGATE_TEST') !== '1') fault('is for tests and breaks the gateway on purpose; unset it')
+  const plans = parseFailpoints(text)
+  if (plans === undefined) fault(`expected e.g. before_settle=kill:0.01; places: ${failpointNames.join(', ')}`)
+  return plans ?? []
+}
+
+function readServerVariables(env: Environment): {
+  readonly section: ServerSection
+  readonly faults: readonly ConfigFault[]
+  readonly warnings: readonly ConfigFault[]
+} {
+  const section: Record<string, unknown> = {}
+  const warnings: ConfigFault[] = []
+  for (const [key, name] of Object.entries(serverVariables)) {
+    const text = variable(env, name)
+    if (text === undefined) continue
+    if (key === 'port' && text.startsWith('tcp://')) {
+      // Kubernetes sets such variables in every pod next to a service called tollgate.
+      warnings.push(environmentFault(name, 'is ignored: it is a Kubernetes service link, not a port'))
+      continue
+    }
+    section[key] = typedText(key, name, text)
+  }
+  const checked = checkSchema(serverSchema, section)
+  if ('value' in checked) return { section: checked.value, faults: [], warnings }
+  const faults = checked.faults.map(({ path, message }) => {
+    return environmentFault(serverVariables[path[0] as keyof ServerSection], message)
+  })
+  return { section: {}, faults, warnings }
+}
+
+const numbers = ['port', 'body_bytes_max', 'drain_seconds', 'drain_delay_seconds', 'requests_retention_days']
+const switches: readonly string[] = [serverVariables.sandbox, serverVariables.local_models]
+
+/** Anything that is not a number or a switch stays text, which the schema then rejects. */
+function typedText(key: string, name: string, text: string): unknown {
+  if (key === 'trusted_proxies') return text.split(',').map((entry) => entry.trim())
+  if (numbers.includes(key)) return /^[0-9]+(\.[0-9]+)?$/.test(text) ? Number(text) : text
+  if (!switches.includes(name)) return text
+  return { true: true, '1': true, false: false, '0': false }[text.toLowerCase()] ?? text.toLowerCase()
+}
+
+/** Variables that look like ours but are unknown: most likely misspelt, so the intended setting has no effect. */
+export function unknownVariables(env: Environment, alsoKnown: readonly string[]): ConfigFault[] {
+  const known = [...knownVariables, ...alsoKnown]
+  const serviceLink = /^TOLLGATE_(SERVICE_(HOST|PORT)|PORT_[0-9]+_(TCP|UDP))/
+  return Object.keys(env)
+    .filter((name) => name.startsWith('TOLLGATE_') && !known.includes(name) && !serviceLink.test(name))
+    .sort()
+    .map((name) => environmentFault(name, `unknown variable, ignored; ${suggestion(name, knownVariables)}`))
+}
+
+function environmentFault(name: string, message: string): ConfigFault {
+  return { where: 'environment', field: name, message }
+}
+
+/** Bun sends calls through a proxy if one of these is set; the gateway only reports it. */
+const proxyVariables = ['HTTPS_PROXY', 'HTTP_PROXY', 'https_proxy', 'http_proxy']
+
+export function setProxyVariables(env: Environment): readonly string[] {
+  return proxyVariables.filter((name) => variable(env, name) !== undefined)
+}
+
+/**
+ * How many upstream calls run at a time. Bun reads it before the program starts and defaults to 256; further calls would
+ * wait unnoticed. The launcher bin/tollgate and the files in deploy set it.
+ */
+export const upstreamCallsVariable = 'BUN_CONFIG_MAX_HTTP_REQUESTS'
+const upstreamCalls = '65000'
+
+/** The environment to restart with; undefined = the variable is set already. */
+export function environmentWithRoom(env: Environment): Record<string, string> | undefined {
+  if (variable(env, upstreamCallsVariable) !== undefined) return undefined
+  const set = Object.entries(env).flatMap(([name, value]) => (value === undefined ? [] : [[name, value] as const]))
+  return { ...Object.fromEntries(set), [upstreamCallsVariable]: upstreamCalls }
+}
