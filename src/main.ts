@@ -1,5 +1,5 @@
-// Entry: what was asked for. Help, versions and mistakes are answered at once; what a gateway or a command is made of is
-// loaded by whoever needs it, so that nobody waits for the rest.
+// The entry point. Help, the version and usage errors are answered at once; the modules of the gateway and of commands are
+// loaded only when they are needed, so that the program starts quickly.
 
 import manifest from '../package.json' with { type: 'json' }
 import { readArguments } from './cli/arguments.ts'
@@ -18,8 +18,7 @@ switch (command.kind) {
     process.exitCode = 2
     break
   case 'management': {
-    const { configInputs } = await import('./cli/run-command.ts')
-    const { runCommand } = await import('./cli/run-command.ts')
+    const { configInputs, runCommand } = await import('./cli/run-command.ts')
     process.exitCode = await runCommand(command.call, { inputs: configInputs(), clock: systemClock })
     break
   }

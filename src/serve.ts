@@ -1,16 +1,17 @@
-// Serving: configuration → app → listening → drain. Everything that can stop a start is told here in a sentence,
-// without a stack.
+// Starts and stops the gateway: configuration, app, listening, drain. Every reason not to start is printed as a sentence,
+// without a stack trace.
 
 import { relative } from 'node:path'
 import manifest from '../package.json' with { type: 'json' }
 import { type App, startApp } from './app.ts'
 import type { ServeOptions } from './cli/arguments.ts'
+import { faultLines } from './cli/command.ts'
 import { configInputs } from './cli/run-command.ts'
 import { firstStartNotice, prettyStart, type StartFacts, startLogLines } from './cli/start-output.ts'
 import { startWithRoom, startWorker, supervise } from './cli/supervise.ts'
 import { addressFile } from './config/client-settings.ts'
 import { type Config, loadConfig, readProcess, setAboveEnvironment, shownSettings } from './config/config.ts'
-import { type ConfigFault, formatFault } from './config/document.ts'
+import { formatFault } from './config/document.ts'
 import { type ConfigReport, createConfigSource } from './config/source.ts'
 import { systemClock } from './kernel/clock.ts'
 import { builtInProviders } from './providers/registry.ts'
@@ -30,7 +31,7 @@ export async function serve(port: 'own port' | 'shared port'): Promise<void> {
   const initial = load()
   for (const warning of initial.warnings) process.stderr.write(`warning: ${formatFault(warning)}\n`)
   if ('faults' in initial)
-    return fail(`tollgate cannot start, the configuration is wrong:\n${faultLines(initial.faults)}`)
+    return fail(`tollgate cannot start, because the configuration is wrong:${faultLines(initial.faults)}`)
 
   const log = createLog({
     format: initial.config.logFormat,
@@ -60,10 +61,10 @@ export async function serve(port: 'own port' | 'shared port'): Promise<void> {
     log.flush()
     if (!(error instanceof StartRefusal)) throw error
     fail(`tollgate cannot start: ${error.message}`)
-    // What was opened before the refusal, a database connection say, would keep the process waiting for work.
+    // A database connection that was opened before would keep the process alive.
     process.exit()
   }
-  tellCommands(app, initial.config, log)
+  writeAddress(app, initial.config, log)
   const announced = announce(app, initial.config, log)
   endEarly.off()
   const stop = stopOnSignal(app, log, announced)
@@ -72,17 +73,17 @@ export async function serve(port: 'own port' | 'shared port'): Promise<void> {
   if (port === 'shared port') process.send?.('ready')
 }
 
-/** Several processes on one port. They share a database, so it cannot be the embedded one, which has a single writer. */
+/** Several processes on one port share a database, so it cannot be the embedded one, which has a single writer. */
 async function serveWithWorkers(count: number): Promise<void> {
   const loaded = loadConfig(configInputs())
   if (!('faults' in loaded)) {
     const { databaseUrl, port } = loaded.config
     if (databaseUrl === undefined) {
       return fail(
-        'tollgate cannot start: --workers needs PostgreSQL, because the embedded database is written by one process. Set DATABASE_URL (docs/operate/scale.md), or leave out --workers.',
+        'tollgate cannot start: --workers needs PostgreSQL, because only one process can write to the embedded database. Set DATABASE_URL (docs/operate/scale.md), or omit --workers.',
       )
     }
-    if (port === 0) return fail('tollgate cannot start: --workers needs a port of its own, not 0. Try: --port 8080')
+    if (port === 0) return fail('tollgate cannot start: --workers needs a fixed port, not 0. Try: --port 8080')
   }
   const supervision = supervise({
     count,
@@ -96,13 +97,15 @@ async function serveWithWorkers(count: number): Promise<void> {
   process.exit(await supervision.done)
 }
 
-/** Commands that are given no address find this gateway by its data folder. */
-function tellCommands({ url }: App, { dataFolder }: Config, log: Log): void {
+/** For commands without an address, which look for the gateway in its data folder. */
+function writeAddress({ url }: App, { dataFolder }: Config, log: Log): void {
   try {
-    // What is odd about the folder was told when the gateway opened it.
+    // Warnings about the folder were printed when the gateway opened it.
     openDataFolder(dataFolder, () => {}).write(addressFile, `${url}\n`)
   } catch (thrown) {
-    log.warn('commands will not find this gateway by themselves; set TOLLGATE_URL for them', { error: String(thrown) })
+    log.warn('cannot write the address file: commands need TOLLGATE_URL to find this gateway', {
+      error: String(thrown),
+    })
   }
 }
 
@@ -115,7 +118,7 @@ async function announce(app: App, config: Config, log: Log): Promise<void> {
       process.stderr.write(firstStartNotice(shown))
       for (const { level, message, fields } of startLogLines(shown)) log[level](message, fields)
     }
-    // Gathered lines are not shown yet.
+    // Buffered lines are not written yet.
     log.flush()
   })
 }
@@ -151,16 +154,16 @@ async function firstFacts({ firstStart, openingCredit, createSignInPath }: App):
   }
 }
 
-/** As a person in this folder would write it. */
+/** Relative if it is inside the working folder. */
 function shownPath(path: string): string {
   const inside = relative(process.cwd(), path)
   return inside.startsWith('..') ? path : `./${inside}`
 }
 
-/** Before there is anything to drain. The first process of a container has no ending by default: it would be ignored. */
+/** Before there is anything to drain. Explicit, because the first process of a container ignores signals by default. */
 function endOnSignal(): { off(): void } {
   const end = (signal: NodeJS.Signals) => {
-    process.stderr.write(`tollgate: ${signal} while starting; nothing was served\n`)
+    process.stderr.write(`tollgate: ${signal} while starting; no request was served\n`)
     process.exit(0)
   }
   const signals = ['SIGTERM', 'SIGINT'] as const
@@ -172,13 +175,13 @@ function endOnSignal(): { off(): void } {
   }
 }
 
-/** The first signal drains; a second one shortens the wait. One that comes early waits until a key is known as shown. */
+/** The first signal drains; a second one shortens the wait. Stops only after the first key has been recorded as shown. */
 function stopOnSignal(app: App, log: Log, announced: Promise<void>): (exitCode: number) => void {
   let stopping = false
   const stop = (exitCode: number): void => {
     if (stopping) return app.hurry()
     stopping = true
-    log.info('stopping: running requests are finished first')
+    log.info('stopping after the running requests')
     log.flush()
     const stopped = announced.then(() => app.stop())
     void stopped.then((drained) => {
@@ -189,27 +192,23 @@ function stopOnSignal(app: App, log: Log, announced: Promise<void>): (exitCode: 
   const onSignal = () => stop(0)
   process.on('SIGTERM', onSignal)
   process.on('SIGINT', onSignal)
-  // The process that watches over this one is gone; what runs is finished, and nothing new is taken.
+  // The supervising process is gone: finish what runs and accept nothing new.
   process.on('disconnect', onSignal)
   return stop
 }
 
 function logReport(log: Log, report: ConfigReport): void {
   if (report.kind === 'deleted') {
-    return log.warn(`${report.configPath} is gone; the last configuration stays in force`)
+    return log.warn(`${report.configPath} is gone; the last valid configuration stays in effect`)
   }
   if (report.kind === 'refused') {
     return log.error(
-      `the changed configuration is wrong; the last good one stays in force\n${faultLines(report.faults)}`,
+      `the changed configuration is wrong; the last valid one stays in effect${faultLines(report.faults)}`,
     )
   }
   for (const warning of report.warnings) log.warn(formatFault(warning))
   if (report.needsRestart.length > 0) log.warn(`needs a restart to take effect: ${report.needsRestart.join(', ')}`)
-  log.info('configuration changed and in force')
-}
-
-function faultLines(faults: readonly ConfigFault[]): string {
-  return faults.map((fault) => `  ${formatFault(fault)}`).join('\n')
+  log.info('the changed configuration is in effect')
 }
 
 function fail(message: string): void {

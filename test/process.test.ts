@@ -223,7 +223,7 @@ test('a signal ends a start that is still waiting for its database', async () =>
   await asked.promise
   child.kill('SIGTERM')
   const { exitCode, err } = await ended(child)
-  expect([exitCode, err]).toEqual([0, expect.stringContaining('SIGTERM while starting; nothing was served')])
+  expect([exitCode, err]).toEqual([0, expect.stringContaining('SIGTERM while starting; no request was served')])
 })
 
 test('what stops a start is told in a sentence, with what to do, and a non-zero exit', async () => {
@@ -270,10 +270,10 @@ test('a changed file is picked up while running; a wrong one is refused and the 
   }
   expect(await ids()).toEqual(['one/model'])
   writeFileSync(path, model('two/model'))
-  await until('configuration changed and in force')
+  await until('the changed configuration is in effect')
   expect(await ids()).toEqual(['two/model'])
   writeFileSync(path, 'models: 7\n')
-  expect(await until('the last good one stays in force')).toMatch(/tollgate\.yaml:1:\d+ {2}models/)
+  expect(await until('the last valid one stays in effect')).toMatch(/tollgate\.yaml:1:\d+ {2}models/)
   expect(await ids()).toEqual(['two/model'])
   child.kill('SIGTERM')
   await child.exited

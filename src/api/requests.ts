@@ -51,6 +51,8 @@ const usageSchema = z
   .describe('Counts that never overlap, except reasoning and audio, which are parts of others.')
 
 export type UsageItem = z.input<typeof usageSchema>
+/** In the order of the columns of an export. */
+export const usageFields = Object.keys(usageSchema.shape) as readonly (keyof UsageItem)[]
 
 const route = { provider: z.string(), upstream_model: z.string() }
 

@@ -14,7 +14,7 @@ function callOf(line: string): ManagementCall {
   return command.call
 }
 
-test('nouns and verbs find their command, and a noun alone does what it does most', () => {
+test('finds commands by noun and verb, and runs the default command of a noun', () => {
   const words = (line: string) => callOf(line).definition.words.join(' ')
   expect(words('keys')).toBe('keys list')
   expect(words('keys --json')).toBe('keys list')
@@ -26,7 +26,7 @@ test('nouns and verbs find their command, and a noun alone does what it does mos
   expect(words('ledger verify')).toBe('ledger verify')
 })
 
-test('options are read in every usual form', () => {
+test('reads options in every usual form', () => {
   const { input, json } = callOf('keys create --name=ci --models a/*,b/c --rpm 60 --json --models d/e')
   expect(json).toBe(true)
   expect([input.text('name'), input.text('rpm'), input.text('expires')]).toEqual(['ci', '60', undefined])
@@ -37,7 +37,7 @@ test('options are read in every usual form', () => {
   expect(callOf('workspaces create -- --odd').input.positionals).toEqual(['--odd'])
 })
 
-test('serve takes settings of one start, with and without its word', () => {
+test('serve takes settings of one start, with and without the word', () => {
   const settings = { TOLLGATE_PORT: '8081', TOLLGATE_DATA: './d', TOLLGATE_CONFIG: 'c.yaml', TOLLGATE_HOST: '::' }
   expect(read('')).toEqual({ kind: 'serve', options: { settings: {} } })
   for (const word of ['', 'serve ']) {
@@ -81,7 +81,7 @@ for (const [line, message] of refused) {
   test(`refuses: ${line}`, () => expect(read(line)).toEqual({ kind: 'unknown', message }))
 }
 
-test('every command has a page of its own, and every noun is on the first one', () => {
+test('every command has a help page, and every noun is on the main one', () => {
   for (const definition of commands) {
     const page = read(`${definition.words.join(' ')} --help`)
     expect(page).toMatchObject({ kind: 'help', text: expect.stringContaining(usageLine(definition)) })

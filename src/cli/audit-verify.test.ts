@@ -28,7 +28,7 @@ async function rewrite(database: Database, engine: string): Promise<void> {
 }
 
 forEachEngine((engine) => {
-  test('G1: the command says that the log is whole and where it ends, and a log made anew is found by the note of that', async () => {
+  test('G1: reports an intact log and its end, and detects a rewritten log by an earlier end', async () => {
     await using store = await engine.openStore()
     const { database, place } = store
     expect(await verify(place)).toEqual({ exit: 0, out: 'The audit log is empty.\n', err: '' })
@@ -52,7 +52,7 @@ forEachEngine((engine) => {
   })
 })
 
-test('a note that is none is refused with how it is used', async () => {
+test('refuses a malformed --noted with its usage', async () => {
   const { exit, err } = await verify({ url: undefined, dataFolder: import.meta.dir }, '--noted', '54')
   expect([exit, err]).toEqual([2, expect.stringContaining('--noted takes the end of the chain')])
 })

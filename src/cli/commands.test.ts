@@ -11,7 +11,7 @@ import { namesOf } from './lookup.ts'
 // Each test starts some ten processes, on a machine that may be busy.
 
 onSqlite((engine) => {
-  test('from an empty gateway to a key that has limits, without naming the only workspace or project', async () => {
+  test('creates everything up to a key with limits, without naming the only workspace or project', async () => {
     await using world = await openWorld(engine)
     expect(await world.run('keys create --name ci')).toMatchObject({
       exit: 4,
@@ -43,7 +43,7 @@ onSqlite((engine) => {
     expect(list[1]).not.toContain('sk-tg')
   })
 
-  test('a key is rotated with an overlap, limited, and revoked without a question where nobody can answer', async () => {
+  test('rotates a key with an overlap, limits it, and revokes it without a question if not interactive', async () => {
     await using world = await openWorld(engine)
     const workspace = await world.management.make('/api/workspaces', { name: 'acme' })
     await world.management.make(`/api/workspaces/${workspace.id}/projects`, { name: 'web' })
@@ -67,7 +67,7 @@ onSqlite((engine) => {
     ])
   })
 
-  test('a top-up with an idempotency key counts once, and the wallet and its ledger say so', async () => {
+  test('a top-up with an idempotency key counts once in the wallet and its transfers', async () => {
     await using world = await openWorld(engine)
     const workspace = await world.management.make('/api/workspaces', { name: 'acme' })
     for (const _ of [1, 2]) {
@@ -86,7 +86,7 @@ onSqlite((engine) => {
     expect(end).toBe('')
   })
 
-  test('a correction takes out what was put in wrongly, says what is left, and is refused with what is free', async () => {
+  test('a correction takes money out, shows the balance, and is refused with what is available', async () => {
     await using world = await openWorld(engine)
     const workspace = await world.management.make('/api/workspaces', { name: 'acme' })
     await world.run('wallet topup 2500')
@@ -111,7 +111,7 @@ onSqlite((engine) => {
     expect((await world.json('wallet')).balance).toBe('26.00')
   })
 
-  test('several workspaces have to be told apart, by id or by name', async () => {
+  test('asks for the workspace by id or name if there are several', async () => {
     await using world = await openWorld(engine)
     const one = await world.management.make('/api/workspaces', { name: 'one' })
     const two = await world.management.make('/api/workspaces', { name: 'two' })
@@ -128,7 +128,7 @@ onSqlite((engine) => {
     expect(await world.json(`workspaces show ${two.id}`)).toMatchObject({ name: 'two', wallet: { balance: '3.00' } })
   })
 
-  test('a provider key comes from the standard input and is never seen again', async () => {
+  test('reads a provider key from the standard input and never shows it', async () => {
     await using world = await openWorld(engine)
     const { id } = await world.management.make('/api/workspaces', { name: 'acme' })
     const put = await world.run('credentials put acme', { input: 'sk-provider-secret-9876\n' })
@@ -152,7 +152,7 @@ onSqlite((engine) => {
     expect((await world.run('credentials delete acme')).exit).toBe(4)
   })
 
-  test('models that only a workspace’s own key opens are listed, with whose key it is', async () => {
+  test('lists models that only a workspace’s own key makes available, and marks them', async () => {
     await using world = await openWorld(engine)
     await world.run('workspaces create acme')
     await world.run('projects create web --models own/fast,acme/large')
@@ -181,7 +181,7 @@ onSqlite((engine) => {
     expect((await world.run('models --workspace acme')).out).toContain('own/fast')
   })
 
-  test('the catalog is filtered, sorted and told with what a price or its absence means', async () => {
+  test('filters and sorts the catalog, and shows prices and missing prices', async () => {
     await using world = await openWorld(engine)
     const noToken = { env: { TOLLGATE_ADMIN_TOKEN: '' } }
     expect((await world.run('models', noToken)).out).toBe(
@@ -202,7 +202,7 @@ onSqlite((engine) => {
     expect(await ids('models --filter LARGE')).toEqual(['acme/large'])
   })
 
-  test('requests are listed, shown, explained, and an explanation that does not add up fails', async () => {
+  test('lists, shows and explains requests, and fails if an explanation does not add up', async () => {
     await using world = await openWorld(engine)
     const [right, wrong] = [createId('req'), createId('req')]
     const request = {
@@ -264,7 +264,7 @@ onSqlite((engine) => {
   })
 })
 
-test('a name that several have comes with its id, and what has none is its id', () => {
+test('shows the id after an ambiguous name, and in place of an unknown one', () => {
   const name = namesOf([
     { id: 'prj_1', name: 'web' },
     { id: 'prj_2', name: 'twin' },
@@ -274,7 +274,7 @@ test('a name that several have comes with its id, and what has none is its id', 
 })
 
 onSqlite((engine) => {
-  test('whoever makes a second thing of one name is told which the first is', async () => {
+  test('notes other objects with the same name on creation', async () => {
     await using world = await openWorld(engine)
     const notes = async (args: string) => (await world.run(args)).err.split('\n').filter((line) => /^Note/.test(line))
     expect(await notes('workspaces create acme')).toEqual([])
@@ -296,7 +296,7 @@ onSqlite((engine) => {
     expect(await notes(createKey)).toEqual([])
   })
 
-  test('keys are listed with the names of their projects, and with ids where two have one name', async () => {
+  test('lists keys with the names of their projects, and with ids where names are equal', async () => {
     await using world = await openWorld(engine)
     const workspace = await world.management.make('/api/workspaces', { name: 'acme' })
     const projects = `/api/workspaces/${workspace.id}/projects`
@@ -307,7 +307,7 @@ onSqlite((engine) => {
     expect((await world.run('keys')).out).toContain(` active  web (${web.id}) `)
   })
 
-  test('a project and a key that can call nothing now are made with a warning', async () => {
+  test('creates a project and a key that can call no model with a warning', async () => {
     const modelsOf = async ({ models }: { readonly models?: readonly string[] | undefined }) =>
       models?.includes('openai/*') ? [] : [{ id: 'acme/large', owned_by: 'acme', own_key: false, own_providers: [] }]
     await using world = await openWorld(engine, { modelsOf })
@@ -344,7 +344,7 @@ onSqlite((engine) => {
     expect(err).not.toContain('/api/')
   })
 
-  test('a built-in model without a provider says which variable switches one on', async () => {
+  test('names the variable that enables a provider of a built-in model', async () => {
     await using world = await openWorld(engine)
     const { exit, err } = await world.run('route openai/gpt-5.1')
     expect(exit).toBe(4)
@@ -352,7 +352,7 @@ onSqlite((engine) => {
     expect(err).toEndWith('Try: OPENAI_API_KEY=… npm start\n')
   })
 
-  test('what the gateway refuses is named as it was typed', async () => {
+  test('names options as typed in errors of the gateway', async () => {
     await using world = await openWorld(engine)
     const { id } = await world.management.make('/api/workspaces', { name: 'acme' })
     await world.management.make(`/api/workspaces/${id}/projects`, { name: 'web' })
@@ -363,7 +363,7 @@ onSqlite((engine) => {
     expect(await said('usage --by nonsense')).toStartWith('tollgate: --by must be')
   })
 
-  test('where there is nothing to show, that is said, and why it may be', async () => {
+  test('says that a list is empty, and why it may be', async () => {
     await using world = await openWorld(engine)
     expect((await world.run('requests')).err).toBe('No requests yet.\n')
     const { exit, err } = await world.run('requests --model nope')
@@ -374,7 +374,7 @@ onSqlite((engine) => {
     expect(reversed.err).toContain('nothing between --from, 2026-02-01T00:00:00.000Z, and --to, 2026-01-01')
   })
 
-  test('a count of tokens says that it is one, and a request names its key and its project', async () => {
+  test('marks token counts, and shows the key and project of a request', async () => {
     await using world = await openWorld(engine)
     const { id } = await world.management.make('/api/workspaces', { name: 'acme' })
     const project = await world.management.make(`/api/workspaces/${id}/projects`, { name: 'web' })
@@ -386,7 +386,7 @@ onSqlite((engine) => {
     expect((await world.run(`requests show ${request}`)).out).toContain(`ci (${key.id}) of web\n`)
   })
 
-  test('a backup into a folder that is not there says so', async () => {
+  test('refuses a backup into a folder that does not exist', async () => {
     await using world = await openWorld(engine)
     const folder = join(world.folder, 'no', 'such')
     expect(await world.run('backup no/such/x.db')).toMatchObject({
@@ -399,7 +399,7 @@ onSqlite((engine) => {
 // Some processes per test, on a machine that may be busy.
 
 onSqlite((engine) => {
-  test('G3: a workspace is exported as lines, and erased only when one really means it', async () => {
+  test('G3: exports a workspace as lines, and erases it only with --yes', async () => {
     await using world = await openWorld(engine)
     const { id } = await world.management.make('/api/workspaces', { name: 'Jane Roe' })
     const project = await world.management.make(`/api/workspaces/${id}/projects`, { name: 'home' })
@@ -426,7 +426,7 @@ onSqlite((engine) => {
     expect((await world.json(`workspaces show ${id}`)).name).toBe('erased')
   })
 
-  test('a workspace that is not there is a 4 for both', async () => {
+  test('exits with 4 for a workspace that does not exist', async () => {
     await using world = await openWorld(engine)
     const id = 'ws_01JC0000000000000000000000'
     expect(await world.run(`workspaces export ${id}`)).toMatchObject({ exit: 4, out: '' })

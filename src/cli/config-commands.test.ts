@@ -17,7 +17,7 @@ const declared = `workspaces:
 `
 
 onSqlite((engine) => {
-  test('a file is planned, applied, exported, and applied again without a change', async () => {
+  test('plans, applies and exports a file, and applies it again without a change', async () => {
     await using world = await openWorld(engine)
     const file = join(world.folder, 'installation.yaml')
     writeFileSync(file, declared)
@@ -54,7 +54,7 @@ onSqlite((engine) => {
     expect((await world.run('config plan -', { input: declared })).out).toBe('Nothing to change.\n')
   })
 
-  test('what the file made is changed by the file alone, and ended only with --prune', async () => {
+  test('objects of a file are changed by the file only, and revoked only with --prune', async () => {
     await using world = await openWorld(engine)
     const file = join(world.folder, 'installation.yaml')
     writeFileSync(file, declared)
@@ -83,7 +83,7 @@ onSqlite((engine) => {
     expect(states).toEqual(['active', 'revoked'])
   })
 
-  test('a wrong file, and one that cannot be done, change nothing', async () => {
+  test('changes nothing for a wrong file or impossible changes', async () => {
     await using world = await openWorld(engine)
     const file = join(world.folder, 'installation.yaml')
     writeFileSync(file, 'workspaces:\n  - name: acme\n    projekts: []\n')
@@ -100,7 +100,7 @@ onSqlite((engine) => {
     expect((await world.json('workspaces')).data[0].limits).toEqual({ spend_per_month: '500.00' })
   })
 
-  test('with a wrong file a running gateway is still found, and what is wrong is said beside its answer', async () => {
+  test('finds a running gateway despite a wrong file, and warns about the file', async () => {
     await using world = await openWorld(engine)
     const env = { TOLLGATE_URL: '', TOLLGATE_PORT: new URL(world.management.url).port }
     const file = join(world.folder, 'tollgate.yaml')
@@ -117,7 +117,7 @@ onSqlite((engine) => {
     expect(await world.run('workspaces --json', { env })).toMatchObject({ exit: 0, err: '' })
   })
 
-  test('each setting is shown with where it came from, and no secret with its value', async () => {
+  test('shows each setting with its source, and no secret', async () => {
     await using world = await openWorld(engine)
     writeFileSync(
       join(world.folder, 'tollgate.yaml'),
@@ -151,7 +151,7 @@ onSqlite((engine) => {
     for (const { out, err } of [shown, table]) expect(out + err).not.toMatch(/canary|cccc|token-of-the-operator/)
   })
 
-  test('providers are listed with what they need, and one is added to the file without a key in it', async () => {
+  test('lists providers with what they need, and adds one to the file without its key', async () => {
     await using world = await openWorld(engine)
     const file = join(world.folder, 'tollgate.yaml')
     writeFileSync(file, '# mine\nserver: { local_models: off }   # quiet\n')

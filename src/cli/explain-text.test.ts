@@ -40,7 +40,7 @@ const withCharge = (charge: object, more: object = {}): JsonObject => ({
   ...more,
 })
 
-test('a charge is laid out so that its column can be added up', () => {
+test('lays out a charge so that its column adds up', () => {
   expect(explainText(cached)).toEqual({
     fault: undefined,
     text: `req_A   acme/cache   via acme   1 attempt   settled   tr_A
@@ -55,14 +55,14 @@ test('a charge is laid out so that its column can be added up', () => {
   })
 })
 
-test('implausible usage is told with its note', () => {
+test('shows implausible usage with its note', () => {
   const note = 'implausible usage: the provider reported 190000 output tokens'
   const { text } = explainText({ ...cached, usage: { ...reported, source: 'estimated' }, notes: [note] })
   expect(text).toContain('usage estimated: see the note')
   expect(text).toContain(`\n  note  ${note}\n`)
 })
 
-test('the part of a nano-dollar that is rounded up has a line of its own', () => {
+test('shows rounding up to a nano-dollar as a separate line', () => {
   // 3 × $0.10 = 0.3 millionths = 300 000 pico; 1 × $0.000001 = 1 pico; rounded up to 301 000 pico = 301 nano.
   const request = withCharge(
     {
@@ -86,7 +86,7 @@ test('the part of a nano-dollar that is rounded up has a line of its own', () =>
   ])
 })
 
-test('what the wallet could not pay is told apart from what it paid', () => {
+test('separates what the wallet paid from what was written off', () => {
   const lines = [{ kind: 'output', tokens: 1_500_000, price_per_million: '2.00', amount: '3.00' }]
   const transfers = [
     { id: 'tr_A', kind: 'charge', amount: '2.25' },
@@ -102,7 +102,7 @@ test('what the wallet could not pay is told apart from what it paid', () => {
   ])
 })
 
-test('an estimate that exceeds its hold is capped by it', () => {
+test('caps an estimate by its hold', () => {
   const lines = [{ kind: 'output', tokens: 100, price_per_million: '2.00', amount: '0.0002' }]
   const transfers = [{ id: 'tr_A', kind: 'charge', amount: '0.00015' }]
   const request = withCharge({ lines, total: '0.00015' }, { transfers, usage: { source: 'estimated' } })
@@ -120,7 +120,7 @@ const ownKey: JsonObject = {
   transfers: [{ id: 'tr_A', kind: 'charge', amount: '0.00002264', price_version: null }],
 }
 
-test("a call on the workspace's own key is explained by its transfer, with a fee or without", () => {
+test("explains a call on the workspace's own key by its transfer, with or without a fee", () => {
   expect(explainText(ownKey)).toEqual({
     fault: undefined,
     text: `req_A   acme/cache   via acme   1 attempt   settled   tr_A
@@ -135,7 +135,7 @@ test("a call on the workspace's own key is explained by its transfer, with a fee
   expect(free.text).toContain("  charge  $0.00      on the workspace's own key")
 })
 
-test('what such a wallet could not pay is told, whether the caller was told the fee or what was paid of it', () => {
+test('shows a written-off fee, whether the caller was quoted the fee or what was paid of it', () => {
   const transfers = [
     { id: 'tr_A', kind: 'charge', amount: '0.00002', price_version: null },
     { id: 'tr_B', kind: 'writeoff', amount: '0.00000264', price_version: null },
@@ -147,7 +147,7 @@ test('what such a wallet could not pay is told, whether the caller was told the 
   }
 })
 
-test('an answer that was charged and did not end well says how it ended', () => {
+test('shows how a charged answer ended if it did not succeed', () => {
   const code = 'STREAM_INTERRUPTED'
   const broken = explainText({ ...cached, code, reason: 'Provider acme closed the stream.' }).text
   expect(broken).toContain('\n  ended  200 STREAM_INTERRUPTED: Provider acme closed the stream.\n')
@@ -179,10 +179,10 @@ const wrong: readonly (readonly [string, JsonObject, string])[] = [
   ["the transfer of a call on one's own key", { ...ownKey, cost: '0.00' }, 'the transfer is $0.00002264, not $0.00'],
 ]
 for (const [what, request, fault] of wrong) {
-  test(`${what} that is wrong is told`, () => expect(explainText(request).fault).toBe(fault))
+  test(`reports ${what} that is wrong`, () => expect(explainText(request).fault).toBe(fault))
 }
 
-test('a request that was not charged says why, and where it was tried', () => {
+test('shows why a request was not charged, and its attempts', () => {
   const request: JsonObject = {
     id: 'req_B',
     model: 'acme/large',
@@ -215,7 +215,7 @@ test('a request that was not charged says why, and where it was tried', () => {
 `)
 })
 
-test('a charge that was confirmed late shows what the caller was told and what became of it', () => {
+test('shows the error that the caller got for a charge confirmed late, and the outcome', () => {
   const told = { status: 503, code: 'OVERLOADED', reason: 'it is not known yet whether it was charged.' }
   const notes = ['the charge was not confirmed in time; it was made']
   const lines = explainText({ ...cached, ...told, notes }).text.split('\n')

@@ -10,7 +10,7 @@ import { lockDataFolder } from '../store/folder-lock.ts'
 const verify = (place: OfflinePlace, ...args: string[]) => runOffline(place, 'ledger', 'verify', ...args)
 
 forEachEngine((engine) => {
-  test('right books are right beside a gateway that serves, and nothing is written', async () => {
+  test('verifies correct books while a gateway is running, and writes nothing', async () => {
     await using store = await engine.openStore()
     await using opened = await openLedger(store.database)
     const { ledger } = opened
@@ -38,7 +38,7 @@ forEachEngine((engine) => {
     lock?.release()
   })
 
-  test('a clock that was set back by an hour is a warning and not a failure, also beside later transfers', async () => {
+  test('warns about a clock set back by an hour without failing, also with later transfers', async () => {
     await using store = await engine.openStore()
     let now = 1_800_000_000_000
     const clock = { now: () => now, monotonicMs: () => 0, advance: () => {} }
@@ -64,7 +64,7 @@ forEachEngine((engine) => {
     expect((await verify(store.place)).exit).toBe(1)
   })
 
-  test('a balance that does not follow from the transfers, and a charge that does not follow from its usage, are named', async () => {
+  test('names a balance that does not match its transfers, and a charge that does not match its usage', async () => {
     await using store = await engine.openStore()
     await using opened = await openLedger(store.database)
     const { ledger } = opened
@@ -88,7 +88,7 @@ forEachEngine((engine) => {
   })
 })
 
-test('without a database there is nothing to verify', async () => {
+test('fails without a database', async () => {
   using folder = createThrowAwayFolder()
   const { exit, err } = await verify({ url: undefined, dataFolder: folder.path })
   expect(exit).toBe(1)

@@ -23,7 +23,7 @@ const warnings = (changed: Partial<StartFacts>) => {
   return printed.length
 }
 
-test('an address that others reach is warned of while it has no TLS in front, and loopback is not', () => {
+test('warns about a public address without TLS, and not about loopback', () => {
   for (const url of ['http://0.0.0.0:8080', 'http://[::]:8080', 'http://192.0.2.7:80']) {
     expect([url, warnings({ url }), warnings({ url, isBehindProxy: true })]).toEqual([url, 1, 0])
   }
@@ -32,7 +32,7 @@ test('an address that others reach is warned of while it has no TLS in front, an
   }
 })
 
-test('what listens on every address is shown at one that this machine reaches', () => {
+test('shows a wildcard address as loopback', () => {
   for (const [url, reached] of [
     ['http://0.0.0.0:8080', 'http://127.0.0.1:8080'],
     ['http://[::]:8080', 'http://[::1]:8080'],
@@ -47,7 +47,7 @@ test('what listens on every address is shown at one that this machine reaches', 
   }
 })
 
-test('the JSON log of a first start holds no secret, and its curl line reads the key from its file', () => {
+test('the JSON log of a first start has no secret, and its curl line reads the key from its file', () => {
   const text = JSON.stringify(startLogLines(facts))
   expect(text).not.toContain('sk-tg-first')
   expect(text).not.toContain('?t=once')
@@ -58,7 +58,7 @@ test('the JSON log of a first start holds no secret, and its curl line reads the
   )
 })
 
-test('only a first start has something to print beside its JSON log', () => {
+test('prints next to the JSON log only at a first start', () => {
   expect(firstStartNotice({ ...facts, first: undefined })).toBe('')
   const lines = firstStartNotice(facts).trimEnd().split('\n')
   expect(lines.every((line) => line.startsWith('tollgate: first start: '))).toBe(true)
@@ -66,7 +66,7 @@ test('only a first start has something to print beside its JSON log', () => {
   expect(lines.at(-1)).toContain('-H "Authorization: Bearer sk-tg-first"')
 })
 
-test('without the sandbox the first call is one that works', () => {
+test('suggests a call that works without the sandbox', () => {
   const providersOn = [{ id: 'acme', source: 'ACME_API_KEY', models: 1, offline: false }]
   const text = prettyStart({ ...facts, providersOn })
   expect(text).not.toContain('sandbox/echo')

@@ -38,7 +38,7 @@ function stage(count: number) {
 /** Everything that was set going by promises has happened. */
 const settled = () => new Promise<void>((resolve) => setImmediate(resolve))
 
-test('the first starts alone, the others when it is ready', async () => {
+test('starts the first worker alone, and the others when it is ready', async () => {
   const { workers } = stage(3)
   await settled()
   expect(workers).toHaveLength(1)
@@ -47,14 +47,14 @@ test('the first starts alone, the others when it is ready', async () => {
   expect(workers).toHaveLength(3)
 })
 
-test('what cannot start at all is not started again', async () => {
+test('does not restart a worker that cannot start', async () => {
   const { supervision, workers, pauses } = stage(3)
   workers[0]?.end(1)
   expect(await supervision.done).toBe(1)
   expect([workers.length, pauses.length]).toEqual([1, 0])
 })
 
-test('a dead worker is replaced after pauses that double, up to half a minute, and begin anew after a steady life', async () => {
+test('replaces a dead worker after pauses that double up to 30 s, and reset after a steady run', async () => {
   const { workers, pauses, lines, pass } = stage(2)
   workers[0]?.getReady()
   await settled()
@@ -73,7 +73,7 @@ test('a dead worker is replaced after pauses that double, up to half a minute, a
   expect(lines[0]).toBe('worker 2 ended (SIGKILL); another one is started in 0.5 s')
 })
 
-test('every signal reaches every worker, and the end is the end of the last', async () => {
+test('passes signals to every worker, and ends with the last one', async () => {
   const { supervision, workers } = stage(2)
   workers[0]?.getReady()
   await settled()
@@ -91,7 +91,7 @@ test('every signal reaches every worker, and the end is the end of the last', as
   expect(await supervision.done).toBe(0)
 })
 
-test('one that is stopped while it waits to be replaced is not replaced', async () => {
+test('does not replace a worker after a stop during the pause', async () => {
   const { supervision, workers, pauses } = stage(2)
   workers[0]?.getReady()
   await settled()
@@ -104,7 +104,7 @@ test('one that is stopped while it waits to be replaced is not replaced', async 
   expect(workers).toHaveLength(2)
 })
 
-test('a worker that does not stop cleanly is told by the exit code', async () => {
+test('exits with 1 if a worker does not stop cleanly', async () => {
   const { supervision, workers } = stage(1)
   workers[0]?.getReady()
   await settled()

@@ -42,7 +42,7 @@ test('spans have one unit', () => {
   expect(['1', 'h', '1h30m', '-1h', '1y'].map(parseSpan)).toEqual(Array(5).fill(undefined))
 })
 
-test('a time is a span from now, the beginning of a day in UTC, or an exact time', () => {
+test('reads a time as a span from now, the start of a day in UTC, or an exact time', () => {
   // 1 800 000 000 s is 2027-01-15T08:00:00Z.
   const at = (text: string) => readTime(text, '--expires', 1_800_000_000_000)
   expect(at('30d')).toBe('2027-02-14T08:00:00.000Z')
@@ -81,7 +81,7 @@ function columnsOf(...titles: readonly (string | readonly [string, 'right'])[]):
 
 const plain = { color: false }
 
-test('columns line up by what a terminal shows, numbers to the right, and no line ends in spaces', () => {
+test('aligns columns by display width, numbers to the right, without trailing spaces', () => {
   const columns = columnsOf('NAME', ['COST', 'right'], 'NOTE')
   expect(
     renderTable(
@@ -95,7 +95,7 @@ test('columns line up by what a terminal shows, numbers to the right, and no lin
   ).toBe(['NAME      COST  NOTE', 'ci       $0.50', 'laptop  $12.00  x', ''].join('\n'))
 })
 
-test('wide, joined and combining characters do not move the next column', () => {
+test('wide, joined and combining characters do not shift the next column', () => {
   const rows = [
     ['日本', '1'],
     ['👩‍👩‍👧', '2'],
@@ -108,16 +108,16 @@ test('wide, joined and combining characters do not move the next column', () => 
   )
 })
 
-test('what comes from outside cannot colour the screen, move the cursor or turn the text round', () => {
+test('text from outside cannot colour the screen, move the cursor or reverse the text', () => {
   expect(cleanText('\u001b[31mred\r\n\u202eevil\u0007')).toBe('\ufffd[31mred\ufffd\ufffd\ufffdevil\ufffd')
   expect(renderTable(columnsOf('N'), [['a\nb']], plain)).toBe('N\na\ufffdb\n')
 })
 
-test('only the head is coloured, and only where colour is allowed', () => {
+test('colours only the head, and only if colour is allowed', () => {
   expect(renderTable(columnsOf('N'), [['a']], { color: true })).toBe('\u001b[1mN\u001b[22m\na\n')
 })
 
-test('facts stand below each other, and unknown ones are left out', () => {
+test('lists facts below each other without unknown ones', () => {
   expect(
     renderFacts([
       ['id', 'ws_1'],

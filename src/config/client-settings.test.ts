@@ -20,7 +20,7 @@ function settingsOf(cwd: string, env: Record<string, string>): ClientSettings {
   return settings
 }
 
-test('the address is the one the gateway would listen on, at a place one can call', () => {
+test('uses the address the gateway would listen on, with loopback in place of a wildcard', () => {
   using folder = createThrowAwayFolder()
   const urlOf = (env: Record<string, string>) => settingsOf(folder.path, env).url
   expect(urlOf({})).toBe('http://127.0.0.1:8080')
@@ -31,7 +31,7 @@ test('the address is the one the gateway would listen on, at a place one can cal
   expect(urlOf({ TOLLGATE_URL: 'https://gate.example/base/v1/' })).toBe('https://gate.example/base')
 })
 
-test('a gateway that noted where it listens is found there, unless the environment says otherwise', () => {
+test('uses the address in the data folder unless the environment sets another', () => {
   using folder = createThrowAwayFolder()
   const urlOf = (env: Record<string, string> = {}) => settingsOf(folder.path, env).url
   const note = (text: string) => writeFileSync(join(folder.path, 'data', 'address'), text)
@@ -52,7 +52,7 @@ test('a gateway that noted where it listens is found there, unless the environme
   }
 })
 
-test('what does not say where the gateway is, is refused with what would', () => {
+test('refuses settings that do not say where the gateway is, and says what would', () => {
   using folder = createThrowAwayFolder()
   expect(read(folder.path, { TOLLGATE_PORT: '0' })).toContain('set TOLLGATE_URL')
   expect(read(folder.path, { TOLLGATE_URL: 'gate.example' })).toContain('TOLLGATE_URL')
@@ -62,7 +62,7 @@ test('what does not say where the gateway is, is refused with what would', () =>
   expect(settingsOf(folder.path, { TOLLGATE_URL: 'http://gate.example' }).url).toBe('http://gate.example')
 })
 
-test('a file that is wrong elsewhere still says where the gateway is, and what is wrong with it', () => {
+test('finds the gateway in a file that is wrong elsewhere, and reports the faults', () => {
   using folder = createThrowAwayFolder()
   const withFile = (text: string, env: Record<string, string> = {}) => {
     writeFileSync(join(folder.path, 'tollgate.yaml'), text)
@@ -87,7 +87,7 @@ test('a file that is wrong elsewhere still says where the gateway is, and what i
   expect(read(folder.path, { DATABASE_URL: 'mysql://db' })).toContain('DATABASE_URL')
 })
 
-test('a key that only the gateway can see is told apart from a fault of the file', () => {
+test('distinguishes a key that only the gateway can see from a fault of the file', () => {
   using folder = createThrowAwayFolder()
   const provider = (key: string) =>
     `{ id: acme, dialect: openai-chat, base_url: 'http://a.example', api_key: '${key}' }`
@@ -99,7 +99,7 @@ test('a key that only the gateway can see is told apart from a fault of the file
   expect(kinds).toEqual([[true], [true], [false]])
 })
 
-test("the data folder's token is for this machine only; the variable goes anywhere", () => {
+test('sends the token of the data folder to this machine only, and the variable anywhere', () => {
   using folder = createThrowAwayFolder()
   mkdirSync(join(folder.path, 'data'))
   writeFileSync(join(folder.path, 'data', 'admin-token'), 'from-the-file\n')
@@ -112,7 +112,7 @@ test("the data folder's token is for this machine only; the variable goes anywhe
   expect(settingsOf(folder.path, { TOLLGATE_DATA: 'elsewhere' }).tokenAbsence).toContain('elsewhere/admin-token')
 })
 
-test('NO_COLOR is respected when it is set to anything', () => {
+test('respects NO_COLOR with any value', () => {
   using folder = createThrowAwayFolder()
   const colored = (env: Record<string, string>) => settingsOf(folder.path, env).allowsColor
   expect([colored({}), colored({ NO_COLOR: '1' }), colored({ NO_COLOR: '' }), colored({ TERM: 'dumb' })]).toEqual([

@@ -46,7 +46,7 @@ function faultsOf(setup: Setup): string[] {
 
 const warningsOf = (setup: Setup) => load(setup).warnings.map(formatFault)
 
-test('without a file or variables the defaults hold', () => {
+test('uses defaults without a file or variables', () => {
   const cwd = folder()
   const { config, warnings, fileDigest } = loaded({ cwd })
   expect(warnings).toEqual([])
@@ -88,7 +88,7 @@ const file = `server: { host: "::1", port: 9000, data: /var/lib/tollgate, log: j
 limits: { requests_per_minute: 600, concurrent_requests: 50 }
 `
 
-test('the file wins over the defaults', () => {
+test('the file takes precedence over the defaults', () => {
   const { configPath, ...config } = configOf({ file })
   expect(config).toMatchObject({
     host: '::1',
@@ -104,7 +104,7 @@ test('the file wins over the defaults', () => {
   expect(configPath).toEndWith('/tollgate.yaml')
 })
 
-test('a variable wins over the file', () => {
+test('a variable takes precedence over the file', () => {
   const cwd = folder({ 'tollgate.yaml': file })
   const env = {
     TOLLGATE_HOST: '0.0.0.0',
@@ -126,7 +126,7 @@ test('a variable wins over the file', () => {
   })
 })
 
-test('a variable set to nothing counts as not set', () => {
+test('an empty variable counts as not set', () => {
   const env = { TOLLGATE_HOST: '', TOLLGATE_PORT: ' ', DATABASE_URL: '', TOLLGATE_CONFIG: '', ACME_API_KEY: '' }
   const config = configOf({ env })
   expect(config.port).toBe(8080)
@@ -134,7 +134,7 @@ test('a variable set to nothing counts as not set', () => {
   expect(config.providerKeys).toEqual({})
 })
 
-test('the log is JSON where nobody looks at a terminal', () => {
+test('logs JSON without a terminal', () => {
   expect(configOf({ stdoutIsTerminal: false }).logFormat).toBe('json')
   expect(configOf({ stdoutIsTerminal: false, env: { TOLLGATE_LOG: 'pretty' } }).logFormat).toBe('pretty')
 })
@@ -150,7 +150,7 @@ test.each([
   expect(configOf({ env: { TOLLGATE_SANDBOX: text } }).sandbox).toBe(sandbox)
 })
 
-test('the sandbox can be switched with true and false in the file', () => {
+test('accepts true and false for the sandbox in the file', () => {
   expect(configOf({ file: 'server: { sandbox: false }' }).sandbox).toBe(false)
   expect(configOf({ file: 'server: { sandbox: true }' }).sandbox).toBe(true)
 })
@@ -162,27 +162,27 @@ test('TOLLGATE_CONFIG names another file, relative to the working folder', () =>
   expect(config.configPath).toBe(join(cwd, 'other.json'))
 })
 
-test('a file that is named and not there is a fault', () => {
+test('a named file that does not exist is a fault', () => {
   const env = { TOLLGATE_CONFIG: 'missing.yaml' }
   expect(faultsOf({ env })).toEqual([
     'missing.yaml  the configuration file cannot be read (ENOENT); TOLLGATE_CONFIG names it',
   ])
 })
 
-test('a folder in the place of the file is a fault', () => {
+test('a folder instead of the file is a fault', () => {
   const cwd = folder()
   mkdirSync(join(cwd, 'tollgate.yaml'))
   expect(faultsOf({ cwd })).toEqual(['tollgate.yaml  the configuration file cannot be read (EISDIR)'])
 })
 
-test('a file outside the working folder is named in full', () => {
+test('shows the full path of a file outside the working folder', () => {
   const path = join(folder({ 'x.yaml': 'server: { port: 70000 }' }), 'x.yaml')
   expect(faultsOf({ env: { TOLLGATE_CONFIG: path } })).toEqual([
     `${path}:1:17  server.port  expected at most 65535, got the number 70000`,
   ])
 })
 
-test('trusted proxies are a list in the file, or in one variable with commas, and a wrong one is named', () => {
+test('reads trusted proxies as a list or a comma-separated variable, and names a wrong one', () => {
   const listed = 'server: { trusted_proxies: [10.0.0.0/8, "2001:db8::1"] }'
   expect(configOf({ file: listed }).trustedProxies).toEqual(['10.0.0.0/8', '2001:db8::1'])
   const env = { TOLLGATE_TRUSTED_PROXIES: '192.0.2.1, 10.83.0.0/24' }
@@ -196,7 +196,7 @@ test('trusted proxies are a list in the file, or in one variable with commas, an
   ])
 })
 
-test('all faults of environment and file are told at once', () => {
+test('reports all faults of environment and file at once', () => {
   const env = {
     TOLLGATE_PORT: 'http',
     TOLLGATE_LOG: 'jsn',
@@ -218,7 +218,7 @@ test('all faults of environment and file are told at once', () => {
   ])
 })
 
-test('a variable that looks like ours is warned about with the nearest known one', () => {
+test('warns about an unknown TOLLGATE_ variable with the nearest known one', () => {
   const env = { TOLLGATE_PROT: '1', TOLLGATE_DATABASE: 'x', UNRELATED: 'x' }
   const [database, prot, ...others] = warningsOf({ env })
   expect(database).toStartWith('environment  TOLLGATE_DATABASE  unknown variable, ignored; ')
@@ -227,12 +227,12 @@ test('a variable that looks like ours is warned about with the nearest known one
   expect(others).toEqual([])
 })
 
-test('a variable the file refers to is not called unknown', () => {
+test('does not warn about a variable that the file refers to', () => {
   const text = `providers:\n  - { id: x, dialect: sandbox, api_key: "\${TOLLGATE_X_KEY}" }\n`
   expect(warningsOf({ file: text, env: { TOLLGATE_X_KEY: 'k' } })).toEqual([])
 })
 
-test('the variables of a Kubernetes service called tollgate are not taken for settings', () => {
+test('ignores the variables of a Kubernetes service called tollgate', () => {
   const env = {
     TOLLGATE_PORT: 'tcp://10.0.0.7:8080',
     TOLLGATE_PORT_8080_TCP: 'tcp://10.0.0.7:8080',
@@ -244,14 +244,14 @@ test('the variables of a Kubernetes service called tollgate are not taken for se
   ])
 })
 
-test('a short token is warned about and not shown; a short master secret is refused at the start', () => {
+test('warns about a short token without showing it; a short master secret is refused at the start', () => {
   const env = { TOLLGATE_SECRET: 'canary-secret', TOLLGATE_ADMIN_TOKEN: 'canary' }
   const warnings = warningsOf({ env })
   expect(warnings).toHaveLength(1)
   expect(warnings.join()).not.toContain('canary')
 })
 
-test('the usual variables of providers are found by the names the caller gives', () => {
+test('finds provider keys by the variable names it is given', () => {
   const env = { ACME_API_KEY: 'sk-acme\n', OTHER_API_KEY: 'two words', THIRD_API_KEY: 'sk-third' }
   const { config, warnings } = loaded({ env })
   expect(Object.keys(config.providerKeys)).toEqual(['ACME_API_KEY'])
@@ -276,7 +276,7 @@ models:
   },
 }
 
-test('no secret is printed with the configuration', () => {
+test('does not print secrets with the configuration', () => {
   const config = configOf(secretive)
   expect(config.databaseUrl?.reveal()).toBe('postgres://user:canary@db/tollgate')
   for (const text of [JSON.stringify(config), inspect(config, { depth: 9 }), Bun.inspect(config)]) {
@@ -285,14 +285,14 @@ test('no secret is printed with the configuration', () => {
   }
 })
 
-test('the configuration can be written as JSON, prices as decimals', () => {
+test('writes the configuration as JSON, with decimal prices', () => {
   const { models } = JSON.parse(JSON.stringify(configOf(secretive)))
   const { rows } = models[0].price as { rows: { bucket: string; picoDollarsPerUnit: string }[] }
   const prices = Object.fromEntries(rows.map(({ bucket, picoDollarsPerUnit }) => [bucket, picoDollarsPerUnit]))
   expect(prices).toMatchObject({ input: '2.50', output: '10.00', cache_write_1h: '2.50' })
 })
 
-test('the configuration is frozen all the way down', () => {
+test('freezes the configuration deeply', () => {
   const seen: unknown[] = []
   const visit = (value: unknown): void => {
     if (typeof value !== 'object' || value === null) return

@@ -24,32 +24,32 @@ models:
   - id: b
 `
 
-test('knows where values and keys stand', () => {
+test('knows the positions of values and keys', () => {
   expect(whereIs(yaml, ['models', 0, 'price', 'input'])).toBe('t.yaml:4:21')
   expect(whereIs(yaml, ['models', 0, 'price', 'input'], 'key')).toBe('t.yaml:4:14')
   expect(whereIs(yaml, ['models', 1, 'id'])).toBe('t.yaml:5:9')
   expect(good(yaml).line(['models', 1])).toBe(5)
 })
 
-test('places what is missing at what should contain it', () => {
+test('reports a missing value at its container', () => {
   expect(whereIs(yaml, ['models', 1, 'routes'])).toBe('t.yaml:5:5')
   expect(whereIs(yaml, ['models', 0, 'price', 'over', '5', 'input'])).toBe('t.yaml:4:12')
   expect(whereIs('', ['models'])).toBe('t.yaml:1:1')
 })
 
-test('follows aliases to the values they stand for', () => {
+test('follows aliases to their values', () => {
   const text = 'a: &x\n  k: 1\nb: *x\n'
   expect(good(text).value).toEqual({ a: { k: 1 }, b: { k: 1 } })
   expect(whereIs(text, ['b', 'k'])).toBe('t.yaml:2:6')
 })
 
-test('reads JSON, also when it is indented with tabs', () => {
+test('reads JSON, also indented with tabs', () => {
   const text = '{\n\t"models": [\n\t\t{ "id": "a\\/b \\ud83d\\ude00" }\n\t]\n}\n'
   expect(good(text).value).toEqual({ models: [{ id: 'a/b 😀' }] })
   expect(whereIs(text, ['models', 0, 'id'])).toBe('t.yaml:3:11')
 })
 
-test('keys are text even where they look like numbers', () => {
+test('reads keys as text even if they look like numbers', () => {
   expect(good('over: { 200000: a }').value).toEqual({ over: { '200000': 'a' } })
   expect(faultsOf('over: { 200000: a, "200000": b }')).toEqual([
     't.yaml:1:20 this key is used twice in the same mapping',

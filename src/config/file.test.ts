@@ -59,7 +59,7 @@ limits:
   concurrent_requests: 50
 `
 
-test('the published example is read', () => {
+test('reads the published example', () => {
   const { settings, faults, warnings, referenced } = read(contractExample, { ACME_KEY: 'sk-acme' })
   expect(faults).toEqual([])
   expect(warnings).toEqual([])
@@ -80,7 +80,7 @@ test('the published example is read', () => {
   expect(settings?.limits).toEqual({ requests_per_minute: 600, tokens_per_minute: 200_000, concurrent_requests: 50 })
 })
 
-test('JSON is read the same way', () => {
+test('reads JSON the same way', () => {
   const text =
     '{\n  "models": [\n    { "id": "a/b", "price": "free", "routes": [{ "provider": "openai", "model": 5 }] }\n  ]\n}'
   expect(faultsOf(text)).toEqual([
@@ -145,13 +145,13 @@ test.each([
   expect(faultsOf(provider(`base_url: "${url}"`))).toEqual([`tollgate.yaml:4:15  providers[0].base_url  ${message}`])
 })
 
-test('an address that a variable makes wrong is refused without showing the value', () => {
+test('refuses an address that a variable makes wrong, without showing the value', () => {
   expect(faultsOf(provider(`base_url: \${URL}`), { URL: 'canary' })).toEqual([
     'tollgate.yaml:4:15  providers[0].base_url  expected an address that starts with http:// or https://, got something else',
   ])
 })
 
-test('an address for the sandbox is ignored with a warning', () => {
+test('ignores an address for the sandbox, with a warning', () => {
   const { settings, warnings } = read('providers:\n  - { id: sand, dialect: sandbox, base_url: http://x }\n')
   expect(settings?.providers[0]?.baseUrl).toBeUndefined()
   expect(warnings.map(formatFault)).toEqual([
@@ -159,7 +159,7 @@ test('an address for the sandbox is ignored with a warning', () => {
   ])
 })
 
-test('a price that is a number is refused with a hint to quote it', () => {
+test('refuses a price that is a number, with a hint to quote it', () => {
   const text =
     'models:\n  - id: a/b\n    price: { input: 2.5, output: "1" }\n    routes: [{ provider: openai, model: b }]\n'
   expect(faultsOf(text)).toEqual([
@@ -167,7 +167,7 @@ test('a price that is a number is refused with a hint to quote it', () => {
   ])
 })
 
-test('an unknown key is refused with the nearest known one, at every depth', () => {
+test('refuses an unknown key with the nearest known one, at every depth', () => {
   const text = `modles: []
 server: { hots: x }
 models:
@@ -185,7 +185,7 @@ models:
   ])
 })
 
-test('a route to a provider that does not exist is refused with the nearest name', () => {
+test('refuses a route to an unknown provider with the nearest name', () => {
   const text = `${provider('base_url: http://127.0.0.1:9000/v1')}models:
   - id: a/b
     routes: [{ provider: acmee, model: b }, { provider: opnai, model: b }, { provider: sandbox, model: b }]
@@ -196,7 +196,7 @@ test('a route to a provider that does not exist is refused with the nearest name
   ])
 })
 
-test('an id that stands twice is refused with both lines', () => {
+test('refuses a repeated id with both lines', () => {
   const text = `providers:
   - { id: acme, dialect: sandbox }
   - { id: acme, dialect: sandbox }
@@ -211,12 +211,12 @@ models:
   ])
 })
 
-test('a model without a price is read as not priced', () => {
+test('accepts a model without a price', () => {
   const { settings } = read('models:\n  - { id: a/b, routes: [{ provider: openai, model: b }] }\n')
   expect(settings?.models[0]?.price).toBeUndefined()
 })
 
-test('what is missing is placed at the entry that should have it', () => {
+test('reports a missing field at its entry', () => {
   expect(faultsOf('models:\n  - id: a/b\n')).toEqual([
     'tollgate.yaml:2:5  models[0].routes  expected a list, but it is missing',
   ])
@@ -234,7 +234,7 @@ test.each([
   expect(faultsOf(text)).toEqual([fault])
 })
 
-test('no fault shows a key, wherever it was put by mistake', () => {
+test('shows no key in a fault, wherever it was put by mistake', () => {
   const canary = `sk-canary-${'0123456789'.repeat(4)}`
   const text = `providers:
   - id: ${canary}
@@ -271,13 +271,13 @@ const acmeEntry = (indent: string) =>
     .map((line) => `${indent}${line}\n`)
     .join('')
 
-test('a new file, and one without providers, get the section at the end', () => {
+test('adds the section at the end of a new file and of one without providers', () => {
   expect(added('').text).toBe(`providers:\n${acmeEntry('  ')}`)
   expect(added('# mine\nserver: { port: 1 }').text).toBe(`# mine\nserver: { port: 1 }\nproviders:\n${acmeEntry('  ')}`)
   expect(added('# only words\n').text).toBe(`# only words\nproviders:\n${acmeEntry('  ')}`)
 })
 
-test('the entry follows the last one with its indentation, and no other character changes', () => {
+test('adds the entry after the last one with its indentation, and changes no other character', () => {
   const before = `# about us
 providers:   # who hosts
 
@@ -293,24 +293,24 @@ models: [ ]
   expect(line).toBe(7)
 })
 
-test('without a line end after the last entry there is one before the new entry', () => {
+test('adds a line break after a last entry without one', () => {
   const before = 'providers:\n    - { id: beta, dialect: sandbox }'
   expect(added(before).text).toBe(`${before}\n${acmeEntry('    ')}`)
 })
 
-test('a section with nothing below it is filled', () => {
+test('fills an empty section', () => {
   expect(added('providers: # none yet\nmodels: []\n').text).toBe(
     `providers: # none yet\n${acmeEntry('  ')}models: []\n`,
   )
 })
 
-test('an empty list in brackets is filled', () => {
+test('fills an empty list in brackets', () => {
   expect(added('providers: [ ]  # none yet\nmodels: []\n').text).toBe(
     `providers:  # none yet\n${acmeEntry('  ')}models: []\n`,
   )
 })
 
-test('an id that is there already, and a file in braces, are left alone', () => {
+test('leaves a file with the same id, and one in braces, unchanged', () => {
   expect(addProvider('providers:\n  - id: acme\n', acme)).toBe('repeated')
   expect(addProvider('providers: [{ id: acme }]\n', acme)).toBe('repeated')
   expect(addProvider('{ "providers": [] }\n', acme)).toBe('flow')

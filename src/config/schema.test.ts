@@ -18,11 +18,11 @@ function namedKeys(node: unknown): { readonly key: string; readonly schema: Node
   return [...own.map(([key, schema]) => ({ key, schema })), ...inner]
 }
 
-test('tollgate.schema.json is the one made from the code (renew: bun run src/config/schema.ts --write)', () => {
+test('tollgate.schema.json matches the code (update: bun run src/config/schema.ts --write)', () => {
   expect(committed).toBe(renderJsonSchema())
 })
 
-test('the schema knows the sections and refuses other keys', () => {
+test('the schema has the sections and refuses other keys', () => {
   const schema = configJsonSchema()
   expect(Object.keys(schema.properties ?? {}).sort()).toEqual([
     '$schema',
@@ -50,7 +50,7 @@ test('the reference mentions every key and every variable', () => {
   expect(missing).toEqual([])
 })
 
-test('the reference names no variable of ours that does not exist', () => {
+test('the reference names no TOLLGATE_ variable that does not exist', () => {
   const named = [...new Set(reference.match(/TOLLGATE_[A-Z_]+/g))]
   expect(named.filter((name) => !knownVariables.includes(name))).toEqual([])
 })

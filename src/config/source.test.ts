@@ -55,7 +55,7 @@ function start(file: string | undefined, env: Record<string, string> = {}) {
 
 const model = (id: string) => `models:\n  - { id: ${id}, price: free, routes: [{ provider: sandbox, model: echo }] }\n`
 
-test('a good change is in force and handed to the listeners before it is reported', async () => {
+test('applies a valid change and calls the listeners before it reports it', async () => {
   const { source, path, nextReport } = start(model('a/one'))
   const heard: string[] = []
   source.onChange((config) => {
@@ -70,7 +70,7 @@ test('a good change is in force and handed to the listeners before it is reporte
   source.close()
 })
 
-test('a key that is renewed in its file is in force, also one whose file was missing', async () => {
+test('applies a key replaced in its file, also one whose file was missing', async () => {
   const provider = (id: string) =>
     `{ id: ${id}, dialect: openai-chat, base_url: 'http://127.0.0.1:1', api_key: 'file:${id}.key' }`
   const { source, path, nextReport } = start(model('a/one'))
@@ -88,7 +88,7 @@ test('a key that is renewed in its file is in force, also one whose file was mis
   source.close()
 })
 
-test('a wrong change is reported and the last good one stays in force, until it is mended', async () => {
+test('reports a wrong change and keeps the last valid configuration until it is corrected', async () => {
   const { source, path, nextReport } = start(model('a/one'))
   const before = source.current
   let heard = 0
@@ -106,7 +106,7 @@ test('a wrong change is reported and the last good one stays in force, until it 
   source.close()
 })
 
-test('a deleted file is reported and the last good configuration stays in force', async () => {
+test('reports a deleted file and keeps the last valid configuration', async () => {
   const { source, path, nextReport } = start(model('a/one'))
   const before = source.current
   rmSync(path)
@@ -117,7 +117,7 @@ test('a deleted file is reported and the last good configuration stays in force'
   source.close()
 })
 
-test('a file that appears is picked up', async () => {
+test('picks up a file that appears', async () => {
   const { source, path, nextReport } = start(undefined)
   expect(source.current.configFileExists).toBe(false)
   writeFileSync(path, model('a/one'))
@@ -126,7 +126,7 @@ test('a file that appears is picked up', async () => {
   source.close()
 })
 
-test('what cannot change while running keeps its value and is named, the rest is applied', async () => {
+test('keeps and names settings that need a restart, and applies the rest', async () => {
   const { source, path, nextReport } = start('server: { port: 9000, drain_seconds: 1, log: json, local_models: on }')
   const { dataFolder } = source.current
   const started = '{ port: 9001, host: "::1", data: elsewhere, log: pretty, local_models: off, drain_seconds: 2 }'
@@ -153,7 +153,7 @@ test('secrets are compared by value and named by variable', async () => {
   expect(source.current.secret?.reveal()).toStartWith('first-')
 })
 
-test('a reload that is asked for reads key files again', async () => {
+test('an explicit reload reads key files again', async () => {
   const keyed = 'providers:\n  - { id: x, dialect: openai-chat, base_url: "http://x/v1", api_key: "file:key" }\n'
   const { source, path, nextReport } = start(model('a/one'))
   writeFileSync(join(path, '..', 'key'), 'sk-one')
@@ -166,7 +166,7 @@ test('a reload that is asked for reads key files again', async () => {
   source.close()
 })
 
-test('what a listener takes over later is reported later, and not at all if it could not', async () => {
+test('reports a change once an asynchronous listener has applied it, and not if it could not', async () => {
   const { source, path, nextReport } = start(model('a/one'))
   const taking: PromiseWithResolvers<boolean>[] = []
   source.onChange(() => {
@@ -192,7 +192,7 @@ test('what a listener takes over later is reported later, and not at all if it c
   source.close()
 })
 
-test('a listener that left hears nothing', () => {
+test('does not call a removed listener', () => {
   const { source } = start(model('a/one'))
   let heard = 0
   const leave = source.onChange(() => void heard++)
@@ -203,7 +203,7 @@ test('a listener that left hears nothing', () => {
   expect(heard).toBe(1)
 })
 
-test('warnings about the environment are not repeated at every reload', async () => {
+test('does not repeat warnings about the environment at every reload', async () => {
   const { source, nextReport } = start(model('a/one'), { TOLLGATE_PROT: '1' })
   source.reload()
   source.close()
@@ -277,7 +277,7 @@ test('notices a file that is renamed over it', async () => {
   expect(watch.count()).toBe(1)
 })
 
-test('notices that a link on the way points elsewhere, as mounted ConfigMaps do', async () => {
+test('notices that a link in its path points elsewhere, as with mounted ConfigMaps', async () => {
   const base = folder()
   for (const version of ['v1', 'v2']) {
     mkdirSync(join(base, version))
@@ -307,7 +307,7 @@ test('notices that the file appears, disappears and comes back', async () => {
   expect(watch.count()).toBe(3)
 })
 
-test('notices what changed between reading the file and watching it', async () => {
+test('notices a change between reading the file and watching it', async () => {
   const path = join(folder(), 'tollgate.yaml')
   writeFileSync(path, 'two')
   const watch = watching(path, 'one')
@@ -316,7 +316,7 @@ test('notices what changed between reading the file and watching it', async () =
   expect(watch.count()).toBe(1)
 })
 
-test('a file written again with the same content is not a change', async () => {
+test('ignores a write with the same content', async () => {
   const base = folder()
   const path = join(base, 'tollgate.yaml')
   writeFileSync(path, 'one')
@@ -330,7 +330,7 @@ test('a file written again with the same content is not a change', async () => {
   expect(watch.count()).toBe(0)
 })
 
-test('a closed watch is silent', async () => {
+test('reports nothing after close', async () => {
   const path = join(folder(), 'tollgate.yaml')
   writeFileSync(path, 'one')
   const closed = watching(path, 'one')

@@ -3,8 +3,8 @@
 import { Failure, retryHeaders } from '../kernel/failure.ts'
 import { createId } from '../kernel/ids.ts'
 import { requestIdHeaders } from '../pipeline/headers.ts'
-import { chooseFormat, contentTypes, renderExposition } from '../telemetry/metrics/exposition.ts'
-import type { MetricRegistry } from '../telemetry/metrics/registry.ts'
+import { chooseFormat, contentTypes, renderExposition } from '../telemetry/exposition.ts'
+import type { MetricRegistry } from '../telemetry/metric-registry.ts'
 import { type AuthorizeDependencies, createAuthorize } from './management/authorize.ts'
 
 export interface MetricsRouteDependencies extends Omit<AuthorizeDependencies, 'sessionOf'> {

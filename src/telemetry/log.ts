@@ -1,9 +1,7 @@
-// Lines for people (pretty) or for machines (JSON). It is handed facts that are already free of secrets and prompts;
-// nothing here decides what may be logged. Lines are gathered and written together, so that a busy second costs few
-// system calls.
+// The log, for people (pretty) or machines (JSON). Callers pass facts that are already free of secrets and prompts.
+// Lines are buffered and written together, so that a busy second costs few system calls.
 
 import { type Clock, isoTime } from '../kernel/clock.ts'
-import { printableLine, printableLines } from './printable.ts'
 
 export type LogFormat = 'pretty' | 'json'
 export type LogFields = Readonly<Record<string, string | number | boolean | null | undefined>>
@@ -12,9 +10,9 @@ export interface Log {
   info(message: string, fields?: LogFields): void
   warn(message: string, fields?: LogFields): void
   error(message: string, fields?: LogFields): void
-  /** A line that is laid out by its author, for people and as one JSON object; only the form that is written is made. */
+  /** A line that the caller formats, for people and as one JSON object. Only the configured form is created. */
   line(pretty: () => string, json: () => string): void
-  /** Writes out what is still gathered; to be called before the process ends. */
+  /** Writes the buffer. Call it before the process ends. */
   flush(): void
 }
 
@@ -24,24 +22,24 @@ export interface LogOptions {
   readonly write: (text: string) => void
 }
 
-/** How long a line may wait for company before it is written. */
-const gatherMs = 20
+/** How long a line may be buffered. */
+const bufferMs = 20
 
 export function createLog({ format, clock, write }: LogOptions): Log {
-  let gathered = ''
+  let buffer = ''
   let timer: ReturnType<typeof setTimeout> | undefined
 
   const flush = (): void => {
     clearTimeout(timer)
     timer = undefined
-    if (gathered === '') return
-    const text = gathered
-    gathered = ''
+    if (buffer === '') return
+    const text = buffer
+    buffer = ''
     write(text)
   }
   const put = (text: string): void => {
-    gathered += `${text}\n`
-    timer ??= setTimeout(flush, gatherMs)
+    buffer += `${text}\n`
+    timer ??= setTimeout(flush, bufferMs)
   }
   const json = (level: string, fields: LogFields): void => {
     put(JSON.stringify({ time: isoTime(clock.now()), level, ...fields }))
@@ -70,9 +68,29 @@ function prettyFields(fields: LogFields): string {
   return text
 }
 
-/** `14:02:11`, in the zone of the machine that prints it. */
+/** `14:02:11`, in the local time zone. */
 export function timeOfDay(epochMs: number): string {
   const time = new Date(epochMs)
   const two = (part: number): string => String(part).padStart(2, '0')
   return `${two(time.getHours())}:${two(time.getMinutes())}:${two(time.getSeconds())}`
+}
+
+/** Control characters, line ends, and characters that change the writing direction. */
+const active = /[\p{Cc}\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu
+
+/**
+ * Text from outside on one line, with `\\u001b` for the escape character and so on. Without this it could move the
+ * cursor, or forge or hide lines of the log.
+ */
+export function printableLine(text: string): string {
+  return text.replace(active, escaped)
+}
+
+/** For several lines, such as a stack trace: all but the first are indented, unlike the lines of the log. */
+export function printableLines(text: string): string {
+  return text.split('\n').map(printableLine).join('\n    ')
+}
+
+function escaped(character: string): string {
+  return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`
 }

@@ -2,11 +2,11 @@
 // while somebody listens, and not at all otherwise. A flood is thinned out: this is for eyes, not for bookkeeping.
 
 import type { Clock } from '../kernel/clock.ts'
+import { type Every, onTimer } from '../kernel/every.ts'
 import type { RequestId } from '../kernel/ids.ts'
 import type { Database } from '../store/database.ts'
 import { breathe } from './breathe.ts'
 import { firstIdAt } from './id-at.ts'
-import { type Every, onTimer } from './metrics/every.ts'
 import { type LoggedRequest, requestFromRow, type StoredRow } from './request-row.ts'
 
 export interface RequestTail {

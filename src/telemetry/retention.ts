@@ -2,10 +2,10 @@
 // request log: transfers are money and stay for ever.
 
 import type { Clock } from '../kernel/clock.ts'
+import { type Every, onTimer } from '../kernel/every.ts'
 import type { Database } from '../store/database.ts'
 import { type Sql, timeToSql } from '../store/sql.ts'
 import { firstIdAt } from './id-at.ts'
-import { type Every, onTimer } from './metrics/every.ts'
 import { lastPlaces, type PlacedRow } from './request-lists.ts'
 
 export interface RetentionOptions {

@@ -63,7 +63,9 @@ test('the embedded database refuses, and says what to do', async () => {
   using site = createSite()
   const refused = await site.run(['serve', '--workers', '2'])
   expect(refused.exit).toBe(1)
-  expect(refused.err).toContain('--workers needs PostgreSQL, because the embedded database is written by one process')
+  expect(refused.err).toContain(
+    '--workers needs PostgreSQL, because only one process can write to the embedded database',
+  )
   for (const wrong of ['0', 'two', '-1', '1000']) {
     expect(await site.run(['serve', '--workers', wrong])).toMatchObject({ exit: 2 })
   }

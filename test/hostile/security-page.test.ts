@@ -48,7 +48,7 @@ const dialling: Readonly<Record<string, string>> = {
   'src/store/postgres.ts': 'the database',
   'src/store/redis.ts': 'limits that replicas share',
   'src/store/sqlite.ts': 'opens a file',
-  'src/telemetry/otlp/send.ts': 'traces and metrics',
+  'src/telemetry/otlp.ts': 'traces and metrics',
 }
 
 /** Every way there is to the network: what Bun has at hand, and what must be imported. */

@@ -2,8 +2,7 @@
 
 import { expect, test } from 'bun:test'
 import { Secret } from '../../src/kernel/secret.ts'
-import { createOtlpExporter } from '../../src/telemetry/otlp/exporter.ts'
-import { readOtlpSettings } from '../../src/telemetry/otlp/settings.ts'
+import { createOtlpExporter, readOtlpSettings } from '../../src/telemetry/otlp.ts'
 import { startGateway } from '../parts/gateway.ts'
 import { openGatewayMetrics } from './gateway-page.ts'
 import { answeredRequest, refusedRequest } from './observed-records.ts'

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import { join } from 'node:path'
-import { renderExposition } from '../../src/telemetry/metrics/exposition.ts'
+import { renderExposition } from '../../src/telemetry/exposition.ts'
 import { parseExposition, sampleValue } from './exposition-parser.ts'
 import { openGatewayMetrics } from './gateway-page.ts'
 import { answeredRequest } from './observed-records.ts'

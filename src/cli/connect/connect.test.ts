@@ -6,7 +6,7 @@ import { onSqlite, openWorld } from '../../../test/parts/command-line.ts'
 // Some ten processes per test, on a machine that may be busy.
 
 onSqlite((engine) => {
-  test('connect claude makes a key, writes it for this user only, and undo gives the file back', async () => {
+  test('connect claude creates a key, writes it for this user only, and undo restores the file', async () => {
     await using world = await openWorld(engine)
     const { id } = await world.management.make('/api/workspaces', { name: 'acme' })
     await world.management.make(`/api/workspaces/${id}/projects`, { name: 'web' })
@@ -44,7 +44,7 @@ onSqlite((engine) => {
     expect((await world.run('connect claude --undo')).exit).toBe(4)
   })
 
-  test('a key that connect was given is no key that its undo would end', async () => {
+  test('undo does not suggest revoking a key that connect was given', async () => {
     await using world = await openWorld(engine)
     const { id } = await world.management.make('/api/workspaces', { name: 'acme' })
     await world.management.make(`/api/workspaces/${id}/projects`, { name: 'web' })
@@ -58,7 +58,7 @@ onSqlite((engine) => {
     ])
   })
 
-  test('where there are several workspaces, what connect says to try works', async () => {
+  test('with several workspaces, the suggestion of connect works', async () => {
     await using world = await openWorld(engine)
     for (const name of ['acme', 'beta']) {
       const { id } = await world.management.make('/api/workspaces', { name })
@@ -69,7 +69,7 @@ onSqlite((engine) => {
     expect([refused.exit, (await world.run(`connect claude ${attempt}`)).exit]).toEqual([2, 0])
   })
 
-  test('connect writes no key into a repository, knows what it cannot do, and finds opencode its models', async () => {
+  test('connect writes no key into a repository, refuses unsupported clients, and lists models for opencode', async () => {
     await using world = await openWorld(engine)
     mkdirSync(join(world.folder, 'home', '.git'), { recursive: true })
     const env = { TOLLGATE_KEY: 'sk-tg-given' }

@@ -25,7 +25,7 @@ function connect(file: string): void {
   writeText(file, renderSettings(withMembers(settings, members)))
 }
 
-test('members are set beside what is there, and the original comes back byte for byte', () => {
+test('adds members to existing ones, and restores the original byte for byte', () => {
   using folder = createThrowAwayFolder()
   const file = join(folder.path, 'settings.json')
   const original = '{"theme":"dark",   "env":{"URL":"http://old"}}'
@@ -40,7 +40,7 @@ test('members are set beside what is there, and the original comes back byte for
   expect(existsSync(backupOf(file))).toBe(false)
 })
 
-test('a file that was not there is gone again', () => {
+test('removes a file that did not exist before', () => {
   using folder = createThrowAwayFolder()
   const file = join(folder.path, 'new', 'settings.json')
   connect(file)
@@ -48,7 +48,7 @@ test('a file that was not there is gone again', () => {
   expect(existsSync(file)).toBe(false)
 })
 
-test('what was changed in between stays, and only our members are taken out', () => {
+test('keeps later changes and removes only our members', () => {
   using folder = createThrowAwayFolder()
   const file = join(folder.path, 'settings.json')
   writeFileSync(file, '{"env":{"URL":"http://old"}}')
@@ -59,7 +59,7 @@ test('what was changed in between stays, and only our members are taken out', ()
   expect(JSON.parse(readFileSync(file, 'utf8'))).toEqual({ env: { URL: 'http://old' }, theme: 'light' })
 })
 
-test('a member that was set to something else meanwhile stays as it was set', () => {
+test('keeps a member that was changed meanwhile', () => {
   using folder = createThrowAwayFolder()
   const file = join(folder.path, 'settings.json')
   writeFileSync(file, '{"model":"old"}')
@@ -76,7 +76,7 @@ test('a member that was set to something else meanwhile stays as it was set', ()
   }
 })
 
-test('without a backup nothing is undone, and a file that is no longer JSON is left alone', () => {
+test('undoes nothing without a backup, and leaves a file that is no longer JSON unchanged', () => {
   using folder = createThrowAwayFolder()
   const file = join(folder.path, 'settings.json')
   expect(restore(file, members)).toBe('no backup')
@@ -86,13 +86,13 @@ test('without a backup nothing is undone, and a file that is no longer JSON is l
   expect([readFileSync(file, 'utf8'), existsSync(backupOf(file))]).toEqual(['{ // a comment\n}', true])
 })
 
-test('only an object of plain JSON can be edited', () => {
+test('edits only an object of plain JSON', () => {
   expect(readSettings(undefined)).toEqual({})
   expect(readSettings(' \n')).toEqual({})
   expect(['[]', '1', '{,}', '// x\n{}'].map(readSettings)).toEqual([undefined, undefined, undefined, undefined])
 })
 
-test('a file in a repository is found out, also behind a link, and the link stays one', () => {
+test('detects a file in a repository, also behind a link, and keeps the link', () => {
   using folder = createThrowAwayFolder()
   const dotfiles = join(folder.path, 'dotfiles')
   mkdirSync(join(dotfiles, '.git'), { recursive: true })

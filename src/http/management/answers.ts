@@ -2,6 +2,7 @@
 // No secret passes through here; only the handlers that create a key add its `secret`.
 
 import type { AnswerOf, BodyOf, ItemOf } from '../../api/client.ts'
+import { listAnswer } from '../../api/fields.ts'
 import type { CheckedBody } from '../../api/operation.ts'
 import type { Operations } from '../../api/operations.ts'
 import { isoTime } from '../../kernel/clock.ts'
@@ -14,32 +15,57 @@ import type { AuditRow } from '../../tenancy/audit.ts'
 import type { CredentialSummary } from '../../tenancy/credentials.ts'
 import type { KeyInfo } from '../../tenancy/keys.ts'
 import type { Limits } from '../../tenancy/limits.ts'
+import type { Page, PageQuery } from '../../tenancy/management.ts'
 import type { Project, Workspace } from '../../tenancy/workspaces.ts'
 
-/** As the stores take a page, where absent is not the same as undefined. */
+/** Leaves out members that are null or undefined: the stores expect absent members. */
+export function given<Members extends object>(
+  members: Members,
+): { [Name in keyof Members]?: NonNullable<Members[Name]> } {
+  const entries = Object.entries(members).filter(([, value]) => value != null)
+  return Object.fromEntries(entries) as { [Name in keyof Members]?: NonNullable<Members[Name]> }
+}
+
 export function pageOf({ limit, cursor }: { readonly limit: number; readonly cursor?: string | undefined }) {
-  return cursor === undefined ? { limit } : { limit, cursor }
+  return { limit, ...given({ cursor }) }
+}
+
+export function pageAnswer<Item, Answered>({ items, nextCursor }: Page<Item>, render: (item: Item) => Answered) {
+  return listAnswer(items.map(render), nextCursor)
+}
+
+const pageSize = 200
+
+/** Page by page, so that a year of requests is never in memory at once. */
+export async function* everyPage<Item>(
+  read: (page: PageQuery) => Promise<Page<Item>>,
+): AsyncGenerator<readonly Item[]> {
+  let cursor: string | undefined
+  do {
+    const page = await read(pageOf({ limit: pageSize, cursor }))
+    yield page.items
+    cursor = page.nextCursor
+  } while (cursor !== undefined)
 }
 
 export function limitsFromBody(body: CheckedBody<Operations['putKeyLimits']>): Limits {
-  return {
-    ...(body.requests_per_minute == null ? {} : { requestsPerMinute: body.requests_per_minute }),
-    ...(body.tokens_per_minute == null ? {} : { tokensPerMinute: body.tokens_per_minute }),
-    ...(body.concurrent_requests == null ? {} : { concurrentRequests: body.concurrent_requests }),
-    ...(body.spend_per_day == null ? {} : { spendPerDay: body.spend_per_day }),
-    ...(body.spend_per_month == null ? {} : { spendPerMonth: body.spend_per_month }),
-  }
+  return given({
+    requestsPerMinute: body.requests_per_minute,
+    tokensPerMinute: body.tokens_per_minute,
+    concurrentRequests: body.concurrent_requests,
+    spendPerDay: body.spend_per_day,
+    spendPerMonth: body.spend_per_month,
+  })
 }
 
 export function limitsAnswer(limits: Limits): BodyOf<'putKeyLimits'> {
-  const { requestsPerMinute, tokensPerMinute, concurrentRequests, spendPerDay, spendPerMonth } = limits
-  return {
-    ...(requestsPerMinute === undefined ? {} : { requests_per_minute: requestsPerMinute }),
-    ...(tokensPerMinute === undefined ? {} : { tokens_per_minute: tokensPerMinute }),
-    ...(concurrentRequests === undefined ? {} : { concurrent_requests: concurrentRequests }),
-    ...(spendPerDay === undefined ? {} : { spend_per_day: formatUsd(spendPerDay) }),
-    ...(spendPerMonth === undefined ? {} : { spend_per_month: formatUsd(spendPerMonth) }),
-  }
+  return given({
+    requests_per_minute: limits.requestsPerMinute,
+    tokens_per_minute: limits.tokensPerMinute,
+    concurrent_requests: limits.concurrentRequests,
+    spend_per_day: limits.spendPerDay === undefined ? undefined : formatUsd(limits.spendPerDay),
+    spend_per_month: limits.spendPerMonth === undefined ? undefined : formatUsd(limits.spendPerMonth),
+  })
 }
 
 export function workspaceAnswer(workspace: Workspace): AnswerOf<'getWorkspace'> {

@@ -3,7 +3,6 @@
 import { listAnswer } from '../../api/fields.ts'
 import { operations } from '../../api/operations.ts'
 import type { OfferedModel } from '../../api/projects.ts'
-import { Failure } from '../../kernel/failure.ts'
 import type { Ledger } from '../../ledger/ledger.ts'
 import type { Database } from '../../store/database.ts'
 import type { ComputeVerifier } from '../../tenancy/api-key.ts'
@@ -18,8 +17,8 @@ import {
   type Project,
   updateProject,
 } from '../../tenancy/workspaces.ts'
-import { keyAnswer, limitsAnswer, limitsFromBody, pageOf, projectAnswer } from './answers.ts'
-import { type Call, implement, notFound, type Route } from './route.ts'
+import { keyAnswer, limitsAnswer, limitsFromBody, pageAnswer, pageOf, projectAnswer } from './answers.ts'
+import { answerOr404, type Call, implement, notFound, type Route } from './route.ts'
 
 export interface ProjectDependencies {
   readonly database: Database
@@ -35,28 +34,21 @@ export function projectRoutes({ database, invalidate, modelsOf }: ProjectDepende
     implement(operations.createProject, {
       async write(sql, { id, body: { name, models }, act }) {
         const project = await createProject(sql, { workspaceId: id, name, models: models ?? undefined }, act)
-        if (project === 'not found') return notFound('workspace', id)
-        return project instanceof Failure ? project : projectAnswer(project)
+        return answerOr404('workspace', id, project, projectAnswer)
       },
     }),
     implement(operations.listProjects, {
       async run({ id, query }) {
         if ((await getWorkspace(database.sql, id)) === 'not found') return notFound('workspace', id)
-        const { items, nextCursor } = await listProjects(database.sql, id, pageOf(query))
-        return listAnswer(items.map(projectAnswer), nextCursor)
+        return pageAnswer(await listProjects(database.sql, id, pageOf(query)), projectAnswer)
       },
     }),
     implement(operations.getProject, {
-      async run({ id }) {
-        const project = await getProject(database.sql, id)
-        return project === 'not found' ? notFound('project', id) : projectAnswer(project)
-      },
+      run: async ({ id }) => answerOr404('project', id, await getProject(database.sql, id), projectAnswer),
     }),
     implement(operations.updateProject, {
       async write(sql, { id, body, act }) {
-        const project = await updateProject(sql, id, body, act)
-        if (project === 'not found') return notFound('project', id)
-        return project instanceof Failure ? project : projectAnswer(project)
+        return answerOr404('project', id, await updateProject(sql, id, body, act), projectAnswer)
       },
       committed: ({ id }) => invalidate(id),
     }),
@@ -82,32 +74,24 @@ export function keyRoutes({ database, computeVerifier, invalidate }: ProjectDepe
           sources: body.sources ?? undefined,
         }
         const created = await createKey(sql, wanted, act, computeVerifier)
-        if (created === 'not found') return notFound('project', id)
-        if (created instanceof Failure) return created
-        return { ...keyAnswer(created.key, act.at), secret: created.secret }
+        return answerOr404('project', id, created, ({ key, secret }) => ({ ...keyAnswer(key, act.at), secret }))
       },
     }),
     implement(operations.listKeys, {
       async run({ query, act }) {
         const { workspace_id: workspaceId, project_id: projectId } = query
-        const { items, nextCursor } = await listKeys(database.sql, { workspaceId, projectId, page: pageOf(query) })
-        return listAnswer(
-          items.map((key) => keyAnswer(key, act.at)),
-          nextCursor,
-        )
+        const page = await listKeys(database.sql, { workspaceId, projectId, page: pageOf(query) })
+        return pageAnswer(page, (key) => keyAnswer(key, act.at))
       },
     }),
     implement(operations.getKey, {
       async run({ id, act }) {
-        const key = await getKey(database.sql, id)
-        return key === 'not found' ? notFound('key', id) : keyAnswer(key, act.at)
+        return answerOr404('key', id, await getKey(database.sql, id), (key) => keyAnswer(key, act.at))
       },
     }),
     implement(operations.revokeKey, {
       async write(sql, { id, act }) {
-        const key = await revokeKey(sql, id, act)
-        if (key === 'not found') return notFound('key', id)
-        return key instanceof Failure ? key : keyAnswer(key, act.at)
+        return answerOr404('key', id, await revokeKey(sql, id, act), (key) => keyAnswer(key, act.at))
       },
       committed: ({ id }) => invalidate(id),
     }),
@@ -115,9 +99,7 @@ export function keyRoutes({ database, computeVerifier, invalidate }: ProjectDepe
       async write(sql, { id, body, act }) {
         const wanted = { overlapSeconds: body.overlap_seconds ?? undefined }
         const rotated = await rotateKey(sql, id, wanted, act, computeVerifier)
-        if (rotated === 'not found') return notFound('key', id)
-        if (rotated instanceof Failure) return rotated
-        return { ...keyAnswer(rotated.key, act.at), secret: rotated.secret }
+        return answerOr404('key', id, rotated, ({ key, secret }) => ({ ...keyAnswer(key, act.at), secret }))
       },
       committed: ({ id }) => invalidate(id),
     }),
@@ -133,8 +115,7 @@ export function limitRoutes({ invalidate, ledger }: ProjectDependencies): readon
     implement<(typeof limitOperations)[number]>(operation, {
       async write(sql, { id, body, act }: LimitCall) {
         const limits = await putLimits(sql, operation.kind, id, limitsFromBody(body), act)
-        if (limits === 'not found') return notFound(operation.kind, id)
-        return limits instanceof Failure ? limits : limitsAnswer(limits)
+        return answerOr404(operation.kind, id, limits, limitsAnswer)
       },
       committed({ id, body: { spend_per_day: day, spend_per_month: month } }: LimitCall) {
         invalidate(id)

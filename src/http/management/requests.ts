@@ -3,7 +3,13 @@
 
 import { fileTypeOf, listAnswer } from '../../api/fields.ts'
 import { operations } from '../../api/operations.ts'
-import { type ExplainedRequest, type LoggedRequest, statsGroupsMax, type UsageItem } from '../../api/requests.ts'
+import {
+  type ExplainedRequest,
+  type LoggedRequest,
+  statsGroupsMax,
+  type UsageItem,
+  usageFields,
+} from '../../api/requests.ts'
 import { chargeLines } from '../../catalog/price.ts'
 import { readPriceVersion } from '../../catalog/price-versions.ts'
 import { type Clock, isoTime } from '../../kernel/clock.ts'
@@ -23,7 +29,7 @@ import { readStats, type StatGroup } from '../../telemetry/rollups/read-stats.ts
 import { exportUsage } from '../../telemetry/usage-export.ts'
 import type { Page, PageQuery } from '../../tenancy/management.ts'
 import { type CsvValue, csvLine } from '../../wire/csv.ts'
-import { pageOf, transferAnswer } from './answers.ts'
+import { everyPage, given, pageOf, transferAnswer } from './answers.ts'
 import { type Call, implement, notFound, type Route } from './route.ts'
 
 interface RequestFilters {
@@ -73,14 +79,19 @@ export function requestRoutes({ database, clock, requests, tail }: RequestDepend
     implement(operations.exportRequests, {
       download({ query }) {
         const { format } = query
-        const pages = readPages(requests, { ...filtersOf(query), ...spanOf(query) })
+        const filters = { ...filtersOf(query), ...given({ from: query.from, to: query.to }) }
+        const pages = everyPage((page) => requests.list({ ...filters, ...page }))
         const pieces = format === 'csv' ? csvPieces(pages) : jsonPieces(pages)
         return { type: fileTypeOf[format], name: `requests.${format}`, pieces }
       },
     }),
     implement(operations.listRequests, {
       async run({ query }) {
-        const found = await requests.list({ ...pageOf(query), ...filtersOf(query), ...spanOf(query) })
+        const found = await requests.list({
+          ...pageOf(query),
+          ...filtersOf(query),
+          ...given({ from: query.from, to: query.to }),
+        })
         return listAnswer(found.items, found.nextCursor)
       },
     }),
@@ -96,7 +107,7 @@ export function requestRoutes({ database, clock, requests, tail }: RequestDepend
           return invalidRequest(`At most ${statsDaysMax} days can be summed up at once.`, 'from')
         }
         const { workspace_id: workspaceId, group } = query
-        const stats = await readStats(database, clock, { from, to, group, ...(workspaceId && { workspaceId }) })
+        const stats = await readStats(database, clock, { from, to, group, ...given({ workspaceId }) })
         const groups = stats.groups.slice(0, statsGroupsMax).map(async ({ id, figures }) => {
           return { id, name: await nameOf(database, group, id), ...sumsAnswer(figures) }
         })
@@ -120,7 +131,7 @@ export function requestRoutes({ database, clock, requests, tail }: RequestDepend
           group_by: groupBy,
           workspace_id: workspaceId,
         } = query
-        const wanted = { database, from, to, format, groupBy, ...(workspaceId && { workspaceId }) }
+        const wanted = { database, from, to, format, groupBy, ...given({ workspaceId }) }
         return { type: fileTypeOf[format], name: `usage.${format}`, pieces: exportUsage(wanted) }
       },
     }),
@@ -128,17 +139,8 @@ export function requestRoutes({ database, clock, requests, tail }: RequestDepend
 }
 
 function filtersOf(query: Call<typeof operations.followRequests>['query']): RequestFilters {
-  return {
-    ...(query.workspace_id !== undefined && { workspaceId: query.workspace_id }),
-    ...(query.project_id !== undefined && { projectId: query.project_id }),
-    ...(query.key_id !== undefined && { keyId: query.key_id }),
-    ...(query.model !== undefined && { model: query.model }),
-    ...(query.outcome !== undefined && { outcome: query.outcome }),
-  }
-}
-
-function spanOf({ from, to }: { readonly from?: number | undefined; readonly to?: number | undefined }) {
-  return { ...(from !== undefined && { from }), ...(to !== undefined && { to }) }
+  const { workspace_id: workspaceId, project_id: projectId, key_id: keyId, model, outcome } = query
+  return given({ workspaceId, projectId, keyId, model, outcome })
 }
 
 export interface ReaderDependencies {
@@ -280,67 +282,35 @@ async function nameOf({ sql }: Database, group: StatGroup, id: string): Promise<
   return row?.name ?? null
 }
 
-const pageSize = 200
-
-/** Page by page, so that a year of requests is never in memory. Requests that arrive meanwhile are newer than the first page. */
-async function* readPages(
-  requests: RequestLog,
-  filters: Omit<RequestQuery, 'limit' | 'cursor'>,
-): AsyncGenerator<readonly LoggedRequest[]> {
-  let cursor: string | undefined
-  do {
-    const page = await requests.list({ ...filters, limit: pageSize, ...(cursor !== undefined && { cursor }) })
-    yield page.items
-    cursor = page.nextCursor
-  } while (cursor !== undefined)
-}
-
 async function* jsonPieces(pages: AsyncIterable<readonly LoggedRequest[]>): AsyncGenerator<string> {
   for await (const page of pages) yield page.map((request) => `${JSON.stringify(request)}\n`).join('')
 }
 
 async function* csvPieces(pages: AsyncIterable<readonly LoggedRequest[]>): AsyncGenerator<string> {
-  yield `${Object.keys(columns).join(',')}\r\n`
-  const values = Object.values(columns)
+  yield `${columns.map(([name]) => name).join(',')}\r\n`
   for await (const page of pages) {
-    yield page.map((request) => `${csvLine(values.map((value) => value(request)))}\r\n`).join('')
+    yield page.map((request) => `${csvLine(columns.map(([, value]) => value(request)))}\r\n`).join('')
   }
 }
 
+type Column = readonly [name: string, value: (request: LoggedRequest) => CsvValue]
+type PlainField = {
+  [Name in keyof LoggedRequest]: LoggedRequest[Name] extends CsvValue ? Name : never
+}[keyof LoggedRequest]
+
+const fields = (...names: readonly PlainField[]): readonly Column[] =>
+  names.map((name) => [name, (request) => request[name]] as const)
+
 /** In this order; null becomes an empty cell. */
-const columns: Readonly<Record<string, (request: LoggedRequest) => CsvValue>> = {
-  started_at: (request) => request.started_at,
-  id: (request) => request.id,
-  workspace_id: (request) => request.workspace_id,
-  project_id: (request) => request.project_id,
-  key_id: (request) => request.key_id,
-  path: (request) => request.path,
-  stream: (request) => request.stream,
-  model: (request) => request.model,
-  status: (request) => request.status,
-  code: (request) => request.code,
-  provider: (request) => request.provider,
-  upstream_model: (request) => request.upstream_model,
-  attempts: (request) => request.attempts.length,
-  input_tokens: ({ usage }) => usage?.input_tokens ?? null,
-  cache_read_tokens: ({ usage }) => usage?.cache_read_tokens ?? null,
-  cache_write_tokens: ({ usage }) => usage?.cache_write_tokens ?? null,
-  cache_write_1h_tokens: ({ usage }) => usage?.cache_write_1h_tokens ?? null,
-  output_tokens: ({ usage }) => usage?.output_tokens ?? null,
-  reasoning_tokens: ({ usage }) => usage?.reasoning_tokens ?? null,
-  audio_input_tokens: ({ usage }) => usage?.audio_input_tokens ?? null,
-  audio_cache_read_tokens: ({ usage }) => usage?.audio_cache_read_tokens ?? null,
-  audio_output_tokens: ({ usage }) => usage?.audio_output_tokens ?? null,
-  web_searches: ({ usage }) => usage?.web_searches ?? null,
-  us_only: ({ usage }) => usage?.us_only ?? null,
-  usage_source: ({ usage }) => usage?.source ?? null,
-  price_version: (request) => request.price_version,
-  cost: (request) => request.cost,
-  first_event_ms: (request) => request.first_event_ms,
-  total_ms: (request) => request.total_ms,
-  client: (request) => request.client,
-  reason: (request) => request.reason,
-}
+const columns: readonly Column[] = [
+  ...fields('started_at', 'id', 'workspace_id', 'project_id', 'key_id', 'path', 'stream', 'model', 'status', 'code'),
+  ...fields('provider', 'upstream_model'),
+  ['attempts', ({ attempts }) => attempts.length],
+  ...usageFields.map((name): Column => {
+    return [name === 'source' ? 'usage_source' : name, ({ usage }) => usage?.[name] ?? null]
+  }),
+  ...fields('price_version', 'cost', 'first_event_ms', 'total_ms', 'client', 'reason'),
+]
 
 /** undefined = too many clients are following already. */
 type FollowRequests = (filters: RequestFilters, signal: AbortSignal) => ReadableStream<Uint8Array> | undefined

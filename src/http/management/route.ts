@@ -71,6 +71,17 @@ export function notFound(kind: IdKind, id: string): Failure {
   return new Failure('NOT_FOUND', `There is no ${kind} ${id.length > 60 ? `${id.slice(0, 60)}…` : id}.`)
 }
 
+/** The rendered object, why it was refused, or that it does not exist. */
+export function answerOr404<Found, Result>(
+  kind: IdKind,
+  id: string,
+  found: Found | Failure | 'not found',
+  render: (found: Found) => Result,
+): Result | Failure {
+  if (found === 'not found') return notFound(kind, id)
+  return found instanceof Failure ? found : render(found as Found)
+}
+
 export interface Match {
   readonly route: Route
   /** As sent; `hasIdForm` checks whether it is an id of the route's kind. */

@@ -12,7 +12,7 @@ import { listAudit } from '../../tenancy/audit.ts'
 import type { Idempotency, StoredAnswer } from '../../tenancy/idempotency.ts'
 import { queryOf } from '../request.ts'
 import { type ApiAnswer, apiHeaders, respond, respondEvents, respondFile } from '../responses.ts'
-import { auditAnswer, pageOf } from './answers.ts'
+import { auditAnswer, pageAnswer, pageOf } from './answers.ts'
 import { type Actor, type AuthorizeDependencies, createAuthorize } from './authorize.ts'
 import { type CatalogDependencies, catalogRoutes } from './catalog.ts'
 import { checkBody, checkQuery, readJson } from './input.ts'
@@ -200,8 +200,7 @@ export function managementRoutes(deps: RouteDependencies): readonly Route[] {
     ...requestRoutes(deps),
     implement(operations.listAudit, {
       async run({ query }) {
-        const { items, nextCursor } = await listAudit(deps.database.sql, pageOf(query))
-        return listAnswer(items.map(auditAnswer), nextCursor)
+        return pageAnswer(await listAudit(deps.database.sql, pageOf(query)), auditAnswer)
       },
     }),
     implement(operations.getConfig, { run: async () => listAnswer(deps.settings()) }),

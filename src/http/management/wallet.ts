@@ -2,7 +2,6 @@
 // reason; existing transfers never change.
 
 import { createHash } from 'node:crypto'
-import { listAnswer } from '../../api/fields.ts'
 import { operations } from '../../api/operations.ts'
 import { checkoutSchema } from '../../api/wallet.ts'
 import { Failure } from '../../kernel/failure.ts'
@@ -14,7 +13,7 @@ import type { Ledger } from '../../ledger/ledger.ts'
 import type { Idempotency } from '../../tenancy/idempotency.ts'
 import { getWorkspace } from '../../tenancy/workspaces.ts'
 import type { Checkout, CheckoutSession } from '../payments/stripe-checkout.ts'
-import { pageOf, transferAnswer, walletAnswer } from './answers.ts'
+import { given, pageAnswer, pageOf, transferAnswer, walletAnswer } from './answers.ts'
 import { type Handler, implement, notFound, type Route } from './route.ts'
 import { auditMove, createRunWrite, type MoveDependencies, moveFailure } from './writes.ts'
 
@@ -42,8 +41,7 @@ export function walletRoutes(deps: WalletDependencies): readonly Route[] {
           workspaceId: id,
           amount,
           kind: 'topup',
-          ...(reference == null ? {} : { reference }),
-          ...(idempotencyKey === undefined ? {} : { idempotencyKey }),
+          ...given({ reference, idempotencyKey }),
         })
         if (outcome.kind !== 'funded') return moveFailure(outcome, amount, { done: 'credited', does: 'credits' })
         const details = { amount: formatUsd(outcome.transfer.amount) }
@@ -54,8 +52,7 @@ export function walletRoutes(deps: WalletDependencies): readonly Route[] {
     implement(operations.correctWallet, {
       async run({ id, body: { amount, direction, reason }, act, idempotencyKey }) {
         if (await isMissing(id)) return notFound('workspace', id)
-        const key = idempotencyKey === undefined ? {} : { idempotencyKey }
-        const correction: Correction = { workspaceId: id, amount, direction, reason, ...key }
+        const correction: Correction = { workspaceId: id, amount, direction, reason, ...given({ idempotencyKey }) }
         const outcome = await ledger.correct(correction)
         if (outcome.kind === 'insufficient') return tooLittleAvailable(outcome, amount)
         if (outcome.kind !== 'corrected') return moveFailure(outcome, amount, { done: 'corrected', does: 'corrects' })
@@ -70,10 +67,7 @@ export function walletRoutes(deps: WalletDependencies): readonly Route[] {
       async run({ id, query }) {
         if (await isMissing(id)) return notFound('workspace', id)
         const { transfers, nextCursor } = await ledger.transfers(id, pageOf(query))
-        return listAnswer(
-          transfers.map((transfer) => transferAnswer(transfer, id)),
-          nextCursor,
-        )
+        return pageAnswer({ items: transfers, nextCursor }, (transfer) => transferAnswer(transfer, id))
       },
     }),
   ]

@@ -1,7 +1,6 @@
 // Handlers of workspaces, including the export of everything stored about one and the erasure of personal data. The
 // export contains the ledger's transfers; the erasure leaves them alone.
 
-import { listAnswer } from '../../api/fields.ts'
 import { operations } from '../../api/operations.ts'
 import { Failure } from '../../kernel/failure.ts'
 import type { WorkspaceId } from '../../kernel/ids.ts'
@@ -24,7 +23,9 @@ import {
 import {
   auditAnswer,
   credentialAnswer,
+  everyPage,
   keyAnswer,
+  pageAnswer,
   pageOf,
   projectAnswer,
   transferAnswer,
@@ -33,7 +34,7 @@ import {
 } from './answers.ts'
 import type { Credentials } from './providers.ts'
 import type { RequestLog } from './requests.ts'
-import { implement, notFound, type Route } from './route.ts'
+import { answerOr404, implement, notFound, type Route } from './route.ts'
 
 export interface WorkspaceDependencies {
   readonly database: Database
@@ -54,21 +55,20 @@ export function workspaceRoutes(deps: WorkspaceDependencies): readonly Route[] {
     }),
     implement(operations.listWorkspaces, {
       async run({ query }) {
-        const { items, nextCursor } = await listWorkspaces(database.sql, pageOf(query))
-        return listAnswer(items.map(workspaceAnswer), nextCursor)
+        return pageAnswer(await listWorkspaces(database.sql, pageOf(query)), workspaceAnswer)
       },
     }),
     implement(operations.getWorkspace, {
-      async run({ id }) {
-        const workspace = await getWorkspace(database.sql, id)
-        return workspace === 'not found' ? notFound('workspace', id) : workspaceAnswer(workspace)
-      },
+      run: async ({ id }) => answerOr404('workspace', id, await getWorkspace(database.sql, id), workspaceAnswer),
     }),
     implement(operations.updateWorkspace, {
       async write(sql, { id, body: { name, shares_routes: sharesRoutes }, act }) {
-        const workspace = await updateWorkspace(sql, id, { name, sharesRoutes }, act)
-        if (workspace === 'not found') return notFound('workspace', id)
-        return workspace instanceof Failure ? workspace : workspaceAnswer(workspace)
+        return answerOr404(
+          'workspace',
+          id,
+          await updateWorkspace(sql, id, { name, sharesRoutes }, act),
+          workspaceAnswer,
+        )
       },
       committed: ({ id }) => invalidate(id),
     }),
@@ -130,16 +130,8 @@ async function transfersOf(ledger: WorkspaceDependencies['ledger'], id: Workspac
   return { items: transfers, nextCursor }
 }
 
-const pageSize = 200
-
-/** Page by page, so that a year of requests is never in memory at once. */
 async function* everyItem<Item>(read: (page: PageQuery) => Promise<Page<Item>>): AsyncGenerator<Item> {
-  let cursor: string | undefined
-  do {
-    const page = await read({ limit: pageSize, ...(cursor !== undefined && { cursor }) })
-    yield* page.items
-    cursor = page.nextCursor
-  } while (cursor !== undefined)
+  for await (const page of everyPage(read)) yield* page
 }
 
 function line(record: string, fields: object): string {

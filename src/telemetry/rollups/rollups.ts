@@ -2,12 +2,12 @@
 // whichever replica does it: a portion is added only together with the step of its cursor.
 
 import type { Clock } from '../../kernel/clock.ts'
+import { type Every, onTimer } from '../../kernel/every.ts'
 import type { RequestId } from '../../kernel/ids.ts'
 import type { Database } from '../../store/database.ts'
 import type { Sql, SqlValue } from '../../store/sql.ts'
 import { storeNow } from '../../store/store-now.ts'
 import { firstIdAt } from '../id-at.ts'
-import { type Every, onTimer } from '../metrics/every.ts'
 import { type PlacedRow, placesOf } from '../request-lists.ts'
 import { type Bucket, countRequests } from './count-requests.ts'
 import { firstEventColumns } from './first-event.ts'

@@ -2,7 +2,6 @@
 // known.
 
 import type { ItemOf } from '../../../api/client.ts'
-import { formatUsd, type Nano } from '../../../kernel/money.ts'
 import { usdText } from '../../catalog/format.ts'
 import { limitKinds, limitText } from './figures.ts'
 
@@ -42,13 +41,9 @@ function detailText(name: string, value: unknown, action: string, moment: (at: n
 }
 
 function limitsText(limits: Readonly<Record<string, unknown>>): string {
-  const texts = limitKinds.flatMap(({ name, kind }) => {
+  const texts = limitKinds.flatMap(({ name }) => {
     const value = limits[name]
-    if (typeof value === 'number') return [limitText(name, value)]
-    if (typeof value !== 'string') return []
-    // Amounts without a point are whole nano-dollars.
-    const isNanos = kind === 'decimal' && /^[0-9]+$/.test(value)
-    return [limitText(name, isNanos ? formatUsd(BigInt(value) as Nano) : value)]
+    return typeof value === 'number' || typeof value === 'string' ? [limitText(name, value)] : []
   })
   return texts.join(', ') || 'no limits'
 }

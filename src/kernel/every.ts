@@ -1,8 +1,9 @@
-// Work that is done again and again in the background. Tests pass their own, so that none of them waits for a timer.
+// Background work. Tests pass their own `Every`, so that none of them waits for a timer.
 
-/** Never twice at once, and never what keeps a process alive; answers with how to stop. */
+/** Runs work repeatedly in the background, never twice at once; returns how to stop. Tests pass their own. */
 export type Every = (milliseconds: number, work: () => unknown) => () => void
 
+/** Does not keep the process alive. */
 export const onTimer: Every = (milliseconds, work) => {
   let isRunning = false
   const timer = setInterval(async () => {

@@ -1,7 +1,7 @@
-// The page that Prometheus reads: text format 0.0.4, or OpenMetrics 1.0 where the reader asks for it. Both are
-// described at https://prometheus.io/docs/instrumenting/exposition_formats/; what differs stands in one table here.
+// The page that Prometheus scrapes: text format 0.0.4, or OpenMetrics 1.0 on request. Both are described at
+// https://prometheus.io/docs/instrumenting/exposition_formats/; `forms` lists the differences.
 
-import type { HistogramReading, MetricReading, NumberReading } from './reading.ts'
+import type { HistogramReading, MetricReading, NumberReading } from './metric-registry.ts'
 
 export type ExpositionFormat = 'text' | 'openmetrics'
 
@@ -11,7 +11,7 @@ export const contentTypes: Readonly<Record<ExpositionFormat, string>> = {
 }
 
 interface Form {
-  /** As the family is called where its type is said. */
+  /** In the lines `# HELP` and `# TYPE`. */
   familyName(reading: MetricReading): string
   escapeHelp(text: string): string
   /** Of a bucket. */
@@ -30,7 +30,7 @@ const forms: Readonly<Record<ExpositionFormat, Form>> = {
     // A counter's family has no suffix; its sample has.
     familyName: ({ name, type }) => (type === 'counter' ? name.replace(/_total$/, '') : name),
     escapeHelp: escaped,
-    // Canonical numbers always have a point, since the bound is compared as text.
+    // Canonical numbers always have a point, because the bound is compared as text.
     bound: (value) => (Number.isInteger(value) ? `${value}.0` : number(value)),
     end: '# EOF\n',
   },
@@ -47,12 +47,12 @@ export function renderExposition(readings: readonly MetricReading[], format: Exp
   return page + form.end
 }
 
-/** OpenMetrics only where it is preferred by name; everything else, also no wish at all, gets the older text. */
+/** OpenMetrics only if it is preferred by name; every other `Accept`, also none, gets the text format. */
 export function chooseFormat(accept: string | null): ExpositionFormat {
   let text = 0
   let openmetrics = 0
-  for (const wish of (accept ?? '').split(',')) {
-    const [type = '', ...parameters] = wish.split(';').map((part) => part.trim().toLowerCase())
+  for (const range of (accept ?? '').split(',')) {
+    const [type = '', ...parameters] = range.split(';').map((part) => part.trim().toLowerCase())
     const written = parameters.find((parameter) => parameter.startsWith('q='))?.slice(2)
     const quality = written === undefined ? 1 : Number(written)
     if (type === 'application/openmetrics-text') openmetrics = Math.max(openmetrics, quality || 0)
@@ -94,7 +94,7 @@ function braces(text: string): string {
 }
 
 function escaped(text: string): string {
-  // Nearly no value has any of these.
+  // Hardly any value contains one of these.
   if (!/[\\"\n]/.test(text)) return text
   return text.replaceAll('\\', '\\\\').replaceAll('"', '\\"').replaceAll('\n', '\\n')
 }

@@ -19,7 +19,7 @@ function openLog() {
 const forged = 'a\u001b[31m\n12:00:00  200  forged\r\u009b2J\u202e\u2028\u007f'
 const shown = String.raw`a\u001b[31m\u000a12:00:00  200  forged\u000d\u009b2J\u202e\u2028\u007f`
 
-test('a request is one line, whatever its caller wrote', () => {
+test('a request is one line, whatever the caller sends', () => {
   const { log, written } = openLog()
   const record = createRecord(createId('req'), 0, '/v1/messages')
   logRequest(log, Object.assign(record, { status: 404, model: forged, code: 'NOT_FOUND', reason: forged }))
@@ -28,7 +28,7 @@ test('a request is one line, whatever its caller wrote', () => {
   expect(lines[0]).toContain(`  404  ${shown}  NOT_FOUND: ${shown}  `)
 })
 
-test('a message of several lines is set in, so that none looks like a line of its own', () => {
+test('further lines of a message are indented', () => {
   const { log, written } = openLog()
   log.error('a defect', { error: 'Error: x\u001b[2J\n12:00:00  200  forged\n    at file.ts' })
   const [first = '', ...more] = written().split('\n')

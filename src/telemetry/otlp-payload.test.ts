@@ -1,6 +1,119 @@
 import { expect, test } from 'bun:test'
-import { answeredRequest, refusedRequest, usageOf } from '../../../test/observe/observed-records.ts'
-import { requestSpans, type Span, tracesPayload } from './request-spans.ts'
+import { answeredRequest, refusedRequest, usageOf } from '../../test/observe/observed-records.ts'
+import { metricsPayload, requestSpans, type Span, tracesPayload } from './otlp-payload.ts'
+
+const sender = { serviceName: 'gate', version: '0.1.0', instanceId: 'rep_1' }
+const times = { startedAt: 1_700_000_000_000, now: 1_700_000_060_000 }
+const since = { startTimeUnixNano: '1700000000000000000', timeUnixNano: '1700000060000000000' }
+
+test('counters, gauges and histograms have the shape of the protocol', () => {
+  const payload = metricsPayload(
+    [
+      {
+        type: 'counter',
+        name: 'tollgate_cost_usd_total',
+        help: 'Cost.',
+        labels: ['model'],
+        points: [{ values: ['acme/large'], value: 0.5 }],
+      },
+      { type: 'gauge', name: 'tollgate_open_holds', help: 'Holds.', labels: [], points: [{ values: [], value: 2 }] },
+      {
+        type: 'histogram',
+        name: 'tollgate_overhead_seconds',
+        help: 'Overhead.',
+        labels: [],
+        bounds: [0.001, 0.01],
+        points: [{ values: [], counts: [3, 0, 1], sum: 0.25 }],
+      },
+    ],
+    times,
+    sender,
+  )
+  expect(payload).toEqual({
+    resourceMetrics: [
+      {
+        resource: {
+          attributes: [
+            { key: 'service.name', value: { stringValue: 'gate' } },
+            { key: 'service.version', value: { stringValue: '0.1.0' } },
+            { key: 'service.instance.id', value: { stringValue: 'rep_1' } },
+          ],
+        },
+        scopeMetrics: [
+          {
+            scope: { name: 'tollgate', version: '0.1.0' },
+            schemaUrl: 'https://opentelemetry.io/schemas/gen-ai/1.42.0',
+            metrics: [
+              {
+                name: 'tollgate_cost_usd_total',
+                description: 'Cost.',
+                unit: '{USD}',
+                sum: {
+                  // AGGREGATION_TEMPORALITY_CUMULATIVE
+                  aggregationTemporality: 2,
+                  isMonotonic: true,
+                  dataPoints: [
+                    {
+                      attributes: [{ key: 'model', value: { stringValue: 'acme/large' } }],
+                      ...since,
+                      asDouble: 0.5,
+                    },
+                  ],
+                },
+              },
+              {
+                name: 'tollgate_open_holds',
+                description: 'Holds.',
+                unit: '1',
+                gauge: { dataPoints: [{ attributes: [], timeUnixNano: since.timeUnixNano, asDouble: 2 }] },
+              },
+              {
+                name: 'tollgate_overhead_seconds',
+                description: 'Overhead.',
+                unit: 's',
+                histogram: {
+                  aggregationTemporality: 2,
+                  dataPoints: [
+                    {
+                      attributes: [],
+                      ...since,
+                      count: '4',
+                      sum: 0.25,
+                      bucketCounts: ['3', '0', '1'],
+                      explicitBounds: [0.001, 0.01],
+                    },
+                  ],
+                },
+              },
+            ],
+          },
+        ],
+      },
+    ],
+  })
+})
+
+test('metrics without points and numbers that JSON lacks are left out', () => {
+  const gauge = { type: 'gauge', help: '', labels: [] } as const
+  const payload = metricsPayload(
+    [
+      { ...gauge, name: 'empty', points: [] },
+      {
+        ...gauge,
+        name: 'odd',
+        points: [
+          { values: [], value: Number.NaN },
+          { values: [], value: 1 },
+        ],
+      },
+    ],
+    times,
+    sender,
+  )
+  const [odd, ...more] = payload.resourceMetrics[0]?.scopeMetrics[0]?.metrics ?? []
+  expect(more).toEqual([])
+  expect(odd).toMatchObject({ name: 'odd', gauge: { dataPoints: [{ asDouble: 1 }] } })
+})
 
 const trace = {
   traceId: '4bf92f3577b34da6a3ce929d0e0e4736',
@@ -58,7 +171,7 @@ test('a request is one span below its caller, with the names of the conventions 
   })
 })
 
-test('every attempt is a span of its own; the one that answered lasts to the end', () => {
+test('every attempt has a span; that of the answer lasts to the end', () => {
   const record = answeredRequest({
     attempts: [
       { provider: 'acme', upstreamModel: 'large-v1', outcome: '503', ms: 30 },
@@ -99,7 +212,7 @@ test('an attempt that says when it began is placed there', () => {
   expect(span?.endTimeUnixNano).toBe('1700000000101500000')
 })
 
-test('a refusal is no error of the server, a defect and an answer that broke off are', () => {
+test('a rejection is no server error; a defect and an interrupted answer are', () => {
   const statusOf = (facts: Parameters<typeof answeredRequest>[0]) =>
     requestSpans({ record: answeredRequest(facts), trace }, randomBytes)[0]?.status
   expect(statusOf({ status: 401, code: 'UNAUTHORIZED' })).toEqual({})
@@ -109,13 +222,13 @@ test('a refusal is no error of the server, a defect and an answer that broke off
   expect(statusOf({ status: 200, code: 'STREAM_INTERRUPTED' })).toEqual({ code: 2 })
 })
 
-test('what was not reported is not told as nothing', () => {
+test('counts that were not reported are left out, not 0', () => {
   const unreported = { ...usageOf(10, 5), cacheReported: 'none' as const }
   const [span] = requestSpans({ record: answeredRequest({ usage: unreported }), trace }, randomBytes)
   expect(Object.keys(attributesOf(span)).filter((key) => key.includes('cache'))).toEqual([])
 })
 
-test('texts, names of clients and keys never leave', () => {
+test('texts, client names and keys are never sent', () => {
   const record = answeredRequest({
     code: 'INVALID_REQUEST',
     status: 400,

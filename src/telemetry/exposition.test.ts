@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
-import { parseExposition, sampleValue } from '../../../test/observe/exposition-parser.ts'
+import { parseExposition, sampleValue } from '../../test/observe/exposition-parser.ts'
 import { chooseFormat, renderExposition } from './exposition.ts'
-import type { MetricReading } from './reading.ts'
+import type { MetricReading } from './metric-registry.ts'
 
 const counter: MetricReading = {
   type: 'counter',
@@ -25,7 +25,7 @@ test('a counter is two comments and a line for each series', () => {
   )
 })
 
-test('buckets of a histogram are added up, and the last one is the count', () => {
+test('buckets of a histogram are cumulative, and the last one is the count', () => {
   expect(renderExposition([histogram], 'text')).toBe(
     [
       '# HELP wait_seconds Waits.',
@@ -64,7 +64,7 @@ test('OpenMetrics drops the suffix from the family, writes bounds as fractions a
   )
 })
 
-test('quotes, backslashes and line ends in a label come back as they were', () => {
+test('quotes, backslashes and line ends in a label survive a round trip', () => {
   for (const value of ['a"b', 'a\\b', 'a\nb', '\\', '\\n', '"', 'Ä {x="y"},', '']) {
     const page = renderExposition([{ ...counter, points: [{ values: [value], value: 7 }] }], 'text')
     expect(page.split('\n').length).toBe(4)
@@ -74,13 +74,13 @@ test('quotes, backslashes and line ends in a label come back as they were', () =
   expect(escaped).toContain('calls_total{model="a\\\\\\"\\n"} 1')
 })
 
-test('a line end in the help cannot begin a line of its own; a quote is escaped where OpenMetrics wants it', () => {
+test('line ends in the help are escaped, and quotes where OpenMetrics requires it', () => {
   const told = { ...counter, help: 'one\n"two" \\' }
   expect(renderExposition([told], 'text')).toStartWith('# HELP calls_total one\\n"two" \\\\\n')
   expect(renderExposition([told], 'openmetrics')).toStartWith('# HELP calls one\\n\\"two\\" \\\\\n')
 })
 
-test('numbers that are no finite ones are written as the format knows them', () => {
+test('infinite numbers and NaN are written as the format requires', () => {
   const gauge: MetricReading = {
     type: 'gauge',
     name: 'g',

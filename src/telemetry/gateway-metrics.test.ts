@@ -1,13 +1,15 @@
 import { describe, expect, test } from 'bun:test'
-import { parseExposition, sampleValue } from '../../../test/observe/exposition-parser.ts'
-import { answeredRequest, refusedRequest, usageOf } from '../../../test/observe/observed-records.ts'
-import type { ProjectId } from '../../kernel/ids.ts'
-import type { Nano } from '../../kernel/money.ts'
-import type { RequestRecord } from '../request-record.ts'
+import { parseExposition, sampleValue } from '../../test/observe/exposition-parser.ts'
+import { answeredRequest, refusedRequest, usageOf } from '../../test/observe/observed-records.ts'
+import { forEachEngine } from '../../test/parts/engines.ts'
+import { addWorkspace } from '../../test/parts/ledger.ts'
+import type { ProjectId } from '../kernel/ids.ts'
+import type { Nano } from '../kernel/money.ts'
+import { recordFunding } from '../ledger/fund.ts'
 import { renderExposition } from './exposition.ts'
-import { warnedField } from './observed-request.ts'
-import { createRegistry } from './registry.ts'
-import { createRequestMetrics } from './request-metrics.ts'
+import { createRequestMetrics, readWallets, warnedField } from './gateway-metrics.ts'
+import { createRegistry } from './metric-registry.ts'
+import type { RequestRecord } from './request-record.ts'
 
 async function pageAfter(records: readonly RequestRecord[]) {
   const registry = createRegistry()
@@ -88,7 +90,7 @@ test('tokens are counted by kind and never twice, costs to the nano-dollar', asy
   expect(value('tollgate_cost_usd_total', { ...labels, provider: 'acme-eu' })).toBe(0.00155)
 })
 
-test('times go into their buckets, and their sums are the times', async () => {
+test('durations are counted in their buckets and added up', async () => {
   const value = await pageAfter([answeredRequest(), answeredRequest({ totalMs: 50, firstEventMs: 20 })])
   const labels = { model: 'acme/large', provider: 'acme' }
   // 1.25 s and 0.05 s; 0.05 belongs to the bucket that ends there.
@@ -113,7 +115,7 @@ test('a whole answer has no first token to time, and counting tokens no duration
   expect(value('tollgate_request_duration_seconds_count', { model: 'acme/large', provider: 'none' })).toBeUndefined()
 })
 
-test('the overhead is what was not spent waiting for providers, over all attempts, and never below nothing', async () => {
+test('the overhead is the time not spent waiting for providers, over all attempts, and never negative', async () => {
   // 240 − 200 = 40 ms; 260 − 230 = 30 ms; a wait above the whole time: 0; 240 − 239.6 = 0.4 ms.
   const value = await pageAfter([
     answeredRequest(),
@@ -133,13 +135,13 @@ test('the overhead includes the wait for the charge to become durable', async ()
   expect(value('tollgate_overhead_seconds_sum')).toBeCloseTo(6.04, 9)
 })
 
-test('a stream that broke off is a failure although its status was fine', async () => {
+test('an interrupted stream is a failure with status 200', async () => {
   const value = await pageAfter([answeredRequest({ code: 'STREAM_INTERRUPTED' })])
   expect(value('tollgate_requests_total', { ...thisProject, provider: 'acme', status: '200' })).toBe(1)
   expect(value('tollgate_failures_total', { code: 'STREAM_INTERRUPTED' })).toBe(1)
 })
 
-test('a refusal for a limit says whose', async () => {
+test('a rejection by a limit names its source', async () => {
   const limited = { status: 429, code: 'LIMIT_EXCEEDED' }
   const value = await pageAfter([
     refusedRequest(limited),
@@ -152,7 +154,7 @@ test('a refusal for a limit says whose', async () => {
   expect(value('tollgate_limit_rejections_total', { source: 'provider' })).toBe(1)
 })
 
-test('no label and no line holds a key', async () => {
+test('no label and no line contains a key', async () => {
   const registry = createRegistry()
   createRequestMetrics(registry)(answeredRequest())
   expect(renderExposition(await registry.read(), 'text')).not.toContain('key_1')
@@ -176,5 +178,32 @@ describe('a warning is counted by its field', () => {
     ])
     expect(value('tollgate_translation_warnings_total', { field: '/seed' })).toBe(1)
     expect(value('tollgate_translation_warnings_total', { field: '/messages/*/name' })).toBe(2)
+  })
+})
+
+forEachEngine((engine) => {
+  test('wallets are read one by one, the lowest first, and the rest together', async () => {
+    await using store = await engine.openStore()
+    const { database } = store
+    expect(await readWallets(database)).toEqual([])
+    const workspaces: string[] = []
+    for (const amount of [50n, 10n, 30n, 20n]) {
+      const workspaceId = await addWorkspace(database)
+      workspaces.push(workspaceId)
+      const funding = { workspaceId, amount: amount as Nano, kind: 'topup', reference: 't' } as const
+      await database.transaction((sql) => recordFunding(sql, funding, 1))
+    }
+    const [fifty, ten, thirty, twenty] = workspaces
+    expect(await readWallets(database)).toEqual([
+      { workspace: ten ?? '', posted: 10n },
+      { workspace: twenty ?? '', posted: 20n },
+      { workspace: thirty ?? '', posted: 30n },
+      { workspace: fifty ?? '', posted: 50n },
+    ])
+    expect(await readWallets(database, 2)).toEqual([
+      { workspace: ten ?? '', posted: 10n },
+      { workspace: twenty ?? '', posted: 20n },
+      { workspace: 'other', posted: 80n },
+    ])
   })
 })

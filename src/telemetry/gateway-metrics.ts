@@ -1,0 +1,396 @@
+// All metrics of a gateway in one registry. Requests are counted once, from the finished record, without allocating for
+// labels seen before; labels name projects, never keys. State is asked for when it is read; app/ passes the sources in.
+// Every name is documented in docs/operate/observe.md, and a test reports what is missing there.
+
+import type { Clock } from '../kernel/clock.ts'
+import { type Every, onTimer } from '../kernel/every.ts'
+import { wholeBuckets } from '../kernel/usage.ts'
+import type { Database } from '../store/database.ts'
+import { type Asked, createRegistry, type MetricRegistry, type NumberPoint, other } from './metric-registry.ts'
+import type { RequestRecord } from './request-record.ts'
+
+export interface GatewayMetrics {
+  readonly registry: MetricRegistry
+  /** Call once per request, when it is over. */
+  readonly observeRequest: ObserveRequest
+  streamOpened(): void
+  streamClosed(): void
+  /** A changed configuration file was invalid; the last valid one stays active. */
+  configRefused(): void
+  /** Rows of the request log are missing from the sums because they cannot be read. */
+  requestsUncounted(count: number): void
+  close(): void
+}
+
+export interface GatewayMetricsOptions extends StateSources {
+  readonly clock: Clock
+  readonly version: string
+  readonly engine: string
+  /** For tests. */
+  readonly every?: Every
+  /** What could not be sent to a collector, by signal; absent = nothing is sent. */
+  telemetryDropped?(): readonly NumberPoint[]
+}
+
+export function createGatewayMetrics(options: GatewayMetricsOptions): GatewayMetrics {
+  const registry = createRegistry()
+  const observeRequest = createRequestMetrics(registry)
+  defineStateMetrics(registry, options)
+  let activeStreams = 0
+  registry.ask({
+    name: 'tollgate_active_streams',
+    type: 'gauge',
+    help: 'Streamed answers in progress.',
+    read: () => activeStreams,
+  })
+  const refusals = registry.counter({
+    name: 'tollgate_config_reload_failures_total',
+    help: 'Changed configuration files that were rejected.',
+  })
+  const uncounted = registry.counter({
+    name: 'tollgate_requests_uncounted_total',
+    help: 'Rows of the request log that cannot be read and are missing from the sums, in whole or in part.',
+  })
+  const stop = defineProcessMetrics(registry, options)
+  return {
+    registry,
+    observeRequest,
+    streamOpened: () => void activeStreams++,
+    streamClosed: () => void activeStreams--,
+    configRefused: () => refusals.find().add(1),
+    requestsUncounted: (count) => uncounted.find().add(count),
+    close: stop,
+  }
+}
+
+// Requests.
+
+export type ObserveRequest = (record: RequestRecord) => void
+
+/** The label of a missing value: no model was found, no provider was called. */
+export const none = 'none'
+
+/** From a cached word to a long piece of reasoning. */
+const durationBounds = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 40, 80, 160, 320, 640]
+const firstTokenBounds = [0.025, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 60]
+const overheadBounds = [0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1]
+/** Of a histogram, each of which has some fifteen lines. */
+const timedSeriesMax = 400
+const fieldsMax = 200
+
+export function createRequestMetrics(registry: MetricRegistry): ObserveRequest {
+  const count = countRequest(registry)
+  const time = timeRequest(registry)
+  const spend = countSpend(registry)
+  const attempts = registry.counter({
+    name: 'tollgate_upstream_attempts_total',
+    help: 'Upstream calls by how they ended: ok, the status, or the class of the failure.',
+    labels: ['provider', 'outcome'],
+  })
+  const warnings = registry.counter({
+    name: 'tollgate_translation_warnings_total',
+    help: 'Fields that a translation dropped or approximated.',
+    labels: ['field'],
+    seriesMax: fieldsMax,
+  })
+  const implausible = registry.counter({
+    name: 'tollgate_implausible_usage_total',
+    help: 'Requests whose provider reported usage that cannot be true, by the count that was replaced by an estimate.',
+    labels: ['model', 'provider', 'count'],
+  })
+  return (record) => {
+    count(record)
+    if (isGeneration(record)) time(record)
+    spend(record)
+    for (const { provider, outcome } of record.attempts) attempts.find(provider, outcome).add(1)
+    const { implausibleUsage, model = none } = record
+    if (implausibleUsage !== undefined) implausible.find(model, providerOf(record), implausibleUsage).add(1)
+    for (const warning of record.warnings) warnings.find(warnedField(warning)).add(1)
+  }
+}
+
+function countRequest(registry: MetricRegistry): ObserveRequest {
+  const requests = registry.counter({
+    name: 'tollgate_requests_total',
+    help: 'Requests by how they ended. Status 499: the client left. An interrupted stream has 200 and a failure.',
+    labels: ['dialect', 'model', 'provider', 'status', 'project'],
+    keep: ['dialect', 'status'],
+  })
+  const failures = registry.counter({
+    name: 'tollgate_failures_total',
+    help: 'Failures returned to callers, also inside a stream.',
+    labels: ['code'],
+  })
+  const rejections = registry.counter({
+    name: 'tollgate_limit_rejections_total',
+    help: 'Requests rejected with 429: by a limit of this gateway, or because every route was throttled by its provider.',
+    labels: ['source'],
+  })
+  const statusTexts = new Map<number, string>()
+  const statusText = (status: number): string => {
+    const known = statusTexts.get(status)
+    if (known !== undefined) return known
+    const text = String(status)
+    statusTexts.set(status, text)
+    return text
+  }
+  return (record) => {
+    const { model = none, caller, code, status } = record
+    const project = caller?.projectId ?? none
+    requests.find(dialectOf(record), model, providerOf(record), statusText(status), project).add(1)
+    if (code !== undefined) failures.find(code).add(1)
+    const source = limitSourceOf(record)
+    if (source !== undefined) rejections.find(source).add(1)
+  }
+}
+
+function timeRequest(registry: MetricRegistry): ObserveRequest {
+  const timed = { labels: ['model', 'provider'], seriesMax: timedSeriesMax }
+  const durations = registry.histogram({
+    ...timed,
+    name: 'tollgate_request_duration_seconds',
+    help: 'From the arrival of a generation to its last byte.',
+    bounds: durationBounds,
+  })
+  const firstTokens = registry.histogram({
+    ...timed,
+    name: 'tollgate_time_to_first_token_seconds',
+    help: 'From the arrival of a streamed generation to its first meaningful event.',
+    bounds: firstTokenBounds,
+  })
+  const overheads = registry.histogram({
+    name: 'tollgate_overhead_seconds',
+    help: "The gateway's own part of the time before the first event: all of it, without waiting for providers.",
+    bounds: overheadBounds,
+  })
+  return (record) => {
+    const { model = none, firstEventMs, stream } = record
+    const provider = providerOf(record)
+    durations.find(model, provider).observe(record.totalMs / 1000)
+    if (stream && firstEventMs !== undefined) firstTokens.find(model, provider).observe(firstEventMs / 1000)
+    const ownMs = overheadMs(record)
+    if (ownMs !== undefined) overheads.find().observe(ownMs / 1000)
+  }
+}
+
+function countSpend(registry: MetricRegistry): ObserveRequest {
+  const tokens = registry.counter({
+    name: 'tollgate_tokens_total',
+    help: 'Tokens of charged requests, in kinds that never overlap; output includes reasoning.',
+    labels: ['kind'],
+  })
+  const kinds = wholeBuckets.map(({ bucket, count }) => ({ count, cell: tokens.find(bucket) }))
+  const costs = registry.counter({
+    name: 'tollgate_cost_usd_total',
+    help: 'What requests were charged.',
+    labels: ['model', 'provider', 'project'],
+    perUnit: 1e9,
+  })
+  return (record) => {
+    const { usage, charge, model = none, caller } = record
+    if (usage) for (const { count, cell } of kinds) cell.add(usage[count] ?? 0)
+    if (charge === undefined) return
+    costs.find(model, providerOf(record), caller?.projectId ?? none).add(Number(charge))
+  }
+}
+
+function providerOf({ attempts }: RequestRecord): string {
+  return attempts[attempts.length - 1]?.provider ?? none
+}
+
+function dialectOf({ path }: RequestRecord): string {
+  if (path.includes('/chat/completions')) return 'openai-chat'
+  return path.includes('/messages') ? 'anthropic-messages' : none
+}
+
+/** Counting tokens generates nothing; its times say nothing about a model. */
+export function isGeneration({ path }: RequestRecord): boolean {
+  return !path.endsWith('/count_tokens')
+}
+
+/** The gateway's time before the first event: all of it, without waiting for providers. undefined = no answer. */
+function overheadMs({ firstEventMs, waitedMs, settleMs }: RequestRecord): number | undefined {
+  return firstEventMs === undefined ? undefined : Math.max(0, firstEventMs - waitedMs) + settleMs
+}
+
+function limitSourceOf({ code, attempts, limitSource }: RequestRecord): string | undefined {
+  if (code !== 'LIMIT_EXCEEDED') return undefined
+  return limitSource ?? (attempts.length > 0 ? 'provider' : 'gateway')
+}
+
+/**
+ * `name_dropped /messages/3/name` → `/messages/*` + `/name`: the field without its index, and no deeper, because names
+ * further down are the caller's own.
+ */
+export function warnedField(warning: string): string {
+  const pointer = warning.slice(warning.indexOf(' ') + 1)
+  const [, top = '', second, third] = pointer.split('/')
+  if (second === undefined || !/^[0-9]+$/.test(second)) return `/${top}`
+  return third === undefined ? `/${top}/*` : `/${top}/*/${third}`
+}
+
+// State.
+
+/** Amounts are nano-dollars, times epoch milliseconds. */
+export interface LedgerReading {
+  readonly openHolds: number
+  readonly heldTotal: bigint
+  readonly oldestHoldAt: number | undefined
+  readonly commits: number
+  readonly commitsFailed: number
+  readonly commitMsLast: number
+  readonly commitMsTotal: number
+  readonly charges: number
+  readonly estimated: number
+  readonly overruns: number
+  readonly writtenOff: bigint
+  readonly reaped: number
+  readonly reapedSent: number
+  /** Absent where the database has no clock of its own. */
+  readonly clockSkewMs?: number
+}
+
+/** Larger is worse: of several routes under one name the worst is shown. */
+const routeStates = { healthy: 0, 'slow start': 1, probing: 2, parked: 3, ejected: 4 } as const
+
+/** Limits are counted with the other replicas (or alone where there are none), or on this one's share of each. */
+const limiterModes = { shared: 0, share: 1 } as const
+
+export interface RouteStateReading {
+  readonly model: string
+  readonly provider: string
+  readonly state: keyof typeof routeStates
+}
+
+export interface WalletReading {
+  /** A workspace's id, or `other` for all that were not read one by one. */
+  readonly workspace: string
+  readonly posted: bigint
+}
+
+export interface StateSources {
+  ledger(): LedgerReading
+  wallets(): Promise<readonly WalletReading[]>
+  routes(): Iterable<RouteStateReading>
+  unpricedModels(): number
+  readonly retryBudget: { level(): number; refused(): number }
+  limiterMode(): keyof typeof limiterModes
+}
+
+type Row = readonly [
+  type: 'counter' | 'gauge',
+  name: string,
+  help: string,
+  read: () => Asked | Promise<Asked>,
+  more?: { readonly labels: readonly string[]; readonly merge?: 'max' },
+]
+
+function defineRows(registry: MetricRegistry, rows: readonly Row[]): void {
+  for (const [type, name, help, read, more] of rows) registry.ask({ type, name, help, read, ...more })
+}
+
+function defineStateMetrics(registry: MetricRegistry, options: GatewayMetricsOptions): void {
+  const { retryBudget, clock } = options
+  const ledger = () => options.ledger()
+  const oldestHoldSeconds = (): number => {
+    const { oldestHoldAt } = ledger()
+    return oldestHoldAt === undefined ? 0 : Math.max(0, clock.now() - oldestHoldAt) / 1000
+  }
+  const routes = () =>
+    Array.from(options.routes(), ({ model, provider, state }) => ({
+      values: [model, provider],
+      value: routeStates[state],
+    }))
+  const wallets = async () =>
+    (await options.wallets()).map(({ workspace, posted }) => ({ values: [workspace], value: usd(posted) }))
+  const reaped = () => {
+    const { reaped, reapedSent } = ledger()
+    return [
+      { values: ['yes'], value: reapedSent },
+      { values: ['no'], value: reaped - reapedSent },
+    ]
+  }
+  // biome-ignore format: one metric per row
+  defineRows(registry, [
+    ['gauge', 'tollgate_wallet_balance_usd', 'What is in the wallets, held or not. Read from the database: every replica reports the same.', wallets, { labels: ['workspace'] }],
+    ['gauge', 'tollgate_wallet_held_usd', 'Amount held by running requests of this process.', () => usd(ledger().heldTotal)],
+    ['gauge', 'tollgate_open_holds', 'Holds of this process that are neither settled nor released.', () => ledger().openHolds],
+    ['gauge', 'tollgate_oldest_hold_seconds', 'Age of the oldest open hold of this process; 0 = nothing is held.', oldestHoldSeconds],
+    ['counter', 'tollgate_ledger_commits_total', 'Commits of the ledger; many charges may share one.', () => ledger().commits],
+    ['counter', 'tollgate_ledger_commit_failures_total', 'Commits of the ledger that failed.', () => ledger().commitsFailed],
+    ['counter', 'tollgate_ledger_commit_seconds_total', 'Time spent in commits of the ledger.', () => ledger().commitMsTotal / 1000],
+    ['gauge', 'tollgate_ledger_commit_last_seconds', 'How long the last commit of the ledger took.', () => ledger().commitMsLast / 1000],
+    ['counter', 'tollgate_charges_total', 'Requests that were charged.', () => ledger().charges],
+    ['counter', 'tollgate_estimated_charges_total', 'Charges by estimated usage: the provider reported none.', () => ledger().estimated],
+    ['counter', 'tollgate_overrun_charges_total', 'Charges above what was held.', () => ledger().overruns],
+    ['counter', 'tollgate_written_off_usd_total', 'What wallets could not pay and the operator lost.', () => usd(ledger().writtenOff)],
+    ['counter', 'tollgate_reaped_holds_total', 'Holds that ended because their process died or their time was over; sent: the body had gone upstream.', reaped, { labels: ['sent'] }],
+    ['gauge', 'tollgate_route_state', 'Routes on the credential of the operator: 0 healthy, 1 slow start, 2 probing, 3 parked, 4 ejected.', routes, { labels: ['model', 'provider'], merge: 'max' }],
+    ['gauge', 'tollgate_unpriced_models', 'Models that cannot be called because they have no price.', () => options.unpricedModels()],
+    ['gauge', 'tollgate_retry_budget', 'Extra attempts that this process may make now.', () => retryBudget.level()],
+    ['counter', 'tollgate_retries_refused_total', 'Extra attempts that were not made because the budget was spent.', () => retryBudget.refused()],
+    ['gauge', 'tollgate_limiter_mode', 'Limits: 0 counted together with the other replicas, 1 per replica, because their store is unreachable.', () => limiterModes[options.limiterMode()]],
+    ['gauge', 'tollgate_clock_skew_seconds', "How far this machine's clock is ahead of the database's; below 0: behind it.", () => (ledger().clockSkewMs ?? 0) / 1000],
+    ['counter', 'tollgate_metrics_folded_total', 'Observations counted under the label value other, because the metric has too many series.', () => registry.folded(), { labels: ['metric'] }],
+    ['counter', 'tollgate_metrics_read_failures_total', 'Values that could not be read.', () => registry.failures(), { labels: ['metric'] }],
+    ['counter', 'tollgate_telemetry_dropped_total', 'Spans and metrics that could not be sent to the collector.', () => options.telemetryDropped?.() ?? [], { labels: ['signal'] }],
+  ])
+}
+
+function usd(nanos: bigint): number {
+  return Number(nanos) / 1e9
+}
+
+const walletsMax = 500
+
+/** Wallets for the gauge: the lowest balances one by one, because those need attention, and the rest together. */
+export async function readWallets({ sql }: Database, max = walletsMax): Promise<readonly WalletReading[]> {
+  const rows = await sql<{ workspace_id: string; posted: bigint }>`
+    SELECT a.workspace_id, CAST(SUM(b.posted) AS BIGINT) AS posted
+    FROM balances b JOIN accounts a ON a.id = b.account_id
+    WHERE a.workspace_id IS NOT NULL
+    GROUP BY a.workspace_id ORDER BY 2, 1 LIMIT ${BigInt(max)}`
+  const wallets = rows.map(({ workspace_id: workspace, posted }) => ({ workspace, posted }))
+  if (rows.length < max) return wallets
+  const [all] = await sql<{ posted: bigint | null }>`SELECT CAST(SUM(b.posted) AS BIGINT) AS posted
+    FROM balances b JOIN accounts a ON a.id = b.account_id WHERE a.workspace_id IS NOT NULL`
+  const listed = wallets.reduce((sum, { posted }) => sum + posted, 0n)
+  const rest = (all?.posted ?? 0n) - listed
+  // The two reads are not one snapshot; a negative rest only means that money moved in between.
+  return [...wallets, { workspace: other, posted: rest > 0n ? rest : 0n }]
+}
+
+// The process. Names without our prefix are those that every Prometheus client uses.
+
+const tickMs = 100
+const delayBounds = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 1]
+
+/** Returns how to stop measuring. */
+function defineProcessMetrics(registry: MetricRegistry, options: GatewayMetricsOptions): () => void {
+  const { clock, version, engine, every = onTimer } = options
+  const startedAt = clock.now()
+  const cpuSeconds = (): number => {
+    const { user, system } = process.cpuUsage()
+    return (user + system) / 1e6
+  }
+  // biome-ignore format: one metric per row
+  defineRows(registry, [
+    ['gauge', 'process_resident_memory_bytes', 'Resident memory of the process.', () => process.memoryUsage.rss()],
+    ['counter', 'process_cpu_seconds_total', 'CPU time of the process, all threads.', cpuSeconds],
+    ['gauge', 'process_start_time_seconds', 'When the process started, in seconds since 1970.', () => startedAt / 1000],
+    ['gauge', 'tollgate_build_info', 'Always 1; the labels name version and database engine.', () => [{ values: [version, engine], value: 1 }], { labels: ['version', 'engine'] }],
+  ])
+  const delay = registry
+    .histogram({
+      name: 'tollgate_event_loop_delay_seconds',
+      help: 'How late a timer of the event loop was, sampled ten times a second.',
+      bounds: delayBounds,
+    })
+    .find()
+  let lastMs = clock.monotonicMs()
+  return every(tickMs, () => {
+    const nowMs = clock.monotonicMs()
+    delay.observe(Math.max(0, nowMs - lastMs - tickMs) / 1000)
+    lastMs = nowMs
+  })
+}

@@ -1,0 +1,286 @@
+// Sends traces and metrics to an OpenTelemetry collector, in the background and in batches. A request only leaves its
+// record in a bounded queue: a collector that is slow, unreachable or wrong costs what is dropped, which is counted, and
+// nothing else.
+
+import type { Clock } from '../kernel/clock.ts'
+import { type Every, onTimer } from '../kernel/every.ts'
+import { Secret } from '../kernel/secret.ts'
+import type { MetricReading, NumberPoint } from './metric-registry.ts'
+import { createGenAiMetrics, hex, metricsPayload, type TracedRequest, tracesPayload } from './otlp-payload.ts'
+import type { RequestRecord, TraceContext } from './request-record.ts'
+
+export interface OtlpExporter {
+  /** Call at the beginning of a request, with its `traceparent`; the result belongs into the record as `trace`. */
+  readonly beginTrace: BeginTrace
+  /** Call once per request, when it is over. Returns at once. */
+  observeRequest(record: RequestRecord): void
+  /** Requests whose spans were dropped, and payloads of metrics that did not arrive. */
+  dropped(): readonly NumberPoint[]
+  /** Sends the queue and the metrics. */
+  flush(): Promise<void>
+  /** A last flush, and then nothing more. */
+  close(): Promise<void>
+}
+
+export interface OtlpExporterOptions {
+  readonly settings: OtlpSettings
+  readonly clock: Clock
+  readonly version: string
+  /** Tells replicas apart. */
+  readonly instanceId: string
+  readMetrics(): Promise<readonly MetricReading[]>
+  /** A line for the log, once when sending begins to fail and once when it works again. */
+  report(line: string): void
+  readonly every?: Every
+  readonly send?: Send
+  readonly randomBytes?: (count: number) => Uint8Array
+}
+
+const traceFlushMs = 5_000
+const metricsFlushMs = 60_000
+/** About 3 KB each until they are sent. */
+const queueMax = 2_048
+const batchMax = 256
+/** How often a batch is sent to a failing collector, five seconds apart. */
+const triesMax = 3
+
+export function createOtlpExporter(options: OtlpExporterOptions): OtlpExporter {
+  const { settings, clock, version, instanceId, every = onTimer, randomBytes = cryptoBytes } = options
+  const send = createReportingSend(options.send ?? createSend(settings), options.report)
+  const sender = { serviceName: settings.serviceName, version, instanceId }
+  const beginTrace = createBeginTrace({ sampleRatio: settings.sampleRatio, randomBytes })
+  const genAi = createGenAiMetrics()
+  const startedAt = clock.now()
+  const dropped = { traces: 0, metrics: 0 }
+  let queue: TracedRequest[] = []
+  /** How often the batch at the head of the queue was sent in vain. */
+  let tries = 0
+  let sending: Promise<void> | undefined
+
+  async function sendQueued(): Promise<void> {
+    while (queue.length > 0) {
+      const batch = queue.slice(0, batchMax)
+      const { kind } = await send('traces', tracesPayload(batch, sender, randomBytes))
+      if (kind === 'later' && ++tries < triesMax) return
+      if (kind !== 'sent') dropped.traces += batch.length
+      tries = 0
+      queue = queue.slice(batch.length)
+    }
+  }
+
+  /** One at a time: later calls wait for the one that runs. */
+  function flushTraces(): Promise<void> {
+    sending ??= sendQueued().finally(() => {
+      sending = undefined
+    })
+    return sending
+  }
+
+  async function flushMetrics(): Promise<void> {
+    const readings = [...(await options.readMetrics()), ...(await genAi.read())]
+    const { kind } = await send('metrics', metricsPayload(readings, { startedAt, now: clock.now() }, sender))
+    if (kind !== 'sent') dropped.metrics++
+  }
+
+  const stops = [every(traceFlushMs, flushTraces), every(metricsFlushMs, flushMetrics)]
+  const flush = async (): Promise<void> => {
+    await Promise.all([flushTraces(), flushMetrics()])
+  }
+
+  return {
+    beginTrace,
+    observeRequest(record) {
+      genAi.observeRequest(record)
+      const trace = record.trace ?? beginTrace(null)
+      if (!trace.sampled) return
+      if (queue.length >= queueMax) {
+        dropped.traces++
+        return
+      }
+      queue.push({ record, trace })
+      // A busy second fills the queue long before the timer; a failing collector waits for it.
+      if (queue.length % batchMax === 0 && tries === 0) void flushTraces()
+    },
+    dropped: () => Object.entries(dropped).map(([signal, value]) => ({ values: [signal], value })),
+    flush,
+    async close() {
+      for (const stop of stops) stop()
+      await flush()
+      dropped.traces += queue.length
+      queue = []
+    },
+  }
+}
+
+/** Later: the collector, or the network, is in trouble. Refused: it would respond the same again. */
+export type SendOutcome = { readonly kind: 'sent' } | { readonly kind: 'later' | 'refused'; readonly why: string }
+
+export type Send = (signal: 'traces' | 'metrics', payload: unknown) => Promise<SendOutcome>
+
+const sendTimeoutMs = 10_000
+/** As the protocol lists them. */
+const retryable: ReadonlySet<number> = new Set([429, 502, 503, 504])
+
+/** Never throws, and keeps nothing of the response. */
+function createSend({ endpoint, headers }: OtlpSettings): Send {
+  const revealed = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, value.reveal()]))
+  return async (signal, payload) => {
+    try {
+      const response = await fetch(`${endpoint}/v1/${signal}`, {
+        method: 'POST',
+        headers: { ...revealed, 'content-type': 'application/json', 'user-agent': 'tollgate' },
+        body: JSON.stringify(payload),
+        redirect: 'manual',
+        signal: AbortSignal.timeout(sendTimeoutMs),
+      })
+      await response.body?.cancel()
+      if (response.ok) return { kind: 'sent' }
+      return { kind: retryable.has(response.status) ? 'later' : 'refused', why: `status ${response.status}` }
+    } catch (error) {
+      return { kind: 'later', why: errorName(error) }
+    }
+  }
+}
+
+/** The code or the name: messages of the runtime may quote the address. */
+function errorName(error: unknown): string {
+  if (!(error instanceof Error)) return 'unknown error'
+  return 'code' in error && typeof error.code === 'string' ? error.code : error.name
+}
+
+/** Reports once when sending begins to fail, and once when it works again. */
+function createReportingSend(send: Send, report: (line: string) => void): Send {
+  let isFailing = false
+  return async (signal, payload) => {
+    const outcome = await send(signal, payload)
+    if (outcome.kind === 'sent') {
+      if (isFailing) report('the telemetry collector accepts data again')
+      isFailing = false
+    } else if (!isFailing) {
+      isFailing = true
+      report(`the telemetry collector does not accept ${signal} (${outcome.why}); what cannot be sent is dropped`)
+    }
+    return outcome
+  }
+}
+
+// Trace context (W3C): a request belongs to the trace of its `traceparent`, or starts one.
+
+export type BeginTrace = (traceparent: string | null) => TraceContext
+
+export interface BeginTraceOptions {
+  readonly sampleRatio: number
+  randomBytes(count: number): Uint8Array
+}
+
+/** An unsampled trace needs no ids. */
+const unsampled: TraceContext = Object.freeze({ traceId: '', spanId: '', parentSpanId: undefined, sampled: false })
+
+/** version-trace-parent-flags; later versions may append more, version ff is forbidden. */
+const traceparentPattern = /^(?!ff)[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/
+
+/** Follows the caller's sampling decision; of the other traces it samples the given share. */
+export function createBeginTrace({ sampleRatio, randomBytes }: BeginTraceOptions): BeginTrace {
+  /** The decision is a function of the trace id, so that every program with the same ratio samples the same traces. */
+  const sampledBelow = Math.round(sampleRatio * 2 ** 48)
+  return (traceparent) => {
+    const parent = readTraceparent(traceparent)
+    if (parent) {
+      if (!parent.sampled) return unsampled
+      const { traceId, spanId: parentSpanId } = parent
+      return { traceId, spanId: hex(randomBytes(8)), parentSpanId, sampled: true }
+    }
+    if (sampleRatio <= 0) return unsampled
+    const traceId = hex(randomBytes(16))
+    if (Number.parseInt(traceId.slice(-12), 16) >= sampledBelow) return unsampled
+    return { traceId, spanId: hex(randomBytes(8)), parentSpanId: undefined, sampled: true }
+  }
+}
+
+/** undefined if it is missing, malformed or all zeros: then the trace begins here. */
+export function readTraceparent(text: string | null): Omit<TraceContext, 'parentSpanId'> | undefined {
+  const match = traceparentPattern.exec(text ?? '')
+  if (!match) return undefined
+  const [whole, traceId = '', spanId = '', flags = '', more] = match
+  if (/^0+$/.test(traceId) || /^0+$/.test(spanId)) return undefined
+  if (whole.startsWith('00') && more !== undefined) return undefined
+  return { traceId, spanId, sampled: (Number.parseInt(flags, 16) & 1) === 1 }
+}
+
+function cryptoBytes(count: number): Uint8Array {
+  return crypto.getRandomValues(new Uint8Array(count))
+}
+
+// Settings, from the variables that every OpenTelemetry program knows. An invalid one is reported and ignored: telemetry
+// must never prevent a gateway from starting.
+
+/** From the environment; config/ reads it. */
+export interface OtlpVariables {
+  readonly OTEL_EXPORTER_OTLP_ENDPOINT?: string | undefined
+  /** Usually holds a token. */
+  readonly OTEL_EXPORTER_OTLP_HEADERS?: Secret | undefined
+  readonly OTEL_SERVICE_NAME?: string | undefined
+  readonly OTEL_TRACES_SAMPLER_ARG?: string | undefined
+}
+
+export interface OtlpSettings {
+  /** Without a trailing slash; `/v1/traces` and `/v1/metrics` are appended. */
+  readonly endpoint: string
+  readonly headers: Readonly<Record<string, Secret>>
+  readonly serviceName: string
+  /** The sampled share of traces that begin here; a caller's decision is followed. */
+  readonly sampleRatio: number
+}
+
+export interface OtlpReading {
+  /** undefined = nothing is sent. */
+  readonly settings: OtlpSettings | undefined
+  /** What was ignored, a sentence each, without any value. */
+  readonly faults: readonly string[]
+}
+
+export function readOtlpSettings(variables: OtlpVariables): OtlpReading {
+  const endpoint = variables.OTEL_EXPORTER_OTLP_ENDPOINT
+  if (endpoint === undefined) return { settings: undefined, faults: [] }
+  const protocol = URL.parse(endpoint)?.protocol
+  if (protocol !== 'http:' && protocol !== 'https:') {
+    const fault = 'OTEL_EXPORTER_OTLP_ENDPOINT is ignored: expected an address such as http://collector:4318'
+    return { settings: undefined, faults: [fault] }
+  }
+  const faults: string[] = []
+  const headers = readHeaders(variables.OTEL_EXPORTER_OTLP_HEADERS, faults)
+  const ratioText = variables.OTEL_TRACES_SAMPLER_ARG
+  const ratio = ratioText === undefined ? 1 : Number(ratioText)
+  const isRatio = ratio >= 0 && ratio <= 1 && ratioText?.trim() !== ''
+  if (!isRatio) faults.push('OTEL_TRACES_SAMPLER_ARG is ignored: expected a number from 0 to 1')
+  const settings = {
+    endpoint: endpoint.replace(/\/+$/, ''),
+    headers,
+    serviceName: variables.OTEL_SERVICE_NAME ?? 'tollgate',
+    sampleRatio: isRatio ? ratio : 1,
+  }
+  return { settings, faults }
+}
+
+/** `name=value,name=value`, values percent-encoded. */
+function readHeaders(text: Secret | undefined, faults: string[]): Readonly<Record<string, Secret>> {
+  const headers: Record<string, Secret> = {}
+  for (const [at, pair] of (text?.reveal() ?? '').split(',').entries()) {
+    if (pair.trim() === '') continue
+    const cut = pair.indexOf('=')
+    const name = pair.slice(0, Math.max(0, cut)).trim().toLowerCase()
+    const value = decoded(pair.slice(cut + 1).trim())
+    const isSendable = /^[a-z0-9!#$%&'*+.^_`|~-]+$/.test(name) && value !== undefined && /^[\t -~]*$/.test(value)
+    if (isSendable) headers[name] = new Secret(value)
+    else faults.push(`entry ${at + 1} of OTEL_EXPORTER_OTLP_HEADERS is ignored: expected name=value`)
+  }
+  return headers
+}
+
+function decoded(text: string): string | undefined {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return undefined
+  }
+}
