@@ -3,6 +3,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { freePort } from './parts/free-port.ts'
+import { manage } from './parts/manage.ts'
 import { gatewayCommand } from './parts/program.ts'
 
 // A master secret is replaced as an operator does it: processes, a restart, the command, killed now and then, another
@@ -110,22 +111,15 @@ models: [{ id: acme/m, price: free, routes: [{ provider: acme, model: m }] }]
 `,
   )
   let gateway = await startGateway({})
-  const token = readFileSync(join(folder, 'data', 'admin-token'), 'utf8').trim()
-
-  async function manage(method: string, path: string, body: object) {
-    const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
-    const response = await fetch(url + path, { method, headers, body: JSON.stringify(body) })
-    expect([path, response.status < 300]).toEqual([path, true])
-    return (await response.json()) as { id: string; secret: string }
-  }
+  const managed = { url, dataFolder: join(folder, 'data') }
 
   async function createTenant(at: number): Promise<Tenant> {
-    const workspace = await manage('POST', '/api/workspaces', { name: `w${at}` })
-    const project = await manage('POST', `/api/workspaces/${workspace.id}/projects`, { name: 'p' })
-    const key = await manage('POST', `/api/projects/${project.id}/keys`, { name: `k${at}` })
+    const workspace = await manage(managed, 'POST', '/api/workspaces', { name: `w${at}` })
+    const project = await manage(managed, 'POST', `/api/workspaces/${workspace.id}/projects`, { name: 'p' })
+    const key = await manage(managed, 'POST', `/api/projects/${project.id}/keys`, { name: `k${at}` })
     const ownKey = `own-key-of-${at}`
     ownKeys.add(ownKey)
-    await manage('PUT', `/api/workspaces/${workspace.id}/credentials/acme`, { api_key: ownKey })
+    await manage(managed, 'PUT', `/api/workspaces/${workspace.id}/credentials/acme`, { api_key: ownKey })
     return { key: key.secret, ownKey }
   }
 

@@ -1,4 +1,4 @@
-// The only place that reads the time. Everything else is handed a Clock, so that tests can stand still.
+// The only place that reads the time or draws at random. Everything else gets a Clock, so that tests can stop it.
 
 export interface Clock {
   /** Wall time in milliseconds since 1970. */
@@ -15,4 +15,9 @@ export const systemClock: Clock = {
 /** `2026-11-15T01:02:03.004Z` */
 export function isoTime(epochMs: number): string {
   return new Date(epochMs).toISOString()
+}
+
+/** A number in [0, 1), for choices such as sharing traffic by weight. Never for secrets or ids. */
+export function randomUnit(): number {
+  return Math.random()
 }

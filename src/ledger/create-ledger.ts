@@ -1,8 +1,7 @@
 // Makes the ledger that fits the database: one process on the embedded engine, or one of several replicas.
 
-import type { Clock } from '../kernel/clock.ts'
+import { type Clock, randomUnit } from '../kernel/clock.ts'
 import { type Failpoint, noFailpoint } from '../kernel/failpoint.ts'
-import { randomUnit } from '../kernel/random.ts'
 import type { Database } from '../store/database.ts'
 import { createEmbeddedLedger } from './embedded/embedded-ledger.ts'
 import { type Ledger, usualHoldLifetimeMs } from './ledger.ts'

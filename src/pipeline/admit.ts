@@ -14,8 +14,7 @@ import type { StickyRoutes } from '../routing/sticky.ts'
 import { allowsSource, sourceFailure } from '../tenancy/allowlist.ts'
 import type { Caller } from '../tenancy/caller.ts'
 import type { CredentialCache } from '../tenancy/credentials.ts'
-import type { BodyRoom } from '../wire/body-room.ts'
-import { BodyFault, readBody } from '../wire/read-body.ts'
+import { BodyFault, type BodyRoom, readBody } from '../wire/read-body.ts'
 import type { GatewayRequest } from './request.ts'
 
 export interface AdmitDependencies {

@@ -17,10 +17,9 @@ import type { AttemptOptions } from '../routing/failover.ts'
 import { type AttemptFault, attemptFault, cannotCarry, classifyFault, refusesReasoning } from '../routing/faults.ts'
 import type { Health } from '../routing/health.ts'
 import type { Candidate } from '../routing/plan.ts'
-import { openBrace, space } from '../wire/ascii.ts'
-import { ByteBuffer } from '../wire/byte-buffer.ts'
+import { ByteBuffer, openBrace, space } from '../wire/bytes.ts'
 import { isEncoded, readResponseBody, readResponseStart } from '../wire/read-body.ts'
-import { SseOverflow } from '../wire/sse-splitter.ts'
+import { SseOverflow } from '../wire/sse.ts'
 import {
   AttemptDeadline,
   type AttemptLimits,

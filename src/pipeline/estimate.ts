@@ -14,7 +14,7 @@ import type { Nano } from '../kernel/money.ts'
 import { estimateTokens } from '../kernel/token-estimate.ts'
 import { totalInputTokens, type Usage } from '../kernel/usage.ts'
 import { breathe } from '../telemetry/breathe.ts'
-import { findBytes, hasBytes } from '../wire/find-bytes.ts'
+import { findBytes, hasBytes } from '../wire/bytes.ts'
 
 const bytesPerToken = 4
 

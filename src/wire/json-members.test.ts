@@ -4,15 +4,18 @@ import {
   insertMember,
   JsonFault,
   JsonMembers,
+  JsonNode,
   jsonMembersMax,
   memberBoolean,
   memberKind,
   memberNumber,
   memberText,
+  readJsonElements,
   readJsonMembers,
   readJsonValueMembers,
   spliceBytes,
 } from './json-members.ts'
+import { readJsonEnds } from './json-scanner.ts'
 
 const bytes = (text: string): Uint8Array<ArrayBuffer> => new TextEncoder().encode(text)
 const text = (part: Uint8Array): string => new TextDecoder().decode(part)
@@ -311,4 +314,86 @@ describe('editing', () => {
   test('refuses to add a member that is there', () => {
     expect(() => insertMember(bytes('{"a":1}'), members('{"a":1}'), 'a', '2')).toThrow('assertion')
   })
+})
+
+test('every object and array is found, and none in a string', () => {
+  const ends = readJsonEnds(bytes(' {"a[":[1,{"b":"\\"]}"}],"c\\\\":{}} '))
+  expect([...ends.entries()].filter(([, end]) => end > 0)).toEqual([
+    [1, 33],
+    [7, 23],
+    [10, 22],
+    [30, 32],
+  ])
+})
+
+/** What is in a document, read level by level. */
+function contentOf(node: JsonNode): unknown {
+  const elements = node.elements()
+  if (elements) return elements.map(contentOf)
+  const members = node.members()
+  return members ? Object.fromEntries(members.map(([name, value]) => [name, contentOf(value)])) : JSON.parse(node.text)
+}
+
+test('a document read level by level is what JSON.parse makes of it', () => {
+  fc.assert(
+    fc.property(fc.json(), fc.nat(3), (text, spaces) => {
+      const spaced = JSON.stringify(JSON.parse(text), null, spaces)
+      expect(contentOf(JsonNode.of(spaced))).toEqual(JSON.parse(text))
+    }),
+  )
+})
+
+test('no level looks at what is below it again', () => {
+  const text = '{"a":{"b":[{"c":"d"},1]}}'
+  const body = bytes(text)
+  const root = new JsonNode(body, { start: 0, end: body.length }, readJsonEnds(body))
+  // Whoever passed over this would stop here.
+  body.fill(0, text.indexOf('{"c"') + 1, text.indexOf(',1') - 1)
+  const list = root.member('a')?.member('b')
+  expect(list?.elements()?.map(({ span }) => span.end - span.start)).toEqual([9, 1])
+  const plain = new JsonNode(body, { start: 0, end: body.length })
+  expect(plain.member('a')).toBeUndefined()
+})
+
+test('a value is found by name and by place, with its text as written', () => {
+  const body = new TextEncoder().encode('{"a": [ {"n":1.0} , "é" ],"b":null}')
+  const members = readJsonMembers(body)
+  if (members instanceof JsonFault) throw new Error('a good body')
+  const root = JsonNode.root(body, members)
+  expect(root.member('a')?.element(0)?.text).toBe('{"n":1.0}')
+  expect(root.member('a')?.element(0)?.member('n')?.text).toBe('1.0')
+  expect(root.member('a')?.element(1)?.text).toBe('"é"')
+  expect(root.member('a')?.element(2)).toBeUndefined()
+  expect(root.member('c')).toBeUndefined()
+  expect(root.member('b')?.member('x')).toBeUndefined()
+})
+
+test('members and elements come in their order; a name that stands twice hides them all', () => {
+  const node = JsonNode.of(' {"2":1,"1":[2,3]}')
+  expect(node.members()?.map(([name, value]) => [name, value.text])).toEqual([
+    ['2', '1'],
+    ['1', '[2,3]'],
+  ])
+  expect(node.elements()).toBeUndefined()
+  expect(
+    node
+      .member('1')
+      ?.elements()
+      ?.map(({ text }) => text),
+  ).toEqual(['2', '3'])
+  expect(JsonNode.of('{"a":1,"a":2}').members()).toBeUndefined()
+  expect(JsonNode.of('[]').elements()).toEqual([])
+})
+
+test('the elements of any array are those that parsing it gives', () => {
+  fc.assert(
+    fc.property(fc.array(fc.jsonValue({ maxDepth: 3 })), fc.constantFrom('', ' ', '\n'), (values, space) => {
+      const text = `[${values.map((value) => space + JSON.stringify(value) + space).join(',')}${values.length ? '' : space}]`
+      const body = new TextEncoder().encode(text)
+      const found = readJsonElements(body, 0, body.length).map(({ start, end }) =>
+        JSON.parse(new TextDecoder().decode(body.subarray(start, end))),
+      )
+      expect(found).toEqual(JSON.parse(text))
+    }),
+  )
 })

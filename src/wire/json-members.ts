@@ -1,12 +1,28 @@
-// Where the members of a JSON object lie in its bytes, so that a body can be checked and edited without being parsed
-// and written again. Knows JSON, not what any member means.
+// Where the members and elements of JSON lie in its bytes, so that a body can be checked and edited without being parsed and
+// written again. Knows JSON, not the meaning of a member.
 
 import { isUtf8 } from 'node:buffer'
 import { assert } from '../kernel/assert.ts'
-import { closeBrace, comma, lowerF, lowerN, lowerT, minus, nine, openBrace, openBracket, quote, zero } from './ascii.ts'
-import type { JsonEnds } from './json-ends.ts'
-import { JsonScanner } from './json-scanner.ts'
-import { hasByteOrderMark, utf8FaultOffset, utf8Text } from './utf8.ts'
+import {
+  closeBrace,
+  closeBracket,
+  comma,
+  hasByteOrderMark,
+  lowerF,
+  lowerN,
+  lowerT,
+  minus,
+  nine,
+  openBrace,
+  openBracket,
+  quote,
+  space,
+  utf8FaultOffset,
+  utf8Text,
+  zero,
+} from './bytes.ts'
+import { type JsonEnds, JsonScanner, readJsonEnds } from './json-scanner.ts'
+import type { JsonSpan } from './json-spans.ts'
 
 /** Containers inside containers, the top-level object being the first. */
 export const jsonDepthMax = 64
@@ -195,4 +211,120 @@ export function insertMember(body: Uint8Array, members: JsonMembers, name: strin
   const at = last?.valueEnd ?? members.start + 1
   const text = `${JSON.stringify(name)}:${jsonText}`
   return { start: at, end: at, bytes: new TextEncoder().encode(last ? `,${text}` : text) }
+}
+
+// Elements of arrays. The whole body has been checked before.
+
+/** [start, end) is an array of a body that readJsonMembers has accepted. */
+export function readJsonElements(body: Uint8Array, start: number, end: number, ends?: JsonEnds): JsonSpan[] {
+  return passElements(new JsonScanner(body, start, end, jsonDepthMax, ends), () => false)
+}
+
+/** The same up to and including the first element for which isLast is true. */
+export function readJsonElementsUntil(
+  body: Uint8Array,
+  start: number,
+  end: number,
+  isLast: (span: JsonSpan) => boolean,
+): JsonSpan[] {
+  return passElements(new JsonScanner(body, start, end, jsonDepthMax), isLast)
+}
+
+function passElements(scanner: JsonScanner, isLast: (span: JsonSpan) => boolean): JsonSpan[] {
+  assert(scanner.peek() === openBracket, 'the span of an array')
+  scanner.at++
+  const spans: JsonSpan[] = []
+  let next = scanner.peek()
+  while (next !== closeBracket) {
+    const from = scanner.at
+    assert(scanner.passValue(1), 'an element of a body that has been checked')
+    const span = { start: from, end: scanner.at }
+    spans.push(span)
+    if (isLast(span)) return spans
+    next = scanner.peek()
+    if (next !== comma) break
+    scanner.at++
+    scanner.peek()
+  }
+  assert(next === closeBracket, 'the span of a whole array')
+  return spans
+}
+
+// A value inside a checked body, found on demand: for the few places whose text is needed exactly as written, while
+// everything else is read from the parsed body.
+
+/** Remembers its children, so that a container is scanned once however many texts are taken from it. */
+export class JsonNode {
+  #members: JsonMembers | JsonFault | undefined
+  #byName: Map<string, JsonNode> | undefined
+  #elements: JsonNode[] | undefined
+
+  constructor(
+    private readonly body: Uint8Array,
+    readonly span: JsonSpan,
+    /** Avoids scanning inner levels again when the document is read level by level. */
+    private readonly ends?: JsonEnds,
+  ) {}
+
+  /** A document that stands alone and is known to be JSON. */
+  static of(text: string): JsonNode {
+    const body = new TextEncoder().encode(text)
+    let start = 0
+    while ((body[start] ?? 0xff) <= space) start++
+    return new JsonNode(body, { start, end: body.length }, readJsonEnds(body))
+  }
+
+  /** The body's own object, whose members are known already. */
+  static root(body: Uint8Array, members: JsonMembers): JsonNode {
+    const node = new JsonNode(body, { start: members.start, end: members.end })
+    node.#members = members
+    return node
+  }
+
+  /** undefined if there is none, if this is not an object, or if one of its names stands twice. */
+  member(name: string): JsonNode | undefined {
+    const known = this.#byName?.get(name)
+    if (known) return known
+    const found = this.#read()?.find(name)
+    if (!found) return undefined
+    const node = new JsonNode(this.body, { start: found.valueStart, end: found.valueEnd }, this.ends)
+    this.#byName ??= new Map()
+    this.#byName.set(name, node)
+    return node
+  }
+
+  /** The members in their order; undefined if this is not an object, or one of its names stands twice. */
+  members(): [name: string, value: JsonNode][] | undefined {
+    return this.#read()?.list.flatMap(({ name }) => {
+      const value = this.member(name)
+      return value ? [[name, value]] : []
+    })
+  }
+
+  /** undefined if this is not an array. */
+  elements(): readonly JsonNode[] | undefined {
+    if (this.body[this.span.start] !== openBracket) return undefined
+    this.#elements ??= readJsonElements(this.body, this.span.start, this.span.end, this.ends).map(
+      (span) => new JsonNode(this.body, span, this.ends),
+    )
+    return this.#elements
+  }
+
+  element(index: number): JsonNode | undefined {
+    return this.elements()?.[index]
+  }
+
+  /** Checks the length first: most texts are longer. */
+  isWord(word: 'true' | 'false' | 'null'): boolean {
+    return this.span.end - this.span.start === word.length && this.text === word
+  }
+
+  get text(): string {
+    return utf8Text(this.body, this.span.start, this.span.end)
+  }
+
+  #read(): JsonMembers | undefined {
+    this.#members ??= readJsonValueMembers(this.body, this.span.start, this.span.end, this.ends)
+    return this.#members instanceof JsonFault ? undefined : this.#members
+  }
 }

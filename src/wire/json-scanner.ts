@@ -5,6 +5,7 @@ import {
   backslash,
   carriageReturn,
   closeBrace,
+  closeBracket,
   colon,
   comma,
   dot,
@@ -22,11 +23,11 @@ import {
   plus,
   quote,
   space,
+  specialMarks,
   tab,
+  topBits,
   zero,
-} from './ascii.ts'
-import type { JsonEnds } from './json-ends.ts'
-import { specialMarks, topBits } from './special-marks.ts'
+} from './bytes.ts'
 
 export interface ScanFault {
   readonly reason: 'syntax' | 'depth'
@@ -246,4 +247,32 @@ export class JsonScanner {
   private byteAt(at: number): number {
     return at < this.end ? (this.body[at] as number) : -1
   }
+}
+
+// The end of every object and array of a document, found in one scan. Reading a document level by level would otherwise
+// scan the inner levels again and again.
+
+/**
+ * The offset after the closing bracket, by that of the opening one; 0 elsewhere. An array, because a document may be all
+ * brackets: a map of them takes thirty times the memory and blocks the event loop for seconds.
+ */
+export type JsonEnds = Uint32Array
+
+/** The document must be valid JSON. */
+export function readJsonEnds(body: Uint8Array): JsonEnds {
+  const ends = new Uint32Array(body.length)
+  const open: number[] = []
+  for (let at = 0; at < body.length; at++) {
+    const byte = body[at]
+    if (byte === quote) at = closingQuote(body, at)
+    else if (byte === openBrace || byte === openBracket) open.push(at)
+    else if (byte === closeBrace || byte === closeBracket) ends[open.pop() ?? at] = at + 1
+  }
+  return ends
+}
+
+function closingQuote(body: Uint8Array, start: number): number {
+  let at = start + 1
+  while (at < body.length && body[at] !== quote) at += body[at] === backslash ? 2 : 1
+  return at
 }

@@ -1,5 +1,5 @@
-// Finds a few members of one stream event's JSON in passing: no allocation, no validation beyond what is needed to keep
-// its place. For bytes from a provider, where a wrong answer means that an event passes unedited, never for requests.
+// Finds members and measures text in the JSON of a passing stream event: no allocation, no validation beyond what is needed
+// to keep its place. For bytes from a provider, where a mistake means that an event passes unedited; never for requests.
 
 import {
   backslash,
@@ -9,12 +9,13 @@ import {
   colon,
   comma,
   lineFeed,
+  lowerU,
   openBrace,
   openBracket,
   quote,
   space,
   tab,
-} from './ascii.ts'
+} from './bytes.ts'
 
 /** Byte offsets of a value; both -1 when the member is not there. */
 export interface JsonSpan {
@@ -84,18 +85,10 @@ export class JsonSpans<Name extends string> {
 
   #slotFor(data: Uint8Array, start: number, end: number): Slot | undefined {
     for (const slot of this.#slots) {
-      if (isName(slot.name, data, start, end)) return slot
+      if (slot.name.length === end - start && equals(data, start, slot.name)) return slot
     }
     return undefined
   }
-}
-
-function isName(name: Uint8Array, data: Uint8Array, start: number, end: number): boolean {
-  if (name.length !== end - start) return false
-  for (let i = 0; i < name.length; i++) {
-    if (name[i] !== data[start + i]) return false
-  }
-  return true
 }
 
 function passSpace(data: Uint8Array, from: number, end: number): number {
@@ -167,4 +160,112 @@ function passContainer(data: Uint8Array, from: number, end: number): number {
     else if (brace === closeBrace && --depth === 0) return at
   }
   return -1
+}
+
+// Counts the bytes of text in passing JSON: the strings under certain names, at any depth, unescaped, in UTF-8. Broken
+// JSON is counted up to where it breaks.
+
+/** Made once for the names one is looking for, then used for event after event. */
+export class JsonTextMeter {
+  /** Of the last count: a bit for each watched name under which a string stood that is not empty. */
+  seen = 0
+  readonly #names: readonly Uint8Array[]
+  readonly #watched: readonly Uint8Array[]
+
+  /** `watched`: names that are looked out for, counted or not. */
+  constructor(names: readonly string[], watched: readonly string[] = []) {
+    this.#names = names.map((name) => new TextEncoder().encode(name))
+    this.#watched = watched.map((name) => new TextEncoder().encode(name))
+  }
+
+  count(data: Uint8Array, start: number, end: number): number {
+    let bytes = 0
+    let isCounted = false
+    let bit = 0
+    this.seen = 0
+    for (let at = start; at < end; at++) {
+      const byte = data[at]
+      if (byte === quote) {
+        const close = closingQuote(data, at + 1, end)
+        if (close === -1) return bytes
+        if (isBeforeColon(data, close + 1, end)) {
+          isCounted = this.#has(data, at + 1, close)
+          bit = this.#bitOf(data, at + 1, close)
+        } else {
+          if (isCounted) bytes += textBytes(data, at + 1, close)
+          if (close > at + 1) this.seen |= bit
+        }
+        at = close
+      } else if (byte === comma || byte === openBrace || byte === openBracket) {
+        isCounted = false
+        bit = 0
+      }
+    }
+    return bytes
+  }
+
+  #bitOf(data: Uint8Array, start: number, end: number): number {
+    for (let i = 0; i < this.#watched.length; i++) {
+      const name = this.#watched[i] as Uint8Array
+      if (name.length === end - start && equals(data, start, name)) return 1 << i
+    }
+    return 0
+  }
+
+  #has(data: Uint8Array, start: number, end: number): boolean {
+    for (const name of this.#names) {
+      if (name.length === end - start && equals(data, start, name)) return true
+    }
+    return false
+  }
+}
+
+/** The offset of the quote that ends a string, -1 if none does. */
+function closingQuote(data: Uint8Array, start: number, end: number): number {
+  for (let at = start; at < end; at++) {
+    const byte = data[at]
+    if (byte === quote) return at
+    if (byte === backslash) at++
+  }
+  return -1
+}
+
+function isBeforeColon(data: Uint8Array, behind: number, end: number): boolean {
+  let at = behind
+  while (at < end && (data[at] as number) <= 0x20) at++
+  return at < end && data[at] === colon
+}
+
+function equals(data: Uint8Array, start: number, name: Uint8Array): boolean {
+  for (let i = 0; i < name.length; i++) if (data[start + i] !== name[i]) return false
+  return true
+}
+
+function textBytes(data: Uint8Array, start: number, end: number): number {
+  let bytes = 0
+  for (let at = start; at < end; at++) {
+    if (data[at] !== backslash) {
+      bytes++
+    } else if (data[at + 1] === lowerU) {
+      bytes += escapedBytes(data, at + 2)
+      at += 5
+    } else {
+      bytes++
+      at++
+    }
+  }
+  return bytes
+}
+
+/** UTF-8 bytes of a \u escape; the halves of a pair are two each, of the four that the pair has. */
+function escapedBytes(data: Uint8Array, at: number): number {
+  let code = 0
+  for (let i = 0; i < 4; i++) code = code * 16 + hexDigit(data[at + i] ?? 0x30)
+  if (code < 0x80) return 1
+  if (code < 0x800) return 2
+  return code >= 0xd800 && code < 0xe000 ? 2 : 3
+}
+
+function hexDigit(byte: number): number {
+  return byte <= 0x39 ? byte - 0x30 : (byte | 0x20) - 0x57
 }

@@ -1,10 +1,32 @@
-// Whole bodies with a limit: of requests to us, and of answers from providers. A peer never makes us hold more than the
+// Complete bodies with a limit: of requests to us, and of answers from providers. A peer never makes us hold more than the
 // limit, whatever length it announces.
 
 import { assert } from '../kernel/assert.ts'
-import { space } from './ascii.ts'
-import type { BodyRoom } from './body-room.ts'
-import { ByteBuffer } from './byte-buffer.ts'
+import { ByteBuffer, space } from './bytes.ts'
+
+// How much of unfinished bodies may be in memory together. The memory watch samples the process only now and then; a
+// hundred clients that send a large body at once would fill it between two samples.
+
+export interface BodyRoom {
+  /** Whether there is room for so many more bytes of a body that `has` so many; they are then taken. */
+  take(bytes: number, has: number): boolean
+  giveBack(bytes: number): void
+}
+
+export function createBodyRoom(bytesMax: number): BodyRoom {
+  let taken = 0
+  return {
+    take(bytes, has) {
+      // A single body is always admitted: bodies have their own limit.
+      if (taken > has && taken + bytes > bytesMax) return false
+      taken += bytes
+      return true
+    },
+    giveBack(bytes) {
+      taken -= bytes
+    },
+  }
+}
 
 export interface BodyLimits {
   readonly bytesMax: number

@@ -4,7 +4,7 @@
 import { describe, expect, test } from 'bun:test'
 import type { StreamRelay } from '../../src/dialects/byte-lane/relay.ts'
 import { Failure } from '../../src/kernel/failure.ts'
-import { type SseEvent, SseReader } from '../../src/wire/sse-reader.ts'
+import { type SseEvent, SseReader } from '../../src/wire/sse.ts'
 import { context } from '../parts/reply-events.ts'
 import { expectedBytes, type Recording, recordedBytes, streams, surfaceOf, surfaces } from './recordings.ts'
 

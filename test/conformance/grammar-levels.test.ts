@@ -3,7 +3,7 @@
 
 import { describe, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
-import { type SseEvent, SseReader } from '../../src/wire/sse-reader.ts'
+import { type SseEvent, SseReader } from '../../src/wire/sse.ts'
 import { checkChatReply, checkChatStream } from './checker/grammar-chat.ts'
 import { checkMessagesReply, checkMessagesStream } from './checker/grammar-messages.ts'
 

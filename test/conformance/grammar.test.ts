@@ -10,7 +10,7 @@ import {
   renderStream as renderChat,
   renderReply as renderChatReply,
 } from '../../src/dialects/openai-chat/reply/render.ts'
-import { type SseEvent, SseReader } from '../../src/wire/sse-reader.ts'
+import { type SseEvent, SseReader } from '../../src/wire/sse.ts'
 import { call, context, ended, started, text, thinking } from '../parts/reply-events.ts'
 import { checkChatReply, checkChatStream } from './checker/grammar-chat.ts'
 import { checkMessagesReply, checkMessagesStream } from './checker/grammar-messages.ts'

@@ -14,7 +14,7 @@ import {
   renderStream as renderChat,
   renderReply as renderChatReply,
 } from '../../src/dialects/openai-chat/reply/render.ts'
-import { type SseEvent, SseReader } from '../../src/wire/sse-reader.ts'
+import { type SseEvent, SseReader } from '../../src/wire/sse.ts'
 import { anyReply, context } from '../parts/reply-events.ts'
 import { parseWhole } from '../parts/reply-notation.ts'
 import { checkChatReply, checkChatStream } from './checker/grammar-chat.ts'

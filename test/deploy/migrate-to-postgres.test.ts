@@ -2,8 +2,9 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { cpSync, existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { SQL } from 'bun'
+import { manage } from '../parts/manage.ts'
 import { findPostgresPrograms, sharedPostgres } from '../parts/postgres.ts'
-import { addTenant, ask, balances, createSite, manage, ownKey, type Site, type Tenant } from './site.ts'
+import { addTenant, ask, balances, createSite, ownKey, type Site, type Tenant } from './site.ts'
 
 // A dozen processes and a PostgreSQL server, on a machine that may be busy.
 
@@ -67,7 +68,9 @@ describe.skipIf(!installed)('migrate-to-postgres', () => {
     site.upstream.calls.length = 0
     expect((await ask(gateway.url, tenant.key, 'acme/large')).status).toBe(200)
     expect(site.upstream.calls.map(({ headers }) => headers.get('authorization'))).toEqual([`Bearer ${ownKey}`])
-    const audit = await manage(site, gateway.url, 'POST', '/api/workspaces', { name: 'after' })
+    const audit = await manage({ url: gateway.url, dataFolder: site.dataFolder }, 'POST', '/api/workspaces', {
+      name: 'after',
+    })
     expect(audit.id).toStartWith('ws_')
     expect(await gateway.stop()).toBe(0)
     const verified = await site.run(['ledger', 'verify'], { DATABASE_URL: url })

@@ -1,10 +1,11 @@
 // An installation as an operator has it: a data folder, a configuration file, a provider on loopback, and the program as
 // processes of its own. For the tests of this folder; it judges nothing.
 
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type CrashGateway, startCrashGateway } from '../parts/crash-gateway.ts'
+import { manage } from '../parts/manage.ts'
 import { gatewayCommand } from '../parts/program.ts'
 import { startUpstream, type Upstream } from '../parts/upstream.ts'
 import { wordsFor } from '../parts/upstream-words.ts'
@@ -78,20 +79,6 @@ export function createSite(shared?: Upstream): Site {
   }
 }
 
-/** Calls the management API of a gateway whose token is in its data folder; throws what it did not expect. */
-// biome-ignore lint/suspicious/noExplicitAny: tests look into every kind of answer.
-export async function manage(site: Site, url: string, method: string, path: string, body?: unknown): Promise<any> {
-  const token = readFileSync(join(site.dataFolder, 'admin-token'), 'utf8').trim()
-  const response = await fetch(url + path, {
-    method,
-    headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
-    ...(body !== undefined && { body: JSON.stringify(body) }),
-  })
-  const text = await response.text()
-  if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${text}`)
-  return JSON.parse(text)
-}
-
 export interface Tenant {
   readonly workspaceId: string
   readonly key: string
@@ -100,12 +87,13 @@ export interface Tenant {
 export const ownKey = 'key-of-the-tenant'
 
 /** A workspace with $25.00, a key, and a provider key of its own. */
-export async function addTenant(site: Site, url: string): Promise<Tenant> {
-  const workspace = await manage(site, url, 'POST', '/api/workspaces', { name: 'acme' })
-  await manage(site, url, 'POST', `/api/workspaces/${workspace.id}/topups`, { amount: '25.00' })
-  const project = await manage(site, url, 'POST', `/api/workspaces/${workspace.id}/projects`, { name: 'web — 中文 🚪' })
-  const key = await manage(site, url, 'POST', `/api/projects/${project.id}/keys`, { name: 'ci' })
-  await manage(site, url, 'PUT', `/api/workspaces/${workspace.id}/credentials/acme`, { api_key: ownKey })
+export async function addTenant({ dataFolder }: Site, url: string): Promise<Tenant> {
+  const managed = { url, dataFolder }
+  const workspace = await manage(managed, 'POST', '/api/workspaces', { name: 'acme' })
+  await manage(managed, 'POST', `/api/workspaces/${workspace.id}/topups`, { amount: '25.00' })
+  const project = await manage(managed, 'POST', `/api/workspaces/${workspace.id}/projects`, { name: 'web — 中文 🚪' })
+  const key = await manage(managed, 'POST', `/api/projects/${project.id}/keys`, { name: 'ci' })
+  await manage(managed, 'PUT', `/api/workspaces/${workspace.id}/credentials/acme`, { api_key: ownKey })
   return { workspaceId: workspace.id, key: key.secret }
 }
 
@@ -151,8 +139,9 @@ export function load({ url, key }: Pick<CrashGateway, 'url' | 'key'>) {
 
 /** Balance of every workspace, by id. */
 export async function balances(site: Site, url: string): Promise<Record<string, string>> {
-  const { data } = await manage(site, url, 'GET', '/api/workspaces')
+  const managed = { url, dataFolder: site.dataFolder }
+  const { data } = await manage(managed, 'GET', '/api/workspaces')
   const found: Record<string, string> = {}
-  for (const { id } of data) found[id] = (await manage(site, url, 'GET', `/api/workspaces/${id}/wallet`)).balance
+  for (const { id } of data) found[id] = (await manage(managed, 'GET', `/api/workspaces/${id}/wallet`)).balance
   return found
 }

@@ -1,10 +1,9 @@
 // The scanners of JSON bytes against JSON.parse, which is slow and known to be right.
 
 import fc from 'fast-check'
+import { utf8Text } from '../../src/wire/bytes.ts'
 import { insertMember, JsonFault, JsonMembers, readJsonMembers, spliceBytes } from '../../src/wire/json-members.ts'
-import { JsonSpans } from '../../src/wire/json-spans.ts'
-import { JsonTextMeter } from '../../src/wire/json-text-meter.ts'
-import { utf8Text } from '../../src/wire/utf8.ts'
+import { JsonSpans, JsonTextMeter } from '../../src/wire/json-spans.ts'
 import { replyCorpus, trouble } from './corpus.ts'
 import { countReads, readsAllowed } from './counted-bytes.ts'
 import { anyJson, damaged } from './damage.ts'

@@ -1,10 +1,6 @@
-// Every call of the management API as its own OpenAPI document describes it, with bodies of the right shape and hostile
-// values, or of no shape at all. The answer is a 2xx or a 4xx in the documented form and repeats no value.
-
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
 import fc from 'fast-check'
 import { startGateway } from '../parts/gateway.ts'
+import { adminHeaders } from '../parts/manage.ts'
 import { bodyOf, type Operation, operationsOf } from './open-api-bodies.ts'
 import { type FuzzTarget, insist } from './target.ts'
 
@@ -40,8 +36,7 @@ function pathFor({ path }: Operation, things: Things, badId: string | undefined)
 /** The whole gateway, so that what the calls lead to is the real thing. */
 async function openGateway() {
   const gateway = await startGateway()
-  const token = readFileSync(join(gateway.dataFolder, 'admin-token'), 'utf8').trim()
-  const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
+  const headers = adminHeaders(gateway.dataFolder)
   const make = async (path: string): Promise<string> => {
     const response = await fetch(gateway.url + path, { method: 'POST', headers, body: '{"name":"fuzzed"}' })
     return ((await response.json()) as { id: string }).id

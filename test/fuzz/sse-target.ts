@@ -1,8 +1,7 @@
 // The SSE reader and splitter against a parser written after the standard's own steps, for any cut of any bytes.
 
 import fc from 'fast-check'
-import { type SseEvent, SseReader } from '../../src/wire/sse-reader.ts'
-import { SseOverflow, SseSplitter } from '../../src/wire/sse-splitter.ts'
+import { type SseEvent, SseOverflow, SseReader, SseSplitter } from '../../src/wire/sse.ts'
 import { streamCorpus, trouble } from './corpus.ts'
 import { cutAt, cuts, damaged, utf8 } from './damage.ts'
 import { type FuzzTarget, insist } from './target.ts'

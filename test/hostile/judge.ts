@@ -3,7 +3,7 @@
 
 import { expect } from 'bun:test'
 import { failureTable } from '../../src/kernel/failure.ts'
-import { type SseEvent, SseReader } from '../../src/wire/sse-reader.ts'
+import { type SseEvent, SseReader } from '../../src/wire/sse.ts'
 import { checkChatReply, checkChatStream } from '../conformance/checker/grammar-chat.ts'
 import { checkMessagesReply, checkMessagesStream } from '../conformance/checker/grammar-messages.ts'
 import type { Violation } from '../conformance/checker/violation.ts'

@@ -2,11 +2,10 @@
 // the next hold; what the endpoints of one workspace count teaches nobody else.
 
 import { afterAll, describe, expect, test } from 'bun:test'
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { readRecomputeCharge } from '../../src/catalog/price-versions.ts'
 import { verify } from '../../src/ledger/verify.ts'
 import { openDatabase } from '../../src/store/open-database.ts'
+import { manage } from '../parts/manage.ts'
 import { connect } from '../parts/raw-client.ts'
 import { requestBytes } from '../parts/surfaces.ts'
 import { say, usageIn, wordsOf } from './provider-words.ts'
@@ -62,14 +61,10 @@ test("what a workspace's own endpoint counts does not raise the holds of others"
   if (!path) throw new Error('there is no path')
   const model = till.fresh(path)
   const purse = await till.wallets.open()
-  const token = readFileSync(join(till.gateway.dataFolder, 'admin-token'), 'utf8').trim()
   const provider = model.model.replace('till/', '')
-  const put = await fetch(`${till.gateway.url}/api/workspaces/${purse.workspaceId}/credentials/${provider}-0`, {
-    method: 'PUT',
-    headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
-    body: JSON.stringify({ api_key: 'own' }),
+  await manage(till.gateway, 'PUT', `/api/workspaces/${purse.workspaceId}/credentials/${provider}-0`, {
+    api_key: 'own',
   })
-  expect(put.ok).toBe(true)
   const heldAfter = async (input: number, who?: Purse): Promise<bigint> => {
     till.upstream.handle((call, reply) =>
       say(call, reply, { texts: ['a'], usage: usageIn('chat', { input, output: 1 }) }),

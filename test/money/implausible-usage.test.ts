@@ -3,11 +3,10 @@
 // answer ends early.
 
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { ask } from '../parts/ask.ts'
 import { forEachEngine, type Place } from '../parts/engines.ts'
 import { type Gateway, startGateway } from '../parts/gateway.ts'
+import { adminHeaders } from '../parts/manage.ts'
 import { startUpstream, type Upstream } from '../parts/upstream.ts'
 import { say, usageIn, wordsOf } from './provider-words.ts'
 import { allPaths, type Path, streamedPaths } from './till.ts'
@@ -193,9 +192,9 @@ forEachEngine((engine) => {
   })
 
   test('the operator sees every case in a metric, and one warning for each route', async () => {
-    const authorization = `Bearer ${readFileSync(join(gateway.dataFolder, 'admin-token'), 'utf8').trim()}`
+    const headers = adminHeaders(gateway.dataFolder)
     const counted = async (): Promise<number> => {
-      const text = await (await fetch(`${gateway.url}/metrics`, { headers: { authorization } })).text()
+      const text = await (await fetch(`${gateway.url}/metrics`, { headers })).text()
       const lines = text.split('\n').filter((line) => line.startsWith('tollgate_implausible_usage_total{'))
       return lines
         .filter((line) => line.includes('model="till/chat-0"') && line.includes('count="output"'))

@@ -1,7 +1,6 @@
 // Wallets of a running gateway, through its management API: opened with any amount, topped up, and looked at.
 
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { type Managed, manage } from '../parts/manage.ts'
 
 export interface Purse {
   readonly workspaceId: string
@@ -19,46 +18,31 @@ export interface Wallets {
   explain(requestId: string): Promise<unknown>
 }
 
-export interface Managed {
-  readonly url: string
-  readonly dataFolder: string
-}
-
-export function createWallets({ url, dataFolder }: Managed): Wallets {
-  const token = readFileSync(join(dataFolder, 'admin-token'), 'utf8').trim()
-  const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
+export function createWallets(gateway: Managed): Wallets {
   let first: string | undefined
 
-  async function ask(path: string, body?: object): Promise<Record<string, string>> {
-    const init = body === undefined ? { headers } : { headers, method: 'POST', body: JSON.stringify(body) }
-    const response = await fetch(url + path, init)
-    const text = await response.text()
-    if (!response.ok) throw new Error(`${path}: ${response.status} ${text}`)
-    return JSON.parse(text) as Record<string, string>
-  }
-
   async function firstWorkspace(): Promise<string> {
-    const { data } = (await ask('/api/workspaces')) as unknown as { data: { id: string; created_at: string }[] }
+    const { data } = (await manage(gateway, 'GET', '/api/workspaces')) as { data: { id: string }[] }
     const [oldest] = data.sort((a, b) => (a.id < b.id ? -1 : 1))
     return oldest?.id ?? ''
   }
 
   const topUp: Wallets['topUp'] = async (workspaceId, amount) => {
-    await ask(`/api/workspaces/${workspaceId}/topups`, { amount })
+    await manage(gateway, 'POST', `/api/workspaces/${workspaceId}/topups`, { amount })
   }
   return {
     topUp,
-    explain: (requestId) => ask(`/api/requests/${requestId}`),
+    explain: (requestId) => manage(gateway, 'GET', `/api/requests/${requestId}`),
     async open(amount, limits = {}) {
-      const { id: workspaceId = '' } = await ask('/api/workspaces', { name: 'small' })
-      const { id } = await ask(`/api/workspaces/${workspaceId}/projects`, { name: 'project' })
-      const { secret: key = '' } = await ask(`/api/projects/${id}/keys`, { name: 'key', limits })
+      const { id: workspaceId = '' } = await manage(gateway, 'POST', '/api/workspaces', { name: 'small' })
+      const { id } = await manage(gateway, 'POST', `/api/workspaces/${workspaceId}/projects`, { name: 'project' })
+      const { secret: key = '' } = await manage(gateway, 'POST', `/api/projects/${id}/keys`, { name: 'key', limits })
       if (amount !== undefined) await topUp(workspaceId, amount)
       return { workspaceId, key }
     },
     async read(workspaceId) {
       first ??= workspaceId === undefined ? await firstWorkspace() : undefined
-      const { balance = '', held = '' } = await ask(`/api/workspaces/${workspaceId ?? first}/wallet`)
+      const { balance = '', held = '' } = await manage(gateway, 'GET', `/api/workspaces/${workspaceId ?? first}/wallet`)
       return { posted: nanos(balance), held: nanos(held) }
     },
   }

@@ -1,10 +1,6 @@
-// An operator who pays into the wallet while calls run, and who, when the answer is lost, sends the same again under the
-// same key. What is paid in is known for certain only once it was answered.
-
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { formatUsd, type Nano } from '../../src/kernel/money.ts'
 import type { CrashGateway } from './crash-gateway.ts'
+import { adminHeaders } from './manage.ts'
 
 interface TopUp {
   readonly key: string
@@ -58,7 +54,7 @@ export class Payer {
 
   async #path(gateway: CrashGateway): Promise<string | undefined> {
     try {
-      const response = await fetch(`${gateway.url}/api/workspaces`, { headers: this.#headers() })
+      const response = await fetch(`${gateway.url}/api/workspaces`, { headers: adminHeaders(this.dataFolder) })
       const { data } = (await response.json()) as { data: readonly { id: string }[] }
       return data[0] && `/api/workspaces/${data[0].id}/topups`
     } catch {
@@ -71,7 +67,7 @@ export class Payer {
     try {
       const response = await fetch(gateway.url + path, {
         method: 'POST',
-        headers: { ...this.#headers(), 'idempotency-key': key },
+        headers: { ...adminHeaders(this.dataFolder), 'idempotency-key': key },
         body: JSON.stringify({ amount: formatUsd(amount) }),
       })
       await response.text()
@@ -79,11 +75,6 @@ export class Payer {
     } catch {
       return undefined
     }
-  }
-
-  #headers(): Record<string, string> {
-    const token = readFileSync(join(this.dataFolder, 'admin-token'), 'utf8').trim()
-    return { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
   }
 }
 

@@ -1,17 +1,14 @@
 // What the management API tells of a request, once it is over.
 
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { type Gateway, requestRecords } from './gateway.ts'
+import { adminHeaders } from './manage.ts'
 
 /** Of the last of so many requests. */
 export async function recordedRequest(gateway: Gateway, count = 1): Promise<Record<string, unknown>> {
   const logged = (await requestRecords(gateway, count)).at(-1)
-  const token = readFileSync(join(gateway.dataFolder, 'admin-token'), 'utf8').trim()
+  const headers = adminHeaders(gateway.dataFolder)
   for (;;) {
-    const answer = await fetch(`${gateway.url}/api/requests/${logged?.request_id}`, {
-      headers: { authorization: `Bearer ${token}` },
-    })
+    const answer = await fetch(`${gateway.url}/api/requests/${logged?.request_id}`, { headers })
     if (answer.status === 200) return (await answer.json()) as Record<string, unknown>
     // The log is written in batches.
     await Bun.sleep(20)

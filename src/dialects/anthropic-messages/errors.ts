@@ -2,7 +2,7 @@
 
 import { type ContextOverflow, type Failure, failureTable, type ProviderRefusal } from '../../kernel/failure.ts'
 import type { RequestId } from '../../kernel/ids.ts'
-import { sseEvent } from '../../wire/sse-writer.ts'
+import { sseEvent } from '../../wire/sse.ts'
 import { faultFromBody, faultInSuccess, type ProviderFault } from '../canonical/faults.ts'
 
 /** HTTP statuses for error types inside a 200 (docs of 2026-11). */

@@ -2,7 +2,6 @@
 // exceed the hold, the service tier is the priced one, and no unpaid models are used. Each dialect supplies its field
 // names.
 
-import { readJsonElements } from '../../wire/json-elements.ts'
 import {
   type ByteEdit,
   JsonFault,
@@ -10,6 +9,7 @@ import {
   type JsonMembers,
   memberKind,
   memberText,
+  readJsonElements,
   readJsonValueMembers,
 } from '../../wire/json-members.ts'
 import type { JsonSpan } from '../../wire/json-spans.ts'

@@ -1,8 +1,7 @@
 // Reads the few body fields that the gateway itself relies on, with uniform error messages.
 
 import { type Failure, invalidRequest } from '../../kernel/failure.ts'
-import { openBracket } from '../../wire/ascii.ts'
-import { readJsonElementsUntil } from '../../wire/json-elements.ts'
+import { openBracket } from '../../wire/bytes.ts'
 import {
   JsonFault,
   type JsonKind,
@@ -12,6 +11,7 @@ import {
   memberKind,
   memberNumber,
   memberText,
+  readJsonElementsUntil,
   readJsonMembers,
   readJsonValueMembers,
 } from '../../wire/json-members.ts'

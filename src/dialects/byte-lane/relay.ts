@@ -2,13 +2,10 @@
 // usage.
 
 import type { Usage } from '../../kernel/usage.ts'
-import { carriageReturn, closeBrace, comma, lineFeed, openBrace, openBracket } from '../../wire/ascii.ts'
+import { carriageReturn, closeBrace, comma, lineFeed, openBrace, openBracket, utf8Text } from '../../wire/bytes.ts'
 import { type ByteEdit, spliceBytes } from '../../wire/json-members.ts'
 import { type JsonSpan, JsonSpans } from '../../wire/json-spans.ts'
-import { readSseRecord, SseSpans, withoutControlLines } from '../../wire/sse-record.ts'
-import { SseSplitter } from '../../wire/sse-splitter.ts'
-import { sseEvent } from '../../wire/sse-writer.ts'
-import { utf8Text } from '../../wire/utf8.ts'
+import { readSseRecord, SseSpans, SseSplitter, sseEvent, withoutControlLines } from '../../wire/sse.ts'
 import { type ProviderFault, replyFault } from '../canonical/faults.ts'
 import { recordOf } from '../canonical/json.ts'
 import type { Envelope, UsageReconciler } from '../canonical/translation.ts'

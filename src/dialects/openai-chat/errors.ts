@@ -1,7 +1,7 @@
 // Errors of Chat Completions: reading providers' errors, writing ours.
 
 import { type Failure, failureTable, type ProviderRefusal } from '../../kernel/failure.ts'
-import { sseEvent } from '../../wire/sse-writer.ts'
+import { sseEvent } from '../../wire/sse.ts'
 import { faultFromBody, faultInSuccess, openaiStatuses, type ProviderFault } from '../canonical/faults.ts'
 
 /** Groq's codes, with a 400, for a malformed call or malformed JSON by its model (2026-11). */

@@ -2,9 +2,9 @@
 // block at a time, deltas only inside a block of their kind, one end.
 
 import type { Usage } from '../../kernel/usage.ts'
-import { JsonNode } from '../../wire/json-node.ts'
-import { type SseEvent, SseReader } from '../../wire/sse-reader.ts'
-import { utf8Text } from '../../wire/utf8.ts'
+import { utf8Text } from '../../wire/bytes.ts'
+import { JsonNode } from '../../wire/json-members.ts'
+import { type SseEvent, SseReader } from '../../wire/sse.ts'
 import type { RawJson } from '../canonical/conversation.ts'
 import { type ProviderFault, replyFault } from '../canonical/faults.ts'
 import { parseRecord } from '../canonical/json.ts'

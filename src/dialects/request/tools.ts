@@ -4,7 +4,7 @@
 // both are refused here, by name, before anything is sent.
 
 import { type Failure, invalidRequest } from '../../kernel/failure.ts'
-import { JsonNode } from '../../wire/json-node.ts'
+import { JsonNode } from '../../wire/json-members.ts'
 import type {
   AssistantBlock,
   Conversation,

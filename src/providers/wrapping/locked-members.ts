@@ -4,14 +4,14 @@
 
 import { cutMembers } from '../../dialects/byte-lane/edits.ts'
 import { pointerStep } from '../../dialects/request/warnings.ts'
-import { hasBytes } from '../../wire/find-bytes.ts'
-import { readJsonElements } from '../../wire/json-elements.ts'
+import { hasBytes } from '../../wire/bytes.ts'
 import {
   type ByteEdit,
   JsonFault,
   type JsonMember,
   type JsonMembers,
   memberKind,
+  readJsonElements,
   readJsonValueMembers,
 } from '../../wire/json-members.ts'
 

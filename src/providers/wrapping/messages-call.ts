@@ -7,8 +7,7 @@ import { isRecord } from '../../dialects/canonical/json.ts'
 import type { Warning } from '../../dialects/canonical/translation.ts'
 import { pointerStep, WarningList } from '../../dialects/request/warnings.ts'
 import { assert } from '../../kernel/assert.ts'
-import { hasBytes } from '../../wire/find-bytes.ts'
-import { readJsonElementsUntil } from '../../wire/json-elements.ts'
+import { hasBytes, utf8Text } from '../../wire/bytes.ts'
 import {
   JsonFault,
   type JsonMember,
@@ -16,10 +15,10 @@ import {
   memberBoolean,
   memberKind,
   memberText,
+  readJsonElementsUntil,
   readJsonMembers,
   spliceBytes,
 } from '../../wire/json-members.ts'
-import { utf8Text } from '../../wire/utf8.ts'
 import type { Endpoint } from '../provider.ts'
 import { findLocked } from './locked-members.ts'
 

@@ -1,7 +1,7 @@
 // The endpoint under test: one request, and everything that came back. Nothing is retried, and nothing is read from the
 // environment.
 
-import { type SseEvent, SseReader } from '../../../src/wire/sse-reader.ts'
+import { type SseEvent, SseReader } from '../../../src/wire/sse.ts'
 import type { Probe } from './probe.ts'
 import { parseJson } from './violation.ts'
 

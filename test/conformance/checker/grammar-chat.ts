@@ -1,7 +1,7 @@
 // The grammar of Chat Completions replies that official clients can rely on, as rules with names. Pure: events or a
 // whole reply in, violations out. A stream that ends with an error record is well-formed; it is only not complete.
 
-import type { SseEvent } from '../../../src/wire/sse-reader.ts'
+import type { SseEvent } from '../../../src/wire/sse.ts'
 import { checkCall, checkFinish, checkHead, checkUsage } from './chat-shape.ts'
 import { StreamGrammar } from './stream-grammar.ts'
 import {

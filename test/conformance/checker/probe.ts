@@ -1,7 +1,7 @@
 // What a dialect's checks need to know of it: how to ask, how to read an answer, and what its words are. Two files
 // implement it; the checks themselves know no dialect.
 
-import type { SseEvent } from '../../../src/wire/sse-reader.ts'
+import type { SseEvent } from '../../../src/wire/sse.ts'
 import type { Told } from './told.ts'
 import type { Violation } from './violation.ts'
 

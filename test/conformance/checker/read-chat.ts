@@ -1,7 +1,7 @@
 // Chat Completions replies and streams as what they say. Trusts nothing and judges nothing: whatever is odd reads as
 // absent, and the grammar says what was wrong.
 
-import type { SseEvent } from '../../../src/wire/sse-reader.ts'
+import type { SseEvent } from '../../../src/wire/sse.ts'
 import { count, type Told, type ToldCall, type ToldError, type ToldUsage } from './told.ts'
 import { isMembers, listOf, type Members, membersOf, parseJson } from './violation.ts'
 

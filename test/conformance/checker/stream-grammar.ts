@@ -1,6 +1,6 @@
 // What the grammars of both dialects' streams share: going through the records and gathering what is wrong with them.
 
-import type { SseEvent } from '../../../src/wire/sse-reader.ts'
+import type { SseEvent } from '../../../src/wire/sse.ts'
 import { Findings, type Level, type Violation } from './violation.ts'
 
 export abstract class StreamGrammar {

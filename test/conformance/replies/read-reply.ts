@@ -3,7 +3,7 @@
 
 import type Anthropic from '@anthropic-ai/sdk'
 import type OpenAI from 'openai'
-import { SseReader } from '../../../src/wire/sse-reader.ts'
+import { SseReader } from '../../../src/wire/sse.ts'
 import {
   type ClientName,
   type ClientSettings,

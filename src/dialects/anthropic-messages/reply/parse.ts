@@ -1,6 +1,6 @@
 // Parses a Messages stream. Blocks that only the provider can use (server tools and their results) are omitted.
 
-import type { JsonNode } from '../../../wire/json-node.ts'
+import type { JsonNode } from '../../../wire/json-members.ts'
 import type { RawJson } from '../../canonical/conversation.ts'
 import { type ProviderFault, replyFault } from '../../canonical/faults.ts'
 import { isRecord, jsonMembers, jsonString, rawJsonAt, recordOf, textOf } from '../../canonical/json.ts'

@@ -1,12 +1,10 @@
 // Relays Messages streams and replies as bytes. Records pass unchanged except for the model's name in message_start and
 // the cost in the usage of message_delta.
 
-import { closeBrace } from '../../../wire/ascii.ts'
+import { closeBrace, utf8Text } from '../../../wire/bytes.ts'
 import { spliceBytes } from '../../../wire/json-members.ts'
-import { JsonSpans } from '../../../wire/json-spans.ts'
-import { JsonTextMeter } from '../../../wire/json-text-meter.ts'
-import { sseComment, sseEvent } from '../../../wire/sse-writer.ts'
-import { utf8Text } from '../../../wire/utf8.ts'
+import { JsonSpans, JsonTextMeter } from '../../../wire/json-spans.ts'
+import { sseComment, sseEvent } from '../../../wire/sse.ts'
 import {
   costEdit,
   createReplyRelay,

@@ -2,9 +2,7 @@
 // history, a cap, speed or model that is not paid for, and, for hosts that do not use it, Anthropic's billing line.
 // Everything else is forwarded byte for byte.
 
-import { openBracket } from '../../../wire/ascii.ts'
-import { hasBytes } from '../../../wire/find-bytes.ts'
-import { readJsonElements } from '../../../wire/json-elements.ts'
+import { hasBytes, openBracket } from '../../../wire/bytes.ts'
 import {
   type ByteEdit,
   JsonFault,
@@ -12,6 +10,7 @@ import {
   type JsonMembers,
   memberKind,
   memberText,
+  readJsonElements,
   readJsonValueMembers,
   spliceBytes,
 } from '../../../wire/json-members.ts'

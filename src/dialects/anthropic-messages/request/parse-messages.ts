@@ -1,7 +1,7 @@
 // Parses messages into turns. Blocks of Anthropic's server-side tools have no equivalent elsewhere and are omitted with
 // a warning. What a user sent is never omitted silently.
 
-import type { JsonNode } from '../../../wire/json-node.ts'
+import type { JsonNode } from '../../../wire/json-members.ts'
 import type {
   AssistantBlock,
   DocumentBlock,

@@ -1,7 +1,7 @@
 // Parses everything except messages and tools: tool choice, reasoning, output format, stop sequences, tier, and the
 // fields that only this dialect has.
 
-import type { JsonNode } from '../../../wire/json-node.ts'
+import type { JsonNode } from '../../../wire/json-members.ts'
 import {
   type Conversation,
   efforts,

@@ -1,7 +1,7 @@
 // Parses tools into functions. Tools that run at Anthropic, or whose schema is not published, are refused by type.
 
 import { tokenCount } from '../../../kernel/usage.ts'
-import type { JsonNode } from '../../../wire/json-node.ts'
+import type { JsonNode } from '../../../wire/json-members.ts'
 import type { RawJson, Tool } from '../../canonical/conversation.ts'
 import { RequestFields, shownWord } from '../../request/fields.ts'
 import { markOf, type ParseContext } from './context.ts'

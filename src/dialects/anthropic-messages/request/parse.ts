@@ -2,8 +2,8 @@
 // features that only Anthropic has are refused by name or omitted with a warning.
 
 import type { Failure } from '../../../kernel/failure.ts'
-import { JsonNode } from '../../../wire/json-node.ts'
-import { utf8Text } from '../../../wire/utf8.ts'
+import { utf8Text } from '../../../wire/bytes.ts'
+import { JsonNode } from '../../../wire/json-members.ts'
 import type { Sampling, TextBlock } from '../../canonical/conversation.ts'
 import type { Envelope, ParsedRequest } from '../../canonical/translation.ts'
 import { readCacheControl } from '../../request/cache-marks.ts'

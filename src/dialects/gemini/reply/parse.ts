@@ -1,9 +1,8 @@
 // Parses a generateContent stream. Blocks are implied by the parts. There is no terminal record: the reply ends when
 // the provider closes the stream after a finish reason.
 
-import { ByteBuffer } from '../../../wire/byte-buffer.ts'
-import { JsonNode } from '../../../wire/json-node.ts'
-import { utf8Text } from '../../../wire/utf8.ts'
+import { ByteBuffer, utf8Text } from '../../../wire/bytes.ts'
+import { JsonNode } from '../../../wire/json-members.ts'
 import { type ProviderFault, replyFault } from '../../canonical/faults.ts'
 import { isRecord, parseJson, rawJsonAt, recordOf, textOf } from '../../canonical/json.ts'
 import type { ReplyEvent, Stop } from '../../canonical/reply.ts'

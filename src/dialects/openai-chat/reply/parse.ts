@@ -1,7 +1,7 @@
 // Parses a Chat Completions stream. Blocks are implied by the deltas. The reply ends once, after usage had a chance to
 // arrive, and only if the provider ended it.
 
-import type { JsonNode } from '../../../wire/json-node.ts'
+import type { JsonNode } from '../../../wire/json-members.ts'
 import type { RawJson } from '../../canonical/conversation.ts'
 import { type ProviderFault, replyFault } from '../../canonical/faults.ts'
 import { isRecord, jsonArray, jsonMembers, jsonObject, rawJsonAt, recordOf, textOf } from '../../canonical/json.ts'

@@ -1,12 +1,10 @@
 // Relays Chat Completions streams and replies as bytes. Records pass unchanged except for the model's name, the cost in
 // the usage record, and that record itself if the caller did not ask for it.
 
-import { openBrace } from '../../../wire/ascii.ts'
+import { openBrace, utf8Text } from '../../../wire/bytes.ts'
 import type { ByteEdit } from '../../../wire/json-members.ts'
-import { JsonSpans } from '../../../wire/json-spans.ts'
-import { JsonTextMeter } from '../../../wire/json-text-meter.ts'
-import { sseComment, sseEvent } from '../../../wire/sse-writer.ts'
-import { utf8Text } from '../../../wire/utf8.ts'
+import { JsonSpans, JsonTextMeter } from '../../../wire/json-spans.ts'
+import { sseComment, sseEvent } from '../../../wire/sse.ts'
 import {
   costEdit,
   createReplyRelay,

@@ -1,6 +1,6 @@
 // Shared by the request parsers and renderers: warnings, raw text by pointer, and cache marks.
 
-import { JsonNode } from '../../../wire/json-node.ts'
+import { JsonNode } from '../../../wire/json-members.ts'
 import type { CacheMark, DocumentBlock, MediaSource, RawJson, UnsupportedField } from '../../canonical/conversation.ts'
 import { jsonObject, jsonString, type Members } from '../../canonical/json.ts'
 import type { TargetRules } from '../../canonical/target-rules.ts'

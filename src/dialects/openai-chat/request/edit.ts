@@ -1,8 +1,7 @@
 // Edits a Chat Completions body for a provider of the same dialect. Everything that is not edited is forwarded byte for
 // byte, including key order, number spelling and unknown fields.
 
-import { hasBytes } from '../../../wire/find-bytes.ts'
-import { readJsonElements } from '../../../wire/json-elements.ts'
+import { hasBytes } from '../../../wire/bytes.ts'
 import {
   type ByteEdit,
   insertMember,
@@ -11,6 +10,7 @@ import {
   type JsonMembers,
   memberKind,
   memberText,
+  readJsonElements,
   readJsonValueMembers,
   spliceBytes,
 } from '../../../wire/json-members.ts'

@@ -2,7 +2,7 @@
 // checks nothing that depends on the model.
 
 import type { Failure } from '../../../kernel/failure.ts'
-import { utf8Text } from '../../../wire/utf8.ts'
+import { utf8Text } from '../../../wire/bytes.ts'
 import type { Conversation, Places } from '../../canonical/conversation.ts'
 import type { Envelope, ParsedRequest } from '../../canonical/translation.ts'
 import { RequestFields, readRequest } from '../../request/fields.ts'

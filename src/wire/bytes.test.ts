@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { utf8FaultOffset, utf8Text } from './utf8.ts'
+import { utf8FaultOffset, utf8Text } from './bytes.ts'
 
 test('a span is decoded, a byte order mark kept, a bad sequence replaced', () => {
   const bytes = new Uint8Array([0x78, 0xef, 0xbb, 0xbf, 0xc3, 0xa9, 0xff, 0x79, 0x7a])

@@ -1,0 +1,149 @@
+// Bytes: their names, searching, collecting, and text in UTF-8. A byte order mark is a character like any other here; readers
+// that know that it starts a stream drop it.
+
+import { isUtf8 } from 'node:buffer'
+
+// Names of the bytes that JSON and SSE are built from.
+
+export const tab = 0x09
+export const lineFeed = 0x0a
+export const carriageReturn = 0x0d
+export const space = 0x20
+export const quote = 0x22
+export const plus = 0x2b
+export const comma = 0x2c
+export const minus = 0x2d
+export const dot = 0x2e
+export const zero = 0x30
+export const nine = 0x39
+export const colon = 0x3a
+export const openBracket = 0x5b
+export const backslash = 0x5c
+export const closeBracket = 0x5d
+export const lowerE = 0x65
+export const lowerF = 0x66
+export const lowerN = 0x6e
+export const lowerT = 0x74
+export const lowerU = 0x75
+export const openBrace = 0x7b
+export const closeBrace = 0x7d
+
+export function isDigit(byte: number): boolean {
+  return byte >= zero && byte <= nine
+}
+
+export function isHex(byte: number): boolean {
+  const lower = byte | 0x20
+  return isDigit(byte) || (lower >= 0x61 && lower <= 0x66)
+}
+
+// Searching.
+
+/** Buffer's methods work on any Uint8Array, and a view to call them on costs more than the search in a small body. */
+const { includes, indexOf } = Buffer.prototype
+
+export function hasBytes(body: Uint8Array, word: Uint8Array): boolean {
+  return includes.call(body, word)
+}
+
+/** The offset of the first at `from` or behind it; -1 where there is none. */
+export function findBytes(body: Uint8Array, word: Uint8Array, from = 0): number {
+  return indexOf.call(body, word, from)
+}
+
+// Checks four bytes of a JSON string at once.
+
+export const topBits = 0x80808080
+
+/**
+ * Has a top bit set if one of four bytes is a control character, a quote or a backslash; its other bits mean nothing.
+ * Subtracting n from each byte sets the top bit of a byte below n; the mask leaves out bytes that had it set before.
+ */
+export function specialMarks(four: number): number {
+  return ((four - 0x20202020) | ((four ^ 0x22222222) - 0x01010101) | ((four ^ 0x5c5c5c5c) - 0x01010101)) & ~four
+}
+
+// Bytes that arrive in pieces, collected in one growing array. A list of pieces would be simpler, but a peer that sends
+// single bytes would then cost a hundred times what it sent.
+
+const capacityMin = 1024
+
+export class ByteBuffer {
+  #bytes: Uint8Array<ArrayBuffer>
+  #length = 0
+
+  /** `capacity`: the expected size. */
+  constructor(capacity = 0) {
+    this.#bytes = new Uint8Array(capacity)
+  }
+
+  get length(): number {
+    return this.#length
+  }
+
+  append(piece: Uint8Array): void {
+    const needed = this.#length + piece.length
+    if (needed > this.#bytes.length) {
+      const grown = new Uint8Array(Math.max(capacityMin, needed, this.#bytes.length * 2))
+      grown.set(this.#bytes.subarray(0, this.#length))
+      this.#bytes = grown
+    }
+    this.#bytes.set(piece, this.#length)
+    this.#length = needed
+  }
+
+  /** Returns what was collected and starts again; the bytes belong to the caller. */
+  take(): Uint8Array<ArrayBuffer> {
+    const taken = this.#bytes.subarray(0, this.#length)
+    this.#bytes = new Uint8Array(0)
+    this.#length = 0
+    return taken
+  }
+}
+
+// UTF-8.
+
+/** Decodes a span without making a view first; invalid sequences become U+FFFD. */
+export function utf8Text(bytes: Uint8Array, start: number, end: number): string {
+  // Buffer's method works on any Uint8Array, at half the price of a subarray and a TextDecoder, and keeps a BOM.
+  return Buffer.prototype.toString.call(bytes, 'utf8', start, end)
+}
+
+export function hasByteOrderMark(bytes: Uint8Array): boolean {
+  return bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf
+}
+
+/**
+ * The offset of the first byte that begins no whole, valid character; the length if all is well. Each step checks half
+ * of what is left, so the search costs about as much as the one check that failed before it.
+ */
+export function utf8FaultOffset(bytes: Uint8Array): number {
+  // Everything before `low` is valid and ends with a whole character; the first fault begins before `high`.
+  let low = 0
+  let high = bytes.length
+  while (high - low > 8) {
+    const middle = low + ((high - low) >> 1)
+    let cut = middle
+    while (middle - cut < 3 && isContinuation(bytes[cut])) cut--
+    if (isUtf8(bytes.subarray(low, cut))) low = cut
+    else high = middle
+  }
+  let length = characterLength(bytes, low)
+  while (length > 0) {
+    low += length
+    length = characterLength(bytes, low)
+  }
+  return low
+}
+
+function isContinuation(byte: number | undefined): boolean {
+  return byte !== undefined && (byte & 0xc0) === 0x80
+}
+
+/** 0 where no valid character begins. */
+function characterLength(bytes: Uint8Array, at: number): number {
+  for (let length = 1; length <= 4 && at + length <= bytes.length; length++) {
+    if (isUtf8(bytes.subarray(at, at + length))) return length
+  }
+  return 0
+}

@@ -1,0 +1,27 @@
+// The management API of a running gateway, with the token from its data folder.
+
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+
+export interface Managed {
+  readonly url: string
+  readonly dataFolder: string
+}
+
+export function adminHeaders(dataFolder: string): Readonly<Record<string, string>> {
+  const token = readFileSync(join(dataFolder, 'admin-token'), 'utf8').trim()
+  return { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
+}
+
+/** Returns the JSON of a successful call and throws on any other. */
+// biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every kind.
+export async function manage({ url, dataFolder }: Managed, method: string, path: string, body?: unknown): Promise<any> {
+  const response = await fetch(url + path, {
+    method,
+    headers: adminHeaders(dataFolder),
+    ...(body !== undefined && { body: JSON.stringify(body) }),
+  })
+  const text = await response.text()
+  if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${text}`)
+  return JSON.parse(text)
+}
