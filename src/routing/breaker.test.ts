@@ -32,7 +32,7 @@ describe('opens', () => {
     expect(breaker.why).toBe('failing')
   })
 
-  test('not when a success comes between', () => {
+  test('not if a success comes between', () => {
     const breaker = new Breaker()
     for (let n = 0; n < 4; n++) fail(breaker, n)
     breaker.recordSuccess(4, 4)
@@ -58,7 +58,7 @@ describe('opens', () => {
     }
   })
 
-  test('not on what is more than 30 seconds old', () => {
+  test('not on faults older than 30 seconds', () => {
     const breaker = new Breaker()
     for (let n = 0; n < 9; n++) {
       breaker.recordSuccess(0, 0)
@@ -161,7 +161,7 @@ describe('half open', () => {
     expect(breaker.isProbeFree(20_000)).toBe(true)
   })
 
-  test('a probe that tells nothing makes room for the next', () => {
+  test('a probe without a verdict frees the slot for the next', () => {
     const breaker = ejected(0)
     breaker.startProbe(15_000)
     breaker.recordNothing(14_000)
@@ -170,7 +170,7 @@ describe('half open', () => {
     expect(breaker.isProbeFree(30_000)).toBe(true)
   })
 
-  test('a probe that was never heard of again does not block for ever', () => {
+  test('a lost probe does not block forever', () => {
     const breaker = ejected(0)
     breaker.startProbe(15_000)
     expect(breaker.isProbeFree(614_999)).toBe(false)
@@ -186,7 +186,7 @@ describe('half open', () => {
     expect(breaker.state(25_000)).toBe('slow start')
   })
 
-  test('what led to the ejection does not count again after it', () => {
+  test('faults before the ejection do not count after it', () => {
     const breaker = new Breaker()
     for (let n = 0; n < 10; n++) {
       breaker.recordSuccess(0, 0)
@@ -198,7 +198,7 @@ describe('half open', () => {
     expect(breaker.state(26_000)).toBe('slow start')
   })
 
-  test('a failed probe takes the successes before it along', () => {
+  test('a failed probe resets the successes before it', () => {
     const breaker = ejected(0)
     probe(breaker, 15_000)
     probe(breaker, 20_000)

@@ -16,7 +16,7 @@ function waitsInRow(spot: Cooldown, why: CooldownCause, times: number): number[]
   })
 }
 
-describe('how long', () => {
+describe('duration', () => {
   test('a throttle: one second, doubling up to a minute', () => {
     expect(waitsInRow(new Cooldown(), 'throttled', 8).map((ms) => ms / 1000)).toEqual([1, 2, 4, 8, 16, 32, 60, 60])
   })
@@ -35,7 +35,7 @@ describe('how long', () => {
     expect(minutes).toEqual([1, 2, 4, 8, 16, 32, 60, 60])
   })
 
-  test('a throttle that says how long: so long, and the doubling begins anew', () => {
+  test('a throttle with a duration: exactly that, and the doubling restarts', () => {
     const spot = new Cooldown()
     spot.start({ why: 'throttled', retryAfterMs: undefined, startedMs: 0 }, 0)
     spot.start({ why: 'throttled', retryAfterMs: 90_000, startedMs: 1000 }, 1000)
@@ -44,7 +44,7 @@ describe('how long', () => {
     expect(spot.waitMs(91_000)).toBe(1000)
   })
 
-  test('an empty account that names a second waits its quarter of an hour, one that names an hour waits the hour', () => {
+  test('an empty account: at least the provider’s duration', () => {
     const spot = new Cooldown()
     spot.start({ why: 'out of quota', retryAfterMs: 1000, startedMs: 0 }, 0)
     expect(spot.waitMs(0)).toBe(15 * minute)
@@ -52,7 +52,7 @@ describe('how long', () => {
     expect(spot.waitMs(15 * minute)).toBe(60 * minute)
   })
 
-  test.each(['throttled', 'out of quota'] as const)('%s for a day: we look again in an hour', (why) => {
+  test.each(['throttled', 'out of quota'] as const)('%s for a day: an hour at most', (why) => {
     const spot = new Cooldown()
     spot.start({ why, retryAfterMs: 1440 * minute, startedMs: 0 }, 0)
     expect(spot.waitMs(0)).toBe(60 * minute)
@@ -71,7 +71,7 @@ describe('what counts', () => {
     expect(spot.waitMs(120)).toBe(5000)
   })
 
-  test('another reason begins its own row, and does not lengthen the first', () => {
+  test('another reason starts its own row and does not extend the first', () => {
     const spot = new Cooldown()
     spot.start({ why: 'refused our credential', retryAfterMs: undefined, startedMs: 0 }, 10)
     spot.start({ why: 'out of quota', retryAfterMs: 1440 * minute, startedMs: 5 }, 20)
@@ -89,7 +89,7 @@ describe('what counts', () => {
     expect(spot.waitMs(16 * minute)).toBe(15 * minute)
   })
 
-  test('a success that began before the parking does not', () => {
+  test('a success that began before the cooldown does not', () => {
     const spot = new Cooldown()
     spot.start({ why: 'out of quota', retryAfterMs: undefined, startedMs: 0 }, 1000)
     spot.recordSuccess(999)
@@ -97,7 +97,7 @@ describe('what counts', () => {
     expect(spot.why).toBe('out of quota')
   })
 
-  test('a new credential is free at once, and what the old one was told still comes in without effect', () => {
+  test('a new credential starts without a cooldown, and late results of the old one are ignored', () => {
     const spot = new Cooldown()
     spot.start({ why: 'refused our credential', retryAfterMs: undefined, startedMs: 0 }, 0)
     spot.renew(500)
@@ -109,8 +109,8 @@ describe('what counts', () => {
   })
 })
 
-describe('a 429 that explains nothing', () => {
-  test('is the third in a row after two without a time', () => {
+describe('an unexplained 429', () => {
+  test('is repeated after two others without a duration', () => {
     const spot = new Cooldown()
     const at = (startedMs: number, retryAfterMs?: number) => ({ why: 'throttled', retryAfterMs, startedMs }) as const
     expect(isRepeatedUnexplained429(spot, at(0))).toBe(false)
@@ -122,7 +122,7 @@ describe('a 429 that explains nothing', () => {
     expect(isRepeatedUnexplained429(spot, at(3000))).toBe(true)
   })
 
-  test('and stays what it was taken for when it comes again after that wait', () => {
+  test('stays an empty account if it recurs after the wait', () => {
     const spot = new Cooldown()
     spot.start({ why: 'out of quota', retryAfterMs: undefined, startedMs: 0 }, 0)
     const again = { why: 'throttled', retryAfterMs: undefined, startedMs: 15 * minute } as const

@@ -6,7 +6,7 @@ import { Exhausted, exhaustedFailure, maskSecrets } from './exhausted.ts'
 import { attemptFault, classifyFault } from './faults.ts'
 import type { Candidate } from './plan.ts'
 
-test('a refusal without a word, or cut off before it, is told as such', () => {
+test('says so if a provider refused without a message', () => {
   const candidate = { provider: { id: 'acme' }, dialect: openaiChat } as unknown as Candidate
   const fault = classifyFault(openaiChat.readFault(400, new Headers(), ''))
   const failure = exhaustedFailure('acme/large', new Exhausted([{ candidate, fault }]))
@@ -48,17 +48,17 @@ test.each([
 })
 
 describe('our own', () => {
-  test('is masked whatever it looks like, and each part of it', () => {
+  test('is masked in any form, and so is each part of it', () => {
     const own = new Secret('identity.1:open sesame:short')
     expect(maskSecrets('refused identity.1:open sesame:short', own)).toBe('refused …')
     expect(maskSecrets('identity.1 sent "open sesame", in short', own)).toBe('… sent "…", in short')
   })
 
-  test('a placeholder is no secret', () => {
+  test('a placeholder is not masked', () => {
     expect(maskSecrets('no model in ollama', new Secret('ollama'))).toBe('no model in ollama')
   })
 
-  test('is in nothing that a caller is told', () => {
+  test('is not in any error for a caller', () => {
     const key = 'opensesame'
     const said = {
       ...replyFault(`no: ${key}`),

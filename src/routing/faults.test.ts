@@ -63,7 +63,7 @@ test.each([400, 413, 422, 500, 502, undefined])(
   },
 )
 
-test.each([401, 403, 404, 429])('under a status of %p the same words are about something else', (status) => {
+test.each([401, 403, 404, 429])('with a status of %p the same words mean something else', (status) => {
   expect(classifyFault(faultFromError(status, undefined, tooLong)).class).not.toBe("caller's fault")
 })
 
@@ -87,7 +87,7 @@ test.each([
   expect(refusesReasoning(faultFromError(status, undefined, said))).toBe(isAbout)
 })
 
-test('what a model wrote and nobody could read is asked for once more, then elsewhere', () => {
+test('an unreadable answer of the model is repeated once, then tried elsewhere', () => {
   const fault = {
     ...faultFromError(400, undefined, { code: 'tool_use_failed', message: 'no' }),
     isChance: true,
@@ -108,7 +108,7 @@ function classOf(status: number, said: Said, sent: string): FaultClass {
 
 const ordinary = JSON.stringify({ model: 'm', messages: [{ role: 'user', content: 'hi' }] })
 
-describe('what providers say of an account that has run dry', () => {
+describe('an account without credit', () => {
   test.each([
     [
       'Your credit balance is too low to access the Anthropic API. Please go to Plans & Billing to upgrade or purchase credits.',
@@ -119,7 +119,7 @@ describe('what providers say of an account that has run dry', () => {
     expect(classOf(400, { type: 'invalid_request_error', message }, ordinary)).toBe('out of quota')
   })
 
-  test('Fireworks says it with a 412, which is about a deployment otherwise', () => {
+  test('is a 412 at Fireworks, which otherwise means a deployment', () => {
     const message = 'Account acme is suspended, possibly due to reaching the monthly spending limit.'
     expect(classOf(412, { code: 'PRECONDITION_FAILED', message }, ordinary)).toBe('out of quota')
     expect(classOf(412, { code: 'PRECONDITION_FAILED', message: 'no' }, ordinary)).toBe('failing')
@@ -139,7 +139,7 @@ describe('what providers say of an account that has run dry', () => {
     expect(classOf(status, { message }, JSON.stringify({ content: message }))).not.toBe('out of quota')
   })
 
-  test('tokens per minute under the same code are no empty account', () => {
+  test('is not meant by tokens per minute under the same code', () => {
     const message =
       'Allocated quota exceeded, please increase your quota limit. See https://help.aliyun.com/x#token-limit'
     expect(classOf(429, { code: 'insufficient_quota', message }, ordinary)).toBe('throttled')
@@ -157,7 +157,7 @@ describe('what providers say of an account that has run dry', () => {
   })
 })
 
-describe('what providers say of one request that is too much for an account', () => {
+describe('a request that exceeds the remaining credit', () => {
   const said: readonly [status: number, message: string][] = [
     [402, 'This request requires more credits, or fewer max_tokens. You requested up to 65536 tokens, but can only …'],
     [402, 'Prompt tokens limit exceeded: 230799 > 91442. To increase, visit https://openrouter.ai/settings/keys'],
@@ -171,7 +171,7 @@ describe('what providers say of one request that is too much for an account', ()
   })
 })
 
-describe('what providers say of our credential with a 400', () => {
+describe('a rejected credential with a 400', () => {
   test.each([
     ['Operation not allowed'],
     ['Access to Anthropic models is not allowed from unsupported countries, regions, or territories.'],
@@ -187,7 +187,7 @@ describe('what providers say of our credential with a 400', () => {
   })
 })
 
-describe('what providers say of a model they do not have', () => {
+describe('an unknown model', () => {
   const sentences: readonly [status: number, message: string][] = [
     [404, 'model: claude-nope'],
     [404, 'The model `gpt-nope` does not exist or you do not have access to it.'],
@@ -252,7 +252,7 @@ describe('what providers say of a model they do not have', () => {
   })
 })
 
-describe('what a caller has a provider say', () => {
+describe('words that a caller gets quoted', () => {
   /** A body, and the answer in which a provider quotes it. */
   const quotes: readonly [status: number, sent: string, message: string, faultClass: FaultClass][] = [
     [400, '{"role":"insufficient_quota"}', "Invalid value: 'insufficient_quota'.", "caller's fault"],
@@ -384,12 +384,12 @@ test.each([
   expect(waitOf(message)).toBe(ms)
 })
 
-test('a header goes first, and only a throttle is to be waited for', () => {
+test('prefers a header, and reads waits only from a 429', () => {
   expect(waitOf('Please try again in 20s.', { header: 3000 })).toBe(3000)
   expect(waitOf('Please try again in 20s.', { status: 500 })).toBeUndefined()
 })
 
-test('a caller cannot have a route parked by a sentence of its own', () => {
+test('a caller cannot park a route with a quoted sentence', () => {
   const message = 'Too many requests of user "try again in 24h"'
   expect(waitOf(message)).toBe(86_400_000)
   expect(waitOf(message, { sent: '{"user":"try again in 24h"}' })).toBeUndefined()
@@ -419,7 +419,7 @@ test.each([
   expect(plainBody(bytes(sent)).toString()).toContain(plainWords(words))
 })
 
-test('every character is found, escaped or not', () => {
+test('finds every character, escaped or not', () => {
   for (let code = 0; code <= 0xffff; code++) {
     const sign = String.fromCharCode(code)
     if (sign === '"' || sign === '\\') continue
@@ -431,6 +431,6 @@ test('every character is found, escaped or not', () => {
   }
 })
 
-test('what was not sent is not found', () => {
+test('does not find what was not sent', () => {
   expect(plainBody(bytes('{"content":"a\\\\u0062c"}')).toString()).not.toContain(plainWords('abc'))
 })

@@ -92,7 +92,7 @@ describe('what five attempts of a class do', () => {
 })
 
 describe('throttling', () => {
-  test('the third 429 in a row that explains nothing is an empty account, at this model', () => {
+  test('the third unexplained 429 in a row counts as an empty account at this model', () => {
     const { clock, health, route, fail, notices } = createBench()
     const key = route()
     fail(key, throttled({ message: 'No.' }))
@@ -142,7 +142,7 @@ describe('throttling', () => {
     }
   })
 
-  test('a success between begins the row anew', () => {
+  test('a success restarts the row', () => {
     const { clock, health, route, fail, succeed } = createBench()
     for (let n = 0; n < 4; n++) {
       fail(route(), throttled({}))
@@ -153,14 +153,14 @@ describe('throttling', () => {
   })
 })
 
-test('slips of a model, which a caller may provoke, eject no route', () => {
+test('slips of a model do not eject a route, because callers can provoke them', () => {
   const { health, route, fail } = createBench()
   const slip = '{"error":{"message":"Failed to call a function.","code":"tool_use_failed"}}'
   for (let n = 0; n < 30; n++) fail(route(), classifyFault(chat(400, none, slip)))
   expect(health.state(route())).toBe(healthy)
 })
 
-test('an account that was filled up again begins its row anew', () => {
+test('a refilled account restarts its row', () => {
   const { clock, health, route, fail, succeed } = createBench()
   for (let n = 0; n < 2; n++) {
     fail(route(), 'out of quota')
@@ -170,13 +170,13 @@ test('an account that was filled up again begins its row anew', () => {
   }
 })
 
-test('what its provider asked us to leave alone is not asked, in a panic either', () => {
+test('a cooldown from the provider is kept even in a panic', () => {
   const { health, route, fail } = createBench()
   fail(route(), attemptFault('out of quota', faultFromError(429, 3_600_000, {})))
   expect(health.begin(route(), 'panic')).toMatchObject({ state: 'parked', why: 'out of quota', waitMs: 3_600_000 })
 })
 
-test('a new credential is free at once; that of another provider stays parked', () => {
+test('a new credential has no cooldown; that of another provider stays parked', () => {
   const { health, route, fail } = createBench()
   fail(route(), throttled({}, 5000))
   fail(route(), 'does not know the model')
@@ -213,7 +213,7 @@ describe('after an ejection', () => {
     return { ...bench, key: bench.route() }
   }
 
-  test('one request at a time may try it; in a panic anyone may', () => {
+  test('one request at a time may probe it; in a panic any may', () => {
     const { clock, health, key } = ejectedBench()
     expect(health.state(key)).toMatchObject({ state: 'probing', factor: 0.1 })
     expect(health.begin(key, 'ordinary')).toBe(15_000)
@@ -232,7 +232,7 @@ describe('after an ejection', () => {
     }
   })
 
-  test('three successes bring it back, slowly, and somebody is told', () => {
+  test('three successes restore it slowly, with a notice', () => {
     const { clock, health, key, succeed, notices } = ejectedBench()
     for (const seconds of [5, 5, 0]) {
       succeed(key)
@@ -246,7 +246,7 @@ describe('after an ejection', () => {
   })
 })
 
-test('answers that break off eject a route, though each had begun well', () => {
+test('interrupted answers eject a route', () => {
   const { health, route } = createBench()
   for (let n = 0; n < 20; n++) {
     expect(health.state(route())).toBe(healthy)
@@ -258,7 +258,7 @@ test('answers that break off eject a route, though each had begun well', () => {
   expect(health.state(route())).toMatchObject({ state: 'ejected', why: 'broken' })
 })
 
-test('the wait for a first event follows what was measured, waits in vain included', () => {
+test('the first-event limit follows measured latency, including timeouts', () => {
   const { health, route, fail } = createBench()
   for (let n = 0; n < 19; n++) health.recordOk(route(), 0, 100)
   expect(health.firstEventLimitMs(route(), 'ordinary')).toBe(60_000)
@@ -291,7 +291,7 @@ test('a snapshot has every route with its figures', () => {
   })
 })
 
-describe('the only route, parked for as long as we thought right', () => {
+describe('the only route, in a cooldown of our own guess', () => {
   const refused = attemptFault('refused our credential')
 
   function setUp(fault: AttemptFault) {
@@ -320,7 +320,7 @@ describe('the only route, parked for as long as we thought right', () => {
     },
   )
 
-  test('one looks at a time, and what it finds unchanged makes nobody wait longer', () => {
+  test('is probed by one request at a time, and a failed probe does not extend it', () => {
     const { health, key, clock, begin } = setUp(refused)
     const { waitMs } = health.state(key)
     const started = begin()
@@ -338,13 +338,13 @@ describe('the only route, parked for as long as we thought right', () => {
     expect(begin()).toBeNumber()
   })
 
-  test('what its provider asked us to wait is waited, and so is a rush', () => {
+  test('is not probed if the provider gave the duration, or during a rate limit', () => {
     const provider = faultFromError(429, 3_600_000, {})
     expect(setUp(attemptFault('out of quota', provider)).begin()).toBe('left out')
     expect(setUp(attemptFault('throttled')).begin()).toBe('left out')
   })
 
-  test('beside a route that works it stays out', () => {
+  test('stays excluded beside a healthy route', () => {
     const { health, only } = setUp(refused)
     const other = health.route({ providerId: 'b', baseUrl: 'https://y', upstreamModel: 'm', credentialId: 'platform' })
     const second = { key: other, route: { priority: 2, weight: 1 } }
@@ -352,7 +352,7 @@ describe('the only route, parked for as long as we thought right', () => {
   })
 })
 
-test('what a host behind the provider says of its own account parks that model alone', () => {
+test('a relayed host’s empty account parks only that model', () => {
   const { health, route, fail } = createBench()
   const error = {
     message: 'Provider returned error',

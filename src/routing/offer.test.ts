@@ -34,12 +34,12 @@ const expected = [
   { provider: 'beta', upstreamModel: 'm', why: 'left out: ejected (failing), 15 s left' },
 ]
 
-test('a record has the candidates in the order they are tried, then those left out, with the reasons', () => {
+test('records the candidates in order, then the excluded ones, with reasons', () => {
   const { health, candidates } = start()
   expect(candidateRecords(health.plan(candidates))).toEqual(expected)
 })
 
-test('a dry run says where a request would go, in which dialect, and starts nothing', () => {
+test('explains where a request would go, in which dialect, without calling anything', () => {
   const { health, candidates } = start()
   const model = { id: 'acme/large', routing: 'priority' } as OfferedModel
   const offer = { candidates: () => candidates } as unknown as WorkspaceOffer

@@ -74,7 +74,7 @@ describe('order', () => {
     })
   })
 
-  test("a workspace's own credentials come before ours, whatever the priorities", () => {
+  test("own credentials come before the operator's, whatever the priorities", () => {
     const list = [rated('ours', { priority: 1 }), rated('own', { priority: 9, credentialId: 'cred_1' })]
     expect(plan(list).ordered).toEqual(['own', 'ours'])
   })
@@ -108,7 +108,7 @@ describe('order', () => {
 })
 
 describe('health', () => {
-  test('leaves out what is ejected or parked, and says so', () => {
+  test('excludes ejected and parked routes', () => {
     const list = [rated('a', { state: ejected }), rated('b'), rated('c', { state: parked })]
     const { ordered, excluded } = planWithHealth(list, { random: () => 0.5 })
     expect(ordered.map(({ name }) => name)).toEqual(['b'])
@@ -124,7 +124,7 @@ describe('health', () => {
     expect(plan(list, { sticky: list[0]?.candidate.key }).ordered).toEqual(['a', 'b', 'c'])
   })
 
-  test('there are no probes while one is under way, or while a failed one would be seen', () => {
+  test('no probe while one is running, or while the retry budget is empty', () => {
     expect(plan([rated('a'), rated('b', { state: probeTaken })])).toMatchObject({ ordered: ['a'], excluded: ['b'] })
     const list = [rated('a'), rated('b', { state: probe })]
     expect(plan(list, { probes: 'off' })).toMatchObject({ ordered: ['a'], excluded: ['b'] })
@@ -139,7 +139,7 @@ describe('panic', () => {
     expect(Math.abs((firsts(list).a ?? 0) - 750)).toBeLessThan(70)
   })
 
-  test('what is parked stays out, also when nothing else is left', () => {
+  test('parked routes stay excluded even if no other is left', () => {
     expect(plan([rated('a', { state: ejected }), rated('b', { state: parked })])).toEqual({
       ordered: ['a'],
       excluded: ['b'],
@@ -148,7 +148,7 @@ describe('panic', () => {
     expect(plan([rated('b', { state: parked })])).toMatchObject({ ordered: [], excluded: ['b'] })
   })
 
-  test('a route under test is nothing to rely on, but is tried first when it is free', () => {
+  test('a probed route does not count as working, but is tried first if it is free', () => {
     for (const probes of ['on', 'off'] as const) {
       const list = [rated('a', { state: ejected, weight: 1000 }), rated('b', { state: probe })]
       expect(plan(list, { probes })).toEqual({ ordered: ['b', 'a'], excluded: [], mode: 'panic' })
@@ -156,7 +156,7 @@ describe('panic', () => {
     expect(plan([rated('a', { state: probeTaken })])).toEqual({ ordered: ['a'], excluded: [], mode: 'panic' })
   })
 
-  test('neither a taken probe nor a prompt cache makes a failing route the first', () => {
+  test('neither a running probe nor a prompt cache makes a failing route the first', () => {
     const heavy = rated('a', { state: ejected, weight: 1000 })
     const taken = rated('b', { state: probeTaken, weight: 1 })
     const sticky = rated('c', { state: ejected, weight: 1 })
@@ -165,7 +165,7 @@ describe('panic', () => {
     expect(a).toBeGreaterThan(980)
   })
 
-  test('one route that works is enough to leave the others out', () => {
+  test('one working route is enough to exclude the others', () => {
     const list = [rated('a', { state: ejected }), rated('b', { state: slowStart, priority: 2 })]
     expect(plan(list)).toEqual({ ordered: ['b'], excluded: ['a'], mode: 'ordinary' })
   })
@@ -196,7 +196,7 @@ describe('speed', () => {
     expect(plan(list, { policy: 'fastest' }).ordered).toEqual(['fast', 'slow', 'starting'])
   })
 
-  test('fastest: a route without figures counts as the best, so that it gets some', () => {
+  test('fastest: a route without samples counts as the best, so that it gets some', () => {
     const list = [
       rated('slow', { firstEvent: measured(400, 500) }),
       rated('new'),
@@ -230,7 +230,7 @@ describe('the cheapest route', () => {
     expect(Math.abs(a - 750)).toBeLessThan(60)
   })
 
-  test('is never one whose cost is not known, unless none is', () => {
+  test('is never one with an unknown cost, unless all are', () => {
     expect(firsts([rated('unknown'), dear], { policy: 'cheapest' })).toEqual({ dear: 1000 })
     const { a = 0, b = 0 } = firsts([rated('a'), rated('b')], { policy: 'cheapest' })
     expect(Math.min(a, b)).toBeGreaterThan(400)
@@ -241,7 +241,7 @@ describe('reasons', () => {
   const reasons = (list: readonly Rated<Named>[], preferences: Omit<PlanPreferences, 'random'> = {}) =>
     planWithHealth(list, { ...preferences, random: () => 0.5 }).reasons
 
-  test('say what decided', () => {
+  test('name what decided', () => {
     const two = [rated('a', { weight: 3 }), rated('b', { priority: 2 })]
     expect(reasons(two)).toEqual(['priority 1', 'priority 2'])
     const rivals = [rated('a', { weight: 3 }), rated('b', { weight: 3 })]
@@ -249,7 +249,7 @@ describe('reasons', () => {
     expect(reasons([rated('own', { credentialId: 'cred_1' })])).toEqual(['own credential, priority 1'])
   })
 
-  test('name the figure that a policy goes by', () => {
+  test('name the figure of the policy', () => {
     const cost = [rated('a', { cost: [1_250_000n, 6_000_000n] }), rated('b')]
     expect(reasons(cost, { policy: 'cheapest' })).toEqual([
       'priority 1, costs $1.25 / $6.00',
@@ -259,7 +259,7 @@ describe('reasons', () => {
     expect(reasons(pace, { policy: 'fastest' })[0]).toBe('priority 1, begins after 120 ms')
   })
 
-  test('name what a route is held back for, and why it is tried all the same', () => {
+  test('name a reduced weight, and why a failing route is tried', () => {
     expect(reasons([rated('a', { state: slowStart })])).toEqual(['priority 1, slow start at 10 %'])
     expect(reasons([rated('a', { state: { ...healthy, factor: 0.5 } })])).toEqual(['priority 1, overloaded at 50 %'])
     expect(reasons([rated('a', { state: probe }), rated('b', { priority: 2 })])[0]).toBe(
@@ -268,13 +268,13 @@ describe('reasons', () => {
     expect(reasons([rated('a', { state: ejected })])).toEqual(['priority 1, tried because no route is known to work'])
   })
 
-  test('tell the route that has the prompt cache', () => {
+  test('name the route that has the prompt cache', () => {
     const a = rated('a')
     const [reason] = reasons([a, rated('b')], { sticky: a.candidate.key })
     expect(reason).toBe('priority 1, weight 1, has the prompt cache of this conversation')
   })
 
-  test('of those left out give state, cause and time left', () => {
+  test('of excluded routes give state, cause and time left', () => {
     expect(exclusionReason(ejected)).toBe('left out: ejected (failing), 9 s left')
     expect(exclusionReason(parked)).toBe('left out: parked (throttled), 2 s left')
     expect(exclusionReason(probeTaken)).toBe('left out: being tested (failing), 3 s left')
