@@ -6,7 +6,9 @@ import { createId, type RequestId, type WorkspaceId } from '../src/kernel/ids.ts
 import type { Nano } from '../src/kernel/money.ts'
 import { createLedger } from '../src/ledger/create-ledger.ts'
 import { openDatabase } from '../src/store/open-database.ts'
-import type { NewRow } from '../src/store/write-batch.ts'
+import type { RequestRow } from '../src/store/request-rows.ts'
+import { createRecord } from '../src/telemetry/request-record.ts'
+import { requestRow } from '../src/telemetry/request-row.ts'
 
 export interface ChildPlan {
   readonly url: string
@@ -26,18 +28,12 @@ export interface ChildResult {
 const held = 40_000_000n as Nano
 const charge = 3_000_000n as Nano
 
-/** The request's record, which the gateway writes with every charge. */
-function recordOf(id: RequestId, workspaceId: WorkspaceId): NewRow {
-  const who = {
-    id,
-    workspace_id: workspaceId,
-    project_id: 'prj_1',
-    key_id: 'key_1',
-    started_at: BigInt(systemClock.now()),
-  }
-  const what = { path: '/v1/chat/completions', stream: 0n, model: 'bench/model', status: 200n, lane: 'bytes' }
-  const lists = { candidates: '[]', attempts: '[]', warnings: '[]', notes: '[]', usage: '{}' }
-  return { table: 'requests', columns: { ...who, ...what, ...lists, held, charge, total_ms: 1n } }
+/** The request's row, which the gateway writes with every charge. */
+function rowOf(id: RequestId, workspaceId: WorkspaceId): readonly RequestRow[] {
+  const record = createRecord(id, systemClock.now(), '/v1/chat/completions')
+  const caller = { workspaceId, projectId: 'prj_1', keyId: 'key_1' } as const
+  const row = requestRow({ ...record, caller, model: 'bench/model', status: 200, lane: 'bytes', held, charge }, '{}')
+  return row ? [row] : []
 }
 
 async function run(plan: ChildPlan): Promise<ChildResult> {
@@ -58,7 +54,7 @@ async function run(plan: ChildPlan): Promise<ChildResult> {
       ledger.markSent(requestId)
       // The answer's time: holds of several requests are open beside each other, as they are behind a provider.
       await Bun.sleep(0)
-      const rows = () => [recordOf(requestId, workspaceId)]
+      const rows = () => rowOf(requestId, workspaceId)
       const settlement = { requestId, charge, priceVersion: undefined, usage: '{}', estimated: false, rows }
       const settled = await ledger.settle(settlement)
       if (settled.kind === 'settled') counts.charged++

@@ -6,8 +6,8 @@ import { join } from 'node:path'
 import { SQL } from 'bun'
 import { systemClock } from '../src/kernel/clock.ts'
 import { openDatabase } from '../src/store/open-database.ts'
-import { firstIdAt } from '../src/telemetry/id-at.ts'
-import { createRollups } from '../src/telemetry/rollups/rollups.ts'
+import { type CountedRequest, HourBuckets, writeSums } from '../src/store/request-rows.ts'
+import { firstIdAt } from '../src/telemetry/request-row.ts'
 
 export interface Tenant {
   readonly workspaceId: string
@@ -47,6 +47,7 @@ export const seededModel = (at: number): string => `acme/model-${at}`
 
 export async function seedLog(seed: Seed): Promise<void> {
   const writer = seed.url === undefined ? openFile(seed.dataFolder) : openServer(seed.url)
+  const sums = new HourBuckets()
   const end = systemClock.now() - 5_000
   const idOf = (at: number): string => {
     const id = firstIdAt(Math.floor(end - spanMs + (spanMs * at) / seed.requests))
@@ -56,10 +57,9 @@ export async function seedLog(seed: Seed): Promise<void> {
     const size = Math.min(portion, seed.requests - from)
     const places = Array.from({ length: size }, (_, place) => from + place)
     const startOf = (at: number): number => Math.floor(end - spanMs + (spanMs * at) / seed.requests)
-    await writer.insert(
-      'requests',
-      places.map((at) => requestRow(idOf(at), startOf(at), at, seed)),
-    )
+    const rows = places.map((at) => requestRow(idOf(at), startOf(at), at, seed))
+    await writer.insert('requests', rows)
+    for (const row of rows) sums.add(countedOf(row))
     const charged = places.filter((at) => isCharged(at, seed))
     await writer.insert(
       'transfers',
@@ -69,7 +69,7 @@ export async function seedLog(seed: Seed): Promise<void> {
   }
   await writer.insert('transfers', refunds(seed, end))
   await writer.close()
-  await count(seed)
+  await writeAllSums(seed, sums)
   if (seed.url !== undefined) await tidy(seed.url)
 }
 
@@ -205,18 +205,25 @@ function openServer(url: string): Writer {
   }
 }
 
-/** The counts that a running gateway keeps by itself. */
-async function count({ url, dataFolder, requests, progress }: Seed): Promise<void> {
+/** The sums that the gateway writes with every request. */
+async function writeAllSums({ url, dataFolder }: Seed, sums: HourBuckets): Promise<void> {
   const database = await openDatabase({ url, dataFolder })
-  let portions = 0
-  const rollups = createRollups({
-    database,
-    clock: systemClock,
-    onFault: (error) => console.error(String(error)),
-    every: () => () => {},
-    pause: async () => progress(`${Math.min(requests, ++portions * 500)} of ${requests} requests counted`),
-  })
-  await rollups.run()
-  await rollups.close()
+  // Without the time limit of a usual transaction.
+  await database.schemaTransaction((sql) => writeSums(sql, database.engine, sums.all()))
   await database.close()
+}
+
+function countedOf(row: Row): CountedRequest {
+  return {
+    startedAt: Number(row.started_at),
+    workspaceId: String(row.workspace_id),
+    projectId: String(row.project_id),
+    keyId: String(row.key_id),
+    model: String(row.model),
+    isError: row.code !== null,
+    inputTokens: 1_000,
+    outputTokens: 200,
+    charge,
+    firstEventMs: Number(row.first_event_ms),
+  }
 }

@@ -2,6 +2,7 @@
 
 import { bare, bareDurable, bareLoop, bareRewrite } from './bare.ts'
 import { bifrost } from './bifrost.ts'
+import { busbar } from './busbar.ts'
 import type { Contender } from './contender.ts'
 import { direct } from './direct.ts'
 import { litellm } from './litellm.ts'
@@ -19,10 +20,11 @@ export const CONTENDERS: readonly Contender[] = [
   tollgate,
   tollgateUnbilled,
   tollgateWallets,
+  busbar,
   bifrost,
   portkey,
   litellm,
 ]
 
 /** Other people's gateways: each in a folder of its name in the peers' folder. */
-export const PEERS: readonly Contender[] = [bifrost, portkey, litellm]
+export const PEERS: readonly Contender[] = [busbar, bifrost, portkey, litellm]

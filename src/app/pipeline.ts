@@ -24,13 +24,13 @@ import { createSandboxTransport } from '../providers/sandbox/transport.ts'
 import { createHedgeBudget, createRetryBudget, type RetryBudget } from '../routing/failover.ts'
 import { createHealth, type Health, type HealthNotice } from '../routing/health.ts'
 import { createStickyRoutes } from '../routing/sticky.ts'
+import { storeNow } from '../store/store-now.ts'
 import { createGatewayMetrics, readWallets } from '../telemetry/gateway-metrics.ts'
 import { createOtlpExporter, type OtlpExporter, readOtlpSettings } from '../telemetry/otlp.ts'
 import { createRequestLog, type RequestLog } from '../telemetry/request-log.ts'
 import type { RequestRecord } from '../telemetry/request-record.ts'
+import { createFolding } from '../telemetry/request-stats.ts'
 import { createRetention } from '../telemetry/retention.ts'
-import { createRollups } from '../telemetry/rollups/rollups.ts'
-import { sumUncountedCharges } from '../telemetry/uncounted-charges.ts'
 import { createGenerationKeys } from '../tenancy/idempotency.ts'
 import { createBodyRoom } from '../wire/read-body.ts'
 import { catalogItems } from './admin-view.ts'
@@ -87,7 +87,6 @@ export async function createPipeline(deps: PipelineDependencies): Promise<Pipeli
     database,
     clock,
     failpoint: reach,
-    sumUncounted: (asked) => sumUncountedCharges(database.sql, asked),
     onFault: (what, error) => log.warn(what, errorFields(error)),
     onBroken(error) {
       log.error(
@@ -212,17 +211,10 @@ function createObservers(deps: PipelineDependencies, { ledger, health, budget, c
     days: () => source.current.requestsRetentionDays,
     onFault: (error) => log.warn('cannot delete old rows of the request log', { error: String(error) }),
   })
-  const rollups = createRollups({
+  const folding = createFolding({
     database,
-    clock,
-    onFault: (error) => log.warn('cannot update the usage sums', { error: String(error) }),
-    onUnreadable(count, first) {
-      metrics.requestsUncounted(count)
-      log.warn('Rows of the request log cannot be read; they are missing from the sums. Charges are not affected.', {
-        count,
-        first_request_id: first,
-      })
-    },
+    now: () => storeNow(database, clock),
+    onFault: (error) => log.warn('cannot move hours to the usage sums', { error: String(error) }),
   })
   return {
     observe(record: RequestRecord): void {
@@ -235,7 +227,7 @@ function createObservers(deps: PipelineDependencies, { ledger, health, budget, c
     metrics: createMetricsRoute({ registry: metrics.registry, adminToken, clock, addressOf }),
     async close(): Promise<void> {
       await otlp?.close()
-      await rollups.close()
+      await folding.close()
       await retention.close()
       metrics.close()
     },

@@ -36,6 +36,16 @@ export async function openReadOnly(url: string | undefined, dataFolder: string):
   }
 }
 
+/** What to try if the database is the wrong one or cannot be opened. */
+export const otherDatabase = 'TOLLGATE_DATA=FOLDER or DATABASE_URL=postgres://… of the gateway'
+
+/** An error of the database or the data folder as a refusal; `what` introduces an unexpected one. */
+export function storeRefusal(thrown: unknown, what: string, attempt?: string): Refusal {
+  if (thrown instanceof Refusal) return thrown
+  const message = thrown instanceof Error ? thrown.message : String(thrown)
+  return new Refusal(exitCodes.failed, thrown instanceof StartRefusal ? message : `${what}: ${message}`, attempt)
+}
+
 /** Tables of another version cannot be checked by this version's rules. */
 async function refuseOtherVersion({ sql }: Database, whole: string): Promise<void> {
   const { pending, unknown } = await readMigrationState(sql)
@@ -57,8 +67,7 @@ export async function goThrough<T>(
   work: (database: Database, onProgress: OnProgress) => Promise<T>,
 ): Promise<T> {
   const onProgress: OnProgress = (done, total) => {
-    if (!terminal.isWatched) return
-    terminal.complain(`\r\u001b[Kchecking ${names.parts}: ${shownCount(done)} of ${shownCount(total)}`)
+    terminal.showProgress(`checking ${names.parts}: ${shownCount(done)} of ${shownCount(total)}`)
   }
   try {
     const database = await openReadOnly(settings.databaseUrl?.reveal(), settings.dataFolder)
@@ -66,14 +75,10 @@ export async function goThrough<T>(
       await refuseOtherVersion(database, names.whole)
       return await work(database, onProgress)
     } finally {
-      if (terminal.isWatched) terminal.complain('\r\u001b[K')
+      terminal.showProgress('')
       await database.close()
     }
   } catch (thrown) {
-    const attempt = 'TOLLGATE_DATA=FOLDER or DATABASE_URL=postgres://… of the gateway'
-    if (thrown instanceof Refusal) throw thrown
-    if (thrown instanceof StartRefusal) throw new Refusal(exitCodes.failed, thrown.message, attempt)
-    const what = `${names.whole} cannot be read: ${thrown instanceof Error ? thrown.message : String(thrown)}`
-    throw new Refusal(exitCodes.failed, what, attempt)
+    throw storeRefusal(thrown, `${names.whole} cannot be read`, otherDatabase)
   }
 }

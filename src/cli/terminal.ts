@@ -11,6 +11,8 @@ export interface Terminal {
   readonly isInteractive: boolean
   /** Whether progress is worth showing. */
   readonly isWatched: boolean
+  /** Rewrites the last line with how far the work is, if someone watches; empty = removes it. */
+  showProgress(text: string): void
   print(text: string): void
   complain(text: string): void
   /** The whole standard input. */
@@ -32,6 +34,7 @@ export function processTerminal(allowsColor: boolean): Terminal {
     color: allowsColor && stdout.isTTY === true,
     isInteractive: stdin.isTTY === true && stderr.isTTY === true,
     isWatched: stderr.isTTY === true,
+    showProgress: (text) => void (stderr.isTTY && stderr.write(`\r\u001b[K${text}`)),
     print: (text) => void stdout.write(text),
     complain: (text) => void stderr.write(text),
     readInput: () => Bun.stdin.text(),

@@ -6,7 +6,6 @@ import type { Database } from '../store/database.ts'
 import { createEmbeddedLedger } from './embedded/embedded-ledger.ts'
 import { type Ledger, usualHoldLifetimeMs } from './ledger.ts'
 import { type Pace, realPace } from './pace.ts'
-import type { SumUncounted } from './seed-budgets.ts'
 import { createSharedLedger } from './shared/shared-ledger.ts'
 
 export interface CreateLedgerOptions {
@@ -17,10 +16,9 @@ export interface CreateLedgerOptions {
   readonly onFault?: (what: string, error: unknown) => void
   /** Told once if the wallets in memory contradict what was committed: this process must be restarted. */
   readonly onBroken?: (error: unknown) => void
-  /** What was charged before a spend limit was set; without it, a limit begins with nothing. */
-  readonly sumUncounted?: SumUncounted
   /** For tests. */
   readonly pace?: Pace
+  readonly seedsBudgets?: boolean
   readonly failpoint?: Failpoint
 }
 
@@ -31,11 +29,11 @@ export function createLedger({
   holdLifetimeMs = usualHoldLifetimeMs,
   onFault = () => {},
   onBroken = () => {},
-  sumUncounted,
   pace = realPace,
+  seedsBudgets = true,
   failpoint: reach = noFailpoint,
 }: CreateLedgerOptions): Promise<Ledger> {
-  const options = { database, clock, holdLifetimeMs, sumUncounted, onFault, onBroken, pace, reach, random: randomUnit }
+  const options = { database, clock, holdLifetimeMs, seedsBudgets, onFault, onBroken, pace, reach, random: randomUnit }
   if (database.batches) return createEmbeddedLedger(options, database.batches)
   return createSharedLedger(options)
 }

@@ -1,6 +1,13 @@
 import { expect, test } from 'bun:test'
 import { forEachEngine } from '../../test/parts/engines.ts'
-import { addWorkspace, expectBooksRight, holdOf, openLedger, settlementOf } from '../../test/parts/ledger.ts'
+import {
+  addWorkspace,
+  expectBooksRight,
+  holdOf,
+  openLedger,
+  requestRowOf,
+  settlementOf,
+} from '../../test/parts/ledger.ts'
 import { runTable } from '../../test/parts/ledger-table.ts'
 import { createId } from '../kernel/ids.ts'
 import type { Nano } from '../kernel/money.ts'
@@ -177,32 +184,36 @@ forEachEngine((engine) => {
     expect(second.nextCursor).toBeUndefined()
   })
 
-  test('rows of other parts are written with the charge', async () => {
+  test('the row of the request log is written and counted with the charge', async () => {
     await using store = await engine.openStore()
     const { database } = store
-    await database.schemaTransaction((_sql, run) => run('CREATE TABLE notes (id TEXT PRIMARY KEY, n BIGINT)'))
     const workspaceId = await addWorkspace(database)
     await using books = await openLedger(database)
     const { ledger } = books
     await ledger.fund({ workspaceId, amount: 100n as Nano, kind: 'topup' })
-    const settleWith = async (note: string, cost = 4n) => {
+    const settleWith = async (id: string, cost = 4n) => {
       const request = holdOf(workspaceId, 10n)
       await ledger.hold(request)
-      const rows = (charged: Nano) => [{ table: 'notes', columns: { id: note, n: charged } }]
+      const rows = (charged: Nano) => [requestRowOf(`req_${id}`, workspaceId, charged)]
       return ledger.settle({ ...settlementOf(request.requestId, cost), rows })
     }
     expect(await settleWith('first')).toMatchObject({ kind: 'settled' })
-    // All three at once: the one that breaks a rule of its table must not spoil the others, nor be charged.
+    // All three at once: the one whose row exists already must not spoil the others, nor be charged.
     const outcomes = await Promise.allSettled([settleWith('second'), settleWith('first'), settleWith('third')])
     expect(outcomes.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled'])
-    const rows = await database.sql<{ id: string }>`SELECT id FROM notes ORDER BY id`
-    expect(rows.map(({ id }) => id)).toEqual(['first', 'second', 'third'])
-    // They may tell what was paid: of a thousand the 88 that are left.
+    const rows = await database.sql<{ id: string }>`SELECT id FROM requests ORDER BY id`
+    expect(rows.map(({ id }) => id)).toEqual(['req_first', 'req_second', 'req_third'])
+    // The row says what was paid: of a thousand the 88 that are left.
     await settleWith('fourth', 1000n)
-    expect([...(await database.sql`SELECT id, n FROM notes WHERE id IN ('third', 'fourth') ORDER BY id`)]).toEqual([
-      { id: 'fourth', n: 88n },
-      { id: 'third', n: 4n },
+    expect([
+      ...(await database.sql`SELECT id, charge FROM requests WHERE charge > 4 OR id = 'req_third' ORDER BY id`),
+    ]).toEqual([
+      { id: 'req_fourth', charge: 88n },
+      { id: 'req_third', charge: 4n },
     ])
+    const sums = await database.sql`SELECT requests, charge FROM request_hours
+      WHERE workspace_id = ${workspaceId}`
+    expect([...sums]).toEqual([{ requests: 4n, charge: 100n }])
     await books.pace.round()
     expect(await ledger.wallet(workspaceId)).toEqual({
       posted: 0n as Nano,

@@ -3,7 +3,7 @@
 
 import type { KeyId, ProjectId, ReplicaId, RequestId, WorkspaceId } from '../kernel/ids.ts'
 import type { Nano } from '../kernel/money.ts'
-import type { NewRow } from '../store/write-batch.ts'
+import type { RequestRow } from '../store/request-rows.ts'
 import type { Budget, BudgetState, OverBudget } from './budget.ts'
 import type { Correction, CorrectOutcome } from './correct.ts'
 import type { Funding, FundOutcome } from './fund.ts'
@@ -41,8 +41,8 @@ export interface Settlement {
   readonly priceVersion: string | undefined
   readonly usage: string
   readonly estimated: boolean
-  /** Rows of other parts, such as the request's record, which may tell what was paid: written with the charge, or not at all. */
-  rows?(charged: Nano): readonly NewRow[]
+  /** The request's row in the log, with what the wallet paid: written and counted in the commit of the charge. */
+  rows?(charged: Nano): readonly RequestRow[]
 }
 
 /** A wallet that cannot pay is told before a budget that has no room. */

@@ -4,7 +4,6 @@ import type { Clock } from '../kernel/clock.ts'
 import type { Failpoint } from '../kernel/failpoint.ts'
 import type { Database } from '../store/database.ts'
 import type { Pace } from './pace.ts'
-import type { SumUncounted } from './seed-budgets.ts'
 
 export interface LedgerOptions {
   readonly database: Database
@@ -20,8 +19,8 @@ export interface LedgerOptions {
    * Only a restart, which reads the wallets again, mends it. Called once.
    */
   onBroken(error: unknown): void
-  /** What was charged before a spend limit was set; undefined = nobody knows. */
-  readonly sumUncounted: SumUncounted | undefined
+  /** False only in tests: a spend limit then begins with nothing. */
+  readonly seedsBudgets: boolean
   /** In [0, 1); spreads the retries of several processes. */
   random(): number
 }

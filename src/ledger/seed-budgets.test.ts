@@ -1,5 +1,4 @@
 import { expect, test } from 'bun:test'
-import { storeRequests } from '../../test/observe/stored-requests.ts'
 import { forEachEngine } from '../../test/parts/engines.ts'
 import {
   addWorkspace,
@@ -7,6 +6,7 @@ import {
   expectBooksRight,
   holdOf,
   openLedger,
+  requestRowOf,
   settlementOf,
   type TestLedger,
 } from '../../test/parts/ledger.ts'
@@ -14,9 +14,9 @@ import { until } from '../../test/tenancy/tenancy.ts'
 import type { KeyId, RequestId, WorkspaceId } from '../kernel/ids.ts'
 import type { Nano } from '../kernel/money.ts'
 import type { Database } from '../store/database.ts'
-import { sumUncountedCharges } from '../telemetry/uncounted-charges.ts'
+import type { Sql } from '../store/sql.ts'
 import { type Budget, dayWindow, monthWindow } from './budget.ts'
-import { type SumUncounted, seedRoundMs } from './seed-budgets.ts'
+import { seedRoundMs } from './seed-budgets.ts'
 
 /** 15 January 2027, 08:00 UTC. */
 const now = createTestClock().now()
@@ -34,15 +34,13 @@ interface Books extends TestLedger {
   hold(amount: bigint, ...budgets: Budget[]): Promise<{ readonly kind: string }>
 }
 
-async function openBooks(database: Database, sumUncounted?: SumUncounted): Promise<Books> {
+async function openBooks(database: Database): Promise<Books> {
   const workspaceId = await addWorkspace(database)
   await database.transaction(
     (sql) =>
       sql`INSERT INTO projects (id, workspace_id, name, created_at) VALUES (${project}, ${workspaceId}, 'web', 0)`,
   )
-  const books = await openLedger(database, {
-    sumUncounted: sumUncounted ?? ((asked) => sumUncountedCharges(database.sql, asked)),
-  })
+  const books = await openLedger(database)
   const { ledger } = books
   await ledger.fund({ workspaceId, amount: 10_000n as Nano, kind: 'topup' })
   return {
@@ -50,8 +48,9 @@ async function openBooks(database: Database, sumUncounted?: SumUncounted): Promi
     database,
     workspaceId,
     async charge(amount, startedAt, { keyId = 'key_1', budgets } = {}) {
-      const [id] = await storeRequests(database, [{ startedAt, caller: { workspaceId, projectId: project, keyId } }])
-      await settleWithout(books, id as RequestId, { workspaceId, amount, budgets })
+      const request = { ...holdOf(workspaceId, amount), budgets }
+      expect(await ledger.hold(request)).toEqual({ kind: 'held' })
+      await settle(books, request.requestId, { workspaceId, amount, startedAt, keyId })
     },
     hold: async (amount, ...budgets) => await ledger.hold({ ...holdOf(workspaceId, amount), budgets }),
     [Symbol.asyncDispose]: () => books[Symbol.asyncDispose](),
@@ -61,12 +60,13 @@ async function openBooks(database: Database, sumUncounted?: SumUncounted): Promi
 interface Charged {
   readonly workspaceId: WorkspaceId
   readonly amount: bigint
-  readonly budgets: readonly Budget[] | undefined
+  readonly startedAt: number
+  readonly keyId?: KeyId
 }
 
-async function settleWithout({ ledger }: TestLedger, id: RequestId, { workspaceId, amount, budgets }: Charged) {
-  expect(await ledger.hold({ ...holdOf(workspaceId, amount, id), budgets })).toEqual({ kind: 'held' })
-  expect(await ledger.settle(settlementOf(id, amount))).toMatchObject({ kind: 'settled' })
+async function settle({ ledger }: TestLedger, id: RequestId, { workspaceId, amount, startedAt, keyId }: Charged) {
+  const rows = (charged: Nano) => [requestRowOf(id, workspaceId, charged, { startedAt, keyId })]
+  expect(await ledger.settle({ ...settlementOf(id, amount), rows })).toMatchObject({ kind: 'settled' })
 }
 
 forEachEngine((engine) => {
@@ -93,8 +93,7 @@ forEachEngine((engine) => {
     await books.charge(30n, now - 5000)
     await books.charge(5n, now - 4000, { budgets: [today('key_1', 50n)] })
     await books.charge(4n, now - 3000, { budgets: [today('key_1', 50n)] })
-    const sumUncounted: SumUncounted = (asked) => sumUncountedCharges(store.database.sql, asked)
-    await using again = await openLedger(store.database, { sumUncounted })
+    await using again = await openLedger(store.database)
     const request = { ...holdOf(books.workspaceId, 12n), budgets: [today('key_1', 50n)] }
     expect(await again.ledger.hold(request)).toMatchObject({ kind: 'over budget', spent: 39n, held: 0n })
     await expectBooksRight(store.database)
@@ -105,11 +104,10 @@ forEachEngine((engine) => {
     await using books = await openBooks(store.database)
     const { ledger, clock, pace, workspaceId } = books
     await books.charge(30n, now - 2 * 60 * 60_000)
-    const caller = { workspaceId, projectId: project, keyId: 'key_1' } as const
-    const [running] = await storeRequests(store.database, [{ startedAt: now - 1000, caller }])
-    await ledger.hold(holdOf(workspaceId, 15n, running))
+    const running = holdOf(workspaceId, 15n)
+    await ledger.hold(running)
     expect(await books.hold(1n, today('key_1', 40n))).toEqual({ kind: 'held' })
-    await ledger.settle(settlementOf(running as RequestId, 15n))
+    await settle(books, running.requestId, { workspaceId, amount: 15n, startedAt: now - 1000 })
     expect(await ledger.budget('key_1', dayWindow(now))).toEqual({ spent: 30n as Nano, held: 1n as Nano })
     clock.advance(seedRoundMs)
     await pace.round()
@@ -138,52 +136,62 @@ forEachEngine((engine) => {
 
   test('what could not be added when the second limit was set is added with the next round', async () => {
     await using store = await engine.openStore()
-    let isAway = false
-    let refused = 0
-    await using books = await openBooks(store.database, async (charges) => {
-      if (isAway) {
-        refused++
-        throw new Error('away')
-      }
-      return await sumUncountedCharges(store.database.sql, charges)
-    })
+    const faults = createFaults(store.database)
+    await using books = await openBooks(faults.database)
     await books.charge(5n, now - 5000, { budgets: [today('key_1', 50n)] })
     await books.charge(30n, now - 4000)
-    isAway = true
+    faults.fault = new Error('away')
+    faults.seeds = 0
     books.ledger.recount('key_1')
-    await until(async () => refused > 0)
-    isAway = false
+    await until(async () => faults.seeds > 0)
+    faults.fault = undefined
     await books.pace.round()
     expect((await books.ledger.budget('key_1', dayWindow(now))).spent).toBe(35n as Nano)
     await expectBooksRight(store.database)
   })
 
-  test('many at once wait for one answer, and what the store cannot tell is no room', async () => {
+  test('many at once wait for one seed, and a failed seed is not taken for an empty counter', async () => {
     await using store = await engine.openStore()
-    let asked = 0
-    let fault: Error | undefined
-    await using books = await openBooks(store.database, async (charges) => {
-      asked++
-      if (fault) throw fault
-      return await sumUncountedCharges(store.database.sql, charges)
-    })
+    const faults = createFaults(store.database)
+    await using books = await openBooks(faults.database)
     await books.charge(30n, now - 1000)
-    fault = await store.database.sql`SELECT 1 FROM no_such_table`.then(
+    faults.fault = await store.database.sql`SELECT 1 FROM no_such_table`.then(
       () => undefined,
       (thrown: Error) => thrown,
     )
-    // A defect is not taken for an empty counter.
-    await expect(books.hold(1n, today('key_1', 50n))).rejects.toThrow('no_such_table')
-    fault = undefined
-    asked = 0
+    const failed = await books.hold(1n, today('key_1', 50n)).catch((thrown: Error) => thrown)
+    expect(failed).toBe(faults.fault as Error)
+    faults.fault = undefined
+    faults.seeds = 0
     const outcomes = await Promise.all(Array.from({ length: 30 }, () => books.hold(10n, today('key_1', 50n))))
     expect(outcomes.filter(({ kind }) => kind === 'held')).toHaveLength(2)
-    // What has ended, and what may still be running.
-    expect(asked).toBe(2)
-    // The next day of a limit that was there the day before begins with nothing, and nobody has to be asked.
+    expect(faults.seeds).toBe(1)
+    // A limit that existed the day before has counted everything of the next day: nothing is read.
     const tomorrow = { ...today('key_1', 50n), window: dayWindow(now + dayMs) }
     expect(await books.hold(10n, tomorrow)).toEqual({ kind: 'held' })
-    expect(asked).toBe(2)
+    expect(faults.seeds).toBe(1)
     await expectBooksRight(store.database)
   })
 })
+
+/** Counts the transactions that read the sums of earlier charges, and lets them fail. */
+function createFaults(real: Database) {
+  const faults = {
+    seeds: 0,
+    fault: undefined as Error | undefined,
+    database: {
+      ...real,
+      transaction: (work, shape) =>
+        real.transaction((sql) => {
+          const watched = ((first: TemplateStringsArray, ...values: never[]) => {
+            if (!Array.isArray(first) || !first.join('').includes('CROSS JOIN request_sums'))
+              return sql(first, ...values)
+            faults.seeds++
+            return faults.fault ? Promise.reject(faults.fault) : sql(first, ...values)
+          }) as Sql
+          return work(watched)
+        }, shape),
+    } as Database,
+  }
+  return faults
+}

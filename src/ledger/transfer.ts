@@ -4,6 +4,7 @@
 import type { RequestId, TransferId, WorkspaceId } from '../kernel/ids.ts'
 import type { Nano } from '../kernel/money.ts'
 import { type Sql, type SqlValue, timeFromSql, timeToSql } from '../store/sql.ts'
+import type { TransferColumn } from '../store/write-batch.ts'
 import { type AccountId, walletOf } from './account.ts'
 import { type BudgetName, renderBudgetNames } from './budget.ts'
 
@@ -53,7 +54,10 @@ interface TransferRow {
 }
 
 /** `budgets`: those that the amount is counted in. */
-export function transferColumns(transfer: Transfer, budgets: readonly BudgetName[] = []): Record<string, SqlValue> {
+export function transferColumns(
+  transfer: Transfer,
+  budgets: readonly BudgetName[] = [],
+): Record<TransferColumn, SqlValue> {
   return {
     id: transfer.id,
     kind: transfer.kind,

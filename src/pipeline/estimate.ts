@@ -13,7 +13,7 @@ import type {
 import type { Nano } from '../kernel/money.ts'
 import { estimateTokens } from '../kernel/token-estimate.ts'
 import { totalInputTokens, type Usage } from '../kernel/usage.ts'
-import { breathe } from '../telemetry/breathe.ts'
+import { yieldToEventLoop } from '../kernel/yield-to-event-loop.ts'
 import { findBytes, hasBytes } from '../wire/bytes.ts'
 
 const bytesPerToken = 4
@@ -134,7 +134,7 @@ export async function countTokensInChunks(conversation: Conversation): Promise<n
       length += chunk.length
       if (length < chunkLength) continue
       length = 0
-      await breathe()
+      await yieldToEventLoop()
     }
   }
   return tokens

@@ -9,7 +9,7 @@ import { formatUsd, type Nano } from '../kernel/money.ts'
 import { totalInputTokens, type Usage } from '../kernel/usage.ts'
 import type { SettleEnd, SettleOutcome } from '../ledger/ledger.ts'
 import type { FaultClass } from '../routing/faults.ts'
-import type { NewRow } from '../store/write-batch.ts'
+import type { RequestRow } from '../store/request-rows.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { RequestLog } from '../telemetry/request-log.ts'
 import { logRequest, type RequestRecord } from '../telemetry/request-record.ts'
@@ -171,7 +171,7 @@ export async function settle(
 }
 
 /** With a shared wallet, the amount charged may be less than quoted and is known only inside the transaction. */
-function rowsOf(record: RequestRecord, usageJson: string, charged: Nano): readonly NewRow[] {
+function rowsOf(record: RequestRecord, usageJson: string, charged: Nano): readonly RequestRow[] {
   const charge = charged === record.charge ? record : { ...record, charge: charged, costUsd: formatUsd(charged) }
   const row = requestRow(charge, usageJson)
   return row ? [row] : []

@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 import { forEachEngine } from '../../test/parts/engines.ts'
 import { startSlowNetwork } from '../../test/parts/slow-network.ts'
 import type { Database } from './database.ts'
-import { insertList, insertNewLists } from './insert-list.ts'
+import { insertList } from './insert-rows.ts'
 import { openDatabase } from './open-database.ts'
 
 async function createNotes(database: Database): Promise<void> {
@@ -68,18 +68,18 @@ forEachEngine((engine) => {
         { id: 'a', amount: 9_007_199_254_740_993n, text: 'it\'s "so"; \\ \n é 🜁' },
         { id: 'b', amount: null, text: 'half of a pair: \ud83d' },
       ])
-      await insertNewLists(sql, [
-        { table: 'notes', columns: { id: 'c', kind: 'other' } },
-        { table: 'notes', columns: { id: 'd', amount: -1n } },
-        { table: 'notes', columns: { id: 'e', kind: 'third' } },
+      await insertList(sql, 'notes', [
+        { id: 'c', kind: 'other' },
+        { id: 'd', kind: 'third' },
       ])
+      const addAmounts = ' ON CONFLICT (id) DO UPDATE SET amount = notes.amount + excluded.amount'
+      await insertList(sql, 'notes', [{ id: 'a', amount: -3n }], addAmounts)
     })
     expect([...(await store.database.sql`SELECT id, amount, text, kind FROM notes ORDER BY id`)]).toEqual([
-      { id: 'a', amount: 9_007_199_254_740_993n, text: 'it\'s "so"; \\ \n é 🜁', kind: 'plain' },
+      { id: 'a', amount: 9_007_199_254_740_990n, text: 'it\'s "so"; \\ \n é 🜁', kind: 'plain' },
       { id: 'b', amount: null, text: 'half of a pair: \ufffd', kind: 'plain' },
       { id: 'c', amount: null, text: null, kind: 'other' },
-      { id: 'd', amount: -1n, text: null, kind: 'plain' },
-      { id: 'e', amount: null, text: null, kind: 'third' },
+      { id: 'd', amount: null, text: null, kind: 'third' },
     ])
   })
 })

@@ -1,11 +1,11 @@
 // The database handle: the only way to the tables. One SQL text runs on both engines (portable SQL, see sql.ts), so
 // callers ask for a transaction, never for an engine; `engine` is for messages and for migrations.
 
-import type { Sql } from './sql.ts'
+import type { Engine, Sql } from './sql.ts'
 import type { BatchWriter } from './write-batch.ts'
 
 export interface Database {
-  readonly engine: 'sqlite' | 'postgres'
+  readonly engine: Engine
   /** Reads of committed rows. A write here is refused by both engines: writes belong in a transaction. */
   readonly sql: Sql
   /**

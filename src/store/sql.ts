@@ -2,6 +2,8 @@
 // BIGINT and crosses this line as a bigint, in both directions. Bun rounds a fraction sent to a BIGINT without a word,
 // so `number` is no SqlValue; a time is a number of milliseconds everywhere else and is converted here.
 
+export type Engine = 'sqlite' | 'postgres'
+
 export type SqlValue = string | bigint | null
 
 /** Made by `sql(rows)`, the column list and values of an INSERT, or by `sql(name)`. */

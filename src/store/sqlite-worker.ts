@@ -1,30 +1,49 @@
-// The thread that owns the one connection which writes to the embedded database, so that the event loop never waits for
-// the disk. It does what it is told, one question after the other, and decides nothing.
+// The thread that owns the only connection which writes to the embedded database, so that the event loop never waits for
+// the disk. It runs one question after the other and decides nothing.
 
-import { Database, SQLiteError, type Statement } from 'bun:sqlite'
-import { BatchDecoder } from './batch-message.ts'
-import { BatchStatements } from './batch-statements.ts'
-import { runApart, runTogether } from './sqlite-batch.ts'
-import type { WriterAnswer, WriterFault, WriterQuestion } from './sqlite-protocol.ts'
+import { Database, SQLiteError } from 'bun:sqlite'
+import type { SqlValue } from './sql.ts'
+import { BatchRunner, type OperationRefusal } from './write-batch.ts'
 
 declare const self: Worker
+
+/** One question at a time: an answer belongs to the last question. */
+export type WriterQuestion =
+  | { readonly kind: 'open'; readonly file: string; readonly settings: string }
+  | { readonly kind: 'run'; readonly text: string; readonly values: readonly SqlValue[] }
+  | { readonly kind: 'script'; readonly text: string }
+  /** `text`: made by `encodeBatch`. */
+  | { readonly kind: 'batch'; readonly text: string }
+  | { readonly kind: 'close' }
+
+export type WriterAnswer =
+  | { readonly kind: 'rows'; readonly rows: unknown[] }
+  | { readonly kind: 'batch'; readonly refusals: readonly (OperationRefusal | undefined)[] }
+  | { readonly kind: 'done' }
+  | { readonly kind: 'fault'; readonly fault: WriterFault }
+
+/** The parts of an error that cross threads. */
+export interface WriterFault {
+  readonly message: string
+  readonly code: string
+  /** SQLite's extended result code; 0 for anything else. */
+  readonly errno: number
+}
 
 const sqliteBusy = 5
 const openTriesMax = 100
 const openPauseMs = 10
 
 let connection: Database | undefined
-/** The statements of transactions are prepared each time. */
-const statements = new BatchStatements((text): Statement => opened().prepare(text))
-const decoder = new BatchDecoder()
+const batches = new BatchRunner((text) => opened().prepare(text))
 
 function opened(): Database {
   if (connection) return connection
   throw Object.assign(new Error('The database is closed'), { code: 'ERR_SQLITE_CONNECTION_CLOSED' })
 }
 
-/** Two that open a new file at once can meet while it is switched to the write-ahead log; SQLite does not wait there. */
-function insist(work: () => void): void {
+/** Two processes that open a new file at once can meet while it switches to the write-ahead log; SQLite does not wait there. */
+function retryWhileBusy(work: () => void): void {
   for (let tries = 1; ; tries++) {
     try {
       return work()
@@ -40,7 +59,7 @@ function answer(question: WriterQuestion): WriterAnswer {
   switch (question.kind) {
     case 'open':
       connection = new Database(question.file, { readwrite: true, safeIntegers: true })
-      insist(() => connection?.run(question.settings))
+      retryWhileBusy(() => connection?.run(question.settings))
       return { kind: 'done' }
     case 'run': {
       using once = opened().prepare(question.text)
@@ -50,11 +69,9 @@ function answer(question: WriterQuestion): WriterAnswer {
       opened().run(question.text)
       return { kind: 'done' }
     case 'batch':
-      return { kind: 'batch', isCommitted: runTogether(statements, decoder.decode(question)) }
-    case 'operations':
-      return { kind: 'operations', refusals: runApart(statements, question.operations) }
+      return { kind: 'batch', refusals: batches.run(question.text) }
     case 'close':
-      statements.finalize()
+      batches.finalize()
       connection?.close()
       connection = undefined
       return { kind: 'done' }

@@ -1,17 +1,19 @@
 // The embedded engine. Bun's SQLite client is one connection on which a statement from anywhere falls into whatever
-// transaction is open, and is rolled back with it; so reads have a connection of their own, and all writes go through
-// the one thread that owns the writing connection.
+// transaction is open, and is rolled back with it. So reads have their own connection, and all writes go through the one
+// thread that owns the writing connection, where transactions and batches take turns.
 
 import { join } from 'node:path'
 import { SQL } from 'bun'
+import { assert } from '../kernel/assert.ts'
 import { ensurePrivateFile } from './data-folder.ts'
-import type { Database } from './database.ts'
-import type { Sql } from './sql.ts'
+import type { Database, RunScript } from './database.ts'
+import type { Sql, SqlPart, SqlValue } from './sql.ts'
 import { isSqliteBusy } from './sql-error.ts'
-import { openSqliteWriter, type SqliteWriter } from './sqlite-writer.ts'
+import type { WriterAnswer, WriterQuestion } from './sqlite-worker.ts'
 import { causeText, StartRefusal } from './start-refusal.ts'
+import { encodeBatch } from './write-batch.ts'
 
-/** Long enough for a checkpoint on a slow disk. The wait of a reader blocks this thread, a writer's does not. */
+/** Long enough for a checkpoint on a slow disk. A waiting reader blocks the event loop, a waiting writer does not. */
 const busyTimeoutMs = 5000
 
 /** FULL syncs the log at every commit; fullfsync makes that reach the disk on macOS too, and is ignored elsewhere. */
@@ -23,19 +25,20 @@ export async function openSqlite(dataFolder: string, report?: (line: string) => 
   const file = join(dataFolder, 'tollgate.db')
   // Bun reads what follows a question mark as options and would open another file than the one named.
   if (file.includes('?')) throw new StartRefusal(`The data folder ${dataFolder} has a "?" in its path. Choose another.`)
-  let writer: SqliteWriter | undefined
+  let thread: Thread | undefined
   let reader: SQL | undefined
   try {
     // SQLite gives the -wal and -shm files beside it the same permissions.
     ensurePrivateFile(file, report)
-    writer = await openSqliteWriter(file, writerSettings)
+    thread = startThread()
+    await thread.ask({ kind: 'open', file, settings: writerSettings })
     reader = connect(file)
     await reader.unsafe(readerSettings)
     await assertWriteAheadLog(reader, file)
-    return sqliteDatabase(writer, reader, file)
+    return sqliteDatabase(thread, reader, file)
   } catch (thrown) {
     await reader?.close()
-    await writer?.close()
+    thread?.end()
     if (thrown instanceof StartRefusal) throw thrown
     throw new StartRefusal(
       `Cannot open the database ${file}: ${causeText(thrown)}. Check the disk and the folder's owner, or set TOLLGATE_DATA to another folder.`,
@@ -56,16 +59,41 @@ async function assertWriteAheadLog(reader: SQL, file: string): Promise<void> {
   )
 }
 
-function sqliteDatabase(writer: SqliteWriter, reader: SQL, file: string): Database {
+function sqliteDatabase(thread: Thread, reader: SQL, file: string): Database {
+  const takeTurn = createTurns()
+  let closed: Promise<void> | undefined
+
+  const inTurn = async <T>(work: () => Promise<T>): Promise<T> => {
+    const endTurn = await takeTurn()
+    try {
+      return await work()
+    } finally {
+      endTurn()
+    }
+  }
+  /** `whenBusyMs`: how long to wait for other processes. */
+  const transact = <T>(whenBusyMs: number, work: (sql: Sql, runScript: RunScript) => Promise<T>): Promise<T> =>
+    inTurn(async () => {
+      await thread.ask({ kind: 'script', text: `PRAGMA busy_timeout = ${whenBusyMs}; BEGIN IMMEDIATE` })
+      return await untilCommit(thread, work)
+    })
+
   return {
     engine: 'sqlite',
     sql: reader as Sql,
-    batches: writer,
-    transaction: (work) => writer.transaction(busyTimeoutMs, work),
+    batches: {
+      commitBatch: (operations) =>
+        inTurn(async () => {
+          const answer = await thread.ask({ kind: 'batch', text: encodeBatch(operations) })
+          assert(answer.kind === 'batch', 'the thread answers what it was asked')
+          return answer.refusals
+        }),
+    },
+    transaction: (work) => transact(busyTimeoutMs, work),
     schemaTransaction: async (work) => {
       let began = false
       try {
-        return await writer.transaction(0, async (sql, runScript) => {
+        return await transact(0, async (sql, runScript) => {
           began = true
           return { result: await work(sql, runScript) }
         })
@@ -75,14 +103,16 @@ function sqliteDatabase(writer: SqliteWriter, reader: SQL, file: string): Databa
       }
     },
     snapshot: (work) => readSnapshot(file, work),
-    close: async () => {
-      await writer.close()
-      await reader.close()
+    close() {
+      closed ??= inTurn(async () => {
+        await thread.ask({ kind: 'close' }).finally(() => thread.end())
+      }).finally(() => reader.close())
+      return closed
     },
   }
 }
 
-/** On a connection of its own: the reads of everyone else must not fall into it. */
+/** On its own connection, so that the reads of everyone else do not fall into it. */
 async function readSnapshot<T>(file: string, work: (sql: Sql) => Promise<T>): Promise<T> {
   const connection = connect(file)
   try {
@@ -91,4 +121,136 @@ async function readSnapshot<T>(file: string, work: (sql: Sql) => Promise<T>): Pr
   } finally {
     await connection.close()
   }
+}
+
+async function untilCommit<T>(thread: Thread, work: (sql: Sql, runScript: RunScript) => Promise<T>): Promise<T> {
+  let ended = false
+  const sql = sqlOver(async (text, values) => {
+    // A statement that was not awaited would otherwise fall into the transaction of another caller.
+    if (ended) throw new Error('a statement came after the end of its transaction')
+    const answer = await thread.ask({ kind: 'run', text, values })
+    return answer.kind === 'rows' ? answer.rows : []
+  })
+  try {
+    const result = await work(sql, async (text) => void (await thread.ask({ kind: 'script', text })))
+    ended = true
+    await thread.ask({ kind: 'script', text: 'COMMIT' })
+    return result
+  } catch (thrown) {
+    ended = true
+    // SQLite ends the transaction by itself after some errors; the first error is the one that counts.
+    await thread.ask({ kind: 'script', text: 'ROLLBACK' }).catch(() => {})
+    throw thrown
+  }
+}
+
+/** Returns a function that waits for its turn and resolves with the end of the turn. Turns come in the order of the calls. */
+export function createTurns(): () => Promise<() => void> {
+  let last = Promise.resolve()
+  return async () => {
+    const before = last
+    let end = () => {}
+    last = new Promise((resolve) => {
+      end = resolve
+    })
+    await before
+    return end
+  }
+}
+
+interface Thread {
+  ask(question: WriterQuestion): Promise<WriterAnswer>
+  end(): void
+}
+
+interface Waiting {
+  resolve(answer: WriterAnswer): void
+  reject(thrown: unknown): void
+}
+
+function startThread(): Thread {
+  const worker = new Worker(new URL('./sqlite-worker.ts', import.meta.url))
+  const waiting: Waiting[] = []
+  let gone: SQL.SQLiteError | undefined
+
+  const settleOne = (settle: (one: Waiting) => void) => {
+    const one = waiting.shift()
+    // An idle thread must not keep the process alive, a running commit must.
+    if (waiting.length === 0) worker.unref()
+    if (one) settle(one)
+  }
+  const lose = (message: string) => {
+    gone ??= new SQL.SQLiteError(message, { code: 'ERR_SQLITE_CONNECTION_CLOSED', errno: 0 })
+    while (waiting.length > 0) settleOne((one) => one.reject(gone))
+  }
+  const receive = (answer: WriterAnswer) =>
+    settleOne((one) => {
+      if (answer.kind === 'fault') one.reject(new SQL.SQLiteError(answer.fault.message, answer.fault))
+      else one.resolve(answer)
+    })
+  worker.onmessage = ({ data }: MessageEvent<WriterAnswer>) => {
+    // No message is delivered while a handler runs, and `expect(…).rejects` in Bun 1.4 waits inside of whatever called it.
+    // So what follows a statement runs outside the handler. Batches are the hot path, and nothing waits inside of them.
+    if (data.kind === 'batch') receive(data)
+    else setImmediate(receive, data)
+  }
+  worker.onerror = ({ message }) => lose(`the writing thread failed: ${message}`)
+  worker.addEventListener('close', () => lose('the writing thread ended'))
+
+  return {
+    ask: (question) =>
+      new Promise((resolve, reject) => {
+        if (gone) return reject(gone)
+        waiting.push({ resolve, reject })
+        worker.ref()
+        worker.postMessage(question)
+      }),
+    end() {
+      lose('the database is closed')
+      worker.terminate()
+    },
+  }
+}
+
+/** Runs one statement elsewhere and returns its rows. */
+export type RunStatement = (text: string, values: readonly SqlValue[]) => Promise<unknown[]>
+
+class RowsPart implements SqlPart {
+  constructor(readonly value: readonly Readonly<Record<string, SqlValue>>[]) {}
+}
+
+class NamePart implements SqlPart {
+  constructor(readonly value: readonly [string]) {}
+}
+
+/** The tagged template of sql.ts for a connection that lives in another thread: it only makes the text and the values. */
+export function sqlOver(run: RunStatement): Sql {
+  const tag = (
+    first: TemplateStringsArray | string | readonly Readonly<Record<string, SqlValue>>[],
+    ...rest: unknown[]
+  ) => {
+    if (typeof first === 'string') return new NamePart([first])
+    if (!('raw' in first)) return new RowsPart(first)
+    const values: SqlValue[] = []
+    let text = first[0] ?? ''
+    for (const [at, value] of rest.entries()) text += placeholder(value, values) + (first[at + 1] ?? '')
+    return run(text, values)
+  }
+  return tag as Sql
+}
+
+function placeholder(value: unknown, values: SqlValue[]): string {
+  if (value instanceof NamePart) return `"${value.value[0].replaceAll('"', '""')}"`
+  if (value instanceof RowsPart) return rowsText(value.value, values)
+  values.push(value as SqlValue)
+  return '?'
+}
+
+function rowsText(rows: readonly Readonly<Record<string, SqlValue>>[], values: SqlValue[]): string {
+  const names = Object.keys(rows[0] ?? {})
+  const marks = rows.map((row) => {
+    for (const name of names) values.push(row[name] ?? null)
+    return `(${names.map(() => '?').join(', ')})`
+  })
+  return `(${names.map((name) => `"${name}"`).join(', ')}) VALUES ${marks.join(', ')}`
 }

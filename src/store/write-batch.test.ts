@@ -1,221 +1,67 @@
 import { expect, test } from 'bun:test'
-import { createThrowAwayFolder, forEachEngine } from '../../test/parts/engines.ts'
+import { answeredRequest } from '../../test/observe/observed-records.ts'
+import { forEachEngine, type TestStore } from '../../test/parts/engines.ts'
+import type { RequestId } from '../kernel/ids.ts'
+import type { Nano } from '../kernel/money.ts'
+import { requestRow } from '../telemetry/request-row.ts'
 import type { Database } from './database.ts'
 import { insertRows } from './insert-rows.ts'
-import { openDatabase } from './open-database.ts'
 import { isStoreUnavailable } from './sql-error.ts'
-import { type BatchWriter, InsertSteps, type WriteStep } from './write-batch.ts'
+import type { BatchWriter, WriteOperation } from './write-batch.ts'
 
-interface Setup extends AsyncDisposable {
-  readonly database: Database
-  readonly batches: BatchWriter
+const startedAt = Date.UTC(2026, 10, 15, 12)
+const wallet = 'wallet:ws_1'
+const caller = { workspaceId: 'ws_1', projectId: 'prj_1', keyId: 'key_1' } as const
+
+interface Facts {
+  readonly amount?: bigint
+  readonly wallet?: string
+  readonly budgets?: WriteOperation['budgets']
+  readonly newWallet?: NonNullable<WriteOperation['newWallet']>
+  readonly reference?: string
+  readonly notes?: string[]
+  /** Of the row in the log, if it is not that of the transfer. */
+  readonly requestId?: string
 }
 
-async function setUp(): Promise<Setup> {
-  const folder = createThrowAwayFolder()
-  const database = await openDatabase({ url: undefined, dataFolder: folder.path })
-  await database.schemaTransaction((_sql, run) =>
-    run('CREATE TABLE wallets (id TEXT PRIMARY KEY, amount BIGINT NOT NULL CHECK (amount >= 0))'),
-  )
-  if (!database.batches) throw new Error('the embedded engine has a batch writer')
-  return {
-    database,
-    batches: database.batches,
-    async [Symbol.asyncDispose]() {
-      await database.close()
-      folder[Symbol.dispose]()
-    },
-  }
+function settlement(id: string, facts: Facts = {}): WriteOperation {
+  const { amount = 1n, wallet: paying = wallet, budgets = [], newWallet, reference = null, notes = [] } = facts
+  const requestId = `req_${facts.requestId ?? id}` as RequestId
+  const record = answeredRequest({ id: requestId, startedAt, caller, notes, charge: amount as Nano })
+  const row = requestRow(record, undefined)
+  if (!row) throw new Error('the caller is known')
+  const nothing = { price_version: null, usage: null, payment_id: null, budgets: null }
+  const legs = { debit_account: paying, credit_account: 'revenue', amount, estimated: 0n, created_at: 1n }
+  const transfer = { id: `tr_${id}`, kind: 'charge', request_id: `req_${id}`, seq: 0n, reference, ...legs, ...nothing }
+  return { wallet: paying, amount, budgets, ...(newWallet && { newWallet }), transfers: [transfer], requests: [row] }
 }
 
-const inserts = new InsertSteps()
-const add = (id: string, amount: bigint): WriteStep => inserts.of({ table: 'wallets', columns: { id, amount } })
-const take = (id: string, amount: bigint): WriteStep => ({
-  text: 'UPDATE wallets SET amount = amount - ? WHERE id = ?',
-  values: [amount, id],
-})
-
-async function contents(database: Database): Promise<string> {
-  const rows = await database.sql<{ id: string; amount: bigint }>`SELECT id, amount FROM wallets ORDER BY id`
-  return rows.map(({ id, amount }) => `${id} ${amount}`).join(', ')
-}
-
-test('commits all operations of a batch', async () => {
-  await using setup = await setUp()
-  expect(await setup.batches.commitBatch([[add('a', 5n), take('a', 2n)], [add('b', 2n ** 62n)]])).toEqual([
-    undefined,
-    undefined,
-  ])
-  expect(await contents(setup.database)).toBe(`a 3, b ${2n ** 62n}`)
-})
-
-test('an operation that is refused leaves nothing of itself and does not spoil the others', async () => {
-  await using setup = await setUp()
-  const refusals = await setup.batches.commitBatch([
-    [add('a', 5n)],
-    [add('b', 1n), take('a', 6n)],
-    [add('c', 1n), take('nobody', 1n)],
-    [add('d', 1n), { text: 'INSERT INTO no_such_table VALUES (1)', values: [] }],
-    [add('e', 1n), add('f', 2n ** 63n)],
-    [add('a', 7n)],
-    [add('g', 9n)],
-  ])
-  expect(refusals.map((refusal) => refusal?.message)).toEqual([
-    undefined,
-    'CHECK constraint failed: amount >= 0',
-    'changed 0 rows instead of one: UPDATE wallets SET amount = amount - ? WHERE id = ?',
-    'no such table: no_such_table',
-    expect.stringContaining('out of range'),
-    'UNIQUE constraint failed: wallets.id',
-    undefined,
-  ])
-  expect(await contents(setup.database)).toBe('a 5, g 9')
-})
-
-test('steps that add up give the same with and without a refusal among the operations', async () => {
-  const spend = (id: string, amount: bigint): WriteStep => ({ ...take(id, amount), addsUp: true })
-  const operations = [
-    [add('a', 2n ** 62n), spend('a', 3n)],
-    [spend('a', 2n ** 61n), add('b', 10n), spend('b', 4n)],
-    [spend('b', 6n)],
-  ]
-  const left = `a ${2n ** 61n - 3n}, b 0`
-  await using together = await setUp()
-  expect(await together.batches.commitBatch(operations)).toEqual([undefined, undefined, undefined])
-  expect(await contents(together.database)).toBe(left)
-
-  await using apart = await setUp()
-  const [, , , refusal] = await apart.batches.commitBatch([...operations, [spend('b', 1n)]])
-  expect(refusal?.message).toBe('CHECK constraint failed: amount >= 0')
-  expect(await contents(apart.database)).toBe(left)
-
-  await using nobody = await setUp()
-  expect(await nobody.batches.commitBatch([[spend('nobody', 1n)], [add('c', 1n)]])).toEqual([
-    { message: 'changed 0 rows instead of one: UPDATE wallets SET amount = amount - ? WHERE id = ?' },
-    undefined,
-  ])
-  expect(await contents(nobody.database)).toBe('c 1')
-})
-
-test('integers cross to the writing thread as they are, whatever their size', async () => {
-  await using setup = await setUp()
-  const amounts = [0n, 1n, 2n ** 31n - 1n, 2n ** 31n, 2n ** 32n, 2n ** 53n, 2n ** 53n + 1n, 2n ** 63n - 1n]
-  await setup.batches.commitBatch(amounts.map((amount, at) => [add(`w${at}`, amount)]))
-  expect(await contents(setup.database)).toBe(amounts.map((amount, at) => `w${at} ${amount}`).join(', '))
-  const types = await setup.database.sql<{ type: string }>`SELECT DISTINCT typeof(amount) AS type FROM wallets`
-  expect([...types]).toEqual([{ type: 'integer' }])
-})
-
-test('text and integers of many rows arrive as they were, each in its own row', async () => {
-  await using setup = await setUp()
-  await setup.database.schemaTransaction((_sql, run) =>
-    run('CREATE TABLE notes (id BIGINT PRIMARY KEY, a TEXT, n BIGINT, b TEXT)'),
-  )
-  const texts = ['', 'plain', '"quoted" \\ [1,-2]', 'line\nbreak', 'naïve', '水と金', '🙂', null]
-  const integers = [0n, -1n, 7n, -(2n ** 53n) - 1n, 2n ** 53n + 1n, -(2n ** 63n), 2n ** 63n - 1n, null]
-  // More than go in at once, and no power of two.
-  const rows = Array.from({ length: 75 }, (_, at) => ({
-    id: BigInt(at),
-    a: texts[at % 8] ?? null,
-    n: integers[(at >> 1) % 8] ?? null,
-    b: texts[(at >> 3) % 8] ?? null,
-  }))
-  const one = (columns: (typeof rows)[number]) => [inserts.of({ table: 'notes', columns })]
-  expect(await setup.batches.commitBatch(rows.map(one))).toEqual(rows.map(() => undefined))
-  expect([...(await setup.database.sql`SELECT id, a, n, b FROM notes ORDER BY id`)]).toEqual(rows)
-})
-
-test('a row that is refused among many leaves the others in, in this batch and the next', async () => {
-  await using setup = await setUp()
-  const wallet = (at: number) => [add(`w${String(at).padStart(2, '0')}`, BigInt(at))]
-  const numbers = Array.from({ length: 40 }, (_, at) => at)
-  for (const first of [0, 40]) {
-    const batch = numbers.map((at) => wallet(first + (at === 21 ? 20 : at)))
-    const refusals = await setup.batches.commitBatch(batch)
-    const refused = refusals.flatMap((refusal, at) => (refusal ? [`${at} ${refusal.message}`] : []))
-    expect(refused).toEqual(['21 UNIQUE constraint failed: wallets.id'])
-  }
-  expect(await setup.database.sql`SELECT id FROM wallets`).toHaveLength(78)
-})
-
-test('a step whose values do not fit its statement is refused alone, and no value moves to another row', async () => {
-  await using setup = await setUp()
-  const { text, row = '' } = add('', 0n)
-  const refusals = await setup.batches.commitBatch([
-    [add('a', 1n)],
-    [{ text, row, values: ['b', 2n, 'c'] }],
-    [{ text, row, values: ['d'] }],
-    [add('e', 5n)],
-  ])
-  expect(refusals.map((refusal) => refusal !== undefined)).toEqual([false, true, true, false])
-  expect(await contents(setup.database)).toBe('a 1, e 5')
-})
-
-test('steps that only work in their order are made in their order', async () => {
-  await using setup = await setUp()
-  // Put together by statement, the second `take` would come before its wallet.
-  const operations = [
-    [add('a', 5n), take('a', 1n)],
-    [take('a', 1n), { ...add('b', 1n), text: `${add('b', 1n).text} ` }, take('b', 1n)],
-  ]
-  expect(await setup.batches.commitBatch(operations)).toEqual([undefined, undefined])
-  expect(await contents(setup.database)).toBe('a 3, b 0')
-})
-
-test('a full disk fails the batch as a whole, and the next one works once there is room', async () => {
-  await using setup = await setUp()
-  const { database, batches } = setup
-  const allowPages = (count: number) =>
-    database.schemaTransaction((_sql, run) => run(`PRAGMA max_page_count = ${count}`))
-  await allowPages(1)
-  const many = Array.from({ length: 500 }, (_, at) => [add(`w${at}`, 1n)])
-  const fault = await batches.commitBatch(many).catch((thrown: unknown) => thrown)
-  expect(isStoreUnavailable(fault)).toBe(true)
-  expect(await contents(database)).toBe('')
-  await allowPages(1_000_000)
-  await batches.commitBatch(many)
-  expect(await database.sql`SELECT id FROM wallets`).toHaveLength(500)
-})
-
-test('batches and transactions take turns, and see what was committed before them', async () => {
-  await using setup = await setUp()
-  const { database, batches } = setup
-  await batches.commitBatch([[add('a', 0n)]])
-  const work: Promise<unknown>[] = []
-  for (let round = 0; round < 50; round++) {
-    work.push(
-      database.transaction(async (sql) => {
-        const [row] = await sql<{ amount: bigint }>`SELECT amount FROM wallets`
-        await sql`UPDATE wallets SET amount = ${(row?.amount ?? 0n) + 1n}`
-      }),
-      batches.commitBatch([[take('a', -1n)]]),
-    )
-  }
-  await Promise.all(work)
-  expect(await contents(database)).toBe('a 100')
-})
-
-test('a statement that comes after the end of its transaction is refused', async () => {
-  await using setup = await setUp()
-  let late: Promise<unknown> | undefined
-  await setup.database.transaction(async (sql) => {
-    late = Bun.sleep(1).then(() => sql`INSERT INTO wallets (id, amount) VALUES ('late', 1)`)
-    late.catch(() => {})
+async function addWallet({ database }: TestStore, posted: bigint): Promise<BatchWriter> {
+  await database.transaction(async (sql) => {
+    await sql`INSERT INTO workspaces (id, name, created_at) VALUES ('ws_1', 'one', 0), ('ws_2', 'two', 0)`
+    await sql`INSERT INTO accounts (id, kind, workspace_id, created_at) VALUES (${wallet}, 'wallet', 'ws_1', 0)`
+    await sql`INSERT INTO balances (account_id, posted, held) VALUES (${wallet}, ${posted}, 0)`
   })
-  expect(await late?.catch((thrown: Error) => thrown.message)).toBe('a statement came after the end of its transaction')
-  expect(await contents(setup.database)).toBe('')
-})
+  if (!database.batches) throw new Error('the embedded engine has a batch writer')
+  return database.batches
+}
 
-test('a closed database refuses batches and transactions as unavailable, and closes twice', async () => {
-  await using setup = await setUp()
-  const { database, batches } = setup
-  const last = batches.commitBatch([[add('a', 1n)]])
-  await database.close()
-  expect(await last).toEqual([undefined])
-  for (const call of [batches.commitBatch([[add('b', 1n)]]), database.transaction(async () => 1)]) {
-    expect(isStoreUnavailable(await call.catch((thrown: unknown) => thrown))).toBe(true)
+async function contents({ sql }: Database) {
+  const ids = async (table: string) => {
+    const rows = await sql<{ id: string }>`SELECT id FROM ${sql(table)} ORDER BY id`
+    return rows.map(({ id }) => id.replace(/^[a-z]+_/, '')).join(' ')
   }
-})
+  const balances = await sql<{ account_id: string; posted: bigint }>`SELECT account_id, posted FROM balances ORDER BY 1`
+  const budgets = await sql<{ scope_id: string; spent: bigint }>`SELECT scope_id, spent FROM budgets ORDER BY 1`
+  const [sum] = await sql<{ requests: bigint; charge: bigint }>`SELECT requests, charge FROM request_hours`
+  return {
+    transfers: await ids('transfers'),
+    requests: await ids('requests'),
+    balances: balances.map((row) => `${row.account_id} ${row.posted}`).join(', '),
+    budgets: budgets.map((row) => `${row.scope_id} ${row.spent}`).join(', '),
+    sum: `${sum?.requests ?? 0} requests, ${sum?.charge ?? 0} nano`,
+  }
+}
 
 forEachEngine((engine) => {
   test('inserts any number of rows', async () => {
@@ -245,5 +91,141 @@ forEachEngine((engine) => {
       .snapshot((sql) => sql`INSERT INTO wallets (id, n) VALUES ('b', 1)`)
       .catch((thrown: Error) => thrown.message)
     expect(String(fault)).toMatch(/read-?only/)
+  })
+
+  if (engine.name !== 'sqlite') return
+
+  test('commits a batch with all that belongs to its settlements', async () => {
+    await using store = await engine.openStore()
+    const batches = await addWallet(store, 100n)
+    const day = (scope: string) => [scope, 'day:2026-11-15'] as const
+    const refusals = await batches.commitBatch([
+      settlement('a', { amount: 3n, budgets: [day('key_1'), day('ws_1')] }),
+      settlement('b', { amount: 4n, budgets: [day('key_1')] }),
+      // A wallet that was never funded can still make calls that cost nothing.
+      settlement('c', { amount: 0n, wallet: 'wallet:ws_2', newWallet: { workspaceId: 'ws_2', createdAt: 5 } }),
+      settlement('d', { amount: 0n, wallet: 'wallet:ws_2', newWallet: { workspaceId: 'ws_2', createdAt: 5 } }),
+    ])
+    expect(refusals).toEqual([undefined, undefined, undefined, undefined])
+    expect(await contents(store.database)).toEqual({
+      transfers: 'a b c d',
+      requests: 'a b c d',
+      balances: 'wallet:ws_1 93, wallet:ws_2 0',
+      budgets: 'key_1 7, ws_1 3',
+      sum: '4 requests, 7 nano',
+    })
+  })
+
+  test('a settlement that is refused leaves nothing of itself and does not spoil the others', async () => {
+    await using store = await engine.openStore()
+    const batches = await addWallet(store, 10n)
+    const budgets = [['key_1', 'day:2026-11-15']] as const
+    const refusals = await batches.commitBatch([
+      settlement('a', { amount: 5n, budgets }),
+      settlement('b', { amount: 6n, budgets }),
+      settlement('c', { wallet: 'wallet:ws_2', budgets }),
+      settlement('a', { requestId: 'other', budgets }),
+      settlement('d', { requestId: 'a', budgets }),
+      settlement('e', { amount: 5n, budgets }),
+    ])
+    expect(refusals.map((refusal) => refusal?.message)).toEqual([
+      undefined,
+      expect.stringContaining('CHECK constraint failed'),
+      'there is no balance of wallet:ws_2',
+      'UNIQUE constraint failed: transfers.request_id, transfers.kind, transfers.seq',
+      'UNIQUE constraint failed: requests.id',
+      undefined,
+    ])
+    expect(await contents(store.database)).toEqual({
+      transfers: 'a e',
+      requests: 'a e',
+      balances: 'wallet:ws_1 0',
+      budgets: 'key_1 10',
+      sum: '2 requests, 10 nano',
+    })
+    // The next batch is made together again.
+    expect(await batches.commitBatch([settlement('f', { amount: 0n })])).toEqual([undefined])
+    expect((await contents(store.database)).sum).toBe('3 requests, 10 nano')
+  })
+
+  test('texts and amounts cross to the writing thread as they are', async () => {
+    await using store = await engine.openStore()
+    const batches = await addWallet(store, 9_000_000_000_000_000_000n)
+    const texts = ['', 'plain', '"quoted" \\ [1,-2]', 'line\nbreak', 'naïve', '水と金', '🙂']
+    const amounts = [1n, 2n ** 31n - 1n, 2n ** 31n, 2n ** 32n + 1n, 10n ** 15n - 1n, 10n ** 15n, 0n]
+    await batches.commitBatch(
+      texts.map((text, at) => settlement(`t${at}`, { reference: text, notes: [text], amount: amounts[at] ?? 0n })),
+    )
+    const rows = await store.database.sql<{ reference: string; amount: bigint; notes: string; type: string }>`
+      SELECT reference, amount, notes, typeof(amount) AS type FROM transfers JOIN requests ON requests.id = request_id
+      ORDER BY transfers.id`
+    expect([...rows]).toEqual(
+      texts.map((text, at) => ({
+        reference: text,
+        amount: amounts[at] ?? 0n,
+        notes: JSON.stringify([text]),
+        type: 'integer',
+      })),
+    )
+    const paid = amounts.reduce((sum, amount) => sum + amount, 0n)
+    expect((await contents(store.database)).balances).toBe(`wallet:ws_1 ${9_000_000_000_000_000_000n - paid}`)
+  })
+
+  test('a full disk fails the batch as a whole, and the next one works once there is room', async () => {
+    await using store = await engine.openStore()
+    const batches = await addWallet(store, 1000n)
+    const { database } = store
+    const allowPages = (count: number) =>
+      database.schemaTransaction((_sql, run) => run(`PRAGMA max_page_count = ${count}`))
+    await allowPages(1)
+    const many = Array.from({ length: 500 }, (_, at) => settlement(`w${at}`))
+    const fault = await batches.commitBatch(many).catch((thrown: unknown) => thrown)
+    expect(isStoreUnavailable(fault)).toBe(true)
+    expect(await contents(database)).toMatchObject({ transfers: '', requests: '', balances: 'wallet:ws_1 1000' })
+    await allowPages(1_000_000)
+    await batches.commitBatch(many)
+    expect(await contents(database)).toMatchObject({ balances: 'wallet:ws_1 500', sum: '500 requests, 500 nano' })
+  })
+
+  test('batches and transactions take turns, and see what was committed before them', async () => {
+    await using store = await engine.openStore()
+    const batches = await addWallet(store, 100n)
+    const { database } = store
+    const work: Promise<unknown>[] = []
+    for (let round = 0; round < 50; round++) {
+      work.push(
+        database.transaction(async (sql) => {
+          const [row] = await sql<{ posted: bigint }>`SELECT posted FROM balances`
+          await sql`UPDATE balances SET posted = ${(row?.posted ?? 0n) - 1n}`
+        }),
+        batches.commitBatch([settlement(`r${round}`)]),
+      )
+    }
+    await Promise.all(work)
+    expect((await contents(database)).balances).toBe('wallet:ws_1 0')
+  })
+
+  test('a statement that comes after the end of its transaction is refused', async () => {
+    await using store = await engine.openStore()
+    let late: Promise<unknown> | undefined
+    await store.database.transaction(async (sql) => {
+      late = Bun.sleep(1).then(() => sql`INSERT INTO workspaces (id, name, created_at) VALUES ('late', '', 1)`)
+      late.catch(() => {})
+    })
+    const message = await late?.catch((thrown: Error) => thrown.message)
+    expect(message).toBe('a statement came after the end of its transaction')
+    expect(await store.database.sql`SELECT id FROM workspaces`).toHaveLength(0)
+  })
+
+  test('a closed database refuses batches and transactions as unavailable, and closes twice', async () => {
+    await using store = await engine.openStore()
+    const batches = await addWallet(store, 10n)
+    const { database } = store
+    const last = batches.commitBatch([settlement('a')])
+    await database.close()
+    expect(await last).toEqual([undefined])
+    for (const call of [batches.commitBatch([settlement('b')]), database.transaction(async () => 1)]) {
+      expect(isStoreUnavailable(await call.catch((thrown: unknown) => thrown))).toBe(true)
+    }
   })
 })

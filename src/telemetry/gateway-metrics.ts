@@ -17,8 +17,6 @@ export interface GatewayMetrics {
   streamClosed(): void
   /** A changed configuration file was invalid; the last valid one stays active. */
   configRefused(): void
-  /** Rows of the request log are missing from the sums because they cannot be read. */
-  requestsUncounted(count: number): void
   close(): void
 }
 
@@ -47,10 +45,6 @@ export function createGatewayMetrics(options: GatewayMetricsOptions): GatewayMet
     name: 'tollgate_config_reload_failures_total',
     help: 'Changed configuration files that were rejected.',
   })
-  const uncounted = registry.counter({
-    name: 'tollgate_requests_uncounted_total',
-    help: 'Rows of the request log that cannot be read and are missing from the sums, in whole or in part.',
-  })
   const stop = defineProcessMetrics(registry, options)
   return {
     registry,
@@ -58,7 +52,6 @@ export function createGatewayMetrics(options: GatewayMetricsOptions): GatewayMet
     streamOpened: () => void activeStreams++,
     streamClosed: () => void activeStreams--,
     configRefused: () => refusals.find().add(1),
-    requestsUncounted: (count) => uncounted.find().add(count),
     close: stop,
   }
 }

@@ -1,21 +1,18 @@
-// The request log: who asked for what, where it went, and what it cost. A charged request is written with its charge;
-// the others here, in the background and in batches, because nothing waits for them and losing the last second of them
-// in a crash loses no money.
+// The request log: who asked for what, which provider answered, and what it cost. A charged request is written with its
+// charge; the others here, in the background and in batches, because nothing waits for them and losing the last second of
+// them in a crash loses no money.
 
-import type { RequestId } from '../kernel/ids.ts'
+import type { KeyId, ProjectId, RequestId, WorkspaceId } from '../kernel/ids.ts'
 import type { Database } from '../store/database.ts'
-import { portionsOf } from '../store/insert-rows.ts'
+import { templateOf } from '../store/insert-rows.ts'
+import { type RequestRow, writeRequests } from '../store/request-rows.ts'
+import type { Sql } from '../store/sql.ts'
 import { isStoreUnavailable } from '../store/sql-error.ts'
-import type { NewRow } from '../store/write-batch.ts'
-import { listRequests, type RequestQuery } from './list-requests.ts'
 import type { RequestRecord } from './request-record.ts'
-import { type LoggedRequest, requestFromRow, requestRow, type StoredRow } from './request-row.ts'
+import { endOfLog, firstIdAt, type LoggedRequest, requestFromRow, requestRow, type StoredRow } from './request-row.ts'
 
 export interface RequestLog {
-  /**
-   * Queues the record of a request that was not charged, or a correction of one that was: a row that the charge has written
-   * keeps its amounts and takes the status, code, reason and notes of this record.
-   */
+  /** Queues a request that was not charged, or a correction of one that was: see `writeRequests`. */
   write(record: RequestRecord): void
   /** Newest first. */
   list(query: RequestQuery): Promise<readonly LoggedRequest[]>
@@ -28,7 +25,7 @@ export interface RequestLogOptions {
   readonly database: Database
   /** How long a record may wait for others; absent = 200. */
   readonly flushMs?: number | undefined
-  /** Told once per batch that could not be written, and what was given up. */
+  /** Called once per batch that could not be written, with the number of lost records. */
   onLost(count: number, error: unknown): void
 }
 
@@ -37,7 +34,7 @@ const usualFlushMs = 200
 const queueMax = 10_000
 
 export function createRequestLog({ database, flushMs = usualFlushMs, onLost }: RequestLogOptions): RequestLog {
-  let queue: NewRow[] = []
+  let queue: RequestRow[] = []
   let timer: ReturnType<typeof setTimeout> | undefined
   let writing: Promise<void> = Promise.resolve()
   let dropped = 0
@@ -56,17 +53,11 @@ export function createRequestLog({ database, flushMs = usualFlushMs, onLost }: R
     }
   }
 
-  const insert = (rows: readonly NewRow[]) =>
-    database.transaction(async (sql) => {
-      for (const portion of portionsOf(rows)) {
-        // `total_ms` stays as it is: by it the row may have been counted already (rollups).
-        await sql`INSERT INTO requests ${sql(portion.map(({ columns }) => columns))} ON CONFLICT (id) DO UPDATE SET
-          status = excluded.status, code = excluded.code, reason = excluded.reason, notes = excluded.notes`
-      }
-    })
+  const insert = (rows: readonly RequestRow[]) =>
+    database.transaction((sql) => writeRequests(sql, database.engine, rows))
 
-  /** A row that the database refuses must not take the others with it: they are other people's. */
-  async function insertEach(rows: readonly NewRow[]): Promise<void> {
+  /** A row that the database refuses must not take the rows of other callers with it. */
+  async function insertEach(rows: readonly RequestRow[]): Promise<void> {
     let lost = 0
     let fault: unknown
     for (const row of rows) {
@@ -80,26 +71,19 @@ export function createRequestLog({ database, flushMs = usualFlushMs, onLost }: R
     if (lost > 0) onLost(lost, fault)
   }
 
-  function flushSoon(): void {
-    timer ??= setTimeout(() => {
-      timer = undefined
-      writing = writing.then(flush)
-    }, flushMs)
-  }
-
   return {
     write(record) {
       const row = requestRow(record)
       if (!row) return
       if (queue.length >= queueMax) dropped++
       else queue.push(row)
-      flushSoon()
+      timer ??= setTimeout(() => {
+        timer = undefined
+        writing = writing.then(flush)
+      }, flushMs)
     },
     list: (query) => listRequests(database.sql, query),
-    async find(id) {
-      const [row] = await database.sql<StoredRow>`SELECT * FROM requests WHERE id = ${id}`
-      return row && requestFromRow(row)
-    },
+    find: (id) => findRequest(database.sql, id),
     async close() {
       clearTimeout(timer)
       timer = undefined
@@ -107,4 +91,103 @@ export function createRequestLog({ database, flushMs = usualFlushMs, onLost }: R
       await flush()
     },
   }
+}
+
+export async function findRequest(sql: Sql, id: RequestId): Promise<LoggedRequest | undefined> {
+  const [row] = await sql<StoredRow>`SELECT * FROM requests WHERE id = ${id}`
+  return row && requestFromRow(row)
+}
+
+export interface RequestQuery {
+  readonly workspaceId?: WorkspaceId
+  readonly projectId?: ProjectId
+  readonly keyId?: KeyId
+  readonly model?: string
+  /** `failed`: with a code, also of a failure inside a stream. */
+  readonly outcome?: 'ok' | 'failed'
+  /** When they started, epoch milliseconds; `to` is exclusive. */
+  readonly from?: number
+  readonly to?: number
+  readonly limit: number
+  /** The id of the last one of the page before. */
+  readonly before?: RequestId
+}
+
+/** Newest first. */
+export async function listRequests(sql: Sql, query: RequestQuery): Promise<readonly LoggedRequest[]> {
+  const { projectId, keyId } = query
+  const rows =
+    projectId === undefined || keyId !== undefined ? findRows(sql, query) : findOfProject(sql, projectId, query)
+  return (await rows).map(requestFromRow)
+}
+
+/** A project with more keys is searched along the whole log. */
+const projectKeysMax = 40
+
+/** There is no index by project, which every request would have to maintain: a page is read along the index of each key. */
+async function findOfProject(sql: Sql, project: ProjectId, query: RequestQuery): Promise<StoredRow[]> {
+  const keys = await sql<{ id: KeyId }>`SELECT id FROM api_keys WHERE project_id = ${project}
+    ORDER BY id LIMIT ${BigInt(projectKeysMax + 1)}`
+  if (keys.length > projectKeysMax) return await findRows(sql, query)
+  const pages: StoredRow[][] = []
+  for (const { id: keyId } of keys) pages.push(await findRows(sql, { ...query, keyId }))
+  return pages
+    .flat()
+    .sort((a, b) => (a.id < b.id ? 1 : -1))
+    .slice(0, query.limit)
+}
+
+/** Each has an index with the id. The first one that is given is read along; the other filters are applied here. */
+const indexedColumns = ['key_id', 'model', 'workspace_id'] as const
+/** How many rows are read at once where other filters leave some of them out. */
+const portionMin = 200
+
+async function findRows(sql: Sql, query: RequestQuery): Promise<StoredRow[]> {
+  const { keyId, model, workspaceId, projectId, limit } = query
+  const wanted = { key_id: keyId, model, workspace_id: workspaceId, project_id: projectId }
+  const first = indexedColumns.find((column) => wanted[column] !== undefined)
+  const others = Object.entries(wanted).filter(([column, value]) => value !== undefined && column !== first)
+  const portion = others.length === 0 ? limit : Math.max(limit, portionMin)
+  const [since, end] = idRange(query)
+  const found: StoredRow[] = []
+  for (let before = end; ; ) {
+    const rows = await findAlong(sql, first, wanted[first ?? 'key_id'], { ...query, since, before, limit: portion })
+    found.push(...rows.filter((row) => others.every(([column, value]) => row[column as keyof StoredRow] === value)))
+    if (found.length >= limit || rows.length < portion) return found.slice(0, limit)
+    before = rows.at(-1)?.id ?? before
+  }
+}
+
+/** Compares pairs, because a planner may follow only the index of that pair then, and no other in the order of ids. */
+function findAlong(
+  sql: Sql,
+  column: (typeof indexedColumns)[number] | undefined,
+  value = '',
+  query: RequestQuery & { readonly since: string; readonly before: RequestId },
+): Promise<StoredRow[]> {
+  const { since, before, outcome } = query
+  const code = outcome === undefined ? '' : ` AND code IS ${outcome === 'ok' ? '' : 'NOT '}NULL`
+  const limit = BigInt(query.limit)
+  if (column === undefined) {
+    const texts = ['SELECT * FROM requests WHERE id >= ', ' AND id < ', `${code} ORDER BY id DESC LIMIT `, '']
+    return sql<StoredRow>(templateOf(texts), since, before, limit)
+  }
+  const texts = [
+    `SELECT * FROM requests WHERE (${column}, id) >= (`,
+    ', ',
+    `) AND (${column}, id) < (`,
+    ', ',
+    `)${code} ORDER BY ${column} DESC, id DESC LIMIT `,
+    '',
+  ]
+  return sql<StoredRow>(templateOf(texts), value, since, value, before, limit)
+}
+
+/** A time has 48 bits in an id. */
+const lastMoment = 2 ** 48 - 1
+
+function idRange({ from, to, before = endOfLog }: RequestQuery): readonly [since: string, before: RequestId] {
+  const idAt = (time: number): RequestId => firstIdAt(Math.min(lastMoment, Math.max(0, Math.floor(time))))
+  const end = to === undefined ? endOfLog : idAt(to)
+  return [from === undefined ? '' : idAt(from), end < before ? end : before]
 }

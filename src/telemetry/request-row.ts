@@ -1,10 +1,12 @@
-// A request's record as a row of the request log, and back.
+// A request's record as a row of the request log, and back. Ids of requests ascend with time, so a moment is a place among
+// them: the log is read and cleaned by id, without an index on times.
 
+import { assert } from '../kernel/assert.ts'
 import type { KeyId, ProjectId, RequestId, WorkspaceId } from '../kernel/ids.ts'
 import type { Nano } from '../kernel/money.ts'
 import { totalInputTokens, type Usage } from '../kernel/usage.ts'
+import type { RequestRow } from '../store/request-rows.ts'
 import { textToSql, timeFromSql, timeToSql } from '../store/sql.ts'
-import type { NewRow } from '../store/write-batch.ts'
 import type { AttemptRecord, CandidateRecord, RequestRecord } from './request-record.ts'
 
 /** A record as it was stored. */
@@ -36,16 +38,24 @@ export interface LoggedRequest {
   readonly client: string | undefined
 }
 
-/**
- * undefined for a request whose key was not known: there is nobody to show it to. `usage`: as JSON, where somebody has
- * it already.
- */
-export function requestRow(record: RequestRecord, usage = usageJson(record)): NewRow | undefined {
-  const { caller } = record
+/** undefined for a request whose key is unknown: it belongs to no workspace. `usage`: its JSON, if it exists already. */
+export function requestRow(record: RequestRecord, usageJson = jsonOf(record.usage)): RequestRow | undefined {
+  const { caller, usage } = record
   if (!caller) return undefined
   const served = record.attempts.at(-1)
+  const model = textToSql(record.model)
+  const firstEventMs = record.firstEventMs === undefined ? undefined : Math.round(record.firstEventMs)
   return {
-    table: 'requests',
+    counted: {
+      ...caller,
+      startedAt: record.startedAt,
+      model: model ?? '',
+      isError: record.code !== undefined,
+      inputTokens: usage ? totalInputTokens(usage) : 0,
+      outputTokens: usage ? usage.outputTokens : 0,
+      charge: Number(record.charge ?? 0n),
+      firstEventMs,
+    },
     columns: {
       id: record.id,
       started_at: timeToSql(record.startedAt),
@@ -54,7 +64,7 @@ export function requestRow(record: RequestRecord, usage = usageJson(record)): Ne
       key_id: caller.keyId,
       path: record.path,
       stream: record.stream ? 1n : 0n,
-      model: textToSql(record.model),
+      model,
       status: BigInt(record.status),
       code: record.code ?? null,
       reason: textToSql(record.reason),
@@ -65,22 +75,22 @@ export function requestRow(record: RequestRecord, usage = usageJson(record)): Ne
       attempts: listJson(record.attempts),
       warnings: listJson(record.warnings),
       notes: listJson(record.notes),
-      usage: usage ?? null,
+      usage: usageJson ?? null,
       price_version: record.priceVersion ?? null,
       held: record.held ?? null,
       charge: record.charge ?? null,
-      first_event_ms: record.firstEventMs === undefined ? null : BigInt(Math.round(record.firstEventMs)),
+      first_event_ms: firstEventMs === undefined ? null : BigInt(firstEventMs),
       total_ms: BigInt(Math.round(record.totalMs)),
       client: textToSql(record.client),
     },
   }
 }
 
-function usageJson({ usage }: RequestRecord): string | undefined {
+function jsonOf(usage: Usage | undefined): string | undefined {
   return usage && JSON.stringify(usage)
 }
 
-/** Most lists are empty, and most requests are alike. */
+/** Most lists are empty. */
 function listJson(list: readonly unknown[]): string {
   return list.length === 0 ? '[]' : JSON.stringify(list)
 }
@@ -114,8 +124,8 @@ export interface StoredRow {
   readonly client: string | null
 }
 
-/** undefined = it is not what this program writes, so that no sum can be made of it. */
-export function storedUsage(text: string): Usage | undefined {
+/** undefined = it is not what this program writes. */
+function storedUsage(text: string): Usage | undefined {
   try {
     const usage = JSON.parse(text) as Usage
     return Number.isSafeInteger(totalInputTokens(usage) + usage.outputTokens) ? usage : undefined
@@ -156,4 +166,23 @@ export function requestFromRow(row: StoredRow): LoggedRequest {
     totalMs: Number(row.total_ms),
     client: row.client ?? undefined,
   }
+}
+
+const alphabet = '0123456789ABCDEFGHJKMNPQRSTVWXYZ'
+const digitCount = 26
+/** Sorts after every id on both engines. */
+export const endOfLog: RequestId = `req_${'Z'.repeat(digitCount + 1)}`
+/** An id has 48 bits of time and 80 random ones below them. */
+const timeShift = 80n
+
+/** Not greater than any id that was made at that millisecond or later, and greater than all made before it. */
+export function firstIdAt(epochMs: number): RequestId {
+  assert(Number.isInteger(epochMs) && epochMs >= 0 && epochMs < 2 ** 48, 'a time has 48 bits')
+  let rest = BigInt(epochMs) << timeShift
+  let digits = ''
+  for (let at = 0; at < digitCount; at++) {
+    digits = (alphabet[Number(rest & 31n)] ?? '') + digits
+    rest >>= 5n
+  }
+  return `req_${digits}`
 }

@@ -1,23 +1,24 @@
-// Tells listeners of requests as they are written, of every replica: it looks at the newest ids of the log once a second
-// while somebody listens, and not at all otherwise. A flood is thinned out: this is for eyes, not for bookkeeping.
+// Sends requests of every replica to listeners as they are written. While there are listeners, it polls the newest ids of
+// the log once a second. Under load it skips requests: the tail is for people to watch, not for bookkeeping.
 
 import type { Clock } from '../kernel/clock.ts'
 import { type Every, onTimer } from '../kernel/every.ts'
 import type { RequestId } from '../kernel/ids.ts'
+import { yieldToEventLoop } from '../kernel/yield-to-event-loop.ts'
 import type { Database } from '../store/database.ts'
-import { breathe } from './breathe.ts'
-import { firstIdAt } from './id-at.ts'
-import { type LoggedRequest, requestFromRow, type StoredRow } from './request-row.ts'
+import { findRequest } from './request-log.ts'
+import { firstIdAt, type LoggedRequest } from './request-row.ts'
 
 export interface RequestTail {
-  /** Answers with how to stop; undefined = too many listen already, or the gateway stops. `onEnd`: it stops now. */
+  /** Returns a function that stops listening; undefined = too many listeners, or the gateway is stopping. */
   listen(listener: TailListener): (() => void) | undefined
   close(): void
 }
 
 export interface TailListener {
-  /** Those that are new, oldest first; also called with none, as a sign of life. */
+  /** New requests, oldest first; also called without any, as a keep-alive. */
   onRequests(requests: readonly LoggedRequest[]): void
+  /** The gateway is stopping. */
   onEnd(): void
 }
 
@@ -28,13 +29,13 @@ export interface RequestTailOptions {
   readonly every?: Every
 }
 
-const lookMs = 1_000
-/** A request is written at its end, under an id from its beginning: so far back it is looked for. */
+const pollMs = 1_000
+/** A request is written at its end, under an id from its start, so the poll looks back this far. */
 const lookBackMs = 30 * 60_000
 const idsMax = 500
-/** As many as a person could read, and more. */
-const toldMax = 25
-/** Read without a breath between them. */
+/** More than a person can read in a second. */
+const sentMax = 25
+/** Read without yielding to the event loop. */
 const portionMax = 5
 const listenersMax = 100
 
@@ -44,16 +45,16 @@ export function createRequestTail({ database, clock, onFault, every = onTimer }:
   let stop: (() => void) | undefined
   let isClosed = false
 
-  const look = async (): Promise<void> => {
+  const poll = async (): Promise<void> => {
     try {
       const since = firstIdAt(Math.max(0, Math.floor(clock.now() - lookBackMs)))
       const rows = await database.sql<{ id: RequestId }>`SELECT id FROM requests WHERE id >= ${since}
         ORDER BY id DESC LIMIT ${BigInt(idsMax)}`
       const before = known
       known = new Set(rows.map(({ id }) => id))
-      const fresh = before ? rows.filter(({ id }) => !before.has(id)).slice(0, toldMax) : []
-      const told = await findAll(database, fresh.reverse())
-      for (const listener of [...listeners]) listener.onRequests(told)
+      const fresh = before ? rows.filter(({ id }) => !before.has(id)).slice(0, sentMax) : []
+      const requests = await findAll(database, fresh.reverse())
+      for (const listener of [...listeners]) listener.onRequests(requests)
     } catch (error) {
       onFault(error)
     }
@@ -71,14 +72,14 @@ export function createRequestTail({ database, clock, onFault, every = onTimer }:
       if (isClosed || listeners.size >= listenersMax) return undefined
       listeners.add(listener)
       if (!stop) {
-        stop = every(lookMs, look)
-        // What is there already is not new.
-        void look()
+        stop = every(pollMs, poll)
+        // Remembers what is in the log already, so that it is not sent.
+        void poll()
       }
       return () => leave(listener)
     },
     close() {
-      // Pages come back within seconds, and would keep a gateway that stops from coming to its end.
+      // Pages reconnect within seconds and would keep a stopping gateway from ending.
       isClosed = true
       for (const listener of [...listeners]) {
         leave(listener)
@@ -91,15 +92,10 @@ export function createRequestTail({ database, clock, onFault, every = onTimer }:
 async function findAll(database: Database, places: readonly { readonly id: RequestId }[]): Promise<LoggedRequest[]> {
   const found: LoggedRequest[] = []
   for (let from = 0; from < places.length; from += portionMax) {
-    await breathe()
+    await yieldToEventLoop()
     const portion = places.slice(from, from + portionMax)
-    for (const request of await Promise.all(portion.map(({ id }) => find(database, id))))
+    for (const request of await Promise.all(portion.map(({ id }) => findRequest(database.sql, id))))
       if (request) found.push(request)
   }
   return found
-}
-
-async function find(database: Database, id: RequestId): Promise<LoggedRequest | undefined> {
-  const [row] = await database.sql<StoredRow>`SELECT * FROM requests WHERE id = ${id}`
-  return row && requestFromRow(row)
 }

@@ -1,17 +1,17 @@
-// Forgets requests that are older than the operator wants to keep, in the background and in small portions. Only the
-// request log: transfers are money and stay for ever.
+// Deletes rows of the request log: those older than the operator wants to keep, in the background, and those of a workspace
+// on request. Always in small portions, because charges wait behind a write on the embedded engine. Sums and transfers stay.
 
 import type { Clock } from '../kernel/clock.ts'
 import { type Every, onTimer } from '../kernel/every.ts'
+import type { WorkspaceId } from '../kernel/ids.ts'
 import type { Database } from '../store/database.ts'
 import { type Sql, timeToSql } from '../store/sql.ts'
-import { firstIdAt } from './id-at.ts'
-import { lastPlaces, type PlacedRow } from './request-lists.ts'
+import { firstIdAt } from './request-row.ts'
 
 export interface RetentionOptions {
   readonly database: Database
   readonly clock: Clock
-  /** 0 = for ever. Asked every time, because a changed configuration may say otherwise. */
+  /** 0 = for ever. Read in every round, because the configuration may change. */
   days(): number
   /** A round failed; the next one tries again. */
   onFault(error: unknown): void
@@ -20,15 +20,15 @@ export interface RetentionOptions {
 }
 
 export interface Retention {
-  /** One round; answers with how many requests were forgotten. Runs by itself every few minutes. */
+  /** One round; returns the number of deleted requests. Runs by itself every few minutes. */
   run(): Promise<number>
-  /** Waits for the portion that is being removed, and stops. */
+  /** Waits for the portion that is being deleted, and stops. */
   close(): Promise<void>
 }
 
 const roundMs = 10 * 60_000
 const dayMs = 24 * 60 * 60_000
-/** A few milliseconds of writing: on the embedded engine charges wait behind it. */
+/** A few milliseconds of writing. */
 const portionMax = 500
 const pauseMs = 100
 
@@ -71,13 +71,22 @@ export function createRetention(options: RetentionOptions): Retention {
 }
 
 async function removePortion(sql: Sql, before: number): Promise<number> {
-  // The id finds them; the time decides, should a clock ever have been wrong.
-  const rows = await sql<PlacedRow>`DELETE FROM requests WHERE id IN (SELECT id FROM requests
+  // The id finds them; the time decides, in case a clock was wrong.
+  const rows = await sql`DELETE FROM requests WHERE id IN (SELECT id FROM requests
     WHERE id < ${firstIdAt(before)} AND started_at < ${timeToSql(before)} ORDER BY id LIMIT ${BigInt(portionMax)})
-    RETURNING id, workspace_id, key_id, model, code`
-  // The oldest go first, so that of each list none before these is left.
-  for (const [list, last] of lastPlaces(rows)) {
-    await sql`DELETE FROM request_lists WHERE list = ${list} AND id <= ${last}`
-  }
+    RETURNING 1 AS removed`
   return rows.length
+}
+
+/** Deletes the log of a workspace and returns the number of rows. Requests that end meanwhile may be left. */
+export async function forgetRequests(database: Database, workspaceId: WorkspaceId): Promise<number> {
+  let forgotten = 0
+  for (;;) {
+    const rows = await database.transaction(
+      (sql) => sql`DELETE FROM requests WHERE id IN (SELECT id FROM requests
+        WHERE workspace_id = ${workspaceId} ORDER BY id LIMIT ${BigInt(portionMax)}) RETURNING 1 AS removed`,
+    )
+    forgotten += rows.length
+    if (rows.length < portionMax) return forgotten
+  }
 }

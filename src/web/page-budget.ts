@@ -3,7 +3,7 @@
 // their own queue, so a flood of visitors delays them by one page at most.
 
 import type { Clock } from '../kernel/clock.ts'
-import { breathe } from '../telemetry/breathe.ts'
+import { yieldToEventLoop } from '../kernel/yield-to-event-loop.ts'
 
 export interface PageBudget {
   /**
@@ -71,7 +71,7 @@ function createTurns() {
     await Promise.resolve()
     for (let run = next(); run; run = next()) {
       run()
-      await breathe()
+      await yieldToEventLoop()
     }
     isServing = false
   }

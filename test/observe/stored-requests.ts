@@ -1,11 +1,10 @@
-// Rows of the request log at chosen times, with ids as they would have had.
+// Writes rows of the request log at chosen times, with the ids they would have had.
 
 import type { RequestId } from '../../src/kernel/ids.ts'
 import type { Database } from '../../src/store/database.ts'
-import { insertRows } from '../../src/store/insert-rows.ts'
-import { firstIdAt } from '../../src/telemetry/id-at.ts'
+import { writeRequests } from '../../src/store/request-rows.ts'
 import type { RequestRecord } from '../../src/telemetry/request-record.ts'
-import { requestRow } from '../../src/telemetry/request-row.ts'
+import { firstIdAt, requestRow } from '../../src/telemetry/request-row.ts'
 import { answeredRequest } from './observed-records.ts'
 
 /** `at` is told apart from others of the same millisecond by its place in the list. */
@@ -18,10 +17,10 @@ export async function storeRequests(
     return { id, row: requestRow(answeredRequest({ ...facts, id })) }
   })
   await database.transaction((sql) =>
-    insertRows(
+    writeRequests(
       sql,
-      'requests',
-      rows.flatMap(({ row }) => (row ? [row.columns] : [])),
+      database.engine,
+      rows.flatMap(({ row }) => (row ? [row] : [])),
     ),
   )
   return rows.map(({ id }) => id)

@@ -2,13 +2,16 @@
 
 import { expect } from 'bun:test'
 import type { Clock } from '../../src/kernel/clock.ts'
-import { createId, type RequestId, type WorkspaceId } from '../../src/kernel/ids.ts'
+import { createId, type KeyId, type RequestId, type WorkspaceId } from '../../src/kernel/ids.ts'
 import type { Nano } from '../../src/kernel/money.ts'
 import { type CreateLedgerOptions, createLedger } from '../../src/ledger/create-ledger.ts'
 import type { HoldRequest, Ledger, Settlement } from '../../src/ledger/ledger.ts'
 import type { Pace } from '../../src/ledger/pace.ts'
 import { verify } from '../../src/ledger/verify.ts'
 import type { Database } from '../../src/store/database.ts'
+import type { RequestRow } from '../../src/store/request-rows.ts'
+import { createRecord } from '../../src/telemetry/request-record.ts'
+import { requestRow } from '../../src/telemetry/request-row.ts'
 
 export interface TestClock extends Clock {
   advance(milliseconds: number): void
@@ -74,6 +77,19 @@ export async function openLedger(
 
 export function holdOf(workspaceId: WorkspaceId, amount: bigint, requestId: RequestId = createId('req')): HoldRequest {
   return { requestId, workspaceId, keyId: 'key_1', projectId: 'prj_1', amount: amount as Nano }
+}
+
+/** The row of the request log that is written with a charge. */
+export function requestRowOf(
+  id: RequestId,
+  workspaceId: WorkspaceId,
+  charge: Nano,
+  { startedAt = 0, keyId = 'key_1' }: { readonly startedAt?: number; readonly keyId?: KeyId | undefined } = {},
+): RequestRow {
+  const caller = { workspaceId, projectId: 'prj_1', keyId } as const
+  const row = requestRow({ ...createRecord(id, startedAt, '/v1/messages'), caller, status: 200, charge })
+  if (!row) throw new Error('the caller is known')
+  return row
 }
 
 export function settlementOf(requestId: RequestId, charge: bigint): Settlement {

@@ -15,6 +15,7 @@ export async function checkBooks(world: World, what: 'dead processes' | 'everyth
   checkFundings(world, rows)
   world.corrections.check(rows.transfers)
   checkSums(world, rows)
+  checkRequestSums(world, rows)
   checkBudgets(world, rows)
   await checkWallets(world, rows)
   const [live] = world.processes
@@ -119,6 +120,20 @@ function checkSums({ oracle }: World, { transfers, balances }: BookRows): void {
     if (posted !== (sums.get(account_id) ?? 0n))
       oracle.violate(`M1: ${account_id} says ${posted}, transfers ${sums.get(account_id) ?? 0n}`)
     if (held !== 0n) oracle.violate(`M5: ${account_id} holds ${held}, though everything is over`)
+  }
+}
+
+/** The sums of the request log are those of its charges. */
+function checkRequestSums({ oracle }: World, { records, transfers, sums }: BookRows): void {
+  const charged = transfers.filter(({ kind }) => kind === 'charge').reduce((sum, { amount }) => sum + amount, 0n)
+  const found = sums.reduce(
+    (all, { requests, charge }) => ({ requests: all.requests + requests, charge: all.charge + charge }),
+    { requests: 0n, charge: 0n },
+  )
+  if (found.requests !== BigInt(records.length) || found.charge !== charged) {
+    oracle.violate(
+      `the sums say ${found.requests} requests and ${found.charge}, there are ${records.length} and ${charged}`,
+    )
   }
 }
 

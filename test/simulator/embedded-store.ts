@@ -3,14 +3,10 @@
 
 import { SQLiteError } from 'bun:sqlite'
 import { SQL } from 'bun'
-import { BatchDecoder, BatchEncoder } from '../../src/store/batch-message.ts'
-import { BatchStatements } from '../../src/store/batch-statements.ts'
 import type { Database } from '../../src/store/database.ts'
 import type { Sql } from '../../src/store/sql.ts'
-import { runApart, runTogether } from '../../src/store/sqlite-batch.ts'
-import { sqlOver } from '../../src/store/sqlite-statement.ts'
-import { groupSteps } from '../../src/store/step-groups.ts'
-import type { OperationRefusal, WriteOperation } from '../../src/store/write-batch.ts'
+import { createTurns, sqlOver } from '../../src/store/sqlite.ts'
+import { BatchRunner, encodeBatch, type OperationRefusal, type WriteOperation } from '../../src/store/write-batch.ts'
 import type { MemoryDisk } from './memory-disk.ts'
 import type { Scheduler, Turns } from './scheduler.ts'
 import type { StoreFaults } from './store-faults.ts'
@@ -115,10 +111,7 @@ async function commitBatch(
   // good, so the batch writer promises that nothing was written when it throws.
   if (faults.commit(scheduler.now) === 'fails') throw fullDisk()
   const write = () => {
-    const statements = new BatchStatements(disk.prepare)
-    const [encoder, decoder] = [new BatchEncoder(), new BatchDecoder()]
-    const isCommitted = runTogether(statements, decoder.decode(encoder.encode(groupSteps(operations))))
-    const refusals = isCommitted ? operations.map(() => undefined) : runApart(statements, operations)
+    const refusals = new BatchRunner(disk.prepare).run(encodeBatch(operations))
     disk.onCommit()
     return refusals
   }
@@ -130,18 +123,4 @@ async function commitBatch(
   const refusals = write()
   await scheduler.turn(owner, 'hears of its batch')
   return refusals
-}
-
-/** One after the other, in the order of asking. */
-function createTurns(): () => Promise<() => void> {
-  let last = Promise.resolve()
-  return async () => {
-    const before = last
-    let end = () => {}
-    last = new Promise((resolve) => {
-      end = resolve
-    })
-    await before
-    return end
-  }
 }

@@ -47,6 +47,8 @@ export class SimulatedProcess implements Turns {
     const { scheduler, parts, skewMs, holdLifetimeMs } = this.#options
     await scheduler.turn(this, 'starts')
     this.ledger = await parts.createLedger({
+      // The oracle knows no charges from before a limit.
+      seedsBudgets: false,
       database: this.database,
       clock: virtualClock(scheduler, skewMs),
       pace: virtualPace(scheduler, this),

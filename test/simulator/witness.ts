@@ -7,6 +7,7 @@ import type { Budget } from '../../src/ledger/budget.ts'
 import type { Correction, CorrectOutcome } from '../../src/ledger/correct.ts'
 import type { Funding, FundOutcome } from '../../src/ledger/fund.ts'
 import type { HoldOutcome, Ledger, SettleOutcome } from '../../src/ledger/ledger.ts'
+import { requestRowOf } from '../parts/ledger.ts'
 import type { AskedSettlement, RequestModel } from './request-model.ts'
 import { type Lost, lost, type SimulatedProcess } from './simulated-process.ts'
 import type { World } from './world.ts'
@@ -80,7 +81,7 @@ export class Witness {
         priceVersion: undefined,
         usage,
         estimated: false,
-        rows: () => [{ table: 'changes', columns: { kind: 'simulated', object: request.id, at: 0n } }],
+        rows: (charged: Nano) => [requestRowOf(request.id as RequestId, 'ws_simulated', charged)],
       }
       return [
         () => ledger.settle(settlement),

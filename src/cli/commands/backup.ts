@@ -14,7 +14,7 @@ import { readMigrationState } from '../../store/migration-state.ts'
 import { causeText, StartRefusal } from '../../store/start-refusal.ts'
 import { isSecretOnRecord } from '../../tenancy/secrets.ts'
 import { type CommandContext, type CommandDefinition, type CommandInput, printResult } from '../command.ts'
-import { openReadOnly } from '../read-only-database.ts'
+import { openReadOnly, storeRefusal } from '../read-only-database.ts'
 import { exitCodes, ifPossible, Refusal } from '../refusal.ts'
 import { counted, shownCount } from '../values.ts'
 import { warningText } from './audit.ts'
@@ -147,9 +147,7 @@ async function attempt(work: () => Promise<void>): Promise<void> {
   try {
     await work()
   } catch (thrown) {
-    if (thrown instanceof Refusal) throw thrown
-    const what = thrown instanceof Error ? thrown.message : String(thrown)
-    throw new Refusal(exitCodes.failed, thrown instanceof StartRefusal ? what : `it failed and was undone: ${what}`)
+    throw storeRefusal(thrown, 'it failed and was undone')
   }
 }
 

@@ -15,7 +15,7 @@ import type { Database } from '../../store/database.ts'
 import { lockDataFolder } from '../../store/folder-lock.ts'
 import { StartRefusal } from '../../store/start-refusal.ts'
 import { type CommandContext, type CommandDefinition, printResult } from '../command.ts'
-import { openReadOnly } from '../read-only-database.ts'
+import { openReadOnly, storeRefusal } from '../read-only-database.ts'
 import { exitCodes, Refusal, usageRefusal } from '../refusal.ts'
 import { shownCount } from '../values.ts'
 
@@ -46,9 +46,8 @@ The folder's files "secret" and "admin-token" are not in any database: keep them
     try {
       printOutcome(context, url, await move(context, dataFolder, url))
     } catch (thrown) {
-      const what = thrown instanceof Error ? thrown.message : String(thrown)
-      if (thrown instanceof StartRefusal) throw new Refusal(exitCodes.failed, what)
-      throw new Refusal(exitCodes.failed, `the copy failed and was undone: ${what}`, 'the same command again')
+      const attempt = thrown instanceof StartRefusal ? undefined : 'the same command again'
+      throw storeRefusal(thrown, 'the copy failed and was undone', attempt)
     }
   },
 }

@@ -12,7 +12,7 @@ import { StartRefusal } from '../../store/start-refusal.ts'
 import { type RotationStatus, readRotationStatus, rotateSecrets } from '../../tenancy/rotation.ts'
 import { isSecretOnRecord, type MasterSecret, parseMasterSecret } from '../../tenancy/secrets.ts'
 import { type CommandContext, type CommandDefinition, printResult, readConfig } from '../command.ts'
-import { openReadOnly } from '../read-only-database.ts'
+import { openReadOnly, otherDatabase, storeRefusal } from '../read-only-database.ts'
 import { exitCodes, Refusal } from '../refusal.ts'
 import { type Columns, counted, renderTable, shownCount, shownTime } from '../values.ts'
 
@@ -59,7 +59,9 @@ const rotate: CommandDefinition = {
       throw new Refusal(exitCodes.usage, message, 'tollgate secrets rotate, with both variables set')
     }
     const file = join(dataFolder, 'tollgate.db')
-    if (databaseUrl === undefined && !existsSync(file)) throw noStore(`There is no database ${file}.`)
+    if (databaseUrl === undefined && !existsSync(file)) {
+      throw new Refusal(exitCodes.failed, `There is no database ${file}.`, otherDatabase)
+    }
     const opening = openDatabase({ url: databaseUrl?.reveal(), dataFolder })
     await withStore(opening, (database) => move(context, database, { ...secrets, previous }))
   },
@@ -73,11 +75,10 @@ async function move(
   await refuseWrongSecret(database, secrets)
   const { terminal } = context
   const onProgress = ({ done, total }: { readonly done: number; readonly total: number }): void => {
-    if (terminal.isWatched)
-      terminal.complain(`\r\u001b[Kmoving provider keys: ${shownCount(done)} of ${shownCount(total)}`)
+    terminal.showProgress(`moving provider keys: ${shownCount(done)} of ${shownCount(total)}`)
   }
   const outcome = await rotateSecrets({ database, from: secrets.previous, to: secrets.current, onProgress })
-  if (terminal.isWatched) terminal.complain('\r\u001b[K')
+  terminal.showProgress('')
   if (outcome.kind === 'same_secret') {
     throw new Refusal(exitCodes.usage, 'TOLLGATE_SECRET and TOLLGATE_SECRET_PREVIOUS are the same.')
   }
@@ -109,16 +110,10 @@ async function withStore(opening: Promise<Database>, work: (database: Database) 
     database = await opening
     await work(database)
   } catch (thrown) {
-    if (thrown instanceof Refusal) throw thrown
-    if (thrown instanceof StartRefusal) throw noStore(thrown.message)
-    throw noStore(`The database failed: ${thrown instanceof Error ? thrown.message : String(thrown)}.`)
+    throw storeRefusal(thrown, 'the database failed', otherDatabase)
   } finally {
     await database?.close()
   }
-}
-
-function noStore(message: string): Refusal {
-  return new Refusal(exitCodes.failed, message, 'TOLLGATE_DATA=FOLDER or DATABASE_URL=postgres://… of the gateway')
 }
 
 function isDone({ keys, overlaps, credentials }: RotationStatus): boolean {

@@ -1,13 +1,12 @@
 // The ledger of one process on the embedded engine. The process is the only writer, so holds live in memory and are
 // decided at once; only what moves money is committed. After a crash the holds are gone and nobody was charged for them.
 
-import type { Clock } from '../../kernel/clock.ts'
 import type { WorkspaceId } from '../../kernel/ids.ts'
 import { type Nano, zeroNano } from '../../kernel/money.ts'
 import type { Database } from '../../store/database.ts'
 import { timeToSql } from '../../store/sql.ts'
 import { isStoreUnavailable } from '../../store/sql-error.ts'
-import type { BatchWriter, WriteStep } from '../../store/write-batch.ts'
+import type { BatchWriter } from '../../store/write-batch.ts'
 import { type WalletId, workspaceOf } from '../account.ts'
 import { type BudgetName, type BudgetState, budgetName, isWindowPast } from '../budget.ts'
 import { BudgetCounters } from '../budget-counters.ts'
@@ -21,7 +20,7 @@ import { createTally } from '../tally.ts'
 import { listTransfers, readTransfersOf } from '../transfer.ts'
 import { unavailable } from '../unavailable.ts'
 import { correct } from './correct.ts'
-import { createGroupCommit, type GroupCommit } from './group-commit.ts'
+import { createGroupCommit } from './group-commit.ts'
 import { createSettle } from './settle.ts'
 import { WalletBook } from './wallet-book.ts'
 
@@ -59,7 +58,7 @@ export async function createEmbeddedLedger(options: LedgerOptions, writer: Batch
   const stops = [
     pace.every(seedRoundMs, () => seeds.round().catch(onSeedFault)),
     pace.every(maintenanceMs, async () => {
-      if (gate.failed()) await probe(commits, clock)
+      if (gate.failed()) await probe(options, gate)
       await reap()
     }),
     pace.every(cleanMs, async () => {
@@ -130,15 +129,16 @@ async function fund(
   }
 }
 
-/** A failed commit closes the gate; with nothing left to commit, only a try can open it again. */
-function probe(commits: GroupCommit, clock: Clock): Promise<void> {
-  const step: WriteStep = {
-    text: `INSERT INTO replicas (id, epoch, heartbeat_at) VALUES ('embedded', 1, ?)
-      ON CONFLICT (id) DO UPDATE SET heartbeat_at = excluded.heartbeat_at`,
-    values: [timeToSql(clock.now())],
+/** A failed commit closes the gate; with nothing left to commit, only another attempt can open it again. */
+async function probe({ database, clock }: LedgerOptions, gate: Gate): Promise<void> {
+  const end = gate.begin()
+  try {
+    await database.transaction(
+      (sql) => sql`INSERT INTO replicas (id, epoch, heartbeat_at) VALUES ('embedded', 1, ${timeToSql(clock.now())})
+        ON CONFLICT (id) DO UPDATE SET heartbeat_at = excluded.heartbeat_at`,
+    )
+    end('committed')
+  } catch {
+    end('failed')
   }
-  return new Promise((resolve) => {
-    const onEnd = () => resolve()
-    commits.submit({ operation: [step], onCommitted: onEnd, onRefused: onEnd, onGivenUp: onEnd, onOverdue: onEnd })
-  })
 }

@@ -18,7 +18,8 @@ function submission(onCommitted: () => void): Submission {
   const never = () => {
     throw new Error('not expected')
   }
-  return { operation: [], onCommitted, onRefused: never, onGivenUp: never, onOverdue: never }
+  const operation = { wallet: '', amount: 0n, budgets: [], transfers: [], requests: [] }
+  return { operation, onCommitted, onRefused: never, onGivenUp: never, onOverdue: never }
 }
 
 test('a callback that throws keeps no other member of its commit from being told, and no later commit from being made', async () => {

@@ -3,10 +3,8 @@
 
 import type { Clock } from '../../kernel/clock.ts'
 import type { Failpoint } from '../../kernel/failpoint.ts'
-import type { WorkspaceId } from '../../kernel/ids.ts'
 import type { Database } from '../../store/database.ts'
-import { timeToSql } from '../../store/sql.ts'
-import { InsertSteps, type WriteOperation, type WriteStep } from '../../store/write-batch.ts'
+import type { WriteOperation } from '../../store/write-batch.ts'
 import { walletOf } from '../account.ts'
 import { splitBudgetName } from '../budget.ts'
 import type { SettleEnd, Settlement, SettleOutcome } from '../ledger.ts'
@@ -31,18 +29,16 @@ export interface SettleDependencies {
 
 export function createSettle(dependencies: SettleDependencies): (settlement: Settlement) => Promise<SettleOutcome> {
   const { book, database } = dependencies
-  const inserts = new InsertSteps()
   return settleOnce(async (settlement) => {
     const { requestId, charge, told } = settlement
     const claim = book.claim(requestId, charge, told)
     if (!claim) return storedOutcome(await readTransfersOf(database.sql, requestId))
-    return await settleClaim(dependencies, inserts, claim, settlement)
+    return await settleClaim(dependencies, claim, settlement)
   })
 }
 
 async function settleClaim(
   dependencies: SettleDependencies,
-  inserts: InsertSteps,
   claim: Claim,
   settlement: Settlement,
 ): Promise<SettleOutcome> {
@@ -52,7 +48,7 @@ async function settleClaim(
   try {
     await reach('before_settle')
     transfers = settledTransfers(settlement, claim.workspaceId, { charged: claim.charged, now: clock.now() })
-    operation = settleOperation(inserts, claim, transfers, settlement)
+    operation = settleOperation(claim, transfers, settlement)
   } catch (thrown) {
     // A claim that nothing was written for is nobody else's to end.
     book.drop(claim)
@@ -143,43 +139,17 @@ function commit(
   })
 }
 
-const pay = 'UPDATE balances SET posted = posted - ? WHERE account_id = ?'
-const spend = `INSERT INTO budgets (spent, scope_id, time_window, held) VALUES (?, ?, ?, 0)
-  ON CONFLICT (scope_id, time_window) DO UPDATE SET spent = budgets.spent + excluded.spent`
-
 function settleOperation(
-  inserts: InsertSteps,
   { workspaceId, charged, walletMissing, budgetNames }: Claim,
   { charge, writeoff }: SettledTransfers,
   settlement: Settlement,
 ): WriteOperation {
-  const wallet = walletOf(workspaceId)
-  const steps: WriteStep[] = walletMissing ? makeWallet(workspaceId, charge.createdAt) : []
-  steps.push(inserts.of({ table: 'transfers', columns: transferColumns(charge, budgetNames) }))
-  if (charged > 0n) {
-    steps.push({ text: pay, values: [charged, wallet], addsUp: true })
-    for (const name of budgetNames) {
-      steps.push({ text: spend, values: [charged, ...splitBudgetName(name)], addsUp: true })
-    }
+  return {
+    wallet: walletOf(workspaceId),
+    amount: charged,
+    budgets: budgetNames.map(splitBudgetName),
+    ...(walletMissing && { newWallet: { workspaceId, createdAt: charge.createdAt } }),
+    transfers: [transferColumns(charge, budgetNames), ...(writeoff ? [transferColumns(writeoff)] : [])],
+    requests: settlement.rows?.(charged) ?? [],
   }
-  if (writeoff) steps.push(inserts.of({ table: 'transfers', columns: transferColumns(writeoff) }))
-  for (const row of settlement.rows?.(charged) ?? []) steps.push(inserts.of(row))
-  return steps
-}
-
-/** Also right if it is there: every step must change one row, so "do nothing" is written as a change to the same. */
-function makeWallet(workspaceId: WorkspaceId, now: number): WriteStep[] {
-  const wallet = walletOf(workspaceId)
-  return [
-    {
-      text: `INSERT INTO accounts (id, kind, workspace_id, created_at) VALUES (?, 'wallet', ?, ?)
-        ON CONFLICT (id) DO UPDATE SET kind = 'wallet'`,
-      values: [wallet, workspaceId, timeToSql(now)],
-    },
-    {
-      text: `INSERT INTO balances (account_id, posted, held) VALUES (?, 0, 0)
-        ON CONFLICT (account_id) DO UPDATE SET held = 0`,
-      values: [wallet],
-    },
-  ]
 }

@@ -1,9 +1,10 @@
 // Applies a batch of operations in one transaction. Rows are locked in the order that the whole ledger keeps: holds, then
-// balances by id, then budgets, then inserts. The answers are returned, to be given after the commit.
+// balances by id, then budgets, then inserts, then hours. The answers are returned, to be given after the commit.
 
 import type { RequestId } from '../../kernel/ids.ts'
 import { type Nano, zeroNano } from '../../kernel/money.ts'
-import { insertList, insertNewLists } from '../../store/insert-list.ts'
+import { insertList } from '../../store/insert-rows.ts'
+import { HourBuckets, writeHours } from '../../store/request-rows.ts'
 import type { Sql, SqlValue } from '../../store/sql.ts'
 import { ensureWallet, type WalletId, walletOf } from '../account.ts'
 import { type Budget, budgetNames, noBudgets } from '../budget.ts'
@@ -186,10 +187,15 @@ async function settle(
     outcomes.set(requestId, { kind: 'settled', transfer: charge, writtenOff, repeated: false })
   }
   await insertList(sql, 'transfers', transfers)
-  await insertNewLists(
+  const requests = paid.flatMap(({ operation, charged }) => operation.settlement.rows?.(charged) ?? [])
+  await insertList(
     sql,
-    paid.flatMap(({ operation, charged }) => operation.settlement.rows?.(charged) ?? []),
+    'requests',
+    requests.map(({ columns }) => columns),
   )
+  const hours = new HourBuckets()
+  for (const { counted } of requests) hours.add(counted)
+  await writeHours(sql, 'postgres', hours)
   return outcomes
 }
 

@@ -8,6 +8,7 @@ import {
   expectBooksRight,
   holdOf,
   openLedger,
+  requestRowOf,
   settlementOf,
 } from '../../../test/parts/ledger.ts'
 import { systemClock } from '../../kernel/clock.ts'
@@ -132,7 +133,7 @@ forEachEngine((engine) => {
       requests.map(({ requestId }) =>
         ledger.settle({
           ...settlementOf(requestId, 3n),
-          rows: () => [{ table: 'changes', columns: { kind: 'test', object: requestId, at: 1n } }],
+          rows: (charged) => [requestRowOf(requestId, workspaceId, charged)],
         }),
       ),
     )
@@ -140,7 +141,7 @@ forEachEngine((engine) => {
       requests.map(() => 3n as Nano),
     )
     expect(database.calls - calls).toBe(1)
-    expect(await database.sql`SELECT 1 FROM changes WHERE kind = 'test'`).toHaveLength(7)
+    expect(await database.sql`SELECT 1 FROM requests`).toHaveLength(7)
     expect(await ledger.wallet(workspaceId)).toMatchObject({ posted: 79n, held: 0n })
     await expectBooksRight(store.database)
   })

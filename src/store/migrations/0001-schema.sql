@@ -351,28 +351,22 @@ CREATE TABLE requests (
 
 CREATE INDEX requests_by_workspace ON requests (workspace_id, id);
 CREATE INDEX requests_by_key ON requests (key_id, id);
-CREATE INDEX requests_long ON requests (id) WHERE total_ms > 60000;
+CREATE INDEX requests_by_model ON requests (model, id);
+-- Few requests fail, so these cost next to nothing.
+CREATE INDEX requests_failed ON requests (id) WHERE code IS NOT NULL;
+CREATE INDEX requests_failed_by_workspace ON requests (workspace_id, id) WHERE code IS NOT NULL;
+CREATE INDEX requests_failed_by_key ON requests (key_id, id) WHERE code IS NOT NULL;
+CREATE INDEX requests_failed_by_model ON requests (model, id) WHERE code IS NOT NULL;
 
--- The last request that was counted. Ids ascend with the start of a request but it is written at its end, so those that
--- took long are counted by themselves, when none like them can still come.
-CREATE TABLE rollup_cursors (
-  name TEXT PRIMARY KEY,
-  last_id TEXT NOT NULL
-);
-
-INSERT INTO rollup_cursors (name, last_id) VALUES ('short', ''), ('long', ''), ('longest', '');
-
--- Sums of the request log by time and by what charts group by, so that a chart reads the same number of rows for a million
--- requests as for a thousand.
-CREATE TABLE request_sums (
-  grain TEXT NOT NULL CHECK (grain IN ('hour', 'day', 'week')),
-  series TEXT NOT NULL CHECK (series IN ('total', 'model', 'project', 'key')),
-  -- Empty = all workspaces.
-  workspace_id TEXT NOT NULL,
-  -- When the hour or day begins, in UTC.
+-- Requests added up by hour, key and model in the commit that writes them. An hour that is over is moved to request_sums.
+CREATE TABLE request_hours (
+  -- When the hour begins.
   start_at BIGINT NOT NULL,
-  -- The model or the id; empty in totals, and where no model was named.
-  subject TEXT NOT NULL,
+  key_id TEXT NOT NULL,
+  -- Empty = none was named.
+  model TEXT NOT NULL,
+  workspace_id TEXT NOT NULL,
+  project_id TEXT NOT NULL,
   requests BIGINT NOT NULL,
   -- Requests with a code.
   errors BIGINT NOT NULL,
@@ -395,15 +389,41 @@ CREATE TABLE request_sums (
   first_10000 BIGINT NOT NULL,
   first_30000 BIGINT NOT NULL,
   first_later BIGINT NOT NULL,
-  PRIMARY KEY (grain, series, workspace_id, start_at, subject)
+  PRIMARY KEY (start_at, key_id, model)
 );
 
--- Requests that were counted, by what they are looked for: `model acme/large`, `failed`, `failed of key key_…`.
-CREATE TABLE request_lists (
-  list TEXT NOT NULL,
-  id TEXT NOT NULL,
+-- Sums of the request log by time and by what charts group by, so that a chart reads the same number of rows for a million
+-- requests as for a thousand. They stay when old requests are removed.
+CREATE TABLE request_sums (
+  grain TEXT NOT NULL CHECK (grain IN ('hour', 'day')),
+  series TEXT NOT NULL CHECK (series IN ('total', 'model', 'project', 'key')),
+  -- Empty = all workspaces.
   workspace_id TEXT NOT NULL,
-  PRIMARY KEY (list, id)
+  -- When the hour or day begins, in UTC.
+  start_at BIGINT NOT NULL,
+  -- The model or the id; empty in totals, and where no model was named.
+  subject TEXT NOT NULL,
+  -- As in request_hours.
+  requests BIGINT NOT NULL,
+  errors BIGINT NOT NULL,
+  input_tokens BIGINT NOT NULL,
+  output_tokens BIGINT NOT NULL,
+  charge BIGINT NOT NULL,
+  first_25 BIGINT NOT NULL,
+  first_50 BIGINT NOT NULL,
+  first_100 BIGINT NOT NULL,
+  first_200 BIGINT NOT NULL,
+  first_350 BIGINT NOT NULL,
+  first_500 BIGINT NOT NULL,
+  first_750 BIGINT NOT NULL,
+  first_1000 BIGINT NOT NULL,
+  first_1500 BIGINT NOT NULL,
+  first_2500 BIGINT NOT NULL,
+  first_5000 BIGINT NOT NULL,
+  first_10000 BIGINT NOT NULL,
+  first_30000 BIGINT NOT NULL,
+  first_later BIGINT NOT NULL,
+  PRIMARY KEY (grain, series, workspace_id, start_at, subject)
 );
 
 -- Append-only tables.

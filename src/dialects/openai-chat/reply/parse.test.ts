@@ -77,6 +77,20 @@ describe('text and endings', () => {
     expect(read(...said)).toEqual(['start c1', 'thinking', '+r', signed, '.', 'text', '+a', '.', 'end length length'])
   })
 
+  test('reasoning_details at the end that repeat the streamed reasoning add nothing, as from another Tollgate', () => {
+    const details = [{ type: 'reasoning.text', text: 'first this', index: 0 }]
+    const said = [
+      chunk({ reasoning_content: 'first ' }),
+      chunk({ reasoning_content: 'this' }),
+      chunk({ content: 'a' }),
+      chunk({ reasoning_details: details }),
+      chunk({}, 'stop'),
+      done,
+    ]
+    const thinking = ['thinking', '+first ', '+this', signed, '.']
+    expect(read(...said)).toEqual(['start c1', ...thinking, 'text', '+a', '.', 'end end stop'])
+  })
+
   test('a close behind a finish_reason is an end, for hosts without [DONE]', () => {
     expect(read(chunk({ content: 'a' }, 'stop'))).toEqual(['start c1', 'text', '+a', '.', 'end end stop'])
   })

@@ -29,6 +29,8 @@ class ChatStreamParser extends SseReplyParser {
   #refusal = ''
   /** Blank text that opened no block; it is prepended to the next text or dropped at the end. */
   #blank = ''
+  /** Reasoning came as plain text, so `reasoning_details` only repeat it, in the same delta or at the end. */
+  #hasPlainThinking = false
   /** Pieces that arrived in the middle of a call's arguments. */
   #later: DeltaPiece[] = []
 
@@ -88,7 +90,8 @@ class ChatStreamParser extends SseReplyParser {
 
   #readDelta(delta: Record<string, unknown>, json: string, at: readonly (string | number)[]): void {
     this.#reasoning.push(readDetails(delta))
-    for (const piece of readPieces(delta)) this.#piece(piece)
+    this.#hasPlainThinking ||= plainThinkingOf(delta) !== ''
+    for (const piece of readPieces(delta, this.#hasPlainThinking)) this.#piece(piece)
     const rawArguments = (place: readonly (string | number)[]): string => rawJsonAt(json, [...at, ...place]) ?? ''
     for (const fragment of readCalls(delta, rawArguments)) {
       this.#passReasoningBlob()
@@ -159,7 +162,8 @@ class ChatStreamParser extends SseReplyParser {
 //   refusal    refusal, refusal parts
 //   calls      tool_calls, and the legacy function_call
 //
-// Hosts that send reasoning under two names send the same text, so the first non-empty one counts.
+// Hosts that send reasoning under two names send the same text, so the first non-empty one counts. Some, like this gateway,
+// stream the plain text and send the details once, at the end.
 
 export interface DeltaPiece {
   readonly kind: 'text' | 'thinking' | 'refusal'
@@ -167,22 +171,23 @@ export interface DeltaPiece {
 }
 
 /** In display order. */
-export function readPieces(delta: Record<string, unknown>): DeltaPiece[] {
-  const pieces: DeltaPiece[] = [{ kind: 'thinking', text: thinkingOf(delta) }]
+function readPieces(delta: Record<string, unknown>, hasPlainThinking: boolean): DeltaPiece[] {
+  const thinking = hasPlainThinking ? plainThinkingOf(delta) : detailedThinkingOf(delta)
+  const pieces: DeltaPiece[] = [{ kind: 'thinking', text: thinking }]
   if (Array.isArray(delta.content)) pieces.push(...delta.content.map(readPart))
   else pieces.push({ kind: 'text', text: textOf(delta.content) })
   pieces.push({ kind: 'refusal', text: textOf(delta.refusal) })
   return pieces.filter(({ text }) => text !== '')
 }
 
-function thinkingOf(delta: Record<string, unknown>): string {
-  return (
-    textOf(delta.reasoning_content) ||
-    textOf(delta.reasoning) ||
-    readDetails(delta)
-      .map((detail) => textOf(detail.text) || textOf(detail.summary))
-      .join('')
-  )
+function plainThinkingOf(delta: Record<string, unknown>): string {
+  return textOf(delta.reasoning_content) || textOf(delta.reasoning)
+}
+
+function detailedThinkingOf(delta: Record<string, unknown>): string {
+  return readDetails(delta)
+    .map((detail) => textOf(detail.text) || textOf(detail.summary))
+    .join('')
 }
 
 function readPart(part: unknown): DeltaPiece {

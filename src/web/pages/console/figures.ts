@@ -3,7 +3,7 @@
 
 import type { AnswerOf, ItemOf } from '../../../api/client.ts'
 import { formatUsd, type Nano, parseUsd } from '../../../kernel/money.ts'
-import { firstEventBounds } from '../../../telemetry/rollups/first-event.ts'
+import { firstEventBounds } from '../../../store/request-rows.ts'
 import { csvLine } from '../../../wire/csv.ts'
 import { exactCount, shortMs, usdText } from '../../catalog/format.ts'
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import { createId } from '../kernel/ids.ts'
-import { firstIdAt } from './id-at.ts'
+import { firstIdAt } from './request-row.ts'
 
 test('a moment stands before the ids made then, and after those made before', () => {
   const before = Date.now()

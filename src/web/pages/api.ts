@@ -1,4 +1,4 @@
-// Calls the management API and the session endpoints with the browser's session. Changes are sent as JSON from the same
+// Calls the management API, the session endpoints and the catalog's JSON with the browser's session. Changes are sent as JSON from the same
 // origin, which is what the gateway requires of a session. Failures are returned as values, never thrown.
 
 import {
@@ -10,8 +10,8 @@ import {
   type QueryValues,
   type Target,
   targetOf,
-} from '../../../api/client.ts'
-import type { OperationName } from '../../../api/endpoints.ts'
+} from '../../api/client.ts'
+import type { OperationName } from '../../api/endpoints.ts'
 
 export type { AnswerOf, CallOf, ItemOf, ListName, OperationName }
 export type Workspace = ItemOf<'listWorkspaces'>
@@ -61,11 +61,21 @@ export function targetOfCall<Name extends OperationName>(name: Name, call: CallO
   return targetOf(name, call, call.query as QueryValues | undefined)
 }
 
+interface SendOptions {
+  readonly body?: unknown
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+/** For answers outside the management API. */
+export function readJson<Answer>(path: string, headers: Readonly<Record<string, string>> = {}) {
+  return send<Answer>({ method: 'GET', path }, { headers })
+}
+
 async function send<Answer>(
   { method, path }: Target,
-  { body, idempotencyKey, signal }: CallOptions & { readonly body?: unknown } = {},
+  { body, idempotencyKey, signal, headers: more = {} }: CallOptions & SendOptions = {},
 ): Promise<Answer | ApiError> {
-  const headers: Record<string, string> = { accept: 'application/json' }
+  const headers: Record<string, string> = { accept: 'application/json', ...more }
   if (body !== undefined) headers['content-type'] = 'application/json'
   if (idempotencyKey !== undefined) headers['idempotency-key'] = idempotencyKey
   try {
@@ -140,11 +150,6 @@ export async function callTogether<Values extends readonly unknown[]>(
 ): Promise<Values | ApiError> {
   const answers: readonly unknown[] = await Promise.all(calls)
   return answers.find((answer) => answer instanceof ApiError) ?? (answers as unknown as Values)
-}
-
-/** Ids of the built-in providers for which a workspace may store a key. */
-export function readKeyedProviders(): Promise<{ readonly providers: readonly string[] } | ApiError> {
-  return send({ method: 'GET', path: '/catalog/providers' })
 }
 
 const sessionEndedKey = 'tollgate-session-ended'

@@ -1,0 +1,212 @@
+// Sums over requests for charts, by the hour and by group. They are read from the sums and from the hours that are not in
+// them yet, so the number of rows depends on the span and not on the traffic.
+
+import type { Clock } from '../kernel/clock.ts'
+import { type Every, onTimer } from '../kernel/every.ts'
+import type { WorkspaceId } from '../kernel/ids.ts'
+import type { Database } from '../store/database.ts'
+import { templateOf } from '../store/insert-rows.ts'
+import {
+  addFigures,
+  allWorkspaces,
+  type Figures,
+  figureColumns,
+  figuresFromRow,
+  firstEventBounds,
+  foldHours,
+  foldMax,
+  grainMs,
+  noFigures,
+} from '../store/request-rows.ts'
+import { type SqlValue, timeToSql } from '../store/sql.ts'
+
+export const statGroups = ['model', 'project', 'key'] as const
+export type StatGroup = (typeof statGroups)[number]
+
+export interface StatsQuery {
+  /** Widened to whole hours, epoch milliseconds. */
+  readonly from: number
+  readonly to: number
+  readonly workspaceId?: WorkspaceId
+  readonly group: StatGroup
+}
+
+export interface Stats {
+  readonly from: number
+  readonly to: number
+  /** Now, or `to` if that is earlier: requests that ended before are in the sums. */
+  readonly countedUntil: number
+  readonly total: Figures
+  /** Hours with requests, ascending. */
+  readonly hours: readonly { readonly start: number; readonly figures: Figures }[]
+  /** The highest cost first, then the most requests. */
+  readonly groups: readonly { readonly id: string; readonly figures: Figures }[]
+}
+
+type Row = { readonly part: 'hour' | 'group'; readonly id: string } & Readonly<Record<string, bigint>>
+
+export async function readStats({ sql }: Pick<Database, 'sql'>, clock: Clock, query: StatsQuery): Promise<Stats> {
+  const now = clock.now()
+  const from = Math.floor(query.from / grainMs.hour) * grainMs.hour
+  const to = Math.ceil(query.to / grainMs.hour) * grainMs.hour
+  const { texts, values } = statementOf({ from, to, now, workspaceId: query.workspaceId ?? allWorkspaces }, query.group)
+  const hours = new Map<string, Figures>()
+  const groups = new Map<string, Figures>()
+  const total = noFigures()
+  for (const row of await sql<Row>(templateOf(texts), ...values)) {
+    const figures = figuresFromRow(row)
+    const sums = row.part === 'hour' ? hours : groups
+    const known = sums.get(row.id)
+    if (known) addFigures(known, figures)
+    else sums.set(row.id, figures)
+    if (row.part === 'hour') addFigures(total, figures)
+  }
+  return {
+    from,
+    to,
+    countedUntil: Math.min(to, now),
+    total,
+    hours: [...hours].map(([start, figures]) => ({ start: Number(start), figures })).sort((a, b) => a.start - b.start),
+    groups: [...groups].map(([id, figures]) => ({ id, figures })).sort(byCost),
+  }
+}
+
+interface Wanted {
+  readonly from: number
+  readonly to: number
+  readonly now: number
+  readonly workspaceId: string
+}
+
+const sums = figureColumns.map((name) => `CAST(SUM(${name}) AS BIGINT) AS ${name}`).join(', ')
+const groupColumns = { model: 'model', project: 'project_id', key: 'key_id' } as const
+
+/** A SELECT: texts that are each followed by a value, and its end. */
+interface Leg {
+  readonly pieces: readonly (readonly [text: string, value: SqlValue])[]
+  readonly end: string
+}
+
+/** One statement over both tables, because hours move from one to the other. */
+function statementOf({ from, to, now, workspaceId }: Wanted, group: StatGroup) {
+  const [days, before, after] = daysAndHours({ from, to, now })
+  const fromSums = (select: string, where: string, [start, stop]: Span, groupBy = 'subject'): Leg => ({
+    pieces: [
+      [`SELECT ${select} FROM request_sums WHERE ${where} AND workspace_id = `, workspaceId],
+      [' AND start_at >= ', timeToSql(start)],
+      [' AND start_at < ', timeToSql(stop)],
+    ],
+    end: ` GROUP BY ${groupBy}`,
+  })
+  const fromHours = (select: string, groupBy: string): Leg => ({
+    pieces: [
+      [`SELECT ${select} FROM request_hours WHERE CAST(`, workspaceId],
+      [` AS TEXT) IN ('', workspace_id) AND start_at >= `, timeToSql(from)],
+      [' AND start_at < ', timeToSql(to)],
+    ],
+    end: ` GROUP BY ${groupBy}`,
+  })
+  const byHour = `'hour' AS part, CAST(start_at AS TEXT) AS id, ${sums}`
+  const bySubject = (subject: string) => `'group' AS part, ${subject} AS id, ${sums}`
+  const legs = [
+    fromSums(byHour, "grain = 'hour' AND series = 'total'", [from, to], 'start_at'),
+    fromSums(bySubject('subject'), `grain = 'day' AND series = '${group}'`, days),
+    fromSums(bySubject('subject'), `grain = 'hour' AND series = '${group}'`, before),
+    fromSums(bySubject('subject'), `grain = 'hour' AND series = '${group}'`, after),
+    fromHours(byHour, 'start_at'),
+    fromHours(bySubject(groupColumns[group]), groupColumns[group]),
+  ]
+  const texts = ['']
+  const values: SqlValue[] = []
+  for (const [place, { pieces, end }] of legs.entries()) {
+    for (const [text, value] of pieces) {
+      texts.push(`${texts.pop()}${text}`, '')
+      values.push(value)
+    }
+    texts.push(`${texts.pop()}${end}${place === legs.length - 1 ? '' : ' UNION ALL '}`)
+  }
+  return { texts, values }
+}
+
+type Span = readonly [start: number, end: number]
+
+/** Whole days, and the hours before and after them. The day that is not over yet counts as a whole one: nothing follows. */
+export function daysAndHours({ from, to, now }: { readonly from: number; readonly to: number; readonly now: number }) {
+  const firstDay = Math.ceil(from / grainMs.day) * grainMs.day
+  const lastDay = (to > now ? Math.ceil(to / grainMs.day) : Math.floor(to / grainMs.day)) * grainMs.day
+  const none: Span = [0, 0]
+  if (firstDay >= lastDay) return [none, [from, to] as Span, none] as const
+  return [[firstDay, lastDay] as Span, [from, firstDay] as Span, [lastDay, Math.max(to, lastDay)] as Span] as const
+}
+
+function byCost(a: { readonly figures: Figures }, b: { readonly figures: Figures }): number {
+  return Number(b.figures.charge - a.figures.charge || b.figures.requests - a.figures.requests)
+}
+
+export interface FirstEvents {
+  /** How many were measured. */
+  readonly count: number
+  /** Milliseconds, estimated: counts between fixed bounds can be added up over hours and keys, quantiles cannot. */
+  readonly p50: number
+  readonly p95: number
+}
+
+/** null if nothing was measured. */
+export function firstEventsOf(counts: readonly bigint[]): FirstEvents | null {
+  const numbers = counts.map(Number)
+  const count = numbers.reduce((sum, each) => sum + each, 0)
+  return count === 0 ? null : { count, p50: quantile(numbers, count, 0.5), p95: quantile(numbers, count, 0.95) }
+}
+
+/** Beyond the last bound, that bound is all that is known. */
+function quantile(counts: readonly number[], total: number, share: number): number {
+  const wanted = share * total
+  let before = 0
+  for (let place = 0; place < counts.length; place++) {
+    const count = counts[place] ?? 0
+    if (count > 0 && before + count >= wanted) {
+      const low = firstEventBounds[place - 1] ?? 0
+      const high = firstEventBounds[place] ?? low
+      return Math.round(low + ((high - low) * (wanted - before)) / count)
+    }
+    before += count
+  }
+  return firstEventBounds[firstEventBounds.length - 1] ?? 0
+}
+
+export interface FoldOptions {
+  readonly database: Database
+  /** The time for all replicas: an hour must be over for each of them, or its row is made anew with every request. */
+  now(): Promise<number>
+  /** A round failed; the next one tries again. */
+  onFault(error: unknown): void
+  readonly every?: Every
+}
+
+const foldRoundMs = 60_000
+
+/** Moves hours that are over to the sums, in the background and in small portions. */
+export function createFolding({ database, now: readNow, onFault, every = onTimer }: FoldOptions) {
+  let isClosed = false
+  let running: Promise<unknown> = Promise.resolve()
+  const round = async () => {
+    const now = await readNow()
+    const hour = now - (now % grainMs.hour)
+    for (let moved = foldMax; moved === foldMax && !isClosed; ) {
+      moved = await database.transaction((sql) => foldHours(sql, database.engine, hour))
+    }
+  }
+  const run = () => {
+    running = running.then(round).catch(onFault)
+    return running
+  }
+  const stop = every(foldRoundMs, run)
+  return {
+    run,
+    async close(): Promise<void> {
+      isClosed = true
+      stop()
+      await running
+    },
+  }
+}
