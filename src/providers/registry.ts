@@ -28,7 +28,7 @@ import { zai } from './data/zai.ts'
 import { endpointOfEntry, type ProviderEntry } from './entry.ts'
 import type { Endpoint, Provider, ProviderData, ProviderSettings, Transport } from './provider.ts'
 import { createSandboxProvider, sandboxId } from './sandbox/transport.ts'
-import { createSign, type SigningInput } from './signing/create-sign.ts'
+import { createSign, type SigningInput } from './signing.ts'
 
 /** The two whose dialects we speak, then by name. */
 export const builtInProviders: readonly ProviderData[] = [

@@ -1,17 +1,17 @@
 import { describe, expect, test } from 'bun:test'
-import { isWithin, parseAddress, parseRange } from './address.ts'
-import { embeddedAddresses, specialRangeOf } from './address-ranges.ts'
+import { isInRange, parsePlainAddress, parsePlainRange } from '../../kernel/ip-range.ts'
+import { embeddedAddresses, specialRangeOf } from './addresses.ts'
 
 test('reads every form of an address as one number', () => {
-  expect(parseAddress('127.0.0.1')).toEqual({ family: 4, value: 0x7f000001n })
-  expect(parseAddress('255.255.255.255')).toEqual({ family: 4, value: 0xffffffffn })
-  expect(parseAddress('::')).toEqual({ family: 6, value: 0n })
-  expect(parseAddress('::1')).toEqual({ family: 6, value: 1n })
-  expect(parseAddress('1::')).toEqual({ family: 6, value: 1n << 112n })
-  expect(parseAddress('::ffff:127.0.0.1')).toEqual({ family: 6, value: 0xffff7f000001n })
+  expect(parsePlainAddress('127.0.0.1')).toEqual({ family: 4, value: 0x7f000001n })
+  expect(parsePlainAddress('255.255.255.255')).toEqual({ family: 4, value: 0xffffffffn })
+  expect(parsePlainAddress('::')).toEqual({ family: 6, value: 0n })
+  expect(parsePlainAddress('::1')).toEqual({ family: 6, value: 1n })
+  expect(parsePlainAddress('1::')).toEqual({ family: 6, value: 1n << 112n })
+  expect(parsePlainAddress('::ffff:127.0.0.1')).toEqual({ family: 6, value: 0xffff7f000001n })
   const full = { family: 6, value: 0x20010db8000000000000000000000001n } as const
   for (const text of ['2001:db8::1', '2001:DB8:0:0:0:0:0:1', '2001:0db8:0000:0000:0000:0000:0.0.0.1']) {
-    expect(parseAddress(text)).toEqual(full)
+    expect(parsePlainAddress(text)).toEqual(full)
   }
 })
 
@@ -27,15 +27,15 @@ test('takes nothing but plain literals for an address', () => {
     'localhost',
     '1::2::3',
   ]) {
-    expect(parseAddress(text)).toBeUndefined()
+    expect(parsePlainAddress(text)).toBeUndefined()
   }
 })
 
 test('reads ranges, and no range with bits behind its prefix', () => {
-  const private24 = parseRange('10.1.2.0/24')
-  expect(private24).toEqual({ family: 4, prefix: 0x0a0102n, prefixBits: 24 })
-  expect(parseRange('10.1.2.3')).toEqual({ family: 4, prefix: 0x0a010203n, prefixBits: 32 })
-  expect(parseRange('::/0')).toEqual({ family: 6, prefix: 0n, prefixBits: 0 })
+  const private24 = parsePlainRange('10.1.2.0/24')
+  expect(private24).toEqual({ family: 4, prefix: 0x0a0102n, freeBits: 8n })
+  expect(parsePlainRange('10.1.2.3')).toEqual({ family: 4, prefix: 0x0a010203n, freeBits: 0n })
+  expect(parsePlainRange('::/0')).toEqual({ family: 6, prefix: 0n, freeBits: 128n })
   for (const text of [
     '10.1.2.3/24',
     '10.0.0.0/33',
@@ -46,14 +46,14 @@ test('reads ranges, and no range with bits behind its prefix', () => {
     '10.0.0.0/-1',
     'a/8',
   ]) {
-    expect(parseRange(text)).toBeUndefined()
+    expect(parsePlainRange(text)).toBeUndefined()
   }
 })
 
 test('a range ends where it ends, and never holds an address of the other family', () => {
   const within = (range: string, address: string) => {
-    const [parsedRange, parsedAddress] = [parseRange(range), parseAddress(address)]
-    return parsedRange !== undefined && parsedAddress !== undefined && isWithin(parsedRange, parsedAddress)
+    const [parsedRange, parsedAddress] = [parsePlainRange(range), parsePlainAddress(address)]
+    return parsedRange !== undefined && parsedAddress !== undefined && isInRange(parsedRange, parsedAddress)
   }
   expect(within('172.16.0.0/12', '172.16.0.0')).toBe(true)
   expect(within('172.16.0.0/12', '172.31.255.255')).toBe(true)
@@ -66,7 +66,7 @@ test('a range ends where it ends, and never holds an address of the other family
 })
 
 function whatOf(text: string): string {
-  const address = parseAddress(text)
+  const address = parsePlainAddress(text)
   return address === undefined ? 'no address' : (specialRangeOf(address)?.what ?? 'public')
 }
 
@@ -173,12 +173,12 @@ test('S3: finds the IPv4 address inside every form that carries one', () => {
     '2606:4700::200:5efe:169.254.169.254',
   ]
   for (const text of carrying) {
-    const address = parseAddress(text)
+    const address = parsePlainAddress(text)
     const inside = address === undefined ? [] : embeddedAddresses(address).map(({ value }) => value)
     expect({ text, found: inside.includes(metadata) }).toEqual({ text, found: true })
   }
   for (const text of ['::', '::1', '2606:4700::1111', '169.254.169.254', '2606:4700::a9fe:a9fe']) {
-    const address = parseAddress(text)
+    const address = parsePlainAddress(text)
     expect(address && embeddedAddresses(address)).toEqual([])
   }
 })

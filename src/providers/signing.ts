@@ -1,8 +1,73 @@
-// AWS Signature Version 4: proves with a secret that stays here that a request comes from its owner. A pure function of
-// request, credential and time; the service and the region are read from the host's name.
+// Authentication schemes that do not send their credential: AWS Signature Version 4 and Google access tokens. Also checks what
+// a workspace may store as its own credential.
 
 import { createHash, createHmac } from 'node:crypto'
-import type { UnsignedRequest } from '../provider.ts'
+import type { Clock } from '../kernel/clock.ts'
+import type { Secret } from '../kernel/secret.ts'
+import { apiKeyFault } from '../tenancy/credentials.ts'
+import { AccessTokens, readOwnKeyFile } from './google-tokens.ts'
+import type { AuthScheme, Proof, Sign, SigningScheme, UnsignedRequest } from './provider.ts'
+
+export interface SigningInput {
+  readonly clock: Clock
+  readonly operator: Secret | undefined
+}
+
+const schemes: Readonly<Record<SigningScheme, (input: SigningInput) => Sign>> = {
+  sigv4: ({ clock }) => {
+    return async (request, credential) => {
+      const pair = parseAwsCredential(credential.reveal())
+      // Anything but a pair is an API key of the service, which is sent as it is.
+      if (!pair) return { authorization: `Bearer ${credential.reveal()}` }
+      return signAws(request, pair, { epochMs: clock.now() })
+    }
+  },
+  'google-oauth': (input) => {
+    const tokens = new AccessTokens(input)
+    const proofOf = (token: string): Proof => ({ authorization: `Bearer ${token}` })
+    const sign: Sign = async (_, credential) => proofOf(await tokens.tokenFor(credential))
+    return Object.assign(sign, {
+      refused: (credential: Secret, { authorization }: Proof) =>
+        tokens.drop(credential, (token) => proofOf(token).authorization === authorization),
+    })
+  },
+}
+
+/** undefined = the scheme does not sign. */
+export function createSign(auth: AuthScheme, input: SigningInput): Sign | undefined {
+  return Object.hasOwn(schemes, auth) ? schemes[auth as SigningScheme](input) : undefined
+}
+
+// Credentials of workspaces. Most are a key that one header carries; Google's scheme takes a key file.
+
+export interface OwnCredential {
+  /** What is stored. */
+  readonly text: string
+  /** Identifies it to people by its last four characters; must not be secret. Absent = the text itself. */
+  readonly name?: string
+}
+
+/** Follows the name of the field: "must …". Contains no part of the credential. */
+export interface CredentialFault {
+  readonly fault: string
+}
+
+const readers: Partial<Readonly<Record<AuthScheme, (text: string) => OwnCredential | CredentialFault>>> = {
+  'google-oauth': (text) => {
+    const read = readOwnKeyFile(text)
+    return 'fault' in read ? read : { text: read.text, name: read.keyId }
+  },
+}
+
+export function readOwnCredential(auth: AuthScheme, text: string): OwnCredential | CredentialFault {
+  const reader = readers[auth]
+  if (reader) return reader(text)
+  const fault = apiKeyFault(text)
+  return fault === undefined ? { text } : { fault }
+}
+
+// AWS Signature Version 4: a pure function of request, credential and time. The secret is not sent; service and region are
+// read from the host name.
 
 export interface AwsCredential {
   readonly accessKeyId: string
@@ -15,7 +80,7 @@ export interface SigningScope {
   readonly service: string
 }
 
-/** `ID:SECRET` or `ID:SECRET:SESSION_TOKEN`; undefined = something else, such as a key that is sent as it is. */
+/** `ID:SECRET` or `ID:SECRET:SESSION_TOKEN`; undefined = something else, such as an API key. */
 export function parseAwsCredential(text: string): AwsCredential | undefined {
   const [accessKeyId, secretAccessKey, ...rest] = text.split(':')
   if (!accessKeyId || !secretAccessKey) return undefined
@@ -30,12 +95,12 @@ const regionLabel = /(?:^|\.)([a-z]{2,}(?:-[a-z]+)+-\d)\./
  * `bedrock-runtime.eu-west-1.api.aws`: what is called bedrock-runtime in addresses is bedrock in signatures.
  */
 export function scopeOf({ hostname }: URL): SigningScope {
-  // At any other address, a proxy of the operator's say, the name means nothing.
+  // Other host names, such as the operator's proxy, carry no region.
   const region = awsHost.test(hostname) ? regionLabel.exec(hostname)?.[1] : undefined
   return { region: region ?? 'us-east-1', service: 'bedrock' }
 }
 
-/** Headers that every proxy may change, and those that say nothing. */
+/** Headers that proxies may change, and those without meaning. */
 const unsigned = new Set(['user-agent', 'accept-encoding', 'connection', 'content-length'])
 
 export function signAws(
@@ -74,7 +139,7 @@ export function signAws(
   return { ...added, authorization }
 }
 
-/** Each segment is encoded once more than it is sent, as for every service but the object store. */
+/** Each segment is encoded twice, as for every service except S3. */
 function canonicalPath(path: string): string {
   return path.split('/').map(encode).join('/')
 }
