@@ -4,11 +4,11 @@ import { join } from 'node:path'
 
 const dialects = join(import.meta.dir, '..')
 
-/** Read in the pipeline, where usage is validated. */
+/** Read where usage is validated, which is not the business of a dialect. */
 const readElsewhere = new Set(['capExcludesReasoning'])
 
-/** Every file of the dialects that could read a rule. */
-const readers = readdirSync(dialects, { recursive: true, encoding: 'utf8' })
+/** Everything in the dialects that could ask for a rule. */
+const askers = readdirSync(dialects, { recursive: true, encoding: 'utf8' })
   .filter((file) => file.endsWith('.ts') && !file.endsWith('.test.ts') && !file.endsWith('target-rules.ts'))
   .map((file) => readFileSync(join(dialects, file), 'utf8').replaceAll(/^\s*(\/\/|\*|\/\*\*).*$/gm, ''))
 
@@ -21,14 +21,16 @@ test('there are rules to be read', () => {
   expect(rules.length).toBeGreaterThan(30)
 })
 
-// A rule that no renderer reads changes nothing: a model's data would only seem to be respected.
-test.each(rules)('%s is read', (name) => {
-  const reads = [
-    `rules\\??\\.${name}\\b`,
-    `\\{[^{}]*\\b${name}\\b[^{}]*\\}: TargetRules`,
-    `\\b${name}\\b[^{}=]*\\} = [\\w.]*rules\\b`,
-    // A row of a settings table.
-    `when: \\(\\{[^{}]*\\b${name}\\b[^{}]*\\}\\) =>`,
-  ]
-  expect(readers.some((text) => new RegExp(reads.join('|')).test(text))).toBe(true)
+// A rule that no code reads changes nothing: it would only seem to be obeyed.
+test.each(rules)('a dialect reads %s', (name) => {
+  const asks = new RegExp(
+    [
+      `rules\\??\\.${name}\\b`,
+      `\\{[^{}]*\\b${name}\\b[^{}]*\\}: TargetRules`,
+      `\\b${name}\\b[^{}=]*\\} = [\\w.]*rules\\b`,
+      // A row of a sampling table; render.test.ts of each dialect checks that the row is obeyed.
+      `when: \\(\\{ ${name} \\}(?:, value)?\\) => ${name}\\b`,
+    ].join('|'),
+  )
+  expect(askers.some((text) => asks.test(text))).toBe(true)
 })
